@@ -1,11 +1,12 @@
-/* test-random: random kernels of twelve kinds on every device, against an evaluation of their own: "random" (random.h)
+/* test-random: random kernels of fourteen kinds on every device, against evaluations of their own: "random" (random.h)
  * over whole tiles, "tree" (tree.h) with control flow and integers at the ends of their types, "dots" (random_dots.c)
  * with loops of dots, "loops" (loops.h) with loops whose bounds lie at the ends of their types, "blocks"
  * (random_blocks.h) with block pointers and tensor descriptors, "products" (random_dots.c) with dots of blocks, "moves"
  * (random_moves.c), which are "random" with gathers, sorts, reductions of pairs and mapped functions, "values"
  * (random_values.h) with tuples, objects and lists, "scaled" (random_scaled.c) with dots in microscaling formats,
  * "pipelines" (pipelines.h) with loops of loads and dots in all the ways they are pipelined, "offsets"
- * (random_offsets.c) with addresses beyond 32 bits, "edges" (random_edges.c) with products that are stored in part.
+ * (random_offsets.c) with addresses beyond 32 bits, "edges" (random_edges.c) with products that are stored in part,
+ * "tiles" (random_tiles.c) with programs that work on several tiles, "attention" (random_attention.c) with attentions.
  *
  *   test-random                          the usual number of them
  *   test-random --kind tree              of one kind only
@@ -163,7 +164,8 @@ static int shrink(char **options, const char *command)
 		     {"products", shrink_dots},
 		     {"values", shrink_values},
 		     {"pipelines", shrink_pipelines}};
-	if (getenv("RANDOM_KIND") && (only("scaled") || only("offsets") || only("edges") || only("tiles"))) {
+	if (getenv("RANDOM_KIND") && (only("scaled") || only("offsets") || only("edges") || only("tiles") ||
+				      only("attention"))) {
 		printf("a list of values, or one loop of one dot: there is nothing to leave out\n");
 		return 1;
 	}
@@ -408,7 +410,8 @@ int main(int argc, char **argv)
 					      {"pipelines", theme_random_pipelines},
 					      {"offsets", theme_random_offsets},
 					      {"edges", theme_random_edges},
-					      {"tiles", theme_random_tiles}};
+					      {"tiles", theme_random_tiles},
+					      {"attention", theme_random_attention}};
 	static const char *const ours[][2] = {{"--seed", "RANDOM_SEED"},
 					      {"--count", "RANDOM_COUNT"},
 					      {"--kind", "RANDOM_KIND"},
