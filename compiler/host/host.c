@@ -188,6 +188,7 @@ static void move_tiles(struct host *h, struct value **from, struct buffer **to, 
 static void share_memory(struct host *h, const struct value *arg, struct value *v, struct buffer *b)
 {
 	info_of(h, v)->buffer = b;
+	info_of(h, v)->in_place = true;
 	if (v->def->code == IR_DOT && operand(v->def, 2) != arg)
 		share_memory(h, arg, operand(v->def, 2), b);
 }

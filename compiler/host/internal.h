@@ -51,6 +51,7 @@ struct info {
 	bool free;                       /* computed anew wherever it is needed: indices, masks, constants */
 	bool stored;                     /* lies in memory from its definition on */
 	bool made;                       /* its memory holds it by now */
+	bool in_place;                   /* that is the memory of a tile which it is computed from */
 	struct in_register *in_register; /* carried.c: what it is there; or NULL */
 	LLVMValueRef zero;               /* if true (i1), not its memory: all of it is zero; or NULL */
 	u32 depth;                       /* operations between it and values in memory */

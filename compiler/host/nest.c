@@ -510,6 +510,15 @@ static bool along_lanes(const struct nest *n, const struct root *r)
 	return r->op->code == IR_REDUCE && r->op->attr[ATTR_AXIS] == n->lane_dim;
 }
 
+/* Roots behind it, which may want fewer of its lanes at once, find a value in memory that lies in place of what it is
+ * computed from. */
+static void store_root(struct host *h, struct root *r, const struct at *at)
+{
+	struct info *i = info_of(h, r->v);
+	buffer_store(h, r->turned ? r->turned : buffer_of(h, r->v), r->v->type, at, host_eval(h, r->v, at));
+	i->made = i->in_place;
+}
+
 static void emit_body(struct host *h, struct nest *n, const struct at *at)
 {
 	LLVMValueRef first = LLVMBuildICmp(h->b, LLVMIntEQ, at->i[n->lane_dim], host_i64(h, 0), "");
@@ -522,9 +531,11 @@ static void emit_body(struct host *h, struct nest *n, const struct at *at)
 		else if (r->op->code == IR_REDUCE)
 			reduce_body(h, n, r, at, first);
 		else
-			buffer_store(h, r->turned ? r->turned : buffer_of(h, r->v), r->v->type, at,
-				     host_eval(h, r->v, at));
+			store_root(h, r, at);
 	}
+	for (u32 i = 0; i < n->roots.len; i++)
+		if (n->roots.at[i].v && info_of(h, n->roots.at[i].v)->in_place)
+			info_of(h, n->roots.at[i].v)->made = false;
 	host_forget(h);
 }
 

@@ -276,6 +276,24 @@ static void carried_types(struct suite *s, int n, int warps)
 	case_end(s);
 }
 
+static void carried_in_place(struct suite *s, int n)
+{
+	enum { B = 16 };
+	if (!case_begin(s, file, "carried in place n=%d", n))
+		return;
+	struct array *o = out(s, "o", TL_I64, (size_t)(n * B));
+	for (int i = 0; i < B; i++) {
+		int64_t x = 0;
+		for (int k = 0; k < n; k++) {
+			x = wrap(TL_I8, (uint64_t)((x < 0 ? x : 0) + 93) << (i & 7));
+			if (wrap(TL_I8, (uint64_t)k << (x & 7)) >= 0)
+				want_int(o, (size_t)(k * B + i), x);
+		}
+	}
+	LAUNCH(s, "carried_in_place", CONFIG(.grid = {1}), ptr(o), tl_int(n));
+	case_end(s);
+}
+
 /* --- loops whose loads are issued ahead ---------------------------------------------------------------------- */
 
 static void row_sums(struct suite *s, tl_dtype t, const char *form, int n, int block, int stages, int warps)
@@ -697,6 +715,8 @@ void theme_control(struct suite *s)
 		for (int limit = 0; limit < 5; limit += 2)
 			early_returns(s, ns[i], limit);
 	all_loops(s);
+	for (int n = 1; n < 200; n *= 5)
+		carried_in_place(s, n);
 	loops_left(s);
 	for (int t = 0; t < COUNT(counters); t++)
 		for (int number = 0; number < 12; number++)
