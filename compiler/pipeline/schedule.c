@@ -291,8 +291,9 @@ static void synchronise(struct schedule *p)
 		await->pending = p->ahead - (find_step(p, STEP_COPY) > await);
 		insert_step(p, (u32)(await - p->steps.at) + 1, barrier);
 	} else {
-		insert_step(p, all->end, (struct step){STEP_FENCE, .stage = work});
-		insert_step(p, all->end + 1, barrier);
+		u32 stored = (u32)(find_step(p, STEP_FINISH) - p->steps.at) + 1; /* in front of the first dot */
+		insert_step(p, stored, (struct step){STEP_FENCE, .stage = work});
+		insert_step(p, stored + 1, barrier);
 	}
 	barrier.stage += all->lags;
 	if (!meet_before_write(p))
