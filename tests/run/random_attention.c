@@ -71,6 +71,8 @@ struct attention {
 	bool asked;    /* for a producer */
 	bool literal;  /* numbers of queries and keys */
 	bool early;    /* scales queries */
+	int programs;  /* that work on several tiles each; 0: a program has one */
+	bool flatten;
 	struct array *q, *k, *v, *out, *sums, *extra, *lengths_at;
 };
 
@@ -121,6 +123,8 @@ static void make_attention(struct attention *t)
 	t->asked = chance(30);
 	t->literal = chance(15) && t->lengths == L_ARGUMENTS;
 	t->early = chance(30);
+	t->programs = chance(75) || t->lengths == L_PACKED ? 0 : (int)random_int(1, 4);
+	t->flatten = chance(50);
 	t->m = (int)random_int(1, 3 * t->bm < 200 ? 3 * t->bm : 200);
 	t->n = t->m + (chance(50) ? 0 : (int)random_int(0, 100));
 	if (t->even)
@@ -286,10 +290,12 @@ static char *attention_text(const struct attention *t)
 	size_t len;
 	FILE *f = open_memstream(&text, &len);
 	int step = t->rows ? t->heads * t->d : t->d;
-	fprintf(f, "import triton\nimport triton.language as tl\n\n@triton.jit\n"
-		   "def kernel(q_ptr, k_ptr, v_ptr, out_ptr, sums_ptr, extra_ptr, lengths_ptr, scale, m, n, q_size, "
-		   "k_size, most, window):\n");
-	line(f, 1, "tile = tl.program_id(0)\n    head = tl.program_id(1)");
+	static const char names[] = "q_ptr, k_ptr, v_ptr, out_ptr, sums_ptr, extra_ptr, lengths_ptr, scale, m, n, "
+				    "q_size, k_size, most, window";
+	fprintf(f, "import triton\nimport triton.language as tl\n\n@triton.jit\ndef %s%s):\n",
+		t->programs ? "attend(tile, head, " : "kernel(", names);
+	if (!t->programs)
+		line(f, 1, "tile = tl.program_id(0)\n    head = tl.program_id(1)");
 	print_lengths(f, t);
 	line(f, 1, "behind = n - m");
 	line(f, 1, "i = tile * %d + tl.arange(0, %d)\n    block = tl.arange(0, %d)\n    d = tl.arange(0, %d)", t->bm,
@@ -319,6 +325,12 @@ static char *attention_text(const struct attention *t)
 	     "mask=(i < m)[:, None])",
 	     step);
 	line(f, 1, "tl.store(sums_ptr + head * %d + i, largest + tl.log(total), mask=i < m)", t->m);
+	if (t->programs) {
+		fprintf(f, "\n@triton.jit\ndef kernel(%s):\n    tiles = tl.cdiv(m, %d)\n", names, t->bm);
+		line(f, 1, "for number in tl.range(tl.program_id(0), tiles * %d, %d%s):", t->heads, t->programs,
+		     t->flatten ? ", flatten=True" : "");
+		line(f, 2, "attend(number %% tiles, number // tiles, %s)", names);
+	}
 	fclose(f);
 	return text;
 }
@@ -424,7 +436,8 @@ static void attention_case(struct suite *s, int64_t seed, const char *left_out)
 			 ptr(t->sums), ptr(t->extra),    ptr(t->lengths_at),  tl_float(scale_of(t)),
 			 tl_int(t->m), tl_int(t->n),     tl_int(t->m * t->d), tl_int(t->n * t->d),
 			 tl_int(t->n), tl_int(t->window)};
-	tl_config config = {.grid = {(uint32_t)((t->m + t->bm - 1) / t->bm), (uint32_t)t->heads},
+	uint32_t tiles = (uint32_t)((t->m + t->bm - 1) / t->bm), programs = (uint32_t)t->programs;
+	tl_config config = {.grid = {programs ? programs : tiles, programs ? 1 : (uint32_t)t->heads},
 			    .num_warps = t->warps,
 			    .num_stages = t->stages,
 			    .max_ctas = t->blocks};

@@ -349,6 +349,30 @@ static void tiles_of_batches(struct suite *s, int batches, int programs, const s
 	case_end(s);
 }
 
+/* Sums that go on from tile to tile. */
+static void kept_sums(struct suite *s, tl_dtype t, const struct shape *h, int stages, int warps)
+{
+	char text[80];
+	if (!case_begin(s, file, "kept sums %s %s stages=%d warps=%d", tl_dtype_name(t), shape_name(text, h), stages,
+			warps))
+		return;
+	struct matrix a = operand(s, "a", t, ROWS, h->m, h->k, 2), b = operand(s, "b", t, ROWS, h->k, h->n, 2);
+	struct array *c = out(s, "c", TL_F32, (size_t)(h->m * h->n));
+	int tiles = cdiv(h->m, h->bm);
+	for (int i = 0; i < h->bm; i++)
+		for (int j = 0; j < h->n; j++) {
+			double sum = 0;
+			for (int row = (tiles - 1) * h->bm + i; row >= 0; row -= h->bm) {
+				sum += dot(&a, &b, row < h->m ? row : 0, j, h->k);
+				if (row < h->m)
+					want(c, (size_t)(row * h->n + j), sum);
+			}
+		}
+	LAUNCH(s, "kept_sums", CONFIG(.grid = {1}, .num_stages = stages, .num_warps = warps), ptr(a.x), ptr(b.x),
+	       ptr(c), SIZES(h), tl_int(tiles), BLOCKS(h));
+	case_end(s);
+}
+
 /* A loop over k written in other ways. The even ones have no mask along k: rows go on behind k, up to whole tiles. */
 static void ways(struct suite *s, const char *way, const struct shape *h, int stages, int warps)
 {
@@ -610,6 +634,10 @@ void theme_matmul(struct suite *s)
 		{200, 336, 208, 128, 256, 64}, {136, 80, 80, 64, 64, 32}, {72, 144, 112, 64, 128, 64}};
 	for (int i = 0; i < 27; i++, c++)
 		ways(s, way_forms[i % 9], &way_shapes[i / 9], 2 + c % 3, i / 9 == 0 ? 8 : 4);
+	static const struct shape kept[] = {
+		{200, 80, 80, 64, 128, 64}, {40, 32, 64, 32, 32, 32}, {300, 256, 128, 128, 256, 64}};
+	for (int i = 0; i < 6; i++, c++)
+		kept_sums(s, types[i % 2].in, &kept[i % 3], 1 + c % 4, i % 3 == 2 ? 8 : 4);
 	around_the_integers(s);
 	static const struct shape constant[] = {{200, 328, 136, 128, 256, 64},
 						{200, 328, 128, 128, 256, 64},
