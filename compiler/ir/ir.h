@@ -272,7 +272,7 @@ struct kernel_param {
 };
 
 /* A number that the host knows at a launch: `times` a product of the kernel's integer parameters, by their numbers from
- * the least on. See host_product.h. */
+ * the least on, and `plus`. See host_product.h. */
 enum { PRODUCT_PARAMS = 3 };
 struct host_product {
 	i64 times;
