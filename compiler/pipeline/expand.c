@@ -550,7 +550,7 @@ static void build_step(struct schedule *p, struct builder *b, const struct step 
 	case STEP_FINISH: finish_earlier_dots(p, b, s->pending); return;
 	case STEP_RESULT: await_result(b, s); return;
 	case STEP_RELEASE:
-		if (p->late && !p->producer) { /* the buffer that is filled next */
+		if (p->parts.at[s->part].lags && !p->producer) { /* the buffer that is filled next */
 			struct value *phase = p->now.phase;
 			release_buffer(p, b, s->part, p->fill.slot);
 			p->fill.phase = build2(b, IR_XORI, phase->type, phase, build_int(b, phase->type, 1));
