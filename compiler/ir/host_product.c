@@ -48,7 +48,7 @@ bool is_host_sum(const struct kernel *k, struct value *v, struct host_product *o
 		v = operand(v->def, 0);
 	bool yes = is_host_product(k, v, out);
 	out->plus = plus;
-	return yes;
+	return yes && plus >= 0 && plus <= INT32_MAX;
 }
 
 struct value *build_product(struct kernel *k, const struct host_product *p)

@@ -10,7 +10,7 @@
 
 /* Is every element of v this product? */
 bool is_host_product(const struct kernel *k, struct value *v, struct host_product *out);
-/* Is it a product, or an i64 that is one plus a constant? */
+/* Is it a product, or an i64 that is one plus a constant of at most 31 bits? */
 bool is_host_sum(const struct kernel *k, struct value *v, struct host_product *out);
 /* False: it has too many parameters, or overflows. */
 bool multiply_products(const struct host_product *x, const struct host_product *y, struct host_product *out);
