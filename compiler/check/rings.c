@@ -516,6 +516,17 @@ static void count_left(struct rings *w, const struct op *loop)
 		n->left = ++w->nleft;
 }
 
+/* A loop that never asks for copies has those that are asked for in front of it: its steps are so large that it has few
+ * iterations. */
+static void count_few(struct rings *w, const struct op *loop)
+{
+	enum { FEW = 8 };
+	if (!loop || loop->code != IR_FOR || count_trips(loop).most > FEW)
+		return;
+	count_left(w, loop);
+	w->most = MAX(w->most, (i64)count_trips(loop).most);
+}
+
 /* Is one of o's buffers followed, or one that is used inside? */
 static bool uses_buffer(const struct op *o)
 {
@@ -547,8 +558,13 @@ static void find_followed(struct op *o, void *arg)
 		follow(w, operand(o, 1));
 	if (o->code == IR_WARP_GROUP_DOT && o->attr[ATTR_ASYNC] && w->ndots < MAX_DOTS)
 		follow_sum(w, result(o), w->ndots++);
-	if (o->code != IR_ONE_THREAD || value_const_int(operand(o, 0), &constant) || !uses_buffer(o))
+	if (o->code != IR_ONE_THREAD || !uses_buffer(o))
 		return;
+	if (value_const_int(operand(o, 0), &constant)) {
+		if (!constant)
+			count_few(w, o->block->parent);
+		return;
+	}
 	struct ahead a = rings_ahead(o);
 	map_put(&w->asks, o, arena_dup(&w->scratch, &a, sizeof a));
 	if (a.known)
