@@ -113,6 +113,7 @@ static struct bound plus_constant(struct bound b, i64 by)
 
 enum { MOST_FACTORS = 4 };
 
+/* Adds the factors of v, the first MOST_FACTORS of which `out` has, to n; returns how many there are. */
 static u32 factors_of(struct value *v, struct value **out, u32 n)
 {
 	while (def_if(v, IR_MULI)) {
@@ -124,8 +125,8 @@ static u32 factors_of(struct value *v, struct value **out, u32 n)
 	return n + 1;
 }
 
-/* Where x counts up to a product of y, which is positive, with one number more: that number, which x / y stays below.
- * The product may wrap, to a smaller number. NULL: otherwise. */
+/* Where x counts up to a product of y and one number more: that number, which x / y stays below, if neither it nor y is
+ * negative and y does not wrap. The product may wrap, to a smaller number. NULL: otherwise. */
 static struct value *quotient_below(struct query *q, const struct value *x, struct value *y)
 {
 	const struct op *loop = x->def ? NULL : x->block->parent;
@@ -171,8 +172,9 @@ static struct bound bound_of(struct query *q, const struct value *v)
 	case IR_DIVSI:
 		struct value *below = quotient_below(q, operand(o, 0), operand(o, 1));
 		b = bound_of(q, below ? below : operand(o, 0));
-		b.plus -= below ? b.by : 0;
-		if (value_const_int(operand(o, 1), &c) && c > 0 && c < (1 << 24) / b.by)
+		if (below)
+			b.plus -= b.by;
+		else if (value_const_int(operand(o, 1), &c) && c > 0 && c < (1 << 24) / b.by)
 			b.by *= c;
 		return b;
 	case IR_REMSI:
@@ -210,6 +212,16 @@ static bool product_within(struct query *q, const struct value *x, const struct 
 	i32 least = a.plus > 0 || b.plus > 0 ? COUNTS_AS : 1;
 	i128 top = (i128)most * a.by * b.by / ((i128)slope(a, least) * slope(b, least));
 	return add_limit(q, a.size, b.size, least, (i64)MIN(top, INT64_MAX));
+}
+
+/* It is, or the limits stay as they were. */
+static bool alone_within(struct query *q, const struct value *x, i64 most)
+{
+	struct checkpoint before = checkpoint(q);
+	if (within(q, x, most))
+		return true;
+	withdraw(q, &before);
+	return false;
 }
 
 /* Both hold, or the limits stay as they were. */
@@ -260,15 +272,15 @@ static bool operation_within(struct query *q, const struct op *o, i64 most)
 		if (value_const_int(y, &c))
 			return c > 0 && within(q, x, dividend(most, c));
 		struct value *below = quotient_below(q, x, operand(o, 1));
-		if (below)
-			return both_within(q, below, most, y, INT64_MAX);
+		if (below && both_within(q, below, most, y, INT64_MAX))
+			return true;
 		return within(q, x, most); /* y > 0: see sizes.h */
 	case IR_REMSI:
 		if (value_const_int(y, &c) && c <= 0)
 			return false;
 		if (value_range(q->r, y)->max <= most + (most < INT64_MAX))
 			return within(q, x, INT64_MAX);
-		return within(q, x, most) || both_within(q, x, INT64_MAX, y, most);
+		return alone_within(q, x, most) || both_within(q, x, INT64_MAX, y, most);
 	case IR_MINSI:
 		c = value_range(q->r, y)->max;
 		return within(q, x, c <= most ? INT64_MAX : most) && within(q, y, INT64_MAX);
@@ -346,13 +358,11 @@ static bool bounded(struct query *q, const struct value *v, i64 most)
 {
 	const struct range *known = value_range(q->r, v);
 	const struct op *o = v->def;
-	struct checkpoint before = checkpoint(q);
 	i64 c;
 	if (known->min >= -most && known->max <= most)
 		return true;
-	if (within(q, v, most))
+	if (alone_within(q, v, most))
 		return true;
-	withdraw(q, &before);
 	if (!o || ++q->operations > MOST_OPERATIONS)
 		return false;
 	switch (o->code) {

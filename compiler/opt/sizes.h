@@ -9,6 +9,9 @@
  * unless it is a constant. Without the rule, the number of programs in a last group, min(tiles - first, GROUP), would
  * not be known to be positive. The interpreter checks it.
  *
+ * An index that counts up to a product, as the number of a tile of several matrices does, has a quotient by one factor
+ * that is less than the other factor, whatever the product wraps to, and a remainder that is less than its divisor.
+ *
  * Only bounds that launches keep in practice are stated (SIZES_LEAST, of a product of two sizes SIZES_LEAST_PRODUCT,
  * and of programs along axes 1 and 2, which number batches, SIZES_LEAST_BATCHES); an index that needs a smaller one, as
  * a hash does, has no limit and no fact. */
