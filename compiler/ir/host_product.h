@@ -1,5 +1,5 @@
-/* Numbers that the host computes at each launch, for tensor maps: products of integer parameters (struct host_product),
- * of sizes with something added.
+/* Numbers that the host computes at each launch, for tensor maps: products of integer parameters (struct host_product).
+ * To a size a constant may be added: what is not masked is read up to a tile behind it.
  *
  * They have no width. What a kernel computes in 32 bits is the same number where the product fits 31 bits, as launches
  * of variants with such maps check (runtime/conditions.c). */

@@ -688,10 +688,11 @@ static const char *check_tensor_map(const struct kernel *k, const struct op *o)
 {
 	for (u32 i = o->code == IR_TMA_TENSOR_COPY ? 5 : 3; i < MIN(o->noperands, 8); i++) {
 		struct host_product unused;
-		bool (*is)(const struct kernel *, struct value *, struct host_product *) =
-			o->code == IR_TMA_TENSOR_COPY && i < 7 ? is_host_sum : is_host_product;
-		NEED(operand(o, i)->type->kind == TY_SCALAR && is(k, operand(o, i), &unused),
-		     "sizes and the distance of rows are integer parameters, constants, or products of these");
+		struct value *v = operand(o, i);
+		bool size = o->code == IR_TMA_TENSOR_COPY && i < 7;
+		NEED(v->type->kind == TY_SCALAR && (size ? is_host_sum : is_host_product)(k, v, &unused),
+		     "sizes and the distance of rows are integer parameters, constants, or products of these; a positive "
+		     "constant may be added to a size");
 	}
 	return NULL;
 }

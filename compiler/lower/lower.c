@@ -308,15 +308,16 @@ static void carry_all(struct lower *l, struct value **to, u32 n, const struct ca
 }
 
 /* May the index behind the last one lie beyond its type, or the distance from the first index to the end? ptxas
- * subtracts the one from the other where it unrolls a loop, and three steps from the end (13.0 unrolls by four). */
+ * subtracts the one from the other where it unrolls a loop. And where the step is a constant it subtracts some from the
+ * end: 13.0, which unrolls by four, three of them. */
 static bool index_may_wrap(const struct lower *l, const struct op *o)
 {
-	enum { UNROLLED = 8 };
+	enum { MOST_UNROLLED = 8 }; /* to be safe of later ones */
 	int bits = type_elem_bits(for_index(o)->type);
 	i64 most = bits == 64 ? INT64_MAX : ((i64)1 << (bits - 1)) - 1, distance, known,
 	    step = value_range(l->s->ranges, for_step(o))->max, first = value_range(l->s->ranges, for_lower(o))->min,
 	    end = value_range(l->s->ranges, for_upper(o))->max;
-	if (value_const_int(for_step(o), &known) && known > most / UNROLLED)
+	if (value_const_int(for_step(o), &known) && known > most / MOST_UNROLLED)
 		return true;
 	return !o->attr[ATTR_NO_WRAP] && (step > most || end > most - (step - 1) ||
 					  __builtin_sub_overflow(end, first, &distance) || distance > most);

@@ -394,12 +394,13 @@ static void bound_by_loop(struct finder *f, int d, const struct op *loop, i64 ti
 	bool counts = !size.nparams; /* the number of iterations' bound, not of places */
 	if (counts && __builtin_mul_overflow(size.times, times, &size.times))
 		return;
+	/* a last step that ends with the loop */
 	bool steps = step == 1 || (from % step == 0 && (counts ? size.times % by == 0
 							       : times == 1 && is_known_multiple(f->s->k, all, step)));
-	size.plus = more + (steps && places <= by ? 0 : MAX(places - times, 0));
-	if (counts && __builtin_add_overflow(size.times, size.plus, &size.times))
+	more += steps && places <= by ? 0 : MAX(places - times, 0);
+	i64 *sum = counts ? &size.times : &size.plus;
+	if (__builtin_add_overflow(*sum, more, sum))
 		return;
-	size.plus = counts ? 0 : size.plus;
 	f->out->size[d] = size;
 	f->bounded[d] = true;
 }

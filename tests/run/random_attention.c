@@ -9,11 +9,7 @@
 #include "random.h"
 #include "suite.h"
 
-enum {
-	MOST_HEADS = 3,
-	/* What is not masked reads as far as a tile goes. */
-	MOST_TILE = 128
-};
+enum { MOST_HEADS = 3 };
 
 /* Which keys a query sees, and how far the loop goes. The last one is the query's own number, plus `behind`. */
 enum keys {
@@ -339,11 +335,11 @@ static char *attention_text(const struct attention *t)
 
 static size_t row_of(const struct attention *t, bool keys, int head, int i)
 {
-	int heads = keys ? t->heads / t->share : t->heads, long_ = keys ? t->n : t->m;
+	int heads = keys ? t->heads / t->share : t->heads, length = keys ? t->n : t->m;
 	head = keys ? head / t->share : head;
 	if (t->lengths == L_PACKED)
 		return (size_t)(t->start[head] + i) * (size_t)t->d;
-	return (size_t)(t->rows ? i * heads + head : head * long_ + i) * (size_t)t->d;
+	return (size_t)(t->rows ? i * heads + head : head * length + i) * (size_t)t->d;
 }
 
 /* Minus infinity: hidden. */
