@@ -17,6 +17,7 @@
  *   test-random --passes build/tlc       launches what `tlc --emit ttir` makes of each kernel instead
  *
  * Other options are those of test-run. */
+#include <stdarg.h>
 #include <unistd.h>
 
 #include "suite.h"
@@ -99,6 +100,31 @@ int shrink_list(const char *command, int n)
 	setenv("RANDOM_TEXT", "1", 1);
 	printf("RANDOM_LEAVE_OUT=%s\n", list);
 	return 1;
+}
+
+static void print_text(const char *text, const tl_config *config, const char *about)
+{
+	printf("# num_warps %d, num_stages %d%s%s\n%s", config->num_warps, config->num_stages, *about ? ", " : "",
+	       about, text);
+}
+
+void run_text(struct suite *s, char *text, const tl_config *config, const tl_arg *args, size_t nargs, const char *about,
+	      ...)
+{
+	char line[200];
+	va_list values;
+	va_start(values, about);
+	vsnprintf(line, sizeof line, about, values);
+	va_end(values);
+	bool asked = getenv("RANDOM_TEXT");
+	int failed = s->nfailed;
+	if (asked) /* the launch may not end */
+		print_text(text, config, line);
+	launch_text(s, text, "kernel", config, args, nargs);
+	case_end(s);
+	if (s->nfailed > failed && !asked)
+		print_text(text, config, line);
+	free(text);
 }
 
 bool only(const char *kind)
@@ -357,12 +383,7 @@ static void tree_case(struct suite *s, int64_t seed, const char *left_out)
 	}
 	char *text = tree_text(t);
 	tl_config config = {.grid = {(uint32_t)t->programs, 1, 1}, .num_warps = t->warps};
-	launch_text(s, text, "kernel", &config, args, n);
-	int failed = s->nfailed;
-	case_end(s);
-	if (s->nfailed > failed || getenv("RANDOM_TEXT"))
-		printf("%s", text);
-	free(text);
+	run_text(s, text, &config, args, n, "%d programs", t->programs);
 	for (int k = 0; k < INT_TYPES; k++)
 		free(t->in[k]);
 	for (int k = 0; k < t->nouts; k++)

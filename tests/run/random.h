@@ -235,6 +235,10 @@ double float_error(enum op op, tl_dtype t, double x, double y, double r, double 
 int64_t setting(const char *name, int64_t otherwise); /* from the environment */
 bool fails(const char *command, const char *list);    /* with this left out */
 bool only(const char *kind);                          /* is it one of the kinds asked for? */
+/* Launches `kernel` of the text, which it frees, and ends the case. The text is printed where RANDOM_TEXT asks for it,
+ * or the case fails, behind a line with the configuration and `about`. */
+__attribute__((format(printf, 6, 7))) void run_text(struct suite *s, char *text, const tl_config *config,
+						    const tl_arg *args, size_t nargs, const char *about, ...);
 /* A case for each seed that the environment asks for, or else `usual` ones, if it asks for this kind. */
 void each_seed(struct suite *s, const char *kind, int64_t usual,
 	       void (*make)(struct suite *s, int64_t seed, const char *left_out));

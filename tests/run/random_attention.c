@@ -437,13 +437,8 @@ static void attention_case(struct suite *s, int64_t seed, const char *left_out)
 			    .num_warps = t->warps,
 			    .num_stages = t->stages,
 			    .max_ctas = t->blocks};
-	launch_text(s, text, "kernel", &config, args, COUNT(args));
-	int failed = s->nfailed;
-	case_end(s);
-	if (s->nfailed > failed || getenv("RANDOM_TEXT"))
-		printf("# num_warps %d, num_stages %d, max_ctas %d, %d heads, m = %d, n = %d, window = %d\n%s",
-		       t->warps, t->stages, t->blocks, t->heads, t->m, t->n, t->window, text);
-	free(text);
+	run_text(s, text, &config, args, COUNT(args), "max_ctas %d, %d heads, m = %d, n = %d, window = %d", t->blocks,
+		 t->heads, t->m, t->n, t->window);
 }
 
 void theme_random_attention(struct suite *s)

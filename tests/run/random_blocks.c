@@ -617,14 +617,9 @@ static void blocks_case(struct suite *s, int64_t seed, const char *left_out)
 		expect(&d->tensor[k]);
 	char *text = blocks_text(d);
 	tl_config config = {.grid = {(uint32_t)d->programs}, .num_warps = d->warps, .num_stages = d->stages};
-	launch_text(s, text, "kernel", &config, args, arguments(d, products, args, descriptors));
-	int failed = s->nfailed;
-	case_end(s);
-	if (s->nfailed > failed || getenv("RANDOM_TEXT"))
-		printf("# num_warps %d, num_stages %d, programs %d\n%s", d->warps, d->stages, d->programs, text);
+	run_text(s, text, &config, args, arguments(d, products, args, descriptors), "programs %d", d->programs);
 	for (int v = 0; v < d->ntiles; v++)
 		free(d->tile[v].at);
-	free(text);
 	free(d);
 }
 

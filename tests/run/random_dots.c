@@ -492,20 +492,11 @@ static void dots_case(struct suite *s, int64_t seed, const char *left_out, bool 
 	evaluate_dots(d);
 	char *text = dots_text(d);
 	tl_config config = {.grid = {1}, .num_warps = d->warps, .num_stages = d->stages};
-	if (getenv("RANDOM_TEXT"))
-		printf("# num_warps %d, num_stages %d, n = %d, rounds = %d\n%s", d->warps, d->stages, d->trips,
-		       d->rounds, text);
-	launch_text(s, text, "kernel", &config, args, arguments(d, args));
-	int failed = s->nfailed;
-	case_end(s);
-	if (s->nfailed > failed && !getenv("RANDOM_TEXT"))
-		printf("# num_warps %d, num_stages %d, n = %d, rounds = %d\n%s", d->warps, d->stages, d->trips,
-		       d->rounds, text);
+	run_text(s, text, &config, args, arguments(d, args), "n = %d, rounds = %d", d->trips, d->rounds);
 	for (int v = 0; v < d->nvalues; v++)
 		free(d->value[v].at);
 	for (int k = 0; k < d->n; k++)
 		free(d->step[k].sums);
-	free(text);
 	free(d);
 }
 

@@ -370,13 +370,8 @@ static void edges_case(struct suite *s, int64_t seed, const char *left_out)
 			 ptr(d->o[1]),    ptr(d->o[2]),       tl_int(d->most[0]), tl_int(d->most[1]), tl_int(d->steps),
 			 tl_int(d->rows), tl_int(d->columns), tl_int(d->inner)};
 	tl_config config = {.grid = {GRID, (uint32_t)d->batches}, .num_warps = d->warps, .num_stages = d->stages};
-	launch_text(s, text, "kernel", &config, args, COUNT(args));
-	int failed = s->nfailed;
-	case_end(s);
-	if (s->nfailed > failed || getenv("RANDOM_TEXT"))
-		printf("# num_warps %d, num_stages %d, m = %d, n = %d, steps = %d, M, N, K = %d, %d, %d\n%s", d->warps,
-		       d->stages, d->most[0], d->most[1], d->steps, d->rows, d->columns, d->inner, text);
-	free(text);
+	run_text(s, text, &config, args, COUNT(args), "m = %d, n = %d, steps = %d, M, N, K = %d, %d, %d", d->most[0],
+		 d->most[1], d->steps, d->rows, d->columns, d->inner);
 }
 
 void theme_random_edges(struct suite *s)

@@ -394,14 +394,7 @@ static void launch_kernel(struct suite *s, struct pipelines *d)
 			    .num_warps = d->warps,
 			    .num_stages = d->stages,
 			    .max_ctas = d->max_ctas};
-	if (getenv("RANDOM_TEXT"))
-		printf("# num_warps %d, num_stages %d, grid %u\n%s", d->warps, d->stages, x, text);
-	launch_text(s, text, "kernel", &config, args, nargs);
-	int failed = s->nfailed;
-	case_end(s);
-	if (s->nfailed > failed && !getenv("RANDOM_TEXT"))
-		printf("# num_warps %d, num_stages %d, grid %u\n%s", d->warps, d->stages, x, text);
-	free(text);
+	run_text(s, text, &config, args, nargs, "grid %u", x);
 }
 
 static void free_pipelines(struct pipelines *d)

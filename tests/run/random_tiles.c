@@ -442,14 +442,8 @@ static void tiles_case(struct suite *s, int64_t seed, const char *left_out)
 		tl_int(t->limit), tl_int(t->slices), tl_int(t->tiles), tl_int(t->high * all), tl_int(t->high * width),
 		tl_int(t->wide),  tl_int(t->deep)};
 	tl_config config = {.grid = {(uint32_t)t->programs}, .num_warps = t->warps, .num_stages = t->stages};
-	launch_text(s, text, "kernel", &config, args, COUNT(args));
-	int failed = s->nfailed;
-	case_end(s);
-	if (s->nfailed > failed || getenv("RANDOM_TEXT"))
-		printf("# num_warps %d, num_stages %d, %d programs, M = %d, slices = %d, tiles = %d, N = %d, K = "
-		       "%d\n%s",
-		       t->warps, t->stages, t->programs, t->limit, t->slices, t->tiles, t->wide, t->deep, text);
-	free(text);
+	run_text(s, text, &config, args, COUNT(args), "%d programs, M = %d, slices = %d, tiles = %d, N = %d, K = %d",
+		 t->programs, t->limit, t->slices, t->tiles, t->wide, t->deep);
 }
 
 void theme_random_tiles(struct suite *s)

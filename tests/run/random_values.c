@@ -536,12 +536,7 @@ static void values_case(struct suite *s, int64_t seed, const char *left_out)
 	}
 	char *text = values_text(d);
 	tl_config config = {.grid = {1}, .num_warps = d->warps};
-	launch_text(s, text, "kernel", &config, args, (size_t)d->ngiven + 1);
-	int failed = s->nfailed;
-	case_end(s);
-	if (s->nfailed > failed || getenv("RANDOM_TEXT"))
-		printf("# num_warps %d\n%s", d->warps, text);
-	free(text);
+	run_text(s, text, &config, args, (size_t)d->ngiven + 1, "%d arguments", d->ngiven);
 	free(d);
 }
 

@@ -34,13 +34,21 @@ static size_t extent(const struct matrix *x, int m, int n)
 	return m && n ? (size_t)((m - 1) * x->row + (n - 1) * x->column + 1) : 1;
 }
 
-static struct matrix operand(struct suite *s, const char *name, tl_dtype t, enum lie lie, int m, int n, int most)
+/* One behind the other. */
+static struct matrix operands(struct suite *s, const char *name, tl_dtype t, enum lie lie, int batches, int m, int n,
+			      int most)
 {
 	struct matrix r = {0};
 	strides(lie, m, n, &r);
-	r.x = in(s, name, t, extent(&r, m, n));
+	r.batch = (int)extent(&r, m, n);
+	r.x = in(s, name, t, (size_t)(batches * r.batch));
 	fill_whole(r.x, most);
 	return r;
+}
+
+static struct matrix operand(struct suite *s, const char *name, tl_dtype t, enum lie lie, int m, int n, int most)
+{
+	return operands(s, name, t, lie, 1, m, n, most);
 }
 
 static double at_in(int batch, const struct matrix *x, int i, int j)
@@ -250,9 +258,8 @@ static void around_the_integers(struct suite *s)
 	enum { N = 16 };
 	if (!case_begin(s, file, "offsets around the integers"))
 		return;
-	struct matrix a = {.x = in(s, "a", TL_F16, N * N), .row = N, .column = 1};
+	struct matrix a = operand(s, "a", TL_F16, ROWS, N, N, 2);
 	struct array *c = out(s, "c", TL_F32, N * N);
-	fill_whole(a.x, 2);
 	for (int i = 0; i < N * N; i++)
 		want(c, (size_t)i, dot(&a, &a, i / N, i % N, N));
 	LAUNCH(s, "around_the_integers", CONFIG(.grid = {1}), ptr(a.x), ptr(c), tl_int(INT32_MAX), tl_int(INT32_MAX));
@@ -266,11 +273,10 @@ static void templates(struct suite *s, int batches, const struct shape *h, int s
 	if (!case_begin(s, "../bench/templates.tl", "template %s batches=%d stages=%d warps=%d", shape_name(text, h),
 			batches, stages, warps))
 		return;
-	int sa = h->m * h->k, sb = h->k * h->n, sc = h->m * h->n;
-	struct matrix a = {in(s, "a", TL_F16, (size_t)(batches * sa)), h->k, 1, sa},
-		      b = {in(s, "b", TL_F16, (size_t)(batches * sb)), h->n, 1, sb};
+	int sc = h->m * h->n;
+	struct matrix a = operands(s, "a", TL_F16, ROWS, batches, h->m, h->k, 2),
+		      b = operands(s, "b", TL_F16, ROWS, batches, h->k, h->n, 2);
 	struct array *c = out(s, "c", TL_F16, (size_t)(batches * sc));
-	fill_whole(a.x, 2), fill_whole(b.x, 2);
 	want_products(c, sc, &a, &b, h, batches);
 	LAUNCH(s, batches > 1 ? "template_batched" : "template",
 	       CONFIG(.grid = {(uint32_t)(cdiv(h->m, h->bm) * cdiv(h->n, h->bn)), (uint32_t)batches},
@@ -316,11 +322,8 @@ static void tiles(struct suite *s, const char *form, int programs, const struct 
 			programs, stages, warps))
 		return;
 	bool along_k = strstr(form, "descriptors");
-	struct matrix a = {.x = in(s, "a", TL_F16, (size_t)(h->m * h->k)), .row = h->k, .column = 1};
-	struct matrix b = {.x = in(s, "b", TL_F16, (size_t)(h->k * h->n)),
-			   .row = along_k ? 1 : h->n,
-			   .column = along_k ? h->k : 1};
-	fill_whole(a.x, 2), fill_whole(b.x, 2);
+	struct matrix a = operand(s, "a", TL_F16, ROWS, h->m, h->k, 2),
+		      b = operand(s, "b", TL_F16, along_k ? COLUMNS : ROWS, h->k, h->n, 2);
 	struct array *c = out(s, "c", TL_F16, (size_t)(h->m * h->n));
 	bool stores = h->k || *form == 'n'; /* one loop over no slices has no iterations */
 	for (int i = 0; i < h->m * h->n && stores; i++)
@@ -337,15 +340,14 @@ static void tiles_of_batches(struct suite *s, int batches, int programs, const s
 	if (!case_begin(s, "../bench/tiles.tl", "tiles of %d batches %s programs=%d stages=%d warps=%d", batches,
 			shape_name(text, h), programs, stages, warps))
 		return;
-	int sa = h->m * h->k, sb = h->k * h->n, sc = h->m * h->n;
-	struct matrix a = {in(s, "a", TL_F16, (size_t)(batches * sa)), h->k, 1, sa},
-		      b = {in(s, "b", TL_F16, (size_t)(batches * sb)), h->n, 1, sb};
+	int sc = h->m * h->n;
+	struct matrix a = operands(s, "a", TL_F16, ROWS, batches, h->m, h->k, 2),
+		      b = operands(s, "b", TL_F16, ROWS, batches, h->k, h->n, 2);
 	struct array *c = out(s, "c", TL_F16, (size_t)(batches * sc));
-	fill_whole(a.x, 2), fill_whole(b.x, 2);
 	want_products(c, sc, &a, &b, h, batches);
 	LAUNCH(s, "batched", CONFIG(.grid = {(uint32_t)programs}, .num_stages = stages, .num_warps = warps), ptr(a.x),
-	       ptr(b.x), ptr(c), tl_int(batches), SIZES(h), tl_int(sa), tl_int(sb), tl_int(sc), BLOCKS(h), tl_int(3),
-	       tl_int(programs));
+	       ptr(b.x), ptr(c), tl_int(batches), SIZES(h), tl_int(a.batch), tl_int(b.batch), tl_int(sc), BLOCKS(h),
+	       tl_int(3), tl_int(programs));
 	case_end(s);
 }
 
@@ -405,11 +407,10 @@ static void few_blocks(struct suite *s, const struct operand *t, const struct sh
 			shape_name(text, h), form, batches,
 			stages, warps, blocks))
 		return;
-	int sa = h->m * h->k, sb = h->k * h->n, sc = h->m * h->n;
+	int sc = h->m * h->n;
 	bool along_k = tl_dtype_size(t->in) == 1 || t->in == TL_F32;
-	struct matrix a = {in(s, "a", t->in, (size_t)(batches * sa)), h->k, 1, sa},
-		      b = {in(s, "b", t->in, (size_t)(batches * sb)), along_k ? 1 : h->n, along_k ? h->k : 1, sb};
-	fill_whole(a.x, t->most), fill_whole(b.x, t->most);
+	struct matrix a = operands(s, "a", t->in, ROWS, batches, h->m, h->k, t->most),
+		      b = operands(s, "b", t->in, along_k ? COLUMNS : ROWS, batches, h->k, h->n, t->most);
 	struct array *c = out(s, "c", t->out, (size_t)(batches * sc));
 	want_products(c, sc, &a, &b, h, batches);
 	uint32_t rows = (uint32_t)cdiv(h->m, h->bm), columns = (uint32_t)cdiv(h->n, h->bn);
