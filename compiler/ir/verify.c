@@ -691,8 +691,8 @@ static const char *check_tensor_map(const struct kernel *k, const struct op *o)
 		struct value *v = operand(o, i);
 		bool size = o->code == IR_TMA_TENSOR_COPY && i < 7;
 		NEED(v->type->kind == TY_SCALAR && (size ? is_host_sum : is_host_product)(k, v, &unused),
-		     "sizes and the distance of rows are integer parameters, constants, or products of these; a positive "
-		     "constant may be added to a size");
+		     "sizes and the distance of rows are integer parameters, constants, or products of these; a "
+		     "positive constant may be added to a size");
 	}
 	return NULL;
 }
