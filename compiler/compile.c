@@ -384,6 +384,8 @@ static const char *directives(struct arena *a, const struct kernel *k)
 			  "// parameters %u to %u: the programs along each axis; the grid is of as many blocks as "
 			  "there are multiprocessors, or programs if they are fewer, along x",
 			  k->nparams - GRID_PARAMS, k->nparams - 1);
+	if (k->cuda.pairs)
+		sb_printf(&sb, "%s// faster where two blocks along x are launched as a cluster", sb.len ? "\n" : "");
 	for (u32 i = 0; i < k->nlimits; i++) {
 		const struct size_limit *l = &k->limits[i];
 		sb_printf(&sb, "%s// for launches with %s", sb.len ? "\n" : "", size_name(a, k, l->a));

@@ -64,6 +64,7 @@ enum { /* CUfunction_attribute */
 
 enum { /* CUlaunchAttributeID */
        CU_LAUNCH_COOPERATIVE = 2,
+       CU_LAUNCH_CLUSTER_DIMENSION = 4,
        CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION = 6,
 };
 
@@ -71,6 +72,7 @@ struct cu_launch_attribute {
 	int id;
 	union {
 		int value;
+		unsigned dimensions[3];
 		_Alignas(8) char bytes[64];
 	};
 };

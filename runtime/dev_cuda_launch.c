@@ -16,7 +16,7 @@ static CUresult launch_plain(struct cuda *d, const struct device_launch *l, CUst
 static CUresult launch_with_attributes(struct cuda *d, const struct device_launch *l, CUstream stream, void **params)
 {
 	const struct cuda_kernel *k = l->kernel;
-	struct cu_launch_attribute attributes[2];
+	struct cu_launch_attribute attributes[3];
 	struct cu_launch_config config = {.grid = {l->grid[0] * k->cluster, l->grid[1], l->grid[2]},
 					  .block = {k->threads, 1, 1},
 					  .shared = k->shared,
@@ -27,6 +27,9 @@ static CUresult launch_with_attributes(struct cuda *d, const struct device_launc
 	if (l->pdl && d->target.sm >= 90)
 		attributes[config.nattributes++] =
 			(struct cu_launch_attribute){CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION, {1}};
+	if (l->pairs && !l->cooperative) /* all blocks of such a grid must find room at once */
+		attributes[config.nattributes++] =
+			(struct cu_launch_attribute){CU_LAUNCH_CLUSTER_DIMENSION, {.dimensions = {2, 1, 1}}};
 	return d->api.launch_ex(&config, k->function, params, NULL);
 }
 
@@ -36,8 +39,8 @@ static __attribute__((noinline)) CUresult launch_otherwise(struct cuda *d, const
 {
 	if (d->nvtx)
 		d->nvtx->push(((const struct cuda_kernel *)l->kernel)->name);
-	CUresult r = l->cooperative || l->pdl ? launch_with_attributes(d, l, stream, params)
-					      : launch_plain(d, l, stream, params);
+	bool attributes = l->cooperative || l->pdl || (l->pairs && d->api.launch_ex);
+	CUresult r = attributes ? launch_with_attributes(d, l, stream, params) : launch_plain(d, l, stream, params);
 	if (d->nvtx)
 		d->nvtx->pop();
 	return r;
@@ -63,8 +66,8 @@ static inline CUresult launch(struct cuda *d, const struct device_launch *l, CUs
 		params[i] = (void *)&args[i];
 	for (u32 i = l->nargs - l->nmaps; i < l->nargs; i++)
 		params[i] = (void *)(uintptr_t)args[i];
-	return l->cooperative || l->pdl || d->nvtx ? launch_otherwise(d, l, stream, params)
-						   : launch_plain(d, l, stream, params);
+	return l->cooperative || l->pdl || l->pairs || d->nvtx ? launch_otherwise(d, l, stream, params)
+							       : launch_plain(d, l, stream, params);
 }
 
 static inline tl_status check_launch(const struct cuda *d, const struct device_launch *l)

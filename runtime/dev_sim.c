@@ -241,6 +241,8 @@ static tl_status run(struct device *device, const struct device_launch *d, doubl
 	l.strict_proxies = getenv("TL_SIM_STRICT");
 	l.max_steps = l.num_warps * (max_steps ? strtoull(max_steps, NULL, 0) : MOST_STEPS);
 	memcpy(l.grid, d->grid, sizeof l.grid);
+	if (d->pairs)
+		memcpy(l.cluster, (u32[]){2, 1, 1}, sizeof l.cluster);
 	struct cleanup c;
 	u32 cluster = (u32)k->image->cluster;
 	if (l.grid[0] > INT32_MAX / cluster)

@@ -49,6 +49,7 @@ struct device_launch {
 	u32 nmaps; /* the last of them, which are addresses of tensor maps */
 	void *stream; /* the caller's, or NULL */
 	bool cooperative, pdl; /* see tl_config */
+	bool pairs;            /* neighbouring blocks along x are clusters of two */
 };
 
 /* Work that is queued on a stream (NULL: the device's own), and memory that is not the device's own. */

@@ -22,13 +22,16 @@ tl_status check_grid(const char *name, const tl_config *cfg)
 static tl_status pass_maps(struct device *dev, const struct image *im, struct launch *l)
 {
 	tl_status s = TL_OK;
+	u64 begins = 0;
 	l->device.nmaps = im->nmaps;
 	for (u32 i = 0; i < im->nmaps && !s; i++) {
 		const struct map_values of = map_values(im, i, l->bits);
+		begins |= of.base | of.distance;
 		const struct tensor_box box = map_box(im, i, &of);
 		s = dev->ops->tensor_map(dev, &box, l->maps[i]);
 		l->bits[l->device.nargs++] = (u64)(uintptr_t)l->maps[i];
 	}
+	l->device.pairs &= begins % SECTOR_BYTES != 0; /* else sharing gains nothing */
 	return s;
 }
 

@@ -57,6 +57,7 @@ static inline tl_status pass_grid(const char *name, const struct image *im, cons
 {
 	memcpy(l->device.grid, grid, sizeof l->device.grid);
 	l->device.nargs = im->nslots;
+	l->device.pairs = im->pairs && grid[0] % 2 == 0; /* see pass_maps */
 	if (!im->persistent)
 		return TL_OK;
 	u32 programs = count_programs(grid);
@@ -68,6 +69,7 @@ static inline tl_status pass_grid(const char *name, const struct image *im, cons
 		l->bits[l->device.nargs++] = grid[i];
 	l->device.grid[0] = most ? MIN(programs, most) : programs;
 	l->device.grid[1] = l->device.grid[2] = 1;
+	l->device.pairs = im->pairs && l->device.grid[0] % 2 == 0;
 	return TL_OK;
 }
 

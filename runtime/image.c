@@ -6,7 +6,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	       "images are little-endian, and written as they lie in memory");
 
-enum { IMAGE_VERSION = 12, MAX_IMPORTS = UINT16_MAX };
+enum { IMAGE_VERSION = 13, MAX_IMPORTS = UINT16_MAX };
 static const char magic[8] = "tlimage";
 
 struct header {
@@ -149,6 +149,7 @@ static void code_fields(struct coder *c, struct image *im)
 	CODE_RANGE(c, im->scratch_bytes, 0, (i64)1 << 40);
 	CODE_RANGE(c, im->waits, 0, 1);
 	CODE_RANGE(c, im->cluster, 1, 16);
+	CODE_RANGE(c, im->pairs, 0, 1);
 	CODE_RANGE(c, im->persistent, 0, 1);
 	CODE_RANGE(c, im->grids, 1, (1 << GRID_KINDS) - 1);
 	CODE_RANGE(c, im->narrow_offsets, 0, 1);
@@ -264,6 +265,8 @@ static void show_blocks(const struct image *im, struct strbuf *out)
 			"grid         as many blocks as multiprocessors, each runs programs one after the other\n");
 	else
 		sb_printf(out, "grid         %d block%s a program\n", im->cluster, PLURAL(im->cluster));
+	if (im->pairs)
+		sb_puts(out, "             two blocks along x share boxes, as a cluster where their number is even\n");
 }
 
 void image_show(const struct image *im, struct strbuf *out)

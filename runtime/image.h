@@ -50,6 +50,7 @@ struct image {
 	i32 num_warps, shared_bytes, cluster;
 	u64 scratch_bytes; /* of each thread of a CPU */
 	bool waits;        /* programs may wait for others */
+	bool pairs;        /* two neighbouring blocks along x are faster if launched as a cluster */
 	bool persistent;   /* takes the grid as parameters, behind those of the slots */
 	bool narrow_offsets; /* counts on few elements behind each pointer: see MOST_NARROW_ELEMENTS */
 	u32 grids;           /* bit enum grid_kind: those whose launches the code serves */

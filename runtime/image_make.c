@@ -91,6 +91,7 @@ void image_make(struct image *im, const struct unit *u, const struct func *f, co
 			     .scratch_bytes = c->scratch_bytes,
 			     .waits = c->waits,
 			     .cluster = MAX(c->cluster, 1),
+			     .pairs = k->cuda.pairs,
 			     .persistent = k->cuda.persistent,
 			     .narrow_offsets = k->narrow_offsets,
 			     .grids = k->cuda.grids ? k->cuda.grids : (1 << GRID_KINDS) - 1,

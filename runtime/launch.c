@@ -218,9 +218,11 @@ static void remember_map(struct map_memo *memo, const struct map_values *of, con
 static tl_status pass_maps(struct device *dev, const struct variant *v, struct launch *l)
 {
 	tl_status s = TL_OK;
+	u64 begins = 0;
 	const u32 nmaps = v->image.nmaps;
 	for (u32 i = 0; i < nmaps && !s; i++) {
 		const struct map_values of = map_values(&v->image, i, l->bits);
+		begins |= of.base | of.distance;
 		if (!recall_map(&v->memos[i], &of, l->maps[i])) {
 			struct tensor_box box = map_box(&v->image, i, &of);
 			s = dev->ops->tensor_map(dev, &box, l->maps[i]);
@@ -229,6 +231,7 @@ static tl_status pass_maps(struct device *dev, const struct variant *v, struct l
 		}
 		l->bits[l->device.nargs++] = (u64)(uintptr_t)l->maps[i];
 	}
+	l->device.pairs &= begins % SECTOR_BYTES != 0; /* else sharing gains nothing */
 	return s;
 }
 

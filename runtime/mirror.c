@@ -312,7 +312,8 @@ static struct wire_launch wired(const struct mirror *m, const struct device_laun
 				.nargs = l->nargs - l->nmaps,
 				.nmaps = l->nmaps,
 				.cooperative = l->cooperative,
-				.pdl = l->pdl};
+				.pdl = l->pdl,
+				.pairs = l->pairs};
 	for (u32 i = 0; i < w.nargs; i++)
 		w.args[i] = i < k->image->nslots && k->image->slots[i].pointers && l->args[i] ? translate(m, l->args[i])
 											      : l->args[i];

@@ -68,7 +68,8 @@ static tl_status run(struct answer *a, tl_status (*body)(struct answer *a, const
 					       .nargs = w->nargs + w->nmaps,
 					       .nmaps = w->nmaps,
 					       .cooperative = w->cooperative,
-					       .pdl = w->pdl});
+					       .pdl = w->pdl,
+					       .pairs = w->pairs});
 }
 
 static tl_status try(struct answer *a, const struct device_launch *l)

@@ -54,9 +54,8 @@ int tensor_map_type(enum dtype t)
  * then (4088³ fp16 277 µs, 246 with a line), where other rows gain (4096³ 186 µs, 195). */
 int tensor_promotion(const struct tensor_box *b)
 {
-	enum { SECTOR = 32 };
 	u64 offset = (u64)(uintptr_t)b->base;
 	for (u32 d = 0; d + 1 < b->rank; d++)
 		offset |= b->strides[d] == 1u << TENSOR_MAP_LOG2_UNIT ? 0 : b->strides[d];
-	return offset % SECTOR ? TENSOR_PROMOTION_128B : TENSOR_PROMOTION_256B;
+	return offset % SECTOR_BYTES ? TENSOR_PROMOTION_128B : TENSOR_PROMOTION_256B;
 }

@@ -37,7 +37,7 @@ struct reply {
 struct wire_launch {
 	u64 kernel;
 	u32 grid[3], nargs, nmaps; /* nargs: without maps */
-	bool cooperative, pdl;
+	bool cooperative, pdl, pairs;
 	u64 args[MAX_KERNEL_PARAMS + GRID_PARAMS];
 	u8 maps[MAX_TENSOR_MAPS][TENSOR_MAP_BYTES];
 };

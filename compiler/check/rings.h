@@ -35,7 +35,9 @@ struct slot {
 	u8 arrivals;  /* of all warps, not waited for: 0, 1, or 2 for several */
 	u8 count;     /* of a phase */
 	bool dropped; /* nobody uses it any more */
-	u8 unused[3];
+	bool unborn;  /* the cluster's blocks have not met since it began */
+	bool visited; /* nor since they may have arrived at each other's */
+	u8 unused;
 };
 _Static_assert(sizeof(struct slot) == 32, "no padding: states compare as bytes");
 

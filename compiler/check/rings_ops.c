@@ -323,6 +323,7 @@ static const char *init_mbarrier(const struct rings *w, struct slot *at, const s
 		at[i].content = EMPTY;
 	PASS_ON(write_slot(w, at, i, STORED));
 	at[i].parity = at[i].arrivals = 0;
+	at[i].unborn = true;
 	at[i].count = (u8)MIN(o->attr[ATTR_COUNT], UINT8_MAX);
 	return NULL;
 }
@@ -333,6 +334,7 @@ static const char *end_mbarrier(const struct rings *w, struct slot *at, const st
 	PASS_ON(find_mbarrier(w, at, o, &i));
 	NEED(at[i].content == READY, "its mbarrier has not begun");
 	NEED(!at[i].read, "other threads may still be at the mbarrier");
+	NEED(!at[i].visited, "the other block of the cluster may still arrive at the mbarrier");
 	for (u32 k = 0; k < w->nslots; k++) {
 		bool filled = at[k].content == ASKED && at[k].full == i;
 		NEED(!filled || w->refills[k].full, "copies are under way that nobody waits for");
@@ -436,11 +438,22 @@ static const char *ask(struct rings *w, struct slot *at, u32 i, u32 full, i32 ga
 	return NULL;
 }
 
+/* A copy into both blocks of a pair, of which either has read its buffer. */
+static const char *copy_to_both(const struct rings *w, struct slot *at, i32 full)
+{
+	i32 gate = values_of(w, at)[GATE];
+	NEED(gate >= 0 && at[gate].count == w->s->k->num_warps << 1,
+	     "the other block's warps may still read its buffer");
+	NEED(!at[gate].unborn && !at[full].unborn, "the other block of the cluster may not have its mbarrier yet");
+	return NULL;
+}
+
 static const char *copy_box(struct rings *w, struct slot *at, const struct op *o)
 {
 	i32 *values = values_of(w, at), i = slot_of(w, at, operand(o, 1)), full = slot_of(w, at, operand(o, 2));
 	NEED(i >= 0 && full >= 0, "the buffer that it fills is none of the ring, or not known");
 	NEED(full == values[FULL], "its mbarrier does not expect it");
+	PASS_ON(o->attr[ATTR_COPY_PAIR] ? copy_to_both(w, at, full) : NULL);
 	values[BYTES] -= w->areas.at[w->area_of[i]].bytes;
 	return ask(w, at, (u32)i, (u32)full, values[GATE]);
 }
@@ -466,7 +479,10 @@ static const char *arrive(struct rings *w, struct slot *at, const struct op *o)
 	u32 i = 0, full = 0;
 	PASS_ON(find_mbarrier(w, at, o, &i));
 	NEED(at[i].content == READY, "its mbarrier has not begun for all threads");
-	NEED(at[i].count == w->s->k->num_warps, "its mbarrier does not count the warps");
+	bool pair = o->noperands > 1;
+	NEED(at[i].count == w->s->k->num_warps << pair, "its mbarrier does not count the warps");
+	NEED(!pair || !at[i].unborn, "the other block of the cluster may not have its mbarrier yet");
+	at[i].visited |= pair;
 	at[i].arrivals = (u8)MIN(at[i].arrivals + 1, 2);
 	at[i].read = true;
 	for (u32 k = 0; k < w->nslots; k++) {
@@ -501,7 +517,7 @@ void rings_normalize(const struct rings *w, struct slot *at)
 		if (s->content != ASKED && s->content != COPYING)
 			s->age = 0;
 		if (s->content == EMPTY || s->content == RUINED)
-			s->parity = s->arrivals = s->count = 0;
+			s->parity = s->arrivals = s->count = s->unborn = s->visited = 0;
 	}
 }
 
@@ -509,7 +525,7 @@ void rings_make_key(const struct rings *w, struct slot *key)
 {
 	for (u32 i = 0; i < w->nslots; i++) {
 		memset(key[i].released, 0, sizeof key[i].released);
-		key[i].dot = key[i].read = key[i].unfenced = 0;
+		key[i].dot = key[i].read = key[i].unfenced = key[i].visited = 0;
 		if (key[i].content == RUINED)
 			key[i].content = EMPTY;
 	}
@@ -535,6 +551,7 @@ bool rings_join(const struct rings *w, struct slot *to, struct slot *from)
 		now.content = from[i].content == RUINED ? RUINED : now.content;
 		now.read |= from[i].read;
 		now.unfenced |= from[i].unfenced;
+		now.visited |= from[i].visited;
 		now.dot = later(now.dot, from[i].dot);
 		changed |= memcmp(&now, &to[i], sizeof now) != 0;
 		to[i] = now;
@@ -579,6 +596,8 @@ static const char *end_kernel(const struct rings *w, const struct slot *at)
 	for (u32 i = 0; i < w->nslots; i++) {
 		NEED(at[i].content != COPYING, "the kernel ends while copies are under way");
 		NEED(at[i].content != ASKED || w->refills[i].full, "the kernel ends while copies are under way");
+		NEED(!at[i].visited,
+		     "the other block of the cluster may still arrive at an mbarrier when this one ends");
 	}
 	return NULL;
 }
@@ -620,6 +639,8 @@ const char *rings_step(struct rings *w, struct slot *at, const struct op *o)
 	case IR_AWAIT_TURN: meet(w, at, true); return take_turns(w, at, o);
 	case IR_PASS_TURN: return take_turns(w, at, o);
 	case IR_BARRIER:
+		for (; o->attr[ATTR_CLUSTER] && i < w->nslots; i++)
+			at[i].unborn = at[i].visited = false;
 		meet(w, at, o->attr[ATTR_WARPGROUP]);
 		return o->attr[ATTR_WARPGROUP] ? NULL : check_turns(w, at, false);
 	case IR_FENCE_ASYNC:

@@ -198,7 +198,8 @@ enum {
 	ATTR_WAY = 0, ATTR_PIECES = 1,                     /* CONVERT_LAYOUT, set by `allocate`; through memory */
 	ATTR_HEX = 1, ATTR_SIGNED = 2,                     /* PRINT; bit i of SIGNED: operand i */
 	ATTR_STAGES = 0, ATTR_UNROLL = 1, ATTR_FLATTEN = 2, ATTR_WARP_SPECIALIZE = 3, /* FOR */
-	ATTR_WARP = 0, ATTR_WARPGROUP = 1,                 /* BARRIER: of a warp's lanes only; of a warpgroup's warps */
+	/* BARRIER: of a warp's lanes only; of a warpgroup's warps; of all blocks of the cluster */
+	ATTR_WARP = 0, ATTR_WARPGROUP = 1, ATTR_CLUSTER = 2,
 	ATTR_CONSTRAINTS = 1, ATTR_PACK = 2, ATTR_PURE = 3, /* INLINE_ASM, PURE_ASM */
 	ATTR_ASYNC_EVICT = 0, ATTR_PENDING = 0,            /* ASYNC_COPY; ASYNC_WAIT, WARP_GROUP_WAIT */
 	/* INIT_BARRIER: arrivals of a phase; BARRIER_EXPECT: bytes */
@@ -207,8 +208,8 @@ enum {
 	ATTR_ONLY = 0, ATTR_FIRST = 0,                     /* PASS_TURN; AWAIT_TURN: only the first warpgroup */
 	ATTR_MORE_WARPS = 0, ATTR_REGISTERS = 1, ATTR_OTHER_REGISTERS = 2, /* PARTITION */
 	/* TMA_COPY, TMA_TENSOR_COPY: dimension of rows; bytes between them, or times the last operand; the tensor's
-	 * offsets are of 31 bits */
-	ATTR_ALONG = 0, ATTR_STRIDE = 1, ATTR_NARROW = 2,
+	 * offsets are of 31 bits; the last operand tells whether the other block of a pair asks for the same box */
+	ATTR_ALONG = 0, ATTR_STRIDE = 1, ATTR_NARROW = 2, ATTR_COPY_PAIR = 3,
 	/* FOR: in launches within the kernel's limits the index behind the last one fits the type */
 	ATTR_NO_WRAP = 5,
 	IR_MAX_ATTRS = 8,
@@ -296,6 +297,7 @@ enum {
 	MAX_TENSOR_MAPS = 8,
 	TENSOR_MAP_LOG2_PAGE = 24,
 	TENSOR_MAP_LOG2_UNIT = 4, /* by which tensors are moved in a page */
+	SECTOR_BYTES = 32,        /* of memory: rows that begin within one take more of L2's time */
 	GRID_PARAMS = 3,
 	MAX_PARTITION_WARPS = 4
 };
@@ -338,6 +340,7 @@ struct cuda_placement {
 	int cluster;      /* blocks that a program runs on: 1, or several that form a cluster */
 	u32 grids;        /* bit enum grid_kind: those for which the code would be the same; 0: all */
 	bool persistent;  /* they do; the last parameters are the programs' grid */
+	bool pairs;       /* two neighbouring blocks share boxes where they are launched as a cluster */
 	i32 more_warps;   /* of a block beside num_warps: its partition's */
 	i32 maxnreg;      /* the most registers of a thread; 0: not set */
 	struct tensor_map_param maps[MAX_TENSOR_MAPS];

@@ -210,6 +210,8 @@ void read_module_attributes(struct reader *r)
 			read_module_attribute(r, name);
 		else if (!strcmp(name, "tlc.persistent"))
 			k->cuda.persistent = true;
+		else if (!strcmp(name, "tlc.pairs"))
+			k->cuda.pairs = true;
 		else if (!*name)
 			rd_fail(r, "expected an attribute's name");
 		if (rd_accept(r, ":"))

@@ -390,8 +390,11 @@ static const char *check_tma_copy(const struct op *o)
 	NEED(!bounded || is_parameter(operand(o, 0)), "the tensor is a parameter");
 	for (u32 i = 3; bounded && i < 5; i++)
 		NEED(is_scalar_int(operand(o, i)->type, 32), "the place in the tensor is of i32");
-	NEED(o->noperands <= 8 || operand(o, 8)->type == p,
-	     "a tensor that is moved begins at a pointer of the same type");
+	bool pair = bounded && o->attr[ATTR_COPY_PAIR], moved = o->noperands > 8u + pair;
+	NEED(!pair || (o->noperands > 8 && is_scalar_int(operand(o, o->noperands - 1)->type, 1)),
+	     "whether a pair shares the box is an i1");
+	NEED(!moved || operand(o, 8)->type == p, "a tensor that is moved begins at a pointer of the same type");
+	NEED(o->noperands <= 9u + pair, "wrong number of operands");
 	return NULL;
 }
 
@@ -400,6 +403,8 @@ static const char *check_mbarrier(const struct op *o)
 	NEED(is_mbarrier(operand(o, 0)->type), "needs an mbarrier, a buffer of one i64");
 	if (o->code == IR_WAIT_BARRIER)
 		NEED(is_scalar_int(operand(o, 1)->type, 32), "the parity must be an i32");
+	if (o->code == IR_ARRIVE_BARRIER && o->noperands > 1)
+		NEED(is_scalar_int(operand(o, 1)->type, 1), "whether there is a pair is an i1");
 	return NULL;
 }
 
@@ -548,8 +553,9 @@ static const char *check_types(const struct op *o)
 	switch (op_info[o->code].rule) {
 	case R_ALONE:
 		NEED(o->code != IR_PASS_TURN || o->attr[ATTR_ONLY] <= 2, "there are two warpgroups");
-		NEED(o->code != IR_BARRIER || !o->attr[ATTR_WARP] || !o->attr[ATTR_WARPGROUP],
-		     "a barrier of warps, or of warpgroups");
+		NEED(o->code != IR_BARRIER ||
+			     !!o->attr[ATTR_WARP] + !!o->attr[ATTR_WARPGROUP] + !!o->attr[ATTR_CLUSTER] <= 1,
+		     "a barrier of warps, of warpgroups or of the cluster's blocks");
 		return NULL;
 	case R_INT:
 	case R_CMPI: return check_same(o, true, r);
@@ -659,7 +665,7 @@ static bool is_placed(const struct type *t)
 
 static const char *check_unplaced(const struct op *o)
 {
-	NEED(!op_has(o, PLACED) && (o->code != IR_BARRIER || !o->attr[ATTR_WARPGROUP]),
+	NEED(!op_has(o, PLACED) && (o->code != IR_BARRIER || (!o->attr[ATTR_WARPGROUP] && !o->attr[ATTR_CLUSTER])),
 	     "stands in placed kernels only, whose module has a ttg.target");
 	for (u32 i = 0; i < o->nresults; i++)
 		NEED(!is_placed(o->results[i].type), "gives a placed tile, and the module has no ttg.target");

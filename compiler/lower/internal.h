@@ -98,6 +98,10 @@ void barrier(struct lower *l);
 void fence_async(struct lower *l, bool global); /* what is stored is there for the copy engine and wgmma too */
 void warp_barrier(struct lower *l); /* of the warp's threads */
 void warpgroup_barrier(struct lower *l);
+/* All threads of all blocks of the cluster. */
+void cluster_barrier(struct lower *l);
+/* A special register, by the name of its intrinsic, of which LLVM learns the range. */
+LLVMValueRef number_below(struct lower *l, const char *name, int end);
 LLVMValueRef and_i1(struct lower *l, LLVMValueRef a, LLVMValueRef b); /* either may be NULL: true */
 /* Address in shared memory: base + offset (i32 bytes) + constant. */
 LLVMValueRef shared_at(struct lower *l, LLVMValueRef base, LLVMValueRef offset, u32 constant);

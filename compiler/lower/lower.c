@@ -156,6 +156,11 @@ static void lower_program(struct lower *l, const struct op *o)
 	fill(l, result(o), program_number(l, o->attr[ATTR_AXIS], o->code == IR_NUM_PROGRAMS));
 }
 
+static void lower_cluster_size(struct lower *l, const struct op *o)
+{
+	fill(l, result(o), intrinsic(l, "llvm.nvvm.read.ptx.sreg.cluster.nctarank", l->i32, NULL, 0));
+}
+
 /* --- control flow -------------------------------------------------------------------------------------------- */
 
 /* What a loop carries of a tile: the elements that tell the others; its packed words, in half the registers or less;
@@ -484,7 +489,10 @@ static void lower_same(struct lower *l, const struct op *o)
 
 static void lower_barrier(struct lower *l, const struct op *o)
 {
-	(o->attr[ATTR_WARP] ? warp_barrier : o->attr[ATTR_WARPGROUP] ? warpgroup_barrier : barrier)(l);
+	(o->attr[ATTR_WARP]        ? warp_barrier
+	 : o->attr[ATTR_WARPGROUP] ? warpgroup_barrier
+	 : o->attr[ATTR_CLUSTER]   ? cluster_barrier
+				   : barrier)(l);
 }
 
 static void lower_fence(struct lower *l, const struct op *o)
@@ -553,6 +561,7 @@ static void lower_op(struct lower *l, const struct op *o)
 		[IR_LOCAL_STORE] = lower_local_store,
 		[IR_MEMDESC_INDEX] = lower_memdesc_index,
 		[IR_MEMDESC_TRANS] = lower_same,
+		[IR_CLUSTER_SIZE] = lower_cluster_size,
 		[IR_WARP_GROUP_DOT] = lower_wgmma,
 		[IR_WARP_GROUP_WAIT] = lower_wgmma_wait,
 		[IR_AWAIT_TURN] = lower_turn,
@@ -602,8 +611,7 @@ static void pass_by_value(struct lower *l, u32 i)
 	add_annotation(l, "grid_constant", LLVMMDNodeInContext(l->ctx, &number, 1));
 }
 
-/* A special register of which LLVM learns the range. */
-static LLVMValueRef number_below(struct lower *l, const char *name, int end)
+LLVMValueRef number_below(struct lower *l, const char *name, int end)
 {
 	LLVMValueRef range[] = {c_i32(l, 0), c_i32(l, end)}, v = intrinsic(l, name, l->i32, NULL, 0);
 	LLVMSetMetadata(v, LLVMGetMDKindIDInContext(l->ctx, "range", 5), LLVMMDNodeInContext(l->ctx, range, 2));

@@ -47,7 +47,9 @@ static struct tensor_map_param map_of(const struct kernel *k, const struct op *o
 	for (int i = 0; i < 2; i++)
 		m.sizes[i] = product_of(k, operand(o, (u32)(i == 0 ? 5 + along : 6 - along)));
 	m.narrow = (i32)o->attr[ATTR_NARROW];
-	m.moved = o->noperands > 8;
+	m.moved = o->noperands > 8u + (o->attr[ATTR_COPY_PAIR] != 0);
+	if (o->attr[ATTR_COPY_PAIR] && t->shape[along] == m.box[0]) /* each block of a pair brings half of the rows */
+		m.box[1] /= 2;
 	return m;
 }
 
@@ -134,9 +136,27 @@ void lower_partition(struct lower *l, const struct op *o)
 	l->meet = 32 * l->k->num_warps;
 }
 
+/* The same for both blocks of a pair, by a lane for each; at the own block's twice where there is no other. No scope is
+ * named: that of the cluster is a fence of all memory. */
+static void arrive_at_both(struct lower *l, const struct op *o)
+{
+	LLVMValueRef own = number_below(l, "llvm.nvvm.read.ptx.sreg.cluster.ctarank", 2);
+	LLVMValueRef rank = LLVMBuildSelect(l->b, elem(l, operand(o, 1), 0), l->lane, own, "");
+	LLVMValueRef args[] = {l->lane, elem(l, operand(o, 0), 0), rank};
+	inline_asm(
+		l,
+		"{\n\t.reg .pred p;\n\t.reg .b32 a;\n\tsetp.lt.u32 p, $0, 2;\n\t@p mapa.shared::cluster.u32 a, $1, $2;"
+		"\n\tbar.warp.sync 0xffffffff;\n\t@p mbarrier.arrive.shared::cluster.b64 _, [a];\n\t}",
+		"r,r,r,~{memory}", ASM_CONVERGENT, l->v, args, 3);
+}
+
 /* One arrival a warp, when all its threads have come. */
 void lower_arrive_barrier(struct lower *l, const struct op *o)
 {
+	if (o->noperands > 1) {
+		arrive_at_both(l, o);
+		return;
+	}
 	LLVMValueRef first = LLVMBuildICmp(l->b, LLVMIntEQ, l->lane, c_i32(l, 0), "");
 	LLVMValueRef args[] = {LLVMBuildZExt(l->b, first, l->i32, ""), elem(l, operand(o, 0), 0)};
 	inline_asm(l,
@@ -186,33 +206,67 @@ void lower_tma_copy(struct lower *l, const struct op *o)
 		   "r,l,r,r,r,r,~{memory}", ASM_EFFECT, l->v, args, 6);
 }
 
+/* One piece of a box. The place: elements along a row, the row, units and pages from the parameter (NULL: it begins
+ * there). `pair`: NULL, or whether the copy is issued, and the blocks that receive it. */
+static void copy_piece(struct lower *l, LLVMValueRef to, LLVMValueRef map, LLVMValueRef full, LLVMValueRef *place,
+		       const LLVMValueRef *pair)
+{
+	LLVMValueRef args[9] = {to, map, place[0], place[1], full};
+	u32 n = 5;
+	for (u32 i = 2; place[2] && i < 4; i++)
+		args[n++] = place[i];
+	for (u32 i = 0; pair && i < 2; i++)
+		args[n++] = pair[i];
+	const char *name = arena_printf(
+			   &l->scratch,
+			   "cp.async.bulk.tensor.%dd.shared::cluster.global.tile.mbarrier::complete_tx::bytes",
+			   place[2] ? 4 : 2),
+		   *at = place[2] ? "[$0], [$1, {$2, $3, $5, $6}], [$4]" : "[$0], [$1, {$2, $3}], [$4]",
+		   *text = arena_printf(&l->scratch, "%s %s;", name, at);
+	if (pair)
+		text = arena_printf(
+			&l->scratch,
+			"{\n\t.reg .pred p;\n\tsetp.ne.b32 p, $%u, 0;\n\t@p %s.multicast::cluster %s, $%u;\n\t}", n - 2,
+			name, at, n - 1);
+	const char *registers = place[2] ? "r,l,r,r,r,r,r," : "r,l,r,r,r,";
+	inline_asm(l, text, arena_printf(&l->scratch, "%s%s~{memory}", registers, pair ? "r,h," : ""), ASM_EFFECT, l->v,
+		   args, n);
+}
+
+/* A pair's block brings pieces of the box to both blocks, the other block the rest; or all of it to itself. */
 void lower_tma_tensor_copy(struct lower *l, const struct op *o)
 {
 	const struct tensor_map_param *m = &l->k->cuda.maps[o->mark];
 	const struct type *t = operand(o, 1)->type;
 	int along = (int)o->attr[ATTR_ALONG];
+	bool pair = o->attr[ATTR_COPY_PAIR];
 	u32 piece_bytes = (u32)(m->box[0] * m->box[1] * m->elem_bytes);
-	LLVMValueRef unit = NULL, page = NULL;
+	LLVMValueRef place[4] = {0}, rank = NULL, alone = NULL, by[2];
 	if (m->moved) {
-		LLVMValueRef by = LLVMBuildSub(l->b, address(l, operand(o, 8)), address(l, operand(o, 0)), "");
-		page = page_of(l, by, LOG2_UNIT, &unit);
+		LLVMValueRef from = LLVMBuildSub(l->b, address(l, operand(o, 8)), address(l, operand(o, 0)), "");
+		place[3] = page_of(l, from, LOG2_UNIT, &place[2]);
 	}
-	for (i32 i = 0; i < t->shape[along] / m->box[0]; i++) {
-		LLVMValueRef args[] = {
-			LLVMBuildGEP2(l->b, l->i8, elem(l, operand(o, 1), 0),
-				      (LLVMValueRef[]){c_i32(l, (u32)i * piece_bytes)}, 1, ""),
-			LLVMGetParam(l->fn, l->k->nparams + o->mark),
-			LLVMBuildAdd(l->b, elem(l, operand(o, 3 + (u32)along), 0), c_i32(l, i * m->box[0]), ""),
-			elem(l, operand(o, 4 - (u32)along), 0),
-			elem(l, operand(o, 2), 0),
-			unit,
-			page};
-		inline_asm(l,
-			   page ? "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
-				  "[$0], [$1, {$2, $3, $5, $6}], [$4];"
-				: "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
-				  "[$0], [$1, {$2, $3}], [$4];",
-			   page ? "r,l,r,r,r,r,r,~{memory}" : "r,l,r,r,r,~{memory}", ASM_EFFECT, l->v, args,
-			   page ? 7 : 5);
+	if (pair) {
+		LLVMTypeRef i16 = LLVMInt16TypeInContext(l->ctx);
+		LLVMValueRef shared = elem(l, operand(o, o->noperands - 1), 0);
+		rank = number_below(l, "llvm.nvvm.read.ptx.sreg.cluster.ctarank", 2);
+		alone = LLVMBuildNot(l->b, shared, "");
+		by[1] = LLVMBuildSelect(l->b, shared, c_i32(l, 3), LLVMBuildShl(l->b, c_i32(l, 1), rank, ""), "");
+		by[1] = LLVMBuildTrunc(l->b, by[1], i16, "");
+	}
+	i32 columns = t->shape[along] / m->box[0], pieces = columns * (t->shape[1 - along] / m->box[1]);
+	for (i32 i = 0; i < pieces; i++) {
+		LLVMValueRef column = elem(l, operand(o, 3 + (u32)along), 0),
+			     row = elem(l, operand(o, 4 - (u32)along), 0);
+		place[0] = LLVMBuildAdd(l->b, column, c_i32(l, i % columns * m->box[0]), "");
+		place[1] = i < columns ? row : LLVMBuildAdd(l->b, row, c_i32(l, i / columns * m->box[1]), "");
+		if (pair) {
+			LLVMValueRef mine = LLVMBuildICmp(l->b, LLVMIntEQ, rank, c_i32(l, 2 * i >= pieces), "");
+			by[0] = LLVMBuildZExt(l->b, LLVMBuildOr(l->b, alone, mine, ""), l->i32, "");
+		}
+		LLVMValueRef at[] = {c_i32(l, (u32)i * piece_bytes)};
+		copy_piece(l, LLVMBuildGEP2(l->b, l->i8, elem(l, operand(o, 1), 0), at, 1, ""),
+			   LLVMGetParam(l->fn, l->k->nparams + o->mark), elem(l, operand(o, 2), 0), place,
+			   pair ? by : NULL);
 	}
 }

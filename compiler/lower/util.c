@@ -223,12 +223,17 @@ LLVMValueRef owner(struct lower *l, const struct layout *lay)
 	return is_thread(l, lanes, 0, warps);
 }
 
+void cluster_barrier(struct lower *l)
+{
+	inline_asm(l, "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;", "~{memory}", ASM_CONVERGENT,
+		   l->v, NULL, 0);
+}
+
 /* All threads of the program have come here, and see what the others wrote to shared memory before. */
 void barrier(struct lower *l)
 {
 	if (l->k->cuda.cluster > 1)
-		inline_asm(l, "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;", "~{memory}",
-			   ASM_CONVERGENT, l->v, NULL, 0);
+		cluster_barrier(l);
 	else if (l->meet)
 		inline_asm(l, arena_printf(&l->scratch, "bar.sync 0, %d;", l->meet), "~{memory}", ASM_CONVERGENT, l->v,
 			   NULL, 0);

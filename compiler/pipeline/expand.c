@@ -152,14 +152,19 @@ static void issue_tensor_box(struct schedule *p, struct builder *b, u32 i, const
 			     struct value *full)
 {
 	const struct box *box = &p->boxes.at[i];
-	struct value *ops[9] = {box->tensor, buffer_at(p, b, i, slot), full};
+	u32 n = 8;
+	struct value *ops[10] = {box->tensor, buffer_at(p, b, i, slot), full};
 	for (int d = 0; d < 2; d++) {
 		ops[3 + d] = start_at(b, box, d, map);
 		ops[5 + d] = build_product(p->s->k, &box->size[d]);
 	}
 	ops[7] = distance_of(p, box);
-	ops[8] = box->begin ? mapped(map, box->begin) : NULL;
-	struct op *copy = build(b, IR_TMA_TENSOR_COPY, ops, box->begin ? 9 : 8, NULL, 0, 0);
+	if (box->begin)
+		ops[n++] = mapped(map, box->begin);
+	if (p->pair && p->shared[i])
+		ops[n++] = p->shared[i];
+	struct op *copy = build(b, IR_TMA_TENSOR_COPY, ops, n, NULL, 0, 0);
+	copy->attr[ATTR_COPY_PAIR] = p->pair && p->shared[i];
 	copy->attr[ATTR_ALONG] = box->along;
 	copy->attr[ATTR_STRIDE] = box->distance.times;
 	copy->attr[ATTR_NARROW] = box->narrow;
@@ -291,7 +296,7 @@ static void each_barrier(struct schedule *p, struct builder *b, enum opcode code
 				     *at = index_ring(p, &in, p->barriers, n);
 			struct op *o = build(&in, code, &at, 1, NULL, 0, 0);
 			if (code == IR_INIT_BARRIER)
-				o->attr[ATTR_COUNT] = i < p->stages ? 1 : p->s->num_warps;
+				o->attr[ATTR_COUNT] = i < p->stages ? 1 : p->s->num_warps << (p->pair != NULL);
 		}
 	build(&in, IR_YIELD, NULL, 0, NULL, 0, 0);
 }
@@ -342,7 +347,7 @@ void make_buffers(struct schedule *p, struct op *at)
 	each_barrier(p, &b, IR_INIT_BARRIER);
 	/* what was here before has been read and written, and the barriers are ready, also for the copy engine */
 	build(&b, IR_FENCE_ASYNC, NULL, 0, NULL, 0, 0)->attr[ATTR_GLOBAL] = !p->producer && written_before(p->loop);
-	build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0);
+	build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0)->attr[ATTR_CLUSTER] = p->pair != NULL;
 }
 
 void take_buffers(struct schedule *p)
@@ -448,8 +453,8 @@ static void await_buffers(struct schedule *p, struct builder *b, const struct st
 
 void release_buffer(struct schedule *p, struct builder *b, u32 part, struct value *slot)
 {
-	struct value *empty = barrier_at(p, b, part, slot, true);
-	build(b, IR_ARRIVE_BARRIER, &empty, 1, NULL, 0, 0);
+	struct value *ops[] = {barrier_at(p, b, part, slot, true), p->pair};
+	build(b, IR_ARRIVE_BARRIER, ops, p->pair ? 2 : 1, NULL, 0, 0);
 }
 
 void wait_dots(struct builder *b, i64 pending)
@@ -671,7 +676,7 @@ bool needs_memory_behind(const struct schedule *p, const struct op *o)
 
 void end_barriers(struct schedule *p, struct builder *b)
 {
-	build(b, IR_BARRIER, NULL, 0, NULL, 0, 0);
+	build(b, IR_BARRIER, NULL, 0, NULL, 0, 0)->attr[ATTR_CLUSTER] = p->pair != NULL;
 	each_barrier(p, b, IR_INVAL_BARRIER);
 }
 

@@ -8,6 +8,7 @@
  *   specialize.c  in a warp of their own
  *   flatten.c     in the loop's own threads, from tile to tile
  *   persist.c     or from program to program
+ *   pair.c        two blocks of a cluster share boxes
  *   join.c        the next loop goes on with the buffers
  *
  *   schedule.c    the order of the body's steps, and the synchronisation that follows from it
@@ -134,6 +135,8 @@ struct schedule {
 	struct nest *flat;       /* from one iteration of the loop around it to the next; or NULL */
 	struct nest *producer;   /* in a warp that asks for the boxes; or NULL */
 	struct op *asks;         /* that warp's code */
+	struct value *pair;      /* do two blocks share boxes? NULL: no */
+	struct value **shared;   /* of each load, whether the other one asks for the same box; NULL: it never does */
 	const struct stream *stream;
 	const char *no_producer; /* why not, if it would be faster */
 
@@ -238,6 +241,16 @@ struct op *next_loop(const struct op *loop);
 /* Lets q's loop, the next one behind p's, go on with p's buffers, if it takes the next steps with the same loads.
  * Before either is rewritten. */
 void pipeline_join(struct schedule *p, struct schedule *q);
+
+/* --- pair.c -------------------------------------------------------------------------------------------------- */
+
+/* p->pair, of a loop whose producer is about to be built, in front of `at`: may two blocks share boxes, and is that
+ * faster? */
+void find_pair(struct schedule *p, struct op *at);
+/* p->shared, in the producer in front of its copy of p's loop: `map` says what stands for values there. */
+void compare_boxes(struct schedule *p, struct builder *b, struct map *map);
+/* At the kernel's end: the other block of the pair asks for nothing more. */
+void end_pair(struct schedule *p);
 
 /* --- schedule.c, print.c ------------------------------------------------------------------------------------- */
 

@@ -373,9 +373,10 @@ static void tell_box(struct teller *t, const struct op *o)
 		return;
 	}
 	diag(t->s->diags, R_ACCESS, o->loc,
-	     arena_printf(&t->scratch, "load: a box of %d rows of %d bytes%s (cp.async.bulk.tensor)",
+	     arena_printf(&t->scratch, "load: a box of %d rows of %d bytes%s%s (cp.async.bulk.tensor)",
 			  tile->shape[1 - along], bytes,
-			  o->code == IR_TMA_TENSOR_COPY ? ", zeros outside the tensor" : ""),
+			  o->code == IR_TMA_TENSOR_COPY ? ", zeros outside the tensor" : "",
+			  o->attr[ATTR_COPY_PAIR] ? ", half of it for both of two blocks that ask for it" : ""),
 	     "");
 }
 

@@ -47,6 +47,7 @@ check() {
 	28) TL_DEVICE=sim timeout 300 "$build/test-run" control/groups ;;
 	29) TL_DEVICE=sim timeout 300 "$build/test-random" --kind dots --seed 1000 --count 300 ;;
 	30) every_pass "$build/test-random" --kind tiles --seed 1000 --count 400 ;;
+	31) TL_DEVICE=sim timeout 300 "$build/test-random" --kind pairs --seed 1000 --count 100 ;;
 	esac 2>&1 | sed -n 's/^FAIL  //p' > "$2.why"
 	sed 's/:.*//' "$2.why" | sort > "$2"
 }
@@ -57,7 +58,8 @@ every_pass() {
 checks() {
 	case $1 in
 	*/persist.c | */swizzle.c) echo "${CHECKS:-27}" ;;
-	*/pipeline/* | */barriers.c) echo "${CHECKS:-26 8 9 10 7 22 29}" ;;
+	*/pair.c | */lower/tma.c) echo "${CHECKS:-31}" ;;
+	*/pipeline/* | */barriers.c) echo "${CHECKS:-26 31 8 9 10 7 22 29}" ;;
 	*/allocate.c) echo "${CHECKS:-29}" ;;
 	*/host/stream.c) echo "${CHECKS:-25}" ;;
 	*/host/tiles.c) echo "${CHECKS:-19 20}" ;;
@@ -98,6 +100,7 @@ say() {
 	28) echo "groups on sim" ;;
 	29) echo "dots on sim" ;;
 	30) echo "tiles, every pass, facts" ;;
+	31) echo "pairs on sim" ;;
 	26) echo "turns from tile to tile on sim" ;;
 	27) echo "few blocks on sim" ;;
 	esac

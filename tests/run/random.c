@@ -6,7 +6,8 @@
  * (random_values.h) with tuples, objects and lists, "scaled" (random_scaled.c) with dots in microscaling formats,
  * "pipelines" (pipelines.h) with loops of loads and dots in all the ways they are pipelined, "offsets"
  * (random_offsets.c) with addresses beyond 32 bits, "edges" (random_edges.c) with products that are stored in part,
- * "tiles" (random_tiles.c) with programs that work on several tiles, "attention" (random_attention.c) with attentions.
+ * "tiles" (random_tiles.c) with programs that work on several tiles, "attention" (random_attention.c) with attentions,
+ * "pairs" (random_pairs.c) with products of which neighbouring blocks share boxes.
  *
  *   test-random                          the usual number of them
  *   test-random --kind tree              of one kind only
@@ -191,7 +192,7 @@ static int shrink(char **options, const char *command)
 		     {"values", shrink_values},
 		     {"pipelines", shrink_pipelines}};
 	if (getenv("RANDOM_KIND") && (only("scaled") || only("offsets") || only("edges") || only("tiles") ||
-				      only("attention"))) {
+				      only("attention") || only("pairs"))) {
 		printf("a list of values, or one loop of one dot: there is nothing to leave out\n");
 		return 1;
 	}
@@ -432,7 +433,8 @@ int main(int argc, char **argv)
 					      {"offsets", theme_random_offsets},
 					      {"edges", theme_random_edges},
 					      {"tiles", theme_random_tiles},
-					      {"attention", theme_random_attention}};
+					      {"attention", theme_random_attention},
+					      {"pairs", theme_random_pairs}};
 	static const char *const ours[][2] = {{"--seed", "RANDOM_SEED"},
 					      {"--count", "RANDOM_COUNT"},
 					      {"--kind", "RANDOM_KIND"},

@@ -92,7 +92,7 @@ static void type(FILE *f, const tl_arg *a)
 	else
 		fprintf(f, "%s", tl_dtype_name(a->dtype));
 	if (is_int && a->dtype != TL_I1)
-		fprintf(f, "%s", a->i == 1 ? ":1" : a->i % 16 ? "" : ":16");
+		fprintf(f, "%s", a->i == 1 ? ":1" : a->i % 8 ? "" : a->i % 16 ? ":8" : ":16");
 }
 
 void write_command(FILE *f, const char *path, const char *text, const char *kernel, const tl_config *cfg,
