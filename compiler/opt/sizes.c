@@ -330,12 +330,10 @@ static void note_failure(const struct query *q, const struct value *v, i64 most)
 	bound->fails = MAX(bound->fails, most);
 }
 
-/* Is 0 <= v <= most, as the machine holds v? Every operation on the way is kept from wrapping. */
-static bool within(struct query *q, const struct value *v, i64 most)
+/* Is 0 <= v <= most, by what v is computed from? It does not wrap then, though what is assumed of it may hold where it
+ * does. */
+static bool computed_within(struct query *q, const struct value *v, i64 most)
 {
-	const struct range *known = value_range(q->r, v);
-	if (known->min >= 0 && known->max <= most)
-		return true;
 	struct known_bound *bound = map_get(size_bounds(q->r), v);
 	if (bound && bound->least >= 0 && most >= bound->least)
 		return true;
@@ -353,16 +351,24 @@ static bool within(struct query *q, const struct value *v, i64 most)
 	return yes;
 }
 
-/* Is v between -most and most? Every operation on the way is kept from wrapping. */
-static bool bounded(struct query *q, const struct value *v, i64 most)
+/* Is 0 <= v <= most, as the machine holds v? Every operation on the way is kept from wrapping. */
+static bool within(struct query *q, const struct value *v, i64 most)
 {
 	const struct range *known = value_range(q->r, v);
+	return (known->min >= 0 && known->max <= most) || computed_within(q, v, most);
+}
+
+static bool bounded(struct query *q, const struct value *v, i64 most);
+
+/* Is v between -most and most, likewise? */
+static bool computed_bounded(struct query *q, const struct value *v, i64 most)
+{
+	struct checkpoint before = checkpoint(q);
 	const struct op *o = v->def;
 	i64 c;
-	if (known->min >= -most && known->max <= most)
+	if (computed_within(q, v, most))
 		return true;
-	if (alone_within(q, v, most))
-		return true;
+	withdraw(q, &before);
 	if (!o || ++q->operations > MOST_OPERATIONS)
 		return false;
 	switch (o->code) {
@@ -373,6 +379,12 @@ static bool bounded(struct query *q, const struct value *v, i64 most)
 	case IR_MAXSI: return bounded(q, operand(o, 0), most) && bounded(q, operand(o, 1), most);
 	default: return false;
 	}
+}
+
+static bool bounded(struct query *q, const struct value *v, i64 most)
+{
+	const struct range *known = value_range(q->r, v);
+	return (known->min >= -most && known->max <= most) || computed_bounded(q, v, most);
 }
 
 static bool limits_make(struct kernel *k, const struct ranges *r, const struct value *v, i64 most,
@@ -404,7 +416,8 @@ bool sizes_keep_bounded(struct kernel *k, const struct ranges *r, const struct v
 
 bool sizes_keep_exact(struct kernel *k, const struct ranges *r, const struct value *v)
 {
-	return type_elem_bits(v->type) == 64 || !value_range(r, v)->wraps || sizes_keep_bounded(k, r, v, INT32_MAX);
+	return type_elem_bits(v->type) == 64 || !value_range(r, v)->wraps ||
+	       limits_make(k, r, v, INT32_MAX, computed_bounded);
 }
 
 bool sizes_keep_plane(struct kernel *k)
