@@ -199,9 +199,7 @@ static i64 size_of(const struct image *im, i16 size, const struct arguments *a)
 
 static bool size_fits(const struct image *im, const struct size_limit *l, const struct arguments *args)
 {
-	i64 a = size_of(im, l->a, args), b = l->b == SIZE_NONE ? 0 : size_of(im, l->b, args);
-	i128 product = l->b == SIZE_NONE ? a : (i128)MAX(a, l->least) * MAX(b, l->least);
-	return a >= 0 && b >= 0 && product <= l->most;
+	return size_limit_kept(l, size_of(im, l->a, args), l->b == SIZE_NONE ? 0 : size_of(im, l->b, args));
 }
 
 /* --- all of them --------------------------------------------------------------------------------------------- */

@@ -3,10 +3,10 @@
  * TL_INTERP_CHECK=passes   a launch runs the IR as evaluated, then, from the same memory, the IR after each pass before
  *                          placement that changed it. All must leave the same bits in every buffer. What passes join, a
  *                          product and a sum, a dot and a sum, is rounded apart in all of them.
- * TL_INTERP_CHECK=facts    what the axis analysis says of each IR that runs, promises of the kernel (multiple_of …)
- * apart, is compared with every value that occurs. TL_INTERP_CHECK=promises what the analysis says with the kernel's
- * promises is compared with the addresses that loads and stores use, and promises about scalars with these.
- * TL_INTERP_CHECK=print    a failure shows both IRs.
+ * TL_INTERP_CHECK=facts    what the analyses say of each IR that runs (opt/axis.h, ranges.h, sizes.h), promises of the
+ * kernel (multiple_of …) apart, is compared with every value that occurs. TL_INTERP_CHECK=promises what the analysis
+ * says with the kernel's promises is compared with the addresses that loads and stores use, and promises about scalars
+ * with these. TL_INTERP_CHECK=print    a failure shows both IRs.
  *
  * They combine: TL_INTERP_CHECK=passes,facts. The passes work as for sm_90a, with the launch's own specialisation. A
  * launch with the caller's own memory is not checked, as nobody knows what to compare. */

@@ -4,9 +4,10 @@
  * in broken_by_element, or along a dimension in broken_along. */
 #include "interp/internal.h"
 #include "opt/axis.h"
-#include "opt/ranges.h"
+#include "opt/sizes.h"
 
 enum { LONGEST_ACCESS = 16 }; /* bytes that a thread loads or stores at once */
+enum { MOST_CLAIMS = 32 };    /* of sizes, of a value */
 
 /* c + Σ coef·scalar, with the slots of the scalars. */
 struct bound {
@@ -23,6 +24,9 @@ struct fact_plan {
 	struct axis_info facts;
 	struct range range;
 	struct bound lo, hi; /* of the ideal value */
+	struct size_claim *claims;
+	u32 nclaims;
+	struct size_bound by_size; /* where the first claim holds */
 	bool same;           /* they are: the value is lo modulo 2^width even where it wraps */
 	bool per_element;    /* there are facts about each element by itself */
 	bool promised;       /* a promise of the user's: a failure is not the compiler's */
@@ -63,9 +67,57 @@ static i128 evaluate(const struct env *e, const struct bound *b)
 	return sum;
 }
 
-/* The fact about single elements that the element breaks; NULL: none. lo and hi: the current values of the bounds. */
-static const char *broken_by_element(const struct fact_plan *w, u64 bits, i128 lo, i128 hi)
+/* --- limits of launches ------------------------------------------------------------------------------------------ */
+
+static i64 size_now(const struct env *e, i16 size)
 {
+	const struct interp_launch *l = e->run->launch;
+	if (size <= SIZE_PROGRAMS)
+		return l->grid[SIZE_PROGRAMS - size];
+	return size == SIZE_NONE ? 0 : dtype_decode_int(type_dtype(e->run->program->param_types[size]), l->args[size]);
+}
+
+static bool is_within(const struct env *e, const struct size_limit *limits, u32 n)
+{
+	for (u32 i = 0; i < n; i++)
+		if (!size_limit_kept(&limits[i], size_now(e, limits[i].a), size_now(e, limits[i].b)))
+			return false;
+	return !e->any_divisor;
+}
+
+/* What the claims and the bound say of an element in this launch. */
+struct claimed {
+	i64 least, most;
+};
+
+static struct claimed claimed_now(const struct env *e, const struct fact_plan *w)
+{
+	struct claimed now = {INT64_MIN, INT64_MAX};
+	for (u32 i = w->nclaims; i-- > 0 && now.least == INT64_MIN;) /* the tightest ones come last */
+		if (is_within(e, w->claims[i].limits, w->claims[i].nlimits))
+			now = (struct claimed){w->claims[i].least, w->claims[i].most};
+	const struct size_bound *b = &w->by_size;
+	i64 size = size_now(e, b->size);
+	if (b->size == SIZE_NONE || size < 0 || !is_within(e, w->claims->limits, w->claims->nlimits))
+		return now;
+	i128 most = (i128)b->times * size + b->plus;
+	most = most >= 0 ? most / b->by : (most - b->by + 1) / b->by;
+	now.most = (i64)MIN(most, now.most);
+	return now;
+}
+
+/* --- values ------------------------------------------------------------------------------------------------------ */
+
+/* The current values of the bounds. */
+struct bounds_now {
+	i128 lo, hi;
+	struct claimed sizes;
+};
+
+/* The fact about single elements that the element breaks; NULL: none. */
+static const char *broken_by_element(const struct fact_plan *w, u64 bits, const struct bounds_now *now)
+{
+	i128 lo = now->lo, hi = now->hi;
 	const struct axis_info *f = &w->facts;
 	i64 x = dtype_decode_int(w->dtype, bits);
 	if (f->is_constant && ((u64)x ^ (u64)f->constant) & width_mask(w->dtype))
@@ -76,6 +128,8 @@ static const char *broken_by_element(const struct fact_plan *w, u64 bits, i128 l
 		return "its affine bounds";
 	if (w->same && ((u64)x ^ (u64)lo) & width_mask(w->dtype))
 		return "its affine form";
+	if (x < now->sizes.least || x > now->sizes.most)
+		return "its bounds by the sizes of the launch";
 	return NULL;
 }
 
@@ -137,15 +191,18 @@ static bool says_anything_along(const struct axis_info *f, int d)
 	return f->constancy[d] > 1 || f->contiguity[d] > 1 || f->divisibility[d] > 1;
 }
 
-static bool fail_element(struct env *e, const struct inst *i, i64 k, const char *fact, u64 bits, i128 lo, i128 hi)
+static bool fail_element(struct env *e, const struct inst *i, i64 k, const char *fact, u64 bits,
+			 const struct bounds_now *now)
 {
 	const struct fact_plan *w = i->plan;
 	const struct range *r = &w->range;
 	return fail(
 		e, i, k,
-		"what is known of %s is wrong: %s; it is 0x%llx, known from %lld to %lld%s, affine from %lld to %lld",
+		"what is known of %s is wrong: %s; it is 0x%llx, known from %lld to %lld%s, affine from %lld to %lld, "
+		"by sizes from %lld to %lld",
 		w->name, fact, (unsigned long long)bits, (long long)r->min, (long long)r->max,
-		r->wraps ? " (wraps)" : "", (long long)lo, (long long)hi);
+		r->wraps ? " (wraps)" : "", (long long)now->lo, (long long)now->hi, (long long)now->sizes.least,
+		(long long)now->sizes.most);
 }
 
 static bool run_facts(struct env *e, const struct inst *i)
@@ -153,12 +210,12 @@ static bool run_facts(struct env *e, const struct inst *i)
 	const struct fact_plan *w = i->plan;
 	const char *from = e->at[i->in[0]];
 	u32 bytes = elem_bytes(i->type);
-	i128 lo = evaluate(e, &w->lo), hi = evaluate(e, &w->hi);
+	struct bounds_now now = {evaluate(e, &w->lo), evaluate(e, &w->hi), claimed_now(e, w)};
 	for (i64 k = 0; k < i->n && w->per_element; k++) {
 		u64 bits = bits_at(from, bytes, k);
-		const char *fact = broken_by_element(w, bits, lo, hi);
+		const char *fact = broken_by_element(w, bits, &now);
 		if (fact)
-			return fail_element(e, i, k, fact, bits, lo, hi);
+			return fail_element(e, i, k, fact, bits, &now);
 	}
 	for (int d = 0; d < MAX(i->type->rank, 1); d++)
 		if (says_anything_along(&w->facts, d) && !check_dimension(e, i, d))
@@ -172,6 +229,7 @@ static struct fact_plan *plan(struct planner *p, const struct axis_info *f, cons
 	struct fact_plan *w = plan_alloc(p, sizeof *w);
 	*w = (struct fact_plan){.facts = *f,
 				.name = v->def ? op_info[v->def->code].name : "a block argument",
+				.by_size = {.size = SIZE_NONE},
 				.dtype = type_dtype(v->type),
 				.unit = 1};
 	if (elem->kind == TY_PTR)
@@ -208,12 +266,31 @@ static bool same_bound(const struct bound *a, const struct bound *b)
 	return same;
 }
 
+/* Up to so many claims of v. */
+static struct size_claim *plan_claims(struct planner *p, const struct interp_checks *c, const struct value *v, u32 most,
+				      u32 *n, struct size_bound *bound)
+{
+	struct size_claim some[MOST_CLAIMS];
+	struct arena scratch = {0};
+	*n = sizes_claim(c->ranges, v, &scratch, some, most, bound);
+	struct size_claim *kept = plan_alloc(p, *n * sizeof *kept);
+	for (u32 i = 0; i < *n; i++) {
+		size_t size = some[i].nlimits * sizeof *some[i].limits;
+		kept[i] = some[i];
+		kept[i].limits = memcpy(plan_alloc(p, size), some[i].limits, size);
+	}
+	arena_free(&scratch);
+	return kept;
+}
+
 bool plan_facts(struct planner *p, const struct interp_checks *c, const struct value *v, struct inst *i)
 {
 	struct fact_plan *w = plan(p, axis_of(c->facts, v), v, i);
 	if (type_elem(v->type)->kind == TY_SCALAR && dtype_is_int(w->dtype)) {
 		w->range = *value_range(c->ranges, v);
 		w->per_element = true;
+		if (dtype_bits(w->dtype) > 1)
+			w->claims = plan_claims(p, c, v, MOST_CLAIMS, &w->nclaims, &w->by_size);
 		if (w->range.lo->known && w->range.hi->known) {
 			plan_bound(p, w->range.lo, &w->lo);
 			plan_bound(p, w->range.hi, &w->hi);
@@ -248,4 +325,106 @@ bool plan_access_facts(struct planner *p, const struct interp_checks *c, const s
 	struct fact_plan *w = plan(p, &f, v, i);
 	w->promised = true;
 	return says_anything(w, v->type);
+}
+
+/* --- operands ---------------------------------------------------------------------------------------------------- */
+
+/* What is known of an operation on integers, or of a loop. */
+struct operand_plan {
+	const struct size_claim *exact; /* NULL: a sum or product may wrap */
+	enum dtype dtype;
+	int positive; /* the operand that is noted as not negative; -1: none */
+	bool divides; /* by what is no constant */
+	bool no_wrap; /* noted of the loop */
+};
+
+static i128 exact_result(enum opcode code, i64 x, i64 y)
+{
+	switch (code) {
+	case IR_ADDI: return (i128)x + y;
+	case IR_SUBI: return (i128)x - y;
+	case IR_MULI: return (i128)x * y;
+	default: return y < 0 || y > 63 ? INT64_MAX : (i128)x * ((i128)1 << y);
+	}
+}
+
+static i64 int_at(const struct env *e, const struct inst *i, u32 in, enum dtype d, i64 k)
+{
+	return dtype_decode_int(d, bits_at(e->at[i->in[in]], (u32)dtype_bytes(d), k));
+}
+
+/* The index behind the last iteration fits, and the distance to the end. */
+static bool loop_fits(i64 from, i64 to, i64 step, enum dtype d)
+{
+	i128 most = (i128)(width_mask(d) >> 1);
+	return from >= to || step <= 0 ||
+	       ((i128)to - from <= most && from + ((i128)to - from + step - 1) / step * step <= most);
+}
+
+static bool run_operand_facts(struct env *e, const struct inst *i)
+{
+	const struct operand_plan *w = i->plan;
+	if (w->no_wrap && !e->any_divisor &&
+	    !loop_fits(int_at(e, i, 0, w->dtype, 0), int_at(e, i, 1, w->dtype, 0), int_at(e, i, 2, w->dtype, 0),
+		       w->dtype))
+		return fail(e, i, -1, "what is known of a loop is wrong: its index wraps");
+	bool exact = w->exact && is_within(e, w->exact->limits, w->exact->nlimits);
+	for (i64 k = 0; k < i->n; k++) {
+		if (w->positive >= 0 && !e->any_divisor && int_at(e, i, (u32)w->positive, w->dtype, k) < 0)
+			return fail(e, i, k, "what is known of %s is wrong: its operand is negative, 0x%llx",
+				    op_info[i->code].name,
+				    (unsigned long long)int_at(e, i, (u32)w->positive, w->dtype, k));
+		if (w->divides)
+			e->any_divisor |= int_at(e, i, 1, w->dtype, k) <= 0;
+		if (!exact)
+			continue;
+		i64 x = int_at(e, i, 0, w->dtype, k), y = int_at(e, i, 1, w->dtype, k);
+		i128 r = exact_result(i->code, x, y), most = (i128)(width_mask(w->dtype) >> 1);
+		if (r > most || r < -most - 1)
+			return fail(
+				e, i, k,
+				"what is known of %s is wrong: within the sizes of the launch it does not wrap; the "
+				"operands are 0x%llx and 0x%llx",
+				op_info[i->code].name, (unsigned long long)x, (unsigned long long)y);
+	}
+	return true;
+}
+
+bool plan_operand_facts(struct planner *p, const struct interp_checks *c, const struct op *o, struct inst *i)
+{
+	struct operand_plan *w = plan_alloc(p, sizeof *w);
+	struct size_bound unused;
+	u32 n = 0;
+	i64 constant;
+	*w = (struct operand_plan){.dtype = type_dtype(operand(o, 0)->type), .positive = -1};
+	switch (o->code) {
+	case IR_ADDI:
+	case IR_SUBI:
+	case IR_MULI:
+	case IR_SHLI:
+		if (dtype_bits(w->dtype) > 1)
+			w->exact = plan_claims(p, c, result(o), 1, &n, &unused);
+		if (!n)
+			w->exact = NULL;
+		break;
+	case IR_DIVSI:
+	case IR_REMSI: w->divides = !value_const_int(operand(o, 1), &constant); [[fallthrough]];
+	case IR_EXTSI:
+		if (o->attr[ATTR_NNEG])
+			w->positive = 0;
+		break;
+	case IR_ADDPTR:
+		w->dtype = type_dtype(operand(o, 1)->type);
+		if (o->attr[ATTR_NNEG])
+			w->positive = 1;
+		break;
+	case IR_FOR:
+		w->no_wrap = o->attr[ATTR_NO_WRAP];
+		i->n = 0;
+		break;
+	default: return false;
+	}
+	i->plan = w;
+	i->run = run_operand_facts;
+	return w->exact || w->positive >= 0 || w->divides || w->no_wrap;
 }

@@ -89,6 +89,7 @@ struct env {
 	u64 program; /* linear number */
 	u32 pid[3];
 	i64 lanes;   /* of the region being run */
+	bool any_divisor; /* facts: it has divided by a number that is not positive, and no constant (opt/sizes.h) */
 	const struct mem_range *range; /* where the last access hit; never NULL */
 };
 
@@ -155,6 +156,8 @@ void plan_multiply_add_apart(struct planner *p, enum dtype d, struct inst *i);
 bool plan_facts(struct planner *p, const struct interp_checks *c, const struct value *v, struct inst *i);
 bool plan_promise(struct planner *p, const struct value *v, struct inst *i);
 bool plan_access_facts(struct planner *p, const struct interp_checks *c, const struct value *v, struct inst *i);
+/* The instruction i that compares the operands of o, which it reads, with what is known of the operation. */
+bool plan_operand_facts(struct planner *p, const struct interp_checks *c, const struct op *o, struct inst *i);
 
 /* Each fills in i->run and i->plan for its operations. */
 void plan_elementwise(struct planner *p, const struct op *o, struct inst *i);

@@ -403,6 +403,18 @@ static void emit_access_facts(struct planner *p, const struct op *o)
 		vec_push(p->arena, p->code, i);
 }
 
+/* Facts about what an operation does with its operands, of which the slots are given. */
+static void emit_operand_facts(struct planner *p, const struct op *o, const u32 *slots)
+{
+	if (!p->checks->facts || p->region || !o->noperands)
+		return;
+	const struct type *t = operand(o, 0)->type;
+	struct inst i = {
+		.code = o->code, .loc = o->loc, .in = slots, .nin = o->noperands, .type = t, .n = type_numel(t)};
+	if (plan_operand_facts(p, p->checks, o, &i))
+		vec_push(p->arena, p->code, i);
+}
+
 /* A dot that starts from zero, and the addition of its accumulator. */
 static void emit_dot_apart(struct planner *p, const struct op *o, struct inst *i)
 {
@@ -639,6 +651,7 @@ static void emit_op(struct planner *p, const struct op *o)
 		slots[MAX(o->noperands, 3u) + k] = storage_of(p, &o->results[k])->slot;
 	}
 	emit_access_facts(p, o);
+	emit_operand_facts(p, o, slots);
 	plan_op(p, o, &i);
 	vec_push(p->arena, p->code, i);
 	for (u32 k = 0; k < o->nresults; k++)

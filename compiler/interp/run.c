@@ -138,6 +138,7 @@ static void run_one(void *worker)
 	struct env *e = &w->env;
 	const u32 *grid = e->run->launch->grid;
 	u64 program = e->program = w->program;
+	e->any_divisor = false;
 	if (must_stop(e, false))
 		return;
 	e->pid[0] = (u32)(program % grid[0]);

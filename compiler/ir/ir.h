@@ -318,18 +318,25 @@ struct param_pair {
 /* An assumption of compiled code about a launch: the sizes a and b are not negative, and their product, where
  * each counts as `least` at least, is at most `most` (or a alone: b may be SIZE_NONE). A size is an
  * integer parameter, by its index, or SIZE_PROGRAMS - axis, the programs along an axis. See opt/sizes.h. */
+enum { MAX_SIZE_LIMITS = 16, SIZE_NONE = -1, SIZE_PROGRAMS = -2 };
 struct size_limit {
 	i64 most;
 	i16 a, b;
 	i32 least;
 };
+/* Do the sizes a and b keep it? */
+static inline bool size_limit_kept(const struct size_limit *l, i64 a, i64 b)
+{
+	if (l->b == SIZE_NONE)
+		return a >= 0 && a <= l->most;
+	return a >= 0 && b >= 0 && (i128)MAX(a, l->least) * MAX(b, l->least) <= l->most;
+}
 /* What compiled code counts on of sizes. */
 enum sizes {
 	SIZES_LIMITED, /* the limits, and few elements behind each pointer */
 	SIZES_ANY,     /* few elements behind each pointer: see opt/wide_offsets.h */
 	SIZES_WIDE,    /* nothing */
 };
-enum { MAX_SIZE_LIMITS = 16, SIZE_NONE = -1, SIZE_PROGRAMS = -2 };
 
 /* The grids for which code may differ: of at most as many programs as multiprocessors; of more; and of so many rows of
  * programs, too, that L2 may not hold what these read. */

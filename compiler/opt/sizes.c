@@ -25,6 +25,8 @@ struct query {
 	u32 operations;
 	struct size_limit limits[MAX_SIZE_LIMITS];
 	u32 nlimits;
+	struct map *bounds; /* value → struct known_bound */
+	int narrower;       /* by so many bits than indices are: the least limits are smaller by as many */
 	struct arena scratch;
 	VEC(struct change) changes; /* by limits that may be withdrawn */
 };
@@ -64,7 +66,8 @@ static bool add_limit(struct query *q, i16 a, i16 b, i32 least, i64 most)
 	if (q->k->sizes) /* what every launch keeps: a grid has less than 2^31 programs along an axis */
 		return a <= SIZE_PROGRAMS && b == SIZE_NONE && most >= INT32_MAX;
 	bool batches = b == SIZE_NONE && a < SIZE_PROGRAMS;
-	if (most < (batches ? SIZES_LEAST_BATCHES : b == SIZE_NONE ? SIZES_LEAST : SIZES_LEAST_PRODUCT))
+	i64 least_most = batches ? SIZES_LEAST_BATCHES : b == SIZE_NONE ? SIZES_LEAST : SIZES_LEAST_PRODUCT;
+	if (most < least_most >> q->narrower)
 		return false;
 	if (b != SIZE_NONE && b < a) {
 		i16 swap = a;
@@ -84,15 +87,10 @@ static bool add_limit(struct query *q, i16 a, i16 b, i32 least, i64 most)
 
 static bool within(struct query *q, const struct value *v, i64 most);
 
-/* An upper bound of a value, (times · size + plus) / by, rounded down. The numbers stay below 2^24, else there is no
- * bound. */
-struct bound {
-	i16 size; /* SIZE_NONE: there is none */
-	i64 times, plus, by;
-};
-static const struct bound no_bound = {.size = SIZE_NONE, .by = 1};
+/* The numbers of a bound stay below 2^24, else there is none. */
+static const struct size_bound no_bound = {.size = SIZE_NONE, .by = 1};
 
-static struct bound scaled(struct bound b, i64 c)
+static struct size_bound scaled(struct size_bound b, i64 c)
 {
 	while (b.by % 2 == 0 && c % 2 == 0) /* tile sizes are powers of two */
 		b.by /= 2, c /= 2;
@@ -103,7 +101,7 @@ static struct bound scaled(struct bound b, i64 c)
 	return b;
 }
 
-static struct bound plus_constant(struct bound b, i64 by)
+static struct size_bound plus_constant(struct size_bound b, i64 by)
 {
 	if (by < 0 || by >= 1 << 24 || b.by >= 1 << 24)
 		return no_bound;
@@ -147,11 +145,11 @@ static struct value *quotient_below(struct query *q, const struct value *x, stru
 }
 
 /* A bound of v by one size. Only for values whose operations are known not to wrap (within). */
-static struct bound bound_of(struct query *q, const struct value *v)
+static struct size_bound bound_of(struct query *q, const struct value *v)
 {
 	v = without_shape(v);
 	const struct op *o = v->def, *parent = o ? NULL : v->block->parent;
-	struct bound b = no_bound;
+	struct size_bound b = no_bound;
 	i64 c;
 	if (++q->operations > MOST_OPERATIONS)
 		return no_bound;
@@ -163,12 +161,12 @@ static struct bound bound_of(struct query *q, const struct value *v)
 	if (!o)
 		return !parent && v->type->kind == TY_SCALAR && dtype_is_int(v->type->dtype) &&
 				       type_elem_bits(v->type) > 1
-			       ? (struct bound){(i16)v->index, 1, 0, 1}
+			       ? (struct size_bound){(i16)v->index, 1, 0, 1}
 			       : no_bound;
 	if (program_axis(o) >= 0)
-		return (struct bound){(i16)(SIZE_PROGRAMS - program_axis(o)), 1, -1, 1};
+		return (struct size_bound){(i16)(SIZE_PROGRAMS - program_axis(o)), 1, -1, 1};
 	switch (o->code) {
-	case IR_NUM_PROGRAMS: return (struct bound){(i16)(SIZE_PROGRAMS - o->attr[ATTR_AXIS]), 1, 0, 1};
+	case IR_NUM_PROGRAMS: return (struct size_bound){(i16)(SIZE_PROGRAMS - o->attr[ATTR_AXIS]), 1, 0, 1};
 	case IR_DIVSI:
 		struct value *below = quotient_below(q, operand(o, 0), operand(o, 1));
 		b = bound_of(q, below ? below : operand(o, 0));
@@ -193,7 +191,7 @@ static struct bound bound_of(struct query *q, const struct value *v)
 }
 
 /* (times · size + plus) <= slope · size for sizes of `least` and more. */
-static i64 slope(struct bound b, i32 least)
+static i64 slope(struct size_bound b, i32 least)
 {
 	return b.times + (MAX(b.plus, 0) + least - 1) / least;
 }
@@ -206,7 +204,7 @@ static bool product_within(struct query *q, const struct value *x, const struct 
 		return within(q, x, most / MAX(s->max, 1));
 	if (p->min >= 0 && (p->max <= SIZES_LEAST || p->min == p->max))
 		return within(q, y, most / MAX(p->max, 1));
-	struct bound a = bound_of(q, x), b = bound_of(q, y);
+	struct size_bound a = bound_of(q, x), b = bound_of(q, y);
 	if (a.size == SIZE_NONE || b.size == SIZE_NONE || !within(q, x, INT64_MAX) || !within(q, y, INT64_MAX))
 		return false;
 	i32 least = a.plus > 0 || b.plus > 0 ? COUNTS_AS : 1;
@@ -314,12 +312,11 @@ static bool value_within(struct query *q, const struct value *v, i64 most)
 
 static struct known_bound *bound_for(const struct query *q, const struct value *v)
 {
-	struct map *bounds = size_bounds(q->r);
-	struct known_bound *bound = map_get(bounds, v);
+	struct known_bound *bound = map_get(q->bounds, v);
 	if (!bound) {
-		bound = arena_new(bounds->arena, struct known_bound);
+		bound = arena_new(q->bounds->arena, struct known_bound);
 		*bound = (struct known_bound){-1, -1};
-		map_put(bounds, v, bound);
+		map_put(q->bounds, v, bound);
 	}
 	return bound;
 }
@@ -334,7 +331,7 @@ static void note_failure(const struct query *q, const struct value *v, i64 most)
  * does. */
 static bool computed_within(struct query *q, const struct value *v, i64 most)
 {
-	struct known_bound *bound = map_get(size_bounds(q->r), v);
+	struct known_bound *bound = map_get(q->bounds, v);
 	if (bound && bound->least >= 0 && most >= bound->least)
 		return true;
 	if (most < 0 || type_elem_bits(v->type) == 1 || (bound && most <= bound->fails) ||
@@ -390,7 +387,7 @@ static bool bounded(struct query *q, const struct value *v, i64 most)
 static bool limits_make(struct kernel *k, const struct ranges *r, const struct value *v, i64 most,
 			bool (*how)(struct query *, const struct value *, i64))
 {
-	struct query q = {.k = k, .r = r, .nlimits = k->nlimits};
+	struct query q = {.k = k, .r = r, .nlimits = k->nlimits, .bounds = size_bounds(r)};
 	memcpy(q.limits, k->limits, sizeof q.limits);
 	struct checkpoint before = checkpoint(&q);
 	bool yes = how(&q, v, most);
@@ -428,4 +425,46 @@ bool sizes_keep_plane(struct kernel *k)
 	memcpy(k->limits, q.limits, sizeof q.limits);
 	k->nlimits = q.nlimits;
 	return yes;
+}
+
+/* --- checks -------------------------------------------------------------------------------------------------- */
+
+/* A claim of v, made afresh. NULL limits: there is none. */
+static struct size_claim claim(const struct ranges *r, const struct value *v, struct arena *a, i64 most, int narrower,
+			       bool negative, struct size_bound *bound)
+{
+	static const struct kernel launched; /* within limits */
+	struct query q = {.k = &launched, .r = r, .narrower = narrower};
+	struct map bounds = {.arena = &q.scratch};
+	q.bounds = &bounds;
+	struct size_claim c = {negative ? -most : 0, most, NULL, 0};
+	if (negative ? computed_bounded(&q, v, most) : computed_within(&q, v, most)) {
+		if (bound)
+			*bound = bound_of(&q, v);
+		c.limits = arena_dup(a, q.limits, sizeof q.limits);
+		c.nlimits = q.nlimits;
+	}
+	arena_free(&q.scratch);
+	return c;
+}
+
+u32 sizes_claim(const struct ranges *r, const struct value *v, struct arena *a, struct size_claim *out, u32 most,
+		struct size_bound *bound)
+{
+	int bits = type_elem_bits(v->type);
+	bool negative = false;
+	u32 n = 0;
+	*bound = no_bound;
+	for (int narrower = bits == 64 ? -1 : 0; n < most && narrower < 31; narrower++) {
+		i64 top = narrower < 0 ? INT64_MAX : (bits == 64 ? INT32_MAX : INT64_MAX >> (64 - bits)) >> narrower;
+		struct size_claim c = claim(r, v, a, top, MAX(narrower, 0), negative, n || negative ? NULL : bound);
+		if (!c.limits && !n && !negative) {
+			negative = true;
+			c = claim(r, v, a, top, 0, true, NULL);
+		}
+		if (!c.limits)
+			break;
+		out[n++] = c;
+	}
+	return n;
 }

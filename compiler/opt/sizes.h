@@ -7,14 +7,16 @@
  *
  * One rule of the language helps where no size does (docs/language.md, "Integers"): the divisor of an index is positive
  * unless it is a constant. Without the rule, the number of programs in a last group, min(tiles - first, GROUP), would
- * not be known to be positive. The interpreter checks it.
+ * not be known to be positive.
  *
  * An index that counts up to a product, as the number of a tile of several matrices does, has a quotient by one factor
  * that is less than the other factor, whatever the product wraps to, and a remainder that is less than its divisor.
  *
  * Only bounds that launches keep in practice are stated (SIZES_LEAST, of a product of two sizes SIZES_LEAST_PRODUCT,
  * and of programs along axes 1 and 2, which number batches, SIZES_LEAST_BATCHES); an index that needs a smaller one, as
- * a hash does, has no limit and no fact. */
+ * a hash does, has no limit and no fact.
+ *
+ * The interpreter compares what this says with the values that occur (sizes_claim, interp/facts.c). */
 #ifndef TLC_OPT_SIZES_H
 #define TLC_OPT_SIZES_H
 
@@ -31,6 +33,24 @@ bool sizes_keep_bounded(struct kernel *k, const struct ranges *r, const struct v
 /* Is v, and what it is computed from, the number that it would be without a width? What is wider than an index of 32
  * bits is where the memory is there. */
 bool sizes_keep_exact(struct kernel *k, const struct ranges *r, const struct value *v);
+
+/* A claim about each element of a value: it is from `least` to `most` in launches within the limits, and the operation
+ * that makes it does not wrap. */
+struct size_claim {
+	i64 least, most;
+	const struct size_limit *limits;
+	u32 nlimits;
+};
+/* An upper bound of a value, (times · size + plus) / by, rounded down, for a size that is not negative. */
+struct size_bound {
+	i16 size; /* SIZE_NONE: there is none */
+	i64 times, plus, by;
+};
+/* For checks: up to `most` claims about v, as they would be made if indices had 32 bits, 31, 30 …: some have limits
+ * that a small launch is only just within. The bound holds within the limits of the first claim. Returns how many there
+ * are. */
+u32 sizes_claim(const struct ranges *r, const struct value *v, struct arena *a, struct size_claim *out, u32 most,
+		struct size_bound *bound);
 
 /* Are the programs along axes 0 and 1 at most INT32_MAX together, likewise? */
 bool sizes_keep_plane(struct kernel *k);
