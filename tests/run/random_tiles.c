@@ -38,7 +38,7 @@ enum {
 	X_ELSE = 512,     /* the branch of a tile's end has another side; the bound is a product from the left */
 	X_SWAPPED = 1024, /* the bound is tiles * slices */
 	X_PARTS = 2048,   /* the number of tiles is chosen by the program's number, as tutorials do */
-	X_LITERAL = 4096, /* the number of slices is a literal */
+	X_LITERAL = 4096, /* the number of slices is a literal, and of a matrix's rows of tiles */
 	X_CDIV = 128,     /* it is computed from the numbers of a row */
 	X_SIZES = 8192,   /* the matrices' sizes are literals */
 	X_ASKED = 16384,  /* the innermost loop asks for a producer */
@@ -231,16 +231,18 @@ static void print_nest(FILE *f, const struct tiles *t)
 {
 	const char *in = "        ";
 	bool over_tiles = t->form == F_TILES;
-	if (t->form == F_BATCHES)
+	if (t->form == F_BATCHES) {
+		fprintf(f, has(t, X_LITERAL) ? "    down = %d\n" : "    down = tl.cdiv(M, %d)\n",
+			has(t, X_LITERAL) ? t->high / t->m : t->m);
 		fprintf(f,
-			"    columns = %d\n    down = tl.cdiv(M, %d)\n    per = down * columns\n"
+			"    columns = %d\n    per = down * columns\n"
 			"    for number in tl.range(pid, %s, %d, flatten=True):\n",
-			t->columns, t->m,
+			t->columns,
 			has(t, X_SWAPPED) ? "per * tiles"
 			: has(t, X_ELSE)  ? "tiles * down * columns"
 					  : "tiles * per",
 			t->programs);
-	else if (over_tiles)
+	} else if (over_tiles)
 		fprintf(f, "    for number in tl.range(tile + %d, tile + %d + %d * tiles, %d, flatten=True):\n",
 			t->step, t->step, t->step, t->step);
 	else
