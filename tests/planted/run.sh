@@ -47,7 +47,9 @@ check() {
 	28) TL_DEVICE=sim timeout 300 "$build/test-run" control/groups ;;
 	29) TL_DEVICE=sim timeout 300 "$build/test-random" --kind dots --seed 1000 --count 300 ;;
 	30) every_pass "$build/test-random" --kind tiles --seed 1000 --count 400 ;;
-	31) TL_DEVICE=sim timeout 300 "$build/test-random" --kind pairs --seed 1000 --count 100 ;;
+	33) TL_DEVICE=sim timeout 300 "$build/test-random" --kind pairs --seed 1000 --count 100 ;;
+	31) every_pass "$build/test-random" --kind tiles --seed 1000 --count 120 ;;
+	32) every_pass "$build/test-random" --kind offsets --seed 1000 --count 100 ;;
 	esac 2>&1 | sed -n 's/^FAIL  //p' > "$2.why"
 	sed 's/:.*//' "$2.why" | sort > "$2"
 }
@@ -58,11 +60,12 @@ every_pass() {
 checks() {
 	case $1 in
 	*/persist.c | */swizzle.c) echo "${CHECKS:-27}" ;;
-	*/pair.c | */lower/tma.c) echo "${CHECKS:-31}" ;;
-	*/pipeline/* | */barriers.c) echo "${CHECKS:-26 31 8 9 10 7 22 29}" ;;
+	*/pair.c | */lower/tma.c) echo "${CHECKS:-33}" ;;
+	*/pipeline/* | */barriers.c) echo "${CHECKS:-26 33 8 9 10 7 22 29}" ;;
 	*/allocate.c) echo "${CHECKS:-29}" ;;
 	*/host/stream.c) echo "${CHECKS:-25}" ;;
 	*/host/tiles.c) echo "${CHECKS:-19 20}" ;;
+	*/opt/sizes.c) echo "${CHECKS:-31 32 1}" ;;
 	*/unwrap.c | */opt/demand.c) echo "${CHECKS:-23 18 22}" ;;
 	*/strength_reduction.c) echo "${CHECKS:-16 30 1 2 8 9 3 4 5}" ;;
 	*/unflatten.c) echo "${CHECKS:-30}" ;;
@@ -99,8 +102,9 @@ say() {
 	22) echo "products on sim" ;;
 	28) echo "groups on sim" ;;
 	29) echo "dots on sim" ;;
-	30) echo "tiles, every pass, facts" ;;
-	31) echo "pairs on sim" ;;
+	33) echo "pairs on sim" ;;
+	30 | 31) echo "tiles, every pass, facts" ;;
+	32) echo "offsets, every pass, facts" ;;
 	26) echo "turns from tile to tile on sim" ;;
 	27) echo "few blocks on sim" ;;
 	esac
