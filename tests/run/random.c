@@ -128,6 +128,16 @@ void run_text(struct suite *s, char *text, const tl_config *config, const tl_arg
 	free(text);
 }
 
+void put_line(FILE *f, int depth, const char *format, ...)
+{
+	va_list args;
+	fprintf(f, "%*s", 4 * depth, "");
+	va_start(args, format);
+	vfprintf(f, format, args);
+	va_end(args);
+	fprintf(f, "\n");
+}
+
 bool only(const char *kind)
 {
 	const char *name = getenv("RANDOM_KIND");

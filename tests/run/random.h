@@ -239,6 +239,8 @@ bool only(const char *kind);                          /* is it one of the kinds 
  * or the case fails, behind a line with the configuration and `about`. */
 __attribute__((format(printf, 6, 7))) void run_text(struct suite *s, char *text, const tl_config *config,
 						    const tl_arg *args, size_t nargs, const char *about, ...);
+/* A line of a kernel's text, four spaces in for each of `depth`. */
+__attribute__((format(printf, 3, 4))) void put_line(FILE *f, int depth, const char *format, ...);
 /* A case for each seed that the environment asks for, or else `usual` ones, if it asks for this kind. */
 void each_seed(struct suite *s, const char *kind, int64_t usual,
 	       void (*make)(struct suite *s, int64_t seed, const char *left_out));

@@ -4,7 +4,6 @@
  * Queries, keys and values are small integers; results are compared with sums in double, within what probabilities are
  * rounded to. Every query has a key. */
 #include <math.h>
-#include <stdarg.h>
 
 #include "random.h"
 #include "suite.h"
@@ -138,32 +137,22 @@ static void make_attention(struct attention *t)
 
 /* --- text ---------------------------------------------------------------------------------------------------- */
 
-__attribute__((format(printf, 3, 4))) static void line(FILE *f, int depth, const char *format, ...)
-{
-	va_list args;
-	fprintf(f, "%*s", 4 * depth, "");
-	va_start(args, format);
-	vfprintf(f, format, args);
-	va_end(args);
-	fprintf(f, "\n");
-}
-
 static void print_lengths(FILE *f, const struct attention *t)
 {
 	if (t->literal)
-		line(f, 1, "m = %d\n    n = %d", t->m, t->n);
+		put_line(f, 1, "m = %d\n    n = %d", t->m, t->n);
 	if (t->lengths == L_LOADED)
-		line(f, 1, "n = tl.load(lengths_ptr + head)");
+		put_line(f, 1, "n = tl.load(lengths_ptr + head)");
 	if (t->lengths == L_PACKED) {
-		line(f, 1, "first = tl.load(lengths_ptr + head)");
-		line(f, 1, "n = tl.load(lengths_ptr + head + 1) - first");
-		line(f, 1, "m = n");
-		line(f, 1, "if tile * %d >= m:\n        return", t->bm);
-		line(f, 1, "q_at = first * %d\n    k_at = first * %d", t->d, t->d);
+		put_line(f, 1, "first = tl.load(lengths_ptr + head)");
+		put_line(f, 1, "n = tl.load(lengths_ptr + head + 1) - first");
+		put_line(f, 1, "m = n");
+		put_line(f, 1, "if tile * %d >= m:\n        return", t->bm);
+		put_line(f, 1, "q_at = first * %d\n    k_at = first * %d", t->d, t->d);
 	} else if (t->rows) {
-		line(f, 1, "q_at = head * %d\n    k_at = head // %d * %d", t->d, t->share, t->d);
+		put_line(f, 1, "q_at = head * %d\n    k_at = head // %d * %d", t->d, t->share, t->d);
 	} else {
-		line(f, 1, "q_at = head * q_size\n    k_at = head // %d * k_size", t->share);
+		put_line(f, 1, "q_at = head * q_size\n    k_at = head // %d * k_size", t->share);
 	}
 }
 
@@ -174,17 +163,18 @@ static void print_handles(FILE *f, const struct attention *t, const char *lo)
 	for (int i = 0; i < 2; i++) {
 		char c = names[i];
 		if (t->operands == P_DESCRIPTORS)
-			line(f, 1, "%cs = tl.make_tensor_descriptor(%c_ptr + k_at, [n, %d], [%d, 1], [%d, %d])", c, c,
-			     t->d, step, t->bn, t->d);
+			put_line(f, 1, "%cs = tl.make_tensor_descriptor(%c_ptr + k_at, [n, %d], [%d, 1], [%d, %d])", c,
+				 c, t->d, step, t->bn, t->d);
 		else if (t->operands == P_BLOCKS)
-			line(f, 1,
-			     "%cs = tl.make_block_ptr(%c_ptr + k_at, shape=(n, %d), strides=(%d, 1), offsets=(%s, 0), "
-			     "block_shape=(%d, %d), order=(1, 0))",
-			     c, c, t->d, step, lo, t->bn, t->d);
+			put_line(f, 1,
+				 "%cs = tl.make_block_ptr(%c_ptr + k_at, shape=(n, %d), strides=(%d, 1), offsets=(%s, "
+				 "0), "
+				 "block_shape=(%d, %d), order=(1, 0))",
+				 c, c, t->d, step, lo, t->bn, t->d);
 		else if (t->operands == P_CARRIED && i == 0 && !t->turned)
-			line(f, 1, "ks = k_ptr + k_at + (%s + block)[None, :] * %d + d[:, None]", lo, step);
+			put_line(f, 1, "ks = k_ptr + k_at + (%s + block)[None, :] * %d + d[:, None]", lo, step);
 		else if (t->operands == P_CARRIED)
-			line(f, 1, "%cs = %c_ptr + k_at + (%s + block)[:, None] * %d + d[None, :]", c, c, lo, step);
+			put_line(f, 1, "%cs = %c_ptr + k_at + (%s + block)[:, None] * %d + d[None, :]", c, c, lo, step);
 	}
 }
 
@@ -198,17 +188,17 @@ static void print_load(FILE *f, const struct attention *t, int depth, char c, bo
 	if (!t->even && !whole)
 		snprintf(mask, sizeof mask, ", mask=(j < n)[%s], other=0.0", columns ? "None, :" : ":, None");
 	if (t->operands == P_DESCRIPTORS)
-		line(f, depth, "%c = %cs.load([start, 0])%s", c, c, turn);
+		put_line(f, depth, "%c = %cs.load([start, 0])%s", c, c, turn);
 	else if (t->operands == P_BLOCKS)
-		line(f, depth, "%c = tl.load(%cs%s)%s", c, c,
-		     t->even || whole ? "" : ", boundary_check=(0,), padding_option=\"zero\"", turn);
+		put_line(f, depth, "%c = tl.load(%cs%s)%s", c, c,
+			 t->even || whole ? "" : ", boundary_check=(0,), padding_option=\"zero\"", turn);
 	else if (t->operands == P_CARRIED)
-		line(f, depth, "%c = tl.load(%cs%s)%s", c, c, mask, turn);
+		put_line(f, depth, "%c = tl.load(%cs%s)%s", c, c, mask, turn);
 	else if (columns)
-		line(f, depth, "%c = tl.load(%c_ptr + k_at + j[None, :] * %d + d[:, None]%s)", c, c, step, mask);
+		put_line(f, depth, "%c = tl.load(%c_ptr + k_at + j[None, :] * %d + d[:, None]%s)", c, c, step, mask);
 	else
-		line(f, depth, "%c = tl.load(%c_ptr + k_at + j[:, None] * %d + d[None, :]%s)%s", c, c, step, mask,
-		     turn);
+		put_line(f, depth, "%c = tl.load(%c_ptr + k_at + j[:, None] * %d + d[None, :]%s)%s", c, c, step, mask,
+			 turn);
 }
 
 static void print_added(FILE *f, const struct attention *t, int depth)
@@ -216,10 +206,10 @@ static void print_added(FILE *f, const struct attention *t, int depth)
 	const char *to = "i[:, None] * most + j[None, :], mask=(i < m)[:, None] & (j < n)[None, :], other=0";
 	switch (t->added) {
 	case A_BIAS:
-	case A_WIDE_BIAS: line(f, depth, "s += tl.load(extra_ptr + %s)", to); return;
-	case A_BYTES: line(f, depth, "s = tl.where(tl.load(extra_ptr + %s) != 0, s, -1e6)", to); return;
-	case A_KEYS: line(f, depth, "s += tl.load(extra_ptr + j, mask=j < n, other=0.0)[None, :]"); return;
-	case A_DISTANCE: line(f, depth, "s += (j[None, :] - i[:, None]) * 0.125"); return;
+	case A_WIDE_BIAS: put_line(f, depth, "s += tl.load(extra_ptr + %s)", to); return;
+	case A_BYTES: put_line(f, depth, "s = tl.where(tl.load(extra_ptr + %s) != 0, s, -1e6)", to); return;
+	case A_KEYS: put_line(f, depth, "s += tl.load(extra_ptr + j, mask=j < n, other=0.0)[None, :]"); return;
+	case A_DISTANCE: put_line(f, depth, "s += (j[None, :] - i[:, None]) * 0.125"); return;
 	default: return;
 	}
 }
@@ -228,9 +218,9 @@ static void print_hidden(FILE *f, const struct attention *t, int depth, const ch
 {
 	const char *value = t->infinite ? "float(\"-inf\")" : "-1e6";
 	if (t->sum)
-		line(f, depth, "s += tl.where(%s, 0.0, %s)", seen, value);
+		put_line(f, depth, "s += tl.where(%s, 0.0, %s)", seen, value);
 	else
-		line(f, depth, "s = tl.where(%s, s, %s)", seen, value);
+		put_line(f, depth, "s = tl.where(%s, s, %s)", seen, value);
 }
 
 /* `whole`: a loop over keys that all of the tile's queries see. */
@@ -238,23 +228,23 @@ static void print_loop(FILE *f, const struct attention *t, const char *lo, const
 {
 	const char *asked = t->asked ? ", warp_specialize=True" : "", *e = t->base2 ? "tl.exp2" : "tl.exp";
 	if (t->loop == W_STARTS) {
-		line(f, 1, "for start in tl.range(%s, %s, %d%s):", lo, hi, t->bn, asked);
+		put_line(f, 1, "for start in tl.range(%s, %s, %d%s):", lo, hi, t->bn, asked);
 	} else if (t->loop == W_NUMBERS) {
-		line(f, 1, "for number in tl.range(%s // %d, tl.cdiv(%s, %d)%s):", lo, t->bn, hi, t->bn, asked);
-		line(f, 2, "start = number * %d", t->bn);
+		put_line(f, 1, "for number in tl.range(%s // %d, tl.cdiv(%s, %d)%s):", lo, t->bn, hi, t->bn, asked);
+		put_line(f, 2, "start = number * %d", t->bn);
 	} else {
-		line(f, 1, "start = %s", lo);
-		line(f, 1, "while start < %s:", hi);
+		put_line(f, 1, "start = %s", lo);
+		put_line(f, 1, "while start < %s:", hi);
 	}
-	line(f, 2, "j = start + block");
+	put_line(f, 2, "j = start + block");
 	print_load(f, t, 2, 'k', whole);
-	line(f, 2, "s = tl.dot(q, k)%s", t->early ? "" : " * scale");
+	put_line(f, 2, "s = tl.dot(q, k)%s", t->early ? "" : " * scale");
 	print_added(f, t, 2);
 	const char *causal = "j[None, :] <= i[:, None] + behind";
 	if (!t->even && !whole && (t->keys == K_ALL || t->keys == K_CHOICE))
 		print_hidden(f, t, 2, "(j < n)[None, :]");
 	if (t->keys == K_CHOICE) {
-		line(f, 2, "if start + %d > tile * %d + behind:", t->bn - 1, t->bm);
+		put_line(f, 2, "if start + %d > tile * %d + behind:", t->bn - 1, t->bm);
 		print_hidden(f, t, 3, causal);
 	} else if (is_window(t)) {
 		print_hidden(f, t, 2,
@@ -263,21 +253,21 @@ static void print_loop(FILE *f, const struct attention *t, const char *lo, const
 		print_hidden(f, t, 2, causal);
 	}
 	print_load(f, t, 2, 'v', whole);
-	line(f, 2, "now = tl.maximum(largest, tl.max(s, 1))");
-	line(f, 2, "p = %s(%s)", e, t->base2 ? "(s - now[:, None]) * 1.4426950408889634" : "s - now[:, None]");
-	line(f, 2, "shrink = %s(%s)", e, t->base2 ? "(largest - now) * 1.4426950408889634" : "largest - now");
-	line(f, 2, "total = total * shrink + tl.sum(p, 1)");
-	line(f, 2,
-	     t->apart ? "acc = acc * shrink[:, None] + tl.dot(p.to(v.dtype), v)"
-		      : "acc = tl.dot(p.to(v.dtype), v, acc * shrink[:, None])");
-	line(f, 2, "largest = now");
+	put_line(f, 2, "now = tl.maximum(largest, tl.max(s, 1))");
+	put_line(f, 2, "p = %s(%s)", e, t->base2 ? "(s - now[:, None]) * 1.4426950408889634" : "s - now[:, None]");
+	put_line(f, 2, "shrink = %s(%s)", e, t->base2 ? "(largest - now) * 1.4426950408889634" : "largest - now");
+	put_line(f, 2, "total = total * shrink + tl.sum(p, 1)");
+	put_line(f, 2,
+		 t->apart ? "acc = acc * shrink[:, None] + tl.dot(p.to(v.dtype), v)"
+			  : "acc = tl.dot(p.to(v.dtype), v, acc * shrink[:, None])");
+	put_line(f, 2, "largest = now");
 	if (t->operands == P_BLOCKS)
-		line(f, 2, "ks = tl.advance(ks, (%d, 0))\n        vs = tl.advance(vs, (%d, 0))", t->bn, t->bn);
+		put_line(f, 2, "ks = tl.advance(ks, (%d, 0))\n        vs = tl.advance(vs, (%d, 0))", t->bn, t->bn);
 	if (t->operands == P_CARRIED)
 		for (int i = 0; i < 2; i++)
-			line(f, 2, "%cs += %d", "kv"[i], t -> bn *(t->rows ? t->heads / t->share * t->d : t->d));
+			put_line(f, 2, "%cs += %d", "kv"[i], t -> bn *(t->rows ? t->heads / t->share * t->d : t->d));
 	if (t->loop == W_WHILE)
-		line(f, 2, "start += %d", t->bn);
+		put_line(f, 2, "start += %d", t->bn);
 }
 
 static char *attention_text(const struct attention *t)
@@ -291,41 +281,43 @@ static char *attention_text(const struct attention *t)
 	fprintf(f, "import triton\nimport triton.language as tl\n\n@triton.jit\ndef %s%s):\n",
 		t->programs ? "attend(tile, head, " : "kernel(", names);
 	if (!t->programs)
-		line(f, 1, "tile = tl.program_id(0)\n    head = tl.program_id(1)");
+		put_line(f, 1, "tile = tl.program_id(0)\n    head = tl.program_id(1)");
 	print_lengths(f, t);
-	line(f, 1, "behind = n - m");
-	line(f, 1, "i = tile * %d + tl.arange(0, %d)\n    block = tl.arange(0, %d)\n    d = tl.arange(0, %d)", t->bm,
-	     t->bm, t->bn, t->d);
-	line(f, 1, "q = tl.load(q_ptr + q_at + i[:, None] * %d + d[None, :], mask=(i < m)[:, None], other=0.0)", step);
+	put_line(f, 1, "behind = n - m");
+	put_line(f, 1, "i = tile * %d + tl.arange(0, %d)\n    block = tl.arange(0, %d)\n    d = tl.arange(0, %d)",
+		 t->bm, t->bm, t->bn, t->d);
+	put_line(f, 1, "q = tl.load(q_ptr + q_at + i[:, None] * %d + d[None, :], mask=(i < m)[:, None], other=0.0)",
+		 step);
 	if (t->early)
-		line(f, 1, "q = (q * scale).to(q.dtype)");
-	line(f, 1, "largest = tl.full((%d,), float(\"-inf\"), tl.float32)", t->bm);
-	line(f, 1, "total = tl.zeros((%d,), tl.float32)\n    acc = tl.zeros((%d, %d), tl.float32)", t->bm, t->bm, t->d);
+		put_line(f, 1, "q = (q * scale).to(q.dtype)");
+	put_line(f, 1, "largest = tl.full((%d,), float(\"-inf\"), tl.float32)", t->bm);
+	put_line(f, 1, "total = tl.zeros((%d,), tl.float32)\n    acc = tl.zeros((%d, %d), tl.float32)", t->bm, t->bm,
+		 t->d);
 	const char *lo = "0";
 	if (t->keys == K_INSIDE) {
 		lo = "lo";
-		line(f, 1, "lo = tl.maximum(tile * %d + behind - window + 1, 0) // %d * %d", t->bm, t->bn, t->bn);
+		put_line(f, 1, "lo = tl.maximum(tile * %d + behind - window + 1, 0) // %d * %d", t->bm, t->bn, t->bn);
 	}
 	print_handles(f, t, lo);
 	bool bound = t->keys == K_BOUND || t->keys == K_SPLIT || t->keys == K_INSIDE;
 	if (bound)
-		line(f, 1, "hi = tl.minimum((tile + 1) * %d + behind, n)", t->bm);
+		put_line(f, 1, "hi = tl.minimum((tile + 1) * %d + behind, n)", t->bm);
 	if (t->keys == K_SPLIT) {
-		line(f, 1, "clear = (tile * %d + behind) // %d * %d", t->bm, t->bn, t->bn);
+		put_line(f, 1, "clear = (tile * %d + behind) // %d * %d", t->bm, t->bn, t->bn);
 		print_loop(f, t, "0", "clear", true);
 		lo = "clear";
 	}
 	print_loop(f, t, lo, bound ? "hi" : "n", false);
-	line(f, 1,
-	     "tl.store(out_ptr + q_at + i[:, None] * %d + d[None, :], (acc / total[:, None]).to(q.dtype), "
-	     "mask=(i < m)[:, None])",
-	     step);
-	line(f, 1, "tl.store(sums_ptr + head * %d + i, largest + tl.log(total), mask=i < m)", t->m);
+	put_line(f, 1,
+		 "tl.store(out_ptr + q_at + i[:, None] * %d + d[None, :], (acc / total[:, None]).to(q.dtype), "
+		 "mask=(i < m)[:, None])",
+		 step);
+	put_line(f, 1, "tl.store(sums_ptr + head * %d + i, largest + tl.log(total), mask=i < m)", t->m);
 	if (t->programs) {
 		fprintf(f, "\n@triton.jit\ndef kernel(%s):\n    tiles = tl.cdiv(m, %d)\n", names, t->bm);
-		line(f, 1, "for number in tl.range(tl.program_id(0), tiles * %d, %d%s):", t->heads, t->programs,
-		     t->flatten ? ", flatten=True" : "");
-		line(f, 2, "attend(number %% tiles, number // tiles, %s)", names);
+		put_line(f, 1, "for number in tl.range(tl.program_id(0), tiles * %d, %d%s):", t->heads, t->programs,
+			 t->flatten ? ", flatten=True" : "");
+		put_line(f, 2, "attend(number %% tiles, number // tiles, %s)", names);
 	}
 	fclose(f);
 	return text;
