@@ -269,6 +269,7 @@ void theme_random_offsets(struct suite *s);
 void theme_random_edges(struct suite *s);
 void theme_random_tiles(struct suite *s);
 void theme_random_attention(struct suite *s);
+void theme_random_gradients(struct suite *s);
 void theme_random_pairs(struct suite *s);
 
 /* random_pipelines.c */
