@@ -262,6 +262,7 @@ void theme_random_blocks(struct suite *s);
 int shrink_blocks(const char *command);
 
 /* random_scaled.c */
+extern const double e2m1_numbers[]; /* without the sign */
 void theme_random_scaled(struct suite *s);
 
 /* random_offsets.c, random_edges.c */
@@ -270,6 +271,7 @@ void theme_random_edges(struct suite *s);
 void theme_random_tiles(struct suite *s);
 void theme_random_attention(struct suite *s);
 void theme_random_gradients(struct suite *s);
+void theme_random_experts(struct suite *s);
 void theme_random_pairs(struct suite *s);
 
 /* random_pipelines.c */

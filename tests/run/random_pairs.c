@@ -3,8 +3,6 @@
  * programs of which the last one has no neighbour.
  *
  * All numbers are small integers; sums are exact in every order. */
-#include <stdarg.h>
-
 #include "random.h"
 #include "suite.h"
 
@@ -93,29 +91,19 @@ static void make_pairs(struct pairs *t)
 
 /* --- text ---------------------------------------------------------------------------------------------------- */
 
-__attribute__((format(printf, 3, 4))) static void line(FILE *f, int depth, const char *format, ...)
-{
-	va_list args;
-	fprintf(f, "%*s", 4 * depth, "");
-	va_start(args, format);
-	vfprintf(f, format, args);
-	va_end(args);
-	fprintf(f, "\n");
-}
-
 static void print_place(FILE *f, const struct pairs *t, int depth)
 {
 	switch (t->order) {
-	case D_ROWS: line(f, depth, "x = tile // columns\n%*sy = tile %% columns", 4 * depth, ""); return;
-	case D_COLUMNS: line(f, depth, "x = tile %% rows\n%*sy = tile // rows", 4 * depth, ""); return;
+	case D_ROWS: put_line(f, depth, "x = tile // columns\n%*sy = tile %% columns", 4 * depth, ""); return;
+	case D_COLUMNS: put_line(f, depth, "x = tile %% rows\n%*sy = tile // rows", 4 * depth, ""); return;
 	case D_GROUPS:
-		line(f, depth, "first = tile // (%d * columns) * %d", t->group, t->group);
-		line(f, depth, "high = min(rows - first, %d)", t->group);
-		line(f, depth, "x = first + tile %% (%d * columns) %% high", t->group);
-		line(f, depth, "y = tile %% (%d * columns) // high", t->group);
+		put_line(f, depth, "first = tile // (%d * columns) * %d", t->group, t->group);
+		put_line(f, depth, "high = min(rows - first, %d)", t->group);
+		put_line(f, depth, "x = first + tile %% (%d * columns) %% high", t->group);
+		put_line(f, depth, "y = tile %% (%d * columns) // high", t->group);
 		return;
-	case D_GRID: line(f, depth, "x = tile\n%*sy = tl.program_id(1)", 4 * depth, ""); return;
-	default: line(f, depth, "x = tl.program_id(1)\n%*sy = tile", 4 * depth, ""); return;
+	case D_GRID: put_line(f, depth, "x = tile\n%*sy = tl.program_id(1)", 4 * depth, ""); return;
+	default: put_line(f, depth, "x = tl.program_id(1)\n%*sy = tile", 4 * depth, ""); return;
 	}
 }
 
@@ -128,25 +116,26 @@ static void print_handle(FILE *f, const struct pairs *t, int depth, char c)
 	snprintf(start, sizeof start, starts, a ? t->bm : t->bn);
 	snprintf(block, sizeof block, "%d, %d", a ? t->bm : t->bk, a ? t->bk : t->bn);
 	if (t->operands == P_BLOCKS)
-		line(f, depth,
-		     "%c_in = tl.make_block_ptr(%c_at, shape=(%s), strides=(%s), offsets=(%s), block_shape=(%s), "
-		     "order=(%s))",
-		     c, c, sizes,
-		     turned ? a ? "1, sa" : "1, sb"
-		     : a    ? "sa, 1"
-			    : "sb, 1",
-		     start, block, turned ? "0, 1" : "1, 0");
+		put_line(f, depth,
+			 "%c_in = tl.make_block_ptr(%c_at, shape=(%s), strides=(%s), offsets=(%s), block_shape=(%s), "
+			 "order=(%s))",
+			 c, c, sizes,
+			 turned ? a ? "1, sa" : "1, sb"
+			 : a    ? "sa, 1"
+				: "sb, 1",
+			 start, block, turned ? "0, 1" : "1, 0");
 	else if (t->operands == P_DESCRIPTORS && turned)
-		line(f, depth, "%c_in = tl.make_tensor_descriptor(%c_at, [%s], [s%c, 1], [%d, %d])", c, c,
-		     a ? "K, M" : "N, K", c, a ? t->bk : t->bn, a ? t->bm : t->bk);
+		put_line(f, depth, "%c_in = tl.make_tensor_descriptor(%c_at, [%s], [s%c, 1], [%d, %d])", c, c,
+			 a ? "K, M" : "N, K", c, a ? t->bk : t->bn, a ? t->bm : t->bk);
 	else if (t->operands == P_DESCRIPTORS)
-		line(f, depth, "%c_in = tl.make_tensor_descriptor(%c_at, [%s], [s%c, 1], [%s])", c, c, sizes, c, block);
+		put_line(f, depth, "%c_in = tl.make_tensor_descriptor(%c_at, [%s], [s%c, 1], [%s])", c, c, sizes, c,
+			 block);
 	else if (t->operands == P_CARRIED && a)
-		line(f, depth, "a_in = a_at + i[:, None] * %s + d[None, :] * %s", turned ? "1" : "sa",
-		     turned ? "sa" : "1");
+		put_line(f, depth, "a_in = a_at + i[:, None] * %s + d[None, :] * %s", turned ? "1" : "sa",
+			 turned ? "sa" : "1");
 	else if (t->operands == P_CARRIED)
-		line(f, depth, "b_in = b_at + d[:, None] * %s + j[None, :] * %s", turned ? "1" : "sb",
-		     turned ? "sb" : "1");
+		put_line(f, depth, "b_in = b_at + d[:, None] * %s + j[None, :] * %s", turned ? "1" : "sb",
+			 turned ? "sb" : "1");
 }
 
 static void print_load(FILE *f, const struct pairs *t, int depth, char c)
@@ -157,58 +146,58 @@ static void print_load(FILE *f, const struct pairs *t, int depth, char c)
 	char first[24];
 	snprintf(first, sizeof first, a ? "x * %d" : "y * %d", a ? t->bm : t->bn);
 	if (t->operands == P_BLOCKS)
-		line(f, depth, "%c = tl.load(%c_in, boundary_check=(0, 1), padding_option=\"zero\")", c, c);
+		put_line(f, depth, "%c = tl.load(%c_in, boundary_check=(0, 1), padding_option=\"zero\")", c, c);
 	else if (t->operands == P_DESCRIPTORS)
-		line(f, depth, "%c = %c_in.load([%s, %s])%s", c, c, a == turned ? "start" : first,
-		     a == turned ? first : "start", turned ? ".T" : "");
+		put_line(f, depth, "%c = %c_in.load([%s, %s])%s", c, c, a == turned ? "start" : first,
+			 a == turned ? first : "start", turned ? ".T" : "");
 	else if (t->operands == P_CARRIED)
-		line(f, depth, "%c = tl.load(%c_in, %s)", c, c, mask);
+		put_line(f, depth, "%c = tl.load(%c_in, %s)", c, c, mask);
 	else if (a)
-		line(f, depth, "a = tl.load(a_at + i[:, None]%s + (start + d)[None, :]%s, %s)", turned ? "" : " * sa",
-		     turned ? " * sa" : "", mask);
+		put_line(f, depth, "a = tl.load(a_at + i[:, None]%s + (start + d)[None, :]%s, %s)",
+			 turned ? "" : " * sa", turned ? " * sa" : "", mask);
 	else
-		line(f, depth, "b = tl.load(b_at + (start + d)[:, None]%s + j[None, :]%s, %s)", turned ? "" : " * sb",
-		     turned ? " * sb" : "", mask);
+		put_line(f, depth, "b = tl.load(b_at + (start + d)[:, None]%s + j[None, :]%s, %s)",
+			 turned ? "" : " * sb", turned ? " * sb" : "", mask);
 }
 
 /* The next slice's place. */
 static void print_moves(FILE *f, const struct pairs *t, int depth)
 {
 	if (t->operands == P_BLOCKS)
-		line(f, depth, "a_in = tl.advance(a_in, (0, %d))\n%*sb_in = tl.advance(b_in, (%d, 0))", t->bk,
-		     4 * depth, "", t->bk);
+		put_line(f, depth, "a_in = tl.advance(a_in, (0, %d))\n%*sb_in = tl.advance(b_in, (%d, 0))", t->bk,
+			 4 * depth, "", t->bk);
 	if (t->operands == P_CARRIED)
-		line(f, depth, "a_in += %d * %s\n%*sb_in += %d * %s", t->bk, t->a_turned ? "sa" : "1", 4 * depth, "",
-		     t->bk, t->b_turned ? "1" : "sb");
+		put_line(f, depth, "a_in += %d * %s\n%*sb_in += %d * %s", t->bk, t->a_turned ? "sa" : "1", 4 * depth,
+			 "", t->bk, t->b_turned ? "1" : "sb");
 }
 
 static void print_tile(FILE *f, const struct pairs *t, int depth)
 {
 	print_place(f, t, depth);
-	line(f, depth, "i = x * %d + tl.arange(0, %d)\n%*sj = y * %d + tl.arange(0, %d)", t->bm, t->bm, 4 * depth, "",
-	     t->bn, t->bn);
+	put_line(f, depth, "i = x * %d + tl.arange(0, %d)\n%*sj = y * %d + tl.arange(0, %d)", t->bm, t->bm, 4 * depth,
+		 "", t->bn, t->bn);
 	print_handle(f, t, depth, 'a');
 	print_handle(f, t, depth, 'b');
-	line(f, depth, "acc = tl.zeros((%d, %d), tl.float32)", t->bm, t->bn);
+	put_line(f, depth, "acc = tl.zeros((%d, %d), tl.float32)", t->bm, t->bn);
 	if (t->second)
-		line(f, depth, "more = tl.zeros((%d, %d), tl.float32)", t->bm, t->bn);
+		put_line(f, depth, "more = tl.zeros((%d, %d), tl.float32)", t->bm, t->bn);
 	if (t->end == E_ROW)
-		line(f, depth, "end = tl.minimum(K, (x + 1) * %d)", ROW_STEP);
-	line(f, depth, "for start in tl.range(0, end, %d%s):", t->bk, t->asked ? ", warp_specialize=True" : "");
+		put_line(f, depth, "end = tl.minimum(K, (x + 1) * %d)", ROW_STEP);
+	put_line(f, depth, "for start in tl.range(0, end, %d%s):", t->bk, t->asked ? ", warp_specialize=True" : "");
 	print_load(f, t, depth + 1, 'a');
 	print_load(f, t, depth + 1, 'b');
-	line(f, depth + 1, "acc = tl.dot(a, b, acc)");
+	put_line(f, depth + 1, "acc = tl.dot(a, b, acc)");
 	if (t->second)
-		line(f, depth + 1, "more = tl.dot(a, b, more)");
+		put_line(f, depth + 1, "more = tl.dot(a, b, more)");
 	print_moves(f, t, depth + 1);
 	if (t->second)
-		line(f, depth, "acc = acc * 2 + more");
-	line(f, depth, "inside = (i < M)[:, None] & (j < N)[None, :]");
-	line(f, depth, "tl.store(c_at + i[:, None] * N + j[None, :], acc, mask=inside)");
+		put_line(f, depth, "acc = acc * 2 + more");
+	put_line(f, depth, "inside = (i < M)[:, None] & (j < N)[None, :]");
+	put_line(f, depth, "tl.store(c_at + i[:, None] * N + j[None, :], acc, mask=inside)");
 	if (t->turned)
-		line(f, depth,
-		     "tl.store(c_at + size + j[:, None] * M + i[None, :], acc.T + 1, mask=(j < N)[:, None] & (i < "
-		     "M)[None, :])");
+		put_line(f, depth,
+			 "tl.store(c_at + size + j[:, None] * M + i[None, :], acc.T + 1, mask=(j < N)[:, None] & (i < "
+			 "M)[None, :])");
 }
 
 static char *pairs_text(const struct pairs *t)
@@ -218,20 +207,21 @@ static char *pairs_text(const struct pairs *t)
 	FILE *f = open_memstream(&text, &len);
 	fprintf(f, "import triton\nimport triton.language as tl\n\n@triton.jit\n"
 		   "def kernel(a_ptr, b_ptr, c_ptr, end_ptr, M, N, K, sa, sb, a_size, b_size, size):\n");
-	line(f, 1, "tile = tl.program_id(0)\n    batch = tl.program_id(2)");
-	line(f, 1, "rows = tl.cdiv(M, %d)\n    columns = tl.cdiv(N, %d)", t->bm, t->bn);
-	line(f, 1, "end = %s", t->end == E_LOADED ? "tl.load(end_ptr)" : "K");
-	line(f, 1, "d = tl.arange(0, %d)", t->bk);
-	line(f, 1, "a_at = a_ptr%s\n    b_at = b_ptr%s\n    c_at = c_ptr%s", t->batches > 1 ? " + batch * a_size" : "",
-	     t->batches > 1 ? " + batch * b_size" : "", t->batches > 1 ? " + batch * size * 2" : "");
+	put_line(f, 1, "tile = tl.program_id(0)\n    batch = tl.program_id(2)");
+	put_line(f, 1, "rows = tl.cdiv(M, %d)\n    columns = tl.cdiv(N, %d)", t->bm, t->bn);
+	put_line(f, 1, "end = %s", t->end == E_LOADED ? "tl.load(end_ptr)" : "K");
+	put_line(f, 1, "d = tl.arange(0, %d)", t->bk);
+	put_line(f, 1, "a_at = a_ptr%s\n    b_at = b_ptr%s\n    c_at = c_ptr%s",
+		 t->batches > 1 ? " + batch * a_size" : "", t->batches > 1 ? " + batch * b_size" : "",
+		 t->batches > 1 ? " + batch * size * 2" : "");
 	if (t->walk == W_ONE) {
 		print_tile(f, t, 1);
 	} else {
 		char step[32] = "tl.num_programs(0)";
 		if (t->walk == W_STEP)
 			snprintf(step, sizeof step, "%d", t->programs);
-		line(f, 1, "for tile in tl.range(tl.program_id(0), rows * columns, %s%s):", step,
-		     t->flatten ? ", flatten=True" : "");
+		put_line(f, 1, "for tile in tl.range(tl.program_id(0), rows * columns, %s%s):", step,
+			 t->flatten ? ", flatten=True" : "");
 		print_tile(f, t, 2);
 	}
 	fclose(f);

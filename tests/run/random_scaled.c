@@ -30,7 +30,7 @@ struct scaled {
 	struct array *out;
 };
 
-static const double e2m1[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+const double e2m1_numbers[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
 
 static void make_factor(struct scaled *d, struct factor *f, bool right)
 {
@@ -133,7 +133,7 @@ static void put(const struct scaled *d, struct factor *f, int which, int s, int 
 	size_t at = (size_t)((s * f->side + i) * d->k + k);
 	bool packed = f->format == E2M1;
 	int code = random_below(16), half = f->along_k ? k % 2 : i % 2;
-	double v = packed ? (code & 8 ? -1 : 1) * e2m1[code & 7] : (double)random_int(-4, 4);
+	double v = packed ? (code & 8 ? -1 : 1) * e2m1_numbers[code & 7] : (double)random_int(-4, 4);
 	int x = packed && !f->along_k ? i / 2 : i, y = packed && f->along_k ? k / 2 : k;
 	int row = which == LEFT ? x : y, column = which == LEFT ? y : x;
 	size_t to =
