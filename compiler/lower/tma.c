@@ -116,9 +116,10 @@ void prefetch_tensor_maps(struct lower *l)
 static void set_registers(struct lower *l, const char *change, i64 registers)
 {
 	if (registers)
-		inline_asm(l, arena_printf(&l->scratch, "setmaxnreg.%s.sync.aligned.u32 %lld;", change,
-					   (long long)registers),
-			   "~{memory}", ASM_CONVERGENT, l->v, NULL, 0);
+		inline_asm(
+			l,
+			arena_printf(&l->scratch, "setmaxnreg.%s.sync.aligned.u32 %lld;", change, (long long)registers),
+			"~{memory}", ASM_CONVERGENT, l->v, NULL, 0);
 }
 
 void lower_partition(struct lower *l, const struct op *o)
@@ -207,7 +208,7 @@ void lower_tma_copy(struct lower *l, const struct op *o)
 }
 
 /* One piece of a box. The place: elements along a row, the row, units and pages from the parameter (NULL: it begins
- * there). `pair`: NULL, or whether the copy is issued, and the blocks that receive it. */
+ * there). `pair`: NULL, or whether the piece is brought to both blocks, and whether to this one alone. */
 static void copy_piece(struct lower *l, LLVMValueRef to, LLVMValueRef map, LLVMValueRef full, LLVMValueRef *place,
 		       const LLVMValueRef *pair)
 {
@@ -215,58 +216,52 @@ static void copy_piece(struct lower *l, LLVMValueRef to, LLVMValueRef map, LLVMV
 	u32 n = 5;
 	for (u32 i = 2; place[2] && i < 4; i++)
 		args[n++] = place[i];
-	for (u32 i = 0; pair && i < 2; i++)
-		args[n++] = pair[i];
-	const char *name = arena_printf(
-			   &l->scratch,
-			   "cp.async.bulk.tensor.%dd.shared::cluster.global.tile.mbarrier::complete_tx::bytes",
-			   place[2] ? 4 : 2),
+	const char *copy = place[2]
+				   ? "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+				   : "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes",
 		   *at = place[2] ? "[$0], [$1, {$2, $3, $5, $6}], [$4]" : "[$0], [$1, {$2, $3}], [$4]",
-		   *text = arena_printf(&l->scratch, "%s %s;", name, at);
+		   *registers = place[2] ? "r,l,r,r,r,r,r" : "r,l,r,r,r",
+		   *text = arena_printf(&l->scratch, "%s %s;", copy, at);
 	if (pair)
-		text = arena_printf(
-			&l->scratch,
-			"{\n\t.reg .pred p;\n\tsetp.ne.b32 p, $%u, 0;\n\t@p %s.multicast::cluster %s, $%u;\n\t}", n - 2,
-			name, at, n - 1);
-	const char *registers = place[2] ? "r,l,r,r,r,r,r," : "r,l,r,r,r,";
-	inline_asm(l, text, arena_printf(&l->scratch, "%s%s~{memory}", registers, pair ? "r,h," : ""), ASM_EFFECT, l->v,
-		   args, n);
+		text = arena_printf(&l->scratch,
+				    "{\n\t.reg .pred both, own;\n\t.reg .b16 blocks;\n\tsetp.ne.b32 both, $%u, 0;\n\t"
+				    "setp.ne.b32 own, $%u, 0;\n\tmov.b16 blocks, 3;\n\t@both %s.multicast::cluster %s, "
+				    "blocks;\n\t@own %s %s;\n\t}",
+				    n, n + 1, copy, at, copy, at);
+	for (u32 i = 0; pair && i < 2; i++)
+		args[n++] = LLVMBuildZExt(l->b, pair[i], l->i32, "");
+	inline_asm(l, text, arena_printf(&l->scratch, "%s%s,~{memory}", registers, pair ? ",r,r" : ""), ASM_EFFECT,
+		   l->v, args, n);
 }
 
-/* A pair's block brings pieces of the box to both blocks, the other block the rest; or all of it to itself. */
+/* A pair's block brings one half of the box's pieces to both blocks; or all of them to itself. */
 void lower_tma_tensor_copy(struct lower *l, const struct op *o)
 {
 	const struct tensor_map_param *m = &l->k->cuda.maps[o->mark];
 	const struct type *t = operand(o, 1)->type;
 	int along = (int)o->attr[ATTR_ALONG];
-	bool pair = o->attr[ATTR_COPY_PAIR];
 	u32 piece_bytes = (u32)(m->box[0] * m->box[1] * m->elem_bytes);
-	LLVMValueRef place[4] = {0}, rank = NULL, alone = NULL, by[2];
+	LLVMValueRef place[4] = {0}, same = NULL, rank = NULL, pair[2];
 	if (m->moved) {
-		LLVMValueRef from = LLVMBuildSub(l->b, address(l, operand(o, 8)), address(l, operand(o, 0)), "");
-		place[3] = page_of(l, from, LOG2_UNIT, &place[2]);
+		LLVMValueRef by = LLVMBuildSub(l->b, address(l, operand(o, 8)), address(l, operand(o, 0)), "");
+		place[3] = page_of(l, by, LOG2_UNIT, &place[2]);
 	}
-	if (pair) {
-		LLVMTypeRef i16 = LLVMInt16TypeInContext(l->ctx);
-		LLVMValueRef shared = elem(l, operand(o, o->noperands - 1), 0);
+	if (o->attr[ATTR_COPY_PAIR]) {
+		same = elem(l, operand(o, o->noperands - 1), 0);
 		rank = number_below(l, "llvm.nvvm.read.ptx.sreg.cluster.ctarank", 2);
-		alone = LLVMBuildNot(l->b, shared, "");
-		by[1] = LLVMBuildSelect(l->b, shared, c_i32(l, 3), LLVMBuildShl(l->b, c_i32(l, 1), rank, ""), "");
-		by[1] = LLVMBuildTrunc(l->b, by[1], i16, "");
+		pair[1] = LLVMBuildNot(l->b, same, "");
 	}
 	i32 columns = t->shape[along] / m->box[0], pieces = columns * (t->shape[1 - along] / m->box[1]);
 	for (i32 i = 0; i < pieces; i++) {
-		LLVMValueRef column = elem(l, operand(o, 3 + (u32)along), 0),
-			     row = elem(l, operand(o, 4 - (u32)along), 0);
-		place[0] = LLVMBuildAdd(l->b, column, c_i32(l, i % columns * m->box[0]), "");
+		LLVMValueRef to[] = {c_i32(l, (u32)i * piece_bytes)}, row = elem(l, operand(o, 4 - (u32)along), 0);
+		LLVMValueRef at = LLVMBuildGEP2(l->b, l->i8, elem(l, operand(o, 1), 0), to, 1, "");
+		place[0] = LLVMBuildAdd(l->b, elem(l, operand(o, 3 + (u32)along), 0), c_i32(l, i % columns * m->box[0]),
+					"");
 		place[1] = i < columns ? row : LLVMBuildAdd(l->b, row, c_i32(l, i / columns * m->box[1]), "");
-		if (pair) {
-			LLVMValueRef mine = LLVMBuildICmp(l->b, LLVMIntEQ, rank, c_i32(l, 2 * i >= pieces), "");
-			by[0] = LLVMBuildZExt(l->b, LLVMBuildOr(l->b, alone, mine, ""), l->i32, "");
-		}
-		LLVMValueRef at[] = {c_i32(l, (u32)i * piece_bytes)};
-		copy_piece(l, LLVMBuildGEP2(l->b, l->i8, elem(l, operand(o, 1), 0), at, 1, ""),
-			   LLVMGetParam(l->fn, l->k->nparams + o->mark), elem(l, operand(o, 2), 0), place,
-			   pair ? by : NULL);
+		if (same)
+			pair[0] = LLVMBuildAnd(l->b, same,
+					       LLVMBuildICmp(l->b, LLVMIntEQ, rank, c_i32(l, 2 * i >= pieces), ""), "");
+		copy_piece(l, at, LLVMGetParam(l->fn, l->k->nparams + o->mark), elem(l, operand(o, 2), 0), place,
+			   same ? pair : NULL);
 	}
 }
