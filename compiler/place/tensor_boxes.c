@@ -379,24 +379,41 @@ static struct value *counted_by(const struct finder *f, struct value *v, i64 by,
 	return operand(sum, 0);
 }
 
+/* What v is the greatest multiple of *to in, if it is one: v = max(x, 0) / to * to; or v, and 1. */
+static struct value *rounded_down(struct value *v, i64 *to)
+{
+	const struct op *product = def_if(v, IR_MULI), *div = product ? def_if(operand(product, 0), IR_DIVSI) : NULL;
+	i64 c, zero;
+	*to = 1;
+	if (!div || !value_const_int(operand(product, 1), to) || !value_const_int(operand(div, 1), &c) || c != *to) {
+		*to = 1;
+		return v;
+	}
+	v = operand(div, 0);
+	const struct op *most = def_if(v, IR_MAXSI);
+	return most && value_const_int(operand(most, 1), &zero) && !zero ? operand(most, 0) : v;
+}
+
 /* Sets a bound of times * the index of the loop, and as many places behind it as the tile has: the last index's
  * multiple ends where the loop does, or up to a tile behind it. */
 static void bound_by_loop(struct finder *f, int d, const struct op *loop, i64 times)
 {
 	struct host_product size;
-	i64 from, step, more, by, places = f->tile->shape[d];
+	i64 from, step, more, by, to = 1, places = f->tile->shape[d];
 	if (!loop || !value_const_int(for_lower(loop), &from) || !value_const_int(for_step(loop), &step) || step <= 0 ||
 	    times <= 0 || __builtin_mul_overflow(step, times, &by))
 		return;
-	struct value *all = counted_by(f, for_upper(loop), times, &more);
+	struct value *end = times == 1 ? rounded_down(for_upper(loop), &to) : for_upper(loop);
+	struct value *all = counted_by(f, end, times, &more);
 	if (!all || !is_host_product(f->s->k, all, &size))
 		return;
 	bool counts = !size.nparams; /* the number of iterations' bound, not of places */
 	if (counts && __builtin_mul_overflow(size.times, times, &size.times))
 		return;
 	/* a last step that ends with the loop */
-	bool steps = step == 1 || (from % step == 0 && (counts ? size.times % by == 0
-							       : times == 1 && is_known_multiple(f->s->k, all, step)));
+	bool steps = step == 1 || (from % step == 0 &&
+				   (counts ? size.times % by == 0
+					   : times == 1 && (to % step == 0 || is_known_multiple(f->s->k, all, step))));
 	more += steps && places <= by ? 0 : MAX(places - times, 0);
 	i64 *sum = counts ? &size.times : &size.plus;
 	if (__builtin_add_overflow(*sum, more, sum))

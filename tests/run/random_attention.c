@@ -52,7 +52,8 @@ struct attention {
 	enum added added;
 	enum loops loop;
 	tl_dtype type;
-	int d, bm, bn, warps, stages, blocks, heads, share;
+	int d, width; /* of a tile of heads, and of those */
+	int bm, bn, warps, stages, blocks, heads, share;
 	int m, n;                                                         /* of L_PACKED: of the longest */
 	int queries[MOST_HEADS], lens[MOST_HEADS], start[MOST_HEADS + 1]; /* of each head */
 	int window;
@@ -97,6 +98,7 @@ static void make_attention(struct attention *t)
 	t->loop = chance(60) ? W_STARTS : random_below(WALKS);
 	t->type = chance(60) ? TL_F16 : TL_BF16;
 	t->d = 16 << random_below(4);
+	t->width = chance(75) ? t->d : t->d - 8 * (int)random_int(0, t->d / 16 - 1) - 8 * chance(70);
 	t->bm = 16 << random_below(4);
 	t->bn = 16 << random_below(4);
 	t->warps = chance(80) ? 4 << random_below(2) : 1 << random_below(3);
@@ -148,9 +150,9 @@ static void print_lengths(FILE *f, const struct attention *t)
 		put_line(f, 1, "n = tl.load(lengths_ptr + head + 1) - first");
 		put_line(f, 1, "m = n");
 		put_line(f, 1, "if tile * %d >= m:\n        return", t->bm);
-		put_line(f, 1, "q_at = first * %d\n    k_at = first * %d", t->d, t->d);
+		put_line(f, 1, "q_at = first * %d\n    k_at = first * %d", t->width, t->width);
 	} else if (t->rows) {
-		put_line(f, 1, "q_at = head * %d\n    k_at = head // %d * %d", t->d, t->share, t->d);
+		put_line(f, 1, "q_at = head * %d\n    k_at = head // %d * %d", t->width, t->share, t->width);
 	} else {
 		put_line(f, 1, "q_at = head * q_size\n    k_at = head // %d * k_size", t->share);
 	}
@@ -158,19 +160,19 @@ static void print_lengths(FILE *f, const struct attention *t)
 
 static void print_handles(FILE *f, const struct attention *t, const char *lo)
 {
-	int step = t->rows ? t->heads / t->share * t->d : t->d;
+	int step = t->rows ? t->heads / t->share * t->width : t->width;
 	static const char names[] = {'k', 'v'};
 	for (int i = 0; i < 2; i++) {
 		char c = names[i];
 		if (t->operands == P_DESCRIPTORS)
 			put_line(f, 1, "%cs = tl.make_tensor_descriptor(%c_ptr + k_at, [n, %d], [%d, 1], [%d, %d])", c,
-				 c, t->d, step, t->bn, t->d);
+				 c, t->width, step, t->bn, t->d);
 		else if (t->operands == P_BLOCKS)
 			put_line(f, 1,
 				 "%cs = tl.make_block_ptr(%c_ptr + k_at, shape=(n, %d), strides=(%d, 1), offsets=(%s, "
 				 "0), "
 				 "block_shape=(%d, %d), order=(1, 0))",
-				 c, c, t->d, step, lo, t->bn, t->d);
+				 c, c, t->width, step, lo, t->bn, t->d);
 		else if (t->operands == P_CARRIED && i == 0 && !t->turned)
 			put_line(f, 1, "ks = k_ptr + k_at + (%s + block)[None, :] * %d + d[:, None]", lo, step);
 		else if (t->operands == P_CARRIED)
@@ -181,17 +183,25 @@ static void print_handles(FILE *f, const struct attention *t, const char *lo)
 /* The tile of keys, or of values, with its transpose if `turned`. */
 static void print_load(FILE *f, const struct attention *t, int depth, char c, bool whole)
 {
-	int step = t->rows ? t->heads / t->share * t->d : t->d;
+	int step = t->rows ? t->heads / t->share * t->width : t->width;
 	bool columns = c == 'k' && !t->turned;
 	const char *turn = c == 'k' && t->turned ? t->base2 ? ".T" : ".trans()" : "";
-	char mask[64] = "";
-	if (!t->even && !whole)
-		snprintf(mask, sizeof mask, ", mask=(j < n)[%s], other=0.0", columns ? "None, :" : ":, None");
+	bool rows = !t->even && !whole, narrow = t->width < t->d;
+	const char *row = columns ? "(j < n)[None, :]" : "(j < n)[:, None]";
+	char within[40] = "", mask[100] = "";
+	if (narrow)
+		snprintf(within, sizeof within, "(d < %d)[%s]", t->width, columns ? ":, None" : "None, :");
+	if (rows || narrow)
+		snprintf(mask, sizeof mask, ", mask=%s%s%s, other=0.0", rows ? row : "", rows && narrow ? " & " : "",
+			 within);
 	if (t->operands == P_DESCRIPTORS)
 		put_line(f, depth, "%c = %cs.load([start, 0])%s", c, c, turn);
 	else if (t->operands == P_BLOCKS)
 		put_line(f, depth, "%c = tl.load(%cs%s)%s", c, c,
-			 t->even || whole ? "" : ", boundary_check=(0,), padding_option=\"zero\"", turn);
+			 narrow ? ", boundary_check=(0, 1), padding_option=\"zero\""
+			 : rows ? ", boundary_check=(0,), padding_option=\"zero\""
+				: "",
+			 turn);
 	else if (t->operands == P_CARRIED)
 		put_line(f, depth, "%c = tl.load(%cs%s)%s", c, c, mask, turn);
 	else if (columns)
@@ -265,17 +275,19 @@ static void print_loop(FILE *f, const struct attention *t, const char *lo, const
 		put_line(f, 2, "ks = tl.advance(ks, (%d, 0))\n        vs = tl.advance(vs, (%d, 0))", t->bn, t->bn);
 	if (t->operands == P_CARRIED)
 		for (int i = 0; i < 2; i++)
-			put_line(f, 2, "%cs += %d", "kv"[i], t -> bn *(t->rows ? t->heads / t->share * t->d : t->d));
+			put_line(f, 2, "%cs += %d", "kv"[i],
+				 t -> bn *(t->rows ? t->heads / t->share * t->width : t->width));
 	if (t->loop == W_WHILE)
 		put_line(f, 2, "start += %d", t->bn);
 }
 
 static char *attention_text(const struct attention *t)
 {
+	char inside[64] = "(i < m)[:, None]";
 	char *text = NULL;
 	size_t len;
 	FILE *f = open_memstream(&text, &len);
-	int step = t->rows ? t->heads * t->d : t->d;
+	int step = t->rows ? t->heads * t->width : t->width;
 	static const char names[] = "q_ptr, k_ptr, v_ptr, out_ptr, sums_ptr, extra_ptr, lengths_ptr, scale, m, n, "
 				    "q_size, k_size, most, window";
 	fprintf(f, "import triton\nimport triton.language as tl\n\n@triton.jit\ndef %s%s):\n",
@@ -286,8 +298,9 @@ static char *attention_text(const struct attention *t)
 	put_line(f, 1, "behind = n - m");
 	put_line(f, 1, "i = tile * %d + tl.arange(0, %d)\n    block = tl.arange(0, %d)\n    d = tl.arange(0, %d)",
 		 t->bm, t->bm, t->bn, t->d);
-	put_line(f, 1, "q = tl.load(q_ptr + q_at + i[:, None] * %d + d[None, :], mask=(i < m)[:, None], other=0.0)",
-		 step);
+	if (t->width < t->d)
+		snprintf(inside, sizeof inside, "(i < m)[:, None] & (d < %d)[None, :]", t->width);
+	put_line(f, 1, "q = tl.load(q_ptr + q_at + i[:, None] * %d + d[None, :], mask=%s, other=0.0)", step, inside);
 	if (t->early)
 		put_line(f, 1, "q = (q * scale).to(q.dtype)");
 	put_line(f, 1, "largest = tl.full((%d,), float(\"-inf\"), tl.float32)", t->bm);
@@ -310,8 +323,8 @@ static char *attention_text(const struct attention *t)
 	print_loop(f, t, lo, bound ? "hi" : "n", false);
 	put_line(f, 1,
 		 "tl.store(out_ptr + q_at + i[:, None] * %d + d[None, :], (acc / total[:, None]).to(q.dtype), "
-		 "mask=(i < m)[:, None])",
-		 step);
+		 "mask=%s)",
+		 step, inside);
 	put_line(f, 1, "tl.store(sums_ptr + head * %d + i, largest + tl.log(total), mask=i < m)", t->m);
 	if (t->programs) {
 		fprintf(f, "\n@triton.jit\ndef kernel(%s):\n    tiles = tl.cdiv(m, %d)\n", names, t->bm);
@@ -330,8 +343,8 @@ static size_t row_of(const struct attention *t, bool keys, int head, int i)
 	int heads = keys ? t->heads / t->share : t->heads, length = keys ? t->n : t->m;
 	head = keys ? head / t->share : head;
 	if (t->lengths == L_PACKED)
-		return (size_t)(t->start[head] + i) * (size_t)t->d;
-	return (size_t)(t->rows ? i * heads + head : head * length + i) * (size_t)t->d;
+		return (size_t)(t->start[head] + i) * (size_t)t->width;
+	return (size_t)(t->rows ? i * heads + head : head * length + i) * (size_t)t->width;
 }
 
 /* Minus infinity: hidden. */
@@ -339,7 +352,7 @@ static double score_of(const struct attention *t, int head, int i, int j)
 {
 	int last = i + behind(t, head);
 	double sum = 0;
-	for (int x = 0; x < t->d; x++)
+	for (int x = 0; x < t->width; x++)
 		sum += value(t->q, row_of(t, false, head, i) + (size_t)x) *
 		       value(t->k, row_of(t, true, head, j) + (size_t)x);
 	sum *= scale_of(t);
@@ -363,7 +376,7 @@ static void evaluate_row(const struct attention *t, int head, int i, double *p)
 		most = fmax(most, p[j] = score_of(t, head, i, j));
 	for (int j = 0; j < n; j++)
 		total += p[j] = exp(p[j] - most);
-	for (int x = 0; x < t->d; x++) {
+	for (int x = 0; x < t->width; x++) {
 		double sum = 0;
 		for (int j = 0; j < n; j++)
 			sum += p[j] * value(t->v, row_of(t, true, head, j) + (size_t)x);
@@ -402,8 +415,8 @@ static void attention_case(struct suite *s, int64_t seed, const char *left_out)
 	random_seed((uint64_t)seed);
 	make_attention(t);
 	int kv = t->heads / t->share, packed = t->start[t->heads];
-	size_t queries = (size_t)(t->lengths == L_PACKED ? packed : t->heads * t->m) * (size_t)t->d;
-	size_t keys = (size_t)(t->lengths == L_PACKED ? packed : kv * t->n) * (size_t)t->d;
+	size_t queries = (size_t)(t->lengths == L_PACKED ? packed : t->heads * t->m) * (size_t)t->width;
+	size_t keys = (size_t)(t->lengths == L_PACKED ? packed : kv * t->n) * (size_t)t->width;
 	t->q = in(s, "q", t->type, queries);
 	t->k = in(s, "k", t->type, keys);
 	t->v = in(s, "v", t->type, keys);
@@ -420,10 +433,20 @@ static void attention_case(struct suite *s, int64_t seed, const char *left_out)
 	tolerance(t->out, 12 * unit_roundoff(t->type), 0);
 	tolerance(t->sums, 0.002, 0);
 	char *text = attention_text(t);
-	tl_arg args[] = {ptr(t->q),    ptr(t->k),        ptr(t->v),           ptr(t->out),
-			 ptr(t->sums), ptr(t->extra),    ptr(t->lengths_at),  tl_float(scale_of(t)),
-			 tl_int(t->m), tl_int(t->n),     tl_int(t->m * t->d), tl_int(t->n * t->d),
-			 tl_int(t->n), tl_int(t->window)};
+	tl_arg args[] = {ptr(t->q),
+			 ptr(t->k),
+			 ptr(t->v),
+			 ptr(t->out),
+			 ptr(t->sums),
+			 ptr(t->extra),
+			 ptr(t->lengths_at),
+			 tl_float(scale_of(t)),
+			 tl_int(t->m),
+			 tl_int(t->n),
+			 tl_int(t->m * t->width),
+			 tl_int(t->n * t->width),
+			 tl_int(t->n),
+			 tl_int(t->window)};
 	uint32_t tiles = (uint32_t)((t->m + t->bm - 1) / t->bm), programs = (uint32_t)t->programs;
 	tl_config config = {.grid = {programs ? programs : tiles, programs ? 1 : (uint32_t)t->heads},
 			    .num_warps = t->warps,
