@@ -84,6 +84,7 @@ kernel '--num-warps 8' examples/matmul.tl
 kernel '--num-warps 8 --num-stages 3' tests/place/producer.tl -k k -s '*fp16:16,*fp16:16,*fp16:16,i32:256'
 kernel '--num-warps 8' tests/place/boxes.tl -s '*fp16:16,*fp16:16,*fp32:16,i32,i32:16,i32:16'
 kernel '--num-warps 8 --num-stages 4' tests/place/tensor-boxes.tl -k described -D BOUND=True
+kernel '--num-warps 8' tests/place/pairs.tl -s '*fp16:16,*fp16:16,*fp16:16,i32:8,i32:8,i32:8'
 kernel '--num-warps 16' tests/place/cluster.tl -s '*fp32:16,*fp32:16,i32:16' -D N=131072
 
 kernel "" tests/place/wgmma.tl -s "*fp16:16,*fp16:16,*fp32:16"
