@@ -500,6 +500,16 @@ static void convert_by_shuffle(struct lower *l, const struct op *o, const struct
 	}
 }
 
+/* May the program come to o again? */
+static bool runs_again(const struct lower *l, const struct op *o)
+{
+	const struct block *b = o->block;
+	bool again = false;
+	for (; b->parent; b = b->parent->block)
+		again |= op_is_loop(b->parent);
+	return again || b != l->k->body; /* else it is in a function */
+}
+
 static void convert_by_memory(struct lower *l, const struct op *o)
 {
 	const struct value *x = operand(o, 0), *v = result(o);
@@ -514,7 +524,7 @@ static void convert_by_memory(struct lower *l, const struct op *o)
 		LLVMValueRef *from = p.bits ? new_tile(l, in) : NULL;
 		for (u32 r = 0; from && r < num_elems(in); r++)
 			from[r] = elem(l, x, piece_register(p.src_reg, p.bits, i, r));
-		if (i)
+		if (i || (apart && runs_again(l, o))) /* the warp may be reading there; of others see barriers.c */
 			(apart ? warp_barrier : barrier)(l);
 		write_shared(l, in, mem, base);
 		(apart ? warp_barrier : barrier)(l);
