@@ -231,6 +231,15 @@ double float_op(enum op op, double x, double y, double z);
 /* What errors of the operands, in ex, ey and ez, and rounding do to the result r. */
 double float_error(enum op op, tl_dtype t, double x, double y, double r, double ex, double ey, double ez);
 
+/* How a kernel's operands are loaded. */
+enum operands {
+	P_POINTERS,
+	P_CARRIED, /* pointers that the loop moves */
+	P_BLOCKS,
+	P_DESCRIPTORS,
+	OPERANDS
+};
+
 /* random.c */
 int64_t setting(const char *name, int64_t otherwise); /* from the environment */
 bool fails(const char *command, const char *list);    /* with this left out */

@@ -27,13 +27,6 @@ enum lengths {
 	L_PACKED, /* heads are sequences, one behind the other; memory tells where each begins */
 	LENGTHS
 };
-enum operands {
-	P_POINTERS,
-	P_CARRIED, /* pointers that the loop moves */
-	P_BLOCKS,
-	P_DESCRIPTORS,
-	OPERANDS
-};
 enum added {
 	A_NOTHING,
 	A_BIAS,      /* a number for each query and key, of the type of queries */

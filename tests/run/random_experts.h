@@ -20,13 +20,6 @@ enum find {
 	FINDS
 };
 enum weights { W_SAME, W_FP8, W_INT8, W_INT4 /* in bytes */, W_WORDS /* int4 in words */, W_MX, WEIGHTS };
-enum operands {
-	P_POINTERS,
-	P_CARRIED, /* pointers that the loop moves */
-	P_BLOCKS,
-	P_DESCRIPTORS,
-	OPERANDS
-};
 /* What has a scale of its own: an expert's matrix, each column, each so many numbers of a column, or of BAND columns */
 enum scales { C_NONE, C_EXPERT, C_COLUMN, C_GROUP, C_BAND, SCALES };
 enum pairs {

@@ -30,13 +30,6 @@ enum keys {
 	K_WINDOW, /* so many last ones; loops begin and end there */
 	KEYS
 };
-enum operands {
-	P_POINTERS,
-	P_CARRIED, /* pointers that the loop moves */
-	P_BLOCKS,
-	P_DESCRIPTORS,
-	OPERANDS
-};
 enum loops { W_STARTS, W_STEPS, W_WHILE, W_DOWN, WALKS };
 /* The loop over heads that share keys. H_ONE: it is one with the loop over queries. */
 enum around { H_RANGE, H_STATIC, H_FLATTENED, H_ONE, AROUND };

@@ -20,7 +20,6 @@ enum walk {
 	W_BLOCKS, /* in steps of the number of programs */
 	WALKS
 };
-enum operands { P_POINTERS, P_CARRIED, P_BLOCKS, P_DESCRIPTORS, OPERANDS };
 enum end { E_ARGUMENT, E_LOADED, E_ROW /* the row of tiles tells how far the loop goes */ };
 enum { MOST_TILES = 5, MOST_BATCHES = 3, ROW_STEP = 100 };
 
