@@ -297,6 +297,7 @@ enum {
 	MAX_TENSOR_MAPS = 8,
 	TENSOR_MAP_LOG2_PAGE = 24,
 	TENSOR_MAP_LOG2_UNIT = 4, /* by which tensors are moved in a page */
+	SWIZZLE_ROWS = 8,         /* of a box, after which the order of its pieces repeats */
 	SECTOR_BYTES = 32,        /* of memory: rows that begin within one take more of L2's time */
 	GRID_PARAMS = 3,
 	MAX_PARTITION_WARPS = 4

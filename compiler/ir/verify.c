@@ -393,6 +393,8 @@ static const char *check_tma_copy(const struct op *o)
 	bool pair = bounded && o->attr[ATTR_COPY_PAIR], moved = o->noperands > 8u + pair;
 	NEED(!pair || (o->noperands > 8 && is_scalar_int(operand(o, o->noperands - 1)->type, 1)),
 	     "whether a pair shares the box is an i1");
+	NEED(!pair || mem->shape[1 - o->attr[ATTR_ALONG]] >= 2 * SWIZZLE_ROWS,
+	     "a pair shares boxes of 16 rows or more");
 	NEED(!moved || operand(o, 8)->type == p, "a tensor that is moved begins at a pointer of the same type");
 	NEED(o->noperands <= 9u + pair, "wrong number of operands");
 	return NULL;
