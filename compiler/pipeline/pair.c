@@ -122,13 +122,12 @@ static u32 starts_of(const struct box *box, struct value **out)
 /* Can the box be the same for both, and be parted? */
 static bool may_share(struct pair *q, u32 i)
 {
-	enum { FEWEST_ROWS = 16 }; /* of which a half begins where the swizzle repeats */
 	const struct schedule *p = q->p;
 	const struct box *box = &p->boxes.at[i];
 	const struct type *t = result(p->loads.at[i])->type;
 	struct value *starts[3];
 	u32 n = box->tensor ? starts_of(box, starts) : 0;
-	bool may = box->tensor && t->shape[1 - box->along] >= FEWEST_ROWS;
+	bool may = box->tensor && t->shape[1 - box->along] >= 2 * SWIZZLE_ROWS;
 	for (u32 k = 0; k < n && may; k++) {
 		bool before = value_defined_outside(starts[k], p->loop->blocks[0]);
 		may = relation_of(q, starts[k]) <= (before ? MOSTLY : SAME);
@@ -138,13 +137,14 @@ static bool may_share(struct pair *q, u32 i)
 	return may;
 }
 
-/* May a row of the tensor begin within a sector? */
-static bool begins_in_sector(const struct schedule *p, const struct box *box)
+/* May a row of box i begin within a sector? */
+static bool begins_in_sector(const struct schedule *p, u32 i)
 {
+	const struct box *box = &p->boxes.at[i];
 	u64 bytes = (u64)box->distance.times;
-	for (int i = 0; i < box->distance.nparams; i++)
-		bytes *= (u64)MAX(p->s->k->params[box->distance.params[i]].divisibility, 1);
-	return box->tensor && bytes % SECTOR_BYTES;
+	for (int k = 0; k < box->distance.nparams; k++)
+		bytes *= (u64)MAX(p->s->k->params[box->distance.params[k]].divisibility, 1);
+	return result(p->loads.at[i])->type->rank == 2 && bytes % SECTOR_BYTES;
 }
 
 /* Do all programs go through the loops equally often, or as often as their number says at which a loop begins? */
@@ -166,7 +166,7 @@ static bool may_pair(struct pair *q)
 	bool numbered = k->cuda.persistent || !rows_in_group(p->s, p->s->cuda.grid == GRID_ROWS);
 	bool gain = false, any = false;
 	for (u32 i = 0; i < p->boxes.len; i++) {
-		gain |= begins_in_sector(p, &p->boxes.at[i]);
+		gain |= begins_in_sector(p, i);
 		any = any || may_share(q, i);
 	}
 	return gain && any && numbered && p->producer->path.at[0]->block == k->body && !p->follower && run_in_step(q);
