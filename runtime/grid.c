@@ -31,7 +31,7 @@ static tl_status pass_maps(struct device *dev, const struct image *im, struct la
 		s = dev->ops->tensor_map(dev, &box, l->maps[i]);
 		l->bits[l->device.nargs++] = (u64)(uintptr_t)l->maps[i];
 	}
-	l->device.pairs &= begins % SECTOR_BYTES != 0; /* else sharing gains nothing */
+	pass_pairs(im, begins, l);
 	return s;
 }
 

@@ -57,7 +57,7 @@ static inline tl_status pass_grid(const char *name, const struct image *im, cons
 {
 	memcpy(l->device.grid, grid, sizeof l->device.grid);
 	l->device.nargs = im->nslots;
-	l->device.pairs = im->pairs && grid[0] % 2 == 0; /* see pass_maps */
+	l->device.pairs = false;
 	if (!im->persistent)
 		return TL_OK;
 	u32 programs = count_programs(grid);
@@ -69,8 +69,14 @@ static inline tl_status pass_grid(const char *name, const struct image *im, cons
 		l->bits[l->device.nargs++] = grid[i];
 	l->device.grid[0] = most ? MIN(programs, most) : programs;
 	l->device.grid[1] = l->device.grid[2] = 1;
-	l->device.pairs = im->pairs && l->device.grid[0] % 2 == 0;
 	return TL_OK;
+}
+
+/* Behind pass_grid: blocks are clusters of two where their number is even and rows begin within a sector, as `begins`
+ * says, the addresses of all maps' tensors and the distances of their rows, or'ed; else sharing boxes gains nothing. */
+static inline void pass_pairs(const struct image *im, u64 begins, struct launch *l)
+{
+	l->device.pairs = im->pairs && l->device.grid[0] % 2 == 0 && begins % SECTOR_BYTES;
 }
 
 /* Completes the bits of the slots to a launch of the image, with tensor maps that the device makes, on no stream. */

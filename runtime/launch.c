@@ -231,7 +231,7 @@ static tl_status pass_maps(struct device *dev, const struct variant *v, struct l
 		}
 		l->bits[l->device.nargs++] = (u64)(uintptr_t)l->maps[i];
 	}
-	l->device.pairs &= begins % SECTOR_BYTES != 0; /* else sharing gains nothing */
+	pass_pairs(&v->image, begins, l);
 	return s;
 }
 

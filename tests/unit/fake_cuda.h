@@ -47,6 +47,7 @@ static struct driver {
 	CUcontext loaded_in; /* the function */
 	int max_dynamic_shared;
 	int cooperative, pdl; /* attributes of the launch */
+	unsigned cluster[3];
 	CUstream captured; /* into a graph */
 	int capture_mode;
 	int version, links, binaries; /* binaries: loaded from what has been linked */
@@ -388,10 +389,14 @@ static CUresult f_event_elapsed(float *ms, CUevent from, CUevent to)
 static CUresult f_launch_ex(const struct cu_launch_config *c, CUfunction f, void **params, void **extra)
 {
 	driver.cooperative = driver.pdl = 0;
+	memset(driver.cluster, 0, sizeof driver.cluster);
 	for (unsigned i = 0; i < c->nattributes; i++) {
 		int id = c->attributes[i].id;
-		assert_true(id == 2 || id == 6);
-		*(id == 2 ? &driver.cooperative : &driver.pdl) = c->attributes[i].value;
+		assert_true(id == 2 || id == 4 || id == 6);
+		if (id == 4)
+			memcpy(driver.cluster, c->attributes[i].dimensions, sizeof driver.cluster);
+		else
+			*(id == 2 ? &driver.cooperative : &driver.pdl) = c->attributes[i].value;
 	}
 	CUresult r = f_launch(f, c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1], c->block[2], c->shared,
 			      c->stream, params, extra);

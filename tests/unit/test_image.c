@@ -32,6 +32,7 @@ static struct image random_image(void)
 			   .num_warps = 1 + (i32)(random_bits() % 36),
 			   .shared_bytes = (i32)(random_bits() % 200000),
 			   .cluster = 1 + (i32)(random_bits() % 16),
+			   .pairs = random_bits() & 1,
 			   .persistent = random_bits() & 1,
 			   .grids = 1 + random_bits() % 7,
 			   .narrow_offsets = random_bits() & 1,
@@ -87,7 +88,8 @@ static void assert_same(const struct image *x, const struct image *y)
 		    x->group_pids == y->group_pids && x->maxnreg == y->maxnreg && x->debug == y->debug &&
 		    x->no_boxes == y->no_boxes && x->sizes == y->sizes && x->alias == y->alias &&
 		    x->num_warps == y->num_warps && x->shared_bytes == y->shared_bytes && x->cluster == y->cluster &&
-		    x->persistent == y->persistent && x->grids == y->grids && x->narrow_offsets == y->narrow_offsets);
+		    x->pairs == y->pairs && x->persistent == y->persistent && x->grids == y->grids &&
+		    x->narrow_offsets == y->narrow_offsets);
 	assert_int_equal(x->code_bytes, y->code_bytes);
 	assert_memory_equal(x->code, y->code, x->code_bytes + 1);
 	assert_true(x->nslots == y->nslots && x->nmaps == y->nmaps && x->napart == y->napart &&

@@ -19,6 +19,16 @@ static const char text[] =
 	"        r = k + tl.arange(0, 64)\n"
 	"        acc = tl.dot(tl.load(a + i * sa + r[None, :]), tl.load(b + r[:, None] * sb + j), acc)\n"
 	"    tl.store(c + i * 256 + j, acc)\n\n"
+	"@triton.jit\ndef columns(a, b, c, K, sa, sb):\n"
+	"    i = tl.program_id(0) % 2 * 128 + tl.arange(0, 128)\n"
+	"    j = tl.program_id(0) // 2 * 256 + tl.arange(0, 256)\n"
+	"    acc = tl.zeros((128, 256), tl.float32)\n"
+	"    for k in range(0, K, 64):\n"
+	"        r = k + tl.arange(0, 64)\n"
+	"        x = tl.load(a + i[:, None] * sa + r, mask=(i < 256)[:, None] & (r < K), other=0.0)\n"
+	"        y = tl.load(b + r[:, None] * sb + j, mask=(r < K)[:, None] & (j < 512), other=0.0)\n"
+	"        acc = tl.dot(x, y, acc)\n"
+	"    tl.store(c + i[:, None] * 512 + j, acc)\n\n"
 	"@triton.jit\ndef steps(x, y):\n    i = tl.arange(0, 1024)\n"
 	"    for k in tl.range(0, 2, num_stages=3):\n"
 	"        tl.store(y + k * 1024 + i, tl.load(x + k * 1024 + i) + 1)\n\n"
@@ -363,10 +373,48 @@ static void maps_of_threads(void **state)
 	assert_in_range(encoded, 4, checked - 1); /* not for each launch */
 }
 
+static bool in_pairs;
+
+static tl_status note_pairs(struct device *d, const struct device_launch *l)
+{
+	(void)d;
+	in_pairs = l->pairs;
+	return TL_OK;
+}
+
+/* Blocks are launched as clusters of two where rows begin within a sector and the number of blocks is even. */
+static void pairs(void **state)
+{
+	static const struct {
+		int64_t sa, sb;
+		uint32_t programs;
+		int blocks;
+		bool pairs;
+	} table[] = {{264, 512, 4, 0, true},  {256, 520, 4, 0, true},  {264, 520, 4, 0, true},
+		     {256, 512, 4, 0, false}, {272, 528, 4, 0, false}, {264, 512, 3, 0, false},
+		     {264, 512, 8, 2, true},  {264, 512, 8, 3, false}, {264, 512, 7, 2, true}};
+	struct fixture *f = *state;
+	ops.launch = note_pairs;
+	char *const at = (char *)(uintptr_t)0x10000;
+	const tl_arg a = tl_range(TL_F16, at, 16), b = tl_range(TL_F16, at + 0x1000, 16),
+		     c = tl_range(TL_F32, at + 0x2000, 16);
+	for (u32 i = 0; i < ARRAY_LEN(table); i++) {
+		const tl_arg args[] = {a, b, c, tl_int(256), tl_int(table[i].sa), tl_int(table[i].sb)};
+		const tl_config config = {.grid = {table[i].programs},
+					  .num_warps = 8,
+					  .max_ctas = table[i].blocks ? table[i].blocks : -1};
+		in_pairs = !table[i].pairs;
+		ok(tl_launch(get(f, "columns"), &config, args, ARRAY_LEN(args)));
+		if (in_pairs != table[i].pairs)
+			fail_msg("row %u", i);
+	}
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open, shut)
 	const struct CMUnitTest tests[] = {TEST(arguments),  TEST(rows),    TEST(overlaps),
-					   TEST(composites), TEST(threads), TEST(maps_of_threads)};
+					   TEST(composites), TEST(threads), TEST(maps_of_threads),
+					   TEST(pairs)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -279,6 +279,15 @@ static void launching(void **state)
 		assert_int_equal((uintptr_t)driver.launch.stream, table[i].stream);
 		assert_int_equal(driver.depth, table[i].current);
 	}
+	/* clusters, but not where all blocks must find room at once */
+	for (int i = 0; i < 2; i++) {
+		l.pairs = true;
+		l.cooperative = i;
+		assert_int_equal(d->ops->launch(d, &l), TL_OK);
+		assert_int_equal(driver.cooperative, i);
+		assert_memory_equal(driver.cluster, ((unsigned[]){i ? 0 : 2, !i, !i}), sizeof driver.cluster);
+	}
+	l.pairs = l.cooperative = false;
 	driver.depth = 0;
 	driver.fail = "launch";
 	driver.error = 701;
