@@ -316,10 +316,10 @@ struct param_pair {
 	bool equal_is_fine; /* the code is right too where both are the same address */
 };
 
+enum { MAX_SIZE_LIMITS = 16, SIZE_NONE = -1, SIZE_PROGRAMS = -2 };
 /* An assumption of compiled code about a launch: the sizes a and b are not negative, and their product, where
  * each counts as `least` at least, is at most `most` (or a alone: b may be SIZE_NONE). A size is an
  * integer parameter, by its index, or SIZE_PROGRAMS - axis, the programs along an axis. See opt/sizes.h. */
-enum { MAX_SIZE_LIMITS = 16, SIZE_NONE = -1, SIZE_PROGRAMS = -2 };
 struct size_limit {
 	i64 most;
 	i16 a, b;
