@@ -81,6 +81,8 @@ enum tuning {
 	 * so many threads hold each: what is in the cache comes sooner than a barrier. */
 	MAX_LOADED_AGAIN = 4,
 	MIN_COPIES_LOADED_AGAIN = 4,
+	/* Operations on these that are repeated too. */
+	MAX_COMPUTED_AGAIN = 8,
 	/* A producer's warpgroup, since registers are handed on by whole ones, and the warps that work beside it: more
 	 * of them would get too few registers. Of 65,536 for 8 warps and it, each thread of theirs gets 232 and of its
 	 * 40, by steps of 8; beside two warpgroups it would have a third of all otherwise. */

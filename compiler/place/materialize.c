@@ -52,6 +52,19 @@ static bool loads_again(struct placer *p, const struct value *v, const struct la
 	return yes;
 }
 
+/* Is v loaded again, or computed by at most *left operations from what is, element by element? So are the rows of a
+ * gather: numbers of rows, and whether they exist. */
+static bool made_of_loads_again(struct placer *p, const struct value *v, const struct layout *l, int *left)
+{
+	const struct op *o = v->def;
+	if (def_if(v, IR_LOAD))
+		return loads_again(p, v, l);
+	bool yes = o && op_has(o, ELEM) && op_has(o, PURE) && !o->nblocks && --*left >= 0 && !is_free(p, v);
+	for (u32 i = 0; yes && i < o->noperands; i++)
+		yes = is_free(p, operand(o, i)) || made_of_loads_again(p, operand(o, i), l, left);
+	return yes;
+}
+
 /* What v is computed from element by element, if that is one value that is not free, and v has one use. */
 static const struct value *sole_source(struct placer *p, const struct value *v)
 {
@@ -95,7 +108,9 @@ static bool is_made_again(struct placer *p, const struct value *v, const struct 
 	if (!v->def)
 		return false;
 	bool again = is_free(p, v) || op_is_shape(v->def) || (op_has(v->def, ELEM) && !home);
-	return again || (home != l && (loads_again(p, v, l) || (!def_if(v, IR_LOAD) && is_made_of_load(p, v, l))));
+	int most = MAX_COMPUTED_AGAIN;
+	return again || (home != l &&
+			 (made_of_loads_again(p, v, l, &most) || (!def_if(v, IR_LOAD) && is_made_of_load(p, v, l))));
 }
 
 /* v in layout l, if that is there. */

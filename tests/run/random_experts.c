@@ -24,7 +24,7 @@ static void make_slots(struct experts *t)
 		t->start[e + 1] = at;
 		t->blocks += (at - t->start[e] + t->bm - 1) / t->bm;
 	}
-	t->missing = t->find == S_SORTED && chance(40) ? random_below(t->experts) : -1;
+	t->missing = t->find == S_SORTED && !t->exact && chance(40) ? random_below(t->experts) : -1;
 }
 
 static void make_matrices(struct experts *t)
@@ -65,13 +65,18 @@ static void make_experts(struct experts *t)
 	t->bm = (chance(10) ? 32 : 16) << random_below(3);
 	t->bn = 16 << random_below(4);
 	t->bk = (t->small || t->weights == W_MX ? 32 : 16) << random_below(3);
+	t->ctas = chance(40) ? (int)random_int(1, 3) : 0;
+	bool alone = t->ctas &&
+		     t->find == S_SORTED; /* a block has a multiprocessor for itself, and may run several programs */
+	if (alone)
+		t->bm = t->bk = 64, t->bn = 128;
 	t->group = chance(60) ? t->bk << random_below(2) : 16 << random_below(2);
-	t->warps = chance(80) ? 4 << random_below(2) : 1 << random_below(3);
+	t->warps = chance(80) || alone ? 4 << random_below(2) : 1 << random_below(3);
 	while (t->bm * t->bn > 4096 * t->warps) /* a thread has registers for its part of the sum */
 		t->bn /= 2;
-	t->stages = (int)random_int(1, 5);
+	t->stages = alone ? 5 : (int)random_int(1, 5);
 	t->group_m = (int)random_int(1, 3);
-	t->programs = chance(70) && t->find != S_LOOP ? 0 : (int)random_int(1, 4);
+	t->programs = alone || (chance(70) && t->find != S_LOOP) ? 0 : (int)random_int(1, 4);
 	t->row_scale = chance(t->small ? 70 : 10);
 	t->columns = chance(60);
 	if (is_int4(t) && t->operands >= P_BLOCKS)
@@ -87,7 +92,7 @@ static void make_experts(struct experts *t)
 	}
 	t->flush = t->scales >= C_GROUP && !t->before && t->group > t->bk;
 	t->points = chance(50) && is_int4(t) && t->scales >= C_COLUMN && t->before;
-	t->split = chance(85) || t->pairs || t->flush ? 1 : (int)random_int(2, 3);
+	t->split = alone || chance(85) || t->pairs || t->flush ? 1 : (int)random_int(2, 3);
 	t->bias = chance(20) && t->split == 1;
 	if (t->split > 1)
 		t->result = TL_F32;
@@ -98,6 +103,7 @@ static void make_experts(struct experts *t)
 	t->ordered = t->find != S_SORTED && chance(50);
 	t->routed = chance(40);
 	t->zeros = chance(60);
+	t->exact = chance(alone ? 80 : 20);
 	t->returns = chance(60) && !t->programs;
 	t->numbers = chance(50);
 	t->literal = chance(20);
@@ -262,9 +268,11 @@ static void experts_case(struct suite *s, int64_t seed, const char *left_out)
 	uint32_t programs = (uint32_t)(t->programs ? t->programs : tiles_of(t) * columns_of(t));
 	tl_config config = {.grid = {programs, t->find == S_RUNS ? (uint32_t)t->experts : 1, (uint32_t)t->split},
 			    .num_warps = t->warps,
-			    .num_stages = t->stages};
-	run_text(s, text, &config, args, COUNT(args), "%d experts, %d slots, N = %d, K = %d, steps %d and %d",
-		 t->experts, slots_of(t), t->n, t->k, t->x_step, t->w_step);
+			    .num_stages = t->stages,
+			    .max_ctas = t->ctas};
+	run_text(s, text, &config, args, COUNT(args),
+		 "max_ctas %d, %d experts, %d slots, N = %d, K = %d, steps %d and %d", t->ctas, t->experts, slots_of(t),
+		 t->n, t->k, t->x_step, t->w_step);
 }
 
 void theme_random_experts(struct suite *s)

@@ -41,6 +41,7 @@ struct experts {
 	int bm, bn, bk, warps, stages, programs; /* programs that work on several tiles each; 0: a program has one */
 	int tokens, top, experts, n, k, group;   /* n: columns of a matrix; group: of k, with a scale */
 	int x_step, w_step, missing;             /* missing: the expert that is elsewhere, or -1 */
+	int ctas;           /* most blocks of the launch; 0: as many as there are multiprocessors */
 	int group_m, split; /* split: so many programs share a tile's k, and add up what they have by atomics */
 	bool small;         /* rows are of small numbers, too */
 	bool row_scale;     /* each row has a scale */
@@ -56,6 +57,7 @@ struct experts {
 	bool own;           /* each slot has a row */
 	bool ordered;       /* slots are in the order of experts: none is looked up */
 	bool routed;        /* a row of the result is multiplied by its slot's weight */
+	bool exact; /* as many programs as sorted tiles, none of which is elsewhere: nothing stands under a condition */
 	bool zeros;         /* rows of the missing expert are zeros */
 	bool returns;       /* programs without rows return, else skip the rest */
 	bool numbers;       /* the loop counts slices */
@@ -113,7 +115,7 @@ static inline int w_rows(const struct experts *t)
 
 static inline int tiles_of(const struct experts *t)
 {
-	return t->find == S_SORTED ? t->blocks + 1 : (slots_of(t) + t->bm - 1) / t->bm;
+	return t->find == S_SORTED ? t->blocks + !t->exact : (slots_of(t) + t->bm - 1) / t->bm;
 }
 
 static inline int columns_of(const struct experts *t)

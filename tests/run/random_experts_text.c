@@ -271,14 +271,19 @@ static void print_order(FILE *f, const struct experts *t, int depth, const char 
 static void print_sorted(FILE *f, const struct experts *t, int depth)
 {
 	int width = t->pairs == U_SPLIT ? t->bn / 2 : t->bn;
-	put_line(f, depth, "count = tl.load(counts_ptr)");
-	if (t->returns)
+	if (!t->exact)
+		put_line(f, depth, "count = tl.load(counts_ptr)");
+	if (!t->exact && t->returns)
 		put_line(f, depth, "if tile * %d >= count:\n        return", t->bm);
-	else
+	else if (!t->exact)
 		put_line(f, depth++, "if tile * %d < count:", t->bm);
 	put_line(f, depth, "slots = tl.load(slots_ptr + tile * %d + tl.arange(0, %d))", t->bm, t->bm);
 	put_line(f, depth, "expert = tl.load(ids_ptr + tile)");
 	put_line(f, depth, "seen = slots < valid");
+	if (t->exact) {
+		put_line(f, depth, "multiply(expert, slots, seen, column, %s)", names);
+		return;
+	}
 	put_line(f, depth++, "if expert == -1:");
 	if (t->zeros) {
 		put_line(f, depth, "n = column * %d + tl.arange(0, %d)", width, width);
