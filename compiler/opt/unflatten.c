@@ -51,6 +51,31 @@ static bool counts_round(const struct value *next, const struct value *now, stru
 	return true;
 }
 
+/* Where a branch sets a counter back, `if k == last: k = 0; else: k += 1`, the next number becomes a choice. */
+static void choose_next(struct flat *f, struct op *branch)
+{
+	struct op *test = branch->code == IR_IF ? def_if(operand(branch, 0), IR_CMPI) : NULL;
+	struct op *ends[] = {test ? branch->blocks[0]->last : NULL, test ? branch->blocks[1]->last : NULL};
+	for (u32 i = branch->nresults; test && i--;) {
+		struct op *more = def_if(operand(ends[1], i), IR_ADDI);
+		if (!value_is_int(operand(ends[0], i), 0) || !more || operand(more, 0) != operand(test, 0) ||
+		    !value_is_int(operand(more, 1), 1))
+			continue;
+		struct builder b = builder_before(f->s->ctx, branch);
+		struct value *zero = build_int(&b, result(more)->type, 0), *one = build_int(&b, result(more)->type, 1);
+		struct value *next = build2(&b, IR_ADDI, result(more)->type, operand(more, 0), one);
+		next = build3(&b, IR_SELECT, next->type, operand(branch, 0), zero, next);
+		replace_uses(&branch->results[i], next);
+		for (u32 k = 0; k < 2; k++)
+			op_remove_operand(ends[k], i);
+		op_remove_result(branch, i);
+		if (value_unused(result(more)))
+			op_erase(more);
+	}
+	if (test && !branch->nresults && block_is_empty(branch->blocks[0]) && block_is_empty(branch->blocks[1]))
+		op_erase(branch);
+}
+
 /* Is v used for the next number alone? */
 static bool only_counts(const struct value *v, const struct value *next)
 {
@@ -206,6 +231,10 @@ static bool is_flat(struct flat *f)
 	if (!block_has(f->loop->blocks[0], op_is_dot) || !value_is_int(for_lower(f->loop), 0) ||
 	    !value_is_int(for_step(f->loop), 1) || for_index(f->loop)->uses)
 		return false;
+	for (struct op *o = f->loop->blocks[0]->first, *next; o; o = next) {
+		next = o->next;
+		choose_next(f, o);
+	}
 	for (u32 i = 0; i < f->loop->nresults && !counted; i++)
 		counted = is_counter(f, i);
 	return counted && find_ends(f) && all_known_behind(f, f->end->blocks[0]);

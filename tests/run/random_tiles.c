@@ -11,6 +11,7 @@ enum form {
 	F_BEFORE,  /* one loop: the counter begins at -1 and is moved first of all */
 	F_BEHIND,  /* it begins at 0 and is moved last */
 	F_IF,      /* the same by a branch */
+	F_END,     /* the same by the branch of a tile's end */
 	F_NEST,    /* two loops; the tile's number is carried */
 	F_TILES,   /* two loops, over tiles and slices; another number is carried beside the tile's */
 	F_BATCHES, /* two loops; a tile is a number's remainder, and the number's quotient the matrix that it is of */
@@ -68,7 +69,7 @@ static bool has(const struct tiles *t, int extra)
 
 static bool is_flat(const struct tiles *t)
 {
-	return t->form <= F_IF;
+	return t->form < F_NEST;
 }
 
 /* How much of a tile is behind a matrix's edge; often so that rows begin at multiples of 16. */
@@ -217,10 +218,16 @@ static void print_flat(FILE *f, const struct tiles *t, const char *last)
 	print_slice(f, t, in, "k");
 	fprintf(f, "%sif k == %s:\n", in, last);
 	print_end(f, t, deep, "tile");
+	if (t->form == F_END)
+		fprintf(f, "%sk = 0\n", deep);
+	if (t->form == F_END || has(t, X_ELSE))
+		fprintf(f, "%selse:\n", in);
 	if (has(t, X_ELSE))
-		fprintf(f, "%selse:\n%stl.store(log_ptr + pid * %d + %d, k)\n", in, deep, MOST_ROUNDS, MOST_ROUNDS - 1);
+		fprintf(f, "%stl.store(log_ptr + pid * %d + %d, k)\n", deep, MOST_ROUNDS, MOST_ROUNDS - 1);
 	if (has(t, X_ELSE) && has(t, X_TOTAL))
 		fprintf(f, "%stotal += 1\n", deep);
+	if (t->form == F_END)
+		fprintf(f, "%sk += 1\n", deep);
 	if (t->form == F_BEHIND)
 		fprintf(f, "%s", move);
 	if (t->form == F_IF)
