@@ -31,6 +31,8 @@ static const struct pass cuda_tile_passes[] = {
 	 ANALYSIS_AXIS},
 	{"unflatten", "a loop over tiles and one over their slices in place of one over all slices", pass_unflatten,
 	 ANALYSIS_RANGES, ANALYSIS_AXIS},
+	{"if-conversion", "select addresses that a branch in a loop of products computes", pass_if_conversion, 0,
+	 ANALYSIS_AXIS},
 	{"strength-reduction", "carry an offset instead of pointers or tiles", pass_strength_reduction, 0,
 	 ANALYSIS_AXIS},
 	{"uniform-offsets", "add to pointers what offsets have in common", pass_uniform_offsets, ANALYSIS_RANGES,

@@ -276,7 +276,7 @@ def experts(b):
         def sorted_tokens(bm):
             padded = [t + [tokens] * (-len(t) % bm) for t in theirs]
             return numbers(sum(padded, [])), numbers([e for e, t in enumerate(padded) for _ in range(len(t) // bm)])
-        prepared = {bm: sorted_tokens(bm) for bm in (16, 64, 128)}
+        prepared = {bm: sorted_tokens(bm) for bm in (16, 32, 64, 128)}
         tokens_of = [numbers(t, torch.int64) for t in theirs]
 
         def layer():
@@ -289,8 +289,10 @@ def experts(b):
         back = numbers(sorted(range(tokens), key=order.__getitem__), torch.int64)
         b.row(what, kernel(b, "experts"), lambda bm, bn, bk: (len(prepared[bm][1]), n // bn, 1),
               lambda bm, *c: [x, w, out, *prepared[bm], tokens, n, k, bm, *c], out, untimed(layer),
-              [((16, bn, 128), 4, st) for bn in (32, 64, 128) for st in (3, 4)] if tokens <= 128 else
-              [((64, 128, 64), 4, 4), ((64, 256, 64), 4, 3), ((128, 128, 64), 4, 3), ((128, 128, 64), 8, 4), ((128, 256, 64), 8, 3)],
+              [((bm, bn, 128), 4, st) for bm, bn in ((16, 32), (16, 64), (16, 128), (32, 64), (32, 128)) for st in (3, 4)]
+              if tokens <= 128 else
+              [((64, 128, 64), 4, 3), ((64, 128, 64), 4, 4), ((64, 256, 64), 4, 3), ((128, 128, 64), 4, 3), ((128, 128, 64), 4, 6), ((128, 128, 64), 8, 4), ((128, 128, 64), 8, 6),
+               ((128, 128, 128), 8, 3), ((64, 256, 64), 4, 5), ((64, 128, 64), 4, 8), ((64, 256, 64), 8, 5), ((128, 256, 64), 8, 3)],
               bytes=2 * (count * n * k + tokens * (n + k)), flops=2 * tokens * n * k, tolerance=0.1, peak=BF16,
               anchors={"grouped_mm": (lambda: torch._grouped_mm(in_order, w.transpose(1, 2), offs=ends), lambda y: y[back])})
 

@@ -68,7 +68,7 @@ checks() {
 	*/opt/sizes.c) echo "${CHECKS:-31 32 1}" ;;
 	*/unwrap.c | */opt/demand.c) echo "${CHECKS:-23 18 22}" ;;
 	*/strength_reduction.c) echo "${CHECKS:-16 30 1 2 8 9 3 4 5}" ;;
-	*/unflatten.c) echo "${CHECKS:-30}" ;;
+	*/unflatten.c | */if_conversion.c) echo "${CHECKS:-30}" ;;
 	*/induction_divisions.c) echo "${CHECKS:-28}" ;;
 	*/index_set_splitting.c | */conditions.c) echo "${CHECKS:-1 2 8 9 3 4 5 6 7}" ;;
 	*/tensor_boxes.c | */uniform_offsets.c) echo "${CHECKS:-22}" ;;
