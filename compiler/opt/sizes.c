@@ -86,6 +86,7 @@ static bool add_limit(struct query *q, i16 a, i16 b, i32 least, i64 most)
 }
 
 static bool within(struct query *q, const struct value *v, i64 most);
+static bool bounded(struct query *q, const struct value *v, i64 most);
 
 /* The numbers of a bound stay below 2^24, else there is none. */
 static const struct size_bound no_bound = {.size = SIZE_NONE, .by = 1};
@@ -186,6 +187,7 @@ static struct size_bound bound_of(struct query *q, const struct value *v)
 			return plus_constant(bound_of(q, operand(o, 0)), MAX(c, 0));
 		c = value_range(q->r, operand(o, 0))->max;
 		return c < SIZES_LEAST ? plus_constant(bound_of(q, operand(o, 1)), MAX(c, 0)) : no_bound;
+	case IR_SUBI: return value_range(q->r, operand(o, 1))->min >= 0 ? bound_of(q, operand(o, 0)) : no_bound;
 	default: return no_bound;
 	}
 }
@@ -306,7 +308,7 @@ static bool value_within(struct query *q, const struct value *v, i64 most)
 	const struct op *parent = v->block->parent;
 	if (parent)
 		return parent->code == IR_FOR && !v->index && within(q, for_lower(parent), most) &&
-		       within(q, for_upper(parent), most);
+		       bounded(q, for_upper(parent), most); /* below 0 there is no iteration */
 	return dtype_is_int(type_dtype(v->type)) && add_limit(q, (i16)v->index, SIZE_NONE, 1, most);
 }
 
@@ -355,8 +357,6 @@ static bool within(struct query *q, const struct value *v, i64 most)
 	return (known->min >= 0 && known->max <= most) || computed_within(q, v, most);
 }
 
-static bool bounded(struct query *q, const struct value *v, i64 most);
-
 /* Is v between -most and most, likewise? */
 static bool computed_bounded(struct query *q, const struct value *v, i64 most)
 {
@@ -372,6 +372,9 @@ static bool computed_bounded(struct query *q, const struct value *v, i64 most)
 	case IR_ADDI:
 	case IR_SUBI: return bounded(q, operand(o, 0), most / 2) && bounded(q, operand(o, 1), most / 2);
 	case IR_MULI: return value_const_int(operand(o, 1), &c) && c > 0 && bounded(q, operand(o, 0), most / c);
+	case IR_DIVSI:
+		return value_const_int(operand(o, 1), &c) && c > 0 && bounded(q, operand(o, 0), dividend(most, c));
+	case IR_SELECT: return bounded(q, operand(o, 1), most) && bounded(q, operand(o, 2), most);
 	case IR_MINSI:
 	case IR_MAXSI: return bounded(q, operand(o, 0), most) && bounded(q, operand(o, 1), most);
 	default: return false;

@@ -65,6 +65,20 @@ def tiles(b):
                 out = torch.empty(m, n, device="cuda", dtype=torch.float16)
                 b.row(what, b.kernel(way, "tiles.tl"), lambda *_: (programs, 1, 1), lambda *tile: [x, y, out, m, n, k, *tile, programs], out,
                       lambda: x @ (y.T if "descriptors" in way else y), TILES[:5], flops=2 * m * n * k, tolerance=k**0.5 / 100)
+        for way in "flat_end", "flat_steps":
+            what = f"tiles by {way} matmul {m}x{n}x{k} float16"
+            if b.wants(what):
+                x, y = (torch.randn(*s, device="cuda", dtype=torch.float16) for s in ((m, k), (k, n)))
+                out = torch.empty(m, n, device="cuda", dtype=torch.float16)
+
+                def steps(bm, bn, bk, _):
+                    all = triton.cdiv(m, bm) * triton.cdiv(n, bn)
+                    each = [triton.cdiv(all - p, programs) * triton.cdiv(k, bk) for p in range(programs)]
+                    return torch.tensor(each, device="cuda", dtype=torch.int32) if way == "flat_steps" else None
+                steps_of = {tile: steps(*tile) for tile, *_ in TILES[:5]}
+                b.row(what, b.kernel("flat_end", "tiles.tl"), lambda *_: (programs, 1, 1),
+                      lambda *tile: [x, y, out, steps_of[tile], m, n, k, *tile, programs], out, lambda: x @ y, TILES[:5],
+                      flops=2 * m * n * k, tolerance=k**0.5 / 100)
     for batches, m, n, k in (8, 4096, 4096, 512), (16, 1000, 1008, 520):
         what = f"tiles by batched matmul {batches}x{m}x{n}x{k} float16"
         if b.wants(what):

@@ -291,8 +291,7 @@ def experts(b):
               lambda bm, *c: [x, w, out, *prepared[bm], tokens, n, k, bm, *c], out, untimed(layer),
               [((bm, bn, 128), 4, st) for bm, bn in ((16, 32), (16, 64), (16, 128), (32, 64), (32, 128)) for st in (3, 4)]
               if tokens <= 128 else
-              [((64, 128, 64), 4, 3), ((64, 128, 64), 4, 4), ((64, 256, 64), 4, 3), ((128, 128, 64), 4, 3), ((128, 128, 64), 4, 6), ((128, 128, 64), 8, 4), ((128, 128, 64), 8, 6),
-               ((128, 128, 128), 8, 3), ((64, 256, 64), 4, 5), ((64, 128, 64), 4, 8), ((64, 256, 64), 8, 5), ((128, 256, 64), 8, 3)],
+              [((64, 128, 64), 4, 3), ((64, 256, 64), 4, 5), ((128, 128, 64), 4, 3), ((128, 128, 64), 8, 6), ((128, 256, 64), 8, 3)],
               bytes=2 * (count * n * k + tokens * (n + k)), flops=2 * tokens * n * k, tolerance=0.1, peak=BF16,
               anchors={"grouped_mm": (lambda: torch._grouped_mm(in_order, w.transpose(1, 2), offs=ends), lambda y: y[back])})
 
@@ -322,8 +321,8 @@ def products(b):
         x, w, out = randn(m, k), randn(k, n), torch.zeros(m, n, device=harness.DEVICE)
         b.row("split_k f16", kernel(b, "split_k"), lambda bm, bn, bk, s: (triton.cdiv(m, bm) * triton.cdiv(n, bn), s, 1),
               lambda *c: [x, w, out, m, n, k, *c], out,
-              product(x, w), [((64, bn, 64, s), 4, st) for bn in (64, 128) for s in (4, 8) for st in (3,
-                  5)], flops=2 * m * n * k, tolerance=0.5, adds=True)
+              product(x, w), [((64, bn, 64, s), 4, st) for bn in (64, 128) for s in (4, 8) for st in (3, 5)] +
+              [((64, 64, 64, 2), 8, 8), ((64, 64, 64, 4), 8, 5), ((64, 128, 64, 4), 8, 5)], flops=2 * m * n * k, tolerance=0.5, adds=True)
     if b.wants("batched f16"):
         m, n, k, batch = size((512, 512, 128, 128), (256, 256, 128, 32))
         x, w, out = randn(batch, m, k), randn(batch, k, n), randn(batch, m, n)
