@@ -221,7 +221,7 @@ static void carry(struct pending *p, const struct op *loop)
 /* A region that may run again: what is pending at its end is pending at its start too, until that adds nothing. There
  * is an end to it: what is pending at the start only grows, and a kernel has so many accesses. The rest of a split
  * loop, which often does not run at all, synchronises at its end instead of where it begins again, so that nothing is
- * left to those who come after. */
+ * left to those who come after; unless something was left in front of it when the barriers were placed. */
 static void visit_loop(struct barriers *w, struct pending *p, struct op *o)
 {
 	struct pending in = copy(w, p), out, again;
@@ -229,7 +229,7 @@ static void visit_loop(struct barriers *w, struct pending *p, struct op *o)
 		out = copy(w, &in);
 		for (u32 k = 0; k < o->nblocks; k++)
 			visit_block(w, &out, o->blocks[k]);
-		if (o->code == IR_FOR && o->attr[ATTR_STAGES] == 1 && !in.shared.len && out.shared.len)
+		if (!w->placed && o->code == IR_FOR && o->attr[ATTR_STAGES] == 1 && !in.shared.len && out.shared.len)
 			barrier_before(w, &out, o->blocks[0]->last, EVERYBODY);
 		again = copy(w, &out);
 		carry(&again, o);
