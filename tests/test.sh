@@ -140,6 +140,7 @@ suite "divisors" $divisors "$build/test-run" table
 for kind in random tree loops blocks products moves values scaled pipelines offsets edges tiles attention gradients experts pairs; do
 	suite "$kind divisors" $divisors "$build/test-random" --kind $kind --count 40
 done
+suite "loads ahead" sh tests/run/ahead.sh "$build"
 suite examples sh tests/examples.sh "$build"
 for device in cpu interp sim sim:80 cpu:check; do
 	suite "gpt $device" "$build/tests/test_gpt" $device
