@@ -8,9 +8,10 @@
  *
  * Loads are issued ahead of the iteration that needs them if their addresses are index arithmetic alone, which a branch
  * is not. One loop over all slices of all tiles is such a loop, where unflatten.c makes no two of it. */
+#include "ir/graph.h"
 #include "opt/pass.h"
 
-enum { MOST = 64 /* operations of a branch */, FAR = 16 /* operations from a branch to a load */ };
+enum { MOST = 64 /* operations of a branch */ };
 
 static bool is_index(const struct type *t)
 {
@@ -28,28 +29,33 @@ static bool is_index_arithmetic(const struct block *b)
 	return true;
 }
 
-/* Does the address or the mask of a load depend on v, in its block? */
-static bool is_loaded_by(const struct value *v, const struct block *body, int far)
+/* Does the address or the mask of a load depend on the branch, in its block? */
+static bool is_loaded_by(const struct op *branch)
 {
+	struct value_set found = {0};
 	bool yes = false;
-	for (const struct use *u = v->uses; u && !yes && far; u = u->next) {
-		const struct op *o = u->user;
-		yes = o->block == body && (o->code == IR_LOAD || (op_has(o, PURE) && !o->nblocks && o->nresults == 1 &&
-								  is_loaded_by(result(o), body, far - 1)));
-	}
+	for (u32 i = 0; i < branch->nresults; i++)
+		if (set_add(&found, &branch->results[i]))
+			vec_push(&found.scratch, &found.work, &branch->results[i]);
+	while (found.work.len && !yes)
+		for (const struct use *u = found.work.at[--found.work.len]->uses; u && !yes; u = u->next) {
+			const struct op *o = u->user;
+			yes = o->block == branch->block && o->code == IR_LOAD;
+			if (o->block == branch->block && op_has(o, PURE) && !o->nblocks && o->nresults == 1 &&
+			    set_add(&found, result(o)))
+				vec_push(&found.scratch, &found.work, result(o));
+		}
+	arena_free(&found.scratch);
 	return yes;
 }
 
-static bool can_convert(const struct op *branch, const struct block *body)
+static bool can_convert(const struct op *branch)
 {
 	bool yes = branch->code == IR_IF && is_index_arithmetic(branch->blocks[0]) &&
 		   is_index_arithmetic(branch->blocks[1]);
-	bool loaded = false;
-	for (u32 i = 0; i < branch->nresults && yes; i++) {
+	for (u32 i = 0; i < branch->nresults && yes; i++)
 		yes = is_index(branch->results[i].type);
-		loaded |= is_loaded_by(&branch->results[i], body, FAR);
-	}
-	return yes && loaded;
+	return yes && is_loaded_by(branch);
 }
 
 /* Division by what may be 0 where the branch is not taken is one by 1 there. */
@@ -89,7 +95,7 @@ static void visit(struct op *loop, void *arg)
 		return;
 	for (struct op *o = loop->blocks[0]->first, *next; o; o = next) {
 		next = o->next;
-		if (can_convert(o, loop->blocks[0]))
+		if (can_convert(o))
 			convert(s->ctx, o);
 	}
 }

@@ -299,10 +299,16 @@ static bool operation_within(struct query *q, const struct op *o, i64 most)
 	}
 }
 
-static bool value_within(struct query *q, const struct value *v, i64 most)
+/* The largest number that v's bits hold, or `most`. */
+static i64 held(const struct value *v, i64 most)
 {
 	int bits = type_elem_bits(v->type);
-	most = MIN(most, bits == 64 ? INT64_MAX : ((i64)1 << (bits - 1)) - 1);
+	return MIN(most, bits == 64 ? INT64_MAX : ((i64)1 << (bits - 1)) - 1);
+}
+
+static bool value_within(struct query *q, const struct value *v, i64 most)
+{
+	most = held(v, most);
 	if (v->def)
 		return v->def->nblocks == 0 && v->def->nresults == 1 && operation_within(q, v->def, most);
 	const struct op *parent = v->block->parent;
@@ -368,6 +374,7 @@ static bool computed_bounded(struct query *q, const struct value *v, i64 most)
 	withdraw(q, &before);
 	if (!o || ++q->operations > MOST_OPERATIONS)
 		return false;
+	most = held(v, most);
 	switch (o->code) {
 	case IR_ADDI:
 	case IR_SUBI: return bounded(q, operand(o, 0), most / 2) && bounded(q, operand(o, 1), most / 2);
