@@ -10,7 +10,8 @@
  *
  * Persistent products were written so before compilers could let the copies of one tile go on where those of the tile
  * before end. Here they do (`flatten`), and addresses of a tile are computed once. The product may wrap: then, and if
- * there are no slices, the loop runs behind the two as it was, with all of its iterations. */
+ * there are no slices, the loop runs behind the two as it was, with all of its iterations. Where the bound is no such
+ * product, it has as many tiles as it holds, and the loop behind does the slices that are left. */
 #include "opt/pass.h"
 #include "opt/ranges.h"
 
@@ -86,8 +87,8 @@ static bool only_counts(const struct value *v, const struct value *next)
 	return true;
 }
 
-/* Is the loop's bound a number of tiles times slices, the last of which is f->last? */
-static bool find_factors(struct flat *f)
+/* The number of slices, the last of which is f->last; and of tiles, where the loop's bound is that times slices. */
+static void find_factors(struct flat *f)
 {
 	struct value *all = for_upper(f->loop);
 	struct builder b = builder_before(f->s->ctx, f->loop);
@@ -105,7 +106,8 @@ static bool find_factors(struct flat *f)
 			f->slices = operand(product, k);
 			f->tiles = operand(product, 1 - k);
 		}
-	return f->tiles != NULL;
+	if (!f->tiles)
+		f->slices = build2(&b, IR_ADDI, all->type, f->last, build_int(&b, all->type, 1));
 }
 
 /* Is the loop's carried value i the number of the slice, or that of the slice before? */
@@ -117,8 +119,10 @@ static bool is_counter(struct flat *f, u32 i)
 		return false;
 	f->counter = i;
 	f->slice = value_is_int(init, 0) ? arg : next;
-	bool counts = f->slice == arg ? value_has_one_use(next) : value_is_int(init, -1) && only_counts(arg, next);
-	return counts && find_factors(f);
+	if (f->slice == arg ? !value_has_one_use(next) : !value_is_int(init, -1) || !only_counts(arg, next))
+		return false;
+	find_factors(f);
+	return true;
 }
 
 /* The number of the slice for which the scf.if does anything; NULL: it is no such one. */
@@ -373,21 +377,55 @@ static struct value *build_guard(const struct flat *f, struct builder *b)
 		      build_cmpi(b, CMPI_SGT, f->slices, build_int(b, f->slices->type, 0)));
 }
 
+/* Does nobody ask for carried value i as it is in front of the loop behind the two? `begin` gives it another one there,
+ * without reading it. */
+static bool begins_anew(const struct flat *f, u32 i)
+{
+	const struct value *arg = for_arg(f->loop, i);
+	bool yes = map_get(&f->of_tile, arg) && value_unused(&f->loop->results[i]);
+	for (const struct use *u = arg->uses; u && yes; u = u->next)
+		yes = u->user == f->begin->blocks[1]->last;
+	return yes;
+}
+
+/* How many tiles the two loops do, and from where on the loop behind them does what is left: all that the bound holds
+ * of whole tiles, or, where it is a product, as many as that has, unless it wraps. */
+static struct value *count_tiles(const struct flat *f, struct builder *b, struct value **left, const char **why)
+{
+	struct value *all = for_upper(f->loop), *zero = for_lower(f->loop), *one = build_int(b, all->type, 1);
+	struct value *fits = f->tiles ? build_guard(f, b) : build_cmpi(b, CMPI_SGT, f->slices, zero);
+	*left = all;
+	*why = f->tiles ? ", and behind these as it is, should the number of iterations wrap"
+			: ", and behind these as it is, for what is left";
+	if (!fits) {
+		*why = "";
+		return f->tiles;
+	}
+	if (f->tiles) {
+		*left = build3(b, IR_SELECT, all->type, fits, all, zero);
+		return build3(b, IR_SELECT, all->type, fits, f->tiles, zero);
+	}
+	struct value *by = build3(b, IR_SELECT, all->type, fits, f->slices, one);
+	struct value *n = build3(b, IR_SELECT, all->type, fits, build2(b, IR_DIVSI, all->type, all, by), zero);
+	*left = build2(b, IR_MULI, all->type, n, f->slices);
+	return n;
+}
+
 static void unflatten(struct flat *f)
 {
 	struct builder b = builder_before(f->s->ctx, f->loop);
 	b.loc = f->loop->loc;
-	struct value *fits = build_guard(f, &b), *zero = for_lower(f->loop);
-	struct value *n = fits ? build3(&b, IR_SELECT, zero->type, fits, f->tiles, zero) : f->tiles;
+	const char *why;
+	struct value *left, *n = count_tiles(f, &b, &left, &why);
 	struct op *outer = build_outer(f, &b, n);
 	for (u32 i = 0; i < f->loop->nresults; i++)
-		op_set_operand(f->loop, FOR_INITS + i, &outer->results[i]);
-	op_set_operand(f->loop, FOR_LOWER,
-		       fits ? build3(&b, IR_SELECT, zero->type, fits, for_upper(f->loop), zero) : for_upper(f->loop));
+		if (!begins_anew(f, i))
+			op_set_operand(f->loop, FOR_INITS + i, &outer->results[i]);
+	op_set_operand(f->loop, FOR_LOWER, left);
 	if (f->s->remarks)
-		diag(f->s->diags, R_UNFLATTENED, f->loop->loc,
-		     fits ? ", and behind these as it is, should the number of iterations wrap" : "");
-	f->loop->attr[ATTR_STAGES] = 1;
+		diag(f->s->diags, R_UNFLATTENED, f->loop->loc, why);
+	if (f->tiles) /* mostly nothing is left */
+		f->loop->attr[ATTR_STAGES] = 1;
 	f->loop->attr[ATTR_UNROLL] = 0;
 	f->loop->attr[ATTR_FLATTEN] = false;
 }
