@@ -18,7 +18,7 @@
 struct flat {
 	struct pass_state *s;
 	struct op *loop;
-	struct value *slices, *tiles; /* the factors of the upper bound */
+	struct value *slices, *tiles; /* how many; tiles NULL: as many as the upper bound holds */
 	u32 counter;                  /* the number of the carried value that counts a tile's slices */
 	struct value *slice, *last;   /* the slice's number in an iteration; slices - 1 */
 	struct op *begin, *end;       /* scf.if of the first slice, and of the last */
@@ -53,7 +53,7 @@ static bool counts_round(const struct value *next, const struct value *now, stru
 }
 
 /* Where a branch sets a counter back, `if k == last: k = 0; else: k += 1`, the next number becomes a choice. */
-static void choose_next(struct flat *f, struct op *branch)
+static void choose_next(struct ir_context *ctx, struct op *branch)
 {
 	struct op *test = branch->code == IR_IF ? def_if(operand(branch, 0), IR_CMPI) : NULL;
 	struct op *ends[] = {test ? branch->blocks[0]->last : NULL, test ? branch->blocks[1]->last : NULL};
@@ -62,7 +62,7 @@ static void choose_next(struct flat *f, struct op *branch)
 		if (!value_is_int(operand(ends[0], i), 0) || !more || operand(more, 0) != operand(test, 0) ||
 		    !value_is_int(operand(more, 1), 1))
 			continue;
-		struct builder b = builder_before(f->s->ctx, branch);
+		struct builder b = builder_before(ctx, branch);
 		struct value *zero = build_int(&b, result(more)->type, 0), *one = build_int(&b, result(more)->type, 1);
 		struct value *next = build2(&b, IR_ADDI, result(more)->type, operand(more, 0), one);
 		next = build3(&b, IR_SELECT, next->type, operand(branch, 0), zero, next);
@@ -87,29 +87,6 @@ static bool only_counts(const struct value *v, const struct value *next)
 	return true;
 }
 
-/* The number of slices, the last of which is f->last; and of tiles, where the loop's bound is that times slices. */
-static void find_factors(struct flat *f)
-{
-	struct value *all = for_upper(f->loop);
-	struct builder b = builder_before(f->s->ctx, f->loop);
-	const struct op *product = def_if(all, IR_MULI);
-	i64 n, last;
-	f->slices = all;
-	if (value_const_int(all, &n) && value_const_int(f->last, &last) && last > 0 && n % (last + 1) == 0) {
-		f->slices = build_int(&b, all->type, last + 1);
-		f->tiles = build_int(&b, all->type, n / (last + 1));
-	} else if (is_before(f->last, all)) {
-		f->tiles = build_int(&b, all->type, 1);
-	}
-	for (u32 k = 0; product && k < 2 && !f->tiles; k++)
-		if (is_before(f->last, operand(product, k))) {
-			f->slices = operand(product, k);
-			f->tiles = operand(product, 1 - k);
-		}
-	if (!f->tiles)
-		f->slices = build2(&b, IR_ADDI, all->type, f->last, build_int(&b, all->type, 1));
-}
-
 /* Is the loop's carried value i the number of the slice, or that of the slice before? */
 static bool is_counter(struct flat *f, u32 i)
 {
@@ -119,10 +96,7 @@ static bool is_counter(struct flat *f, u32 i)
 		return false;
 	f->counter = i;
 	f->slice = value_is_int(init, 0) ? arg : next;
-	if (f->slice == arg ? !value_has_one_use(next) : !value_is_int(init, -1) || !only_counts(arg, next))
-		return false;
-	find_factors(f);
-	return true;
+	return f->slice == arg ? value_has_one_use(next) : value_is_int(init, -1) && only_counts(arg, next);
 }
 
 /* The number of the slice for which the scf.if does anything; NULL: it is no such one. */
@@ -229,16 +203,17 @@ static bool all_known_behind(const struct flat *f, const struct block *b)
 	return true;
 }
 
+/* Is it a loop of products that counts its iterations, and may count slices by itself? */
+static bool may_be_flat(const struct op *loop)
+{
+	return loop->code == IR_FOR && type_elem_bits(for_index(loop)->type) == 32 && !for_index(loop)->uses &&
+	       value_is_int(for_lower(loop), 0) && value_is_int(for_step(loop), 1) &&
+	       block_has(loop->blocks[0], op_is_dot);
+}
+
 static bool is_flat(struct flat *f)
 {
 	bool counted = false;
-	if (!block_has(f->loop->blocks[0], op_is_dot) || !value_is_int(for_lower(f->loop), 0) ||
-	    !value_is_int(for_step(f->loop), 1) || for_index(f->loop)->uses)
-		return false;
-	for (struct op *o = f->loop->blocks[0]->first, *next; o; o = next) {
-		next = o->next;
-		choose_next(f, o);
-	}
 	for (u32 i = 0; i < f->loop->nresults && !counted; i++)
 		counted = is_counter(f, i);
 	return counted && find_ends(f) && all_known_behind(f, f->end->blocks[0]);
@@ -363,6 +338,28 @@ static struct op *build_outer(struct flat *f, struct builder *b, struct value *n
 	return outer;
 }
 
+/* The number of slices, the last of which is f->last; and of tiles, where the loop's bound is that times slices. */
+static void find_factors(struct flat *f, struct builder *b)
+{
+	struct value *all = for_upper(f->loop);
+	const struct op *product = def_if(all, IR_MULI);
+	i64 n, last;
+	f->slices = all;
+	if (value_const_int(all, &n) && value_const_int(f->last, &last) && last > 0 && n % (last + 1) == 0) {
+		f->slices = build_int(b, all->type, last + 1);
+		f->tiles = build_int(b, all->type, n / (last + 1));
+	} else if (is_before(f->last, all)) {
+		f->tiles = build_int(b, all->type, 1);
+	}
+	for (u32 k = 0; product && k < 2 && !f->tiles; k++)
+		if (is_before(f->last, operand(product, k))) {
+			f->slices = operand(product, k);
+			f->tiles = operand(product, 1 - k);
+		}
+	if (!f->tiles)
+		f->slices = build2(b, IR_ADDI, all->type, f->last, build_int(b, all->type, 1));
+}
+
 /* Is the product of the two what its 32 bits hold, and are there slices? NULL: always. */
 static struct value *build_guard(const struct flat *f, struct builder *b)
 {
@@ -416,6 +413,7 @@ static void unflatten(struct flat *f)
 	struct builder b = builder_before(f->s->ctx, f->loop);
 	b.loc = f->loop->loc;
 	const char *why;
+	find_factors(f, &b);
 	struct value *left, *n = count_tiles(f, &b, &left, &why);
 	struct op *outer = build_outer(f, &b, n);
 	for (u32 i = 0; i < f->loop->nresults; i++)
@@ -440,7 +438,13 @@ static void visit(struct op *o, void *arg)
 	struct unflattening *u = arg;
 	struct flat f = {.s = u->s, .loop = o};
 	f.of_tile.arena = &f.scratch;
-	if (o->code == IR_FOR && type_elem_bits(for_index(o)->type) == 32 && is_flat(&f)) {
+	if (!may_be_flat(o))
+		return;
+	for (struct op *in = o->blocks[0]->first, *next; in; in = next) {
+		next = in->next;
+		choose_next(u->s->ctx, in);
+	}
+	if (is_flat(&f)) {
 		unflatten(&f);
 		u->any = true;
 	}
