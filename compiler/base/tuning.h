@@ -81,8 +81,13 @@ enum tuning {
 	 * so many threads hold each: what is in the cache comes sooner than a barrier. */
 	MAX_LOADED_AGAIN = 4,
 	MIN_COPIES_LOADED_AGAIN = 4,
-	/* Operations on these that are repeated too. */
+	/* Operations on these that are repeated too: the address and the mask of a gather's rows are 2 to 5. On an H100
+	 * experts gain 3 to 5 % by it (design/kernels.md). */
 	MAX_COMPUTED_AGAIN = 8,
+	/* Operations of a branch that a loop of products executes in every iteration, so that its loads can be issued
+	 * ahead: a tile's place in groups of rows and two tiles of indices are 26. On an H100 a product of 4096^3
+	 * runs at 0.62 of cuBLAS's speed with them; without, none of its loads would be on their way. */
+	MAX_SELECTED_OPERATIONS = 64,
 	/* A producer's warpgroup, since registers are handed on by whole ones, and the warps that work beside it: more
 	 * of them would get too few registers. Of 65,536 for 8 warps and it, each thread of theirs gets 232 and of its
 	 * 40, by steps of 8; beside two warpgroups it would have a third of all otherwise. */

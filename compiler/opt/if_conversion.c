@@ -7,11 +7,11 @@
  *         x = load(a + i …)                     x = load(a + i …)
  *
  * Loads are issued ahead of the iteration that needs them if their addresses are index arithmetic alone, which a branch
- * is not. One loop over all slices of all tiles is such a loop, where unflatten.c makes no two of it. */
+ * is not. One loop over all slices of all tiles is such a loop, where unflatten.c makes no two of it. What the text
+ * promises of a value in the branch holds where it is chosen, and so wherever it is used. */
+#include "base/tuning.h"
 #include "ir/graph.h"
 #include "opt/pass.h"
-
-enum { MOST = 64 /* operations of a branch */ };
 
 static bool is_index(const struct type *t)
 {
@@ -24,7 +24,7 @@ static bool is_index_arithmetic(const struct block *b)
 	u32 n = 0;
 	for (const struct op *o = b->first; o != b->last; o = o->next)
 		if (!op_has(o, PURE) || op_has(o, SYNC) || o->nblocks || o->nresults != 1 ||
-		    !is_index(result(o)->type) || ++n > MOST)
+		    !is_index(result(o)->type) || ++n > MAX_SELECTED_OPERATIONS)
 			return false;
 	return true;
 }
