@@ -299,7 +299,7 @@ static bool operation_within(struct query *q, const struct op *o, i64 most)
 	}
 }
 
-/* The largest number that v's bits hold, or `most`. */
+/* `most`, or the largest number that v's bits hold if that is less. */
 static i64 held(const struct value *v, i64 most)
 {
 	int bits = type_elem_bits(v->type);
