@@ -333,6 +333,36 @@ static void tiles(struct suite *s, const char *form, int programs, const struct 
 	case_end(s);
 }
 
+/* By one loop whose counter the branch of a tile's end sets back, and which ends where the program computes, or where
+ * memory says, in the middle of a tile, too. */
+static void tiles_of_loop(struct suite *s, bool loaded, int missing, int programs, const struct shape *h, int stages,
+			  int warps)
+{
+	char text[80];
+	if (!case_begin(s, "../bench/tiles.tl", "tiles flat_end %s programs=%d stages=%d warps=%d%s missing=%d",
+			shape_name(text, h), programs, stages, warps, loaded ? " loaded" : "", missing))
+		return;
+	struct matrix a = operand(s, "a", TL_F16, ROWS, h->m, h->k, 2),
+		      b = operand(s, "b", TL_F16, ROWS, h->k, h->n, 2);
+	struct array *c = out(s, "c", TL_F16, (size_t)(h->m * h->n)), *steps = in(s, "steps", TL_I32, (size_t)programs);
+	int slices = cdiv(h->k, h->bk), columns = cdiv(h->n, h->bn), rows = cdiv(h->m, h->bm);
+	for (int p = 0; p < programs; p++) {
+		int all = cdiv(rows * columns - p, programs) * slices;
+		set_int(steps, (size_t)p, all > missing ? all - missing : 0);
+	}
+	for (int tile = 0; tile < rows * columns && slices; tile++) {
+		int first = tile / (3 * columns) * 3, high = rows - first < 3 ? rows - first : 3;
+		int row = (first + tile % high) * h->bm, column = tile % (3 * columns) / high * h->bn;
+		bool ends = (tile / programs + 1) * slices <= value_int(steps, (size_t)(tile % programs));
+		for (int i = row; i < row + h->bm && i < h->m && ends; i++)
+			for (int k = column; k < column + h->bn && k < h->n; k++)
+				want(c, (size_t)(i * h->n + k), dot(&a, &b, i, k, h->k));
+	}
+	LAUNCH(s, "flat_end", CONFIG(.grid = {(uint32_t)programs}, .num_stages = stages, .num_warps = warps), ptr(a.x),
+	       ptr(b.x), ptr(c), loaded ? ptr(steps) : tl_none(), SIZES(h), BLOCKS(h), tl_int(3), tl_int(programs));
+	case_end(s);
+}
+
 /* The same of several matrices, one behind the other. */
 static void tiles_of_batches(struct suite *s, int batches, int programs, const struct shape *h, int stages, int warps)
 {
@@ -627,6 +657,9 @@ void theme_matmul(struct suite *s)
 					       {264, 64, 0, 64, 64, 32}};
 	for (int i = 0; i < 16; i++, c++)
 		tiles(s, tile_forms[i % 4], 1 + c % 4, &several[i / 4], 1 + c % 4, i / 4 == 0 ? 8 : 4);
+	for (int i = 0; i < 16; i++, c++)
+		tiles_of_loop(s, i % 4 > 0, i % 4 > 1 ? i % 4 - 1 : 0, 1 + c % 4, &several[i / 4], 1 + c % 4,
+			      i / 4 == 0 ? 8 : 4);
 	for (int i = 0; i < 8; i++, c++)
 		tiles_of_batches(s, 1 + i % 4, 1 + c % 5, &several[i % 4], 1 + c % 4, i % 4 == 0 ? 8 : 4);
 	static const char *const way_forms[] = {"index",  "carried", "down", "while",    "pointer",
