@@ -66,8 +66,8 @@ static void make_experts(struct experts *t)
 	t->bn = 16 << random_below(4);
 	t->bk = (t->small || t->weights == W_MX ? 32 : 16) << random_below(3);
 	t->ctas = chance(40) ? (int)random_int(1, 3) : 0;
-	bool alone = t->ctas &&
-		     t->find == S_SORTED; /* a block has a multiprocessor for itself, and may run several programs */
+	/* a block has a multiprocessor for itself, and may run several programs */
+	bool alone = t->ctas && t->find == S_SORTED;
 	if (alone)
 		t->bm = t->bk = 64, t->bn = 128;
 	t->group = chance(60) ? t->bk << random_below(2) : 16 << random_below(2);

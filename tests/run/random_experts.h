@@ -57,7 +57,7 @@ struct experts {
 	bool own;           /* each slot has a row */
 	bool ordered;       /* slots are in the order of experts: none is looked up */
 	bool routed;        /* a row of the result is multiplied by its slot's weight */
-	bool exact; /* as many programs as sorted tiles, none of which is elsewhere: nothing stands under a condition */
+	bool exact;         /* as many programs as sorted tiles, all of experts here: no condition is needed */
 	bool zeros;         /* rows of the missing expert are zeros */
 	bool returns;       /* programs without rows return, else skip the rest */
 	bool numbers;       /* the loop counts slices */
