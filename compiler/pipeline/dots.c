@@ -73,21 +73,73 @@ static bool is_gone(struct schedule *p, const struct value *v, const struct op *
 	return yes;
 }
 
+/* Is it a dot that nothing but the next iteration's needs, and whose operands both are in shared memory? */
+static bool only_adds(const struct schedule *p, const struct op *o)
+{
+	const struct block *body = p->loop->blocks[0];
+	if (o->code != IR_WARP_GROUP_DOT || operand(o, 0)->type->kind != TY_MEMDESC || !value_has_one_use(result(o)) ||
+	    result(o)->uses->user != body->last)
+		return false;
+	const struct value *acc = operand(o, 2);
+	return acc == for_arg(p->loop, (u32)(result(o)->uses - body->last->operands)) && value_has_one_use(acc);
+}
+
+/* The buffer in which the body computes v for the dot alone; NULL: it does not. */
+static struct op *computed_for(const struct op *dot, const struct value *v)
+{
+	u32 stores = 0, others = 0;
+	while (v->def && v->def->code == IR_MEMDESC_TRANS && value_has_one_use(v))
+		v = operand(v->def, 0);
+	if (!v->def || v->def->code != IR_LOCAL_ALLOC || v->def->block != dot->block)
+		return NULL;
+	for (const struct use *u = v->uses; u; u = u->next) {
+		bool store = u->user->code == IR_LOCAL_STORE && u->user->block == dot->block;
+		stores += store;
+		others += !store;
+	}
+	return stores == 1 && others == 1 ? v->def : NULL;
+}
+
+bool is_computed(const struct schedule *p, const struct op *alloc)
+{
+	bool yes = false;
+	for (u32 i = 0; i < p->computed.len; i++)
+		yes |= p->computed.at[i] == alloc;
+	return yes;
+}
+
+/* Only where no dot's result becomes an operand. */
+void find_computed(struct schedule *p)
+{
+	struct block *body = p->loop->blocks[0];
+	bool apart = dots_are_apart(p->ctx, body);
+	for (struct op *o = body->first; o && apart; o = o->next) {
+		if (!only_adds(p, o) || o->attr[ATTR_FETCHED] || o->attr[ATTR_TURNED])
+			continue;
+		struct op *at[2];
+		bool all = true;
+		for (u32 i = 0; i < 2; i++) {
+			bool copied = is_buffer(p, operand(o, i));
+			at[i] = copied ? NULL : computed_for(o, operand(o, i));
+			all &= copied || at[i];
+		}
+		for (u32 i = 0; i < 2; i++)
+			if (all && at[i])
+				vec_push(&p->scratch, &p->computed, at[i]);
+	}
+}
+
+static bool stays_in_memory(const struct schedule *p, const struct op *dot, const struct value *v)
+{
+	return is_buffer(p, v) || is_computed(p, computed_for(dot, v));
+}
+
 /* Dots that nothing needs before the next iteration's, reading what stays until then. */
 void find_dots(struct schedule *p)
 {
-	struct block *body = p->loop->blocks[0];
-	for (struct op *o = body->first; o; o = o->next) {
-		if (o->code != IR_WARP_GROUP_DOT || !value_has_one_use(result(o)) ||
-		    result(o)->uses->user != body->last)
-			continue;
-		const struct value *acc = operand(o, 2);
-		u32 i = (u32)(result(o)->uses - body->last->operands);
-		bool memory = operand(o, 0)->type->kind == TY_MEMDESC && is_buffer(p, operand(o, 0)) &&
-			      is_buffer(p, operand(o, 1));
-		if (memory && acc == for_arg(p->loop, i) && value_has_one_use(acc))
+	for (struct op *o = p->loop->blocks[0]->first; o; o = o->next)
+		if (only_adds(p, o) && stays_in_memory(p, o, operand(o, 0)) && stays_in_memory(p, o, operand(o, 1)))
 			vec_push(&p->scratch, &p->dots, o);
-	}
 }
 
 /* The last dot of an iteration, if its sum is needed behind the first one of the next: the tensor cores then do both

@@ -297,7 +297,7 @@ static void fill_flat(struct schedule *p, struct builder *b)
 
 static void end_flat(struct schedule *p, struct builder *b)
 {
-	for (u32 i = 0; i < p->carried.len; i++)
+	for (u32 i = 0; i <= p->turn; i++)
 		op_add_operand(p->ctx, p->flat->outer->blocks[0]->last, carried_last(p, i));
 	finish_dots(p, b);
 }

@@ -3,11 +3,19 @@
 #include "opt/pressure.h"
 #include "pipeline/schedule.h"
 
+static i64 buffer_bytes(const struct op *alloc)
+{
+	const struct type *t = result(alloc)->type;
+	return type_numel(t) * dtype_bytes(type_dtype(t)) * MAX(t->nbuf, 1);
+}
+
 i64 ring_bytes(const struct schedule *p, int stages)
 {
 	i64 total = 0;
 	for (u32 i = 0; i < p->loads.len; i++)
 		total += load_bytes(p->loads.at[i]) * stages;
+	for (u32 i = 0; i < p->computed.len; i++)
+		total += 2 * buffer_bytes(p->computed.at[i]);
 	return total;
 }
 
@@ -19,7 +27,7 @@ struct needs {
 /* Does the ring take the place of o: of a load's way to shared memory, in this loop or one that shares the ring? */
 static bool is_replaced(const struct schedule *p, const struct op *o)
 {
-	bool yes = false;
+	bool yes = p && is_computed(p, o);
 	for (u32 i = 0; p && i < p->loads.len; i++) {
 		const struct op *to = load_consumer(p->loads.at[i]);
 		yes |= to && (to == o || (to->code == IR_LOCAL_STORE && operand(to, 1)->def == o));
@@ -32,9 +40,7 @@ static void add_needs(struct op *o, void *arg)
 	struct needs *n = arg;
 	bool ours = is_replaced(n->p, o) || is_replaced(n->p->before, o) || is_replaced(n->p->follower, o);
 	if (o->code == IR_LOCAL_ALLOC)
-		n->buffers += ours ? 0
-				   : type_numel(result(o)->type) * dtype_bytes(type_dtype(result(o)->type)) *
-					      MAX(result(o)->type->nbuf, 1);
+		n->buffers += ours ? 0 : buffer_bytes(o);
 	else if (!ours)
 		n->scratch = MAX(n->scratch, scratch_bytes(n->p->s, o));
 }
@@ -86,12 +92,6 @@ static i64 registers_held(const struct schedule *p)
 	return carried + most;
 }
 
-bool pipeline_is_alone(const struct schedule *p)
-{
-	return 2 * ring_bytes(p, p->stages) > p->s->target->shared_bytes ||
-	       registers_held(p) >= most_registers(p->s, p->s->num_warps, 2);
-}
-
 static bool is_used_in(const struct value *v, const struct block *b)
 {
 	bool yes = false;
@@ -101,15 +101,26 @@ static bool is_used_in(const struct value *v, const struct block *b)
 	return yes;
 }
 
-int stages_that_fit(struct schedule *p, int stages)
+/* With so many stages: what the loop reads, and what it and the operations before it use for changes of layout. */
+static i64 memory_needed(const struct schedule *p, int stages)
 {
 	struct needs n = {p, 0, 0};
 	walk(p->loop->blocks[0], add_needs, &n);
 	for (struct op *o = p->loop->block->first; o != p->loop; o = o->next)
 		if (o->code != IR_LOCAL_ALLOC || is_used_in(result(o), p->loop->blocks[0]))
 			add_needs(o, &n);
-	while (stages > 1 &&
-	       ring_bytes(p, stages) + n.buffers + MAX(n.scratch, SHARED_BESIDE_RING) > p->s->target->shared_bytes)
+	return ring_bytes(p, stages) + n.buffers + MAX(n.scratch, SHARED_BESIDE_RING);
+}
+
+bool pipeline_is_alone(const struct schedule *p)
+{
+	return 2 * memory_needed(p, p->stages) > p->s->target->shared_bytes ||
+	       registers_held(p) >= most_registers(p->s, p->s->num_warps, 2);
+}
+
+int stages_that_fit(struct schedule *p, int stages)
+{
+	while (stages > 1 && memory_needed(p, stages) > p->s->target->shared_bytes)
 		stages--;
 	return stages;
 }

@@ -119,6 +119,9 @@ struct schedule {
 	bool tma;                /* async by boxes */
 	VEC(struct box) boxes;   /* of each load then */
 	u32 rows;                /* the last so many are rows of one dimension, which come as they lie */
+	/* buffers of operands that the body computes for dots in flight: it has two of each, and stores to one while a
+	 * dot reads the other */
+	VEC(struct op *) computed;
 	VEC(struct op *) dots;   /* that stay in flight into the next iteration; in program order */
 	struct op *late;         /* a dot waited for together with the first one of the next iteration, or NULL */
 	bool turns;              /* the warpgroups take turns with the tensor cores then */
@@ -147,6 +150,8 @@ struct schedule {
 
 	/* the code: */
 	value_vec buffers;       /* of each load */
+	value_vec doubled;       /* two buffers for each in `computed`; a carried number tells which is stored to */
+	u32 parity;
 	struct value *barriers;  /* of each part's buffers: full; empty */
 	struct map firsts;       /* tile → its first element */
 	/* what the loop carries behind its own values, which are `first` in number: which copies come next, the turn,
@@ -165,6 +170,8 @@ void find_loads(struct schedule *p, bool asked, bool plain, bool far);
 /* Takes the loads back, for find_loads to find those alone that dots' results are not worked on with. False: no others
  * have been found. */
 bool leave_out_results(struct schedule *p);
+/* Can the copy engine bring the tile as it lies in memory: numbers in a row, none of which is masked? */
+bool is_row(const struct schedule *p, const struct op *load);
 /* Adds those that come with the boxes p->loads: rows of numbers. */
 void find_rows(struct schedule *p);
 void leave_out_rows(struct schedule *p);
@@ -199,7 +206,9 @@ struct op *last_dot(const struct block *body);
 bool dots_are_apart(struct ir_context *ctx, const struct block *body);
 /* Is it a dot, or one in a branch? */
 bool has_dot(const struct op *o);
-/* p->dots, p->late, p->beside, p->turns. */
+/* p->computed, p->dots, p->late, p->beside, p->turns. */
+void find_computed(struct schedule *p);
+bool is_computed(const struct schedule *p, const struct op *alloc);
 void find_dots(struct schedule *p);
 void find_late(struct schedule *p);
 void find_beside(struct schedule *p);
