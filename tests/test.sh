@@ -131,13 +131,13 @@ suite "run every pass, 2 of 8" "$build/test-run" --every-pass --shard 1/8
 suite "random every pass" "$build/test-random" --every-pass --kind random --count 500
 suite "tree every pass" "$build/test-random" --every-pass --kind tree
 suite "loops every pass" "$build/test-random" --every-pass --kind loops
-for kind in blocks products moves values scaled pipelines offsets edges tiles attention gradients experts pairs; do
+for kind in blocks products moves values scaled pipelines offsets edges tiles attention gradients experts pairs weights; do
 	suite "$kind every pass" "$build/test-random" --every-pass --kind $kind --count 100
 done
 # divisors that are not useful change no instruction
 divisors="env TL_DEVICE=sim TL_COMPILE_CHECK=divisors"
 suite "divisors" $divisors "$build/test-run" table
-for kind in random tree loops blocks products moves values scaled pipelines offsets edges tiles attention gradients experts pairs; do
+for kind in random tree loops blocks products moves values scaled pipelines offsets edges tiles attention gradients experts pairs weights; do
 	suite "$kind divisors" $divisors "$build/test-random" --kind $kind --count 40
 done
 suite "loads ahead" sh tests/run/ahead.sh "$build"

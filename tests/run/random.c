@@ -1,4 +1,4 @@
-/* test-random: random kernels of sixteen kinds on every device, against evaluations of their own: "random" (random.h)
+/* test-random: random kernels of eighteen kinds on every device, against evaluations of their own: "random" (random.h)
  * over whole tiles, "tree" (tree.h) with control flow and integers at the ends of their types, "dots" (random_dots.c)
  * with loops of dots, "loops" (loops.h) with loops whose bounds lie at the ends of their types, "blocks"
  * (random_blocks.h) with block pointers and tensor descriptors, "products" (random_dots.c) with dots of blocks, "moves"
@@ -8,7 +8,8 @@
  * (random_offsets.c) with addresses beyond 32 bits, "edges" (random_edges.c) with products that are stored in part,
  * "tiles" (random_tiles.c) with programs that work on several tiles, "attention" (random_attention.c) with attentions,
  * "gradients" (random_gradients.c) with those of attentions, "experts" (random_experts.c) with products of mixtures of
- * experts, "pairs" (random_pairs.c) with products of which neighbouring blocks share boxes.
+ * experts, "pairs" (random_pairs.c) with products of which neighbouring blocks share boxes, "weights"
+ * (random_weights.c) with products by packed weights.
  *
  *   test-random                          the usual number of them
  *   test-random --kind tree              of one kind only
@@ -202,9 +203,9 @@ static int shrink(char **options, const char *command)
 		     {"products", shrink_dots},
 		     {"values", shrink_values},
 		     {"pipelines", shrink_pipelines}};
-	if (getenv("RANDOM_KIND") && (only("scaled") || only("offsets") || only("edges") || only("tiles") ||
-				      only("attention") || only("gradients") ||
-				      only("experts") || only("pairs"))) {
+	if (getenv("RANDOM_KIND") &&
+	    (only("scaled") || only("offsets") || only("edges") || only("tiles") || only("attention") ||
+	     only("gradients") || only("experts") || only("pairs") || only("weights"))) {
 		printf("a list of values, or one loop of one dot: there is nothing to leave out\n");
 		return 1;
 	}
@@ -448,7 +449,8 @@ int main(int argc, char **argv)
 					      {"attention", theme_random_attention},
 					      {"gradients", theme_random_gradients},
 					      {"experts", theme_random_experts},
-					      {"pairs", theme_random_pairs}};
+					      {"pairs", theme_random_pairs},
+					      {"weights", theme_random_weights}};
 	static const char *const ours[][2] = {{"--seed", "RANDOM_SEED"},
 					      {"--count", "RANDOM_COUNT"},
 					      {"--kind", "RANDOM_KIND"},
