@@ -521,7 +521,7 @@ static bool lower_sin_cos(struct lower *l, const struct op *o)
 void lower_elementwise(struct lower *l, const struct op *o)
 {
 	const struct value *v = result(o);
-	if (lower_float_pairs(l, o) || lower_fp8_pairs(l, o) || lower_small_integers(l, o) ||
+	if (lower_float_pairs(l, o) || lower_fp8_pairs(l, o) || lower_bit_fields(l, o) || lower_small_integers(l, o) ||
 	    lower_bf16_products(l, o) || lower_sin_cos(l, o))
 		return;
 	u32 n = num_elems(v), constant = o->code == IR_CMPI || o->code == IR_ANDI ? constant_bits(l, v) : 0;

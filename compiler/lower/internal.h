@@ -149,6 +149,7 @@ LLVMValueRef f32_to_small(struct lower *l, LLVMValueRef v, enum dtype d, enum ro
 LLVMValueRef cvt_f16x2(struct lower *l, LLVMValueRef lo, LLVMValueRef hi, enum dtype d);
 /* fp8 elements 2i and 2i + 1 of v. */
 LLVMValueRef fp8_pair_to_f16(struct lower *l, const struct value *v, u32 i);
+bool lower_bit_fields(struct lower *l, const struct op *o);     /* bit_fields.c; likewise */
 bool lower_small_integers(struct lower *l, const struct op *o); /* small_ints.c; false: as any other conversion */
 LLVMValueRef math_f32(struct lower *l, enum opcode code, LLVMValueRef x); /* math.c: log, log2, erf, tanh */
 void sin_cos_f32(struct lower *l, bool cosine, const LLVMValueRef *x, u32 n, LLVMValueRef *out); /* of n elements */
