@@ -28,6 +28,7 @@ struct weights {
 	int bm, bn, bk, m, n, k, group, warps, stages, blocks, programs;
 	int sx, sw;  /* from row to row */
 	bool turned; /* weights of a column lie in a row */
+	bool raw;    /* what is subtracted of packed numbers is so in their type, where it may wrap */
 	bool points, second, wraps, even, asked, flatten, adds, loops;
 	struct array *x, *w, *s, *z, *out;
 };
@@ -91,6 +92,7 @@ static void make_weights(struct weights *t)
 	if (t->scales == C_TILE && chance(50))
 		t->group = 16;
 	t->points = packed(t) > 1 && t->scales >= C_ROW && chance(50);
+	t->raw = packed(t) > 1 && !t->points && chance(30);
 	t->turned = chance(30);
 	t->second = chance(20);
 	t->wraps = chance(50);
@@ -114,8 +116,9 @@ static const char *type_of(const struct weights *t)
 static void print_mask(FILE *f, const struct weights *t, const char *rows, bool turned)
 {
 	if (!t->even)
-		fprintf(f, turned ? ", mask=(%s)[:, None] & (start + d < K)[None, :], other=0"
-				  : ", mask=(start + d < K)[:, None] & (%s)[None, :], other=0",
+		fprintf(f,
+			turned ? ", mask=(%s)[:, None] & (start + d < K)[None, :], other=0"
+			       : ", mask=(start + d < K)[:, None] & (%s)[None, :], other=0",
 			rows);
 }
 
@@ -140,8 +143,9 @@ static void print_group(FILE *f, const struct weights *t, int depth, char name)
 		return;
 	}
 	fprintf(f, "%*s%c = tl.load(%c_ptr + ", 4 * depth, "", name, name);
-	fprintf(f, t->turned ? "((start + d) // %d)[None, :] * N + j[:, None]"
-			     : "((start + d) // %d)[:, None] * N + j[None, :]",
+	fprintf(f,
+		t->turned ? "((start + d) // %d)[None, :] * N + j[:, None]"
+			  : "((start + d) // %d)[:, None] * N + j[None, :]",
 		t->group);
 	print_mask(f, t, "j < N", t->turned);
 	fprintf(f, ")\n");
@@ -155,8 +159,8 @@ static void print_operand(FILE *f, const struct weights *t, int depth, char name
 		put_line(f, depth, "%c = (((%c >> shift) & %d).to(tl.int8) - z).to(%s)", name, name,
 			 (1 << code_bits(t)) - 1, type);
 	else if (packed(t) > 1)
-		put_line(f, depth, "%c = (((%c >> shift) & %d).to(tl.int32) - %d).to(%s)", name, name,
-			 (1 << code_bits(t)) - 1, 1 << (code_bits(t) - 1), type);
+		put_line(f, depth, "%c = (((%c >> shift) & %d)%s - %d).to(%s)", name, name, (1 << code_bits(t)) - 1,
+			 t->raw ? "" : ".to(tl.int32)", 1 << (code_bits(t) - 1), type);
 	else if (t->storage == W_SAME)
 		put_line(f, depth, "%c = tl.abs(%c)", name, name);
 	else
@@ -202,8 +206,9 @@ static void print_tile(FILE *f, const struct weights *t, int depth)
 	put_line(f, depth, "j = tile %% columns * %d + tl.arange(0, %d)", t->bn, t->bn);
 	put_line(f, depth, "x_at = x_ptr + %s[:, None] * sx + d[None, :]", t->wraps || t->even ? "(i % M)" : "i");
 	for (const char *name = t->second ? "wv" : "w"; *name; name++)
-		put_line(f, depth, t->turned ? "%c_at = %c_ptr + j[:, None] * sw + (d // %d)[None, :]"
-					     : "%c_at = %c_ptr + j[None, :] + (d // %d)[:, None] * sw",
+		put_line(f, depth,
+			 t->turned ? "%c_at = %c_ptr + j[:, None] * sw + (d // %d)[None, :]"
+				   : "%c_at = %c_ptr + j[None, :] + (d // %d)[:, None] * sw",
 			 *name, *name, packed(t));
 	put_line(f, depth, "acc = tl.zeros((%d, %d), tl.float32)", t->bm, t->bn);
 	if (t->second)
@@ -249,6 +254,8 @@ static double weight_of(const struct weights *t, const struct array *w, int n, i
 	if (to > 1) {
 		int code = (int)(value_int(w, at) >> k % to * code_bits(t)) & ((1 << code_bits(t)) - 1);
 		v = code - (t->points ? value(t->z, group) : 1 << (code_bits(t) - 1));
+		if (t->raw && v < 0 && t->w_type == TL_U8)
+			v += 256;
 	} else {
 		v = t->storage == W_SAME ? fabs(value(w, at)) : value(w, at);
 	}
@@ -308,10 +315,8 @@ static void weights_case(struct suite *s, int64_t seed, const char *left_out)
 	char *text = weights_text(t);
 	tl_arg args[] = {ptr(t->x),    ptr(t->w),    ptr(v),       ptr(t->s),     ptr(t->z),    ptr(t->out),
 			 tl_int(t->m), tl_int(t->n), tl_int(t->k), tl_int(t->sx), tl_int(t->sw)};
-	tl_config config = {.grid = {(uint32_t)t->programs},
-			    .num_warps = t->warps,
-			    .num_stages = t->stages,
-			    .max_ctas = t->blocks};
+	tl_config config = {
+		.grid = {(uint32_t)t->programs}, .num_warps = t->warps, .num_stages = t->stages, .max_ctas = t->blocks};
 	run_text(s, text, &config, args, COUNT(args), "max_ctas %d, M = %d, N = %d, K = %d, rows of %d and %d",
 		 t->blocks, t->m, t->n, t->k, t->sx, t->sw);
 }
