@@ -15,7 +15,8 @@
 struct field {
 	const struct value *word, *shift;
 	int bits;
-	i64 plus; /* is added to it */
+	i64 plus;                 /* is added to it */
+	const struct value *less; /* is subtracted: zero points; or NULL */
 };
 
 static const struct value *without_shape(const struct value *v)
@@ -47,6 +48,12 @@ static bool is_within(struct lower *l, const struct value *v, i64 lo, i64 hi)
 	return r->min >= lo && r->max <= hi;
 }
 
+/* Are it and sums of a few like it exact as halves? */
+static bool is_small(i64 x)
+{
+	return x >= -512 && x <= 512;
+}
+
 /* Are the numbers that o makes floats of such fields? */
 static bool find_field(struct lower *l, const struct op *o, struct field *f)
 {
@@ -57,6 +64,8 @@ static bool find_field(struct lower *l, const struct op *o, struct field *f)
 		bool sum = (d->code == IR_ADDI || d->code == IR_SUBI) && value_const_int(operand(d, 1), &c);
 		if (sum)
 			f->plus += d->code == IR_ADDI ? c : -c;
+		else if (d->code == IR_SUBI && !f->less)
+			f->less = operand(d, 1);
 		else if (d->code != IR_EXTSI && d->code != IR_EXTUI && d->code != IR_TRUNCI)
 			break;
 	}
@@ -68,9 +77,11 @@ static bool find_field(struct lower *l, const struct op *o, struct field *f)
 	f->word = operand(shift, 0);
 	f->shift = operand(shift, 1);
 	int all = type_elem_bits(f->word->type);
+	const struct range *less = f->less ? value_range(l->s->ranges, f->less) : &(struct range){0};
+	i64 lo = f->plus - less->max, hi = f->plus + c - less->min;
 	/* sums do not wrap in their types, nor is a negative one extended with zeros */
-	return (all == 8 || all == 32) && f->plus >= -512 && f->plus <= 512 &&
-	       is_within(l, operand(o, 0), f->plus, f->plus + c) && (o->code == IR_SITOFP || f->plus >= 0) &&
+	return (all == 8 || all == 32) && is_small(f->plus) && is_small(less->min) && is_small(less->max) &&
+	       is_within(l, operand(o, 0), lo, hi) && (o->code == IR_SITOFP || lo >= 0) &&
 	       is_multiple(f->shift, f->bits) && is_within(l, f->shift, 0, all - 1);
 }
 
@@ -107,7 +118,18 @@ static LLVMValueRef two_of(struct lower *l, float x)
 	return c_i32(l, (i64)fp_to_f16(x) * 0x10001);
 }
 
-/* Elements r and r + 1 as halves. */
+/* Elements r and r + 1 of integers as halves. */
+static LLVMValueRef two_halves_of(struct lower *l, const struct value *v, u32 r)
+{
+	LLVMValueRef half[2];
+	for (u32 k = 0; k < 2; k++) {
+		half[k] = LLVMBuildSIToFP(l->b, elem(l, v, r + k), LLVMHalfTypeInContext(l->ctx), "");
+		half[k] = LLVMBuildZExt(l->b, LLVMBuildBitCast(l->b, half[k], l->i16, ""), l->i32, "");
+	}
+	return both(l, half[0], half[1], 16);
+}
+
+/* Elements r and r + 1 of the fields as halves. */
 static LLVMValueRef two_fields(struct lower *l, const struct field *f, u32 r)
 {
 	LLVMValueRef by[2], in[2], mask[2], times[2];
@@ -121,7 +143,8 @@ static LLVMValueRef two_fields(struct lower *l, const struct field *f, u32 r)
 	LLVMValueRef plus = multiply_add(l, scale, two_of(l, -1024), two_of(l, (float)f->plus));
 	LLVMValueRef args[] = {two_bytes(l, f, r, by), both(l, mask[0], mask[1], 16)};
 	LLVMValueRef x = inline_asm(l, "lop3.b32 $0, $1, $2, 0x64006400, 0xEA;", "=r,r,r", ASM_PURE, l->i32, args, 2);
-	return multiply_add(l, x, scale, plus);
+	x = multiply_add(l, x, scale, plus);
+	return f->less ? multiply_add(l, two_halves_of(l, f->less, r), two_of(l, -1), x) : x;
 }
 
 bool lower_bit_fields(struct lower *l, const struct op *o)

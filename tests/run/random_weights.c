@@ -28,7 +28,7 @@ struct weights {
 	int bm, bn, bk, m, n, k, group, warps, stages, blocks, programs;
 	int sx, sw;  /* from row to row */
 	bool turned; /* weights of a column lie in a row */
-	bool raw;    /* what is subtracted of packed numbers is so in their type, where it may wrap */
+	bool raw; /* packed numbers are subtracted from in their own type, where they may wrap; zero points in 8 bits */
 	bool points, second, wraps, even, asked, flatten, adds, loops;
 	struct array *x, *w, *s, *z, *out;
 };
@@ -92,7 +92,7 @@ static void make_weights(struct weights *t)
 	if (t->scales == C_TILE && chance(50))
 		t->group = 16;
 	t->points = packed(t) > 1 && t->scales >= C_ROW && chance(50);
-	t->raw = packed(t) > 1 && !t->points && chance(30);
+	t->raw = packed(t) > 1 && chance(30);
 	t->turned = chance(30);
 	t->second = chance(20);
 	t->wraps = chance(50);
@@ -156,8 +156,8 @@ static void print_operand(FILE *f, const struct weights *t, int depth, char name
 {
 	const char *type = type_of(t);
 	if (packed(t) > 1 && t->points)
-		put_line(f, depth, "%c = (((%c >> shift) & %d).to(tl.int8) - z).to(%s)", name, name,
-			 (1 << code_bits(t)) - 1, type);
+		put_line(f, depth, "%c = (((%c >> shift) & %d).to(tl.%s) - z).to(%s)", name, name,
+			 (1 << code_bits(t)) - 1, t->raw ? "int8" : "int32", type);
 	else if (packed(t) > 1)
 		put_line(f, depth, "%c = (((%c >> shift) & %d)%s - %d).to(%s)", name, name, (1 << code_bits(t)) - 1,
 			 t->raw ? "" : ".to(tl.int32)", 1 << (code_bits(t) - 1), type);
@@ -254,7 +254,7 @@ static double weight_of(const struct weights *t, const struct array *w, int n, i
 	if (to > 1) {
 		int code = (int)(value_int(w, at) >> k % to * code_bits(t)) & ((1 << code_bits(t)) - 1);
 		v = code - (t->points ? value(t->z, group) : 1 << (code_bits(t) - 1));
-		if (t->raw && v < 0 && t->w_type == TL_U8)
+		if (t->raw && !t->points && v < 0 && t->w_type == TL_U8)
 			v += 256;
 	} else {
 		v = t->storage == W_SAME ? fabs(value(w, at)) : value(w, at);
