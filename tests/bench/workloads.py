@@ -188,6 +188,11 @@ def along_rows(b):
               tolerance=1e-3, **one_row(rows, cols))
 
 
+def slices_of_64(m):
+    """Configurations of products of m rows with half as long a slice of k, of which more fit beside converted weights."""
+    return [((128, 128, 64), 4, 4), ((128, 128, 64), 4, 6), ((128, 256, 64), 8, 3), ((128, 256, 64), 8, 4)] if m >= 128 else []
+
+
 def narrow_weights(b):
     """x w with w in 8 and 4 bits; torch has the same weights in fp16."""
     for k, n in weights():
@@ -200,7 +205,7 @@ def narrow_weights(b):
                 full, out = w.half() * scale.half(), empty(m, n)
                 b.row(f"dequant int8 {m}{wide}", kernel(b, "dequant"), lambda bm, bn, bk: (triton.cdiv(m, bm), n // bn, 1),
                       lambda *c: [x, w, scale, out, m, n, k, *c], out, product(x, full),
-                      [((bm, bn, 128), 4, st) for bm in blocks[0] for bn in blocks[1] for st in blocks[2]],
+                      [((bm, bn, 128), 4, st) for bm in blocks[0] for bn in blocks[1] for st in blocks[2]] + slices_of_64(m),
                       bytes=k * n + 2 * m * (k + n), **given)
             if b.wants(f"dequant int4 {m}{wide}"):
                 x, w = randn(m, k), torch.randint(-2**31, 2**31 - 1, (k // 8, n), device=harness.DEVICE, dtype=torch.int32)
@@ -209,7 +214,8 @@ def narrow_weights(b):
                 full = (((w[:, None, :] >> shifts) & 15) - 8).reshape(k, n).half() * scale.repeat_interleave(128, 0)
                 b.row(f"dequant int4 {m}{wide}", kernel(b, "int4"), lambda bm, bn, *_: (triton.cdiv(m, bm), n // bn, 1),
                       lambda *c: [x, w, scale, out, m, n, k, *c], out, product(x, full),
-                      [((bm, bn, 128, 128), 4, st) for bm in blocks[0] for bn in blocks[1] for st in blocks[2]],
+                      [((bm, bn, 128, 128), 4, st) for bm in blocks[0] for bn in blocks[1] for st in blocks[2]] +
+                      [((*c, 128), w, st) for c, w, st in slices_of_64(m)],
                       bytes=k * n // 2 + k * n // 64 + 2 * m * (k + n), **given)
 
 
@@ -350,7 +356,7 @@ def products(b):
                   lambda *c: [x, w, scale, out, m, wide, k, *c], out,
                   untimed(lambda: ((x.float() @ w.float().T) * scale).to(BF16)),
                   [((bm, bn, 128), 4, st) for bm in ((16,) if m == 16 else (64, 128)) for bn in (64,
-                      128) for st in (3, 4)], flops=2 * m * wide * k, tolerance=0.1)
+                      128) for st in (3, 4)] + slices_of_64(m), flops=2 * m * wide * k, tolerance=0.1)
         if b.wants(f"int2 {m}"):
             wide = k = size(16384, 2048)
             x, w, scale, out = randn(m, k), torch.randint(0, 256, (k // 4, wide), device=harness.DEVICE,
@@ -359,7 +365,7 @@ def products(b):
             b.row(f"int2 {m}", kernel(b, "int2"), lambda bm, bn, bk: (triton.cdiv(m, bm), wide // bn, 1),
                   lambda *c: [x, w, scale, out, m, wide, k, *c], out,
                   product(x, full, scale), [((bm, bn, 128), 4, st) for bm in ((16,) if m == 16 else (64, 128)) for bn in (64,
-                      128) for st in (3, 4)], flops=2 * m * wide * k, tolerance=0.1)
+                      128) for st in (3, 4)] + slices_of_64(m), flops=2 * m * wide * k, tolerance=0.1)
         if b.wants(f"codebook {m}"):
             wide = k = size(8192, 1024)
             x, w, code, scale = randn(m, k), torch.randint(0, 256, (wide, k // 2), device=harness.DEVICE, dtype=torch.uint8), randn(16,
