@@ -10,6 +10,7 @@
 
 #include "base/fp.h"
 #include "ir/graph.h"
+#include "opt/pass.h"
 #include "opt/ranges.h"
 
 struct field {
@@ -19,70 +20,67 @@ struct field {
 	const struct value *less; /* is subtracted: zero points; or NULL */
 };
 
-static const struct value *without_shape(const struct value *v)
+/* What is done to a field before it becomes a float, the last first. */
+struct changes {
+	const struct op *at[8];
+	u32 n;
+};
+
+/* The value that is changed. */
+static const struct value *peel(const struct value *v, struct changes *to)
 {
-	while (v->def && (v->def->code == IR_EXPAND_DIMS || v->def->code == IR_BROADCAST ||
-			  v->def->code == IR_CONVERT_LAYOUT || v->def->code == IR_SPLAT || v->def->code == IR_EXTUI ||
-			  v->def->code == IR_EXTSI || v->def->code == IR_TRUNCI))
-		v = operand(v->def, 0);
+	for (const struct op *o; (o = v->def) && to->n < ARRAY_LEN(to->at); v = operand(o, 0)) {
+		if (o->code != IR_ADDI && o->code != IR_SUBI && o->code != IR_EXTSI && o->code != IR_EXTUI &&
+		    o->code != IR_TRUNCI)
+			break;
+		to->at[to->n++] = o;
+	}
 	return v;
 }
 
-/* Is it a multiple of n, a power of two, everywhere? */
-static bool is_multiple(const struct value *v, i64 n)
+/* Do the changes make of the field, which is at most `most`, what they say, in whatever types they are made, and in
+ * halves, and nothing below `least`? */
+static bool add_changes(struct lower *l, const struct changes *c, i64 most, i64 least, struct field *f)
 {
-	i64 c;
-	v = without_shape(v);
-	const struct op *o = v->def;
-	if (value_const_int(v, &c))
-		return c % n == 0;
-	if (!o || o->noperands < 2 || !value_const_int(operand(o, 1), &c))
-		return false;
-	return (o->code == IR_SHLI && c < 8 && (i64)1 << c >= n) ||
-	       ((o->code == IR_MULI || o->code == IR_ANDI) && c % n == 0);
-}
-
-static bool is_within(struct lower *l, const struct value *v, i64 lo, i64 hi)
-{
-	const struct range *r = value_range(l->s->ranges, v);
-	return r->min >= lo && r->max <= hi;
-}
-
-/* Are it and sums of a few like it exact as halves? */
-static bool is_small(i64 x)
-{
-	return x >= -512 && x <= 512;
+	enum { EXACT = 1024 };
+	i64 lo = 0, hi = most, x;
+	bool ok = true;
+	for (u32 i = c->n; i-- && ok;) {
+		const struct op *o = c->at[i];
+		int bits = type_elem_bits(result(o)->type);
+		bool sum = o->code == IR_ADDI || o->code == IR_SUBI;
+		if (sum && value_const_int(operand(o, 1), &x)) {
+			x = o->code == IR_ADDI ? x : -x;
+			ok = x > -EXACT && x < EXACT;
+			f->plus += x, lo += x, hi += x;
+		} else if (sum) {
+			const struct range *r = value_range(l->s->ranges, operand(o, 1));
+			ok = o->code == IR_SUBI && !f->less && r->min > -EXACT && r->max < EXACT;
+			f->less = operand(o, 1);
+			lo -= r->max, hi -= r->min;
+		}
+		ok &= lo > -EXACT && hi < EXACT && f->plus > -EXACT && f->plus + most < EXACT &&
+		      (o->code != IR_EXTUI || lo >= 0) &&
+		      (bits >= 16 || (lo >= -((i64)1 << (bits - 1)) && hi < (i64)1 << (bits - 1)));
+	}
+	return ok && lo >= least;
 }
 
 /* Are the numbers that o makes floats of such fields? */
 static bool find_field(struct lower *l, const struct op *o, struct field *f)
 {
-	const struct value *v = operand(o, 0);
-	i64 c;
-	*f = (struct field){0};
-	for (const struct op *d; (d = v->def); v = operand(d, 0)) {
-		bool sum = (d->code == IR_ADDI || d->code == IR_SUBI) && value_const_int(operand(d, 1), &c);
-		if (sum)
-			f->plus += d->code == IR_ADDI ? c : -c;
-		else if (d->code == IR_SUBI && !f->less)
-			f->less = operand(d, 1);
-		else if (d->code != IR_EXTSI && d->code != IR_EXTUI && d->code != IR_TRUNCI)
-			break;
-	}
-	const struct op *mask = def_if(v, IR_ANDI), *shift = mask ? operand(mask, 0)->def : NULL;
-	if (!shift || (shift->code != IR_SHRSI && shift->code != IR_SHRUI) || !value_const_int(operand(mask, 1), &c) ||
-	    (c != 1 && c != 3 && c != 15))
+	struct changes c = {0};
+	i64 most;
+	const struct op *mask = def_if(peel(operand(o, 0), &c), IR_ANDI), *shift = mask ? operand(mask, 0)->def : NULL;
+	if (!shift || (shift->code != IR_SHRSI && shift->code != IR_SHRUI) ||
+	    !value_const_int(operand(mask, 1), &most) || (most != 1 && most != 3 && most != 15))
 		return false;
-	f->bits = ilog2((u64)c + 1);
-	f->word = operand(shift, 0);
-	f->shift = operand(shift, 1);
-	int all = type_elem_bits(f->word->type);
-	const struct range *less = f->less ? value_range(l->s->ranges, f->less) : &(struct range){0};
-	i64 lo = f->plus - less->max, hi = f->plus + c - less->min;
-	/* sums do not wrap in their types, nor is a negative one extended with zeros */
-	return (all == 8 || all == 32) && is_small(f->plus) && is_small(less->min) && is_small(less->max) &&
-	       is_within(l, operand(o, 0), lo, hi) && (o->code == IR_SITOFP || lo >= 0) &&
-	       is_multiple(f->shift, f->bits) && is_within(l, f->shift, 0, all - 1);
+	*f = (struct field){.word = operand(shift, 0), .shift = operand(shift, 1), .bits = ilog2((u64)most + 1)};
+	int bits = type_elem_bits(f->word->type);
+	const struct range *r = value_range(l->s->ranges, f->shift);
+	return (bits == 8 || bits == 32) && r->min >= 0 && r->max < bits &&
+	       is_known_multiple(l->k, f->shift, f->bits) &&
+	       add_changes(l, &c, most, o->code == IR_UITOFP ? 0 : INT64_MIN, f);
 }
 
 static LLVMValueRef both(struct lower *l, LLVMValueRef low, LLVMValueRef high, int by)

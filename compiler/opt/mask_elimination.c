@@ -40,9 +40,18 @@ struct affine excess(struct kernel *k, struct ranges *r, const struct op *cmp, c
 	return (above || most->n) && (below || least->n) ? affine_sum(&f, &margin) : (struct affine){0};
 }
 
+/* Do shape and width, as far as multiples of powers of two go, make no difference? */
+static bool keeps_multiples(const struct op *o, i64 n)
+{
+	return o->code == IR_SPLAT || o->code == IR_EXTSI || o->code == IR_CONVERT_LAYOUT || op_is_shape(o) ||
+	       (is_pow2((u64)n) && (o->code == IR_EXTUI || o->code == IR_TRUNCI));
+}
+
 static bool is_multiple(const struct kernel *k, const struct value *v, i64 n, int depth)
 {
 	i64 c;
+	while (v->def && keeps_multiples(v->def, n))
+		v = operand(v->def, 0);
 	if (value_const_int(v, &c))
 		return c % n == 0;
 	i32 param = param_number(k, v), divisor = param < 0 ? 0 : k->params[param].divisibility;
@@ -55,7 +64,9 @@ static bool is_multiple(const struct kernel *k, const struct value *v, i64 n, in
 	case IR_ADDI:
 	case IR_SUBI: /* of powers of two also where it wraps */
 		return is_pow2((u64)n) && is_multiple(k, x, n, depth - 1) && is_multiple(k, y, n, depth - 1);
+	case IR_ANDI:
 	case IR_MULI: return is_pow2((u64)n) && (is_multiple(k, x, n, depth - 1) || is_multiple(k, y, n, depth - 1));
+	case IR_SHLI: return is_pow2((u64)n) && value_const_int(y, &c) && c >= ilog2((u64)n) && c < 63;
 	default: return false;
 	}
 }

@@ -72,7 +72,7 @@ void pass_hoist_loads(struct pass_state *s);
 void pass_hoist_prologue_loads(struct pass_state *s);
 void pass_contract_fma(struct pass_state *s);
 
-/* Is v a constant, or a parameter that the launch promises to be so, that n divides? */
+/* Does n divide v, or all of a tile, by constants that it is made of and by what the launch promises of parameters? */
 bool is_known_multiple(const struct kernel *k, const struct value *v, i64 n);
 /* Makes offsets of 64 bits that the loop carries, in equal steps from 0 on, multiples of its index: two loops with the
  * same loads can go on with each other's buffers then. */
