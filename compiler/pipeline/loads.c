@@ -339,7 +339,7 @@ bool is_recurrence(struct ir_context *ctx, const struct block *body)
 	return false;
 }
 
-bool is_row(const struct schedule *p, const struct op *load)
+bool is_row_of_numbers(const struct schedule *p, const struct op *load)
 {
 	enum { UNIT = 16 /* bytes: addresses and sizes of bulk copies are multiples of it */ };
 	const struct value *ptr = operand(load, 0);
@@ -366,8 +366,8 @@ void find_rows(struct schedule *p)
 {
 	struct block *b = p->loop->blocks[0];
 	for (struct op *o = b->first; o; o = o->next) {
-		if (o->code != IR_LOAD || !is_row(p, o) || may_conflict(p->s, b, pointer_base(operand(o, 0))) ||
-		    !add_load(p, o))
+		if (o->code != IR_LOAD || !is_row_of_numbers(p, o) ||
+		    may_conflict(p->s, b, pointer_base(operand(o, 0))) || !add_load(p, o))
 			continue;
 		p->rows++;
 		vec_push(&p->scratch, &p->boxes, ((struct box){0}));

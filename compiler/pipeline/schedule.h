@@ -171,7 +171,7 @@ void find_loads(struct schedule *p, bool asked, bool plain, bool far);
  * have been found. */
 bool leave_out_results(struct schedule *p);
 /* Can the copy engine bring the tile as it lies in memory: numbers in a row, none of which is masked? */
-bool is_row(const struct schedule *p, const struct op *load);
+bool is_row_of_numbers(const struct schedule *p, const struct op *load);
 /* Adds those that come with the boxes p->loads: rows of numbers. */
 void find_rows(struct schedule *p);
 void leave_out_rows(struct schedule *p);
