@@ -5,6 +5,7 @@
  * All numbers are small integers; sums are exact in every order. */
 #include "random.h"
 #include "suite.h"
+#include "themes.h"
 
 enum order {
 	D_ROWS,    /* along a row of tiles first */
@@ -37,11 +38,6 @@ struct pairs {
 	bool turned; /* the result is stored transposed, too */
 	struct array *a, *b, *c, *end_at;
 };
-
-static int tiles_along(int size, int block)
-{
-	return (size + block - 1) / block;
-}
 
 /* Up to so many tiles, of which the last one may be a part; mostly a multiple of 16, which rows of boxes are. */
 static int make_size(int block, int most)
@@ -85,7 +81,7 @@ static void make_pairs(struct pairs *t)
 	t->flatten = chance(50);
 	t->end = chance(60) ? E_ARGUMENT : chance(25) ? E_LOADED : E_ROW;
 	t->turned = chance(20);
-	t->programs = t->walk == W_ONE ? tiles_along(t->m, t->bm) * tiles_along(t->n, t->bn) : (int)random_int(1, 8);
+	t->programs = t->walk == W_ONE ? cdiv(t->m, t->bm) * cdiv(t->n, t->bn) : (int)random_int(1, 8);
 }
 
 /* --- text ---------------------------------------------------------------------------------------------------- */
@@ -232,7 +228,7 @@ static char *pairs_text(const struct pairs *t)
 /* How many products a sum of this row of tiles has. */
 static int sums(const struct pairs *t, int row)
 {
-	int end = tiles_along((row + 1) * ROW_STEP, t->bk) * t->bk;
+	int end = cdiv((row + 1) * ROW_STEP, t->bk) * t->bk;
 	return t->end == E_ROW && end < t->k ? end : t->k;
 }
 
@@ -286,7 +282,7 @@ static void pairs_case(struct suite *s, int64_t seed, const char *left_out)
 			 tl_int((int64_t)a_size),
 			 tl_int((int64_t)b_size),
 			 tl_int((int64_t)size)};
-	uint32_t rows = (uint32_t)tiles_along(t->m, t->bm), columns = (uint32_t)tiles_along(t->n, t->bn);
+	uint32_t rows = (uint32_t)cdiv(t->m, t->bm), columns = (uint32_t)cdiv(t->n, t->bn);
 	tl_config config = {.grid = {(uint32_t)t->programs, 1, (uint32_t)t->batches},
 			    .grid_dims = 3,
 			    .num_warps = t->warps,

@@ -5,6 +5,7 @@
  * All numbers are small integers and powers of two; sums are exact in every order. */
 #include "random.h"
 #include "suite.h"
+#include "themes.h"
 
 enum storage {
 	W_INT8,
@@ -41,11 +42,6 @@ static int packed(const struct weights *t)
 static int code_bits(const struct weights *t)
 {
 	return t->storage == W_PAIRS ? 2 : 4;
-}
-
-static int tiles_along(int size, int block)
-{
-	return (size + block - 1) / block;
 }
 
 static int make_size(int block, int most, int unit)
@@ -101,9 +97,9 @@ static void make_weights(struct weights *t)
 	t->adds = chance(50);
 	t->loops = chance(25);
 	t->blocks = chance(60) ? 0 : (int)random_int(1, 3);
-	t->programs = t->loops ? (int)random_int(1, 3) : tiles_along(t->m, t->bm) * tiles_along(t->n, t->bn);
+	t->programs = t->loops ? (int)random_int(1, 3) : cdiv(t->m, t->bm) * cdiv(t->n, t->bn);
 	t->sx = (t->k + 15) / 16 * 16 + 16 * random_below(2);
-	t->sw = ((t->turned ? tiles_along(t->k, packed(t)) : t->n) + 15) / 16 * 16 + 16 * random_below(2);
+	t->sw = ((t->turned ? cdiv(t->k, packed(t)) : t->n) + 15) / 16 * 16 + 16 * random_below(2);
 }
 
 /* --- text ---------------------------------------------------------------------------------------------------- */
@@ -156,8 +152,8 @@ static void print_operand(FILE *f, const struct weights *t, int depth, char name
 {
 	const char *type = type_of(t);
 	if (packed(t) > 1 && t->points)
-		put_line(f, depth, "%c = (((%c >> shift) & %d).to(tl.%s) - z).to(%s)", name, name,
-			 (1 << code_bits(t)) - 1, t->raw ? "int8" : "int32", type);
+		put_line(f, depth, "%c = (((%c >> shift) & %d).to(tl.%s) - z%s).to(%s)", name, name,
+			 (1 << code_bits(t)) - 1, t->raw ? "int8" : "int32", t->raw ? " - 8" : "", type);
 	else if (packed(t) > 1)
 		put_line(f, depth, "%c = (((%c >> shift) & %d)%s - %d).to(%s)", name, name, (1 << code_bits(t)) - 1,
 			 t->raw ? "" : ".to(tl.int32)", 1 << (code_bits(t) - 1), type);
@@ -254,7 +250,9 @@ static double weight_of(const struct weights *t, const struct array *w, int n, i
 	if (to > 1) {
 		int code = (int)(value_int(w, at) >> k % to * code_bits(t)) & ((1 << code_bits(t)) - 1);
 		v = code - (t->points ? value(t->z, group) : 1 << (code_bits(t) - 1));
-		if (t->raw && !t->points && v < 0 && t->w_type == TL_U8)
+		if (t->raw && t->points)
+			v = (double)wrap(TL_I8, (int64_t)v - 8);
+		else if (t->raw && v < 0 && t->w_type == TL_U8)
 			v += 256;
 	} else {
 		v = t->storage == W_SAME ? fabs(value(w, at)) : value(w, at);
@@ -281,7 +279,7 @@ static void evaluate_weights(const struct weights *t, const struct array *v)
 
 static struct array *stored(struct suite *s, const struct weights *t, const char *name)
 {
-	int rows = t->turned ? t->n : tiles_along(t->k, packed(t));
+	int rows = t->turned ? t->n : cdiv(t->k, packed(t));
 	struct array *w = in(s, name, t->w_type, (size_t)(rows * t->sw) + 1);
 	if (is_float(t->w_type))
 		fill_whole(w, 4);
@@ -308,7 +306,7 @@ static void weights_case(struct suite *s, int64_t seed, const char *left_out)
 	t->z = in(s, "z", TL_I8, groups);
 	for (size_t i = 0; i < groups; i++) {
 		set(t->s, i, ldexp(1, (int)random_int(-1, 1)));
-		set_int(t->z, i, random_int(0, (1 << code_bits(t)) - 1));
+		set_int(t->z, i, t->raw ? random_int(-128, 127) : random_int(0, (1 << code_bits(t)) - 1));
 	}
 	t->out = out(s, "out", TL_F32, (size_t)(t->m * t->n));
 	evaluate_weights(t, v);
