@@ -140,11 +140,32 @@ static void write_vectors(struct lower *l, const struct value *v, const struct l
 	}
 }
 
+/* Pairs of bytes, two of which make a word. */
+static void read_pairs(struct lower *l, const struct value *v, const struct mapped *p)
+{
+	u32 n = num_elems(v) / 4;
+	LLVMValueRef *words = arena_array(&l->scratch, LLVMValueRef, n), half[2];
+	for (u32 i = 0; i < n; i++) {
+		for (u32 k = 0; k < 2; k++) {
+			half[k] = LLVMBuildLoad2(l->b, l->i16, address(l, p, linear(p->m.basis[LL_REG], 4 * i + 2 * k)),
+						 "");
+			LLVMSetAlignment(half[k], 2);
+			half[k] = LLVMBuildZExt(l->b, half[k], l->i32, "");
+		}
+		words[i] = LLVMBuildOr(l->b, half[0], LLVMBuildShl(l->b, half[1], c_i32(l, 16), ""), "");
+	}
+	set_words(l, v, words, n);
+}
+
 static void read_vectors(struct lower *l, const struct value *v, const struct layout *mem, LLVMValueRef base)
 {
 	struct mapped p = map_value(l, v, mem, base);
 	u32 width = 1u << p.m.vec_bits, n = num_elems(v) / width;
 	LLVMTypeRef et = llvm_type(l, v->type), t = memory_type(l, et);
+	if (p.bytes == 1 && et != l->i1 && width == 2 && p.m.vec_reg[0] == 0 && num_elems(v) >= 4) {
+		read_pairs(l, v, &p);
+		return;
+	}
 	LLVMValueRef *at = new_tile(l, v);
 	for (u32 i = 0; i < n; i++) {
 		u32 r = vector_base(&p.m, i);
@@ -249,6 +270,7 @@ static bool write_turned(struct lower *l, const struct value *v, const struct la
 static bool matrix_shape(const struct memory_map *m, int elem_bits, enum matrix_kind kind, u32 *rows, int *counts,
 			 u8 *ncounts)
 {
+	bool bytes = elem_bits == 8;
 	int per_word = ilog2((u64)32 / (u64)elem_bits), row_bits = ilog2((u64)128 / (u64)elem_bits);
 	u32 row_mask = (1u << row_bits) - 1, expect[8];
 	int n = 0;
@@ -260,9 +282,12 @@ static bool matrix_shape(const struct memory_map *m, int elem_bits, enum matrix_
 		for (int i = 0; i < 3; i++)
 			rows[i] = m->basis[LL_LANE][2 + i];
 	} else {
+		int row = bytes && m->basis[LL_REG][0] == 1; /* the register bit that counts rows */
+		if (bytes)
+			expect[n++] = m->basis[LL_REG][!row];
 		for (int i = 0; i < 3; i++)
 			expect[n++] = m->basis[LL_LANE][2 + i];
-		rows[0] = m->basis[LL_REG][0];
+		rows[0] = m->basis[LL_REG][row];
 		rows[1] = m->basis[LL_LANE][0];
 		rows[2] = m->basis[LL_LANE][1];
 	}
@@ -278,7 +303,7 @@ static bool matrix_shape(const struct memory_map *m, int elem_bits, enum matrix_
 		counts[(*ncounts)++] = i;
 	}
 	for (int i = 0; i < 3; i++)
-		if (!rows[i] || rows[i] & row_mask)
+		if ((!rows[i] && !(bytes && i)) || rows[i] & row_mask) /* of bytes, lanes may have the same ones */
 			return false;
 	for (int i = 0; i < m->bits[LL_WARP]; i++)
 		if (m->basis[LL_WARP][i] & row_mask)
@@ -286,7 +311,8 @@ static bool matrix_shape(const struct memory_map *m, int elem_bits, enum matrix_
 	return true;
 }
 
-/* A tile as matrices in memory: register bits `counts` count them, the first `together` of these in one instruction. */
+/* A tile as matrices in memory, of bytes turned as pairs of two of a row: register bits `counts` count them, the first
+ * `together` of these in one instruction. */
 struct matrices {
 	struct mapped p;
 	enum matrix_kind kind;
@@ -306,7 +332,7 @@ static bool as_matrices(struct lower *l, const struct value *v, const struct lay
 	out->kind = MATRIX_PLAIN;
 	if (!matrix_shape(&p.m, bits, MATRIX_PLAIN, rows, out->counts, &n)) {
 		out->kind = MATRIX_TRANS;
-		if (bits != 16 || !matrix_shape(&p.m, bits, MATRIX_TRANS, rows, out->counts, &n))
+		if (bits > 16 || !matrix_shape(&p.m, bits, MATRIX_TRANS, rows, out->counts, &n))
 			return false;
 	}
 	/* lane j gives the address of row j%8 of matrix j/8; up to four matrices at a time */
@@ -350,6 +376,8 @@ static void read_matrices(struct lower *l, const struct value *v, const struct m
 		 "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {$0, $1, $2, $3}, [$4];"},
 	};
 	static const char *const cons[] = {"=r,r,~{memory}", "=r,=r,r,~{memory}", "=r,=r,=r,=r,r,~{memory}"};
+	enum { FROM_PAIRS = 0x3120 };
+	bool pairs = m->kind == MATRIX_TRANS && m->p.bytes == 1 && m->p.m.basis[LL_REG][1] == 1;
 	LLVMTypeRef types[] = {l->i32, l->i32, l->i32, l->i32};
 	u32 x = 1u << m->together;
 	LLVMTypeRef ret = x == 1 ? l->i32 : LLVMStructTypeInContext(l->ctx, types, x, false);
@@ -360,9 +388,11 @@ static void read_matrices(struct lower *l, const struct value *v, const struct m
 		LLVMValueRef a = matrix_address(l, m, i);
 		LLVMValueRef r = inline_asm(l, texts[m->kind == MATRIX_TRANS][m->together], cons[m->together],
 					    ASM_CONVERGENT, ret, &a, 1);
-		for (u32 k = 0; k < x; k++)
+		for (u32 k = 0; k < x; k++) {
+			LLVMValueRef w = x == 1 ? r : LLVMBuildExtractValue(l->b, r, k, "");
 			t->last = t->words[matrix_reg(m, i, k) >> m->per_word] =
-				x == 1 ? r : LLVMBuildExtractValue(l->b, r, k, "");
+				pairs ? permute_bytes(l, w, w, c_i32(l, FROM_PAIRS)) : w;
+		}
 	}
 	map_put(&l->tiles, v, t);
 }
@@ -398,7 +428,7 @@ void write_shared(struct lower *l, const struct value *v, const struct layout *m
 	int most = ilog2(16 / elem_bytes(l, v));
 	struct matrices m;
 	if (has_stmatrix(l) && map_to_memory(v->type->layout, mem, most).vec_bits < most &&
-	    as_matrices(l, v, mem, base, &m))
+	    as_matrices(l, v, mem, base, &m) && (m.kind == MATRIX_PLAIN || m.p.bytes > 1))
 		write_matrices(l, v, &m);
 	else
 		write_vectors(l, v, mem, base);
