@@ -93,8 +93,16 @@ static LLVMValueRef two_bytes(struct lower *l, const struct field *f, u32 r, LLV
 {
 	LLVMValueRef args[3];
 	if (type_elem_bits(f->word->type) == 8) {
-		args[0] = args[1] = word_of(l, f->word, r / 4);
-		args[2] = c_i32(l, r % 4 ? 0x302 : 0x100);
+		u32 at[] = {r, r + 1};
+		const struct value *v = before_renames(f->word, at, 2);
+		if (num_elems(v) % 4) {
+			v = f->word;
+			at[0] = r, at[1] = r + 1;
+		}
+		bool same = at[0] / 4 == at[1] / 4;
+		args[0] = word_of(l, v, at[0] / 4);
+		args[1] = word_of(l, v, at[1] / 4);
+		args[2] = c_i32(l, at[0] % 4 | (at[1] % 4 | (same ? 0 : 4)) << 8);
 	} else {
 		args[0] = elem(l, f->word, r);
 		args[1] = elem(l, f->word, r + 1);

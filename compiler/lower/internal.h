@@ -53,6 +53,8 @@ LLVMValueRef word_of(struct lower *l, const struct value *v, u32 w);
 void set_tile(struct lower *l, const struct value *v, LLVMValueRef *at, u32 n);
 /* n words of packed elements, the last one computed last. */
 void set_words(struct lower *l, const struct value *v, LLVMValueRef *words, u32 n);
+/* What v's elements were before their registers were renamed, and where n of them were. */
+const struct value *before_renames(const struct value *v, u32 *regs, u32 n);
 /* A new array for v's elements, to be filled in. */
 LLVMValueRef *new_tile(struct lower *l, const struct value *v);
 u32 num_elems(const struct value *v);

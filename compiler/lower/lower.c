@@ -110,16 +110,27 @@ static void lower_range(struct lower *l, const struct op *o)
 
 /* Operations on shapes only rename registers: an element is where its position in the operand was. The results of
  * tt.split are the elements at even and at odd positions. */
+static u32 renamed_from(const struct op *o, u32 k, u32 r)
+{
+	u32 pos = source_position(o, layout_apply(o->results[k].type->layout, r, 0, 0)) | k;
+	return layout_bits_in(operand(o, 0)->type->layout, LL_REG, pos);
+}
+
 static void lower_rename(struct lower *l, const struct op *o)
 {
-	const struct layout *from = operand(o, 0)->type->layout, *to = o->results[0].type->layout;
 	for (u32 k = 0; k < o->nresults; k++) {
 		LLVMValueRef *at = new_tile(l, &o->results[k]);
-		for (u32 r = 0; r < num_elems(&o->results[k]); r++) {
-			u32 pos = source_position(o, layout_apply(to, r, 0, 0)) | k;
-			at[r] = elem(l, operand(o, 0), layout_bits_in(from, LL_REG, pos));
-		}
+		for (u32 r = 0; r < num_elems(&o->results[k]); r++)
+			at[r] = elem(l, operand(o, 0), renamed_from(o, k, r));
 	}
+}
+
+const struct value *before_renames(const struct value *v, u32 *regs, u32 n)
+{
+	for (; v->def && op_is_shape(v->def); v = operand(v->def, 0))
+		for (u32 i = 0; i < n; i++)
+			regs[i] = renamed_from(v->def, 0, regs[i]);
+	return v;
 }
 
 static void lower_join(struct lower *l, const struct op *o)
