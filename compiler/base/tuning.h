@@ -103,6 +103,9 @@ enum tuning {
 	 * registers. */
 	FETCHED_STEPS = 4,
 	FETCHED_REGISTERS = 32,
+	/* One that is computed there: groups of steps. While the products of one run, it is computed for the other. A
+	 * group for each step takes as long on an H100, and ptxas twice as long. */
+	COMPUTED_GROUPS = 2,
 };
 
 #endif

@@ -554,6 +554,12 @@ static inline bool op_is_shape(const struct op *o)
 {
 	return o->code == IR_EXPAND_DIMS || o->code == IR_BROADCAST || o->code == IR_TRANS || o->code == IR_RESHAPE;
 }
+/* May it stand wherever its operands are there and its results are not yet needed: it has no effects, and brings no
+ * threads together? */
+static inline bool op_is_orderless(const struct op *o)
+{
+	return op_has(o, PURE) && !op_has(o, SYNC) && !o->nblocks;
+}
 bool op_may_trap(const struct op *o);
 static inline bool op_is_print(const struct op *o) { return o->code == IR_PRINT; }
 static inline bool op_is_report(const struct op *o) { return o->code == IR_ASSERT || o->code == IR_PRINT; }

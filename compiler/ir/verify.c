@@ -413,7 +413,9 @@ static const char *check_mbarrier(const struct op *o)
 static const char *check_warp_group_dot(const struct op *o)
 {
 	const struct type *a = operand(o, 0)->type, *b = operand(o, 1)->type, *c = operand(o, 2)->type;
-	NEED((is_buffer(a) || type_is_tensor(a)) && is_buffer(b) && type_is_tensor(c) && c == result(o)->type,
+	const struct type *second = o->attr[ATTR_EXCHANGED] ? a : b;
+	NEED((is_buffer(a) || type_is_tensor(a)) && (is_buffer(b) || type_is_tensor(b)) && is_buffer(second) &&
+		     type_is_tensor(c) && c == result(o)->type,
 	     "needs a tile or a buffer, a buffer and a tile");
 	NEED(a->rank == 2 && b->rank == 2 && c->rank == 2 && a->shape[1] == b->shape[0] && c->shape[0] == a->shape[0] &&
 		     c->shape[1] == b->shape[1],

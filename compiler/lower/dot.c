@@ -65,7 +65,7 @@ struct fragments fragments_of(struct lower *l, const struct value *v, int operan
 	f.per_word = MAX(32 / bits, 1);
 	if (m->k > 4 * f.per_word)
 		f.k_half = ilog2(4 * (u64)f.per_word);
-	f.row8 = operand_index == 0 && m->m == 16;
+	f.second = operand_index == 0 && m->m == 16 ? 8 : 0;
 	f.cache = arena_array(&l->scratch, LLVMValueRef, num_elems(v) / (u32)f.per_word * (1 + f.widened) + 1);
 	return f;
 }
@@ -74,8 +74,8 @@ u32 load_fragment(struct fragments *f, u32 batch, u32 other, u32 k, LLVMValueRef
 {
 	u32 n = 0;
 	for (u32 half = 0; half < (f->k_half >= 0 ? 2u : 1u); half++)
-		for (u32 row = 0; row < (f->row8 ? 2u : 1u); row++) {
-			u32 pos = coordinate(f->lay, f->other_dim, other + 8 * row) |
+		for (u32 row = 0; row < (f->second ? 2u : 1u); row++) {
+			u32 pos = coordinate(f->lay, f->other_dim, other + f->second * row) |
 				  coordinate(f->lay, f->k_dim, k + (half ? 1u << f->k_half : 0));
 			if (f->v->type->rank == 3)
 				pos |= coordinate(f->lay, 0, batch);

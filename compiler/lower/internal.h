@@ -35,6 +35,7 @@ struct lower {
 	struct map pins;      /* accumulator → struct pin; see pin.c */
 	struct map pinned;    /* argument of a loop → stays_pinned's answer */
 	u32 npins;
+	struct map deferred;             /* operations that are lowered with the dot that needs them → the dot */
 	LLVMValueRef thread, lane, warp; /* thread and warp: numbers within the program */
 	LLVMValueRef shared;             /* the block's memory */
 	LLVMMetadataRef debug_scope;
@@ -59,6 +60,7 @@ const struct value *before_renames(const struct value *v, u32 *regs, u32 n);
 LLVMValueRef *new_tile(struct lower *l, const struct value *v);
 u32 num_elems(const struct value *v);
 void lower_block(struct lower *l, const struct block *b);
+void lower_op(struct lower *l, const struct op *o);
 /* Of the program, or how many there are, along an axis. */
 LLVMValueRef program_number(struct lower *l, i64 axis, bool how_many);
 
@@ -191,6 +193,15 @@ void turn_in_place(struct lower *l, const struct value *v, int k, const struct l
  * the rows of a matrix differ modulo 8, and lie in different banks. These permutations of bytes make words along k of
  * the first neighbour, and of the second. */
 void byte_selectors(struct lower *l, LLVMValueRef *which);
+/* LLVM's instructions behind one of the block that is built, to be moved to its end. */
+struct instructions {
+	LLVMValueRef *at;
+	u32 n;
+	struct map left; /* those that have not been moved */
+};
+struct instructions instructions_behind(struct lower *l, LLVMValueRef first);
+/* Moves those of which `values` are made, in their order; NULL: all that are left. */
+void move_to_end(struct lower *l, struct instructions *in, LLVMValueRef *values, u32 n);
 /* Registers of an mma operand. */
 struct fragments {
 	struct lower *l;
@@ -198,7 +209,7 @@ struct fragments {
 	const struct layout *lay;
 	int k_dim, other_dim;
 	int per_word, k_half;   /* elements of a register; log2 of the k distance between the two halves, or -1 */
-	int row8;               /* has registers 8 rows further */
+	u32 second; /* its registers of the second half of the rows are so many rows further; 0: it has none */
 	bool tf32, widened;     /* to fp16: of four elements of k, the first or the last two */
 	u32 half;
 	LLVMValueRef *cache;    /* of packed words, by register index / per_word; filled on demand */

@@ -4,6 +4,7 @@
 #include "lower/internal.h"
 #include "opt/pressure.h"
 #include "opt/ranges.h"
+#include "place/mma.h"
 #include "place/place.h"
 
 #include <llvm-c/DebugInfo.h>
@@ -529,7 +530,7 @@ static void lower_return(struct lower *l, const struct op *o)
 	LLVMBuildRetVoid(l->b);
 }
 
-static void lower_op(struct lower *l, const struct op *o)
+void lower_op(struct lower *l, const struct op *o)
 {
 	static lowering *const lowerings[IR_OPCODES] = {
 		[IR_CONSTANT] = lower_constant,
@@ -599,7 +600,11 @@ static void lower_op(struct lower *l, const struct op *o)
 void lower_block(struct lower *l, const struct block *b)
 {
 	for (const struct op *o = b->first; o; o = o->next)
-		lower_op(l, o);
+		if (o->code == IR_WARP_GROUP_DOT && wgmma_computes_operand(o))
+			wgmma_operand_run(o, &l->deferred);
+	for (const struct op *o = b->first; o; o = o->next)
+		if (!map_get(&l->deferred, o))
+			lower_op(l, o);
 }
 
 /* --- the kernel ---------------------------------------------------------------------------------------------- */
@@ -686,7 +691,7 @@ void lower_kernel(struct pass_state *s, LLVMModuleRef mod)
 	LLVMContextRef ctx = LLVMGetModuleContext(mod);
 	struct lower l = {.s = s, .k = s->k, .ctx = ctx, .mod = mod};
 	struct cleanup builders;
-	l.tiles.arena = l.positions.arena = l.pins.arena = l.pinned.arena = &l.scratch;
+	l.tiles.arena = l.positions.arena = l.pins.arena = l.pinned.arena = l.deferred.arena = &l.scratch;
 	l.b = LLVMCreateBuilderInContext(ctx);
 	l.entry = LLVMCreateBuilderInContext(ctx);
 	cleanup_push(&builders, dispose_builders, &l);

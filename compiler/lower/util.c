@@ -448,3 +448,43 @@ LLVMValueRef pointer_plus(struct lower *l, const struct type *pointer, LLVMValue
 		by = LLVMBuildSExt(l->b, by, l->i64, "");
 	return LLVMBuildGEP2(l->b, t, p, &by, 1, "");
 }
+
+/* --- the order of LLVM's instructions ------------------------------------------------------------------------- */
+
+struct instructions instructions_behind(struct lower *l, LLVMValueRef first)
+{
+	struct instructions in = {.left = {.arena = &l->scratch}};
+	LLVMValueRef begin = first ? LLVMGetNextInstruction(first) : LLVMGetFirstInstruction(LLVMGetInsertBlock(l->b));
+	for (LLVMValueRef i = begin; i; i = LLVMGetNextInstruction(i)) {
+		map_put(&in.left, i, i);
+		in.n++;
+	}
+	in.at = arena_array(&l->scratch, LLVMValueRef, in.n);
+	for (u32 k = 0; k < in.n; k++, begin = LLVMGetNextInstruction(begin))
+		in.at[k] = begin;
+	return in;
+}
+
+void move_to_end(struct lower *l, struct instructions *in, LLVMValueRef *values, u32 n)
+{
+	struct map needed = {.arena = &l->scratch};
+	VEC(LLVMValueRef) work = {0};
+	for (u32 i = 0; i < n; i++)
+		vec_push(&l->scratch, &work, values[i]);
+	while (work.len) {
+		LLVMValueRef v = work.at[--work.len];
+		if (!map_get(&in->left, v) || map_get(&needed, v))
+			continue;
+		map_put(&needed, v, v);
+		for (int i = 0; i < LLVMGetNumOperands(v); i++)
+			vec_push(&l->scratch, &work, LLVMGetOperand(v, (unsigned)i));
+	}
+	for (u32 i = 0; i < in->n; i++) {
+		LLVMValueRef v = in->at[i];
+		if (!map_get(&in->left, v) || (values && !map_get(&needed, v)))
+			continue;
+		LLVMInstructionRemoveFromParent(v);
+		LLVMInsertIntoBuilder(l->b, v);
+		map_put(&in->left, v, NULL);
+	}
+}

@@ -277,6 +277,12 @@ static void print_fetched(struct gemm *g, u32 i, u32 step)
 	print_names(g, names, FRAGMENT);
 }
 
+/* The row where instruction i begins. */
+static u32 first_row(const struct gemm *g, u32 i)
+{
+	return coordinate_of(g->acc, g->row_dim, layout_apply(g->acc, i * (u32)g->n / 2, 0, 0));
+}
+
 /* D += A·B of instruction i at step k; `add`: the predicate that is false where D is not read. */
 static void print_product(struct gemm *g, u32 i, u32 k, const char *add)
 {
@@ -325,13 +331,15 @@ static void print_step(struct gemm *g, u32 k, bool zero)
 		print_product(g, i, k * g->w->k, zero && !k ? "no" : "yes");
 }
 
-/* All products; `zero`: D begins at zero. */
-static void print_products(struct gemm *g, u32 steps, bool zero)
+/* All products, in so many groups; `zero`: D begins at zero. */
+static void print_products(struct gemm *g, u32 steps, bool zero, u32 groups)
 {
 	print_fence(g);
-	for (u32 k = 0; k < steps; k++)
+	for (u32 k = 0; k < steps; k++) {
 		print_step(g, k, zero);
-	print_commit(g);
+		if ((k + 1) % (steps / groups) == 0)
+			print_commit(g);
+	}
 }
 
 /* The same, A being fetched; `async`: those of the iteration before may still be running. */
@@ -423,6 +431,77 @@ static void tie_accumulators(struct gemm *g, const struct value *v)
 		sb_printf(&g->constraints, ",%u", i);
 }
 
+static void begin_text(struct gemm *g)
+{
+	sb_puts(&g->text,
+		"{\n\t.reg .b64 da, db;\n\t.reg .pred yes, no;\n\tsetp.ne.b32 yes, 1, 0;\n\tsetp.ne.b32 no, 0, 0;\n\t");
+}
+
+static void wait_groups(struct lower *l, u32 pending)
+{
+	const char *wait = arena_printf(&l->scratch, "wgmma.wait_group.sync.aligned %u;", pending);
+	inline_asm(l, wait, "~{memory}", ASM_CONVERGENT, l->v, NULL, 0);
+}
+
+/* A, by the operations that have been put off, and its registers of all steps. Returns what LLVM has been given for
+ * it. */
+static struct instructions compute_operand(struct gemm *g, const struct op *o, u32 steps)
+{
+	struct lower *l = g->l;
+	const struct value *a = operand(o, (u32)g->row_dim);
+	struct mma shape = {.m = 16, .k = g->w->k};
+	LLVMBasicBlockRef block = LLVMGetInsertBlock(l->b);
+	LLVMValueRef before = LLVMGetLastInstruction(block), words[FRAGMENT];
+	const struct op *first = o;
+	for (const struct op *p = o->prev; p; p = p->prev)
+		first = map_get(&l->deferred, p) == o ? p : first;
+	for (; first != o; first = first->next)
+		if (map_get(&l->deferred, first) == o)
+			lower_op(l, first);
+	g->regs = fragments_of(l, a, 0, &shape);
+	g->regs.k_dim = 1 - g->row_dim;
+	g->regs.other_dim = g->row_dim;
+	g->regs.second = coordinate_of(g->acc, g->row_dim, g->acc->basis[LL_REG][1]);
+	for (u32 k = 0; k < steps; k++)
+		for (u32 i = 0; i < g->count; i++)
+			load_fragment(&g->regs, 0, first_row(g, i), k * g->w->k, words);
+	tl_assert(block == LLVMGetInsertBlock(l->b));
+	return instructions_behind(l, before);
+}
+
+/* The products where A is computed: a piece of text for each group of steps of k, and in front of it what computes A
+ * for it, when those of the iteration before that read the same registers are done. */
+static void lower_groups(struct gemm *g, const struct op *o, u32 steps, bool zero)
+{
+	struct lower *l = g->l;
+	u32 groups = (u32)wgmma_groups(o), per = steps / groups, n = FRAGMENT * g->count;
+	struct instructions in = compute_operand(g, o, steps);
+	LLVMValueRef *words = arena_array(&l->scratch, LLVMValueRef, per * n);
+	for (u32 first = 0; first < steps; first += per) {
+		if (o->attr[ATTR_ASYNC])
+			wait_groups(l, groups - 1);
+		for (u32 i = 0; i < per * g->count; i++)
+			load_fragment(&g->regs, 0, first_row(g, i % g->count), (first + i / g->count) * g->w->k,
+				      words + FRAGMENT * i);
+		move_to_end(l, &in, words, per * n);
+		g->nargs = 0;
+		g->text.len = g->constraints.len = 0;
+		g->b.arg = add_input(g, "l", g->b.start);
+		begin_text(g);
+		print_fence(g);
+		for (u32 k = first; k < first + per; k++)
+			print_step(g, k, zero);
+		print_commit(g);
+		sb_puts(&g->text, "}");
+		sb_puts(&g->constraints, ",~{memory}");
+		inline_asm(l, g->text.at, g->constraints.at, ASM_CONVERGENT, l->v, g->args, g->nargs);
+	}
+	move_to_end(l, &in, NULL, 0);
+	if (!o->attr[ATTR_ASYNC])
+		wait_groups(l, 0);
+	pass_pin(l, g->pin, result(o));
+}
+
 void lower_wgmma(struct lower *l, const struct op *o)
 {
 	const struct value *v = result(o), *acc = operand(o, 2);
@@ -443,7 +522,17 @@ void lower_wgmma(struct lower *l, const struct op *o)
 	g.args = arena_array(&l->scratch, LLVMValueRef, 2 + (u32)4 * nk * g.count + total);
 	if (!g.pin)
 		name_results(&g, v);
-	if (o->attr[ATTR_FETCHED]) {
+	bool computed = wgmma_computes_operand(o);
+	if (computed && g.pin) {
+		g.b = describe_operand(&g, b, 1 - g.row_dim, false);
+		lower_groups(&g, o, nk, zero);
+		return;
+	}
+	if (computed) {
+		if (o->attr[ATTR_ASYNC])
+			wait_groups(l, 0);
+		compute_operand(&g, o, nk);
+	} else if (o->attr[ATTR_FETCHED]) {
 		g.fetched = fetch(&g, a, nk);
 	} else if (a->type->kind == TY_MEMDESC) {
 		g.a = describe_operand(&g, a, g.row_dim, false);
@@ -452,12 +541,11 @@ void lower_wgmma(struct lower *l, const struct op *o)
 		g.regs = fragments_of(l, a, 0, &shape);
 	}
 	g.b = describe_operand(&g, b, 1 - g.row_dim, o->attr[ATTR_TURNED]);
-	sb_puts(&g.text,
-		"{\n\t.reg .b64 da, db;\n\t.reg .pred yes, no;\n\tsetp.ne.b32 yes, 1, 0;\n\tsetp.ne.b32 no, 0, 0;\n\t");
+	begin_text(&g);
 	if (g.fetched)
 		print_fetched_products(&g, nk, zero, o->attr[ATTR_ASYNC]);
 	else
-		print_products(&g, nk, zero);
+		print_products(&g, nk, zero, (u32)wgmma_groups(o));
 	if (!o->attr[ATTR_ASYNC])
 		sb_puts(&g.text, "wgmma.wait_group.sync.aligned 0;\n\t");
 	sb_puts(&g.text, "}");

@@ -3,6 +3,7 @@
 #include "base/tuning.h"
 #include "ir/graph.h"
 #include "opt/pressure.h"
+#include "place/mma.h"
 #include "pipeline/schedule.h"
 
 struct op *first_dot(const struct block *body)
@@ -73,73 +74,90 @@ static bool is_gone(struct schedule *p, const struct value *v, const struct op *
 	return yes;
 }
 
-/* Is it a dot that nothing but the next iteration's needs, and whose operands both are in shared memory? */
+/* Is it a dot that nothing but the next iteration's needs? */
 static bool only_adds(const struct schedule *p, const struct op *o)
 {
 	const struct block *body = p->loop->blocks[0];
-	if (o->code != IR_WARP_GROUP_DOT || operand(o, 0)->type->kind != TY_MEMDESC || !value_has_one_use(result(o)) ||
-	    result(o)->uses->user != body->last)
+	if (o->code != IR_WARP_GROUP_DOT || !value_has_one_use(result(o)) || result(o)->uses->user != body->last)
 		return false;
 	const struct value *acc = operand(o, 2);
 	return acc == for_arg(p->loop, (u32)(result(o)->uses - body->last->operands)) && value_has_one_use(acc);
 }
 
-/* The buffer in which the body computes v for the dot alone; NULL: it does not. */
-static struct op *computed_for(const struct op *dot, const struct value *v)
+struct op *dot_computing(struct op *to)
 {
-	u32 stores = 0, others = 0;
-	while (v->def && v->def->code == IR_MEMDESC_TRANS && value_has_one_use(v))
-		v = operand(v->def, 0);
-	if (!v->def || v->def->code != IR_LOCAL_ALLOC || v->def->block != dot->block)
-		return NULL;
-	for (const struct use *u = v->uses; u; u = u->next) {
-		bool store = u->user->code == IR_LOCAL_STORE && u->user->block == dot->block;
-		stores += store;
-		others += !store;
-	}
-	return stores == 1 && others == 1 ? v->def : NULL;
+	while (to->nresults == 1 && value_has_one_use(result(to)) &&
+	       (op_has(result(to)->uses->user, ELEM) || op_is_shape(result(to)->uses->user)))
+		to = result(to)->uses->user;
+	struct op *dot = to->nresults == 1 && value_has_one_use(result(to)) ? result(to)->uses->user : NULL;
+	bool yes = dot && dot->code == IR_WARP_GROUP_DOT && wgmma_computes_operand(dot) &&
+		   result(to)->uses == dot->operands + dot->attr[ATTR_EXCHANGED];
+	return yes ? dot : NULL;
 }
 
-bool is_computed(const struct schedule *p, const struct op *alloc)
+/* Is it what a buffer will be read by? */
+static bool reads_buffer(const struct schedule *p, const struct op *o)
 {
 	bool yes = false;
-	for (u32 i = 0; i < p->computed.len; i++)
-		yes |= p->computed.at[i] == alloc;
+	for (u32 i = 0; i < p->loads.len && p->async; i++)
+		yes |= load_consumer(p->loads.at[i]) == o && o->code == IR_CONVERT_LAYOUT;
 	return yes;
 }
 
-/* Only where no dot's result becomes an operand. */
-void find_computed(struct schedule *p)
+/* Is operand i computed in registers of what is copied, and of nothing else that an iteration changes? The dot waits
+ * itself for the products that may still read these registers. */
+static bool is_computed_in_registers(const struct schedule *p, const struct op *dot, u32 i)
 {
-	struct block *body = p->loop->blocks[0];
-	bool apart = dots_are_apart(p->ctx, body);
-	for (struct op *o = body->first; o && apart; o = o->next) {
-		if (!only_adds(p, o) || o->attr[ATTR_FETCHED] || o->attr[ATTR_TURNED])
+	struct value_walk w = {.id = begin_walk(p->ctx)};
+	bool reads = false;
+	if (!wgmma_computes_operand(dot) || i != dot->attr[ATTR_EXCHANGED])
+		return false;
+	visit_later(&w, operand(dot, i));
+	for (const struct value *v; (v = visit_next(&w));) {
+		if (value_defined_outside(v, p->loop->blocks[0]))
 			continue;
-		struct op *at[2];
-		bool all = true;
-		for (u32 i = 0; i < 2; i++) {
-			bool copied = is_buffer(p, operand(o, i));
-			at[i] = copied ? NULL : computed_for(o, operand(o, i));
-			all &= copied || at[i];
-		}
-		for (u32 i = 0; i < 2; i++)
-			if (all && at[i])
-				vec_push(&p->scratch, &p->computed, at[i]);
+		bool read = v->def && reads_buffer(p, v->def);
+		reads |= read;
+		if (!read && (!v->def || v->def->block != dot->block || !op_is_orderless(v->def)))
+			return end_walk(&w, false);
+		if (!read)
+			visit_operands(&w, v->def);
 	}
+	return end_walk(&w, reads);
 }
 
-static bool stays_in_memory(const struct schedule *p, const struct op *dot, const struct value *v)
+/* Moves what computes an operand in registers in front of the dot. */
+static void gather_operand(struct schedule *p, struct op *dot)
 {
-	return is_buffer(p, v) || is_computed(p, computed_for(dot, v));
+	struct map run = {.arena = &p->scratch};
+	struct op *first = dot;
+	for (struct op *o = dot->prev, *prev; o; o = prev) {
+		prev = o->prev;
+		if ((!op_is_orderless(o) && !reads_buffer(p, o)) || !wgmma_is_for_operand(o, dot, &run))
+			continue;
+		map_put(&run, o, dot);
+		op_insert_before(o, first);
+		first = o;
+	}
 }
 
 /* Dots that nothing needs before the next iteration's, reading what stays until then. */
 void find_dots(struct schedule *p)
 {
-	for (struct op *o = p->loop->blocks[0]->first; o; o = o->next)
-		if (only_adds(p, o) && stays_in_memory(p, o, operand(o, 0)) && stays_in_memory(p, o, operand(o, 1)))
-			vec_push(&p->scratch, &p->dots, o);
+	for (struct op *o = p->loop->blocks[0]->first; o; o = o->next) {
+		bool all = only_adds(p, o), computes = false;
+		for (u32 i = 0; i < 2 && all; i++) {
+			bool here = is_computed_in_registers(p, o, i);
+			all = here || is_buffer(p, operand(o, i));
+			computes |= here;
+		}
+		if (!all)
+			continue;
+		vec_push(&p->scratch, &p->dots, o);
+		p->computes |= computes;
+		if (computes)
+			gather_operand(p, o);
+	}
 }
 
 /* The last dot of an iteration, if its sum is needed behind the first one of the next: the tensor cores then do both
@@ -150,7 +168,8 @@ void find_late(struct schedule *p)
 {
 	struct block *body = p->loop->blocks[0];
 	struct op *first = first_dot(body), *last = last_dot(body);
-	if (!last || last == first || first->code != IR_WARP_GROUP_DOT || last->code != IR_WARP_GROUP_DOT)
+	if (!last || last == first || first->code != IR_WARP_GROUP_DOT || last->code != IR_WARP_GROUP_DOT ||
+	    wgmma_computes_operand(first) || wgmma_computes_operand(last))
 		return;
 	for (u32 i = 0; i < p->dots.len; i++)
 		if (p->dots.at[i] == last) /* it stays in flight as it is */

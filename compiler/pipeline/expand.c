@@ -350,34 +350,6 @@ void make_buffers(struct schedule *p, struct op *at)
 	build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0)->attr[ATTR_CLUSTER] = p->pair != NULL;
 }
 
-/* Two buffers in place of each in which the body computes an operand, in front of the loop. */
-static void double_buffers(struct schedule *p)
-{
-	struct builder b = builder_before(p->ctx, p->loop);
-	for (u32 i = 0; i < p->computed.len; i++) {
-		const struct value *one = result(p->computed.at[i]);
-		const struct type *t = one->type, *two = type_memdesc(p->ctx, t->elem, t->rank, t->shape, t->layout, 2);
-		b.loc = p->computed.at[i]->loc;
-		vec_push(&p->scratch, &p->doubled, result(build(&b, IR_LOCAL_ALLOC, NULL, 0, &two, 1, 0)));
-		p->doubled.at[i]->name = one->name;
-	}
-	if (p->computed.len)
-		p->parity = carry(p, build_int(&b, type_scalar(p->ctx, DT_I32), 0));
-}
-
-/* An iteration stores to one of the two, the next one to the other. */
-static void use_doubled(struct schedule *p)
-{
-	struct builder b = builder_before(p->ctx, p->loop->blocks[0]->first);
-	struct value *now = p->computed.len ? carried_now(p, p->parity) : NULL;
-	for (u32 i = 0; i < p->computed.len; i++) {
-		replace_uses(result(p->computed.at[i]), index_ring(p, &b, p->doubled.at[i], now));
-		op_erase(p->computed.at[i]);
-	}
-	if (now)
-		p->carried.at[p->parity].next = build2(&b, IR_XORI, now->type, now, build_int(&b, now->type, 1));
-}
-
 void take_buffers(struct schedule *p)
 {
 	p->buffers = p->before->buffers;
@@ -671,7 +643,6 @@ static void build_body(struct schedule *p)
 	if (p->producer && p->lags)
 		p->carried.at[p->turn + 2].next = p->now.slot;
 	replace_loads(p);
-	use_doubled(p);
 	for (u32 i = 0; i < p->carried.len; i++)
 		op_add_operand(p->ctx, body->last, p->carried.at[i].next);
 }
@@ -786,7 +757,6 @@ void pipeline_rewrite(struct schedule *p)
 	if (p->s->cuda.schedules)
 		print_schedule(p, p->s->diags->sources.at[p->loop->loc.file]->name, p->s->cuda.schedules);
 	p->stream->begin(p);
-	double_buffers(p);
 	for (u32 i = 0; i < p->carried.len; i++)
 		vec_push(&p->scratch, &inits, p->carried.at[i].init);
 	extend(p, &inits);

@@ -24,7 +24,7 @@ static bool add_slice(struct schedule *p, struct value *v)
 		struct op *o = v->def;
 		if (!in_body(p, v) || (!o && v == for_index(p->loop)) || map_get(&p->in_slice, o ? (void *)o : v))
 			continue;
-		bool index = o && op_has(o, PURE) && !op_has(o, SYNC) && !o->nblocks;
+		bool index = o && op_is_orderless(o);
 		if ((o ? o->block : v->block) != body || (o && !index && !map_get(&p->few_loads, o)))
 			return false;
 		map_put(&p->in_slice, o ? (void *)o : v, o ? (void *)o : v);
@@ -200,14 +200,14 @@ static bool works_on_results(const struct schedule *p, const struct op *load)
 /* Of a tile that becomes an operand by some work, if boxes can fill a buffer of it. */
 static const struct layout *layout_of_box(const struct schedule *p, const struct type *t, int along)
 {
-	bool may = p->tma && p->computed.len && t->rank == 2;
+	bool may = p->tma && p->computes && t->rank == 2;
 	return may ? layout_swizzled(&p->ctx->layouts, 2, t->shape, along, MAX(type_elem_bits(t), 8)) : NULL;
 }
 
 const struct layout *ring_layout(const struct schedule *p, const struct op *load)
 {
 	const struct type *t = result(load)->type;
-	const struct op *to = load_consumer(load);
+	struct op *to = load_consumer(load);
 	if (to->code == IR_LOCAL_STORE)
 		return operand(to, 1)->type->layout;
 	const struct layout *all = layout_for_all(p, load);
@@ -221,7 +221,8 @@ const struct layout *ring_layout(const struct schedule *p, const struct op *load
 		reader = reader->next;
 	const struct layout *dst = result(reader ? reader->user : to)->type->layout;
 	int along = accessed(p, load).dim;
-	if (is_held_as_result(p, result(reader ? reader->user : to)) && t->shape[along] * bits >= 128)
+	bool held = is_held_as_result(p, result(reader ? reader->user : to)) || (t->rank == 2 && dot_computing(to));
+	if (held && t->shape[along] * bits >= 128)
 		return layout_swizzled(&p->ctx->layouts, 2, t->shape, along, bits);
 	struct shared_plan plan = plan_shared(&p->ctx->layouts, t->layout, dst, bits, false);
 	const struct layout *rows = layout_of_box(p, t, along);

@@ -120,8 +120,7 @@ static bool may_be_kept(const struct value *v, const struct block *b)
 
 static bool can_follow(const struct op *o)
 {
-	bool yes = op_has(o, PURE) && !op_has(o, SYNC) && !o->nblocks && o->nresults == 1 &&
-		   o->code != IR_CONVERT_LAYOUT && !value_unused(result(o));
+	bool yes = op_is_orderless(o) && o->nresults == 1 && o->code != IR_CONVERT_LAYOUT && !value_unused(result(o));
 	for (const struct use *u = yes ? result(o)->uses : NULL; u && yes; u = u->next)
 		yes = within(u->user, o->block)->mark != STAYS;
 	for (u32 i = 0; i < o->noperands && yes; i++)

@@ -62,7 +62,7 @@ bool nest_find(struct schedule *p, struct nest *n, const struct block *top, u32 
 		ok = need(p, n, for_init(p->loop, p->args.at[i]));
 	for (u32 i = 0; ok && i < p->slice.len; i++) {
 		const struct op *o = p->slice.at[i];
-		ok = op_has(o, PURE) && !op_has(o, SYNC) && !o->nblocks && need_operands(p, n, o, o->noperands);
+		ok = op_is_orderless(o) && need_operands(p, n, o, o->noperands);
 	}
 	for (u32 i = 0; ok && i < p->loads.len; i++) {
 		const struct op *o = p->loads.at[i];

@@ -21,8 +21,9 @@
  * an iteration that makes several, if nothing needs it before the first one of the next. Others run beside the work
  * until their results are needed, if more dots stand between. If a dot's operands come through
  * registers, they are stored into a ring of two buffers while the dot before it still reads the other; the next ones
- * are loaded when it has been issued. So are operands that the body computes of what it has copied, such as weights of
- * few bits: the dot before runs on meanwhile. */
+ * are loaded when it has been issued. An operand that the body computes of what it has copied, such as weights of few
+ * bits, needs no buffer: the dot takes it from registers, where it is computed for some steps of k at a time while
+ * products of others run. */
 #include "base/tuning.h"
 #include "opt/pressure.h"
 #include "opt/swizzle.h"
@@ -66,7 +67,7 @@ static void find_boxes(struct schedule *p)
 		struct box box = {0};
 		const struct layout *ring = ring_layout(p, load);
 		p->tma = !load->attr[ATTR_EVICT] &&
-			 ((p->computed.len && is_row_of_numbers(p, load)) ||
+			 ((p->computes && is_row_of_numbers(p, load)) ||
 			  (load->noperands == 1 && find_box(s, operand(load, 0), ring, &box)) ||
 			  find_tensor_box(s, load, ring, &box));
 		vec_push(&p->scratch, &p->boxes, box);
@@ -111,20 +112,6 @@ static int stages_of_use(const struct op *loop, int stages)
 	return (int)MAX(MIN(iterations, (u64)stages), 2);
 }
 
-/* Where a block has a multiprocessor for itself: else other blocks' dots run while this one computes operands. On an
- * H100 products of 128 rows by weights of 8, 4 and 2 bits take 1.1 to 1.5 times less, and by blocks that share a
- * multiprocessor as long, or 1.2 times longer where the second buffer leaves no room for as many. */
-static void choose_computed(struct schedule *p)
-{
-	if (pipeline_is_alone(p))
-		find_computed(p);
-	int fit = stages_that_fit(p, p->stages);
-	if (fit == p->stages || fit > 2)
-		p->stages = fit;
-	else
-		p->computed.len = 0;
-}
-
 /* How the loop will be pipelined; false if it will not. */
 static bool plan(struct schedule *p)
 {
@@ -146,8 +133,6 @@ static bool plan(struct schedule *p)
 	if (p->async && stages_that_fit(p, 2) < 2 && leave_out_results(p))
 		find_loads(p, asked, plain, stages > 2);
 	p->stages = p->async ? MAX(stages_that_fit(p, stages), 2) : 2;
-	if (p->async)
-		choose_computed(p);
 	if (p->async || stores_come_first(p))
 		find_dots(p);
 	if (p->async) {

@@ -14,8 +14,6 @@ i64 ring_bytes(const struct schedule *p, int stages)
 	i64 total = 0;
 	for (u32 i = 0; i < p->loads.len; i++)
 		total += load_bytes(p->loads.at[i]) * stages;
-	for (u32 i = 0; i < p->computed.len; i++)
-		total += 2 * buffer_bytes(p->computed.at[i]);
 	return total;
 }
 
@@ -27,7 +25,7 @@ struct needs {
 /* Does the ring take the place of o: of a load's way to shared memory, in this loop or one that shares the ring? */
 static bool is_replaced(const struct schedule *p, const struct op *o)
 {
-	bool yes = p && is_computed(p, o);
+	bool yes = false;
 	for (u32 i = 0; p && i < p->loads.len; i++) {
 		const struct op *to = load_consumer(p->loads.at[i]);
 		yes |= to && (to == o || (to->code == IR_LOCAL_STORE && operand(to, 1)->def == o));

@@ -190,6 +190,8 @@ static struct part reads_of(const struct schedule *p, u32 i)
 	if (to->code == IR_LOCAL_STORE)
 		note_readers(p, operand(to, 1));
 	to->mark = !p->async || to->code != IR_LOCAL_STORE; /* else the copy takes its place */
+	if (dot_computing(to))
+		dot_computing(to)->mark = 1;
 	for (u32 k = 0; k < p->steps.len; k++) {
 		const struct op *o = p->steps.at[k].op;
 		if (!o || !o->mark)
@@ -263,30 +265,6 @@ static bool meet_before_write(const struct schedule *p)
 	return met;
 }
 
-/* Does the step store to one of the buffers in which the body computes operands? */
-static bool stores_computed(const struct schedule *p, const struct step *s)
-{
-	return s->op && s->op->code == IR_LOCAL_STORE && is_computed(p, operand(s->op, 1)->def);
-}
-
-/* All threads meet between the stores of an operand and its dot; and in front of them, since the dot of two iterations
- * before, or the last one of a loop before, may have read the same buffer. */
-static void meet_around_stores(struct schedule *p)
-{
-	bool stored = false, met = false;
-	for (u32 i = 0; i < p->steps.len; i++) {
-		const struct step *s = &p->steps.at[i];
-		bool store = stores_computed(p, s);
-		met |= s->kind == STEP_BARRIER;
-		stored = (stored && s->kind != STEP_BARRIER) || store;
-		if ((store && !met) || (stored && s->op && op_is_dot(s->op))) {
-			insert_step(p, i, (struct step){STEP_BARRIER, .stage = p->ahead});
-			stored = false;
-			met = true;
-		}
-	}
-}
-
 /* Of the ring of buffers that copies fill. */
 static void synchronise_ring(struct schedule *p)
 {
@@ -331,5 +309,4 @@ void schedule_steps(struct schedule *p)
 	}
 	if (p->ring)
 		synchronise_ring(p);
-	meet_around_stores(p);
 }

@@ -119,9 +119,7 @@ struct schedule {
 	bool tma;                /* async by boxes */
 	VEC(struct box) boxes;   /* of each load then */
 	u32 rows;                /* the last so many are rows of one dimension, which come as they lie */
-	/* buffers of operands that the body computes for dots in flight: it has two of each, and stores to one while a
-	 * dot reads the other */
-	VEC(struct op *) computed;
+	bool computes;           /* does one of the dots take what is computed in registers? */
 	VEC(struct op *) dots;   /* that stay in flight into the next iteration; in program order */
 	struct op *late;         /* a dot waited for together with the first one of the next iteration, or NULL */
 	bool turns;              /* the warpgroups take turns with the tensor cores then */
@@ -150,8 +148,6 @@ struct schedule {
 
 	/* the code: */
 	value_vec buffers;       /* of each load */
-	value_vec doubled;       /* two buffers for each in `computed`; a carried number tells which is stored to */
-	u32 parity;
 	struct value *barriers;  /* of each part's buffers: full; empty */
 	struct map firsts;       /* tile → its first element */
 	/* what the loop carries behind its own values, which are `first` in number: which copies come next, the turn,
@@ -206,9 +202,9 @@ struct op *last_dot(const struct block *body);
 bool dots_are_apart(struct ir_context *ctx, const struct block *body);
 /* Is it a dot, or one in a branch? */
 bool has_dot(const struct op *o);
-/* p->computed, p->dots, p->late, p->beside, p->turns. */
-void find_computed(struct schedule *p);
-bool is_computed(const struct schedule *p, const struct op *alloc);
+/* p->dots and p->computes, p->late, p->beside, p->turns. What computes an operand in registers is moved to its dot. */
+/* The dot whose operand in registers is computed, step by step of k, of what a load's consumer brings; or NULL. */
+struct op *dot_computing(struct op *consumer);
 void find_dots(struct schedule *p);
 void find_late(struct schedule *p);
 void find_beside(struct schedule *p);

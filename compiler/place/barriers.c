@@ -44,6 +44,7 @@ struct barriers {
 	struct pass_state *s;
 	struct arena scratch; /* of all that is pending somewhere */
 	struct map halves;    /* see find_halves */
+	struct map runs;      /* the first operation that computes a dot's operand in registers → the dot */
 	bool placed;          /* every barrier: what is visited now needs no other */
 };
 
@@ -285,8 +286,33 @@ static void read_behind(struct barriers *w, struct pending *p, const struct op *
 	}
 }
 
+/* The operations of a run read memory where its dot does, whose registers are not to be written before. */
+static void meet_before_run(struct barriers *w, struct pending *p, struct op *first, const struct op *dot)
+{
+	enum meeting who = conflict_of(w, p, dot);
+	for (const struct op *o = first; o != dot; o = o->next)
+		who = MAX(who, conflict_of(w, p, o));
+	barrier_before(w, p, first, who);
+}
+
+static void note_run(struct op *o, void *arg)
+{
+	struct barriers *w = arg;
+	struct map run = {.arena = &w->scratch};
+	struct op *first = NULL;
+	if (o->code != IR_WARP_GROUP_DOT || !wgmma_computes_operand(o))
+		return;
+	wgmma_operand_run(o, &run);
+	for (struct op *in = o->prev; in; in = in->prev)
+		first = map_get(&run, in) ? in : first;
+	if (first)
+		map_put(&w->runs, first, o);
+}
+
 static void visit_op(struct barriers *w, struct pending *p, struct op *o)
 {
+	if (map_get(&w->runs, o))
+		meet_before_run(w, p, o, map_get(&w->runs, o));
 	if (touches_memory(o))
 		touch_global(w, p, o);
 	switch (o->code) {
@@ -313,7 +339,10 @@ static void visit_op(struct barriers *w, struct pending *p, struct op *o)
 			barrier_before(w, p, o, conflict_in(w, p, loop_behind(o)->blocks[0]));
 		return;
 	case IR_WARP_GROUP_WAIT: finish_dots(p, o->attr[ATTR_PENDING]); return;
-	case IR_WARP_GROUP_DOT: issue_dots(p, wgmma_groups(o)); /* fallthrough */
+	case IR_WARP_GROUP_DOT:
+		if (o->attr[ATTR_FETCHED] && o->attr[ATTR_ASYNC]) /* as it goes, it waits for all before it */
+			finish_dots(p, 0);
+		issue_dots(p, wgmma_groups(o)); /* fallthrough */
 	default: touch(w, p, o); break;
 	}
 	struct shared_access at[2];
@@ -418,7 +447,8 @@ static void visit_kernel(struct barriers *w)
 void pass_barriers(struct pass_state *s)
 {
 	struct barriers w = {.s = s};
-	w.halves.arena = &w.scratch;
+	w.halves.arena = w.runs.arena = &w.scratch;
+	walk(s->k->body, note_run, &w);
 	find_halves(s, &w.halves);
 	visit_kernel(&w);
 	if (part_turns_in(s, s->k->body)) { /* where warps have met no more */

@@ -408,6 +408,7 @@ static bool choose_wgmma(struct placer *p, const struct op *dot, bool chained, s
 	     fetched_a = !fetched_b && !good[0] && !exchanged && !(chained && turned[0]);
 	exchanged |= fetched_b;
 	plan->fetched = fetched_a || fetched_b;
+	plan->bytes = plan->fetched ? dtype_bytes(w->a) : 0;
 	if (plan->fetched) {
 		in_place[fetched_b] = false;
 		turned[fetched_b] = NULL;
@@ -433,6 +434,98 @@ static bool choose_wgmma(struct placer *p, const struct op *dot, bool chained, s
 		diag(p->s->diags, R_DOT_NOT_ALONG_K, dot->loc, dtype_name(w->a), why);
 	plan->wgmma = why ? NULL : w;
 	return !why;
+}
+
+/* What an operand of a dot is computed of, element by element, or renamed from: values that the dot's block computes,
+ * each for the next one alone. */
+struct computation {
+	value_vec values;
+	VEC(const struct layout *) layouts; /* in which they are computed */
+	int bits;                           /* of an element of the largest tile that the block loads for it */
+	i64 elements;
+};
+
+/* Can a load come ahead by asynchronous copies, and does it run along the dimension in which the instruction's rows
+ * follow each other, or else k? Bits 2 to 4 of the lane count rows. */
+static bool runs_along(struct placer *p, const struct op *load, const struct layout *l, bool rows)
+{
+	enum { LEAST = 32 /* bits that cp.async copies at once */ };
+	int bits = type_elem_bits(result(load)->type);
+	bool yes = load_fills_zero(load) && !load->attr[ATTR_VOLATILE];
+	for (int d = 0; d < l->rank && yes; d++) {
+		bool is_rows = l->basis[LL_LANE][2] & layout_dim_mask(l, d);
+		yes = is_rows != rows ||
+		      (loaded_along(p, result(load), d) &&
+		       bits * axis_vector_width(p->s->axis, operand(load, 0), mask_of(load), d) >= LEAST);
+	}
+	return yes;
+}
+
+/* Of an operand in layout l, whose loads run along the instruction's rows, or else k. False: some of it is shared, or
+ * comes from elsewhere. */
+static bool find_computation(struct placer *p, const struct op *dot, struct value *v, const struct layout *l, bool rows,
+			     struct computation *c)
+{
+	u32 n = 0;
+	bool ok = true;
+	*c = (struct computation){0};
+	vec_push(&p->scratch, &c->values, v);
+	vec_push(&p->scratch, &c->layouts, l);
+	for (u32 at = 0; at < c->values.len && ok; at++) {
+		v = c->values.at[at], l = c->layouts.at[at];
+		struct op *o = v->def;
+		if (is_free(p, v) || (o ? o->block : v->block) != dot->block)
+			continue;
+		bool load = o && o->code == IR_LOAD, shape = o && op_is_shape(o);
+		ok = o && value_has_one_use(v) && (load || shape || (op_has(o, ELEM) && op_has(o, PURE))) &&
+		     (!load || v->type->rank < 2 || runs_along(p, o, l, rows));
+		if (load && type_numel(v->type) > c->elements) {
+			c->elements = type_numel(v->type);
+			c->bits = type_elem_bits(v->type);
+		}
+		for (u32 k = 0; ok && !load && k < o->noperands; k++)
+			if (type_is_tensor(operand(o, k)->type)) {
+				vec_push(&p->scratch, &c->values, operand(o, k));
+				vec_push(&p->scratch, &c->layouts, shape ? operand_layout(p, o, l) : l);
+			}
+		if (!load && !shape) {
+			c->values.at[n] = v;
+			c->layouts.at[n++] = l;
+		}
+	}
+	c->values.len = c->layouts.len = n;
+	return ok && c->elements;
+}
+
+/* Is operand i computed of what the loop loads? Then its rows, or columns if the operands are exchanged, are the
+ * instruction's rows, and it is computed in the registers from which the tensor cores take it: through shared memory it
+ * would be written once, and read by each warpgroup. */
+static bool choose_computed(struct placer *p, const struct op *dot, int i, struct dot_plan *plan)
+{
+	const struct wgmma *w = wgmma_for_dot(p->s, dot);
+	const struct op *loop = dot->block->parent;
+	struct value *v = operand(dot, (u32)i);
+	struct wgmma_split split;
+	struct computation c;
+	if (!w || !w->any_major || load_of(v) || !loop || loop->code != IR_FOR || stages_of(p->s, loop) < 2 ||
+	    v->type->shape[i] < 16 * p->s->num_warps || !wgmma_split(p->s->num_warps, result(dot)->type, i, &split))
+		return false;
+	/* pairs of neighbours across k are fetched together, but of 16 bits, which ldmatrix turns */
+	int bytes = 1;
+	const struct layout *a = wgmma_operand(p->pool, v->type, &split, bytes);
+	bool across = find_computation(p, dot, v, a, true, &c);
+	if (!across || c.bits == 16) {
+		bytes = 0;
+		a = wgmma_operand(p->pool, v->type, &split, bytes);
+		if (!find_computation(p, dot, v, a, across, &c))
+			return false;
+	}
+	*plan = (struct dot_plan){.wgmma = w, .split = split, .bytes = bytes, .computed = true, .a = a};
+	for (u32 k = 0; k < c.values.len; k++) {
+		map_put(&p->strong, c.layouts.at[k], plan);
+		set_home(p, c.values.at[k], c.layouts.at[k]);
+	}
+	return true;
 }
 
 /* Sums that the registers cannot hold are read and written at each step. So many that LLVM would take minutes for them
@@ -466,10 +559,12 @@ static void place_dots(struct placer *p)
 		struct op *o = all.at.at[i];
 		const struct type *t = result(o)->type, *a = operand(o, 0)->type, *b = operand(o, 1)->type;
 		struct dot_plan *plan = arena_new(&p->scratch, struct dot_plan);
-		bool chained = map_get(&all.chained, o->block), warpgroups = choose_wgmma(p, o, chained, plan);
+		bool chained = map_get(&all.chained, o->block),
+		     computed = !chained && (choose_computed(p, o, 1, plan) || choose_computed(p, o, 0, plan)),
+		     warpgroups = computed || choose_wgmma(p, o, chained, plan);
 		plan->mma = warpgroups ? NULL : mma_for_dot(p->s->target, o);
 		if (warpgroups) {
-			plan->acc = wgmma_accumulator(p->pool, t, plan->wgmma, &plan->split, plan->fetched);
+			plan->acc = wgmma_accumulator(p->pool, t, &plan->split, plan->bytes);
 		} else if (plan->mma) {
 			split_warps(p, t, plan->mma, chained, plan->warps);
 			plan->acc = layout_mma(p->pool, t->rank, t->shape, plan->warps, plan->mma->m, 8);

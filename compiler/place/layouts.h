@@ -14,8 +14,10 @@ struct dot_plan {
 	struct wgmma_split split;      /* of wgmma */
 	bool fetched;                  /* wgmma's A does not lie along k in memory */
 	bool turned;                   /* nor does its B, which is turned there */
+	bool computed;                 /* A is computed in registers */
+	int bytes;                     /* of an element of A as it is fetched, where it lies across k; or 0 */
 	int warps[MAX_RANK];           /* of mma.sync */
-	const struct layout *acc, *a, *b; /* a and b: of mma.sync */
+	const struct layout *acc, *a, *b; /* a and b: of mma.sync; a: of a computed A */
 };
 
 struct placer {

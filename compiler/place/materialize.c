@@ -288,19 +288,23 @@ static struct value *request_memory(struct placer *p, struct value *v, const str
  * rest through shared memory. */
 static void place_wgmma(struct placer *p, struct op *o, const struct dot_plan *plan)
 {
-	struct value *a = operand(o, 0), *b = operand(o, 1);
-	const struct layout *home = home_of(p, a), *rows = NULL;
 	int row_dim = plan->split.row_dim;
-	if (home && is_strong(p, home) && !plan->fetched && row_dim == 0)
-		rows = layout_dot_operand(p->pool, 2, a->type->shape, 0, plan->split.warps, 16,
-					  type_elem_bits(a->type));
-	if (rows && (plan_conversion(home, rows).kind != CONVERT_SHARED || !plan->wgmma->any_major))
-		request_operand(p, o, 0, rows);
-	else
-		op_set_operand(o, 0, request_memory(p, a, plan->wgmma, 1, row_dim == 0 ? plan->fetched : plan->turned));
-	op_set_operand(o, 1, request_memory(p, b, plan->wgmma, 0, row_dim == 1 ? plan->fetched : plan->turned));
+	for (int i = 0; i < 2; i++) {
+		struct value *v = operand(o, (u32)i);
+		const struct layout *home = home_of(p, v), *rows = plan->computed ? plan->a : NULL;
+		if (i == row_dim && i == 0 && home && is_strong(p, home) && !plan->fetched && !rows) {
+			rows = wgmma_operand(p->pool, v->type, &plan->split, 0);
+			if (plan_conversion(home, rows).kind == CONVERT_SHARED && plan->wgmma->any_major)
+				rows = NULL;
+		}
+		bool across = i == row_dim ? plan->fetched : plan->turned;
+		if (i == row_dim && rows)
+			request_operand(p, o, (u32)i, rows);
+		else
+			op_set_operand(o, (u32)i, request_memory(p, v, plan->wgmma, 1 - i, across));
+	}
 	o->code = IR_WARP_GROUP_DOT;
-	wgmma_set(o, plan->wgmma, &plan->split, plan->fetched);
+	wgmma_set(o, plan->wgmma, &plan->split, plan->fetched || plan->computed);
 	o->attr[ATTR_TURNED] = plan->turned;
 }
 

@@ -1,5 +1,7 @@
 #include "place/mma.h"
 
+#include "base/tuning.h"
+
 /* Best first: the first row that fits is taken. */
 static const struct mma table[] = {
 	{"mma_f16_f32", DT_F16, DT_F16, DT_F32, AS_IT_IS, 16, 8, 16, MMA_AMPERE},
@@ -132,14 +134,49 @@ static const struct layout *number_rows(struct layout_pool *p, const struct layo
 	return layout_permute_bits(p, l, 0, to);
 }
 
-const struct layout *wgmma_accumulator(struct layout_pool *p, const struct type *t, const struct wgmma *w,
-				       const struct wgmma_split *s, bool fetched)
+/* Of the instruction's rows and the other dimension, l as the dot has them. */
+static const struct layout *as_in_dot(struct layout_pool *p, const struct layout *l, const struct wgmma_split *s,
+				      int bytes)
+{
+	if (bytes)
+		l = number_rows(p, l, s->warps[0], bytes);
+	return s->row_dim ? layout_trans(p, l, (int[]){1, 0}) : l;
+}
+
+const struct layout *wgmma_accumulator(struct layout_pool *p, const struct type *t, const struct wgmma_split *s,
+				       int bytes)
 {
 	const i32 shape[] = {t->shape[s->row_dim], t->shape[1 - s->row_dim]};
-	const struct layout *l = layout_mma(p, 2, shape, s->warps, 16, s->n);
-	if (fetched)
-		l = number_rows(p, l, s->warps[0], dtype_bytes(w->a));
-	return s->row_dim ? layout_trans(p, l, (int[]){1, 0}) : l;
+	return as_in_dot(p, layout_mma(p, 2, shape, s->warps, 16, s->n), s, bytes);
+}
+
+const struct layout *wgmma_operand(struct layout_pool *p, const struct type *t, const struct wgmma_split *s, int bytes)
+{
+	const i32 shape[] = {t->shape[s->row_dim], t->shape[1 - s->row_dim]};
+	return as_in_dot(p, layout_dot_operand(p, 2, shape, 0, s->warps, 16, type_elem_bits(t)), s, bytes);
+}
+
+bool wgmma_computes_operand(const struct op *dot)
+{
+	return dot->attr[ATTR_FETCHED] && type_is_tensor(operand(dot, (u32)dot->attr[ATTR_EXCHANGED])->type);
+}
+
+bool wgmma_is_for_operand(const struct op *o, const struct op *dot, const struct map *run)
+{
+	bool yes = o->nresults == 1 && type_is_tensor(o->results[0].type);
+	for (const struct use *u = yes ? o->results[0].uses : NULL; u && yes; u = u->next)
+		yes = u->user == dot ? u == dot->operands + dot->attr[ATTR_EXCHANGED] : map_get(run, u->user) == dot;
+	return yes;
+}
+
+void wgmma_operand_run(const struct op *dot, struct map *run)
+{
+	for (struct op *o = dot->prev; o; o = o->prev) {
+		if (!op_is_orderless(o) && o->code != IR_LOCAL_LOAD)
+			return;
+		if (wgmma_is_for_operand(o, dot, run))
+			map_put(run, o, (void *)dot);
+	}
 }
 
 bool wgmma_turns(const struct type *t, u32 i, int num_warps)
@@ -159,5 +196,6 @@ void wgmma_set(struct op *dot, const struct wgmma *w, const struct wgmma_split *
 
 int wgmma_groups(const struct op *dot)
 {
-	return dot->attr[ATTR_FETCHED] ? operand(dot, 1)->type->shape[0] / dims_get(dot->attr[ATTR_INSTR], 2) : 1;
+	int steps = operand(dot, 1)->type->shape[0] / dims_get(dot->attr[ATTR_INSTR], 2);
+	return !dot->attr[ATTR_FETCHED] ? 1 : wgmma_computes_operand(dot) ? MIN(steps, COMPUTED_GROUPS) : steps;
 }

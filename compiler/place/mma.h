@@ -52,17 +52,26 @@ struct wgmma_split {
 };
 /* False when a result of type t is too small for that. */
 bool wgmma_split(int num_warps, const struct type *t, int row_dim, struct wgmma_split *out);
-/* The layout of a result. `fetched`: A is fetched from shared memory into registers, where the instruction cannot read
- * it as it lies there. Then any of its elements may be any row, and the rows are numbered so that this is done by
+/* The layout of a result. `bytes` not 0: A is fetched from shared memory into registers, where it lies across k with
+ * elements of so many bytes. Then any of its elements may be any row, and the rows are numbered so that this is done by
  * vectors and without bank conflicts. */
-const struct layout *wgmma_accumulator(struct layout_pool *p, const struct type *t, const struct wgmma *w,
-				       const struct wgmma_split *s, bool fetched);
+const struct layout *wgmma_accumulator(struct layout_pool *p, const struct type *t, const struct wgmma_split *s,
+				       int bytes);
+/* The layout of A of type t in registers. */
+const struct layout *wgmma_operand(struct layout_pool *p, const struct type *t, const struct wgmma_split *s, int bytes);
+/* Is A computed in registers, step by step of k, of what is fetched? */
+bool wgmma_computes_operand(const struct op *dot);
+/* Does nothing need o's tile but the A of such a dot, and operations for which `run` has the dot? */
+bool wgmma_is_for_operand(const struct op *o, const struct op *dot, const struct map *run);
+/* Adds those right in front of the dot. */
+void wgmma_operand_run(const struct op *dot, struct map *run);
 /* Can all threads turn operand i of this type where it lies across k in shared memory? */
 bool wgmma_turns(const struct type *t, u32 i, int num_warps);
 /* Writes it down in the attributes of the operation. `fetched` as above. */
 void wgmma_set(struct op *dot, const struct wgmma *w, const struct wgmma_split *s, bool fetched);
 /* How many groups (wgmma.commit_group) the dot's products are. A's registers are free again when a group of a later
- * step of k has been waited for, so each step is a group of its own if A is fetched. */
+ * step of k has been waited for, so each step is a group of its own if A is fetched, and some steps if it is computed.
+ */
 int wgmma_groups(const struct op *dot);
 
 #endif

@@ -85,15 +85,14 @@ static bool is_swizzled(const struct verifier *v, const struct type *t, int d)
 }
 
 static const char *check_wgmma_operand(const struct verifier *v, const struct op *o, const struct wgmma *w,
-				       const struct wgmma_split *split, bool fetched, u32 i)
+				       const struct wgmma_split *split, int bytes, u32 i)
 {
+	bool fetched = o->attr[ATTR_FETCHED];
 	const struct type *t = operand(o, i)->type;
-	int k = 1 - (int)i, bits = type_elem_bits(t);
+	int k = 1 - (int)i;
 	bool first = (int)i == split->row_dim;
 	if (type_is_tensor(t)) {
-		NEED(first && i == 0 && !fetched &&
-			     t->layout == layout_dot_operand(&v->s->ctx->layouts, 2, t->shape, 0, split->warps, 16,
-							     bits),
+		NEED(first && (fetched || i == 0) && t->layout == wgmma_operand(&v->s->ctx->layouts, t, split, bytes),
 		     "operand A in registers has not the layout of wgmma's fragments");
 		return NULL;
 	}
@@ -103,15 +102,29 @@ static const char *check_wgmma_operand(const struct verifier *v, const struct op
 	return NULL;
 }
 
+/* A that is computed in registers, which the products of the iteration before may still read, is loaded where the dot
+ * waits for these. */
+static bool loads_operand(const struct op *dot)
+{
+	struct arena scratch = {0};
+	struct map run = {.arena = &scratch};
+	bool yes = false;
+	wgmma_operand_run(dot, &run);
+	for (const struct op *o = dot->prev; o; o = o->prev)
+		yes |= o->code == IR_LOCAL_LOAD && map_get(&run, o);
+	arena_free(&scratch);
+	return yes;
+}
+
 static const char *check_wgmma(const struct verifier *v, const struct op *o)
 {
 	const struct wgmma *w = wgmma_for_dot(v->s, o);
 	const struct type *t = result(o)->type;
 	struct wgmma_split split;
-	bool fetched = o->attr[ATTR_FETCHED];
+	bool fetched = o->attr[ATTR_FETCHED], computed = wgmma_computes_operand(o);
 	struct op expected = *o;
 	bool turned = o->attr[ATTR_TURNED];
-	NEED(w && !((fetched || turned) && w->any_major),
+	NEED(w && !(((fetched && !computed) || turned) && w->any_major),
 	     "the target's wgmma takes no operands of these types and sizes");
 	u32 second = !o->attr[ATTR_EXCHANGED];
 	NEED(!turned || wgmma_turns(operand(o, second)->type, second, v->s->num_warps),
@@ -119,10 +132,15 @@ static const char *check_wgmma(const struct verifier *v, const struct op *o)
 	NEED(wgmma_split(v->s->num_warps, t, (int)o->attr[ATTR_EXCHANGED], &split), "its result is too small");
 	wgmma_set(&expected, w, &split, fetched);
 	NEED(!memcmp(expected.attr, o->attr, sizeof o->attr), "its instruction or share of the warps is not wgmma's");
-	NEED(t->layout == wgmma_accumulator(&v->s->ctx->layouts, t, w, &split, fetched),
+	int bytes = fetched ? computed ? 1 : dtype_bytes(w->a) : 0;
+	if (computed && t->layout == wgmma_accumulator(&v->s->ctx->layouts, t, &split, 0))
+		bytes = 0; /* it lies along k in memory */
+	NEED(t->layout == wgmma_accumulator(&v->s->ctx->layouts, t, &split, bytes),
 	     "its result has not the layout of wgmma's accumulators");
-	const char *what = check_wgmma_operand(v, o, w, &split, fetched, 0);
-	return what ? what : check_wgmma_operand(v, o, w, &split, fetched, 1);
+	NEED(!o->attr[ATTR_ASYNC] || !computed || loads_operand(o),
+	     "its operand A is not computed, from a buffer on, right in front of it");
+	const char *what = check_wgmma_operand(v, o, w, &split, bytes, 0);
+	return what ? what : check_wgmma_operand(v, o, w, &split, bytes, 1);
 }
 
 /* --- operations ------------------------------------------------------------------------------------------------ */
