@@ -31,6 +31,8 @@ struct weights {
 	bool turned; /* weights of a column lie in a row */
 	bool raw; /* packed numbers are subtracted from in their own type, where they may wrap; zero points in 8 bits */
 	bool points, second, wraps, even, asked, flatten, adds, loops;
+	bool together; /* both tiles of weights are converted before the first product */
+	bool same;     /* the other operand is the same for all slices */
 	struct array *x, *w, *s, *z, *out;
 };
 
@@ -96,6 +98,8 @@ static void make_weights(struct weights *t)
 	t->flatten = chance(40);
 	t->adds = chance(50);
 	t->loops = chance(25);
+	t->together = chance(50);
+	t->same = chance(15) && t->k % t->bk == 0; /* beyond the end packed numbers are not 0 */
 	t->blocks = chance(60) ? 0 : (int)random_int(1, 3);
 	t->programs = t->loops ? (int)random_int(1, 3) : cdiv(t->m, t->bm) * cdiv(t->n, t->bn);
 	t->sx = (t->k + 15) / 16 * 16 + 16 * random_below(2);
@@ -167,32 +171,48 @@ static void print_operand(FILE *f, const struct weights *t, int depth, char name
 		put_line(f, depth, "%c = %c.T", name, name);
 }
 
-static void print_slice(FILE *f, const struct weights *t, int depth)
+/* The other operand, of the slice that begins at `start`. */
+static void print_other(FILE *f, const struct weights *t, int depth, const char *start)
 {
-	const char *at = t->operands == P_POINTERS ? " + start" : "";
-	if (t->even)
+	const char *at = t->operands == P_POINTERS || t->same ? start : "";
+	if (t->even && !t->same)
 		put_line(f, depth, "x = tl.load(x_at%s)", at);
 	else
-		put_line(f, depth, "x = tl.load(x_at%s, mask=(%s)[:, None] & (start + d < K)[None, :], other=0)", at,
-			 t->wraps ? "i >= 0" : "i < M");
+		put_line(f, depth, "x = tl.load(x_at%s, mask=(%s)[:, None] & (d%s < K)[None, :], other=0)", at,
+			 t->wraps ? "i >= 0" : "i < M", start);
 	if (t->x_type != t->type)
 		put_line(f, depth, "x = x.to(%s)", type_of(t));
+}
+
+static void print_product(FILE *f, const struct weights *t, int depth, char name)
+{
+	const char *sum = name == 'w' ? "acc" : "more";
+	if (t->adds)
+		put_line(f, depth, "%s += tl.dot(x, %c)", sum, name);
+	else
+		put_line(f, depth, "%s = tl.dot(x, %c, %s)", sum, name, sum);
+}
+
+static void print_slice(FILE *f, const struct weights *t, int depth)
+{
+	const char *names = t->second ? "wv" : "w";
+	if (!t->same)
+		print_other(f, t, depth, " + start");
 	if (t->scales >= C_ROW)
 		print_group(f, t, depth, 's');
 	if (t->points)
 		print_group(f, t, depth, 'z');
-	for (const char *name = t->second ? "wv" : "w"; *name; name++) {
-		const char *sum = *name == 'w' ? "acc" : "more";
+	for (const char *name = names; *name; name++) {
 		print_weights(f, t, depth, *name);
 		print_operand(f, t, depth, *name);
-		if (t->adds)
-			put_line(f, depth, "%s += tl.dot(x, %c)", sum, *name);
-		else
-			put_line(f, depth, "%s = tl.dot(x, %c, %s)", sum, *name, sum);
+		if (!t->together)
+			print_product(f, t, depth, *name);
 		if (t->operands == P_CARRIED)
 			put_line(f, depth, "%c_at += %d%s", *name, t->bk / packed(t), t->turned ? "" : " * sw");
 	}
-	if (t->operands == P_CARRIED)
+	for (const char *name = names; t->together && *name; name++)
+		print_product(f, t, depth, *name);
+	if (t->operands == P_CARRIED && !t->same)
 		put_line(f, depth, "x_at += %d", t->bk);
 }
 
@@ -209,6 +229,8 @@ static void print_tile(FILE *f, const struct weights *t, int depth)
 	put_line(f, depth, "acc = tl.zeros((%d, %d), tl.float32)", t->bm, t->bn);
 	if (t->second)
 		put_line(f, depth, "more = tl.zeros((%d, %d), tl.float32)", t->bm, t->bn);
+	if (t->same)
+		print_other(f, t, depth, "");
 	put_line(f, depth, "for start in tl.range(0, K, %d%s):", t->bk, t->asked ? ", warp_specialize=True" : "");
 	print_slice(f, t, depth + 1);
 	if (t->second)
@@ -269,7 +291,7 @@ static void evaluate_weights(const struct weights *t, const struct array *v)
 		for (int i = 0; i < t->m; i++) {
 			double sum = 0;
 			for (int d = 0; d < t->k; d++)
-				sum += value(t->x, (size_t)(i * t->sx + d)) * w[d];
+				sum += value(t->x, (size_t)(i * t->sx + (t->same ? d % t->bk : d))) * w[d];
 			want(t->out, (size_t)(i * t->n + j),
 			     t->scales == C_COLUMN ? sum * value(t->s, (size_t)j) : sum);
 		}
