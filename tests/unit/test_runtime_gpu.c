@@ -376,7 +376,7 @@ static void launch_cost(void **state)
 	void *params[] = {&p, &p, &p, &n};
 	tl_arg args[] = {tl_buf(TL_F32, b), tl_buf(TL_F32, b), tl_buf(TL_F32, b), tl_int(1000)};
 	for (int current = 1; current >= 0; current--) {
-		double raw[ROUNDS], ours[ROUNDS];
+		double raw[ROUNDS], ours[ROUNDS], ratio[ROUNDS]; /* of neighbours: the host's pace changes */
 		CUcontext popped;
 		for (int r = 0; r < ROUNDS; r++) {
 			if (!current)
@@ -392,12 +392,13 @@ static void launch_cost(void **state)
 			for (int i = 0; i < BATCH; i++)
 				tl_launch(k, &(tl_config){.grid = {8}}, args, 4);
 			ours[r] = (now_us() - t0) / BATCH;
+			ratio[r] = ours[r] / raw[r];
 			ok(tl_synchronize(ctx));
 		}
-		double a = median(raw, ROUNDS), o = median(ours, ROUNDS);
+		double a = median(raw, ROUNDS), o = median(ours, ROUNDS), more = median(ratio, ROUNDS);
 		print_message("launch, context %s: cuLaunchKernel %.3f us, tl_launch %.3f us, ratio %.3f\n",
-			      current ? "current" : "not current", a, o, o / a);
-		assert_true(!current || o < 1.15 * a);
+			      current ? "current" : "not current", a, o, more);
+		assert_true(!current || more < 1.15);
 		if (current)
 			api.ctx_pop(&popped);
 	}
