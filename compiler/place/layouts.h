@@ -1,5 +1,6 @@
-/* Shared by the parts of layout assignment: layouts.c decides the home of each value, results.c which threads store
- * what dots give and load what all iterations multiply, materialize.c rewrites the kernel with them. */
+/* Shared by the parts of layout assignment: layouts.c decides the home of each value, dots.c the layouts of dots,
+ * results.c which threads store what dots give and load what all iterations multiply, materialize.c rewrites the kernel
+ * with them. */
 #ifndef TLC_PLACE_LAYOUTS_H
 #define TLC_PLACE_LAYOUTS_H
 
@@ -52,12 +53,21 @@ bool memory_order(const struct placer *p, const struct op *o, int *order);
 /* Fragments are held by several threads: a tile is loaded once and goes to its dot through shared memory. `shapes`: or
  * works on one that is. */
 bool feeds_dot(const struct placer *p, const struct op *load, bool shapes);
+/* Plans for all dots, when accesses have their places. */
+void place_dots(struct placer *p);
 /* Between places of accesses and of dots, and homes. */
 void place_results(struct placer *p);
 /* The layout in which a reduction (NULL: its operands have none yet), a scan, or tt.split takes its operands; and that
  * of its results then. */
 const struct layout *input_layout(struct placer *p, const struct op *o);
 const struct layout *output_layout(struct placer *p, const struct op *o, const struct layout *in);
+
+/* Divides n lanes or warps among dimensions, in this order, as far as each has elements that are not `covered`; the
+ * last one takes the rest. */
+void divide_among(const struct type *t, const int *order, int ndims, int n, int *covered, int *out);
+/* The last dimension first. */
+void order_rows(const struct type *t, int *order);
+int elements_per_thread(const struct placer *p, const struct type *t);
 
 /* Is this a layout of tensor cores, or made from one? */
 bool is_strong(const struct placer *p, const struct layout *l);
