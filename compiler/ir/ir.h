@@ -240,6 +240,7 @@ struct value {
 	u32 walk;             /* the last walk that came here: first_visit */
 };
 typedef VEC(struct value *) value_vec;
+typedef VEC(struct op *) op_vec;
 
 struct op {
 	enum opcode code;

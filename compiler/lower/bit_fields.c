@@ -95,7 +95,7 @@ static LLVMValueRef two_bytes(struct lower *l, const struct field *f, u32 r, LLV
 	if (type_elem_bits(f->word->type) == 8) {
 		u32 at[] = {r, r + 1};
 		const struct value *v = before_renames(f->word, at, 2);
-		if (num_elems(v) % 4) {
+		if (num_elems(v) % 4) { /* which are no words */
 			v = f->word;
 			at[0] = r, at[1] = r + 1;
 		}

@@ -35,7 +35,7 @@ struct lower {
 	struct map pins;      /* accumulator → struct pin; see pin.c */
 	struct map pinned;    /* argument of a loop → stays_pinned's answer */
 	u32 npins;
-	struct map deferred;             /* operations that are lowered with the dot that needs them → the dot */
+	struct map deferred; /* operations of runs (operand_run.h), which are lowered with their dots → themselves */
 	LLVMValueRef thread, lane, warp; /* thread and warp: numbers within the program */
 	LLVMValueRef shared;             /* the block's memory */
 	LLVMMetadataRef debug_scope;

@@ -4,7 +4,7 @@
 #include "lower/internal.h"
 #include "opt/pressure.h"
 #include "opt/ranges.h"
-#include "place/mma.h"
+#include "place/operand_run.h"
 #include "place/place.h"
 
 #include <llvm-c/DebugInfo.h>
@@ -110,7 +110,7 @@ static void lower_range(struct lower *l, const struct op *o)
 }
 
 /* Operations on shapes only rename registers: an element is where its position in the operand was. The results of
- * tt.split are the elements at even and at odd positions. */
+ * tt.split are the elements at even and at odd positions. Here: register r of result k, in the operand. */
 static u32 renamed_from(const struct op *o, u32 k, u32 r)
 {
 	u32 pos = source_position(o, layout_apply(o->results[k].type->layout, r, 0, 0)) | k;
@@ -600,8 +600,11 @@ void lower_op(struct lower *l, const struct op *o)
 void lower_block(struct lower *l, const struct block *b)
 {
 	for (const struct op *o = b->first; o; o = o->next)
-		if (o->code == IR_WARP_GROUP_DOT && wgmma_computes_operand(o))
-			wgmma_operand_run(o, &l->deferred);
+		if (o->code == IR_WARP_GROUP_DOT && wgmma_computes_operand(o)) {
+			op_vec run = operand_run(&l->scratch, o);
+			for (u32 i = 0; i < run.len; i++)
+				map_put(&l->deferred, run.at[i], run.at[i]);
+		}
 	for (const struct op *o = b->first; o; o = o->next)
 		if (!map_get(&l->deferred, o))
 			lower_op(l, o);

@@ -6,6 +6,7 @@
  * Also the turns that two warpgroups take with the tensor cores. */
 #include "base/tuning.h"
 #include "lower/internal.h"
+#include "place/operand_run.h"
 
 /* An operand in shared memory. */
 struct matrix {
@@ -331,15 +332,13 @@ static void print_step(struct gemm *g, u32 k, bool zero)
 		print_product(g, i, k * g->w->k, zero && !k ? "no" : "yes");
 }
 
-/* All products, in so many groups; `zero`: D begins at zero. */
-static void print_products(struct gemm *g, u32 steps, bool zero, u32 groups)
+/* A group of products, of so many steps from one on; `zero`: D begins at zero. */
+static void print_group(struct gemm *g, u32 first, u32 n, bool zero)
 {
 	print_fence(g);
-	for (u32 k = 0; k < steps; k++) {
+	for (u32 k = first; k < first + n; k++)
 		print_step(g, k, zero);
-		if ((k + 1) % (steps / groups) == 0)
-			print_commit(g);
-	}
+	print_commit(g);
 }
 
 /* The same, A being fetched; `async`: those of the iteration before may still be running. */
@@ -443,8 +442,7 @@ static void wait_groups(struct lower *l, u32 pending)
 	inline_asm(l, wait, "~{memory}", ASM_CONVERGENT, l->v, NULL, 0);
 }
 
-/* A, by the operations that have been put off, and its registers of all steps. Returns what LLVM has been given for
- * it. */
+/* A, by the operations of its run, and its registers of all steps. Returns what LLVM has been given for it. */
 static struct instructions compute_operand(struct gemm *g, const struct op *o, u32 steps)
 {
 	struct lower *l = g->l;
@@ -452,12 +450,9 @@ static struct instructions compute_operand(struct gemm *g, const struct op *o, u
 	struct mma shape = {.m = 16, .k = g->w->k};
 	LLVMBasicBlockRef block = LLVMGetInsertBlock(l->b);
 	LLVMValueRef before = LLVMGetLastInstruction(block), words[FRAGMENT];
-	const struct op *first = o;
-	for (const struct op *p = o->prev; p; p = p->prev)
-		first = map_get(&l->deferred, p) == o ? p : first;
-	for (; first != o; first = first->next)
-		if (map_get(&l->deferred, first) == o)
-			lower_op(l, first);
+	op_vec run = operand_run(&l->scratch, o);
+	for (u32 i = 0; i < run.len; i++)
+		lower_op(l, run.at[i]);
 	g->regs = fragments_of(l, a, 0, &shape);
 	g->regs.k_dim = 1 - g->row_dim;
 	g->regs.other_dim = g->row_dim;
@@ -488,10 +483,7 @@ static void lower_groups(struct gemm *g, const struct op *o, u32 steps, bool zer
 		g->text.len = g->constraints.len = 0;
 		g->b.arg = add_input(g, "l", g->b.start);
 		begin_text(g);
-		print_fence(g);
-		for (u32 k = first; k < first + per; k++)
-			print_step(g, k, zero);
-		print_commit(g);
+		print_group(g, first, per, zero);
 		sb_puts(&g->text, "}");
 		sb_puts(&g->constraints, ",~{memory}");
 		inline_asm(l, g->text.at, g->constraints.at, ASM_CONVERGENT, l->v, g->args, g->nargs);
@@ -545,7 +537,8 @@ void lower_wgmma(struct lower *l, const struct op *o)
 	if (g.fetched)
 		print_fetched_products(&g, nk, zero, o->attr[ATTR_ASYNC]);
 	else
-		print_products(&g, nk, zero, (u32)wgmma_groups(o));
+		for (u32 k = 0, per = nk / (u32)wgmma_groups(o); k < nk; k += per)
+			print_group(&g, k, per, zero);
 	if (!o->attr[ATTR_ASYNC])
 		sb_puts(&g.text, "wgmma.wait_group.sync.aligned 0;\n\t");
 	sb_puts(&g.text, "}");

@@ -3,8 +3,8 @@
 #include "base/tuning.h"
 #include "ir/graph.h"
 #include "opt/pressure.h"
-#include "place/mma.h"
 #include "pipeline/schedule.h"
+#include "place/operand_run.h"
 
 struct op *first_dot(const struct block *body)
 {
@@ -129,13 +129,12 @@ static bool is_computed_in_registers(const struct schedule *p, const struct op *
 /* Moves what computes an operand in registers in front of the dot. */
 static void gather_operand(struct schedule *p, struct op *dot)
 {
-	struct map run = {.arena = &p->scratch};
-	struct op *first = dot;
-	for (struct op *o = dot->prev, *prev; o; o = prev) {
+	op_vec run = {0};
+	for (struct op *o = dot->prev, *first = dot, *prev; o; o = prev) {
 		prev = o->prev;
-		if ((!op_is_orderless(o) && !reads_buffer(p, o)) || !wgmma_is_for_operand(o, dot, &run))
+		if ((!op_is_orderless(o) && !reads_buffer(p, o)) || !is_for_operand(o, dot, &run))
 			continue;
-		map_put(&run, o, dot);
+		vec_push(&p->scratch, &run, o);
 		op_insert_before(o, first);
 		first = o;
 	}

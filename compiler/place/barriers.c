@@ -15,7 +15,7 @@
  * Where a program runs on several blocks, each writes to the shared memory of all of them. That needs all to have
  * begun: at the start everything is pending. */
 #include "ir/inline_asm.h"
-#include "place/mma.h"
+#include "place/operand_run.h"
 #include "place/order.h"
 #include "place/place.h"
 #include "place/shared_access.h"
@@ -44,7 +44,7 @@ struct barriers {
 	struct pass_state *s;
 	struct arena scratch; /* of all that is pending somewhere */
 	struct map halves;    /* see find_halves */
-	struct map runs;      /* the first operation that computes a dot's operand in registers → the dot */
+	struct map runs;      /* the first operation of a run (operand_run.h) → its dot */
 	bool placed;          /* every barrier: what is visited now needs no other */
 };
 
@@ -286,7 +286,7 @@ static void read_behind(struct barriers *w, struct pending *p, const struct op *
 	}
 }
 
-/* The operations of a run read memory where its dot does, whose registers are not to be written before. */
+/* The operations of a run read memory with its dot. */
 static void meet_before_run(struct barriers *w, struct pending *p, struct op *first, const struct op *dot)
 {
 	enum meeting who = conflict_of(w, p, dot);
@@ -298,15 +298,10 @@ static void meet_before_run(struct barriers *w, struct pending *p, struct op *fi
 static void note_run(struct op *o, void *arg)
 {
 	struct barriers *w = arg;
-	struct map run = {.arena = &w->scratch};
-	struct op *first = NULL;
-	if (o->code != IR_WARP_GROUP_DOT || !wgmma_computes_operand(o))
-		return;
-	wgmma_operand_run(o, &run);
-	for (struct op *in = o->prev; in; in = in->prev)
-		first = map_get(&run, in) ? in : first;
-	if (first)
-		map_put(&w->runs, first, o);
+	bool computes = o->code == IR_WARP_GROUP_DOT && wgmma_computes_operand(o);
+	op_vec run = computes ? operand_run(&w->scratch, o) : (op_vec){0};
+	if (run.len)
+		map_put(&w->runs, run.at[0], o);
 }
 
 static void visit_op(struct barriers *w, struct pending *p, struct op *o)

@@ -161,24 +161,6 @@ bool wgmma_computes_operand(const struct op *dot)
 	return dot->attr[ATTR_FETCHED] && type_is_tensor(operand(dot, (u32)dot->attr[ATTR_EXCHANGED])->type);
 }
 
-bool wgmma_is_for_operand(const struct op *o, const struct op *dot, const struct map *run)
-{
-	bool yes = o->nresults == 1 && type_is_tensor(o->results[0].type);
-	for (const struct use *u = yes ? o->results[0].uses : NULL; u && yes; u = u->next)
-		yes = u->user == dot ? u == dot->operands + dot->attr[ATTR_EXCHANGED] : map_get(run, u->user) == dot;
-	return yes;
-}
-
-void wgmma_operand_run(const struct op *dot, struct map *run)
-{
-	for (struct op *o = dot->prev; o; o = o->prev) {
-		if (!op_is_orderless(o) && o->code != IR_LOCAL_LOAD)
-			return;
-		if (wgmma_is_for_operand(o, dot, run))
-			map_put(run, o, (void *)dot);
-	}
-}
-
 bool wgmma_turns(const struct type *t, u32 i, int num_warps)
 {
 	enum { PIECE = 512 /* bytes that a warp turns at once */, ROW = 32 /* the shortest in shared memory */ };

@@ -59,12 +59,8 @@ const struct layout *wgmma_accumulator(struct layout_pool *p, const struct type 
 				       int bytes);
 /* The layout of A of type t in registers. */
 const struct layout *wgmma_operand(struct layout_pool *p, const struct type *t, const struct wgmma_split *s, int bytes);
-/* Is A computed in registers, step by step of k, of what is fetched? */
+/* Is A computed in registers of what is fetched (operand_run.h)? */
 bool wgmma_computes_operand(const struct op *dot);
-/* Does nothing need o's tile but the A of such a dot, and operations for which `run` has the dot? */
-bool wgmma_is_for_operand(const struct op *o, const struct op *dot, const struct map *run);
-/* Adds those right in front of the dot. */
-void wgmma_operand_run(const struct op *dot, struct map *run);
 /* Can all threads turn operand i of this type where it lies across k in shared memory? */
 bool wgmma_turns(const struct type *t, u32 i, int num_warps);
 /* Writes it down in the attributes of the operation. `fetched` as above. */

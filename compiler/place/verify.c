@@ -4,7 +4,7 @@
  * layouts. */
 #include "base/recover.h"
 #include "place/access.h"
-#include "place/mma.h"
+#include "place/operand_run.h"
 #include "place/place.h"
 
 #define NEED(condition, what) \
@@ -107,11 +107,10 @@ static const char *check_wgmma_operand(const struct verifier *v, const struct op
 static bool loads_operand(const struct op *dot)
 {
 	struct arena scratch = {0};
-	struct map run = {.arena = &scratch};
+	op_vec run = operand_run(&scratch, dot);
 	bool yes = false;
-	wgmma_operand_run(dot, &run);
-	for (const struct op *o = dot->prev; o; o = o->prev)
-		yes |= o->code == IR_LOCAL_LOAD && map_get(&run, o);
+	for (u32 i = 0; i < run.len; i++)
+		yes |= run.at[i]->code == IR_LOCAL_LOAD;
 	arena_free(&scratch);
 	return yes;
 }
@@ -138,7 +137,7 @@ static const char *check_wgmma(const struct verifier *v, const struct op *o)
 	NEED(t->layout == wgmma_accumulator(&v->s->ctx->layouts, t, &split, bytes),
 	     "its result has not the layout of wgmma's accumulators");
 	NEED(!o->attr[ATTR_ASYNC] || !computed || loads_operand(o),
-	     "its operand A is not computed, from a buffer on, right in front of it");
+	     "its operand A is not loaded from a buffer and computed right in front of it");
 	const char *what = check_wgmma_operand(v, o, w, &split, bytes, 0);
 	return what ? what : check_wgmma_operand(v, o, w, &split, bytes, 1);
 }
