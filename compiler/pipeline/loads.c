@@ -197,13 +197,6 @@ static bool works_on_results(const struct schedule *p, const struct op *load)
 	return to && to->code == IR_CONVERT_LAYOUT && is_held_as_result(p, result(to));
 }
 
-/* Of a tile that becomes an operand by some work, if boxes can fill a buffer of it. */
-static const struct layout *layout_of_box(const struct schedule *p, const struct type *t, int along)
-{
-	bool may = p->tma && p->computes && t->rank == 2;
-	return may ? layout_swizzled(&p->ctx->layouts, 2, t->shape, along, MAX(type_elem_bits(t), 8)) : NULL;
-}
-
 const struct layout *ring_layout(const struct schedule *p, const struct op *load)
 {
 	const struct type *t = result(load)->type;
@@ -225,9 +218,6 @@ const struct layout *ring_layout(const struct schedule *p, const struct op *load
 	if (held && t->shape[along] * bits >= 128)
 		return layout_swizzled(&p->ctx->layouts, 2, t->shape, along, bits);
 	struct shared_plan plan = plan_shared(&p->ctx->layouts, t->layout, dst, bits, false);
-	const struct layout *rows = layout_of_box(p, t, along);
-	if (rows && wavefronts(dst, rows, bits) <= wavefronts(dst, plan.mem, bits))
-		return rows;
 	bool one_by_one = bits >= 32 || (!plan.load && !map_to_memory(dst, plan.mem, ilog2(128 / (u64)bits)).vec_bits);
 	bool few = type_numel(t) <= 32 * p->s->num_warps; /* so it does not matter how they are read */
 	return (one_by_one || few) && !runs_in(p, load, plan.mem)

@@ -190,8 +190,9 @@ static struct part reads_of(const struct schedule *p, u32 i)
 	if (to->code == IR_LOCAL_STORE)
 		note_readers(p, operand(to, 1));
 	to->mark = !p->async || to->code != IR_LOCAL_STORE; /* else the copy takes its place */
-	if (dot_computing(to))
-		dot_computing(to)->mark = 1;
+	struct op *computing = dot_computing(to);
+	if (computing)
+		computing->mark = 1;
 	for (u32 k = 0; k < p->steps.len; k++) {
 		const struct op *o = p->steps.at[k].op;
 		if (!o || !o->mark)

@@ -202,9 +202,9 @@ struct op *last_dot(const struct block *body);
 bool dots_are_apart(struct ir_context *ctx, const struct block *body);
 /* Is it a dot, or one in a branch? */
 bool has_dot(const struct op *o);
-/* p->dots and p->computes, p->late, p->beside, p->turns. What computes an operand in registers is moved to its dot. */
-/* The dot whose operand in registers is computed, step by step of k, of what a load's consumer brings; or NULL. */
+/* The dot whose operand is computed in registers of what a load's consumer brings; or NULL. */
 struct op *dot_computing(struct op *consumer);
+/* p->dots and p->computes, p->late, p->beside, p->turns. What computes an operand in registers is moved to its dot. */
 void find_dots(struct schedule *p);
 void find_late(struct schedule *p);
 void find_beside(struct schedule *p);
