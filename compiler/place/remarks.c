@@ -439,7 +439,7 @@ static void tell_dot(struct teller *t, const struct op *o)
 	if (o->code == IR_WARP_GROUP_DOT) {
 		i64 first = o->attr[ATTR_EXCHANGED], instr = o->attr[ATTR_INSTR];
 		const char *a = operand(o, (u32)first)->type->kind != TY_MEMDESC
-					? o->attr[ATTR_FETCHED] ? "registers, computed step by step" : "registers"
+					? o->attr[ATTR_FETCHED] ? "registers, where it is computed" : "registers"
 				: o->attr[ATTR_FETCHED]
 					? "shared memory through registers, since it is not contiguous along k"
 					: "shared memory";

@@ -57,4 +57,9 @@ after=allocate
 try 90 '%o = ttg.convert_layout %r : tensor<128xi32, #a> -> tensor<128xi32, #b>'
 after=multiply-adds
 try 90 "%o = ttng.warp_group_dot %g, %g, %w {$(wgmma 64 '4, 1' ', tlc.turned')} : $good * $good -> $acc"
+in_registers='!ttg.memdesc<64x64xf16, #good, #smem, mutable> * tensor<64x64xf16, #exchanged> -> tensor<64x64xf32, #exchanged>'
+try 90 "%o = ttng.warp_group_dot %g, %j, %k {$(wgmma 64 '4, 1' ', tlc.exchanged, tlc.fetched')} : $in_registers"
+try 90 "%o = ttng.warp_group_dot %g, %j, %k {$(wgmma 64 '4, 1' ', tlc.exchanged, tlc.fetched, isAsync')} : $in_registers"
+try 90 "%o = ttng.warp_group_dot %g, %j, %k {$(wgmma 64 '4, 1' ', tlc.exchanged')} : $in_registers"
+try 90 "%o = ttng.warp_group_dot %g, %j, %k {$(wgmma 64 '4, 1' ', tlc.fetched')} : $in_registers"
 rm -r "$tmp"
