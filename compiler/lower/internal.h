@@ -184,15 +184,12 @@ static inline const struct layout *row_major_of(struct lower *l, const struct ty
 void write_shared(struct lower *l, const struct value *v, const struct layout *mem, LLVMValueRef base);
 /* The element of type t that write_shared has left at this address. */
 LLVMValueRef read_element(struct lower *l, LLVMValueRef at, LLVMTypeRef t);
+/* A tile of v's elements, in layout lay. */
+struct value *tile_like(struct lower *l, const struct value *v, const struct layout *lay);
 void read_shared(struct lower *l, const struct value *v, const struct layout *mem, LLVMValueRef base);
 /* Writes the buffer v, whose rows run across dimension k, in layout `to`, where they run along it; for wgmma and all
  * threads. */
 void turn_in_place(struct lower *l, const struct value *v, int k, const struct layout *to); /* turn.c */
-/* Bytes that ldmatrix brings transposed, as pairs of two neighbours across k: lane t of four gets two registers, which
- * are two of k each, from 4t to 4t + 3. The first register has the former two, but in lanes t = 2 and 3 the latter: so
- * the rows of a matrix differ modulo 8, and lie in different banks. These permutations of bytes make words along k of
- * the first neighbour, and of the second. */
-void byte_selectors(struct lower *l, LLVMValueRef *which);
 /* LLVM's instructions behind one of the block that is built, to be moved to its end. */
 struct instructions {
 	LLVMValueRef *at;

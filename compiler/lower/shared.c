@@ -97,8 +97,7 @@ static bool in_order(const struct memory_map *m)
 	return true;
 }
 
-/* The element type of v, in layout lay. */
-static struct value *piece_like(struct lower *l, const struct value *v, const struct layout *lay)
+struct value *tile_like(struct lower *l, const struct value *v, const struct layout *lay)
 {
 	struct value *piece = arena_new(&l->scratch, struct value);
 	i32 shape[MAX_RANK];
@@ -227,7 +226,7 @@ static bool write_turned(struct lower *l, const struct value *v, const struct la
 	if (elem_bytes(l, v) != 1 || !words_of_tile(l, v))
 		return false;
 	struct turned t = turn(l, v->type->layout);
-	struct mapped p = map_value(l, piece_like(l, v, t.lay), mem, base);
+	struct mapped p = map_value(l, tile_like(l, v, t.lay), mem, base);
 	const struct memory_map *m = &p.m;
 	if (t.bits < 2 || m->vec_bits < 2)
 		return false;
@@ -265,6 +264,18 @@ static bool write_turned(struct lower *l, const struct value *v, const struct la
 
 /* --- ldmatrix, stmatrix -------------------------------------------------------------------------------------- */
 
+/* The register bit by which the two bytes of a pair differ, which follow each other in memory. 0, 1: a word has two
+ * pairs. 2: a word has four elements along k, across the rows, and two matrices have two of them each, those of lane t
+ * of four being 4t to 4t + 3. The first matrix has the former two, but in lanes t = 2 and 3 the latter: so its rows
+ * differ modulo 8, and lie in different banks. */
+static int bit_of_pair(const struct memory_map *m)
+{
+	int i = 0;
+	while (i < m->bits[LL_REG] && m->basis[LL_REG][i] != 1)
+		i++;
+	return i;
+}
+
 /* Do the threads' registers, seen through the memory, have the shape of 8×8 matrices with rows of 16 bytes? Fills in
  * the offsets of a matrix's rows, and the register bits that count matrices. */
 static bool matrix_shape(const struct memory_map *m, int elem_bits, enum matrix_kind kind, u32 *rows, int *counts,
@@ -273,7 +284,7 @@ static bool matrix_shape(const struct memory_map *m, int elem_bits, enum matrix_
 	bool bytes = elem_bits == 8;
 	int per_word = ilog2((u64)32 / (u64)elem_bits), row_bits = ilog2((u64)128 / (u64)elem_bits);
 	u32 row_mask = (1u << row_bits) - 1, expect[8];
-	int n = 0;
+	int n = 0, pair = bytes && kind == MATRIX_TRANS ? bit_of_pair(m) : 0;
 	if (kind == MATRIX_PLAIN) {
 		for (int i = 0; i < per_word; i++)
 			expect[n++] = m->basis[LL_REG][i];
@@ -282,22 +293,23 @@ static bool matrix_shape(const struct memory_map *m, int elem_bits, enum matrix_
 		for (int i = 0; i < 3; i++)
 			rows[i] = m->basis[LL_LANE][2 + i];
 	} else {
-		int row = bytes && m->basis[LL_REG][0] == 1; /* the register bit that counts rows */
 		if (bytes)
-			expect[n++] = m->basis[LL_REG][!row];
-		for (int i = 0; i < 3; i++)
-			expect[n++] = m->basis[LL_LANE][2 + i];
-		rows[0] = m->basis[LL_REG][row];
+			expect[n++] = 1;
+		for (int i = 0; i < 3; i++) /* lanes may begin with either word */
+			expect[n++] = pair == 2 ? m->basis[LL_LANE][2 + i] & ~1u : m->basis[LL_LANE][2 + i];
+		rows[0] = m->basis[LL_REG][bytes && !pair];
 		rows[1] = m->basis[LL_LANE][0];
-		rows[2] = m->basis[LL_LANE][1];
+		rows[2] = m->basis[LL_LANE][1] ^ (pair == 2 ? m->basis[LL_REG][1] : 0);
 	}
-	if (n != row_bits || m->bits[LL_REG] < per_word)
+	if (n != row_bits || m->bits[LL_REG] < per_word || pair > 2)
 		return false;
 	for (int i = 0; i < n; i++)
 		if (expect[i] != 1u << i)
 			return false;
 	*ncounts = 0;
-	for (int i = per_word; i < m->bits[LL_REG]; i++) {
+	for (int i = pair == 2 ? 1 : per_word; i < m->bits[LL_REG]; i++) {
+		if (pair == 2 && i == 2)
+			continue;
 		if (m->basis[LL_REG][i] & row_mask)
 			return false;
 		counts[(*ncounts)++] = i;
@@ -316,6 +328,7 @@ static bool matrix_shape(const struct memory_map *m, int elem_bits, enum matrix_
 struct matrices {
 	struct mapped p;
 	enum matrix_kind kind;
+	int pair;
 	int counts[LAYOUT_MAX_BITS], together, per_word;
 	u32 n; /* instructions */
 };
@@ -335,6 +348,7 @@ static bool as_matrices(struct lower *l, const struct value *v, const struct lay
 		if (bits > 16 || !matrix_shape(&p.m, bits, MATRIX_TRANS, rows, out->counts, &n))
 			return false;
 	}
+	out->pair = out->kind == MATRIX_TRANS && bits == 8 ? bit_of_pair(&p.m) : 0;
 	/* lane j gives the address of row j%8 of matrix j/8; up to four matrices at a time */
 	out->together = MIN(n, 2), out->per_word = ilog2((u64)32 / (u64)bits), out->n = 1u << (n - out->together);
 	for (int i = 0; i < 3; i++)
@@ -365,6 +379,22 @@ static LLVMValueRef matrix_address(struct lower *l, const struct matrices *m, u3
 	return address(l, &m->p, linear(m->p.m.basis[LL_REG], matrix_reg(m, i, 0)));
 }
 
+/* The permutations of bytes that make words along k of two matrices: of a pair's first byte, and of its second. */
+static void byte_selectors(struct lower *l, const struct memory_map *m, LLVMValueRef *which)
+{
+	LLVMValueRef latter = lane_bit(l, 1),
+		     first = LLVMBuildSelect(l->b, latter, c_i32(l, 0x2064), c_i32(l, 0x6420), ""),
+		     second = LLVMBuildSelect(l->b, latter, c_i32(l, 0x3175), c_i32(l, 0x7531), "");
+	for (int i = 2; i < LANE_BITS; i++)
+		if (m->basis[LL_LANE][i] & 1) {
+			LLVMValueRef was = first, other = lane_bit(l, i);
+			first = LLVMBuildSelect(l->b, other, second, was, "");
+			second = LLVMBuildSelect(l->b, other, was, second, "");
+		}
+	which[0] = first;
+	which[1] = second;
+}
+
 static void read_matrices(struct lower *l, const struct value *v, const struct matrices *m)
 {
 	static const char *const texts[2][3] = {
@@ -377,21 +407,31 @@ static void read_matrices(struct lower *l, const struct value *v, const struct m
 	};
 	static const char *const cons[] = {"=r,r,~{memory}", "=r,=r,r,~{memory}", "=r,=r,=r,=r,r,~{memory}"};
 	enum { FROM_PAIRS = 0x3120 };
-	bool pairs = m->kind == MATRIX_TRANS && m->p.bytes == 1 && m->p.m.basis[LL_REG][1] == 1;
 	LLVMTypeRef types[] = {l->i32, l->i32, l->i32, l->i32};
+	LLVMValueRef which[2], w[4];
 	u32 x = 1u << m->together;
 	LLVMTypeRef ret = x == 1 ? l->i32 : LLVMStructTypeInContext(l->ctx, types, x, false);
 	struct tile *t = arena_new(&l->scratch, struct tile);
 	t->n = num_elems(v);
 	t->words = arena_array(&l->scratch, LLVMValueRef, t->n >> m->per_word);
+	if (m->pair == 2)
+		byte_selectors(l, &m->p.m, which);
 	for (u32 i = 0; i < m->n; i++) {
 		LLVMValueRef a = matrix_address(l, m, i);
 		LLVMValueRef r = inline_asm(l, texts[m->kind == MATRIX_TRANS][m->together], cons[m->together],
 					    ASM_CONVERGENT, ret, &a, 1);
+		for (u32 k = 0; k < x; k++)
+			w[k] = x == 1 ? r : LLVMBuildExtractValue(l->b, r, k, "");
 		for (u32 k = 0; k < x; k++) {
-			LLVMValueRef w = x == 1 ? r : LLVMBuildExtractValue(l->b, r, k, "");
-			t->last = t->words[matrix_reg(m, i, k) >> m->per_word] =
-				pairs ? permute_bytes(l, w, w, c_i32(l, FROM_PAIRS)) : w;
+			u32 reg = matrix_reg(m, i, k);
+			LLVMValueRef word = w[k];
+			if (m->pair == 2) {
+				reg = matrix_reg(m, i, k & ~1u) | (k & 1) << m->pair;
+				word = permute_bytes(l, w[k & ~1u], w[k | 1], which[k % 2]);
+			} else if (m->pair == 1) {
+				word = permute_bytes(l, w[k], w[k], c_i32(l, FROM_PAIRS));
+			}
+			t->last = t->words[reg >> m->per_word] = word;
 		}
 	}
 	map_put(&l->tiles, v, t);
@@ -549,8 +589,8 @@ static void convert_by_memory(struct lower *l, const struct op *o)
 	bool apart = o->attr[ATTR_WAY] == WAY_WARP_MEMORY; /* each warp has memory of its own */
 	LLVMValueRef base = shared_base(l, o), *at = p.bits ? new_tile(l, v) : NULL;
 	for (u32 i = 0; i >> p.bits == 0; i++) {
-		const struct value *in = p.bits ? piece_like(l, x, p.src) : x,
-				   *out = p.bits ? piece_like(l, v, p.dst) : v;
+		const struct value *in = p.bits ? tile_like(l, x, p.src) : x,
+				   *out = p.bits ? tile_like(l, v, p.dst) : v;
 		LLVMValueRef *from = p.bits ? new_tile(l, in) : NULL;
 		for (u32 r = 0; from && r < num_elems(in); r++)
 			from[r] = elem(l, x, piece_register(p.src_reg, p.bits, i, r));

@@ -27,7 +27,6 @@ struct gemm {
 	u32 words, count;       /* accumulator registers of an instruction; instructions for a step of k */
 	struct matrix a, b;     /* a.mem NULL: in registers */
 	struct fragments regs;  /* of A then */
-	struct fetched *fetched; /* A, from shared memory into registers; or NULL */
 	const struct pin *pin; /* of the accumulators, or NULL: they are operands */
 	struct strbuf text, constraints;
 	LLVMValueRef *args;
@@ -62,16 +61,6 @@ static struct matrix describe(struct lower *l, const struct type *t, int mn_dim)
 	return m;
 }
 
-/* Operand A as its fragments are fetched from shared memory. The registers of a step of k are loaded when the products
- * that read them `ring` steps before are done, while later ones go on. */
-struct fetched {
-	struct mapped at;
-	bool bytes;             /* whole fragments are loaded, as matrices */
-	u32 which[2];           /* then: operand numbers of byte_selectors */
-	u32 regs, ring;         /* of a step; steps that have registers of their own */
-	/* addresses: operand numbers in the text, and the bits of the offset by which they differ */
-	u32 args[16], clash[16], nargs;
-};
 enum { FRAGMENT = 4 /* registers of an instruction */ };
 
 static u32 coordinate_of(const struct layout *lay, int d, u32 pos)
@@ -139,145 +128,6 @@ static void print_descriptor(struct gemm *g, const struct matrix *m, const char 
 	sb_printf(&g->text, "add.s64 %s, $%u, %u;\n\t", reg, m->arg, at >> 4);
 }
 
-/* The registers that a thread holds of an operand of words whose rows are those of the accumulator: of a step of k
- * first. PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk8". */
-static void hold_words(const struct gemm *g, struct layout *f, int k, int mn)
-{
-	for (int i = 0; i < LANE_BITS; i++)
-		f->basis[LL_LANE][f->bits[LL_LANE]++] =
-			i < 2 ? 1u << (k + i) : coordinate_of(g->acc, g->row_dim, g->acc->basis[LL_LANE][i]) << mn;
-	for (int i = 0; i < g->acc->bits[LL_REG]; i++) {
-		u32 at = coordinate_of(g->acc, g->row_dim, g->acc->basis[LL_REG][i]);
-		if (at)
-			f->basis[LL_REG][f->bits[LL_REG]++] = at << mn;
-		if (f->bits[LL_REG] == 1 && at) /* 8 rows on; then 4 of k */
-			f->basis[LL_REG][f->bits[LL_REG]++] = 4u << k;
-	}
-}
-
-/* Of bytes whole fragments come by ldmatrix (see byte_selectors): lane i gives the address of row i % 8 of matrix i /
- * 8, which is 16 of the accumulator's rows at one k. PTX ISA, "ldmatrix", and "Register Fragments for
- * wgmma.mma_async.m64nNk32". */
-static void hold_matrices(const struct gemm *g, struct layout *f, int k, int mn)
-{
-	static const u8 rows[LANE_BITS] = {1, 4, 8 | 2, 2, 16};
-	enum { ROW_BITS = 4 };
-	for (int i = 0; i < LANE_BITS; i++)
-		f->basis[LL_LANE][f->bits[LL_LANE]++] = (u32)rows[i] << k;
-	for (int i = 0; i < ROW_BITS; i++)
-		f->basis[LL_REG][f->bits[LL_REG]++] = 1u << (mn + i);
-	for (int i = 0; i < g->acc->bits[LL_REG]; i++) {
-		u32 at = coordinate_of(g->acc, g->row_dim, g->acc->basis[LL_REG][i]);
-		if (at >> ROW_BITS)
-			f->basis[LL_REG][f->bits[LL_REG]++] = at << mn;
-	}
-}
-
-static struct fetched *fetch(struct gemm *g, const struct value *v, u32 steps)
-{
-	struct lower *l = g->l;
-	struct fetched *f = arena_new(&l->scratch, struct fetched);
-	struct layout lay = layout_empty(2, v->type->shape);
-	int row = g->row_dim, k = layout_dim_shift(&lay, 1 - row), mn = layout_dim_shift(&lay, row);
-	u32 bytes = (u32)dtype_bytes(type_dtype(v->type));
-	f->bytes = bytes == 1;
-	(f->bytes ? hold_matrices : hold_words)(g, &lay, k, mn);
-	for (int i = 0; i < g->acc->bits[LL_WARP]; i++)
-		lay.basis[LL_WARP][lay.bits[LL_WARP]++] = coordinate_of(g->acc, row, g->acc->basis[LL_WARP][i]) << mn;
-	for (int i = ilog2((u64)g->w->k); i < lay.log2_size[1 - row]; i++)
-		lay.basis[LL_REG][lay.bits[LL_REG]++] = 1u << (k + i);
-	f->at = map_layout(l, &lay, v->type->layout, elem(l, v, 0), bytes);
-	f->regs = (1u << lay.bits[LL_REG]) / steps / (f->bytes ? FRAGMENT : 1);
-	f->ring = MIN(MIN(FETCHED_STEPS, MAX(FETCHED_REGISTERS / f->regs, 2)), steps);
-	tl_assert(f->bytes ? f->at.m.vec_bits == 4 : 1u << f->at.m.vec_bits <= f->regs);
-	if (f->bytes) {
-		LLVMValueRef which[2];
-		byte_selectors(l, which);
-		for (u32 i = 0; i < 2; i++)
-			f->which[i] = add_input(g, "r", which[i]);
-	}
-	return f;
-}
-
-/* The operand number of an address whose offset from the thread's part is `at`, but for *rest bytes. */
-static u32 fetched_address(struct gemm *g, u32 at, u32 *rest)
-{
-	struct fetched *f = g->fetched;
-	struct lower *l = g->l;
-	u32 clash = at & f->at.thread_bits, i = 0;
-	LLVMValueRef p = mapped_address(l, &f->at, at, rest);
-	while (i < f->nargs && f->clash[i] != clash)
-		i++;
-	if (i == f->nargs) {
-		tl_assert(i < ARRAY_LEN(f->args));
-		f->clash[i] = clash;
-		f->args[f->nargs++] = add_input(g, "r", LLVMBuildPtrToInt(l->b, p, l->i32, ""));
-	}
-	return f->args[i];
-}
-
-static void print_names(struct gemm *g, const u32 *names, u32 n)
-{
-	for (u32 r = 0; r < n; r++)
-		sb_printf(&g->text, "%sa%u", r ? ", " : "{", names[r]);
-	sb_puts(&g->text, "}, ");
-}
-
-/* Where register r of a step is. */
-static u32 fetched_register(const struct gemm *g, u32 step, u32 r)
-{
-	return step % g->fetched->ring * g->fetched->regs + r % g->fetched->regs;
-}
-
-static void print_words(struct gemm *g, u32 step, u32 r, u32 arg, u32 rest)
-{
-	u32 width = 1u << g->fetched->at.m.vec_bits, names[4];
-	for (u32 e = 0; e < width; e++)
-		names[e] = fetched_register(g, step, vector_elem(&g->fetched->at.m, r, e));
-	sb_printf(&g->text, "ld.shared%s.b32 ", width == 4 ? ".v4" : width == 2 ? ".v2" : "");
-	print_names(g, names, width);
-	sb_printf(&g->text, "[$%u + %u];\n\t", arg, rest);
-}
-
-/* A fragment, whose first register is r. */
-static void print_matrices(struct gemm *g, u32 r, u32 arg, u32 rest)
-{
-	sb_printf(&g->text, "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {m0, m1, m2, m3}, [$%u + %u];\n\t", arg,
-		  rest);
-	for (u32 i = 0; i < FRAGMENT; i++)
-		sb_printf(&g->text, "prmt.b32 a%u, m%u, m%u, $%u;\n\t", r + i, i & ~1u, i | 1,
-			  g->fetched->which[i % 2]);
-}
-
-/* Loads A's registers of a step of k. */
-static void print_fetch(struct gemm *g, u32 step)
-{
-	const struct fetched *f = g->fetched;
-	u32 n = f->bytes ? f->regs / FRAGMENT : f->regs >> f->at.m.vec_bits, rest;
-	for (u32 i = 0; i < n; i++) {
-		u32 r = vector_base(&f->at.m, step * n + i),
-		    arg = fetched_address(g, linear(f->at.m.basis[LL_REG], r), &rest);
-		if (f->bytes)
-			print_matrices(g, fetched_register(g, step, i * FRAGMENT), arg, rest);
-		else
-			print_words(g, step, r, arg, rest);
-	}
-}
-
-/* A of the instruction that computes row block i. */
-static void print_fetched(struct gemm *g, u32 i, u32 step)
-{
-	u32 names[FRAGMENT], block = 0, bit = 0, first = (u32)ilog2((u64)g->n / 2);
-	for (u32 k = 0; i >> k; k++) {
-		bool down = coordinate_of(g->acc, g->row_dim, g->acc->basis[LL_REG][first + k]);
-		block |= (i >> k & down) << bit;
-		bit += down;
-	}
-	for (u32 r = 0; r < FRAGMENT; r++)
-		names[r] = fetched_register(g, step, block * FRAGMENT + r);
-	print_names(g, names, FRAGMENT);
-}
-
 /* The row where instruction i begins. */
 static u32 first_row(const struct gemm *g, u32 i)
 {
@@ -292,7 +142,7 @@ static void print_product(struct gemm *g, u32 i, u32 k, const char *add)
 	print_descriptor(g, &g->b, "db", col, k);
 	if (g->a.mem) {
 		print_descriptor(g, &g->a, "da", row, k);
-	} else if (!g->fetched) {
+	} else {
 		LLVMValueRef words[4];
 		load_fragment(&g->regs, 0, row, k, words);
 		for (u32 w = 0; w < 4; w++)
@@ -302,8 +152,6 @@ static void print_product(struct gemm *g, u32 i, u32 k, const char *add)
 	print_registers(g, g->pin ? g->pin->name : "$", i * g->words, g->words);
 	if (g->a.mem)
 		sb_puts(&g->text, "da, ");
-	else if (g->fetched)
-		print_fetched(g, i, k / g->w->k);
 	else
 		print_registers(g, "$", a - 3, 4);
 	sb_printf(&g->text, "db, %s", add);
@@ -339,23 +187,6 @@ static void print_group(struct gemm *g, u32 first, u32 n, bool zero)
 	for (u32 k = first; k < first + n; k++)
 		print_step(g, k, zero);
 	print_commit(g);
-}
-
-/* The same, A being fetched; `async`: those of the iteration before may still be running. */
-static void print_fetched_products(struct gemm *g, u32 steps, bool zero, bool async)
-{
-	const struct fetched *f = g->fetched;
-	bool waits = async || steps > f->ring;
-	sb_printf(&g->text, ".reg .b32 a<%u>%s;\n\t", f->ring * f->regs, f->bytes ? ", m<4>" : "");
-	for (u32 k = 0; k < steps; k++) {
-		if (async || k >= f->ring)
-			sb_printf(&g->text, "wgmma.wait_group.sync.aligned %u;\n\t", f->ring - 1);
-		print_fetch(g, k);
-		print_fence(g);
-		print_step(g, k, zero);
-		if (waits || k == steps - 1)
-			print_commit(g);
-	}
 }
 
 /* Accumulators of a 32-bit register. */
@@ -514,18 +345,16 @@ void lower_wgmma(struct lower *l, const struct op *o)
 	g.args = arena_array(&l->scratch, LLVMValueRef, 2 + (u32)4 * nk * g.count + total);
 	if (!g.pin)
 		name_results(&g, v);
-	bool computed = wgmma_computes_operand(o);
-	if (computed && g.pin) {
-		g.b = describe_operand(&g, b, 1 - g.row_dim, false);
+	bool fetched = o->attr[ATTR_FETCHED];
+	if (fetched && g.pin) {
+		g.b = describe_operand(&g, b, 1 - g.row_dim, o->attr[ATTR_TURNED]);
 		lower_groups(&g, o, nk, zero);
 		return;
 	}
-	if (computed) {
+	if (fetched) {
 		if (o->attr[ATTR_ASYNC])
 			wait_groups(l, 0);
 		compute_operand(&g, o, nk);
-	} else if (o->attr[ATTR_FETCHED]) {
-		g.fetched = fetch(&g, a, nk);
 	} else if (a->type->kind == TY_MEMDESC) {
 		g.a = describe_operand(&g, a, g.row_dim, false);
 	} else {
@@ -534,11 +363,8 @@ void lower_wgmma(struct lower *l, const struct op *o)
 	}
 	g.b = describe_operand(&g, b, 1 - g.row_dim, o->attr[ATTR_TURNED]);
 	begin_text(&g);
-	if (g.fetched)
-		print_fetched_products(&g, nk, zero, o->attr[ATTR_ASYNC]);
-	else
-		for (u32 k = 0, per = nk / (u32)wgmma_groups(o); k < nk; k += per)
-			print_group(&g, k, per, zero);
+	for (u32 k = 0, per = nk / (u32)wgmma_groups(o); k < nk; k += per)
+		print_group(&g, k, per, zero);
 	if (!o->attr[ATTR_ASYNC])
 		sb_puts(&g.text, "wgmma.wait_group.sync.aligned 0;\n\t");
 	sb_puts(&g.text, "}");

@@ -90,27 +90,27 @@ struct op *dot_computing(struct op *to)
 	       (op_has(result(to)->uses->user, ELEM) || op_is_shape(result(to)->uses->user)))
 		to = result(to)->uses->user;
 	struct op *dot = to->nresults == 1 && value_has_one_use(result(to)) ? result(to)->uses->user : NULL;
-	bool yes = dot && dot->code == IR_WARP_GROUP_DOT && wgmma_computes_operand(dot) &&
+	bool yes = dot && dot->code == IR_WARP_GROUP_DOT && dot->attr[ATTR_FETCHED] &&
 		   result(to)->uses == dot->operands + dot->attr[ATTR_EXCHANGED];
 	return yes ? dot : NULL;
 }
 
-/* Is it what a buffer will be read by? */
+/* Does it read a buffer, or will when there is one? */
 static bool reads_buffer(const struct schedule *p, const struct op *o)
 {
-	bool yes = false;
+	bool yes = o->code == IR_LOCAL_LOAD && is_buffer(p, operand(o, 0));
 	for (u32 i = 0; i < p->loads.len && p->async; i++)
 		yes |= load_consumer(p->loads.at[i]) == o && o->code == IR_CONVERT_LAYOUT;
 	return yes;
 }
 
-/* Is operand i computed in registers of what is copied, and of nothing else that an iteration changes? The dot waits
- * itself for the products that may still read these registers. */
+/* Is operand i fetched into registers, or computed there of what is copied, and of nothing else that an iteration
+ * changes? The dot waits itself for the products that may still read these registers. */
 static bool is_computed_in_registers(const struct schedule *p, const struct op *dot, u32 i)
 {
 	struct value_walk w = {.id = begin_walk(p->ctx)};
 	bool reads = false;
-	if (!wgmma_computes_operand(dot) || i != dot->attr[ATTR_EXCHANGED])
+	if (!dot->attr[ATTR_FETCHED] || i != dot->attr[ATTR_EXCHANGED])
 		return false;
 	visit_later(&w, operand(dot, i));
 	for (const struct value *v; (v = visit_next(&w));) {
@@ -168,7 +168,7 @@ void find_late(struct schedule *p)
 	struct block *body = p->loop->blocks[0];
 	struct op *first = first_dot(body), *last = last_dot(body);
 	if (!last || last == first || first->code != IR_WARP_GROUP_DOT || last->code != IR_WARP_GROUP_DOT ||
-	    wgmma_computes_operand(first) || wgmma_computes_operand(last))
+	    first->attr[ATTR_FETCHED] || last->attr[ATTR_FETCHED])
 		return;
 	for (u32 i = 0; i < p->dots.len; i++)
 		if (p->dots.at[i] == last) /* it stays in flight as it is */

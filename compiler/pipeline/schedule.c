@@ -112,7 +112,7 @@ static void choose_steps(struct schedule *p)
 	if (!copy && !p->producer)
 		add_step(p, STEP_COPY, 0);
 	for (struct op *o = body->first; o != body->last; o = o->next) {
-		if (!finished && has_dot(o)) {
+		if (!finished && (has_dot(o) || (o->code == IR_LOCAL_LOAD && dot_computing(o)))) {
 			add_step(p, STEP_FINISH, work + 1);
 			finished = true;
 		}

@@ -274,16 +274,30 @@ static enum meeting conflict_in(const struct barriers *w, const struct pending *
 	return who;
 }
 
-/* What o, whose accesses have been added, reads of them behind a barrier of its own. */
-static void read_behind(struct barriers *w, struct pending *p, const struct op *o)
+static void add_reads(struct barriers *w, struct pending *p, const struct op *o)
 {
 	struct shared_access at[2];
-	met(p, EVERYBODY);
 	for (u32 n = shared_accesses(o, at); n--;) {
 		struct access a = access_of(w, o, at[n]);
 		a.write = false;
 		add(w, p, &a);
 	}
+}
+
+static op_vec run_of(struct barriers *w, const struct op *o)
+{
+	bool fetches = o->code == IR_WARP_GROUP_DOT && o->attr[ATTR_FETCHED];
+	return fetches ? operand_run(&w->scratch, o) : (op_vec){0};
+}
+
+/* What o, whose accesses have been added, reads of them behind a barrier of its own, and its run with it. */
+static void read_behind(struct barriers *w, struct pending *p, const struct op *o)
+{
+	op_vec run = run_of(w, o);
+	met(p, EVERYBODY);
+	add_reads(w, p, o);
+	for (u32 i = 0; i < run.len; i++)
+		add_reads(w, p, run.at[i]);
 }
 
 /* The operations of a run read memory with its dot. */
@@ -298,8 +312,7 @@ static void meet_before_run(struct barriers *w, struct pending *p, struct op *fi
 static void note_run(struct op *o, void *arg)
 {
 	struct barriers *w = arg;
-	bool computes = o->code == IR_WARP_GROUP_DOT && wgmma_computes_operand(o);
-	op_vec run = computes ? operand_run(&w->scratch, o) : (op_vec){0};
+	op_vec run = run_of(w, o);
 	if (run.len)
 		map_put(&w->runs, run.at[0], o);
 }

@@ -201,6 +201,8 @@ static bool choose_wgmma(struct placer *p, const struct op *dot, bool chained, s
 		     plan->turned ? "" : "registers on its way to ");
 	if (why && p->s->remarks && wgmma_split(p->s->num_warps, t, 0, &other))
 		diag(p->s->diags, R_DOT_NOT_ALONG_K, dot->loc, dtype_name(w->a), why);
+	if (!why && plan->fetched)
+		plan->a = wgmma_operand(p->pool, operand(dot, exchanged)->type, &plan->split, plan->bytes);
 	plan->wgmma = why ? NULL : w;
 	return !why;
 }

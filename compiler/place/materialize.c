@@ -297,11 +297,15 @@ static void place_wgmma(struct placer *p, struct op *o, const struct dot_plan *p
 			if (plan_conversion(home, rows).kind == CONVERT_SHARED && plan->wgmma->any_major)
 				rows = NULL;
 		}
-		bool across = i == row_dim ? plan->fetched : plan->turned;
-		if (i == row_dim && rows)
+		if (i == row_dim && rows) {
 			request_operand(p, o, (u32)i, rows);
-		else
-			op_set_operand(o, (u32)i, request_memory(p, v, plan->wgmma, 1 - i, across));
+			continue;
+		}
+		bool fetched = i == row_dim && plan->fetched, across = i == row_dim ? fetched : plan->turned;
+		const struct type *held = fetched ? type_with_layout(p->ctx, v->type, plan->a) : NULL;
+		v = request_memory(p, v, plan->wgmma, 1 - i, across);
+		struct builder b = builder_before(p->ctx, o);
+		op_set_operand(o, (u32)i, fetched ? build1(&b, IR_LOCAL_LOAD, held, v) : v);
 	}
 	o->code = IR_WARP_GROUP_DOT;
 	wgmma_set(o, plan->wgmma, &plan->split, plan->fetched || plan->computed);

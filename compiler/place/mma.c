@@ -156,11 +156,6 @@ const struct layout *wgmma_operand(struct layout_pool *p, const struct type *t, 
 	return as_in_dot(p, layout_dot_operand(p, 2, shape, 0, s->warps, 16, type_elem_bits(t)), s, bytes);
 }
 
-bool wgmma_computes_operand(const struct op *dot)
-{
-	return dot->attr[ATTR_FETCHED] && type_is_tensor(operand(dot, (u32)dot->attr[ATTR_EXCHANGED])->type);
-}
-
 bool wgmma_turns(const struct type *t, u32 i, int num_warps)
 {
 	enum { PIECE = 512 /* bytes that a warp turns at once */, ROW = 32 /* the shortest in shared memory */ };
@@ -179,5 +174,6 @@ void wgmma_set(struct op *dot, const struct wgmma *w, const struct wgmma_split *
 int wgmma_groups(const struct op *dot)
 {
 	int steps = operand(dot, 1)->type->shape[0] / dims_get(dot->attr[ATTR_INSTR], 2);
-	return !dot->attr[ATTR_FETCHED] ? 1 : wgmma_computes_operand(dot) ? MIN(steps, COMPUTED_GROUPS) : steps;
+	bool as_it_is = def_if(operand(dot, (u32)dot->attr[ATTR_EXCHANGED]), IR_LOCAL_LOAD);
+	return !dot->attr[ATTR_FETCHED] ? 1 : MIN(steps, as_it_is ? FETCHED_GROUPS : COMPUTED_GROUPS);
 }

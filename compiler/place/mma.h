@@ -59,15 +59,12 @@ const struct layout *wgmma_accumulator(struct layout_pool *p, const struct type 
 				       int bytes);
 /* The layout of A of type t in registers. */
 const struct layout *wgmma_operand(struct layout_pool *p, const struct type *t, const struct wgmma_split *s, int bytes);
-/* Is A computed in registers of what is fetched (operand_run.h)? */
-bool wgmma_computes_operand(const struct op *dot);
 /* Can all threads turn operand i of this type where it lies across k in shared memory? */
 bool wgmma_turns(const struct type *t, u32 i, int num_warps);
 /* Writes it down in the attributes of the operation. `fetched` as above. */
 void wgmma_set(struct op *dot, const struct wgmma *w, const struct wgmma_split *s, bool fetched);
-/* How many groups (wgmma.commit_group) the dot's products are. A's registers are free again when a group of a later
- * step of k has been waited for, so each step is a group of its own if A is fetched, and some steps if it is computed.
- */
+/* How many groups (wgmma.commit_group) the dot's products are. Where A is fetched, the registers of a group are free
+ * again when that has been waited for. */
 int wgmma_groups(const struct op *dot);
 
 #endif

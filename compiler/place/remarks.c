@@ -438,11 +438,12 @@ static void tell_dot(struct teller *t, const struct op *o)
 		   *how;
 	if (o->code == IR_WARP_GROUP_DOT) {
 		i64 first = o->attr[ATTR_EXCHANGED], instr = o->attr[ATTR_INSTR];
-		const char *a = operand(o, (u32)first)->type->kind != TY_MEMDESC
-					? o->attr[ATTR_FETCHED] ? "registers, where it is computed" : "registers"
-				: o->attr[ATTR_FETCHED]
+		const struct value *v = operand(o, (u32)first);
+		const char *a = v->type->kind == TY_MEMDESC ? "shared memory"
+				: !o->attr[ATTR_FETCHED]    ? "registers"
+				: def_if(v, IR_LOCAL_LOAD)
 					? "shared memory through registers, since it is not contiguous along k"
-					: "shared memory";
+					: "registers, where it is computed";
 		how = arena_printf(&t->scratch, "wgmma m64n%dk%d, %s from %s%s", dims_get(instr, 1), dims_get(instr, 2),
 				   first ? "operands exchanged: B" : "A", a,
 				   o->attr[ATTR_ASYNC] && result(o)->uses->user->code != IR_WARP_GROUP_WAIT

@@ -87,22 +87,23 @@ static bool is_swizzled(const struct verifier *v, const struct type *t, int d)
 static const char *check_wgmma_operand(const struct verifier *v, const struct op *o, const struct wgmma *w,
 				       const struct wgmma_split *split, int bytes, u32 i)
 {
-	bool fetched = o->attr[ATTR_FETCHED];
 	const struct type *t = operand(o, i)->type;
 	int k = 1 - (int)i;
 	bool first = (int)i == split->row_dim;
 	if (type_is_tensor(t)) {
-		NEED(first && (fetched || i == 0) && t->layout == wgmma_operand(&v->s->ctx->layouts, t, split, bytes),
+		NEED(first && (o->attr[ATTR_FETCHED] || i == 0) &&
+			     t->layout == wgmma_operand(&v->s->ctx->layouts, t, split, bytes),
 		     "operand A in registers has not the layout of wgmma's fragments");
 		return NULL;
 	}
 	bool along_k = is_swizzled(v, t, k), across = is_swizzled(v, t, 1 - k);
-	NEED((first ? fetched : o->attr[ATTR_TURNED]) ? across && !along_k : along_k || (w->any_major && across),
+	NEED(!(first && o->attr[ATTR_FETCHED]), "its operand A, which is fetched, is not in registers");
+	NEED(!first && o->attr[ATTR_TURNED] ? across && !along_k : along_k || (w->any_major && across),
 	     "a buffer has not a layout that wgmma's descriptors have");
 	return NULL;
 }
 
-/* A that is computed in registers, which the products of the iteration before may still read, is loaded where the dot
+/* A that is fetched into registers, which the products of the iteration before may still read, is loaded where the dot
  * waits for these. */
 static bool loads_operand(const struct op *dot)
 {
@@ -120,24 +121,23 @@ static const char *check_wgmma(const struct verifier *v, const struct op *o)
 	const struct wgmma *w = wgmma_for_dot(v->s, o);
 	const struct type *t = result(o)->type;
 	struct wgmma_split split;
-	bool fetched = o->attr[ATTR_FETCHED], computed = wgmma_computes_operand(o);
+	bool fetched = o->attr[ATTR_FETCHED];
 	struct op expected = *o;
 	bool turned = o->attr[ATTR_TURNED];
-	NEED(w && !(((fetched && !computed) || turned) && w->any_major),
-	     "the target's wgmma takes no operands of these types and sizes");
+	NEED(w && !(turned && w->any_major), "the target's wgmma takes no operands of these types and sizes");
 	u32 second = !o->attr[ATTR_EXCHANGED];
 	NEED(!turned || wgmma_turns(operand(o, second)->type, second, v->s->num_warps),
 	     "an operand is too small to be turned");
 	NEED(wgmma_split(v->s->num_warps, t, (int)o->attr[ATTR_EXCHANGED], &split), "its result is too small");
 	wgmma_set(&expected, w, &split, fetched);
 	NEED(!memcmp(expected.attr, o->attr, sizeof o->attr), "its instruction or share of the warps is not wgmma's");
-	int bytes = fetched ? computed ? 1 : dtype_bytes(w->a) : 0;
-	if (computed && t->layout == wgmma_accumulator(&v->s->ctx->layouts, t, &split, 0))
+	int bytes = fetched ? w->any_major ? 1 : dtype_bytes(w->a) : 0;
+	if (fetched && w->any_major && t->layout == wgmma_accumulator(&v->s->ctx->layouts, t, &split, 0))
 		bytes = 0; /* it lies along k in memory */
 	NEED(t->layout == wgmma_accumulator(&v->s->ctx->layouts, t, &split, bytes),
 	     "its result has not the layout of wgmma's accumulators");
-	NEED(!o->attr[ATTR_ASYNC] || !computed || loads_operand(o),
-	     "its operand A is not loaded from a buffer and computed right in front of it");
+	NEED(!o->attr[ATTR_ASYNC] || !fetched || loads_operand(o),
+	     "its operand A is not loaded from a buffer right in front of it");
 	const char *what = check_wgmma_operand(v, o, w, &split, bytes, 0);
 	return what ? what : check_wgmma_operand(v, o, w, &split, bytes, 1);
 }

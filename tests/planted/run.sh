@@ -51,6 +51,7 @@ check() {
 	32) every_pass "$build/test-random" --kind offsets --seed 1000 --count 100 ;;
 	33) TL_DEVICE=sim timeout 300 "$build/test-random" --kind pairs --seed 1000 --count 100 ;;
 	34) TL_DEVICE=sim timeout 300 "$build/test-random" --kind weights --seed 1000 --count 400 ;;
+	35) TL_DEVICE=sim timeout 300 "$build/test-run" dot/across ;;
 	esac 2>&1 | sed -n 's/^FAIL  //p' > "$2.why"
 	sed 's/:.*//' "$2.why" | sort > "$2"
 }
@@ -62,7 +63,7 @@ checks() {
 	case $1 in
 	*/persist.c | */swizzle.c) echo "${CHECKS:-27}" ;;
 	*/pair.c | */lower/tma.c) echo "${CHECKS:-33}" ;;
-	*/pipeline/* | */barriers.c) echo "${CHECKS:-26 33 34 8 9 10 7 22 29}" ;;
+	*/pipeline/* | */barriers.c) echo "${CHECKS:-26 35 33 34 8 9 10 7 22 29}" ;;
 	*/bit_fields.c) echo "${CHECKS:-34}" ;;
 	*/lower/wgmma.c | */lower/shared.c | */lower/lower.c) echo "${CHECKS:-22 34}" ;;
 	*/allocate.c) echo "${CHECKS:-29}" ;;
@@ -107,6 +108,7 @@ say() {
 	29) echo "dots on sim" ;;
 	33) echo "pairs on sim" ;;
 	34) echo "weights on sim" ;;
+	35) echo "operands across k on sim" ;;
 	30 | 31) echo "tiles, every pass, facts" ;;
 	32) echo "offsets, every pass, facts" ;;
 	26) echo "turns from tile to tile on sim" ;;

@@ -616,6 +616,32 @@ static void sums_behind(struct suite *s, tl_dtype t, const char *form, int rows,
 	case_end(s);
 }
 
+static void across(struct suite *s, tl_dtype t, int rows, int n, int warps, int stages)
+{
+	enum { K = 64 };
+	if (!case_begin(s, file, "across %s rows=%d n=%d warps=%d stages=%d", tl_dtype_name(t), rows, n, warps, stages))
+		return;
+	tl_dtype sum = t == TL_I8 ? TL_I32 : TL_F32;
+	size_t tall = (size_t)(rows * K);
+	struct array *x = in(s, "x", t, (size_t)n * tall), *y = in(s, "y", t, (size_t)(n * K * K)),
+		     *z = in(s, "z", t, (size_t)n * tall), *o = out(s, "o", sum, tall), *p = out(s, "p", sum, tall);
+	fill_whole(x, 2), fill_whole(y, 2), fill_whole(z, 2);
+	for (int r = 0; r < rows; r++)
+		for (int c = 0; c < K; c++) {
+			double first = 0, second = 0;
+			for (int i = 0; i < n * K; i++) {
+				double b = value(y, (size_t)(i * K + c));
+				first += value(x, (size_t)(i * rows + r)) * b;
+				second -= value(z, (size_t)((i / K * rows + r) * K + i % K)) * b;
+			}
+			want(o, (size_t)(r * K + c), first);
+			want(p, (size_t)(r * K + c), second);
+		}
+	LAUNCH(s, "across", CONFIG(.grid = {1}, .num_warps = warps, .num_stages = stages), ptr(x), ptr(y), ptr(z),
+	       ptr(o), ptr(p), tl_int(n), tl_int(rows));
+	case_end(s);
+}
+
 static double clamped(double x, double most)
 {
 	return fmax(fmin(x, most), -most);
@@ -732,6 +758,8 @@ void theme_dot(struct suite *s)
 		mixed(s, &kinds[t], &kinds[(t + 6) % COUNT(kinds)], 64, 64, 64, 4),
 			mixed(s, &kinds[t], &kinds[(t + 7) % COUNT(kinds)], 32, 64, 32, 2);
 	for (int stages = 3; stages <= 4; stages++) {
+		across(s, TL_I8, 64, 5, 4, stages), across(s, TL_F8E4M3, 128, 4, 8, stages);
+		across(s, TL_F32, 64, 3, 4, stages), across(s, TL_F16, 64, 3, 4, stages);
 		sums_behind(s, TL_I8, "negated", 32, 5, stages), sums_behind(s, TL_F16, "negated", 64, 5, stages);
 		sums_behind(s, TL_F16, "scaled", 64, 5, stages), sums_behind(s, TL_BF16, "plain", 64, 4, stages);
 	}
