@@ -1,8 +1,8 @@
-/* A dot's operand that is fetched into registers: the loads of buffers and the operations that compute it of them, which
- * nothing else needs. Where the dot may be in flight they are a run right in front of it: nothing between has effects,
- * and no threads meet. So they are lowered with the dot, which runs them for a group of steps of k when the products
- * that read the same registers before are done (lower/wgmma.c); place/verify.c refuses a dot whose operand is loaded
- * elsewhere. The pipeliner makes runs, and barriers are placed in front of them. */
+/* A dot's operand that is fetched into registers: the loads of buffers and the operations that compute it of them,
+ * which nothing else needs. Where the dot may be in flight they are a run right in front of it: nothing between has
+ * effects, and no threads meet. So they are lowered with the dot, which runs them for a group of steps of k when the
+ * products that read the same registers before are done (lower/wgmma.c); place/verify.c refuses a dot whose operand is
+ * loaded elsewhere. The pipeliner makes runs, and barriers are placed in front of them. */
 #ifndef TLC_PLACE_OPERAND_RUN_H
 #define TLC_PLACE_OPERAND_RUN_H
 
