@@ -152,7 +152,14 @@ static i64 groups_before(const struct schedule *p, u32 at, const struct op *dot)
 	return MIN(groups, MAX_PENDING);
 }
 
-/* Notes the operations of the body that read a buffer, or contain others that do. */
+static void mark_in_body(const struct schedule *p, struct op *o)
+{
+	while (o->block != p->loop->blocks[0])
+		o = o->block->parent;
+	o->mark = 1;
+}
+
+/* Notes the operations of the body that read a buffer, or contain others that do. A dot loads its own operand. */
 static void note_readers(const struct schedule *p, const struct value *buffer)
 {
 	for (const struct use *u = buffer->uses; u; u = u->next) {
@@ -161,9 +168,10 @@ static void note_readers(const struct schedule *p, const struct value *buffer)
 			note_readers(p, result(o));
 			continue;
 		}
-		while (o->block != p->loop->blocks[0])
-			o = o->block->parent;
-		o->mark = 1;
+		struct op *dot = o->code == IR_LOCAL_LOAD ? dot_computing(o) : NULL;
+		mark_in_body(p, o);
+		if (dot)
+			mark_in_body(p, dot);
 	}
 }
 

@@ -616,10 +616,11 @@ static void sums_behind(struct suite *s, tl_dtype t, const char *form, int rows,
 	case_end(s);
 }
 
-static void across(struct suite *s, tl_dtype t, int rows, int n, int warps, int stages)
+static void across(struct suite *s, tl_dtype t, bool fixed, int rows, int n, int warps, int stages)
 {
 	enum { K = 64 };
-	if (!case_begin(s, file, "across %s rows=%d n=%d warps=%d stages=%d", tl_dtype_name(t), rows, n, warps, stages))
+	if (!case_begin(s, file, "across %s%s rows=%d n=%d warps=%d stages=%d", tl_dtype_name(t), fixed ? " fixed" : "",
+			rows, n, warps, stages))
 		return;
 	tl_dtype sum = t == TL_I8 ? TL_I32 : TL_F32;
 	size_t tall = (size_t)(rows * K);
@@ -631,14 +632,14 @@ static void across(struct suite *s, tl_dtype t, int rows, int n, int warps, int 
 			double first = 0, second = 0;
 			for (int i = 0; i < n * K; i++) {
 				double b = value(y, (size_t)(i * K + c));
-				first += value(x, (size_t)(i * rows + r)) * b;
-				second -= value(z, (size_t)((i / K * rows + r) * K + i % K)) * b;
+				first += value(fixed ? z : x, (size_t)(fixed ? r * K + i % K : i * rows + r)) * b;
+				second -= fixed ? 0 : value(z, (size_t)((i / K * rows + r) * K + i % K)) * b;
 			}
 			want(o, (size_t)(r * K + c), first);
 			want(p, (size_t)(r * K + c), second);
 		}
 	LAUNCH(s, "across", CONFIG(.grid = {1}, .num_warps = warps, .num_stages = stages), ptr(x), ptr(y), ptr(z),
-	       ptr(o), ptr(p), tl_int(n), tl_int(rows));
+	       ptr(o), ptr(p), tl_int(n), tl_int(rows), tl_bool(fixed));
 	case_end(s);
 }
 
@@ -757,9 +758,12 @@ void theme_dot(struct suite *s)
 	for (int t = 0; t < COUNT(kinds); t++)
 		mixed(s, &kinds[t], &kinds[(t + 6) % COUNT(kinds)], 64, 64, 64, 4),
 			mixed(s, &kinds[t], &kinds[(t + 7) % COUNT(kinds)], 32, 64, 32, 2);
+	across(s, TL_F32, true, 64, 9, 4, 8), across(s, TL_I8, true, 128, 31, 8, 30);
 	for (int stages = 3; stages <= 4; stages++) {
-		across(s, TL_I8, 64, 5, 4, stages), across(s, TL_F8E4M3, 128, 4, 8, stages);
-		across(s, TL_F32, 64, 3, 4, stages), across(s, TL_F16, 64, 3, 4, stages);
+		for (int fixed = 0; fixed < 2; fixed++) {
+			across(s, TL_I8, fixed, 64, 5, 4, stages), across(s, TL_F8E4M3, fixed, 128, 4, 8, stages);
+			across(s, TL_F32, fixed, 64, 3, 4, stages), across(s, TL_F16, fixed, 64, 3, 4, stages);
+		}
 		sums_behind(s, TL_I8, "negated", 32, 5, stages), sums_behind(s, TL_F16, "negated", 64, 5, stages);
 		sums_behind(s, TL_F16, "scaled", 64, 5, stages), sums_behind(s, TL_BF16, "plain", 64, 4, stages);
 	}
