@@ -192,8 +192,8 @@ enum {
 	ATTR_PRECISION = 0, ATTR_IMPRECISE = 1,            /* DOT, WARP_GROUP_DOT */
 	/* placed: the instruction's m, n, k (0: multiply-adds) and the warps along its rows, columns; place/mma.h */
 	ATTR_INSTR = 2, ATTR_WARPS = 3,
-	/* WARP_GROUP_DOT: B is the instruction's A; that is fetched into registers; a later wait completes it; the
-	 * instruction's B is turned where it lies */
+	/* WARP_GROUP_DOT: B is the instruction's A; that is fetched into registers for so many groups of products; a
+	 * later wait completes it; the instruction's B is turned where it lies */
 	ATTR_EXCHANGED = 4, ATTR_FETCHED = 5, ATTR_ASYNC = 6, ATTR_TURNED = 7,
 	ATTR_WAY = 0, ATTR_PIECES = 1,                     /* CONVERT_LAYOUT, set by `allocate`; through memory */
 	ATTR_HEX = 1, ATTR_SIGNED = 2,                     /* PRINT; bit i of SIGNED: operand i */

@@ -13,12 +13,12 @@ struct dot_plan {
 	const struct mma *mma;         /* NULL: wgmma or multiply-adds */
 	const struct wgmma *wgmma;     /* its operands lie in shared memory, A perhaps in registers */
 	struct wgmma_split split;      /* of wgmma */
-	bool fetched;                  /* wgmma's A, which does not lie along k in memory, goes through registers */
-	bool turned;                   /* nor does its B, which is turned there */
-	bool computed;                 /* it is computed there */
+	bool computed;                 /* wgmma's A is computed in registers */
+	bool fetched;                  /* it lies across k in shared memory, and goes through registers */
+	bool turned;                   /* its B lies across k, and is turned there */
 	int bytes;                     /* of an element of A as it is fetched, where it lies across k; or 0 */
 	int warps[MAX_RANK];           /* of mma.sync */
-	const struct layout *acc, *a, *b; /* a and b: of mma.sync; a: of a fetched A, too */
+	const struct layout *acc, *a, *b; /* a and b: of mma.sync; a: of an A that is computed or fetched, too */
 };
 
 struct placer {

@@ -308,7 +308,10 @@ static void place_wgmma(struct placer *p, struct op *o, const struct dot_plan *p
 		op_set_operand(o, (u32)i, fetched ? build1(&b, IR_LOCAL_LOAD, held, v) : v);
 	}
 	o->code = IR_WARP_GROUP_DOT;
-	wgmma_set(o, plan->wgmma, &plan->split, plan->fetched || plan->computed);
+	wgmma_set(o, plan->wgmma, &plan->split,
+		  plan->computed  ? COMPUTED_GROUPS
+		  : plan->fetched ? FETCHED_GROUPS
+				  : 0);
 	o->attr[ATTR_TURNED] = plan->turned;
 }
 

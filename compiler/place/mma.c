@@ -1,7 +1,5 @@
 #include "place/mma.h"
 
-#include "base/tuning.h"
-
 /* Best first: the first row that fits is taken. */
 static const struct mma table[] = {
 	{"mma_f16_f32", DT_F16, DT_F16, DT_F32, AS_IT_IS, 16, 8, 16, MMA_AMPERE},
@@ -163,17 +161,15 @@ bool wgmma_turns(const struct type *t, u32 i, int num_warps)
 	return type_numel(t) * bytes >= (i64)PIECE * num_warps && t->shape[i] * bytes >= ROW;
 }
 
-void wgmma_set(struct op *dot, const struct wgmma *w, const struct wgmma_split *s, bool fetched)
+void wgmma_set(struct op *dot, const struct wgmma *w, const struct wgmma_split *s, int groups)
 {
 	dot->attr[ATTR_INSTR] = dims_pack((int[]){64, s->n, w->k}, 3);
 	dot->attr[ATTR_WARPS] = dims_pack(s->warps, 2);
 	dot->attr[ATTR_EXCHANGED] = s->row_dim;
-	dot->attr[ATTR_FETCHED] = fetched;
+	dot->attr[ATTR_FETCHED] = MIN(groups, operand(dot, 1)->type->shape[0] / w->k);
 }
 
 int wgmma_groups(const struct op *dot)
 {
-	int steps = operand(dot, 1)->type->shape[0] / dims_get(dot->attr[ATTR_INSTR], 2);
-	bool as_it_is = def_if(operand(dot, (u32)dot->attr[ATTR_EXCHANGED]), IR_LOCAL_LOAD);
-	return !dot->attr[ATTR_FETCHED] ? 1 : MIN(steps, as_it_is ? FETCHED_GROUPS : COMPUTED_GROUPS);
+	return MAX((int)dot->attr[ATTR_FETCHED], 1);
 }

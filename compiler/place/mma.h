@@ -61,8 +61,9 @@ const struct layout *wgmma_accumulator(struct layout_pool *p, const struct type 
 const struct layout *wgmma_operand(struct layout_pool *p, const struct type *t, const struct wgmma_split *s, int bytes);
 /* Can all threads turn operand i of this type where it lies across k in shared memory? */
 bool wgmma_turns(const struct type *t, u32 i, int num_warps);
-/* Writes it down in the attributes of the operation. `fetched` as above. */
-void wgmma_set(struct op *dot, const struct wgmma *w, const struct wgmma_split *s, bool fetched);
+/* Writes it down in the attributes of the operation. A is fetched into registers for so many groups of steps of k, or
+ * for each step if there are no more; 0: it is not fetched. */
+void wgmma_set(struct op *dot, const struct wgmma *w, const struct wgmma_split *s, int groups);
 /* How many groups (wgmma.commit_group) the dot's products are. Where A is fetched, the registers of a group are free
  * again when that has been waited for. */
 int wgmma_groups(const struct op *dot);

@@ -129,7 +129,10 @@ static const char *check_wgmma(const struct verifier *v, const struct op *o)
 	NEED(!turned || wgmma_turns(operand(o, second)->type, second, v->s->num_warps),
 	     "an operand is too small to be turned");
 	NEED(wgmma_split(v->s->num_warps, t, (int)o->attr[ATTR_EXCHANGED], &split), "its result is too small");
-	wgmma_set(&expected, w, &split, fetched);
+	int groups = (int)o->attr[ATTR_FETCHED];
+	wgmma_set(&expected, w, &split, groups);
+	NEED(!groups || (is_pow2(groups) && expected.attr[ATTR_FETCHED] == groups),
+	     "its steps of k cannot be shared out among so many groups");
 	NEED(!memcmp(expected.attr, o->attr, sizeof o->attr), "its instruction or share of the warps is not wgmma's");
 	int bytes = fetched ? w->any_major ? 1 : dtype_bytes(w->a) : 0;
 	if (fetched && w->any_major && t->layout == wgmma_accumulator(&v->s->ctx->layouts, t, &split, 0))
