@@ -84,7 +84,7 @@ static bool only_adds(const struct schedule *p, const struct op *o)
 	return acc == for_arg(p->loop, (u32)(result(o)->uses - body->last->operands)) && value_has_one_use(acc);
 }
 
-struct op *dot_computing(struct op *to)
+struct op *dot_fetching(struct op *to)
 {
 	while (to->nresults == 1 && value_has_one_use(result(to)) &&
 	       (op_has(result(to)->uses->user, ELEM) || op_is_shape(result(to)->uses->user)))
@@ -93,6 +93,11 @@ struct op *dot_computing(struct op *to)
 	bool yes = dot && dot->code == IR_WARP_GROUP_DOT && dot->attr[ATTR_FETCHED] &&
 		   result(to)->uses == dot->operands + dot->attr[ATTR_EXCHANGED];
 	return yes ? dot : NULL;
+}
+
+struct op *dot_that_loads(struct op *o)
+{
+	return o->code == IR_LOCAL_LOAD ? dot_fetching(o) : NULL;
 }
 
 /* Does it read a buffer, or will when there is one? */
@@ -106,7 +111,7 @@ static bool reads_buffer(const struct schedule *p, const struct op *o)
 
 /* Is operand i fetched into registers, or computed there of what is copied, and of nothing else that an iteration
  * changes? The dot waits itself for the products that may still read these registers. */
-static bool is_computed_in_registers(const struct schedule *p, const struct op *dot, u32 i)
+static bool is_fetched(const struct schedule *p, const struct op *dot, u32 i)
 {
 	struct value_walk w = {.id = begin_walk(p->ctx)};
 	bool reads = false;
@@ -126,7 +131,7 @@ static bool is_computed_in_registers(const struct schedule *p, const struct op *
 	return end_walk(&w, reads);
 }
 
-/* Moves what computes an operand in registers in front of the dot. */
+/* Moves what fetches an operand, and computes it, in front of the dot. */
 static void gather_operand(struct schedule *p, struct op *dot)
 {
 	op_vec run = {0};
@@ -144,17 +149,17 @@ static void gather_operand(struct schedule *p, struct op *dot)
 void find_dots(struct schedule *p)
 {
 	for (struct op *o = p->loop->blocks[0]->first; o; o = o->next) {
-		bool all = only_adds(p, o), computes = false;
+		bool all = only_adds(p, o), fetches = false;
 		for (u32 i = 0; i < 2 && all; i++) {
-			bool here = is_computed_in_registers(p, o, i);
+			bool here = is_fetched(p, o, i);
 			all = here || is_buffer(p, operand(o, i));
-			computes |= here;
+			fetches |= here;
 		}
 		if (!all)
 			continue;
 		vec_push(&p->scratch, &p->dots, o);
-		p->computes |= computes;
-		if (computes)
+		p->fetches |= fetches;
+		if (fetches)
 			gather_operand(p, o);
 	}
 }

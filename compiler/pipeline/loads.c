@@ -214,7 +214,7 @@ const struct layout *ring_layout(const struct schedule *p, const struct op *load
 		reader = reader->next;
 	const struct layout *dst = result(reader ? reader->user : to)->type->layout;
 	int along = accessed(p, load).dim;
-	bool held = is_held_as_result(p, result(reader ? reader->user : to)) || (t->rank == 2 && dot_computing(to));
+	bool held = is_held_as_result(p, result(reader ? reader->user : to)) || (t->rank == 2 && dot_fetching(to));
 	if (held && t->shape[along] * bits >= 128)
 		return layout_swizzled(&p->ctx->layouts, 2, t->shape, along, bits);
 	struct shared_plan plan = plan_shared(&p->ctx->layouts, t->layout, dst, bits, false);

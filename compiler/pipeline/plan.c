@@ -67,7 +67,7 @@ static void find_boxes(struct schedule *p)
 		struct box box = {0};
 		const struct layout *ring = ring_layout(p, load);
 		p->tma = !load->attr[ATTR_EVICT] &&
-			 ((p->computes && is_row_of_numbers(p, load)) ||
+			 ((p->fetches && is_row_of_numbers(p, load)) ||
 			  (load->noperands == 1 && find_box(s, operand(load, 0), ring, &box)) ||
 			  find_tensor_box(s, load, ring, &box));
 		vec_push(&p->scratch, &p->boxes, box);

@@ -112,7 +112,7 @@ static void choose_steps(struct schedule *p)
 	if (!copy && !p->producer)
 		add_step(p, STEP_COPY, 0);
 	for (struct op *o = body->first; o != body->last; o = o->next) {
-		if (!finished && (has_dot(o) || (o->code == IR_LOCAL_LOAD && dot_computing(o)))) {
+		if (!finished && (has_dot(o) || dot_that_loads(o))) {
 			add_step(p, STEP_FINISH, work + 1);
 			finished = true;
 		}
@@ -168,7 +168,7 @@ static void note_readers(const struct schedule *p, const struct value *buffer)
 			note_readers(p, result(o));
 			continue;
 		}
-		struct op *dot = o->code == IR_LOCAL_LOAD ? dot_computing(o) : NULL;
+		struct op *dot = dot_that_loads(o);
 		mark_in_body(p, o);
 		if (dot)
 			mark_in_body(p, dot);
@@ -198,9 +198,9 @@ static struct part reads_of(const struct schedule *p, u32 i)
 	if (to->code == IR_LOCAL_STORE)
 		note_readers(p, operand(to, 1));
 	to->mark = !p->async || to->code != IR_LOCAL_STORE; /* else the copy takes its place */
-	struct op *computing = dot_computing(to);
-	if (computing)
-		computing->mark = 1;
+	struct op *fetching = dot_fetching(to);
+	if (fetching)
+		fetching->mark = 1;
 	for (u32 k = 0; k < p->steps.len; k++) {
 		const struct op *o = p->steps.at[k].op;
 		if (!o || !o->mark)

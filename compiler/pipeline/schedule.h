@@ -119,7 +119,7 @@ struct schedule {
 	bool tma;                /* async by boxes */
 	VEC(struct box) boxes;   /* of each load then */
 	u32 rows;                /* the last so many are rows of one dimension, which come as they lie */
-	bool computes;           /* does one of the dots take what is computed in registers? */
+	bool fetches;            /* does one of the dots fetch an operand into registers? */
 	VEC(struct op *) dots;   /* that stay in flight into the next iteration; in program order */
 	struct op *late;         /* a dot waited for together with the first one of the next iteration, or NULL */
 	bool turns;              /* the warpgroups take turns with the tensor cores then */
@@ -202,9 +202,11 @@ struct op *last_dot(const struct block *body);
 bool dots_are_apart(struct ir_context *ctx, const struct block *body);
 /* Is it a dot, or one in a branch? */
 bool has_dot(const struct op *o);
-/* The dot whose operand is computed in registers of what a load's consumer brings; or NULL. */
-struct op *dot_computing(struct op *consumer);
-/* p->dots and p->computes, p->late, p->beside, p->turns. What computes an operand in registers is moved to its dot. */
+/* The dot that fetches into registers what a load's consumer, or a load of a buffer, brings; or NULL. */
+struct op *dot_fetching(struct op *o);
+/* The dot with which a load of a buffer is lowered, since it fetches what that brings; NULL: o is something else. */
+struct op *dot_that_loads(struct op *o);
+/* p->dots and p->fetches, p->late, p->beside, p->turns. What fetches an operand is moved to its dot. */
 void find_dots(struct schedule *p);
 void find_late(struct schedule *p);
 void find_beside(struct schedule *p);
