@@ -264,27 +264,42 @@ static bool write_turned(struct lower *l, const struct value *v, const struct la
 
 /* --- ldmatrix, stmatrix -------------------------------------------------------------------------------------- */
 
-/* The register bit by which the two bytes of a pair differ, which follow each other in memory. 0, 1: a word has two
- * pairs. 2: a word has four elements along k, across the rows, and two matrices have two of them each, those of lane t
- * of four being 4t to 4t + 3. The first matrix has the former two, but in lanes t = 2 and 3 the latter: so its rows
- * differ modulo 8, and lie in different banks. */
-static int bit_of_pair(const struct memory_map *m)
+/* ldmatrix.trans moves pairs of a row's elements. Of bytes, both go to one thread, and differ there by the register bit
+ * of this number. A word has two rows' pairs, in order or the first byte of each first. Or it has four rows' bytes,
+ * those 4t to 4t + 3 in lane t of four, all first or all second ones, and two matrices have two of these rows each: the
+ * first matrix the former two, but for lanes t = 2 and 3 the latter, so that its rows differ modulo 8, and lie in
+ * different banks. */
+enum pairs { TWO_PAIRS, TWO_INTERLEAVED, FOUR_ROWS, NO_PAIRS };
+
+/* A tile as matrices in memory: register bits `counts` count them, the first `together` of these in one instruction. */
+struct matrices {
+	struct mapped p;
+	enum matrix_kind kind;
+	enum pairs pairs; /* of bytes that are turned */
+	int counts[LAYOUT_MAX_BITS], together, per_word;
+	u32 n; /* instructions */
+};
+
+static enum pairs pairs_of(const struct memory_map *m)
 {
 	int i = 0;
-	while (i < m->bits[LL_REG] && m->basis[LL_REG][i] != 1)
+	while (i < MIN(NO_PAIRS, m->bits[LL_REG]) && m->basis[LL_REG][i] != 1)
 		i++;
-	return i;
+	return i < m->bits[LL_REG] ? (enum pairs)i : NO_PAIRS;
 }
 
 /* Do the threads' registers, seen through the memory, have the shape of 8×8 matrices with rows of 16 bytes? Fills in
- * the offsets of a matrix's rows, and the register bits that count matrices. */
-static bool matrix_shape(const struct memory_map *m, int elem_bits, enum matrix_kind kind, u32 *rows, int *counts,
-			 u8 *ncounts)
+ * the offsets of a matrix's rows, and the register bits that count matrices; returns how many, or -1. */
+static int matrix_shape(const struct memory_map *m, int elem_bits, enum matrix_kind kind, u32 *rows,
+			struct matrices *out)
 {
 	bool bytes = elem_bits == 8;
 	int per_word = ilog2((u64)32 / (u64)elem_bits), row_bits = ilog2((u64)128 / (u64)elem_bits);
 	u32 row_mask = (1u << row_bits) - 1, expect[8];
-	int n = 0, pair = bytes && kind == MATRIX_TRANS ? bit_of_pair(m) : 0;
+	int n = 0, ncounts = 0;
+	out->kind = kind;
+	out->pairs = bytes && kind == MATRIX_TRANS ? pairs_of(m) : NO_PAIRS;
+	bool four = out->pairs == FOUR_ROWS;
 	if (kind == MATRIX_PLAIN) {
 		for (int i = 0; i < per_word; i++)
 			expect[n++] = m->basis[LL_REG][i];
@@ -293,62 +308,50 @@ static bool matrix_shape(const struct memory_map *m, int elem_bits, enum matrix_
 		for (int i = 0; i < 3; i++)
 			rows[i] = m->basis[LL_LANE][2 + i];
 	} else {
+		if (bytes && out->pairs == NO_PAIRS)
+			return -1;
 		if (bytes)
 			expect[n++] = 1;
-		for (int i = 0; i < 3; i++) /* lanes may begin with either word */
-			expect[n++] = pair == 2 ? m->basis[LL_LANE][2 + i] & ~1u : m->basis[LL_LANE][2 + i];
-		rows[0] = m->basis[LL_REG][bytes && !pair];
+		for (int i = 0; i < 3; i++) /* of four rows, either word may come first */
+			expect[n++] = four ? m->basis[LL_LANE][2 + i] & ~1u : m->basis[LL_LANE][2 + i];
+		rows[0] = m->basis[LL_REG][out->pairs == TWO_PAIRS];
 		rows[1] = m->basis[LL_LANE][0];
-		rows[2] = m->basis[LL_LANE][1] ^ (pair == 2 ? m->basis[LL_REG][1] : 0);
+		rows[2] = m->basis[LL_LANE][1] ^ (four ? m->basis[LL_REG][1] : 0);
 	}
-	if (n != row_bits || m->bits[LL_REG] < per_word || pair > 2)
-		return false;
+	if (n != row_bits || m->bits[LL_REG] < per_word)
+		return -1;
 	for (int i = 0; i < n; i++)
 		if (expect[i] != 1u << i)
-			return false;
-	*ncounts = 0;
-	for (int i = pair == 2 ? 1 : per_word; i < m->bits[LL_REG]; i++) {
-		if (pair == 2 && i == 2)
+			return -1;
+	for (int i = four ? 1 : per_word; i < m->bits[LL_REG]; i++) {
+		if (four && i == FOUR_ROWS)
 			continue;
 		if (m->basis[LL_REG][i] & row_mask)
-			return false;
-		counts[(*ncounts)++] = i;
+			return -1;
+		out->counts[ncounts++] = i;
 	}
 	for (int i = 0; i < 3; i++)
 		if ((!rows[i] && !(bytes && i)) || rows[i] & row_mask) /* of bytes, lanes may have the same ones */
-			return false;
+			return -1;
 	for (int i = 0; i < m->bits[LL_WARP]; i++)
 		if (m->basis[LL_WARP][i] & row_mask)
-			return false;
-	return true;
+			return -1;
+	return ncounts;
 }
-
-/* A tile as matrices in memory, of bytes turned as pairs of two of a row: register bits `counts` count them, the first
- * `together` of these in one instruction. */
-struct matrices {
-	struct mapped p;
-	enum matrix_kind kind;
-	int pair;
-	int counts[LAYOUT_MAX_BITS], together, per_word;
-	u32 n; /* instructions */
-};
 
 static bool as_matrices(struct lower *l, const struct value *v, const struct layout *mem, LLVMValueRef base,
 			struct matrices *out)
 {
 	int bits = type_bits(llvm_type(l, v->type));
-	u8 n = 0;
 	u32 rows[3], lane_bases[5] = {0};
 	if (bits < 8 || bits > 32)
 		return false;
 	struct mapped p = {.base = base, .bytes = (u32)bits / 8, .m = map_to_memory(v->type->layout, mem, 0)};
-	out->kind = MATRIX_PLAIN;
-	if (!matrix_shape(&p.m, bits, MATRIX_PLAIN, rows, out->counts, &n)) {
-		out->kind = MATRIX_TRANS;
-		if (bits > 16 || !matrix_shape(&p.m, bits, MATRIX_TRANS, rows, out->counts, &n))
-			return false;
-	}
-	out->pair = out->kind == MATRIX_TRANS && bits == 8 ? bit_of_pair(&p.m) : 0;
+	int n = matrix_shape(&p.m, bits, MATRIX_PLAIN, rows, out);
+	if (n < 0 && bits <= 16)
+		n = matrix_shape(&p.m, bits, MATRIX_TRANS, rows, out);
+	if (n < 0)
+		return false;
 	/* lane j gives the address of row j%8 of matrix j/8; up to four matrices at a time */
 	out->together = MIN(n, 2), out->per_word = ilog2((u64)32 / (u64)bits), out->n = 1u << (n - out->together);
 	for (int i = 0; i < 3; i++)
@@ -414,7 +417,7 @@ static void read_matrices(struct lower *l, const struct value *v, const struct m
 	struct tile *t = arena_new(&l->scratch, struct tile);
 	t->n = num_elems(v);
 	t->words = arena_array(&l->scratch, LLVMValueRef, t->n >> m->per_word);
-	if (m->pair == 2)
+	if (m->pairs == FOUR_ROWS)
 		byte_selectors(l, &m->p.m, which);
 	for (u32 i = 0; i < m->n; i++) {
 		LLVMValueRef a = matrix_address(l, m, i);
@@ -425,10 +428,10 @@ static void read_matrices(struct lower *l, const struct value *v, const struct m
 		for (u32 k = 0; k < x; k++) {
 			u32 reg = matrix_reg(m, i, k);
 			LLVMValueRef word = w[k];
-			if (m->pair == 2) {
-				reg = matrix_reg(m, i, k & ~1u) | (k & 1) << m->pair;
+			if (m->pairs == FOUR_ROWS) {
+				reg = matrix_reg(m, i, k & ~1u) | (k & 1) << FOUR_ROWS;
 				word = permute_bytes(l, w[k & ~1u], w[k | 1], which[k % 2]);
-			} else if (m->pair == 1) {
+			} else if (m->pairs == TWO_INTERLEAVED) {
 				word = permute_bytes(l, w[k], w[k], c_i32(l, FROM_PAIRS));
 			}
 			t->last = t->words[reg >> m->per_word] = word;
