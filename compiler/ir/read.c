@@ -450,6 +450,16 @@ static void read_cache_policy(struct reader *r, enum opcode code, struct attrs *
 	rd_expect(r, ">");
 }
 
+/* An attribute without a value. */
+static void set_unit(struct reader *r, enum opcode code, int slot, struct attrs *out)
+{
+	struct attr_spec spec;
+	attr_spec_at(code, (u32)slot, &spec);
+	if (strncmp(spec.kind, "unit", 4) && strncmp(spec.kind, "bool", 4))
+		rd_fail(r, "expected '=': this attribute has a value");
+	out->slot[slot] = 1;
+}
+
 void read_dict(struct reader *r, enum opcode code, struct attrs *out)
 {
 	if (!rd_accept(r, "{"))
@@ -462,7 +472,7 @@ void read_dict(struct reader *r, enum opcode code, struct attrs *out)
 		int slot = attr_slot(code, name, strlen(name));
 		if (!rd_accept(r, "=")) {
 			if (slot >= 0)
-				out->slot[slot] = 1;
+				set_unit(r, code, slot, out);
 		} else if (slot >= 0) {
 			read_attr_value(r, code, slot, out);
 		} else if (!strcmp(name, "cachePolicy")) {
