@@ -478,35 +478,6 @@ static void follow(struct rings *w, struct value *v)
 	}
 }
 
-/* v, and what loops carry of it, is the result of dot number n, which may be on its way. */
-static void follow_sum(struct rings *w, struct value *v, u32 n)
-{
-	value_vec work = {0};
-	vec_push(&w->scratch, &work, v);
-	while (work.len) {
-		v = work.at[--work.len];
-		if (v->mark >> n & 1)
-			continue;
-		v->mark |= 1u << n;
-		for (const struct use *u = v->uses; u; u = u->next) {
-			struct op *o = u->user;
-			u32 k = (u32)(u - o->operands);
-			struct op *around = o->block->parent;
-			o->mark = o->mark ? o->mark : UINT32_MAX;
-			if (o->code == IR_WARP_GROUP_WAIT)
-				vec_push(&w->scratch, &work, &o->results[k]);
-			if (o->code == IR_FOR && k >= FOR_INITS)
-				vec_push(&w->scratch, &work, for_arg(o, k - FOR_INITS));
-			if (o->code == IR_YIELD && around->code == IR_FOR) {
-				vec_push(&w->scratch, &work, for_arg(around, k));
-				vec_push(&w->scratch, &work, &around->results[k]);
-			}
-			if (o->code == IR_YIELD && around->code == IR_IF)
-				vec_push(&w->scratch, &work, &around->results[k]);
-		}
-	}
-}
-
 static void count_left(struct rings *w, const struct op *loop)
 {
 	struct loop_note *n = map_get(&w->notes, loop);
@@ -556,8 +527,6 @@ static void find_followed(struct op *o, void *arg)
 	i64 constant;
 	if ((o->code == IR_MEMDESC_INDEX || o->code == IR_WAIT_BARRIER) && uses_buffer(o))
 		follow(w, operand(o, 1));
-	if (o->code == IR_WARP_GROUP_DOT && o->attr[ATTR_ASYNC] && w->ndots < MAX_DOTS)
-		follow_sum(w, result(o), w->ndots++);
 	if (o->code != IR_ONE_THREAD || !uses_buffer(o))
 		return;
 	if (value_const_int(operand(o, 0), &constant)) {
@@ -692,7 +661,7 @@ static void run_group(struct rings *w)
 	find_areas(w);
 	walk(s->k->body, find_followed, w);
 	number_values(w, s->k->body);
-	w->size = w->nslots * sizeof(struct slot) + w->nvalues * sizeof(i32) + w->ndots + w->nleft;
+	w->size = w->nslots * sizeof(struct slot) + w->nvalues * sizeof(i32) + w->nleft;
 	struct slot *first = arena_alloc(&w->scratch, w->size);
 	w->key = arena_alloc(&w->scratch, w->size);
 	memset(first, 0, w->size);

@@ -41,8 +41,7 @@ struct slot {
 };
 _Static_assert(sizeof(struct slot) == 32, "no padding: states compare as bytes");
 
-/* A state is the slots, the values of scalars, for each dot in flight the groups begun since, and for each loop the
- * iterations left. */
+/* A state is the slots, the values of scalars, and for each loop the iterations left. */
 enum {
 	GATE,
 	FULL,
@@ -50,7 +49,7 @@ enum {
 	TURNS,              /* that each of two warpgroups has been given and has not waited for */
 	VALUES = TURNS + 2, /* then of scalars, by their marks */
 };
-enum { UNKNOWN = INT32_MIN, NOT_CHOSEN = UINT8_MAX, MAX_MBARRIERS = 128, MAX_DOTS = 32 };
+enum { UNKNOWN = INT32_MIN, NOT_CHOSEN = UINT8_MAX, MAX_MBARRIERS = 128 };
 
 /* An allocation, or an operation with scratch memory: `count` slots from `first` on. Its number + 1 is the mark of the
  * operation. */
@@ -108,7 +107,7 @@ struct rings {
 	struct map asks;  /* tlc.elect_one → struct ahead */
 	VEC(struct area) areas;
 	u32 *area_of; /* of each slot */
-	u32 nslots, nmbarriers, nvalues, ndots, nleft;
+	u32 nslots, nmbarriers, nvalues, nleft;
 	size_t size;      /* of a state */
 	struct slot *key; /* as large */
 	i64 most;         /* iterations left that are counted; as many stand for more, too */
@@ -123,13 +122,9 @@ static inline i32 *values_of(const struct rings *w, struct slot *at)
 {
 	return (i32 *)(at + w->nslots);
 }
-static inline u8 *dots_of(const struct rings *w, struct slot *at)
-{
-	return (u8 *)(values_of(w, at) + w->nvalues);
-}
 static inline u8 *left_of(const struct rings *w, struct slot *at)
 {
-	return dots_of(w, at) + w->ndots;
+	return (u8 *)(values_of(w, at) + w->nvalues);
 }
 
 /* The allocation that v is a part of, or NULL. */

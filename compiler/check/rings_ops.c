@@ -215,41 +215,18 @@ static const char *use_scratch(const struct rings *w, struct slot *at, const str
 
 static void begin_dots(const struct rings *w, struct slot *at, i64 groups)
 {
-	u8 *dots = dots_of(w, at);
 	for (u32 i = 0; i < w->nslots; i++)
 		if (at[i].dot)
 			at[i].dot = older(at[i].dot, groups);
-	for (u32 i = 0; i < w->ndots; i++)
-		if (dots[i])
-			dots[i] = older(dots[i], groups);
 }
 
 static void wait_dots(const struct rings *w, struct slot *at, i64 pending)
 {
-	u8 *dots = dots_of(w, at);
 	for (u32 i = 0; i < w->nslots; i++)
 		if (at[i].dot > pending) {
 			at[i].dot = 0;
 			note_read(&at[i]);
 		}
-	for (u32 i = 0; i < w->ndots; i++)
-		if (dots[i] > pending)
-			dots[i] = 0;
-}
-
-/* Nothing but the next dot uses a sum before it has been waited for. */
-static const char *check_sums(const struct rings *w, struct slot *at, const struct op *o)
-{
-	const u8 *dots = dots_of(w, at);
-	bool passes = o->code == IR_WARP_GROUP_WAIT || op_has(o, END);
-	for (u32 i = 0; i < o->noperands && !passes; i++) {
-		const struct value *v = operand(o, i);
-		if (o->code == IR_WARP_GROUP_DOT && i == 2)
-			continue;
-		for (u32 k = 0; type_is_tensor(v->type) && k < w->ndots; k++)
-			NEED(!(v->mark >> k & 1) || !dots[k], "it uses the result of a dot in flight");
-	}
-	return NULL;
 }
 
 static const char *run_dot(const struct rings *w, struct slot *at, const struct op *o)
@@ -272,9 +249,6 @@ static const char *run_dot(const struct rings *w, struct slot *at, const struct 
 	for (u32 i = 0; i < 2; i++)
 		if (is_followed(operand(o, i)))
 			PASS_ON(read_slot(w, at, operand(o, i), true));
-	for (u32 k = 0; async && k < w->ndots; k++)
-		if (result(o)->mark >> k & 1)
-			dots_of(w, at)[k] = 1;
 	if (!async)
 		wait_dots(w, at, 0);
 	return NULL;
@@ -529,7 +503,6 @@ void rings_make_key(const struct rings *w, struct slot *key)
 		if (key[i].content == RUINED)
 			key[i].content = EMPTY;
 	}
-	memset(dots_of(w, key), 0, w->ndots);
 }
 
 /* The one that began later, if one is there. */
@@ -540,7 +513,6 @@ static u8 later(u8 a, u8 b)
 
 bool rings_join(const struct rings *w, struct slot *to, struct slot *from)
 {
-	u8 *dots = dots_of(w, to), *others = dots_of(w, from);
 	bool changed = false;
 	for (u32 i = 0; i < w->nslots; i++) {
 		struct slot now = to[i];
@@ -555,10 +527,6 @@ bool rings_join(const struct rings *w, struct slot *to, struct slot *from)
 		now.dot = later(now.dot, from[i].dot);
 		changed |= memcmp(&now, &to[i], sizeof now) != 0;
 		to[i] = now;
-	}
-	for (u32 i = 0; i < w->ndots; i++) {
-		changed |= later(dots[i], others[i]) != dots[i];
-		dots[i] = later(dots[i], others[i]);
 	}
 	return changed;
 }
@@ -606,7 +574,6 @@ const char *rings_step(struct rings *w, struct slot *at, const struct op *o)
 {
 	i64 pending = o->attr[ATTR_PENDING];
 	u32 i = 0;
-	PASS_ON(check_sums(w, at, o));
 	switch (o->code) {
 	case IR_LOCAL_ALLOC: /* what was there before is nobody's */
 		rings_normalize(w, at);

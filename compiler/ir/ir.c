@@ -80,6 +80,12 @@ const struct type *type_memdesc(struct ir_context *c, const struct type *elem, i
 	return type_intern(c, &t);
 }
 
+const struct type *type_token(struct ir_context *c)
+{
+	struct type t = blank(TY_TOKEN);
+	return type_intern(c, &t);
+}
+
 const struct type *type_with_elem(struct ir_context *c, const struct type *t, const struct type *elem)
 {
 	if (!type_is_tensor(t))

@@ -13,7 +13,13 @@
 
 /* --- types --------------------------------------------------------------------------------------------------- */
 
-enum type_kind { TY_SCALAR, TY_PTR, TY_TENSOR, TY_MEMDESC };
+enum type_kind {
+	TY_SCALAR,
+	TY_PTR,
+	TY_TENSOR,
+	TY_MEMDESC,
+	TY_TOKEN, /* the completion of something asynchronous; no value at run time */
+};
 
 struct type {
 	enum type_kind kind;
@@ -46,6 +52,7 @@ const struct type *type_ptr(struct ir_context *c, const struct type *pointee);
 const struct type *type_tensor(struct ir_context *c, const struct type *elem, int rank, const i32 *shape);
 const struct type *type_memdesc(struct ir_context *c, const struct type *elem, int rank, const i32 *shape,
 				const struct layout *layout, int nbuf);
+const struct type *type_token(struct ir_context *c);
 /* The same shape (and layout) with another element; a scalar for a scalar. */
 const struct type *type_with_elem(struct ir_context *c, const struct type *t, const struct type *elem);
 const struct type *type_with_dtype(struct ir_context *c, const struct type *t, enum dtype d);
@@ -123,6 +130,8 @@ enum ir_rule {
 	R_MEMDESC_INDEX,
 	R_MEMDESC_TRANS,
 	R_ASYNC_COPY,
+	R_TOKEN,
+	R_ASYNC_WAIT,
 	R_WARP_GROUP_DOT,
 	R_WARP_GROUP_WAIT,
 	R_REGION,
@@ -317,6 +326,7 @@ struct param_pair {
 	bool equal_is_fine; /* the code is right too where both are the same address */
 };
 
+enum { MAX_PENDING_DOTS = 7 /* groups of products that a wait can leave running */ };
 enum { MAX_SIZE_LIMITS = 16, SIZE_NONE = -1, SIZE_PROGRAMS = -2 };
 /* An assumption of compiled code about a launch: the sizes a and b are not negative, and their product, where
  * each counts as `least` at least, is at most `most` (or a alone: b may be SIZE_NONE). A size is an

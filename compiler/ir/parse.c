@@ -14,12 +14,13 @@ struct parsed {
 
 static const struct type *infer_type(struct reader *r, enum opcode code, const value_vec *v)
 {
-	const struct type *t = v->at[0]->type;
+	const struct type *t = v->len ? v->at[0]->type : NULL;
 	switch (op_info[code].rule) {
 	case R_CMPI:
 	case R_CMPF: return type_with_dtype(r->ctx, t, DT_I1);
 	case R_LOAD: return type_is_ptr(t) ? type_with_elem(r->ctx, t, type_elem(t)->elem) : t;
 	case R_UNSPLAT: return type_elem(t);
+	case R_TOKEN: return type_token(r->ctx);
 	default: return t;
 	}
 }
@@ -483,10 +484,14 @@ static struct op *read_formatted(struct reader *r, struct builder *b, enum opcod
 	}
 	if (op_info[code].results == 2 && p.results.len == 1)
 		vec_push(r->ctx->arena, &p.results, p.results.at[0]);
-	if (op_info[code].results == 1 && !p.results.len && p.operands.len)
+	bool infers = op_info[code].results == 1 && !p.results.len;
+	if (infers && (p.operands.len || op_info[code].rule == R_TOKEN))
 		vec_push(r->ctx->arena, &p.results, infer_type(r, code, &p.operands));
-	for (u32 i = 0; op_info[code].rule == R_WARP_GROUP_WAIT && i < p.operands.len; i++)
-		vec_push(r->ctx->arena, &p.results, p.operands.at[i]->type);
+	for (u32 i = 0; code == IR_WARP_GROUP_WAIT && i < p.operands.len; i++)
+		if (p.operands.at[i]->type->kind != TY_TOKEN)
+			vec_push(r->ctx->arena, &p.results, p.operands.at[i]->type);
+	if (code == IR_WARP_GROUP_DOT && p.attrs.slot[ATTR_ASYNC])
+		vec_push(r->ctx->arena, &p.results, type_token(r->ctx));
 	return make(r, b, code, &p, 0);
 }
 

@@ -59,6 +59,7 @@ static void print_type(struct printer *p, const struct type *t)
 		}
 		sb_puts(p->out, t->kind == TY_TENSOR ? ">" : ", #smem, mutable>");
 		break;
+	case TY_TOKEN: sb_puts(p->out, "!ttg.async.token"); break;
 	}
 }
 

@@ -198,6 +198,8 @@ const struct type *read_type(struct reader *r)
 		return read_tile(r, false);
 	if (rd_accept(r, "!ttg.memdesc"))
 		return read_tile(r, true);
+	if (rd_accept(r, "!ttg.async.token"))
+		return type_token(r->ctx);
 	if (rd_accept(r, "!tt.tensordesc")) { /* where a type is only skipped */
 		rd_skip_space(r);
 		rd_skip_brackets(r);

@@ -414,6 +414,8 @@ static const char *check_warp_group_dot(const struct op *o)
 {
 	const struct type *a = operand(o, 0)->type, *b = operand(o, 1)->type, *c = operand(o, 2)->type;
 	const struct type *second = o->attr[ATTR_EXCHANGED] ? a : b;
+	NEED(o->nresults == 1 + !!o->attr[ATTR_ASYNC] && (o->nresults == 1 || o->results[1].type->kind == TY_TOKEN),
+	     "gives a tile, and a token if it is asynchronous");
 	NEED((is_buffer(a) || type_is_tensor(a)) && (is_buffer(b) || type_is_tensor(b)) && is_buffer(second) &&
 		     type_is_tensor(c) && c == result(o)->type,
 	     "needs a tile or a buffer, a buffer and a tile");
@@ -425,14 +427,21 @@ static const char *check_warp_group_dot(const struct op *o)
 	return NULL;
 }
 
+static const char *check_tokens(const struct op *o, u32 first)
+{
+	for (u32 i = first; i < o->noperands; i++)
+		NEED(operand(o, i)->type->kind == TY_TOKEN, "needs tokens");
+	return NULL;
+}
+
 static const char *check_warp_group_wait(const struct op *o)
 {
-	NEED(o->nresults == o->noperands && o->attr[ATTR_PENDING] < 8,
-	     "gives its operands, with at most 7 products on their way");
-	for (u32 i = 0; i < o->noperands; i++)
+	NEED(o->nresults <= o->noperands && o->attr[ATTR_PENDING] <= MAX_PENDING_DOTS,
+	     "gives its tiles, with at most 7 groups of products on their way");
+	for (u32 i = 0; i < o->nresults; i++)
 		NEED(type_is_tensor(operand(o, i)->type) && o->results[i].type == operand(o, i)->type,
 		     "operands and results differ in type");
-	return NULL;
+	return check_tokens(o, o->nresults);
 }
 
 /* A region for one thread or warp, without arguments and results. */
@@ -566,7 +575,8 @@ static const char *check_types(const struct op *o)
 	case R_FLOAT:
 	case R_CMPF: return check_same(o, false, r);
 	case R_SELECT:
-		NEED(operand(o, 1)->type == r && operand(o, 2)->type == r && r->kind != TY_MEMDESC,
+		NEED(operand(o, 1)->type == r && operand(o, 2)->type == r && r->kind != TY_MEMDESC &&
+			     r->kind != TY_TOKEN,
 		     "the values differ in type");
 		NEED(is_i1(t) && (!type_is_tensor(t) || same_shape(t, r)),
 		     "the condition must be i1 of the same shape");
@@ -619,6 +629,8 @@ static const char *check_types(const struct op *o)
 	case R_MEMDESC_INDEX:
 	case R_MEMDESC_TRANS: return check_memdesc(o);
 	case R_ASYNC_COPY: return check_async_copy(o);
+	case R_TOKEN: NEED(r->kind == TY_TOKEN, "gives a token"); return NULL;
+	case R_ASYNC_WAIT: return check_tokens(o, 0);
 	case R_WARP_GROUP_DOT: return check_warp_group_dot(o);
 	case R_WARP_GROUP_WAIT: return check_warp_group_wait(o);
 	case R_REGION: NEED(!o->noperands || is_scalar_int(t, 1), "needs a scalar i1"); return check_region(o);

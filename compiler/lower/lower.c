@@ -26,6 +26,8 @@ LLVMTypeRef llvm_type(struct lower *l, const struct type *t)
 
 u32 num_elems(const struct value *v)
 {
+	if (v->type->kind == TY_TOKEN)
+		return 0;
 	return type_is_tensor(v->type) ? (u32)layout_num_regs(v->type->layout) : 1;
 }
 
@@ -593,8 +595,11 @@ void lower_op(struct lower *l, const struct op *o)
 		lowerings[o->code](l, o);
 	else if (op_has(o, ELEM))
 		lower_elementwise(l, o);
-	else if (!op_has(o, END)) /* what ends a region is read by the operation that has it */
+	else if (!op_has(o, END) && o->code != IR_DONE) /* what ends a region is read by the operation that has it */
 		lower_ptx(l, o);
+	for (u32 i = 0; i < o->nresults; i++)
+		if (o->results[i].type->kind == TY_TOKEN)
+			set_tile(l, &o->results[i], NULL, 0);
 }
 
 void lower_block(struct lower *l, const struct block *b)

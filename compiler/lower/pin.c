@@ -19,7 +19,7 @@ static const struct value *heir(struct lower *l, const struct value *v)
 	u32 i = (u32)(u - o->operands);
 	switch (o->code) {
 	case IR_WARP_GROUP_DOT: return i == 2 ? result(o) : NULL;
-	case IR_WARP_GROUP_WAIT: return &o->results[i];
+	case IR_WARP_GROUP_WAIT: return i < o->nresults ? &o->results[i] : NULL;
 	case IR_FOR: return i >= FOR_INITS && stays_pinned(l, o, i - FOR_INITS) ? for_arg(o, i - FOR_INITS) : NULL;
 	case IR_YIELD: return loop->code == IR_FOR && stays_pinned(l, loop, i) ? for_arg(loop, i) : NULL;
 	default: return NULL;

@@ -24,10 +24,12 @@ void lower_ptx(struct lower *l, const struct op *o)
 	static const char *const constraints[] = {"~{memory}", "r,~{memory}", "r,r,~{memory}"};
 	LLVMValueRef args[ARRAY_LEN(constraints) - 1];
 	tl_assert(texts[o->code].text);
+	u32 n = 0;
 	for (u32 i = 0; i < o->noperands; i++)
-		args[i] = elem(l, operand(o, i), 0);
-	inline_asm(l, arena_printf(&l->scratch, texts[o->code].text, (int)o->attr[0]), constraints[o->noperands],
-		   texts[o->code].kind, l->v, args, o->noperands);
+		if (operand(o, i)->type->kind != TY_TOKEN)
+			args[n++] = elem(l, operand(o, i), 0);
+	inline_asm(l, arena_printf(&l->scratch, texts[o->code].text, (int)o->attr[0]), constraints[n],
+		   texts[o->code].kind, l->v, args, n);
 }
 
 /* --- mma ----------------------------------------------------------------------------------------------------- */

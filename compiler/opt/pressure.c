@@ -3,6 +3,8 @@
 i64 registers_of(const struct pass_state *s, const struct value *v)
 {
 	const struct type *t = v->type;
+	if (t->kind == TY_TOKEN)
+		return 0;
 	i64 elems = !type_is_tensor(t) ? 1
 		    : t->layout        ? layout_num_regs(t->layout)
 				       : type_numel(t) / (32 * s->num_warps);

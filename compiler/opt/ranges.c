@@ -90,7 +90,8 @@ static void apply_assumptions(const struct ranges *r, const struct value *v, con
 
 static bool is_integer(const struct value *v)
 {
-	return v->type->kind != TY_MEMDESC && !type_is_ptr(v->type) && dtype_is_int(type_dtype(v->type));
+	const struct type *t = type_elem(v->type);
+	return v->type->kind != TY_MEMDESC && t->kind == TY_SCALAR && dtype_is_int(t->dtype);
 }
 
 static struct interval interval_of(const struct ranges *r, const struct value *v)

@@ -72,8 +72,8 @@ static void visit(struct schedule *p, struct block *b)
 		}
 		if (pending && !goes_beside(o)) {
 			struct builder at = builder_before(p->ctx, o);
-			build(&at, IR_ASYNC_COMMIT, NULL, 0, NULL, 0, 0);
-			wait_copies(&at, 0);
+			build1(&at, IR_ASYNC_COMMIT, type_token(p->ctx), NULL);
+			wait_copies(&at);
 			pending = false;
 		}
 		for (u32 i = 0; i < o->nblocks; i++)

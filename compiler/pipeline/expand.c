@@ -258,7 +258,7 @@ static void issue_all(struct schedule *p, struct builder *b, const struct map *m
 			vec_push(&p->scratch, loaded, v);
 	}
 	if (p->async)
-		build(b, IR_ASYNC_COMMIT, NULL, 0, NULL, 0, 0);
+		p->issued = build1(b, IR_ASYNC_COMMIT, type_token(p->ctx), NULL);
 }
 
 void pipeline_copy(struct schedule *p, struct builder *b, struct map *map, struct value *slot, struct value *inside)
@@ -358,7 +358,7 @@ void take_buffers(struct schedule *p)
 }
 
 /* The first iterations' loads, in front of the loop, which carries what the next ones depend on. */
-static void build_prologue(struct schedule *p, value_vec *loaded)
+static void build_prologue(struct schedule *p, value_vec *loaded, value_vec *tokens)
 {
 	struct builder b = builder_before(p->ctx, p->loop);
 	struct map map = {.arena = &p->scratch};
@@ -373,6 +373,7 @@ static void build_prologue(struct schedule *p, value_vec *loaded)
 						   : still_inside(&b, p->loop, p->end, first, n);
 		issue_all(p, &b, &map, (struct turn){p->async ? build_int(&b, i32_type, n) : NULL, NULL}, inside,
 			  loaded);
+		vec_push(&p->scratch, tokens, p->issued);
 		value_vec next = {0};
 		for (u32 k = 0; k < p->args.len; k++)
 			vec_push(&p->scratch, &next, mapped(&map, for_yielded(p->loop, p->args.at[k])));
@@ -383,17 +384,37 @@ static void build_prologue(struct schedule *p, value_vec *loaded)
 		carry(p, mapped(&map, for_arg(p->loop, p->args.at[k])));
 }
 
-static void await_own_copies(struct builder *b, int pending)
+static void await_own_copies(struct builder *b)
 {
-	build(b, IR_ASYNC_WAIT, NULL, 0, NULL, 0, 0)->attr[ATTR_PENDING] = pending;
+	build(b, IR_ASYNC_WAIT, NULL, 0, NULL, 0, 0);
 }
 
-/* All but the last `pending` groups of copies are there for everybody. That includes wgmma: what cp.async has delivered
- * needs no fence between proxies, which would wait for everything else too. */
-void wait_copies(struct builder *b, int pending)
+/* That includes wgmma: what cp.async has delivered needs no fence between proxies, which would wait for everything else
+ * too. */
+void wait_copies(struct builder *b)
 {
-	await_own_copies(b, pending);
+	await_own_copies(b);
 	build(b, IR_BARRIER, NULL, 0, NULL, 0, 0);
+}
+
+void carry_copies(struct schedule *p, struct value *const *tokens)
+{
+	p->copies = p->carried.len;
+	for (int i = 0; i < p->ahead; i++)
+		carry(p, tokens[i]);
+}
+
+void add_token(struct schedule *p, struct value **tokens)
+{
+	memmove(tokens, tokens + 1, (size_t)(p->ahead - 1) * sizeof *tokens);
+	tokens[p->ahead - 1] = p->issued;
+}
+
+/* Those that the loop carries, at its end. */
+static void next_tokens(struct schedule *p)
+{
+	for (u32 i = 0, n = (u32)p->ahead; i < n; i++)
+		p->carried.at[p->copies + i].next = i + 1 < n ? carried_now(p, p->copies + i + 1) : p->issued;
 }
 
 /* Load i of this iteration is in its buffer, or is stored there, in place of what followed it. */
@@ -444,7 +465,8 @@ struct turn pipeline_turn(struct schedule *p, struct builder *b, struct turn at,
 static void await_buffers(struct schedule *p, struct builder *b, const struct step *s)
 {
 	if (!p->tma) {
-		await_own_copies(b, (int)s->pending);
+		struct value *token = carried_now(p, p->copies);
+		build(b, IR_ASYNC_WAIT, &token, 1, NULL, 0, 0);
 		return;
 	}
 	struct value *ops[] = {barrier_at(p, b, s->part, p->now.slot, false), p->now.phase};
@@ -457,26 +479,30 @@ void release_buffer(struct schedule *p, struct builder *b, u32 part, struct valu
 	build(b, IR_ARRIVE_BARRIER, ops, p->pair ? 2 : 1, NULL, 0, 0);
 }
 
-void wait_dots(struct builder *b, i64 pending)
+/* Waits for the dots of the tokens, of which the tiles are results: what uses these takes the wait's. */
+static void wait_for(struct schedule *p, struct builder *b, const value_vec *tiles, const value_vec *tokens)
 {
-	build(b, IR_WARP_GROUP_WAIT, NULL, 0, NULL, 0, 0)->attr[ATTR_PENDING] = pending;
-}
-
-/* What uses the values takes the wait's results. */
-static void pass_through(struct op *wait, struct value *const *values)
-{
-	for (u32 i = 0; i < wait->nresults; i++) {
-		replace_uses(values[i], &wait->results[i]);
-		op_set_operand(wait, i, values[i]);
+	value_vec all = {0};
+	VEC(const struct type *) types = {0};
+	for (u32 i = 0; i < tiles->len; i++) {
+		vec_push(&p->scratch, &all, tiles->at[i]);
+		vec_push(&p->scratch, &types, tiles->at[i]->type);
+	}
+	for (u32 i = 0; i < tokens->len; i++)
+		vec_push(&p->scratch, &all, tokens->at[i]);
+	struct op *wait = build(b, IR_WARP_GROUP_WAIT, all.at, all.len, types.at, types.len, 0);
+	for (u32 i = 0; i < tiles->len; i++) {
+		replace_uses(tiles->at[i], &wait->results[i]);
+		op_set_operand(wait, i, tiles->at[i]);
 	}
 }
 
-static void await_result(struct builder *b, const struct step *s)
+static void await_result(struct schedule *p, struct builder *b, const struct step *s)
 {
-	struct value *sum = result(s->dot);
-	struct op *wait = build(b, IR_WARP_GROUP_WAIT, &sum, 1, &sum->type, 1, 0);
-	wait->attr[ATTR_PENDING] = s->pending;
-	pass_through(wait, &sum);
+	value_vec tile = {0}, token = {0};
+	vec_push(&p->scratch, &tile, &s->dot->results[0]);
+	vec_push(&p->scratch, &token, &s->dot->results[1]);
+	wait_for(p, b, &tile, &token);
 }
 
 struct value *late_sum(const struct schedule *p)
@@ -486,23 +512,19 @@ struct value *late_sum(const struct schedule *p)
 
 /* The sum of a late dot is there, and that of the first one with it unless it stays in flight too. An accumulator of
  * p->dots needs not pass through the wait: only dots touch it. */
-static void finish_late(struct schedule *p, struct builder *b, i64 pending)
+static void finish_earlier_dots(struct schedule *p, struct builder *b)
 {
+	value_vec tiles = {0}, tokens = {0};
 	struct op *first = first_dot(p->loop->blocks[0]);
-	bool stays = stays_in_flight(p, first);
-	struct value *values[] = {result(first), late_sum(p)};
-	const struct type *types[] = {values[0]->type, values[1]->type};
-	struct op *wait = build(b, IR_WARP_GROUP_WAIT, values + stays, 2 - stays, types + stays, 2 - stays, 0);
-	wait->attr[ATTR_PENDING] = pending;
-	pass_through(wait, values + stays);
-}
-
-static void finish_earlier_dots(struct schedule *p, struct builder *b, i64 pending)
-{
+	if (p->late && !stays_in_flight(p, first)) {
+		vec_push(&p->scratch, &tiles, &first->results[0]);
+		vec_push(&p->scratch, &tokens, &first->results[1]);
+	}
 	if (p->late)
-		finish_late(p, b, pending);
-	else if (!p->async || !p->dots.at[p->dots.len - 1]->attr[ATTR_FETCHED]) /* that one waits for them itself */
-		wait_dots(b, pending);
+		vec_push(&p->scratch, &tiles, late_sum(p));
+	for (u32 i = 0; i < p->dots.len; i++)
+		vec_push(&p->scratch, &tokens, carried_now(p, p->flights + i));
+	wait_for(p, b, &tiles, &tokens);
 }
 
 /* Loads into registers whose addresses hang on numbers alone: in the last iteration they load again what that one uses,
@@ -539,12 +561,7 @@ static void fill_ahead(struct schedule *p, struct builder *b)
 static void build_step(struct schedule *p, struct builder *b, const struct step *s)
 {
 	switch (s->kind) {
-	case STEP_OP:
-		/* the first dot until the late one is finished */
-		if (stays_in_flight(p, s->op) || runs_beside(p, s->op) ||
-		    (p->late && s->op == first_dot(p->loop->blocks[0])))
-			s->op->attr[ATTR_ASYNC] = true;
-		return;
+	case STEP_OP: return;
 	case STEP_AWAIT: await_buffers(p, b, s); return;
 	case STEP_TURN:
 		if (p->async && p->stream->copy)
@@ -552,8 +569,8 @@ static void build_step(struct schedule *p, struct builder *b, const struct step 
 		p->next = pipeline_turn(p, b, p->now, 1);
 		return;
 	case STEP_COPY: p->stream->copy(p, b); return;
-	case STEP_FINISH: finish_earlier_dots(p, b, s->pending); return;
-	case STEP_RESULT: await_result(b, s); return;
+	case STEP_FINISH: finish_earlier_dots(p, b); return;
+	case STEP_RESULT: await_result(p, b, s); return;
 	case STEP_RELEASE:
 		if (p->parts.at[s->part].lags && !p->producer) { /* the buffer that is filled next */
 			struct value *phase = p->now.phase;
@@ -614,9 +631,8 @@ static void replace_loads(struct schedule *p)
 			use_buffer(p, i, p->now.slot);
 		if (p->async)
 			continue;
-		u32 registers = p->carried.len - p->loads.len + i;
-		p->carried.at[registers].next = p->loaded.at[i];
-		replace_uses(result(p->loads.at[i]), carried_now(p, registers));
+		p->carried.at[p->registers + i].next = p->loaded.at[i];
+		replace_uses(result(p->loads.at[i]), carried_now(p, p->registers + i));
 		op_erase(p->loads.at[i]);
 	}
 }
@@ -642,27 +658,38 @@ static void build_body(struct schedule *p)
 		p->carried.at[p->turn + 1].next = p->next.phase;
 	if (p->producer && p->lags)
 		p->carried.at[p->turn + 2].next = p->now.slot;
+	if (p->async && !p->tma)
+		next_tokens(p);
+	for (u32 i = 0; i < p->dots.len; i++)
+		p->carried.at[p->flights + i].next = &p->dots.at[i]->results[1];
 	replace_loads(p);
 	for (u32 i = 0; i < p->carried.len; i++)
 		op_add_operand(p->ctx, body->last, p->carried.at[i].next);
 }
 
-/* After the loop: their results are there. */
+/* The tokens of dots in flight behind the loop. */
+static value_vec flights_behind(struct schedule *p)
+{
+	value_vec tokens = {0};
+	for (u32 i = 0; i < p->dots.len; i++)
+		vec_push(&p->scratch, &tokens, carried_last(p, p->flights + i));
+	return tokens;
+}
+
+void wait_dots(struct schedule *p, struct builder *b)
+{
+	value_vec tokens = flights_behind(p), none = {0};
+	wait_for(p, b, &none, &tokens);
+}
+
 void finish_dots(struct schedule *p, struct builder *b)
 {
-	const struct block *body = p->loop->blocks[0];
-	value_vec sums = {0};
-	VEC(const struct type *) types = {0};
-	if (p->late)
-		vec_push(&p->scratch, &p->dots, p->late);
-	if (!p->dots.len)
-		return;
-	for (u32 i = 0; i < p->dots.len; i++) {
-		u32 n = (u32)(result(p->dots.at[i])->uses - body->last->operands);
-		vec_push(&p->scratch, &sums, &p->loop->results[n]);
-		vec_push(&p->scratch, &types, p->loop->results[n].type);
-	}
-	pass_through(build(b, IR_WARP_GROUP_WAIT, sums.at, sums.len, types.at, types.len, 0), sums.at);
+	const struct op *yield = p->loop->blocks[0]->last;
+	value_vec sums = {0}, tokens = flights_behind(p);
+	for (u32 i = 0; i < p->dots.len; i++)
+		vec_push(&p->scratch, &sums, &p->loop->results[result(p->dots.at[i])->uses - yield->operands]);
+	if (sums.len)
+		wait_for(p, b, &sums, &tokens);
 }
 
 /* Does anything behind o need shared memory, or what comes in the next iteration of a loop around it? */
@@ -698,7 +725,7 @@ void end_turns(struct schedule *p, struct builder *b)
 static void begin_ahead(struct schedule *p)
 {
 	struct op *last = p->loop->prev;
-	value_vec loaded = {0};
+	value_vec loaded = {0}, tokens = {0};
 	if (p->before) {
 		take_buffers(p);
 		carry_turn(p, (struct turn){carried_last(p->before, p->before->turn),
@@ -707,7 +734,7 @@ static void begin_ahead(struct schedule *p)
 	}
 	if (p->ring)
 		make_buffers(p, p->loop);
-	build_prologue(p, &loaded);
+	build_prologue(p, &loaded, &tokens);
 	if (!p->few)
 		pipeline_issue_first(p, last);
 	if (p->ring) {
@@ -715,6 +742,9 @@ static void begin_ahead(struct schedule *p)
 		const struct type *t = type_scalar(p->ctx, DT_I32);
 		carry_turn(p, (struct turn){build_int(&b, t, 0), p->tma ? build_int(&b, t, 0) : NULL});
 	}
+	if (p->async && !p->tma)
+		carry_copies(p, tokens.at);
+	p->registers = p->carried.len;
 	for (u32 i = 0; i < loaded.len; i++)
 		carry(p, loaded.at[i]);
 }
@@ -728,7 +758,7 @@ static void end_ahead(struct schedule *p, struct builder *b)
 	if (p->tma)
 		end_barriers(p, b);
 	else if (p->async)
-		(needs_memory_behind(p, p->loop) ? wait_copies : await_own_copies)(b, 0);
+		(needs_memory_behind(p, p->loop) ? wait_copies : await_own_copies)(b);
 	else
 		build(b, IR_BARRIER, NULL, 0, NULL, 0, 0);
 }
@@ -748,15 +778,58 @@ static void extend(struct schedule *p, const value_vec *inits)
 		}
 }
 
+/* A dot that runs on gives a token. */
+static struct op *run_on(struct schedule *p, struct op *old)
+{
+	struct builder b = builder_before(p->ctx, old);
+	struct value *ops[] = {operand(old, 0), operand(old, 1), operand(old, 2)};
+	const struct type *types[] = {result(old)->type, type_token(p->ctx)};
+	b.loc = old->loc;
+	struct op *o = build(&b, IR_WARP_GROUP_DOT, ops, 3, types, 2, 0);
+	memcpy(o->attr, old->attr, sizeof o->attr);
+	o->attr[ATTR_ASYNC] = true;
+	o->results[0].name = old->results[0].name;
+	replace_uses(result(old), result(o));
+	op_erase(old);
+	return o;
+}
+
+/* Those that stay in flight, or run beside others, and the first one until the late one is finished. */
+static void let_dots_run_on(struct schedule *p)
+{
+	struct op *first = first_dot(p->loop->blocks[0]);
+	if (p->late && !stays_in_flight(p, first) && !runs_beside(p, first))
+		run_on(p, first);
+	for (u32 i = 0; i < p->dots.len; i++)
+		p->dots.at[i] = run_on(p, p->dots.at[i]);
+	for (u32 i = 0; i < p->beside.len; i++)
+		p->beside.at[i] = run_on(p, p->beside.at[i]);
+	if (p->late)
+		p->late = run_on(p, p->late);
+}
+
+/* The loop carries the tokens of those that stay in flight: p->dots, with the late one from here on. */
+static void carry_flights(struct schedule *p)
+{
+	struct builder b = builder_before(p->ctx, p->loop);
+	if (p->late)
+		vec_push(&p->scratch, &p->dots, p->late);
+	p->flights = p->carried.len;
+	for (u32 i = 0; i < p->dots.len; i++)
+		carry(p, build1(&b, IR_DONE, type_token(p->ctx), NULL));
+}
+
 void pipeline_rewrite(struct schedule *p)
 {
 	value_vec inits = {0};
 	p->first = p->loop->nresults;
 	p->stream = p->producer ? &stream_producer : p->flat ? &stream_flat : &stream_ahead;
+	let_dots_run_on(p);
 	schedule_steps(p);
 	if (p->s->cuda.schedules)
 		print_schedule(p, p->s->diags->sources.at[p->loop->loc.file]->name, p->s->cuda.schedules);
 	p->stream->begin(p);
+	carry_flights(p);
 	for (u32 i = 0; i < p->carried.len; i++)
 		vec_push(&p->scratch, &inits, p->carried.at[i].init);
 	extend(p, &inits);

@@ -243,45 +243,51 @@ static void only_if_any(struct schedule *p)
 static void begin_flat(struct schedule *p)
 {
 	struct nest *f = p->flat;
-	u32 n = flat_size(p);
+	u32 n = flat_size(p), all = n + (u32)p->ahead; /* and tokens */
 	const struct type *t = type_scalar(p->ctx, DT_I32);
 	value_vec first = {0};
 	make_buffers(p, f->outer);
 	only_if_any(p);
 	struct builder b = builder_before(p->ctx, f->outer);
-	struct value **fill = arena_array(&p->scratch, struct value *, n);
+	struct value **fill = arena_array(&p->scratch, struct value *, all);
 	begin_tile(p, &b, for_lower(f->outer), build_int(&b, type_scalar(p->ctx, DT_I1), 1), fill);
 	struct value *bounds[] = {build_int(&b, t, 0), build_int(&b, t, p->ahead), build_int(&b, t, 1)};
 	for (u32 i = 0; i < 3; i++)
 		vec_push(&p->scratch, &first, bounds[i]);
-	const struct type **types = arena_array(&p->scratch, const struct type *, n);
-	for (u32 i = 0; i < n; i++) {
+	for (u32 i = n; i < all; i++)
+		fill[i] = build1(&b, IR_DONE, type_token(p->ctx), NULL);
+	const struct type **types = arena_array(&p->scratch, const struct type *, all);
+	for (u32 i = 0; i < all; i++) {
 		types[i] = fill[i]->type;
 		vec_push(&p->scratch, &first, fill[i]);
 	}
-	struct op *loop = build(&b, IR_FOR, first.at, first.len, types, n, 1);
+	struct op *loop = build(&b, IR_FOR, first.at, first.len, types, all, 1);
 	struct block *body = loop->blocks[0];
-	for (u32 i = 0; i < 1 + n; i++)
+	for (u32 i = 0; i < 1 + all; i++)
 		block_add_arg(p->ctx, body, i ? types[i - 1] : t);
 	struct builder in = builder_at_end(p->ctx, body);
-	memcpy(fill, body->args + 1, n * sizeof *fill);
+	memcpy(fill, body->args + 1, all * sizeof *fill);
 	build(&in, IR_YIELD, NULL, 0, NULL, 0, 0); /* the slice's operations are put before it */
 	in = builder_before(p->ctx, body->last);
 	copy_and_step(p, &in, fill, for_index(loop));
-	for (u32 i = 0; i < n; i++)
+	add_token(p, fill + n);
+	for (u32 i = 0; i < all; i++)
 		op_add_operand(p->ctx, body->last, fill[i]);
 
 	value_vec inits = {0};
-	for (u32 i = 0; i < n; i++)
+	for (u32 i = 0; i < all; i++)
 		vec_push(&p->scratch, &inits, &loop->results[i]);
 	vec_push(&p->scratch, &inits, bounds[0]); /* the turn */
 	u32 nargs = f->outer->nresults;
 	f->outer = extend_loop(p->ctx, &p->scratch, f->outer, &inits);
+	for (u32 i = 0; i < all; i++)
+		fill[i] = for_arg(f->outer, nargs + i);
 	for (u32 i = 0; i < n; i++)
-		carry(p, for_arg(f->outer, nargs + i));
-	carry_turn(p, (struct turn){for_arg(f->outer, nargs + n), NULL});
+		carry(p, fill[i]);
+	carry_copies(p, fill + n);
+	carry_turn(p, (struct turn){for_arg(f->outer, nargs + all), NULL});
 	struct builder behind = builder_after(p->ctx, f->outer);
-	wait_copies(&behind, 0); /* those that nobody takes write zeros */
+	wait_copies(&behind); /* those that nobody takes write zeros */
 }
 
 static void fill_flat(struct schedule *p, struct builder *b)

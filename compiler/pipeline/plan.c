@@ -28,6 +28,7 @@
 #include "opt/pressure.h"
 #include "opt/swizzle.h"
 #include "place/access.h"
+#include "place/completion.h"
 #include "pipeline/persist.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/schedule.h"
@@ -371,4 +372,5 @@ void pass_pipeline(struct pass_state *s)
 	remove_dead_code(s->k);
 	merge_induction_variables(s->k, s->ctx);
 	walk(s->k->body, defer, NULL);
+	count_pending(s);
 }

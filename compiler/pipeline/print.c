@@ -63,13 +63,6 @@ static const char *operation(struct schedule *p, const struct op *o)
 	return arena_printf(&p->scratch, "%s%s%s%s", op_info[o->code].name, name ? " " : "", name ? name : "", where);
 }
 
-static const char *groups(struct schedule *p, const char *text, i64 pending)
-{
-	if (!pending)
-		return text;
-	return arena_printf(&p->scratch, "%s, but for %lld group%s", text, (long long)pending, PLURAL(pending));
-}
-
 static const char *dot_name(const struct op *dot)
 {
 	return name_of(dot) ? name_of(dot) : "the dot";
@@ -80,11 +73,9 @@ static const char *step_text(struct schedule *p, const struct step *s)
 	switch (s->kind) {
 	case STEP_OP: return operation(p, s->op);
 	case STEP_COPY: return copies(p);
-	case STEP_AWAIT:
-		return p->tma ? buffers(p, "await full buffers", &p->parts.at[s->part])
-			      : groups(p, "await copies", s->pending);
-	case STEP_FINISH: return groups(p, "finish dots", s->pending);
-	case STEP_RESULT: return groups(p, arena_printf(&p->scratch, "await %s", dot_name(s->dot)), s->pending);
+	case STEP_AWAIT: return p->tma ? buffers(p, "await full buffers", &p->parts.at[s->part]) : "await copies";
+	case STEP_FINISH: return "finish dots";
+	case STEP_RESULT: return arena_printf(&p->scratch, "await %s", dot_name(s->dot));
 	case STEP_RELEASE: return buffers(p, "release buffers", &p->parts.at[s->part]);
 	case STEP_BARRIER: return "barrier";
 	case STEP_FENCE: return "fence of stores before dots";

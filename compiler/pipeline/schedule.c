@@ -6,8 +6,7 @@
  * waits for results of those that run beside others, turns. synchronise derives the others from who writes and reads
  * the ring of buffers, where, and at which stage:
  *
- *   copies, then reads      a wait leaves the groups of copies running that were issued later; then all threads meet.
- *                           With an mbarrier the wait is that for "full"
+ *   copies, then reads      a wait for the copies, then all threads meet. With an mbarrier the wait is that for "full"
  *   stores, then dots       a fence between the proxies, and all threads meet
  *   reads, then writes      of the same buffer, an iteration later: all threads meet in between, unless a barrier
  * stands there anyway. With an mbarrier each warp releases the buffer behind its last read */
@@ -136,21 +135,6 @@ static void choose_steps(struct schedule *p)
 }
 
 /* --- synchronisation ----------------------------------------------------------------------------------------- */
-
-/* Groups of products that are issued in the body before step `at`, behind `dot` if that is not NULL, and may run on
- * behind the step. Other dots are finished there. */
-static i64 groups_before(const struct schedule *p, u32 at, const struct op *dot)
-{
-	enum { MAX_PENDING = 7 /* groups that a wait for dots leaves running */ };
-	i64 groups = 0;
-	for (u32 i = 0; i < at; i++) {
-		const struct op *o = p->steps.at[i].op;
-		bool on = o && o != dot && (stays_in_flight(p, o) || runs_beside(p, o));
-		if (o && op_is_dot(o))
-			groups = on ? groups + wgmma_groups(o) : 0;
-	}
-	return MIN(groups, MAX_PENDING);
-}
 
 static void mark_in_body(const struct schedule *p, struct op *o)
 {
@@ -293,7 +277,6 @@ static void synchronise_ring(struct schedule *p)
 	if (p->tma)
 		return;
 	if (await) {
-		await->pending = p->ahead - (find_step(p, STEP_COPY) > await);
 		insert_step(p, (u32)(await - p->steps.at) + 1, barrier);
 	} else {
 		u32 stored = (u32)(find_step(p, STEP_FINISH) - p->steps.at) + 1; /* in front of the first dot */
@@ -311,11 +294,6 @@ void schedule_steps(struct schedule *p)
 	choose_steps(p);
 	if (p->ring)
 		find_parts(p);
-	for (u32 i = 0; i < p->steps.len; i++) {
-		struct step *s = &p->steps.at[i];
-		if (s->kind == STEP_FINISH || s->kind == STEP_RESULT)
-			s->pending = groups_before(p, i, s->dot);
-	}
 	if (p->ring)
 		synchronise_ring(p);
 }

@@ -46,10 +46,9 @@ struct turn {
 enum step_kind {
 	STEP_OP,         /* an operation of the body */
 	STEP_COPY,       /* issues the copies of an iteration */
-	STEP_AWAIT,      /* the iteration's copies are there; without mbarriers each thread's own, all but the last
-			  * `pending` groups */
+	STEP_AWAIT,      /* the iteration's copies are there; without mbarriers each thread's own */
 	STEP_TURN,       /* computes which buffers come next */
-	STEP_FINISH,     /* the dots of the iteration before are done, all but the last `pending` groups */
+	STEP_FINISH,     /* the dots of the iteration before are done */
 	STEP_RESULT,     /* the result of a dot of this iteration is there */
 	STEP_RELEASE,    /* this warp has read the iteration's buffers */
 	STEP_BARRIER,    /* all threads meet */
@@ -71,7 +70,6 @@ struct step {
 	int stage;
 	struct op *op; /* STEP_OP */
 	struct op *dot; /* STEP_RESULT */
-	i64 pending;
 	u32 part;      /* STEP_AWAIT, STEP_RELEASE */
 };
 
@@ -151,11 +149,13 @@ struct schedule {
 	struct value *barriers;  /* of each part's buffers: full; empty */
 	struct map firsts;       /* tile → its first element */
 	/* what the loop carries behind its own values, which are `first` in number: which copies come next, the turn,
-	 * then what has been loaded into registers, or the buffer that was read before */
+	 * the tokens of copies, the oldest first, or the buffer that was read before; what has been loaded into
+	 * registers; the tokens of dots that stay in flight */
 	VEC(struct carried) carried;
-	u32 first, turn;
+	u32 first, turn, copies, registers, flights;
 	struct turn now, next, fill; /* of the step being built */
 	value_vec loaded;            /* by registers */
+	struct value *issued;        /* the token of the last copies */
 };
 
 /* --- loads.c ------------------------------------------------------------------------------------------------- */
@@ -289,6 +289,10 @@ struct value *step_index(struct builder *b, const struct op *loop, struct value 
 struct value *is_below(struct builder *b, const struct op *loop, struct value *end, struct value *index, int n);
 /* Lets the loop carry one more value; its number among those of the pipeliner. */
 u32 carry(struct schedule *p, struct value *init);
+/* And the tokens of as many groups of copies as are issued ahead. */
+void carry_copies(struct schedule *p, struct value *const *tokens);
+/* `tokens` of copies after one more group. */
+void add_token(struct schedule *p, struct value **tokens);
 /* The next buffer; without a phase if that is NULL. */
 void carry_turn(struct schedule *p, struct turn init);
 /* Carried value i in the loop, and behind it. */
@@ -305,15 +309,15 @@ void pipeline_copy(struct schedule *p, struct builder *b, struct map *map, struc
  * nobody has read that buffer yet. */
 void pipeline_ask(struct schedule *p, struct builder *b, struct op *loop, const struct map *map, struct turn to,
 		  struct value *inside);
-/* All but the last `pending` groups of copies are there for everybody. */
-void wait_copies(struct builder *b, int pending);
+/* All copies are there for everybody. */
+void wait_copies(struct builder *b);
 /* This warp has read the buffer. If the last dot is late, every iteration releases that of the one before, the first
  * one of them a buffer that nobody has used yet: so each fill in the loop waits for as many releases of its buffer as
  * there have been fills. */
 void release_buffer(struct schedule *p, struct builder *b, u32 part, struct value *slot);
-/* All but the last `pending` groups of dots are done. */
-void wait_dots(struct builder *b, i64 pending);
-/* Behind the loop: the results of dots in flight are there. */
+/* Behind the loop: the dots in flight are done. */
+void wait_dots(struct schedule *p, struct builder *b);
+/* And their results are there. */
 void finish_dots(struct schedule *p, struct builder *b);
 /* No thread needs the mbarriers any more. */
 void end_barriers(struct schedule *p, struct builder *b);

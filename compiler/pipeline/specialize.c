@@ -261,7 +261,7 @@ static void end_producer(struct schedule *p, struct builder *b)
 	bool again = !p->follower && needs_memory_behind(p, outermost), here = again && p->lags && outermost == p->loop;
 	end_turns(p, b); /* before any barrier */
 	if (here)
-		wait_dots(b, 0);
+		wait_dots(p, b);
 	else
 		finish_dots(p, b);
 	for (u32 k = 0; k < p->parts.len; k++)

@@ -5,6 +5,7 @@
 #include "base/recover.h"
 #include "place/access.h"
 #include "place/operand_run.h"
+#include "place/completion.h"
 #include "place/place.h"
 
 #define NEED(condition, what) \
@@ -279,5 +280,7 @@ bool placed_verify(struct pass_state *s, int last, const char *pass, struct diag
 	if (last < PLACE_LAYOUTS)
 		return true;
 	walk(s->k->body, check, &v);
+	if (!v.bad)
+		v.bad = find_incomplete(s->k, &v.what);
 	return placed_answer(s, pass, report, v.bad, v.what);
 }

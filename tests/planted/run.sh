@@ -63,7 +63,7 @@ checks() {
 	case $1 in
 	*/persist.c | */swizzle.c) echo "${CHECKS:-27}" ;;
 	*/pair.c | */lower/tma.c) echo "${CHECKS:-33}" ;;
-	*/pipeline/* | */barriers.c) echo "${CHECKS:-26 35 33 34 8 9 10 7 22 29}" ;;
+	*/pipeline/* | */barriers.c | */completion.c) echo "${CHECKS:-26 35 33 34 8 9 10 7 22 29}" ;;
 	*/bit_fields.c) echo "${CHECKS:-34}" ;;
 	*/lower/wgmma.c | */lower/shared.c | */lower/lower.c) echo "${CHECKS:-22 34}" ;;
 	*/allocate.c) echo "${CHECKS:-29}" ;;

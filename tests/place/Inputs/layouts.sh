@@ -59,7 +59,7 @@ after=multiply-adds
 try 90 "%o = ttng.warp_group_dot %g, %g, %w {$(wgmma 64 '4, 1' ', tlc.turned')} : $good * $good -> $acc"
 in_registers='!ttg.memdesc<64x64xf16, #good, #smem, mutable> * tensor<64x64xf16, #exchanged> -> tensor<64x64xf32, #exchanged>'
 try 90 "%o = ttng.warp_group_dot %g, %j, %k {$(wgmma 64 '4, 1' ', tlc.exchanged, tlc.fetched = 2 : i32')} : $in_registers"
-try 90 "%o = ttng.warp_group_dot %g, %j, %k {$(wgmma 64 '4, 1' ', tlc.exchanged, tlc.fetched = 2 : i32, isAsync')} : $in_registers"
+try 90 "%o:2 = ttng.warp_group_dot %g, %j, %k {$(wgmma 64 '4, 1' ', tlc.exchanged, tlc.fetched = 2 : i32, isAsync')} : $in_registers"
 try 90 "%o = ttng.warp_group_dot %g, %j, %k {$(wgmma 64 '4, 1' ', tlc.exchanged')} : $in_registers"
 try 90 "%o = ttng.warp_group_dot %g, %j, %k {$(wgmma 64 '4, 1' ', tlc.fetched = 2 : i32')} : $in_registers"
 for groups in 3 8; do

@@ -14,17 +14,22 @@ loop='/scf.for/,/scf.yield/' behind='/scf.yield/,$'
 text "$2/matmul.tl" --target sm_80
 try 'copies' ''
 try 'copies, no wait' "$loop{/async_wait/d}"
-try 'copies, one group less' "$loop{s/async_wait {num = 1/async_wait {num = 2/}"
-try 'copies, groups not ended' '/async_commit/d'
+try 'copies, one group less' "$loop{s/num = 1/num = 2/}"
+try 'copies, one group less, without a token' "$loop{s/async_wait .*num = 1/async_wait {num = 2/}"
+try 'copies, another token' "$loop"'{s/async_wait %arg5/async_wait %arg6/}'
+try 'copies, groups not ended' 's/ttg.async_commit_group/tlc.done/'
 try 'copies, nobody meets' "$loop{/gpu.barrier/d}"
 try 'copies, of the next buffer' "$loop"'{s/addi %arg\([0-9]\), %c2_i32/addi %arg\1, %c1_i32/}'
 try 'copies, not waited for at the end' "$behind{/async_wait/d}"
 text "$2/matmul.tl" --target sm_90a
 try 'dots' ''
 try 'dots, one group more' "$loop{s/pendings = 1/pendings = 2/}"
+try 'dots, one group more, without a token' "$loop{s/wait .*pendings = 1.*/wait {pendings = 2 : i32}/}"
+try 'dots, the token of others' "$loop"'{s/\(dot_wait\) %arg[0-9]*/\1 %arg5/}'
 try 'dots, no wait' "$loop{/warp_group_dot_wait/d}"
 try 'dots, nobody meets' "$loop{/pendings/{n;/gpu.barrier/d}}"
-try 'dots, their sum used at once' "$behind{s/pendings = 0/pendings = 1/}"
+try 'dots, their sum awaited too late' "$behind{s/pendings = 0/pendings = 1/}"
+try 'dots, their sum used at once' 's/arith.truncf %[0-9]*/arith.truncf %acc#0/'
 text "$3/pipeline-ring.tl" --target sm_90a -s '*fp16:16,*fp16:16,*fp32:16,i32,i32'
 try 'stores' ''
 try 'stores, no fence' "$loop{/fence_async/d}"
@@ -54,7 +59,7 @@ try 'producer, another phase' '/tlc.partition/,/^    }/{s/arith.xori \(%[0-9a-z_
 try 'producer, fewer iterations' '/tlc.partition/,/^    }/{s/to %c8_i32/to %c3_i32/}'
 try 'producer, buffers in another order' '/tlc.partition/,/^    }/{s/\(addi %arg1_0\), %c1_i32/\1, %c2_i32/}'
 try 'producer, the last buffer kept' '/warp_group_dot_wait %/,${/arrive_barrier/d}'
-try 'producer, released while dots read' '/^    }/,${s/iter_args(\(.*\) = %c3_i32)/iter_args(\1 = %c0_i32)/}'
+try 'producer, released while dots read' '/^    }/,${s/iter_args(\(.*\) = %c3_i32, /iter_args(\1 = %c0_i32, /}'
 text "$2/attention.tl" --target sm_90a --num-warps 8 --num-stages 3 -D HEAD_DIM=128 -D BLOCK_M=128 -D BLOCK_N=128 -D CAUSAL=False --persistent -s N_CTX=i32:256
 try 'tiles' ''
 try 'tiles, the results not read' '/%q_0 = ttg.local_alloc/{n;/gpu.barrier/d}'
