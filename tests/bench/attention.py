@@ -58,11 +58,6 @@ def flops_of(z, h, n, d, causal):
     return 4 * z * h * n * n * d * (0.5 if causal else 1)
 
 
-def tiles(found, causal):
-    """A tile on the diagonal is not wider than high."""
-    return [c for c in found if not causal or c[0][0] >= c[0][1]]
-
-
 def randn(*shape, dtype):
     return torch.randn(*shape, device="cuda").to(dtype)
 
@@ -86,7 +81,7 @@ def forward(b):
             tutorial = fused_attention.launcher(q, k, v, out, d**-0.5, causal), fused_attention.configs(d, causal)
         b.row(what, kernel, lambda bm, bn: (triton.cdiv(n, bm), z * h, 1),
               lambda bm, bn: [q, k, v, out, d**-0.5] + strides * 4 + [h, n, d, bm, bn, causal], out, by_torch,
-              tiles(FORWARD[d], causal), flops=flops_of(z, h, n, d, causal), tolerance=TOLERANCE[dtype], tutorial=tutorial,
+              FORWARD[d], flops=flops_of(z, h, n, d, causal), tolerance=TOLERANCE[dtype], tutorial=tutorial,
               anchors={name: forced(name, by_torch) for name in BACKENDS})
 
 
@@ -98,7 +93,7 @@ def shared(b):
         by_torch = lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=True)
         b.row(what, kernel, lambda bm, bn: (triton.cdiv(n, bm), h, z),
               lambda bm, bn: [q, k, v, out, None, d**-0.5, n, h, SHARE, d, bm, bn, causal], out, by_torch,
-              tiles(FORWARD[d], causal), flops=flops_of(z, h, n, d, causal), tolerance=TOLERANCE[dtype],
+              FORWARD[d], flops=flops_of(z, h, n, d, causal), tolerance=TOLERANCE[dtype],
               anchors={name: forced(name, by_torch) for name in BACKENDS})
 
 
@@ -129,7 +124,7 @@ def packed(b):
             expected[i:j] = F.scaled_dot_product_attention(*one, is_causal=causal)[0].transpose(0, 1)
         b.row(what, kernel, lambda bm, bn: (triton.cdiv(longest, bm), heads, len(LENGTHS)),
               lambda bm, bn: [q, k, v, out, start, d**-0.5, longest, heads, 1, d, bm, bn, causal], out, expected,
-              tiles(FORWARD[d], causal), flops=sum(flops_of(1, heads, n, d, causal) for n in LENGTHS),
+              FORWARD[d], flops=sum(flops_of(1, heads, n, d, causal) for n in LENGTHS),
               tolerance=TOLERANCE[dtype], anchors=packed_anchors(q, k, v, start, longest, causal, d**-0.5))
 
 
@@ -175,7 +170,7 @@ def fp8(b):
             forced("cuDNN", by_torch)()
         b.row(what, kernel, lambda bm, bn: (triton.cdiv(n, bm), z * h, 1),
               lambda bm, bn: [q, k, turned, out, d**-0.5, 1.0, n, d, bm, bn, causal], out, by_torch(),
-              tiles(FP8[d], causal), flops=flops_of(z, h, n, d, causal), tolerance=0.2, anchors={"cuDNN fp16": like})
+              FP8[d], flops=flops_of(z, h, n, d, causal), tolerance=0.2, anchors={"cuDNN fp16": like})
 
 
 def sums_of_exponentials(q, k, causal, scale):

@@ -386,6 +386,10 @@ void theme_attention(struct suite *s)
 		backward(s, &all[1], &(struct tiles){64, 128, 8, 2}, true, sums);
 	for (int k = 0; k < COUNT(wide); k++)
 		fp8(s, k % 3 ? TL_F8E4M3 : TL_F8E5M2, 64 << k % 2, k / 2, &wide[k]);
+	static const struct tiles wider = {64, 128, 4, 2}; /* than high, on the diagonal */
+	forward(s, &all[0], &wider), forward(s, &all[4], &wider), forward(s, &all[3], &wider);
+	backward(s, &all[0], &wider, false, false), backward(s, &all[4], &wider, false, false);
+	fp8(s, TL_F8E4M3, 64, true, &wider);
 	delta(s, TL_F16, 300, 64, 64, true), delta(s, TL_BF16, 33, 256, 16, false);
 	scaled(s, TL_F16, 3000), scaled(s, TL_BF16, 1024);
 	split_decode(s, TL_F16, 128, 8, 1, 4, 2), split_decode(s, TL_F16, 128, 8, 4, 4, 3),

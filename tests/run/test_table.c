@@ -341,8 +341,10 @@ static void products(struct suite *s)
 	for (int i = 0; i < COUNT(attentions); i++)
 		for (int k = 0; k < 2; k++) {
 			const int *a = attentions[i];
-			attention(s, 192, 64 << (i + k) % 2, k && a[0] >= a[1], a[0], a[1], a[2], a[3], 0);
+			attention(s, 192, 64 << (i + k) % 2, k, a[0], a[1], a[2], a[3], 0);
 		}
+	attention(s, 512, 64, true, 64, 128, 4, 2, 0); /* on the diagonal a tile may be wider than high */
+	attention(s, 384, 128, true, 64, 128, 8, 3, 0);
 	for (int i = 0; i < 2; i++) { /* a producer with two buffers, or three, asks for the boxes of one loop or two */
 		attention(s, 256, 256, i, 128, 64, 8, 2, 0);
 		attention(s, 256, 128, i, 128, 128, 8, 3, 0);
