@@ -3,7 +3,7 @@
 Names: KIND BATCHxHEADSxLENGTHxDIMENSIONS full|causal TYPE. `shared` has 4 heads of queries for one of keys, `packed` has
 sequences of several lengths in one tensor, `gradients` are dq, dk and dv together. A configuration of gradients is the tile
 of the kernel for dk and dv, queries by keys, then that of the kernel for dq, or `sums`, where the former adds dq up by
-atomics.
+atomics. Two numbers more are warps and stages of the kernel for dq.
 """
 import torch
 import torch.nn.functional as F
@@ -31,10 +31,10 @@ FORWARD = {64: [((64, 128), 4, 2), ((64, 64), 4, 2), ((64, 64), 4, 3), ((128, 64
 FP8 = {64: [((64, 64), 4, 3), ((64, 128), 4, 2), ((128, 64), 8, 3), ((128, 128), 8, 2), ((128, 128), 8, 3)],
        128: [((64, 64), 4, 3), ((64, 128), 4, 2), ((128, 64), 8, 3), ((128, 128), 8, 2), ((128, 128), 8, 3)],
        256: [((64, 64), 4, 2), ((128, 64), 8, 2), ((128, 64), 8, 3), ((128, 128), 8, 2)]}
-GRADIENTS = {64: [((64, 64, 64, 64), 4, 2), ((64, 128, 128, 64), 8, 2), ((32, 128, 128, 128), 8, 2), ((64, 64, "sums"), 4, 2),
-                  ((64, 128, "sums"), 8, 2), ((128, 64, "sums"), 8, 2)],
-             128: [((64, 64, 64, 64), 4, 2), ((64, 128, 128, 64), 8, 2), ((128, 64, 128, 64), 8, 2), ((64, 64, "sums"), 8, 2),
-                   ((64, 128, "sums"), 8, 2), ((128, 64, "sums"), 8, 2)],
+GRADIENTS = {64: [((64, 64, 64, 64), 4, 2), ((64, 64, 64, 128), 4, 2), ((64, 64, 128, 64, 8, 3), 4, 2), ((64, 64, 128, 128, 8, 2), 4, 2),
+                  ((64, 128, 128, 64), 8, 2), ((64, 64, "sums"), 4, 2), ((64, 128, "sums"), 8, 2)],
+             128: [((64, 64, 64, 64), 4, 2), ((64, 64, 128, 64, 8, 2), 4, 2), ((64, 128, 128, 64), 8, 2), ((64, 128, 128, 64, 8, 3), 8, 2),
+                   ((64, 64, "sums"), 8, 2), ((64, 128, "sums"), 8, 2)],
              256: [((32, 64, 128, 32), 8, 2), ((64, 64, 128, 32), 8, 2), ((64, 64, 128, 64), 8, 1), ((32, 64, "sums"), 8, 2),
                    ((64, 64, "sums"), 8, 1)]}
 
@@ -205,11 +205,12 @@ def gradients_row(b, what, q, k, v, o, do, lse, start, longest, batch, causal, g
                   [q, k, v, do, lse, delta, dk, dv, sums if added else None, *shape, bm, bn, causal])]
         if added:
             return steps + [(kernels["scaled"], (triton.cdiv(q.numel(), 2048), 1, 1), [sums, dq, scale, q.numel(), 2048])]
-        return steps + [(kernels["gradient_of_queries"], (triton.cdiv(longest, queries[0]), heads, batch),
-                         [q, k, v, do, lse, delta, dq, *shape, *queries, causal])]
+        tile, own = queries[:2], queries[2:]
+        of_queries = (kernels["gradient_of_queries"], (triton.cdiv(longest, tile[0]), heads, batch),
+                      [q, k, v, do, lse, delta, dq, *shape, *tile, causal])
+        return steps + [of_queries + ((own, ) if own else ())]
     expected = gradients()
-    configs = [c for c in GRADIENTS[d] if not causal or c[0][2] == "sums" or c[0][2] >= c[0][3]]
-    b.row(what, Steps(launches), None, None, out, expected, configs, flops=2.5 * flops, tolerance=10 * TOLERANCE[q.dtype],
+    b.row(what, Steps(launches), None, None, out, expected, GRADIENTS[d], flops=2.5 * flops, tolerance=10 * TOLERANCE[q.dtype],
           anchors=anchors)
 
 

@@ -98,15 +98,16 @@ class Kernel:
 
 
 class Steps:
-    """Kernels that run one after the other, timed as one. launches: from the constexprs to a list of (kernel, grid, args)."""
+    """Kernels that run one after the other, timed as one. launches: from the constexprs to a list of (kernel, grid, args), or
+    with (warps, stages) behind, where a kernel has its own."""
 
     def __init__(self, launches):
         self.launches = launches
 
     def launcher(self, who, *_):
         def prepare(constexprs, warps, stages):
-            runs = [kernel.launcher(who, lambda: grid, lambda: args)((), warps, stages)
-                    for kernel, grid, args in self.launches(*constexprs)]
+            runs = [kernel.launcher(who, lambda: grid, lambda: args)((), *(own[0] if own else (warps, stages)))
+                    for kernel, grid, args, *own in self.launches(*constexprs)]
 
             def all_of_them():
                 for run in runs:
