@@ -536,6 +536,33 @@ static u32 packed_bits(const struct conversion *c, int regs, int elem_bits, u32 
 	return packed;
 }
 
+/* Where lanes rename by the register bit that makes halves of the result's words of four bytes, and what was packed are
+ * two such halves that differ in a later bit: renaming and unpacking are one permutation of bytes, which lanes choose.
+ * `at`: what was packed; false: it is otherwise. */
+static bool merge_halves(struct lower *l, const struct value *v, LLVMValueRef *at, u32 words, u32 packed,
+			 const u32 *moved)
+{
+	int eb = type_bits(llvm_type(l, v->type)), lane = -1;
+	u32 half = 16 / (u32)eb, within = half - 1, later = packed & ~within, n = num_elems(v) * (u32)eb / 32;
+	for (int i = 0; i < LANE_BITS; i++) {
+		if (moved[i] && (lane >= 0 || moved[i] != half))
+			return false;
+		lane = moved[i] ? i : lane;
+	}
+	if (lane < 0 || (packed & within) != within || __builtin_popcount(later) != 1 || later <= half)
+		return false;
+	static const i32 selectors[2][2] = {{0x5410, 0x1054}, {0x7632, 0x3276}}; /* of lower and upper halves */
+	LLVMValueRef *out = arena_array(&l->scratch, LLVMValueRef, n), bit = lane_bit(l, lane);
+	for (u32 k = 0, q; (q = spread(k, words & ~half)), k < n / 2; k++)
+		for (u32 upper = 0; upper < 2; upper++) {
+			LLVMValueRef which = LLVMBuildSelect(l->b, bit, c_i32(l, selectors[upper][1]),
+							     c_i32(l, selectors[upper][0]), "");
+			out[(q | upper * later) / (2 * half)] = permute_bytes(l, at[q], at[q | half], which);
+		}
+	set_words(l, v, out, n);
+	return true;
+}
+
 static void convert_by_shuffle(struct lower *l, const struct op *o, const struct conversion *c)
 {
 	const struct value *x = operand(o, 0), *v = result(o);
@@ -565,6 +592,8 @@ static void convert_by_shuffle(struct lower *l, const struct op *o, const struct
 		else if (!stays)
 			at[q] = shuffle(l, at[q], turn ? LLVMBuildXor(l->b, source, c_i32(l, turn), "") : source);
 	}
+	if (packed && merge_halves(l, v, at, words, packed, c->moved))
+		return;
 	rename_by_lane(l, at, words, c->moved);
 	for (u32 w = 0, q; (q = spread(w, words)), w < num_elems(v) / per; w++) {
 		unpack(l, &at[q], 1, t, per, parts);

@@ -65,7 +65,7 @@ checks() {
 	*/pair.c | */lower/tma.c) echo "${CHECKS:-33}" ;;
 	*/pipeline/* | */barriers.c | */completion.c) echo "${CHECKS:-26 35 33 34 8 9 10 7 22 29}" ;;
 	*/bit_fields.c) echo "${CHECKS:-34}" ;;
-	*/lower/wgmma.c | */lower/shared.c | */lower/lower.c) echo "${CHECKS:-22 34}" ;;
+	*/lower/wgmma.c | */lower/shared.c | */lower/lower.c) echo "${CHECKS:-22 34 10}" ;;
 	*/allocate.c) echo "${CHECKS:-29}" ;;
 	*/host/stream.c) echo "${CHECKS:-25}" ;;
 	*/host/tiles.c) echo "${CHECKS:-19 20}" ;;
