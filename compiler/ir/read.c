@@ -191,6 +191,8 @@ const struct type *read_type(struct reader *r)
 		else
 			rd_fail(r, "nested too deeply");
 		r->type_depth--;
+		if (elem->kind == TY_TOKEN)
+			rd_fail(r, "a token is nowhere in memory");
 		rd_expect(r, ">");
 		return type_ptr(r->ctx, elem);
 	}

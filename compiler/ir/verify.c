@@ -558,8 +558,25 @@ static const char *check_inline_asm(const struct op *o)
 	return inline_asm_form(o, &form);
 }
 
+/* A token is for waits, and for loops and branches that carry it. */
+static bool takes_tokens(const struct op *o)
+{
+	switch (op_info[o->code].rule) {
+	case R_FOR:
+	case R_WHILE:
+	case R_YIELD:
+	case R_CONDITION:
+	case R_ASYNC_WAIT:
+	case R_WARP_GROUP_WAIT: return true;
+	default: return false;
+	}
+}
+
 static const char *check_types(const struct op *o)
 {
+	for (u32 i = 0; i < o->noperands; i++)
+		NEED(operand(o, i)->type->kind != TY_TOKEN || takes_tokens(o),
+		     "a token is for a wait, or for a loop or branch that carries it");
 	static const struct type none = {.kind = TY_SCALAR};
 	const struct type *r = o->nresults ? o->results[0].type : &none;
 	const struct type *t = o->noperands ? operand(o, 0)->type : &none;
@@ -575,8 +592,7 @@ static const char *check_types(const struct op *o)
 	case R_FLOAT:
 	case R_CMPF: return check_same(o, false, r);
 	case R_SELECT:
-		NEED(operand(o, 1)->type == r && operand(o, 2)->type == r && r->kind != TY_MEMDESC &&
-			     r->kind != TY_TOKEN,
+		NEED(operand(o, 1)->type == r && operand(o, 2)->type == r && r->kind != TY_MEMDESC,
 		     "the values differ in type");
 		NEED(is_i1(t) && (!type_is_tensor(t) || same_shape(t, r)),
 		     "the condition must be i1 of the same shape");
