@@ -191,6 +191,11 @@ void find_late(struct schedule *p)
 		p->late = last;
 }
 
+struct value *late_sum(const struct schedule *p)
+{
+	return for_arg(p->loop, (u32)(result(p->late)->uses - p->loop->blocks[0]->last->operands));
+}
+
 const struct op *first_need(const struct value *sum, const struct block *body)
 {
 	const struct op *first = body->last;

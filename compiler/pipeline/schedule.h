@@ -14,6 +14,7 @@
  *   schedule.c    the order of the body's steps, and the synchronisation that follows from it
  *   print.c       the schedule as text
  *   expand.c      code in front of the loop, in it, and behind it
+ *   flights.c     tokens of dots in flight, and the waits for them
  *   motion.c      what stands in front of the loop and better stands elsewhere
  *   direct.c      copies of what no loop loads ahead */
 #ifndef TLC_PIPELINE_SCHEDULE_H
@@ -315,15 +316,28 @@ void wait_copies(struct builder *b);
  * one of them a buffer that nobody has used yet: so each fill in the loop waits for as many releases of its buffer as
  * there have been fills. */
 void release_buffer(struct schedule *p, struct builder *b, u32 part, struct value *slot);
-/* Behind the loop: the dots in flight are done. */
-void wait_dots(struct schedule *p, struct builder *b);
-/* And their results are there. */
-void finish_dots(struct schedule *p, struct builder *b);
 /* No thread needs the mbarriers any more. */
 void end_barriers(struct schedule *p, struct builder *b);
 /* Nobody waits for a turn any more. */
 void end_turns(struct schedule *p, struct builder *b);
 /* Does anything behind o need shared memory, or what comes in the next iteration of a loop around it? */
 bool needs_memory_behind(const struct schedule *p, const struct op *o);
+
+/* --- flights.c ----------------------------------------------------------------------------------------------- */
+
+/* Those that stay in flight, or run beside others, and the first one until the late one is finished, give tokens. */
+void let_dots_run_on(struct schedule *p);
+/* The loop carries the tokens of those that stay in flight: p->dots, with the late one from here on. */
+void carry_flights(struct schedule *p);
+/* And at its end those of this iteration's. */
+void next_flights(struct schedule *p);
+/* The result of the step's dot is there. */
+void await_result(struct schedule *p, struct builder *b, const struct step *s);
+/* The dots of the iteration before are done. */
+void finish_earlier_dots(struct schedule *p, struct builder *b);
+/* Behind the loop: the dots in flight are done. */
+void wait_dots(struct schedule *p, struct builder *b);
+/* And their results are there. */
+void finish_dots(struct schedule *p, struct builder *b);
 
 #endif
