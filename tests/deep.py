@@ -1,5 +1,6 @@
 """deep.py TLC [KIND...]: kernels whose values are chains of operations, each of which reads the one before it twice, so
-that a walk over operands without a memo takes 2^n steps. For two GPUs, each kind of chain must become PTX within
+that a walk over operands without a memo takes 2^n steps, or long sums. For the processor each kind must become an object of
+SOME operations within MOST_SECONDS. For two GPUs, each kind of chain must become PTX within
 MOST_SECONDS of CPU time with FEW operations, and placed IR, with all remarks, with MANY: within MOST_SECONDS too, on a
 stack of STACK kilobytes, and in at most MOST_GROWTH times the time that a quarter of them takes: the least of up to
 TRIES tries, since other processes share the caches. (LLVM itself is not linear; the passes must be.)"""
@@ -9,7 +10,7 @@ import tempfile
 
 tlc = sys.argv[1]
 only = sys.argv[2:]
-FEW, MANY = 60, 4000
+FEW, SOME, MANY = 60, 100, 4000
 MOST_SECONDS = 10
 MOST_GROWTH = 12  # 4 is linear, 16 quadratic; 4000 operations leave the caches that 1000 fit in
 SHORT = 2  # seconds that are not compared
@@ -66,6 +67,9 @@ kinds = {
     "indirect loads": (integers, "    i = tl.load(y_ptr + i).to(tl.int32) + i\n", "    x += i\n" + store),
     "scalars": (tiles + "    s = n\n", "    s = s + s // {i}\n", "    x += tl.load(x_ptr + s)\n" + store),
     "sizes": (tiles + "    s = n\n", "    s = tl.cdiv(s + s % 7, 2) + s\n", "    for j in range(0, s, B):\n        x += tl.load(x_ptr + j + offs, mask=j + offs < n)\n" + store),
+    "sums": (tiles + "    s = n\n", "    s = s + (n & {i}) * 16\n", "    x += tl.load(x_ptr + (s + offs) % n)\n" + store),
+    "sums of tiles": (tiles + "    i = offs\n", "    i = i + (n & {i}) * 16\n", "    x += tl.load(x_ptr + i % n)\n" + store),
+    "sums of rows": (squares + "    i = rows[:, None]\n", "    i = i - (n & {i}) * 16\n", "    x += tl.load(x_ptr + i * n + (rows[None, :] + i) % n)\n" + store2),
     "minima": (tiles + "    s = n\n", "    s = tl.minimum(s + s, n + {i})\n", "    x += tl.load(x_ptr + offs, mask=offs < s)\n" + store),
     "broadcasts": (squares, "    v = v + tl.sum(v[:, None] * v[None, :], 1) if {i} % 16 == 0 else v * v + {i}\n", "    x += v[:, None]\n" + store2),
     "outer products": (squares, "    x = x + x * v[:, None]\n    v = v * v\n", store2),
@@ -87,15 +91,16 @@ kinds = {
                          "        acc += tl.dot(a, b) * c\n    tl.store(y_ptr + offs + n, acc)\n"),
     "after dots": (dots + load + "        acc = tl.dot(a, b, acc)\n", "    acc = acc * acc + {i}\n", "    tl.store(y_ptr + offs + n, acc)\n"),
 }
-types = {"indirect loads": "*i32,*i32,i32"}
+aligned = "*fp32:16,*fp32:16,i32:16"
+types = {"indirect loads": "*i32,*i32,i32", "sums": aligned, "sums of tiles": aligned, "sums of rows": aligned}
 
 
 def seconds(path, kind, target, emit):
     """CPU time of one process, or how it ended."""
     quiet = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_WRONLY, 0) for fd in (1, 2)]
     pointers = types.get(kind, "*fp16,*fp16,i32" if "dot" in kind or "operands" in kind else "*fp32,*fp32,i32")
-    run = f"ulimit -s {STACK if emit == 'ttgir' else 8192} -t {MOST_SECONDS}; exec \"$@\""
-    arguments = ["sh", "-c", run, "sh", tlc, path, "-s", pointers, "-D", "B=256", "--target", f"cuda:{target}",
+    run = f"ulimit -s {STACK if emit == 'ttgir' else 8192}; ulimit -t {MOST_SECONDS}; exec \"$@\""
+    arguments = ["sh", "-c", run, "sh", tlc, path, "-s", pointers, "-D", "B=256", "--target", target,
                  "--remarks", "--emit", emit, "-o", os.devnull]
     pid = os.posix_spawnp("sh", arguments, os.environ, file_actions=quiet)
     _, status, used = os.wait4(pid, 0)
@@ -111,23 +116,24 @@ def write(folder, kind, n):
 
 
 def grows_little(took):
-    return took[2] < max(MOST_GROWTH * took[1], SHORT)
+    return len(took) < 3 or took[2] < max(MOST_GROWTH * took[1], SHORT)
 
 
 def main():
-    runs = (FEW, "ptx"), (MANY // 4, "ttgir"), (MANY, "ttgir")
+    runs = {target: ((FEW, "ptx"), (MANY // 4, "ttgir"), (MANY, "ttgir")) for target in ("cuda:sm_80", "cuda:sm_90a")}
+    runs["cpu"] = ((SOME, "obj"),)
     passed = failed = 0
     with tempfile.TemporaryDirectory() as folder:
         for kind in only or kinds:
-            for target in "sm_80", "sm_90a":
-                took = [seconds(write(folder, kind, n), kind, target, emit) for n, emit in runs]
+            for target in runs:
+                took = [seconds(write(folder, kind, n), kind, target, emit) for n, emit in runs[target]]
                 for _ in range(TRIES - 1):
                     if any(isinstance(t, str) for t in took) or grows_little(took):
                         break
                     again = seconds(write(folder, kind, MANY), kind, target, "ttgir")
                     took[2] = again if isinstance(again, str) else min(took[2], again)
                 fine = not any(isinstance(t, str) for t in took) and grows_little(took)
-                print(f"{kind:24} {target:7}", *(t if isinstance(t, str) else f"{t:6.2f} s" for t in took),
+                print(f"{kind:24} {target:12}", *(t if isinstance(t, str) else f"{t:6.2f} s" for t in took),
                       "" if fine else "too much", flush=True)
                 passed += fine
                 failed += not fine

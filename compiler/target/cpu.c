@@ -11,6 +11,7 @@ bool optimize_for_cpu(struct session *s, const struct description *target, const
 	if (!session_machine(s, target, error) || (!target->lines && !session_passes(s, passes, error)))
 		return false;
 	expand_masked_accesses(s->mod, target);
+	freeze_long_sums(s->mod);
 	session_verify(s);
 	return true;
 }

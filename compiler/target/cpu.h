@@ -11,5 +11,7 @@ bool optimize_for_cpu(struct session *s, const struct description *target, const
 const char *emit_for_cpu(struct session *s, LLVMCodeGenFileType type, size_t *len, const char **error);
 /* Masked loads and stores that the processor has no instruction for become calls of a loop (masked.c). */
 void expand_masked_accesses(LLVMModuleRef mod, const struct description *target);
+/* Hides parts of long sums from a pass whose time grows with the cube of their terms (sums.c). */
+void freeze_long_sums(LLVMModuleRef mod);
 
 #endif
