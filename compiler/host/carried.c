@@ -52,7 +52,8 @@ static bool is_yielded(const struct value *v)
 	return false;
 }
 
-/* As a nest of the loads and of the n tiles that are carried on, whole rows at once. */
+/* As a nest of the loads and of the n tiles that are carried on, whole rows at once. Each operation of the body has one
+ * result, which is computed at single indices. */
 static struct nest nest_of(struct host *h, const struct op *loop, const struct value *tile, u32 n, bool *fits)
 {
 	struct nest nest = {.rank = tile->type->rank};
@@ -85,9 +86,6 @@ bool host_carries_elements(struct host *h, const struct op *loop)
 	const struct value *tile = carried_tile(loop, &n);
 	if (!tile || h->debug)
 		return false;
-	nest_of(h, loop, tile, n, &fits);
-	if (!fits)
-		return false;
 	for (u32 i = 0; i < loop->nresults; i++)
 		map_put(&carried, for_arg(loop, i), for_arg(loop, i));
 	for (const struct op *o = loop->blocks[0]->first; !op_has(o, END); o = o->next) {
@@ -105,7 +103,8 @@ bool host_carries_elements(struct host *h, const struct op *loop)
 			return false;
 		map_put(&carried, result(o), result(o));
 	}
-	return true;
+	nest_of(h, loop, tile, n, &fits);
+	return fits;
 }
 
 void host_emit_for_elements(struct host *h, const struct op *loop)

@@ -216,11 +216,12 @@ LLVMValueRef host_eval_load(struct host *h, const struct op *o, const struct at 
 		check_access(h, o, &a, at, NULL);
 	if (!a.mask && one)
 		return to_value(h, plain_load(h, &a, o->attr[ATTR_VOLATILE]), elem);
+	LLVMValueRef other = o->noperands > 2 ? host_eval(h, operand(o, 2), at) : NULL;
 	bool vector = !one || lanes_of(a.mask) > 0;
-	u32 lanes = a.uniform && !vector ? 0 : a.lanes;
-	LLVMValueRef other = o->noperands > 2
-				     ? to_memory(h, host_spread(h, host_eval(h, operand(o, 2), at), lanes), elem)
-				     : LLVMConstNull(host_vector_type(a.type, lanes));
+	bool one_value = a.uniform && !vector && !(other && lanes_of(other));
+	u32 lanes = one_value ? 0 : a.lanes;
+	other = other ? to_memory(h, host_spread(h, other, lanes), elem)
+		      : LLVMConstNull(host_vector_type(a.type, lanes));
 	if (!one)
 		return to_value(h, load_pieces(h, &a, at, other), elem);
 	/* One branch: a mask of one truth value, or a load that no lane of a vector needs or all do. In the rest of a

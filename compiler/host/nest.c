@@ -61,7 +61,7 @@ void nest_choose_lanes(struct host *h, struct nest *n)
 			host_count_neighbours(h, o, votes);
 		const struct value *v = o->code == IR_STORE    ? operand(o, 1)
 					: o->code == IR_REDUCE ? operand(o, 0)
-							       : result(o);
+							       : n->roots.at[i].v;
 		bytes = MAX(bytes, (u32)type_elem_bits(v->type) / 8);
 		const struct buffer *b = info_of(h, v)->buffer;
 		votes[host_inner(h, v)] +=

@@ -111,13 +111,15 @@ struct place {
 	struct number bound[RANK];
 	int mask_loop[RANK], scale[RANK];
 	int condition;
+	bool some_programs; /* only those below `programs` */
+	struct number programs;
 };
 
 struct node {
 	enum op op;
 	tl_dtype dtype;
 	int rank, shape[RANK], size;
-	int in[3]; /* operands; of ASSIGN and ACCUMULATE the variable first */
+	int in[3]; /* operands; of ASSIGN and ACCUMULATE the variable first; of LOAD `other`, or -1 */
 	bool inexact;
 	double bound; /* of floating-point numbers: the largest magnitude */
 	/* axis, permutation, literal operand, form of a loop, kind of a reduction … */

@@ -235,6 +235,8 @@ static bool enabled(struct machine *m, const struct node *v, const int *c)
 		    c[d] + (at->mask_loop[d] < 0 ? 0 : at->scale[d] * m->tile[at->mask_loop[d]].i[0]) >=
 			    at->bound[d].value)
 			return false;
+	if (at->some_programs && m->pid >= at->programs.value)
+		return false;
 	return at->condition < 0 || m->tile[at->condition].i[element(&m->p->node[at->condition], v->rank, c)];
 }
 
@@ -252,7 +254,9 @@ static void access(struct machine *m, int at)
 			fprintf(stderr, "test-random: element %lld of %zu\n", (long long)i, a->len);
 			exit(2);
 		}
-		if (v->op == LOAD) {
+		if (v->op == LOAD && !on && v->in[0] >= 0) {
+			copy(r, k, &m->tile[v->in[0]], element(&m->p->node[v->in[0]], v->rank, c));
+		} else if (v->op == LOAD) {
 			r->i[k] = on ? a->i[i] : v->attr[0];
 			r->f[k] = on ? a->f[i] : v->attr[0];
 			r->error[k] = 0;

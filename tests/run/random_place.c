@@ -31,9 +31,10 @@ static size_t make_place(struct maker *m, struct place *at, int rank, const int 
 			order[d] = rank - 1 - d;
 	if (chance(12))
 		span = 1 + random_below(3);
+	bool one_address = !once && chance(8);
 	for (int d = 0; d < rank; d++) {
 		int axis = order[d], n = shape[axis];
-		int64_t stride = !once && chance(6) ? 0 : span;
+		int64_t stride = one_address || (!once && chance(6)) ? 0 : span;
 		at->stride[axis] = number_node(m, stride);
 		at->twist[axis] = chance(80) || n < 4 ? PLAIN : REVERSED + random_below(3);
 		at->by[axis] = at->twist[axis] == SHUFFLED ? 2 * random_below(n / 2) + 1 : random_below(n);
@@ -80,11 +81,14 @@ static void make_mask(struct maker *m, struct place *at, int rank, const int *sh
 	int c = chance(50) ? pick(m, BOOLS, 0, rank) : -1;
 	if (c >= 0 && (!m->p->node[c].rank || m->p->node[c].rank == rank) && broadcasts(&m->p->node[c], rank, shape))
 		at->condition = c;
+	at->some_programs = chance(15);
+	if (at->some_programs)
+		at->programs = number_node(m, random_below(programs(m->p) + 1));
 }
 
 static bool masked(const struct place *at)
 {
-	return at->condition >= 0 || at->masked[0] || at->masked[1] || at->masked[2];
+	return at->condition >= 0 || at->some_programs || at->masked[0] || at->masked[1] || at->masked[2];
 }
 
 /* An index tile of this shape instead of coordinates; the size of what it points into. */
@@ -101,6 +105,16 @@ static size_t make_gather(struct maker *m, struct place *at, int rank, const int
 	return (size_t)(at->base.value + at->stride[0].value * range);
 }
 
+/* A tile for elements that are masked off, or -1. */
+static int make_other(struct maker *m, tl_dtype t, int rank, const int *shape, double bound, bool inexact)
+{
+	int classes = !is_float(t) ? (t == TL_I1 ? BOOLS : INTS) : inexact ? FLOATS : EXACTS;
+	int k = is_fp8(t) ? -1 : pick(m, classes, 0, rank);
+	if (k < 0 || !broadcasts(&m->p->node[k], rank, shape) || (is_float(t) && m->p->node[k].bound > bound))
+		return -1;
+	return convert(m, k, t);
+}
+
 int make_load(struct maker *m, tl_dtype t, int rank, const int *shape, double bound, bool inexact)
 {
 	struct place at;
@@ -109,10 +123,12 @@ int make_load(struct maker *m, tl_dtype t, int rank, const int *shape, double bo
 		len = make_place(m, &at, rank, shape, false);
 	if (chance(40))
 		make_mask(m, &at, rank, shape);
+	int other = masked(&at) && chance(30) ? make_other(m, t, rank, shape, bound, inexact) : -1;
 	int memory = new_memory(m, t), k = memory < 0 ? -1 : add_node(m, LOAD, t, rank, shape);
 	if (k < 0)
 		return -1;
 	struct node *v = &m->p->node[k];
+	v->in[0] = other;
 	v->place = at;
 	v->place.memory = memory;
 	v->flag = masked(&at);

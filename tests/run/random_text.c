@@ -104,6 +104,10 @@ static void mask(struct printer *o, const struct node *v)
 			fprintf(o->f, " < %s)", num(text, at->bound[d]));
 			before = " & ";
 		}
+	if (at->some_programs) {
+		fprintf(o->f, "%s(pid < %s)", before, num(text, at->programs));
+		before = " & ";
+	}
 	if (at->condition >= 0)
 		fprintf(o->f, "%sv%d", before, at->condition);
 }
@@ -248,7 +252,9 @@ static void expression(struct printer *o, int k)
 		fprintf(o->f, "tl.load(");
 		pointer(o, k);
 		mask(o, v);
-		if (v->flag)
+		if (v->in[0] >= 0)
+			fprintf(o->f, ", other=v%d", v->in[0]);
+		else if (v->flag)
 			fprintf(o->f, is_float(v->dtype) ? ", other=%d.0" : ", other=%d", v->attr[0]);
 		fprintf(o->f, ")");
 		break;
