@@ -133,11 +133,11 @@ static struct range described(struct ranges *r, const struct value *v, struct in
 	bool fits = interval_within(in, all),
 	     affine = affine_wide(r, &lo, NULL, &least) && affine_wide(r, &hi, NULL, &most);
 	in = fits ? in : all;
-	struct range x = {0};
+	struct range x = {.overflows = !affine && !(exact && fits)};
 	if (affine) {
 		struct interval ideal = {least.lo, most.hi};
 		bool inside = interval_within(ideal, all);
-		x.wraps = !inside && !(exact && fits);
+		x.wraps = x.overflows = !inside && !(exact && fits);
 		if (inside) {
 			in.lo = MAX(in.lo, ideal.lo);
 			in.hi = MIN(in.hi, ideal.hi);
@@ -225,12 +225,27 @@ static bool constant_bounds(const struct range *x, i64 *c)
 	return x->lo->known && !x->lo->n && x->lo == x->hi;
 }
 
+/* Of a product with a constant, or a shift by one. */
+static struct affine product_bound(const struct op *o, const struct range *x, const struct range *y, bool upper)
+{
+	i64 c;
+	if (o->code == IR_SHLI) {
+		if (!constant_bounds(y, &c) || c < 0 || c >= 63)
+			return unknown;
+		c = (i64)1 << c;
+	} else if (constant_bounds(x, &c)) {
+		x = y;
+	} else if (!constant_bounds(y, &c)) {
+		return unknown;
+	}
+	return affine_scaled((c < 0) == upper ? x->lo : x->hi, c);
+}
+
 /* Sums, differences, and products with a constant. */
 static struct range ring(struct ranges *r, const struct op *o, struct interval in)
 {
 	const struct range *x = value_range(r, operand(o, 0)), *y = value_range(r, operand(o, 1));
 	struct affine lo = unknown, hi = unknown;
-	i64 c;
 	switch (o->code) {
 	case IR_ADDI:
 		lo = affine_sum(x->lo, y->lo);
@@ -241,21 +256,11 @@ static struct range ring(struct ranges *r, const struct op *o, struct interval i
 		hi = x->lo == x->hi && y->lo == y->hi ? lo : affine_difference(x->hi, y->lo);
 		break;
 	default:
-		if (constant_bounds(x, &c)) {
-			x = y;
-		} else if (!constant_bounds(y, &c)) {
-			break;
-		}
-		if (o->code == IR_SHLI) {
-			if (x == y || c < 0 || c >= 63) /* a constant shifted */
-				break;
-			c = (i64)1 << c;
-		}
-		lo = affine_scaled(c < 0 ? x->hi : x->lo, c);
-		hi = affine_scaled(c < 0 ? x->lo : x->hi, c);
+		lo = product_bound(o, x, y, false);
+		hi = product_bound(o, x, y, true);
 	}
-	return described(r, result(o), in,
-			 !value_range(r, operand(o, 0))->wraps && !value_range(r, operand(o, 1))->wraps, lo, hi);
+	bool known_shift = o->code != IR_SHLI || y->min == y->max;
+	return described(r, result(o), in, known_shift && !x->wraps && !y->wraps, lo, hi);
 }
 
 /* x % m for x >= 0: 0 … m - 1, and no more than x; min(x, m): no more than m. For tiles, whose bounds would else be

@@ -22,6 +22,9 @@
 struct range {
 	i64 min, max; /* of the machine's value, signed; of i1: 0 and 1 */
 	bool wraps;   /* the ideal value may differ from the machine's */
+	/* The operation's result in unlimited integers may differ from the machine's: `wraps`, or the ideal value has
+	 * no affine expression, so that the machine's value counts as ideal, and its interval leaves the type. */
+	bool overflows;
 	const struct affine *lo, *hi; /* of the ideal value; never NULL, known unless the value is no integer */
 };
 

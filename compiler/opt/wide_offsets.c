@@ -177,7 +177,7 @@ static struct value *remade(struct widening *w, struct value *v)
 	}
 	if (o->code == IR_EXTSI)
 		return same ? v : in[0];
-	bool wraps = op_grows(o) && type_dtype(v->type) == DT_I32 && value_range(w->ranges, v)->wraps;
+	bool wraps = op_grows(o) && type_dtype(v->type) == DT_I32 && value_range(w->ranges, v)->overflows;
 	if (same && !wraps)
 		return extended(w, v);
 	struct builder b = behind(w, v);

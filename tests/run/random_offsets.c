@@ -5,7 +5,7 @@
 #include "random.h"
 #include "suite.h"
 
-enum { SIDE = 8, BLOCK = SIDE * SIDE, GRID = 3, VALUES = 24, ARGUMENTS = 4, LANES = GRID * BLOCK };
+enum { SIDE = 8, BLOCK = SIDE * SIDE, GRID = 3, VALUES = 24, ARGUMENTS = 4, LANES = GRID * BLOCK, MOST_SHIFT = 7 };
 enum operation {
 	O_PID,
 	O_RANGE,
@@ -18,6 +18,7 @@ enum operation {
 	O_MIN,
 	O_MAX,
 	O_WHERE,
+	O_SHIFT, /* by the low bits of y */
 	O_AND,
 	O_SHORT,
 	O_WIDE,
@@ -76,6 +77,7 @@ static double bound_of_operation(enum operation op, double x, double y, int cons
 	case O_ADD:
 	case O_SUB: return x + y;
 	case O_MUL: return x * y;
+	case O_SHIFT: return x * (1 << MOST_SHIFT);
 	case O_FOR:
 	case O_WHILE: return x + constant * y;
 	case O_AND: return 1 << 30;
@@ -100,7 +102,8 @@ static bool fits(const struct offset_value *v, const struct offset_value *x, con
 static void add_operation(struct offsets *p)
 {
 	struct offset_value v = {.op = (enum operation)random_int(O_ADD, O_WHILE), .x = random_below(p->n)};
-	bool two = v.op <= O_MUL || v.op == O_MIN || v.op == O_MAX || v.op == O_WHERE || v.op >= O_IF;
+	bool two = v.op <= O_MUL || v.op == O_MIN || v.op == O_MAX || v.op == O_WHERE || v.op == O_SHIFT ||
+		   v.op >= O_IF;
 	if (chance(40)) /* chains */
 		v.x = p->n - 1;
 	v.y = two ? random_below(p->n) : -1;
@@ -111,7 +114,7 @@ static void add_operation(struct offsets *p)
 	v.tile = x->tile || y->tile || v.op == O_WHERE;
 	v.wide = v.op != O_SHORT && (x->wide || y->wide || v.op == O_WIDE);
 	v.bound = bound_of_operation(v.op, x->bound, y->bound, v.constant);
-	if (fits(&v, x, y) && bound_of_operation(v.op, most_held(x), most_held(y), v.constant) < 0x1p61)
+	if (fits(&v, x, y) && bound_of_operation(v.op, most_held(x), most_held(y), v.constant) <= 0x1p62)
 		p->v[p->n++] = v;
 }
 
@@ -124,7 +127,7 @@ static void find_joining(struct offsets *p)
 		if (!v->joins || v->op < O_ADD || v->op == O_AND || v->op == O_SHORT)
 			continue;
 		p->v[v->x].joins = true;
-		if (v->y >= 0)
+		if (v->y >= 0 && v->op != O_SHIFT)
 			p->v[v->y].joins = true;
 	}
 }
@@ -157,6 +160,7 @@ static int64_t apply(const struct offset_value *v, int lane, int64_t x, int64_t 
 	case O_FINISH: return x + y;
 	case O_SUB: return x - y;
 	case O_MUL: return x * y;
+	case O_SHIFT: return x * (1 << (y & MOST_SHIFT));
 	case O_DIV: return x / v->constant;
 	case O_REM: return x % v->constant;
 	case O_MIN: return x < y ? x : y;
@@ -229,6 +233,7 @@ static void print_value(FILE *f, const struct offset_value *v, int i)
 		fprintf(f, "v%d = tl.reshape(tl.trans(tl.reshape(v%d, (%d, %d))), (%d,))\n", i, v->x, SIDE, SIDE,
 			BLOCK);
 		break;
+	case O_SHIFT: fprintf(f, "v%d = v%d << (v%d & %d)\n", i, v->x, v->y, MOST_SHIFT); break;
 	case O_WIDE: fprintf(f, "v%d = v%d.to(tl.int64)\n", i, v->x); break;
 	case O_IF:
 		fprintf(f, "if v0 %% 2 == 0:\n        v%d = v%d\n    else:\n        v%d = v%d\n", i, v->x, i, v->y);

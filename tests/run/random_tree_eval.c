@@ -49,9 +49,8 @@ static void leaf(const struct tree *t, const struct expr *x, int n, int64_t *r)
 		       : x->op == FULL  ? x->value
 		       : x->op == RANGE ? k
 		       : x->op == PID   ? t->pid
+		       : x->op == VAR   ? t->value[x->value][k]
 					: t->arg[x->value];
-	if (!x->dead && x->op == VAR)
-		memcpy(r, t->value[x->value], (size_t)n * sizeof *r);
 }
 
 static void compute(struct tree *t, int e, int64_t *r)
