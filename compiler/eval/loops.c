@@ -343,6 +343,33 @@ static bool is_constant_of(const struct val *v, enum dtype d)
 	return v->kind == V_INT && number_fits(v, d);
 }
 
+/* scf.for reads an unsigned step of half of its range or more as negative. Where the step is not known to be less, the
+ * loop counts its iterations: ops, the bounds and the step, become those of the count. A step of 0 stays 0, which
+ * checked devices refuse. */
+static void count_iterations(struct eval *e, struct value **ops)
+{
+	struct builder *b = &e->b;
+	const struct type *t = ops[0]->type;
+	struct value *zero = build_int(b, t, 0), *one = build_int(b, t, 1), *step = ops[2];
+	struct value *any = build_cmpi(b, CMPI_ULT, ops[0], ops[1]);
+	struct value *way = build2(b, IR_SUBI, t, build2(b, IR_SUBI, t, ops[1], ops[0]), one);
+	i64 known;
+	bool may_be_zero = !value_const_int(step, &known) || !known;
+	struct value *by = may_be_zero ? build2(b, IR_MAXUI, t, step, one) : step;
+	struct value *more = build2(b, IR_DIVUI, t, way, by);
+	ops[0] = zero;
+	ops[1] = build3(b, IR_SELECT, t, any, build2(b, IR_ADDI, t, more, one), zero);
+	ops[2] = may_be_zero ? build2(b, IR_MINUI, t, step, one) : one;
+}
+
+/* The index of a loop that counts its iterations. */
+static struct value *counted_index(struct eval *e, struct value *first, struct value *step, struct value *count)
+{
+	const struct type *t = first->type;
+	struct value *way = build2(&e->b, IR_MULI, t, count, step);
+	return build2(&e->b, IR_ADDI, t, first, way);
+}
+
 static struct outcome exec_run_time_for(struct eval *e, const struct stmt *s, const struct loop_range *r)
 {
 	struct val lb = r->start, ub = r->end, by = r->step;
@@ -379,7 +406,12 @@ static struct outcome exec_run_time_for(struct eval *e, const struct stmt *s, co
 	 * to be less than half of it */
 	enum dtype signed_d = dtype_signless(d);
 	bool halves = dtype_is_unsigned(d) && !(is_constant_of(&lb, signed_d) && is_constant_of(&ub, signed_d));
-	struct value *first = ops.at[0], *last = ops.at[1];
+	struct value *first = ops.at[0], *last = ops.at[1], *step = ops.at[2];
+	i64 known_step;
+	bool counts = dtype_is_unsigned(d) && !(value_const_int(step, &known_step) && known_step > 0);
+	if (counts)
+		count_iterations(e, ops.at);
+	halves |= counts;
 	for (u32 k = 0; halves && k < 2; k++)
 		ops.at[k] = build_moved_by_half(&e->b, ops.at[k]);
 	struct run_time_loop l;
@@ -398,11 +430,13 @@ static struct outcome exec_run_time_for(struct eval *e, const struct stmt *s, co
 	struct builder outer = enter_block(e, o->blocks[0]);
 	rebind(e, &l.carried, l.args.at);
 	struct val i = val_tensor(halves ? build_moved_by_half(&e->b, iv) : iv, d, 0);
+	if (counts)
+		i.ssa = counted_index(e, first, step, i.ssa);
 	if (down) {
 		i.ssa = build2(&e->b, IR_SUBI, iv->type, last, i.ssa);
 		i.ssa = build2(&e->b, IR_ADDI, iv->type, i.ssa, first);
 	} else {
-		iv->name = s->target->kind == EX_NAME ? s->target->name : NULL;
+		i.ssa->name = s->target->kind == EX_NAME ? s->target->name : NULL;
 	}
 	assign(e, s->target, i, at);
 	struct outcome left, out = goes_on();

@@ -1,8 +1,8 @@
 /* Random kernels of the fourth kind: nests of loops whose bounds and steps lie at the ends of their types.
  *
  * Bounds are of every integer type, in the text, arguments, or from memory. Indices run up or down, in steps of up to
- * half of the type. Bodies carry values, load and store tiles under masks that compare an index and its neighbours
- * with a bound, and multiply tiles, so that loops are split, unrolled, pipelined and flattened.
+ * the largest number of the type. Bodies carry values, load and store tiles under masks that compare an index and its
+ * neighbours with a bound, and multiply tiles, so that loops are split, unrolled, pipelined and flattened.
  *
  * random_loops.c makes one, random_loops_text.c prints it, random_loops_eval.c evaluates it over ideal integers. */
 #ifndef TESTS_RUN_LOOPS_H

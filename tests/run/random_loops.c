@@ -62,12 +62,12 @@ static __int128 anchor(tl_dtype t)
 static __int128 some_step(tl_dtype t)
 {
 	static const int small[] = {1, 1, 1, 1, 2, 3, 4, 7, 16, 64};
-	int bits = bits_of(t);
-	__int128 most_step = ((__int128)1 << (bits - 1)) - 1;
+	int bits = is_signed(t) ? bits_of(t) - 1 : bits_of(t);
+	__int128 most_step = ((__int128)1 << bits) - 1;
 	if (chance(75))
 		return small[random_below(COUNT(small))];
 	__int128 step =
-		chance(50) ? most_step - random_below(3) : ((__int128)1 << random_below(bits - 1)) + random_below(2);
+		chance(50) ? most_step - random_below(3) : ((__int128)1 << random_below(bits)) + random_below(2);
 	return step > most_step ? most_step : step;
 }
 
