@@ -277,7 +277,7 @@ typedef struct tl_arg {
 	uint64_t typed : 4;  /* 0 for tl_int() and tl_uint(): i32 where it fits, as in Triton; else 1 */
 	uint64_t constant : 4; /* 1: a compile-time value, whatever the parameter is; 2: not specialised */
 	uint64_t bytes : 56; /* of a pointer: how much memory behind it is meant; 0: the allocation around it */
-	union {
+	__extension__ union { /* without a name, which C99 lacks */
 		void *ptr;
 		int64_t i;
 		uint64_t u;
