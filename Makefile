@@ -138,13 +138,10 @@ $(BUILD)/libtl.so: $(LIB_OBJ)
 $(BUILD)/tlc: $(TLC_OBJ) $(LIB_OBJ)
 	$(call say,LINK,$@)
 	$(Q)$(LINK_PROGRAM) -o $@ $^ $(LINK_LLVM) $(LIBS)
-# One object whose internal names are local: libtl.a adds only tl_* to a program's namespace.
+archive = $(Q)OBJ='$(BUILD)/obj' CC='$(CC)' EXPORT_TL='$(EXPORT_TL)' sh .ci/archive.sh $@
 $(BUILD)/libtl.a: $(LIB_OBJ)
 	$(call say,AR,$@)
-	$(Q)ld -r -o $(BUILD)/obj/libtl.o $^
-	$(Q)objcopy --localize-hidden $(BUILD)/obj/libtl.o
-	$(Q)rm -f $@
-	$(Q)ar rcs $@ $(BUILD)/obj/libtl.o
+	$(archive) '' $^
 
 # What kernels compiled ahead of time need: no compiler, no LLVM.
 RT_SRC = runtime/aot/devices.c $(addprefix compiler/ir/,dtype.c device_text.c) \
@@ -153,10 +150,7 @@ RT_SRC = runtime/aot/devices.c $(addprefix compiler/ir/,dtype.c device_text.c) \
 	device.c error.c gdb.c grid.c host.c host_queue.c image.c library.c link.c median.c nvtx.c queue.c store.c tensor_box.c)
 $(BUILD)/libtlrt.a: $(RT_SRC:%.c=$(BUILD)/obj/%.o)
 	$(call say,AR,$@)
-	$(Q)ld -r -o $(BUILD)/obj/libtlrt.o $^ `$(CC) -print-file-name=liblzma.a`
-	$(Q)objcopy --strip-debug --localize-hidden --wildcard -L 'lzma_*' $(BUILD)/obj/libtlrt.o
-	$(Q)rm -f $@
-	$(Q)ar rcs $@ $(BUILD)/obj/libtlrt.o
+	$(archive) "--strip-debug --wildcard -L 'lzma_*'" $^ `$(CC) -print-file-name=liblzma.a`
 
 # --- examples --------------------------------------------------------------------------------------------------
 

@@ -15,6 +15,8 @@ flags() {
 	sed -n -e "s|\${libdir}|$work/usr/lib|g" -e "s|\${includedir}|$work/usr/include|g" -e "s/^$1: //p" "$work/usr/lib/pkgconfig/libtl.pc"
 }
 
+nm "$build/libtlrt.a" | grep -q __asan_ && san='-fsanitize=address,undefined' || san= # as it was built
+
 block() {
 	awk -v start="^\`\`\`$1" '/^```/ { inside = 0 } inside { print } $0 ~ start { inside = 1 }' "$top/README.md"
 }
@@ -24,12 +26,20 @@ runs_cpp() {
 	${CXX:-g++} "-std=$1" -Wall -Wextra -pedantic -Werror "$top/tests/unit/use.cpp" -o "$work/use" $(flags Cflags) $(flags Libs) &&
 		[ "$(LD_LIBRARY_PATH=$work/usr/lib "$work/use")" = "42 $(flags Version)" ]
 }
+strict() { # each compiler that is here, in a file that calls the inline functions
+	case $1 in *++*) language=c++ compilers="${CXX:-g++} clang++ clang++-19" ;; *) language=c compilers="${CC:-cc} clang clang-19" ;; esac
+	printf '%s\n' '#include <tl.h>' 'int calls(void);' 'int calls(void)' '{' \
+		'return tl_int(1).kind == TL_ARG_INT && tl_float(2).f > 1 && tl_ptr(TL_F32, 0).ptr == 0 && tl_bool(true).i == 1;' '}' > "$work/strict.c"
+	for compiler in $compilers; do
+		! command -v "${compiler%% *}" > "$work/which" ||
+			$compiler -x $language -std=$1 -pedantic-errors -Wall -Wextra -Wconversion -Wshadow -Werror -I"$work/usr/include" -fsyntax-only "$work/strict.c" || return 1
+	done
+}
 same_flags() { # the real pkg-config reads the file as we do
 	[ "$(PKG_CONFIG_PATH=$work/usr/lib/pkgconfig pkg-config --cflags --libs libtl | xargs)" = "$(flags Cflags) $(flags Libs)" ] &&
 		[ "$(PKG_CONFIG_PATH=$work/usr/lib/pkgconfig pkg-config --modversion libtl)" = "$(flags Version)" ]
 }
 with_cmake() { # the programs of examples/aot, on the simulator's driver
-	nm "$build/libtlrt.a" | grep -q __asan_ && san='-fsanitize=address,undefined' || san= # as it was built
 	CFLAGS=$san CXXFLAGS=$san LDFLAGS=$san cmake -S "$top/examples/aot" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$work/usr" && cmake --build "$work/cmake" &&
 		for program in add_c add_cpp; do
 			LD_LIBRARY_PATH=$work/../simcuda "$work/cmake/$program" || return 1
@@ -85,6 +95,18 @@ debian() { # the packages together are what is installed, and what lintian knows
 	"$work/deb/usr/bin/tlc" "$top/examples/softmax.tl" -o /dev/null || return 1
 	! command -v lintian > /dev/null || lintian --fail-on error,warning "$build"/deb/*.deb
 }
+plugin() { # plugin ARCHIVE FLAGS: a shared library with the archive inside exports its own names alone, and works
+	printf '%s\n' '#include <tl.h>' 'int plugin(const char *device);' 'int plugin(const char *device)' '{' \
+		'	tl_context *c;' '	int failed = tl_context_create(device, &c);' '	tl_context_destroy(c);' '	return failed;' '}' > "$work/plugin.c"
+	echo 'int plugin(const char *); int main(void) { return plugin("cpu"); }' > "$work/host.c"
+	${CC:-cc} -shared -fPIC $san "$work/plugin.c" -o "$work/libplugin.so" $(flags Cflags) "$@" && ${CC:-cc} $san "$work/host.c" -o "$work/host" -L"$work" -lplugin &&
+		LD_LIBRARY_PATH=$work "$work/host" && nm -D --defined-only "$work/libplugin.so" | grep -q ' T plugin$' && ! nm -D --defined-only "$work/libplugin.so" | grep ' tl_'
+}
+exports() { # EXPORT_TL=1 keeps the names visible
+	echo '__attribute__((visibility("default"))) int tl_shown(void); int tl_shown(void) { return 0; }' | ${CC:-cc} -fPIC -x c -c - -o "$work/shown.o" &&
+		OBJ=$work EXPORT_TL=$1 sh "$top/.ci/archive.sh" "$work/libshown.a" '' "$work/shown.o" &&
+		${CC:-cc} -shared -o "$work/libshown.so" -Wl,--whole-archive "$work/libshown.a" -Wl,--no-whole-archive && nm -D --defined-only "$work/libshown.so" | grep -c ' tl_' | grep -qx "${1:-0}"
+}
 only_tl() { ! "$@" | grep ' [A-Z] ' | grep -v ' tl_\| \.gomp_'; }
 
 check "make install" "${MAKE:-make}" -s -C "$top" install BUILD="$build" PREFIX="$work/usr"
@@ -94,10 +116,16 @@ check "a program with libtl.so" runs "$(flags Cflags) $(flags Libs)"
 check "a program with libtl.a" runs "$(flags Cflags) $work/usr/lib/libtl.a $(flags Libs.private)"
 check "a program in C++11" runs_cpp c++11
 check "a program in C++20" runs_cpp c++20
-check "tl.h in C11, pedantically" "${CC:-cc}" -std=c11 -Wall -Wextra -pedantic -Werror -fsyntax-only "$work/usr/include/tl.h"
+for standard in c99 c11 c17 c++11 c++17 c++20; do
+	check "tl.h in strict $standard" strict $standard
+done
 command -v pkg-config > "$work/log" && check "pkg-config" same_flags
 check "names in libtl.so" only_tl nm -D --defined-only "$work/usr/lib/libtl.so"
 check "names in libtl.a" only_tl nm -g --defined-only "$work/usr/lib/libtl.a"
+check "a shared library with libtl.a inside" plugin "$work/usr/lib/libtl.a" $(flags Libs.private)
+check "a shared library with libtlrt.a inside" plugin "$work/usr/lib/libtlrt.a" -lpthread -ldl
+check "hidden names" exports
+check "names for a library that exports them again" exports 1
 check "the library's number" test -e "$work/usr/lib/$(readelf -d "$work/usr/lib/libtl.so" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')"
 check "the manual pages" manuals
 check "each option is completed, in each shell" completions
