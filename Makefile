@@ -150,7 +150,7 @@ RT_SRC = runtime/aot/devices.c $(addprefix compiler/ir/,dtype.c device_text.c) \
 	device.c error.c gdb.c grid.c host.c host_queue.c image.c library.c link.c median.c nvtx.c queue.c store.c tensor_box.c)
 $(BUILD)/libtlrt.a: $(RT_SRC:%.c=$(BUILD)/obj/%.o)
 	$(call say,AR,$@)
-	$(archive) "--strip-debug --wildcard -L 'lzma_*'" $^ `$(CC) -print-file-name=liblzma.a`
+	$(archive) '--strip-debug --wildcard -L lzma_*' $^ `$(CC) -print-file-name=liblzma.a`
 
 # --- examples --------------------------------------------------------------------------------------------------
 

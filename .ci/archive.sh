@@ -2,7 +2,7 @@
 # archive.sh ARCHIVE OPTIONS OBJECT…: a static library of one object, prepared by objcopy with these OPTIONS. Internal
 # names become local, so the library adds tl_* alone to a program. The names tl_* become hidden, so a shared library
 # that contains the archive exports none of them; with EXPORT_TL=1 in the environment it exports all.
-set -eu
+set -euf
 archive=$1 options=$2 object=${OBJ:?}/$(basename "$1" .a)
 shift 2
 tool() { ${CC:-cc} -print-prog-name="$1"; }

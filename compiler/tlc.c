@@ -29,6 +29,7 @@ static const char usage[] =
 	"  tlc show IMAGE\n"
 	"  tlc cache list|verify|clear|path\n"
 	"  tlc build FILE [-k KERNEL] [-s SIGNATURE]... [-D NAME=VALUE]... [--target T]... -o NAME\n"
+	"            [--prefix TEXT] [--depfile PATH]\n"
 	"  tlc build MANIFEST [--target T]... [-o NAME]\n"
 	"  tlc serve          (tries configurations for a tuner: tl_tuning.helper)\n"
 	"\n"

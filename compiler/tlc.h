@@ -35,6 +35,8 @@ struct command {
 	char **argv;
 	enum verb verb;
 	const char *file, *kernel, *signature, *target, *emit, *output, *device, *grid, *bytes, *flops, *plot, *against;
+	const char *prefix, *depfile; /* tlc build */
+	VEC(const char *) files_read; /* for the depfile */
 	bool sim_report;
 	int max_ctas;
 	bool cooperative, pdl; /* launches */

@@ -16,7 +16,8 @@ struct build_state {
 	struct command *c;
 	struct strbuf header, source; /* what NAME.h and NAME.c hold so far */
 	struct strbuf table;          /* of the launchers of a manifest */
-	VEC(const char *) symbols;    /* the kernels in them */
+	const char *name;             /* of the files, as C may have it */
+	VEC(const char *) symbols;    /* the functions in them: of each kernel the launcher, then the loader */
 	const char **given;           /* of a manifest: the targets that the command names */
 	u32 nbundles, ngiven;
 	/* the kernel at hand */
@@ -51,12 +52,12 @@ static bool add_bundle(struct build_state *b)
 		return false;
 	}
 	sb_printf(&b->source,
-		  "\n/* %u variants of %s for %s, compressed */\nstatic const unsigned char images_%u[] = {",
+		  "\n/* %u variants of %s for %s, compressed */\nstatic const unsigned char tl_images_%u[] = {",
 		  b->images.len, im->name, im->target, b->nbundles);
 	for (size_t i = 0; i < len; i++)
 		sb_printf(&b->source, "%s%u,", i % 24 ? "" : "\n\t", bytes[i]);
 	sb_puts(&b->source, "\n};\n");
-	sb_printf(&b->list, "\t{images_%u, sizeof images_%u},\n", b->nbundles, b->nbundles);
+	sb_printf(&b->list, "\t{tl_images_%u, sizeof tl_images_%u},\n", b->nbundles, b->nbundles);
 	b->nbundles++;
 	b->images.len = 0;
 	return true;
@@ -71,6 +72,7 @@ static bool compile_image(struct build_state *b, const struct arg_spec *args, co
 	const struct func *f = good ? pick_kernel(&u, b->c->kernel) : NULL;
 	good = f && compile(&u, f, args, o, &out);
 	show_diagnostics(&u);
+	note_imports(b->c, &u);
 	if (good)
 		image_make(im, &u, f, args, o, &out);
 	unit_free(&u);
@@ -210,22 +212,14 @@ static const char *c_type(const struct slot *s)
 	}
 }
 
-static const char *plain_name(struct arena *a, const struct slot *s)
-{
-	char *name = arena_printf(a, "%s_", arena_ascii(a, s->name));
-	for (char *dot = name; (dot = strchr(dot, '.'));)
-		*dot = '_';
-	return name;
-}
-
-/* The name of slot i of the generic image as a parameter, which may be a word of C or C++, or an element of a tuple or
- * a descriptor: "shape.0" → shape_0_. */
+/* The name of slot i of the generic image as a parameter, which may be an element of a tuple or a descriptor: "shape.0"
+ * → shape_0_. */
 static const char *c_name(struct build_state *b, u32 i)
 {
 	struct arena *a = &b->c->arena;
-	const char *name = plain_name(a, &b->generic.slots[i]);
+	const char *name = c_parameter_name(a, b->generic.slots[i].name);
 	for (u32 k = 0; k < i; k++)
-		if (!strcmp(plain_name(a, &b->generic.slots[k]), name))
+		if (!strcmp(c_parameter_name(a, b->generic.slots[k].name), name))
 			return arena_printf(a, "%s%u", name, i);
 	return name;
 }
@@ -238,14 +232,27 @@ static void print_parameters(struct build_state *b, struct strbuf *out)
 	}
 }
 
+/* Text for a comment: nothing in it begins or ends one. */
+static const char *commented(struct arena *a, const char *text)
+{
+	struct strbuf out = {.arena = a};
+	sb_puts(&out, "");
+	for (char before = 0; *text; before = *text++) {
+		bool mark = (before == '*' && *text == '/') || (before == '/' && *text == '*');
+		sb_printf(&out, mark ? " %c" : "%c", *text);
+	}
+	return out.at;
+}
+
 static void print_declarations(struct build_state *b, const char *symbol)
 {
+	struct arena *a = &b->c->arena;
 	sb_printf(&b->header,
 		  "/* %s of %s, in variants:\n%s * On ctx, which frees it; before that tl_compiled_destroy may. */\n"
 		  "tl_status %s_load(tl_context *ctx, tl_compiled **out);\n"
 		  "/* Of cfg the grid, the stream, max_ctas and launch_... count. Pointers are device addresses. */\n"
 		  "tl_status %s(tl_compiled *kernel, const tl_config *cfg",
-		  b->generic.name, b->generic.source, b->said.at, symbol, symbol);
+		  b->generic.name, commented(a, b->generic.source), commented(a, b->said.at), symbol, symbol);
 	print_parameters(b, &b->header);
 	sb_puts(&b->header, ");\n\n");
 }
@@ -255,9 +262,10 @@ static void print_launcher(struct build_state *b, const char *symbol)
 	struct strbuf *out = &b->source;
 	u32 n = 0;
 	sb_printf(out,
-		  "\nstatic const tl_blob %s_images[] = {\n%s};\n\n"
+		  "\nstatic const tl_blob tl_images_of_%s[] = {\n%s};\n\n"
 		  "tl_status %s_load(tl_context *ctx, tl_compiled **out)\n{\n"
-		  "\treturn tl_compiled_load(ctx, %s_images, sizeof %s_images / sizeof *%s_images, out);\n}\n\n"
+		  "\treturn tl_compiled_load(ctx, tl_images_of_%s, sizeof tl_images_of_%s / sizeof *tl_images_of_%s, "
+		  "out);\n}\n\n"
 		  "tl_status %s(tl_compiled *kernel, const tl_config *cfg",
 		  symbol, b->list.at, symbol, symbol, symbol, symbol, symbol);
 	print_parameters(b, out);
@@ -277,28 +285,42 @@ static void print_launcher(struct build_state *b, const char *symbol)
 	sb_printf(out, "\treturn tl_compiled_launch(kernel, cfg, args, %u);\n}\n", n);
 }
 
-/* The kernel's name, with a number where it is there already. */
-static const char *new_symbol(struct build_state *b)
+static bool is_new(const struct build_state *b, const char *symbol)
+{
+	for (u32 i = 0; i < b->symbols.len; i++)
+		if (!strcmp(b->symbols.at[i], symbol))
+			return false;
+	return true;
+}
+
+/* The kernel's name behind the prefix, with a number where another function is called so, or so with _load behind. NULL
+ * after a message: where a program cannot have such a function. */
+static const char *new_symbol(struct build_state *b, const char *kernel)
 {
 	struct arena *a = &b->c->arena;
-	const char *name = arena_ascii(a, b->generic.name), *symbol = arena_str(a, name, strlen(name));
-	for (u32 i = 0, n = 1; i < b->symbols.len; i++)
-		if (!strcmp(b->symbols.at[i], symbol)) {
-			symbol = arena_printf(a, "%s_%u", name, ++n);
-			i = UINT32_MAX; /* from the first one again */
-		}
+	const char *name = c_function_name(a, b->c->prefix, kernel), *symbol = name, *load, *why;
+	for (u32 n = 2; load = arena_printf(a, "%s_load", symbol), !is_new(b, symbol) || !is_new(b, load); n++)
+		symbol = arena_printf(a, "%s_%u", name, n);
+	if ((why = c_name_taken(a, symbol)) || (why = c_name_taken(a, load))) {
+		complain(0, "the launcher of '%s' cannot have the name '%s', which %s; --prefix my_ makes it my_%s",
+			 kernel, symbol, why, symbol);
+		return NULL;
+	}
 	vec_push(a, &b->symbols, symbol);
+	vec_push(a, &b->symbols, load);
 	return symbol;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash ? slash + 1 : path;
 }
 
 static int write_sources(struct build_state *b)
 {
 	struct command *c = b->c;
-	const char *slash = strrchr(c->output, '/'), *base = slash ? slash + 1 : c->output;
-	char *name = arena_str(&c->arena, base, strlen(base));
-	for (char *s = name; *s; s++)
-		if (!isalnum((u8)*s))
-			*s = '_';
+	const char *name = b->name, *base = base_name(c->output);
 	if (b->table.len) {
 		sb_printf(&b->header,
 			  "/* All launchers above. */\nextern const tl_built %s_table[];\n"
@@ -309,12 +331,15 @@ static int write_sources(struct build_state *b)
 			  "const size_t %s_table_len = sizeof %s_table / sizeof *%s_table;\n",
 			  name, b->table.at, name, name, name);
 	}
-	const char *header =
+	/* headers of one name, in two folders, guard apart */
+	u64 hash = hash_bytes(b->header.at, b->header.len, 0);
+	const char *guard = arena_printf(&c->arena, "TL_%s_%016llx_H", name, (unsigned long long)hash),
+		   *header =
 			   arena_printf(&c->arena,
-					"/* Made by tlc %s. */\n#ifndef TL_%s_H\n#define TL_%s_H\n\n#include <tl.h>\n\n"
+					"/* Made by tlc %s. */\n#ifndef %s\n#define %s\n\n#include <tl.h>\n\n"
 					"#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n%s"
 					"#ifdef __cplusplus\n}\n#endif\n\n#endif\n",
-					TL_VERSION, name, name, b->header.at),
+					TL_VERSION, guard, guard, b->header.at),
 		   *source = arena_printf(&c->arena,
 					  "/* Made by tlc %s. */\n#include \"%s.h\"\n\n#include <string.h>\n%s",
 					  TL_VERSION, base, b->source.at);
@@ -324,7 +349,7 @@ static int write_sources(struct build_state *b)
 		if (!write_file(&c->arena, path, texts[i], strlen(texts[i])))
 			return complain(EXIT_ENVIRONMENT, "cannot write '%s': %s", path, strerror(errno));
 	}
-	return EXIT_DONE;
+	return c->depfile ? write_depfile(c) : EXIT_DONE;
 }
 
 /* --- kernels ----------------------------------------------------------------------------------------------------- */
@@ -360,37 +385,50 @@ static int build_kernel(struct build_state *b, const char *name, const char *tex
 	if (good && !b->unit.module)
 		complain(0, "'%s' is IR text; tlc build takes kernels in their source", name);
 	const struct func *f = good && b->unit.module ? pick_kernel(&b->unit, c->kernel) : NULL;
-	good = f;
+	const char *symbol = f ? new_symbol(b, f->name) : NULL;
+	good = symbol;
 	for (u32 i = 0; i < c->targets.len && good; i++)
 		good = build_target(b, f, c->targets.at[i]);
 	if (good) {
-		const char *symbol = new_symbol(b);
 		print_declarations(b, symbol);
 		print_launcher(b, symbol);
 		r = EXIT_DONE;
 	}
 	image_free(&b->generic);
+	note_imports(c, &b->unit);
 	unit_free(&b->unit);
 	return r;
 }
 
+/* NULL after a message. */
 static struct build_state *begin_sources(struct command *c)
 {
 	struct build_state *b = arena_new(&c->arena, struct build_state);
+	const char *base = c->output ? base_name(c->output) : NULL;
 	b->c = c;
 	b->header.arena = b->source.arena = b->table.arena = &c->arena;
 	sb_puts(&b->header, "");
-	return b;
+	if (!base)
+		complain(0, "-o NAME is missing: what to call the header and the source");
+	else if (!*base || strpbrk(base, "\"\\\n"))
+		complain(0, "-o: '%s' is no name of a header", c->output);
+	else if (c->prefix && strcmp(c->prefix, c_function_name(&c->arena, NULL, c->prefix)) != 0)
+		complain(0, "--prefix: '%s' is no beginning of a name in C", c->prefix);
+	else
+		b->name = c_function_name(&c->arena, c->prefix, base);
+	return b->name ? b : NULL;
 }
 
 int build_sources(struct command *c, const char *text, size_t len)
 {
 	struct build_state *b = begin_sources(c);
-	if (!c->output)
-		return complain(EXIT_USER, "-o NAME is missing: what to call the header and the source");
+	if (!b)
+		return EXIT_USER;
 	if (!c->targets.len)
 		vec_push(&c->arena, &c->targets, device_default_target(&c->arena));
 	take_targets(c);
+	if (strcmp(c->file, "-") != 0)
+		note_file(c, c->file);
 	int r = build_kernel(b, c->file, text, len);
 	return r ? r : write_sources(b);
 }
@@ -500,8 +538,8 @@ static void add_row(struct build_state *b, const struct group *g)
 {
 	sb_printf(&b->table, "\t{\"%s\", \"", g->first->kernel);
 	for (const char *s = g->types; *s && strcmp(s, ", ") != 0; s++)
-		sb_printf(&b->table, strchr("\"\\", *s) ? "\\%c" : "%c", *s);
-	sb_printf(&b->table, "\", %s_load},\n", b->symbols.at[b->symbols.len - 1]);
+		sb_printf(&b->table, strchr("\"\\?", *s) ? "\\%c" : (u8)*s < ' ' ? "\\%03o" : "%c", *s);
+	sb_printf(&b->table, "\", %s_load},\n", b->symbols.at[b->symbols.len - 2]);
 }
 
 static int build_group(struct build_state *b, const struct group *g)
@@ -511,6 +549,8 @@ static int build_group(struct build_state *b, const struct group *g)
 	const char *text = manifest_source(&c->arena, g->first, &len);
 	if (!text)
 		return EXIT_USER;
+	if (!g->first->text)
+		note_file(c, g->first->source);
 	c->kernel = g->first->kernel;
 	c->options.num_warps = g->first->options.num_warps;
 	c->options.num_stages = g->first->options.num_stages;
@@ -529,11 +569,26 @@ static int build_group(struct build_state *b, const struct group *g)
 	return r;
 }
 
+/* The table's names, which no launcher may have. */
+static bool name_table(struct build_state *b)
+{
+	struct arena *a = &b->c->arena;
+	const char *table = arena_printf(a, "%s_table", b->name), *why = c_name_taken(a, table);
+	if (why)
+		complain(0, "the table cannot have the name '%s', which %s; --prefix my_ makes it my_%s", table, why,
+			 table);
+	vec_push(a, &b->symbols, table);
+	vec_push(a, &b->symbols, arena_printf(a, "%s_table_len", b->name));
+	return !why;
+}
+
 int build_manifest_sources(struct command *c, const struct manifest_entry *entries, u32 n)
 {
 	struct build_state *b = begin_sources(c);
 	VEC(struct group) groups = {0};
 	int r = EXIT_DONE;
+	if (!b || !name_table(b))
+		return EXIT_USER;
 	take_targets(c);
 	b->given = arena_dup(&c->arena, c->targets.at, c->targets.len * sizeof *b->given);
 	b->ngiven = c->targets.len;

@@ -122,8 +122,12 @@ static int build_manifest(struct command *c, const char *text)
 		vec_push(&c->arena, &lines.len, len);
 		at += len + (at[len] != 0);
 	}
-	if (c->output)
+	if (c->output) {
+		note_file(c, c->file);
 		return build_ahead(c, &lines);
+	}
+	if (c->depfile || c->prefix)
+		return complain(EXIT_USER, "--depfile and --prefix are for the files of -o NAME, which is missing");
 	if (!cache_folder(&c->arena))
 		return complain(EXIT_ENVIRONMENT, "there is no cache to build into: TL_CACHE is 0, or HOME is not set");
 	struct progress *p = mmap(NULL, sizeof *p, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -52,6 +52,10 @@ static const struct option {
 	 "where to; - is standard output, the default for one text KIND; with several KINDs,\n"
 	 "PATH.KIND each, by default KERNEL.KIND; for tlc build PATH.h and PATH.c",
 	 "a tensor is saved with ARG=VALUE:>out.npy"},
+	{"--prefix", TEXT, VERB_BUILD, AT(prefix), 0, 0, "--prefix TEXT",
+	 "of tlc build: in front of the names of all functions and tables", "tlc build has it"},
+	{"--depfile", TEXT, VERB_BUILD, AT(depfile), 0, 0, "--depfile PATH",
+	 "of tlc build: the files it has read, as a rule for make and ninja", "tlc build has it"},
 	{"--num-warps", WARPS, VERB_COMPILE | VERB_BUILD | LAUNCH | COMPARED, AT(options.num_warps), 1, 32,
 	 "--num-warps N", "warps of a program: a power of two up to 32; default 4", NULL},
 	{"--num-stages", NUMBER, VERB_COMPILE | VERB_BUILD | LAUNCH | COMPARED, AT(options.num_stages), 1, 64,

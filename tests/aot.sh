@@ -113,6 +113,73 @@ for level in baseline native; do
 		check "$program on the processor, $level" env TL_CPU=$level LD_LIBRARY_PATH= "$work/$program" cpu
 	done
 done
+# Names. A kernel called like a word of C or C++, or like something that programs have, is refused, but not behind a prefix.
+named() { # named NAME [PARAMETER]: a source with a kernel of this name
+	printf 'import triton\nimport triton.language as tl\n@triton.jit\ndef %s(p, %s):\n    tl.store(p, %s)\n' "$1" "${2:-n}" "${2:-n}"
+}
+compiles() { # compiles NAME: what tlc build made of it, in C and in C++, strictly
+	"${CC:-cc}" -std=c99 -pedantic-errors -Wall -Wextra -Werror -I"$top/runtime" -c "$work/named/$1.c" -o "$work/named/$1.o" &&
+		"${CXX:-g++}" -x c++ -std=c++11 -pedantic-errors -Wall -Wextra -Werror -I"$top/runtime" -c "$work/named/$1.c" -o "$work/named/$1++.o"
+}
+refused() { # with the name, and builds with a prefix
+	named "$1" > "$work/named/word.tl"
+	says "cannot have the name '$1'" "$build/tlc" build "$work/named/word.tl" -s '*fp32,fp32' --target sm_80 -o "$work/named/word" &&
+		"$build/tlc" build "$work/named/word.tl" -s '*fp32,fp32' --target sm_80 -o "$work/named/word" --prefix my_ && compiles word &&
+		nm "$work/named/word.o" | grep -q " T my_$1\$"
+}
+parameters() { # of all these names, and launched
+	{
+		printf 'import triton\nimport triton.language as tl\n@triton.jit\ndef größe(p'
+		printf ', %s' $odd
+		printf '):\n    tl.store(p, 0'
+		printf ' + %s' $odd
+		printf ')\n'
+	} > "$work/named/words.tl"
+	"$build/tlc" build "$work/named/words.tl" -s "*i32$(printf ',i32%.0s' $odd)" --target cpu -o "$work/named/words" && compiles words || return 1
+	cat > "$work/named/main.c" <<-EOF
+		#include "words.h"
+		int main(void)
+		{
+			tl_context *c;
+			tl_compiled *k;
+			tl_config cfg = {.grid = {1}};
+			int32_t sum = -1;
+			return tl_context_create("cpu", &c) || gru00f6u00dfe_load(c, &k) || gru00f6u00dfe(k, &cfg, &sum$(printf ', 3%.0s' $odd)) ||
+				tl_synchronize(c) || sum != 3 * $(echo $odd | wc -w);
+		}
+	EOF
+	rt -I"$work/named" "$work/named/main.c" "$work/named/words.c" -o "$work/named/main" && "$work/named/main"
+}
+odd='double int new this template args kernel cfg out ctx NULL errno EOF __LINE__ __LINE_ __func_ __asm_ _x _Bool _Bool_ x x_ é main free memcpy tl_launch'
+collide() { # launchers of a manifest: kernels that are called like another one's loader, like another one in ASCII, like the table
+	for kernel in f f_load f_2 named_table ü u00fc; do
+		named $kernel > "$work/named/$kernel.tl"
+		TL_MANIFEST=$work/named/used.json "$build/tlc" run "$work/named/$kernel.tl" -g 1 --device cpu 'p=fp32[4]' n=1.5 || return 1
+	done
+	"$build/tlc" build "$work/named/used.json" -o "$work/named/named" && compiles named && nm "$work/named/named.o" | grep -q ' T u00fc_2_load'
+}
+depfile() { # read by make and ninja: made again after a change of an import, and only then
+	mkdir -p "$work/dep" && cd "$work/dep" || return 1
+	mkdir -p 'a b#c$d'
+	named add | sed 's/^import triton$/&\nfrom help import one/; s/tl.store(p, n)/tl.store(p, n + one())/' > 'a b#c$d/k.py'
+	printf 'import triton\nimport triton.language as tl\n@triton.jit\ndef one():\n    return 1\n' > 'a b#c$d/help.py'
+	printf '%s\n' 'out.c: a\ b\#c$$d/k.py' "	$build/tlc build 'a b#c\$\$d/k.py' -s '*fp32,fp32' --target sm_80 -o out --depfile out.d" '	echo made >> log' '-include out.d' > Makefile
+	printf '%s\n' 'rule tlc' "  command = $build/tlc build 'a b#c\$\$d/k.py' -s '*fp32,fp32' --target sm_80 -o out --depfile out.d && echo made >> log" \
+		'  depfile = out.d' 'build out.c out.h: tlc a$ b#c$$d/k.py' > build.ninja
+	for tool in make ninja; do
+		command -v $tool > /dev/null || continue
+		rm -f out.* log .ninja_*
+		$tool && $tool && [ "$(wc -l < log)" = 1 ] && touch -d '+2 seconds' 'a b#c$d/help.py' && $tool && [ "$(wc -l < log)" = 2 ] || return 1
+		touch -d '-2 seconds' 'a b#c$d/help.py'
+	done
+}
+mkdir -p "$work/named"
+for word in double free printf main new template tl_launch tl_module errno NULL EOF _Bool __func__ std index typeof linux size_t; do
+	check "a kernel called $word" refused $word
+done
+check "parameters of any name" parameters
+check "launchers whose names collide" collide
+check "the depfile" depfile
 mkdir -p "$work/gpu"
 check "kernels for a GPU alone" "$build/tlc" build "$top/examples/vector_add.tl" --target sm_80 -o "$work/gpu/vector_add"
 check "a program for a GPU alone" rt -I"$work/gpu" "$top/examples/aot/add.c" "$work/gpu/vector_add.c" -o "$work/gpu/add"

@@ -161,6 +161,7 @@ suite "reference sim" env DEVICES="sim sim:80" sh docs/check.sh "$build" docs/bu
 suite diagnostics python3 tests/diagnostics.py
 suite install sh tests/install.sh "$build"
 suite aot sh tests/aot.sh "$build"
+suite names sh tests/names.sh "$build"
 suite isa "$build/tests/isa" check tests/sim/h100.isa
 suite reference sh docs/builtins.sh "$build"
 suite sources sources

@@ -31,6 +31,12 @@ $(SIM_TESTS):
 	$(call say,LINK,$@)
 	$(Q)$(LINK) -o $@ $^ $(LINK_LLVM) $(LIBS)
 
+# What `tlc build` makes of names, for tests/names.sh
+$(BUILD)/tests/names: $(BUILD)/obj/tests/aot/names.o $(BUILD)/obj/compiler/tlc_names.o $(BUILD)/obj/inside.a
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(LINK) -o $@ $^ $(LINK_LLVM) $(LIBS)
+
 # A CUDA driver made of the simulator: LD_LIBRARY_PATH=build/simcuda
 SIMCUDA_SRC = tests/simcuda/simcuda.c $(wildcard runtime/sim/*.c) \
 	$(addprefix compiler/,base/arena.c base/crew.c base/crew_run.c base/description.c base/file.c base/fp.c base/map.c base/range.c base/recover.c ir/dtype.c) \
@@ -82,7 +88,7 @@ $(GPT_TESTS): $(wildcard examples/gpt/*.h) runtime/tl.h $(BUILD)/libtl.so
 	$(call say,CC,$<)
 	$(Q)$(CC) $(GPT_FLAGS) -I. -o $@ $(filter %.c,$^) -L$(BUILD) -ltl -Wl,-rpath,'$$ORIGIN/..' -lm
 
-TEST_PROGRAMS = $(BUILD)/simcuda/libcuda.so.1 $(AMX) $(UNIT) $(SIM_TESTS) $(BUILD)/tests/cache-stress $(BUILD)/test-run $(BUILD)/test-random $(EXAMPLE_PROGRAMS) $(BUILD)/tests/test_two_gpus $(GPT_TESTS) $(BUILD)/gpt $(BUILD)/gpt-mpi
+TEST_PROGRAMS = $(BUILD)/simcuda/libcuda.so.1 $(AMX) $(UNIT) $(SIM_TESTS) $(BUILD)/tests/names $(BUILD)/tests/cache-stress $(BUILD)/test-run $(BUILD)/test-random $(EXAMPLE_PROGRAMS) $(BUILD)/tests/test_two_gpus $(GPT_TESTS) $(BUILD)/gpt $(BUILD)/gpt-mpi
 LIT = python3 /usr/lib/llvm-19/build/utils/lit/lit.py
 
 ifdef TESTS
@@ -128,4 +134,4 @@ $(BUILD)/gpu-kit.tar.xz: $(BUILD)/tlc $(BUILD)/libtl.so $(BUILD)/articles-test $
 	$(Q)mkdir -p $(BUILD)/lib
 	$(Q)for f in $(KIT_LIBS); do cp -L `$(CC) -print-file-name=$$f` $(BUILD)/lib; done
 	$(Q)tar -C $(BUILD) -c $(^:$(BUILD)/%=%) $(SONAME) lib | xz -T0 --lzma2=preset=3,dict=128MiB > $@
--include $(patsubst %.c,$(BUILD)/obj/%.d,$(wildcard tests/sim/*.c tests/simcuda/*.c tests/stress/*.c))
+-include $(patsubst %.c,$(BUILD)/obj/%.d,$(wildcard tests/sim/*.c tests/simcuda/*.c tests/stress/*.c tests/aot/names.c))
