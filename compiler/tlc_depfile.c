@@ -18,7 +18,8 @@ void note_imports(struct command *c, const struct unit *u)
 			note_file(c, u->diags.sources.at[i]->name);
 }
 
-/* A backslash in front of a space or # is doubled, as are those in front of it; make reads others as they are. */
+/* make reads backslashes as they are, but for a row of them that ends in front of a space or #: each of these is
+ * doubled. */
 static void sb_path(struct strbuf *out, const char *path)
 {
 	for (const char *s = path; *s; s++) {
