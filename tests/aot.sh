@@ -113,6 +113,14 @@ for level in baseline native; do
 		check "$program on the processor, $level" env TL_CPU=$level LD_LIBRARY_PATH= "$work/$program" cpu
 	done
 done
+same_members() { # those of tl_config and of Config in add.rs, in their order; and the size
+	sed -n '/^typedef struct tl_config {/,/^}/p' "$top/runtime/tl.h" | sed '/^}/d; s|/\*.*||; s|^\t* \*.*||' | grep -o '[a-z_0-9]*\(\[[0-9]*\]\)\{0,1\};' | sed 's/[[;].*//' > "$work/members.c"
+	sed -n 's/^    \([a-z_]*\): .*/\1/p; /^}/q' "$top/examples/aot/add.rs" > "$work/members.rs"
+	[ "$(wc -l < "$work/members.c")" -gt 10 ] && diff "$work/members.c" "$work/members.rs" &&
+		echo "#include <tl.h>
+		_Static_assert(sizeof(tl_config) == $(sed -n 's/.*size_of::<Config>() == \([0-9]*\).*/\1/p' "$top/examples/aot/add.rs"), \"size\");" |
+			"${CC:-cc}" -I"$top/runtime" -x c -fsyntax-only -
+}
 # Names. A kernel called like a word of C or C++, or like something that programs have, is refused, but not behind a prefix.
 named() { # named NAME [PARAMETER]: a source with a kernel of this name
 	printf 'import triton\nimport triton.language as tl\n@triton.jit\ndef %s(p, %s):\n    tl.store(p, %s)\n' "$1" "${2:-n}" "${2:-n}"
@@ -190,11 +198,13 @@ check "no driver" says 'no device' env LD_LIBRARY_PATH= "$work/add"
 [ -n "$san" ] || check "libtlrt.a has less than 200 KB" is_small
 check "names in libtlrt.a" only_tl
 [ "$(id -u)" = 0 ] && check "the program alone" lone
+check "the structure of the program in Rust" same_members
 if [ -z "$san" ] && command -v rustc > /dev/null; then
 	check "its kernels" "${CC:-cc}" -O2 -c -I"$work" -I"$top/runtime" "$work/vector_add.c" -o "$work/vector_add.o"
 	check "the program in Rust" rustc -O "$top/examples/aot/add.rs" -o "$work/add-rust" -C link-arg="$work/vector_add.o" \
 		-C link-arg="$build/libtlrt.a"
 	check "the program in Rust on sm_90" on 90 "$work/add-rust"
+	check "the program in Rust on the processor" "$work/add-rust" cpu
 fi
 echo "$npass passed, $nfail failed"
 [ $nfail = 0 ]

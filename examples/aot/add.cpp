@@ -13,11 +13,11 @@ static void must(tl_status s)
 		throw std::runtime_error(tl_error(nullptr));
 }
 
-int main()
+int main(int argc, char **argv)
 try {
 	const int n = 3000, block = 1024;
 	tl_context *made;
-	must(tl_context_create("cuda", &made));
+	must(tl_context_create(argc > 1 ? argv[1] : "cuda", &made));
 	std::unique_ptr<tl_context, void (*)(tl_context *)> ctx(made, tl_context_destroy);
 	std::vector<float> x(n, 2), y(n, 0.5f), sum(n);
 	const std::size_t bytes = n * sizeof(float);

@@ -1,5 +1,5 @@
 // The same in Rust: what vector_add.h and tl.h declare, as far as it is used here.
-use std::ffi::{c_char, c_int, c_void, CStr};
+use std::ffi::{c_char, c_int, c_void, CStr, CString};
 use std::ptr::null_mut;
 
 #[repr(C)]
@@ -14,7 +14,13 @@ struct Config {
     grid_dims: c_int,
     launch_cooperative_grid: bool,
     launch_pdl: bool,
+    specialization: c_int,
+    maxnreg: c_int,
+    reserved: [u64; 3],
 }
+
+// tl_config of tl.h: the library reads all of it
+const _: () = assert!(std::mem::size_of::<Config>() == 88);
 
 type Context = c_void;
 type Buffer = c_void;
@@ -72,6 +78,9 @@ unsafe fn run(ctx: *mut Context) -> Result<usize, String> {
         grid_dims: 1,
         launch_cooperative_grid: false,
         launch_pdl: false,
+        specialization: 0,
+        maxnreg: 0,
+        reserved: [0; 3],
     };
     let at = |b| tl_buffer_ptr(b).cast();
     check(add_kernel(add, &cfg, at(x), at(y), at(out), N as i32))?;
@@ -81,7 +90,9 @@ unsafe fn run(ctx: *mut Context) -> Result<usize, String> {
 
 fn main() -> Result<(), String> {
     let mut ctx = null_mut();
-    check(unsafe { tl_context_create(b"cuda\0".as_ptr().cast(), &mut ctx) })?;
+    let device = std::env::args().nth(1).unwrap_or("cuda".into());
+    let device = CString::new(device).map_err(|e| e.to_string())?;
+    check(unsafe { tl_context_create(device.as_ptr(), &mut ctx) })?;
     let wrong = unsafe { run(ctx) };
     unsafe { tl_context_destroy(ctx) };
     println!("{} of {N} sums are wrong", wrong.clone()?);
