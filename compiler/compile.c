@@ -219,6 +219,7 @@ struct kernel *compile_ir(struct unit *u, const struct func *func, const struct 
 				   .calls = o->want_calls ? &u->calls : NULL,
 				   .remarks = o->remarks,
 				   .debug = o->debug,
+				   .lines = o->target.lines,
 				   .num_warps = num_warps,
 				   .capability = description_capability(&o->target)};
 	struct kernel *k = eval_kernel(&u->ir, &req);

@@ -467,7 +467,9 @@ static tl_status cpu_launch(struct device *device, const struct device_launch *l
 	r.call.cache_kib = d->cache_kib;
 	r.error.arena = &r.arena;
 	const struct pool_job job = {.total = (u64)l->grid[0] * l->grid[1] * l->grid[2],
-				     .threads = device->threads > 0 ? (u32)device->threads : crew_most(),
+				     /* a debugger steps through one program, while no other runs */
+				     .threads = d->target.lines      ? 1
+						: device->threads > 0 ? (u32)device->threads : crew_most(),
 				     .scratch_bytes = (size_t)k->image->scratch_bytes,
 				     .waits = k->image->waits,
 				     .cost = &k->cost,

@@ -322,7 +322,9 @@ static struct val call_func_at(struct eval *e, const struct func *f, const struc
 	}
 	u32 len = e->diags->text.len, errors = e->diags->nerrors;
 	e->host += f->host;
+	mark_call(e);
 	struct val returned = exec_function(e, &f->body);
+	mark_return(e);
 	e->host -= f->host;
 	if (f->host)
 		returned = host_function_result(e, f, returned, len, errors);

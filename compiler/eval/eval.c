@@ -66,6 +66,7 @@ void set_var(struct eval *e, const char *name, struct val v)
 		b->val = v;
 	else
 		vec_push(e->arena, &e->frame->vars, ((struct binding){.name = name, .val = v}));
+	mark_value(e, name, &v);
 }
 
 /* Functions that run at compile time keep everything. */
@@ -323,6 +324,7 @@ struct outcome exec_body(struct eval *e, const struct body *body, u32 from, cons
 		struct cont rest = {.body = body, .at = i + 1, .outer = outer};
 		if (!step(e, body->at[i]->loc))
 			return gives_up();
+		mark_line(e, body->at[i]->loc);
 		struct outcome r = goes_on();
 		if (body->at[i]->kind == ST_UNSUPPORTED && e->frame->func->host)
 			i = exec_host_stmt(e, body, i, &r);
@@ -342,7 +344,7 @@ struct outcome exec_body(struct eval *e, const struct body *body, u32 from, cons
 static void note_effect(struct op *o, void *arg)
 {
 	bool *found = arg;
-	*found |= op_has(o, WRITE) && o->code != IR_ASSUME && o->code != IR_BARRIER;
+	*found |= op_has(o, WRITE) && o->code != IR_ASSUME && o->code != IR_BARRIER && !op_is_debug(o);
 }
 
 static void warn_of_no_effect(struct eval *e)
@@ -370,7 +372,7 @@ struct eval eval_new(struct ir_context *ctx, const struct eval_request *req)
 {
 	struct map empty = {.arena = ctx->arena};
 	return (struct eval){.ctx = ctx, .arena = ctx->arena, .diags = ctx->diags, .module = req->module,
-			     .std = req->std, .remarks = req->remarks, .debug = req->debug,
+			     .std = req->std, .remarks = req->remarks, .debug = req->debug, .lines = req->lines,
 			     .num_warps = req->num_warps, .calls = req->calls, .globals = empty, .branches_run = empty,
 			     .imports = req->imports, .library = empty, .host_functions = empty,
 			     .capability = req->capability};

@@ -50,6 +50,7 @@ struct eval_request {
 	struct import_files imports;
 	bool remarks;                 /* say which options have no effect */
 	bool debug;                   /* check integers for overflow */
+	bool lines;                   /* mark statements, variables and calls for debuggers */
 	int num_warps;                /* of a program */
 	int capability;               /* of the target, 90 of sm_90a; 0: not known */
 	struct strbuf *calls;         /* gets a line for each call of a built-in function; or NULL */

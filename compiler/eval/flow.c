@@ -655,6 +655,8 @@ struct outcome exec_if(struct eval *e, const struct stmt *s, u32 arm, const stru
 {
 	struct value *cond = NULL;
 	const struct expr *test = s->arms[arm].test;
+	if (arm && test)
+		mark_line(e, test->loc);
 	int known = test ? truth(e, eval_expr(e, test), test->loc, &cond) : 1;
 	if (known == -2) {
 		for (; arm < s->narms; arm++)
@@ -685,6 +687,7 @@ struct outcome exec_if(struct eval *e, const struct stmt *s, u32 arm, const stru
 	e->branches--;
 	struct join j = {.e = e, .o = o, .side = {&branch[0], &branch[1]}, .before = &before, .at = s->loc};
 	struct outcome r = join(&j);
+	mark_variables(e, &before);
 	r.rest_done = rest_done;
 	return r;
 }

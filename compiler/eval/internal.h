@@ -171,6 +171,7 @@ struct eval {
 	u32 steps, nesting;
 	bool remarks;
 	bool debug;    /* integers are checked for overflow */
+	bool lines;    /* statements, variables and calls are marked for debuggers */
 	int num_warps;
 	bool stopped; /* gave up: too large */
 	VEC(const struct definition *) resolving; /* globals being evaluated, to catch cycles */
@@ -253,6 +254,15 @@ bool advise_call(struct eval *e, const char *function); /* for which an argument
 bool triton_has(const char *name);
 /* A note to the last message, which is about `at`: where the tile or number v was computed, if on another line. */
 void note_origin(struct eval *e, const struct val *v, struct loc at);
+
+/* debug.c: operations for debuggers, where the kernel is compiled for them. Nothing is marked in the standard library,
+ * in host code and in functions that run on elements. */
+void mark_line(struct eval *e, struct loc at);
+void mark_value(struct eval *e, const char *name, const struct val *v);
+/* The variables of the frame that are not what they were in `before` (NULL: all). */
+void mark_variables(struct eval *e, const scope *before);
+void mark_call(struct eval *e);   /* of the frame's function, whose parameters are bound */
+void mark_return(struct eval *e);
 
 /* unused.c */
 /* v is what the statement x has given, for which the operations behind `before` (NULL: of the block) were made. */

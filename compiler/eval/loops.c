@@ -96,6 +96,7 @@ static void rebind(struct eval *e, const name_vec *names, struct value *const *v
 		for (; start < values; start++)
 			if (!(*start)->name)
 				(*start)->name = names->at[i];
+		mark_value(e, names->at[i], &b->val);
 	}
 }
 

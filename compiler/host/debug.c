@@ -1,56 +1,54 @@
-/* What a debugger knows of a kernel: source lines, and variables.
+/* What a debugger knows of a kernel: source lines, calls, and variables.
  *
  * Only for targets with `lines`, whose code is made for it: nothing is moved (compile.c, target/cpu.c), each named tile
- * lies in memory of its own from where it is computed on, and each operation has loops of its own (plan.c). A variable
- * has a slot of the stack, which gets each value of that name in turn. */
+ * lies in memory of its own from where it is computed on, and each operation has loops of its own (plan.c). The
+ * evaluator has marked statements, variables and calls (eval/debug.c). All code from one mark to the next is of one
+ * line, and begins with a store of the line's number: so a line that computes nothing has code too, and breakpoints lie
+ * on that store. To go on from a breakpoint a debugger executes the instruction below it elsewhere; gdb 13 does so
+ * wrongly with vector instructions whose addresses are relative to the program counter.
+ *
+ * A variable has a slot of the stack, which gets each value of that name in turn. Its first value begins a lexical
+ * block: there each variable that has a value has its slot as its location, and each other one no location, which
+ * debuggers show as <optimized out>. */
 #include <llvm-c/DebugInfo.h>
 
 #include "host/internal.h"
 
+/* The names of a function that are shown without a value; later ones always have a location. Bounds the number of
+ * variables, which is that of names times that of blocks. */
+enum { MAX_APART = 128 };
+
 struct variable {
 	const char *name;
 	LLVMMetadataRef type;
+	LLVMValueRef slot; /* NULL: a name that has no value yet */
+	bool deref;        /* the slot has the address of the value */
+};
+
+/* The kernel, or a call that is inlined. */
+struct function {
+	struct function *caller;
+	LLVMMetadataRef file, scope, call, block, place;
+	u32 line;
+	bool changed;                /* other variables have a value than where `block` begins */
+	VEC(struct variable) names;  /* that the function assigns */
+	VEC(struct variable) slots;  /* names are assigned to more than once, and of other types too */
+	VEC(u32) live;               /* the slots with a value, in the order in which they got it */
+};
+
+struct declaration {
 	LLVMValueRef slot;
 	LLVMMetadataRef about, expression, where;
 };
 
 struct debug {
 	LLVMDIBuilderRef d;
-	LLVMMetadataRef file, scope;
-	VEC(struct variable) variables;
-	u32 count; /* of parameters */
+	struct function *in;
+	bool marked; /* the kernel has operations for debuggers */
+	LLVMValueRef line; /* a slot for the number of the line, which nobody reads */
+	u32 count;   /* of parameters */
+	VEC(struct declaration) declarations;
 };
-
-void host_debug_begin(struct host *h)
-{
-	const struct source *src = h->s->diags->sources.at[h->k->loc.file];
-	if (!h->s->target->lines || !src)
-		return;
-	struct debug *g = h->debug = arena_new(&h->scratch, struct debug);
-	const char *slash = strrchr(src->name, '/'), *base = slash ? slash + 1 : src->name;
-	g->d = LLVMCreateDIBuilder(h->mod);
-	g->file = LLVMDIBuilderCreateFile(g->d, base, strlen(base), slash ? src->name : ".",
-					  slash ? (size_t)(slash - src->name) : 1);
-	LLVMDIBuilderCreateCompileUnit(g->d, LLVMDWARFSourceLanguageC, g->file, "tlc", 3, true, "", 0, 0, "", 0,
-				       LLVMDWARFEmissionFull, 0, false, false, "", 0, "", 0);
-	LLVMMetadataRef t = LLVMDIBuilderCreateSubroutineType(g->d, g->file, NULL, 0, LLVMDIFlagZero);
-	u32 line = h->k->loc.line;
-	const char *name = h->k->name;
-	g->scope = LLVMDIBuilderCreateFunction(g->d, g->file, name, strlen(name), name, strlen(name), g->file, line, t,
-					       false, true, line, LLVMDIFlagZero, true);
-	LLVMSetSubprogram(h->fn, g->scope);
-	LLVMAddModuleFlag(h->mod, LLVMModuleFlagBehaviorWarning, "Debug Info Version", 18,
-			  LLVMValueAsMetadata(host_i32(h, LLVMDebugMetadataVersion())));
-	LLVMMetadataRef begin = LLVMDIBuilderCreateDebugLocation(h->ctx, line, 0, g->scope, NULL);
-	LLVMSetCurrentDebugLocation2(h->b, begin); /* the entry is the prologue, behind which debuggers stop */
-}
-
-void host_debug_location(struct host *h, struct loc at)
-{
-	if (h->debug && at.file == h->k->loc.file && at.line)
-		LLVMSetCurrentDebugLocation2(
-			h->b, LLVMDIBuilderCreateDebugLocation(h->ctx, at.line, at.col, h->debug->scope, NULL));
-}
 
 static LLVMMetadataRef basic(struct debug *g, const char *name, u64 bits, LLVMDWARFTypeEncoding encoding)
 {
@@ -86,26 +84,208 @@ static LLVMMetadataRef array_type(struct debug *g, const struct type *t, const s
 	return LLVMDIBuilderCreateArrayType(g->d, bits, 8, elem, shaped ? ranges : &all, shaped ? (u32)t->rank : 1);
 }
 
-/* The slot of a variable whose value it has, or with `deref` points to. Names are assigned to more than once. */
-static LLVMValueRef slot_for(struct host *h, const char *name, LLVMMetadataRef type, LLVMTypeRef t, bool deref,
-			     u32 line, bool parameter)
+static LLVMMetadataRef variable_type(struct debug *g, const struct type *t)
+{
+	struct buffer plain = {0};
+	i64 n = 1;
+	for (int d = t->rank - 1; type_is_tensor(t) && d >= 0; d--, n *= t->shape[d + 1])
+		plain.stride[d] = n;
+	return type_is_tensor(t) ? array_type(g, t, &plain) : element_type(g, t);
+}
+
+/* --- functions and their variables ------------------------------------------------------------------------------- */
+
+static void add_name(struct host *h, struct function *f, const char *name, const struct type *t)
+{
+	for (u32 i = 0; i < f->names.len; i++)
+		if (!strcmp(f->names.at[i].name, name))
+			return;
+	if (f->names.len < MAX_APART)
+		vec_push(&h->scratch, &f->names, ((struct variable){.name = name, .type = variable_type(h->debug, t)}));
+}
+
+/* Of the operations from o on, up to the end of the function. */
+static void collect_names(struct host *h, struct function *f, const struct op *o)
+{
+	u32 calls = 0;
+	for (; o; o = o->next) {
+		if (o->code == IR_DEBUG_RETURN && !calls)
+			return;
+		calls += o->code == IR_DEBUG_CALL;
+		calls -= o->code == IR_DEBUG_RETURN;
+		if (!calls && o->code == IR_DEBUG_VALUE)
+			add_name(h, f, o->text, operand(o, 0)->type);
+		for (u32 i = 0; !calls && i < o->nblocks; i++)
+			collect_names(h, f, o->blocks[i]->first);
+	}
+}
+
+/* Its operations begin at o. */
+static void enter_function(struct host *h, const char *name, struct loc at, const struct op *o)
 {
 	struct debug *g = h->debug;
-	for (u32 i = 0; i < g->variables.len; i++)
-		if (!strcmp(g->variables.at[i].name, name) && g->variables.at[i].type == type)
-			return g->variables.at[i].slot;
+	const struct source *src = h->s->diags->sources.at[at.file];
+	const char *slash = strrchr(src->name, '/'), *base = slash ? slash + 1 : src->name;
+	struct function *f = arena_new(&h->scratch, struct function);
+	*f = (struct function){.caller = g->in, .line = at.line, .changed = true};
+	f->file = LLVMDIBuilderCreateFile(g->d, base, strlen(base), slash ? src->name : ".",
+					  slash ? (size_t)(slash - src->name) : 1);
+	if (!g->in)
+		LLVMDIBuilderCreateCompileUnit(g->d, LLVMDWARFSourceLanguageC, f->file, "tlc", 3, true, "", 0, 0, "", 0,
+					       LLVMDWARFEmissionFull, 0, false, false, "", 0, "", 0);
+	else
+		f->call = g->in->place;
+	LLVMMetadataRef t = LLVMDIBuilderCreateSubroutineType(g->d, f->file, NULL, 0, LLVMDIFlagZero);
+	size_t len = strlen(name);
+	f->scope = f->block = LLVMDIBuilderCreateFunction(g->d, f->file, name, len, name, len, f->file, at.line, t,
+							  false, true, at.line, LLVMDIFlagZero, true);
+	f->place = f->call;
+	g->in = f;
+	collect_names(h, f, o);
+}
+
+static LLVMMetadataRef local_variable(struct debug *g, LLVMMetadataRef scope, const struct variable *v)
+{
+	return LLVMDIBuilderCreateAutoVariable(g->d, scope, v->name, strlen(v->name), g->in->file, g->in->line, v->type,
+					       true, LLVMDIFlagZero, 0);
+}
+
+static void declare(struct host *h, const struct variable *v, LLVMMetadataRef about, LLVMMetadataRef scope)
+{
+	struct debug *g = h->debug;
+	u64 op = 6; /* DW_OP_deref */
+	vec_push(&h->scratch, &g->declarations,
+		 ((struct declaration){v->slot, about, LLVMDIBuilderCreateExpression(g->d, &op, v->deref),
+				       LLVMDIBuilderCreateDebugLocation(h->ctx, g->in->line, 0, scope, g->in->call)}));
+}
+
+static const struct variable *latest(const struct function *f, const char *name)
+{
+	for (u32 i = f->live.len; i-- > 0;)
+		if (!strcmp(f->slots.at[f->live.at[i]].name, name))
+			return &f->slots.at[f->live.at[i]];
+	return NULL;
+}
+
+static void begin_block(struct host *h, struct loc at)
+{
+	struct debug *g = h->debug;
+	struct function *f = g->in;
+	f->changed = false;
+	f->block = LLVMDIBuilderCreateLexicalBlock(g->d, f->scope, f->file, at.line, at.col);
+	for (u32 i = 0; i < f->names.len; i++) {
+		const struct variable *v = latest(f, f->names.at[i].name);
+		LLVMMetadataRef about = local_variable(g, f->block, v ? v : &f->names.at[i]);
+		if (v)
+			declare(h, v, about, f->block);
+	}
+}
+
+static LLVMValueRef new_slot(struct host *h, LLVMTypeRef t)
+{
 	LLVMValueRef slot = LLVMBuildAlloca(h->entry, t, "");
 	LLVMBuildStore(h->entry, LLVMConstNull(t), slot);
-	u64 op = 6; /* DW_OP_deref */
-	LLVMMetadataRef about =
-		parameter ? LLVMDIBuilderCreateParameterVariable(g->d, g->scope, name, strlen(name), ++g->count,
-								 g->file, line, type, true, LLVMDIFlagZero)
-			  : LLVMDIBuilderCreateAutoVariable(g->d, g->scope, name, strlen(name), g->file, line, type,
-							    true, LLVMDIFlagZero, 0);
-	vec_push(&h->scratch, &g->variables,
-		 ((struct variable){name, type, slot, about, LLVMDIBuilderCreateExpression(g->d, &op, deref),
-				    LLVMDIBuilderCreateDebugLocation(h->ctx, line, 0, g->scope, NULL)}));
 	return slot;
+}
+
+/* A variable has the value x, or what x points to; `stored`: its slot has it. */
+static void set_variable(struct host *h, const char *name, LLVMMetadataRef type, LLVMValueRef x, bool deref,
+			 bool stored)
+{
+	struct function *f = h->debug->in;
+	u32 i = 0;
+	bool apart = false;
+	while (i < f->slots.len && (strcmp(f->slots.at[i].name, name) != 0 || f->slots.at[i].type != type))
+		i++;
+	for (u32 k = 0; k < f->names.len; k++)
+		apart |= !strcmp(f->names.at[k].name, name);
+	if (i == f->slots.len) {
+		struct variable v = {name, type, new_slot(h, LLVMTypeOf(x)), deref};
+		vec_push(&h->scratch, &f->slots, v);
+		if (!apart)
+			declare(h, &v, local_variable(h->debug, f->scope, &v), f->scope);
+	}
+	if (!stored)
+		LLVMBuildStore(h->b, x, f->slots.at[i].slot);
+	if (!apart || latest(f, name) == &f->slots.at[i])
+		return;
+	vec_push(&h->scratch, &f->live, i);
+	f->changed = true;
+}
+
+u32 host_debug_enter(struct host *h)
+{
+	return h->debug ? h->debug->in->live.len : 0;
+}
+
+void host_debug_leave(struct host *h, u32 entered)
+{
+	struct function *f = h->debug ? h->debug->in : NULL;
+	if (!f || f->live.len == entered)
+		return;
+	f->live.len = entered;
+	f->changed = true;
+}
+
+/* --- places ------------------------------------------------------------------------------------------------------ */
+
+static void set_place(struct host *h, struct loc at)
+{
+	struct function *f = h->debug->in;
+	f->place = LLVMDIBuilderCreateDebugLocation(h->ctx, at.line, at.col, f->block, f->call);
+	LLVMSetCurrentDebugLocation2(h->b, f->place);
+}
+
+static void note_mark(struct op *o, void *arg)
+{
+	*(bool *)arg |= o->code == IR_DEBUG_LINE;
+}
+
+void host_debug_begin(struct host *h)
+{
+	struct loc at = h->k->loc;
+	if (!h->s->target->lines || !h->s->diags->sources.at[at.file])
+		return;
+	struct debug *g = h->debug = arena_new(&h->scratch, struct debug);
+	*g = (struct debug){.d = LLVMCreateDIBuilder(h->mod)};
+	walk(h->k->body, note_mark, &g->marked);
+	enter_function(h, h->k->name, at, h->k->body->first);
+	LLVMSetSubprogram(h->fn, g->in->scope);
+	LLVMAddModuleFlag(h->mod, LLVMModuleFlagBehaviorWarning, "Debug Info Version", 18,
+			  LLVMValueAsMetadata(host_i32(h, LLVMDebugMetadataVersion())));
+	g->line = LLVMBuildAlloca(h->entry, h->i32, "");
+	set_place(h, (struct loc){.line = at.line}); /* the entry is the prologue, behind which debuggers stop */
+}
+
+void host_debug_location(struct host *h, struct loc at)
+{
+	if (h->debug && !h->debug->marked && at.file == h->k->loc.file && at.line)
+		set_place(h, at);
+}
+
+LLVMMetadataRef host_debug_here(struct host *h)
+{
+	return h->debug ? LLVMGetCurrentDebugLocation2(h->b) : NULL;
+}
+
+void host_debug_back(struct host *h, LLVMMetadataRef here)
+{
+	if (h->debug)
+		LLVMSetCurrentDebugLocation2(h->b, here);
+}
+
+void host_debug_order(struct host *h)
+{
+	LLVMBasicBlockRef here = LLVMGetInsertBlock(h->b), last = LLVMGetLastBasicBlock(h->fn);
+	if (h->debug && here != last)
+		LLVMMoveBasicBlockAfter(here, last);
+}
+
+/* --- operations -------------------------------------------------------------------------------------------------- */
+
+static LLVMValueRef as_bytes(struct host *h, LLVMBuilderRef b, LLVMValueRef x, const struct type *t)
+{
+	return type_elem_bits(t) == 1 ? LLVMBuildZExt(b, x, h->i8, "") : x;
 }
 
 void host_debug_parameters(struct host *h)
@@ -116,38 +296,93 @@ void host_debug_parameters(struct host *h)
 	u32 line = h->k->loc.line;
 	LLVMMetadataRef range = LLVMDIBuilderGetOrCreateSubrange(g->d, 0, 3);
 	LLVMMetadataRef three = LLVMDIBuilderCreateArrayType(g->d, 96, 32, basic(g, "uint32", 32, 7), &range, 1);
-	LLVMBuildStore(h->entry, h->pid, slot_for(h, "program_id", three, h->ptr, true, line, true));
-	for (u32 i = 0; i < h->k->nparams; i++) {
-		const struct kernel_param *p = &h->k->params[i];
-		LLVMValueRef x = host_scalar(h, p->value);
-		if (type_elem_bits(p->value->type) == 1)
-			x = LLVMBuildZExt(h->entry, x, h->i8, "");
-		LLVMBuildStore(h->entry, x,
-			       slot_for(h, p->name, element_type(g, p->value->type), LLVMTypeOf(x), false, line, true));
+	for (u32 i = 0; i <= h->k->nparams; i++) {
+		const struct kernel_param *p = i ? &h->k->params[i - 1] : NULL;
+		const struct type *t = p ? p->value->type : NULL;
+		LLVMValueRef x = p ? as_bytes(h, h->entry, host_scalar(h, p->value), t) : h->pid;
+		struct variable v = {p ? p->name : "program_id", p ? element_type(g, t) : three,
+				     new_slot(h, LLVMTypeOf(x)), !p};
+		LLVMBuildStore(h->entry, x, v.slot);
+		declare(h, &v,
+			LLVMDIBuilderCreateParameterVariable(g->d, g->in->scope, v.name, strlen(v.name), ++g->count,
+							     g->in->file, line, v.type, true, LLVMDIFlagZero),
+			g->in->scope);
 	}
 }
 
-void host_debug_value(struct host *h, const struct value *v, struct loc at)
+/* The scalar x, or the tile in b. */
+static void show(struct host *h, const char *name, const struct type *t, LLVMValueRef x, const struct buffer *b,
+		 bool stored)
 {
-	if (!h->debug || !v->name)
-		return;
+	if (!type_is_tensor(t))
+		set_variable(h, name, element_type(h->debug, t), as_bytes(h, h->b, x, t), false, stored);
+	else if (b && b->operand == DT_COUNT && !b->panel)
+		set_variable(h, name, array_type(h->debug, t, b), b->at, true, stored);
+}
+
+static void show_value(struct host *h, const char *name, const struct value *v, bool stored)
+{
 	const struct info *i = info_of(h, v);
-	LLVMMetadataRef type;
-	LLVMValueRef x;
-	if (type_is_tensor(v->type)) {
-		if (!i->made || i->buffer->operand != DT_COUNT || i->buffer->panel)
+	bool is_tile = type_is_tensor(v->type);
+	show(h, name, v->type, is_tile ? NULL : host_scalar(h, v), i->made ? i->buffer : NULL, stored);
+}
+
+/* The variable of that name that has v, a result of a branch, from there on. */
+static bool is_assigned_by(const struct op *branch, const struct value *v, const char *name)
+{
+	for (const struct op *o = branch->next; o && o->code == IR_DEBUG_VALUE; o = o->next)
+		if (operand(o, 0) == v && !strcmp(o->text, name))
+			return true;
+	return false;
+}
+
+static bool is_stored(const struct value *v, const char *name)
+{
+	return v->def && v->def->code == IR_IF && is_assigned_by(v->def, v, name);
+}
+
+void host_debug_yield(struct host *h, const struct op *branch, u32 i, const struct value *x, const struct buffer *b)
+{
+	const struct value *v = &branch->results[i];
+	for (const struct op *o = branch->next; h->debug && o && o->code == IR_DEBUG_VALUE; o = o->next)
+		if (operand(o, 0) == v)
+			show(h, o->text, v->type, b ? NULL : host_scalar(h, x), b, is_stored(x, o->text));
+}
+
+void host_debug_value(struct host *h, const struct value *v)
+{
+	if (h->debug && !h->debug->marked && v->name && (type_is_tensor(v->type) || info_of(h, v)->scalar))
+		show_value(h, v->name, v, false);
+}
+
+void host_debug_op(struct host *h, const struct op *o)
+{
+	struct debug *g = h->debug;
+	if (!g)
+		return;
+	switch (o->code) {
+	case IR_DEBUG_LINE:
+		if (g->in->changed)
+			begin_block(h, o->loc);
+		set_place(h, o->loc);
+		host_debug_order(h);
+		LLVMSetVolatile(LLVMBuildStore(h->b, host_i32(h, o->loc.line), g->line), true);
+		return;
+	case IR_DEBUG_VALUE:
+		show_value(h, o->text, operand(o, 0), is_stored(operand(o, 0), o->text));
+		return;
+	case IR_DEBUG_CALL:
+		if (h->s->diags->sources.at[o->loc.file])
+			enter_function(h, o->text, o->loc, o->next);
+		return;
+	case IR_DEBUG_RETURN:
+		if (!g->in->caller)
 			return;
-		x = i->buffer->at;
-		type = array_type(h->debug, v->type, i->buffer);
-	} else {
-		x = i->scalar;
-		if (!x)
-			return;
-		if (type_elem_bits(v->type) == 1)
-			x = LLVMBuildZExt(h->b, x, h->i8, "");
-		type = element_type(h->debug, v->type);
+		LLVMSetCurrentDebugLocation2(h->b, g->in->call);
+		g->in = g->in->caller;
+		return;
+	default: tl_unreachable("operation for debuggers");
 	}
-	LLVMBuildStore(h->b, x, slot_for(h, v->name, type, LLVMTypeOf(x), type_is_tensor(v->type), at.line, false));
 }
 
 void host_debug_end(struct host *h)
@@ -156,9 +391,9 @@ void host_debug_end(struct host *h)
 	if (!g)
 		return;
 	LLVMValueRef last = LLVMGetBasicBlockTerminator(LLVMGetInsertBlock(h->entry));
-	for (u32 i = 0; i < g->variables.len; i++) {
-		const struct variable *v = &g->variables.at[i];
-		LLVMDIBuilderInsertDeclareRecordBefore(g->d, v->slot, v->about, v->expression, v->where, last);
+	for (u32 i = 0; i < g->declarations.len; i++) {
+		const struct declaration *x = &g->declarations.at[i];
+		LLVMDIBuilderInsertDeclareRecordBefore(g->d, x->slot, x->about, x->expression, x->where, last);
 	}
 	LLVMDIBuilderFinalize(g->d);
 	LLVMDisposeDIBuilder(g->d);

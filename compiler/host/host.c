@@ -305,8 +305,10 @@ void host_emit_for(struct host *h, const struct op *o, const struct at *at)
 	LLVMBuildCondBr(h->b, LLVMBuildICmp(h->b, LLVMIntSLT, index, upper, ""), inside, exit);
 	LLVMPositionBuilderAtEnd(h->b, inside);
 	host_forget(h);
+	LLVMMetadataRef here_in_source = host_debug_here(h);
 	if (!at)
 		emit_carried(h, o, to, LLVMBuildICmp(h->b, LLVMIntEQ, index, lower, ""));
+	host_debug_back(h, here_in_source);
 	for (const struct op *p = o->blocks[0]->first; at && !op_has(p, END); p = p->next)
 		if (!is_tile(result(p)))
 			host_emit_scalar(h, p);
@@ -326,6 +328,7 @@ void host_emit_for(struct host *h, const struct op *o, const struct at *at)
 	LLVMPositionBuilderAtEnd(h->b, out);
 	LLVMBuildBr(h->b, exit);
 	LLVMPositionBuilderAtEnd(h->b, exit);
+	host_debug_order(h);
 	host_forget(h);
 	for (u32 i = 0; i < n; i++) {
 		if (to[i]) {
@@ -356,23 +359,29 @@ static void emit_if(struct host *h, const struct op *o)
 	LLVMBasicBlockRef at[2] = {host_block(h), host_block(h)}, from[2], end = host_block(h);
 	for (u32 i = 0; i < n; i++)
 		to[i] = is_tile(&o->results[i]) ? buffer_new(h, &o->results[i]) : NULL;
+	LLVMMetadataRef here = host_debug_here(h);
 	LLVMBuildCondBr(h->b, host_scalar(h, operand(o, 0)), at[0], at[1]);
 	for (u32 k = 0; k < 2; k++) {
 		LLVMPositionBuilderAtEnd(h->b, at[k]);
+		host_debug_back(h, here);
 		struct value **yields = arena_array(&h->scratch, struct value *, n + 1u);
 		if (k < o->nblocks && o->blocks[k]->first) {
 			host_emit_block(h, o->blocks[k]);
 			for (u32 i = 0; i < n; i++)
 				yields[i] = operand(o->blocks[k]->last, i);
 			move_tiles(h, yields, to, n);
-			for (u32 i = 0; i < n; i++)
+			for (u32 i = 0; i < n; i++) {
 				x[k][i] = to[i] ? NULL : host_scalar(h, yields[i]);
+				host_debug_yield(h, o, i, yields[i], to[i]);
+			}
 		}
 		from[k] = LLVMGetInsertBlock(h->b);
 		LLVMBuildBr(h->b, end);
 	}
 	LLVMMoveBasicBlockAfter(end, from[1]);
 	LLVMPositionBuilderAtEnd(h->b, end);
+	host_debug_order(h);
+	host_debug_back(h, NULL);
 	for (u32 i = 0; i < n; i++) {
 		if (to[i]) {
 			set_made(h, &o->results[i], to[i]);
@@ -418,6 +427,7 @@ static void emit_while(struct host *h, const struct op *o)
 		from[i] = operand(o, i);
 		to[i] = is_tile(from[i]) ? buffer_new(h, from[i]) : NULL;
 	}
+	LLVMMetadataRef here_in_source = host_debug_here(h);
 	for (u32 i = 0; i < m; i++)
 		passed[i] = is_tile(&o->results[i]) ? buffer_new(h, &o->results[i]) : NULL;
 	move_tiles(h, from, to, n);
@@ -457,6 +467,7 @@ static void emit_while(struct host *h, const struct op *o)
 		let_others_run(h, o, rounds);
 	}
 	host_emit_block(h, after);
+	host_debug_back(h, here_in_source);
 	for (u32 i = 0; i < n; i++)
 		from[i] = operand(after->last, i);
 	move_tiles(h, from, to, n);
@@ -469,6 +480,7 @@ static void emit_while(struct host *h, const struct op *o)
 	}
 	LLVMMoveBasicBlockAfter(exit, here);
 	LLVMPositionBuilderAtEnd(h->b, exit);
+	host_debug_order(h);
 }
 
 /* --- blocks ------------------------------------------------------------------------------------------------------ */
@@ -530,6 +542,10 @@ static void emit_op(struct host *h, const struct op *o)
 	case IR_WHILE: emit_while(h, o); return;
 	case IR_DOT: host_dot(h, o); return;
 	case IR_TRANS: host_dot_turn(h, o); return;
+	case IR_DEBUG_LINE:
+	case IR_DEBUG_VALUE:
+	case IR_DEBUG_CALL:
+	case IR_DEBUG_RETURN: host_debug_op(h, o); return;
 	default: break;
 	}
 	if (op_has(o, END))
@@ -543,15 +559,16 @@ static void emit_op(struct host *h, const struct op *o)
 static void debug_results(struct host *h, const struct op *o)
 {
 	for (u32 i = 0; i < o->nresults; i++)
-		host_debug_value(h, &o->results[i], o->loc);
+		host_debug_value(h, &o->results[i]);
 }
 
 void host_emit_block(struct host *h, const struct block *b)
 {
 	struct steps steps = {0};
 	plan_block(h, b, &steps);
+	u32 entered = host_debug_enter(h);
 	for (u32 i = 0; i < b->nargs && b->parent; i++)
-		host_debug_value(h, b->args[i], b->parent->loc);
+		host_debug_value(h, b->args[i]);
 	for (u32 i = 0; i < steps.len; i++) {
 		struct nest *n = steps.at[i].nest;
 		if (n)
@@ -563,6 +580,7 @@ void host_emit_block(struct host *h, const struct block *b)
 		if (!n)
 			debug_results(h, steps.at[i].op);
 	}
+	host_debug_leave(h, entered);
 }
 
 static void load_params(struct host *h)

@@ -110,11 +110,25 @@ struct host {
 /* --- debug.c: without effect where the target has no lines ------------------------------------------------------- */
 
 void host_debug_begin(struct host *h);
-/* What is built next is of this place. */
+/* What is built next is of this place, in kernels without operations for debuggers. */
 void host_debug_location(struct host *h, struct loc at);
 void host_debug_parameters(struct host *h);
-/* A variable: a named value, a scalar that is computed by now or a tile that its memory holds. `at`: where. */
-void host_debug_value(struct host *h, const struct value *v, struct loc at);
+/* A variable, in these kernels: a named value, a scalar that is computed by now or a tile that its memory holds. */
+void host_debug_value(struct host *h, const struct value *v);
+/* At the end of one side of a branch: the variables that have its result i, which is x, in b if it is a tile. The code
+ * where the sides meet is of no line: a debugger would go back to the branch for it. */
+void host_debug_yield(struct host *h, const struct op *branch, u32 i, const struct value *x, const struct buffer *b);
+/* An operation for debuggers. */
+void host_debug_op(struct host *h, const struct op *o);
+/* The operation's own place, which what is built inside changes; and back to it. */
+LLVMMetadataRef host_debug_here(struct host *h);
+void host_debug_back(struct host *h, LLVMMetadataRef here);
+/* The block that is being built lies behind all others, as its lines do. A reload at its begin has no line of its own,
+ * and counts to the line in front of it. */
+void host_debug_order(struct host *h);
+/* A region: the variables that get their first value in it have none behind it. */
+u32 host_debug_enter(struct host *h);
+void host_debug_leave(struct host *h, u32 entered);
 void host_debug_end(struct host *h);
 
 /* --- elementwise.c, math.c: operations on scalars and vectors ---------------------------------------------------- */

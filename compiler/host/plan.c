@@ -111,6 +111,8 @@ static void note_uses(struct host *h, const struct op *o)
 	bool whole = is_whole_tile(o) || op_is_control(o) || op_has(o, END) || op_is_shape(o);
 	for (u32 k = 0; k < o->noperands; k++) {
 		const struct value *v = operand(o, k);
+		if (type_is_tensor(v->type) && o->code == IR_DEBUG_VALUE)
+			info_of(h, v)->free = false, info_of(h, v)->stored = true;
 		if (!type_is_tensor(v->type) || info_of(h, v)->free)
 			continue;
 		if (whole && !(op_is_shape(o) && v->def && op_is_shape(v->def)))

@@ -147,6 +147,10 @@ void plan_environment(struct planner *p, const struct op *o, struct inst *i)
 	case IR_INLINE_ASM:
 	case IR_PURE_ASM: plan_inline_asm(p, o, i); break;
 	case IR_GRID_WAIT:
+	case IR_DEBUG_LINE:
+	case IR_DEBUG_VALUE:
+	case IR_DEBUG_CALL:
+	case IR_DEBUG_RETURN:
 	case IR_GRID_LAUNCH: /* programs begin when the launches before have ended */
 	case IR_BARRIER: i->run = run_nothing; break; /* a tile is stored as a whole before the next operation */
 	case IR_PRINT: {

@@ -410,6 +410,11 @@ static inline bool first_visit(const struct value *v, u32 walk)
 	return first;
 }
 static inline bool op_has(const struct op *o, enum ir_trait t) { return (op_info[o->code].traits & t) != 0; }
+static inline bool op_is_debug(const struct op *o)
+{
+	return o->code == IR_DEBUG_LINE || o->code == IR_DEBUG_VALUE || o->code == IR_DEBUG_CALL ||
+	       o->code == IR_DEBUG_RETURN;
+}
 /* Has the operation a region on scalars that runs for elements, or pairs of elements, of its operands? */
 static inline bool op_runs_on_elements(const struct op *o)
 {

@@ -7,6 +7,15 @@ static bool has_fma(enum dtype d)
 	return d == DT_F16 || d == DT_F32 || d == DT_F64;
 }
 
+/* The variable of a debugger is none. */
+static bool has_one_use(const struct value *v)
+{
+	u32 n = 0;
+	for (const struct use *u = v->uses; u; u = u->next)
+		n += !op_is_debug(u->user);
+	return n == 1;
+}
+
 static void contract(struct op *o, void *arg)
 {
 	struct ir_context *ctx = arg;
@@ -14,7 +23,7 @@ static void contract(struct op *o, void *arg)
 		return;
 	for (u32 i = 0; i < 2; i++) {
 		struct op *mul = def_if(operand(o, i), IR_MULF);
-		if (!mul || !value_has_one_use(result(mul)) || mul->block != o->block)
+		if (!mul || !has_one_use(result(mul)) || mul->block != o->block)
 			continue;
 		struct builder b = builder_before(ctx, o);
 		struct value *x = operand(mul, 0), *y = operand(mul, 1), *z = operand(o, 1 - i);
