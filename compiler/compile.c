@@ -1,5 +1,6 @@
 #include "compile.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -69,6 +70,8 @@ static const struct pass cuda_place_passes[] = {
 	{"vectorize", "how many elements a load, store or copy takes at once", pass_vectorize, ANALYSIS_AXIS, 0},
 	{"allocate", "offsets in shared memory", pass_allocate, 0, 0},
 	{"barriers", "synchronise shared memory", pass_barriers, ANALYSIS_AXIS, 0},
+	{"prove-buffers", "prove that buffers are synchronised, or compile again with less pipelining",
+	 pass_prove_buffers, 0, 0},
 	{"remarks", "report how memory is accessed (on request)", pass_remarks, ANALYSIS_AXIS, 0},
 };
 /* One thread runs a program: passes that serve wide accesses of many threads, or overlap loads with other work, gain
@@ -119,6 +122,8 @@ static const struct pass_list *passes_for(const struct description *target)
 
 /* The part of the standard library that every module has, parsed once for the process. */
 static struct unit standard;
+
+enum { TEXT_FILE = 2 /* a unit's own, behind the standard library */ };
 
 static double milliseconds(void)
 {
@@ -173,7 +178,7 @@ bool unit_open(struct unit *u, const char *name, const char *text, size_t len)
 
 bool unit_again(struct unit *u, const struct unit *from)
 {
-	const struct source *s = from->diags.sources.at[2];
+	const struct source *s = from->diags.sources.at[TEXT_FILE];
 	if (from->parsed) /* passes change it */
 		return unit_open(u, s->name, s->text, s->len);
 	unit_init(u, &from->names);
@@ -266,9 +271,16 @@ bool unit_divisors(struct unit *u, const struct func *func, const struct arg_spe
 
 /* --- running passes ------------------------------------------------------------------------------------------ */
 
+/* How much of what was asked for is done, since all of it is not proved or does not fit. */
+struct limits {
+	enum pipelining pipelining;
+	int most_stages;
+};
+
 struct run {
 	struct unit *u;
 	const struct compile_options *o;
+	struct limits limits;
 	struct pass_state s;
 	bool stopped; /* by --stop-after */
 	const char *start_after; /* passes up to this one ran before the IR was read; NULL: none, or no longer */
@@ -319,8 +331,6 @@ static bool run_passes(struct run *r, const struct pass *list, u32 n)
 		kernel_verify(r->s.k, list[i].name, NULL);
 		if (list == cuda_place_passes)
 			placed_verify(&r->s, (int)i, list[i].name, NULL);
-		if (list == cuda_place_passes && i == PLACE_BARRIERS)
-			rings_verify(&r->s, list[i].name, NULL);
 #endif
 		crash_leave(&scope);
 		after_step(r, list[i].name, start);
@@ -504,7 +514,7 @@ static bool check_start(struct run *r, const struct kernel *k)
 	const struct pass_list *list = passes_for(&r->o->target);
 	const char *after = r->o->start_after;
 	int tile = index_of(list->tile, list->ntile, after ? after : "");
-	int place = index_of(list->place, list->nplace, after ? after : "barriers");
+	int place = index_of(list->place, list->nplace, after ? after : "prove-buffers");
 	struct diags *d = &r->u->diags;
 	const struct type *any = NULL;
 	if (!k->target) {
@@ -541,10 +551,13 @@ static bool begin(struct run *r, struct kernel *k, struct compiled *out)
 				   .remarks = o->remarks,
 				   .target = &o->target,
 				   .num_stages = o->num_stages ? o->num_stages : DEFAULT_STAGES,
+				   .most_stages = r->limits.most_stages,
 				   .group_pids = o->group_pids,
 				   .alias = o->alias,
 				   .debug = o->debug,
-				   .cuda = {.no_boxes = o->no_boxes, .grid = o->grid}};
+				   .cuda = {.pipelining = r->limits.pipelining,
+					    .no_boxes = o->no_boxes,
+					    .grid = o->grid}};
 	out->kernel = k;
 	k->sizes = o->sizes;
 	if (o->sizes && o->remarks)
@@ -567,7 +580,10 @@ static bool begin(struct run *r, struct kernel *k, struct compiled *out)
 		if (!placed_verify(&r->s, from, NULL, &r->u->diags))
 			return false;
 		measure_shared(&r->s, from >= PLACE_ALLOCATE);
-		if (!r->s.failed && from >= PLACE_BARRIERS && !rings_verify(&r->s, NULL, &r->u->diags))
+		struct unproved u = {0};
+		if (!r->s.failed && from >= PLACE_BARRIERS)
+			u = rings_prove(&r->s);
+		if (!placed_answer(&r->s, NULL, &r->u->diags, u.op, u.what))
 			return false;
 	}
 	return !r->s.failed;
@@ -575,7 +591,7 @@ static bool begin(struct run *r, struct kernel *k, struct compiled *out)
 
 /* --- compiling ----------------------------------------------------------------------------------------------- */
 
-static bool place(struct run *r, const struct func *func, const struct arg_spec *args, struct compiled *out)
+static bool place(struct run *r, struct compiled *out)
 {
 	struct unit *u = r->u;
 	struct kernel *k = r->s.k;
@@ -588,8 +604,6 @@ static bool place(struct run *r, const struct func *func, const struct arg_spec 
 	r->s.cuda.schedules = o->want_schedules ? &u->schedules : NULL;
 	bool placed = run_passes(r, list->place, list->nplace);
 	out->shared_bytes = k->shared_bytes;
-	if (!placed && !o->no_advice)
-		advise_fit(u, u->parsed ? NULL : func, args, o, out->num_warps, r->s.num_stages, k->shared_bytes);
 	if (!placed)
 		return false;
 	out->cluster = k->cuda.cluster;
@@ -599,32 +613,102 @@ static bool place(struct run *r, const struct func *func, const struct arg_spec 
 	return true;
 }
 
-bool compile(struct unit *u, const struct func *func, const struct arg_spec *args, const struct compile_options *o,
-	     struct compiled *out)
+static bool compile_within(struct run *r, const struct func *func, const struct arg_spec *args, struct compiled *out)
 {
-	struct run r = {.u = u, .o = o};
+	struct unit *u = r->u;
+	const struct compile_options *o = r->o;
 	double start = milliseconds();
 	*out = (struct compiled){.num_warps = o->num_warps ? o->num_warps : DEFAULT_WARPS};
 	struct kernel *k = compile_ir(u, func, args, o);
-	if (!k || !begin(&r, k, out))
+	if (!k || !begin(r, k, out))
 		return false;
 	if (!u->parsed)
 		warn_of_undefined(k, &u->diags);
 	const struct pass_list *list = passes_for(&o->target);
 	if (o->time)
 		fprintf(o->print_to, "%-20s %8.3f ms\n", "parse", u->parse_ms);
-	after_step(&r, "eval", start);
-	tell(&r, "eval");
-	if (!k->target && !run_passes(&r, list->tile, list->ntile))
+	after_step(r, "eval", start);
+	tell(r, "eval");
+	if (!k->target && !run_passes(r, list->tile, list->ntile))
 		return false;
 	if (o->want_ttir)
 		out->ttir = print_kernel(u, k);
 	bool generates = o->want_llir || o->want_asm || o->want_code;
-	if (r.stopped || !(o->want_ttgir || o->want_schedules || generates))
+	if (r->stopped || !(o->want_ttgir || o->want_schedules || generates))
 		return true;
-	if (list->nplace && !place(&r, func, args, out))
+	if (list->nplace && !place(r, out))
 		return false;
-	return r.stopped || !generates || generate(&r, out);
+	return r->stopped || !generates || generate(r, out);
+}
+
+/* Is the kernel pipelined here, not before it was read? */
+static bool is_pipelined_here(const struct unit *u, const struct compile_options *o)
+{
+	const struct pass_list *list = passes_for(&o->target);
+	const char *after = o->start_after ? o->start_after : u->parsed && u->parsed->target ? "barriers" : "";
+	return index_of(list->place, list->nplace, after) < index_of(list->place, list->nplace, "pipeline");
+}
+
+/* Limits within which the kernel may be compiled that has failed to be; false: there are none. */
+static bool limit_more(const struct run *failed, struct limits *l)
+{
+	const struct cuda_state *c = &failed->s.cuda;
+	if (c->unproved.op)
+		return l->pipelining++ < PIPELINE_NONE;
+	if (!c->too_large || failed->o->no_advice)
+		return false;
+	l->most_stages = c->stages - 1;
+	return l->most_stages > 0;
+}
+
+static void remark_limits(const struct run *r, const struct unproved *why, i32 bytes)
+{
+	static const char *const without[] = {
+		[PIPELINE_CP_ASYNC] = "without TMA, dots in flight, and copies that go on from loop to loop",
+		[PIPELINE_NONE] = "without pipelining",
+	};
+	const struct compile_options *o = r->o;
+	const struct limits *l = &r->limits;
+	struct diags *d = &r->u->diags;
+	if (o->remarks && l->pipelining)
+		diag(d, R_UNPROVED, placed_loc(why->op), op_info[why->op->code].name, why->what,
+		     without[l->pipelining]);
+	if (o->remarks && l->most_stages < INT_MAX)
+		diag(d, R_FEWER_STAGES, r->s.k->loc, l->most_stages, PLURAL(l->most_stages), bytes,
+		     o->target.shared_bytes);
+}
+
+/* Where the proof of the buffers fails, or shared memory does not suffice, the kernel is compiled again within limits.
+ * The messages are those of the last attempt, or, if no attempt succeeds, of the first one. */
+bool compile(struct unit *u, const struct func *func, const struct arg_spec *args, const struct compile_options *o,
+	     struct compiled *out)
+{
+	struct limits limits = {PIPELINE_ALL, INT_MAX};
+	struct diags before = diags_copy(&u->diags);
+	bool again = is_pipelined_here(u, o);
+	struct run first = {.u = u, .o = o, .limits = limits}, now;
+	bool good = compile_within(&first, func, args, out);
+	struct diags said = u->diags;
+	struct compiled failed = *out;
+	struct unproved why = first.s.cuda.unproved;
+	for (now = first; !good && again && limit_more(&now, &limits);) {
+		u->diags = diags_copy(&before);
+		if (u->parsed) /* passes have changed it */
+			u->parsed = kernel_parse(&u->ir, TEXT_FILE, text_library_new(&u->ir, u->std));
+		now = (struct run){.u = u, .o = o, .limits = limits};
+		good = compile_within(&now, func, args, out);
+		why = now.s.cuda.unproved.op ? now.s.cuda.unproved : why;
+	}
+	if (good) {
+		remark_limits(&now, &why, failed.shared_bytes);
+		return true;
+	}
+	u->diags = said;
+	*out = failed;
+	if (first.s.cuda.too_large && !o->no_advice)
+		advise_fit(u, u->parsed ? NULL : func, args, o, failed.num_warps, first.s.num_stages,
+			   failed.shared_bytes);
+	return placed_answer(&first.s, NULL, &u->diags, why.op, why.what) && good;
 }
 
 void remark_resources(struct unit *u, const struct compiled *c, int registers, i64 local_bytes, int resident)

@@ -74,8 +74,9 @@ struct compiled {
 	void *for_load; /* what a device's compile hands to its load */
 };
 
-/* Evaluates `func` of u (or takes the parsed IR), and runs the passes that the wanted texts need. The results
- * live in u. False after an error. */
+/* Evaluates `func` of u (or takes the parsed IR), and runs the passes that the wanted texts need. Where the proof of
+ * its buffers fails, or these do not fit, they run again with less pipelining. The results live in u. False after an
+ * error. */
 bool compile(struct unit *u, const struct func *func, const struct arg_spec *args, const struct compile_options *o,
 	     struct compiled *out);
 /* A remark on the machine code's resources, as ptxas or the driver reports them: registers and bytes of local memory of

@@ -1,7 +1,6 @@
 #include "runtime/divisor_check.h"
 
-#include <stdlib.h>
-
+#include "base/checks.h"
 #include "base/recover.h"
 #include "opt/divisors.h"
 #include "runtime/specialize.h"
@@ -60,8 +59,7 @@ static void free_units(void *units)
 
 void check_divisors(const struct description *target, const struct build *b)
 {
-	const char *wanted = getenv("TL_COMPILE_CHECK");
-	if (!wanted || strcmp(wanted, "divisors") != 0 || b->stage || !b->func)
+	if (!compile_check("divisors") || b->stage || !b->func)
 		return;
 	struct unit u[3] = {0};
 	struct cleanup c;

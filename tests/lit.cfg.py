@@ -41,6 +41,7 @@ for pattern, command in [
     config.substitutions.append((pattern, command))
 
 config.environment["LC_ALL"] = "C"
+config.environment["TL_COMPILE_CHECK"] = "buffers"  # a failed proof of buffers is an error
 if "SAN" not in os.environ:
     config.available_features.add("plain")  # a process that was not built with the sanitizers loads libtl.so
 for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS"):

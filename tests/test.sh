@@ -7,6 +7,7 @@ work=$build/test-logs
 PATH=$PATH:/usr/local/cuda/bin # ptxas may be there
 export OMP_WAIT_POLICY=passive # a thread without work leaves its processor to other jobs
 export TL_CACHE=0 # each kernel is compiled
+export TL_COMPILE_CHECK=buffers # a failed proof of buffers is an error
 rm -rf "$work"
 mkdir -p "$work/counts"
 
@@ -125,6 +126,11 @@ fi
 # what debuggers get
 suite "run cpu for gdb" env $past TL_GDB=1 "$build/test-run" --shard 1/8
 suite "random cpu for gdb" env $past TL_GDB=1 "$build/test-random" --shard 1/8
+# compiled with less pipelining, as if the proof of the buffers had failed
+for kind in pipelines dots; do
+	suite "$kind, unproved" env TL_DEVICE=sim TL_COMPILE_CHECK=unproved,buffers "$build/test-random" --kind $kind --count 30
+	suite "$kind, unproved copies" env TL_DEVICE=sim TL_COMPILE_CHECK=unproved-copies,buffers "$build/test-random" --kind $kind --count 20
+done
 # the IR after each pass against the one before it, and facts against values
 suite "run every pass, 1 of 8" "$build/test-run" --every-pass --shard 0/8
 suite "run every pass, 2 of 8" "$build/test-run" --every-pass --shard 1/8
@@ -135,7 +141,7 @@ for kind in blocks products moves values scaled pipelines offsets edges tiles at
 	suite "$kind every pass" "$build/test-random" --every-pass --kind $kind --count 100
 done
 # divisors that are not useful change no instruction
-divisors="env TL_DEVICE=sim TL_COMPILE_CHECK=divisors"
+divisors="env TL_DEVICE=sim TL_COMPILE_CHECK=buffers,divisors"
 suite "divisors" $divisors "$build/test-run" table
 for kind in random tree loops blocks products moves values scaled pipelines offsets edges tiles attention gradients experts pairs weights; do
 	suite "$kind divisors" $divisors "$build/test-random" --kind $kind --count 40

@@ -127,6 +127,18 @@ void diag_hint(struct diags *d, const char *format, ...)
 		d->messages.at[i].at += d->hint_at - before;
 }
 
+struct diags diags_copy(const struct diags *d)
+{
+	struct diags copy = *d;
+	copy.text = (struct strbuf){.arena = d->arena};
+	sb_puts(&copy.text, d->text.len ? d->text.at : "");
+	copy.messages.at = arena_dup(d->arena, d->messages.at, d->messages.len * sizeof *d->messages.at);
+	copy.messages.cap = d->messages.len;
+	copy.seen.at = arena_dup(d->arena, d->seen.at, d->seen.len * sizeof *d->seen.at);
+	copy.seen.cap = d->seen.len;
+	return copy;
+}
+
 void diags_cut(struct diags *d, u32 text_len)
 {
 	d->text.len = text_len;

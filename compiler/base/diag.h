@@ -78,6 +78,8 @@ struct diags {
 };
 
 void diags_init(struct diags *d, struct arena *arena);
+/* The same messages: what is said to either is not said to the other. */
+struct diags diags_copy(const struct diags *d);
 /* Registers a text and returns its file number. `text` must outlive d. */
 u16 diags_add_source(struct diags *d, const char *name, const char *text, size_t len);
 

@@ -13,8 +13,10 @@
  *
  * What each access of a buffer that is no ring's must wait for, pass_barriers knows by itself; they are here for what
  * is asynchronous, and share bytes with rings. */
+#include "base/checks.h"
 #include "base/recover.h"
 #include "check/rings.h"
+#include "place/place.h"
 
 enum { MAX_WORK = 1 << 24 /* slots of all states that are run through all operations */, MAX_COUNTED = 64 };
 
@@ -678,14 +680,14 @@ static void run_group(struct rings *w)
 	arena_free(&w->scratch);
 }
 
-bool rings_verify(struct pass_state *s, const char *pass, struct diags *report)
+struct unproved rings_prove(struct pass_state *s)
 {
 	struct arena scratch = {0};
 	struct memory m = {.scratch = &scratch};
 	struct map groups = {.arena = &scratch}, done = {.arena = &scratch}, halves = {.arena = &scratch};
 	struct rings w = {0};
-	if (s->k->cuda.cluster > 1 || !block_has(s->k->body, is_copied))
-		return true;
+	if (!block_has(s->k->body, is_copied))
+		return (struct unproved){0};
 	clear_all(s);
 	find_groups(s, &m, &groups);
 	find_halves(s, &halves);
@@ -698,5 +700,23 @@ bool rings_verify(struct pass_state *s, const char *pass, struct diags *report)
 		run_group(&w);
 	}
 	arena_free(&scratch);
-	return placed_answer(s, pass, report, w.bad, w.what);
+	return (struct unproved){w.bad, w.what};
+}
+
+/* Is the proof to fail, for a test of how the kernel is compiled again? */
+static bool is_refused(const struct pass_state *s)
+{
+	return (s->cuda.pipelining == PIPELINE_ALL && compile_check("unproved")) ||
+	       (s->cuda.pipelining <= PIPELINE_CP_ASYNC && compile_check("unproved-copies"));
+}
+
+void pass_prove_buffers(struct pass_state *s)
+{
+	struct unproved u = rings_prove(s);
+	if (u.op && compile_check("buffers"))
+		placed_answer(s, "prove-buffers", NULL, u.op, u.what);
+	if (!u.op && is_refused(s))
+		u = (struct unproved){s->k->body->first, "TL_COMPILE_CHECK asks for that"};
+	s->cuda.unproved = u;
+	s->failed |= u.op != NULL;
 }

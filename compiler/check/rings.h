@@ -149,7 +149,9 @@ struct ahead rings_ahead(const struct op *o);
 bool rings_same_loops(const struct op *producer);
 
 /* Behind pass_barriers, where buffers are filled asynchronously or in turn: is each read behind its copies, and each
- * fill behind the reads? In a `report`, or else as a broken invariant behind `pass`. */
-bool rings_verify(struct pass_state *s, const char *pass, struct diags *report);
+ * fill behind the reads? The first operation for which that is not proved. */
+struct unproved rings_prove(struct pass_state *s);
+/* The same as a pass: s->failed, without a message, and s->cuda.unproved where it is not proved. */
+void pass_prove_buffers(struct pass_state *s);
 
 #endif

@@ -88,6 +88,36 @@ static bool get_steps(const struct sum *s, const struct op *loop, i64 *n)
 	return ok;
 }
 
+/* --- loops that wait for copies ---------------------------------------------------------------------------------- */
+
+static const struct value *barriers_of(const struct op *o)
+{
+	const struct op *one = operand(o, 0)->def;
+	return one && one->code == IR_MEMDESC_INDEX ? operand(one, 0) : operand(o, 0);
+}
+
+/* The first such operation behind `behind` in the block; `on`: that waits for one of these mbarriers. */
+static const struct op *find_op(const struct block *b, enum opcode code, const struct op *behind,
+				const struct value *on)
+{
+	const struct op *found = NULL;
+	for (const struct op *o = behind ? behind->next : b->first; o && !found; o = o->next) {
+		found = o->code == code && (!on || barriers_of(o) == on) ? o : NULL;
+		for (u32 i = 0; i < o->nblocks && !found && (o->code != IR_ONE_THREAD || code != IR_WAIT_BARRIER); i++)
+			found = find_op(o->blocks[i], code, NULL, on);
+	}
+	return found;
+}
+
+/* Does the loop contain a wait for the copies that the ask o expects? */
+static bool waits_inside(const struct op *loop, const struct op *o)
+{
+	const struct op *expect = find_op(o->blocks[0], IR_BARRIER_EXPECT, NULL, NULL);
+	return expect && find_op(loop->blocks[0], IR_WAIT_BARRIER, NULL, barriers_of(expect));
+}
+
+/* --- the condition of an ask ------------------------------------------------------------------------------------- */
+
 static const struct op *find_next_loop(const struct op *o)
 {
 	for (o = o->next; o && o->code != IR_FOR;)
@@ -132,6 +162,15 @@ static bool match_before(const struct sum *left, const struct op *loop, struct a
 	return ok;
 }
 
+/* The same of the loops behind the ask o: those that wait for its copies, or any. */
+static bool match_next(const struct sum *left, const struct op *o, bool waits, struct ahead *a)
+{
+	bool ok = false;
+	for (const struct op *loop = o; !ok && (loop = find_next_loop(loop));)
+		ok = (!waits || waits_inside(loop, o)) && match_before(left, loop, a);
+	return ok;
+}
+
 static struct ahead ahead_of(const struct op *o, const struct value *condition, int depth)
 {
 	const struct op *c = condition->def;
@@ -152,13 +191,12 @@ static struct ahead ahead_of(const struct op *o, const struct value *condition, 
 	else
 		add_terms(&left, operand(c, 0), -1, DEPTH);
 	add_terms(&left, operand(c, 1), 1, DEPTH);
+	if (match_next(&left, o, true, &a))
+		return a;
 	for (const struct op *loop = o->block->parent; loop; loop = loop->block->parent)
 		if (loop->code == IR_FOR && match(&left, loop, for_index(loop), &a))
 			return a;
-	for (const struct op *loop = o; (loop = find_next_loop(loop));)
-		if (match_before(&left, loop, &a))
-			return a;
-	return none;
+	return match_next(&left, o, false, &a) ? a : none;
 }
 
 struct ahead rings_ahead(const struct op *o)
@@ -167,25 +205,6 @@ struct ahead rings_ahead(const struct op *o)
 }
 
 /* --- a producer's loops ------------------------------------------------------------------------------------------ */
-
-static const struct value *barriers_of(const struct op *o)
-{
-	const struct op *one = operand(o, 0)->def;
-	return one && one->code == IR_MEMDESC_INDEX ? operand(one, 0) : operand(o, 0);
-}
-
-/* The first such operation behind `behind` in the block; `on`: that waits for one of these mbarriers. */
-static const struct op *find_op(const struct block *b, enum opcode code, const struct op *behind,
-				const struct value *on)
-{
-	const struct op *found = NULL;
-	for (const struct op *o = behind ? behind->next : b->first; o && !found; o = o->next) {
-		found = o->code == code && (!on || barriers_of(o) == on) ? o : NULL;
-		for (u32 i = 0; i < o->nblocks && !found && (o->code != IR_ONE_THREAD || code != IR_WAIT_BARRIER); i++)
-			found = find_op(o->blocks[i], code, NULL, on);
-	}
-	return found;
-}
 
 static const struct op *loop_around(const struct op *o)
 {

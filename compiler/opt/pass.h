@@ -11,8 +11,25 @@
 struct axis_analysis;
 struct ranges;
 
+/* What the pipeliner may do. Where the proof of the buffers fails, the kernel is compiled again with less of it. */
+enum pipelining {
+	PIPELINE_ALL,
+	PIPELINE_CP_ASYNC, /* copies by cp.async alone, for each loop by itself; no dot stays in flight */
+	PIPELINE_NONE,
+};
+
+/* An operation that may not be synchronised with others, and why. */
+struct unproved {
+	const struct op *op; /* NULL: all are */
+	const char *what;
+};
+
 /* The state of placement for CUDA beside the kernel. */
 struct cuda_state {
+	enum pipelining pipelining;
+	struct unproved unproved;  /* found by prove-buffers */
+	int stages;                /* the most buffers of a ring, so far */
+	bool too_large;            /* the kernel failed, since it needs more shared memory than there is */
 	bool no_boxes;    /* no copies by TMA */
 	enum grid_kind grid;       /* of the launch: see pipeline/persist.c and opt/swizzle.c */
 	struct programs *programs; /* the loop over them while it is tried, or NULL */
@@ -27,6 +44,7 @@ struct pass_state {
 	bool remarks;
 	const struct description *target;
 	int num_warps, num_stages; /* num_warps: of all blocks of a program, like the kernel's */
+	int most_stages;           /* of any loop, whatever its attribute says */
 	int group_pids;       /* remap a two-dimensional grid in groups of this many rows; 0: leave it */
 	bool debug;           /* keep device_assert */
 	enum aliasing alias;  /* how the kernel's pointer parameters may alias */
@@ -39,7 +57,7 @@ struct pass_state {
 /* Pipeline stages: the loop's attribute, else the kernel's option. */
 static inline int stages_of(const struct pass_state *s, const struct op *loop)
 {
-	return loop->attr[ATTR_STAGES] ? (int)loop->attr[ATTR_STAGES] : s->num_stages;
+	return MIN(loop->attr[ATTR_STAGES] ? (int)loop->attr[ATTR_STAGES] : s->num_stages, s->most_stages);
 }
 
 /* The second includes the first. */

@@ -623,7 +623,8 @@ bool needs_memory_behind(const struct schedule *p, const struct op *o)
 {
 	bool yes = o->block->parent;
 	while ((o = o->next) && !yes)
-		yes = o->nblocks || o->code == IR_LOCAL_ALLOC || scratch_bytes(p->s, o);
+		yes = o->nblocks || o->code == IR_LOCAL_ALLOC || (o->code == IR_DOT && !o->attr[ATTR_INSTR]) ||
+		      scratch_bytes(p->s, o);
 	return yes;
 }
 

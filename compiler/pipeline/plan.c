@@ -134,9 +134,10 @@ static bool plan(struct schedule *p)
 	if (p->async && stages_that_fit(p, 2) < 2 && leave_out_results(p))
 		find_loads(p, asked, plain, stages > 2);
 	p->stages = p->async ? MAX(stages_that_fit(p, stages), 2) : 2;
-	if (p->async || stores_come_first(p))
+	bool free = s->cuda.pipelining == PIPELINE_ALL;
+	if (free && (p->async || stores_come_first(p)))
 		find_dots(p);
-	if (p->async) {
+	if (free && p->async) {
 		find_late(p);
 		find_beside(p);
 		find_boxes(p);
@@ -254,6 +255,8 @@ static void rewrite(struct schedule *p)
 {
 	struct pass_state *s = p->s;
 	struct loc loc = p->loop->loc;
+	if (p->ring)
+		s->cuda.stages = MAX(s->cuda.stages, p->stages);
 	if (p->tma)
 		s->k->cuda.nmaps += p->loads.len; /* at most; how many differ is seen when they are collected */
 	pipeline_rewrite(p);
@@ -287,7 +290,7 @@ static struct op *pipeline_loop(struct schedule *p, bool planned)
 	struct schedule q = {
 		.s = p->s, .ctx = p->ctx, .loop = planned && p->tma && !p->producer ? next_loop(p->loop) : NULL};
 	q.second = q.loop && p->late && !p->before;
-	if (planned && !p->before && !q.second)
+	if (planned && !p->before && !q.second && p->s->cuda.pipelining == PIPELINE_ALL)
 		pipeline_flatten(p);
 	bool more = q.loop && plan(&q);
 	if (more)
@@ -353,14 +356,17 @@ static void note_grids(struct pass_state *s, bool persist, bool grouped)
 void pass_pipeline(struct pass_state *s)
 {
 	i64 group = rows_in_group(s, s->cuda.grid == GRID_ROWS);
-	bool grouped = rows_in_group(s, true) != rows_in_group(s, false), persist = may_persist(s);
+	bool grouped = rows_in_group(s, true) != rows_in_group(s, false);
+	bool persist = s->cuda.pipelining == PIPELINE_ALL && may_persist(s);
 	bool many = s->cuda.grid != GRID_FEW, in_groups = many && persist && join_programs(s, group);
 	if (block_has(s->k->body, is_flat))
 		pass_licm(s); /* what is the same for all tiles is not carried */
-	pipeline_block(s, s->k->body);
-	if (s->cuda.programs)
-		part_programs(s);
-	copy_directly(s);
+	if (s->cuda.pipelining < PIPELINE_NONE) {
+		pipeline_block(s, s->k->body);
+		if (s->cuda.programs)
+			part_programs(s);
+		copy_directly(s);
+	}
 	walk(s->k->body, not_seen_to, s);
 	if (!s->k->cuda.persistent)
 		in_groups = group_programs(s, group);

@@ -317,7 +317,7 @@ static void report_overflow(struct allocator *a, i32 total)
 			diag(s->diags, N_SHARED_BUFFER, n->op->loc, what_for(a, n->op), n->size);
 	}
 	s->diags->hint_at = hint_at;
-	s->failed = true;
+	s->failed = s->cuda.too_large = true;
 }
 
 i32 shared_align(const struct pass_state *s)

@@ -54,6 +54,17 @@ static struct value *turned(struct pass_state *s, struct builder *b, const struc
 	return out;
 }
 
+/* The operation of the block that is `o`, or contains it. */
+static struct op *ancestor_in(const struct block *block, struct op *o)
+{
+	while (o->block != block)
+		o = o->block->parent;
+	return o;
+}
+
+/* Operand i of the dot in shared memory. The store of a value stands in front of the first dot that reads it, in the
+ * block that defines the value: later dots find the buffer there, and the waits behind a pipelined loop stand in front
+ * of the store of the loop's results. */
 static struct value *in_memory(struct stored *all, struct op *dot, u32 i)
 {
 	struct pass_state *s = all->s;
@@ -62,8 +73,8 @@ static struct value *in_memory(struct stored *all, struct op *dot, u32 i)
 	struct builder b = builder_before(s->ctx, dot);
 	if (load && stays(load, dot))
 		return turned(s, &b, v, operand(load, 0));
-	if (v->def)
-		b = builder_after(s->ctx, v->def);
+	b = builder_before(s->ctx, ancestor_in(v->def ? v->def->block : v->block, dot));
+	b.loc = v->def ? v->def->loc : dot->loc;
 	struct value *src = convert ? turned(s, &b, v, operand(convert, 0)) : v;
 	const struct type *t = v->type;
 	const struct layout *to = layout_fma_operand(&s->ctx->layouts, result(dot)->type->layout, t->shape, (int)i),
@@ -75,8 +86,7 @@ static struct value *in_memory(struct stored *all, struct op *dot, u32 i)
 		return known;
 	struct value *buffer = store_shared(&b, src, mem);
 	buffer->name = v->name;
-	if (v->def) /* visible wherever v is */
-		map_put(&all->memory, v, buffer);
+	map_put(&all->memory, v, buffer);
 	return buffer;
 }
 

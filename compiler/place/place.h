@@ -42,6 +42,8 @@ void measure_shared(struct pass_state *s, bool allocated);
  * broken invariant behind `pass`. `last`: the number of the last pass that has run, in the list of compile.c. */
 enum { PLACE_LAYOUTS = 2, PLACE_MULTIPLY_ADDS = 6, PLACE_VECTORIZE = 7, PLACE_ALLOCATE = 8, PLACE_BARRIERS = 9 };
 bool placed_verify(struct pass_state *s, int last, const char *pass, struct diags *report);
+/* Where o is, or what it is in. */
+struct loc placed_loc(const struct op *o);
 /* The answer of a verifier that has found `bad` to be wrong, as `what` says, or has found nothing (NULL). */
 bool placed_answer(struct pass_state *s, const char *pass, struct diags *report, const struct op *bad,
 		   const char *what);

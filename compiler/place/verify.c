@@ -257,13 +257,19 @@ static void check(struct op *o, void *arg)
 		v->bad = o, v->what = what;
 }
 
+struct loc placed_loc(const struct op *o)
+{
+	struct loc at = o->loc;
+	for (; o && !at.line; o = o->block->parent)
+		at = o->loc;
+	return at;
+}
+
 bool placed_answer(struct pass_state *s, const char *pass, struct diags *report, const struct op *bad, const char *what)
 {
 	if (!bad)
 		return true;
-	struct loc at = bad->loc;
-	for (const struct op *o = bad; o && !at.line; o = o->block->parent)
-		at = o->loc;
+	struct loc at = placed_loc(bad);
 	if (report) {
 		diag(report, E_IR_INVALID, at, op_info[bad->code].name, what);
 		return false;

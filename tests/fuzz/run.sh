@@ -4,6 +4,7 @@
 # stay in BUILD-fuzz/found. Ends in "N passed, N failed": kinds of input.
 tlc=$1/tlc fuzz=$1-fuzz seconds=$2 jobs=${3:-2}
 work=$fuzz/corpora
+export TL_COMPILE_CHECK=buffers
 found=$fuzz/found
 top=$(cd "$(dirname "$0")/../.." && pwd)
 mkdir -p "$work/tl" "$work/ttir" "$work/ttgir" "$work/ptx" "$found"

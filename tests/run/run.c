@@ -479,6 +479,7 @@ static bool open_sources(struct suite *s, bool again)
 int run_themes(int argc, char **argv, const struct theme *themes, int n)
 {
 	static const char *const known[] = {"interp", "cpu", "sim", "cuda"};
+	setenv("TL_COMPILE_CHECK", "buffers", 0);
 	const char *root = getenv("TL_TESTS");
 	const char *seed = getenv("TL_SIM_SEED");
 	struct suite s = {.shards = 1, .simulated = 1, .seed = seed ? atoi(seed) : 0, .root = root ? root : TESTS_ROOT};

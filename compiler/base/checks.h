@@ -1,0 +1,14 @@
+/* Checks of the compiler on request: TL_COMPILE_CHECK names them, with commas between.
+ *
+ *   buffers          a failed proof of the buffers in shared memory is an internal error (check/rings.h)
+ *   unproved         that proof fails, but where the kernel is compiled again with less pipelining
+ *   unproved-copies  and there too, where copies are still issued ahead
+ *   divisors         compares code with and without divisors of arguments (runtime/divisor_check.h) */
+#ifndef TLC_BASE_CHECKS_H
+#define TLC_BASE_CHECKS_H
+
+#include "base/base.h"
+
+bool compile_check(const char *name);
+
+#endif
