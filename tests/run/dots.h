@@ -35,6 +35,7 @@ struct dot_step {
 	tl_descriptor given;
 	int parity;         /* only in iterations that are even or odd; or -1 */
 	bool early, turned; /* turned: memory holds the tile's columns one after another */
+	bool behind;        /* behind the loop, for each round */
 	struct array *array;
 	double *sums; /* S_ATOMIC */
 	bool dead;
@@ -51,6 +52,8 @@ struct dots {
 	struct dot_step step[STEPS];
 	struct dot_value value[VALUES];
 	int n, nvalues, dims[2], trips, rounds, warps, stages; /* rounds: of the loop around, or 0 */
+	/* iterations of round r, if there are as many rounds as iterations: [r, n), [0, r + 1), or [r, min(r + 2, n)) */
+	enum { ALL_OF_THEM, FROM_ROUND, TO_ROUND, TWO_OF_THEM, NESTS } nest;
 	/* sums begin anew in each round; num_stages stands in the loop */
 	bool fresh, asked;
 	bool more, gradients; /* of the kind products; see make_gradients */
@@ -59,6 +62,14 @@ struct dots {
 };
 
 enum { PRECISIONS = 5 /* of fp32 */ };
+
+/* Is there an iteration of this round? */
+static inline bool is_in_round(const struct dots *d, int round, int it)
+{
+	bool from = d->nest == FROM_ROUND || d->nest == TWO_OF_THEM;
+	return (!from || it >= round) && (d->nest != TO_ROUND || it <= round) &&
+	       (d->nest != TWO_OF_THEM || it < round + 2);
+}
 
 /* The kernel; free it. */
 char *dots_text(const struct dots *d);

@@ -134,6 +134,41 @@ static void make_past(struct dots *d)
 		chance(50) ? random_below(2) : -1;
 }
 
+/* An operand behind the loop, of the sum v: as it is, or between -2 and 2. */
+static int take_sum(struct dots *d, int v)
+{
+	if ((d->type == TL_F32 || d->type == TL_F64) && chance(75))
+		return v;
+	struct dot_step *s = new_step(d, S_OPERAND, new_value(d, OPERAND, d->value[v].rows, d->value[v].columns), v, -1);
+	s->behind = true;
+	return s->to;
+}
+
+/* Behind the loop: a sum times another one, or times itself transposed. */
+static void multiply_sums(struct dots *d)
+{
+	int v = -1, other = -1;
+	for (int i = 0; i < d->nvalues; i++)
+		if (d->value[i].kind == CARRIED && (v < 0 || chance(50)))
+			v = i;
+	if (v < 0 || d->n + 5 >= STEPS || d->nvalues + 5 >= VALUES)
+		return;
+	int rows = d->value[v].rows, inner = d->value[v].columns, columns = rows;
+	for (int i = 0; i < d->nvalues; i++)
+		if (d->value[i].kind == CARRIED && d->value[i].rows == inner && (other < 0 || chance(50)))
+			other = i;
+	int a = take_sum(d, v), b = other >= 0 && chance(80) ? take_sum(d, other) : -1;
+	if (b < 0) {
+		b = new_value(d, OPERAND, inner, rows);
+		new_step(d, S_TURN, b, a, -1)->behind = true;
+	}
+	columns = d->value[b].columns;
+	struct dot_step *dot = new_step(d, S_DOT, new_value(d, RESULT, rows, columns), a, b);
+	dot->behind = true;
+	dot->way = d->type == TL_F32 ? random_below(PRECISIONS) : 0;
+	new_step(d, S_STORE, -1, dot->to, -1)->behind = true;
+}
+
 static int some_work(void)
 {
 	static const int works[] = {0, 0, ADDS, MULTIPLIES, MULTIPLIES};
@@ -265,6 +300,21 @@ static void make_dots(struct dots *d, bool more)
 		make_operand(d, d->dims[0], d->dims[1]);
 	if (d->batch == 1 && chance(40))
 		work_on_results(d);
+	if (d->batch == 1 && chance(d->type == TL_F32 ? 70 : 20))
+		multiply_sums(d);
+	int all = chance(50) ? 1 : random_below(PRECISIONS);
+	bool alike = d->type == TL_F32 && chance(50);
+	for (int k = 0; k < d->n && alike; k++)
+		if (d->step[k].kind == S_DOT || d->step[k].kind == S_SUM)
+			d->step[k].way = all;
+	if (chance(15)) {
+		d->nest = 1 + random_below(NESTS - 1);
+		d->trips = (int)random_int(1, 3);
+		d->rounds = d->trips;
+		for (int k = 0; k < d->n; k++) /* a walk begins at the first iteration of all */
+			if (d->step[k].through == BY_WALK)
+				d->step[k].through = BY_BLOCKS;
+	}
 }
 
 /* --- leaving out --------------------------------------------------------------------------------------------- */
@@ -284,6 +334,17 @@ static void drop(struct dots *d, const char *list)
 }
 
 /* --- evaluation ---------------------------------------------------------------------------------------------- */
+
+/* Are the sum's numbers so small that each precision, and each order of adding products of them, gives the same? */
+static bool is_exact(const struct dots *d, const struct dot_step *s)
+{
+	const struct dot_value *v[] = {&d->value[s->a], &d->value[s->b]};
+	double most[2] = {0};
+	for (int k = 0; k < 2; k++)
+		for (int i = 0; i < v[k]->rows * v[k]->columns; i++)
+			most[k] = fmax(most[k], fabs(v[k]->at[i]));
+	return most[0] <= 1024 && most[1] <= 1024 && most[0] * most[1] * v[0]->columns < 1 << 24;
+}
 
 static void product(const struct dots *d, const struct dot_step *s, double factor)
 {
@@ -367,7 +428,18 @@ static void evaluate_step(const struct dots *d, const struct dot_step *s, int it
 		}
 }
 
-static void evaluate_dots(const struct dots *d)
+static void evaluate_behind(struct dots *d, int round)
+{
+	for (int k = 0; k < d->n; k++) {
+		struct dot_step *s = &d->step[k];
+		if (s->behind && s->kind == S_DOT && !is_exact(d, s)) /* and its store, which is the next step */
+			s->dead = d->step[k + 1].dead = true;
+		if (s->behind)
+			evaluate_step(d, s, 0, (size_t)round);
+	}
+}
+
+static void evaluate_dots(struct dots *d)
 {
 	for (int k = 0; k < d->n; k++)
 		if (d->step[k].early)
@@ -378,9 +450,10 @@ static void evaluate_dots(const struct dots *d)
 				memset(d->value[v].at, 0,
 				       (size_t)(d->batch * d->value[v].rows * d->value[v].columns) * sizeof(double));
 		for (int it = 0; it < d->trips; it++)
-			for (int k = 0; k < d->n; k++)
-				if (!d->step[k].early)
+			for (int k = 0; k < d->n && is_in_round(d, round, it); k++)
+				if (!d->step[k].early && !d->step[k].behind)
 					evaluate_step(d, &d->step[k], it, (size_t)(round * d->trips + it));
+		evaluate_behind(d, round);
 	}
 	for (int i = 0; i < d->n; i++)
 		for (int k = 0; d->step[i].sums && k < d->value[d->step[i].a].rows * d->value[d->step[i].a].columns;
@@ -413,7 +486,7 @@ static void create_arrays(struct suite *s, struct dots *d)
 		size_t len = (size_t)(d->batch * v->rows * v->columns);
 		if (x->kind == S_ROWS || x->kind == S_WORK)
 			len = (size_t)(x->kind == S_WORK && !(x->form & OF_ROWS) ? v->columns : v->rows);
-		len *= tiles && !x->early && !sums ? tiles : 1;
+		len *= x->behind ? (size_t)(d->rounds ? d->rounds : 1) : tiles && !x->early && !sums ? tiles : 1;
 		snprintf(names[k], sizeof names[k], "p%d", k);
 		if (x->dead || !(loads || sums || stores))
 			continue;

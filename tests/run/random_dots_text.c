@@ -189,7 +189,9 @@ static void print_step(FILE *f, const struct dots *d, int k, const char *indent)
 		break;
 	case S_STORE:
 		fprintf(f, "tl.store(p%d + ", k);
-		print_place(f, d, s, &d->value[s->a], true);
+		print_place(f, d, s, &d->value[s->a], !s->behind);
+		if (s->behind && d->rounds)
+			fprintf(f, " + round * %d", d->value[s->a].rows * d->value[s->a].columns);
 		fprintf(f, ", v%d)\n", s->a);
 		break;
 	case S_WORK: {
@@ -222,9 +224,28 @@ static void print_zeros(FILE *f, const struct dots *d, const char *indent)
 				type_names[d->sum]);
 }
 
+static void print_loops(FILE *f, const struct dots *d, const char *indent)
+{
+	static const char *const bounds[] = {"0, n", "round, n", "0, round + 1", "round, min(round + 2, n)"};
+	char stages[40] = "";
+	if (d->rounds)
+		fprintf(f, "    for round in range(%s):\n", d->nest ? "n" : "rounds");
+	if (d->rounds && d->fresh)
+		print_zeros(f, d, "        ");
+	if (d->asked)
+		snprintf(stages, sizeof stages, ", num_stages=%d", d->stages);
+	fprintf(f, "%sfor it in tl.range(%s%s):\n%spass\n", indent + 4, bounds[d->nest], stages, indent);
+	for (int k = 0; k < d->n; k++)
+		if (!d->step[k].early && !d->step[k].behind)
+			print_step(f, d, k, indent);
+	for (int k = 0; k < d->n; k++)
+		if (d->step[k].behind)
+			print_step(f, d, k, indent + 4);
+}
+
 char *dots_text(const struct dots *d)
 {
-	char *text = NULL, stages[40] = "", indent[16];
+	char *text = NULL, indent[16];
 	size_t len;
 	FILE *f = open_memstream(&text, &len);
 	fprintf(f, "import triton\nimport triton.language as tl\n\n@triton.jit\ndef kernel(");
@@ -246,17 +267,8 @@ char *dots_text(const struct dots *d)
 		if (d->step[k].early)
 			print_step(f, d, k, "    ");
 	print_zeros(f, d, "    ");
-	if (d->rounds)
-		fprintf(f, "    for round in range(rounds):\n");
-	if (d->rounds && d->fresh)
-		print_zeros(f, d, "        ");
-	if (d->asked)
-		snprintf(stages, sizeof stages, ", num_stages=%d", d->stages);
 	snprintf(indent, sizeof indent, "%*s", d->rounds ? 12 : 8, "");
-	fprintf(f, "%sfor it in tl.range(0, n%s):\n%spass\n", indent + 4, stages, indent);
-	for (int k = 0; k < d->n; k++)
-		if (!d->step[k].early)
-			print_step(f, d, k, indent);
+	print_loops(f, d, indent);
 	for (int v = 0; v < d->nvalues; v++)
 		if (d->value[v].out) {
 			fprintf(f, "    tl.store(o%d + ", v);
