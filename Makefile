@@ -34,7 +34,7 @@ else
 SAN_FLAGS = $(if $(SAN),-fsanitize=address$(,)undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer $(PATTERN))
 endif
 , = ,
-CFLAGS = -std=c11 -D_GNU_SOURCE $(OPT) -g $(WARN) -fPIC -fvisibility=hidden -fopenmp -MMD -MP $(SAN_FLAGS) \
+CFLAGS = -std=c11 -D_GNU_SOURCE $(OPT) -g $(WARN) -fPIC -fvisibility=hidden -MMD -MP $(SAN_FLAGS) \
 	-Icompiler -I. -I$(BUILD)/gen -isystem $(LLVM_INCLUDE)
 LLVM_INCLUDE = $(shell $(LLVM_CONFIG) --includedir)
 LLVM_COMPONENTS = nvptx x86 aarch64 passes bitreader linker irreader
@@ -51,7 +51,7 @@ LINK_PROGRAM = $(LINK)
 LINK = $(CC)
 LINK_LLVM = $(LLVM_SHARED)
 endif
-LIBS = -llzma -ldl -lm -lpthread -fopenmp $(SAN_FLAGS)
+LIBS = -llzma -ldl -lm -lpthread $(SAN_FLAGS)
 
 LIB_SRC = $(wildcard compiler/*/*.c compiler/compile.c compiler/imports.c compiler/fit.c lang/*.c runtime/*.c runtime/sim/*.c)
 GEN_SRC = $(BUILD)/gen/parser.c $(BUILD)/gen/lex.yy.c $(BUILD)/gen/ptx_parser.c $(BUILD)/gen/ptx_lex.c
@@ -145,7 +145,7 @@ $(BUILD)/libtl.a: $(LIB_OBJ)
 
 # What kernels compiled ahead of time need: no compiler, no LLVM.
 RT_SRC = runtime/aot/devices.c $(addprefix compiler/ir/,dtype.c device_text.c) \
-	$(addprefix compiler/base/,arena.c crew.c description.c diag.c file.c fp.c map.c range.c recover.c suggest.c) \
+	$(addprefix compiler/base/,arena.c crew.c description.c diag.c file.c forked.c fp.c gang.c map.c range.c recover.c suggest.c) \
 	$(addprefix runtime/,api_context.c argument.c bundle.c compiled.c conditions.c context.c cpu_check.c cpu_pool.c cuda_api.c dev_cpu.c dev_cuda.c dev_cuda_launch.c dev_cuda_queue.c \
 	device.c error.c gdb.c grid.c host.c host_queue.c image.c library.c link.c median.c nvtx.c queue.c store.c tensor_box.c)
 $(BUILD)/libtlrt.a: $(RT_SRC:%.c=$(BUILD)/obj/%.o)
@@ -198,13 +198,10 @@ deps:
 docs: $(BUILD)/tlc
 	$(Q)sh docs/builtins.sh $(BUILD) --write
 
-# clang-tidy-19, with .clang-tidy. It brings no omp.h: GCC's, without the argument of an attribute that clang does not know.
+# clang-tidy-19, with .clang-tidy
 tidy: $(BUILD)/gen/parser.h
-	@mkdir -p $(BUILD)/tidy
-	$(Q)ln -sf `$(CC) -print-file-name=include/omp.h` $(BUILD)/tidy
 	$(Q)printf '%s\n' $(LIB_SRC) $(TLC_SRC) $(wildcard examples/*.c) | xargs -P2 -I{} nice clang-tidy-19 -quiet {} -- \
-		-std=c11 -D_GNU_SOURCE -fopenmp -Icompiler -I. -Iruntime -I$(BUILD)/gen -isystem $(LLVM_INCLUDE) -Wno-unknown-pragmas \
-		'-D__malloc__(...)=__malloc__' -idirafter $(BUILD)/tidy
+		-std=c11 -D_GNU_SOURCE -Icompiler -I. -Iruntime -I$(BUILD)/gen -isystem $(LLVM_INCLUDE)
 
 # --- fuzzing ---------------------------------------------------------------------------------------------------
 
@@ -220,7 +217,7 @@ $(BUILD)/fuzz-ptx: $(FUZZ_PTX_OBJ)
 # needs clang-19 and libclang-rt-19-dev
 fuzz:
 	$(Q)$(MAKE) BUILD=$(BUILD)-fuzz CC=clang-19 OPT='-O1 -Wno-unused-command-line-argument' \
-		SAN_FLAGS='-fsanitize=fuzzer-no-link$(,)address$(,)undefined -fno-sanitize-recover=undefined -fno-openmp -Wno-unknown-pragmas $(PATTERN)' \
+		SAN_FLAGS='-fsanitize=fuzzer-no-link$(,)address$(,)undefined -fno-sanitize-recover=undefined $(PATTERN)' \
 		$(BUILD)-fuzz/fuzz $(BUILD)-fuzz/fuzz-ptx
 
 # --- installing ------------------------------------------------------------------------------------------------

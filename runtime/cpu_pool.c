@@ -1,6 +1,6 @@
 #include "runtime/cpu_pool.h"
 
-#include "base/crew.h"
+#include "base/forked.h"
 
 #include <limits.h>
 #include <linux/futex.h>
@@ -19,7 +19,7 @@ enum {
 	WAKES = 2,        /* threads that each wakes, so that waking many takes few steps */
 	SPARES = 8,       /* of the callers and of helpers */
 	MOST_SHARES = 128,
-	MOST_THREADS = 1024, /* of the pool, and those that run programs of a job that waits */
+	MOST_THREADS = 1024,
 	ALIGN = 64,
 };
 
@@ -45,6 +45,7 @@ struct share {
 
 struct pool {
 	pthread_mutex_t lock; /* one launch at a time shares the threads */
+	u32 generation;       /* fork_generation: the threads are not there in another one */
 	struct worker *workers[MOST_THREADS];
 	u32 nworkers;
 	_Atomic(struct scratch *) spares[SPARES];
@@ -61,8 +62,6 @@ struct pool {
 	_Atomic u32 most; /* threads that may join */
 	u32 nshares;
 	struct share shares[MOST_SHARES];
-	_Atomic u32 running; /* threads */
-	struct crew helpers;
 };
 
 static u64 now_ns(void)
@@ -127,7 +126,6 @@ static u64 work(struct pool *p, u32 number, char *scratch)
 {
 	const struct pool_job *j = p->job;
 	u64 ran = 0, from, to;
-	atomic_fetch_add(&p->running, 1);
 	for (u32 i = 0; i < p->nshares; i++) {
 		struct share *s = &p->shares[(number + i) % p->nshares];
 		while ((from = atomic_fetch_add_explicit(&s->next, p->chunk, memory_order_relaxed)) < s->end) {
@@ -136,7 +134,6 @@ static u64 work(struct pool *p, u32 number, char *scratch)
 			ran += to - from;
 		}
 	}
-	atomic_fetch_sub(&p->running, 1);
 	return ran;
 }
 
@@ -145,14 +142,6 @@ static void work_beside(struct pool *p, u32 number, struct scratch *s)
 {
 	if (s)
 		work(p, number, (char *)(s + 1));
-}
-
-static void help(void *pool)
-{
-	struct pool *p = pool;
-	struct scratch *s = scratch_take(p, p->job->scratch_bytes);
-	work_beside(p, 0, s);
-	scratch_give(p, s);
 }
 
 /* False: it is over, or has threads enough. */
@@ -274,12 +263,27 @@ static void make_shares(struct pool *p, u64 from, u32 threads)
 	}
 }
 
+/* In the child of a fork: no thread is there, and none is in the midst of a launch. */
+static void forget_workers(struct pool *p)
+{
+	p->generation = fork_generation();
+	for (u32 i = 0; i < p->nworkers; i++) {
+		free(p->workers[i]->scratch);
+		free(p->workers[i]);
+	}
+	p->nworkers = 0;
+	atomic_store(&p->asleep, 0);
+	atomic_store(&p->gate, 0);
+}
+
 static void run_shared(struct pool *p, const struct pool_job *j, u64 from, u32 cost, char *scratch)
 {
 	u64 left = j->total - from, even = left / ((u64)j->threads * CHUNKS), enough = CHUNK_NS * 16 / MAX(cost, 1u);
 	pthread_mutex_lock(&p->lock);
+	if (p->generation != fork_generation())
+		forget_workers(p);
 	p->job = j;
-	p->chunk = j->waits ? 1 : MAX(MIN(even, MAX(enough, 1u)), 1u);
+	p->chunk = MAX(MIN(even, MAX(enough, 1u)), 1u);
 	u64 chunks = (left + p->chunk - 1) / p->chunk;
 	u32 others = (u32)MIN(j->threads, chunks) - 1;
 	make_shares(p, from, others + 1);
@@ -290,7 +294,6 @@ static void run_shared(struct pool *p, const struct pool_job *j, u64 from, u32 c
 		atomic_store_explicit(j->cost, (u32)MIN((now_ns() - start) * 16 / ran + 1, UINT32_MAX),
 				      memory_order_relaxed);
 	close_gate(p);
-	crew_join(&p->helpers);
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -309,17 +312,53 @@ static u64 run_alone(const struct pool_job *j, char *scratch)
 	return at;
 }
 
+/* --- launches whose programs may wait -------------------------------------------------------------------------- */
+
+/* Such a launch has threads of its own: it may wait for a launch that another host thread makes meanwhile. */
+struct waiting {
+	struct gang gang;
+	struct pool *pool;
+	const struct pool_job *job;
+};
+
+static void work_alone(void *waiting)
+{
+	struct waiting *w = waiting;
+	const struct pool_job *j = w->job;
+	struct scratch *s = scratch_take(w->pool, j->scratch_bytes);
+	for (u64 program; s && gang_next(&w->gang, &program);)
+		j->run(j->arg, program, program + 1, (char *)(s + 1));
+	scratch_give(w->pool, s);
+}
+
+static bool run_waiting(struct pool *p, const struct pool_job *j)
+{
+	struct waiting w = {.gang = {.total = j->total,
+				     .threads = j->threads,
+				     .most = MOST_THREADS,
+				     .work = work_alone,
+				     .arg = &w,
+				     .crew = CREW_INIT},
+			    .pool = p,
+			    .job = j};
+	*j->gang = &w.gang;
+	gang_run(&w.gang);
+	return !gang_left(&w.gang); /* without memory no thread has begun any */
+}
+
 bool pool_run(struct pool *p, const struct pool_job *j)
 {
+	if (j->gang)
+		return run_waiting(p, j);
 	struct scratch *s = scratch_take(p, j->scratch_bytes);
 	if (!s)
 		return false;
 	char *scratch = (char *)(s + 1);
 	u32 cost = atomic_load_explicit(j->cost, memory_order_relaxed);
 	u64 done = 0;
-	if (j->total == 1 || (j->threads == 1 && !j->waits))
+	if (j->total == 1 || j->threads == 1)
 		j->run(j->arg, 0, done = j->total, scratch);
-	else if (!j->waits && cost && j->total < ALONE_NS && cost * j->total <= ALONE_NS * 16)
+	else if (cost && j->total < ALONE_NS && cost * j->total <= ALONE_NS * 16)
 		done = run_alone(j, scratch);
 	if (done < j->total)
 		run_shared(p, j, done, cost, scratch);
@@ -327,25 +366,19 @@ bool pool_run(struct pool *p, const struct pool_job *j)
 	return true;
 }
 
-bool pool_help(struct pool *p, u32 *running, u64 *left)
-{
-	u64 next = atomic_load(&p->shares[0].next); /* such a job has one share */
-	*running = atomic_load(&p->running);
-	*left = next < p->job->total ? p->job->total - next : 0;
-	return !*left || (*running < MOST_THREADS && crew_start(&p->helpers, help, p));
-}
-
 struct pool *pool_open(void)
 {
 	struct pool *p = aligned_alloc(_Alignof(struct pool), sizeof *p);
 	if (!p)
 		return NULL;
-	*p = (struct pool){.lock = PTHREAD_MUTEX_INITIALIZER, .helpers = CREW_INIT};
+	*p = (struct pool){.lock = PTHREAD_MUTEX_INITIALIZER, .generation = fork_generation()};
 	return p;
 }
 
 void pool_close(struct pool *p)
 {
+	if (p->generation != fork_generation())
+		forget_workers(p);
 	p->ends = true;
 	open_gate(p, p->nworkers);
 	futex_wake(&p->launch, INT_MAX);

@@ -3,7 +3,7 @@
 #ifndef TL_CPU_POOL_H
 #define TL_CPU_POOL_H
 
-#include "base/base.h"
+#include "base/gang.h"
 
 struct pool;
 
@@ -12,7 +12,8 @@ struct pool_job {
 	u64 total;
 	u32 threads;          /* at most, the caller's among them */
 	size_t scratch_bytes; /* of each thread, aligned to 64 */
-	bool waits;           /* programs may wait for others: each is begun on its own */
+	/* not NULL: programs may wait, in gang_wait. It gets the threads that run them, which are not the pool's */
+	struct gang **gang;
 	/* nanoseconds of a program as the last launch found them, in units of 1/16; 0: not known. Kept with what is
 	 * launched: a grid that takes less than others need to wake up is run by the caller alone. */
 	_Atomic u32 *cost;
@@ -24,8 +25,5 @@ struct pool *pool_open(void); /* NULL: out of memory */
 void pool_close(struct pool *p);
 /* Runs all of it; may be called from several threads at once. False: out of memory, and nothing was run. */
 bool pool_run(struct pool *p, const struct pool_job *j);
-/* Of a job that waits, in a program of it: has one begun in a further thread. False: there are as many as there may be;
- * *running: how many, *left: the programs that have not begun. */
-bool pool_help(struct pool *p, u32 *running, u64 *left);
 
 #endif

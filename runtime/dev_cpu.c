@@ -2,7 +2,6 @@
  *
  * A launch has finished when it returns; grids of several programs are shared by the threads of cpu_pool.h. Memory is
  * the host's, and accesses are not checked: the interpreter does that, and code for "cpu:check" (cpu_check.h). */
-#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -239,7 +238,7 @@ struct run {
 	const struct cpu_kernel *kernel;
 	struct device *device;
 	_Atomic u64 failed;   /* the lowest program that failed */
-	_Atomic u32 rounds;   /* of waiting, in which none ended, while no other program can begin */
+	struct gang *gang;    /* of kernels whose programs may wait */
 	pthread_mutex_t lock; /* of the error */
 	struct arena arena;
 	struct strbuf error;
@@ -297,27 +296,24 @@ static void on_fail(const struct host_call *c, const u32 *pid, u64 place, i64 el
 		atomic_store(&r->failed, 0);
 }
 
+/* What a thread runs. The kernel passes the numbers back to the functions of host_call. */
+struct program {
+	u32 pid[3]; /* first */
+	struct gang_waiter waiter;
+};
+
 /* In a program that waits for others: a failed one may be among them. */
 static i32 on_wait(const struct host_call *c, const u32 *pid, u64 place)
 {
-	enum { LAST_ROUNDS = 1 << 14 };
 	struct run *r = c->self;
 	char text[160];
-	u32 running;
-	u64 left;
 	if (atomic_load(&r->failed) != NOT_FAILED)
 		return 1;
-	if (!pool_help(((struct cpu_device *)r->device)->pool, &running, &left) &&
-	    atomic_fetch_add(&r->rounds, 1) > LAST_ROUNDS) {
-		snprintf(text, sizeof text,
-			 "the program waits for others, of which %llu have not begun: %u run at once here, and a GPU "
-			 "has its limit too",
-			 (unsigned long long)left, running);
-		on_fail(c, pid, place, -1, NULL, 0, text);
-		return 1;
-	}
-	sched_yield();
-	return 0;
+	if (gang_wait(r->gang, &((struct program *)pid)->waiter))
+		return 0;
+	snprintf(text, sizeof text, GANG_VAIN, (unsigned long long)gang_left(r->gang), atomic_load(&r->gang->alive));
+	on_fail(c, pid, place, -1, NULL, 0, text);
+	return 1;
 }
 
 struct check {
@@ -404,11 +400,11 @@ static void run_programs(void *run, u64 from, u64 to, char *scratch)
 	struct run *r = run;
 	const u32 *grid = r->call.grid;
 	host_program *f = r->kernel->run;
-	u32 pid[3] = {(u32)(from % grid[0]), (u32)(from / grid[0] % grid[1]), (u32)(from / grid[0] / grid[1])};
+	struct program p = {
+		.pid = {(u32)(from % grid[0]), (u32)(from / grid[0] % grid[1]), (u32)(from / grid[0] / grid[1])}};
+	u32 *pid = p.pid;
 	for (; from < to && from < atomic_load_explicit(&r->failed, memory_order_relaxed); from++) {
 		f(&r->call, pid, scratch);
-		if (r->kernel->image->waits)
-			atomic_store(&r->rounds, 0);
 		if (++pid[0] < grid[0])
 			continue;
 		pid[0] = 0;
@@ -471,7 +467,7 @@ static tl_status cpu_launch(struct device *device, const struct device_launch *l
 				     .threads = d->target.lines      ? 1
 						: device->threads > 0 ? (u32)device->threads : crew_most(),
 				     .scratch_bytes = (size_t)k->image->scratch_bytes,
-				     .waits = k->image->waits,
+				     .gang = k->image->waits ? &r.gang : NULL,
 				     .cost = &k->cost,
 				     .run = run_programs,
 				     .arg = &r};

@@ -261,6 +261,7 @@ static tl_status run(struct device *device, const struct device_launch *d, doubl
 	l.open = host_name_ranges(k->image, d->args, ranges, l.nranges, NULL);
 	l.guard = HOST_GUARD;
 	l.threads = (u32)device->threads;
+	l.independent = !k->image->waits;
 	l.print = host_print;
 	l.print_arg = device;
 	struct source_place place = {0};

@@ -131,7 +131,8 @@ typedef struct tl_allocator {
 	void *user;
 } tl_allocator;
 TL_API tl_status tl_context_allocator(tl_context *ctx, const tl_allocator *a);
-/* How many threads a launch uses on interp, cpu and sim; 0: as OpenMP says. On cuda it changes nothing. */
+/* How many threads a launch uses on interp, cpu and sim; 0: $OMP_NUM_THREADS, or as many
+ * as there are processors. On cuda it changes nothing. */
 TL_API tl_status tl_context_threads(tl_context *ctx, int threads);
 
 typedef enum tl_log_kind {

@@ -24,6 +24,8 @@ UNIT = $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(filter-out %_gpu.c,$(wildcar
 # What an H100 answered to each form of each instruction, against the simulator.
 SIM_TESTS = $(BUILD)/tests/mutants $(BUILD)/tests/isa
 MUTANTS_SRC = $(wildcard tests/sim/mutants*.c)
+$(BUILD)/obj/tests/sim/mutants.o: CFLAGS += -fopenmp
+$(BUILD)/tests/mutants: LIBS += -fopenmp
 $(BUILD)/tests/mutants: $(MUTANTS_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/inside.a
 $(BUILD)/tests/isa: $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(MUTANTS_SRC),$(wildcard tests/sim/*.c))) $(BUILD)/obj/inside.a
 $(SIM_TESTS):
@@ -39,8 +41,8 @@ $(BUILD)/tests/names: $(BUILD)/obj/tests/aot/names.o $(BUILD)/obj/compiler/tlc_n
 
 # A CUDA driver made of the simulator: LD_LIBRARY_PATH=build/simcuda
 SIMCUDA_SRC = tests/simcuda/simcuda.c $(wildcard runtime/sim/*.c) \
-	$(addprefix compiler/,base/arena.c base/crew.c base/crew_run.c base/description.c base/file.c base/fp.c base/map.c base/range.c base/recover.c ir/dtype.c) \
-	$(addprefix runtime/,dev_sim.c error.c host.c host_queue.c image.c median.c tensor_box.c)
+	$(addprefix compiler/,base/arena.c base/crew.c base/gang.c base/description.c base/file.c base/forked.c base/fp.c base/map.c base/range.c base/recover.c ir/dtype.c) \
+	$(addprefix runtime/,dev_sim.c error.c host.c host_queue.c image.c median.c store.c tensor_box.c)
 $(BUILD)/simcuda/libcuda.so.1: $(SIMCUDA_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/gen/ptx_parser.o $(BUILD)/obj/gen/ptx_lex.o
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
@@ -63,7 +65,7 @@ $(BUILD)/tests/cache-stress: $(BUILD)/obj/tests/stress/cache.o $(BUILD)/obj/insi
 
 # LLVM is not made with the sanitizer: tests/tsan.supp is what that makes of it.
 THREAD_TESTS = test_cache test_interp test_runtime test_runtime_cuda test_runtime_embed test_runtime_launch test_runtime_variants \
-	test_threads
+	test_threads test_waits
 ifeq ($(SAN),thread)
 test-threads: $(THREAD_TESTS:%=$(BUILD)/tests/%) $(BUILD)/tests/cache-stress $(BUILD)/tests/test_gpt
 	$(Q)sh tests/threads.sh $(filter $(BUILD)/tests/%,$^)
@@ -128,7 +130,7 @@ test-gpu: all $(GPU_PROGRAMS)
 #   mkdir kit && tar -xJf gpu-kit.tar.xz -C kit && sh tests/gpu.sh kit
 gpu-kit:
 	$(Q)$(MAKE) STATIC=1 BUILD=$(BUILD)-static $(BUILD)-static/gpu-kit.tar.xz
-KIT_LIBS = libgomp.so.1 libz.so.1 libzstd.so.1 liblzma.so.5 libcmocka.so.0
+KIT_LIBS = libz.so.1 libzstd.so.1 liblzma.so.5 libcmocka.so.0
 $(BUILD)/gpu-kit.tar.xz: $(BUILD)/tlc $(BUILD)/libtl.so $(BUILD)/articles-test $(GPU_PROGRAMS)
 	$(call say,PACK,$@)
 	$(Q)mkdir -p $(BUILD)/lib

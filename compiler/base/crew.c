@@ -48,7 +48,7 @@ void crew_join(struct crew *c)
 	}
 }
 
-/* OpenMP's rules, for programs without it. */
+/* OpenMP's rules. */
 u32 crew_most(void)
 {
 	cpu_set_t set;

@@ -19,8 +19,4 @@ void crew_join(struct crew *c);
 
 /* The threads for a launch: $OMP_NUM_THREADS, or as many as there are processors that this thread may use. */
 u32 crew_most(void);
-/* Runs `work` in so many threads, or fewer, this one among them, and waits for all. `begin` comes first, in one of
- * them, and learns how many there are. */
-void crew_run(u32 threads, void (*begin)(void *arg, u32 threads), void (*work)(void *arg), void *arg);
-
 #endif

@@ -13,9 +13,9 @@
  * - An arena in a frame that a fault leaves, such as the scratch memory of a pass, is freed without being asked: each
  *   of its chunks is noted at the recovery point when it is allocated (abandoned_add), if the arena lies between that
  *   point and the top of the stack.
- * - A thread that OpenMP lent for a region has no recovery point of its own, and must not leave the region: there
+ * - A thread of a gang (gang.h) has no recovery point of its own, and must not leave its work: there
  *   fault_catch() runs each piece of work under one and keeps the first fault, and fault_pass_on() raises it again
- *   behind the region, in the calling thread.
+ *   when the gang has ended, in the calling thread.
  * - Without a recovery point (tlc itself, tests of the inside) a fault is printed, with what was being done
  *   (crash_enter) and the IR at hand, and abort() is called.
  *

@@ -58,8 +58,8 @@ struct host_call {
 	/* data: for each operand its elements, row-major, as memory holds them */
 	void (*print)(const struct host_call *c, const u32 *pid, const struct host_print *what,
 		      const void *const *data);
-	/* Called every so often by a loop that may wait for another program: lets one begin that has not, where there
-	 * is no thread for it. Returns 0, or 1 when the wait is in vain. */
+	/* Called every so often by a loop that waits (op_may_wait): where all threads wait, a further one begins a
+	 * program. Returns 0, or 1 when the wait is in vain. pid: the address that the program was called with. */
 	i32 (*wait)(const struct host_call *c, const u32 *pid, u64 place);
 	/* In code that is checked, before a load or an atomic operation, and in place of a store: `at` is the first
 	 * address, or points to all; mask: a byte for each element, 0 where it is left out, or NULL; data: of a store,

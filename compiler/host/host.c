@@ -393,7 +393,7 @@ static void emit_if(struct host *h, const struct op *o)
 	}
 }
 
-/* In a loop that looks at memory again and again, and may wait for another program. */
+/* In a loop that waits: see op_may_wait. */
 static void let_others_run(struct host *h, const struct op *o, LLVMValueRef rounds)
 {
 	enum { PATIENCE = 256 /* iterations */ };

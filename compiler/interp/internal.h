@@ -8,7 +8,7 @@
 
 #include <stdatomic.h>
 
-#include "base/crew.h"
+#include "base/gang.h"
 #include "base/recover.h"
 #include "interp/interp.h"
 
@@ -74,11 +74,7 @@ struct run {
 	struct strbuf *error;
 	u32 error_start;
 	struct first_fault first_fault; /* out of memory, or a bug, in one of the threads */
-	u64 total;             /* programs */
-	_Atomic u64 next;      /* not begun yet */
-	_Atomic u64 ended;
-	_Atomic u32 alive;     /* threads that run one, or look for one */
-	struct crew crew;      /* threads started beside the others */
+	struct gang gang;
 };
 
 /* One thread of it. */
@@ -91,6 +87,7 @@ struct env {
 	i64 lanes;   /* of the region being run */
 	bool any_divisor; /* facts: it has divided by a number that is not positive, and no constant (opt/sizes.h) */
 	const struct mem_range *range; /* where the last access hit; never NULL */
+	struct gang_waiter waiter;
 };
 
 bool run_code(struct env *e, const struct code *c);

@@ -1,5 +1,4 @@
 /* Running a program: the grid in parallel, and control flow. */
-#include <sched.h>
 #include <stdlib.h>
 
 #include "interp/internal.h"
@@ -67,15 +66,20 @@ bool run_if(struct env *e, const struct inst *i)
 	return true;
 }
 
-/* Called after so many iterations of a loop in which the program looks at memory again and again. */
-static bool let_others_run(struct env *e, const struct inst *i, u64 *ended, u32 *rounds);
+/* Called after so many iterations of a loop that waits. */
+static bool let_others_run(struct env *e, const struct inst *i)
+{
+	struct gang *g = &e->run->gang;
+	if (gang_wait(g, &e->waiter))
+		return true;
+	return fail(e, i, -1, GANG_VAIN, (unsigned long long)gang_left(g), atomic_load(&g->alive));
+}
 
 bool run_while(struct env *e, const struct inst *i)
 {
 	enum { PATIENCE = 256 /* iterations */ };
 	const struct while_plan *w = i->plan;
-	u64 ended = 0;
-	u32 n = 0, rounds = 0;
+	u32 n = 0;
 	for (do_moves(e, &w->enter);; do_moves(e, &w->next)) {
 		if (must_stop(e, true) || !run_code(e, &w->before))
 			return false;
@@ -83,7 +87,7 @@ bool run_while(struct env *e, const struct inst *i)
 		do_moves(e, &w->decide);
 		if (!more)
 			return true;
-		if (w->waits && ++n % PATIENCE == 0 && !let_others_run(e, i, &ended, &rounds))
+		if (w->waits && ++n % PATIENCE == 0 && !let_others_run(e, i))
 			return false;
 		if (!run_code(e, &w->after))
 			return false;
@@ -153,65 +157,28 @@ static void work(void *run)
 	struct run *r = run;
 	struct worker w = {.run = r};
 	fault_catch(&r->first_fault, env_open, &w);
-	while ((w.program = atomic_fetch_add(&r->next, 1)) < r->total) {
+	while (gang_next(&r->gang, &w.program)) {
 		w.open = w.open && fault_catch(&r->first_fault, run_one, &w);
 		if (!w.open)
 			atomic_store(&r->failed, 0); /* the others stop */
-		atomic_fetch_add(&r->ended, 1);
 	}
 	env_close(&w.env);
-	atomic_fetch_sub(&r->alive, 1);
-}
-
-/* --- programs that wait for others ----------------------------------------------------------------------------- */
-
-static bool start_helper(struct run *r)
-{
-	atomic_fetch_add(&r->alive, 1);
-	bool ok = crew_start(&r->crew, work, r);
-	if (!ok)
-		atomic_fetch_sub(&r->alive, 1);
-	return ok;
-}
-
-/* The program may wait for one that no thread has begun, since each thread runs its program to the end. So another
- * thread begins one, until all programs run or there are too many threads; then, if no program ends any more, the wait
- * is in vain. */
-static bool let_others_run(struct env *e, const struct inst *i, u64 *ended, u32 *rounds)
-{
-	enum { MOST_ALIVE = 1024 /* threads */, LAST_ROUNDS = 1 << 14 };
-	struct run *r = e->run;
-	u64 now = atomic_load(&r->ended);
-	if (atomic_load(&r->next) < r->total && (atomic_load(&r->alive) >= MOST_ALIVE || !start_helper(r))) {
-		*rounds = now == *ended ? *rounds + 1 : 0;
-		*ended = now;
-		if (*rounds > LAST_ROUNDS)
-			return fail(e, i, -1,
-				    "the program waits for others, of which %llu have not begun: %u run at once here, "
-				    "and a GPU has its limit too",
-				    (unsigned long long)(r->total - MIN(atomic_load(&r->next), r->total)),
-				    atomic_load(&r->alive));
-	}
-	sched_yield();
-	return true;
 }
 
 /* --- all of them ------------------------------------------------------------------------------------------------- */
 
-static void begin_all(void *run, u32 threads)
-{
-	struct run *r = run;
-	atomic_fetch_add(&r->alive, threads);
-}
-
 bool interp_run(const struct interp_program *p, const struct interp_launch *l, struct strbuf *error)
 {
+	enum { MOST_THREADS = 1024 };
 	struct run r = {.program = p, .launch = l, .failed = NOT_FAILED, .error = error, .error_start = error->len,
-			.lock = PTHREAD_MUTEX_INITIALIZER, .first_fault = FIRST_FAULT_NONE, .crew = CREW_INIT};
-	r.total = (u64)l->grid[0] * l->grid[1] * l->grid[2];
-	u64 threads = l->threads > 0 ? (u64)l->threads : crew_most();
-	crew_run((u32)MAX(MIN(r.total, threads), 1), begin_all, work, &r);
-	crew_join(&r.crew);
+			.lock = PTHREAD_MUTEX_INITIALIZER, .first_fault = FIRST_FAULT_NONE};
+	r.gang = (struct gang){.total = (u64)l->grid[0] * l->grid[1] * l->grid[2],
+			       .threads = l->threads > 0 ? (u32)l->threads : crew_most(),
+			       .most = MOST_THREADS,
+			       .work = work,
+			       .arg = &r,
+			       .crew = CREW_INIT};
+	gang_run(&r.gang);
 	fault_pass_on(&r.first_fault);
 	return atomic_load(&r.failed) == NOT_FAILED;
 }

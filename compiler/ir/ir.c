@@ -561,17 +561,6 @@ bool block_has(const struct block *b, bool (*test)(const struct op *))
 	return false;
 }
 
-static bool looks_at_memory(const struct op *o)
-{
-	return o->code == IR_ATOMIC_RMW || o->code == IR_ATOMIC_CAS || o->code == IR_LOAD;
-}
-
-bool op_may_wait(const struct op *o)
-{
-	return o->code == IR_WHILE &&
-	       (block_has(o->blocks[0], looks_at_memory) || block_has(o->blocks[1], looks_at_memory));
-}
-
 i32 param_number(const struct kernel *k, const struct value *v)
 {
 	for (u32 i = 0; i < k->nparams; i++)

@@ -528,7 +528,7 @@ bool block_contains(const struct block *outer, const struct block *inner);
 bool comes_behind(const struct op *o, const struct op *first);
 /* Does an operation of the block, or one nested inside, pass the test? */
 bool block_has(const struct block *b, bool (*test)(const struct op *));
-/* A loop without a known end that looks at memory, which another program may change. */
+/* May it wait for another program, or the host, to change memory (ir/waits.c)? */
 bool op_may_wait(const struct op *o);
 /* Kinds of operations: loops; with branches; dots; shape operations, which only move elements. op_may_trap: may end the
  * program for some operands (a division). */

@@ -1,5 +1,5 @@
 /* Blocks of a grid, their warps, and the turns these take. */
-#include "base/crew.h"
+#include "base/gang.h"
 #include "runtime/sim/bulk.h"
 #include "runtime/sim/cluster.h"
 #include "runtime/sim/mbarrier.h"
@@ -7,6 +7,7 @@
 #include "runtime/sim/sync.h"
 
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,15 +19,15 @@ struct grid {
 	u32 shape[3];       /* of a cluster */
 	struct sync *sync;
 	struct races *races;
-	u64 failed, raced;  /* the first cluster that did; UINT64_MAX: none */
+	_Atomic u64 failed; /* the first cluster that did; UINT64_MAX: none */
+	u64 raced;
 	u32 failed_line, raced_line; /* of the source */
 	pthread_mutex_t lock; /* of the reports and the launch's counters */
 	struct strbuf report, race;
 	struct first_fault first_fault; /* out of memory, or a bug, in one of the threads */
-	u32 nthreads, idle; /* idle: have no block left, or some that have run for too long */
-	u64 clusters, next; /* next: the first that nobody has begun */
-	u32 alive, most_alive; /* clusters begun and not ended; as many as a GPU keeps at once */
-	struct crew crew; /* threads started beside the others */
+	_Atomic u32 idle;   /* threads whose blocks have run for too long */
+	u64 clusters;
+	struct gang gang; /* most: clusters that a GPU keeps at once */
 };
 
 /* What a CPU thread keeps from block to block. */
@@ -35,6 +36,7 @@ struct workspace {
 	bool too_long;
 	u64 last; /* steps that it may have since nobody else goes on; 0: others do */
 	u64 patience; /* looks at memory before others are begun, of which it may be waiting for one */
+	struct gang_waiter waiter;
 	u64 *regs;
 	char *shared, *local, *call;
 	struct counters *counters;
@@ -55,24 +57,19 @@ static bool does_not_end(struct grid *g, struct workspace *s)
 	enum { LAST_STEPS = 1 << 18, STEPS_ALONE = 64 /* of each warp: to see what the others left */ };
 	struct cluster *c = &s->cluster;
 	struct cta *b = &c->blocks[0];
-	u64 most = g->launch->max_steps * c->nblocks, steps = 0, failed;
-	u32 idle;
+	u64 most = g->launch->max_steps * c->nblocks, steps = 0, failed = atomic_load(&g->failed);
 	for (u32 k = 0; k < c->nblocks; k++)
 		steps += c->blocks[k].steps;
-#pragma omp atomic read
-	failed = g->failed;
 	if (failed != UINT64_MAX && steps > LAST_STEPS) /* they may be waiting for those */
 		return true;
 	if (!most || steps <= most)
 		return false;
 	if (!s->too_long) {
 		s->too_long = true;
-#pragma omp atomic
-		g->idle++;
+		atomic_fetch_add(&g->idle, 1);
 	}
-#pragma omp atomic read
-	idle = g->idle;
-	if (idle < g->nthreads || failed != UINT64_MAX) {
+	u32 alive = atomic_load(&g->gang.alive);
+	if (atomic_load(&g->idle) < alive || failed != UINT64_MAX) {
 		s->last = 0;
 		sched_yield();
 		return false;
@@ -84,43 +81,31 @@ static bool does_not_end(struct grid *g, struct workspace *s)
 	b->failed = true;
 	sb_printf(&b->error, "block (%u, %u, %u) does not end: its %s run %llu instructions so far", b->id[0], b->id[1],
 		  b->id[2], c->nblocks > 1 ? "cluster has" : "warps have", (unsigned long long)steps);
-	u64 next;
-	u32 alive;
-#pragma omp atomic read
-	next = g->next;
-#pragma omp atomic read
-	alive = g->alive;
-	if (next < g->clusters && alive >= g->most_alive)
+	u64 left = gang_left(&g->gang);
+	if (left && alive >= g->gang.most)
 		sb_printf(&b->error,
 			  "; %llu of %llu blocks have not begun, since an H100 keeps no more than %u of this kernel at "
 			  "once",
-			  (unsigned long long)((g->clusters - next) * c->nblocks),
-			  (unsigned long long)(g->clusters * c->nblocks), g->most_alive * c->nblocks);
+			  (unsigned long long)(left * c->nblocks), (unsigned long long)(g->clusters * c->nblocks),
+			  g->gang.most * c->nblocks);
 	print_positions(c, &b->error);
 	return true;
 }
 
-static void start_helper(struct grid *g);
-
-/* A block that looks at memory again and again may wait for one that nobody has begun, since each thread runs its block
- * to the end. So another thread begins one. */
+/* A block that looks at memory again and again may wait for one that nobody has begun. Where it waits in vain, the
+ * limit on steps ends it. */
 static void let_others_run(struct grid *g, struct workspace *s)
 {
 	enum { PATIENCE = 512 };
-	u64 polls = 0, next;
-	u32 alive;
+	u64 polls = 0;
+	if (g->launch->independent)
+		return;
 	for (u32 k = 0; k < s->cluster.nblocks; k++)
 		polls += s->cluster.blocks[k].polls;
 	if (polls < s->patience)
 		return;
 	s->patience = polls + PATIENCE;
-#pragma omp atomic read
-	next = g->next;
-#pragma omp atomic read
-	alive = g->alive;
-	if (next < g->clusters && alive < g->most_alive)
-		start_helper(g);
-	sched_yield();
+	gang_wait(&g->gang, &s->waiter);
 }
 
 /* A warp that can go on, any; NULL if there is none. */
@@ -190,10 +175,8 @@ static void run_blocks(struct grid *g, struct workspace *s)
 		engine_end(&c->blocks[k]);
 		mbarrier_end(&c->blocks[k]);
 	}
-	if (s->too_long) {
-#pragma omp atomic
-		g->idle--;
-	}
+	if (s->too_long)
+		atomic_fetch_sub(&g->idle, 1);
 }
 
 static bool workspace_open(struct workspace *s, const struct grid *g)
@@ -339,22 +322,18 @@ static void run_index(void *worker)
 {
 	struct worker *w = worker;
 	struct grid *g = w->grid;
-	u64 first;
-#pragma omp atomic read
-	first = g->failed;
-	if (w->index > first)
+	if (w->index > atomic_load(&g->failed))
 		return;
 	start_blocks(&w->space, w->index);
 	run_blocks(g, &w->space);
 	const struct cta *b = failed_block(&w->space.cluster), *racer = raced_block(&w->space.cluster);
 	struct held h;
 	lock_hold(&h, &g->lock);
-	if (b && w->index < g->failed) {
+	if (b && w->index < atomic_load(&g->failed)) {
 		g->report.len = 0;
 		sb_add(&g->report, b->error.at, b->error.len);
 		g->failed_line = b->error_line;
-#pragma omp atomic write
-		g->failed = w->index;
+		atomic_store(&g->failed, w->index);
 	}
 	if (racer && w->index < g->raced) {
 		g->race.len = 0;
@@ -371,41 +350,17 @@ static void work(void *grid)
 	struct grid *g = grid;
 	struct worker w = {.grid = g};
 	bool open = fault_catch(&g->first_fault, open_worker, &w);
-	for (;;) {
-#pragma omp atomic capture
-		w.index = g->next++;
-		if (w.index >= g->clusters)
-			break;
+	while (gang_next(&g->gang, &w.index)) {
 		open = open && fault_catch(&g->first_fault, run_index, &w);
 		if (!open) { /* the others stop */
 			races_abandon(g->races);
-#pragma omp atomic write
-			g->failed = 0;
+			atomic_store(&g->failed, 0);
 		}
 	}
-#pragma omp atomic
-	g->idle++;
-#pragma omp atomic
-	g->alive--;
 	pthread_mutex_lock(&g->lock);
 	workspace_count(&w.space, g->launch);
 	pthread_mutex_unlock(&g->lock);
 	workspace_close(&w.space);
-}
-
-/* Without one, the blocks that are alive are all there are: does_not_end() says so. */
-static void start_helper(struct grid *g)
-{
-#pragma omp atomic
-	g->nthreads++;
-#pragma omp atomic
-	g->alive++;
-	if (crew_start(&g->crew, work, g))
-		return;
-#pragma omp atomic
-	g->nthreads--;
-#pragma omp atomic
-	g->alive--;
 }
 
 /* Clusters that an H100 keeps at once: its multiprocessors, and what each has of warps, blocks and shared memory. */
@@ -418,18 +373,15 @@ static u32 most_alive(const struct launch *l, u32 nblocks)
 	return (u32)MAX(MULTIPROCESSORS * each / nblocks, 1u);
 }
 
-static void begin_all(void *grid, u32 threads)
-{
-	struct grid *g = grid;
-	g->nthreads = g->alive = threads;
-}
-
 static void run_clusters(struct grid *g)
 {
-	g->most_alive = most_alive(g->launch, g->shape[0] * g->shape[1] * g->shape[2]);
-	u64 threads = g->launch->threads ? g->launch->threads : crew_most();
-	crew_run((u32)MIN(g->clusters, threads), begin_all, work, g);
-	crew_join(&g->crew);
+	g->gang = (struct gang){.total = g->clusters,
+				.threads = g->launch->threads ? (u32)g->launch->threads : crew_most(),
+				.most = most_alive(g->launch, g->shape[0] * g->shape[1] * g->shape[2]),
+				.work = work,
+				.arg = g,
+				.crew = CREW_INIT};
+	gang_run(&g->gang);
 }
 
 static void free_tables(void *grid)
@@ -453,8 +405,7 @@ enum sim_result sim_run(const struct launch *l, struct strbuf *error)
 			 .report.arena = error->arena,
 			 .race.arena = error->arena,
 			 .lock = PTHREAD_MUTEX_INITIALIZER,
-			 .first_fault = FIRST_FAULT_NONE,
-			 .crew = CREW_INIT};
+			 .first_fault = FIRST_FAULT_NONE};
 	struct cleanup c;
 	u64 blocks = (u64)l->grid[0] * l->grid[1] * l->grid[2], bytes = 0;
 	bool memory = true;
@@ -477,7 +428,7 @@ enum sim_result sim_run(const struct launch *l, struct strbuf *error)
 	run_clusters(&g);
 	fault_pass_on(&g.first_fault);
 	cleanup_run(&c);
-	if (g.failed != UINT64_MAX) {
+	if (atomic_load(&g.failed) != UINT64_MAX) {
 		sb_add(error, g.report.at, g.report.len);
 		tell_place(l, g.failed_line);
 		return SIM_FAULT;

@@ -135,6 +135,7 @@ struct launch {
 	const struct source *source; /* the kernel's file, for messages; or NULL */
 	struct source_place *place;  /* of the fault or race; or NULL */
 	u32 threads;                 /* 0: as many as the machine has */
+	bool independent;            /* no block waits for another one */
 	/* takes what device_print prints; NULL: standard output does */
 	void (*print)(void *arg, const char *text, size_t len);
 	void *print_arg;
