@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/forked.h"
 #include "fit.h"
 #include "host/host.h"
 #include "lower/lower.h"
@@ -460,6 +461,8 @@ static bool generate(struct run *r, struct compiled *out)
 	crash_enter(&scope);
 	analyze(r, ANALYSIS_AXIS);
 	struct session session;
+	struct fork_section section;
+	fork_section_begin(&section);
 	session_open(&session, &r->u->arena, r->s.k->name);
 	if (cuda)
 		lower_kernel(&r->s, session.mod);
@@ -468,6 +471,7 @@ static bool generate(struct run *r, struct compiled *out)
 	after_step(r, "lower", start);
 	if (r->u->diags.nerrors) {
 		session_close(&session);
+		fork_section_end(&section);
 		crash_leave(&scope);
 		return false;
 	}
@@ -475,6 +479,7 @@ static bool generate(struct run *r, struct compiled *out)
 	bool good = cuda ? emit_cuda(r, &session, out, &error) : emit_cpu(r, &session, out, &error);
 	after_step(r, "llvm", start);
 	session_close(&session);
+	fork_section_end(&section);
 	crash_leave(&scope);
 	if (*session.warning)
 		diag(&r->u->diags, W_LLVM, r->s.k->loc, session.warning);

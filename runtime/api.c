@@ -48,7 +48,7 @@ tl_status tl_module_load_source(tl_context *ctx, const char *name, const char *t
 
 void tl_module_destroy(tl_module *m)
 {
-	DESTROYED(module_destroy(m));
+	DESTROYED(of_module(m), module_destroy(m));
 }
 
 tl_status tl_module_diagnostics(tl_module *m, char **text)
@@ -103,7 +103,7 @@ tl_status tl_prepared_launch(const tl_prepared *p, const uint32_t grid[3], void 
 
 void tl_prepared_destroy(tl_prepared *p)
 {
-	DESTROYED(prepared_destroy(p));
+	DESTROYED(of_kernel(prepared_kernel(p)), prepared_destroy(p));
 }
 
 tl_status tl_time(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int warmup, int repeats,
@@ -138,7 +138,7 @@ tl_status tl_tuner_create(tl_kernel *k, const tl_tuning *t, tl_tuner **out)
 
 void tl_tuner_destroy(tl_tuner *t)
 {
-	DESTROYED(tuner_destroy(t));
+	DESTROYED(tuner_context(t), tuner_destroy(t));
 }
 
 tl_status tl_tuner_add(tl_tuner *t, const tl_config *options, const tl_named_arg *values, size_t n)

@@ -28,12 +28,12 @@ tl_status tl_context_share(tl_context *ctx, tl_context *with)
 
 void tl_context_destroy(tl_context *ctx)
 {
-	DESTROYED(context_destroy(ctx));
+	DESTROYED(ctx, context_destroy(ctx));
 }
 
 void tl_context_release(tl_context *ctx)
 {
-	DESTROYED(context_release(ctx));
+	DESTROYED(ctx, context_release(ctx));
 }
 
 tl_status tl_device_count(int *out)
@@ -63,7 +63,7 @@ tl_status tl_buffer_create(tl_context *ctx, size_t bytes, tl_buffer **out)
 
 void tl_buffer_destroy(tl_buffer *b)
 {
-	DESTROYED(buffer_destroy(b));
+	DESTROYED(of_buffer(b), buffer_destroy(b));
 }
 
 tl_status tl_buffer_write(tl_buffer *b, size_t offset, const void *src, size_t bytes)
@@ -120,7 +120,7 @@ tl_status tl_event_create(tl_context *ctx, tl_event **out)
 
 void tl_event_destroy(tl_event *e)
 {
-	DESTROYED(event_destroy(e));
+	DESTROYED(of_event(e), event_destroy(e));
 }
 
 tl_status tl_event_record(tl_event *e, void *stream)

@@ -265,6 +265,7 @@ void cache_give(struct cache_claim *c)
 	if (c->fd < 0)
 		return;
 	unlink(c->path);
+	flock(c->fd, LOCK_UN); /* a child that was forked meanwhile has the descriptor too */
 	close(c->fd);
 	c->fd = -1;
 }

@@ -299,7 +299,7 @@ tl_status tl_compiled_load(tl_context *ctx, const tl_blob *images, size_t n, tl_
 
 void tl_compiled_destroy(tl_compiled *c)
 {
-	DESTROYED(compiled_destroy(c));
+	DESTROYED(c ? c->ctx : NULL, compiled_destroy(c));
 }
 
 tl_status tl_compiled_launch(tl_compiled *c, const tl_config *cfg, const uint64_t *args, size_t nargs)

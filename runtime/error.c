@@ -147,19 +147,21 @@ bool begin_call(const tl_context *ctx)
 	return !ctx || !atomic_load_explicit(&ctx->broken, memory_order_acquire);
 }
 
-bool guard_begin(struct guard *g, tl_context *ctx)
+tl_status guard_begin(struct guard *g, tl_context *ctx)
 {
-	if (!begin_call(ctx)) {
-		failed(TL_ERR_INTERNAL,
-		       "this context cannot be used any more, only destroyed, since an earlier call met an %s",
-		       ctx->why);
-		return false;
-	}
+	if (!begin_call(ctx))
+		return failed(TL_ERR_INTERNAL,
+			      "this context cannot be used any more, only destroyed, since an earlier call met an %s",
+			      ctx->why);
 	g->ctx = ctx;
+	g->store = ctx ? ctx->store : NULL;
+	if (g->store && !store_enter(g->store))
+		return failed(TL_ERR_DEVICE, "other threads were using this context when the process was forked\n"
+					     "      = hint: create a context in the child");
 	g->recovery.text = error_text;
 	g->recovery.size = ERROR_TEXT;
 	recovery_begin(&g->recovery);
-	return true;
+	return TL_OK;
 }
 
 tl_status guard_caught(struct guard *g)
@@ -167,6 +169,8 @@ tl_status guard_caught(struct guard *g)
 	tl_status s = status_of(g->recovery.fault);
 	tl_context *ctx = g->ctx;
 	begin_details(s);
+	if (g->store)
+		store_leave(g->store);
 	if (s == TL_ERR_INTERNAL && g->recovery.in_doubt && ctx && !atomic_exchange(&ctx->marked, true)) {
 		snprintf(ctx->why, sizeof ctx->why, "%.*s", (int)strcspn(error_text, "\n"), error_text);
 		atomic_store_explicit(&ctx->broken, true, memory_order_release);
@@ -177,9 +181,28 @@ tl_status guard_caught(struct guard *g)
 tl_status guard_end(struct guard *g, tl_status s)
 {
 	recovery_end(&g->recovery);
+	if (g->store)
+		store_leave(g->store);
 	if (!s && details.info.status)
 		error_text[0] = 0;
 	return s;
+}
+
+bool destruction_begin(struct guard *g, const tl_context *ctx, char *text, size_t size)
+{
+	g->store = ctx ? ctx->store : NULL;
+	if (g->store && !store_enter(g->store))
+		return false;
+	g->recovery.text = text;
+	g->recovery.size = size;
+	recovery_begin(&g->recovery);
+	return true;
+}
+
+void destruction_end(const struct guard *g)
+{
+	if (g->store)
+		store_leave(g->store);
 }
 
 /* --- what the caller reads ----------------------------------------------------------------------------------- */

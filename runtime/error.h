@@ -16,13 +16,18 @@ bool begin_call(const tl_context *ctx);
 struct guard {
 	struct recovery recovery;
 	tl_context *ctx;
+	struct store *store; /* the context's when the call began */
 };
-/* False: the context is not usable any more, and the text says so. */
-bool guard_begin(struct guard *g, tl_context *ctx);
+/* An error: the context is not usable any more. */
+tl_status guard_begin(struct guard *g, tl_context *ctx);
 /* The status of the fault that ended the call. */
 tl_status guard_caught(struct guard *g);
 /* The call's own; where it has succeeded in spite of an error inside, there is no text of that. */
 tl_status guard_end(struct guard *g, tl_status s);
+
+/* The same of a call that destroys, and has no status. False: nothing can be destroyed. `text`: for a fault's. */
+bool destruction_begin(struct guard *g, const tl_context *ctx, char *text, size_t size);
+void destruction_end(const struct guard *g);
 
 /* Sets the text and returns `s`, so that a failing function ends in `return failed(TL_ERR_…, "…", …);`. */
 tl_status failed(tl_status s, const char *format, ...) __attribute__((format(printf, 2, 3)));

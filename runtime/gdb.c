@@ -4,6 +4,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "base/forked.h"
+
 /* As "JIT Compilation Interface" in GDB's manual has it: names, types and their order. */
 struct jit_code_entry {
 	struct jit_code_entry *next_entry, *prev_entry;
@@ -47,6 +49,8 @@ struct gdb_entry *gdb_tell(char *file, size_t len)
 	}
 	e->file = file;
 	e->entry = (struct jit_code_entry){.symfile_addr = file, .symfile_size = len};
+	struct fork_section s;
+	fork_section_begin(&s);
 	pthread_mutex_lock(&lock);
 	e->entry.next_entry = __jit_debug_descriptor.first_entry;
 	if (e->entry.next_entry)
@@ -54,6 +58,7 @@ struct gdb_entry *gdb_tell(char *file, size_t len)
 	__jit_debug_descriptor.first_entry = &e->entry;
 	tell(&e->entry, JIT_REGISTER);
 	pthread_mutex_unlock(&lock);
+	fork_section_end(&s);
 	return e;
 }
 
@@ -61,6 +66,8 @@ void gdb_forget(struct gdb_entry *e)
 {
 	if (!e)
 		return;
+	struct fork_section s;
+	fork_section_begin(&s);
 	pthread_mutex_lock(&lock);
 	if (e->entry.prev_entry)
 		e->entry.prev_entry->next_entry = e->entry.next_entry;
@@ -70,6 +77,7 @@ void gdb_forget(struct gdb_entry *e)
 		e->entry.next_entry->prev_entry = e->entry.prev_entry;
 	tell(&e->entry, JIT_UNREGISTER);
 	pthread_mutex_unlock(&lock);
+	fork_section_end(&s);
 	free(e->file);
 	free(e);
 }

@@ -6,20 +6,23 @@
 
 #define GUARDED(context, call)                                                                                         \
 	struct guard g;                                                                                                \
-	if (!guard_begin(&g, (context)))                                                                               \
-		return TL_ERR_INTERNAL;                                                                                \
+	tl_status refused = guard_begin(&g, (context));                                                                \
+	if (refused)                                                                                                   \
+		return refused;                                                                                        \
 	if (setjmp(g.recovery.to))                                                                                     \
 		return guard_caught(&g);                                                                               \
 	return guard_end(&g, (call))
 
 /* Of calls that cannot say that they failed: what is left of the object is left alone. */
-#define DESTROYED(call)                                                      \
+#define DESTROYED(context, call)                                             \
+	struct guard g;                                                      \
 	char text[64];                                                       \
-	struct recovery r = {.text = text, .size = sizeof text};             \
-	recovery_begin(&r);                                                  \
-	if (setjmp(r.to))                                                    \
+	if (!destruction_begin(&g, (context), text, sizeof text))            \
 		return;                                                      \
-	call;                                                                \
-	recovery_end(&r)
+	if (!setjmp(g.recovery.to)) {                                        \
+		call;                                                        \
+		recovery_end(&g.recovery);                                   \
+	}                                                                    \
+	destruction_end(&g)
 
 #endif

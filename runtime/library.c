@@ -340,7 +340,7 @@ tl_status tl_library_create(tl_context *ctx, const tl_built *table, size_t n, tl
 
 void tl_library_destroy(tl_library *l)
 {
-	DESTROYED(library_destroy(l));
+	DESTROYED(l ? l->ctx : NULL, library_destroy(l));
 }
 
 tl_status tl_library_launch(tl_library *l, const char *kernel, const tl_config *cfg, const tl_arg *args, size_t n)

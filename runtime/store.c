@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/file.h"
+#include "base/forked.h"
 #include "base/recover.h"
 
 enum { MAX_IMPORT_BYTES = 1 << 28 };
@@ -17,6 +18,7 @@ struct entry {
 
 struct store {
 	atomic_uint owners;
+	fork_calls calls;
 	pthread_mutex_t lock;
 	pthread_cond_t settled;
 	struct entry *entries;
@@ -50,6 +52,17 @@ void store_drop(struct store *s)
 	pthread_cond_destroy(&s->settled);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
+}
+
+bool store_enter(struct store *s)
+{
+	return fork_enter(&store_keep(s)->calls);
+}
+
+void store_leave(struct store *s)
+{
+	fork_leave(&s->calls);
+	store_drop(s);
 }
 
 bool store_empty(struct store *s)

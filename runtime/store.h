@@ -13,6 +13,10 @@ struct store *store_keep(struct store *s);
 /* The last owner frees it. */
 void store_drop(struct store *s);
 bool store_empty(struct store *s);
+/* A call on a context with this store begins, which keeps it. False: other threads were in such calls when the process
+ * was forked. */
+bool store_enter(struct store *s);
+void store_leave(struct store *s);
 
 /* A copy of the image; waits where somebody else is making it. False: it is the caller's to make, who must say how that
  * ended by store_settle. */

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "base/forked.h"
+
 /* The state of this thread's calls. Nothing here outlives a call. No static TLS: a program that opens the library at
  * run time may have none left. */
 static _Thread_local struct {
@@ -272,10 +274,13 @@ void once(struct once *o, void (*make)(void))
 	if (atomic_load_explicit(&o->done, memory_order_acquire))
 		return;
 	struct cleanup c;
+	struct fork_section s;
+	fork_section_begin(&s);
 	pthread_mutex_lock(&o->lock);
 	cleanup_push(&c, unlock, &o->lock);
 	if (!atomic_load(&o->done))
 		make();
 	atomic_store_explicit(&o->done, true, memory_order_release);
 	cleanup_run(&c);
+	fork_section_end(&s);
 }

@@ -553,7 +553,6 @@ static void files_are_joined_and_damaged(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		/* first: OpenMP does not survive a fork */
 		cmocka_unit_test_setup_teardown(processes_share_a_file, new_folder, remove_folder),
 		cmocka_unit_test_setup_teardown(heuristics_of_each_launch, new_folder, remove_folder),
 		cmocka_unit_test_setup_teardown(memory_is_restored, new_folder, remove_folder),
