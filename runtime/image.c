@@ -6,7 +6,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	       "images are little-endian, and written as they lie in memory");
 
-enum { IMAGE_VERSION = 13, MAX_IMPORTS = UINT16_MAX };
+enum { IMAGE_VERSION = 14, MAX_IMPORTS = UINT16_MAX };
 static const char magic[8] = "tlimage";
 
 struct header {
@@ -88,6 +88,7 @@ static void code_slot(struct coder *c, struct slot *s)
 	CODE_RANGE(c, s->divisibility, 0, INT32_MAX);
 	CODE_RANGE(c, s->reads, 0, 1);
 	CODE_RANGE(c, s->writes, 0, 1);
+	CODE_RANGE(c, s->always, 0, 1);
 }
 
 static void code_product(struct coder *c, struct host_product *p, i32 nslots)

@@ -18,6 +18,7 @@ struct slot {
 	enum dtype dtype; /* of a number, or of what is pointed to in the end */
 	i32 divisibility; /* that the code counts on, of a number or an address in bytes; 0: none */
 	bool reads, writes; /* memory, through the pointer */
+	bool always;        /* each program does so */
 };
 
 struct image_import {

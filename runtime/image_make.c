@@ -34,7 +34,8 @@ static void make_slots(struct image *im, const struct kernel *k)
 					     .dtype = t->dtype,
 					     .divisibility = p->divisibility,
 					     .reads = p->reads,
-					     .writes = p->writes};
+					     .writes = p->writes,
+					     .always = p->always};
 	}
 }
 

@@ -280,6 +280,7 @@ struct kernel_param {
 	bool is_unsigned; /* of an integer, for the host */
 	u32 leaf;         /* which leaf of the kernel's arguments it is, counted over all of them */
 	bool reads, writes; /* the kernel may read, or write, memory through this pointer; see kernel_note_uses */
+	bool always; /* whatever its arguments are */
 };
 
 /* A number that the host knows at a launch: `times` a product of the kernel's integer parameters, by their numbers from

@@ -6,9 +6,10 @@ struct uses {
 	bool reads_any, writes_any; /* through pointers of unknown origin */
 };
 
-static void note(struct uses *u, const struct value *pointer, bool reads, bool writes)
+/* Each program comes by what stands in the kernel's body itself, and has no mask. */
+static void note(struct uses *u, const struct op *o, u32 unmasked, bool reads, bool writes)
 {
-	const struct value *base = pointer_base(pointer);
+	const struct value *base = pointer_base(operand(o, 0));
 	i32 i = base ? param_number(u->k, base) : -1;
 	if (i < 0) {
 		u->reads_any |= reads;
@@ -17,16 +18,17 @@ static void note(struct uses *u, const struct value *pointer, bool reads, bool w
 	}
 	u->k->params[i].reads |= reads;
 	u->k->params[i].writes |= writes;
+	u->k->params[i].always |= o->block == u->k->body && o->noperands == unmasked;
 }
 
 static void visit(struct op *o, void *arg)
 {
 	struct uses *u = arg;
 	switch (o->code) {
-	case IR_LOAD: note(u, operand(o, 0), true, false); break;
-	case IR_STORE: note(u, operand(o, 0), false, true); break;
-	case IR_ATOMIC_RMW:
-	case IR_ATOMIC_CAS: note(u, operand(o, 0), true, true); break;
+	case IR_LOAD: note(u, o, 1, true, false); break;
+	case IR_STORE: note(u, o, 2, false, true); break;
+	case IR_ATOMIC_RMW: note(u, o, 2, true, true); break;
+	case IR_ATOMIC_CAS: note(u, o, 3, true, true); break;
 	case IR_INLINE_ASM: u->reads_any = u->writes_any = true; break;
 	default: break;
 	}
