@@ -221,7 +221,8 @@ static struct outcome close_while(struct eval *e, struct run_time_loop *l, struc
 		if (!(k == leave && broken) && !(k == FLOW_RETURN && returns))
 			continue;
 		flag[k] = w->noperands;
-		carry(e, w, nexts, build_int(&before, i1, 0), r->taken[k] ? r->taken[k] : build_int(&end, i1, 1));
+		struct value *way = r->taken[k] ? r->taken[k] : build_int(&end, i1, 1);
+		carry(e, w, nexts, build_int(&before, i1, 0), way);
 	}
 	ret = w->noperands;
 	if (returns)
@@ -393,7 +394,8 @@ static struct outcome exec_run_time_for(struct eval *e, const struct stmt *s, co
 		lb = ub;
 		ub = t;
 	}
-	enum dtype d = promote_int(promote_int(bound_type(e, lb, at), bound_type(e, ub, at)), bound_type(e, by, at));
+	enum dtype by_type = bound_type(e, by, at), ub_type = bound_type(e, ub, at), lb_type = bound_type(e, lb, at);
+	enum dtype d = promote_int(promote_int(lb_type, ub_type), by_type);
 	d = d == DT_I1 ? DT_I32 : d;
 	value_vec ops = {0};
 	vec_push(e->arena, &ops, bound(e, lb, d, at));

@@ -95,13 +95,10 @@ void host_check_access(struct host *h, const struct op *o, const struct checked 
 	LLVMTypeRef type = LLVMFunctionType(h->i32, params, ARRAY_LEN(params), false);
 	LLVMValueRef where = host_i64(h, offsetof(struct host_call, check));
 	LLVMValueRef f = LLVMBuildLoad2(h->b, h->ptr, host_gep(h, h->call, h->i8, where), "");
-	LLVMValueRef args[] = {h->call,
-			       h->pid,
-			       site_constant(h, o, &s),
-			       s.rank ? host_element_number(h, t, c->at) : host_i64(h, -1),
-			       s.each ? spill(h, c->p, 0) : c->p,
-			       mask,
-			       c->data ? spill(h, c->data, 2) : none};
+	LLVMValueRef site = site_constant(h, o, &s);
+	LLVMValueRef number = s.rank ? host_element_number(h, t, c->at) : host_i64(h, -1);
+	LLVMValueRef p = s.each ? spill(h, c->p, 0) : c->p;
+	LLVMValueRef args[] = {h->call, h->pid, site, number, p, mask, c->data ? spill(h, c->data, 2) : none};
 	LLVMValueRef bad = LLVMBuildCall2(h->b, type, f, args, ARRAY_LEN(args), "");
 	LLVMBasicBlockRef failed = host_block(h), on = host_block(h);
 	LLVMBuildCondBr(h->b, LLVMBuildICmp(h->b, LLVMIntNE, bad, host_i32(h, 0), ""), failed, on);

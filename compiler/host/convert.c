@@ -130,7 +130,10 @@ static LLVMValueRef narrow(struct host *h, LLVMValueRef v, enum dtype d, bool to
 	case DT_F16: {
 		LLVMValueRef r = h->s->target->has_f16c ? LLVMBuildFPTrunc(h->b, v, as_many(v, h->f16), "")
 							: f32_to_f16_by_bits(h, v);
-		return toward_zero ? step_back(h, r, size(h, f16_to_f32(h, r)), size(h, v)) : r;
+		if (!toward_zero)
+			return r;
+		LLVMValueRef most = size(h, v);
+		return step_back(h, r, size(h, f16_to_f32(h, r)), most);
 	}
 	case DT_BF16: return toward_zero ? encode_bf16(h->b, v, true) : f32_to_bf16(h, v);
 	case DT_E4M3:
@@ -150,8 +153,8 @@ static LLVMValueRef f64_to_f32(struct host *h, LLVMValueRef x, bool to_odd)
 {
 	LLVMBuilderRef b = h->b;
 	LLVMValueRef f = LLVMBuildFPTrunc(b, x, as_many(x, h->f32), "");
-	LLVMValueRef back = extend(h, f, h->f64);
-	f = step_back(h, f, size(h, back), size(h, x));
+	LLVMValueRef back = extend(h, f, h->f64), most = size(h, x);
+	f = step_back(h, f, size(h, back), most);
 	if (!to_odd)
 		return f;
 	LLVMValueRef inexact = LLVMBuildFCmp(b, LLVMRealONE, back, x, ""), bits = bits_of(h, f);

@@ -38,7 +38,9 @@ static LLVMValueRef dot_step(struct host *h, enum dot_unit_kind unit, LLVMValueR
 	switch (unit) {
 	case DOT_BF16: {
 		LLVMTypeRef pairs = LLVMVectorType(LLVMBFloatTypeInContext(h->ctx), 2 * lanes);
-		LLVMValueRef sum[] = {c, LLVMBuildBitCast(h->b, a, pairs, ""), LLVMBuildBitCast(h->b, b, pairs, "")};
+		a = LLVMBuildBitCast(h->b, a, pairs, "");
+		b = LLVMBuildBitCast(h->b, b, pairs, "");
+		LLVMValueRef sum[] = {c, a, b};
 		return host_intrinsic(h, arena_printf(&h->scratch, "llvm.x86.avx512bf16.dpbf16ps.%s", bits), NULL, 0,
 				      sum, 3);
 	}
@@ -46,7 +48,9 @@ static LLVMValueRef dot_step(struct host *h, enum dot_unit_kind unit, LLVMValueR
 		static const char *const names[] = {"llvm.x86.sse2.pmadd.wd", "llvm.x86.avx2.pmadd.wd",
 						    "llvm.x86.avx512.pmaddw.d.512"};
 		LLVMTypeRef pairs = LLVMVectorType(h->i16, 2 * lanes);
-		LLVMValueRef in[] = {LLVMBuildBitCast(h->b, a, pairs, ""), LLVMBuildBitCast(h->b, b, pairs, "")};
+		a = LLVMBuildBitCast(h->b, a, pairs, "");
+		b = LLVMBuildBitCast(h->b, b, pairs, "");
+		LLVMValueRef in[] = {a, b};
 		return LLVMBuildAdd(h->b, c, host_intrinsic(h, names[lanes / 8], NULL, 0, in, 2), "");
 	}
 	case DOT_INT8: {

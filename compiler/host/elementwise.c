@@ -52,8 +52,9 @@ static LLVMValueRef quotient_by_floats(struct host *h, LLVMValueRef x, LLVMValue
 {
 	LLVMBuilderRef b = h->b;
 	LLVMTypeRef f = as_many(x, bits_of_elem(LLVMTypeOf(x)) == 32 ? h->f64 : h->f32), t = LLVMTypeOf(x);
-	LLVMValueRef q = LLVMBuildFDiv(b, is_signed ? LLVMBuildSIToFP(b, x, f, "") : LLVMBuildUIToFP(b, x, f, ""),
-				       is_signed ? LLVMBuildSIToFP(b, y, f, "") : LLVMBuildUIToFP(b, y, f, ""), "");
+	LLVMValueRef by = is_signed ? LLVMBuildSIToFP(b, y, f, "") : LLVMBuildUIToFP(b, y, f, "");
+	LLVMValueRef of = is_signed ? LLVMBuildSIToFP(b, x, f, "") : LLVMBuildUIToFP(b, x, f, "");
+	LLVMValueRef q = LLVMBuildFDiv(b, of, by, "");
 	return is_signed ? LLVMBuildFPToSI(b, q, t, "") : LLVMBuildFPToUI(b, q, t, "");
 }
 
@@ -142,7 +143,8 @@ static LLVMValueRef mulhi(struct host *h, LLVMValueRef x, LLVMValueRef y)
 {
 	u32 bits = bits_of_elem(LLVMTypeOf(x));
 	LLVMTypeRef wide = as_many(x, LLVMIntTypeInContext(h->ctx, MAX(2 * bits, 8)));
-	LLVMValueRef p = LLVMBuildMul(h->b, LLVMBuildZExt(h->b, x, wide, ""), LLVMBuildZExt(h->b, y, wide, ""), "");
+	LLVMValueRef right = LLVMBuildZExt(h->b, y, wide, "");
+	LLVMValueRef p = LLVMBuildMul(h->b, LLVMBuildZExt(h->b, x, wide, ""), right, "");
 	return LLVMBuildTrunc(h->b, LLVMBuildLShr(h->b, p, int_like(wide, bits), ""), LLVMTypeOf(x), "");
 }
 

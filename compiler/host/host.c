@@ -130,11 +130,13 @@ void host_fail_at(struct host *h, LLVMValueRef bad, const struct op *o, const ch
 	LLVMTypeRef type = LLVMFunctionType(h->v, params, ARRAY_LEN(params), false);
 	LLVMValueRef where = host_i64(h, offsetof(struct host_call, fail));
 	LLVMValueRef f = LLVMBuildLoad2(h->b, h->ptr, host_gep(h, h->call, h->i8, where), "");
+	LLVMValueRef number = t ? host_element_number(h, t, at) : host_i64(h, -1);
+	LLVMValueRef shape = t ? shape_constant(h, t) : LLVMConstNull(h->ptr);
 	LLVMValueRef args[] = {h->call,
 			       h->pid,
 			       LLVMConstInt(h->i64, host_place(o->loc), false),
-			       t ? host_element_number(h, t, at) : host_i64(h, -1),
-			       t ? shape_constant(h, t) : LLVMConstNull(h->ptr),
+			       number,
+			       shape,
 			       host_i32(h, t ? t->rank : 0),
 			       host_string(h, text)};
 	LLVMBuildCall2(h->b, type, f, args, ARRAY_LEN(args), "");
@@ -356,7 +358,8 @@ static void emit_if(struct host *h, const struct op *o)
 	struct buffer **to = arena_array(&h->scratch, struct buffer *, n + 1u);
 	LLVMValueRef *x[2] = {arena_array(&h->scratch, LLVMValueRef, n + 1u),
 			      arena_array(&h->scratch, LLVMValueRef, n + 1u)};
-	LLVMBasicBlockRef at[2] = {host_block(h), host_block(h)}, from[2], end = host_block(h);
+	LLVMBasicBlockRef then = host_block(h), otherwise = host_block(h), at[] = {then, otherwise}, from[2],
+			  end = host_block(h);
 	for (u32 i = 0; i < n; i++)
 		to[i] = is_tile(&o->results[i]) ? buffer_new(h, &o->results[i]) : NULL;
 	LLVMMetadataRef here = host_debug_here(h);

@@ -196,7 +196,8 @@ static LLVMValueRef erf_by_table(struct host *h, const struct functions *f, LLVM
 	LLVMValueRef p = chosen(h, c[DEGREE], piece);
 	for (int i = DEGREE - 1; i >= 0; i--)
 		p = multiply_add(f, p, t, chosen(h, c[i], piece));
-	p = multiply_add(f, size, chosen(h, first, piece), LLVMBuildFMul(h->b, size, p, ""));
+	p = LLVMBuildFMul(h->b, size, p, "");
+	p = multiply_add(f, size, chosen(h, first, piece), p);
 	/* where erf is 1 in fp32 */
 	LLVMValueRef far = LLVMBuildFCmp(h->b, LLVMRealOGE, size, real_as(x, (PIECES - 0.5) / APART), "");
 	LLVMTypeRef type = LLVMTypeOf(x);

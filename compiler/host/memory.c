@@ -372,9 +372,11 @@ static LLVMValueRef atomic(struct host *h, const struct op *o, LLVMValueRef p, c
 		host_check_access(h, o, &(struct checked){.p = p, .at = at});
 	if (o->code == IR_ATOMIC_CAS) {
 		LLVMValueRef y = host_eval(h, operand(o, 2), at);
-		LLVMValueRef both = LLVMBuildAtomicCmpXchg(
-			h->b, p, LLVMBuildBitCast(h->b, x, bits, ""), LLVMBuildBitCast(h->b, y, bits, ""),
-			LLVMAtomicOrderingSequentiallyConsistent, LLVMAtomicOrderingSequentiallyConsistent, false);
+		y = LLVMBuildBitCast(h->b, y, bits, "");
+		x = LLVMBuildBitCast(h->b, x, bits, "");
+		LLVMValueRef both =
+			LLVMBuildAtomicCmpXchg(h->b, p, x, y, LLVMAtomicOrderingSequentiallyConsistent,
+					       LLVMAtomicOrderingSequentiallyConsistent, false);
 		return LLVMBuildBitCast(h->b, LLVMBuildExtractValue(h->b, both, 0, ""), t, "");
 	}
 	enum rmw_kind kind = (enum rmw_kind)o->attr[ATTR_RMW];

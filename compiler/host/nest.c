@@ -144,9 +144,10 @@ static void store_lanes(struct host *h, const struct buffer *b, const struct typ
 		set_alignment(LLVMBuildStore(h->b, x, p), b->elem);
 		return;
 	}
-	for (u32 k = 0; k < lanes; k++)
-		LLVMBuildStore(h->b, host_lane(h, x, k),
-			       host_gep(h, p, b->elem, host_i64(h, k * b->stride[at->along])));
+	for (u32 k = 0; k < lanes; k++) {
+		LLVMValueRef to = host_gep(h, p, b->elem, host_i64(h, k * b->stride[at->along]));
+		LLVMBuildStore(h->b, host_lane(h, x, k), to);
+	}
 }
 
 void buffer_store(struct host *h, const struct buffer *b, const struct type *t, const struct at *at, LLVMValueRef x)
@@ -515,7 +516,8 @@ static bool along_lanes(const struct nest *n, const struct root *r)
 static void store_root(struct host *h, struct root *r, const struct at *at)
 {
 	struct info *i = info_of(h, r->v);
-	buffer_store(h, r->turned ? r->turned : buffer_of(h, r->v), r->v->type, at, host_eval(h, r->v, at));
+	LLVMValueRef x = host_eval(h, r->v, at);
+	buffer_store(h, r->turned ? r->turned : buffer_of(h, r->v), r->v->type, at, x);
 	i->made = i->in_place;
 }
 

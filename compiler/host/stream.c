@@ -61,8 +61,8 @@ void host_stream_begin(struct host *h)
 	for (u32 d = 0; d < 3; d++)
 		n = LLVMBuildMul(h->entry, n, field(h, offsetof(struct host_call, grid) + 4 * d), "");
 	LLVMValueRef part = LLVMBuildMul(h->entry, cache, host_i64(h, 1024 / PART), "");
-	h->streams = LLVMBuildAnd(h->entry, LLVMBuildICmp(h->entry, LLVMIntUGT, n, part, ""),
-				  LLVMBuildICmp(h->entry, LLVMIntNE, cache, host_i64(h, 0), ""), "");
+	LLVMValueRef known = LLVMBuildICmp(h->entry, LLVMIntNE, cache, host_i64(h, 0), "");
+	h->streams = LLVMBuildAnd(h->entry, LLVMBuildICmp(h->entry, LLVMIntUGT, n, part, ""), known, "");
 }
 
 void host_stream_store(struct host *h, LLVMValueRef x, LLVMValueRef p, u32 bytes)

@@ -98,8 +98,8 @@ static void scan_vectors(struct host *h, const struct op *o, struct buffer *cons
 	for (u32 i = 0; i < n; i++) {
 		LLVMValueRef last = host_lane(h, x[i], lanes - 1);
 		LLVMAddIncoming(carried[i], &last, &end, 1);
-		buffer_store(h, buffer_of(h, &o->results[i]), o->results[i].type, &at,
-			     reverse ? reversed(h, x[i]) : x[i]);
+		x[i] = reverse ? reversed(h, x[i]) : x[i];
+		buffer_store(h, buffer_of(h, &o->results[i]), o->results[i].type, &at, x[i]);
 	}
 	host_loop_end(h, &along);
 	host_loops_end(h, &l);
@@ -197,7 +197,8 @@ static void emit_join(struct host *h, const struct op *o)
 	for (u32 k = 0; k < 2; k++) {
 		struct at there = at;
 		there.i[t->rank] = host_i64(h, k);
-		buffer_store(h, buffer_of(h, result(o)), pair, &there, host_eval(h, operand(o, k), &at));
+		LLVMValueRef x = host_eval(h, operand(o, k), &at);
+		buffer_store(h, buffer_of(h, result(o)), pair, &there, x);
 	}
 	host_loops_end(h, &l);
 }
@@ -211,7 +212,8 @@ static void emit_split(struct host *h, const struct op *o)
 	for (u32 k = 0; k < 2; k++) {
 		struct at there = at;
 		there.i[t->rank] = host_i64(h, k);
-		buffer_store(h, buffer_of(h, &o->results[k]), t, &at, buffer_load(h, from, pair, &there));
+		LLVMValueRef x = buffer_load(h, from, pair, &there);
+		buffer_store(h, buffer_of(h, &o->results[k]), t, &at, x);
 	}
 	host_loops_end(h, &l);
 }

@@ -106,8 +106,8 @@ static LLVMValueRef two_bytes(struct lower *l, const struct field *f, u32 r, LLV
 	} else {
 		args[0] = elem(l, f->word, r);
 		args[1] = elem(l, f->word, r + 1);
-		args[2] = both(l, LLVMBuildLShr(l->b, by[0], c_i32(l, 3), ""),
-			       LLVMBuildLShr(l->b, by[1], c_i32(l, 3), ""), 8);
+		LLVMValueRef second = LLVMBuildLShr(l->b, by[1], c_i32(l, 3), "");
+		args[2] = both(l, LLVMBuildLShr(l->b, by[0], c_i32(l, 3), ""), second, 8);
 		args[2] = LLVMBuildOr(l->b, args[2], c_i32(l, 0x400), "");
 	}
 	return intrinsic(l, "llvm.nvvm.prmt", l->i32, args, 3);
@@ -147,7 +147,7 @@ static LLVMValueRef two_fields(struct lower *l, const struct field *f, u32 r)
 	}
 	LLVMValueRef scale = both(l, times[0], times[1], 16);
 	LLVMValueRef plus = multiply_add(l, scale, two_of(l, -1024), two_of(l, (float)f->plus));
-	LLVMValueRef args[] = {two_bytes(l, f, r, by), both(l, mask[0], mask[1], 16)};
+	LLVMValueRef bytes = two_bytes(l, f, r, by), args[] = {bytes, both(l, mask[0], mask[1], 16)};
 	LLVMValueRef x = inline_asm(l, "lop3.b32 $0, $1, $2, 0x64006400, 0xEA;", "=r,r,r", ASM_PURE, l->i32, args, 2);
 	x = multiply_add(l, x, scale, plus);
 	return f->less ? multiply_add(l, two_halves_of(l, f->less, r), two_of(l, -1), x) : x;

@@ -118,8 +118,8 @@ void lower_assert(struct lower *l, const struct op *o)
 		all = and_i1(l, all, elem(l, v, r));
 	struct guarded g = begin_if(l, LLVMBuildNot(l->b, all, ""));
 	const struct source *src = l->s->diags->sources.at[o->loc.file];
-	LLVMValueRef args[] = {global_string(l, o->text ? o->text : ""), global_string(l, src ? src->name : "?"),
-			       c_i32(l, o->loc.line), global_string(l, l->k->name), c_i64(l, 1)};
+	LLVMValueRef text = global_string(l, o->text ? o->text : ""), file = global_string(l, src ? src->name : "?");
+	LLVMValueRef args[] = {text, file, c_i32(l, o->loc.line), global_string(l, l->k->name), c_i64(l, 1)};
 	intrinsic(l, "__assertfail", l->v, args, 5);
 	end_if(l, g);
 }

@@ -37,8 +37,8 @@ static LLVMValueRef all_less(struct lower *l, const struct row *row, LLVMValueRe
 {
 	LLVMBuilderRef b = l->b;
 	LLVMValueRef last = c_i32(l, row->last), zero = c_i32(l, 0);
-	LLVMValueRef room =
-		LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntSGT, y, last, ""), LLVMBuildSub(b, y, last, ""), zero, "");
+	LLVMValueRef left = LLVMBuildSub(b, y, last, "");
+	LLVMValueRef room = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntSGT, y, last, ""), left, zero, "");
 	return LLVMBuildICmp(b, LLVMIntULT, row->start ? elem(l, row->start, 0) : zero, room, "");
 }
 

@@ -277,8 +277,8 @@ static void add_products(struct lower *l, const struct lines *a, const struct li
 	for (u32 k = 0; k < steps; k++)
 		for (u32 i = 0; i < n; i++) {
 			u32 pos = layout_apply(lay, i, 0, 0);
-			LLVMValueRef args[] = {line_element(l, a, lay, pos, k), line_element(l, b, lay, pos, k),
-					       sum[i]};
+			LLVMValueRef x = line_element(l, a, lay, pos, k), y = line_element(l, b, lay, pos, k);
+			LLVMValueRef args[] = {x, y, sum[i]};
 			if (a->wide == l->i32)
 				sum[i] = LLVMBuildAdd(l->b, sum[i], LLVMBuildMul(l->b, args[0], args[1], ""), "");
 			else

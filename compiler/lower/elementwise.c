@@ -240,7 +240,8 @@ static LLVMValueRef mulhi(struct lower *l, LLVMValueRef x, LLVMValueRef y)
 	if (bits == 64) /* LLVM would join it with what else is done, in 128 bits */
 		return call2(l, "llvm.nvvm.mulhi.ull", x, y);
 	LLVMTypeRef wide = int_type(l, 2 * bits);
-	LLVMValueRef p = LLVMBuildMul(l->b, LLVMBuildZExt(l->b, x, wide, ""), LLVMBuildZExt(l->b, y, wide, ""), "");
+	LLVMValueRef right = LLVMBuildZExt(l->b, y, wide, "");
+	LLVMValueRef p = LLVMBuildMul(l->b, LLVMBuildZExt(l->b, x, wide, ""), right, "");
 	return LLVMBuildTrunc(l->b, lshr(l, p, bits), int_type(l, bits), "");
 }
 
@@ -423,8 +424,10 @@ static bool lower_float_pairs(struct lower *l, const struct op *o)
 	if ((to != DT_F16 && to != DT_BF16) || !l->s->target->has_pair_conversions || from != DT_F32)
 		return false;
 	LLVMValueRef *words = arena_array(&l->scratch, LLVMValueRef, n / 2);
-	for (u32 i = 0; i < n; i += 2)
-		words[i / 2] = cvt_f16x2(l, elem(l, x, i), elem(l, x, i + 1), to);
+	for (u32 i = 0; i < n; i += 2) {
+		LLVMValueRef second = elem(l, x, i + 1);
+		words[i / 2] = cvt_f16x2(l, elem(l, x, i), second, to);
+	}
 	set_words(l, v, words, n / 2);
 	return true;
 }
@@ -490,8 +493,8 @@ static bool lower_bf16_products(struct lower *l, const struct op *o)
 		return false;
 	LLVMValueRef *words = arena_array(&l->scratch, LLVMValueRef, n / 2);
 	for (u32 i = 0; i < n / 2; i++) {
-		LLVMValueRef args[] = {word_of(l, operand(o, 0), i), word_of(l, operand(o, 1), i),
-				       c_i32(l, (i32)0x80008000)};
+		LLVMValueRef x = word_of(l, operand(o, 0), i), y = word_of(l, operand(o, 1), i);
+		LLVMValueRef args[] = {x, y, c_i32(l, (i32)0x80008000)};
 		words[i] = inline_asm(l, "fma.rn.bf16x2 $0, $1, $2, $3;", "=r,r,r,r", ASM_PURE, l->i32, args, 3);
 	}
 	set_words(l, v, words, n / 2);

@@ -143,7 +143,8 @@ struct reduced reduce_f32(const struct functions *f, LLVMValueRef x)
 	/* all of one sign, so that -0 stays */
 	LLVMValueRef r = multiply_add(f, k, real_as(x, -0x1.921fb4p0), x);
 	r = multiply_add(f, k, real_as(x, -0x1.4442dp-24), r);
-	return (struct reduced){multiply_add(f, k, real_as(x, -0x1.84698ap-48), r), bits_of(f, sum)};
+	r = multiply_add(f, k, real_as(x, -0x1.84698ap-48), r);
+	return (struct reduced){r, bits_of(f, sum)};
 }
 
 /* 1.55 ulp, near zeros too. */

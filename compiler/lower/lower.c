@@ -426,7 +426,8 @@ static void lower_for(struct lower *l, const struct op *o)
 
 static void lower_if(struct lower *l, const struct op *o)
 {
-	LLVMBasicBlockRef arm[2] = {new_block(l), new_block(l)}, end[2], exit = new_block(l);
+	LLVMBasicBlockRef then = new_block(l), otherwise = new_block(l), arm[] = {then, otherwise}, end[2],
+			  exit = new_block(l);
 	struct value **results = results_of(l, o);
 	struct carried *given[2];
 	LLVMValueRef **phis = arena_array(&l->scratch, LLVMValueRef *, o->nresults + 1u);

@@ -104,9 +104,10 @@ static struct reduced reduce_large(struct lower *l, LLVMValueRef x)
 				   "mul.rn.f64 f, f, 0d3BF921FB54442D18;\n\t" /* π/2 · 2^-64 */
 				   "cvt.rn.f32.f64 $0, f;\n\t}";
 	LLVMTypeRef parts[] = {l->f32, l->i32}, both = LLVMStructTypeInContext(l->ctx, parts, 2, false);
-	LLVMValueRef args[] = {to_bits(l, x), two_over_pi(l)};
+	LLVMValueRef bits = to_bits(l, x), args[] = {bits, two_over_pi(l)};
 	LLVMValueRef v = inline_asm(l, text, "=&f,=&r,r,l", ASM_PURE, both, args, 2);
-	return (struct reduced){LLVMBuildExtractValue(l->b, v, 0, ""), LLVMBuildExtractValue(l->b, v, 1, "")};
+	LLVMValueRef first = LLVMBuildExtractValue(l->b, v, 0, "");
+	return (struct reduced){first, LLVMBuildExtractValue(l->b, v, 1, "")};
 }
 
 /* Is some |x| too large, infinite included? */

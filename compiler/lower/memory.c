@@ -114,9 +114,10 @@ static void elements_of_vector(struct lower *l, const struct access *a, LLVMValu
 	unpack(l, words, a->w.n, a->elem, a->width, elems);
 	for (u32 e = 0; e < a->width; e++) {
 		u32 reg = vector_reg(a, i, e);
-		if (other && a->mask)
-			elems[e] = LLVMBuildSelect(l->b, elem(l, a->mask, reg), elems[e],
-						   to_memory(l, elem(l, other, reg)), "");
+		if (other && a->mask) {
+			LLVMValueRef x = to_memory(l, elem(l, other, reg));
+			elems[e] = LLVMBuildSelect(l->b, elem(l, a->mask, reg), elems[e], x, "");
+		}
 		at[reg] = from_memory(l, elems[e], a->type);
 	}
 }
@@ -386,9 +387,11 @@ static void load_runs(struct lower *l, const struct op *o)
 			 .block = LLVMGetInsertBlock(l->b)};
 	u32 each = parts_of_each(&r);
 	r.parts = arena_array(&l->scratch, LLVMValueRef, r.n * each);
-	for (u32 i = 0; i < a.n; i++)
-		load_run(l, &r, elem(l, a.ptr, vector_reg(&a, i, 0)), predicate(l, &a, i), policy_of(l, o),
-			 r.parts + i * each);
+	for (u32 i = 0; i < a.n; i++) {
+		const char *policy = policy_of(l, o);
+		LLVMValueRef pred = predicate(l, &a, i);
+		load_run(l, &r, elem(l, a.ptr, vector_reg(&a, i, 0)), pred, policy, r.parts + i * each);
+	}
 	if (!other && has_words(l, &a, 32)) {
 		struct tile *tile = arena_new(&l->scratch, struct tile);
 		*tile = (struct tile){.n = num_elems(result(o)),
@@ -441,8 +444,9 @@ void lower_load(struct lower *l, const struct op *o)
 					behind |= 1u << k;
 				}
 			words_of_vector(l, &a, other, i, words);
-			masked_load(l, elem(l, a.ptr, first), behind * (u32)type_bits(a.elem) / 8, predicate(l, &a, i),
-				    &a.w, policy, words);
+			LLVMValueRef pred = predicate(l, &a, i);
+			masked_load(l, elem(l, a.ptr, first), behind * (u32)type_bits(a.elem) / 8, pred, &a.w, policy,
+				    words);
 		} else {
 			load_vector(l, a.w.as, a.w.n, elem(l, a.ptr, reg), words);
 		}
@@ -601,7 +605,8 @@ static LLVMValueRef updated(struct lower *l, const struct op *o, LLVMValueRef ol
 	enum rmw_kind kind = (enum rmw_kind)o->attr[ATTR_RMW];
 	if (kind == RMW_EXCH)
 		return to_bits(l, val);
-	LLVMValueRef x[] = {small_to_f32(l, from_bits(l, old, LLVMTypeOf(val)), d), small_to_f32(l, val, d)};
+	LLVMValueRef before = small_to_f32(l, from_bits(l, old, LLVMTypeOf(val)), d);
+	LLVMValueRef x[] = {before, small_to_f32(l, val, d)};
 	const char *extremum = kind == RMW_MAX ? "llvm.maxnum.f32" : "llvm.minnum.f32";
 	LLVMValueRef r = kind == RMW_FADD ? LLVMBuildFAdd(l->b, x[0], x[1], "") : intrinsic(l, extremum, l->f32, x, 2);
 	return to_bits(l, f32_to_small(l, r, d, ROUND_DEFAULT));

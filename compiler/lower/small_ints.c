@@ -115,8 +115,12 @@ bool lower_small_integers(struct lower *l, const struct op *o)
 		return true;
 	}
 	for (u32 r = 0; r < n; r += 2)
-		at[r / 2] = to == DT_F16 ? two_halves(l, &x, r)
-					 : cvt_f16x2(l, one_float(l, &x, r), one_float(l, &x, r + 1), to);
+		if (to == DT_F16) {
+			at[r / 2] = two_halves(l, &x, r);
+		} else {
+			LLVMValueRef second = one_float(l, &x, r + 1);
+			at[r / 2] = cvt_f16x2(l, one_float(l, &x, r), second, to);
+		}
 	set_words(l, v, at, n / 2);
 	return true;
 }

@@ -93,7 +93,8 @@ static LLVMValueRef is_first_thread(struct lower *l)
 
 void lower_one_thread(struct lower *l, const struct op *o)
 {
-	struct guarded g = begin_if(l, and_i1(l, is_first_thread(l), elem(l, operand(o, 0), 0)));
+	LLVMValueRef condition = elem(l, operand(o, 0), 0);
+	struct guarded g = begin_if(l, and_i1(l, is_first_thread(l), condition));
 	lower_block(l, o->blocks[0]);
 	end_if(l, g);
 	/* so that ptxas takes the warp to be together again, and keeps to uniform registers */
@@ -159,7 +160,7 @@ void lower_arrive_barrier(struct lower *l, const struct op *o)
 		return;
 	}
 	LLVMValueRef first = LLVMBuildICmp(l->b, LLVMIntEQ, l->lane, c_i32(l, 0), "");
-	LLVMValueRef args[] = {LLVMBuildZExt(l->b, first, l->i32, ""), elem(l, operand(o, 0), 0)};
+	LLVMValueRef arrives = LLVMBuildZExt(l->b, first, l->i32, ""), args[] = {arrives, elem(l, operand(o, 0), 0)};
 	inline_asm(l,
 		   "{\n\t.reg .pred p;\n\tsetp.ne.b32 p, $0, 0;\n\tbar.warp.sync 0xffffffff;\n"
 		   "\t@p mbarrier.arrive.shared.b64 _, [$1];\n\t}",
@@ -184,8 +185,9 @@ static LLVMValueRef page_of(struct lower *l, LLVMValueRef at, int log2, LLVMValu
 static void copy_row(struct lower *l, const struct op *o)
 {
 	const struct type *t = operand(o, 1)->type;
-	LLVMValueRef args[] = {elem(l, operand(o, 1), 0), elem(l, operand(o, 0), 0),
-			       c_i32(l, (u32)(t->shape[0] * dtype_bytes(type_dtype(t)))), elem(l, operand(o, 2), 0)};
+	LLVMValueRef to = elem(l, operand(o, 1), 0), from = elem(l, operand(o, 0), 0);
+	LLVMValueRef bytes = c_i32(l, (u32)(t->shape[0] * dtype_bytes(type_dtype(t))));
+	LLVMValueRef args[] = {to, from, bytes, elem(l, operand(o, 2), 0)};
 	inline_asm(l, "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [$0], [$1], $2, [$3];",
 		   "r,l,r,r,~{memory}", ASM_EFFECT, l->v, args, 4);
 }
@@ -198,9 +200,8 @@ void lower_tma_copy(struct lower *l, const struct op *o)
 	}
 	const struct tensor_map_param *m = &l->k->cuda.maps[o->mark];
 	LLVMValueRef x, page = page_of(l, address(l, operand(o, 0)), ilog2((u64)m->elem_bytes), &x);
-	LLVMValueRef args[] = {
-		elem(l, operand(o, 1), 0), LLVMGetParam(l->fn, l->k->nparams + o->mark), x, c_i32(l, 0), page,
-		elem(l, operand(o, 2), 0)};
+	LLVMValueRef to = elem(l, operand(o, 1), 0), map = LLVMGetParam(l->fn, l->k->nparams + o->mark);
+	LLVMValueRef args[] = {to, map, x, c_i32(l, 0), page, elem(l, operand(o, 2), 0)};
 	inline_asm(l,
 		   "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [$0], [$1, {$2, "
 		   "$3, $3, $4}], [$5];",
@@ -243,7 +244,8 @@ void lower_tma_tensor_copy(struct lower *l, const struct op *o)
 	u32 piece_bytes = (u32)(m->box[0] * m->box[1] * m->elem_bytes);
 	LLVMValueRef place[4] = {0}, same = NULL, rank = NULL, pair[2];
 	if (m->moved) {
-		LLVMValueRef by = LLVMBuildSub(l->b, address(l, operand(o, 8)), address(l, operand(o, 0)), "");
+		LLVMValueRef base = address(l, operand(o, 0));
+		LLVMValueRef by = LLVMBuildSub(l->b, address(l, operand(o, 8)), base, "");
 		place[3] = page_of(l, by, LOG2_UNIT, &place[2]);
 	}
 	if (o->attr[ATTR_COPY_PAIR]) {

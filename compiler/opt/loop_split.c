@@ -14,7 +14,8 @@ struct value *count_iterations(struct builder *b, const struct op *loop, struct 
 	i64 one;
 	if (value_const_int(step, &one) && one == 1)
 		return n;
-	n = build2(b, IR_SUBI, n->type, build2(b, IR_ADDI, n->type, n, step), build_int(b, n->type, 1));
+	struct value *unit = build_int(b, n->type, 1);
+	n = build2(b, IR_SUBI, n->type, build2(b, IR_ADDI, n->type, n, step), unit);
 	return build2(b, IR_DIVSI, n->type, n, step);
 }
 

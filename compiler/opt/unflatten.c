@@ -368,8 +368,8 @@ static struct value *build_guard(const struct flat *f, struct builder *b)
 	if (slices->min > 0 && slices->max < INT32_MAX && most < INT32_MAX && slices->max * most <= INT32_MAX)
 		return NULL;
 	struct value *x = build_i64(b, f->slices), *y = build_i64(b, f->tiles);
-	struct value *same =
-		build_cmpi(b, CMPI_EQ, build2(b, IR_MULI, x->type, x, y), build_i64(b, for_upper(f->loop)));
+	struct value *end = build_i64(b, for_upper(f->loop));
+	struct value *same = build_cmpi(b, CMPI_EQ, build2(b, IR_MULI, x->type, x, y), end);
 	return build2(b, IR_ANDI, same->type, same,
 		      build_cmpi(b, CMPI_SGT, f->slices, build_int(b, f->slices->type, 0)));
 }

@@ -139,8 +139,8 @@ static struct value *inside_condition(struct builder *b, const struct op *o)
 	struct value *high = build_cmpi(b, CMPI_SLT, build2(b, IR_ADDI, t, start, build_int(b, t, r.last)), n);
 	if (o->code == IR_CMPI)
 		return high;
-	struct value *low =
-		build_cmpi(b, CMPI_SGE, build2(b, IR_ADDI, t, start, build_int(b, t, r.first)), build_int(b, t, 0));
+	struct value *zero = build_int(b, t, 0), *first = build2(b, IR_ADDI, t, start, build_int(b, t, r.first));
+	struct value *low = build_cmpi(b, CMPI_SGE, first, zero);
 	return build2(b, IR_ANDI, low->type, low, high);
 }
 

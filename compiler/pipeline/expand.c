@@ -46,8 +46,9 @@ struct value *is_below(struct builder *b, const struct op *loop, struct value *e
 	const struct type *t = type_scalar(b->ctx, DT_I64);
 	if (index->type == t && n > 0)
 		return is_far_from(b, loop, end, index, n);
-	struct value *by = build2(b, IR_MULI, t, build_i64(b, for_step(loop)), build_int(b, t, n));
-	return build_cmpi(b, CMPI_SLT, build2(b, IR_ADDI, t, build_i64(b, index), by), build_i64(b, end));
+	struct value *times = build_int(b, t, n), *by = build2(b, IR_MULI, t, build_i64(b, for_step(loop)), times);
+	struct value *last = build_i64(b, end);
+	return build_cmpi(b, CMPI_SLT, build2(b, IR_ADDI, t, build_i64(b, index), by), last);
 }
 
 /* The same in the index's own type where the loop does not begin below zero and the sum does not pass the type's end,
@@ -176,7 +177,7 @@ static void issue_box(struct schedule *p, struct builder *b, u32 i, struct value
 		      struct value *full)
 {
 	const struct box *box = &p->boxes.at[i];
-	struct value *ops[] = {first, buffer_at(p, b, i, slot), full, distance_of(p, box)};
+	struct value *to = buffer_at(p, b, i, slot), *ops[] = {first, to, full, distance_of(p, box)};
 	struct op *copy = build(b, IR_TMA_COPY, ops, box->distance.nparams ? 4 : 3, NULL, 0, 0);
 	copy->attr[ATTR_ALONG] = box->along;
 	copy->attr[ATTR_STRIDE] = box->distance.times;
@@ -208,8 +209,8 @@ static struct value *issue(struct schedule *p, struct builder *b, u32 i, const s
 static void await_readers(struct schedule *p, struct builder *b, u32 part, struct turn next)
 {
 	struct value *one = build_int(b, next.phase->type, 1);
-	struct value *ops[] = {barrier_at(p, b, part, next.slot, true),
-			       build2(b, IR_XORI, one->type, next.phase, one)};
+	struct value *barrier = barrier_at(p, b, part, next.slot, true);
+	struct value *ops[] = {barrier, build2(b, IR_XORI, one->type, next.phase, one)};
 	build(b, IR_WAIT_BARRIER, ops, 2, NULL, 0, 0);
 }
 
@@ -667,7 +668,8 @@ static void begin_ahead(struct schedule *p)
 	if (p->ring) {
 		struct builder b = builder_before(p->ctx, p->loop);
 		const struct type *t = type_scalar(p->ctx, DT_I32);
-		carry_turn(p, (struct turn){build_int(&b, t, 0), p->tma ? build_int(&b, t, 0) : NULL});
+		struct value *slot = build_int(&b, t, 0);
+		carry_turn(p, (struct turn){slot, p->tma ? build_int(&b, t, 0) : NULL});
 	}
 	if (p->async && !p->tma)
 		carry_copies(p, tokens.at);

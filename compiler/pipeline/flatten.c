@@ -251,9 +251,10 @@ static void begin_flat(struct schedule *p)
 	struct builder b = builder_before(p->ctx, f->outer);
 	struct value **fill = arena_array(&p->scratch, struct value *, all);
 	begin_tile(p, &b, for_lower(f->outer), build_int(&b, type_scalar(p->ctx, DT_I1), 1), fill);
-	struct value *bounds[] = {build_int(&b, t, 0), build_int(&b, t, p->ahead), build_int(&b, t, 1)};
-	for (u32 i = 0; i < 3; i++)
-		vec_push(&p->scratch, &first, bounds[i]);
+	struct value *zero = build_int(&b, t, 0), *ahead = build_int(&b, t, p->ahead), *one = build_int(&b, t, 1);
+	vec_push(&p->scratch, &first, zero);
+	vec_push(&p->scratch, &first, ahead);
+	vec_push(&p->scratch, &first, one);
 	for (u32 i = n; i < all; i++)
 		fill[i] = build1(&b, IR_DONE, type_token(p->ctx), NULL);
 	const struct type **types = arena_array(&p->scratch, const struct type *, all);
@@ -277,7 +278,7 @@ static void begin_flat(struct schedule *p)
 	value_vec inits = {0};
 	for (u32 i = 0; i < all; i++)
 		vec_push(&p->scratch, &inits, &loop->results[i]);
-	vec_push(&p->scratch, &inits, bounds[0]); /* the turn */
+	vec_push(&p->scratch, &inits, zero); /* the turn */
 	u32 nargs = f->outer->nresults;
 	f->outer = extend_loop(p->ctx, &p->scratch, f->outer, &inits);
 	for (u32 i = 0; i < all; i++)

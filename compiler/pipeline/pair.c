@@ -182,9 +182,10 @@ static struct value *equally_many(struct pair *q)
 {
 	struct builder *b = q->b;
 	const struct type *t = for_lower(q->tiles)->type;
-	struct value *even = build2(b, IR_ANDI, t, compute(q, for_lower(q->tiles)), number(b, -2));
-	struct value *last = build2(b, IR_SUBI, t, compute(q, for_upper(q->tiles)), number(b, 1));
-	struct value *left = build2(b, IR_REMSI, t, build2(b, IR_SUBI, t, last, even), compute(q, for_step(q->tiles)));
+	struct value *mask = number(b, -2), *even = build2(b, IR_ANDI, t, compute(q, for_lower(q->tiles)), mask);
+	struct value *one = number(b, 1), *last = build2(b, IR_SUBI, t, compute(q, for_upper(q->tiles)), one);
+	struct value *step = compute(q, for_step(q->tiles));
+	struct value *left = build2(b, IR_REMSI, t, build2(b, IR_SUBI, t, last, even), step);
 	return build_cmpi(b, CMPI_NE, left, number(b, 0));
 }
 
@@ -213,8 +214,8 @@ static struct value *build_number(struct builder *b, struct value *v)
 static struct value *delta_of(const struct schedule *p, struct builder *b)
 {
 	const struct type *t = type_scalar(p->ctx, DT_I32);
-	struct value *odd = build2(b, IR_ANDI, t, build1(b, IR_PROGRAM_ID, t, NULL), number(b, 1));
-	struct value *delta = build2(b, IR_SUBI, t, number(b, 1), build2(b, IR_ADDI, t, odd, odd));
+	struct value *bit = number(b, 1), *odd = build2(b, IR_ANDI, t, build1(b, IR_PROGRAM_ID, t, NULL), bit);
+	struct value *twice = build2(b, IR_ADDI, t, odd, odd), *delta = build2(b, IR_SUBI, t, number(b, 1), twice);
 	return build3(b, IR_SELECT, t, p->pair, delta, number(b, 0));
 }
 
@@ -230,8 +231,8 @@ void compare_boxes(struct schedule *p, struct builder *b, struct map *map)
 		for (u32 k = 0, n = starts_of(&p->boxes.at[i], starts); k < n; k++) {
 			if (relation_of(&q, starts[k]) == SAME)
 				continue;
-			struct value *same = build_cmpi(b, CMPI_EQ, build_number(b, mapped(map, starts[k])),
-							build_number(b, compute(&q, starts[k])));
+			struct value *other = build_number(b, compute(&q, starts[k]));
+			struct value *same = build_cmpi(b, CMPI_EQ, build_number(b, mapped(map, starts[k])), other);
 			p->shared[i] = build2(b, IR_ANDI, same->type, p->shared[i], same);
 		}
 	}

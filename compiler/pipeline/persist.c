@@ -192,7 +192,8 @@ static struct order begin_order(struct programs *g, struct builder *b, struct va
 	o.first = mirror_if_odd(g, b, o.rounds, o.blocks, block);
 	o.rows = make(g, b, IR_MULI, g->count[1], g->count[2]);
 	struct value *pair = make(g, b, IR_ADDI, o.blocks, o.blocks);
-	struct value *common = make(g, b, IR_MINSI, lowest_bit(g, b, pair), lowest_bit(g, b, g->count[0]));
+	struct value *bit = lowest_bit(g, b, g->count[0]);
+	struct value *common = make(g, b, IR_MINSI, lowest_bit(g, b, pair), bit);
 	o.together = make(g, b, IR_MINSI, make(g, b, IR_DIVSI, pair, common), o.rows);
 	return o;
 }

@@ -207,7 +207,8 @@ static void begin_producer(struct schedule *p)
 	struct builder b = builder_before(p->ctx, first);
 	const struct type *t = type_scalar(p->ctx, DT_I32);
 	b.loc = p->loop->loc;
-	struct turn turn = {build_int(&b, t, 0), build_int(&b, t, 0)};
+	struct value *slot = build_int(&b, t, 0);
+	struct turn turn = {slot, build_int(&b, t, 0)};
 	struct value *none = build_int(&b, t, p->stages);
 	vec_push(&p->scratch, &inits, turn.slot);
 	vec_push(&p->scratch, &inits, turn.phase);
