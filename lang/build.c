@@ -6,19 +6,24 @@ static u16 depth_of(const struct expr *e)
 	return e ? e->depth : 0;
 }
 
-/* Every node is made here, so nesting is bounded in one place and later recursion over the tree is safe. A node that
- * is nested too deeply becomes a None without operands, after an error. */
+/* Nesting is bounded here, so later recursion over the tree is safe. A node that is nested too deeply becomes a None
+ * without operands, after an error. */
+static void set_depth(struct parser *p, struct expr *e, u32 child_depth)
+{
+	e->depth = (u16)(child_depth + 1);
+	if (e->depth > AST_MAX_DEPTH) {
+		diag(p->diags, E_NESTED_TOO_DEEP, e->loc);
+		e->kind = EX_NONE;
+		e->depth = 1;
+	}
+}
+
 static struct expr *new_node(struct parser *p, enum expr_kind kind, struct loc loc, u32 child_depth)
 {
 	struct expr *e = arena_new(p->arena, struct expr);
 	e->kind = kind;
 	e->loc = loc;
-	e->depth = (u16)(child_depth + 1);
-	if (e->depth > AST_MAX_DEPTH) {
-		diag(p->diags, E_NESTED_TOO_DEEP, loc);
-		e->kind = EX_NONE;
-		e->depth = 1;
-	}
+	set_depth(p, e, child_depth);
 	return e;
 }
 
@@ -147,7 +152,7 @@ struct expr *ast_comprehension(struct parser *p, struct expr *element, struct ex
 struct expr *ast_compare(struct parser *p, enum operator op, struct expr *a, struct expr *b, struct loc loc)
 {
 	struct expr *e = ast_sequence(p, EX_COMPARE, expr_list(p, b), a, loc);
-	e->ops = arena_array(p->arena, enum operator, 1);
+	e->ops = arena_array(p->arena, enum operator, e->nitems);
 	e->ops[0] = op;
 	return e;
 }
@@ -156,15 +161,19 @@ struct expr *ast_extend_compare(struct parser *p, struct expr *chain, enum opera
 {
 	if (chain->kind != EX_COMPARE) /* nested too deeply: reported */
 		return chain;
-	u32 n = chain->nitems - 1;
-	expr_vec items = {.at = chain->items + 1, .len = n, .cap = n};
-	enum operator* ops = arena_array(p->arena, enum operator, n + 1);
-	vec_push(p->arena, &items, b);
-	memcpy(ops, chain->ops, n * sizeof *ops);
-	ops[n] = op;
-	struct expr *e = ast_sequence(p, EX_COMPARE, &items, chain->items[0], loc);
-	e->ops = ops;
-	return e;
+	u32 n = chain->nitems;
+	if (is_pow2(n)) { /* both arrays are full */
+		struct expr **items = arena_array(p->arena, struct expr *, 2 * n);
+		enum operator *ops = arena_array(p->arena, enum operator, 2 * n);
+		chain->items = memcpy(items, chain->items, n * sizeof *items);
+		chain->ops = memcpy(ops, chain->ops, (n - 1) * sizeof *ops);
+	}
+	chain->items[n] = b;
+	chain->ops[n - 1] = op;
+	chain->nitems = n + 1;
+	chain->loc = loc;
+	set_depth(p, chain, MAX(chain->depth - 1u, depth_of(b)));
+	return chain;
 }
 
 void warn_of_bits_in_chain(struct parser *p, const struct expr *chain)

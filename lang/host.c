@@ -143,6 +143,53 @@ static void note_changed(struct parser *p, const struct token *name)
 	define(p, (struct definition){.kind = DEF_CHANGED, .name = name->value.name, .loc = name->loc});
 }
 
+/* Does NAME.method(…) change what the global NAME holds? */
+static bool is_change(const char *method)
+{
+	static const char *const all[] = {"append", "extend", "insert", "pop", "remove", "sort", "reverse", "clear",
+					  "update", "setdefault", "add", "discard", "popitem"};
+	for (u32 i = 0; i < ARRAY_LEN(all); i++)
+		if (!strcmp(all[i], method))
+			return true;
+	return false;
+}
+
+/* The value of a global changes that a line gave it. */
+static void note_value_changed(struct parser *p, const struct token *name)
+{
+	const struct definition *d = map_get(&p->module->definitions, name->value.name);
+	if (d && d->kind == DEF_VALUE)
+		note_changed(p, name);
+}
+
+/* Notes the changes of globals' values in a line of host code: NAME.append(…), NAME[i] = …, del NAME[i]. `state` holds
+ * the name that the tokens before t refer to. */
+struct object_state {
+	struct token name; /* kind 0: none */
+	bool part, deleted;
+	int depth;
+};
+
+static void note_changes(struct parser *p, struct object_state *s, struct token t, int before)
+{
+	s->deleted |= t.kind == DEL;
+	if (t.kind == NAME && before == '.' && s->name.kind && is_change(t.value.name))
+		note_value_changed(p, &s->name);
+	if ((t.kind == '=' || is_augmented(t.kind)) && s->depth == 0 && s->part && s->name.kind)
+		note_value_changed(p, &s->name);
+	if (t.kind == NAME && before != '.' && s->depth == 0) {
+		s->name = t;
+		s->part = false;
+	} else if (t.kind != '.' && t.kind != '[' && t.kind != NAME && s->depth == 0) {
+		s->name.kind = 0;
+	}
+	s->part |= t.kind == '[' || t.kind == '.';
+	s->depth += (t.kind == '[' || t.kind == '(' || t.kind == '{') -
+		    (t.kind == ']' || t.kind == ')' || t.kind == '}');
+	if (s->deleted && t.kind == '[' && s->name.kind)
+		note_value_changed(p, &s->name);
+}
+
 /* Notes the globals that a line of host code assigns; t is its first token. `N *= 2`, `A, B = …`, `for N in …`, also
  * below an `if` or `with`, or behind its ':'. */
 static void note_assignments(struct parser *p, struct token t)
@@ -150,9 +197,11 @@ static void note_assignments(struct parser *p, struct token t)
 	VEC(struct token) names = {0};
 	bool compound = t.kind != NAME, typed = false, loop = false;
 	int depth = 0, before = NEWLINE;
+	struct object_state object = {0};
 	for (; t.kind && t.kind != NEWLINE && t.kind != LAMBDA; before = t.kind, t = raw_token(p)) {
 		depth += (t.kind == '[' || t.kind == '(' || t.kind == '{') -
 			 (t.kind == ']' || t.kind == ')' || t.kind == '}');
+		note_changes(p, &object, t, before);
 		if (t.kind == NAME && before != '.' && !typed) {
 			vec_push(p->arena, &names, t);
 		} else if (t.kind == '=' || is_augmented(t.kind) || (t.kind == IN && loop)) {

@@ -26,10 +26,6 @@ static const struct advice names[] = {
 	{"printf", "write tl.device_print(\"text\", x)"},
 	{"inf", "write float(\"inf\")"},
 	{"nan", "write float(\"nan\")"},
-	{"enumerate", "loop over numbers: for i in tl.static_range(len(t))"},
-	{"zip", "loop over numbers: for i in tl.static_range(len(t))"},
-	{"map", "operators and functions work on whole tiles: y = f(x)"},
-	{"round", "write libdevice.rint(x)"},
 	{"pow", "write libdevice.pow(x, y)"},
 };
 

@@ -157,7 +157,7 @@ struct val class_attribute(struct eval *e, struct val v, const char *name, struc
 {
 	int field = class_field(v.class, name);
 	if (field >= 0 && v.kind == V_OBJECT) {
-		struct val x = v.items[field];
+		const struct val x = part_of(v.items[field]);
 		return x.kind == V_UNSET ? eval_error(e, E_UNSET, at, name, x.reason) : x;
 	}
 	const struct method *m = find_method(v.class, name);
@@ -271,6 +271,8 @@ void assign_field(struct eval *e, const struct expr *target, struct val v)
 			eval_error(e, E_ASSIGN_TARGET, target->loc);
 		return;
 	}
+	if (!may_change(e, self, target->name, target->loc))
+		return;
 	int i = class_field(self->val.class, target->name);
 	if (i < 0) {
 		eval_error(e, E_FIELD_UNKNOWN, target->loc, self->val.class->name, target->name);

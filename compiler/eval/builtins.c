@@ -626,8 +626,14 @@ static bool is_unordered(const struct val *v)
 
 struct val bi_python_minmax(struct eval *e, const struct args *a)
 {
-	const struct val *items = a->at[0].items;
-	u32 n = a->at[0].nitems;
+	struct val values = a->at[0];
+	bool sequence = values.nitems == 1 && sequence_items(e, &values.items[0], &values), numbers = true;
+	const struct val *items = values.items;
+	u32 n = values.nitems;
+	for (u32 i = 0; i < n; i++)
+		numbers &= val_is_number(&items[i]) || items[i].kind == V_TENSOR;
+	if (a->at[1].nitems || (sequence && n && (n == 1 || !numbers)) || (n > 1 && items[0].kind == V_STR))
+		return extreme_value(e, items, n, &a->at[1], a->b->code, a->loc[0]);
 	if (n < 2)
 		return eval_error(e, E_MINMAX_COUNT, a->loc[0], a->b->name);
 	struct val best = items[0];
@@ -699,8 +705,10 @@ struct val bi_python_str(struct eval *e, const struct args *a)
 		return eval_error(e, E_ARG_KIND, a->loc[0], "x", "str", "a compile-time value",
 				  describe(e, &a->at[0]));
 	sb_puts(&sb, "");
+	if (!count_parts(e, &a->at[0], a->loc[0]))
+		return val_error();
 	print_val(&sb, &a->at[0]);
-	return val_str(sb.at, sb.len);
+	return count_text(e, sb.len, a->loc[0]) ? val_str(sb.at, sb.len) : val_error();
 }
 
 struct val bi_python_bool(struct eval *e, const struct args *a)

@@ -202,7 +202,8 @@ static struct val call_builtin(struct eval *e, const struct builtin *b, const st
 		if (f[i].rest) {
 			given[i] = false;
 		} else if (f[i].star) {
-			bound[i] = npos - taken == 1 && pos[taken].kind == V_TUPLE
+			bool spread = b->namespace_ != NS_PYTHON; /* f((a, b)) is f(a, b) */
+			bound[i] = spread && npos - taken == 1 && pos[taken].kind == V_TUPLE
 					   ? pos[taken]
 					   : val_tuple(pos + taken, npos - taken);
 			taken = npos;
@@ -318,7 +319,9 @@ static struct val call_func_at(struct eval *e, const struct func *f, const struc
 		if (!given[i] && !p->value)
 			bound[i] = missing_argument(e, f->name, p->name, at);
 		e->frame = &frame;
-		vec_push(e->arena, &frame.vars, ((struct binding){.name = p->name, .val = bound[i]}));
+		keep_value(e, &bound[i], at);
+		vec_push(e->arena, &frame.vars,
+			 ((struct binding){.name = p->name, .val = part_of(bound[i]), .region = e->region}));
 	}
 	u32 len = e->diags->text.len, errors = e->diags->nerrors;
 	e->host += f->host;
@@ -416,7 +419,7 @@ struct val eval_call(struct eval *e, const struct expr *x)
 			continue;
 		}
 		for (u32 k = 0; v.kind == V_TUPLE && k < v.nitems; k++) {
-			vec_push(e->arena, &pos, v.items[k]);
+			vec_push(e->arena, &pos, part_of(v.items[k]));
 			vec_push(e->arena, &locs, item->loc);
 		}
 	}
@@ -452,6 +455,9 @@ struct val eval_call(struct eval *e, const struct expr *x)
 	struct val r = call_val(e, callee, pos.at, locs.at, pos.len, named.at, named.len, x->loc);
 	if (!object || r.kind != V_OBJECT)
 		return r;
-	find_var(e->frame, object)->val = r;
+	struct binding *self = find_var(e->frame, object);
+	if (!may_change(e, self, "super().__init__", x->loc))
+		return val_error();
+	self->val = r;
 	return val_none();
 }

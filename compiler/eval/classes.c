@@ -236,8 +236,10 @@ struct val bi_tuple(struct eval *e, const struct args *a)
 	const struct val *v = &a->at[0];
 	struct val all;
 	if (sequence_items(e, v, &all)) {
-		all = val_tuple(all.items, all.nitems);
-		all.is_list = true;
+		all = val_tuple(arena_dup(e->arena, all.items, all.nitems * sizeof *all.items), all.nitems);
+		all.list = a->b->code ? LIST_OWNED : LIST_NOT;
+		if (!count_made(e, all.nitems, a->loc[0]))
+			return val_error();
 		return all;
 	}
 	return eval_error(e, E_ARG_KIND, a->loc[0], "args", a->b->name, "a tuple or a list", describe(e, v));

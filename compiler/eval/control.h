@@ -47,6 +47,9 @@ struct value *build_placeholder(struct builder *b, const struct type *t);
 
 scope copy_scope(struct eval *e, const scope *s);
 const struct binding *lookup(const scope *s, const char *name);
+/* After code that runs only sometimes: what it assigned since `before` is not known. constants: but for run-time
+ * values. */
+void forget_assigned(struct eval *e, const scope *before, bool constants, const char *reason);
 void bind_unset(struct eval *e, scope *vars, const char *name, const char *reason);
 /* Every name that the statements of b may assign. */
 void assigned_names(struct eval *e, const struct body *b, name_vec *out);

@@ -62,22 +62,31 @@ void set_var(struct eval *e, const char *name, struct val v)
 	struct binding *b = find_var(e->frame, name);
 	if (v.kind == V_TENSOR && !v.ssa->name && v.ssa->def && v.ssa->def->code != IR_CONSTANT)
 		v.ssa->name = name;
-	if (b)
+	if (b) {
 		b->val = v;
-	else
-		vec_push(e->arena, &e->frame->vars, ((struct binding){.name = name, .val = v}));
+		b->region = e->region;
+	} else {
+		vec_push(e->arena, &e->frame->vars,
+			 ((struct binding){.name = name, .val = v, .region = e->region}));
+	}
 	mark_value(e, name, &v);
+}
+
+static bool has_number(const struct val *v)
+{
+	bool found = val_is_number(v);
+	for (u32 i = 0; v->kind == V_TUPLE && i < v->nitems && !found; i++)
+		found = has_number(&v->items[i]);
+	return found;
 }
 
 /* Functions that run at compile time keep everything. */
 static struct val numbers_to_tensors(struct eval *e, struct val v, struct loc at)
 {
-	if (e->frame->func->kind == FUNC_CONSTEXPR)
+	if (e->frame->func->kind == FUNC_CONSTEXPR || !has_number(&v))
 		return v;
 	if (val_is_number(&v))
 		return to_tensor(e, v, at);
-	if (v.kind != V_TUPLE)
-		return v;
 	struct val *items = arena_array(e->arena, struct val, v.nitems);
 	for (u32 i = 0; i < v.nitems; i++)
 		items[i] = numbers_to_tensors(e, v.items[i], at);
@@ -106,6 +115,8 @@ static void unpack_error(struct eval *e, const struct expr *target, u32 nvalues)
 
 void assign(struct eval *e, const struct expr *target, struct val v, struct loc at)
 {
+	if (!keep_value(e, &v, at))
+		return;
 	if (target->kind == EX_NAME) {
 		assign_name(e, target->name, v, at);
 		return;
@@ -131,12 +142,23 @@ void assign(struct eval *e, const struct expr *target, struct val v, struct loc 
 		assign(e, target->items[i], fits ? v.items[i] : val_error(), at);
 }
 
+/* v, and what a tuple of it holds, which other variables may hold too. */
+static struct val shared_parts(struct eval *e, struct val v)
+{
+	struct val *items = v.kind == V_TUPLE ? arena_dup(e->arena, v.items, v.nitems * sizeof *items) : NULL;
+	for (u32 i = 0; items && i < v.nitems; i++)
+		items[i] = part_of(items[i]);
+	v.items = items ? items : v.items;
+	return part_of(v);
+}
+
 /* x = y = …: several targets share one run-time value */
 static void assign_all(struct eval *e, const struct stmt *s, struct val v)
 {
 	bool several = s->ntargets > 1;
 	v = several ? numbers_to_tensors(e, v, s->value->loc) : v;
-	v.is_list &= !several;
+	if (several || (s->value->kind != EX_TUPLE && v.kind == V_TUPLE && s->targets[0]->kind != EX_NAME))
+		v = shared_parts(e, v);
 	for (u32 i = 0; i < s->ntargets; i++)
 		assign(e, s->targets[i], v, s->value->loc);
 }
@@ -188,6 +210,8 @@ static void exec_annotated(struct eval *e, const struct stmt *s)
 	}
 	if (find_var(e->frame, name) && !e->frame->func->module->is_library)
 		diag(e->diags, E_CONSTEXPR_REDEFINED, user_loc(e, s->loc), name);
+	if (!keep_value(e, &v, s->value->loc))
+		return;
 	set_var(e, name, v);
 	find_var(e->frame, name)->constant = true;
 }
@@ -296,6 +320,8 @@ static struct outcome exec_stmt(struct eval *e, const struct stmt *s, const stru
 	case ST_ASSIGN: assign_all(e, s, eval_expr(e, s->value)); break;
 	case ST_AUG: {
 		struct expr sum = {.kind = EX_BINARY, .op = s->op, .loc = s->loc, .a = s->target, .b = s->value};
+		if (!may_extend(e, s->target, operator_text(s->op), s->loc))
+			break;
 		if (s->target->kind != EX_SUBSCRIPT || e->frame->func->kind == FUNC_CONSTEXPR)
 			assign(e, s->target, eval_expr(e, &sum), s->loc);
 		else
@@ -375,7 +401,7 @@ struct eval eval_new(struct ir_context *ctx, const struct eval_request *req)
 			     .std = req->std, .remarks = req->remarks, .debug = req->debug, .lines = req->lines,
 			     .num_warps = req->num_warps, .calls = req->calls, .globals = empty, .branches_run = empty,
 			     .imports = req->imports, .library = empty, .host_functions = empty,
-			     .capability = req->capability};
+			     .capability = req->capability, .fstrings = empty};
 }
 
 struct kernel *eval_kernel(struct ir_context *ctx, const struct eval_request *req)

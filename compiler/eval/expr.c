@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "base/suggest.h"
-#include "eval/internal.h"
+#include "eval/control.h"
 
 /* --- attributes and subscripts ------------------------------------------------------------------------------- */
 
@@ -120,7 +120,8 @@ struct val get_attribute(struct eval *e, struct val v, const char *name, struct 
 	case V_TENSOR: return tensor_attribute(e, v, name, at);
 	case V_TUPLE: {
 		int field = class_field(v.class, name);
-		return field < 0 ? unknown_attribute(e, &v, name, at) : v.items[field];
+		r = field < 0 ? python_method(e, v, name) : part_of(v.items[field]);
+		return r.kind == V_ERROR && field < 0 ? unknown_attribute(e, &v, name, at) : r;
 	}
 	case V_TYPE:
 	case V_CONSTEXPR_TYPE:
@@ -134,10 +135,8 @@ struct val get_attribute(struct eval *e, struct val v, const char *name, struct 
 	case V_HOST: return host_attribute(e, v, name);
 	case V_STR:
 	case V_DICT:
-		if (e->host)
-			return bind_method(
-				e, v, host_val(arena_printf(e->arena, v.kind == V_STR ? "str.%s" : "dict.%s", name)));
-		return unknown_attribute(e, &v, name, at);
+		r = python_method(e, v, name);
+		return r.kind == V_ERROR ? unknown_attribute(e, &v, name, at) : r;
 	case V_MODULE: return module_attribute(e, v, name, at);
 	case V_BOOL:
 	case V_INT:
@@ -194,6 +193,17 @@ const struct val *dict_find(const struct val *dict, const struct val *key)
 	return NULL;
 }
 
+static struct val text_item(struct eval *e, struct val v, struct val index, struct loc at)
+{
+	index = known_number(index);
+	i128 i = index.kind == V_INT && index.integer < 0 ? index.integer + v.len : index.integer;
+	if (index.kind != V_INT)
+		return eval_error(e, E_TUPLE_INDEX, at, describe(e, &index));
+	if (i < 0 || i >= v.len)
+		return eval_error(e, E_TUPLE_RANGE, at, (long long)index.integer, v.len);
+	return val_str(arena_str(e->arena, v.text + i, 1), 1);
+}
+
 struct val get_item(struct eval *e, struct val v, struct val index, struct loc at)
 {
 	if (v.kind == V_ERROR || index.kind == V_ERROR)
@@ -208,8 +218,10 @@ struct val get_item(struct eval *e, struct val v, struct val index, struct loc a
 	}
 	if (v.kind == V_DICT) {
 		const struct val *found = dict_find(&v, &index);
-		return found ? *found : eval_error(e, E_DICT_KEY, at, describe(e, &index), describe(e, &v));
+		return found ? part_of(*found) : eval_error(e, E_DICT_KEY, at, describe(e, &index), describe(e, &v));
 	}
+	if (v.kind == V_STR)
+		return text_item(e, v, index, at);
 	if (v.kind != V_TUPLE) {
 		eval_error(e, E_NOT_SUBSCRIPTABLE, at, describe(e, &v));
 		if (v.kind == V_FUNC)
@@ -223,7 +235,7 @@ struct val get_item(struct eval *e, struct val v, struct val index, struct loc a
 	i128 i = index.integer < 0 ? index.integer + v.nitems : index.integer;
 	if (i < 0 || i >= v.nitems)
 		return eval_error(e, E_TUPLE_RANGE, at, (long long)index.integer, v.nitems);
-	return v.items[i];
+	return part_of(v.items[i]);
 }
 
 static struct val eval_attribute(struct eval *e, const struct expr *x)
@@ -256,7 +268,7 @@ static struct val eval_subscript(struct eval *e, const struct expr *x)
 	struct val v = eval_expr(e, x->a);
 	if (is_shape_of_scalar(e, x, &v))
 		return val_error();
-	if (v.kind == V_TUPLE && x->b->kind == EX_SLICE)
+	if ((v.kind == V_TUPLE || v.kind == V_STR) && x->b->kind == EX_SLICE)
 		return slice_tuple(e, v, x->b);
 	return get_item(e, v, eval_expr(e, x->b), x->loc);
 }
@@ -273,8 +285,8 @@ static i128 as_int(const struct val *v)
 	return v->kind == V_INT ? v->integer : v->boolean;
 }
 
-/* Compile-time integers stay below 2^100, strings and tuples below this length. */
-enum { MAX_INT_BITS = 100, MAX_CONCAT = 1 << 20 };
+/* Compile-time integers stay below 2^100. */
+enum { MAX_INT_BITS = 100 };
 
 static i128 floor_div(i128 a, i128 b)
 {
@@ -370,10 +382,9 @@ static struct val float_binary(struct eval *e, enum operator op, double a, doubl
 
 static struct val concat(struct eval *e, const struct val *a, const struct val *b, struct loc at)
 {
-	if ((a->kind == V_STR ? (u64)a->len + b->len : (u64)a->nitems + b->nitems) > MAX_CONCAT) {
-		e->stopped = true;
-		return eval_error(e, E_TOO_LARGE, at);
-	}
+	bool text = a->kind == V_STR;
+	if (text ? !count_text(e, (u64)a->len + b->len, at) : !count_made(e, (u64)a->nitems + b->nitems, at))
+		return val_error();
 	if (a->kind == V_STR) {
 		const char *s = arena_printf(e->arena, "%.*s%.*s", (int)a->len, a->text, (int)b->len, b->text);
 		return val_str(s, a->len + b->len);
@@ -384,7 +395,7 @@ static struct val concat(struct eval *e, const struct val *a, const struct val *
 	for (u32 i = 0; i < b->nitems; i++)
 		items[a->nitems + i] = b->items[i];
 	struct val v = val_tuple(items, a->nitems + b->nitems);
-	v.is_list = true; /* of its own */
+	v.list = a->list || b->list ? LIST_OWNED : LIST_NOT;
 	return v;
 }
 
@@ -395,10 +406,9 @@ static struct val repeat(struct eval *e, const struct val *v, i128 n, struct loc
 	n = MAX(n, 0);
 	if (!len)
 		return *v;
-	if (n > MAX_CONCAT / len) {
-		e->stopped = true;
-		return eval_error(e, E_TOO_LARGE, at);
-	}
+	u64 all = n > MAX_PARTS ? MAX_PARTS + 1ull : (u64)n * len;
+	if (v->kind == V_STR ? !count_text(e, all, at) : !count_made(e, all, at))
+		return val_error();
 	u32 total = len * (u32)n;
 	if (v->kind == V_STR) {
 		char *text = arena_alloc(e->arena, total + 1);
@@ -411,11 +421,11 @@ static struct val repeat(struct eval *e, const struct val *v, i128 n, struct loc
 	for (u32 i = 0; i < total; i++)
 		items[i] = v->items[i % len];
 	struct val r = val_tuple(items, total);
-	r.is_list = true;
+	r.list = v->list ? LIST_OWNED : LIST_NOT;
 	return r;
 }
 
-static struct val eval_binary(struct eval *e, enum operator op, struct val a, struct val b, struct loc at)
+struct val binary_values(struct eval *e, enum operator op, struct val a, struct val b, struct loc at)
 {
 	if (a.kind == V_ERROR || b.kind == V_ERROR)
 		return val_error();
@@ -429,6 +439,8 @@ static struct val eval_binary(struct eval *e, enum operator op, struct val a, st
 	bool sequences = a.kind == V_TUPLE || b.kind == V_TUPLE || a.kind == V_STR || b.kind == V_STR;
 	if (!sequences && (a.kind == V_TENSOR || b.kind == V_TENSOR))
 		return binary_op(e, op, a, b, at);
+	if (op == OP_MOD && a.kind == V_STR)
+		return format_percent(e, &a, &b, at);
 	if (op == OP_ADD && a.kind == b.kind && (a.kind == V_STR || a.kind == V_TUPLE))
 		return concat(e, &a, &b, at);
 	if (op == OP_MUL && (b.kind == V_STR || b.kind == V_TUPLE)) {
@@ -505,6 +517,8 @@ struct val compare_values(struct eval *e, enum operator op, struct val a, struct
 {
 	if (a.kind == V_ERROR || b.kind == V_ERROR)
 		return val_error();
+	if (a.kind == b.kind && (!count_parts(e, &a, at) || !count_parts(e, &b, at)))
+		return val_error();
 	if ((op == OP_IS || op == OP_IS_NOT) && b.kind == V_NONE && host_is_something(&a))
 		return val_bool(op == OP_IS_NOT);
 	struct val r;
@@ -544,10 +558,39 @@ struct val compare_values(struct eval *e, enum operator op, struct val a, struct
 	return run_time ? compare_op(e, op, a, b, at) : compare_constants(e, op, a, b, at);
 }
 
-static struct val eval_compare(struct eval *e, const struct expr *x)
+/* Operands behind a run-time one of `and`, `or` and chained comparisons: Python evaluates them only sometimes. They are
+ * a region, and texts, types and lists that ':=' assigns there are not known behind it. */
+struct operands {
+	u32 region;
+	bool sometimes;
+	scope before;
+};
+
+static void begin_operands(struct eval *e, struct operands *o)
+{
+	if (o->sometimes)
+		return;
+	o->sometimes = true;
+	o->region = enter_region(e);
+	if (e->frame->func->has_named_exprs)
+		o->before = copy_scope(e, &e->frame->vars);
+}
+
+static void end_operands(struct eval *e, const struct operands *o)
+{
+	if (!o->sometimes)
+		return;
+	leave_region(e, o->region);
+	if (e->frame->func->has_named_exprs)
+		forget_assigned(e, &o->before, true, "':=' assigns it behind a run-time operand");
+}
+
+static struct val compare_chain(struct eval *e, const struct expr *x, struct operands *o)
 {
 	struct val left = eval_expr(e, x->items[0]), all = val_bool(true);
 	for (u32 i = 1; i < x->nitems; i++) {
+		if (all.kind == V_TENSOR)
+			begin_operands(e, o);
 		struct val right = eval_expr(e, x->items[i]);
 		struct loc at = loc_join(x->items[i - 1]->loc, x->items[i]->loc);
 		struct val r = compare_values(e, x->ops[i - 1], left, right, at);
@@ -559,6 +602,14 @@ static struct val eval_compare(struct eval *e, const struct expr *x)
 		left = right;
 	}
 	return all;
+}
+
+static struct val eval_compare(struct eval *e, const struct expr *x)
+{
+	struct operands o = {0};
+	struct val v = compare_chain(e, x, &o);
+	end_operands(e, &o);
+	return v;
 }
 
 int truth(struct eval *e, struct val v, struct loc at, struct value **cond)
@@ -595,7 +646,7 @@ int truth(struct eval *e, struct val v, struct loc at, struct value **cond)
 }
 
 /* `and` / `or`: constants short-circuit, run-time values are combined. */
-static struct val eval_logical(struct eval *e, const struct expr *x)
+static struct val logical_operands(struct eval *e, const struct expr *x, struct operands *o)
 {
 	bool is_and = x->kind == EX_AND;
 	struct val acc = val_none(), last = val_none();
@@ -612,12 +663,21 @@ static struct val eval_logical(struct eval *e, const struct expr *x)
 		}
 		acc = have ? logical_op(e, is_and, acc, last, x->loc) : last;
 		have = true;
+		begin_operands(e, o);
 		if (acc.kind == V_ERROR)
 			return acc;
 	}
 	if (have && x->nitems > 1 && acc.dtype != DT_I1)
 		return eval_error(e, E_LOGICAL_TYPE, x->loc, is_and ? "and" : "or", describe_type(e, &acc));
 	return have ? acc : last;
+}
+
+static struct val eval_logical(struct eval *e, const struct expr *x)
+{
+	struct operands o = {0};
+	struct val v = logical_operands(e, x, &o);
+	end_operands(e, &o);
+	return v;
 }
 
 static struct val eval_unary(struct eval *e, const struct expr *x)
@@ -639,7 +699,7 @@ static struct val eval_unary(struct eval *e, const struct expr *x)
 
 struct val bi_operator(struct eval *e, const struct args *a)
 {
-	return eval_binary(e, (enum operator)a->b->code, a->at[0], a->at[1], a->loc[0]);
+	return binary_values(e, (enum operator)a->b->code, a->at[0], a->at[1], a->loc[0]);
 }
 
 struct val bi_logical(struct eval *e, const struct args *a)
@@ -660,7 +720,7 @@ static struct val eval_tuple(struct eval *e, const struct expr *x)
 	}
 	struct val v = val_tuple(items, x->nitems);
 	v.kind = x->kind == EX_DICT ? V_DICT : V_TUPLE;
-	v.is_list = x->kind == EX_LIST;
+	v.list = x->kind == EX_TUPLE ? LIST_NOT : LIST_OWNED;
 	return v;
 }
 
@@ -702,7 +762,7 @@ static struct val eval_node(struct eval *e, const struct expr *x)
 	case EX_BINARY: {
 		struct val a = eval_expr(e, x->a), b = eval_expr(e, x->b);
 		e->b.loc = user_loc(e, x->loc);
-		return eval_binary(e, x->op, a, b, x->loc);
+		return binary_values(e, x->op, a, b, x->loc);
 	}
 	case EX_AND:
 	case EX_OR: return eval_logical(e, x);

@@ -346,6 +346,7 @@ static void join_variable(struct join *j, enum flow w, struct binding *to, const
 	struct eval *e = j->e;
 	struct val x = to->val;
 	const struct binding *old = lookup(j->before, to->name);
+	to->val.list = MAX(x.list, y->list);
 	if (val_equal(&x, y))
 		return;
 	if (x.kind == V_ERROR || y->kind == V_ERROR) {
@@ -519,6 +520,9 @@ static struct outcome join(struct join *j)
 		else
 			*j->waiting.at[i].flag = *next++;
 	}
+	for (enum flow w = 0; w < FLOWS; w++)
+		for (u32 i = 0; may(out, w) && i < out->vars[w].len; i++) /* the branches end, and their regions */
+			out->vars[w].at[i].region = MIN(out->vars[w].at[i].region, e->region);
 	if (may(out, FLOW_NEXT))
 		e->frame->vars = out->vars[FLOW_NEXT];
 	return *out;
@@ -619,7 +623,8 @@ struct outcome exec_jump(struct eval *e, const struct stmt *s)
 		r.ret = s->value ? eval_expr(e, s->value) : own_value(e, val_none());
 		const struct binding *b =
 			s->value && s->value->kind == EX_NAME ? find_var(e->frame, s->value->name) : NULL;
-		r.ret.is_list |= b && b->val.is_list; /* of the variable, which ends here */
+		if (b && (b->val.kind == V_TUPLE || b->val.kind == V_DICT))
+			r.ret.list = b->val.list; /* of the variable, which ends here */
 		if (!e->frame->caller && r.ret.kind != V_NONE && r.ret.kind != V_ERROR &&
 		    e->frame->func->kind == FUNC_JIT)
 			eval_error(e, E_KERNEL_RETURNS, s->loc);
@@ -640,6 +645,7 @@ static struct outcome run_branch(struct eval *e, struct block *b, const struct s
 {
 	struct builder outer = enter_block(e, b);
 	struct outcome r = goes_on();
+	u32 region = enter_region(e);
 	e->frame->vars = copy_scope(e, before);
 	if (this_arm)
 		r = exec_body(e, &s->arms[arm].body, 0, NULL);
@@ -647,6 +653,7 @@ static struct outcome run_branch(struct eval *e, struct block *b, const struct s
 		r = exec_if(e, s, arm + 1, NULL);
 	r.rest_done = false;
 	r = with_variables(e, r);
+	leave_region(e, region);
 	leave_block(e, outer);
 	return r;
 }
@@ -692,13 +699,13 @@ struct outcome exec_if(struct eval *e, const struct stmt *s, u32 arm, const stru
 	return r;
 }
 
-/* After the code that ran into a block of its own: what it assigned is not known behind it. */
-static void forget_assigned(struct eval *e, const scope *before, const char *reason)
+/* After code that runs only sometimes: what it assigned is not known behind it. constants: but for run-time values. */
+void forget_assigned(struct eval *e, const scope *before, bool constants, const char *reason)
 {
 	for (u32 i = 0; i < e->frame->vars.len; i++) {
 		struct binding *b = &e->frame->vars.at[i];
 		const struct binding *old = lookup(before, b->name);
-		if (!old || !val_equal(&old->val, &b->val))
+		if ((!old || !val_equal(&old->val, &b->val)) && !(constants && has_run_time_part(&b->val)))
 			b->val = (struct val){.kind = V_UNSET, .reason = reason};
 	}
 }
@@ -707,15 +714,17 @@ static void forget_assigned(struct eval *e, const scope *before, const char *rea
 static struct val ternary_arm(struct eval *e, const struct expr *arm, struct block *b, bool used)
 {
 	struct builder outer = enter_block(e, b);
+	u32 region = enter_region(e);
 	scope before = e->frame->func->has_named_exprs ? copy_scope(e, &e->frame->vars) : (scope){0};
 	struct val v = eval_expr(e, arm);
 	if (!used)
 		v = val_none();
 	if (v.kind != V_NONE && !val_has_parts(&v)) /* None: the sides are statements */
 		v = to_tensor(e, v, arm->loc);
+	leave_region(e, region);
 	leave_block(e, outer);
 	if (e->frame->func->has_named_exprs)
-		forget_assigned(e, &before, "':=' assigns it on one side of a run-time conditional only");
+		forget_assigned(e, &before, false, "':=' assigns it on one side of a run-time conditional only");
 	return v;
 }
 

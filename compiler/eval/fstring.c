@@ -80,7 +80,7 @@ static void pad(struct strbuf *out, const char *sign, const char *body, u32 len,
 		sb_add(out, &f->fill, 1);
 }
 
-static bool format_val(struct eval *e, struct strbuf *out, const struct val *v, const char *spec, u32 len)
+bool format_val(struct eval *e, struct strbuf *out, const struct val *v, const char *spec, u32 len)
 {
 	struct format f;
 	struct strbuf body = {.arena = e->arena};
@@ -149,9 +149,11 @@ static u32 eval_field(struct eval *e, const struct expr *x, u32 start, struct st
 	if (colon + 1 < close && x->text[colon] == '!')
 		colon += 2; /* !r and !s: compile-time values have one text */
 	bool broken = close == x->text_len || stop == start || (colon < close && x->text[colon] != ':');
-	struct expr *inner = broken ? NULL
-				    : parse_expression(e->arena, e->ctx->names, e->diags, x->loc.file, offset + start,
-						       offset + stop);
+	const struct expr *inner = broken ? NULL : map_get(&e->fstrings, x->text + start);
+	if (!inner && !broken) {
+		inner = parse_expression(e->arena, e->ctx->names, e->diags, x->loc.file, offset + start, offset + stop);
+		map_put(&e->fstrings, x->text + start, (void *)inner);
+	}
 	if (!inner) {
 		eval_error(e, E_FSTRING, x->loc);
 		return 0;
@@ -208,7 +210,7 @@ static bool eval_part(struct eval *e, const struct expr *x, struct strbuf *out)
 			return false;
 		}
 		at = eval_field(e, x, at + 1, out);
-		if (!at)
+		if (!at || !count_text(e, out->len, x->loc))
 			return false;
 	}
 	return true;
@@ -221,5 +223,5 @@ struct val eval_fstring(struct eval *e, const struct expr *x)
 	bool ok = x->nitems || eval_part(e, x, &out);
 	for (u32 i = 0; ok && i < x->nitems; i++)
 		ok = eval_part(e, x->items[i], &out);
-	return ok ? val_str(out.at, out.len) : val_error();
+	return ok && count_text(e, out.len, x->loc) ? val_str(out.at, out.len) : val_error();
 }

@@ -225,36 +225,16 @@ static struct val call_config(struct eval *e, const struct val *args, u32 n, con
 	return v;
 }
 
-/* d.get(key), d.keys(), d.values(), d.items() */
-static bool call_of_dict(struct eval *e, const char *path, const struct val *args, u32 n, struct val *out)
-{
-	if (strncmp(path, "dict.", 5) != 0 || !n || args[0].kind != V_DICT)
-		return false;
-	const struct val *d = &args[0];
-	const char *name = path + 5;
-	if (!strcmp(name, "get") && (n == 2 || n == 3)) {
-		const struct val *found = dict_find(d, &args[1]);
-		*out = found ? *found : n == 3 ? args[2] : val_none();
-		return true;
-	}
-	bool keys = !strcmp(name, "keys"), values = !strcmp(name, "values");
-	if (n != 1 || (!keys && !values && strcmp(name, "items") != 0))
-		return false;
-	struct val *items = arena_array(e->arena, struct val, d->nitems / 2);
-	for (u32 i = 0; i < d->nitems; i += 2)
-		items[i / 2] = keys ? d->items[i] : values ? d->items[i + 1] : val_tuple(d->items + i, 2);
-	*out = val_tuple(items, d->nitems / 2);
-	return true;
-}
-
 /* Every choice of one item of each tuple, the last one's fastest. */
-static struct val product(struct eval *e, const struct val *lists, u32 n)
+static struct val product(struct eval *e, const struct val *lists, u32 n, struct loc at)
 {
 	VEC(struct val) all = {0};
 	u64 count = 1;
 	for (u32 i = 0; i < n; i++)
-		count *= lists[i].kind == V_TUPLE && count < MAX_OPS ? lists[i].nitems : 0;
-	for (u64 k = 0; k < count && count < MAX_OPS; k++) {
+		count = MIN(count * (lists[i].kind == V_TUPLE ? lists[i].nitems : 0), MAX_PARTS + 1ull);
+	if (!count_made(e, count * MAX(n, 1), at))
+		return val_error();
+	for (u64 k = 0; k < count; k++) {
 		struct val *one = arena_array(e->arena, struct val, n);
 		u64 rest = k;
 		for (u32 i = n; i--; rest /= lists[i].nitems)
@@ -266,7 +246,7 @@ static struct val product(struct eval *e, const struct val *lists, u32 n)
 
 /* Python's own functions, and triton.Config. */
 static bool call_python(struct eval *e, const char *path, const struct val *args, u32 n,
-			const struct named_val *named, u32 nnamed, struct val *out)
+			const struct named_val *named, u32 nnamed, struct loc at, struct val *out)
 {
 	struct val *items = arena_array(e->arena, struct val, 2 * nnamed), dict;
 	const char *dot = strrchr(path, '.');
@@ -283,38 +263,9 @@ static bool call_python(struct eval *e, const char *path, const struct val *args
 	else if ((!strcmp(path, "list") || !strcmp(path, "tuple")) && n == 1 && args[0].kind == V_TUPLE)
 		*out = args[0];
 	else if (!strcmp(path, "itertools.product"))
-		*out = product(e, args, n);
+		*out = product(e, args, n, at);
 	else
 		return false;
-	return true;
-}
-
-/* text.lower() and its like */
-static bool call_of_string(struct eval *e, const char *path, const struct val *args, u32 n, struct val *out)
-{
-	if (strncmp(path, "str.", 4) != 0 || !n || args[0].kind != V_STR)
-		return false;
-	bool lower = !strcmp(path, "str.lower"), upper = !strcmp(path, "str.upper");
-	const char *text = args[0].text;
-	size_t len = args[0].len, part = n == 2 && args[1].kind == V_STR ? args[1].len : 0;
-	if ((lower || upper) && n == 1) {
-		char *made = arena_str(e->arena, text, len);
-		for (char *s = made; *s; s++)
-			if (lower ? *s >= 'A' && *s <= 'Z' : *s >= 'a' && *s <= 'z')
-				*s ^= 'a' ^ 'A';
-		*out = val_str(made, (u32)len);
-	} else if (!strcmp(path, "str.strip") && n == 1) {
-		size_t skip = strspn(text, " \t\n\r");
-		for (text += skip, len -= skip; len && strchr(" \t\n\r", text[len - 1]);)
-			len--;
-		*out = val_str(arena_str(e->arena, text, len), (u32)len);
-	} else if (!strcmp(path, "str.startswith") && n == 2 && args[1].kind == V_STR) {
-		*out = val_bool(part <= len && !memcmp(text, args[1].text, part));
-	} else if (!strcmp(path, "str.endswith") && n == 2 && args[1].kind == V_STR) {
-		*out = val_bool(part <= len && !memcmp(text + len - part, args[1].text, part));
-	} else {
-		return false;
-	}
 	return true;
 }
 
@@ -353,9 +304,10 @@ struct val host_call(struct eval *e, struct val callee, const struct val *args, 
 		if (c.kind == V_CLASS)
 			return c;
 	}
-	if (call_operator(e, callee.text, args, n, at, &result) || call_of_string(e, callee.text, args, n, &result) ||
-	    call_of_dict(e, callee.text, args, n, &result) ||
-	    call_python(e, callee.text, args, n, named, nnamed, &result))
+	if (!strncmp(callee.text, "str.", 4) || !strncmp(callee.text, "dict.", 5) || !strncmp(callee.text, "list.", 5))
+		return call_python_method(e, callee.text, args, n, named, nnamed, at);
+	if (call_operator(e, callee.text, args, n, at, &result) ||
+	    call_python(e, callee.text, args, n, named, nnamed, at, &result))
 		return result;
 	int platform = asks_for_platform(callee.text);
 	return platform < 0 ? eval_error(e, E_HOST_VALUE, at, callee.text) : val_bool(platform);

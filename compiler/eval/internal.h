@@ -9,7 +9,8 @@ enum {
 	MAX_NESTING = 1500,       /* of expressions being evaluated, over all calls: bounds the C stack */
 	MAX_BRANCHES = 200,       /* of run-time branches and loops inside each other, likewise */
 	MAX_OPS = 1 << 20,        /* operations in one kernel: stops runaway unrolling */
-	MAX_STEPS = 20 * 1000000, /* statements and expressions evaluated */
+	MAX_STEPS = 20 * 1000000, /* statements and expressions evaluated, and parts of values made */
+	MAX_PARTS = 1 << 20,      /* of a tuple, list or dict, nested ones counted, and bytes of a text */
 	MAX_REPEATED_ERRORS = 1000, /* shown or not: a loop that repeats one may not end */
 };
 
@@ -42,6 +43,13 @@ enum val_kind {
 	V_CONSTEXPR, /* tl.constexpr itself */
 	V_RANGE,     /* range(…), tl.range(…), tl.static_range(…) */
 	V_CONTEXT,   /* what `with` takes: nothing happens before and behind its statements */
+};
+
+/* Lists and dicts change while the kernel is compiled; see change.c. */
+enum list_kind {
+	LIST_NOT,    /* a tuple */
+	LIST_OWNED,  /* a list or dict that nothing but one variable holds, which can change */
+	LIST_SHARED, /* … that something else may hold, too */
 };
 
 enum namespace_ {
@@ -80,7 +88,7 @@ struct val {
 	u8 pointers;          /* V_TENSOR, V_TYPE: levels of pointer above dtype */
 	bool is_const;        /* V_TENSOR, V_TYPE: pointers that are not stored through */
 	bool to_block;        /* V_TYPE: a pointer to a block of that shape, not a tile of pointers */
-	bool is_list;         /* V_TUPLE: a list that nothing but one variable holds, which can be appended to */
+	enum list_kind list : 8; /* V_TUPLE, V_DICT */
 	u8 log_room;          /* … of a function that runs at compile time: 0, or log2 of the items it has room for */
 	const struct class *class; /* V_OBJECT, V_CLASS; V_TUPLE: of a named one; else NULL */
 	union {
@@ -146,6 +154,7 @@ struct binding {
 	struct val val;
 	bool constant; /* declared `x: tl.constexpr` */
 	bool declared; /* … without a value, which the next assignment gives */
+	u32 region;    /* where the value was assigned: see struct eval */
 };
 typedef VEC(struct binding) scope;
 
@@ -187,6 +196,10 @@ struct eval {
 	const char *attribute; /* the attribute of the name that is being evaluated, or NULL */
 	struct strbuf *calls; /* where calls of built-in functions are told; NULL: they are not */
 	u32 branches; /* run-time branches and loops around the current statement, over all calls */
+	/* The code that is evaluated, of which each part runs if the others do: the side of a run-time branch, the body
+	 * of a run-time loop. Regions are numbered as they begin. */
+	u32 region, regions;
+	struct map fstrings; /* the text of a field of an f-string → its struct expr */
 };
 
 /* Where control goes from a statement. */
@@ -325,10 +338,33 @@ struct val slice_tuple(struct eval *e, struct val v, const struct expr *slice);
 struct val eval_comprehension(struct eval *e, const struct expr *x);
 /* Gives the target of a loop at compile time the value v, which stays as it is. */
 void bind_target(struct eval *e, const struct expr *target, struct val v);
-/* name.append(…) and name.extend(…), where the variable holds a list. False: x is no such call. */
+
+/* change.c: lists, dicts and objects that change */
+/* A method such as name.append(…), where the variable holds a list or a dict. False: x is no such call. */
 bool change_list(struct eval *e, const struct expr *x, struct val *out);
 /* name[index] = v */
 void assign_item(struct eval *e, const struct expr *target, struct val v);
+/* May `what` change the state that the variable holds? An error where a run-time branch or loop is around the change
+ * and not around the state. */
+bool may_change(struct eval *e, const struct binding *b, const char *what, struct loc at);
+/* The same of name += …, where the variable holds a list. */
+bool may_extend(struct eval *e, const struct expr *target, const char *what, struct loc at);
+/* What runs now is the beginning of a region; returns the region around it, for leave_region. */
+u32 enter_region(struct eval *e);
+void leave_region(struct eval *e, u32 outer);
+/* v, which is part of something else. */
+static inline struct val part_of(struct val v)
+{
+	v.list = v.list ? LIST_SHARED : LIST_NOT;
+	return v;
+}
+/* v will be stored: variables that hold the same list share it. False where v has too many parts. */
+bool keep_value(struct eval *e, const struct val *v, struct loc at);
+/* Each counts what is made or looked through while compiling, as steps: n parts, the parts of v, len bytes of text.
+ * False: too many. */
+bool count_made(struct eval *e, u64 n, struct loc at);
+bool count_parts(struct eval *e, const struct val *v, struct loc at);
+bool count_text(struct eval *e, u64 len, struct loc at);
 
 /* library.c */
 #define LIBDEVICE_PREFIX "_libdevice_" /* of functions that belong to libdevice and tl.math, not to tl */
@@ -380,8 +416,29 @@ void assign_field(struct eval *e, const struct expr *target, struct val v);
 /* A method of a's or b's for the operator, called; false: there is none. */
 bool object_operator(struct eval *e, enum operator op, struct val a, struct val b, struct loc at, struct val *out);
 
+/* python.c: functions of Python's own */
+struct named_val;
+/* The items of a sequence in order, by Python's key= and reverse= if they are given. */
+/* The least or the largest item, by what options say: key=, default=. */
+struct val extreme_value(struct eval *e, const struct val *items, u32 n, const struct val *options, bool largest,
+			 struct loc at);
+struct val sort_values(struct eval *e, const struct val *v, const struct named_val *named, u32 nnamed, struct loc at);
+
 /* fstring.c */
 struct val eval_fstring(struct eval *e, const struct expr *x);
+/* v by Python's format specification, as behind the ':' of a field. False: it does not apply to v. */
+bool format_val(struct eval *e, struct strbuf *out, const struct val *v, const char *spec, u32 len);
+
+/* strings.c: methods of texts, lists and dicts that change nothing */
+/* The method as a value; V_ERROR without a message: there is none. */
+struct val python_method(struct eval *e, struct val v, const char *name);
+/* Its call; path is "str.upper", "dict.get", … */
+/* An error for n arguments of a method that takes `least` to `most`. */
+struct val wrong_count(struct eval *e, const char *method, u32 least, u32 most, u32 n, struct loc at);
+struct val call_python_method(struct eval *e, const char *path, const struct val *args, u32 n,
+			      const struct named_val *named, u32 nnamed, struct loc at);
+/* text % values */
+struct val format_percent(struct eval *e, const struct val *text, const struct val *values, struct loc at);
 
 /* call.c: calls */
 struct named_val {
@@ -441,6 +498,7 @@ struct val bitcast_to(struct eval *e, struct val v, struct val type, struct loc 
 struct val binary_op(struct eval *e, enum operator op, struct val a, struct val b, struct loc at);
 struct val compare_op(struct eval *e, enum operator op, struct val a, struct val b, struct loc at);
 /* A comparison as written: constants, `is`, `in`, run-time values. In expr.c. */
+struct val binary_values(struct eval *e, enum operator op, struct val a, struct val b, struct loc at);
 struct val compare_values(struct eval *e, enum operator op, struct val a, struct val b, struct loc at);
 struct val unary_op(struct eval *e, enum operator op, struct val a, struct loc at);
 struct val logical_op(struct eval *e, bool is_and, struct val a, struct val b, struct loc at);

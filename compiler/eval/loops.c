@@ -162,9 +162,11 @@ static void restore_scope(struct eval *e, const scope *before)
 static bool run_body(struct eval *e, struct run_time_loop *l, struct outcome *r)
 {
 	e->frame->loop = &l->around;
+	u32 region = enter_region(e);
 	count_branch(e, l->s->loc);
 	*r = exec_region(e, &l->s->body, FLOW_CONTINUE);
 	e->branches--;
+	leave_region(e, region);
 	e->frame->loop = l->around.outer;
 	if (may(r, FLOW_CONTINUE) || may(r, l->around.leave))
 		return check_kept(e, l, &r->vars[may(r, FLOW_CONTINUE) ? FLOW_CONTINUE : l->around.leave]);
@@ -493,7 +495,7 @@ struct outcome exec_iterations(struct eval *e, const struct stmt *s, const struc
 		struct outcome r;
 		if (!step(e, s->loc))
 			return gives_up();
-		bind_target(e, s->target, element_of(over, at));
+		bind_target(e, s->target, part_of(element_of(over, at)));
 		if (continues)
 			r = rename_flow(e, exec_region(e, &s->body, FLOW_CONTINUE), FLOW_CONTINUE, FLOW_NEXT);
 		else
@@ -683,7 +685,9 @@ struct outcome exec_while(struct eval *e, const struct stmt *s)
 		vec_push(e->arena, &args, block_add_arg(e->ctx, o->blocks[0], inits.at[i]->type));
 	struct builder outer = enter_block(e, o->blocks[0]);
 	rebind(e, &l.carried, args.at);
+	u32 region = enter_region(e);
 	int known = run_condition(e, &l, &args, jumps ? args.at[ncarried] : NULL);
+	leave_region(e, region);
 	for (u32 i = 0; i < inits.len; i++)
 		vec_push(e->arena, &l.args, block_add_arg(e->ctx, o->blocks[1], inits.at[i]->type));
 	u32 count = e->b.count;

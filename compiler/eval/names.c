@@ -242,6 +242,8 @@ static struct val eval_global(struct eval *e, const struct module *m, const stru
 	vec_push(e->arena, &e->resolving, d);
 	struct val v = eval_host(e, m, d->name, d->start, d->end);
 	e->resolving.len--;
+	if (!count_parts(e, &v, at))
+		v = val_error();
 	if (v.kind == V_ERROR)
 		diag(e->diags, N_GLOBAL_USED, user_loc(e, at), d->name);
 	else
@@ -345,11 +347,8 @@ struct val eval_name(struct eval *e, const char *name, struct loc at)
 	const struct binding *b = find_var(e->frame, name);
 	if (b && b->val.kind == V_UNSET)
 		return eval_error(e, E_UNSET, at, name, b->val.reason);
-	if (b) {
-		struct val v = b->val;
-		v.is_list = false; /* not this variable's any more: see sequence.c */
-		return v;
-	}
+	if (b)
+		return part_of(b->val); /* not this variable's any more: see change.c */
 	struct val found;
 	if (module_name(e, e->frame->func->module, name, at, &found))
 		return found;
