@@ -45,7 +45,13 @@ static void show_row(const struct tuned_choice *ch, const struct candidate *c)
 		printf("; failed");
 	if (c->outcome == OUTCOME_STOPPED)
 		printf("; not timed to the end");
-	printf(c->why ? ": %s\n" : "\n", c->why);
+	if (c->why)
+		printf(": %s", c->why);
+	if (c->equal && c->apart >= 0)
+		printf("; equal to the best within %.2g %%", 100 * c->apart);
+	else if (c->equal)
+		printf("; not told apart from the best in the time there is (--rep MS gives more)");
+	putchar('\n');
 }
 
 void show_tuning(struct arena *a, const char *kernel, const char *device, const struct tuned_choice *ch)

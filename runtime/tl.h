@@ -613,7 +613,8 @@ typedef struct tl_choice {
 TL_API tl_status tl_tuner_choose(tl_tuner *t, const tl_config *cfg, tl_plan_fn *plan, void *user, const tl_arg *args,
 				 size_t nargs, tl_choice *out);
 /* What became of each configuration, as JSON: an array of an object for each key that was tuned, in the order in which
- * that happened. Free the text with tl_free. */
+ * that happened. "equal_within": its time cannot be told from the best one's; they lie within this part of each other,
+ * null where too few were taken to say. Free the text with tl_free. */
 TL_API tl_status tl_tuner_report(tl_tuner *t, char **json);
 
 /* --- kernels compiled ahead of time -------------------------------------------------------------------------- */

@@ -694,6 +694,10 @@ static void report_candidate(struct strbuf *out, const struct tuned_choice *ch, 
 	sb_printf(out, "    {\"values\": %s, \"outcome\": \"%s\"", c->json, outcomes[c->outcome]);
 	if (c->cost > 0)
 		sb_printf(out, ", \"cost\": %.6g", c->cost);
+	if (c->equal && c->apart >= 0)
+		sb_printf(out, ", \"equal_within\": %.3g", c->apart);
+	else if (c->equal)
+		sb_puts(out, ", \"equal_within\": null");
 	if (c->resources.threads)
 		sb_printf(out, ", \"registers\": %d, \"local_bytes\": %zu, \"shared_bytes\": %zu, \"threads\": %d",
 			  c->resources.registers, c->resources.local_bytes, c->resources.shared_bytes,

@@ -22,6 +22,8 @@ struct candidate {
 	enum outcome outcome;
 	const char *why; /* or NULL */
 	double cost;
+	bool equal;   /* its time cannot be told from the best one's */
+	double apart; /* then: they lie within this part of each other; < 0: not known */
 	tl_resources resources;
 	/* for the launch at hand */
 	tl_config config;

@@ -7,14 +7,17 @@
 #include <unistd.h>
 
 #include "runtime/mirror.h"
+#include "runtime/ranking.h"
 #include "runtime/tune.h"
 #include "runtime/tune_memory.h"
 
-enum { MOST_REPEATS = 200, MOST_WARMUPS = 100, FIRST_REPEATS = 3, ROUNDS = 3, MOST_THREADS = 64 };
+enum { MOST_REPEATS = 200, MOST_WARMUPS = 100, FIRST_REPEATS = 3, MOST_THREADS = 64 };
+/* A turn of the decision is a part of what a configuration is timed for; all of them are so many times that. */
+enum { PARTS = 3, BUDGET = 30, LEAST_ROUNDS = 3 };
 enum { START_MS = 60000 }; /* for a process to start in and reach its device */
 /* A configuration that takes so many times the best one's time at first is not timed further; those within a part of
- * the best are timed once more, in turns, so that a clock that changes meets them all. */
-static const double hopeless = 2, close_by = 1.05;
+ * the best, and the second best, are timed again. */
+static const double hopeless = 2, close_by = 1.5;
 
 static bool is_open(const struct candidate *c)
 {
@@ -156,6 +159,7 @@ struct trial {
 	struct device *mirror; /* that they run on, or NULL: here */
 	struct memory *memory;
 	double best; /* so far; 0: none */
+	double again; /* the last time */
 	bool has_result, ended;
 	tl_status status;
 };
@@ -198,6 +202,13 @@ static tl_status measure(struct trial *r)
 	tl_status s = time_it(r, 0, FIRST_REPEATS, &c->cost);
 	if (s)
 		return s;
+	if (r->best && c->cost > hopeless * r->best) { /* unless something else has taken the time */
+		double again = c->cost;
+		s = time_it(r, 0, FIRST_REPEATS, &again);
+		if (s)
+			return s;
+		c->cost = MIN(c->cost, again);
+	}
 	if (r->best && c->cost > hopeless * r->best) {
 		c->outcome = OUTCOME_STOPPED;
 		return TL_OK;
@@ -299,41 +310,76 @@ static bool contends(const struct candidate *c, double best)
 	return c->outcome == OUTCOME_TIMED && c->cost <= best * close_by;
 }
 
+static int repeats_of_round(const tl_tuner *t, const struct candidate *c)
+{
+	return MAX(repeats_of(t, c->cost) / PARTS, 1);
+}
+
 static void time_again(void *arg)
 {
 	struct trial *r = arg;
-	struct candidate *c = r->candidate;
 	r->status = revive(r);
 	if (!r->status)
 		r->status = memory_renew(r->memory);
 	if (!r->status)
-		r->status = time_it(r, 1, MAX(repeats_of(r->tuner, c->cost) / ROUNDS, 1), &c->cost);
+		r->status = time_it(r, 1, repeats_of_round(r->tuner, r->candidate), &r->again);
 }
 
-/* Those about as good as the best, in turns. */
+struct contest {
+	struct trial *trial;
+	struct candidate **who;
+};
+
+static bool time_contender(void *arg, u32 i, double *ms)
+{
+	struct contest *c = arg;
+	c->trial->candidate = c->who[i];
+	bool failed = caught(time_again, c->trial) || c->trial->status;
+	*ms = c->trial->again;
+	return !failed;
+}
+
+static struct candidate *second_best(const struct tuned_choice *ch)
+{
+	struct candidate *second = NULL;
+	for (u32 i = 0; i < ch->n; i++) {
+		struct candidate *c = &ch->at[i];
+		if (c != ch->best && c->outcome == OUTCOME_TIMED && (!second || c->cost < second->cost))
+			second = c;
+	}
+	return second;
+}
+
+/* The best two, and those about as good as the best, in turns, until all others are slower for sure. */
 static void decide(struct trial *r)
 {
 	struct tuned_choice *ch = r->choice;
-	u32 *who = arena_array(&ch->arena, u32, ch->n), n = 0;
-	const double best = r->best;
-	for (u32 i = 0; i < ch->n; i++)
-		if (contends(&ch->at[i], best))
-			who[n++] = i;
+	struct candidate **who = arena_array(&ch->arena, struct candidate *, ch->n), *second = second_best(ch);
+	u32 n = 0;
+	double turn = 0; /* how long one takes */
+	for (u32 i = 0; i < ch->n; i++) {
+		struct candidate *c = &ch->at[i];
+		if (!contends(c, r->best) && c != second)
+			continue;
+		who[n++] = c;
+		turn += c->cost * (1 + repeats_of_round(r->tuner, c));
+	}
 	if (n < 2)
 		return;
-	double(*times)[ROUNDS] = (double(*)[ROUNDS])arena_array(&ch->arena, double, n *ROUNDS);
-	for (u32 round = 0; round < ROUNDS; round++)
-		for (u32 i = 0; i < n; i++) {
-			r->candidate = &ch->at[who[i]];
-			if (caught(time_again, r) || r->status)
-				return;
-			times[i][round] = r->candidate->cost;
-		}
+	struct contender *results = arena_array(&ch->arena, struct contender, n);
+	int rounds = times(BUDGET * r->tuner->options.rep_ms * n, turn, LEAST_ROUNDS, MOST_ROUNDS);
+	i32 best = rank_times(results, n, (u32)rounds, time_contender, &(struct contest){r, who});
+	if (best < 0)
+		return;
+	double slower = results[best].time / who[best]->cost; /* than the clock was before */
+	for (u32 i = 0; i < ch->n; i++)
+		ch->at[i].cost *= slower;
 	for (u32 i = 0; i < n; i++) {
-		struct candidate *c = &ch->at[who[i]];
-		c->cost = median(times[i], ROUNDS);
-		ch->best = !i || c->cost < ch->best->cost ? c : ch->best;
+		who[i]->cost = results[i].time;
+		who[i]->equal = results[i].equal && (i32)i != best;
+		who[i]->apart = results[i].apart;
 	}
+	ch->best = who[best];
 }
 
 /* Why none of them can run. */
