@@ -1,24 +1,29 @@
 /* Checks of the device cpu:check.
  *
  * Elements with neighbouring addresses are checked as one run. For each buffer that the kernel writes there is a word
- * for each element, the program that stored there last in this launch; another one that finds something else there than
- * it stores is an error, unless the kernel has means to order the two. Words are kept for the next launch, in which
+ * for each element, the program that stored there last in this launch, and where in the source; another program that
+ * finds something else there than it stores is an error, unless the kernel has means to order the two. Words are kept for the next launch, in which
  * programs have other numbers: to get them from the system took most of the time. */
 #include "runtime/cpu_check.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <wchar.h>
 
 #include "base/bits.h"
 
 enum { LOCKS = 1021, PAGE = 4096, MOST_KEPT = 1 << 28 /* bytes, of one buffer */ };
 
+struct writer {
+	u32 program; /* `first` of the launch + the program; less: none of this launch */
+	i32 site;    /* its distance from the checker's first one */
+};
+
 /* The lock of its page holds for a word, too. */
 struct writers {
-	u32 *program; /* `first` + the program; less: none of this launch. NULL: not watched */
+	struct writer *at; /* NULL: not watched */
 	u32 first;
 	u32 shift; /* of the bytes that a word stands for */
 	size_t bytes;
@@ -31,7 +36,8 @@ struct checker {
 	u8 *const *written;
 	struct writers *writers; /* of each range */
 	const struct mem_range **homes;
-	u32 nhomes, nprograms;
+	u32 nhomes, nprograms, grid[2];
+	_Atomic(const struct host_site *) first_site; /* of which a store was noted */
 	struct host_bytes *good; /* of each parameter */
 	bool open;
 	struct kept *kept;
@@ -70,7 +76,7 @@ static void take_words(struct checker *c, struct writers *w)
 		if (found.at)
 			madvise(p, w->bytes, MADV_HUGEPAGE);
 	}
-	w->program = found.at;
+	w->at = found.at;
 	w->first = found.next;
 }
 
@@ -80,7 +86,7 @@ static void keep_words(struct checker *c, const struct writers *w)
 	struct kept *k = c->kept;
 	u32 at = 0;
 	if (w->bytes > MOST_KEPT) {
-		munmap(w->program, w->bytes);
+		munmap(w->at, w->bytes);
 		return;
 	}
 	pthread_mutex_lock(&k->lock);
@@ -88,7 +94,7 @@ static void keep_words(struct checker *c, const struct writers *w)
 		if (!k->words[i].at || (k->words[at].at && k->words[i].used < k->words[at].used))
 			at = i;
 	struct kept_words old = k->words[at];
-	k->words[at] = (struct kept_words){w->program, w->bytes, w->first + c->nprograms, ++k->used};
+	k->words[at] = (struct kept_words){w->at, w->bytes, w->first + c->nprograms, ++k->used};
 	pthread_mutex_unlock(&k->lock);
 	if (old.at)
 		munmap(old.at, old.bytes);
@@ -123,7 +129,7 @@ static void watch(struct checker *c, const struct image *im)
 		struct writers *w = &c->writers[i];
 		if (!w->bytes)
 			continue;
-		w->bytes = ((c->ranges[i].size >> w->shift) + 1) * sizeof *w->program;
+		w->bytes = ((c->ranges[i].size >> w->shift) + 1) * sizeof *w->at;
 		take_words(c, w);
 	}
 }
@@ -154,6 +160,7 @@ struct checker *checker_open(struct host_device *d, struct kept *kept, const str
 	u64 programs = (u64)l->grid[0] * l->grid[1] * l->grid[2];
 	c->kept = kept;
 	c->nprograms = (u32)programs;
+	memcpy(c->grid, l->grid, sizeof c->grid);
 	c->ranges = host_ranges(d, &c->arena, &c->nranges, &c->written);
 	c->nhomes = im->nslots;
 	c->homes = arena_array(&c->arena, const struct mem_range *, im->nslots + 1u);
@@ -171,7 +178,7 @@ struct checker *checker_open(struct host_device *d, struct kept *kept, const str
 void checker_close(struct checker *c)
 {
 	for (u32 i = 0; i < c->nranges; i++)
-		if (c->writers[i].program)
+		if (c->writers[i].at)
 			keep_words(c, &c->writers[i]);
 	for (u32 i = 0; i < LOCKS; i++)
 		pthread_mutex_destroy(&c->locks[i]);
@@ -228,34 +235,54 @@ static bool is_other(const struct checker *c, const struct writers *w, u32 word,
 	return word - w->first < c->nprograms && word != me;
 }
 
-/* Notes that the program stores n elements. False: other programs have stored to some of them. */
-static bool take(const struct checker *c, const struct writers *w, u64 element, u64 n, u64 program)
+/* Sites are constants of one object, which is less than 2 GB. */
+static struct writer writer_of(struct checker *c, const struct writers *w, u64 program, const struct host_site *site)
 {
-	u32 others = 0, me = w->first + (u32)program, *word = w->program + element;
+	const struct host_site *first = NULL;
+	if (atomic_compare_exchange_strong(&c->first_site, &first, site))
+		first = site;
+	return (struct writer){w->first + (u32)program, (i32)((const char *)site - (const char *)first)};
+}
+
+/* Notes that the program stores n elements. False: other programs have stored to some of them. */
+static bool take(struct checker *c, const struct writers *w, u64 element, u64 n, u64 program,
+		 const struct host_site *site)
+{
+	u32 others = 0;
+	struct writer me = writer_of(c, w, program, site), *at = w->at + element;
 	for (u64 i = 0; i < n; i++)
-		others |= is_other(c, w, word[i], me);
-	_Static_assert(sizeof(wchar_t) == sizeof(u32), "wmemset sets words");
-	if (!others)
-		wmemset((wchar_t *)word, (wchar_t)me, n);
+		others |= is_other(c, w, at[i].program, me.program);
+	for (u64 i = 0; !others && i < n; i++)
+		at[i] = me;
 	return !others;
+}
+
+static void tell_race(struct access *a, const struct mem_range *r, u64 offset, u32 program, i32 site)
+{
+	const struct checker *c = a->checker;
+	const struct host_site *other = (const void *)((const char *)c->first_site + site);
+	struct loc at = host_place_loc(other->place), here = host_place_loc(a->site->place);
+	bool whole = offset % (u64)a->site->bytes == 0;
+	sb_printf(a->out, "store to %s %llu of '%s', where program (%u, %u, %u) has stored another value in line %u%s",
+		  whole ? "element" : "byte", (unsigned long long)(whole ? offset / (u64)a->site->bytes : offset),
+		  name_of(r), program % c->grid[0], program / c->grid[0] % c->grid[1],
+		  program / c->grid[0] / c->grid[1], at.line, at.file == here.file ? "" : " of another file");
+	sb_puts(a->out, ", and nothing orders the two");
 }
 
 /* Is there something else than x, of another program of this launch? */
 static bool differs(struct access *a, const struct mem_range *r, u64 address, const char *x)
 {
 	struct writers *w = &a->checker->writers[r - a->checker->ranges];
-	u32 me = w->first + (u32)a->program;
+	struct writer me = writer_of(a->checker, w, a->program, a->site);
 	u64 offset = address - range_start(r), first = offset >> w->shift,
 	    last = (offset + (u64)a->site->bytes - 1) >> w->shift;
 	bool other = memcmp((char *)(uintptr_t)address, x, (size_t)a->site->bytes);
 	for (u64 i = first; i <= last; i++) {
-		u32 before = w->program[i];
-		w->program[i] = me;
-		if (other && is_other(a->checker, w, before, me)) {
-			sb_printf(a->out,
-				  "store to byte %llu of '%s', where program number %u has stored another value, and "
-				  "nothing orders the two",
-				  (unsigned long long)offset, name_of(r), before - w->first);
+		struct writer before = w->at[i];
+		w->at[i] = me;
+		if (other && is_other(a->checker, w, before.program, me.program)) {
+			tell_race(a, r, offset, before.program - w->first, before.site);
 			return true;
 		}
 	}
@@ -273,13 +300,13 @@ static bool store_some(struct access *a, const struct mem_range *r, u64 address,
 	u64 bytes = (u64)a->site->bytes;
 	struct writers *w = r ? &a->checker->writers[r - a->checker->ranges] : NULL;
 	bool good = true;
-	if (!w || !w->program) {
+	if (!w || !w->at) {
 		memcpy((char *)(uintptr_t)address, data, n * bytes);
 		return true;
 	}
 	u64 offset = address - range_start(r);
 	pthread_mutex_lock(lock_of(a->checker, address));
-	if (bytes != 1u << w->shift || !take(a->checker, w, offset >> w->shift, n, a->program))
+	if (bytes != 1u << w->shift || !take(a->checker, w, offset >> w->shift, n, a->program, a->site))
 		for (u64 i = 0; good && i < n; i++)
 			if (differs(a, r, address + i * bytes, data + i * bytes)) {
 				a->fault = first + (u32)i;
@@ -374,7 +401,7 @@ bool checker_quick(struct checker *c, u64 program, const struct host_site *site,
 	if (address / PAGE != (address + all - 1) / PAGE || bytes != 1u << w->shift)
 		return false;
 	pthread_mutex_lock(lock_of(c, address));
-	bool mine = !w->program || take(c, w, offset >> w->shift, n, program);
+	bool mine = !w->at || take(c, w, offset >> w->shift, n, program, site);
 	if (mine)
 		memcpy((char *)(uintptr_t)address, data, all);
 	pthread_mutex_unlock(lock_of(c, address));

@@ -29,7 +29,7 @@ struct kept {
 	pthread_mutex_t lock;
 	u64 used;
 	struct kept_words {
-		u32 *at; /* NULL: none */
+		struct writer *at; /* NULL: none */
 		size_t bytes;
 		u32 next; /* words are below it */
 		u64 used;
