@@ -147,7 +147,7 @@ $(BUILD)/libtl.a: $(LIB_OBJ)
 RT_SRC = runtime/aot/devices.c $(addprefix compiler/ir/,dtype.c device_text.c) \
 	$(addprefix compiler/base/,arena.c crew.c description.c diag.c file.c forked.c fp.c gang.c map.c range.c recover.c suggest.c) \
 	$(addprefix runtime/,api_context.c argument.c bundle.c compiled.c conditions.c context.c cpu_check.c cpu_pool.c cuda_api.c dev_cpu.c dev_cuda.c dev_cuda_launch.c dev_cuda_queue.c \
-	device.c error.c gdb.c grid.c host.c host_queue.c image.c library.c link.c median.c nvtx.c queue.c store.c tensor_box.c)
+	device.c error.c folder.c gdb.c grid.c host.c host_queue.c image.c library.c link.c median.c nvtx.c queue.c store.c tensor_box.c)
 $(BUILD)/libtlrt.a: $(RT_SRC:%.c=$(BUILD)/obj/%.o)
 	$(call say,AR,$@)
 	$(archive) '--strip-debug --wildcard -L lzma_*' $^ `$(CC) -print-file-name=liblzma.a`

@@ -50,6 +50,16 @@ int complain(int code, const char *format, ...)
 	return code;
 }
 
+void warn(const char *format, ...)
+{
+	va_list ap;
+	va_start(ap, format);
+	fputs("tlc: warning: ", stderr);
+	vfprintf(stderr, format, ap);
+	fputc('\n', stderr);
+	va_end(ap);
+}
+
 /* Standard input, whose length is not known before its end. */
 static char *read_stdin(struct arena *a, size_t *len)
 {

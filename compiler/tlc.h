@@ -63,6 +63,7 @@ struct command {
 char *read_file(struct arena *a, const char *path, size_t *len);
 /* Prints "tlc: error: …" and returns `code`. */
 int complain(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* All of it or nothing: what is under `path` is replaced when the new file is complete. False: see errno. */
 bool write_file(struct arena *a, const char *path, const char *data, size_t len);
 /* -s, -D and what the kernel's decorators say, one for each parameter; false after a message. */

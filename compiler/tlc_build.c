@@ -11,8 +11,8 @@
 /* --- a manifest, into the disk cache --------------------------------------------------------------------------- */
 
 struct lines {
-	VEC(const char *) at;
-	VEC(u32) len;
+	VEC(struct manifest_entry) at;
+	u32 unreadable;
 };
 
 /* Shared by the processes that compile. */
@@ -88,48 +88,51 @@ static bool build_entry(struct arena *a, const struct manifest_entry *e)
 }
 
 /* Compiles one line after the other, while there are some. */
-static void build_lines(const struct command *c, const struct lines *lines, struct progress *p)
+static void build_lines(const struct lines *lines, struct progress *p)
 {
 	for (u32 i; (i = atomic_fetch_add(&p->next, 1)) < lines->at.len;) {
 		struct arena a = {0};
-		struct manifest_entry e;
-		const char *why = manifest_read(&a, lines->at.at[i], lines->len.at[i], &e);
-		if (why)
-			complain(0, "'%s', line %u: %s", c->file, i + 1, why);
-		if (why || !build_entry(&a, &e))
+		if (!build_entry(&a, &lines->at.at[i]))
 			atomic_fetch_add(&p->failed, 1);
 		arena_free(&a);
 	}
 }
 
-static int build_ahead(struct command *c, const struct lines *lines)
+/* Passes over what cannot be read: a process that is killed leaves half a line. */
+static void read_lines(struct command *c, const char *text, size_t len, struct lines *out)
 {
-	struct manifest_entry *entries = arena_array(&c->arena, struct manifest_entry, lines->at.len + 1);
-	for (u32 i = 0; i < lines->at.len; i++) {
-		const char *why = manifest_read(&c->arena, lines->at.at[i], lines->len.at[i], &entries[i]);
+	u32 number = 1;
+	for (const char *at = text, *end = text + len, *next; at < end; at = next, number++) {
+		struct manifest_entry e;
+		const char *stop = memchr(at, '\n', (size_t)(end - at));
+		size_t bytes = (size_t)((stop ? stop : end) - at);
+		next = stop ? stop + 1 : end;
+		const char *why = bytes ? manifest_read(&c->arena, at, bytes, &e) : NULL;
 		if (why)
-			return complain(EXIT_USER, "'%s', line %u: %s", c->file, i + 1, why);
+			warn("'%s', line %u is passed over: %s", c->file, number, why);
+		else if (bytes)
+			vec_push(&c->arena, &out->at, e);
+		out->unreadable += why != NULL;
 	}
-	return build_manifest_sources(c, entries, lines->at.len);
 }
 
-static int build_manifest(struct command *c, const char *text)
+static int build_manifest(struct command *c, const char *text, size_t len)
 {
 	struct lines lines = {0};
-	for (const char *at = text; *at;) {
-		u32 len = (u32)strcspn(at, "\n");
-		vec_push(&c->arena, &lines.at, at);
-		vec_push(&c->arena, &lines.len, len);
-		at += len + (at[len] != 0);
-	}
+	read_lines(c, text, len, &lines);
+	if (lines.unreadable && !lines.at.len)
+		return complain(EXIT_USER, "'%s': none of its lines can be read", c->file);
 	if (c->output) {
 		note_file(c, c->file);
-		return build_ahead(c, &lines);
+		return build_manifest_sources(c, lines.at.at, lines.at.len);
 	}
 	if (c->depfile || c->prefix)
 		return complain(EXIT_USER, "--depfile and --prefix are for the files of -o NAME, which is missing");
 	if (!cache_folder(&c->arena))
 		return complain(EXIT_ENVIRONMENT, "there is no cache to build into: TL_CACHE is 0, or HOME is not set");
+	const char *refused = cache_refused(&c->arena);
+	if (refused)
+		return complain(EXIT_ENVIRONMENT, "%s", refused);
 	struct progress *p = mmap(NULL, sizeof *p, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (p == MAP_FAILED)
 		return complain(EXIT_ENVIRONMENT, "out of memory");
@@ -141,12 +144,12 @@ static int build_manifest(struct command *c, const char *text)
 		if (pid < 0)
 			break;
 		if (!pid) {
-			build_lines(c, &lines, p);
+			build_lines(&lines, p);
 			exit(EXIT_DONE);
 		}
 	}
 	if (!started)
-		build_lines(c, &lines, p);
+		build_lines(&lines, p);
 	u32 died = 0;
 	for (int status; wait(&status) > 0;)
 		died += status != 0;
@@ -162,5 +165,5 @@ int command_build(struct command *c)
 	const char *text = read_file(&c->arena, c->file, &len);
 	if (!text)
 		return EXIT_ENVIRONMENT;
-	return *text == '{' ? build_manifest(c, text) : build_sources(c, text, len);
+	return text[strspn(text, " \t\r\n")] == '{' ? build_manifest(c, text, len) : build_sources(c, text, len);
 }

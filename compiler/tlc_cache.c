@@ -60,6 +60,9 @@ int command_cache(struct command *c)
 		puts(folder);
 		return EXIT_DONE;
 	}
+	const char *refused = cache_refused(&c->arena);
+	if (refused)
+		return complain(EXIT_ENVIRONMENT, "%s", refused);
 	if (!strcmp(what, "clear")) {
 		u32 n = cache_clear() + tunings_clear();
 		printf("%u %s removed\n", n, n == 1 ? "entry" : "entries");

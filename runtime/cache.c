@@ -5,12 +5,10 @@
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/recover.h"
 #include "runtime/store.h"
 
@@ -24,7 +22,6 @@ enum {
 	/* A process looks at the folder's size at its first write, then at each of so many. */
 	WRITES_A_SWEEP = 64,
 	TOUCH_SECONDS = 3600,   /* an entry's time of use is as exact as this */
-	WAIT_SECONDS = 30,      /* for another process's compilation */
 	LEFTOVER_SECONDS = 600, /* a file that nobody renames after so long was left by a process that died */
 };
 static const char suffix[] = ".image";
@@ -33,8 +30,8 @@ static const char suffix[] = ".image";
 
 const char *cache_folder(struct arena *a)
 {
-	const char *on = getenv("TL_CACHE"), *own = getenv("TL_CACHE_DIR"), *xdg = getenv("XDG_CACHE_HOME"),
-		   *home = getenv("HOME");
+	const char *on = getenv("TL_CACHE"), *own = secure_getenv("TL_CACHE_DIR"),
+		   *xdg = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
 	if (on && !strcmp(on, "0"))
 		return NULL;
 	if (own && *own)
@@ -44,22 +41,54 @@ const char *cache_folder(struct arena *a)
 	return home && *home ? arena_printf(a, "%s/.cache/tlc", home) : NULL;
 }
 
-static const char *entry_path(struct arena *a, const char *folder, struct cache_key key)
+bool cache_open(struct folder *f, struct arena *a, bool make, const char **why)
 {
-	return arena_printf(a, "%s/%016llx%016llx%s", folder, (unsigned long long)key.at[0],
-			    (unsigned long long)key.at[1], suffix);
+	const char *path = cache_folder(a);
+	*f = (struct folder){.fd = -1};
+	*why = NULL;
+	return path && folder_open(f, a, path, make, why);
 }
 
-bool cache_make_folder(struct arena *a, const char *path)
+const char *cache_refused(struct arena *a)
 {
-	char *copy = arena_str(a, path, strlen(path));
-	for (char *at = copy + 1; *at; at++)
-		if (*at == '/') {
-			*at = 0;
-			mkdir(copy, 0700);
-			*at = '/';
-		}
-	return !mkdir(copy, 0700) || errno == EEXIST;
+	struct folder f;
+	const char *why;
+	if (cache_open(&f, a, false, &why))
+		folder_close(&f);
+	return why ? arena_printf(a, "the disk cache '%s' is not used: %s", f.path, why) : NULL;
+}
+
+static void close_cache(void *folder)
+{
+	folder_close(folder);
+}
+
+/* What a call needs of the cache, given back by its cleanups. */
+struct cache_use {
+	struct arena arena;
+	struct folder folder;
+	struct cleanup memory, open;
+};
+
+static bool use_cache(struct cache_use *u, bool make)
+{
+	const char *why;
+	*u = (struct cache_use){.folder.fd = -1};
+	cleanup_arena(&u->memory, &u->arena);
+	cleanup_push(&u->open, close_cache, &u->folder);
+	return cache_open(&u->folder, &u->arena, make, &why);
+}
+
+static void leave_cache(struct cache_use *u)
+{
+	cleanup_run(&u->open);
+	cleanup_run(&u->memory);
+}
+
+static const char *entry_name(struct arena *a, struct cache_key key)
+{
+	return arena_printf(a, "%016llx%016llx%s", (unsigned long long)key.at[0], (unsigned long long)key.at[1],
+			    suffix);
 }
 
 /* --- keys ------------------------------------------------------------------------------------------------------ */
@@ -87,29 +116,46 @@ bool cache_make_key(const struct strbuf *made_from, struct cache_key *out)
 /* --- entries --------------------------------------------------------------------------------------------------- */
 
 /* So that it is not taken for one that nobody uses. */
-static void touch(const char *path)
+static void touch(const struct folder *f, const char *name)
 {
 	struct stat st;
-	if (!stat(path, &st) && time(NULL) - st.st_mtime > TOUCH_SECONDS)
-		utimensat(AT_FDCWD, path, NULL, 0);
+	if (!fstatat(f->fd, name, &st, AT_SYMLINK_NOFOLLOW) && time(NULL) - st.st_mtime > TOUCH_SECONDS)
+		utimensat(f->fd, name, NULL, AT_SYMLINK_NOFOLLOW);
 }
 
-bool cache_read(struct cache_key key, struct image *out)
+/* NULL, or why the entry is not used. *why: the user should know that. */
+static const char *read_entry(const struct folder *f, struct arena *a, const char *name, struct image *out,
+			      const char **why)
 {
-	struct arena a = {0};
-	struct cleanup c;
-	cleanup_arena(&c, &a);
 	size_t len = 0;
-	const char *folder = cache_folder(&a), *path = folder ? entry_path(&a, folder, key) : NULL;
-	const char *bytes = path ? file_read(&a, path, MAX_ENTRY_BYTES, &len) : NULL;
-	bool found = bytes && !image_read(out, bytes, len);
-	if (found && !store_imports_same(out)) {
-		image_free(out);
-		found = false;
+	const char *bytes = folder_read(f, a, name, MAX_ENTRY_BYTES, &len, why);
+	const char *fault = bytes ? image_read(out, bytes, len) : *why ? *why : "it cannot be read";
+	if (fault || !strcmp(name, entry_name(a, (struct cache_key){{out->key[0], out->key[1]}})))
+		return fault;
+	*why = arena_printf(a, "it is another kernel's, '%s' of '%s' for %s", out->name, out->source, out->target);
+	image_free(out);
+	return *why;
+}
+
+bool cache_read(struct cache_key key, struct image *out, struct strbuf *said)
+{
+	struct cache_use u;
+	const char *why = NULL;
+	bool found = false;
+	if (use_cache(&u, false)) {
+		const char *name = entry_name(&u.arena, key);
+		found = !read_entry(&u.folder, &u.arena, name, out, &why);
+		if (found && !store_imports_same(out)) {
+			image_free(out);
+			found = false;
+		}
+		if (found)
+			touch(&u.folder, name);
+		if (why && said)
+			sb_printf(said, "the entry '%s/%s' of the disk cache is not used: %s", u.folder.path, name,
+				  why);
 	}
-	if (found)
-		touch(path);
-	cleanup_run(&c);
+	leave_cache(&u);
 	return found;
 }
 
@@ -125,7 +171,7 @@ static bool is_leftover(const char *name, const struct stat *st)
 }
 
 struct entry {
-	const char *path;
+	const char *name;
 	i64 bytes;
 	struct timespec used;
 };
@@ -134,29 +180,30 @@ struct entries {
 	i64 bytes;
 };
 
-static void close_folder(void *d)
+static void close_listing(void *d)
 {
 	closedir(d);
 }
 
 /* The entries of the folder. Removes what processes that died have left. */
-static void list_entries(struct arena *a, const char *folder, struct entries *out)
+static void list_entries(struct arena *a, const struct folder *f, struct entries *out)
 {
-	DIR *d = opendir(folder);
+	int fd = openat(f->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	if (!d)
 		return;
 	struct cleanup c;
-	cleanup_push(&c, close_folder, d);
+	cleanup_push(&c, close_listing, d);
 	for (const struct dirent *e; (e = readdir(d));) {
-		const char *path = arena_printf(a, "%s/%s", folder, e->d_name);
 		struct stat st;
-		if (lstat(path, &st) || !S_ISREG(st.st_mode))
+		if (fstatat(f->fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) || S_ISDIR(st.st_mode))
 			continue;
 		if (is_leftover(e->d_name, &st))
-			unlink(path);
+			unlinkat(f->fd, e->d_name, 0);
 		if (!is_entry(e->d_name))
 			continue;
-		vec_push(a, &out->at, ((struct entry){path, (i64)st.st_size, st.st_mtim}));
+		vec_push(a, &out->at, ((struct entry){arena_str(a, e->d_name, strlen(e->d_name)), (i64)st.st_size,
+						      st.st_mtim}));
 		out->bytes += (i64)st.st_size;
 	}
 	cleanup_run(&c);
@@ -182,16 +229,16 @@ static i64 most_bytes(void)
 }
 
 /* Removes the entries used longest ago, if all together are too large, until there is some room. */
-static void sweep(struct arena *a, const char *folder)
+static void sweep(struct arena *a, const struct folder *f)
 {
 	const i64 most = most_bytes();
 	struct entries all = {0};
-	list_entries(a, folder, &all);
+	list_entries(a, f, &all);
 	if (all.bytes <= most || !all.at.len)
 		return;
 	qsort(all.at.at, all.at.len, sizeof *all.at.at, by_use);
 	for (u32 i = 0; i < all.at.len && all.bytes > most / 5 * 4; i++)
-		if (!unlink(all.at.at[i].path))
+		if (!unlinkat(f->fd, all.at.at[i].name, 0))
 			all.bytes -= all.at.at[i].bytes;
 }
 
@@ -203,108 +250,94 @@ static bool write_whole(int fd, const char *bytes, size_t len)
 	return true;
 }
 
+static void write_entry(const struct folder *f, struct arena *a, struct cache_key key, const struct image *im)
+{
+	size_t len;
+	const char *bytes = image_write(im, a, &len), *name;
+	int fd = folder_new(f, a, &name);
+	if (fd < 0)
+		return;
+	bool whole = write_whole(fd, bytes, len);
+	whole &= !close(fd);
+	if (!whole || renameat(f->fd, name, f->fd, entry_name(a, key)))
+		unlinkat(f->fd, name, 0);
+}
+
 void cache_write(struct cache_key key, struct image *im)
 {
 	static atomic_uint writes;
-	struct arena a = {0};
-	struct cleanup c;
-	cleanup_arena(&c, &a);
-	size_t len;
-	const char *folder = cache_folder(&a);
-	if (folder && cache_make_folder(&a, folder)) {
-		const char *bytes = image_write(im, &a, &len);
-		const char *path = entry_path(&a, folder, key);
-		char *name = arena_printf(&a, "%s/new-XXXXXX", folder);
-		int fd = mkstemp(name);
-		if (fd >= 0) {
-			bool whole = write_whole(fd, bytes, len);
-			whole &= !close(fd);
-			if (!whole || rename(name, path))
-				unlink(name);
-		}
+	struct cache_use u;
+	if (use_cache(&u, true)) {
+		memcpy(im->key, key.at, sizeof im->key);
+		write_entry(&u.folder, &u.arena, key, im);
 		if (atomic_fetch_add(&writes, 1) % WRITES_A_SWEEP == 0)
-			sweep(&a, folder);
+			sweep(&u.arena, &u.folder);
 	}
-	cleanup_run(&c);
+	leave_cache(&u);
 }
 
 /* --- claims ---------------------------------------------------------------------------------------------------- */
 
-/* Gone with the process, and with the file: one that finds no file makes another, and then finds the entry. */
-static bool lock_file(int fd)
-{
-	i64 waited = 0, pause = 1000 * 1000; /* nanoseconds */
-	while (flock(fd, LOCK_EX | LOCK_NB)) {
-		if ((errno != EWOULDBLOCK && errno != EINTR) || waited > WAIT_SECONDS * (i64)1000000000)
-			return false;
-		nanosleep(&(struct timespec){0, pause}, NULL);
-		waited += pause;
-		pause = MIN(pause * 2, 16 * 1000 * 1000);
-	}
-	return !waited;
-}
-
+/* The lock is gone with the process, and with the file: one that finds no file makes another, and then finds the entry.
+ */
 bool cache_take(struct cache_key key, struct cache_claim *c)
 {
-	struct arena a = {0};
-	struct cleanup release;
-	cleanup_arena(&release, &a);
-	const char *folder = cache_folder(&a);
-	c->fd = -1;
-	bool there = folder && cache_make_folder(&a, folder) &&
-		     snprintf(c->path, sizeof c->path, "%s/new-%016llx%016llx", folder, (unsigned long long)key.at[0],
-			      (unsigned long long)key.at[1]) < (int)sizeof c->path;
-	cleanup_run(&release);
-	if (there)
-		c->fd = open(c->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	return c->fd >= 0 && lock_file(c->fd);
+	struct cache_use u;
+	const char *why;
+	*c = (struct cache_claim){.folder = -1, .fd = -1};
+	if (use_cache(&u, true)) {
+		snprintf(c->name, sizeof c->name, "new-%016llx%016llx", (unsigned long long)key.at[0],
+			 (unsigned long long)key.at[1]);
+		c->fd = folder_file(&u.folder, &u.arena, c->name, O_RDWR | O_CREAT, &why);
+		if (c->fd >= 0) { /* from now on the claim's */
+			c->folder = u.folder.fd;
+			u.folder.fd = -1;
+		}
+	}
+	leave_cache(&u);
+	return c->fd >= 0 && folder_lock(c->fd) == LOCK_AT_ONCE;
 }
 
 void cache_give(struct cache_claim *c)
 {
 	if (c->fd < 0)
 		return;
-	unlink(c->path);
-	flock(c->fd, LOCK_UN); /* a child that was forked meanwhile has the descriptor too */
-	close(c->fd);
-	c->fd = -1;
+	unlinkat(c->folder, c->name, 0);
+	folder_unlock(c->fd);
+	close(c->folder);
+	c->fd = c->folder = -1;
 }
+
+/* --- all entries ----------------------------------------------------------------------------------------------- */
 
 void cache_each(void (*fn)(void *arg, const char *path, i64 bytes, const struct image *im, const char *why), void *arg)
 {
-	struct arena a = {0};
-	struct cleanup c;
-	cleanup_arena(&c, &a);
-	const char *folder = cache_folder(&a);
+	struct cache_use u;
 	struct entries all = {0};
-	if (folder)
-		list_entries(&a, folder, &all);
+	if (use_cache(&u, false))
+		list_entries(&u.arena, &u.folder, &all);
 	for (u32 i = 0; i < all.at.len; i++) {
 		struct arena one = {0};
 		struct image im;
-		size_t len = 0;
-		const char *bytes = file_read(&one, all.at.at[i].path, MAX_ENTRY_BYTES, &len),
-			   *why = bytes ? image_read(&im, bytes, len) : "it cannot be read";
-		fn(arg, all.at.at[i].path, all.at.at[i].bytes, why ? NULL : &im, why);
+		const char *told, *why = read_entry(&u.folder, &one, all.at.at[i].name, &im, &told);
+		fn(arg, arena_printf(&one, "%s/%s", u.folder.path, all.at.at[i].name), all.at.at[i].bytes,
+		   why ? NULL : &im, why);
 		if (!why)
 			image_free(&im);
 		arena_free(&one);
 	}
-	cleanup_run(&c);
+	leave_cache(&u);
 }
 
 u32 cache_clear(void)
 {
-	struct arena a = {0};
-	struct cleanup c;
-	cleanup_arena(&c, &a);
-	const char *folder = cache_folder(&a);
+	struct cache_use u;
 	struct entries all = {0};
 	u32 n = 0;
-	if (folder)
-		list_entries(&a, folder, &all);
+	if (use_cache(&u, false))
+		list_entries(&u.arena, &u.folder, &all);
 	for (u32 i = 0; i < all.at.len; i++)
-		n += !unlink(all.at.at[i].path);
-	cleanup_run(&c);
+		n += !unlinkat(u.folder.fd, all.at.at[i].name, 0);
+	leave_cache(&u);
 	return n;
 }

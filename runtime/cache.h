@@ -1,15 +1,17 @@
 /* The disk cache: compiled kernels, so that another process need not compile them again.
  *
  * A folder of kernel images, each in a file of its own that is named by a hash of all that it was made from but
- * imported files, whose hashes stand in the image. Files come by rename, so that processes that share the folder see
- * whole ones; what is damaged, foreign or made from files that have changed since is ignored, and replaced. A lock file
- * lets one process compile what others wait for. Where the folder cannot be written, nothing is kept.
+ * imported files, whose hashes stand in the image, as the key itself does: an entry under another key's name is not
+ * used. Files come by rename, so that processes that share the folder see whole ones; what is damaged, foreign or made
+ * from files that have changed since is ignored, and replaced. A lock file lets one process compile what others wait
+ * for. Where the folder cannot be written, or is not trusted (folder.h), nothing is kept.
  *
  * $TL_CACHE=0: none. $TL_CACHE_DIR: the folder; else tlc in $XDG_CACHE_HOME or in ~/.cache. $TL_CACHE_MB: the size
  * above which those that have not been used for the longest time are removed; 512 if it is no number. */
 #ifndef TL_CACHE_H
 #define TL_CACHE_H
 
+#include "runtime/folder.h"
 #include "runtime/image.h"
 
 struct cache_key {
@@ -20,24 +22,26 @@ struct cache_key {
  * there is no cache; the key is made all the same. */
 bool cache_make_key(const struct strbuf *made_from, struct cache_key *out);
 
-/* False: not there. */
-bool cache_read(struct cache_key key, struct image *out);
+/* False: not there. said: gets why an entry that is there is not used, if the user should know; or NULL. */
+bool cache_read(struct cache_key key, struct image *out, struct strbuf *said);
 void cache_write(struct cache_key key, struct image *im);
 
 /* A compilation that other processes and threads wait for: one of them compiles, the others read what it wrote. */
 struct cache_claim {
-	int fd; /* -1: nothing is held */
-	char path[4096];
+	int folder, fd; /* -1: nothing is held */
+	char name[40];
 };
-/* Waits while another one has claimed the key, but not for ever: it may hang. True: the caller has it. */
+/* Waits while another one has claimed the key, but not for long: it may hang. True: the caller has it. */
 bool cache_take(struct cache_key key, struct cache_claim *c);
 /* In any case. */
 void cache_give(struct cache_claim *c);
 
-/* The folder, or NULL without one; in `a`. */
+/* The folder's path, or NULL without one; in `a`. */
 const char *cache_folder(struct arena *a);
-/* Makes a folder, with those above it; false if that cannot be. */
-bool cache_make_folder(struct arena *a, const char *path);
+/* See folder_open. */
+bool cache_open(struct folder *f, struct arena *a, bool make, const char **why);
+/* Why the folder is not trusted, as a sentence; NULL: it is, or there is none. */
+const char *cache_refused(struct arena *a);
 /* A hash that tells this build of the compiler from others; 0: not known. */
 u64 cache_build(void);
 /* For tlc cache. */

@@ -13,6 +13,7 @@
 #include "runtime/cpu_check.h"
 #include "runtime/cpu_pool.h"
 #include "runtime/error.h"
+#include "runtime/folder.h"
 #include "runtime/gdb.h"
 #include "runtime/host.h"
 #include "runtime/link.h"
@@ -175,17 +176,22 @@ static struct description cpu_target(const struct device *device)
 /* With TL_PERF_MAP=1 `perf report` finds the kernel's name where perf looks for that of code made at run time. */
 static void tell_perf(const struct cpu_kernel *k)
 {
-	char path[40];
+	struct arena a = {0};
+	struct cleanup c;
+	const char *why;
+	const void *from;
 	if (!is_set("TL_PERF_MAP"))
 		return;
-	snprintf(path, sizeof path, "/tmp/perf-%d.map", (int)getpid());
-	FILE *f = fopen(path, "a");
-	if (!f)
-		return;
-	const void *from;
+	cleanup_arena(&c, &a);
 	size_t bytes = linked_code(k->linked, &from);
-	fprintf(f, "%llx %zx %s\n", (unsigned long long)(uintptr_t)from, bytes, k->image->name);
-	fclose(f);
+	const char *line =
+		arena_printf(&a, "%llx %zx %s\n", (unsigned long long)(uintptr_t)from, bytes, k->image->name);
+	int fd = own_file(&a, arena_printf(&a, "/tmp/perf-%d.map", (int)getpid()), &why);
+	if (fd >= 0) {
+		add_line(fd, line, strlen(line));
+		close(fd);
+	}
+	cleanup_run(&c);
 }
 
 static tl_status cpu_load(struct device *device, const struct device_load *l, void **out)

@@ -6,7 +6,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	       "images are little-endian, and written as they lie in memory");
 
-enum { IMAGE_VERSION = 14, MAX_IMPORTS = UINT16_MAX };
+enum { IMAGE_VERSION = 15, MAX_IMPORTS = UINT16_MAX };
 static const char magic[8] = "tlimage";
 
 struct header {
@@ -86,6 +86,7 @@ static void code_slot(struct coder *c, struct slot *s)
 	CODE_RANGE(c, s->pointers, 0, 2);
 	CODE_RANGE(c, s->dtype, 0, DT_COUNT - 1);
 	CODE_RANGE(c, s->divisibility, 0, INT32_MAX);
+	c->bad |= s->divisibility && !is_pow2((u64)s->divisibility);
 	CODE_RANGE(c, s->reads, 0, 1);
 	CODE_RANGE(c, s->writes, 0, 1);
 	CODE_RANGE(c, s->always, 0, 1);
@@ -125,6 +126,7 @@ static void code_limit(struct coder *c, struct size_limit *l, i32 sizes)
 
 static void code_fields(struct coder *c, struct image *im)
 {
+	CODE(c, im->key);
 	code_text(c, &im->source);
 	CODE(c, im->source_hash);
 	CODE_ARRAY(c, im->imports, im->nimports, MAX_IMPORTS);

@@ -27,6 +27,7 @@ struct image_import {
 };
 
 struct image {
+	u64 key[2]; /* of an entry of the disk cache: what it was asked for by; else 0 */
 	/* made from */
 	const char *source;    /* a file's name */
 	u64 source_hash;       /* of its text */

@@ -1,13 +1,12 @@
 #include "runtime/manifest.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/json.h"
 #include "runtime/composite.h"
+#include "runtime/folder.h"
 
 enum { MAX_FILE_BYTES = 1 << 28, MOST_MEMBERS = 32 };
 
@@ -111,34 +110,35 @@ void manifest_describe(struct arena *a, const tl_kernel *k, const struct params 
 
 /* --- the file --------------------------------------------------------------------------------------------------- */
 
-static bool has_line(struct arena *a, const char *path, const char *line, size_t len)
+static bool has_line(struct arena *a, int fd, const char *line, size_t len)
 {
 	size_t all;
-	const char *text = file_read(a, path, MAX_FILE_BYTES, &all);
+	int copy = dup(fd);
+	const char *text = copy < 0 || lseek(copy, 0, SEEK_SET) ? NULL : file_read_open(a, copy, MAX_FILE_BYTES, &all);
 	for (const char *at = text; at && (at = memmem(at, all - (size_t)(at - text), line, len)); at++)
 		if (at == text || at[-1] == '\n')
 			return true;
 	return false;
 }
 
-void manifest_add(const char *path, const char *line, size_t len)
+static void close_file(void *fd)
 {
-	struct arena a = {0};
+	folder_unlock(*(int *)fd);
+}
+
+const char *manifest_add(struct arena *a, const char *path, const char *line, size_t len)
+{
 	struct cleanup c;
-	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+	const char *why;
+	int fd = own_file(a, path, &why);
 	if (fd < 0)
-		return;
-	cleanup_arena(&c, &a);
-	if (!flock(fd, LOCK_EX) && !has_line(&a, path, line, len))
-		while (len) {
-			ssize_t n = write(fd, line, len);
-			if (n <= 0)
-				break;
-			line += n;
-			len -= (size_t)n;
-		}
-	close(fd); /* the lock goes with it */
+		return why ? arena_printf(a, "the manifest '%s' is not written: %s", path, why) : NULL;
+	cleanup_push(&c, close_file, &fd);
+	folder_lock(fd); /* a line of a process that is stopped is not waited for */
+	if (!has_line(a, fd, line, len))
+		add_line(fd, line, len);
 	cleanup_run(&c);
+	return NULL;
 }
 
 /* --- reading ---------------------------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* Where the compiler's diagnostics go: to a callback of the context, and to a text that each module keeps. */
 #include <stdlib.h>
 
+#include "runtime/cache.h"
 #include "runtime/internal.h"
 
 _Static_assert((int)TL_SEVERITY_ERROR == DIAG_ERROR && (int)TL_SEVERITY_WARNING == DIAG_WARNING &&
@@ -62,6 +63,42 @@ void report(tl_module *m, const struct unit *u)
 			keep(m, arena_str(&a, from, to - said->at), to - said->at);
 	}
 	arena_free(&a);
+}
+
+void report_warning(tl_module *m, const char *text, const char *hint)
+{
+	tl_context *ctx = m->ctx;
+	pthread_mutex_lock(&ctx->lock);
+	tl_diagnostic_fn *fn = ctx->tell;
+	void *user = ctx->user;
+	pthread_mutex_unlock(&ctx->lock);
+	struct arena a = {0};
+	const char *shown = arena_printf(&a, "warning: %s\n      = hint: %s\n", text, hint);
+	const tl_diagnostic d = {.severity = TL_SEVERITY_WARNING, .text = text, .hint = hint, .shown = shown};
+	if (fn)
+		fn(user, &d);
+	keep(m, shown, strlen(shown));
+	arena_free(&a);
+}
+
+static const char trust_hint[] =
+	"whoever can write there decides what a program runs: a folder that only this user can write is trusted, with "
+	"TL_CACHE_TRUST=group one of the process's groups too, with TL_CACHE_TRUST=all any";
+
+void report_distrust(tl_module *m, atomic_bool *said, const char *text)
+{
+	if (!atomic_exchange(said, true))
+		report_warning(m, text, trust_hint);
+}
+
+bool cache_trusted(tl_module *m)
+{
+	struct arena a = {0};
+	const char *why = cache_refused(&a);
+	if (why)
+		report_distrust(m, &m->ctx->said_cache, why);
+	arena_free(&a);
+	return !why;
 }
 
 bool wants_remarks(tl_context *ctx)

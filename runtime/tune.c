@@ -477,7 +477,8 @@ static void take_stored(void *choice, const struct tuned *s)
 /* Is the choice on disk? */
 static bool read_stored(const tl_tuner *t, struct tuned_choice *ch, const struct tuning_key *key)
 {
-	tunings_read(&ch->arena, key, take_stored, ch);
+	if (cache_trusted(t->kernel->module))
+		tunings_read(&ch->arena, key, take_stored, ch);
 	ch->stored = ch->best && !t->options.again;
 	for (u32 i = 0; i < ch->n && !ch->stored; i++) /* others are tried */
 		if (ch->at[i].outcome == OUTCOME_TIMED)

@@ -1,14 +1,10 @@
 #include "runtime/tunings.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/json.h"
 #include "base/recover.h"
 #include "runtime/cache.h"
@@ -16,13 +12,15 @@
 enum { MOST_BYTES = 64 << 20, MOST_NAME = 100, MEMBERS = 16 };
 static const char suffix[] = ".tuning";
 
-static const char *file_path(struct arena *a, const struct tuning_key *key)
+static const char *file_name(struct arena *a, const struct tuning_key *key)
 {
-	const char *folder = cache_folder(a);
 	int len = (int)MIN(strlen(key->kernel), (size_t)MOST_NAME);
-	if (!folder)
-		return NULL;
-	return arena_printf(a, "%s/%.*s-%016llx%s", folder, len, key->kernel, (unsigned long long)key->source, suffix);
+	return arena_printf(a, "%.*s-%016llx%s", len, key->kernel, (unsigned long long)key->source, suffix);
+}
+
+static void close_cache(void *folder)
+{
+	folder_close(folder);
 }
 
 /* --- lines ----------------------------------------------------------------------------------------------------- */
@@ -35,11 +33,11 @@ static bool hash_of(struct arena *a, const char *value, u64 *out)
 	return text && *text && !*end;
 }
 
-static bool read_line(struct arena *a, const char *line, struct tuning_key *key, struct tuned *t)
+static bool read_line(struct arena *a, const char *line, size_t len, struct tuning_key *key, struct tuned *t)
 {
 	struct json_member m[MEMBERS];
 	u32 n;
-	if (!json_read(a, line, strlen(line), m, MEMBERS, &n))
+	if (!json_read(a, line, len, m, MEMBERS, &n))
 		return false;
 	const char *cost = json_value(m, n, "cost"), *tried = json_value(m, n, "tried");
 	*key = (struct tuning_key){.kernel = json_text(a, json_value(m, n, "kernel")),
@@ -63,19 +61,20 @@ static bool same(const struct tuning_key *a, const struct tuning_key *b)
 	       !strcmp(a->device, b->device) && !strcmp(a->version, b->version) && !strcmp(a->key, b->key);
 }
 
-static void each_line(struct arena *a, const char *path, const struct tuning_key *only,
+static void each_line(struct arena *a, const struct folder *f, const char *name, const struct tuning_key *only,
 		      void (*fn)(void *arg, const char *path, const struct tuning_key *key, const struct tuned *t),
 		      void *arg)
 {
 	size_t len = 0;
-	char *text = file_read(a, path, MOST_BYTES, &len);
-	for (char *line = text, *end; line && *line; line = end) {
+	const char *why, *text = folder_read(f, a, name, MOST_BYTES, &len, &why), *end = text ? text + len : text;
+	const char *path = arena_printf(a, "%s/%s", f->path, name);
+	for (const char *line = text, *next; line < end; line = next) {
 		struct tuning_key key;
 		struct tuned t;
-		end = line + strcspn(line, "\n");
-		if (*end)
-			*end++ = 0;
-		if (read_line(a, line, &key, &t) && (!only || same(&key, only)))
+		const char *stop = memchr(line, '\n', (size_t)(end - line));
+		size_t bytes = (size_t)((stop ? stop : end) - line);
+		next = stop ? stop + 1 : end;
+		if (read_line(a, line, bytes, &key, &t) && (!only || same(&key, only)))
 			fn(arg, path, &key, &t);
 	}
 }
@@ -98,9 +97,13 @@ static void pass_on(void *arg, const char *path, const struct tuning_key *key, c
 void tunings_read(struct arena *a, const struct tuning_key *key, void (*fn)(void *arg, const struct tuned *t),
 		  void *arg)
 {
-	const char *path = file_path(a, key);
-	if (path)
-		each_line(a, path, key, pass_on, &(struct reader){fn, arg});
+	struct folder f = {.fd = -1};
+	struct cleanup c;
+	const char *why;
+	cleanup_push(&c, close_cache, &f);
+	if (cache_open(&f, a, false, &why))
+		each_line(a, &f, file_name(a, key), key, pass_on, &(struct reader){fn, arg});
+	cleanup_run(&c);
 }
 
 static void print_line(struct strbuf *out, const struct tuning_key *key, const struct tuned *t)
@@ -122,32 +125,25 @@ static void print_line(struct strbuf *out, const struct tuning_key *key, const s
 	sb_puts(out, "}\n");
 }
 
-/* Behind a line that another process was killed in, a new one begins. */
-static bool ends_in_line(int fd)
-{
-	struct stat st;
-	char last = '\n';
-	return fstat(fd, &st) || !st.st_size || (pread(fd, &last, 1, st.st_size - 1) == 1 && last == '\n');
-}
-
 void tunings_write(const struct tuning_key *key, const struct tuned *t)
 {
 	struct arena a = {0};
-	struct cleanup c;
+	struct folder f = {.fd = -1};
+	struct cleanup c, open;
+	const char *why;
 	cleanup_arena(&c, &a);
-	const char *path = file_path(&a, key), *folder = path ? cache_folder(&a) : NULL;
+	cleanup_push(&open, close_cache, &f);
 	struct strbuf line = {.arena = &a};
-	sb_puts(&line, "\n");
 	print_line(&line, key, t);
-	int fd = folder && cache_make_folder(&a, folder) ? open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0600)
-							 : -1;
+	int fd = cache_open(&f, &a, true, &why)
+			 ? folder_file(&f, &a, file_name(&a, key), O_RDWR | O_APPEND | O_CREAT, &why)
+			 : -1;
 	if (fd >= 0) {
-		flock(fd, LOCK_EX); /* one write() is whole by itself, but for shared file systems */
-		u32 skip = ends_in_line(fd);
-		ssize_t written = write(fd, line.at + skip, line.len - skip);
-		(void)written; /* half a line is ignored */
-		close(fd);
+		folder_lock(fd); /* one write() is whole by itself, but for shared file systems */
+		add_line(fd, line.at, line.len);
+		folder_unlock(fd);
 	}
+	cleanup_run(&open);
 	cleanup_run(&c);
 }
 
@@ -160,22 +156,23 @@ static bool is_tuning(const char *name)
 	       strspn(name + len - end - 16, "0123456789abcdef") == 16;
 }
 
-static void close_folder(void *d)
+static void close_listing(void *d)
 {
 	closedir(d);
 }
 
-static void each_file(struct arena *a, void (*fn)(void *arg, const char *path), void *arg)
+static void each_file(struct arena *a, const struct folder *f,
+		      void (*fn)(void *arg, const struct folder *f, const char *name), void *arg)
 {
-	const char *folder = cache_folder(a);
-	DIR *d = folder ? opendir(folder) : NULL;
+	int fd = openat(f->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	if (!d)
 		return;
 	struct cleanup c;
-	cleanup_push(&c, close_folder, d);
+	cleanup_push(&c, close_listing, d);
 	for (const struct dirent *e; (e = readdir(d));)
 		if (is_tuning(e->d_name))
-			fn(arg, arena_printf(a, "%s/%s", folder, e->d_name));
+			fn(arg, f, arena_str(a, e->d_name, strlen(e->d_name)));
 	cleanup_run(&c);
 }
 
@@ -186,25 +183,30 @@ struct all {
 	u32 removed;
 };
 
-static void show_file(void *arg, const char *path)
+static void show_file(void *arg, const struct folder *f, const char *name)
 {
 	const struct all *all = arg;
-	each_line(all->arena, path, NULL, all->fn, all->arg);
+	each_line(all->arena, f, name, NULL, all->fn, all->arg);
 }
 
-static void remove_file(void *arg, const char *path)
+static void remove_file(void *arg, const struct folder *f, const char *name)
 {
 	struct all *all = arg;
-	all->removed += !unlink(path);
+	all->removed += !unlinkat(f->fd, name, 0);
 }
 
-static void every_file(struct all *all, void (*fn)(void *arg, const char *path))
+static void every_file(struct all *all, void (*fn)(void *arg, const struct folder *f, const char *name))
 {
 	struct arena a = {0};
-	struct cleanup c;
+	struct folder f = {.fd = -1};
+	struct cleanup c, open;
+	const char *why;
 	cleanup_arena(&c, &a);
+	cleanup_push(&open, close_cache, &f);
 	all->arena = &a;
-	each_file(&a, fn, all);
+	if (cache_open(&f, &a, false, &why))
+		each_file(&a, &f, fn, all);
+	cleanup_run(&open);
 	cleanup_run(&c);
 }
 

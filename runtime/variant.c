@@ -240,9 +240,10 @@ static void describe_use(void *use)
 		e.text = NULL; /* too long to read */
 	manifest_print(&line, &e);
 	leave_c_locale(&c);
-	if (n->manifest)
-		manifest_add(n->manifest, line.at, line.len);
-	else
+	const char *why = n->manifest ? manifest_add(&a, n->manifest, line.at, line.len) : NULL;
+	if (why)
+		report_distrust(n->k->module, &n->k->module->ctx->said_manifest, why);
+	if (!n->manifest)
 		failed(TL_ERR_NOT_BUILT,
 		       "%s would have to be compiled, which TL_NO_JIT forbids; missing is\n%.*s\n      = hint: a run "
 		       "with TL_MANIFEST=file and without TL_NO_JIT writes the file from which `tlc build file` "
@@ -255,7 +256,7 @@ static void describe_use(void *use)
 static void note_use(const tl_kernel *k, const struct params *ps, const struct options *o, const tl_arg *args,
 		     size_t nargs)
 {
-	const char *manifest = set_variable("TL_MANIFEST");
+	const char *manifest = secure_getenv("TL_MANIFEST") ? set_variable("TL_MANIFEST") : NULL;
 	const struct device_ops *ops = k->module->ctx->dev->ops;
 	char why[100];
 	struct recovery r = {.text = why, .size = sizeof why};
@@ -339,15 +340,55 @@ static void give_claim(void *claim)
 	cache_give(claim);
 }
 
+/* Are the image's parameters arguments of this call? */
+static bool takes_arguments(const struct params *ps, const struct image *im, const tl_arg *args, size_t nargs)
+{
+	tl_arg leaves[MAX_KERNEL_PARAMS];
+	u32 n;
+	bool good = flatten_arguments(ps, args, nargs, leaves, NULL, &n);
+	for (u32 i = 0; i < im->nslots && good; i++) {
+		const struct slot *s = &im->slots[i];
+		good = s->leaf < n && (s->pointers > 0) == (leaves[s->leaf].kind == TL_ARG_PTR);
+	}
+	return good;
+}
+
+/* An entry that is whole, and whose name is the kernel's, may still be none that can run. */
+static bool load_entry(const tl_kernel *k, const tl_arg *args, size_t nargs, struct cache_key key, struct variant *v)
+{
+	struct image *im = &v->image;
+	const char *name = im->name;
+	bool good = !strcmp(name, k->name) && takes_arguments(v->params, im, args, nargs);
+	bool linked = good && link_image(k, v);
+	if (good && !load_image(k, NULL, NULL, v)) {
+		if (linked)
+			keep_on_disk(key, im);
+		return true;
+	}
+	report_warning(k->module, arena_printf(&im->arena, "the entry of %s in the disk cache cannot be run", k->name),
+		       "it is compiled again");
+	image_free(im);
+	return false;
+}
+
 /* What another process has compiled, or compiles just now. What it does not keep, all that waited for it compile at the
  * same time. */
-static bool find_entry(struct cache_key key, struct image *im, struct cache_claim *claim)
+static bool find_entry(const tl_kernel *k, struct cache_key key, struct image *im, struct cache_claim *claim)
 {
-	if (cache_read(key, im))
-		return true;
-	bool mine = cache_take(key, claim), found = cache_read(key, im);
-	if (!mine || found)
-		cache_give(claim);
+	struct arena a = {0};
+	struct cleanup c;
+	struct strbuf said = {.arena = &a};
+	cleanup_arena(&c, &a);
+	bool found = cache_read(key, im, &said);
+	if (!found) {
+		bool mine = cache_take(key, claim);
+		found = cache_read(key, im, NULL);
+		if (!mine || found)
+			cache_give(claim);
+	}
+	if (!found && said.len)
+		report_warning(k->module, said.at, "the kernel is compiled again");
+	cleanup_run(&c);
 	return found;
 }
 
@@ -356,15 +397,14 @@ static bool find_entry(struct cache_key key, struct image *im, struct cache_clai
 static tl_status build_image(const tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs,
 			     struct cache_key key, bool on_disk, struct variant *v)
 {
-	struct cache_claim claim = {.fd = -1};
+	struct cache_claim claim = {.folder = -1, .fd = -1};
 	struct cleanup c;
 	v->keeps = true;
 	cleanup_push(&c, give_claim, &claim);
-	bool found = on_disk && find_entry(key, &v->image, &claim), linked = false;
-	if (found)
-		linked = link_image(k, v);
-	tl_status s = found ? load_image(k, NULL, NULL, v) : compile_variant(k, o, args, nargs, on_disk, v);
-	if (!s && on_disk && v->keeps && (!found || linked))
+	on_disk = on_disk && cache_trusted(k->module);
+	bool found = on_disk && find_entry(k, key, &v->image, &claim) && load_entry(k, args, nargs, key, v);
+	tl_status s = found ? TL_OK : compile_variant(k, o, args, nargs, on_disk, v);
+	if (!s && on_disk && v->keeps && !found)
 		keep_on_disk(key, &v->image);
 	cleanup_run(&c);
 	return s;
@@ -479,7 +519,7 @@ bool variant_on_disk(const tl_kernel *k, const struct variant *v)
 {
 	struct cache_key key;
 	struct image im;
-	bool on_disk, there = image_key(k, v, &key, &on_disk) && on_disk && cache_read(key, &im);
+	bool on_disk, there = image_key(k, v, &key, &on_disk) && on_disk && cache_read(key, &im, NULL);
 	if (there)
 		image_free(&im);
 	return there;

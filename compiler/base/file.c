@@ -11,12 +11,9 @@ static void close_file(void *fd)
 	close(*(int *)fd);
 }
 
-char *file_read(struct arena *a, const char *path, size_t most, size_t *len)
+char *file_read_open(struct arena *a, int fd, size_t most, size_t *len)
 {
 	struct stat st;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return NULL;
 	struct cleanup c;
 	cleanup_push(&c, close_file, &fd);
 	bool whole = !fstat(fd, &st) && S_ISREG(st.st_mode) && (u64)st.st_size <= most;
@@ -27,4 +24,10 @@ char *file_read(struct arena *a, const char *path, size_t most, size_t *len)
 		*len += (size_t)n;
 	cleanup_run(&c);
 	return text;
+}
+
+char *file_read(struct arena *a, const char *path, size_t most, size_t *len)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK); /* a FIFO is waited for else */
+	return fd < 0 ? NULL : file_read_open(a, fd, most, len);
 }

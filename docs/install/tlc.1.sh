@@ -32,5 +32,6 @@ LC_ALL=C.UTF-8 "$1" --help | awk -v version="$2" '
 		print ".TP\n.B 2\nthe environment: no such device or file\n.TP\n.B 3\na defect of tlc"
 		print ".SH ENVIRONMENT\n.TP\n.B TL_CACHE\n0: no disk cache"
 		print ".TP\n.B TL_CACHE_DIR\nits folder; else tlc in $XDG_CACHE_HOME or ~/.cache"
+		print ".TP\n.B TL_CACHE_TRUST\nwhose folders are trusted: user (the user\\(aqs and root\\(aqs), group or all"
 		print ".TP\n.B TL_CACHE_MB\nits size in megabytes; 512\n.SH \"SEE ALSO\"\n.BR tl (3)"
 	}'

@@ -312,7 +312,7 @@ static _Noreturn void write_again_and_again(void)
 		memcpy(key, name, MIN(strlen(name), 16));
 		from.at[0] = strtoull(key, NULL, 16);
 		from.at[1] = strtoull(strlen(name) > 16 ? name + 16 : "", NULL, 16);
-		if (!f.usable || !cache_read(from, &im))
+		if (!f.usable || !cache_read(from, &im, NULL))
 			_exit(!f.usable ? 0 : 1);
 		cache_write(to, &im);
 		image_free(&im);

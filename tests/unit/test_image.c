@@ -51,7 +51,7 @@ static struct image random_image(void)
 					    .leaf = (u32)(random_bits() % MAX_KERNEL_PARAMS),
 					    .pointers = (i32)(random_bits() % 3),
 					    .dtype = (enum dtype)(random_bits() % DT_COUNT),
-					    .divisibility = (i32)(random_bits() % 257)};
+					    .divisibility = (i32)((1u << random_bits() % 9) & ~1u)};
 	im.maps = arena_array(&im.arena, struct tensor_map_param, im.nmaps + 1);
 	for (u32 i = 0; i < im.nmaps; i++)
 		im.maps[i] = (struct tensor_map_param){
