@@ -92,8 +92,11 @@ static tl_status take(struct tl_compiled *c, u32 i)
 	tl_blob *images = arena_array(&c->scratch, tl_blob, p->bundle.count);
 	const char *why = bundle_read(&p->bundle, &c->scratch, images);
 	for (u32 k = 0; k < p->bundle.count && !why; k++) {
+		const struct image *im = &c->at[c->len].image;
 		why = image_read(&c->at[c->len].image, images[k].bytes, images[k].size);
 		c->len += !why;
+		if (!why && (strcmp(im->target, p->bundle.target) != 0 || strcmp(im->name, p->bundle.kernel) != 0))
+			why = "it holds an image of another kernel or target than it says";
 	}
 	return why ? damaged(i, why) : TL_OK;
 }
@@ -228,6 +231,20 @@ static tl_arg pointer_to(struct device *dev, enum dtype d, u64 address)
 	return tl_range((tl_dtype)d, p, known);
 }
 
+/* A pointer must be aligned to its elements, as tl_launch wants it too: every variant counts on that. */
+static tl_status check_pointers(const struct image *im, const uint64_t *args)
+{
+	for (u32 i = 0; i < im->nslots; i++) {
+		const struct slot *s = &im->slots[i];
+		u64 bytes = s->pointers > 1 ? sizeof(void *) : (u64)dtype_bytes(s->dtype);
+		if (s->pointers && args[s->leaf] % bytes)
+			return failed(TL_ERR_ARGUMENT,
+				      "%s: '%s' is 0x%llx, which is not aligned to its elements of %llu bytes",
+				      im->name, s->name, (unsigned long long)args[s->leaf], (unsigned long long)bytes);
+	}
+	return TL_OK;
+}
+
 /* May the image run with these arguments? Its slots' bits go to l. leaves: what pointers are known already; conditions
  * look at no others. */
 static bool allows(struct device *dev, const struct image *im, const uint64_t *args, const u32 *grid, bool many,
@@ -276,6 +293,8 @@ static tl_status compiled_launch(tl_compiled *c, const tl_config *cfg, const uin
 		return failed(TL_ERR_ARGUMENT, "%s: the %s device has no streams; leave tl_config.stream NULL", name,
 			      dev->ops->name);
 	tl_status s = check_grid(name, cfg);
+	for (u32 i = 0; i < c->len && !s; i++) /* a variant for other arguments may have other parameters */
+		s = check_pointers(&c->at[i].image, args);
 	if (s)
 		return s;
 	grid_of(cfg, grid);

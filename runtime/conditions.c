@@ -112,9 +112,10 @@ static struct extent extent_of(struct device *dev, struct memory *m, u32 slot, c
 	return m->at[slot];
 }
 
+/* Whatever the sizes are: no sum is made, which could leave 64 bits. */
 static inline bool extents_overlap(struct extent x, struct extent y)
 {
-	return x.start < y.start + y.size && y.start < x.start + x.size;
+	return x.start < y.start ? y.start - x.start < x.size : x.start - y.start < y.size;
 }
 
 static enum aliasing pair_overlaps(struct device *dev, const struct image *im, const struct param_pair *p,
@@ -162,7 +163,8 @@ static bool few_elements(struct device *dev, const struct image *im, u32 slot, c
 	if (!im->slots[slot].pointers || !a->ptr)
 		return true;
 	struct extent x = extent_of(dev, m, slot, a);
-	return x.start + x.size - (u64)(uintptr_t)a->ptr <= most_narrow_bytes(&im->slots[slot]);
+	u64 before = (u64)(uintptr_t)a->ptr - x.start;
+	return x.size <= before || x.size - before <= most_narrow_bytes(&im->slots[slot]);
 }
 
 static __attribute__((noinline)) bool all_few_elements(struct device *dev, const struct image *im,

@@ -194,6 +194,23 @@ static void tell_perf(const struct cpu_kernel *k)
 	cleanup_run(&c);
 }
 
+/* Are the parameters of the image, and its scratch memory, those of its code? */
+static bool is_of_code(struct arena *a, const struct image *im)
+{
+	const void *code = (uintptr_t)im->code % 8 ? arena_dup(a, im->code, im->code_bytes) : im->code;
+	size_t bytes;
+	u64 scratch;
+	const u8 *record = object_constant(code, im->code_bytes, arena_printf(a, "%s" HOST_RECORD, im->name), &bytes);
+	if (!record || bytes != sizeof scratch + im->nslots || im->persistent || im->nmaps)
+		return false;
+	memcpy(&scratch, record, sizeof scratch);
+	bool same = scratch == im->scratch_bytes;
+	for (u32 i = 0; i < im->nslots; i++)
+		same &= record[sizeof scratch + i] ==
+			host_record_byte(im->slots[i].pointers, (int)im->slots[i].dtype);
+	return same;
+}
+
 static tl_status cpu_load(struct device *device, const struct device_load *l, void **out)
 {
 	const struct image *im = l->image;
@@ -205,7 +222,10 @@ static tl_status cpu_load(struct device *device, const struct device_load *l, vo
 		return failed(TL_ERR_MEMORY, "out of host memory");
 	struct cleanup c;
 	cleanup_push(&c, free, k);
-	k->linked = link_object(&a, im->code, im->code_bytes, im->name, &address, &error);
+	if (is_of_code(&a, im))
+		k->linked = link_object(&a, im->code, im->code_bytes, im->name, &address, &error);
+	else
+		error = "the image's parameters are not those of its code";
 	cleanup_drop(&c);
 	k->image = im;
 	k->source = l->source;

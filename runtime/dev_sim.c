@@ -76,6 +76,40 @@ static tl_status at(int index, tl_device_info *out)
 	return TL_OK;
 }
 
+/* How many bytes a launch passes as parameter i; *float_type: of a float, or PT_NONE. */
+static u64 passed_bytes(const struct image *im, u32 i, enum ptx_type *float_type)
+{
+	*float_type = PT_NONE;
+	if (i < im->nslots) {
+		const struct slot *s = &im->slots[i];
+		if (!s->pointers)
+			*float_type = s->dtype == DT_F32 ? PT_F32 : s->dtype == DT_F64 ? PT_F64 : PT_NONE;
+		return s->pointers ? sizeof(void *) : (u64)dtype_bytes(s->dtype);
+	}
+	return i < im->nslots + (im->persistent ? GRID_PARAMS : 0) ? sizeof(u32) : TENSOR_MAP_BYTES;
+}
+
+/* Are the parameters of the image those of its code? */
+static tl_status check_parameters(const struct image *im, const struct ptx_kernel *k)
+{
+	u32 n = im->nslots + (im->persistent ? GRID_PARAMS : 0) + im->nmaps;
+	if (k->nparams != n)
+		return failed(TL_ERR_COMPILE, "%s: the image has %u parameters, and its PTX has %u", im->name, n,
+			      k->nparams);
+	for (u32 i = 0; i < n; i++) {
+		const struct ptx_var *p = &k->params[i];
+		enum ptx_type as_float;
+		u64 bytes = passed_bytes(im, i, &as_float);
+		bool is_float = p->type == PT_F32 || p->type == PT_F64;
+		if (p->size != bytes || (is_float ? p->type : PT_NONE) != as_float)
+			return failed(TL_ERR_COMPILE,
+				      "%s: parameter %u of the image has %llu bytes%s, and in its PTX it has %llu%s",
+				      im->name, i, (unsigned long long)bytes, as_float ? " of a float" : "",
+				      (unsigned long long)p->size, is_float ? " of a float" : "");
+	}
+	return TL_OK;
+}
+
 static tl_status read_code(struct device *device, const struct device_load *l, struct sim_kernel *k)
 {
 	const struct image *im = l->image;
@@ -92,10 +126,13 @@ static tl_status read_code(struct device *device, const struct device_load *l, s
 			      "smaller tiles or a "
 			      "smaller num_stages",
 			      im->name, im->shared_bytes, t.sm, (unsigned long long)(u64)t.shared_bytes);
+	if (im->num_warps > MAX_WARPS)
+		return failed(TL_ERR_COMPILE, "%s: a block of %d warps; a GPU runs %d", im->name, im->num_warps,
+			      MAX_WARPS);
 	for (u32 i = 0; i < k->module->nkernels; i++)
 		if (!strcmp(k->module->kernels[i].name, im->name))
 			k->ptx = &k->module->kernels[i];
-	return k->ptx ? TL_OK : failed(TL_ERR_COMPILE, "%s: not in its own PTX", im->name);
+	return k->ptx ? check_parameters(im, k->ptx) : failed(TL_ERR_COMPILE, "%s: not in its own PTX", im->name);
 }
 
 static void sim_unload(struct device *device, void *kernel)
@@ -251,7 +288,7 @@ static tl_status run(struct device *device, const struct device_launch *d, doubl
 	l.grid[0] *= cluster;
 	cleanup_arena(&c, &a);
 	char *params = arena_alloc(&a, k->ptx->param_bytes + 8);
-	for (u32 i = 0; i < k->ptx->nparams && i < d->nargs; i++) {
+	for (u32 i = 0; i < k->ptx->nparams; i++) { /* as many as d->nargs: check_parameters */
 		const struct ptx_var *p = &k->ptx->params[i];
 		memcpy(params + p->offset, p->size > 8 ? (const void *)(uintptr_t)d->args[i] : &d->args[i], p->size);
 	}

@@ -340,13 +340,24 @@ static bool relocate_all(struct linking *l)
 
 /* --- linking ----------------------------------------------------------------------------------------------------- */
 
+/* 0: there is none, in a section with these flags. */
+static u32 find_defined(const struct linking *l, const char *name, int type, u64 flags)
+{
+	u32 found = 0;
+	for (u32 i = 1; i < l->nsymbols && !found; i++) {
+		const Elf64_Sym *s = &l->symbols[i];
+		if (ELF64_ST_TYPE(s->st_info) == type && s->st_shndx < l->head->e_shnum &&
+		    l->sections[s->st_shndx].sh_flags & flags && !strcmp(name_of(l, s), name))
+			found = i;
+	}
+	return found;
+}
+
 static void *find_function(struct linking *l, const char *name)
 {
-	for (u32 i = 1; i < l->nsymbols; i++) {
-		const Elf64_Sym *s = &l->symbols[i];
-		if (ELF64_ST_TYPE(s->st_info) == STT_FUNC && s->st_shndx != SHN_UNDEF && !strcmp(name_of(l, s), name))
-			return (void *)(uintptr_t)address_of(l, i);
-	}
+	u32 symbol = find_defined(l, name, STT_FUNC, SHF_EXECINSTR);
+	if (symbol)
+		return (void *)(uintptr_t)address_of(l, symbol);
 	l->error = arena_printf(l->arena, "the object has no function '%s'", name);
 	return NULL;
 }
@@ -374,6 +385,19 @@ struct linked *link_object(struct arena *a, const void *object, size_t len, cons
 	*error = l.error;
 	unlink_object(out);
 	return NULL;
+}
+
+const u8 *object_constant(const void *object, size_t len, const char *name, size_t *bytes)
+{
+	struct linking l = {.object = object, .len = len};
+	u32 symbol = !((uintptr_t)object % 8) && read_tables(&l) ? find_defined(&l, name, STT_OBJECT, SHF_ALLOC) : 0;
+	if (!symbol)
+		return NULL;
+	const Elf64_Sym *s = &l.symbols[symbol];
+	const Elf64_Shdr *in = &l.sections[s->st_shndx];
+	*bytes = s->st_size;
+	bool inside = s->st_value <= in->sh_size && s->st_size <= in->sh_size - s->st_value;
+	return in->sh_type == SHT_PROGBITS && inside ? l.object + in->sh_offset + s->st_value : NULL;
 }
 
 char *linked_file(const struct linked *linked, const void *object, size_t len)

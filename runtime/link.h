@@ -11,6 +11,8 @@ struct linked;
  */
 struct linked *link_object(struct arena *a, const void *object, size_t len, const char *name, void **address,
 			   const char **error);
+/* The bytes of its constant `name`, in the object; NULL: there is none. */
+const u8 *object_constant(const void *object, size_t len, const char *name, size_t *bytes);
 /* A copy of the object whose sections have their addresses in memory, for debuggers; the caller frees it. NULL: out of
  * memory. */
 char *linked_file(const struct linked *linked, const void *object, size_t len);

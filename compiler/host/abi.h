@@ -5,6 +5,14 @@
 
 #include "base/diag.h"
 
+/* Beside the function of a kernel its object has a constant, under the kernel's name with this behind it: the bytes of
+ * scratch memory that a program needs, in 8 bytes, and a byte for each parameter. An image must say the same. */
+#define HOST_RECORD ".kernel"
+static inline u8 host_record_byte(int pointers, int dtype)
+{
+	return (u8)(pointers << 6 | dtype);
+}
+
 /* A place in the source, in one word: line, column, length and file from 24, 16, 12 and 12 bits. */
 static inline u64 host_place(struct loc l)
 {

@@ -606,6 +606,26 @@ static void set_attribute(struct host *h, unsigned index, const char *name)
 	LLVMAddAttributeAtIndex(h->fn, index, LLVMCreateEnumAttribute(h->ctx, kind, 0));
 }
 
+/* What abi.h calls the kernel's record. */
+static void add_record(struct host *h)
+{
+	u32 n = h->k->nparams;
+	LLVMValueRef *kinds = arena_array(&h->scratch, LLVMValueRef, n + 1);
+	for (u32 i = 0; i < n; i++) {
+		const struct type *t = h->k->params[i].value->type;
+		int pointers = 0;
+		for (; t->kind == TY_PTR; t = t->elem)
+			pointers++;
+		kinds[i] = LLVMConstInt(h->i8, host_record_byte(pointers, (int)t->dtype), false);
+	}
+	LLVMValueRef parts[] = {host_i64(h, (i64)h->bytes), LLVMConstArray2(h->i8, kinds, n)};
+	LLVMValueRef record = LLVMConstStructInContext(h->ctx, parts, ARRAY_LEN(parts), true);
+	const char *name = arena_printf(&h->scratch, "%s" HOST_RECORD, h->k->name);
+	LLVMValueRef g = LLVMAddGlobal(h->mod, LLVMTypeOf(record), name);
+	LLVMSetInitializer(g, record);
+	LLVMSetGlobalConstant(g, true);
+}
+
 u64 host_lower(struct pass_state *s, LLVMModuleRef mod)
 {
 	struct host h = {.s = s, .k = s->k, .mod = mod, .ctx = LLVMGetModuleContext(mod)};
@@ -636,6 +656,7 @@ u64 host_lower(struct pass_state *s, LLVMModuleRef mod)
 	LLVMBuildBr(h.entry, body);
 	host_tiles_end(&h);
 	host_debug_end(&h);
+	add_record(&h);
 	LLVMDisposeBuilder(h.b);
 	LLVMDisposeBuilder(h.entry);
 	arena_free(&h.scratch);

@@ -377,6 +377,23 @@ CALL cuModuleUnload(CUmodule m)
 	return CUDA_SUCCESS;
 }
 
+/* A driver knows the code alone: the parameters are as it has them. */
+static void take_parameters(CUfunction f)
+{
+	static const enum dtype words[] = {DT_U8, DT_U16, DT_U32, DT_U64};
+	struct image *im = &f->image;
+	im->slots = arena_array(&f->arena, struct slot, f->ptx->nparams + 1);
+	for (u32 i = 0; i < f->ptx->nparams; i++) {
+		const struct ptx_var *p = &f->ptx->params[i];
+		if (p->size > 8)
+			im->nmaps++; /* behind all others */
+		else
+			im->slots[im->nslots++].dtype = p->type == PT_F32   ? DT_F32
+							: p->type == PT_F64 ? DT_F64
+									    : words[ilog2(p->size)];
+	}
+}
+
 CALL cuModuleGetFunction(CUfunction *out, CUmodule m, const char *name)
 {
 	const char *error;
@@ -389,6 +406,8 @@ CALL cuModuleGetFunction(CUfunction *out, CUmodule m, const char *name)
 	for (u32 i = 0; ptx && i < ptx->nkernels; i++)
 		if (!strcmp(ptx->kernels[i].name, name))
 			f->ptx = &ptx->kernels[i];
+	if (f->ptx)
+		take_parameters(f);
 	if (!f->ptx || sim_ops.load(sim, &(struct device_load){.image = &f->image}, &f->kernel)) {
 		fprintf(stderr, "simcuda: %s\n", f->ptx ? tl_error(NULL) : ptx ? "no such kernel" : error);
 		arena_free(&f->arena);

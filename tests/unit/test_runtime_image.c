@@ -1,4 +1,7 @@
 /* Modules that are kernel images: what they launch, and what they refuse. */
+#include "random_bits.h"
+#include "runtime/bundle.h"
+#include "runtime/conditions.h"
 #include "test_runtime.h"
 
 static const char text[] =
@@ -160,6 +163,31 @@ static void conditions(void **state)
 	tl_context_destroy(ctx);
 }
 
+/* Ranges anywhere in 64 bits, which may say that they go beyond. */
+static void overlaps(void **state)
+{
+	(void)state;
+	tl_context *ctx = simulator();
+	struct slot slots[] = {{.pointers = 1, .dtype = DT_F32}, {.pointers = 1, .dtype = DT_F32, .leaf = 1}};
+	struct param_pair pair = {.a = 0, .b = 1};
+	const struct image im = {.nslots = 2, .slots = slots, .napart = 1, .apart = &pair};
+	for (int n = 0; n < 2000; n++) {
+		u64 at[2], size[2];
+		tl_arg leaves[2];
+		for (int i = 0; i < 2; i++) {
+			at[i] = ((random_bits() & 1 ? UINT64_MAX : random_bits()) - random_bits() % 99) & ~(u64)15;
+			size[i] = (random_bits() & 1 ? UINT64_MAX - random_bits() % 99 : random_bits() % 99) | 1;
+			leaves[i] = tl_range(TL_F32, (void *)(uintptr_t)at[i], size[i]);
+		}
+		const i128 most = ((i128)1 << 56) - 1; /* that a range says */
+		bool apart = at[0] + MIN((i128)size[0], most) <= at[1] || at[1] + MIN((i128)size[1], most) <= at[0];
+		enum aliasing alias = at[0] == at[1] ? ALIAS_EQUAL : apart ? ALIAS_NONE : ALIAS_ANY;
+		const struct arguments args = {.at = leaves, .n = 2, .bits = at};
+		assert_int_equal(conditions_broken(ctx->dev, &im, &args).alias, alias);
+	}
+	tl_context_destroy(ctx);
+}
+
 static void pointers_to_pointers(void **state)
 {
 	(void)state;
@@ -235,9 +263,137 @@ static void refused(void **state)
 	tl_context_destroy(ctx);
 }
 
+/* Changes of an image's parameters, which then are not those of its code; its checksum is right. */
+static void one_less(struct image *im) { im->nslots--; }
+static void one_more(struct image *im)
+{
+	struct slot *more = arena_array(&im->arena, struct slot, im->nslots + 2);
+	memcpy(more, im->slots, im->nslots * sizeof *more);
+	more[im->nslots] = im->slots[0];
+	im->slots = more;
+	im->nslots++;
+}
+static void pointer_of_number(struct image *im) { im->slots[2].pointers = 1; }
+static void number_of_pointer(struct image *im) { im->slots[0].pointers = 0; }
+static void narrower(struct image *im) { im->slots[2].dtype = DT_I16; }
+static void wider(struct image *im) { im->slots[2].dtype = DT_I64; }
+static void float_of_integer(struct image *im) { im->slots[2].dtype = DT_F32; }
+static void integer_of_float(struct image *im) { im->slots[3].dtype = DT_I32; }
+static void few_blocks(struct image *im) { im->persistent = true; }
+static void map(struct image *im)
+{
+	im->maps = arena_array(&im->arena, struct tensor_map_param, 2);
+	im->maps[0] = (struct tensor_map_param){
+		.distance.times = 256, .tensor = -1, .box = {64, 1, 1}, .elem_bytes = 2, .swizzle = 128};
+	im->nmaps = 1;
+}
+static void less_scratch(struct image *im) { im->scratch_bytes = im->scratch_bytes ? 0 : 64; }
+static void many_warps(struct image *im) { im->num_warps = 33; }
+
+static char *changed(const char *bytes, size_t *len, void (*change)(struct image *im))
+{
+	struct image im;
+	struct arena a = {0};
+	assert_null(image_read(&im, bytes, *len));
+	change(&im);
+	char *out = image_write(&im, &a, len), *copy = malloc(*len);
+	memcpy(copy, out, *len);
+	arena_free(&a);
+	image_free(&im);
+	return copy;
+}
+
+static void parameters_of_the_code(void **state)
+{
+	(void)state;
+	static void (*const changes[])(struct image *im) = {one_less,         one_more,         pointer_of_number,
+							    number_of_pointer, narrower,         wider,
+							    float_of_integer,  integer_of_float, few_blocks,
+							    map,               less_scratch,     many_warps};
+	static const char *const devices[] = {"sim", "cpu"};
+	for (u32 d = 0; d < 2; d++)
+		for (u32 i = 0; i <= ARRAY_LEN(changes); i++) {
+			bool whole = i == ARRAY_LEN(changes), gpu = !d;
+			if (!whole && changes[i] == (gpu ? less_scratch : many_warps))
+				continue; /* which counts on the other device */
+			tl_context *ctx;
+			tl_compiled *c;
+			tl_device_info info;
+			size_t len;
+			assert_int_equal(tl_context_create(devices[d], &ctx), TL_OK);
+			assert_int_equal(tl_device(ctx, &info), TL_OK);
+			char *bytes = image_of("scale", scale_args, info.target, 4, &len);
+			char *other = whole ? bytes : changed(bytes, &len, changes[i]);
+			tl_status s = tl_compiled_load(ctx, &(tl_blob){other, len}, 1, &c);
+			if (s != (whole ? TL_OK : TL_ERR_COMPILE))
+				fail_msg("%s, change %u: status %d", devices[d], i, s);
+			if (other != bytes)
+				free(other);
+			free(bytes);
+			tl_context_destroy(ctx);
+		}
+}
+
+/* Launchers of kernels that were compiled ahead of time check it as tl_launch does. */
+static void alignment_of_pointers(void **state)
+{
+	(void)state;
+	static const struct arg_spec args[] = {
+		{.type = "*fp32"}, {.type = "*fp32"}, {.type = "i32"}, {.type = "fp32"}, {.constant = "3"}};
+	tl_context *ctx = simulator();
+	tl_compiled *c;
+	tl_buffer *x, *y;
+	size_t len;
+	char *bytes = image_of("scale", args, "sm_90a", 4, &len);
+	assert_int_equal(tl_compiled_load(ctx, &(tl_blob){bytes, len}, 1, &c), TL_OK);
+	tl_buffer_create(ctx, 2048, &x);
+	tl_buffer_create(ctx, 2048, &y);
+	tl_buffer_fill(x, 0);
+	for (u32 by = 0; by <= 8; by++) {
+		const u64 words[] = {(u64)(uintptr_t)tl_buffer_ptr(x), (u64)(uintptr_t)tl_buffer_ptr(y) + by, 100, 0};
+		tl_status s = tl_compiled_launch(c, &(tl_config){.grid = {1}}, words, 4);
+		if (by % 4)
+			assert_error(s, TL_ERR_ARGUMENT, "which is not aligned to its elements of 4 bytes");
+		else
+			assert_int_equal(s, TL_OK);
+	}
+	free(bytes);
+	tl_context_destroy(ctx);
+}
+
+/* A bundle says which kernel it holds, and for which target. */
+static void bundles_of_others(void **state)
+{
+	(void)state;
+	static const char *const says[][2] = {
+		{"scale", "cuda:sm_90a"}, {"other", "cuda:sm_90a"}, {"scale", "cuda:sm_80"}};
+	size_t len, size;
+	char *bytes = image_of("scale", scale_args, "sm_90a", 4, &size);
+	for (u32 i = 0; i < ARRAY_LEN(says); i++) {
+		struct arena a = {0};
+		tl_context *ctx = simulator();
+		tl_compiled *c;
+		const char *bundle = bundle_write(&a, says[i][0], says[i][1], &(tl_blob){bytes, size}, 1, &len);
+		tl_status s = tl_compiled_load(ctx, &(tl_blob){bundle, len}, 1, &c);
+		if (i)
+			assert_error(s, TL_ERR_ARGUMENT, "another kernel or target");
+		else
+			assert_int_equal(s, TL_OK);
+		tl_context_destroy(ctx);
+		arena_free(&a);
+	}
+	free(bytes);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(launches), cmocka_unit_test(conditions),
-					   cmocka_unit_test(pointers_to_pointers), cmocka_unit_test(refused)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(launches),
+					   cmocka_unit_test(conditions),
+					   cmocka_unit_test(overlaps),
+					   cmocka_unit_test(pointers_to_pointers),
+					   cmocka_unit_test(refused),
+					   cmocka_unit_test(parameters_of_the_code),
+					   cmocka_unit_test(alignment_of_pointers),
+					   cmocka_unit_test(bundles_of_others)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
