@@ -286,14 +286,14 @@ static bool read_descriptor(struct value_reader *r, struct argument *a, const ch
 		complain(0, "%s: a block of %d dimension%s needs a tensor of as many", a->name, rank, PLURAL(rank));
 		return false;
 	}
+	int64_t shape[TL_MAX_RANK];
+	for (int i = 0; i < rank; i++)
+		shape[i] = (int64_t)MIN(a->data.shape[i], (size_t)INT64_MAX);
+	const tl_descriptor whole = tl_describe(a->dtype, NULL, rank, shape, d->block_shape);
+	memcpy(d->shape, whole.shape, sizeof d->shape);
+	memcpy(d->strides, whole.strides, sizeof d->strides);
 	d->rank = rank;
 	d->dtype = a->dtype;
-	int64_t stride = 1;
-	for (int i = rank - 1; i >= 0; i--) {
-		d->shape[i] = (int64_t)a->data.shape[i];
-		d->strides[i] = stride;
-		stride *= d->shape[i];
-	}
 	a->is_descriptor = true;
 	return true;
 }

@@ -304,7 +304,7 @@ static inline tl_arg tl_ptr(tl_dtype t, const void *p)
 static inline tl_arg tl_range(tl_dtype t, const void *p, size_t bytes)
 {
 	tl_arg a = tl_ptr(t, p);
-	a.bytes = bytes & 0xFFFFFFFFFFFFFF;
+	a.bytes = bytes < 0xFFFFFFFFFFFFFF ? bytes & 0xFFFFFFFFFFFFFF : 0xFFFFFFFFFFFFFF; /* which is as good as all */
 	return a;
 }
 static inline tl_arg tl_buf(tl_dtype t, const tl_buffer *b) { return tl_range(t, tl_buffer_ptr(b), tl_buffer_size(b)); }
@@ -430,17 +430,20 @@ struct tl_descriptor {
 	int32_t block_shape[TL_MAX_RANK];
 	bool pads_with_nan;           /* outside the tensor a load gives NaN instead of 0; for floats */
 };
-/* A descriptor of a tensor without gaps, row by row. `shape` and `block_shape` have `rank` elements. */
+/* A descriptor of a tensor without gaps, row by row. `shape` and `block_shape` have `rank` elements. A tensor whose
+ * strides leave 63 bits, or of a rank that there is not, gets a descriptor that no launch takes. */
 static inline tl_descriptor tl_describe(tl_dtype t, const void *base, int rank, const int64_t *shape,
 					const int32_t *block_shape)
 {
 	tl_descriptor d = {t, rank, base, {0}, {0}, {0}, false};
 	int64_t stride = 1;
-	for (int i = rank - 1; i >= 0 && i < TL_MAX_RANK; i--) {
+	int i = rank >= 1 && rank <= TL_MAX_RANK ? rank : 0;
+	while (i-- > 0) {
 		d.shape[i] = shape[i];
 		d.strides[i] = stride;
 		d.block_shape[i] = block_shape[i];
-		stride *= shape[i];
+		/* 1 is refused, as no multiple of 16 bytes */
+		stride = shape[i] > 0 && stride <= INT64_MAX / shape[i] ? stride * shape[i] : 1;
 	}
 	return d;
 }

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "random_bits.h"
 #include "runtime/error.h"
 #include "runtime/specialize.h"
 
@@ -414,6 +415,39 @@ static void descriptors(void **state)
 	assert_int_equal(d.strides[1], 4);
 }
 
+/* Shapes whose strides leave 64 bits, ranks that there are not: a descriptor comes of it that no launch takes. */
+static void hostile_descriptors(void **state)
+{
+	(void)state;
+	/* first sizes that there are */
+	static const int64_t edges[] = {1,         16, 1 << 16, 1 << 20,   1 << 30,  INT32_MAX,
+					INT64_MIN, -1, 0,       1ll << 31, INT64_MAX};
+	static const int32_t block[] = {1, 1, 1, 1, 4};
+	static const int ranks[] = {INT32_MIN, -1, 0, 1, 3, 5, 6, INT32_MAX};
+	struct fixture f;
+	open(&f, "d");
+	for (int n = 0; n < 4000; n++) {
+		int64_t shape[TL_MAX_RANK];
+		int rank = ranks[random_bits() % ARRAY_LEN(ranks)];
+		__int128 stride = 1;
+		bool good = rank >= 1 && rank <= TL_MAX_RANK;
+		for (int i = 0; i < TL_MAX_RANK; i++)
+			shape[i] = edges[random_bits() % (random_bits() % 4 ? 6 : ARRAY_LEN(edges))];
+		const int32_t *last = block + (good ? TL_MAX_RANK - rank : 0);
+		tl_descriptor d = tl_describe(TL_F32, aligned, rank, shape, last);
+		for (int i = rank - 1; good && i >= 0; i--) {
+			good = shape[i] >= 1 && shape[i] <= INT32_MAX && stride <= INT64_MAX &&
+			       (i == rank - 1 || stride % 4 == 0) && d.strides[i] == (int64_t)stride;
+			stride *= shape[i];
+		}
+		struct key key;
+		key_init(&key, 0);
+		assert_int_equal(specialize(&f.params, ARGS(tl_desc(&d)), &key), good ? TL_OK : TL_ERR_ARGUMENT);
+		key_free(&key);
+	}
+	unit_free(&f.unit);
+}
+
 static void composite_keys(void **state)
 {
 	(void)state;
@@ -468,7 +502,8 @@ int main(void)
 		cmocka_unit_test(other_kinds), cmocka_unit_test(constants),      cmocka_unit_test(large_integers),
 		cmocka_unit_test(keys),        cmocka_unit_test(long_keys),      cmocka_unit_test(defaults),
 		cmocka_unit_test(bits),        cmocka_unit_test(ir_text),        cmocka_unit_test(tuples),
-		cmocka_unit_test(descriptors), cmocka_unit_test(composite_keys), cmocka_unit_test(composites_refused),
+		cmocka_unit_test(descriptors), cmocka_unit_test(hostile_descriptors),
+		cmocka_unit_test(composite_keys), cmocka_unit_test(composites_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
