@@ -214,11 +214,16 @@ FUZZ_PTX_OBJ = $(filter $(BUILD)/obj/runtime/sim/% $(BUILD)/obj/compiler/base/% 
 $(BUILD)/fuzz-ptx: $(FUZZ_PTX_OBJ)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -fsanitize=fuzzer,address,undefined -o $@ $^ -lm -lpthread
+# what the library opens: images, entries of the disk cache, manifests and tunings, .npy
+FUZZ_FILES = $(BUILD)/fuzz-image $(BUILD)/fuzz-entry $(BUILD)/fuzz-lines $(BUILD)/fuzz-npy
+$(FUZZ_FILES): $(BUILD)/fuzz-%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/obj/inside.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) -fsanitize=fuzzer,address,undefined -o $@ $^ $(LLVM_SHARED) -llzma -ldl -lm -lpthread
 # needs clang-19 and libclang-rt-19-dev
 fuzz:
 	$(Q)$(MAKE) BUILD=$(BUILD)-fuzz CC=clang-19 OPT='-O1 -Wno-unused-command-line-argument' \
-		SAN_FLAGS='-fsanitize=fuzzer-no-link$(,)address$(,)undefined -fno-sanitize-recover=undefined $(PATTERN)' \
-		$(BUILD)-fuzz/fuzz $(BUILD)-fuzz/fuzz-ptx
+		SAN_FLAGS='-fsanitize=fuzzer-no-link$(,)address$(,)undefined -fno-sanitize-recover=undefined -Wno-missing-field-initializers -Wno-c23-extensions $(PATTERN)' \
+		$(addprefix $(BUILD)-fuzz/,fuzz fuzz-ptx fuzz-image fuzz-entry fuzz-lines fuzz-npy)
 
 # --- installing ------------------------------------------------------------------------------------------------
 
