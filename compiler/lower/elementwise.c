@@ -95,10 +95,45 @@ static LLVMValueRef call_finite(struct lower *l, const char *name, LLVMValueRef 
 	return LLVMBuildSelect(l->b, finite, r, nan, "");
 }
 
+/* libclc's sin and erf for fp64 lose the sign of 0. */
+static LLVMValueRef keep_zero(struct lower *l, LLVMValueRef x, LLVMValueRef r)
+{
+	LLVMValueRef zero = LLVMBuildFCmp(l->b, LLVMRealOEQ, x, LLVMConstNull(l->f64), "");
+	return LLVMBuildSelect(l->b, zero, x, r, "");
+}
+
 static LLVMValueRef call2(struct lower *l, const char *name, LLVMValueRef x, LLVMValueRef y)
 {
 	LLVMValueRef args[] = {x, y};
 	return intrinsic(l, name, LLVMTypeOf(x), args, 2);
+}
+
+static LLVMValueRef choose(struct lower *l, LLVMValueRef c, LLVMValueRef x, LLVMValueRef y)
+{
+	return LLVMBuildSelect(l->b, c, x, y, "");
+}
+
+static LLVMValueRef scaled(struct lower *l, LLVMValueRef x, double by)
+{
+	return LLVMBuildFMul(l->b, x, LLVMConstReal(l->f64, by), "");
+}
+
+static LLVMValueRef is_below(struct lower *l, LLVMValueRef x, double limit)
+{
+	LLVMValueRef size = call1(l, "llvm.fabs.f64", x);
+	return LLVMBuildFCmp(l->b, LLVMRealOLT, size, LLVMConstReal(l->f64, limit), "");
+}
+
+/* libclc's fmod multiplies y by powers of 2 until it is about as large as x, and perhaps infinite. So an x from 2^900 on
+ * is made less than y, or than 2^512 y, first, with both times 2^-64: all of that is exact. */
+static LLVMValueRef fmod_f64(struct lower *l, LLVMValueRef x, LLVMValueRef y)
+{
+	LLVMValueRef one = LLVMConstReal(l->f64, 1), zero = LLVMConstNull(l->f64);
+	LLVMValueRef fits = is_below(l, x, 0x1p900), by = choose(l, is_below(l, y, 1), scaled(l, y, 0x1p512), y);
+	LLVMValueRef of = choose(l, fits, zero, scaled(l, x, 0x1p-64));
+	by = choose(l, fits, one, scaled(l, by, 0x1p-64));
+	LLVMValueRef rest = scaled(l, call2(l, "_Z4fmoddd", of, by), 0x1p64);
+	return call2(l, "_Z4fmoddd", choose(l, fits, x, rest), y);
 }
 
 static LLVMValueRef min_max(struct lower *l, enum opcode code, LLVMValueRef x, LLVMValueRef y)
@@ -137,8 +172,10 @@ static LLVMValueRef math_function(struct lower *l, enum opcode code, LLVMValueRe
 	bool f = LLVMTypeOf(x) == l->f32;
 	const char *name = f ? math[code].f32 : math[code].f64;
 	if (code == IR_SIN || code == IR_COS) {
+		if (!f && code == IR_COS)
+			return call_finite(l, "_Z3cosd", x);
 		if (!f)
-			return call_finite(l, code == IR_COS ? "_Z3cosd" : "_Z3sind", x);
+			return keep_zero(l, x, call_finite(l, "_Z3sind", x));
 		sin_cos_f32(l, code == IR_COS, &x, 1, &x);
 		return x;
 	}
@@ -148,6 +185,8 @@ static LLVMValueRef math_function(struct lower *l, enum opcode code, LLVMValueRe
 	}
 	if (!name)
 		return math_f32(l, code, x);
+	if (code == IR_ERF)
+		return keep_zero(l, x, call1(l, name, x));
 	x = call1(l, name, x);
 	return code == IR_RSQRT && !f ? LLVMBuildFDiv(l->b, LLVMConstReal(l->f64, 1), x, "") : x;
 }
@@ -172,7 +211,7 @@ static LLVMValueRef float_op(struct lower *l, const struct op *o, LLVMValueRef *
 	case IR_DIVF:
 		return t == l->f32 ? call2(l, APPROXIMATE_DIVISION, in[0], in[1])
 				   : LLVMBuildFDiv(l->b, in[0], in[1], "");
-	case IR_REMF: return call2(l, t == l->f32 ? "_Z4fmodff" : "_Z4fmoddd", in[0], in[1]);
+	case IR_REMF: return t == l->f32 ? call2(l, "_Z4fmodff", in[0], in[1]) : fmod_f64(l, in[0], in[1]);
 	case IR_NEGF: return LLVMBuildFNeg(l->b, in[0], "");
 	case IR_MAXNUMF:
 	case IR_MINNUMF:
