@@ -124,8 +124,8 @@ static LLVMValueRef is_below(struct lower *l, LLVMValueRef x, double limit)
 	return LLVMBuildFCmp(l->b, LLVMRealOLT, size, LLVMConstReal(l->f64, limit), "");
 }
 
-/* libclc's fmod multiplies y by powers of 2 until it is about as large as x, and perhaps infinite. So an x from 2^900 on
- * is made less than y, or than 2^512 y, first, with both times 2^-64: all of that is exact. */
+/* libclc's fmod multiplies y by powers of 2 until the product is about as large as x, or infinite. So an x from 2^900
+ * on is first made less than y, or than 2^512 y, with both times 2^-64: all of that is exact. */
 static LLVMValueRef fmod_f64(struct lower *l, LLVMValueRef x, LLVMValueRef y)
 {
 	LLVMValueRef one = LLVMConstReal(l->f64, 1), zero = LLVMConstNull(l->f64);
