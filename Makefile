@@ -193,6 +193,7 @@ deps:
 	$(Q)sh .ci/check-lines.sh
 	$(Q)sh .ci/check-tree.sh
 	$(Q)sh .ci/check-planted.sh
+	$(Q)sh .ci/check-order.sh
 
 # the parameters in the reference of built-in functions
 docs: $(BUILD)/tlc

@@ -13,6 +13,7 @@ need g++ g++ --version
 need llvm-19-dev test -e /usr/lib/llvm-19/include/llvm-c/Core.h
 need llvm-19 opt-19 --version
 need llvm-19-tools test -e /usr/lib/llvm-19/build/utils/lit/lit.py
+need clang-19 clang-19 --version
 need libclc-19 test -e /usr/lib/clc/nvptx64--nvidiacl.bc
 need libcmocka-dev test -e /usr/include/cmocka.h
 need libmpfr-dev test -e /usr/include/mpfr.h

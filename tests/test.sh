@@ -170,6 +170,7 @@ suite "state under control" python3 tests/state.py "$build/tlc"
 suite install sh tests/install.sh "$build"
 suite aot sh tests/aot.sh "$build"
 suite names sh tests/names.sh "$build"
+suite compilers sh tests/compilers.sh "$build"
 suite isa "$build/tests/isa" check tests/sim/h100.isa
 suite reference sh docs/builtins.sh "$build"
 suite sources sources

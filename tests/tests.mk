@@ -56,6 +56,18 @@ $(AMX): tests/amx/model.c
 	$(call say,CC,$<)
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -O2 -g $(WARN) -ffp-contract=off -fPIC -shared -o $@ $< -ldl -lm
 
+# The compiler as another C compiler builds it, without optimisation: tests/compilers.sh compares the PTX of both.
+OTHER_CC = $(if $(findstring clang,$(CC)),gcc,clang-19)
+OTHER_OBJ = $(filter-out $(BUILD)/obj/compiler/interp/%,$(filter $(BUILD)/obj/compiler/%,$(COMPILER_OBJ) $(TLC_OBJ)))
+$(BUILD)/other/%.o: %.c | $(BUILD)/gen/parser.h
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(OTHER_CC) -std=c11 -D_GNU_SOURCE -O0 -w -fPIC -Icompiler -I. -I$(BUILD)/gen -isystem $(LLVM_INCLUDE) -MMD -MP -c $< -o $@
+$(BUILD)/other/tlc: $(OTHER_OBJ:$(BUILD)/obj/%=$(BUILD)/other/%) $(filter-out $(OTHER_OBJ),$(TLC_OBJ) $(LIB_OBJ))
+	$(call say,LINK,$@)
+	$(Q)$(LINK_PROGRAM) -o $@ $^ $(LINK_LLVM) $(LIBS)
+-include $(OTHER_OBJ:$(BUILD)/obj/%.o=$(BUILD)/other/%.d)
+
 # The disk cache under stress; cache-stress --full is what it must stand, and takes minutes.
 STRESS_WRAP = compile write time
 $(BUILD)/tests/cache-stress: $(BUILD)/obj/tests/stress/cache.o $(BUILD)/obj/inside.a
@@ -90,7 +102,9 @@ $(GPT_TESTS): $(wildcard examples/gpt/*.h) runtime/tl.h $(BUILD)/libtl.so
 	$(call say,CC,$<)
 	$(Q)$(CC) $(GPT_FLAGS) -I. -o $@ $(filter %.c,$^) -L$(BUILD) -ltl -Wl,-rpath,'$$ORIGIN/..' -lm
 
-TEST_PROGRAMS = $(BUILD)/simcuda/libcuda.so.1 $(AMX) $(UNIT) $(SIM_TESTS) $(BUILD)/tests/names $(BUILD)/tests/cache-stress $(BUILD)/test-run $(BUILD)/test-random $(EXAMPLE_PROGRAMS) $(BUILD)/tests/test_two_gpus $(GPT_TESTS) $(BUILD)/gpt $(BUILD)/gpt-mpi
+TEST_PROGRAMS = $(BUILD)/simcuda/libcuda.so.1 $(AMX) $(BUILD)/other/tlc $(UNIT) $(SIM_TESTS) $(BUILD)/tests/names \
+	$(BUILD)/tests/cache-stress $(BUILD)/test-run $(BUILD)/test-random $(EXAMPLE_PROGRAMS) $(BUILD)/tests/test_two_gpus \
+	$(GPT_TESTS) $(BUILD)/gpt $(BUILD)/gpt-mpi
 LIT = python3 /usr/lib/llvm-19/build/utils/lit/lit.py
 
 ifdef TESTS
