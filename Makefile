@@ -7,7 +7,8 @@
 # make test-gpu   what can only be tested on a GPU, under compute-sanitizer too where it is installed
 # make docs       the parameters in docs/builtins.md
 # make deb        Debian packages: tlc, libtl0, libtl-dev
-# make install    into $(DESTDIR)$(PREFIX), with a pkg-config file and one for CMake
+# make install    into $(DESTDIR)$(PREFIX), with files for pkg-config and CMake; make uninstall removes all of it
+# make cross      the same programs and libraries for arm64, in build-arm64; make cross-deb: the packages, also make deb ARCH=arm64
 # V=1 shows the commands. SAN=1 adds the address and undefined-behaviour sanitizers, and gives variables that nothing
 # initialises a value that these find; SAN=thread adds the thread sanitizer; BUILD=dir builds elsewhere.
 
@@ -64,10 +65,13 @@ all: $(BUILD)/tlc $(BUILD)/libtl.a $(BUILD)/libtl.so $(BUILD)/libtlrt.a
 
 # --- what the build needs --------------------------------------------------------------------------------------
 
-# Installs Debian packages when a tool is missing; everything below waits for it.
-$(BUILD)/deps: .ci/install-deps.sh
+# Installs Debian packages when a tool is missing; everything below waits for it. Tests and packages need more.
+$(BUILD)/deps: NEEDS = $(if $(STATIC),static,build)
+$(BUILD)/deps-test: NEEDS = test
+$(BUILD)/deps-package: NEEDS = package
+$(BUILD)/deps $(BUILD)/deps-test $(BUILD)/deps-package: .ci/install-deps.sh
 	@mkdir -p $(BUILD)/gen
-	sh .ci/install-deps.sh
+	sh .ci/install-deps.sh $(NEEDS)
 	@touch $@
 
 # --- generated sources -----------------------------------------------------------------------------------------
@@ -228,46 +232,84 @@ fuzz:
 
 # --- installing ------------------------------------------------------------------------------------------------
 
-# Manual pages and completions are made from `tlc --help` and tl.h.
-SHARE = man/man1/tlc.1 man/man3/tl.3 bash-completion/completions/tlc zsh/$(ZSH)/_tlc fish/vendor_completions.d/tlc.fish
+# Manual pages and completions are made from `tlc --help` and tl.h. TLC runs it.
+TLC ?= $(BUILD)/tlc
+COMMANDS = run bench tune list show cache build serve
+SHARE = man/man1/tlc.1 $(COMMANDS:%=man/man1/tlc-%.1) man/man3/tl.3 bash-completion/completions/tlc zsh/$(ZSH)/_tlc \
+	fish/vendor_completions.d/tlc.fish doc/tlc/LICENSE doc/tlc/NOTICES
 ZSH ?= site-functions
-$(BUILD)/share/man/man1/tlc.1: docs/install/tlc.1.sh $(BUILD)/tlc
+$(BUILD)/share/man/man1/tlc.1 $(COMMANDS:%=$(BUILD)/share/man/man1/tlc-%.1): docs/install/tlc.1.sh $(BUILD)/tlc
 	@mkdir -p $(@D)
-	$(Q)sh $< $(BUILD)/tlc $(VERSION) > $@
+	$(Q)sh $< '$(TLC)' $(VERSION) $(patsubst tlc-%,%,$(filter-out tlc,$(basename $(@F)))) > $@
 $(BUILD)/share/man/man3/tl.3: docs/install/tl.3.sh runtime/tl.h
 	@mkdir -p $(@D)
 	$(Q)sh $^ > $@
 $(BUILD)/share/bash-completion/completions/tlc: COMPLETES = bash
 $(BUILD)/share/zsh/$(ZSH)/_tlc: COMPLETES = zsh
 $(BUILD)/share/fish/vendor_completions.d/tlc.fish: COMPLETES = fish
-$(filter-out %.1 %.3,$(SHARE:%=$(BUILD)/share/%)): docs/install/completion.sh $(BUILD)/tlc
+$(filter-out %.1 %.3 $(BUILD)/share/doc/%,$(SHARE:%=$(BUILD)/share/%)): docs/install/completion.sh $(BUILD)/tlc
 	@mkdir -p $(@D)
-	$(Q)sh $< $(BUILD)/tlc $(COMPLETES) > $@
+	$(Q)sh $< '$(TLC)' $(COMPLETES) > $@
+$(BUILD)/share/doc/tlc/LICENSE: LICENSE
+	@mkdir -p $(@D)
+	$(Q)cp $< $@
+# of libraries that are inside (with STATIC=1 LLVM and the C++ library, too), or loaded with tlc and libtl
+LINKED = llvm-19-dev libclc-19 libxxhash-dev liblzma-dev zlib1g libzstd1 libgomp1
+$(BUILD)/share/doc/tlc/NOTICES: docs/install/notices.sh $(BUILD)/deps
+	@mkdir -p $(@D)
+	$(Q)sh $< $(LINKED) > $@
 
-install: all $(SHARE:%=$(BUILD)/share/%)
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(PREFIX)/include
-	install $(BUILD)/tlc $(DESTDIR)$(PREFIX)/bin
-	install -m 644 $(BUILD)/libtl.a $(BUILD)/libtlrt.a $(DESTDIR)$(LIBDIR)
-	install -m 644 $(BUILD)/libtl.so $(DESTDIR)$(LIBDIR)/libtl.so.$(VERSION)
-	ln -sf libtl.so.$(VERSION) $(DESTDIR)$(LIBDIR)/$(SONAME)
-	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libtl.so
-	install -d $(DESTDIR)$(LIBDIR)/cmake/libtl
-	install -m 644 runtime/aot/libtl-config.cmake $(DESTDIR)$(LIBDIR)/cmake/libtl
-	$(foreach f,$(SHARE),install -D -m 644 $(BUILD)/share/$(f) $(DESTDIR)$(PREFIX)/share/$(f) &&) true
-	install -m 644 runtime/tl.h $(DESTDIR)$(PREFIX)/include
-	printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(LIBDIR:$(PREFIX)/%=$${prefix}/%)' 'includedir=$${prefix}/include' '' 'Name: libtl' 'Description: Triton kernels for C programs' 'Version: $(VERSION)' \
-		'Cflags: -I$${includedir}' 'Libs: -L$${libdir} -ltl' \
-		'Libs.private: $(LLVM_SHARED) $(LIBS)' > $(DESTDIR)$(LIBDIR)/pkgconfig/libtl.pc
+$(BUILD)/install/libtl.pc: ABOUT = Triton kernels for C programs
+$(BUILD)/install/libtlrt.pc: ABOUT = launcher of Triton kernels that were compiled ahead of time
+$(BUILD)/install/libtl.pc: LINKS = 'Libs: -L$${libdir} -ltl' 'Libs.private: $(LLVM_SHARED) $(LIBS)'
+$(BUILD)/install/libtlrt.pc: LINKS = 'Libs: -L$${libdir} -ltlrt -lpthread -ldl $(SAN_FLAGS)'
+# made for each PREFIX and LIBDIR
+.PHONY: $(BUILD)/install/libtl.pc $(BUILD)/install/libtlrt.pc
+$(BUILD)/install/libtl.pc $(BUILD)/install/libtlrt.pc:
+	@mkdir -p $(@D)
+	$(Q)printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(LIBDIR:$(PREFIX)/%=$${prefix}/%)' 'includedir=$${prefix}/include' '' \
+		'Name: $(basename $(@F))' 'Description: $(ABOUT)' 'Version: $(VERSION)' 'Cflags: -I$${includedir}' $(LINKS) > $@
+$(BUILD)/install/libtl-config-version.cmake: runtime/aot/libtl-config-version.cmake.in runtime/tl.h
+	@mkdir -p $(@D)
+	$(Q)sed 's/@VERSION@/$(VERSION)/; s/@NUMBER@/$(SONAME:libtl.so.%=%)/' $< > $@
+
+INSTALL = DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' LIBDIR='$(LIBDIR)' SHARE='$(SHARE)' sh .ci/install.sh
 # the loader finds libraries under /usr/local by its cache
-	$(if $(DESTDIR),,$(if $(filter /usr /usr/local,$(PREFIX)),-ldconfig))
+LDCONFIG = $(if $(DESTDIR),,$(if $(filter /usr /usr/local,$(PREFIX)),-ldconfig))
+install: all $(SHARE:%=$(BUILD)/share/%) $(addprefix $(BUILD)/install/,libtl.pc libtlrt.pc libtl-config-version.cmake)
+	$(Q)$(INSTALL) install $(BUILD) $(VERSION) $(SONAME)
+	$(LDCONFIG)
+uninstall:
+	$(Q)$(INSTALL) uninstall $(BUILD) $(VERSION) $(SONAME)
+	$(LDCONFIG)
 
+CROSS ?= build-arm64
 # Debian packages of what is here: tlc, libtl0 and libtl-dev, in $(BUILD)/deb
-deb: all
-	+$(Q)sh docs/install/deb.sh $(BUILD) $(VERSION)
+ifneq ($(and $(filter arm64,$(ARCH)),$(filter-out $(CROSS),$(BUILD))),)
+deb: cross-deb
+else
+deb: all $(BUILD)/deps-package
+	+$(Q)MAKE='$(MAKE)' CC='$(CC)' ARCH='$(ARCH)' TLC='$(TLC)' sh docs/install/deb.sh $(BUILD) $(VERSION)
+endif
+
+# --- for arm64 -------------------------------------------------------------------------------------------------
+
+# The tree built for arm64 on another machine; GOAL names what is made there. $(CROSS)/emulate PROGRAM… runs it by qemu.
+GOAL ?= all
+CROSS_MAKE = $(MAKE) BUILD=$(CROSS) CC=$(CROSS)/cc ARCH=arm64 TLC='$(CROSS)/emulate $(CROSS)/tlc'
+cross: $(CROSS)/deps-cross
+	sh .ci/cross.sh $(CROSS)
+	+$(Q)$(CROSS_MAKE) $(GOAL)
+cross-deb: GOAL = deb
+cross-deb: cross
+$(CROSS)/deps-cross: .ci/install-deps.sh
+	@mkdir -p $(@D)
+	sh .ci/install-deps.sh cross
+	@touch $@
 
 clean:
 	rm -rf $(BUILD)
 
 -include $(LIB_OBJ:.o=.d) $(RT_SRC:%.c=$(BUILD)/obj/%.d) $(TLC_OBJ:.o=.d) $(wildcard $(BUILD)/obj/tests/fuzz/*.d)
 # make fuzz: see tests/fuzz/fuzz.c
-.PHONY: all deps docs tidy fuzz install deb clean demo test test-threads test-gpu test-articles test-triton gpu-kit
+.PHONY: all deps docs tidy fuzz install uninstall deb cross cross-deb clean demo test test-threads test-gpu test-articles test-triton gpu-kit

@@ -1,5 +1,7 @@
 #!/bin/sh
-# Installs what tlc is built and tested with, from Debian 12. Does nothing when all of it is there.
+# install-deps.sh build|static|test|package|root|cross: installs from Debian 12 what building tlc needs, also with LLVM
+# linked statically, what the tests need, what making packages needs, what testing them in a clean root needs, or what
+# building for arm64 needs. It does nothing where all of it is there.
 set -e
 missing=
 need() { # need PACKAGE TEST…
@@ -7,25 +9,54 @@ need() { # need PACKAGE TEST…
 	shift
 	"$@" >/dev/null 2>&1 || missing="$missing $package"
 }
-need flex flex --version
-need bison bison --version
-need g++ g++ --version
-need llvm-19-dev test -e /usr/lib/llvm-19/include/llvm-c/Core.h
-need llvm-19 opt-19 --version
-need llvm-19-tools test -e /usr/lib/llvm-19/build/utils/lit/lit.py
-need clang-19 clang-19 --version
-need libclc-19 test -e /usr/lib/clc/nvptx64--nvidiacl.bc
-need libcmocka-dev test -e /usr/include/cmocka.h
-need libmpfr-dev test -e /usr/include/mpfr.h
-need libxxhash-dev test -e /usr/include/xxhash.h
-need libzstd-dev test -e /usr/include/zstd.h
-need liblzma-dev test -e /usr/include/lzma.h
-need zlib1g-dev test -e /usr/include/zlib.h
-need libxml2-dev test -e /usr/include/libxml2/libxml/tree.h
-need openmpi-bin mpirun --version
-need libopenmpi-dev mpicc --version
-need gdb gdb --version
-need python3 python3 --version
+header() { # header PACKAGE FILE
+	need "$1" test -e "/usr/include/$2"
+}
+case $1 in
+build | static)
+	need flex flex --version
+	need bison bison --version
+	need gcc gcc --version
+	need libc6-dev test -e /usr/include/stdio.h
+	need llvm-19-dev test -e /usr/lib/llvm-19/include/llvm-c/Core.h
+	need llvm-19 opt-19 --version
+	need libclc-19 test -e /usr/lib/clc/nvptx64--nvidiacl.bc
+	header libxxhash-dev xxhash.h
+	header liblzma-dev lzma.h
+	;;
+esac
+case $1 in
+static)
+	need g++ g++ --version
+	header libzstd-dev zstd.h
+	header zlib1g-dev zlib.h
+	header libxml2-dev libxml2/libxml/tree.h
+	;;
+test)
+	need g++ g++ --version
+	need llvm-19-tools test -e /usr/lib/llvm-19/build/utils/lit/lit.py
+	need clang-19 clang-19 --version
+	header libcmocka-dev cmocka.h
+	header libmpfr-dev mpfr.h
+	need openmpi-bin mpirun --version
+	need libopenmpi-dev mpicc --version
+	need gdb gdb --version
+	need python3 python3 --version
+	need cmake cmake --version
+	need ninja-build ninja --version
+	need pkg-config pkg-config --version
+	;;
+package)
+	need dpkg-dev dpkg-shlibdeps --version
+	;;
+root)
+	need mmdebstrap mmdebstrap --version
+	;;
+cross)
+	need gcc-aarch64-linux-gnu aarch64-linux-gnu-gcc --version
+	need qemu-user qemu-aarch64 --version
+	;;
+esac
 [ -z "$missing" ] && exit 0
 echo "installing:$missing"
 sudo=

@@ -1,5 +1,7 @@
 /* `tlc build --depfile`: the files that a build has read, as a rule in the syntax that make and ninja read. */
 #include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "tlc_build.h"
 
@@ -33,6 +35,16 @@ static void sb_path(struct strbuf *out, const char *path)
 	}
 }
 
+/* Where the output has an absolute path, files that were read have: whoever calls tlc is in another folder than the
+ * reader of the depfile. */
+static const char *path_shown(struct command *c, const char *path)
+{
+	char *here = *path != '/' && *c->output == '/' ? getcwd(NULL, 0) : NULL;
+	const char *shown = here ? arena_printf(&c->arena, "%s/%s", here, strncmp(path, "./", 2) ? path : path + 2) : path;
+	free(here);
+	return shown;
+}
+
 int write_depfile(struct command *c)
 {
 	struct strbuf out = {.arena = &c->arena};
@@ -43,13 +55,13 @@ int write_depfile(struct command *c)
 	}
 	for (u32 i = 0; i < c->files_read.len; i++) {
 		sb_puts(&out, " \\\n  ");
-		sb_path(&out, c->files_read.at[i]);
+		sb_path(&out, path_shown(c, c->files_read.at[i]));
 	}
 	sb_puts(&out, "\n");
 	/* a rule without commands for each file: make does not miss one that is removed */
 	for (u32 i = 0; i < c->files_read.len; i++) {
 		sb_puts(&out, "\n");
-		sb_path(&out, c->files_read.at[i]);
+		sb_path(&out, path_shown(c, c->files_read.at[i]));
 		sb_puts(&out, ":\n");
 	}
 	if (write_file(&c->arena, c->depfile, out.at, out.len))

@@ -59,7 +59,7 @@ $(AMX): tests/amx/model.c
 # The compiler as another C compiler builds it, without optimisation: tests/compilers.sh compares the PTX of both.
 OTHER_CC = $(if $(findstring clang,$(CC)),gcc,clang-19)
 OTHER_OBJ = $(filter-out $(BUILD)/obj/compiler/interp/%,$(filter $(BUILD)/obj/compiler/%,$(COMPILER_OBJ) $(TLC_OBJ)))
-$(BUILD)/other/%.o: %.c | $(BUILD)/gen/parser.h
+$(BUILD)/other/%.o: %.c | $(BUILD)/gen/parser.h $(BUILD)/deps-test
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(OTHER_CC) -std=c11 -D_GNU_SOURCE -O0 -w -fPIC -Icompiler -I. -I$(BUILD)/gen -isystem $(LLVM_INCLUDE) -MMD -MP -c $< -o $@
@@ -105,10 +105,11 @@ $(GPT_TESTS): $(wildcard examples/gpt/*.h) runtime/tl.h $(BUILD)/libtl.so
 TEST_PROGRAMS = $(BUILD)/simcuda/libcuda.so.1 $(AMX) $(BUILD)/other/tlc $(UNIT) $(SIM_TESTS) $(BUILD)/tests/names \
 	$(BUILD)/tests/cache-stress $(BUILD)/test-run $(BUILD)/test-random $(EXAMPLE_PROGRAMS) $(BUILD)/tests/test_two_gpus \
 	$(GPT_TESTS) $(BUILD)/gpt $(BUILD)/gpt-mpi
+$(TEST_PROGRAMS) $(TEST_PROGRAMS:$(BUILD)/tests/%=$(BUILD)/obj/%.o): | $(BUILD)/deps-test
 LIT = python3 /usr/lib/llvm-19/build/utils/lit/lit.py
 
 ifdef TESTS
-test: $(BUILD)/tlc
+test: $(BUILD)/tlc $(BUILD)/deps-test
 	$(Q)$(LIT) -v --param build=$(BUILD) $(TESTS)
 else
 test: all $(TEST_PROGRAMS)

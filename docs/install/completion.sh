@@ -1,6 +1,6 @@
 #!/bin/sh
 # completion.sh TLC bash|zsh|fish: the completions of a shell, from what `tlc --help` says.
-LC_ALL=C.UTF-8 "$1" --help | awk -v shell="$2" -v quote="'" '
+LC_ALL=C.UTF-8 $1 --help | awk -v shell="$2" -v quote="'" '
 	# options: "  --emit KIND,...    text", "  -g X[,Y]   text", "  --help, --version   text"
 	/^  -/ {
 		line = substr($0, 3)
