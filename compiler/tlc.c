@@ -712,8 +712,8 @@ static void on_abort(int signal)
 static void help(void)
 {
 	fputs(usage, stdout);
-	list_options(stdout);
-	puts("  --help, --version  this; of tlc and of its LLVM\n\nPasses:");
+	list_options(stdout, ~0u);
+	puts("  --help, --version  this, or of one command: tlc COMMAND --help; of tlc and of its LLVM\n\nPasses:");
 	compile_list_passes(stdout);
 }
 
@@ -733,14 +733,16 @@ int main(int argc, char **argv)
 	}
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
-			help();
+			read_verb(argv[1]) == VERB_COMPILE ? help() : help_of_command(stdout, argv[1], usage);
 		else if (!strcmp(argv[i], "--version"))
 			version();
 		else
 			continue;
 		return EXIT_DONE;
 	}
-	if (argc == 2 && !strcmp(argv[1], "serve")) {
+	if (!strcmp(argv[1], "serve")) {
+		if (argc > 2)
+			return complain(EXIT_USER, "unexpected '%s': tlc serve takes nothing", argv[2]);
 		tl_tuner_serve(STDIN_FILENO);
 		_exit(EXIT_DONE);
 	}

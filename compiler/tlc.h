@@ -17,6 +17,7 @@ enum verb {
 	VERB_CACHE = 32,
 	VERB_BUILD = 64,
 	VERB_TUNE = 128,
+	VERB_SERVE = 256,
 };
 
 struct define {
@@ -100,6 +101,9 @@ bool read_options(struct command *c, int argc, char **argv);
 /* Gives the command one of the compared values; false after a message. */
 bool choose_compared(struct command *c, const char *option, const char *value);
 /* For --help. */
-void list_options(FILE *out);
+/* Of the commands in `of`. */
+void list_options(FILE *out, u32 of);
+/* --help of the command: its lines of the usage, an example, its options. */
+void help_of_command(FILE *out, const char *word, const char *usage);
 
 #endif

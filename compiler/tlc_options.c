@@ -98,8 +98,9 @@ static const struct option {
 	{"--start-after", TEXT, VERB_COMPILE, AT(options.start_after), 0, 0, "--start-after P",
 	 "of IR text: goes on behind pass P, after which it was printed", "a kernel runs when all of it is compiled"},
 	{"--device", TEXT, LAUNCH | COMPARED, AT(device), 0, 0, "--device D",
-	 "cuda[:N], interp, cpu (compiled, not checked), or sim[:80] (the PTX on a checking simulator);\n"
-	 "default: cuda where a driver and a device answer, else interp",
+	 "cuda[:N]; cpu (compiled for the processor here) or cpu:check (and each access checked);\n"
+	 "interp (the reference interpreter); sim[:80] (the PTX on a checking simulator);\n"
+	 "default: cuda where there is a driver and a GPU, else cpu",
 	 "--target T says what to compile for"},
 	{"--gdb", FLAG, VERB_RUN, AT(gdb), 0, 0, "--gdb",
 	 "runs in gdb on the device cpu, up to the kernel's first line, with its lines and variables",
@@ -141,11 +142,25 @@ static const struct option {
 static const struct {
 	const char *word, *called;
 	enum verb verb;
+	const char *about, *example; /* for --help */
 } verbs[] = {
-	{NULL, "compiling", VERB_COMPILE}, {"run", "tlc run", VERB_RUN}, {"bench", "tlc bench", VERB_BENCH},
-		{"tune", "tlc tune", VERB_TUNE},
-		{"list", "tlc list", VERB_LIST}, {"show", "tlc show", VERB_SHOW}, {"cache", "tlc cache", VERB_CACHE},
-		{"build", "tlc build", VERB_BUILD},
+	{NULL, "compiling", VERB_COMPILE, "compiles a kernel and shows any step of it",
+	 "tlc examples/softmax.tl --target sm_90a --emit ttir,ptx -o softmax"},
+	{"run", "tlc run", VERB_RUN, "runs a kernel and shows the tensors",
+	 "tlc run examples/vector_add.tl -g 3 x_ptr=fp32[3000]:arange y_ptr=fp32[3000]:ones out_ptr=fp32[3000] n=3000"},
+	{"bench", "tlc bench", VERB_BENCH, "times a kernel, for one size, for a range, or against others",
+	 "tlc bench examples/vector_add.tl -g 'cdiv(n, BLOCK)' x_ptr=fp32[n] y_ptr=fp32[n] out_ptr=fp32[n] "
+	 "n=1024..65536:x4"},
+	{"tune", "tlc tune", VERB_TUNE, "tries the configurations of a kernel under triton.autotune, and ranks them",
+	 "tlc tune kernel.py -k kernel -g 'cdiv(n, BLOCK)' x=fp32[8192]:rand:1 y=fp32[8192] n=8192"},
+	{"list", "tlc list", VERB_LIST, "lists the kernels of a file, or the built-in functions",
+	 "tlc list examples/softmax.tl"},
+	{"show", "tlc show", VERB_SHOW, "shows what is in a kernel image",
+	 "tlc examples/softmax.tl --emit image && tlc show softmax_kernel.image"},
+	{"cache", "tlc cache", VERB_CACHE, "lists, verifies or removes the kernels on disk", "tlc cache list"},
+	{"build", "tlc build", VERB_BUILD, "compiles kernels ahead of time",
+	 "tlc build examples/vector_add.tl --target sm_80 --target cpu -o vector_add"},
+	{"serve", "tlc serve", VERB_SERVE, "tries configurations for the tuner of another process", NULL},
 };
 
 enum verb read_verb(const char *word)
@@ -156,14 +171,50 @@ enum verb read_verb(const char *word)
 	return VERB_COMPILE;
 }
 
-void list_options(FILE *out)
+void list_options(FILE *out, u32 of)
 {
-	for (u32 i = 0; i < ARRAY_LEN(options); i++)
+	for (u32 i = 0; i < ARRAY_LEN(options); i++) {
+		if (!(options[i].verbs & of))
+			continue;
 		for (const char *name = options[i].shown, *line = options[i].help; *line; name = "") {
 			int n = (int)strcspn(line, "\n");
 			fprintf(out, "  %-18s %.*s\n", name, n, line);
 			line += n + (line[n] != 0);
 		}
+	}
+}
+
+/* The lines of the usage that begin with these words, and those that go on behind them. */
+static void list_usage(FILE *out, const char *usage, const char *begin)
+{
+	bool mine = false;
+	for (size_t n; *usage; usage += n) {
+		n = strcspn(usage, "\n") + 1;
+		if (strncmp(usage, "       ", 7) != 0)
+			mine = !strncmp(usage, begin, strlen(begin));
+		if (mine)
+			fprintf(out, "%.*s", (int)n, usage);
+	}
+}
+
+void help_of_command(FILE *out, const char *word, const char *usage)
+{
+	u32 i = 1;
+	char begin[32];
+	while (i < ARRAY_LEN(verbs) && strcmp(word, verbs[i].word) != 0)
+		i++;
+	fprintf(out, "tlc %s: %s\n\n", word, verbs[i].about);
+	snprintf(begin, sizeof begin, "  tlc %s ", word);
+	list_usage(out, usage, begin);
+	if (verbs[i].example)
+		fprintf(out, "\nExample: %s\n", verbs[i].example);
+	if (verbs[i].verb & ~(VERB_SERVE | VERB_SHOW | VERB_CACHE))
+		fputs("\n", out);
+	if (verbs[i].verb & (LAUNCH | VERB_BUILD | VERB_LIST))
+		list_usage(out, usage, "  FILE ");
+	if (verbs[i].verb & LAUNCH)
+		list_usage(out, usage, "  ARG=VALUE ");
+	list_options(out, verbs[i].verb);
 }
 
 /* --- what is wrong ------------------------------------------------------------------------------------------- */
