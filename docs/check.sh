@@ -7,12 +7,14 @@
 #   python values lines of a kernel that are run on the interpreter, or on each of $DEVICES: see values below
 #   python, tl    compiled where it holds a jit function; the words behind the language are options of tlc: -s '*fp32,i32'
 #   c             with main() compiled, linked with libtl, and run; else compiled as a part of a function: see part below
-#   text, mlir    straight below a block that was tried: its output must hold these lines, one after the other.
+#   text, mlir, cmake  straight below a block that was tried: its output must hold these lines, one after the other.
 #                 A line … skips any lines, a … within a line any text; white space at both ends of a line does not count.
 #
-# Words behind the language that change this: `no-run` leaves the block alone, `fails` wants an exit status other
-# than 0, `device=D` runs values there, `file=NAME` saves the block under that name for those that follow, `of=NAME` compares with that file
-# instead of the output. Prints FILE:LINE of each failure; the last line is "N passed, N failed".
+# Words behind the language that change this: `fails` wants an exit status other than 0, `device=D` runs values there,
+# `file=NAME` saves the block under that name for those that follow, with `saved` it does no more (a later block compiles
+# the file), `of=NAME` compares with that file instead of the output. Without FILE, what the documents say of files,
+# options, variables and errors is compared with the tree, too (statements.py). Prints FILE:LINE of each failure; the last
+# line is "N passed, N failed".
 cd "$(dirname "$0")/.." || exit 2
 root=$PWD
 build=$(cd "${1:-build}" && pwd) || exit 2
@@ -223,7 +225,12 @@ try() {
 	esac
 }
 
-[ $# -gt 1 ] && shift || set -- README.md docs/*.md
+if [ $# -gt 1 ]; then
+	shift
+else
+	set -- README.md docs/*.md docs/design/*.md
+	python3 docs/statements.py "$build" && npass=1 || nfail=1
+fi
 list_blocks "$@" > "$tmp/list"
 n=0 tried=0
 while read -r doc line next_to lang options; do
@@ -232,7 +239,7 @@ while read -r doc line next_to lang options; do
 	set -f
 	for word in $options; do
 		case $word in
-		no-run) lang=none ;;
+		saved) lang=none ;;
 		values) lang=values ;;
 		device=*) device=${word#device=} ;;
 		fails) fails=1 ;;
@@ -244,7 +251,7 @@ while read -r doc line next_to lang options; do
 	set +f
 	[ -z "$name" ] || cp "$tmp/$n" "$here/$name"
 	case $lang in
-	text | mlir)
+	text | mlir | cmake)
 		got=$tmp/out
 		[ -z "$of" ] || got=$here/$of
 		[ -n "$of" ] || { [ "$next_to" = 1 ] && [ $tried = 1 ]; } || continue
