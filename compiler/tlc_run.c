@@ -326,12 +326,13 @@ static int show_remarks(struct session *s)
 	return EXIT_DONE;
 }
 
-/* Errors are those of calls, too. */
+/* Shows warnings, and the texts of static_print, which are the only remarks that come without --remarks. The calls
+ * report errors. */
 static void show_warning(void *session, const tl_diagnostic *d)
 {
 	struct session *s = session;
 	if (d->severity != TL_SEVERITY_NOTE)
-		s->shows_notes = d->severity == TL_SEVERITY_WARNING;
+		s->shows_notes = d->severity == TL_SEVERITY_WARNING || d->severity == TL_SEVERITY_REMARK;
 	if (s->shows_notes)
 		fputs(d->shown, stderr);
 }

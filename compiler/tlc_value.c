@@ -142,9 +142,23 @@ static bool read_tensor(struct value_reader *r, struct argument *a, const char *
 
 /* --- values ----------------------------------------------------------------------------------------------- */
 
-/* 42, 0.5, True, i64:42, fp32:1 */
-static bool read_scalar(struct argument *a, const char *text)
+/* The number in Python's float('inf'), behind a sign if there is one, as strtod reads it; other texts as they are. */
+static const char *without_float_call(struct arena *a, const char *text)
 {
+	const char *call = text + (*text == '-' || *text == '+');
+	size_t len = strlen(call);
+	char quote = len > 9 ? call[6] : 0;
+	if (strncmp(call, "float(", 6) != 0 || (quote != '\'' && quote != '"') || call[len - 2] != quote ||
+	    call[len - 1] != ')')
+		return text;
+	const char *number = arena_str(a, call + 7, len - 9);
+	return *text == '-' ? (*number == '-' ? number + 1 : arena_printf(a, "-%s", number)) : number;
+}
+
+/* 42, 0.5, True, inf, float('-inf'), i64:42, fp32:1 */
+static bool read_scalar(struct arena *arena, struct argument *a, const char *text)
+{
+	text = without_float_call(arena, text);
 	const char *colon = strchr(text, ':'), *number = colon ? colon + 1 : text;
 	enum dtype d = colon ? dtype_parse(text, (size_t)(colon - text)) : DT_COUNT;
 	char *end;
@@ -322,7 +336,7 @@ bool read_constant(struct value_reader *r, struct argument *a, const char *value
 		a->arg = tl_type((tl_dtype)d);
 		return true;
 	}
-	return read_scalar(a, value);
+	return read_scalar(r->arena, a, value);
 }
 
 bool read_argument(struct value_reader *r, struct argument *a, const char *text)
@@ -347,7 +361,7 @@ bool read_argument(struct value_reader *r, struct argument *a, const char *text)
 		a->arg = tl_none();
 		return true;
 	}
-	return read_scalar(a, text);
+	return read_scalar(r->arena, a, text);
 }
 
 /* --- on the device ------------------------------------------------------------------------------------------- */

@@ -170,6 +170,7 @@ struct func {
 	struct decorator
 		jit;     /* @triton.jit itself, with its arguments; 0 where it is not one of a module's functions */
 	const char *doc; /* docstring or NULL */
+	const struct expr *must_use; /* of a method: its decorator must_use_result, or NULL */
 	bool has_named_exprs; /* ':=' stands in it */
 	struct module *module;
 	bool is_init;    /* the __init__ of a class: makes its first parameter */

@@ -442,12 +442,15 @@ void add_method(struct parser *p, struct func *f, const expr_vec *decorators)
 	f->kind = FUNC_CONSTEXPR;
 	for (u32 i = 0; i < decorators->len; i++) {
 		const struct expr *x = decorators->at[i];
+		const struct expr *decorator = x;
 		x = x->kind == EX_CALL ? x->a : x;
 		const char *name = x->kind == EX_NAME || x->kind == EX_ATTR ? x->name : "";
 		for (u32 k = 0; k < ARRAY_LEN(known); k++)
 			m.kind = strcmp(known[k].name, name) ? m.kind : known[k].kind;
 		if (!strcmp(name, "jit"))
 			f->kind = FUNC_JIT;
+		if (!strcmp(name, "must_use_result"))
+			f->must_use = decorator;
 	}
 	f->is_init = m.kind == METHOD && !strcmp(f->name, "__init__") && f->nparams;
 	vec_push(p->arena, &p->class->methods, m);

@@ -442,13 +442,11 @@ static void read_parameters(const struct reading *r, const char *what, name_list
 			 arena_printf(r->e->arena, "%s is not a list of parameters of '%s'", what, f->name));
 }
 
-/* The expression behind the '@'; NULL: it is no call. */
-static const struct expr *call_of(struct eval *e, const struct decorator *d)
+const struct expr *decorator_call(struct eval *e, const struct module *m, const struct decorator *d)
 {
 	struct ir_context *ctx = e->ctx;
 	u32 len = ctx->diags->text.len, errors = ctx->diags->nerrors;
-	const struct expr *x =
-		parse_expression(ctx->arena, ctx->names, ctx->diags, e->frame->func->module->file, d->start, d->end);
+	const struct expr *x = parse_expression(ctx->arena, ctx->names, ctx->diags, m->file, d->start, d->end);
 	diags_cut(ctx->diags, len);
 	ctx->diags->nerrors = errors;
 	return x && x->kind == EX_CALL ? x : NULL;
@@ -457,7 +455,7 @@ static const struct expr *call_of(struct eval *e, const struct decorator *d)
 static void read_jit(struct eval *e, const struct eval_request *req, struct tuning *out)
 {
 	const struct decorator *d = &req->func->jit;
-	const struct expr *call = d->name ? call_of(e, d) : NULL;
+	const struct expr *call = d->name ? decorator_call(e, req->func->module, d) : NULL;
 	const struct reading r = {e, req, d, call, out};
 	if (!call)
 		return;
@@ -482,7 +480,7 @@ void eval_decorators(struct ir_context *ctx, const struct eval_request *req, str
 		for (u32 i = 0; i < req->func->ndecorators; i++) {
 			const struct decorator *d = &req->func->decorators[i];
 			const char *dot = strrchr(d->name, '.'), *last = dot ? dot + 1 : d->name;
-			const struct expr *x = call_of(&e, d);
+			const struct expr *x = decorator_call(&e, req->func->module, d);
 			if (!x)
 				continue;
 			bool autotune = !strcmp(last, "autotune"), heuristics = !strcmp(last, "heuristics");

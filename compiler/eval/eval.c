@@ -308,6 +308,8 @@ static void exec_expr(struct eval *e, const struct expr *x)
 		eval_ternary(e, x, false);
 	} else {
 		struct val v = eval_expr(e, x);
+		if (e->diags->nerrors == errors && x->kind == EX_CALL && is_name_path(x->a))
+			check_must_use(e, x);
 		if (e->diags->nerrors == errors)
 			warn_of_unused(e, x, &v, before);
 	}
@@ -415,6 +417,7 @@ struct kernel *eval_kernel(struct ir_context *ctx, const struct eval_request *re
 	e.frame = &f;
 	ctx->diags->backtrace = backtrace;
 	ctx->diags->backtrace_arg = &e;
+	check_unspecialized(&e, req->func);
 	bind_params(&e, req);
 	if (ctx->diags->nerrors == errors)
 		exec_function(&e, &req->func->body);

@@ -279,7 +279,15 @@ void mark_return(struct eval *e);
 
 /* unused.c */
 /* v is what the statement x has given, for which the operations behind `before` (NULL: of the block) were made. */
+/* A name, or attributes of one: evaluated again, it makes no operations. */
+bool is_name_path(const struct expr *x);
 void warn_of_unused(struct eval *e, const struct expr *x, const struct val *v, const struct op *before);
+/* The expression after the '@'; NULL: it is no call. */
+const struct expr *decorator_call(struct eval *e, const struct module *m, const struct decorator *d);
+/* x is an evaluated call that is a statement: refuses it where the function has @triton.must_use_result. */
+void check_must_use(struct eval *e, const struct expr *x);
+/* Refuses tl.constexpr parameters of the kernel f in the lists do_not_specialize… of @triton.jit. */
+void check_unspecialized(struct eval *e, const struct func *f);
 
 /* names.c */
 struct val eval_name(struct eval *e, const char *name, struct loc at);

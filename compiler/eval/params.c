@@ -1,5 +1,8 @@
 /* The parameters of a kernel: what each gets becomes a value of the language, and its leaves that are known at run time
  * only become parameters of the IR function. */
+#include <stdlib.h>
+#include <strings.h>
+
 #include "eval/internal.h"
 
 struct binding_of {
@@ -72,15 +75,26 @@ static struct val add_param(struct binding_of *b, const char *name, const struct
 	return arg;
 }
 
+/* inf and nan, which Python has no literals for; 0: another text. */
+static double named_float(const char *text)
+{
+	const char *name = text + (*text == '-' || *text == '+');
+	bool known = !strcasecmp(name, "inf") || !strcasecmp(name, "infinity") || !strcasecmp(name, "nan");
+	return known ? strtod(text, NULL) : 0;
+}
+
 struct val constant_argument(struct eval *e, const char *name, const char *constant)
 {
 	char *text = arena_str(e->arena, constant, strlen(constant));
+	double number = named_float(text);
 	u16 file = diags_add_source(e->diags, arena_printf(e->arena, "-D %s", name), text, strlen(text));
 	struct expr *x = parse_expression(e->arena, e->ctx->names, e->diags, file, 0, (u32)strlen(text));
 	bool bare = x && x->kind == EX_NAME && !map_get(&e->module->by_name, x->name);
 	enum dtype d = bare ? dtype_parse(x->name, strlen(x->name)) : DT_COUNT;
 	if (d != DT_COUNT) /* fp16 for tl.float16 */
 		return val_dtype(d);
+	if (number != 0 && (bare || (x && x->kind == EX_UNARY))) /* NaN too */
+		return val_float(number);
 	struct val v = x ? eval_expr(e, x) : val_error();
 	if (bare && v.kind == V_ERROR)
 		diag_hint(e->diags, "-D takes a Python literal (128, 0.5, True, None, \"relu\"), a dtype "

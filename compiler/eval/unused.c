@@ -22,8 +22,7 @@ static bool has_effect_since(const struct eval *e, const struct op *before)
 	return o != NULL;
 }
 
-/* A name, or attributes of one: evaluated again, it makes no operations. */
-static bool is_path(const struct expr *x)
+bool is_name_path(const struct expr *x)
 {
 	while (x->kind == EX_ATTR)
 		x = x->a;
@@ -35,7 +34,7 @@ static bool is_path(const struct expr *x)
 static bool calls_builtin(struct eval *e, const struct expr *x)
 {
 	static const char *const promises[] = {"multiple_of", "max_contiguous", "max_constancy"};
-	if (x->kind != EX_CALL || !is_path(x->a))
+	if (x->kind != EX_CALL || !is_name_path(x->a))
 		return false;
 	struct val f = eval_expr(e, x->a);
 	if (f.kind == V_METHOD)

@@ -36,7 +36,9 @@ static void print_element(struct strbuf *out, const struct printed_tile *t, cons
 {
 	u64 bits = 0;
 	memcpy(&bits, elem, (size_t)dtype_bytes(t->dtype));
-	if (t->hex)
+	if (t->hex && dtype_is_float(t->dtype) && !t->is_pointer)
+		sb_printf(out, "%a", dtype_decode_float(t->dtype, bits));
+	else if (t->hex)
 		sb_printf(out, "0x%0*llx", dtype_bytes(t->dtype) * 2, (unsigned long long)bits);
 	else if (t->is_pointer)
 		sb_printf(out, "0x%llx", (unsigned long long)bits);

@@ -41,14 +41,13 @@ static LLVMValueRef promoted(struct lower *l, LLVMValueRef v, enum dtype d, bool
 		*spec = "%p";
 		return v;
 	}
+	if (dtype_is_float(d)) {
+		*spec = hex ? "%a" : "%f";
+		return d == DT_F64 ? v : LLVMBuildFPExt(l->b, small_to_f32(l, v, d), l->f64, "");
+	}
 	if (hex) {
 		*spec = bits == 64 ? "0x%016llx" : bits == 32 ? "0x%08x" : bits == 16 ? "0x%04x" : "0x%02x";
-		v = to_bits(l, v);
 		return bits < 32 ? LLVMBuildZExt(l->b, v, l->i32, "") : v;
-	}
-	if (dtype_is_float(d)) {
-		*spec = "%f";
-		return d == DT_F64 ? v : LLVMBuildFPExt(l->b, small_to_f32(l, v, d), l->f64, "");
 	}
 	*spec = bits == 64 ? (is_signed ? "%lld" : "%llu") : is_signed ? "%d" : "%u";
 	if (bits >= 32)
