@@ -71,6 +71,17 @@ static bool fill(struct argument *a, const char *how, size_t len)
 	return true;
 }
 
+/* The dtype that the len bytes at text name. Complains and returns false where no values have it. */
+static bool value_dtype(const struct argument *a, const char *text, size_t len, enum dtype *out)
+{
+	*out = dtype_parse(text, len);
+	if (*out == DT_COUNT)
+		complain(0, "%s: '%.*s' is no dtype", a->name, (int)len, text);
+	else if (!dtype_has_values(*out))
+		complain(0, "%s: type %s is not supported in this architecture", a->name, dtype_name(*out));
+	return *out != DT_COUNT && dtype_has_values(*out);
+}
+
 /* fp16[128,64]:randn:0 */
 static bool make_tensor(struct arena *arena, struct argument *a, const char *text, size_t len)
 {
@@ -81,6 +92,8 @@ static bool make_tensor(struct arena *arena, struct argument *a, const char *tex
 		complain(0, "%s: '%.*s' is no value; a tensor is like fp16[128,64]:randn:0", a->name, (int)len, text);
 		return false;
 	}
+	if (!value_dtype(a, text, (size_t)(open - text), &d))
+		return false;
 	VEC(size_t) shape = {0};
 	size_t count = 1;
 	for (const char *s = open + 1; s < close;) {
@@ -120,10 +133,8 @@ static bool read_tensor(struct value_reader *r, struct argument *a, const char *
 {
 	const char *at = memchr(text, '@', len);
 	enum dtype d = DT_COUNT;
-	if (at > text && (d = dtype_parse(text, (size_t)(at - text))) == DT_COUNT) {
-		complain(0, "%s: '%.*s' is no dtype", a->name, (int)(at - text), text);
+	if (at > text && !value_dtype(a, text, (size_t)(at - text), &d))
 		return false;
-	}
 	const char *path = arena_str(r->arena, at + 1, len - (size_t)(at + 1 - text));
 	tl_status status = npy_read(path, &a->data);
 	if (status) {
@@ -160,12 +171,10 @@ static bool read_scalar(struct arena *arena, struct argument *a, const char *tex
 {
 	text = without_float_call(arena, text);
 	const char *colon = strchr(text, ':'), *number = colon ? colon + 1 : text;
-	enum dtype d = colon ? dtype_parse(text, (size_t)(colon - text)) : DT_COUNT;
+	enum dtype d = DT_COUNT;
 	char *end;
-	if (colon && d == DT_COUNT) {
-		complain(0, "%s: '%.*s' is no dtype", a->name, (int)(colon - text), text);
+	if (colon && !value_dtype(a, text, (size_t)(colon - text), &d))
 		return false;
-	}
 	if (!strcmp(text, "True") || !strcmp(text, "False")) {
 		a->arg = tl_bool(*text == 'T');
 		return true;

@@ -85,6 +85,8 @@ static void code_slot(struct coder *c, struct slot *s)
 	CODE_RANGE(c, s->leaf, 0, MAX_KERNEL_PARAMS - 1);
 	CODE_RANGE(c, s->pointers, 0, 2);
 	CODE_RANGE(c, s->dtype, 0, DT_COUNT - 1);
+	if (!dtype_has_values((enum dtype)s->dtype))
+		c->bad = true;
 	CODE_RANGE(c, s->divisibility, 0, INT32_MAX);
 	c->bad |= s->divisibility && !is_pow2((u64)s->divisibility);
 	CODE_RANGE(c, s->reads, 0, 1);

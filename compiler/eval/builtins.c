@@ -599,6 +599,8 @@ struct val bi_range(struct eval *e, const struct args *a)
 		return val_error();
 	if (r->num_stages < 0 || r->num_stages > 64)
 		return eval_error(e, E_NUM_STAGES, a->loc[3], (long long)r->num_stages);
+	if (r->unroll < 0 || r->unroll > INT32_MAX)
+		return eval_error(e, E_UNROLL_FACTOR, a->loc[4], (long long)r->unroll);
 	return (struct val){.kind = V_RANGE, .range = r};
 }
 

@@ -232,6 +232,15 @@ static bool is_being_resolved(const struct eval *e, const struct definition *d)
 	return false;
 }
 
+/* Does v hold tiles, or numbers that operations compute? */
+static bool holds_tensors(const struct val *v)
+{
+	bool found = v->kind == V_TENSOR || (v->kind == V_METHOD && holds_tensors(v->self));
+	for (u32 i = 0; (val_has_parts(v) || v->kind == V_DICT) && i < v->nitems && !found; i++)
+		found = holds_tensors(&v->items[i]);
+	return found;
+}
+
 static struct val eval_global(struct eval *e, const struct module *m, const struct definition *d, struct loc at)
 {
 	const struct val *known = map_get(&e->globals, d);
@@ -246,7 +255,7 @@ static struct val eval_global(struct eval *e, const struct module *m, const stru
 		v = val_error();
 	if (v.kind == V_ERROR)
 		diag(e->diags, N_GLOBAL_USED, user_loc(e, at), d->name);
-	else
+	else if (!holds_tensors(&v)) /* a tile is made again where it is used */
 		map_put(&e->globals, d, arena_dup(e->arena, &v, sizeof v));
 	return v;
 }

@@ -172,7 +172,8 @@ static struct val text_join(struct eval *e, const struct method_call *c)
 		return argument_error(e, c, 0, "a sequence of texts");
 	for (u32 i = 0; i < items.nitems; i++) {
 		if (items.items[i].kind != V_STR)
-			return eval_error(e, E_ARG_KIND, c->at, "items", c->name, "texts", describe(e, &items.items[i]));
+			return eval_error(e, E_ARG_KIND, c->at, "items", c->name, "texts",
+					  describe(e, &items.items[i]));
 		sb_add(&sb, c->self.text, i ? c->self.len : 0);
 		sb_add(&sb, items.items[i].text, items.items[i].len);
 		if (!count_text(e, sb.len, c->at))
