@@ -133,11 +133,8 @@ static void test_grids(void **state)
 static void test_null(void **state)
 {
 	const struct fixture *f = *state;
-	tl_buffer *x;
-	ok(tl_buffer_create(f->ctx, 4096, &x));
-	assert_error(tl_launch(get(f, "add"), &(tl_config){.grid = {1}},
-			       ARGS(tl_ptr(TL_I32, NULL), tl_buf(TL_I32, x), tl_int(5), tl_int(64))),
-		     TL_ERR_ARGUMENT, "add: 'x' is NULL, and the kernel reads memory through it");
+	assert_error(tl_launch(get(f, "checks"), &(tl_config){.grid = {1}}, ARGS(tl_ptr(TL_I32, NULL), tl_int(5))),
+		     TL_ERR_ARGUMENT, "checks: 'x' is NULL, and the kernel reads memory through it");
 }
 
 /* Of several programs that fail, the lowest is told of, as by the interpreter. */
@@ -219,11 +216,12 @@ static void *launch_often(void *launcher)
 	_Atomic u8 *ran = calloc(most, 1);
 	for (u32 i = 0; i < 3000; i++) {
 		random = random * 1664525 + 1013904223;
+		struct gang *gang;
 		struct count c = {.total = 1 + (random >> 8) % (i % 8 ? 20 : most), .ran = ran};
 		const struct pool_job job = {.total = c.total,
 					     .threads = 1 + (random >> 4) % 6,
 					     .scratch_bytes = 1000 + random % 5000,
-					     .waits = random % 7 == 0,
+					     .gang = random % 7 == 0 ? &gang : NULL,
 					     .cost = &cost,
 					     .run = count_programs_of,
 					     .arg = &c};
