@@ -254,7 +254,7 @@ $(BUILD)/share/doc/tlc/LICENSE: LICENSE
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
 # of libraries that are inside (with STATIC=1 LLVM and the C++ library, too), or loaded with tlc and libtl
-LINKED = llvm-19-dev libclc-19 libxxhash-dev liblzma-dev zlib1g libzstd1 libgomp1
+LINKED = llvm-19-dev libclc-19 libxxhash-dev liblzma-dev zlib1g libzstd1
 $(BUILD)/share/doc/tlc/NOTICES: docs/install/notices.sh $(BUILD)/deps
 	@mkdir -p $(@D)
 	$(Q)sh $< $(LINKED) > $@
