@@ -1,6 +1,7 @@
 """deep.py TLC [KIND...]: kernels whose values are chains of operations, each of which reads the one before it twice, so
-that a walk over operands without a memo takes 2^n steps, or long sums. For the processor each kind must become an object of
-SOME operations within MOST_SECONDS. For two GPUs, each kind of chain must become PTX within
+that a walk over operands without a memo takes 2^n steps; or as many accesses, branches or dots, which a pass may compare
+each with each; or long sums. For the processor each kind must become an object of SOME operations within MOST_SECONDS.
+For two GPUs, each kind of chain must become PTX within
 MOST_SECONDS of CPU time with FEW operations, and placed IR, with all remarks, with MANY: within MOST_SECONDS too, on a
 stack of STACK kilobytes, and in at most MOST_GROWTH times the time that a quarter of them takes: the least of up to
 TRIES tries, since other processes share the caches. (LLVM itself is not linear; the passes must be.)"""
@@ -64,6 +65,10 @@ kinds = {
     "addresses": (integers, "    i = i + (i ^ {i})\n", "    x += tl.load(x_ptr + i)\n" + store),
     "pointers": (tiles + "    p = x_ptr + offs\n", "    p = p + (x + {i} < y).to(tl.int32)\n", "    x += tl.load(p)\n" + store),
     "loads": (tiles, "    x += tl.load(y_ptr + offs + {i} * n)\n", store),
+    "stores": (tiles, "    tl.store(y_ptr + offs + {i} * n, x, mask=offs < n)\n", store),
+    "copies": (tiles, "    tl.store(y_ptr + offs + {i} * B, tl.load(x_ptr + offs + {i} * B))\n", store),
+    "branch stores": (tiles, "    if n > {i}:\n        tl.store(y_ptr + {i}, n)\n", store),
+    "unrolled stores": (tiles + "    for j in range(0, n):\n", "        tl.store(y_ptr + j * n + {i}, n)\n", store),
     "indirect loads": (integers, "    i = tl.load(y_ptr + i).to(tl.int32) + i\n", "    x += i\n" + store),
     "scalars": (tiles + "    s = n\n", "    s = s + s // {i}\n", "    x += tl.load(x_ptr + s)\n" + store),
     "sizes": (tiles + "    s = n\n", "    s = tl.cdiv(s + s % 7, 2) + s\n", "    for j in range(0, s, B):\n        x += tl.load(x_ptr + j + offs, mask=j + offs < n)\n" + store),

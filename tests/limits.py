@@ -1,7 +1,7 @@
 """limits.py TLC: what a user waits for and pays. Compiles every example with all dumps, several times, and fails when
 softmax takes more than 15 ms beyond what a process takes that only starts (CPU time of the fastest runs, in turns: other work on
 the machine is no fault of tlc, which has one thread, nor is the loading of a shared LLVM), when any takes more than 150 MB at its peak, when the binary, if linked statically, is over 60 MB,
-when the tile IR of the kernels of tests/eval takes more than 2 ms in the median, or that of 32 rounds of Philox more than 10 ms."""
+when a loop unrolled 500 times takes more than 1 s or 150 MB, when the tile IR of the kernels of tests/eval takes more than 2 ms in the median, or that of 32 rounds of Philox more than 10 ms."""
 import glob
 import os
 import re
@@ -22,10 +22,14 @@ def limit(what, value, most, unit):
     failed += value > most
 
 
-def run(arguments):
-    """Milliseconds of CPU time and peak megabytes of one process."""
-    quiet = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
+def run(arguments, text=""):
+    """Milliseconds of CPU time and peak megabytes of one process, which reads the text."""
+    read, write = os.pipe()
+    os.write(write, text.encode())
+    os.close(write)
+    quiet = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0), (os.POSIX_SPAWN_DUP2, read, 0)]
     pid = os.posix_spawn(tlc, [tlc] + arguments, os.environ, file_actions=quiet)
+    os.close(read)
     _, status, used = os.wait4(pid, 0)
     if status:
         sys.exit(f"{arguments}: status {status}")
@@ -53,6 +57,15 @@ def k(o, seed):
     tl.store(o + i, tl.randint(seed, i, 32))
 """
 
+UNROLLED = """import triton
+import triton.language as tl
+
+@triton.jit
+def k(x, n):
+    for i in tl.range(0, n, loop_unroll_factor=500):
+        tl.store(x + i, i)
+"""
+
 for path in sorted(glob.glob(os.path.join(top, "examples", "*.tl"))):
     name = os.path.basename(path)
     arguments = [path, "--target", "cuda:sm_90a", "--emit", "ttir,ttgir,llir,ptx", "-o", os.devnull]
@@ -73,6 +86,9 @@ for path in sorted(glob.glob(os.path.join(top, "tests", "eval", "*.tl"))):
     took = to_tile_ir([path] + shlex.split(command[1])) if command else None
     times += [took] if took else []
 limit(f"tile IR of {len(times)} kernels, median", statistics.median(times), 2, "ms")
+took, megabytes = run(["-", "-s", "*fp32:16,i32", "--target", "cuda:sm_90a", "-o", os.devnull], UNROLLED)
+limit("a loop unrolled 500 times", took, 1000, "ms")
+limit("a loop unrolled 500 times, peak memory", megabytes, 150, "MB")
 limit("tile IR of 32 rounds of Philox", to_tile_ir(["-", "-s", "*i32,i32"], PHILOX), 10, "ms")
 if os.path.getsize(tlc) > 20e6:
     limit("statically linked tlc", os.path.getsize(tlc) / 1e6, 60, "MB")

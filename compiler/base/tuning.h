@@ -11,6 +11,9 @@ enum tuning {
 	/* Operations of a loop's body after unrolling: bounds the time of compiling. A greater product of factor and
 	 * body is left alone, with a remark. */
 	MAX_UNROLLED_OPS = 1 << 15,
+	/* Operations of a loop's body that is pipelined: bounds the time of compiling. Rings of so many loads would not
+	 * fit in shared memory. */
+	MAX_PIPELINED_OPS = 1 << 12,
 	/* A loop that only sums tiles is unrolled until a thread loads so many registers in an iteration, at most so
 	 * often: on an H100, 8 warps then sum columns in 37 instead of 54 µs. */
 	UNROLL_LOADED_REGISTERS = 32,

@@ -113,6 +113,14 @@ static int stages_of_use(const struct op *loop, int stages)
 	return (int)MAX(MIN(iterations, (u64)stages), 2);
 }
 
+static bool is_long(const struct block *b)
+{
+	int n = 0;
+	for (const struct op *o = b->first; o && n <= MAX_PIPELINED_OPS; o = o->next)
+		n++;
+	return n > MAX_PIPELINED_OPS;
+}
+
 /* How the loop will be pipelined; false if it will not. */
 static bool plan(struct schedule *p)
 {
@@ -319,7 +327,10 @@ static void pipeline_block(struct pass_state *s, struct block *b)
 			pipeline_block(s, o->blocks[i]);
 		struct schedule p = {.s = s, .ctx = s->ctx, .loop = o};
 		p.few_loads.arena = &p.scratch;
-		if (inner) {
+		if (inner && is_long(o->blocks[0])) {
+			if (s->remarks)
+				diag(s->diags, R_NOT_PIPELINED, o->loc, "its body is too long");
+		} else if (inner) {
 			carry_few(&p);
 			next = pipeline_loop(&p, plan(&p))->next;
 		}

@@ -99,12 +99,15 @@ static bool is_used_in(const struct value *v, const struct block *b)
 	return yes;
 }
 
+enum { FAR = 1024 /* operations: what is further in front of a loop is not looked at for each of many loops */ };
+
 /* With so many stages: what the loop reads, and what it and the operations before it use for changes of layout. */
 static i64 memory_needed(const struct schedule *p, int stages)
 {
 	struct needs n = {p, 0, 0};
 	walk(p->loop->blocks[0], add_needs, &n);
-	for (struct op *o = p->loop->block->first; o != p->loop; o = o->next)
+	int left = FAR;
+	for (struct op *o = p->loop->prev; o && left--; o = o->prev)
 		if (o->code != IR_LOCAL_ALLOC || is_used_in(result(o), p->loop->blocks[0]))
 			add_needs(o, &n);
 	return ring_bytes(p, stages) + n.buffers + MAX(n.scratch, SHARED_BESIDE_RING);

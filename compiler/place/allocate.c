@@ -174,18 +174,26 @@ static bool is_between_turns(const struct allocator *a, const struct op *o)
 	       has_turns(o->block);
 }
 
-/* Does o change a layout within warps while dots run? In bytes of its own it waits for no other warp. */
-static bool is_beside_dots(const struct op *o)
+/* Do dots of the block run on while what is behind them is done? */
+static bool has_dots_in_flight(const struct block *b)
 {
-	bool yes = false;
-	for (const struct op *in = o->code == IR_CONVERT_LAYOUT ? o->block->first : NULL; in && !yes; in = in->next)
-		yes = in->code == IR_WARP_GROUP_DOT && in->attr[ATTR_ASYNC];
-	return yes && o->attr[ATTR_WAY] == WAY_WARP_MEMORY && o->block->parent && o->block->parent->code == IR_FOR;
+	const struct op *o = b->first;
+	while (o && !(o->code == IR_WARP_GROUP_DOT && o->attr[ATTR_ASYNC]))
+		o = o->next;
+	return o;
+}
+
+/* `dots`: of o's block. Does o change a layout within warps while dots run? In bytes of its own it waits for no other warp. */
+static bool is_beside_dots(const struct op *o, bool dots)
+{
+	return dots && o->code == IR_CONVERT_LAYOUT && o->attr[ATTR_WAY] == WAY_WARP_MEMORY && o->block->parent &&
+	       o->block->parent->code == IR_FOR;
 }
 
 static void collect(struct allocator *a, struct block *b)
 {
 	enum { BETWEEN_TURNS = 16384 /* bytes of scratch: of an operand's 64 elements in a row, too */ };
+	bool dots = has_dots_in_flight(b);
 	for (struct op *o = b->first; o; o = o->next) {
 		struct interval n = {.op = o, .start = o->mark, .end = o->mark};
 		if (o->code == IR_CONVERT_LAYOUT)
@@ -193,7 +201,7 @@ static void collect(struct allocator *a, struct block *b)
 		bool turns = is_between_turns(a, o);
 		if (turns)
 			choose_way(a->s, o, MIN(a->most, BETWEEN_TURNS));
-		if (turns || is_beside_dots(o)) {
+		if (turns || is_beside_dots(o, dots)) {
 			n.tile_start = b->first->mark;
 			n.tile_end = b->last->mark;
 		}

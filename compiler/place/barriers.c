@@ -34,17 +34,25 @@ struct access {
 	const struct op *ring;
 };
 
+typedef VEC(struct touched) touches;
+
 /* What has been done since all threads met, each access once. */
 struct pending {
 	VEC(struct access) shared;
-	VEC(struct touched) global;
+	touches reads, writes; /* of global memory */
 };
+
+/* Accesses to global memory are compared with all that are pending: where so many are, all threads meet, which costs
+ * little after as many accesses, so that the time for a kernel grows with its size. */
+enum { MOST_READS = 1024, MOST_WRITES = 256 };
 
 struct barriers {
 	struct pass_state *s;
 	struct arena scratch; /* of all that is pending somewhere */
+	struct order order;
 	struct map halves;    /* see find_halves */
 	struct map runs;      /* the first operation of a run (operand_run.h) → its dot */
+	VEC(struct pending) free;
 	bool placed;          /* every barrier: what is visited now needs no other */
 };
 
@@ -59,7 +67,7 @@ static void met(struct pending *p, enum meeting who)
 	}
 	p->shared.len = left;
 	if (who == EVERYBODY)
-		p->global.len = 0;
+		p->reads.len = p->writes.len = 0;
 }
 
 /* None but the last so many groups of dots is in flight any more. */
@@ -104,34 +112,59 @@ static void add(struct barriers *w, struct pending *p, const struct access *a)
 	vec_push(&w->scratch, &p->shared, *a);
 }
 
+static void add_touch(struct barriers *w, touches *all, const struct touched *t)
+{
+	for (u32 i = 0; i < all->len; i++)
+		if (all->at[i].op == t->op && all->at[i].loop == t->loop)
+			return;
+	vec_push(&w->scratch, all, *t);
+}
+
 static void add_global(struct barriers *w, struct pending *p, const struct touched *t)
 {
-	for (u32 i = 0; i < p->global.len; i++)
-		if (p->global.at[i].op == t->op && p->global.at[i].loop == t->loop)
-			return;
-	vec_push(&w->scratch, &p->global, *t);
+	add_touch(w, may_write(t->op) ? &p->writes : &p->reads, t);
+}
+
+/* Most often the one begins as the other does. */
+static void merge_touches(struct barriers *w, touches *into, const touches *from)
+{
+	u32 i = 0;
+	while (i < into->len && i < from->len && into->at[i].op == from->at[i].op &&
+	       into->at[i].loop == from->at[i].loop)
+		i++;
+	for (; i < from->len; i++)
+		add_touch(w, into, &from->at[i]);
 }
 
 /* Did `into` change? */
 static bool merge(struct barriers *w, struct pending *into, const struct pending *from)
 {
-	u32 before = into->shared.len + into->global.len;
+	u32 before = into->shared.len + into->reads.len + into->writes.len;
 	for (u32 i = 0; i < from->shared.len; i++)
 		add(w, into, &from->shared.at[i]);
-	for (u32 i = 0; i < from->global.len; i++)
-		add_global(w, into, &from->global.at[i]);
-	return into->shared.len + into->global.len > before;
+	merge_touches(w, &into->reads, &from->reads);
+	merge_touches(w, &into->writes, &from->writes);
+	return into->shared.len + into->reads.len + into->writes.len > before;
 }
 
 /* What is pending where the kernel's paths part: a copy that each path changes for itself. */
 static struct pending copy(struct barriers *w, const struct pending *p)
 {
-	struct pending q = {0};
+	struct pending q = w->free.len ? w->free.at[--w->free.len] : (struct pending){0};
+	q.shared.len = q.reads.len = q.writes.len = 0;
 	for (u32 i = 0; i < p->shared.len; i++)
 		vec_push(&w->scratch, &q.shared, p->shared.at[i]);
-	for (u32 i = 0; i < p->global.len; i++)
-		vec_push(&w->scratch, &q.global, p->global.at[i]);
+	for (u32 i = 0; i < p->reads.len; i++)
+		vec_push(&w->scratch, &q.reads, p->reads.at[i]);
+	for (u32 i = 0; i < p->writes.len; i++)
+		vec_push(&w->scratch, &q.writes, p->writes.at[i]);
 	return q;
+}
+
+/* Nobody looks at the copy any more. */
+static void release(struct barriers *w, struct pending *p)
+{
+	vec_push(&w->scratch, &w->free, *p);
 }
 
 static void barrier_before(struct barriers *w, struct pending *p, struct op *o, enum meeting who)
@@ -144,12 +177,33 @@ static void barrier_before(struct barriers *w, struct pending *p, struct op *o, 
 	met(p, who);
 }
 
-static void touch_global(struct barriers *w, struct pending *p, struct op *o)
+static bool must_wait(struct barriers *w, const touches *all, const struct op *o)
 {
 	bool wait = false;
-	for (u32 i = 0; i < p->global.len && !wait; i++)
-		wait = must_meet(w->s, &p->global.at[i], o);
-	barrier_before(w, p, o, wait ? EVERYBODY : NOBODY);
+	for (u32 i = 0; i < all->len && !wait; i++)
+		wait = must_meet(&w->order, &all->at[i], o);
+	return wait;
+}
+
+/* Must all threads meet between what is pending and o? */
+static bool must_wait_for_global(struct barriers *w, const struct pending *p, const struct op *o)
+{
+	return must_wait(w, &p->writes, o) || (may_write(o) && must_wait(w, &p->reads, o));
+}
+
+/* Where too much is pending, all threads meet, unless one thread alone does o. Also in front of a branch or loop, since
+ * what is pending there would remain so on the other way. */
+static void keep_few(struct barriers *w, struct pending *p, struct op *o)
+{
+	bool full = p->reads.len >= MOST_READS || p->writes.len >= MOST_WRITES;
+	if (full && !(o->block->parent && o->block->parent->code == IR_ONE_THREAD))
+		barrier_before(w, p, o, EVERYBODY);
+}
+
+static void touch_global(struct barriers *w, struct pending *p, struct op *o)
+{
+	keep_few(w, p, o);
+	barrier_before(w, p, o, must_wait_for_global(w, p, o) ? EVERYBODY : NOBODY);
 	add_global(w, p, &(struct touched){.op = o});
 }
 
@@ -157,11 +211,11 @@ static void touch_global(struct barriers *w, struct pending *p, struct op *o)
  * for memory to change, they leave the loop one by one. */
 static void touch_anything(struct barriers *w, struct pending *p, struct op *o)
 {
-	bool wait = false;
+	bool wait = p->reads.len;
 	if (!op_is_opaque(o))
 		return;
-	for (u32 i = 0; i < p->global.len; i++)
-		wait |= p->global.at[i].op != o;
+	for (u32 i = 0; i < p->writes.len; i++)
+		wait |= p->writes.at[i].op != o;
 	barrier_before(w, p, o, wait ? EVERYBODY : NOBODY);
 	add_global(w, p, &(struct touched){.op = o});
 }
@@ -212,11 +266,16 @@ static bool is_inside(const struct op *o, const struct op *loop)
 }
 
 /* What was done in the body of `loop` was done in an earlier iteration when the next one begins. */
-static void carry(struct pending *p, const struct op *loop)
+static void carry(touches *all, const struct op *loop)
 {
-	for (u32 i = 0; i < p->global.len; i++)
-		if (is_inside(p->global.at[i].op, loop))
-			p->global.at[i].loop = loop;
+	bool dots = false;
+	for (u32 i = 0; i < loop->nblocks && all->len; i++)
+		dots |= block_has(loop->blocks[i], op_is_dot);
+	for (u32 i = 0; i < all->len; i++)
+		if (is_inside(all->at[i].op, loop)) {
+			all->at[i].loop = loop;
+			all->at[i].of_products = dots;
+		}
 }
 
 /* A region that may run again: what is pending at its end is pending at its start too, until that adds nothing. There
@@ -226,6 +285,7 @@ static void carry(struct pending *p, const struct op *loop)
 static void visit_loop(struct barriers *w, struct pending *p, struct op *o)
 {
 	struct pending in = copy(w, p), out, again;
+	bool more;
 	do {
 		out = copy(w, &in);
 		for (u32 k = 0; k < o->nblocks; k++)
@@ -233,9 +293,15 @@ static void visit_loop(struct barriers *w, struct pending *p, struct op *o)
 		if (!w->placed && o->code == IR_FOR && o->attr[ATTR_STAGES] == 1 && !in.shared.len && out.shared.len)
 			barrier_before(w, &out, o->blocks[0]->last, EVERYBODY);
 		again = copy(w, &out);
-		carry(&again, o);
-	} while (merge(w, &in, &again));
-	merge(w, &in, &out);
+		carry(&again.reads, o);
+		carry(&again.writes, o);
+		more = merge(w, &in, &again);
+		if (!more)
+			merge(w, &in, &out);
+		release(w, &out);
+		release(w, &again);
+	} while (more);
+	release(w, p);
 	*p = in;
 }
 
@@ -245,8 +311,7 @@ static void visit_alone(struct barriers *w, struct pending *p, struct op *o)
 	enum meeting who = NOBODY;
 	for (const struct op *in = o->blocks[0]->first; in; in = in->next) {
 		who = MAX(who, conflict_of(w, p, in));
-		for (u32 i = 0; op_is_tensor_copy(in) && i < p->global.len; i++)
-			who = must_meet(w->s, &p->global.at[i], in) ? EVERYBODY : who;
+		who = op_is_tensor_copy(in) && must_wait_for_global(w, p, in) ? EVERYBODY : who;
 	}
 	barrier_before(w, p, o, who);
 	visit_block(w, p, o->blocks[0]);
@@ -323,6 +388,8 @@ static void visit_op(struct barriers *w, struct pending *p, struct op *o)
 		meet_before_run(w, p, o, map_get(&w->runs, o));
 	if (touches_memory(o))
 		touch_global(w, p, o);
+	if (o->code == IR_FOR || o->code == IR_WHILE || o->code == IR_IF)
+		keep_few(w, p, o);
 	switch (o->code) {
 	case IR_BARRIER:
 		if (!o->attr[ATTR_WARP])
@@ -337,6 +404,7 @@ static void visit_op(struct barriers *w, struct pending *p, struct op *o)
 		visit_block(w, p, o->blocks[0]);
 		visit_block(w, &no, o->blocks[1]);
 		merge(w, p, &no);
+		release(w, &no);
 		return;
 	}
 	case IR_AWAIT_TURN:
@@ -454,8 +522,8 @@ static void visit_kernel(struct barriers *w)
 /* A second visit finds every barrier in its place, or the first one has stopped too early. */
 void pass_barriers(struct pass_state *s)
 {
-	struct barriers w = {.s = s};
-	w.halves.arena = w.runs.arena = &w.scratch;
+	struct barriers w = {.s = s, .order.s = s};
+	w.halves.arena = w.runs.arena = w.order.extents.arena = &w.scratch;
 	walk(s->k->body, note_run, &w);
 	find_halves(s, &w.halves);
 	visit_kernel(&w);

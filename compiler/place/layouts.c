@@ -104,10 +104,12 @@ struct access {
 	struct op *op;
 	int order[MAX_RANK], vec;
 	int run; /* elements of its runs: neighbours too, but of no interest to others */
+	u32 group;
 };
 struct accesses {
 	struct placer *p;
 	VEC(struct access) at;
+	VEC(struct access) groups; /* of one shape and order */
 	VEC(const struct op *) scans;
 };
 
@@ -194,6 +196,18 @@ static bool same_group(const struct access *a, const struct access *b)
 	       !memcmp(a->order, b->order, sizeof a->order);
 }
 
+/* Groups are few, accesses may be many. The first access of each group stands for it. */
+static void add_to_group(struct accesses *all, struct access *a)
+{
+	u32 i = 0;
+	while (i < all->groups.len && !same_group(&all->groups.at[i], a))
+		i++;
+	if (i == all->groups.len)
+		vec_push(&all->p->scratch, &all->groups, *a);
+	a->group = i;
+	all->groups.at[i].vec = MAX(all->groups.at[i].vec, a->vec);
+}
+
 /* The layout of a scan of such a tile, if it suits the access as well as its own. */
 static const struct layout *layout_of_scan(const struct accesses *all, const struct access *a, int vec)
 {
@@ -218,11 +232,10 @@ static void place_accesses(struct placer *p)
 {
 	struct accesses all = {.p = p};
 	walk(p->s->k->body, note_access, &all);
+	for (u32 i = 0; i < all.at.len; i++)
+		add_to_group(&all, &all.at.at[i]);
 	for (u32 i = 0; i < all.at.len; i++) {
-		int vec = MAX(all.at.at[i].run, 1);
-		for (u32 k = 0; k < all.at.len; k++)
-			if (same_group(&all.at.at[i], &all.at.at[k]))
-				vec = MAX(vec, all.at.at[k].vec);
+		int vec = MAX(MAX(all.at.at[i].run, 1), all.groups.at[all.at.at[i].group].vec);
 		const struct op *o = all.at.at[i].op;
 		const struct layout *l = layout_of_scan(&all, &all.at.at[i], vec);
 		if (!l)

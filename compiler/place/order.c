@@ -14,6 +14,11 @@ bool touches_memory(const struct op *o)
 	return o->code == IR_LOAD || o->code == IR_ASYNC_COPY || op_is_tensor_copy(o) || writes_memory(o);
 }
 
+bool may_write(const struct op *o)
+{
+	return !o || op_is_opaque(o) || writes_memory(o);
+}
+
 /* Does o give its operand's elements as they are? */
 static bool renames(const struct op *o)
 {
@@ -167,6 +172,7 @@ static bool same_threads(struct pass_state *s, const struct op *a, const struct 
 struct extent {
 	struct affine lo, hi;
 	i64 bytes; /* of an element */
+	bool known;
 };
 
 static bool add_offset(const struct pass_state *s, const struct value *offset, i64 bytes, struct extent *e)
@@ -183,11 +189,22 @@ static bool add_offset(const struct pass_state *s, const struct value *offset, i
 static bool find_extent(const struct pass_state *s, const struct op *o, struct extent *e)
 {
 	const struct value *v = operand(o, 0);
-	*e = (struct extent){affine_constant(0), affine_constant(0), (i64)pointee_bytes(v->type)};
+	*e = (struct extent){affine_constant(0), affine_constant(0), (i64)pointee_bytes(v->type), false};
 	for (; v->def; v = operand(v->def, 0))
 		if (!renames(v->def) && (v->def->code != IR_ADDPTR || !add_offset(s, operand(v->def, 1), e->bytes, e)))
 			return false;
 	return !v->block->parent; /* a parameter: pointers that a loop carries are anywhere */
+}
+
+static const struct extent *extent_of(struct order *w, const struct op *o)
+{
+	struct extent *e = map_get(&w->extents, o);
+	if (e)
+		return e;
+	e = arena_new(w->extents.arena, struct extent);
+	e->known = find_extent(w->s, o, e);
+	map_put(&w->extents, o, e);
+	return e;
 }
 
 /* Is every term a value that does not change while the loop runs, but for its index? */
@@ -374,16 +391,16 @@ static bool commute(const struct op *a, const struct op *b)
 }
 
 /* Are the two in order, or apart, if their bases are the same address? */
-static bool is_fine_if_equal(struct pass_state *s, const struct touched *t, const struct op *o)
+static bool is_fine_if_equal(struct order *w, const struct touched *t, const struct op *o)
 {
 	const struct op *a = t->op;
-	struct extent e, f;
 	bool by_one = is_scalar(a) && is_scalar(o) && writes_memory(a) && writes_memory(o);
-	if ((by_one || !moves(t, o)) && same_threads(s, a, o))
+	if ((by_one || !moves(t, o)) && same_threads(w->s, a, o))
 		return true;
-	if (find_extent(s, a, &e) && find_extent(s, o, &f) && are_apart(s, t, &e, &f))
+	const struct extent *e = extent_of(w, a), *f = extent_of(w, o);
+	if (e->known && f->known && are_apart(w->s, t, e, f))
 		return true;
-	return are_aligned(s, t, o) && ((writes_memory(a) && writes_memory(o)) || !is_shared_by_warps(s, a));
+	return are_aligned(w->s, t, o) && ((writes_memory(a) && writes_memory(o)) || !is_shared_by_warps(w->s, a));
 }
 
 /* Tiles of products, which a loop over tiles stores, are taken to be apart (docs/language.md says so): what rows are
@@ -391,14 +408,12 @@ static bool is_fine_if_equal(struct pass_state *s, const struct touched *t, cons
  * another still stores. */
 static bool are_tiles_of_products(const struct touched *t, const struct op *o)
 {
-	bool products = false;
-	for (u32 i = 0; t->loop && i < t->loop->nblocks; i++)
-		products |= block_has(t->loop->blocks[i], op_is_dot);
-	return products && t->op->code == IR_STORE && o->code == IR_STORE;
+	return t->of_products && t->op->code == IR_STORE && o->code == IR_STORE;
 }
 
-bool must_meet(struct pass_state *s, const struct touched *before, const struct op *o)
+bool must_meet(struct order *w, const struct touched *before, const struct op *o)
 {
+	struct pass_state *s = w->s;
 	const struct op *a = before->op;
 	if (!a || op_is_opaque(a))
 		return true;
@@ -409,7 +424,7 @@ bool must_meet(struct pass_state *s, const struct touched *before, const struct 
 		return false;
 	const struct value *p = operand(a, 0), *q = operand(o, 0), *x = pointer_base(p), *y = pointer_base(q);
 	bool by_hardware = op_is_tensor_copy(a) || op_is_tensor_copy(o);
-	bool fine = !by_hardware && is_fine_if_equal(s, before, o);
+	bool fine = !by_hardware && is_fine_if_equal(w, before, o);
 	if ((p == q && !by_hardware) || (x && x == y))
 		return !fine;
 	return may_overlap(s, x, y, fine);

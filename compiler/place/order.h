@@ -12,11 +12,20 @@
 struct touched {
 	const struct op *op;   /* NULL: any access to any memory */
 	const struct op *loop; /* NULL, or a loop: the access was in an earlier iteration of it */
+	bool of_products;      /* the loop has dots */
+};
+
+/* What is known of accesses. */
+struct order {
+	struct pass_state *s;
+	struct map extents; /* access → where it is */
 };
 
 /* Is o an access to global memory? Copies read it when they are issued; that they are waited for is the pipeliner's. */
 bool touches_memory(const struct op *o);
+/* May o write, or is it any access? Two accesses that do not need no order. */
+bool may_write(const struct op *o);
 /* Must the threads meet between the earlier access and o? */
-bool must_meet(struct pass_state *s, const struct touched *before, const struct op *o);
+bool must_meet(struct order *w, const struct touched *before, const struct op *o);
 
 #endif

@@ -139,9 +139,9 @@ static int take_sum(struct dots *d, int v)
 {
 	if ((d->type == TL_F32 || d->type == TL_F64) && chance(75))
 		return v;
-	struct dot_step *s = new_step(d, S_OPERAND, new_value(d, OPERAND, d->value[v].rows, d->value[v].columns), v, -1);
-	s->behind = true;
-	return s->to;
+	int to = new_value(d, OPERAND, d->value[v].rows, d->value[v].columns);
+	new_step(d, S_OPERAND, to, v, -1)->behind = true;
+	return to;
 }
 
 /* Behind the loop: a sum times another one, or times itself transposed. */
