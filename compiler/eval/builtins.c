@@ -429,7 +429,9 @@ struct val bi_join(struct eval *e, const struct args *a)
 	struct val x, y;
 	if (!arg_tensor(e, a, 0, &x) || !arg_tensor(e, a, 1, &y))
 		return val_error();
-	if (x.dtype != y.dtype || x.pointers != y.pointers)
+	/* integers of one width are joined as they are, with the first one's sign */
+	bool signs = dtype_is_int(x.dtype) && dtype_is_int(y.dtype) && dtype_bits(x.dtype) == dtype_bits(y.dtype);
+	if ((x.dtype != y.dtype && !(signs && !x.pointers)) || x.pointers != y.pointers)
 		return eval_error(e, E_OPERAND_TYPES, a->loc[1], "join", describe_type(e, &x), describe_type(e, &y));
 	if (!broadcast_pair(e, &x, &y, a->loc[0]))
 		return val_error();

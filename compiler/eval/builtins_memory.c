@@ -135,6 +135,8 @@ struct val bi_store(struct eval *e, const struct args *a)
 	v = broadcast_to(e, v, t->rank, t->shape, a->loc[1]);
 	if (mask.kind != V_NONE)
 		mask = broadcast_to(e, mask, t->rank, t->shape, a->loc[2]);
+	if (p.pointers == 1 && p.dtype == DT_I1 && v.kind != V_ERROR) /* its truth, which is a byte in memory */
+		v = cast_to(e, v, DT_I1, ROUND_DEFAULT, a->loc[1]);
 	p = memory_pointer(e, p, a->loc[0]);
 	if (v.kind == V_ERROR || mask.kind == V_ERROR || p.kind == V_ERROR)
 		return val_error();
@@ -225,6 +227,8 @@ struct val bi_atomic_cas(struct eval *e, const struct args *a)
 	    !arg_ordering(e, a, 3, &sem, &scope) || !atomic_type(e, a, &p))
 		return val_error();
 	const struct type *t = p.ssa->type;
+	bool same_width = dtype_is_int(v.dtype) && dtype_is_int(p.dtype) && dtype_bits(v.dtype) == dtype_bits(p.dtype);
+	enum dtype d = same_width && !v.pointers ? v.dtype : p.dtype; /* the sign is the new value's */
 	c = cast_to(e, broadcast_to(e, c, t->rank, t->shape, a->loc[1]), p.dtype, ROUND_DEFAULT, a->loc[1]);
 	v = cast_to(e, broadcast_to(e, v, t->rank, t->shape, a->loc[2]), p.dtype, ROUND_DEFAULT, a->loc[2]);
 	if (c.kind == V_ERROR || v.kind == V_ERROR)
@@ -233,5 +237,5 @@ struct val bi_atomic_cas(struct eval *e, const struct args *a)
 	struct value *x = build3(&e->b, IR_ATOMIC_CAS, r, p.ssa, c.ssa, v.ssa);
 	x->def->attr[ATTR_CAS_SEM] = sem;
 	x->def->attr[ATTR_CAS_SCOPE] = scope;
-	return val_tensor(x, p.dtype, 0);
+	return val_tensor(x, d, 0);
 }

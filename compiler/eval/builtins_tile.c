@@ -33,14 +33,11 @@ struct val bi_abs(struct eval *e, const struct args *a)
 	return v;
 }
 
-/* maximum, minimum and clamp make constants strong and compute bf16 in fp32. */
-static bool strong_operand(struct eval *e, const struct args *a, u32 i, struct val *out)
+/* A tile or a number; a constant stays one, and takes the type of the operand that it meets. */
+static bool arg_operand(struct eval *e, const struct args *a, u32 i, struct val *out)
 {
-	if (!arg_tensor(e, a, i, out))
-		return false;
-	if (out->dtype == DT_BF16 && !out->pointers)
-		*out = cast_to(e, *out, DT_F32, ROUND_DEFAULT, a->loc[i]);
-	return true;
+	*out = a->at[i];
+	return val_is_number(out) || arg_tensor(e, a, i, out);
 }
 
 /* tl.PropagateNan is spelled True / False, "all" / "none" or not at all. */
@@ -50,16 +47,13 @@ static bool propagates_nan(const struct val *v)
 	       (v->kind == V_STR && (!strcmp(v->text, "all") || !strcmp(v->text, "ALL")));
 }
 
-struct val bi_minmax(struct eval *e, const struct args *a)
+static struct val extremum(struct eval *e, bool max, bool nan, struct val x, struct val y)
 {
-	struct val x, y;
-	if (!strong_operand(e, a, 0, &x) || !strong_operand(e, a, 1, &y) ||
-	    !promote(e, &x, &y, 0, a->loc[0], a->b->name))
-		return val_error();
-	if (dtype_is_fp8(x.dtype))
-		return eval_error(e, E_FP8_ARITHMETIC, a->loc[0], a->b->name, dtype_name(x.dtype));
-	bool max = a->b->code, nan = propagates_nan(&a->at[2]);
 	enum opcode code;
+	if (dtype_is_fp8(x.dtype)) {
+		const struct val in[] = {x, y, val_bool(max), val_bool(nan)};
+		return call_std(e, "_extremum_fp8", in, ARRAY_LEN(in));
+	}
 	if (dtype_is_float(x.dtype))
 		code = max ? (nan ? IR_MAXIMUMF : IR_MAXNUMF) : (nan ? IR_MINIMUMF : IR_MINNUMF);
 	else if (dtype_is_unsigned(x.dtype))
@@ -70,49 +64,59 @@ struct val bi_minmax(struct eval *e, const struct args *a)
 	return x;
 }
 
+struct val bi_minmax(struct eval *e, const struct args *a)
+{
+	struct val x, y;
+	if (!arg_operand(e, a, 0, &x) || !arg_operand(e, a, 1, &y) || !promote(e, &x, &y, 0, a->loc[0], a->b->name))
+		return val_error();
+	return extremum(e, a->b->code, propagates_nan(&a->at[2]), x, y);
+}
+
+/* The three operands of clamp and fma in one type. */
+static bool arg_three(struct eval *e, const struct args *a, struct val *v)
+{
+	for (u32 i = 0; i < 3; i++)
+		if (!arg_operand(e, a, i, &v[i]))
+			return false;
+	return promote_three(e, v, a->loc[0], a->b->name);
+}
+
 struct val bi_clamp(struct eval *e, const struct args *a)
 {
-	struct val x, lo, hi;
-	if (!strong_operand(e, a, 0, &x) || !strong_operand(e, a, 1, &lo) || !strong_operand(e, a, 2, &hi) ||
-	    !promote(e, &lo, &hi, 0, a->loc[1], "clamp") || !promote(e, &x, &lo, 0, a->loc[0], "clamp") ||
-	    !promote(e, &x, &hi, 0, a->loc[0], "clamp"))
+	struct val v[3];
+	if (!arg_three(e, a, v))
 		return val_error();
-	if (!dtype_is_float(x.dtype) || dtype_is_fp8(x.dtype))
-		return eval_error(e, E_MATH_TYPE, a->loc[0], "clamp", describe(e, &x));
-	lo = broadcast_to(e, lo, x.ssa->type->rank, x.ssa->type->shape, a->loc[1]);
-	x.ssa = build3(&e->b, IR_CLAMPF, x.ssa->type, x.ssa, lo.ssa, hi.ssa);
-	x.ssa->def->attr[ATTR_NAN] = propagates_nan(&a->at[3]);
-	return x;
+	bool nan = propagates_nan(&a->at[3]);
+	if (!dtype_is_float(v[0].dtype) || dtype_is_fp8(v[0].dtype))
+		return extremum(e, false, nan, extremum(e, true, nan, v[0], v[1]), v[2]);
+	v[0].ssa = build3(&e->b, IR_CLAMPF, v[0].ssa->type, v[0].ssa, v[1].ssa, v[2].ssa);
+	v[0].ssa->def->attr[ATTR_NAN] = nan;
+	return v[0];
 }
 
 struct val bi_fma(struct eval *e, const struct args *a)
 {
-	struct val x, y, z;
-	if (!arg_tensor(e, a, 0, &x) || !arg_tensor(e, a, 1, &y) || !arg_tensor(e, a, 2, &z) ||
-	    !promote(e, &x, &y, 0, a->loc[0], "fma") || !promote(e, &x, &z, 0, a->loc[0], "fma") ||
-	    !promote(e, &x, &y, 0, a->loc[0], "fma"))
+	struct val v[3];
+	if (!arg_three(e, a, v))
 		return val_error();
-	if (!dtype_is_float(x.dtype) || dtype_is_fp8(x.dtype))
-		return eval_error(e, E_MATH_TYPE, a->loc[0], "fma", describe(e, &x));
-	x.ssa = build3(&e->b, IR_FMA, x.ssa->type, x.ssa, y.ssa, z.ssa);
-	return x;
+	if (!dtype_is_float(v[0].dtype) || dtype_is_fp8(v[0].dtype))
+		return eval_error(e, E_MATH_TYPE, a->loc[0], "fma", describe(e, &v[0]));
+	v[0].ssa = build3(&e->b, IR_FMA, v[0].ssa->type, v[0].ssa, v[1].ssa, v[2].ssa);
+	return v[0];
 }
 
 struct val bi_fdiv(struct eval *e, const struct args *a)
 {
 	struct val x, y;
 	bool ieee = a->b->code == IR_PRECISE_DIVF, approx = false;
-	if (!arg_tensor(e, a, 0, &x) || !arg_tensor(e, a, 1, &y) || (a->n > 2 && !arg_bool(e, a, 2, &ieee)) ||
+	if (!arg_operand(e, a, 0, &x) || !arg_operand(e, a, 1, &y) || (a->n > 2 && !arg_bool(e, a, 2, &ieee)) ||
 	    !promote(e, &x, &y, PROMOTE_DIV, a->loc[0], a->b->name))
 		return val_error();
 	if (a->n > 3 && !arg_bool(e, a, 3, &approx))
 		return val_error();
 	if (ieee && approx)
 		return eval_error(e, E_FDIV_OPTIONS, a->loc[3]);
-	if (dtype_is_fp8(x.dtype))
-		return eval_error(e, E_FP8_ARITHMETIC, a->loc[0], a->b->name, dtype_name(x.dtype));
-	bool exact = x.dtype == DT_F32 || x.dtype == DT_F64;
-	if (!dtype_is_float(x.dtype) || (approx && x.dtype != DT_F32) || (ieee && !exact))
+	if (!dtype_is_float(x.dtype) || (approx && x.dtype != DT_F32))
 		return eval_error(e, E_MATH_TYPE, a->loc[0], a->b->name, describe(e, &x));
 	x.ssa = build2(&e->b, ieee ? IR_PRECISE_DIVF : IR_DIVF, x.ssa->type, x.ssa, y.ssa);
 	return x;
@@ -121,9 +125,16 @@ struct val bi_fdiv(struct eval *e, const struct args *a)
 struct val bi_umulhi(struct eval *e, const struct args *a)
 {
 	struct val x, y;
-	if (!arg_tensor(e, a, 0, &x) || !arg_tensor(e, a, 1, &y) || !promote(e, &x, &y, 0, a->loc[0], "umulhi"))
+	for (u32 i = 0; i < 2; i++) {
+		struct val *v = i ? &y : &x;
+		if (!arg_operand(e, a, i, v))
+			return val_error();
+		if (v->kind == V_TENSOR && (v->pointers || !dtype_is_int(v->dtype) || dtype_bits(v->dtype) < 32))
+			return eval_error(e, E_UMULHI_TYPE, a->loc[i], describe(e, v));
+	}
+	if (!promote(e, &x, &y, 0, a->loc[0], "umulhi"))
 		return val_error();
-	if (!dtype_is_int(x.dtype) || dtype_bits(x.dtype) < 32)
+	if (!dtype_is_int(x.dtype) || x.dtype == DT_I1)
 		return eval_error(e, E_UMULHI_TYPE, a->loc[0], describe(e, &x));
 	x.ssa = build2(&e->b, IR_MULHIUI, x.ssa->type, x.ssa, y.ssa);
 	return x;
@@ -176,7 +187,8 @@ static bool dot_precision(struct eval *e, const struct args *a, i64 *out)
 	return true;
 }
 
-/* The accumulator's type; DT_COUNT after an error. */
+/* The accumulator's type; DT_COUNT after an error. out_dtype counts for fp16 and fp8; of other operands it has no
+ * effect. */
 static enum dtype dot_result(struct eval *e, const struct args *a, enum dtype d)
 {
 	const struct val *acc = &a->at[2];
@@ -185,15 +197,12 @@ static enum dtype dot_result(struct eval *e, const struct args *a, enum dtype d)
 		return DT_COUNT;
 	if (dtype_is_int(d))
 		return DT_I32;
-	if (d == DT_F64)
-		return DT_F64;
-	if (want.dtype != DT_F32 && !(want.dtype == DT_F16 && (d == DT_F16 || dtype_is_fp8(d)))) {
-		if (a->at[6].kind == V_NONE) /* of the accumulator that does not fit */
-			return DT_F32;
+	bool chosen = d == DT_F16 || dtype_is_fp8(d);
+	if (want.dtype == DT_BF16 || want.pointers || (chosen && want.dtype != DT_F32 && want.dtype != DT_F16)) {
 		eval_error(e, E_DOT_OUT_DTYPE, a->loc[6], dtype_name(want.dtype), dtype_name(d));
 		return DT_COUNT;
 	}
-	return want.dtype;
+	return chosen ? want.dtype : d == DT_F64 ? DT_F64 : DT_F32;
 }
 
 static bool check_dot_types(struct eval *e, const struct args *a, const struct val *x, const struct val *y)
@@ -274,10 +283,11 @@ struct val bi_dot(struct eval *e, const struct args *a)
 	i64 precision, imprecise;
 	if (!arg_tile(e, a, 0, &x) || !arg_tile(e, a, 1, &y) || !dot_precision(e, a, &precision))
 		return val_error();
-	if (x.dtype == DT_E4B15 && !x.pointers)
+	bool fp8 = dtype_is_fp8(x.dtype) && dtype_is_fp8(y.dtype) && !x.pointers && !y.pointers;
+	if (fp8 && (x.dtype == DT_E4B15 || y.dtype == DT_E4B15)) { /* no tensor core has it */
 		x = cast_to(e, x, DT_F16, ROUND_DEFAULT, a->loc[0]);
-	if (y.dtype == DT_E4B15 && !y.pointers)
 		y = cast_to(e, y, DT_F16, ROUND_DEFAULT, a->loc[1]);
+	}
 	if (!check_dot_types(e, a, &x, &y) || !check_dot_shapes(e, a, &x, &y) || !dot_imprecise(e, a, &x, &imprecise))
 		return val_error();
 	enum dtype d = dot_result(e, a, x.dtype);
@@ -292,7 +302,8 @@ struct val bi_dot(struct eval *e, const struct args *a)
 	if (acc.kind == V_NONE) {
 		c = build_splat(&e->b, build_constant(&e->b, result->elem, 0), r, result->shape);
 	} else {
-		if (!is_tile(&acc) || acc.ssa->type != result || acc.dtype != d) {
+		bool other = a->at[6].kind == V_TYPE && a->at[6].dtype != acc.dtype; /* out_dtype contradicts it */
+		if (!is_tile(&acc) || acc.ssa->type != result || acc.dtype != d || other) {
 			struct val want = val_tensor(&(struct value){.type = result}, d, 0);
 			return eval_error(e, E_DOT_ACC, a->loc[2], describe_type(e, &want), describe(e, &acc));
 		}
@@ -623,7 +634,7 @@ struct val bi_gather(struct eval *e, const struct args *a)
 	if (!arg_tile(e, a, 0, &x) || !arg_tile(e, a, 1, &index) || !arg_axis(e, a, 2, x.ssa->type->rank, &axis))
 		return val_error();
 	const struct type *t = x.ssa->type, *by = index.ssa->type;
-	bool fits = !index.pointers && dtype_is_int(index.dtype) && index.dtype != DT_I1 && t->rank == by->rank;
+	bool fits = !index.pointers && dtype_is_int(index.dtype) && t->rank == by->rank;
 	for (int d = 0; d < t->rank && fits; d++)
 		fits = d == axis || t->shape[d] == by->shape[d];
 	if (!fits)

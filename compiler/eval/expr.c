@@ -667,8 +667,6 @@ static struct val logical_operands(struct eval *e, const struct expr *x, struct 
 		if (acc.kind == V_ERROR)
 			return acc;
 	}
-	if (have && x->nitems > 1 && acc.dtype != DT_I1)
-		return eval_error(e, E_LOGICAL_TYPE, x->loc, is_and ? "and" : "or", describe_type(e, &acc));
 	return have ? acc : last;
 }
 

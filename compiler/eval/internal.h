@@ -512,8 +512,10 @@ struct val unary_op(struct eval *e, enum operator op, struct val a, struct loc a
 struct val logical_op(struct eval *e, bool is_and, struct val a, struct val b, struct loc at);
 /* The usual conversions: both to one element type, then to one shape. Constants are weak: they take the other's
  * type. */
-enum promote_flags { PROMOTE_DIV = 1, PROMOTE_PTR = 2, PROMOTE_NO_ARITH = 4 };
+enum promote_flags { PROMOTE_DIV = 1, PROMOTE_PTR = 2 };
 bool promote(struct eval *e, struct val *a, struct val *b, int flags, struct loc at, const char *what);
+/* The same for three, in whatever order: constants meet the type of all that are none. */
+bool promote_three(struct eval *e, struct val *v, struct loc at, const char *what);
 bool broadcast_pair(struct eval *e, struct val *a, struct val *b, struct loc at);
 struct val broadcast_to(struct eval *e, struct val v, int rank, const i32 *shape, struct loc at);
 struct val expand_dim(struct eval *e, struct val v, int axis);

@@ -1,6 +1,6 @@
 /* Operators on run-time values: Triton's type promotion, broadcasting and conversions.
  *
- * The rules are those of Triton 3.6 and 3.7; docs/language.md states them for users. */
+ * The rules are those of Triton 3.9; docs/language.md states them for users, and tests/types compares them. */
 #include "eval/internal.h"
 #include "ir/scalar.h"
 
@@ -246,10 +246,9 @@ static struct val cast_pointer(struct eval *e, struct val v, struct val want, st
 		code = IR_PTR_TO_INT;
 	else if (v.pointers && want.dtype == DT_I1)
 		return to_bool(e, cast_pointer(e, v, val_dtype(DT_I64), at));
-	else if (want.pointers && dtype_is_int(v.dtype)) {
-		v = cast_to(e, v, DT_I64, ROUND_DEFAULT, at);
+	else if (want.pointers && dtype_is_int(v.dtype) && dtype_bits(v.dtype) == 64)
 		code = IR_INT_TO_PTR;
-	} else
+	else
 		return eval_error(e, E_CAST, at, describe_type(e, &v), describe_type(e, &want));
 	v = val_tensor(build1(&e->b, code, to, v.ssa), want.dtype, want.pointers);
 	v.is_const = want.is_const;
@@ -276,6 +275,8 @@ struct val cast_to(struct eval *e, struct val v, enum dtype d, enum rounding r, 
 {
 	if (v.kind == V_ERROR)
 		return v;
+	if (v.pointers && r != ROUND_DEFAULT)
+		return eval_error(e, E_ROUNDING_NOT_NARROWING, at, describe_type(e, &v), dtype_name(d));
 	if (v.pointers)
 		return cast_pointer(e, v, val_dtype(d), at);
 	if (v.dtype == d)
@@ -340,19 +341,19 @@ static bool computation_type(enum dtype a, bool a_weak, enum dtype b, bool b_wea
 {
 	if (a_weak != b_weak) {
 		enum dtype weak = a_weak ? a : b, strong = a_weak ? b : a;
-		if (dtype_kind(weak) <= dtype_kind(strong)) {
-			*out = div && (strong == DT_F16 || strong == DT_BF16) ? DT_F32 : strong;
-			return true;
-		}
+		if (dtype_kind(weak) <= dtype_kind(strong))
+			a = b = strong;
 	}
 	if (a == DT_F64 || b == DT_F64)
 		*out = DT_F64;
+	else if (div && (dtype_is_float(a) || dtype_is_float(b)))
+		*out = DT_F32;
 	else if (a == DT_F32 || b == DT_F32)
 		*out = DT_F32;
 	else if (a == DT_F16 || b == DT_F16)
-		*out = div || a == DT_BF16 || b == DT_BF16 ? DT_F32 : DT_F16;
+		*out = DT_F16;
 	else if (a == DT_BF16 || b == DT_BF16)
-		*out = div || a != b ? DT_F32 : DT_BF16;
+		*out = a == b ? DT_BF16 : DT_F32;
 	else if (dtype_is_fp8(a) && dtype_is_fp8(b))
 		*out = a == b ? a : DT_F16;
 	else if (!dtype_is_int(a) || !dtype_is_int(b))
@@ -401,6 +402,28 @@ static bool resolve_weak_type(struct eval *e, struct val *v, enum dtype d, struc
 	return true;
 }
 
+bool promote_three(struct eval *e, struct val *v, struct loc at, const char *what)
+{
+	enum dtype of[2] = {DT_COUNT, DT_COUNT}; /* of tiles and run-time numbers, of constants */
+	for (u32 i = 0; i < 3; i++) {
+		bool weak = v[i].kind != V_TENSOR;
+		enum dtype d = v[i].dtype, *sum = &of[weak];
+		if (weak && !number_type(&v[i], &d))
+			return eval_error(e, E_INT_TOO_BIG, at), false;
+		if (v[i].pointers || (*sum != DT_COUNT && !computation_type(*sum, weak, d, weak, false, &d)))
+			return eval_error(e, E_MATH_TYPE, at, what, describe(e, &v[i])), false;
+		*sum = d;
+	}
+	enum dtype common = of[of[0] == DT_COUNT];
+	if (of[0] != DT_COUNT && of[1] != DT_COUNT && !computation_type(of[0], false, of[1], true, false, &common))
+		return eval_error(e, E_MATH_TYPE, at, what, dtype_name(of[0])), false;
+	for (u32 i = 0; i < 3; i++)
+		if (!resolve_weak_type(e, &v[i], common, at))
+			return false;
+	return broadcast_pair(e, &v[0], &v[1], at) && broadcast_pair(e, &v[0], &v[2], at) &&
+	       broadcast_pair(e, &v[1], &v[2], at);
+}
+
 /* What to write where `other` cannot be an offset of a pointer. */
 static void advise_offset(struct eval *e, bool takes_offset, const struct val *other)
 {
@@ -438,11 +461,6 @@ bool promote(struct eval *e, struct val *a, struct val *b, int flags, struct loc
 			advise_offset(e, flags & PROMOTE_PTR, other);
 			return false;
 		}
-		*a = to_tensor(e, *a, at);
-		*b = to_tensor(e, *b, at);
-		return broadcast_pair(e, a, b, at);
-	}
-	if (flags & PROMOTE_NO_ARITH) {
 		*a = to_tensor(e, *a, at);
 		*b = to_tensor(e, *b, at);
 		return broadcast_pair(e, a, b, at);
@@ -566,14 +584,16 @@ struct val compare_op(struct eval *e, enum operator op, struct val a, struct val
 	static const enum cmpi_predicate s[] = {CMPI_SLT, CMPI_SLE, CMPI_SGT, CMPI_SGE, CMPI_EQ, CMPI_NE};
 	static const enum cmpi_predicate u[] = {CMPI_ULT, CMPI_ULE, CMPI_UGT, CMPI_UGE, CMPI_EQ, CMPI_NE};
 	static const enum cmpf_predicate f[] = {CMPF_OLT, CMPF_OLE, CMPF_OGT, CMPF_OGE, CMPF_OEQ, CMPF_UNE};
-	if (a.kind == V_TENSOR && a.pointers) /* null checks and pointer equality */
+	bool p = a.kind == V_TENSOR && a.pointers, q = b.kind == V_TENSOR && b.pointers;
+	if ((p || q) && !(p && q && a.dtype == b.dtype && a.pointers == b.pointers)) {
+		eval_error(e, E_OPERAND_TYPES, at, operator_text(op), describe_type(e, &a), describe_type(e, &b));
+		diag_hint(e->diags, "`if ptr:` tests for null, and ptr.to(tl.int64) is the address");
+		return val_error();
+	}
+	if (p) {
 		a = cast_to(e, a, DT_I64, ROUND_DEFAULT, at);
-	if (b.kind == V_TENSOR && b.pointers)
 		b = cast_to(e, b, DT_I64, ROUND_DEFAULT, at);
-	if (val_is_number(&a))
-		a = to_tensor(e, a, at);
-	if (val_is_number(&b))
-		b = to_tensor(e, b, at);
+	}
 	if (!promote(e, &a, &b, 0, at, operator_text(op)))
 		return val_error();
 	if (dtype_is_fp8(a.dtype))
@@ -590,6 +610,8 @@ struct val unary_op(struct eval *e, enum operator op, struct val a, struct loc a
 {
 	if (a.kind == V_ERROR || op == OP_POS)
 		return a;
+	if (op == OP_NOT && a.pointers)
+		a = cast_to(e, a, DT_I1, ROUND_DEFAULT, at);
 	if (op == OP_INVERT && !a.pointers && dtype_is_float(a.dtype))
 		return eval_error(e, E_INTEGER_OPERATOR, at, "~", describe_type(e, &a));
 	if (op == OP_NEG && !a.pointers && dtype_is_fp8(a.dtype))
@@ -613,7 +635,9 @@ struct val logical_op(struct eval *e, bool is_and, struct val a, struct val b, s
 {
 	if (a.kind == V_ERROR || b.kind == V_ERROR)
 		return val_error();
-	const struct val *bad = a.dtype != DT_I1 || a.pointers ? &a : b.dtype != DT_I1 || b.pointers ? &b : NULL;
+	a = a.pointers ? cast_to(e, a, DT_I1, ROUND_DEFAULT, at) : a;
+	b = b.pointers ? cast_to(e, b, DT_I1, ROUND_DEFAULT, at) : b;
+	const struct val *bad = a.dtype != DT_I1 ? &a : b.dtype != DT_I1 ? &b : NULL;
 	if (bad)
 		return eval_error(e, E_LOGICAL_TYPE, at, is_and ? "and" : "or", describe_type(e, bad));
 	return binary_op(e, is_and ? OP_BITAND : OP_BITOR, a, b, at);

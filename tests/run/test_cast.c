@@ -166,7 +166,7 @@ static tl_dtype promoted(tl_dtype a, tl_dtype b)
 	if (a == TL_F32 || b == TL_F32)
 		return TL_F32;
 	if (a == TL_F16 || b == TL_F16)
-		return a == TL_BF16 || b == TL_BF16 ? TL_F32 : TL_F16;
+		return TL_F16;
 	if (a == TL_BF16 || b == TL_BF16)
 		return a == b ? TL_BF16 : TL_F32;
 	return promoted_ints(a, b);
@@ -224,8 +224,154 @@ static void quotient(struct suite *s, tl_dtype a, tl_dtype b)
 	case_end(s);
 }
 
+/* Constants in the type of x, in which everything is computed. */
+static void rounded_constants(struct suite *s, tl_dtype t)
+{
+	enum { MANY = 64 };
+	if (!case_begin(s, file, "rounded constants of %s", tl_dtype_name(t)))
+		return;
+	struct array *x = in(s, "x", t, MANY), *o = out(s, "o", TL_F32, 4 * MANY);
+	double tenth = round_to(t, 0.1), most = round_to(t, 0.3);
+	for (size_t i = 0; i < MANY; i++) { /* at the constants and beside them */
+		double at = i % 2 ? tenth : most, ulps = (int)(i / 2 % 3) - 1,
+		       v = round_to(t, at * (1 + 2 * ulps * unit_roundoff(t)));
+		set(x, i, i % 7 ? v : uniform(-1, 1));
+		v = value(x, i);
+		want(o, i, (v < tenth) + 2 * (v == tenth));
+		want(o, MANY + i, fmax(v, tenth));
+		want(o, 2 * MANY + i, fmin(fmax(v, tenth), most));
+		want(o, 3 * MANY + i, round_to(t, tenth * v + most));
+	}
+	LAUNCH(s, "rounded_constants", CONFIG(.grid = {1}), ptr(x), ptr(o), tl_int(MANY));
+	case_end(s);
+}
+
+static void of_fp8(struct suite *s, tl_dtype t)
+{
+	enum { MANY = 128 };
+	if (!case_begin(s, file, "extrema and quotients of %s", tl_dtype_name(t)))
+		return;
+	struct array *x = in(s, "x", t, MANY), *y = in(s, "y", t, MANY), *o = out(s, "o", t, 3 * MANY),
+		     *q = out(s, "q", TL_F32, 2 * MANY);
+	for (size_t i = 0; i < MANY; i++) {
+		set(x, i, i % 11 == 3 && t != TL_F8E4B15 ? NAN
+			  : i % 13 == 5 && t == TL_F8E5M2     ? -INFINITY
+							    : uniform(-1.5, 1.5));
+		set(y, i, i % 17 == 4 && t == TL_F8E5M2 ? INFINITY : i % 2 ? uniform(-1.5, -0.5) : uniform(0.5, 1.5));
+		double a = value(x, i), b = value(y, i);
+		want(o, i, fmax(a, b));
+		want(o, MANY + i, isnan(a) ? NAN : fmin(a, b));
+		want(o, 2 * MANY + i, fmin(isnan(a) ? 0.5 : fmax(a, 0.5), b));
+		want(q, i, a / b);
+		want(q, MANY + i, fmod(a, b));
+	}
+	tolerance(q, 0, 0x1p-22); /* div.full.f32 */
+	LAUNCH(s, "of_fp8", CONFIG(.grid = {1}), ptr(x), ptr(y), ptr(o), ptr(q), tl_int(MANY));
+	case_end(s);
+}
+
+static void of_both_signs(struct suite *s, tl_dtype a, tl_dtype b)
+{
+	enum { MANY = 32 };
+	if (!case_begin(s, file, "%s joined with %s", tl_dtype_name(a), tl_dtype_name(b)))
+		return;
+	struct array *x = in(s, "x", a, MANY), *y = in(s, "y", b, MANY), *pair = out(s, "pair", TL_I64, 2 * MANY),
+		     *cat = out(s, "cat", TL_I64, 2 * MANY), *turn = out(s, "turn", TL_I64, 2 * MANY);
+	for (size_t i = 0; i < MANY; i++) {
+		int64_t p = value_int(x, i), q = wrap(a, value_int(y, i));
+		want_int(pair, 2 * i, p), want_int(pair, 2 * i + 1, q);
+		want_int(turn, 2 * i, p), want_int(turn, 2 * i + 1, q);
+		want_int(cat, i, p), want_int(cat, MANY + i, q);
+	}
+	LAUNCH(s, "of_both_signs", CONFIG(.grid = {1}), ptr(x), ptr(y), ptr(pair), ptr(cat), ptr(turn), tl_int(MANY));
+	case_end(s);
+}
+
+static void by_truth(struct suite *s, tl_dtype t, int k)
+{
+	enum { MANY = 32 };
+	if (!case_begin(s, file, "the first %d, and a gather by i1, of %s", k, tl_dtype_name(t)))
+		return;
+	tl_dtype wide = k == MANY || bits_of(t) >= 32 ? t : is_float(t) ? TL_F32 : TL_I32;
+	struct array *x = in(s, "x", t, MANY), *o = out(s, "o", t, MANY), *top = out(s, "top", wide, (size_t)k);
+	double sorted[MANY];
+	for (int i = 0; i < MANY; i++) {
+		sorted[i] = is_float(t) ? value(x, (size_t)i) : (double)value_int(x, (size_t)i);
+		for (int j = i; j && sorted[j] > sorted[j - 1]; j--) {
+			double swap = sorted[j];
+			sorted[j] = sorted[j - 1], sorted[j - 1] = swap;
+		}
+		if (is_float(t))
+			want(o, (size_t)i, value(x, i & 2 ? 1 : 0));
+		else
+			want_int(o, (size_t)i, value_int(x, i & 2 ? 1 : 0));
+	}
+	for (int i = 0; i < k; i++)
+		if (is_float(t))
+			want(top, (size_t)i, sorted[i]);
+		else
+			want_int(top, (size_t)i, (int64_t)sorted[i]);
+	LAUNCH(s, "by_truth", CONFIG(.grid = {1}), ptr(x), ptr(o), ptr(top), tl_int(MANY), tl_int(k));
+	case_end(s);
+}
+
+static void ignored_type(struct suite *s, tl_dtype t, tl_dtype r)
+{
+	enum { SIDE = 32 };
+	if (!case_begin(s, file, "out_dtype=fp16 of %s", tl_dtype_name(t)))
+		return;
+	struct array *x = in(s, "x", t, SIDE * SIDE), *o = out(s, "o", r, SIDE * SIDE);
+	for (size_t i = 0; i < x->len; i++)
+		if (is_float(t))
+			set(x, i, random_int(-100, 100)); /* sums beyond what fp16 has, exact in fp32 */
+	for (size_t m = 0; m < SIDE; m++)
+		for (size_t n = 0; n < SIDE; n++) {
+			double sum = 0;
+			for (size_t k = 0; k < SIDE; k++)
+				sum += is_float(t) ? value(x, m * SIDE + k) * value(x, k * SIDE + n)
+						   : (double)(value_int(x, m * SIDE + k) * value_int(x, k * SIDE + n));
+			if (is_float(r))
+				want(o, m * SIDE + n, sum);
+			else
+				want_int(o, m * SIDE + n, (int64_t)sum);
+		}
+	LAUNCH(s, "ignored_type", CONFIG(.grid = {1}), ptr(x), ptr(o), tl_int(SIDE));
+	case_end(s);
+}
+
+/* An integer for a parameter of type int1, and numbers stored as int1: they are true unless 0. */
+static void truth_of(struct suite *s, int64_t n)
+{
+	if (!case_begin(s, file, "the truth of %lld", (long long)n))
+		return;
+	struct array *o = out(s, "o", TL_I1, 3);
+	want_int(o, 0, n != 0), want_int(o, 1, 1), want_int(o, 2, 1);
+	LAUNCH(s, "truth_of", CONFIG(.grid = {1}), ptr(o), tl_int(n));
+	LAUNCH(s, "truth_of", CONFIG(.grid = {1}), ptr(o), tl_bool(n != 0));
+	case_end(s);
+}
+
+static void types_of_triton(struct suite *s)
+{
+	static const tl_dtype fp8[] = {TL_F8E4M3, TL_F8E5M2, TL_F8E4B15};
+	static const tl_dtype top[] = {TL_I8, TL_U16, TL_BF16, TL_F16, TL_I32};
+	static const int64_t truths[] = {0, 1, 2, -1, 256, INT64_MIN};
+	rounded_constants(s, TL_F16), rounded_constants(s, TL_BF16);
+	for (int k = 0; k < 3; k++)
+		of_fp8(s, fp8[k]);
+	of_both_signs(s, TL_U8, TL_I8), of_both_signs(s, TL_I16, TL_U16);
+	of_both_signs(s, TL_I32, TL_U32), of_both_signs(s, TL_U64, TL_I64);
+	for (int k = 0; k < COUNT(top); k++)
+		by_truth(s, top[k], 1), by_truth(s, top[k], 4), by_truth(s, top[k], 32);
+	ignored_type(s, TL_BF16, TL_F32), ignored_type(s, TL_F32, TL_F32), ignored_type(s, TL_F64, TL_F64);
+	ignored_type(s, TL_I8, TL_I32);
+	for (int k = 0; k < COUNT(truths); k++)
+		truth_of(s, truths[k]);
+}
+
 void theme_cast(struct suite *s)
 {
+	types_of_triton(s);
 	for (int a = 0; a < DTYPES; a++)
 		for (int b = 0; b < DTYPES; b++) {
 			tl_dtype from = (tl_dtype)a, to = (tl_dtype)b;

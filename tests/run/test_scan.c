@@ -8,8 +8,6 @@ static const tl_dtype types[] = {TL_I32, TL_F32, TL_F16, TL_I64, TL_BF16, TL_I8,
 static tl_dtype result_type(const char *op, tl_dtype t)
 {
 	bool sum = !strcmp(op, "cumsum") || !strcmp(op, "cumprod");
-	if (t == TL_BF16 && sum)
-		return TL_F32;
 	return sum && !is_float(t) && bits_of(t) < 32 ? (is_signed(t) ? TL_I32 : TL_U32) : t;
 }
 
@@ -60,8 +58,6 @@ static void scan(struct suite *s, const char *op, tl_dtype t, int rank, const in
 	struct tile_walk w;
 	char tile[80];
 	tile_walk(&w, rank, shape, axis);
-	if (!strcmp(op, "maximum") && t == TL_BF16) /* which would be fp32 */
-		t = TL_F32;
 	if (!case_begin(s, file, "%s %s %s%s warps=%d", op, tl_dtype_name(t), tile_name(tile, rank, shape, axis),
 			reverse ? " reverse" : "",
 			warps))
