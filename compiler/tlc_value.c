@@ -287,8 +287,14 @@ static bool read_descriptor(struct value_reader *r, struct argument *a, const ch
 	tl_descriptor *d = &a->descriptor;
 	const char *s = text;
 	int rank = 0;
-	for (; *s != ']' && strncmp(s, "nan]", 4) != 0; s += *s == ',') {
+	for (; *s != ']'; s += *s == ',') {
 		char *end;
+		size_t len = strcspn(s, ",]");
+		if ((len == 3 && !memcmp(s, "nan", 3)) || (len == 4 && !memcmp(s, "tf32", 4))) {
+			*(*s == 'n' ? &d->pads_with_nan : &d->rounds_to_tf32) = true;
+			s += len;
+			continue;
+		}
 		long n = strtol(s, &end, 10);
 		if (end == s || n < 1 || n > INT32_MAX || rank == TL_MAX_RANK || (*end != ',' && *end != ']')) {
 			complain(0, "%s: 'desc[%.*s' is no block shape", a->name, (int)strcspn(text, ":"), text);
@@ -297,9 +303,7 @@ static bool read_descriptor(struct value_reader *r, struct argument *a, const ch
 		d->block_shape[rank++] = (int32_t)n;
 		s = end;
 	}
-	d->pads_with_nan = *s == 'n';
-	s += d->pads_with_nan ? 4 : 1;
-	if (*s != ':') {
+	if (*++s != ':') {
 		complain(0, "%s: expected ':' and a tensor behind the block shape", a->name);
 		return false;
 	}

@@ -116,6 +116,8 @@ static const char *descriptor_fault(const tl_descriptor *d)
 	}
 	if (d->block_shape[d->rank - 1] * size < 16)
 		return "has a block with less than 16 bytes along the last dimension";
+	if (d->rounds_to_tf32 && d->dtype != TL_F32)
+		return "rounds to tf32, but is not of fp32";
 	if (d->pads_with_nan && !dtype_is_float((enum dtype)d->dtype))
 		return "pads with NaN, but is not of floats";
 	return NULL;
@@ -146,7 +148,7 @@ static tl_status add_descriptor(struct walk *w, const struct place *at, const st
 	struct leaf leaves[2 * TL_MAX_RANK];
 	u32 n = descriptor_leaves(p, d, leaves);
 	u64 *words = key_extend(w->key, 1 + (u32)d->rank);
-	words[0] = SPEC_DESCRIPTOR | (u64)d->rank << 8 | (u64)d->pads_with_nan << 16;
+	words[0] = SPEC_DESCRIPTOR | (u64)d->rank << 8 | (u64)d->pads_with_nan << 16 | (u64)d->rounds_to_tf32 << 17;
 	for (int i = 0; i < d->rank; i++)
 		words[1 + i] = (u64)d->block_shape[i];
 	tl_status s = TL_OK;
@@ -257,8 +259,11 @@ struct arg_spec composite_spec(struct arena *a, const struct params *ps, const s
 		struct arg_spec *items = arena_array(a, struct arg_spec, n);
 		for (u32 i = 0; i < n; i++)
 			items[i] = leaf_spec(a, ps, &leaves[i].param, &leaves[i].arg, leaf);
-		struct arg_spec s = {
-			.shape = ARG_DESCRIPTOR, .items = items, .nitems = n, .pads_with_nan = d->pads_with_nan};
+		struct arg_spec s = {.shape = ARG_DESCRIPTOR,
+				     .items = items,
+				     .nitems = n,
+				     .pads_with_nan = d->pads_with_nan,
+				     .rounds_to_tf32 = d->rounds_to_tf32};
 		memcpy(s.block_shape, d->block_shape, (size_t)d->rank * sizeof *d->block_shape);
 		return s;
 	}

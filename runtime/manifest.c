@@ -307,8 +307,11 @@ static bool make_argument(struct arena *a, const struct arg_spec *s, bool consta
 	}
 	tl_descriptor *d = arena_new(a, tl_descriptor);
 	int rank = (int)descriptor_rank(s);
-	*d = (tl_descriptor){
-		.dtype = items[0].dtype, .rank = rank, .base = items[0].ptr, .pads_with_nan = s->pads_with_nan};
+	*d = (tl_descriptor){.dtype = items[0].dtype,
+			     .rank = rank,
+			     .base = items[0].ptr,
+			     .pads_with_nan = s->pads_with_nan,
+			     .rounds_to_tf32 = s->rounds_to_tf32};
 	for (int i = 0; i < rank; i++) {
 		d->block_shape[i] = s->block_shape[i];
 		d->shape[i] = items[1 + i].i;

@@ -429,13 +429,14 @@ struct tl_descriptor {
 	/* elements: powers of two, at most 2^20 together; along the last dimension at least 16 bytes */
 	int32_t block_shape[TL_MAX_RANK];
 	bool pads_with_nan;           /* outside the tensor a load gives NaN instead of 0; for floats */
+	bool rounds_to_tf32;          /* loads round to the nearest tf32, ties to even; for fp32 */
 };
 /* A descriptor of a tensor without gaps, row by row. `shape` and `block_shape` have `rank` elements. A tensor whose
  * strides leave 63 bits, or of a rank that there is not, gets a descriptor that no launch takes. */
 static inline tl_descriptor tl_describe(tl_dtype t, const void *base, int rank, const int64_t *shape,
 					const int32_t *block_shape)
 {
-	tl_descriptor d = {t, rank, base, {0}, {0}, {0}, false};
+	tl_descriptor d = {t, rank, base, {0}, {0}, {0}, false, false};
 	int64_t stride = 1;
 	int i = rank >= 1 && rank <= TL_MAX_RANK ? rank : 0;
 	while (i-- > 0) {

@@ -37,6 +37,9 @@ struct val rebuild(struct eval *e, struct val v, struct value *const **next);
 bool has_run_time_part(const struct val *v);
 /* Same structure and types, so that one SSA value can replace either. */
 bool same_type(const struct val *a, const struct val *b);
+bool is_descriptor(const struct val *v);
+/* A descriptor whose flags, of padding and rounding, are run-time values where those of `other` differ; NULL: all. */
+struct val run_time_flags(struct eval *e, struct val v, const struct val *other, struct loc at);
 void build_yield(struct eval *e, struct block *b, const value_vec *v);
 const struct type **types_of(struct eval *e, const value_vec *v);
 void result_values(struct eval *e, struct op *o, value_vec *out);

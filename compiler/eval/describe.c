@@ -25,7 +25,7 @@ static void print_type_words(struct strbuf *out, const struct type *t, const str
 static void print_object(struct strbuf *out, const struct val *v)
 {
 	int base = class_field(v->class, "base"), block = class_field(v->class, "block_shape"),
-	    padding = class_field(v->class, "padding_option");
+	    padding = class_field(v->class, "pads_with_nan");
 	sb_puts(out, v->class->name);
 	if (v->class->def || base < 0 || block < 0)
 		return;
@@ -35,7 +35,7 @@ static void print_object(struct strbuf *out, const struct val *v)
 		sb_puts(out, i ? ", " : "");
 		print_val(out, &shape->items[i]);
 	}
-	sb_puts(out, pad && pad->kind == V_STR && !strcmp(pad->text, "nan") ? "] padded with nan" : "]");
+	sb_puts(out, pad && pad->kind == V_BOOL && pad->boolean ? "] padded with nan" : "]");
 }
 
 void print_val(struct strbuf *out, const struct val *v)

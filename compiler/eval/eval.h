@@ -23,7 +23,7 @@ struct arg_spec {
 	u32 nitems;
 	const char *const *fields; /* of a named tuple; else NULL */
 	i32 block_shape[MAX_DESCRIPTOR_RANK]; /* ARG_DESCRIPTOR: as many as the rank */
-	bool pads_with_nan;
+	bool pads_with_nan, rounds_to_tf32;
 };
 /* The number of leaves. */
 u32 arg_leaves(const struct arg_spec *a);

@@ -340,15 +340,51 @@ static void yield_one(struct join *j, u32 k, struct val *to, const struct val *o
 	vec_push(j->e->arena, &j->waiting, ((struct waiting){.val = to}));
 }
 
+static bool same_number(const struct val *a, const struct val *b)
+{
+	if (a->kind != b->kind)
+		return false;
+	return a->kind == V_FLOAT ? !memcmp(&a->real, &b->real, sizeof a->real) : val_equal(a, b);
+}
+
+bool is_descriptor(const struct val *v)
+{
+	return v->kind == V_OBJECT && !v->class->def && !is_block_pointer(v);
+}
+
+struct val run_time_flags(struct eval *e, struct val v, const struct val *other, struct loc at)
+{
+	struct val *items = arena_dup(e->arena, v.items, v.nitems * sizeof *items);
+	for (u32 i = 0; i < v.nitems; i++)
+		if (items[i].kind == V_BOOL && !(other && same_number(&items[i], &other->items[i])))
+			items[i] = to_tensor(e, items[i], at);
+	v.items = items;
+	return v;
+}
+
+/* What branch k leaves in a descriptor, of which the other branch leaves `other`. */
+static struct val descriptor_of(struct join *j, u32 k, struct val v, const struct val *other)
+{
+	struct builder outer = enter_block(j->e, j->o->blocks[k]);
+	v = run_time_flags(j->e, v, other, j->at);
+	leave_block(j->e, outer);
+	return v;
+}
+
 /* A variable that both branches have, where they lead to w: its value, if it has one; else it becomes a result. */
-static void join_variable(struct join *j, enum flow w, struct binding *to, const struct val *y)
+static void join_variable(struct join *j, enum flow w, struct binding *to, const struct val *other)
 {
 	struct eval *e = j->e;
-	struct val x = to->val;
+	struct val x = to->val, z = *other, *y = &z;
 	const struct binding *old = lookup(j->before, to->name);
 	to->val.list = MAX(x.list, y->list);
 	if (val_equal(&x, y))
 		return;
+	if (is_descriptor(&x) && is_descriptor(y)) {
+		x = descriptor_of(j, 0, x, other);
+		z = descriptor_of(j, 1, z, &to->val);
+		to->val = x;
+	}
 	if (x.kind == V_ERROR || y->kind == V_ERROR) {
 		to->val = val_error();
 	} else if (x.kind == V_UNSET || y->kind == V_UNSET) {
@@ -428,13 +464,6 @@ static void join_flag(struct join *j, enum flow w)
 		}
 		yield_flag(j, &j->out.taken[w], flag[0], flag[1]);
 	}
-}
-
-static bool same_number(const struct val *a, const struct val *b)
-{
-	if (a->kind != b->kind)
-		return false;
-	return a->kind == V_FLOAT ? !memcmp(&a->real, &b->real, sizeof a->real) : val_equal(a, b);
 }
 
 /* What the branch with block b gives, of which the other branch gives `other`: numbers stay compile-time values only

@@ -59,10 +59,15 @@ static struct outcome past_loop(struct eval *e, const struct stmt *s, const stru
 static void begin_loop(struct eval *e, struct run_time_loop *l, const struct stmt *s)
 {
 	name_vec names = {0};
-	*l = (struct run_time_loop){.s = s, .before = copy_scope(e, &e->frame->vars)};
 	assigned_names(e, &s->body, &names);
 	if (s->kind == ST_WHILE)
 		add_named(e, s->value, &names);
+	for (u32 i = 0; i < names.len; i++) { /* iterations may leave descriptors that pad otherwise */
+		struct binding *b = find_var(e->frame, names.at[i]);
+		if (b && is_descriptor(&b->val))
+			b->val = run_time_flags(e, b->val, NULL, s->loc);
+	}
+	*l = (struct run_time_loop){.s = s, .before = copy_scope(e, &e->frame->vars)};
 	for (u32 i = 0; i < names.len; i++) {
 		const struct binding *b = find_var(e->frame, names.at[i]);
 		if (!b || (s->target && s->target->kind == EX_NAME && s->target->name == names.at[i]))
@@ -168,8 +173,15 @@ static bool run_body(struct eval *e, struct run_time_loop *l, struct outcome *r)
 	e->branches--;
 	leave_region(e, region);
 	e->frame->loop = l->around.outer;
-	if (may(r, FLOW_CONTINUE) || may(r, l->around.leave))
-		return check_kept(e, l, &r->vars[may(r, FLOW_CONTINUE) ? FLOW_CONTINUE : l->around.leave]);
+	if (may(r, FLOW_CONTINUE) || may(r, l->around.leave)) {
+		scope *left = &r->vars[may(r, FLOW_CONTINUE) ? FLOW_CONTINUE : l->around.leave];
+		for (u32 i = 0; i < l->carried.len; i++) {
+			struct binding *b = (struct binding *)lookup(left, l->carried.at[i]);
+			if (is_descriptor(&b->val))
+				b->val = run_time_flags(e, b->val, NULL, l->s->loc);
+		}
+		return check_kept(e, l, left);
+	}
 	return r->ret.kind != V_ERROR;
 }
 

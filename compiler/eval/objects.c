@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "eval/args.h"
+#include "eval/control.h"
 #include "ir/scalar.h"
 
 static const struct class library_classes[] = {
@@ -9,8 +10,8 @@ static const struct class library_classes[] = {
 	 .fields = (const char *const[]){"base", "shape", "strides", "offsets", "block_shape"},
 	 .nfields = 5},
 	{.name = "tensor_descriptor",
-	 .fields = (const char *const[]){"base", "shape", "strides", "block_shape", "padding_option"},
-	 .nfields = 5},
+	 .fields = (const char *const[]){"base", "shape", "strides", "block_shape", "pads_with_nan", "rounds_to_tf32"},
+	 .nfields = 6},
 };
 
 bool is_block_pointer(const struct val *v)
@@ -98,8 +99,15 @@ struct val object_attribute(struct eval *e, struct val v, const char *name)
 {
 	bool pointer = is_block_pointer(&v);
 	int field = class_field(v.class, name);
-	if (field >= 0)
-		return v.items[field];
+	if (field >= 0) /* flags that a loop has made run-time values are constants all the same before it */
+		return is_descriptor(&v) && v.items[field].kind == V_TENSOR && v.items[field].dtype == DT_I1
+			       ? known_number(v.items[field])
+			       : v.items[field];
+	if (!strcmp(name, "padding_option") && is_descriptor(&v)) {
+		struct val nan = object_attribute(e, v, "pads_with_nan");
+		if (nan.kind == V_BOOL)
+			return nan.boolean ? val_str("nan", 3) : val_str("zero", 4);
+	}
 	if (!strcmp(name, "dtype") && !pointer)
 		return val_dtype(v.items[0].dtype);
 	if (!strcmp(name, "type") || !strcmp(name, "block_type") || !strcmp(name, "dtype")) {

@@ -149,11 +149,10 @@ static struct val bind_descriptor(struct binding_of *b, const struct arg_spec *a
 	for (u32 i = 0; i + 1 < rank; i++)
 		strides[i] = bind(b, &a->items[1 + rank + i], arena_printf(e->arena, "%s.strides.%u", name, i), NULL);
 	strides[rank - 1] = val_int(1);
-	const char *padding = a->pads_with_nan ? "nan" : "zero";
 	struct val args[] = {base, val_tuple(sizes, rank), val_tuple(strides, rank), val_tuple(block, rank),
-			     val_str(padding, (u32)strlen(padding))};
+			     val_bool(a->pads_with_nan), val_bool(a->rounds_to_tf32)};
 	e->b.loc = b->param->loc;
-	return base.kind == V_ERROR ? base : call_std(e, "make_tensor_descriptor", args, ARRAY_LEN(args));
+	return base.kind == V_ERROR ? base : call_std(e, "_descriptor", args, ARRAY_LEN(args));
 }
 
 static struct val bind_tuple(struct binding_of *b, const struct arg_spec *a, const char *name)

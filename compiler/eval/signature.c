@@ -87,7 +87,8 @@ static const char *leaf_text(struct reader *r)
 
 static bool read_tuple(struct reader *r, struct arg_spec *out);
 
-/* Behind "tensordesc": <fp16[64, 64]>, <fp16[64, 64]:16>, of which all sizes are divisible by 16, <fp16[64, 64], nan>;
+/* Behind "tensordesc": <fp16[64, 64]>, <fp16[64, 64]:16>, of which all sizes are divisible by 16, <fp16[64, 64], nan>,
+ * <fp32[64, 64], tf32>;
  * (*fp16:16, i32:16, i32, i64:8) behind it are the types of the base, the sizes and the strides one by one. */
 static bool read_descriptor(struct reader *r, struct arg_spec *out)
 {
@@ -112,11 +113,15 @@ static bool read_descriptor(struct reader *r, struct arg_spec *out)
 	long divisor = accept(r, ":") ? strtol(r->at, (char **)&r->at, 10) : 1;
 	if (divisor < 1 || divisor > 1 << 20 || !is_pow2((u64)divisor))
 		return false;
-	if (accept(r, ",")) {
-		out->pads_with_nan = accept(r, "nan");
-		if (!out->pads_with_nan && !accept(r, "zero"))
+	while (accept(r, ",")) {
+		bool *option = accept(r, "nan") ? &out->pads_with_nan : accept(r, "tf32") ? &out->rounds_to_tf32 : NULL;
+		if (option)
+			*option = true;
+		else if (!accept(r, "zero"))
 			return false;
 	}
+	if (out->rounds_to_tf32 && d != DT_F32)
+		return false;
 	if (!accept(r, ">"))
 		return false;
 	struct arg_spec *items = arena_array(r->arena, struct arg_spec, 2 * rank);
@@ -229,7 +234,7 @@ void print_arg_spec(struct strbuf *out, const struct arg_spec *a)
 		sb_printf(out, "tensordesc<%.*s[", (int)strcspn(of, ":"), of);
 		for (u32 i = 0; i < descriptor_rank(a); i++)
 			sb_printf(out, "%s%d", i ? ", " : "", a->block_shape[i]);
-		sb_puts(out, a->pads_with_nan ? "], nan>" : "]>");
+		sb_printf(out, "]%s%s>", a->pads_with_nan ? ", nan" : "", a->rounds_to_tf32 ? ", tf32" : "");
 	}
 	print_items(out, a);
 }

@@ -94,9 +94,42 @@ static void blocks(struct suite *s, tl_dtype t, int M, int N, int row, int colum
 	for (int m = 0; m < bm * steps; m++)
 		for (int n = 0; n < bn; n++)
 			want_element(o, (size_t)(m * bn + n), x, row + m, column + n, M, N, stride, nan);
-	tl_descriptor dx = {t, 2, ptr(x).ptr, {M, N}, {stride, 1}, {bm, bn}, nan},
+	tl_descriptor dx = {t, 2, ptr(x).ptr, {M, N}, {stride, 1}, {bm, bn}, nan, false},
 		      d = tl_describe(t, ptr(o).ptr, 2, (int64_t[]){bm * steps, bn}, (int32_t[]){bm, bn});
 	LAUNCH(s, "blocks", CONFIG(.grid = {1}), tl_desc(&dx), tl_desc(&d), tl_int(row), tl_int(column), tl_int(steps));
+	case_end(s);
+}
+
+/* x, an fp32, with 11 bits of its mantissa, ties to even. */
+static double nearest_tf32(double x)
+{
+	int exponent;
+	double mantissa = frexp(x, &exponent);
+	return isfinite(x) ? ldexp(nearbyint(ldexp(mantissa, 11)), exponent - 11) : x;
+}
+
+/* Flags of a descriptor: 1 pads with NaN, 2 rounds to tf32. */
+static void chosen_block(struct suite *s, int first, int second, int way, int how)
+{
+	enum { M = 13, N = 22, STRIDE = 24, BM = 8, BN = 16, ROW = 9, COLUMN = -3 };
+	if (!case_begin(s, file, "chosen block %d or %d, way=%d how=%d", first, second, way, how))
+		return;
+	struct array *x = in(s, "x", TL_F32, M * STRIDE), *y = in(s, "y", TL_F32, M * STRIDE),
+		     *o = out(s, "o", TL_F32, BM * BN), *from = way > 0 ? y : x;
+	int flags = way > 0 ? second : first;
+	for (int m = 0; m < BM; m++)
+		for (int n = 0; n < BN; n++) {
+			int r = ROW + m, c = COLUMN + n;
+			bool inside = r < M && c >= 0 && c < N;
+			double v = inside ? value(from, (size_t)(r * STRIDE + c)) : 0;
+			want_number(o, (size_t)(m * BN + n),
+				    !inside ? (flags & 1 ? NAN : 0) : flags & 2 ? nearest_tf32(v) : v);
+		}
+	tl_descriptor a = {TL_F32, 2, ptr(x).ptr, {M, N}, {STRIDE, 1}, {BM, BN}, first & 1, first & 2}, b = a,
+		      d = tl_describe(TL_F32, ptr(o).ptr, 2, (int64_t[]){BM, BN}, (int32_t[]){BM, BN});
+	b.base = ptr(y).ptr, b.pads_with_nan = second & 1, b.rounds_to_tf32 = second & 2;
+	LAUNCH(s, "chosen_block", CONFIG(.grid = {1}), tl_desc(&a), tl_desc(&b), tl_desc(&d), tl_int(ROW),
+	       tl_int(COLUMN), tl_int(way), tl_constexpr(tl_int(how)));
 	case_end(s);
 }
 
@@ -232,7 +265,7 @@ static void refused(struct suite *s, const char *what, const char *part, tl_desc
 
 static void all_refused(struct suite *s)
 {
-	const tl_descriptor good = {TL_F16, 2, NULL, {64, 64}, {64, 1}, {16, 16}, false};
+	const tl_descriptor good = {TL_F16, 2, NULL, {64, 64}, {64, 1}, {16, 16}, false, false};
 	tl_descriptor d = good;
 	d.base = (void *)(uintptr_t)8;
 	refused(s, "base", "'o': the descriptor has a base that is not divisible by 16", d);
@@ -252,6 +285,8 @@ static void all_refused(struct suite *s)
 	refused(s, "rank", "must have 1 to 5 dimensions", d);
 	d = good, d.dtype = TL_I16, d.pads_with_nan = true;
 	refused(s, "padding", "pads with NaN, but is not of floats", d);
+	d = good, d.rounds_to_tf32 = true;
+	refused(s, "rounding", "rounds to tf32, but is not of fp32", d);
 }
 
 void theme_composite(struct suite *s)
@@ -276,5 +311,7 @@ void theme_composite(struct suite *s)
 	product(s, TL_BF16, 256, 256, 128, 64, 64, 64, 4);
 	for (int k = 0; k < 6; k++)
 		gather(s, k % 3 == 0 ? TL_F32 : k % 3 == 1 ? TL_I32 : TL_F64, 1 + 2 * k, 30 + 16 * k, 1 + k, 128);
+	for (int k = 0; k < 16; k++)
+		chosen_block(s, k % 4, k / 4, k % 3 == 1 ? 0 : 2 + k % 2, k % 3);
 	all_refused(s);
 }

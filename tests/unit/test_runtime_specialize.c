@@ -388,7 +388,7 @@ static const char *const field_names[] = {"x", "y", "z"};
 #define NAMED(...)                                                                                                     \
 	(tl_tuple_arg(                                                                                                 \
 		&(tl_tuple){sizeof((tl_arg[]){__VA_ARGS__}) / sizeof(tl_arg), (tl_arg[]){__VA_ARGS__}, field_names}))
-static const tl_descriptor tile = {TL_F16, 2, (void *)(uintptr_t)0x10000, {48, 40}, {80, 1}, {16, 64}, false};
+static const tl_descriptor tile = {TL_F16, 2, (void *)(uintptr_t)0x10000, {48, 40}, {80, 1}, {16, 64}, false, false};
 
 static void tuples(void **state)
 {
