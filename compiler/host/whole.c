@@ -326,7 +326,7 @@ static void emit_asm(struct host *h, const struct op *o)
 {
 	enum asm_source source = inline_asm_source(o);
 	const char *text = o->text + strspn(o->text, " \t\n");
-	if (source == ASM_UNKNOWN || o->nresults != 1 || type_is_tensor(result(o)->type)) {
+	if (source == ASM_UNKNOWN || o->nresults != 1) {
 		host_fail_if(
 			h, LLVMConstInt(h->i1, 1, false), o,
 			arena_printf(&h->scratch,
@@ -342,7 +342,16 @@ static void emit_asm(struct host *h, const struct op *o)
 	}
 	LLVMValueRef x =
 		source == ASM_SM ? host_i64(h, 0) : host_intrinsic(h, "llvm.readcyclecounter", NULL, 0, NULL, 0);
-	host_set_scalar(h, result(o), LLVMBuildTruncOrBitCast(h->b, x, host_elem_type(h, result(o)->type), ""));
+	const struct value *v = result(o);
+	x = LLVMBuildTruncOrBitCast(h->b, x, host_elem_type(h, v->type), "");
+	if (!type_is_tensor(v->type)) {
+		host_set_scalar(h, v, x);
+		return;
+	}
+	struct loops l;
+	struct at at = host_loops(h, v->type, 0, &l);
+	buffer_store(h, buffer_of(h, v), v->type, &at, x);
+	host_loops_end(h, &l);
 }
 
 void host_whole(struct host *h, const struct op *o)

@@ -111,7 +111,9 @@ static bool run_source(struct env *e, const struct inst *i)
 	if (i->plan)
 		clock_gettime(CLOCK_MONOTONIC, &t);
 	u64 ns = (u64)t.tv_sec * 1000000000u + (u64)t.tv_nsec;
-	memcpy(e->at[i->out[0]], &ns, elem_bytes(i->type));
+	u32 bytes = (u32)elem_bytes(i->type);
+	for (i64 k = 0; k < MAX(i->n, 1); k++)
+		memcpy((char *)e->at[i->out[0]] + k * bytes, &ns, bytes);
 	return true;
 }
 
@@ -127,7 +129,7 @@ static void plan_inline_asm(struct planner *p, const struct op *o, struct inst *
 	enum asm_source source = inline_asm_source(o);
 	static const bool has_clock = true;
 	(void)p;
-	i->run = source == ASM_UNKNOWN || type_is_tensor(o->results[0].type) ? run_inline_asm : run_source;
+	i->run = source == ASM_UNKNOWN || o->nresults != 1 ? run_inline_asm : run_source;
 	i->plan = source == ASM_SM ? NULL : &has_clock;
 }
 
