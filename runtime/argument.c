@@ -10,8 +10,8 @@ i128 int_value(const tl_arg *a)
 bool int_fits(enum dtype d, i128 v)
 {
 	int bits = dtype_bits(d);
-	if (d == DT_I1)
-		return v == 0 || v == 1;
+	if (d == DT_I1) /* its truth */
+		return true;
 	if (dtype_is_unsigned(d))
 		return v >= 0 && v < (i128)1 << bits;
 	return v >= -((i128)1 << (bits - 1)) && v < (i128)1 << (bits - 1);
@@ -66,5 +66,5 @@ u64 arg_bits(const tl_arg *a, bool pointer, enum dtype d)
 		return (u64)(uintptr_t)a->ptr;
 	if (dtype_is_float(d))
 		return dtype_encode_float(d, a->kind == TL_ARG_FLOAT ? a->f : (double)int_value(a));
-	return dtype_encode_int(d, (i64)int_value(a));
+	return d == DT_I1 ? int_value(a) != 0 : dtype_encode_int(d, (i64)int_value(a));
 }

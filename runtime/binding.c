@@ -69,7 +69,8 @@ static void step_of_integer(struct step *s, struct step_more *more, const struct
 	     most = a->kind == TL_ARG_INT    ? INT64_MAX
 		    : a->kind == TL_ARG_BOOL ? 1
 					     : (i128)UINT64_MAX;
-	bool converted = more->converted = dtype_is_float(spec->dtype);
+	bool truth = spec->dtype == DT_I1 && a->kind != TL_ARG_BOOL;
+	bool converted = more->converted = truth || dtype_is_float(spec->dtype);
 	s->kind = converted ? STEP_RARE : STEP_WORD;
 	s->keep = converted ? 0 : dtype_encode_int(spec->dtype, -1);
 	if (a->typed && a->kind != TL_ARG_BOOL)
