@@ -80,17 +80,15 @@ struct val bi_barrier(struct eval *e, const struct args *a)
 /* The operators as functions, which can leave out the check for overflow; the result is a run-time value. */
 struct val bi_add(struct eval *e, const struct args *a)
 {
-	struct val x = a->at[0], v;
+	struct val v;
 	bool check, debug = e->debug;
 	if (!arg_bool(e, a, 2, &check))
 		return val_error();
 	for (u32 i = 0; i < 2; i++)
-		if (a->at[i].kind != V_TENSOR && !arg_tensor(e, a, i, &v)) /* says what is wrong */
+		if (!val_is_number(&a->at[i]) && !arg_tensor(e, a, i, &v)) /* says what is wrong */
 			return val_error();
-	if (x.kind != V_TENSOR && a->at[1].kind != V_TENSOR)
-		x = to_tensor(e, x, a->loc[0]);
 	e->debug &= check;
-	v = binary_op(e, (enum operator)a->b->code, x, a->at[1], a->loc[0]);
+	v = binary_op(e, (enum operator)a->b->code, a->at[0], a->at[1], a->loc[0]);
 	e->debug = debug;
 	return v;
 }
@@ -146,14 +144,11 @@ static bool asm_results(struct eval *e, const struct args *a, const struct type 
 		struct val t;
 		if (!arg_type(e, &one, 0, &t))
 			return false;
-		if (t.pointers) {
-			eval_error(e, E_ARG_KIND, a->loc[3], "dtype", a->b->name, "a number's dtype",
-				   describe(e, &t));
-			return false;
-		}
 		const struct type *elem = type_scalar(e->ctx, t.dtype);
+		for (int k = 0; k < t.pointers; k++)
+			elem = type_ptr(e->ctx, elem);
 		types[i] = shape ? type_with_elem(e->ctx, shape, elem) : elem;
-		(*out)[i] = val_tensor(NULL, t.dtype, 0);
+		(*out)[i] = val_tensor(NULL, t.dtype, t.pointers);
 	}
 	return true;
 }
