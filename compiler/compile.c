@@ -574,7 +574,7 @@ static bool begin(struct run *r, struct kernel *k, struct compiled *out)
 	if (!k->target) {
 		k->num_warps = out->num_warps;
 		k->cuda.cluster = 1;
-		k->cuda.maxnreg = o->maxnreg;
+		k->cuda.maxnreg = MIN(o->maxnreg, MAX_REGISTERS);
 	}
 	r->s.num_warps = k->num_warps;
 	out->cluster = k->cuda.cluster;

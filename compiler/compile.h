@@ -7,6 +7,8 @@
 #include "eval/eval.h"
 
 enum { DEFAULT_WARPS = 4, DEFAULT_STAGES = 3 };
+/* A thread has 255 registers; maxnreg=256 is no limit, to ptxas and here. */
+enum { MAX_REGISTERS = 255, MOST_MAXNREG = 256 };
 
 struct compile_options {
 	struct description target;

@@ -60,7 +60,7 @@ static const struct option {
 	 "--num-warps N", "warps of a program: a power of two up to 32; default 4", NULL},
 	{"--num-stages", NUMBER, VERB_COMPILE | VERB_BUILD | LAUNCH | COMPARED, AT(options.num_stages), 1, 64,
 	 "--num-stages N", "stages of software pipelining; default 3", NULL},
-	{"--maxnreg", NUMBER, VERB_COMPILE | VERB_BUILD | LAUNCH, AT(options.maxnreg), 1, 255, "--maxnreg N",
+	{"--maxnreg", NUMBER, VERB_COMPILE | VERB_BUILD | LAUNCH, AT(options.maxnreg), 1, 256, "--maxnreg N",
 	 "the most registers of a thread; others are kept in memory; default: ptxas decides", NULL},
 	{"--group-pids", NUMBER, VERB_COMPILE | VERB_BUILD | LAUNCH | COMPARED, AT(options.group_pids), 0, 1 << 20,
 	 "--group-pids N", "walk a two-dimensional grid in groups of N rows; 1: not; default: 16 with\n"

@@ -82,7 +82,7 @@ void image_make(struct image *im, const struct unit *u, const struct func *f, co
 	*im = (struct image){.source_hash = hash_bytes(source->text, source->len, 0),
 			     .num_stages = o->num_stages ? o->num_stages : DEFAULT_STAGES,
 			     .group_pids = o->group_pids,
-			     .maxnreg = o->maxnreg,
+			     .maxnreg = MIN(o->maxnreg, MAX_REGISTERS),
 			     .debug = o->debug,
 			     .no_boxes = o->no_boxes,
 			     .sizes = o->sizes,

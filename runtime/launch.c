@@ -11,7 +11,7 @@
 #include "runtime/decorated.h"
 #include "runtime/mirror.h"
 
-enum { MAX_STAGES = 64, MAX_REGISTERS = 255 };
+enum { MAX_STAGES = 64 };
 
 /* --- checks -------------------------------------------------------------------------------------------------- */
 
@@ -64,7 +64,7 @@ tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct options
 		if (s)
 			return s;
 		out->group_pids = cfg->group_pids;
-		out->maxnreg = cfg->maxnreg;
+		out->maxnreg = cfg->maxnreg == MOST_MAXNREG ? MAX_REGISTERS : cfg->maxnreg;
 		out->debug = cfg->debug;
 		out->general = cfg->specialization == TL_SPECIALIZE_NONE;
 		out->stream = cfg->stream;
@@ -94,7 +94,7 @@ tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct options
 			      out->group_pids);
 	if (out->maxnreg < 0 || out->maxnreg > MAX_REGISTERS)
 		return failed(TL_ERR_ARGUMENT, "%s: maxnreg is %d; it must be from 0 to %d", k->name, out->maxnreg,
-			      MAX_REGISTERS);
+			      MOST_MAXNREG);
 	return TL_OK;
 }
 
