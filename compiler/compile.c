@@ -203,6 +203,18 @@ static void set_offsets(struct kernel *k, const struct compile_options *o)
 		k->narrow_offsets = has_narrow_offsets(k);
 }
 
+/* Operations for debuggers, which IR text may have for any target. */
+static void remove_marks(struct block *b)
+{
+	for (struct op *o = b->first, *next; o; o = next) {
+		next = o->next;
+		for (u32 i = 0; i < o->nblocks; i++)
+			remove_marks(o->blocks[i]);
+		if (op_is_debug(o))
+			op_erase(o);
+	}
+}
+
 struct kernel *compile_ir(struct unit *u, const struct func *func, const struct arg_spec *args,
 			  const struct compile_options *o)
 {
@@ -210,6 +222,8 @@ struct kernel *compile_ir(struct unit *u, const struct func *func, const struct 
 	if (u->parsed && !u->parsed->target)
 		u->parsed->num_warps = num_warps;
 	if (u->parsed) {
+		if (!o->target.lines)
+			remove_marks(u->parsed->body);
 		kernel_note_uses(u->parsed);
 		if (!u->parsed->target)
 			set_offsets(u->parsed, o);

@@ -181,6 +181,14 @@ static void begin_block(struct host *h, struct loc at)
 	}
 }
 
+static bool is_apart(const struct function *f, const char *name)
+{
+	for (u32 i = 0; i < f->names.len; i++)
+		if (!strcmp(f->names.at[i].name, name))
+			return true;
+	return false;
+}
+
 static LLVMValueRef new_slot(struct host *h, LLVMTypeRef t)
 {
 	LLVMValueRef slot = LLVMBuildAlloca(h->entry, t, "");
@@ -188,28 +196,30 @@ static LLVMValueRef new_slot(struct host *h, LLVMTypeRef t)
 	return slot;
 }
 
-/* A variable has the value x, or what x points to; `stored`: its slot has it. */
-static void set_variable(struct host *h, const char *name, LLVMMetadataRef type, LLVMValueRef x, bool deref,
-			 bool stored)
+/* The slot of a variable of that type, made if it is new. */
+static u32 slot_of(struct host *h, const char *name, LLVMMetadataRef type, LLVMTypeRef t, bool deref)
 {
 	struct function *f = h->debug->in;
 	u32 i = 0;
-	bool apart = false;
 	while (i < f->slots.len && (strcmp(f->slots.at[i].name, name) != 0 || f->slots.at[i].type != type))
 		i++;
-	for (u32 k = 0; k < f->names.len; k++)
-		apart |= !strcmp(f->names.at[k].name, name);
-	if (i == f->slots.len) {
-		struct variable v = {name, type, new_slot(h, LLVMTypeOf(x)), deref};
-		vec_push(&h->scratch, &f->slots, v);
-		if (!apart)
-			declare(h, &v, local_variable(h->debug, f->scope, &v), f->scope);
-	}
-	if (!stored)
-		LLVMBuildStore(h->b, x, f->slots.at[i].slot);
-	if (!apart || latest(f, name) == &f->slots.at[i])
+	if (i < f->slots.len)
+		return i;
+	struct variable v = {name, type, new_slot(h, t), deref};
+	vec_push(&h->scratch, &f->slots, v);
+	if (!is_apart(f, name))
+		declare(h, &v, local_variable(h->debug, f->scope, &v), f->scope);
+	return i;
+}
+
+/* From here on the variable has what the slot holds. */
+static void show_slot(struct host *h, u32 slot)
+{
+	struct function *f = h->debug->in;
+	const char *name = f->slots.at[slot].name;
+	if (!is_apart(f, name) || latest(f, name) == &f->slots.at[slot])
 		return;
-	vec_push(&h->scratch, &f->live, i);
+	vec_push(&h->scratch, &f->live, slot);
 	f->changed = true;
 }
 
@@ -221,7 +231,7 @@ u32 host_debug_enter(struct host *h)
 void host_debug_leave(struct host *h, u32 entered)
 {
 	struct function *f = h->debug ? h->debug->in : NULL;
-	if (!f || f->live.len == entered)
+	if (!f || f->live.len <= entered)
 		return;
 	f->live.len = entered;
 	f->changed = true;
@@ -310,21 +320,29 @@ void host_debug_parameters(struct host *h)
 	}
 }
 
-/* The scalar x, or the tile in b. */
-static void show(struct host *h, const char *name, const struct type *t, LLVMValueRef x, const struct buffer *b,
-		 bool stored)
+enum { STORE = 1, SHOW = 2 };
+
+/* The variable has the scalar x, or the tile in b: its slot gets that, and is shown from here on. */
+static void set_variable(struct host *h, const char *name, const struct type *t, LLVMValueRef x, const struct buffer *b,
+			 u32 what)
 {
-	if (!type_is_tensor(t))
-		set_variable(h, name, element_type(h->debug, t), as_bytes(h, h->b, x, t), false, stored);
-	else if (b && b->operand == DT_COUNT && !b->panel)
-		set_variable(h, name, array_type(h->debug, t, b), b->at, true, stored);
+	bool is_tile = type_is_tensor(t);
+	if (is_tile && (!b || b->operand != DT_COUNT || b->panel))
+		return;
+	x = is_tile ? b->at : as_bytes(h, h->b, x, t);
+	LLVMMetadataRef type = is_tile ? array_type(h->debug, t, b) : element_type(h->debug, t);
+	u32 slot = slot_of(h, name, type, LLVMTypeOf(x), is_tile);
+	if (what & STORE)
+		LLVMBuildStore(h->b, x, h->debug->in->slots.at[slot].slot);
+	if (what & SHOW)
+		show_slot(h, slot);
 }
 
 static void show_value(struct host *h, const char *name, const struct value *v, bool stored)
 {
 	const struct info *i = info_of(h, v);
-	bool is_tile = type_is_tensor(v->type);
-	show(h, name, v->type, is_tile ? NULL : host_scalar(h, v), i->made ? i->buffer : NULL, stored);
+	LLVMValueRef x = type_is_tensor(v->type) ? NULL : host_scalar(h, v);
+	set_variable(h, name, v->type, x, i->made ? i->buffer : NULL, stored ? SHOW : STORE | SHOW);
 }
 
 /* The variable of that name that has v, a result of a branch, from there on. */
@@ -345,8 +363,8 @@ void host_debug_yield(struct host *h, const struct op *branch, u32 i, const stru
 {
 	const struct value *v = &branch->results[i];
 	for (const struct op *o = branch->next; h->debug && o && o->code == IR_DEBUG_VALUE; o = o->next)
-		if (operand(o, 0) == v)
-			show(h, o->text, v->type, b ? NULL : host_scalar(h, x), b, is_stored(x, o->text));
+		if (operand(o, 0) == v && !is_stored(x, o->text))
+			set_variable(h, o->text, v->type, b ? NULL : host_scalar(h, x), b, STORE);
 }
 
 void host_debug_value(struct host *h, const struct value *v)
