@@ -326,15 +326,27 @@ static void work_alone(void *waiting)
 	struct waiting *w = waiting;
 	const struct pool_job *j = w->job;
 	struct scratch *s = scratch_take(w->pool, j->scratch_bytes);
-	for (u64 program; s && gang_next(&w->gang, &program);)
+	for (u64 program; s && gang_next(&w->gang, &program);) {
+		u64 start = program ? 0 : now_ns();
 		j->run(j->arg, program, program + 1, (char *)(s + 1));
+		if (!program)
+			atomic_store_explicit(j->cost, (u32)MIN((now_ns() - start) * 16 + 1, UINT32_MAX),
+					      memory_order_relaxed);
+	}
 	scratch_give(w->pool, s);
+}
+
+/* True: it takes no longer than a thread to wake up. */
+static bool is_short(const struct pool_job *j, u32 cost)
+{
+	return cost && j->total < ALONE_NS && cost * j->total <= ALONE_NS * 16;
 }
 
 static bool run_waiting(struct pool *p, const struct pool_job *j)
 {
+	bool alone = is_short(j, atomic_load_explicit(j->cost, memory_order_relaxed));
 	struct waiting w = {.gang = {.total = j->total,
-				     .threads = j->threads,
+				     .threads = alone ? 1 : j->threads,
 				     .most = MOST_THREADS,
 				     .work = work_alone,
 				     .arg = &w,
@@ -358,7 +370,7 @@ bool pool_run(struct pool *p, const struct pool_job *j)
 	u64 done = 0;
 	if (j->total == 1 || j->threads == 1)
 		j->run(j->arg, 0, done = j->total, scratch);
-	else if (cost && j->total < ALONE_NS && cost * j->total <= ALONE_NS * 16)
+	else if (is_short(j, cost))
 		done = run_alone(j, scratch);
 	if (done < j->total)
 		run_shared(p, j, done, cost, scratch);
