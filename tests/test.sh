@@ -123,6 +123,11 @@ if grep -q avx512_bf16 /proc/cpuinfo && grep -q avx512vbmi /proc/cpuinfo; then
 		suite "$kind cpu with tiles" $amx "$build/test-random" --kind $kind --count 100
 	done
 fi
+# with the sanitizers in the code generator
+checked="env TL_DEVICE=cpu ASAN_OPTIONS=detect_leaks=0"
+for kind in random tree dots loops blocks moves values pipelines offsets edges tiles; do
+	suite "$kind cpu, checked" $checked "$build/checked/test-random" --kind $kind --count 20
+done
 # what debuggers get
 suite "run cpu for gdb" env $past TL_GDB=1 "$build/test-run" --shard 1/8
 suite "random cpu for gdb" env $past TL_GDB=1 "$build/test-random" --shard 1/8

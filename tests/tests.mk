@@ -103,7 +103,8 @@ $(GPT_TESTS): $(wildcard examples/gpt/*.h) runtime/tl.h $(BUILD)/libtl.so
 	$(Q)$(CC) $(GPT_FLAGS) -I. -o $@ $(filter %.c,$^) -L$(BUILD) -ltl -Wl,-rpath,'$$ORIGIN/..' -lm
 
 TEST_PROGRAMS = $(BUILD)/simcuda/libcuda.so.1 $(AMX) $(BUILD)/other/tlc $(UNIT) $(SIM_TESTS) $(BUILD)/tests/names \
-	$(BUILD)/tests/cache-stress $(BUILD)/test-run $(BUILD)/test-random $(EXAMPLE_PROGRAMS) $(BUILD)/tests/test_two_gpus \
+	$(BUILD)/tests/cache-stress $(BUILD)/test-run $(BUILD)/test-random \
+	$(BUILD)/checked/test-random $(EXAMPLE_PROGRAMS) $(BUILD)/tests/test_two_gpus \
 	$(GPT_TESTS) $(BUILD)/gpt $(BUILD)/gpt-mpi
 $(TEST_PROGRAMS) $(TEST_PROGRAMS:$(BUILD)/tests/%=$(BUILD)/obj/%.o): | $(BUILD)/deps-test
 LIT = python3 /usr/lib/llvm-19/build/utils/lit/lit.py

@@ -46,6 +46,7 @@ enum loop_statement_kind {
 	L_LOAD_ROWS,
 	L_STORE,
 	L_DOT,
+	L_NEST, /* two loops, of which the inner one has a scalar as its first result */
 	L_WHEN,
 	L_FOR,
 	L_END

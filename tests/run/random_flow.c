@@ -1,6 +1,8 @@
 /* Random kernels: variables, loops and conditions; the program around them. */
 #include "random.h"
 
+enum { MOST_TRIPS = 5 };
+
 /* --- variables ----------------------------------------------------------------------------------------------- */
 
 static int make_var(struct maker *m, int in, bool sums, int runs)
@@ -86,7 +88,7 @@ static void keep_variables(struct maker *m, const int *before, int n)
 static void loop_range(struct maker *m, struct node *v)
 {
 	enum loop form = v->attr[0];
-	int trips = v->trips = random_below(6),
+	int trips = v->trips = random_below(MOST_TRIPS + 1),
 	    start = form == RANGE_TO || form == STATIC_RANGE || form == WHILE ? 0 : random_below(5);
 	int step = form == RANGE_STEP || form == TL_RANGE ? 1 << random_below(5) : 1,
 	    ragged = step > 1 ? random_below(step) : 0;
@@ -121,15 +123,15 @@ static bool make_loop(struct maker *m)
 	loop_range(m, &m->p->node[k]);
 	struct node head = m->p->node[k];
 	m->p->n = k;
-	int trips = head.trips ? head.trips : 1;
+	int trips = head.trips ? head.trips : 1, more = chance(40) ? MOST_TRIPS : 1; /* a loop inside may add to it */
 	for (int i = 0; i < carried; i++) {
 		int in = pick(m, NUMBERS, 0, RANK);
 		if (i == 0 && m->dims[0] >= 16 && m->dims[1] >= 16 && m->dims[0] * m->dims[1] <= LARGEST &&
 		    chance(70)) {
 			in = add_node(m, FULL, chance(70) ? TL_F32 : TL_I32, 2, m->dims);
-			make_var(m, in, true, m->runs * trips);
+			make_var(m, in, true, m->runs * trips * more);
 		} else if (in >= 0) {
-			make_var(m, in, chance(50), m->runs * trips);
+			make_var(m, in, chance(50), m->runs * trips * more);
 		}
 	}
 	int mine = m->nvisible;

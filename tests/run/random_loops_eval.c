@@ -102,6 +102,17 @@ static void multiply_tiles(struct loop_state *e, const struct loop_statement *s)
 							 value(e->l->b, at + (size_t)(k * SIDE + j));
 }
 
+static void add_nest(struct loop_state *e, const struct loop_statement *s)
+{
+	int outer = e->counter[s->loop] % 3, inner = e->counter[s->loop] % 4 + 1;
+	for (int t = 0; t < outer; t++)
+		for (int u = 0, sum = s->constant; u < inner; u++) {
+			sum += u;
+			for (int j = 0; j < LANES; j++)
+				e->acc[j] = add(TL_I32, e->acc[j], sum);
+		}
+}
+
 static void run_statement(struct loop_state *e, const struct loop_statement *s)
 {
 	int64_t i = e->index[s->loop];
@@ -128,6 +139,7 @@ static void run_statement(struct loop_state *e, const struct loop_statement *s)
 					 add(TL_I32, e->acc[j], e->mix));
 		break;
 	case L_DOT: multiply_tiles(e, s); break;
+	case L_NEST: add_nest(e, s); break;
 	default: e->mix = add(TL_I32, e->mix, i & 1 ? 0 : s->constant); break;
 	}
 }

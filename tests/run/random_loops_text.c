@@ -188,6 +188,12 @@ static void print_statement(FILE *f, const struct loops *l, int k, const char *i
 		fprintf(f, ")\n");
 		break;
 	case L_DOT: print_dot(f, l, s); break;
+	case L_NEST:
+		fprintf(f, "for t in range(c%d %% 3):\n", s->loop);
+		fprintf(f, "%s    sum = %d\n", indent, s->constant);
+		fprintf(f, "%s    for u in range(c%d %% 4 + 1):\n", indent, s->loop);
+		fprintf(f, "%s        sum += u\n%s        acc += sum\n", indent, indent);
+		break;
 	default: fprintf(f, "if i%d %% 2 == 0:\n%s    mix += %d\n", s->loop, indent, s->constant); break;
 	}
 }
@@ -226,7 +232,7 @@ char *loops_text(const struct loops *l)
 	fprintf(f, "p, a, b, out, wide_out, own_out, acc_out, rows_out, dots_out):\n");
 	for (int k = 0; k < l->nnumbers; k++)
 		define_number(f, l, k);
-	fprintf(f, "    count = 0\n    mix = 1\n    grow = -3\n    wide = tl.cast(0, tl.int64)\n");
+	fprintf(f, "    sum = 0\n    count = 0\n    mix = 1\n    grow = -3\n    wide = tl.cast(0, tl.int64)\n");
 	for (int k = 0; k < l->nloops; k++)
 		fprintf(f, "    c%d = -1\n    own%d = tl.cast(0, %s)\n", k, k, type_names[l->loop[k].t]);
 	fprintf(f, "    acc = tl.zeros((%d,), tl.int32)\n    rows = tl.zeros((%d, %d), tl.int32)\n", LANES, ROWS,

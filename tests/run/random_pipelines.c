@@ -11,6 +11,8 @@ int pipe_tiles(const struct pipelines *d, const struct pipe_step *s)
 
 struct pipe_place pipe_place(const struct pipelines *d, const struct pipe_step *s)
 {
+	if (s->to < 0)
+		return (struct pipe_place){0};
 	const struct pipe_value *v = &d->value[s->to];
 	struct pipe_place p = {.rows = s->turned ? v->columns : v->rows, .columns = s->turned ? v->rows : v->columns};
 	int tiles = pipe_tiles(d, s), n = s->moves && pipe_iterations(d) ? pipe_iterations(d) : 1;

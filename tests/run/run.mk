@@ -17,4 +17,20 @@ $(BUILD)/test-run: $(TEST_RUN_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/libtl.so
 $(BUILD)/test-random: $(TEST_RANDOM_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/libtl.so
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(SAN_FLAGS) -o $@ $(filter %.o,$^) $(TEST_RUN_LINK)
+# The same with the sanitizers in the code generator and the runtime of the processor.
+CHECKED_SRC = $(wildcard compiler/host/*.c) $(addprefix compiler/target/,cpu.c masked.c sums.c) \
+	$(addprefix runtime/,cpu_check.c cpu_pool.c dev_cpu.c host.c link.c)
+CHECKED_FLAGS = -O1 -fsanitize=address$(,)undefined -fno-sanitize-recover=undefined $(PATTERN)
+$(BUILD)/checked/%.o: %.c | $(BUILD)/gen/parser.h
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CFLAGS) $(CHECKED_FLAGS) -c $< -o $@
+$(BUILD)/checked/libtl.so: $(CHECKED_SRC:%.c=$(BUILD)/checked/%.o) $(filter-out $(CHECKED_SRC:%.c=$(BUILD)/obj/%.o),$(LIB_OBJ))
+	$(call say,LINK,$@)
+	$(Q)$(LINK) -shared $(CHECKED_FLAGS) -Wl,-soname,$(SONAME) -Wl,--version-script=runtime/libtl.map -o $@ $^ $(LINK_LLVM) $(LIBS)
+	@ln -sf libtl.so $(@D)/$(SONAME)
+$(BUILD)/checked/test-random: $(TEST_RANDOM_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/checked/libtl.so
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CHECKED_FLAGS) -o $@ $(filter %.o,$^) -L$(@D) -ltl -Wl,-rpath,'$$ORIGIN' -lm
+-include $(CHECKED_SRC:%.c=$(BUILD)/checked/%.d)
 -include $(TEST_RUN_SRC:%.c=$(BUILD)/obj/%.d) $(TEST_RANDOM_SRC:%.c=$(BUILD)/obj/%.d)
