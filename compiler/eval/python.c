@@ -274,8 +274,8 @@ struct val extreme_value(struct eval *e, const struct val *items, u32 n, const s
 
 struct val bi_python_divmod(struct eval *e, const struct args *a)
 {
-	struct val pair[] = {binary_values(e, OP_FLOORDIV, a->at[0], a->at[1], a->loc[0]),
-			     binary_values(e, OP_MOD, a->at[0], a->at[1], a->loc[0])};
+	struct val quotient = binary_values(e, OP_FLOORDIV, a->at[0], a->at[1], a->loc[0]);
+	struct val pair[] = {quotient, binary_values(e, OP_MOD, a->at[0], a->at[1], a->loc[0])};
 	if (pair[0].kind == V_ERROR || pair[1].kind == V_ERROR)
 		return val_error();
 	return val_tuple(arena_dup(e->arena, pair, sizeof pair), 2);

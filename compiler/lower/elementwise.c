@@ -129,7 +129,8 @@ static LLVMValueRef is_below(struct lower *l, LLVMValueRef x, double limit)
 static LLVMValueRef fmod_f64(struct lower *l, LLVMValueRef x, LLVMValueRef y)
 {
 	LLVMValueRef one = LLVMConstReal(l->f64, 1), zero = LLVMConstNull(l->f64);
-	LLVMValueRef fits = is_below(l, x, 0x1p900), by = choose(l, is_below(l, y, 1), scaled(l, y, 0x1p512), y);
+	LLVMValueRef fits = is_below(l, x, 0x1p900), large = scaled(l, y, 0x1p512);
+	LLVMValueRef by = choose(l, is_below(l, y, 1), large, y);
 	LLVMValueRef of = choose(l, fits, zero, scaled(l, x, 0x1p-64));
 	by = choose(l, fits, one, scaled(l, by, 0x1p-64));
 	LLVMValueRef rest = scaled(l, call2(l, "_Z4fmoddd", of, by), 0x1p64);
