@@ -126,7 +126,7 @@ fi
 # with the sanitizers in the code generator
 checked="env TL_DEVICE=cpu ASAN_OPTIONS=detect_leaks=0"
 for kind in random tree dots loops blocks moves values pipelines offsets edges tiles; do
-	suite "$kind cpu, checked" $checked "$build/checked/test-random" --kind $kind --count 20
+	suite "$kind cpu, checked" $checked "$build/checked/test-random" --kind $kind --count 10
 done
 # what debuggers get
 suite "run cpu for gdb" env $past TL_GDB=1 "$build/test-run" --shard 1/8
@@ -134,7 +134,7 @@ suite "random cpu for gdb" env $past TL_GDB=1 "$build/test-random" --shard 1/8
 # compiled with less pipelining, as if the proof of the buffers had failed
 for kind in pipelines dots; do
 	suite "$kind, unproved" env TL_DEVICE=sim TL_COMPILE_CHECK=unproved,buffers "$build/test-random" --kind $kind --count 30
-	suite "$kind, unproved copies" env TL_DEVICE=sim TL_COMPILE_CHECK=unproved-copies,buffers "$build/test-random" --kind $kind --count 20
+	suite "$kind, unproved copies" env TL_DEVICE=sim TL_COMPILE_CHECK=unproved-copies,buffers "$build/test-random" --kind $kind --count 10
 done
 # the IR after each pass against the one before it, and facts against values
 suite "run every pass, 1 of 8" "$build/test-run" --every-pass --shard 0/8
