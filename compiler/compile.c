@@ -290,6 +290,7 @@ bool unit_divisors(struct unit *u, const struct func *func, const struct arg_spe
 struct limits {
 	enum pipelining pipelining;
 	int most_stages;
+	bool few_buffers;
 };
 
 struct run {
@@ -577,6 +578,7 @@ static bool begin(struct run *r, struct kernel *k, struct compiled *out)
 				   .alias = o->alias,
 				   .debug = o->debug,
 				   .cuda = {.pipelining = r->limits.pipelining,
+					    .few_buffers = r->limits.few_buffers,
 					    .no_boxes = o->no_boxes,
 					    .grid = o->grid}};
 	out->kernel = k;
@@ -678,7 +680,10 @@ static bool limit_more(const struct run *failed, struct limits *l)
 		return l->pipelining++ < PIPELINE_NONE;
 	if (!c->too_large || failed->o->no_advice)
 		return false;
-	l->most_stages = c->stages - 1;
+	if (c->stages == 2 && !l->few_buffers)
+		l->few_buffers = true;
+	else
+		l->most_stages = c->stages - 1;
 	return l->most_stages > 0;
 }
 
@@ -694,6 +699,8 @@ static void remark_limits(const struct run *r, const struct unproved *why, i32 b
 	if (o->remarks && l->pipelining)
 		diag(d, R_UNPROVED, placed_loc(why->op), op_info[why->op->code].name, why->what,
 		     without[l->pipelining]);
+	if (o->remarks && l->few_buffers && l->most_stages > 1)
+		diag(d, R_FEW_BUFFERS, r->s.k->loc, bytes, o->target.shared_bytes);
 	if (o->remarks && l->most_stages < INT_MAX)
 		diag(d, R_FEWER_STAGES, r->s.k->loc, l->most_stages, PLURAL(l->most_stages), bytes,
 		     o->target.shared_bytes);
@@ -704,7 +711,7 @@ static void remark_limits(const struct run *r, const struct unproved *why, i32 b
 bool compile(struct unit *u, const struct func *func, const struct arg_spec *args, const struct compile_options *o,
 	     struct compiled *out)
 {
-	struct limits limits = {PIPELINE_ALL, INT_MAX};
+	struct limits limits = {PIPELINE_ALL, INT_MAX, false};
 	struct diags before = diags_copy(&u->diags);
 	bool again = is_pipelined_here(u, o);
 	struct run first = {.u = u, .o = o, .limits = limits}, now;

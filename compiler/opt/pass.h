@@ -29,6 +29,7 @@ struct cuda_state {
 	enum pipelining pipelining;
 	struct unproved unproved;  /* found by prove-buffers */
 	int stages;                /* the most buffers of a ring, so far */
+	bool few_buffers;          /* for what dots take as it is loaded alone */
 	bool too_large;            /* the kernel failed, since it needs more shared memory than there is */
 	bool no_boxes;    /* no copies by TMA */
 	enum grid_kind grid;       /* of the launch: see pipeline/persist.c and opt/swizzle.c */

@@ -292,6 +292,8 @@ void keep_distributed(struct schedule *p, bool all)
 {
 	struct block *b = p->loop->blocks[0];
 	struct map behind = {.arena = &p->scratch};
+	if (p->s->cuda.few_buffers)
+		return;
 	for (struct op *o = b->first; o; o = o->next)
 		if (op_is_dot(o))
 			mark_users(&behind, result(o));

@@ -183,7 +183,8 @@ static bool has_dots_in_flight(const struct block *b)
 	return o;
 }
 
-/* `dots`: of o's block. Does o change a layout within warps while dots run? In bytes of its own it waits for no other warp. */
+/* `dots`: of o's block. Does o change a layout within warps while dots run? In bytes of its own it waits for no other
+ * warp. */
 static bool is_beside_dots(const struct op *o, bool dots)
 {
 	return dots && o->code == IR_CONVERT_LAYOUT && o->attr[ATTR_WAY] == WAY_WARP_MEMORY && o->block->parent &&

@@ -52,7 +52,7 @@ struct dots {
 	struct dot_step step[STEPS];
 	struct dot_value value[VALUES];
 	int n, nvalues, dims[2], trips, rounds, warps, stages; /* rounds: of the loop around, or 0 */
-	/* iterations of round r, if there are as many rounds as iterations: [r, n), [0, r + 1), or [r, min(r + 2, n)) */
+	/* iterations of round r, if there are as many rounds: [r, n), [0, r + 1), or [r, min(r + 2, n)) */
 	enum { ALL_OF_THEM, FROM_ROUND, TO_ROUND, TWO_OF_THEM, NESTS } nest;
 	/* sums begin anew in each round; num_stages stands in the loop */
 	bool fresh, asked;
