@@ -98,7 +98,7 @@ static void build_lines(const struct lines *lines, struct progress *p)
 	}
 }
 
-/* Passes over what cannot be read: a process that is killed leaves half a line. */
+/* Skips lines that cannot be read, with a warning: a process that is killed leaves an incomplete line. */
 static void read_lines(struct command *c, const char *text, size_t len, struct lines *out)
 {
 	u32 number = 1;

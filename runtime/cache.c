@@ -63,7 +63,7 @@ static void close_cache(void *folder)
 	folder_close(folder);
 }
 
-/* What a call needs of the cache, given back by its cleanups. */
+/* The open folder and the memory of one call; cleanups release them. */
 struct cache_use {
 	struct arena arena;
 	struct folder folder;
@@ -123,7 +123,7 @@ static void touch(const struct folder *f, const char *name)
 		utimensat(f->fd, name, NULL, AT_SYMLINK_NOFOLLOW);
 }
 
-/* NULL, or why the entry is not used. *why: the user should know that. */
+/* NULL, or the reason why the entry is not used. *why: the same if the user is to be told, else NULL. */
 static const char *read_entry(const struct folder *f, struct arena *a, const char *name, struct image *out,
 			      const char **why)
 {
@@ -278,8 +278,7 @@ void cache_write(struct cache_key key, struct image *im)
 
 /* --- claims ---------------------------------------------------------------------------------------------------- */
 
-/* The lock is gone with the process, and with the file: one that finds no file makes another, and then finds the entry.
- */
+/* The lock ends with the process, and with the file: who finds no file makes another, and then finds the entry. */
 bool cache_take(struct cache_key key, struct cache_claim *c)
 {
 	struct cache_use u;

@@ -1,10 +1,10 @@
 /* The disk cache: compiled kernels, so that another process need not compile them again.
  *
  * A folder of kernel images, each in a file of its own that is named by a hash of all that it was made from but
- * imported files, whose hashes stand in the image, as the key itself does: an entry under another key's name is not
- * used. Files come by rename, so that processes that share the folder see whole ones; what is damaged, foreign or made
- * from files that have changed since is ignored, and replaced. A lock file lets one process compile what others wait
- * for. Where the folder cannot be written, or is not trusted (folder.h), nothing is kept.
+ * imported files, whose hashes stand in the image. The image also holds the key: a renamed entry is not used. Files
+ * come by rename, so that processes that share the folder see whole ones; what is damaged, foreign or made from files
+ * that have changed since is ignored, and replaced. A lock file lets one process compile what others wait for. Where
+ * the folder cannot be written, or is not trusted (folder.h), nothing is kept.
  *
  * $TL_CACHE=0: none. $TL_CACHE_DIR: the folder; else tlc in $XDG_CACHE_HOME or in ~/.cache. $TL_CACHE_MB: the size
  * above which those that have not been used for the longest time are removed; 512 if it is no number. */
@@ -22,7 +22,8 @@ struct cache_key {
  * there is no cache; the key is made all the same. */
 bool cache_make_key(const struct strbuf *made_from, struct cache_key *out);
 
-/* False: not there. said: gets why an entry that is there is not used, if the user should know; or NULL. */
+/* False: there is no entry that can be used. said: gets a message if the entry exists and the user is to be told; or
+ * NULL. */
 bool cache_read(struct cache_key key, struct image *out, struct strbuf *said);
 void cache_write(struct cache_key key, struct image *im);
 
@@ -40,7 +41,7 @@ void cache_give(struct cache_claim *c);
 const char *cache_folder(struct arena *a);
 /* See folder_open. */
 bool cache_open(struct folder *f, struct arena *a, bool make, const char **why);
-/* Why the folder is not trusted, as a sentence; NULL: it is, or there is none. */
+/* A message that says why the folder is not trusted; NULL: the folder is trusted, or does not exist. */
 const char *cache_refused(struct arena *a);
 /* A hash that tells this build of the compiler from others; 0: not known. */
 u64 cache_build(void);

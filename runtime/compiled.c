@@ -231,7 +231,7 @@ static tl_arg pointer_to(struct device *dev, enum dtype d, u64 address)
 	return tl_range((tl_dtype)d, p, known);
 }
 
-/* A pointer must be aligned to its elements, as tl_launch wants it too: every variant counts on that. */
+/* Pointers must be aligned to their elements, as tl_launch checks too: every variant relies on it. */
 static tl_status check_pointers(const struct image *im, const uint64_t *args)
 {
 	for (u32 i = 0; i < im->nslots; i++) {
@@ -293,7 +293,7 @@ static tl_status compiled_launch(tl_compiled *c, const tl_config *cfg, const uin
 		return failed(TL_ERR_ARGUMENT, "%s: the %s device has no streams; leave tl_config.stream NULL", name,
 			      dev->ops->name);
 	tl_status s = check_grid(name, cfg);
-	for (u32 i = 0; i < c->len && !s; i++) /* a variant for other arguments may have other parameters */
+	for (u32 i = 0; i < c->len && !s; i++) /* variants differ in their parameters */
 		s = check_pointers(&c->at[i].image, args);
 	if (s)
 		return s;

@@ -112,7 +112,7 @@ static struct extent extent_of(struct device *dev, struct memory *m, u32 slot, c
 	return m->at[slot];
 }
 
-/* Whatever the sizes are: no sum is made, which could leave 64 bits. */
+/* Differences are compared, since start + size may exceed 64 bits. */
 static inline bool extents_overlap(struct extent x, struct extent y)
 {
 	return x.start < y.start ? y.start - x.start < x.size : x.start - y.start < y.size;

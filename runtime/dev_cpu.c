@@ -194,7 +194,7 @@ static void tell_perf(const struct cpu_kernel *k)
 	cleanup_run(&c);
 }
 
-/* Are the parameters of the image, and its scratch memory, those of its code? */
+/* Compares the parameters and the scratch memory of the image with the record in its object. */
 static bool is_of_code(struct arena *a, const struct image *im)
 {
 	const void *code = (uintptr_t)im->code % 8 ? arena_dup(a, im->code, im->code_bytes) : im->code;

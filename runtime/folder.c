@@ -51,7 +51,7 @@ static bool in_group(gid_t g)
 /* Why a folder, or a file of a trusted folder, is not trusted; NULL: it is. */
 static const char *fault_of(struct arena *a, const struct stat *st, enum trust trust)
 {
-	/* who may write in a folder of a group has made its files */
+	/* files of a trusted folder of a group have been created by its members */
 	bool group = trust == TRUST_GROUP && (!S_ISDIR(st->st_mode) || in_group(st->st_gid));
 	if (trust == TRUST_ALL)
 		return NULL;
@@ -96,7 +96,7 @@ static int open_folder(const char *path, const char **why)
 bool folder_open(struct folder *f, struct arena *a, const char *path, bool make, const char **why)
 {
 	size_t len = strlen(path);
-	while (len > 1 && path[len - 1] == '/') /* behind which a link would be followed */
+	while (len > 1 && path[len - 1] == '/') /* open() follows a symbolic link in front of a slash */
 		len--;
 	*f = (struct folder){.fd = -1, .path = arena_str(a, path, len)};
 	*why = NULL;
@@ -130,7 +130,7 @@ static mode_t mode_of_new(const struct folder *f)
 	return f->trust == TRUST_GROUP ? 0660 : f->trust == TRUST_ALL ? 0644 : 0600;
 }
 
-/* Others of the group can use a file that this process has just made, whatever its umask. */
+/* Gives a file that this process has just created to the folder's group, whatever the umask is. */
 static void share(const struct folder *f, int fd, const struct stat *st)
 {
 	if (f->trust != TRUST_GROUP || st->st_size || st->st_uid != geteuid())
@@ -146,7 +146,7 @@ static int close_for(int fd, const char *reason, const char **why)
 	return -1;
 }
 
-/* What open() refused to open. */
+/* The reason for an error of open() that an untrusted file causes; NULL: another error. */
 static const char *not_a_file(int error)
 {
 	return error == ELOOP                      ? "it is a symbolic link"
@@ -195,7 +195,7 @@ int folder_new(const struct folder *f, struct arena *a, const char **name)
 	return fd;
 }
 
-/* Can any user give the file's name to another file? With the sticky bit only those can whose file it is. */
+/* Can every user replace the file? In a folder with the sticky bit only the file's owner can. */
 static bool is_open_to_all(struct arena *a, const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -237,8 +237,8 @@ void add_line(int fd, const char *line, size_t len)
 	struct iovec parts[] = {{&begin, 0}, {(char *)(uintptr_t)line, len}};
 	if (!fstat(fd, &st) && st.st_size && pread(fd, &last, 1, st.st_size - 1) == 1)
 		parts[0].iov_len = last != '\n';
-	ssize_t written = writev(fd, parts, ARRAY_LEN(parts)); /* at once, whoever else writes */
-	(void)written; /* readers pass over half a line */
+	ssize_t written = writev(fd, parts, ARRAY_LEN(parts)); /* one call: lines of several processes do not mix */
+	(void)written; /* readers skip incomplete lines */
 }
 
 /* --- locks ------------------------------------------------------------------------------------------------------- */

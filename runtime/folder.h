@@ -1,8 +1,9 @@
-/* Folders in which the library keeps files by itself: the disk cache, with compiled kernels and tunings. Whoever can
- * write there decides what a program runs, so a folder and its files must belong to the process's user or to root, and
- * nobody else may write them. A file is opened without following a symbolic link, and without waiting for a FIFO.
+/* The folder of the disk cache, in which the library keeps compiled kernels and tunings. A user who can write into the
+ * folder decides which code a program runs: the folder and its files must belong to the process's effective user or to
+ * root, and no other user may write them. Files are opened without following symbolic links or waiting for FIFOs.
  *
- * $TL_CACHE_TRUST=group also takes folders of the process's groups, whose members may write them; all takes any. */
+ * $TL_CACHE_TRUST=group also trusts folders of the process's groups, and the members of the group. $TL_CACHE_TRUST=all
+ * trusts every folder. */
 #ifndef TL_FOLDER_H
 #define TL_FOLDER_H
 
@@ -13,39 +14,40 @@
 enum trust { TRUST_USER, TRUST_GROUP, TRUST_ALL };
 
 struct folder {
-	int fd; /* -1: there is none that can be used */
+	int fd; /* -1: the folder is not open */
 	gid_t group;
 	enum trust trust;
 	const char *path;
 };
 
-/* Opens the folder; `make`: makes it, with those above, where it is not there. False: there is none. *why says why one
- * that is there is not trusted, or is NULL; texts in `a`. */
+/* Opens the folder; `make`: creates it and the folders above it if they do not exist. False: the folder cannot be used;
+ * *why is the reason if it exists and is not trusted, else NULL. Texts are in `a`. */
 bool folder_open(struct folder *f, struct arena *a, const char *path, bool make, const char **why);
 void folder_close(struct folder *f);
 
-/* Opens a regular file of the folder; `flags` as open() takes them. -1: it cannot be opened. *why: it is there, but is
- * not trusted. */
+/* Opens a regular file of the folder; `flags` are flags of open(). -1: the file cannot be used; *why is the reason if
+ * it exists and is not trusted, else NULL. */
 int folder_file(const struct folder *f, struct arena *a, const char *name, int flags, const char **why);
-/* The bytes of such a file, with a NUL behind their end; NULL as above, or there are more than `most`. */
+/* The bytes of a regular file of the folder, with a NUL behind the last byte. NULL: the file cannot be used (*why as
+ * for folder_file), or has more than `most` bytes. */
 char *folder_read(const struct folder *f, struct arena *a, const char *name, size_t most, size_t *len,
 		  const char **why);
-/* A new file under a name that nobody uses: new-… */
+/* Creates a file under an unused name, which begins with "new-". -1: an error. */
 int folder_new(const struct folder *f, struct arena *a, const char **name);
 
-/* Opens a file that the user has named, or makes it, to add lines to it: a regular file of the user's or root's, under
- * this name alone, where not every user may change it or put another in its place. -1: it cannot be opened; *why as
- * above. */
+/* Opens or creates a file that the user has named, to append lines. It must be a regular file of the effective user or
+ * of root with a single hard link, and neither the file nor its folder may be writable by every user, except in folders
+ * with the sticky bit. -1: the file cannot be used; *why as for folder_file. */
 int own_file(struct arena *a, const char *path, const char **why);
 
-/* Adds a line, which ends in a newline, to the end of an open file. Behind a line that another process was killed in, a
- * new one begins. */
+/* Appends a line, which ends in a newline, to an open file. If the file does not end in a newline, because a process
+ * was killed while it wrote, a newline is written first. */
 void add_line(int fd, const char *line, size_t len);
 
-/* Waits for others that hold the lock of the file, but not for long: a process that holds it may be stopped. */
+/* Locks the file. Waits at most two seconds for the process that holds the lock: that process may be stopped. */
 enum lock { LOCK_AT_ONCE, LOCK_LATER, LOCK_NEVER };
 enum lock folder_lock(int fd);
-/* Gives the lock back, which a child that was forked meanwhile holds too, and closes the file. */
+/* Unlocks the file, also for child processes that were forked meanwhile, and closes it. */
 void folder_unlock(int fd);
 
 #endif

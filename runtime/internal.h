@@ -41,7 +41,7 @@ struct tl_context {
 	tl_allocator allocator;     /* for buffers; alloc is NULL: the device's own */
 	atomic_bool marked, broken; /* by an internal error that leaves this context in doubt; broken: why is written */
 	char why[200];
-	atomic_bool said_cache, said_manifest; /* that the cache's folder, a manifest, is not trusted */
+	atomic_bool said_cache, said_manifest; /* has the user been told that the cache, a manifest, is not trusted? */
 	tl_diagnostic_fn *tell; /* these three under the lock */
 	void *user;
 	bool remarks;
@@ -259,11 +259,11 @@ tl_context *tuner_context(const tl_tuner *t);
 
 /* Passes a unit's diagnostics to the callback, and its errors and warnings to the module's text. */
 void report(tl_module *m, const struct unit *u);
-/* A warning about no place in a source, in the same way. */
+/* Passes on a warning that belongs to no place in a source. */
 void report_warning(tl_module *m, const char *text, const char *hint);
-/* The same for a file or folder that is not trusted, unless it has been `said`. */
+/* Warns once, as *said notes, that a file or folder is not trusted. */
 void report_distrust(tl_module *m, atomic_bool *said, const char *text);
-/* May the disk cache be used? Else a context says once why not. */
+/* Is the disk cache trusted? If not, the context warns once. */
 bool cache_trusted(tl_module *m);
 /* Does the callback want remarks? */
 bool wants_remarks(tl_context *ctx);

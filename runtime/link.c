@@ -340,7 +340,7 @@ static bool relocate_all(struct linking *l)
 
 /* --- linking ----------------------------------------------------------------------------------------------------- */
 
-/* 0: there is none, in a section with these flags. */
+/* The defined symbol of this name and type in a section with these flags; 0: there is none. */
 static u32 find_defined(const struct linking *l, const char *name, int type, u64 flags)
 {
 	u32 found = 0;

@@ -134,7 +134,7 @@ const char *manifest_add(struct arena *a, const char *path, const char *line, si
 	if (fd < 0)
 		return why ? arena_printf(a, "the manifest '%s' is not written: %s", path, why) : NULL;
 	cleanup_push(&c, close_file, &fd);
-	folder_lock(fd); /* a line of a process that is stopped is not waited for */
+	folder_lock(fd); /* without the lock the line may appear twice */
 	if (!has_line(a, fd, line, len))
 		add_line(fd, line, len);
 	cleanup_run(&c);

@@ -24,8 +24,8 @@ void manifest_describe(struct arena *a, const tl_kernel *k, const struct params 
 void manifest_print(struct strbuf *out, const struct manifest_entry *e);
 /* NULL, or why this line is none. */
 const char *manifest_read(struct arena *a, const char *line, size_t len, struct manifest_entry *out);
-/* Adds the line to the file unless it is there, whatever other processes do at the same time. NULL, or why the file
- * that is there is not trusted, as a sentence in `a`. */
+/* Adds the line to the file unless it is there, whatever other processes do at the same time. NULL, or a message
+ * in `a` that says why the file is not trusted. */
 const char *manifest_add(struct arena *a, const char *path, const char *line, size_t len);
 
 /* Arguments that the kernel is specialised for in the same way as for those that were written so: numbers and addresses

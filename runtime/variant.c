@@ -353,12 +353,11 @@ static bool takes_arguments(const struct params *ps, const struct image *im, con
 	return good;
 }
 
-/* An entry that is whole, and whose name is the kernel's, may still be none that can run. */
+/* Loads the entry. False: it cannot run with these arguments or on this device; a warning says so. */
 static bool load_entry(const tl_kernel *k, const tl_arg *args, size_t nargs, struct cache_key key, struct variant *v)
 {
 	struct image *im = &v->image;
-	const char *name = im->name;
-	bool good = !strcmp(name, k->name) && takes_arguments(v->params, im, args, nargs);
+	bool good = !strcmp(im->name, k->name) && takes_arguments(v->params, im, args, nargs);
 	bool linked = good && link_image(k, v);
 	if (good && !load_image(k, NULL, NULL, v)) {
 		if (linked)

@@ -5,8 +5,8 @@
 
 #include "base/diag.h"
 
-/* Beside the function of a kernel its object has a constant, under the kernel's name with this behind it: the bytes of
- * scratch memory that a program needs, in 8 bytes, and a byte for each parameter. An image must say the same. */
+/* The object of a kernel has a constant whose name is the kernel's name followed by HOST_RECORD. It holds the bytes of
+ * scratch memory that a program needs (8 bytes), then a byte for each parameter. An image must agree with it. */
 #define HOST_RECORD ".kernel"
 static inline u8 host_record_byte(int pointers, int dtype)
 {

@@ -606,7 +606,7 @@ static void set_attribute(struct host *h, unsigned index, const char *name)
 	LLVMAddAttributeAtIndex(h->fn, index, LLVMCreateEnumAttribute(h->ctx, kind, 0));
 }
 
-/* What abi.h calls the kernel's record. */
+/* The constant HOST_RECORD of abi.h. */
 static void add_record(struct host *h)
 {
 	u32 n = h->k->nparams;

@@ -16,7 +16,7 @@ size_t LLVMFuzzerCustomMutator(u8 *data, size_t size, size_t most, unsigned seed
 
 enum { IMAGE_HEADER = 32, IMAGE_LENGTH = 16, IMAGE_HASH = 24 };
 
-/* The header of an image as image.c writes it, but for the version. */
+/* Sets length and checksum in the header of an image. */
 static inline void mend_image(u8 *data, size_t size)
 {
 	if (!image_is(data, size) || size < IMAGE_HEADER)

@@ -377,7 +377,7 @@ CALL cuModuleUnload(CUmodule m)
 	return CUDA_SUCCESS;
 }
 
-/* A driver knows the code alone: the parameters are as it has them. */
+/* A driver has no image: the parameters come from the PTX. */
 static void take_parameters(CUfunction f)
 {
 	static const enum dtype words[] = {DT_U8, DT_U16, DT_U32, DT_U64};

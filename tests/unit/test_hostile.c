@@ -1,7 +1,7 @@
-/* Files that the library opens by itself, as others may have left them: entries under foreign names, FIFOs, symbolic
- * links, folders and files that other users may write, locks of processes that are stopped. A launch is right, soon,
- * and touches no file elsewhere; what is not trusted is not run, and the user is told once. Each launch is a process.
- * As root the other users are real ones. */
+/* Hostile files in the places of the library's own: renamed entries of the disk cache, FIFOs, symbolic links, folders
+ * and files that other users may write, locks of stopped processes. Each launch runs in a process of its own. Its
+ * result must be right and arrive soon, no file elsewhere may change, an untrusted entry must not run, and the user
+ * must be told once. As root the tests use real other users. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -137,7 +137,7 @@ static struct outcome run(const struct job *job)
 	return run_as(-1, -1, NULL, job);
 }
 
-/* Right, soon, and with so many warnings; says: in one of them. */
+/* The result is right and arrives soon, with so many warnings, which contain `says`. */
 static void expect(struct outcome o, int warnings, const char *says)
 {
 	if (!o.ended || !o.right || o.seconds > SOON || o.warnings != warnings || (says && !strstr(o.said, says)))
@@ -201,7 +201,7 @@ static void expect_text(const char *path, const char *text)
 	assert_string_equal(read_file(path, &len), text);
 }
 
-/* A launch of the job in an empty folder, whose entry is moved to `to`. */
+/* Launches the job, and moves its entry to `to`. */
 static void keep_entry(const struct job *job, const char *to)
 {
 	expect(run(job), 0, NULL);
@@ -228,7 +228,7 @@ static void entries_of_others(void **state)
 	}
 }
 
-/* One of an older format is no cause for a message. */
+/* An entry of an older format is replaced without a message. */
 static void older_entries(void **state)
 {
 	(void)state;
@@ -418,7 +418,7 @@ static void without_compiling(void)
 	setenv("TL_NO_JIT", "1", 1);
 }
 
-/* The folder, with an entry in it, is used by this process, or not, and then it is said why. */
+/* A launch by this user uses the entry in the folder; why: it does not, and a warning contains this reason. */
 static void folder_is_used(long user, long group, const char *why)
 {
 	struct outcome o = run_as(user, group, without_compiling, &usual);
@@ -482,8 +482,8 @@ static void folders_of_others(void **state)
 	unlink(link);
 }
 
-/* A container's user, who has no name, in the group of root: the folder is another's, as images of containers have it.
- * And two such users share one. */
+/* Users of containers have no name, and the group of root; folders in images of containers belong to another user. Two
+ * such users share a folder. */
 static void users_of_containers(void **state)
 {
 	(void)state;
