@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "mutate.h"
+#include "temporary.h"
 #include "runtime/tl.h"
 
 enum { N = 64, KEY_BYTES = 16 };
@@ -18,7 +19,7 @@ static const char source[] = "import triton\nimport triton.language as tl\n\n"
 			     "@triton.jit\ndef affine(x, y, n, s):\n"
 			     "    i = tl.program_id(0) * 64 + tl.arange(0, 64)\n"
 			     "    tl.store(y + i, tl.load(x + i, mask=i < n) * s, mask=i < n)\n";
-static char folder[] = "/tmp/tlc-fuzz-XXXXXX", entry[300];
+static char folder[200], entry[300];
 static u8 key[KEY_BYTES];
 static tl_context *ctx;
 static tl_buffer *buffers[2];
@@ -36,18 +37,13 @@ static tl_status launch(void)
 	return s;
 }
 
-static void clear(void)
-{
-	unlink(entry);
-	rmdir(folder);
-}
-
 /* The entry as the compiler makes it. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	u8 bytes[IMAGE_HEADER + KEY_BYTES];
 	(void)argc;
 	(void)argv;
+	temporary(folder, sizeof folder);
 	if (!mkdtemp(folder) || setenv("TL_CACHE_DIR", folder, 1) || setenv("TL_SIM_MAX_STEPS", "3000", 1) ||
 	    unsetenv("TL_CACHE") || unsetenv("TL_NO_JIT") || tl_context_create("sim", &ctx) ||
 	    tl_context_threads(ctx, 1))
@@ -68,7 +64,6 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		abort();
 	close(fd);
 	memcpy(key, bytes + IMAGE_HEADER, sizeof key);
-	atexit(clear);
 	return setenv("TL_NO_JIT", "1", 1); /* what is refused need not be compiled */
 }
 

@@ -10,6 +10,7 @@
 #include "runtime/cache.h"
 #include "runtime/manifest.h"
 #include "runtime/tunings.h"
+#include "temporary.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
@@ -18,27 +19,21 @@ static const char source[] = "import triton\nimport triton.language as tl\n\n"
 			     "@triton.jit\ndef k(x, n, t, d, s, KIND: tl.constexpr, F: tl.constexpr = 3):\n    pass\n";
 static const struct tuning_key key = {
 	.kernel = "k", .device = "device", .version = "1", .source = 7, .configurations = 9, .key = "{\"n\":1}"};
-static char folder[] = "/tmp/tlc-fuzz-XXXXXX", path[100];
+static char folder[200], path[300];
 static struct unit unit;
 static struct params params;
 static struct arena kept;
-
-static void clear(void)
-{
-	unlink(path);
-	rmdir(folder);
-}
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	(void)argc;
 	(void)argv;
+	temporary(folder, sizeof folder);
 	if (!mkdtemp(folder) || setenv("TL_CACHE_DIR", folder, 1) || unsetenv("TL_CACHE") ||
 	    !unit_open(&unit, "a.tl", source, sizeof source - 1))
 		abort();
 	params_of_func(&kept, unit.module->funcs.at[0], &params);
 	snprintf(path, sizeof path, "%s/k-%016x.tuning", folder, 7);
-	atexit(clear);
 	return 0;
 }
 

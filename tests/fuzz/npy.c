@@ -7,24 +7,19 @@
 
 #include "base/base.h"
 #include "runtime/npy.h"
+#include "temporary.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 
-static char path[] = "/tmp/tlc-fuzz-XXXXXX";
-
-static void clear(void)
-{
-	unlink(path);
-}
+static char path[200];
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	(void)argc;
 	(void)argv;
-	if (mkstemp(path) < 0)
-		abort();
-	return atexit(clear);
+	temporary(path, sizeof path);
+	return mkstemp(path) < 0;
 }
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)

@@ -77,11 +77,12 @@ one() { # one KIND
 	ptx | lines | npy) program=fuzz-$kind dict=$top/tests/fuzz/$kind.dict ;;
 	image | entry) program=fuzz-$kind dict=$top/tests/fuzz/ptx.dict len=40000 ;; # their code is PTX
 	esac
-	mkdir -p "$work/new-$kind"
+	mkdir -p "$work/new-$kind" "$work/tmp-$kind"
 	# memory that runs out is an error of the library's
-	ASAN_OPTIONS=allocator_may_return_null=1 "$fuzz/$program" -fork="${FORK:-1}" -ignore_crashes=1 -ignore_timeouts=1 -ignore_ooms=1 -dict="$dict" \
+	TMPDIR=$(cd "$work/tmp-$kind" && pwd) ASAN_OPTIONS=allocator_may_return_null=1 "$fuzz/$program" -fork="${FORK:-1}" -ignore_crashes=1 -ignore_timeouts=1 -ignore_ooms=1 -dict="$dict" \
 		-max_total_time="$seconds" -timeout=60 -report_slow_units=60 -rss_limit_mb=3000 -max_len=$len -artifact_prefix="$found/$kind-" \
 		"$work/new-$kind" "$work/$kind" > "$fuzz/$kind.log" 2>&1
+	rm -rf "$work/tmp-$kind"
 }
 
 [ -n "$(ls "$work/npy")" ] || corpus
