@@ -4,6 +4,8 @@
 # make demo       every example on the best device here, checked against references
 # make test       the tests; ends in "N passed, N failed"
 # make test-threads  the tests in which threads share things, under the thread sanitizer
+# make test-cross     a share of the tests, built for arm64 and run by qemu
+# make test-package   the Debian packages in a clean root, with programs that use them
 # make test-gpu   what can only be tested on a GPU, under compute-sanitizer too where it is installed
 # make docs       the parameters in docs/builtins.md
 # make deb        Debian packages: tlc, libtl0, libtl-dev
@@ -312,4 +314,4 @@ clean:
 
 -include $(LIB_OBJ:.o=.d) $(RT_SRC:%.c=$(BUILD)/obj/%.d) $(TLC_OBJ:.o=.d) $(wildcard $(BUILD)/obj/tests/fuzz/*.d)
 # make fuzz: see tests/fuzz/fuzz.c
-.PHONY: all deps docs tidy fuzz install uninstall deb cross cross-deb clean demo test test-threads test-gpu test-articles test-triton gpu-kit
+.PHONY: all deps docs tidy fuzz install uninstall deb cross cross-deb clean demo test test-cross test-package test-threads test-gpu test-articles test-triton gpu-kit

@@ -1,6 +1,6 @@
 #!/bin/sh
-# install.sh BUILD: the README's C program and one in C++ build against an installed libtl, shared and static, and run; the
-# library puts nothing but tl_* into a program's namespace.
+# install.sh BUILD: programs in C, C++ and of CMake build against an installed libtl, shared and static, and run; the
+# library puts nothing but tl_* into a program's namespace; what is installed can be uninstalled; packages have all of it.
 build=$1
 top=$(cd "$(dirname "$0")/.." && pwd)
 work=$build/install-test
@@ -37,7 +37,11 @@ strict() { # each compiler that is here, in a file that calls the inline functio
 }
 same_flags() { # the real pkg-config reads the file as we do
 	[ "$(PKG_CONFIG_PATH=$work/usr/lib/pkgconfig pkg-config --cflags --libs libtl | xargs)" = "$(flags Cflags) $(flags Libs)" ] &&
-		[ "$(PKG_CONFIG_PATH=$work/usr/lib/pkgconfig pkg-config --modversion libtl)" = "$(flags Version)" ]
+		[ "$(PKG_CONFIG_PATH=$work/usr/lib/pkgconfig pkg-config --modversion libtl)" = "$(flags Version)" ] &&
+		[ "$(PKG_CONFIG_PATH=$work/usr/lib/pkgconfig pkg-config --modversion libtlrt)" = "$(flags Version)" ] &&
+		"$work/usr/bin/tlc" build "$top/examples/vector_add.tl" --target cpu:baseline -o "$work/vector_add" &&
+		${CC:-cc} "$top/examples/aot/add.c" "$work/vector_add.c" -I"$work" -o "$work/add" $(PKG_CONFIG_PATH=$work/usr/lib/pkgconfig pkg-config --cflags --libs libtlrt) &&
+		"$work/add" cpu
 }
 with_cmake() { # the programs of examples/aot, on the simulator's driver
 	CFLAGS=$san CXXFLAGS=$san LDFLAGS=$san cmake -S "$top/examples/aot" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$work/usr" && cmake --build "$work/cmake" &&
@@ -45,16 +49,44 @@ with_cmake() { # the programs of examples/aot, on the simulator's driver
 			LD_LIBRARY_PATH=$work/../simcuda "$work/cmake/$program" || return 1
 		done
 }
+with_ninja() { # again, where a sub-project of C++ alone has the kernels, from relative paths; after a change of an import
+	rm -rf "$work/project" "$work/sub"
+	cp -r "$top/tests/aot/cmake" "$work/project"
+	CXXFLAGS="$san -Wall -Wextra -Werror" LDFLAGS=$san cmake -G "$1" -S "$work/project" -B "$work/sub" -DCMAKE_PREFIX_PATH="$work/usr" &&
+		cmake --build "$work/sub" && [ "$("$work/sub/scaled")" = 3 ] && cmake --build "$work/sub" > "$work/second" || return 1
+	! grep 'Generating\|Building' "$work/second" || { echo "built a second time"; return 1; }
+	sed 's/x \* by/x * by + 1/' "$top/tests/aot/cmake/kernels/shared/factor.py" > "$work/project/kernels/shared/factor.py"
+	touch -d '+2 seconds' "$work/project/kernels/shared/factor.py" && cmake --build "$work/sub" && [ "$("$work/sub/scaled")" = 4 ]
+}
+versions() { # those that find_package takes: none, older ones of the same number
+	for version in "" 0 0.0.5 "$(flags Version)" 0.9 1.0; do
+		case $version in 0.9 | 1.0) wanted=1 ;; *) wanted=0 ;; esac
+		echo "cmake_minimum_required(VERSION 3.13)
+			project(none LANGUAGES C)
+			find_package(libtl $version REQUIRED)" > "$work/project/CMakeLists.txt"
+		cmake -S "$work/project" -B "$work/versions" -DCMAKE_PREFIX_PATH="$work/usr" > "$work/version.log" 2>&1
+		[ "$(($? != 0))" = $wanted ] || { echo "version '$version'"; cat "$work/version.log"; return 1; }
+	done
+}
 share=$work/usr/share
 manuals() { # each option, each function
 	"$work/usr/bin/tlc" --help | grep -o '^  -[^ ,]*' | tr -d ' ' | sed 's/-/\\\\-/g' | while read -r option; do
 		grep -q "^\.B $option" "$share/man/man1/tlc.1" || { echo "tlc.1 has no $option"; exit 1; }
 	done || return 1
-	nm -D --defined-only "$work/usr/lib/libtl.so" | sed -n 's/.* T \(tl_\)/\1/p' | while read -r call; do
+	{
+		nm -D --defined-only "$work/usr/lib/libtl.so" | sed -n 's/.* T \(tl_\)/\1/p'
+		sed -n 's/^static inline [^(]* \(tl_[a-z_]*\)(.*/\1/p' "$top/runtime/tl.h"
+	} | while read -r call; do
 		grep -q "[ *]$call(" "$share/man/man3/tl.3" || { echo "tl.3 has no $call"; exit 1; }
+		[ "$(cat "$share/man/man3/$call.3")" = '.so man3/tl.3' ] || { echo "no page $call.3"; exit 1; }
 	done || return 1
+	commands=$("$work/usr/bin/tlc" --help | sed -n 's/^  tlc \([a-z]*\) .*/\1/p' | sort -u)
+	[ "$(echo "$commands" | wc -w)" -ge 8 ] || return 1
+	for command in $commands; do
+		grep -q "^tlc $command" "$share/man/man1/tlc-$command.1" && grep -q '^\.B \\-D\|^\.B FILE' "$share/man/man1/tlc-$command.1" || { echo "tlc-$command.1"; return 1; }
+	done
 	command -v groff > /dev/null || return 0
-	for page in man1/tlc.1 man3/tl.3; do
+	for page in man1/tlc.1 man1/tlc-run.1 man1/tlc-build.1 man3/tl.3; do
 		[ -z "$(groff -man -k -Tutf8 -ww -z "$share/man/$page" 2>&1 | tee /dev/stderr)" ] || return 1
 	done
 }
@@ -89,6 +121,24 @@ debian() { # the packages together are what is installed, and what lintian knows
 	for package in "$build"/deb/*.deb; do
 		dpkg-deb -x "$package" "$work/deb" || return 1
 	done
+	for package in "$work"/deb/usr/share/doc/*; do
+		for part in 'Copyright (c) 2026 The tlc authors' libclc LLVM liblzma zlib zstd libgomp xxhash 'Apache License'; do
+			grep -qi "$part" "$package/copyright" || { echo "$package/copyright lacks $part"; return 1; }
+		done
+	done
+	# but for folders that Debian calls otherwise, and what it compresses
+	(cd "$work/usr" && find . ! -type d) | grep -v 'share/doc/tlc/' | while read -r file; do
+		case $file in
+		./lib/*) there=usr/lib/*-linux-gnu/${file#./lib/} ;;
+		./share/man/*) there=usr/$file.gz ;;
+		./share/zsh/*) there=usr/share/zsh/*/_tlc ;;
+		*) there=usr/$file ;;
+		esac
+		grep -qsx other "$work/usr/$file" && continue
+		set -- "$work"/deb/$there
+		[ -e "$1" ] || [ -h "$1" ] || { echo "no package has $file"; exit 1; }
+	done || return 1
+	dpkg-deb -f "$build"/deb/tlc_*.deb Recommends | grep gdb | grep -q gnuplot || return 1
 	lib=$(echo "$work"/deb/usr/lib/*/libtl.so.[0-9]) && readelf -n "$lib" | grep -q 'Build ID' || return 1
 	(cd "$work" && "${CC:-cc}" scale.c -Ideb/usr/include -L"${lib%/*}" -ltl && LD_LIBRARY_PATH=${lib%/*} ./a.out) |
 		grep -qx 'y\[2999\] = 7497.5' || return 1
@@ -109,6 +159,12 @@ exports() { # EXPORT_TL=1 keeps the names visible
 }
 only_tl() { ! "$@" | grep ' [A-Z] ' | grep -v ' tl_'; }
 
+# beside files that are there already, in folders of their own and in the same ones
+for file in bin/other lib/cmake/other/other.cmake share/man/man3/tla.3 share/doc/other; do
+	mkdir -p "$work/usr/$(dirname "$file")" "$work/usr/share/empty" && echo other > "$work/usr/$file"
+done
+listing() { (cd "$work" && find usr ! -type d -exec sha256sum {} + -o -type d -print | sort); }
+listing > "$work/before"
 check "make install" "${MAKE:-make}" -s -C "$top" install BUILD="$build" PREFIX="$work/usr"
 block 'python file=scale.tl' > "$work/scale.tl"
 block 'c file=scale.c' > "$work/scale.c"
@@ -135,6 +191,15 @@ for shell in zsh fish; do
 done
 command -v dpkg-shlibdeps > "$work/log" && check "Debian packages" debian
 check "the installed tlc" "$work/usr/bin/tlc" "$top/examples/softmax.tl" -o /dev/null
-command -v cmake > "$work/log" && check "CMake" with_cmake
+if command -v cmake > "$work/log"; then
+	check "CMake" with_cmake
+	check "a sub-project of CMake" with_ninja "Unix Makefiles"
+	command -v ninja > "$work/log" && check "a sub-project of CMake, by ninja" with_ninja Ninja
+	check "versions of CMake's package" versions
+fi
+uninstalls() {
+	"${MAKE:-make}" -s -C "$top" uninstall BUILD="$build" PREFIX="$work/usr" && listing | diff "$work/before" -
+}
+check "make uninstall" uninstalls
 echo "$npass passed, $nfail failed"
 [ $nfail = 0 ]

@@ -117,6 +117,14 @@ test: all $(TEST_PROGRAMS)
 	$(Q)LIT='$(LIT)' sh tests/test.sh $(BUILD) $(UNIT)
 endif
 
+# The tree for arm64, by qemu; without Debian's packages for that it says so and tests nothing.
+test-cross: $(BUILD)/tlc
+	+$(Q)MAKE='$(MAKE)' sh tests/cross.sh $(BUILD) $(CROSS)
+
+# The Debian packages in a clean root; where that cannot be made it says so and tests nothing.
+test-package: all $(BUILD)/deps-package
+	+$(Q)MAKE='$(MAKE)' sh tests/package.sh $(BUILD)
+
 $(BUILD)/articles-test: tests/articles/articles.c runtime/tl.h $(BUILD)/libtl.so
 	$(call say,CC,$<)
 	$(Q)$(CC) -std=c11 -O2 -g $(WARN) $(SAN_FLAGS) -Iruntime -o $@ $< -L$(BUILD) -ltl -Wl,-rpath,'$$ORIGIN' -lm

@@ -4,14 +4,15 @@
 # another architecture, of which BUILD/shlibs then lists the libraries; TLC, which runs the compiler.
 set -eu
 cd "$(dirname "$0")/../.."
-build=$1 version=$2 out=$1/deb
+mkdir -p "$1"
+build=$(cd "$1" && pwd) version=$2 out=$(cd "$1" && pwd)/deb
 arch=${ARCH:-$(dpkg --print-architecture)}
 triplet=$(dpkg-architecture -a "$arch" -qDEB_HOST_MULTIARCH)
 tool() { ${CC:-cc} -print-prog-name="$1"; }
 strip=$(tool strip) objdump=$(tool objdump)
 rm -rf "$out"
 mkdir -p "$out/debian"
-STRICT=1 "${MAKE:-make}" -s install BUILD="$build" CC="${CC:-cc}" TLC="${TLC:-$build/tlc}" DESTDIR="$PWD/$out/all" PREFIX=/usr LIBDIR="/usr/lib/$triplet" ZSH=vendor-completions
+STRICT=1 "${MAKE:-make}" -s install BUILD="$build" CC="${CC:-cc}" TLC="${TLC:-$build/tlc}" DESTDIR="$out/all" PREFIX=/usr LIBDIR="/usr/lib/$triplet" ZSH=vendor-completions
 date=$(git log -1 --format=%aD 2> /dev/null || date -R)
 maintainer="${DEBFULLNAME:-The tlc authors} <${DEBEMAIL:-tlc@users.noreply.github.com}>"
 
