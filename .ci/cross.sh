@@ -4,7 +4,7 @@
 # which library. It ends with 3 where these packages cannot be had.
 set -eu
 build=$1
-packages="libc6 libgcc-s1 libstdc++6 libgomp1 libllvm19 zlib1g libzstd1 liblzma5 liblzma-dev libxxhash-dev libxml2 libicu72
+packages="libc6 libgcc-s1 libstdc++6 libllvm19 zlib1g libzstd1 liblzma5 liblzma-dev libxxhash-dev libxml2 libicu72
 	libedit2 libbsd0 libmd0 libtinfo6 libz3-4 libffi8"
 mkdir -p "$build/root" "$build/apt/lists/partial" "$build/apt/archives/partial"
 build=$(cd "$build" && pwd)

@@ -40,7 +40,8 @@ static void sb_path(struct strbuf *out, const char *path)
 static const char *path_shown(struct command *c, const char *path)
 {
 	char *here = *path != '/' && *c->output == '/' ? getcwd(NULL, 0) : NULL;
-	const char *shown = here ? arena_printf(&c->arena, "%s/%s", here, strncmp(path, "./", 2) ? path : path + 2) : path;
+	const char *plain = strncmp(path, "./", 2) ? path : path + 2;
+	const char *shown = here ? arena_printf(&c->arena, "%s/%s", here, plain) : path;
 	free(here);
 	return shown;
 }

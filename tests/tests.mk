@@ -106,7 +106,7 @@ TEST_PROGRAMS = $(BUILD)/simcuda/libcuda.so.1 $(AMX) $(BUILD)/other/tlc $(UNIT) 
 	$(BUILD)/tests/cache-stress $(BUILD)/test-run $(BUILD)/test-random \
 	$(BUILD)/checked/test-random $(EXAMPLE_PROGRAMS) $(BUILD)/tests/test_two_gpus \
 	$(GPT_TESTS) $(BUILD)/gpt $(BUILD)/gpt-mpi
-$(TEST_PROGRAMS) $(TEST_PROGRAMS:$(BUILD)/tests/%=$(BUILD)/obj/%.o): | $(BUILD)/deps-test
+$(TEST_PROGRAMS): | $(BUILD)/deps-test
 LIT = python3 /usr/lib/llvm-19/build/utils/lit/lit.py
 
 ifdef TESTS
