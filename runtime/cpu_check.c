@@ -1,9 +1,9 @@
 /* Checks of the device cpu:check.
  *
  * Elements with neighbouring addresses are checked as one run. For each buffer that the kernel writes there is a word
- * for each element, the program that stored there last in this launch, and where in the source; another program that
- * finds something else there than it stores is an error, unless the kernel has means to order the two. Words are kept for the next launch, in which
- * programs have other numbers: to get them from the system took most of the time. */
+ * for each element: the program that stored there last in this launch, and where in the source. Another program that
+ * finds something else there than it stores is an error, unless the kernel has means to order the two. Words are kept
+ * for the next launch, in which programs have other numbers: to get them from the system took most of the time. */
 #include "runtime/cpu_check.h"
 
 #include <pthread.h>
