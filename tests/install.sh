@@ -83,10 +83,10 @@ manuals() { # each option, each function
 	commands=$("$work/usr/bin/tlc" --help | sed -n 's/^  tlc \([a-z]*\) .*/\1/p' | sort -u)
 	[ "$(echo "$commands" | wc -w)" -ge 8 ] || return 1
 	for command in $commands; do
-		grep -q "^tlc $command" "$share/man/man1/tlc-$command.1" && grep -q '^\.B \\-D\|^\.B FILE' "$share/man/man1/tlc-$command.1" || { echo "tlc-$command.1"; return 1; }
+		grep -q "^tlc $command" "$share/man/man1/tlc-$command.1" && grep -q '^\.SH DESCRIPTION' "$share/man/man1/tlc-$command.1" || { echo "tlc-$command.1"; return 1; }
 	done
 	command -v groff > /dev/null || return 0
-	for page in man1/tlc.1 man1/tlc-run.1 man1/tlc-build.1 man3/tl.3; do
+	for page in man1/tlc.1 man1/tlc-run.1 man1/tlc-cache.1 man3/tl.3; do
 		[ -z "$(groff -man -k -Tutf8 -ww -z "$share/man/$page" 2>&1 | tee /dev/stderr)" ] || return 1
 	done
 }

@@ -21,6 +21,16 @@ LC_ALL=C.UTF-8 $1 ${3:+"$3"} --help | awk -v version="$2" -v command="${3:-}" -v
 		return s
 	}
 	function item(head, text) { printf ".TP\n.B %s\n%s\n", roff(head), roff(text) }
+	function describe() {
+		print ".fi\n.SH DESCRIPTION"
+		if (command == "") {
+			print "tlc compiles kernels in Triton\\(aqs tile language to PTX, images and cubins, runs them on a GPU,"
+			print "a simulator or the reference interpreter, and times them."
+		} else {
+			print "One of the commands of"
+			print ".BR tlc (1)."
+		}
+	}
 	BEGIN {
 		page = command == "" ? "tlc" : "tlc-" command
 		printf ".TH %s 1 \"\" \"tlc %s\" \"User Commands\"\n", toupper(roff(page)), version
@@ -36,18 +46,8 @@ LC_ALL=C.UTF-8 $1 ${3:+"$3"} --help | awk -v version="$2" -v command="${3:-}" -v
 	/^            / && !options { if (shown) print roff(substr($0, 3)); next }
 	/^Passes:/ { if (command != "") exit; print ".SH PASSES"; passes = 1; next }
 	passes && /^  / { head = $1; $1 = ""; item(head, substr($0, 2)); next }
-	/^  (-|[A-Z])/ && !options {
-		options = 2
-		print ".fi\n.SH DESCRIPTION"
-		if (command == "") {
-			print "tlc compiles kernels in Triton\\(aqs tile language to PTX, images and cubins, runs them on a GPU,"
-			print "a simulator or the reference interpreter, and times them."
-		} else {
-			print "One of the commands of"
-			print ".BR tlc (1)."
-		}
-		print ".SH OPTIONS"
-	}
+	/^Example: / { sub(/^Example: /, ""); example = $0; next }
+	/^  (-|[A-Z])/ && !options { options = 2; describe(); print ".SH OPTIONS" }
 	!options || /^$/ { next }
 	/^  [^ ]/ && options > 1 {
 		line = substr($0, 3)
@@ -57,6 +57,8 @@ LC_ALL=C.UTF-8 $1 ${3:+"$3"} --help | awk -v version="$2" -v command="${3:-}" -v
 	}
 	/^ / && options > 1 { sub(/^ +/, ""); print roff($0) }
 	END {
+		if (!options) describe()
+		if (example != "") printf ".SH EXAMPLE\n.nf\n%s\n.fi\n", roff(example)
 		print ".SH \"EXIT STATUS\"\n.TP\n.B 0\ndone\n.TP\n.B 1\na mistake of the user, with a message"
 		print ".TP\n.B 2\nthe environment: no such device or file\n.TP\n.B 3\na defect of tlc"
 		print ".SH ENVIRONMENT\n.TP\n.B TL_CACHE\n0: no disk cache"
