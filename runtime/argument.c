@@ -10,7 +10,7 @@ i128 int_value(const tl_arg *a)
 bool int_fits(enum dtype d, i128 v)
 {
 	int bits = dtype_bits(d);
-	if (d == DT_I1) /* its truth */
+	if (d == DT_I1) /* an integer is true unless 0 */
 		return true;
 	if (dtype_is_unsigned(d))
 		return v >= 0 && v < (i128)1 << bits;

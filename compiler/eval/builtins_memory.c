@@ -135,7 +135,7 @@ struct val bi_store(struct eval *e, const struct args *a)
 	v = broadcast_to(e, v, t->rank, t->shape, a->loc[1]);
 	if (mask.kind != V_NONE)
 		mask = broadcast_to(e, mask, t->rank, t->shape, a->loc[2]);
-	if (p.pointers == 1 && p.dtype == DT_I1 && v.kind != V_ERROR) /* its truth, which is a byte in memory */
+	if (p.pointers == 1 && p.dtype == DT_I1 && v.kind != V_ERROR) /* true unless 0; int1 is a byte in memory */
 		v = cast_to(e, v, DT_I1, ROUND_DEFAULT, a->loc[1]);
 	p = memory_pointer(e, p, a->loc[0]);
 	if (v.kind == V_ERROR || mask.kind == V_ERROR || p.kind == V_ERROR)

@@ -514,7 +514,7 @@ struct val logical_op(struct eval *e, bool is_and, struct val a, struct val b, s
  * type. */
 enum promote_flags { PROMOTE_DIV = 1, PROMOTE_PTR = 2 };
 bool promote(struct eval *e, struct val *a, struct val *b, int flags, struct loc at, const char *what);
-/* The same for three, in whatever order: constants meet the type of all that are none. */
+/* The same for three operands, whatever their order: constants take the common type of the run-time operands. */
 bool promote_three(struct eval *e, struct val *v, struct loc at, const char *what);
 bool broadcast_pair(struct eval *e, struct val *a, struct val *b, struct loc at);
 struct val broadcast_to(struct eval *e, struct val v, int rank, const i32 *shape, struct loc at);

@@ -62,7 +62,7 @@ static void begin_loop(struct eval *e, struct run_time_loop *l, const struct stm
 	assigned_names(e, &s->body, &names);
 	if (s->kind == ST_WHILE)
 		add_named(e, s->value, &names);
-	for (u32 i = 0; i < names.len; i++) { /* iterations may leave descriptors that pad otherwise */
+	for (u32 i = 0; i < names.len; i++) { /* an iteration may change how a descriptor pads or rounds */
 		struct binding *b = find_var(e->frame, names.at[i]);
 		if (b && is_descriptor(&b->val))
 			b->val = run_time_flags(e, b->val, NULL, s->loc);

@@ -99,7 +99,7 @@ struct val object_attribute(struct eval *e, struct val v, const char *name)
 {
 	bool pointer = is_block_pointer(&v);
 	int field = class_field(v.class, name);
-	if (field >= 0) /* flags that a loop has made run-time values are constants all the same before it */
+	if (field >= 0) /* a loop makes flags SSA values; before the loop they are known constants */
 		return is_descriptor(&v) && v.items[field].kind == V_TENSOR && v.items[field].dtype == DT_I1
 			       ? known_number(v.items[field])
 			       : v.items[field];

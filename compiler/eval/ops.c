@@ -404,7 +404,7 @@ static bool resolve_weak_type(struct eval *e, struct val *v, enum dtype d, struc
 
 bool promote_three(struct eval *e, struct val *v, struct loc at, const char *what)
 {
-	enum dtype of[2] = {DT_COUNT, DT_COUNT}; /* of tiles and run-time numbers, of constants */
+	enum dtype of[2] = {DT_COUNT, DT_COUNT}; /* [0]: run-time operands; [1]: constants */
 	for (u32 i = 0; i < 3; i++) {
 		bool weak = v[i].kind != V_TENSOR;
 		enum dtype d = v[i].dtype, *sum = &of[weak];

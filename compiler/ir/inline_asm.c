@@ -158,7 +158,7 @@ enum asm_source inline_asm_source(const struct op *o)
 		enum asm_source source;
 	} known[] = {{"%globaltimer", ASM_TIMER}, {"%clock64", ASM_CLOCK}, {"%clock", ASM_CLOCK}, {"%smid", ASM_SM}};
 	const char *s = skip_blanks(o->text);
-	if (strncmp(s, "mov.", 4)) /* whatever its operands: the text takes none */
+	if (strncmp(s, "mov.", 4)) /* the text names no operand */
 		return ASM_UNKNOWN;
 	s += 4;
 	s += strspn(s, "bsu");
