@@ -160,6 +160,20 @@ static bool read_grid(struct session *s)
 	}
 }
 
+/* The names that a grid may use. */
+static const char *numbers_of(const struct scope *s)
+{
+	struct strbuf sb = {.arena = &s->session->c->arena};
+	double unused;
+	u32 n = 0;
+	for (u32 i = 0; i < s->session->nargs; i++) {
+		const tl_arg *a = argument(&s->session->kernel->params, s->args, s->nargs, i);
+		if (a && number_of(a, &unused))
+			sb_printf(&sb, "%s'%s'", n++ ? ", " : "", s->session->args[i].name);
+	}
+	return n ? sb.at : "numbers, since the kernel has no number arguments";
+}
+
 /* The grid of a launch with these arguments: a tl_plan_fn. */
 static tl_status plan_grid(void *session, tl_config *cfg, tl_arg *args, size_t nargs)
 {
@@ -171,8 +185,8 @@ static tl_status plan_grid(void *session, tl_config *cfg, tl_arg *args, size_t n
 			if (!s->grid_is_wrong)
 				complain(0,
 					 "-g: '%s' is no grid; it is X, X,Y or X,Y,Z, each a whole number, or "
-					 "arithmetic on the kernel's number arguments, as in 'cdiv(n, BLOCK)'",
-					 s->c->grid);
+					 "arithmetic with cdiv, min and max on %s",
+					 s->c->grid, numbers_of(&scope));
 			s->grid_is_wrong = true;
 			return TL_ERR_ARGUMENT;
 		}

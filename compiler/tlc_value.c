@@ -200,7 +200,9 @@ static bool read_scalar(struct arena *arena, struct argument *a, const char *tex
 	}
 	double x = strtod(number, &end);
 	if (*end || end == number || (colon && !dtype_is_float(d))) {
-		complain(0, "%s: '%s' is no value; see tlc --help", a->name, text);
+		bool word = text[strspn(text, "_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")] == 0;
+		complain(0, "%s: '%s' is no value%s", a->name, text,
+			 word ? "; a string needs quotes, as in -D NAME='\"text\"'" : "; see tlc --help");
 		return false;
 	}
 	a->arg = colon ? tl_float_typed((tl_dtype)d, x) : tl_float(x);

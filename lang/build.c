@@ -212,7 +212,7 @@ void add_argument(struct parser *p, struct call_args *args, const char *name, st
 				diag(p->diags, E_REPEATED_ARG, loc, name);
 		vec_push(p->arena, &args->keywords, ((struct keyword){name, value, loc}));
 	} else {
-		if (args->keywords.len)
+		if (args->keywords.len && value->kind != EX_STAR)
 			diag(p->diags, E_POSITIONAL_AFTER_KEYWORD, loc);
 		vec_push(p->arena, &args->items, value);
 	}
@@ -393,7 +393,7 @@ void add_function(struct parser *p, enum func_kind kind, const struct branch *br
 {
 	struct func *f = new_function(p, name, loc, params, body);
 	f->kind = kind;
-	for (u32 i = 0; i < f->nparams && !p->function_only; i++)
+	for (u32 i = 0; i < f->nparams && !p->function_only && kind == FUNC_JIT; i++)
 		if (f->params[i].rest)
 			diag(p->diags, E_STAR_PARAM, f->params[i].loc, "**", f->params[i].name);
 	if (p->function_only) {

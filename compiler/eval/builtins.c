@@ -1,5 +1,6 @@
 /* The registry of builtins, and the builtins that make, reshape and inspect values; builtins_tile.c has those that
  * compute. */
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -200,6 +201,12 @@ bool arg_shape(struct eval *e, const struct args *a, u32 i, int *rank, i32 *shap
 bool arg_axis(struct eval *e, const struct args *a, u32 i, int rank, int *axis)
 {
 	i64 n;
+	if (a->at[i].kind == V_FLOAT) {
+		eval_error(e, E_ARG_KIND, a->loc[i], arg_name(e, a, i), callee(e, a), "an integer",
+			   describe(e, &a->at[i]));
+		diag_hint(e->diags, "tl.maximum(x, y) and tl.minimum(x, y) compare two values");
+		return false;
+	}
 	if (!arg_int(e, a, i, &n))
 		return false;
 	if (n < -rank || n >= rank) {
@@ -507,10 +514,11 @@ struct val bi_hint(struct eval *e, const struct args *a)
 	i32 *want = a->b->code == 0 ? h.divisibility : a->b->code == 1 ? h.contiguity : h.constancy;
 	for (u32 i = 0; i < n; i++) {
 		struct val n = known_number(items[i]);
-		if (n.kind != V_INT || n.integer < 1 || n.integer > 1 << 30 || !is_pow2((i64)n.integer))
-			return eval_error(e, E_ARG_KIND, a->loc[1], "values", a->b->name, "powers of two",
+		if (n.kind != V_INT || n.integer < 1)
+			return eval_error(e, E_ARG_KIND, a->loc[1], "values", a->b->name, "positive integers",
 					  describe(e, &n));
-		want[i] = (i32)n.integer;
+		/* of any number counts the power of two that divides it */
+		want[i] = (i32)MIN(n.integer & -n.integer, (i128)1 << 30);
 	}
 	/* a parameter's divisibility is one of the whole kernel if the promise is always made */
 	if (!v.ssa->def && v.ssa->block == e->b.block && !v.ssa->block->parent && a->b->code == 0 &&
@@ -696,6 +704,13 @@ struct val bi_python_int(struct eval *e, const struct args *a)
 		return val_int((i128)v->real);
 	if (v->kind == V_INT || v->kind == V_BOOL)
 		return val_int(v->kind == V_INT ? v->integer : v->boolean);
+	if (v->kind == V_STR && v->len && a->at[1].kind == V_INT && a->at[1].integer >= 0 && a->at[1].integer <= 36) {
+		char *end;
+		errno = 0;
+		long long n = strtoll(v->text, &end, (int)a->at[1].integer);
+		if (!errno && end > v->text && !*(end + strspn(end, " \t\n")))
+			return val_int(n);
+	}
 	struct val r = eval_error(e, E_ARG_KIND, a->loc[0], "x", "int", "a compile-time number", describe(e, v));
 	if (v->kind == V_TENSOR)
 		diag_hint(e->diags, "use x.to(tl.int32) for a run-time value");

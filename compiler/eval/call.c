@@ -429,8 +429,7 @@ struct val eval_call(struct eval *e, const struct expr *x)
 		if (k->name && (!strcmp(k->name, "_semantic") || !strcmp(k->name, "_builder") ||
 				!strcmp(k->name, "_generator")))
 			continue; /* Triton's own objects, which methods without a decorator pass on */
-		struct val v = !k->name && !e->host ? unsupported_syntax(e, "** in a call", k->loc)
-						    : eval_expr(e, k->value);
+		struct val v = eval_expr(e, k->value);
 		failed |= v.kind == V_ERROR || (!k->name && v.kind != V_DICT);
 		if (!k->name && v.kind != V_DICT && v.kind != V_ERROR)
 			eval_error(e, E_STAR, k->loc);

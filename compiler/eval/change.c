@@ -108,11 +108,17 @@ static bool is_owned(struct eval *e, const struct binding *b, const char *what, 
 	return may_change(e, b, what, at);
 }
 
-bool may_extend(struct eval *e, const struct expr *target, const char *what, struct loc at)
+void extend_list(struct eval *e, const struct stmt *s)
 {
-	const struct binding *b = target->kind == EX_NAME ? find_var(e->frame, target->name) : NULL;
-	bool list = b && (b->val.kind == V_TUPLE || b->val.kind == V_DICT) && b->val.list;
-	return !list || is_owned(e, b, what, at);
+	struct val more, v;
+	if (!is_owned(e, find_var(e->frame, s->target->name), operator_text(s->op), s->loc))
+		return;
+	v = eval_expr(e, s->value); /* which may change the list, too */
+	if (s->op == OP_ADD && sequence_items(e, &v, &more))
+		v = val_tuple(more.items, more.nitems);
+	v = binary_values(e, s->op, eval_name(e, s->target->name, s->target->loc), v, s->loc);
+	if (v.kind != V_ERROR)
+		assign(e, s->target, v, s->loc);
 }
 
 /* --- lists -------------------------------------------------------------------------------------------------- */

@@ -301,13 +301,16 @@ static void exec_expr(struct eval *e, const struct expr *x)
 {
 	const struct op *before = e->b.block->last;
 	u32 errors = e->diags->nerrors;
+	struct val v;
 	if (is_host_call(e, x)) {
 		if (!e->frame->func->host)
 			diag(e->diags, W_HOST_CALL, user_loc(e, x->loc), x->a->name);
 	} else if (x->kind == EX_IFEXP) {
 		eval_ternary(e, x, false);
+	} else if (x->kind == EX_CALL && change_list(e, x, &v)) {
+		return;
 	} else {
-		struct val v = eval_expr(e, x);
+		v = eval_expr(e, x);
 		if (e->diags->nerrors == errors && x->kind == EX_CALL && is_name_path(x->a))
 			check_must_use(e, x);
 		if (e->diags->nerrors == errors)
@@ -322,8 +325,11 @@ static struct outcome exec_stmt(struct eval *e, const struct stmt *s, const stru
 	case ST_ASSIGN: assign_all(e, s, eval_expr(e, s->value)); break;
 	case ST_AUG: {
 		struct expr sum = {.kind = EX_BINARY, .op = s->op, .loc = s->loc, .a = s->target, .b = s->value};
-		if (!may_extend(e, s->target, operator_text(s->op), s->loc))
+		const struct binding *b = s->target->kind == EX_NAME ? find_var(e->frame, s->target->name) : NULL;
+		if (b && b->val.kind == V_TUPLE && b->val.list) {
+			extend_list(e, s);
 			break;
+		}
 		if (s->target->kind != EX_SUBSCRIPT || e->frame->func->kind == FUNC_CONSTEXPR)
 			assign(e, s->target, eval_expr(e, &sum), s->loc);
 		else

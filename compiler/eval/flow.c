@@ -371,6 +371,46 @@ static struct val descriptor_of(struct join *j, u32 k, struct val v, const struc
 	return v;
 }
 
+/* What the branch with block b gives, of which the other branch gives `other`: numbers stay compile-time values only
+ * where both give the same ones. */
+static struct val given_value(struct eval *e, struct val v, const struct val *other, struct block *b, struct loc at)
+{
+	if (val_has_parts(&v) && other->kind == v.kind && other->nitems == v.nitems) {
+		struct val *items = arena_array(e->arena, struct val, v.nitems);
+		for (u32 i = 0; i < v.nitems; i++)
+			items[i] = given_value(e, v.items[i], &other->items[i], b, at);
+		v.items = items;
+	}
+	if (!val_is_number(&v) || same_number(&v, other))
+		return v;
+	struct builder outer = enter_block(e, b);
+	v = to_tensor(e, v, at);
+	leave_block(e, outer);
+	return v;
+}
+
+static const char *line_of(struct eval *e, const struct val *v)
+{
+	const struct op *o = v->kind == V_TENSOR ? v->ssa->def : NULL;
+	return o && o->loc.line ? arena_printf(e->arena, " (line %u)", o->loc.line) : "";
+}
+
+/* The index of an unrolled loop, of which run-time jumps leave several iterations, becomes a run-time value. */
+static bool join_index(struct join *j, struct binding *to, const struct val *x, const struct val *y)
+{
+	bool index = (x->kind == V_INT && (y->kind == V_INT || y->kind == V_TENSOR)) ||
+		     (y->kind == V_INT && x->kind == V_TENSOR);
+	if (!index || to->constant)
+		return false;
+	struct val a = given_value(j->e, *x, y, j->o->blocks[0], j->at),
+		   b = given_value(j->e, *y, x, j->o->blocks[1], j->at);
+	if (!same_type(&a, &b))
+		return false;
+	to->val = a;
+	yield_both(j, &to->val, &a, &b);
+	return true;
+}
+
 /* A variable that both branches have, where they lead to w: its value, if it has one; else it becomes a result. */
 static void join_variable(struct join *j, enum flow w, struct binding *to, const struct val *other)
 {
@@ -391,12 +431,16 @@ static void join_variable(struct join *j, enum flow w, struct binding *to, const
 		to->val = x.kind == V_UNSET ? x : *y;
 	} else if (same_type(&x, y) && has_run_time_part(&x)) {
 		yield_both(j, &to->val, &x, y);
+	} else if (join_index(j, to, &x, y)) {
+		return;
 	} else if (!has_run_time_part(&x) && !has_run_time_part(y)) {
 		to->val = (struct val){.kind = V_UNSET,
 				       .reason = "the branches of a run-time 'if' give it different constants"};
 	} else if (!old) {
-		to->val = (struct val){.kind = V_UNSET,
-				       .reason = "the branches of a run-time 'if' give it different types"};
+		const char *reason =
+			arena_printf(e->arena, "the branches of the run-time 'if' in line %u give it %s%s and %s%s",
+				     j->at.line, describe(e, &x), line_of(e, &x), describe(e, y), line_of(e, y));
+		to->val = (struct val){.kind = V_UNSET, .reason = reason};
 	} else if (w == FLOW_NEXT) {
 		to->val = eval_error(e, E_BRANCH_TYPES, j->at, to->name, describe(e, &x), describe(e, y));
 		note_origin(e, &x, j->at);
@@ -464,24 +508,6 @@ static void join_flag(struct join *j, enum flow w)
 		}
 		yield_flag(j, &j->out.taken[w], flag[0], flag[1]);
 	}
-}
-
-/* What the branch with block b gives, of which the other branch gives `other`: numbers stay compile-time values only
- * where both give the same ones. */
-static struct val given_value(struct eval *e, struct val v, const struct val *other, struct block *b, struct loc at)
-{
-	if (val_has_parts(&v) && other->kind == v.kind && other->nitems == v.nitems) {
-		struct val *items = arena_array(e->arena, struct val, v.nitems);
-		for (u32 i = 0; i < v.nitems; i++)
-			items[i] = given_value(e, v.items[i], &other->items[i], b, at);
-		v.items = items;
-	}
-	if (!val_is_number(&v) || same_number(&v, other))
-		return v;
-	struct builder outer = enter_block(e, b);
-	v = to_tensor(e, v, at);
-	leave_block(e, outer);
-	return v;
 }
 
 /* A path that comes to the end of the function returns None; where another one returns a value, it is undefined then,

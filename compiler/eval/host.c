@@ -30,7 +30,10 @@ enum fact_kind {
 	FACT_CAPABILITY, /* (9, 0) */
 	FACT_ARCH, FACT_MAJOR, FACT_MINOR,
 	FACT_INTEGER,
+	FACT_BACKENDS, /* Triton's: NVIDIA's */
 };
+
+#define BACKEND "triton.backends.nvidia"
 
 static const struct fact {
 	const char *path;
@@ -56,6 +59,8 @@ static const struct fact {
 	{"torch.cuda.get_device_properties().major", FACT_MAJOR, NULL},
 	{"torch.cuda.get_device_properties().minor", FACT_MINOR, NULL},
 	{"torch.cuda.get_device_properties().warp_size", FACT_INTEGER, "32"},
+	{"triton.backends.backends.values()", FACT_BACKENDS, NULL},
+	{"triton.backends.nvidia.driver.is_active()", FACT_TRUE, NULL},
 	{"triton.runtime.driver.active.get_current_target()", FACT_PATH, NULL},
 	{"triton.runtime.driver.active.get_current_target().backend", FACT_STRING, "cuda"},
 	{"triton.runtime.driver.active.get_current_target().arch", FACT_ARCH, NULL},
@@ -79,6 +84,11 @@ static struct val fact_value(struct eval *e, const struct fact *f)
 		parts[0] = val_int(major);
 		parts[1] = val_int(minor);
 		return val_tuple(parts, 2);
+	}
+	case FACT_BACKENDS: {
+		struct val *parts = arena_array(e->arena, struct val, 1);
+		parts[0] = host_val(BACKEND);
+		return val_tuple(parts, 1);
 	}
 	case FACT_ARCH: return val_int(e->capability);
 	case FACT_MAJOR: return val_int(major);
@@ -158,7 +168,8 @@ static struct val environment(struct eval *e, const struct val *args, u32 n)
 
 bool host_is_something(const struct val *v)
 {
-	return v->kind == V_HOST && (strstr(v->text, SPEC) || !strncmp(v->text, ARGUMENT, strlen(ARGUMENT)));
+	return v->kind == V_HOST && (strstr(v->text, SPEC) || !strncmp(v->text, BACKEND, strlen(BACKEND)) ||
+				     !strncmp(v->text, ARGUMENT, strlen(ARGUMENT)));
 }
 
 /* importlib.util.find_spec("a.b") is None, importlib.import_module raises, where Python would not find it. What is

@@ -166,6 +166,7 @@ struct frame {
 	const struct func *func;
 	scope vars;
 	const struct loop *loop; /* around the current statement, in this function; NULL: none */
+	struct loc margin; /* of the statement of a module that is evaluated; line 0: a function is */
 	int depth;
 };
 
@@ -355,8 +356,8 @@ void assign_item(struct eval *e, const struct expr *target, struct val v);
 /* May `what` change the state that the variable holds? An error where a run-time branch or loop is around the change
  * and not around the state. */
 bool may_change(struct eval *e, const struct binding *b, const char *what, struct loc at);
-/* The same of name += …, where the variable holds a list. */
-bool may_extend(struct eval *e, const struct expr *target, const char *what, struct loc at);
+/* The statement name += … or name *= …, where the variable holds a list: Python changes the list. */
+void extend_list(struct eval *e, const struct stmt *s);
 /* What runs now is the beginning of a region; returns the region around it, for leave_region. */
 u32 enter_region(struct eval *e);
 void leave_region(struct eval *e, u32 outer);

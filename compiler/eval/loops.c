@@ -10,6 +10,7 @@ struct run_time_loop {
 	const struct stmt *s;
 	scope before;
 	name_vec kept, carried; /* see struct loop; those of them with run-time parts */
+	bool index_kept;        /* the index is one of them, since it is used behind the loop */
 	struct loop around;     /* its statements */
 	value_vec args;         /* the carried values in the body */
 };
@@ -56,9 +57,11 @@ static struct outcome past_loop(struct eval *e, const struct stmt *s, const stru
 
 /* --- what is carried ----------------------------------------------------------------------------------------- */
 
-static void begin_loop(struct eval *e, struct run_time_loop *l, const struct stmt *s)
+static void begin_loop(struct eval *e, struct run_time_loop *l, const struct stmt *s, bool index_kept)
 {
 	name_vec names = {0};
+	if (index_kept)
+		vec_push(e->arena, &names, s->target->name);
 	assigned_names(e, &s->body, &names);
 	if (s->kind == ST_WHILE)
 		add_named(e, s->value, &names);
@@ -67,10 +70,11 @@ static void begin_loop(struct eval *e, struct run_time_loop *l, const struct stm
 		if (b && is_descriptor(&b->val))
 			b->val = run_time_flags(e, b->val, NULL, s->loc);
 	}
-	*l = (struct run_time_loop){.s = s, .before = copy_scope(e, &e->frame->vars)};
+	*l = (struct run_time_loop){.s = s, .before = copy_scope(e, &e->frame->vars), .index_kept = index_kept};
 	for (u32 i = 0; i < names.len; i++) {
 		const struct binding *b = find_var(e->frame, names.at[i]);
-		if (!b || (s->target && s->target->kind == EX_NAME && s->target->name == names.at[i]))
+		bool index = s->target && s->target->kind == EX_NAME && s->target->name == names.at[i];
+		if (!b || (index && (!index_kept || i)))
 			continue;
 		vec_push(e->arena, &l->kept, names.at[i]);
 		if (has_run_time_part(&b->val))
@@ -386,6 +390,29 @@ static struct value *counted_index(struct eval *e, struct value *first, struct v
 	return build2(&e->b, IR_ADDI, t, first, way);
 }
 
+/* Where the index is used behind the loop, it is carried: behind the loop it has the value that the last iteration left
+ * in it, as in Python. Before the first iteration it has the value before the loop; without one, 0. */
+static bool keep_index(struct eval *e, const struct stmt *s, enum dtype d, const struct val *lb, const struct val *ub)
+{
+	const char *name = s->target->name;
+	const struct binding *b = find_var(e->frame, name);
+	const struct val old = b ? b->val : val_none();
+	bool runs = lb->kind == V_INT && ub->kind == V_INT && lb->integer < ub->integer,
+	     integer = b && ((old.kind == V_TENSOR && !old.pointers && !is_tile(&old) && dtype_is_int(old.dtype)) ||
+			     (old.kind == V_INT && number_fits(&old, d)));
+	if (!index_is_used_behind(e->frame->func, s))
+		return false;
+	struct loc at = s->target->loc;
+	struct val first = integer ? cast_to(e, to_tensor(e, old, at), d, ROUND_DEFAULT, at)
+				   : const_tensor(e, val_int(0), d);
+	if (!runs && !integer)
+		diag(e->diags, W_INDEX_BEHIND, user_loc(e, s->target->loc), name);
+	else if (!runs && old.kind == V_TENSOR && dtype_bits(old.dtype) > dtype_bits(d))
+		diag(e->diags, W_INDEX_NARROW, user_loc(e, s->target->loc), name, dtype_name(d));
+	set_var(e, name, first);
+	return true;
+}
+
 static struct outcome exec_run_time_for(struct eval *e, const struct stmt *s, const struct loop_range *r)
 {
 	struct val lb = r->start, ub = r->end, by = r->step;
@@ -432,7 +459,7 @@ static struct outcome exec_run_time_for(struct eval *e, const struct stmt *s, co
 	for (u32 k = 0; halves && k < 2; k++)
 		ops.at[k] = build_moved_by_half(&e->b, ops.at[k]);
 	struct run_time_loop l;
-	begin_loop(e, &l, s);
+	begin_loop(e, &l, s, keep_index(e, s, d, &lb, &ub));
 	collect(e, &l.carried, &l.before, &ops);
 	value_vec inits = {.at = ops.at + FOR_INITS, .len = ops.len - FOR_INITS};
 	e->b.loc = user_loc(e, s->loc);
@@ -687,7 +714,7 @@ struct outcome exec_while(struct eval *e, const struct stmt *s)
 	bool jumps = contains(&s->body, ST_BREAK) || contains(&s->body, ST_RETURN);
 	struct run_time_loop l;
 	value_vec inits = {0}, args = {0}, nexts = {0};
-	begin_loop(e, &l, s);
+	begin_loop(e, &l, s, false);
 	collect(e, &l.carried, &l.before, &inits);
 	u32 ncarried = inits.len;
 	if (jumps)

@@ -112,12 +112,13 @@ bool is_importable(struct eval *e, const struct module *m, const struct tried *t
 /* --- which definition counts --------------------------------------------------------------------------------- */
 
 /* Evaluates x in the scope of m, without a kernel around it. */
-static struct val eval_host(struct eval *e, const struct module *m, const char *name, u32 start, u32 end)
+static struct val eval_host(struct eval *e, const struct module *m, const char *name, struct loc at, u32 start,
+			    u32 end)
 {
 	struct expr *x = parse_expression(e->arena, e->ctx->names, e->diags, m->file, start, end);
 	struct frame *saved = e->frame;
 	struct func nowhere = {.kind = FUNC_CONSTEXPR, .name = name, .module = (struct module *)m};
-	struct frame f = {.func = &nowhere, .depth = saved->depth + 1};
+	struct frame f = {.func = &nowhere, .depth = saved->depth + 1, .margin = at};
 	if (!x || f.depth > MAX_CALL_DEPTH)
 		return val_error();
 	e->frame = &f;
@@ -133,7 +134,7 @@ static int decide(struct eval *e, const struct module *m, const struct branch *b
 {
 	u32 len = e->diags->text.len, errors = e->diags->nerrors;
 	struct value *unused;
-	struct val v = eval_host(e, m, "a condition", b->start, b->end);
+	struct val v = eval_host(e, m, "a condition", b->loc, b->start, b->end);
 	int r = v.kind == V_ERROR ? -1 : truth(e, v, b->loc, &unused);
 	if (e->diags->nerrors != errors) {
 		diags_cut(e->diags, len);
@@ -192,12 +193,26 @@ static bool is_for_kernels(const struct definition *d)
 	return d->kind != DEF_HOST && d->kind != DEF_CHANGED;
 }
 
+/* The last of the definitions in front of the statement at the margin that is evaluated; if there is none, and in
+ * functions, the last one of all. */
+static const struct definition *last_before(const struct eval *e, const struct module *m, const struct definition *all)
+{
+	const struct frame *f = e->frame;
+	struct loc at = f->margin;
+	if (f->func->module != m || !at.line)
+		return all;
+	for (const struct definition *d = all; d; d = d->before)
+		if (d->loc.line < at.line || (d->loc.line == at.line && d->loc.col < at.col))
+			return d;
+	return all;
+}
+
 /* The last one that runs; of jit functions first. Where it is not known which one does, a jit function counts if all
  * the others are plain Python, which no kernel can mean. *unknown: whether another one does instead is not known. */
 static const struct definition *choose(struct eval *e, const struct module *m, const char *name,
 				       const struct definition **unknown)
 {
-	const struct definition *last = map_get(&m->definitions, name), *yes = NULL, *perhaps = NULL;
+	const struct definition *last = last_before(e, m, map_get(&m->definitions, name)), *yes = NULL, *perhaps = NULL;
 	*unknown = NULL;
 	u32 usable = 0;
 	for (const struct definition *d = last; d; d = d->before) {
@@ -249,7 +264,7 @@ static struct val eval_global(struct eval *e, const struct module *m, const stru
 	if (is_being_resolved(e, d))
 		return eval_error(e, E_GLOBAL_CYCLE, at, d->name);
 	vec_push(e->arena, &e->resolving, d);
-	struct val v = eval_host(e, m, d->name, d->start, d->end);
+	struct val v = eval_host(e, m, d->name, d->loc, d->start, d->end);
 	e->resolving.len--;
 	if (!count_parts(e, &v, at))
 		v = val_error();

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
-#include "eval/internal.h"
+#include "eval/control.h"
 
 struct binding_of {
 	struct eval *e;
@@ -97,9 +97,22 @@ struct val constant_argument(struct eval *e, const char *name, const char *const
 		return val_float(number);
 	struct val v = x ? eval_expr(e, x) : val_error();
 	if (bare && v.kind == V_ERROR)
-		diag_hint(e->diags, "-D takes a Python literal (128, 0.5, True, None, \"relu\"), a dtype "
-				    "(tl.float16) or a jit function");
+		diag_hint(e->diags,
+			  "a string needs quotes: -D %s='\"%s\"'; -D also takes 128, 0.5, True, None, a dtype "
+			  "(tl.float16) and a jit function",
+			  name, x->name);
 	return v;
+}
+
+/* Does the kernel assign to its parameter? */
+static bool is_assigned(struct eval *e, const char *name)
+{
+	name_vec names = {0};
+	assigned_names(e, &e->frame->func->body, &names);
+	for (u32 i = 0; i < names.len; i++)
+		if (names.at[i] == name)
+			return true;
+	return false;
 }
 
 /* A leaf: a compile-time value, or an argument of the IR function. */
@@ -119,8 +132,8 @@ static struct val bind_leaf(struct binding_of *b, const struct arg_spec *a, cons
 		return constant_argument(e, p->name, a->constant);
 	if (!typed && !constexpr)
 		typed = annotation_type(e, annotation, &t) && !t.constant;
-	if (typed && t.one)
-		return val_int(1);
+	if (typed && t.one) /* the kernel may assign other numbers to it */
+		return is_assigned(e, p->name) ? const_tensor(e, val_int(1), t.dtype) : val_int(1);
 	if (typed && !t.constant)
 		return add_param(b, name, &t);
 	if (p->value)
@@ -212,6 +225,7 @@ void bind_params(struct eval *e, const struct eval_request *req)
 	for (u32 i = 0; i < f->nparams; i++) {
 		b.param = &f->params[i];
 		struct val v = good[i] ? bind(&b, &specs[i], b.param->name, b.param->annotation) : val_error();
-		vec_push(e->arena, &e->frame->vars, ((struct binding){.name = b.param->name, .val = v}));
+		vec_push(e->arena, &e->frame->vars,
+			 ((struct binding){.name = b.param->name, .val = v, .region = e->region}));
 	}
 }

@@ -290,6 +290,7 @@ static bool add_field(struct eval *e, struct strbuf *out, const struct val *v, c
 {
 	if (v->kind == V_TENSOR) {
 		eval_error(e, E_FSTRING_RUNTIME, at, describe(e, v));
+		diag_hint(e->diags, "values stand behind the text: tl.device_print(\"x: \", x)");
 		return false;
 	}
 	if (!len) {

@@ -117,6 +117,8 @@ static enum jump count(struct tree *t, const struct stmt *s)
 		int64_t top = to;
 		to = from, from = top;
 	}
+	if (s->declares)
+		t->value[s->var][0] = 0; /* where it does not run */
 	for (int64_t i = from; step > 0 ? i < to : i > to;) {
 		t->value[s->var][0] = i;
 		enum jump j = run(t, s->body);

@@ -356,11 +356,22 @@ static int make_count(struct grower *g)
 		t = chance(70) ? TL_I32 : TL_I64;
 		g->t->stmt[k].e[0] = chance(40) ? constant(g, t, false, tree_corner(t)) : leaf(g, t, false);
 	}
-	int var = new_var(g, t, false), visible = g->nvisible;
+	bool kept = chance(40);
+	int old = kept && chance(50) ? some_var(g, t, 0) : -1, visible = g->nvisible;
+	bool fresh = old < 0 || g->t->var[old].t != t;
+	int var = fresh ? new_var(g, t, false) : old;
+	if (kept && fresh && form == 3) /* an unrolled loop without iterations gives it no value */
+		g->t->stmt[k].n += !g->t->stmt[k].n;
+	g->t->stmt[k].kept = kept;
+	g->t->stmt[k].declares = kept && fresh;
 	g->t->stmt[k].var = var;
 	g->counters[g->ncounters++] = var;
 	g->visible[g->nvisible++] = var;
+	if (kept && chance(30)) /* its body may assign to it */
+		g->counters[g->ncounters - 1] = -1;
 	make_loop(g, k, 2 + random_below(3), visible);
+	if (kept && fresh)
+		g->visible[g->nvisible++] = var;
 	return k;
 }
 

@@ -179,7 +179,9 @@ static void otherwise(struct printer *o, const struct stmt *s)
 
 static void count(struct printer *o, const struct stmt *s)
 {
-	fprintf(o->f, "for i%d in %s(", s->var, s->form == 2 ? "tl.range" : s->form == 3 ? "tl.static_range" : "range");
+	bool unrolled = s->form == 3;
+	fprintf(o->f, "for %c%d in %s(", s->kept && !unrolled ? 'v' : 'i', s->var,
+		s->form == 2 ? "tl.range" : s->form == 3 ? "tl.static_range" : "range");
 	if (s->e[0] < 0) {
 		fprintf(o->f, "%d):", s->n);
 	} else {
@@ -193,7 +195,10 @@ static void count(struct printer *o, const struct stmt *s)
 	}
 	o->depth++;
 	line(o);
-	fprintf(o->f, s->form == 3 ? "v%d = tl.full((), i%d, tl.int32)" : "v%d = i%d", s->var, s->var);
+	if (unrolled || !s->kept)
+		fprintf(o->f, unrolled ? "v%d = tl.full((), i%d, tl.int32)" : "v%d = i%d", s->var, s->var);
+	else
+		fprintf(o->f, "pass");
 	o->depth--;
 	body(o, s->body);
 	otherwise(o, s);

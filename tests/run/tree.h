@@ -1,8 +1,8 @@
 /* Random kernels of the second kind: trees of statements and expressions over integers of all types, scalars and
  * tiles of one dimension, at the ends of their types: nested control flow with new and carried variables, break,
- * continue, return and `else` of loops, helper functions with two results, chained comparisons, promises and
- * assumptions that hold where they are reached only, indices that wrap under masks, pointers moved backwards, long
- * chains of shared values.
+ * continue, return and `else` of loops, helper functions with two results, indices used behind their loops, chained
+ * comparisons, promises and assumptions that hold where they are reached only, indices that wrap under masks, pointers
+ * moved backwards, long chains of shared values.
  *
  * random_tree_make.c makes one, random_tree_text.c prints it, random_tree_eval.c evaluates it element by element. */
 #ifndef TESTS_RUN_TREE_H
@@ -36,6 +36,7 @@ struct stmt {
 	int n, form, step;     /* iterations; how it is written; helper of CALL; array of WRITE; kind of JUMP */
 	int body, other, next; /* first statements, or -1; other: behind `else` */
 	bool dead, declares;   /* declares: the variable's first assignment, which stays while the variable is used */
+	bool kept;             /* COUNT_UP: the variable is the index itself, which is used behind the loop */
 };
 
 struct helper {
