@@ -170,6 +170,7 @@ suite docs sh docs/check.sh "$build"
 suite mutations python3 tests/mutate.py "$build" --placed --count 200 --seconds 20
 suite "reference sim" env DEVICES="sim sim:80" sh docs/check.sh "$build" docs/builtins.md
 suite diagnostics python3 tests/diagnostics.py
+suite extremes env EXTREME_STRIDE=5 python3 tests/extreme.py "$build/tlc"
 suite "values made" python3 tests/made.py "$build/tlc"
 suite "state under control" python3 tests/state.py "$build/tlc"
 suite install sh tests/install.sh "$build"
