@@ -192,6 +192,8 @@ const struct func *pick_kernel(struct unit *u, const char *name)
 	}
 	if (!name && (nkernels == 1 || njit == 1)) /* of a lone one the evaluator says why it is no kernel */
 		return only;
+	if (!name && report_all_broken(&u->arena, &u->names, &u->diags, m))
+		return NULL;
 	const char *file = u->diags.sources.at[m->file]->name;
 	if (!njit)
 		complain(0, "'%s' has no jit functions (a function under @triton.jit)", file);
@@ -541,12 +543,16 @@ void show_diagnostics(const struct unit *u)
 		fputs(u->diags.text.at, stderr);
 }
 
-static int emit_ast(struct command *c, const struct unit *u, const char *name, bool several)
+static int emit_ast(struct command *c, struct unit *u, const char *name, bool several)
 {
 	char *text = NULL;
 	size_t len = 0;
 	if (!u->module)
 		return complain(EXIT_USER, "--emit ast: IR text has no AST");
+	if (report_all_broken(&u->arena, &u->names, &u->diags, u->module)) {
+		show_diagnostics(u);
+		return EXIT_USER;
+	}
 	FILE *f = open_memstream(&text, &len);
 	ast_print(u->module, f);
 	fclose(f);

@@ -174,6 +174,8 @@ struct func {
 	bool has_named_exprs; /* ':=' stands in it */
 	struct module *module;
 	bool is_init;    /* the __init__ of a class: makes its first parameter */
+	bool broken; /* it cannot be read: an error where it is used */
+	u32 start;   /* of a broken one: its `def`, as an offset into the source */
 	bool host; /* a plain Python function, of which FUNC_CONSTEXPR is the meaning where its value is asked for */
 };
 
@@ -252,6 +254,10 @@ const char *imported_name(const struct module *m, const char *name);
 
 /* Parses a whole file. Errors go to `diags`; the module holds every function that parsed. */
 struct module *parse_module(struct arena *arena, struct interner *names, struct diags *diags, u16 file);
+/* Says again why the function, which is broken, cannot be read. */
+void report_broken(struct arena *arena, struct interner *names, struct diags *diags, const struct func *f);
+/* The same of all broken functions of m. False: there are none. */
+bool report_all_broken(struct arena *arena, struct interner *names, struct diags *diags, const struct module *m);
 /* Parses one expression out of [start, end) of a file; NULL after an error. */
 struct expr *parse_expression(struct arena *arena, struct interner *names, struct diags *diags, u16 file, u32 start,
 			      u32 end);

@@ -388,6 +388,26 @@ struct func *new_function(struct parser *p, const char *name, struct loc loc, pa
 	return f;
 }
 
+/* Errors in a function are those of the kernels that call it: they are forgotten, and said again where it is used. */
+static void set_broken_aside(struct parser *p, struct func *f)
+{
+	struct def_start *s = NULL;
+	for (u32 i = 0; i < p->starts.len && p->starts.at[i].line <= f->loc.line; i++)
+		s = &p->starts.at[i];
+	if (!s || p->diags->nerrors == s->nerrors)
+		return;
+	f->broken = true;
+	f->start = s->at;
+	f->body.len = 0;
+	diags_cut(p->diags, s->text);
+	p->diags->nerrors = s->nerrors;
+	p->diags->full = false;
+	for (struct def_start *next = s + 1; next < p->starts.at + p->starts.len; next++) { /* read ahead */
+		next->nerrors = s->nerrors;
+		next->text = s->text;
+	}
+}
+
 void add_function(struct parser *p, enum func_kind kind, const struct branch *branch, const char *name,
 		  struct loc loc, param_vec *params, struct body body)
 {
@@ -400,6 +420,7 @@ void add_function(struct parser *p, enum func_kind kind, const struct branch *br
 		p->function = f;
 		return;
 	}
+	set_broken_aside(p, f);
 	f->decorators = arena_dup(p->arena, p->decorators.at, p->decorators.len * sizeof *f->decorators);
 	f->ndecorators = p->decorators.len;
 	f->jit = p->jit;

@@ -29,6 +29,11 @@ struct token {
 	union token_value value;
 };
 
+/* The `def` of a jit function, and what had been said when it was read. */
+struct def_start {
+	u32 line, at, nerrors, text;
+};
+
 struct parser {
 	struct arena *arena;
 	struct interner *names;
@@ -64,6 +69,7 @@ struct parser {
 	bool has_named_exprs; /* in the function being parsed */
 	bool pending_kind, pending_class;
 	VEC(struct decorator) decorators; /* in front of the next function */
+	VEC(struct def_start) starts;
 	struct decorator jit;             /* the one that makes it a kernel */
 	/* the class that the current line may be in: its indentation, or -1, and its definition */
 	int class_indent;

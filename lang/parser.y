@@ -487,7 +487,12 @@ struct module *parse_module(struct arena *arena, struct interner *names, struct 
 	p.module = arena_new(arena, struct module);
 	struct map empty = {.arena = arena};
 	*p.module = (struct module){file, .by_name = empty, .definitions = empty};
+	u32 errors = diags->nerrors, usable = 0;
 	run_parser(&p);
+	for (u32 i = 0; i < p.module->funcs.len; i++)
+		usable += !p.module->funcs.at[i]->broken;
+	if (!usable || diags->nerrors != errors)
+		report_all_broken(arena, names, diags, p.module);
 	return p.module;
 }
 
@@ -537,4 +542,26 @@ struct func *parse_host_function(struct arena *arena, struct interner *names, st
 	p.at = start;
 	run_parser(&p);
 	return diags->nerrors == errors ? p.function : NULL;
+}
+
+void report_broken(struct arena *arena, struct interner *names, struct diags *diags, const struct func *f)
+{
+	u32 errors = diags->nerrors;
+	parse_host_function(arena, names, diags, f->module, f->start);
+	for (u32 i = 0; i < f->nparams && f->kind == FUNC_JIT; i++)
+		if (f->params[i].rest)
+			diag(diags, E_STAR_PARAM, f->params[i].loc, "**", f->params[i].name);
+	if (diags->nerrors == errors)
+		diag(diags, E_SYNTAX, f->loc, "text in this function");
+}
+
+bool report_all_broken(struct arena *arena, struct interner *names, struct diags *diags, const struct module *m)
+{
+	bool found = false;
+	for (u32 i = 0; i < m->funcs.len; i++) {
+		if (m->funcs.at[i]->broken)
+			report_broken(arena, names, diags, m->funcs.at[i]);
+		found |= m->funcs.at[i]->broken;
+	}
+	return found;
 }

@@ -99,13 +99,11 @@ bool literal_argument(struct arena *a, const struct expr *x, tl_arg *out)
 	}
 }
 
-/* "*fp32:16", "i32:1": the type that an annotation in the notation of signatures names counts. What stands behind its
- * ':' serves where no types are given: a launch looks at the argument. */
-static bool take_type(const struct module *m, const struct expr *x, struct sig_type *out)
+/* "*fp32:16", "i32:1": an annotation in the notation of signatures, which the language does not have. It serves where
+ * no types are given; a launch gives them. */
+static bool is_signature(const struct expr *x)
 {
-	bool known = annotated_type(m, x, out);
-	out->divisibility = 0;
-	return known && !out->one;
+	return x->kind == EX_STR && memchr(x->text, ':', x->text_len);
 }
 
 void params_of_func(struct arena *a, const struct func *f, struct params *out)
@@ -116,8 +114,8 @@ void params_of_func(struct arena *a, const struct func *f, struct params *out)
 		struct tl_param *p = &out->at[i];
 		p->name = src->name;
 		p->constant = src->annotation && is_constexpr(src->annotation);
-		p->annotated =
-			src->annotation && !p->constant && take_type(f->module, src->annotation, &p->type);
+		p->annotated = src->annotation && !p->constant && !is_signature(src->annotation) &&
+			       annotated_type(f->module, src->annotation, &p->type);
 		p->shown = (tl_parameter){.name = p->name, .is_constexpr = p->constant};
 		if (src->annotation) {
 			struct strbuf text = {.arena = a};

@@ -260,6 +260,10 @@ static struct val call_builtin(struct eval *e, const struct builtin *b, const st
 static struct val call_func_at(struct eval *e, const struct func *f, const struct val *pos, const struct loc *pos_loc,
 			       u32 npos, const struct named_val *named, u32 nnamed, struct loc at)
 {
+	if (f->broken) {
+		report_broken(e->arena, e->ctx->names, e->diags, f);
+		return val_error();
+	}
 	struct frame *caller = e->frame;
 	struct frame frame = {.caller = caller, .call = at, .func = f, .depth = caller->depth + 1};
 	if (frame.depth > MAX_CALL_DEPTH) {

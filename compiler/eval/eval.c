@@ -416,6 +416,10 @@ struct kernel *eval_kernel(struct ir_context *ctx, const struct eval_request *re
 {
 	struct eval e = eval_new(ctx, req);
 	u32 errors = ctx->diags->nerrors;
+	if (req->func->broken) {
+		report_broken(ctx->arena, ctx->names, ctx->diags, req->func);
+		return NULL;
+	}
 	e.kernel = kernel_new(ctx, req->func->name);
 	e.kernel->loc = req->func->loc;
 	e.b = builder_at_end(ctx, e.kernel->body);
