@@ -218,7 +218,10 @@ static void whole(struct printer *o, const struct node *v)
 	static const char *const reductions[] = {"sum", "max", "min", "argmax", "argmin", "xor_sum", "reduce"};
 	static const char *const scans[] = {[SUM] = "cumsum", [LARGE] = "associative_scan", [PRODUCT] = "cumprod"};
 	enum reduction kind = v->attr[0];
-	fprintf(o->f, "tl.%s(v%d", v->op == SCAN ? scans[kind] : reductions[kind], v->in[0]);
+	/* sums and products of bf16 are rounded to bf16 at each step, in an order that the reference does not know */
+	bool widened = v->op == SCAN && o->p->node[v->in[0]].dtype == TL_BF16 && v->dtype == TL_F32;
+	fprintf(o->f, "tl.%s(v%d%s", v->op == SCAN ? scans[kind] : reductions[kind], v->in[0],
+		widened ? ".to(tl.float32)" : "");
 	if (v->attr[1] >= 0)
 		fprintf(o->f, ", %d", v->attr[1]);
 	if (v->op == SCAN ? kind == LARGE : kind == PRODUCT)
