@@ -10,11 +10,16 @@ i128 int_value(const tl_arg *a)
 bool int_fits(enum dtype d, i128 v)
 {
 	int bits = dtype_bits(d);
-	if (d == DT_I1) /* an integer is true unless 0 */
-		return true;
+	if (d == DT_I1)
+		return v == 0 || v == 1;
 	if (dtype_is_unsigned(d))
 		return v >= 0 && v < (i128)1 << bits;
 	return v >= -((i128)1 << (bits - 1)) && v < (i128)1 << (bits - 1);
+}
+
+bool int_converts(enum dtype d, i128 v)
+{
+	return d == DT_I1 || int_fits(d, v);
 }
 
 static const char *float_text(struct arena *a, double f)

@@ -186,7 +186,7 @@ static bool has_type(const tl_arg *x, const struct given *g, bool exact)
 									  : DT_U64;
 		return d == g->dtype;
 	}
-	return dtype_is_float(g->dtype) || int_fits(g->dtype, int_value(x));
+	return dtype_is_float(g->dtype) || int_converts(g->dtype, int_value(x));
 }
 
 /* As a caller may have made it by hand. */

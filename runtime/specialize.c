@@ -256,7 +256,7 @@ static bool resolve_int(const struct params *ps, const struct tl_param *p, u32 l
 			return false;
 		if (dtype_is_float(out->dtype))
 			return true;
-		if (p->exact ? !bits_fit(out->dtype, v) : !int_fits(out->dtype, v))
+		if (p->exact ? !bits_fit(out->dtype, v) : !int_converts(out->dtype, v))
 			return false;
 		out->divisibility = p->type.divisibility;
 		if (out->divisibility > 1 && v % out->divisibility)

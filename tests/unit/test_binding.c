@@ -62,7 +62,7 @@ static void random_arguments(tl_arg *args)
 	args[3].ptr = (void *)((uintptr_t)args[3].ptr & ~(uintptr_t)1);
 	args[4] = random_bits() % 2 ? random_integer() : tl_float(3.25);
 	args[5] = random_argument();
-	args[6] = random_bits() % 2 ? tl_bool(random_bits() & 1) : tl_int((i64)(random_bits() % 2));
+	args[6] = random_bits() % 2 ? tl_bool(random_bits() & 1) : random_integer();
 	args[7] = tl_float(0.3);
 }
 
@@ -111,7 +111,7 @@ static bool right_for(const tl_arg *of, const tl_arg *is, u32 i)
 		return of->kind == TL_ARG_FLOAT && x.dtype == y.dtype;
 	bool numbers = is->kind == TL_ARG_INT || is->kind == TL_ARG_UINT || is->kind == TL_ARG_BOOL;
 	return numbers && (dtype_is_float(x.dtype) ? params.at[i].annotated
-						   : int_fits(x.dtype, int_value(is)) && int_value(is) % by == 0);
+						   : int_converts(x.dtype, int_value(is)) && int_value(is) % by == 0);
 }
 
 /* The arguments, of which some are others. */
