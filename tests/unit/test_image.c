@@ -46,12 +46,14 @@ static struct image random_image(void)
 	im.code = code;
 	im.binary = "";
 	im.slots = arena_array(&im.arena, struct slot, im.nslots);
-	for (u32 i = 0; i < im.nslots; i++)
+	for (u32 i = 0; i < im.nslots; i++) {
+		enum dtype d = (enum dtype)(random_bits() % DT_COUNT);
 		im.slots[i] = (struct slot){.name = arena_printf(&im.arena, "p%u", i),
 					    .leaf = (u32)(random_bits() % MAX_KERNEL_PARAMS),
 					    .pointers = (i32)(random_bits() % 3),
-					    .dtype = (enum dtype)(random_bits() % DT_COUNT),
+					    .dtype = dtype_has_values(d) ? d : DT_I32,
 					    .divisibility = (i32)((1u << random_bits() % 9) & ~1u)};
+	}
 	im.maps = arena_array(&im.arena, struct tensor_map_param, im.nmaps + 1);
 	for (u32 i = 0; i < im.nmaps; i++)
 		im.maps[i] = (struct tensor_map_param){

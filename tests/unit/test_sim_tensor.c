@@ -19,10 +19,10 @@ static u32 below(u32 n)
 enum { MAX_BYTES = 65536, RANK = TENSOR_MAP_RANK };
 
 struct params { /* of the kernel */
-	_Alignas(64) char map[TENSOR_MAP_BYTES];
 	char *image; /* of the box in shared memory */
 	char *global_map;
 	u32 at[RANK];
+	_Alignas(64) char map[TENSOR_MAP_BYTES];
 };
 
 struct trial {
@@ -156,14 +156,14 @@ static void begin(struct trial *t, bool map_in_global)
 {
 	sb_printf(&t->text,
 		  ".version 8.4\n.target sm_90a\n.address_size 64\n.extern .shared .align 1024 .b8 sh[];\n"
-		  ".visible .entry k(.param .align 64 .b8 map[128], .param .u64 image, .param .u64 global_map, "
-		  ".param .align 4 .b8 at[20])\n{\n"
+		  ".visible .entry k(.param .u64 image, .param .u64 global_map, .param .u32 at0, .param .u32 at1, "
+		  ".param .u32 at2, .param .u32 at3, .param .u32 at4, .param .align 64 .b8 map[128])\n{\n"
 		  ".reg .pred %%p<8>;\n.reg .b32 %%r<40>;\n.reg .b64 %%rd<40>;\n"
 		  "mov.u32 %%r1, %%tid.x; setp.eq.u32 %%p1, %%r1, 0; mov.u32 %%r20, sh; mov.u32 %%r21, sh;\n"
 		  "ld.param.u64 %%rd1, [image]; mov.b64 %%rd2, map; cvta.param.u64 %%rd3, %%rd2;\n%s"
-		  "ld.param.u32 %%r10, [at]; ld.param.u32 %%r11, [at+4]; ld.param.u32 %%r12, [at+8]; "
-		  "ld.param.u32 %%r13, [at+12];\n"
-		  "ld.param.u32 %%r14, [at+16]; mul.wide.u32 %%rd5, %%r1, 4; "
+		  "ld.param.u32 %%r10, [at0]; ld.param.u32 %%r11, [at1]; ld.param.u32 %%r12, [at2]; "
+		  "ld.param.u32 %%r13, [at3];\n"
+		  "ld.param.u32 %%r14, [at4]; mul.wide.u32 %%rd5, %%r1, 4; "
 		  "add.s64 %%rd6, %%rd1, %%rd5; shl.b32 %%r2, %%r1, 2;\n"
 		  "add.s32 %%r3, %%r20, %%r2; mov.u32 %%r4, 0;\n"
 		  "@%%p1 mbarrier.init.shared::cta.b64 [%%r21], 1; fence.proxy.async; bar.sync 0;\n",
@@ -559,15 +559,24 @@ static void run_on_device(struct device *d, struct trial *t)
 	write_load(t, box_bytes(t), "");
 	copy_image(t, true);
 	sb_puts(&t->text, "ret;\n}\n");
+	struct slot slots[2 + RANK] = {{.pointers = 1, .dtype = DT_I32}, {.pointers = 1, .dtype = DT_I32}};
+	u64 args[3 + RANK] = {(u64)(uintptr_t)image, 0};
+	for (u32 k = 0; k < RANK; k++) {
+		slots[2 + k] = (struct slot){.dtype = DT_I32};
+		args[2 + k] = t->params.at[k];
+	}
+	args[2 + RANK] = (u64)(uintptr_t)t->params.map;
 	const struct image im = {.name = "k",
+				 .slots = slots,
+				 .nslots = 2 + RANK,
+				 .nmaps = 1,
 				 .code = t->text.at,
 				 .code_bytes = (u32)t->text.len,
 				 .shared_bytes = MAX_BYTES,
 				 .num_warps = 1,
 				 .cluster = 1};
-	u64 args[] = {(u64)(uintptr_t)t->params.map, (u64)(uintptr_t)image, 0, (u64)(uintptr_t)t->params.at};
 	tl_status s = d->ops->load(d, &(struct device_load){.image = &im}, &kernel);
-	struct device_launch l = {.kernel = kernel, .grid = {1, 1, 1}, .args = args, .nargs = 4};
+	struct device_launch l = {.kernel = kernel, .grid = {1, 1, 1}, .args = args, .nargs = 3 + RANK};
 	if (s || d->ops->launch(d, &l))
 		fail_msg("%s", tl_error(NULL));
 	assert_int_equal(d->ops->read(d, t->image, image, MAX_BYTES), TL_OK);
