@@ -8,8 +8,8 @@
 
 /* Fills an empty module with one kernel function; math functions it calls are declared only. Needs ANALYSIS_AXIS. */
 void lower_kernel(struct pass_state *s, LLVMModuleRef mod);
-/* Warns of a kernel for whose code LLVM takes seconds, and refuses one that would take it minutes: false. */
-bool check_amount(struct pass_state *s);
+/* Warns of a kernel for whose code LLVM may take minutes. */
+void warn_of_amount(struct pass_state *s);
 
 /* emit_ptx makes it div.full.f32, for which LLVM 19 has no intrinsic; inline PTX takes it ten times as long. */
 #define APPROXIMATE_DIVISION "llvm.nvvm.div.approx.f"
