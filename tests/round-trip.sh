@@ -76,6 +76,14 @@ for file in tests/ir/*.ttir; do
 	same "$tmp/one.ttir" "$tmp/two.ttir" "IR"
 	cat "$tmp/two.ttir" >> "$tmp/seen"
 done
+# operations for debuggers, which targets with lines have
+for function in straight loops calls; do
+	what="$function with lines"
+	set -- --target cpu:avx2+lines --stop-after=eval --emit ttir
+	"$tlc" tests/cli/Inputs/gdb-lines.tl -k $function -s '*fp32,*fp32,i32' -D BLOCK=8 "$@" -o "$tmp/one.ttir" && "$tlc" "$tmp/one.ttir" "$@" -o "$tmp/two.ttir"
+	same "$tmp/one.ttir" "$tmp/two.ttir" "IR"
+	cat "$tmp/two.ttir" >> "$tmp/seen"
+done
 for file in attention layer_norm matmul mean softmax_persistent; do
 	kernel '' "examples/$file.tl"
 done

@@ -1,7 +1,7 @@
 #include "lower/lower.h"
 
 /* Elements of tiles that the operations of a block give each thread, in sum. LLVM's time grows with the square of the
- * instructions of a block: a store of 32,768 different elements takes it half a minute, and other code of that size less. */
+ * instructions of a block: a store of 32,768 different elements takes half a minute, other code of that size less. */
 enum { MUCH = 32768 };
 
 struct amount {
