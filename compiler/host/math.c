@@ -66,12 +66,24 @@ static LLVMValueRef call_vectors(struct host *h, const char *name, LLVMValueRef 
 	return parts[0];
 }
 
+/* Lane by lane. */
+static LLVMValueRef call_for_each(struct host *h, const char *name, LLVMValueRef x)
+{
+	LLVMTypeRef elem = elem_of(LLVMTypeOf(x));
+	u32 lanes = lanes_of(x);
+	LLVMValueRef r = x;
+	name = elem == h->f32 ? arena_printf(&h->scratch, "%sf", name) : name;
+	for (u32 k = 0; k < lanes; k++) {
+		LLVMValueRef lane = call_library(h, name, elem, host_lane(h, x, k));
+		r = LLVMBuildInsertElement(h->b, r, lane, host_i32(h, k), "");
+	}
+	return lanes ? r : call_library(h, name, elem, x);
+}
+
+/* On arm64 libmvec is part of glibc from 2.38 on only. */
 static LLVMValueRef call(struct host *h, const char *name, LLVMValueRef x)
 {
-	if (LLVMGetTypeKind(LLVMTypeOf(x)) == LLVMVectorTypeKind)
-		return call_vectors(h, name, x);
-	const char *scalar = LLVMTypeOf(x) == h->f32 ? arena_printf(&h->scratch, "%sf", name) : name;
-	return call_library(h, scalar, LLVMTypeOf(x), x);
+	return lanes_of(x) && h->s->target->level != CPU_NEON ? call_vectors(h, name, x) : call_for_each(h, name, x);
 }
 
 /* --- fp32 -------------------------------------------------------------------------------------------------------- */
@@ -236,16 +248,6 @@ static LLVMValueRef inline_function(struct host *h, enum opcode code, LLVMValueR
 
 /* --- all functions ----------------------------------------------------------------------------------------------- */
 
-/* The C library's sine and cosine of doubles are exact to half an ulp nearly always, its vector library's to four. */
-static LLVMValueRef call_for_each(struct host *h, const char *name, LLVMValueRef x)
-{
-	u32 lanes = lanes_of(x);
-	LLVMValueRef r = x;
-	for (u32 k = 0; k < lanes; k++)
-		r = LLVMBuildInsertElement(h->b, r, call(h, name, host_lane(h, x, k)), host_i32(h, k), "");
-	return lanes ? r : call(h, name, x);
-}
-
 LLVMValueRef host_math(struct host *h, enum opcode code, LLVMValueRef x)
 {
 	static const char *const names[IR_OPCODES] = {
@@ -259,6 +261,7 @@ LLVMValueRef host_math(struct host *h, enum opcode code, LLVMValueRef x)
 	default: break;
 	}
 	LLVMValueRef r = inline_function(h, code, x);
+	/* of doubles the C library's are exact to half an ulp nearly always, its vector library's to four */
 	if (!r && (code == IR_SIN || code == IR_COS) && elem_of(LLVMTypeOf(x)) == h->f64)
 		return call_for_each(h, names[code], x);
 	return r ? r : call(h, names[code], x);
