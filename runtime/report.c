@@ -36,14 +36,22 @@ static void tell(const struct diags *d, const struct message *m, const char *sho
 	fn(user, &t);
 }
 
+/* The callback of the context, or NULL. */
+static tl_diagnostic_fn *callback(tl_context *ctx, void **user)
+{
+	pthread_mutex_lock(&ctx->lock);
+	tl_diagnostic_fn *fn = ctx->tell;
+	*user = ctx->user;
+	pthread_mutex_unlock(&ctx->lock);
+	return fn;
+}
+
 void report(tl_module *m, const struct unit *u)
 {
 	const struct diags *d = &u->diags;
 	tl_context *ctx = m->ctx;
-	pthread_mutex_lock(&ctx->lock);
-	tl_diagnostic_fn *fn = ctx->tell;
-	void *user = ctx->user;
-	pthread_mutex_unlock(&ctx->lock);
+	void *user;
+	tl_diagnostic_fn *fn = callback(ctx, &user);
 	struct arena a = {0};
 	bool is_remark = false;
 	for (u32 i = 0; i < d->messages.len; i++) {
@@ -68,10 +76,8 @@ void report(tl_module *m, const struct unit *u)
 void report_warning(tl_module *m, const char *text, const char *hint)
 {
 	tl_context *ctx = m->ctx;
-	pthread_mutex_lock(&ctx->lock);
-	tl_diagnostic_fn *fn = ctx->tell;
-	void *user = ctx->user;
-	pthread_mutex_unlock(&ctx->lock);
+	void *user;
+	tl_diagnostic_fn *fn = callback(ctx, &user);
 	struct arena a = {0};
 	const char *shown = arena_printf(&a, "warning: %s\n      = hint: %s\n", text, hint);
 	const tl_diagnostic d = {.severity = TL_SEVERITY_WARNING, .text = text, .hint = hint, .shown = shown};
