@@ -25,7 +25,7 @@ LC_ALL=C.UTF-8 $1 --help | awk -v shell="$2" -v quote="'" '
 	passes != "" && /^  [a-z]/ { passes = passes " " $1 }
 	# values that follow an option
 	function values(option) {
-		if (option == "--device") return "cuda interp sim sim:75 sim:80 sim:86 sim:87 sim:89 sim:90"
+		if (option == "--device") return "cuda cpu cpu:check interp sim sim:75 sim:80 sim:86 sim:87 sim:89 sim:90"
 		if (option == "--target") return "cuda:sm_75 cuda:sm_80 cuda:sm_86 cuda:sm_87 cuda:sm_89 cuda:sm_90 cuda:sm_90a cpu"
 		if (option == "--emit") return "ast ttir ttgir llir ptx cubin image calls schedule"
 		if (option ~ /^--(print|stop|start)-after$/) return passes
