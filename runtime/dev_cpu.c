@@ -10,6 +10,7 @@
 #include "base/crew.h"
 #include "host/abi.h"
 #include "ir/device_text.h"
+#include "runtime/assembly.h"
 #include "runtime/cpu_check.h"
 #include "runtime/cpu_pool.h"
 #include "runtime/error.h"
@@ -421,6 +422,43 @@ static void on_print(const struct host_call *c, const u32 *pid, const struct hos
 	fault_catch(&r->fault, print_lines, &(struct print){r, pid, what, data});
 }
 
+struct assembly {
+	struct run *run;
+	const u32 *pid;
+	const struct host_asm *what;
+	char *const *tiles;
+	bool good;
+};
+
+static void run_assembly(void *assembly)
+{
+	struct assembly *s = assembly;
+	const struct host_asm *w = s->what;
+	struct arena a = {0};
+	struct cleanup c;
+	cleanup_arena(&c, &a);
+	const struct asm_call call = {.text = w->text,
+				      .constraints = w->constraints,
+				      .pack = (u32)w->pack,
+				      .nresults = (u32)w->nresults,
+				      .noperands = (u32)w->noperands,
+				      .bits = w->bits,
+				      .tiles = s->tiles,
+				      .n = w->n};
+	const char *wrong = assembly_run(&a, &call, NULL, 0, 0);
+	s->good = !wrong;
+	if (wrong)
+		on_fail(&s->run->call, s->pid, w->place, -1, NULL, 0, arena_printf(&a, "inline assembly: %s", wrong));
+	cleanup_run(&c);
+}
+
+static i32 on_assembly(const struct host_call *c, const u32 *pid, const struct host_asm *what, char *const *tiles)
+{
+	struct run *r = c->self;
+	struct assembly s = {.run = r, .pid = pid, .what = what, .tiles = tiles};
+	return !fault_catch(&r->fault, run_assembly, &s) || !s.good;
+}
+
 static void run_programs(void *run, u64 from, u64 to, char *scratch)
 {
 	struct run *r = run;
@@ -475,7 +513,8 @@ static tl_status cpu_launch(struct device *device, const struct device_launch *l
 		refused = check_pointers(k->image, l->args);
 	if (refused)
 		return refused;
-	struct run r = {.call = {.args = l->args, .fail = on_fail, .print = on_print, .wait = on_wait, .self = &r},
+	struct run r = {.call = {.args = l->args, .fail = on_fail, .print = on_print, .assembly = on_assembly,
+				 .wait = on_wait, .self = &r},
 			.kernel = k,
 			.device = device,
 			.failed = NOT_FAILED,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "interp/interp.h"
+#include "runtime/assembly.h"
 #include "runtime/error.h"
 #include "runtime/every_pass.h"
 #include "runtime/host.h"
@@ -92,6 +93,7 @@ static tl_status interp_launch(struct device *device, const struct device_launch
 	launch.threads = device->threads;
 	launch.print = host_print;
 	launch.print_arg = device;
+	launch.assembly = assembly_run;
 	struct source_place place = {0};
 	launch.place = &place;
 	launch.homes = homes;

@@ -36,6 +36,15 @@ struct host_print {
 	struct host_print_operand at[8];
 };
 
+/* Inline assembly: struct asm_call without its tiles. */
+struct host_asm {
+	u64 place; /* host_place() of it */
+	const char *text, *constraints;
+	const u8 *bits; /* of an element: of each result, then of each operand */
+	u64 n;          /* elements of each tile */
+	i32 pack, nresults, noperands;
+};
+
 /* An access to memory in code that is checked: the same for all programs. */
 enum host_access { HOST_LOAD, HOST_STORE, HOST_ATOMIC };
 struct host_site {
@@ -78,6 +87,9 @@ struct host_call {
 	void *self;
 	/* In code that is checked, for each parameter: bytes that loads of neighbours through it may take unasked. */
 	const struct host_bytes *good;
+	/* Runs inline assembly. tiles: the elements of each result, then of each operand, as memory holds them. Returns 0,
+	 * or 1 when the program has failed. */
+	i32 (*assembly)(const struct host_call *c, const u32 *pid, const struct host_asm *what, char *const *tiles);
 };
 
 /* Runs one program. `scratch` is memory of the calling thread's own, aligned to 64: as many bytes as the image says.

@@ -274,6 +274,15 @@ static void emit_assert(struct host *h, const struct op *o)
 	host_loops_end(h, &l);
 }
 
+static LLVMValueRef constant_struct(struct host *h, LLVMValueRef *fields, u32 n, const char *name)
+{
+	LLVMValueRef c = LLVMConstStructInContext(h->ctx, fields, n, false);
+	LLVMValueRef g = LLVMAddGlobal(h->mod, LLVMTypeOf(c), arena_printf(&h->scratch, "%s%u", name, h->nstrings++));
+	LLVMSetInitializer(g, c);
+	LLVMSetLinkage(g, LLVMInternalLinkage);
+	return g;
+}
+
 static LLVMValueRef print_plan(struct host *h, const struct op *o)
 {
 	struct host_print p = {.place = host_place(o->loc), .hex = (i32)o->attr[ATTR_HEX], .n = (i32)o->noperands};
@@ -290,54 +299,100 @@ static LLVMValueRef print_plan(struct host *h, const struct op *o)
 	LLVMValueRef bytes = LLVMConstStringInContext2(h->ctx, (const char *)&p.hex,
 						       sizeof p - offsetof(struct host_print, hex), true);
 	LLVMValueRef fields[] = {LLVMConstInt(h->i64, p.place, false), host_string(h, o->text ? o->text : ""), bytes};
-	LLVMValueRef c = LLVMConstStructInContext(h->ctx, fields, 3, false);
-	LLVMValueRef g = LLVMAddGlobal(h->mod, LLVMTypeOf(c), arena_printf(&h->scratch, ".print_%u", h->nstrings++));
-	LLVMSetInitializer(g, c);
-	LLVMSetLinkage(g, LLVMInternalLinkage);
-	return g;
+	return constant_struct(h, fields, 3, ".print_");
+}
+
+/* The address of an operand's elements. */
+static LLVMValueRef elements_of(struct host *h, const struct value *v)
+{
+	if (type_is_tensor(v->type))
+		return host_in_memory(h, v)->at;
+	LLVMValueRef p = host_scratch(h, 8), x = host_scalar(h, v);
+	if (type_elem_bits(v->type) == 1)
+		x = LLVMBuildZExt(h->b, x, h->i8, "");
+	LLVMBuildStore(h->b, x, p);
+	return p;
+}
+
+static void store_pointer(struct host *h, LLVMValueRef data, u32 k, LLVMValueRef p)
+{
+	LLVMBuildStore(h->b, p, host_gep(h, data, h->ptr, host_i64(h, k)));
+}
+
+/* Calls the function at this offset of host_call for an operation that `what` describes. */
+static LLVMValueRef call_outside(struct host *h, u64 offset, LLVMTypeRef result, LLVMValueRef what, LLVMValueRef data)
+{
+	LLVMTypeRef params[] = {h->ptr, h->ptr, h->ptr, h->ptr};
+	LLVMTypeRef t = LLVMFunctionType(result, params, 4, false);
+	LLVMValueRef at = host_i64(h, (i64)offset);
+	LLVMValueRef f = LLVMBuildLoad2(h->b, h->ptr, host_gep(h, h->call, h->i8, at), "");
+	LLVMValueRef args[] = {h->call, h->pid, what, data};
+	return LLVMBuildCall2(h->b, t, f, args, 4, "");
 }
 
 static void emit_print(struct host *h, const struct op *o)
 {
-	LLVMValueRef data = host_scratch(h, 8 * MOST), at = host_i64(h, offsetof(struct host_call, print));
-	for (u32 k = 0; k < o->noperands; k++) {
-		const struct value *v = operand(o, k);
-		LLVMValueRef p;
-		if (type_is_tensor(v->type)) {
-			p = host_in_memory(h, v)->at;
-		} else {
-			p = host_scratch(h, 8);
-			LLVMValueRef x = host_scalar(h, v);
-			if (type_elem_bits(v->type) == 1)
-				x = LLVMBuildZExt(h->b, x, h->i8, "");
-			LLVMBuildStore(h->b, x, p);
-		}
-		LLVMBuildStore(h->b, p, host_gep(h, data, h->ptr, host_i64(h, k)));
+	LLVMValueRef data = host_scratch(h, 8 * MOST);
+	for (u32 k = 0; k < o->noperands; k++)
+		store_pointer(h, data, k, elements_of(h, operand(o, k)));
+	call_outside(h, offsetof(struct host_call, print), h->v, print_plan(h, o), data);
+}
+
+static LLVMValueRef asm_constant(struct host *h, const struct op *o)
+{
+	u32 n = o->nresults + o->noperands;
+	char *bits = arena_alloc(&h->scratch, n + 1u);
+	u64 elements = 1;
+	for (int d = 0; d < o->results[0].type->rank; d++)
+		elements *= (u64)o->results[0].type->shape[d];
+	for (u32 k = 0; k < n; k++)
+		bits[k] = (char)type_elem_bits(k < o->nresults ? o->results[k].type
+							       : operand(o, k - o->nresults)->type);
+	bits[n] = 0;
+	LLVMValueRef fields[] = {LLVMConstInt(h->i64, host_place(o->loc), false),
+				 host_string(h, o->text),
+				 host_string(h, (const char *)(uintptr_t)o->attr[ATTR_CONSTRAINTS]),
+				 host_string(h, bits),
+				 LLVMConstInt(h->i64, elements, false),
+				 host_i32(h, (i32)o->attr[ATTR_PACK]),
+				 host_i32(h, (i32)o->nresults),
+				 host_i32(h, (i32)o->noperands)};
+	return constant_struct(h, fields, ARRAY_LEN(fields), ".asm_");
+}
+
+static void emit_unknown_asm(struct host *h, const struct op *o)
+{
+	LLVMValueRef data = host_scratch(h, 8 * (o->nresults + o->noperands));
+	LLVMValueRef *made = arena_array(&h->scratch, LLVMValueRef, o->nresults);
+	for (u32 k = 0; k < o->noperands; k++)
+		store_pointer(h, data, o->nresults + k, elements_of(h, operand(o, k)));
+	for (u32 k = 0; k < o->nresults; k++) {
+		const struct value *v = &o->results[k];
+		made[k] = type_is_tensor(v->type) ? buffer_of(h, v)->at : host_scratch(h, 8);
+		store_pointer(h, data, k, made[k]);
 	}
-	LLVMTypeRef params[] = {h->ptr, h->ptr, h->ptr, h->ptr};
-	LLVMTypeRef t = LLVMFunctionType(h->v, params, 4, false);
-	LLVMValueRef f = LLVMBuildLoad2(h->b, h->ptr, host_gep(h, h->call, h->i8, at), "");
-	LLVMValueRef args[] = {h->call, h->pid, print_plan(h, o), data};
-	LLVMBuildCall2(h->b, t, f, args, 4, "");
+	LLVMValueRef bad = call_outside(h, offsetof(struct host_call, assembly), h->i32, asm_constant(h, o), data);
+	LLVMBasicBlockRef failed = host_block(h), on = host_block(h);
+	LLVMBuildCondBr(h->b, LLVMBuildICmp(h->b, LLVMIntNE, bad, host_i32(h, 0), ""), failed, on);
+	LLVMPositionBuilderAtEnd(h->b, failed);
+	LLVMBuildRet(h->b, host_i32(h, 1));
+	LLVMPositionBuilderAtEnd(h->b, on);
+	for (u32 k = 0; k < o->nresults; k++) {
+		const struct value *v = &o->results[k];
+		if (type_is_tensor(v->type))
+			continue;
+		bool bit = type_elem_bits(v->type) == 1;
+		LLVMValueRef x = LLVMBuildLoad2(h->b, bit ? h->i8 : host_elem_type(h, v->type), made[k], "");
+		host_set_scalar(h, v, bit ? LLVMBuildTrunc(h->b, x, h->i1, "") : x);
+	}
 }
 
 /* Clocks count in the processor's own cycles; there is one multiprocessor, number 0. */
 static void emit_asm(struct host *h, const struct op *o)
 {
 	enum asm_source source = inline_asm_source(o);
-	const char *text = o->text + strspn(o->text, " \t\n");
 	if (source == ASM_UNKNOWN || o->nresults != 1) {
-		host_fail_if(
-			h, LLVMConstInt(h->i1, 1, false), o,
-			arena_printf(&h->scratch,
-				     "the CPU runs no inline assembly of GPUs (\"%.*s\"): launch on a GPU or on sim",
-				     (int)MIN(strcspn(text, "\n"), 40u), text));
-		for (u32 i = 0; i < o->nresults; i++)
-			if (type_is_tensor(o->results[i].type))
-				buffer_of(h, &o->results[i]);
-			else
-				host_set_scalar(h, &o->results[i],
-						LLVMConstNull(host_elem_type(h, o->results[i].type)));
+		emit_unknown_asm(h, o);
 		return;
 	}
 	LLVMValueRef x =

@@ -117,20 +117,52 @@ static bool run_source(struct env *e, const struct inst *i)
 	return true;
 }
 
+struct asm_plan {
+	struct asm_call call; /* without the tiles */
+	u8 bits[];
+};
+
 static bool run_inline_asm(struct env *e, const struct inst *i)
 {
-	const char *text = i->text + strspn(i->text, " \t\n");
-	return fail(e, i, -1, "the interpreter runs no inline assembly (\"%.*s\"): launch on a GPU or on sim",
-		    (int)MIN(strcspn(text, "\n"), 40u), text);
+	const struct interp_launch *l = e->run->launch;
+	const struct asm_plan *p = i->plan;
+	struct arena a = {0};
+	struct asm_call c = p->call;
+	char **tiles = arena_array(&a, char *, c.nresults + c.noperands);
+	for (u32 k = 0; k < c.nresults; k++)
+		tiles[k] = e->at[i->out[k]];
+	for (u32 k = 0; k < c.noperands; k++)
+		tiles[c.nresults + k] = e->at[i->in[k]];
+	c.tiles = tiles;
+	c.n = (u64)inst_lanes(e, i);
+	const char *wrong = l->assembly ? l->assembly(&a, &c, l->ranges, l->nranges, l->guard) : "there is no simulator";
+	bool good = !wrong || fail(e, i, -1, "inline assembly: %s", wrong);
+	arena_free(&a);
+	return good;
 }
 
 static void plan_inline_asm(struct planner *p, const struct op *o, struct inst *i)
 {
 	enum asm_source source = inline_asm_source(o);
 	static const bool has_clock = true;
-	(void)p;
-	i->run = source == ASM_UNKNOWN || o->nresults != 1 ? run_inline_asm : run_source;
-	i->plan = source == ASM_SM ? NULL : &has_clock;
+	if (source != ASM_UNKNOWN && o->nresults == 1) {
+		i->run = run_source;
+		i->plan = source == ASM_SM ? NULL : &has_clock;
+		return;
+	}
+	struct asm_plan *w = plan_alloc(p, sizeof *w + o->nresults + o->noperands);
+	for (u32 k = 0; k < o->nresults; k++)
+		w->bits[k] = (u8)type_elem_bits(o->results[k].type);
+	for (u32 k = 0; k < o->noperands; k++)
+		w->bits[o->nresults + k] = (u8)type_elem_bits(operand(o, k)->type);
+	w->call = (struct asm_call){.text = o->text,
+				    .constraints = (const char *)(uintptr_t)o->attr[ATTR_CONSTRAINTS],
+				    .pack = (u32)o->attr[ATTR_PACK],
+				    .nresults = o->nresults,
+				    .noperands = o->noperands,
+				    .bits = w->bits};
+	i->run = run_inline_asm;
+	i->plan = w;
 }
 
 static bool run_nothing(struct env *e, const struct inst *i)

@@ -20,6 +20,7 @@
 #include "base/range.h"
 #include "ir/ir.h"
 
+struct asm_call;
 struct axis_analysis;
 struct source_place;
 struct ranges;
@@ -42,6 +43,9 @@ struct interp_launch {
 	/* takes what device_print prints; NULL: standard output does */
 	void (*print)(void *arg, const char *text, size_t len);
 	void *print_arg;
+	/* runs inline assembly; returns NULL, or the reason of a failure, in `a`. NULL itself: it fails */
+	const char *(*assembly)(struct arena *a, const struct asm_call *c, const struct mem_range *ranges, u32 nranges,
+				u64 guard);
 	struct source_place *place; /* of the failure; or NULL */
 };
 

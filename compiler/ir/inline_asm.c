@@ -16,12 +16,6 @@ int asm_class_bits(char class)
 	}
 }
 
-u32 asm_elements(const struct type *t, u32 pack)
-{
-	u32 fit = 32 / MIN((u32)type_elem_bits(t), 32u);
-	return MIN(fit, pack);
-}
-
 /* --- constraints ----------------------------------------------------------------------------------------------- */
 
 static const char *skip_blanks(const char *s)
@@ -35,6 +29,7 @@ static const char *read_constraint(const char **text, struct asm_form *form)
 	const char *s = skip_blanks(*text);
 	bool output = *s == '=';
 	char class;
+	u8 tied = 0;
 	if (*s == '~') { /* clobbers */
 		s += strcspn(s, ",");
 		*text = s;
@@ -43,10 +38,10 @@ static const char *read_constraint(const char **text, struct asm_form *form)
 	s += output;
 	s += output && *s == '&';
 	if (!output && isdigit((unsigned char)*s)) {
-		u32 tied = (u32)*s - '0';
-		if (tied >= form->outputs)
+		tied = (u8)(*s - '0' + 1);
+		if (tied > form->outputs)
 			return "a constraint names an output that is not there";
-		class = form->class[tied];
+		class = form->class[tied - 1];
 	} else {
 		class = *s == 'c' ? 'h' : *s == 'N' ? 'l' : *s;
 	}
@@ -60,13 +55,15 @@ static const char *read_constraint(const char **text, struct asm_form *form)
 	if (form->outputs + form->inputs == MAX_ASM_REGISTERS)
 		return "more than 256 registers";
 	form->class[form->outputs + form->inputs] = class;
+	form->tied[form->outputs + form->inputs] = tied;
 	*(output ? &form->outputs : &form->inputs) += 1;
 	*text = s;
 	return NULL;
 }
 
-static const char *read_constraints(const char *text, struct asm_form *form)
+const char *asm_read_form(const char *text, struct asm_form *form)
 {
+	*form = (struct asm_form){0};
 	while (*(text = skip_blanks(text))) {
 		const char *what = read_constraint(&text, form);
 		if (what)
@@ -129,10 +126,9 @@ u32 inline_asm_operands(const struct op *o)
 
 const char *inline_asm_form(const struct op *o, struct asm_form *form)
 {
-	*form = (struct asm_form){0};
 	i64 pack = o->attr[ATTR_PACK];
 	u32 at = 0;
-	const char *what = read_constraints((const char *)(uintptr_t)o->attr[ATTR_CONSTRAINTS], form);
+	const char *what = asm_read_form((const char *)(uintptr_t)o->attr[ATTR_CONSTRAINTS], form);
 	what = what ? what : check_text(o->text, form->outputs + form->inputs);
 	if (what)
 		return what;

@@ -12,7 +12,21 @@ enum { MAX_ASM_REGISTERS = 256 };
 struct asm_form {
 	u32 outputs, inputs;
 	char class[MAX_ASM_REGISTERS]; /* of each register, outputs first: b h r l f d q */
+	u8 tied[MAX_ASM_REGISTERS];    /* of an input: 1 + the output that is the same register; 0: none */
 };
+
+/* One execution on a device that is no GPU. */
+struct asm_call {
+	const char *text, *constraints;
+	u32 pack;      /* packed_element */
+	u32 nresults, noperands;
+	const u8 *bits; /* of an element: of each result, then of each operand */
+	char *const *tiles; /* the elements, row-major: of each result, then of each operand */
+	u64 n;         /* elements of each tile; 1 of a scalar */
+};
+
+/* Fills in the form of the constraints alone. Returns what is wrong with them, or NULL. */
+const char *asm_read_form(const char *constraints, struct asm_form *form);
 
 /* Fills in the form of o. Returns what is wrong with it, or NULL. */
 const char *inline_asm_form(const struct op *o, struct asm_form *form);
@@ -21,8 +35,10 @@ u32 inline_asm_results(const struct op *o);
 u32 inline_asm_operands(const struct op *o);
 /* Bits of a register of this class. */
 int asm_class_bits(char class);
+/* How many elements of so many bits share a register. */
+static inline u32 asm_share(int bits, u32 pack) { return MIN(32 / MIN((u32)bits, 32u), pack); }
 /* How many elements of type t share a register, and how many registers `pack` of them have. */
-u32 asm_elements(const struct type *t, u32 pack);
+static inline u32 asm_elements(const struct type *t, u32 pack) { return asm_share(type_elem_bits(t), pack); }
 static inline u32 asm_registers(const struct type *t, u32 pack) { return pack / asm_elements(t, pack); }
 
 /* Assembly that only reads a clock or a number of the machine: it touches no memory, and the interpreter knows it. */

@@ -1,0 +1,13 @@
+/* Inline assembly on devices that are no GPU: a PTX kernel around the text, which the simulator runs. */
+#ifndef TL_ASSEMBLY_H
+#define TL_ASSEMBLY_H
+
+#include "base/range.h"
+#include "ir/inline_asm.h"
+
+/* Runs the assembly for all elements. The text may access these buffers, and memory that is further than `guard` bytes
+ * from all of them. Returns NULL, or the reason of a failure, in `a`. */
+const char *assembly_run(struct arena *a, const struct asm_call *c, const struct mem_range *ranges, u32 nranges,
+			 u64 guard);
+
+#endif
