@@ -574,10 +574,12 @@ void host_emit_block(struct host *h, const struct block *b)
 		host_debug_value(h, b->args[i]);
 	for (u32 i = 0; i < steps.len; i++) {
 		struct nest *n = steps.at[i].nest;
+		struct region *r = n || is_whole_tile(steps.at[i].op) ? host_region_begin(h) : NULL;
 		if (n)
 			host_emit_nest(h, n);
 		else
 			emit_op(h, steps.at[i].op);
+		host_region_end(h, r);
 		for (u32 k = 0; n && k < n->roots.len; k++)
 			debug_results(h, n->roots.at[k].op);
 		if (!n)
@@ -655,6 +657,7 @@ u64 host_lower(struct pass_state *s, LLVMModuleRef mod)
 	LLVMBuildRet(h.b, host_i32(&h, 0));
 	LLVMBuildBr(h.entry, body);
 	host_tiles_end(&h);
+	host_share_regions(&h);
 	host_debug_end(&h);
 	add_record(&h);
 	LLVMDisposeBuilder(h.b);

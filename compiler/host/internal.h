@@ -29,6 +29,7 @@ struct buffer {
 
 struct nest;
 struct debug;
+struct region;
 
 /* An index of a tile: for each dimension an i64, that of the first of the lanes, which are neighbours along `along`.
  * along < 0: a single element. */
@@ -105,6 +106,8 @@ struct host {
 	LLVMValueRef spilled[3];  /* check.c */
 	LLVMValueRef streams; /* the launch stores much (i1); NULL: the kernel has no store for which that matters */
 	struct debug *debug;  /* debug.c; NULL: the code is not for debuggers */
+	VEC(struct region *) regions; /* share.c */
+	struct region *region;        /* the one that is being built, or NULL */
 };
 
 /* --- debug.c: without effect where the target has no lines ------------------------------------------------------- */
@@ -237,6 +240,14 @@ void host_fail_at(struct host *h, LLVMValueRef bad, const struct op *o, const ch
 LLVMValueRef host_element_number(struct host *h, const struct type *t, const struct at *at);
 void host_fail_if(struct host *h, LLVMValueRef bad, const struct op *o, const char *text);
 LLVMValueRef host_string(struct host *h, const char *text);
+
+/* --- share.c: equal steps of a kernel as one function ------------------------------------------------------------- */
+
+/* What is built between them is a step of a block. */
+struct region *host_region_begin(struct host *h);
+void host_region_end(struct host *h, struct region *r);
+/* Once the kernel is complete. */
+void host_share_regions(struct host *h);
 
 /* --- carried.c: loops inside nests ------------------------------------------------------------------------------- */
 

@@ -3,7 +3,7 @@
 /* What the lowering leaves undone: slots of the stack, equal address arithmetic, values that a loop does not change.
  * Loops are neither vectorised nor unrolled: they arrive as they are to run. InstCombine would take twice the time of
  * the others together, and the code would be no faster. */
-static const char passes[] = "function(sroa,early-cse<memssa>,loop-mssa(licm),early-cse,simplifycfg)";
+static const char passes[] = "mergefunc,function(sroa,early-cse<memssa>,loop-mssa(licm),early-cse,simplifycfg)";
 
 bool optimize_for_cpu(struct session *s, const struct description *target, const char **error)
 {
