@@ -1,7 +1,8 @@
 """limits.py TLC: what a user waits for and pays. Compiles every example with all dumps, several times, and fails when
 softmax takes more than 15 ms beyond what a process takes that only starts (CPU time of the fastest runs, in turns: other work on
 the machine is no fault of tlc, which has one thread, nor is the loading of a shared LLVM), when any takes more than 150 MB at its peak, when the binary, if linked statically, is over 60 MB,
-when a loop unrolled 500 times takes more than 1 s or 150 MB, when the tile IR of the kernels of tests/eval takes more than 2 ms in the median, or that of 32 rounds of Philox more than 10 ms."""
+when a loop unrolled 500 times takes more than 1 s or 150 MB, when the tile IR of the kernels of tests/eval takes more than 2 ms in the median, or that of 32 rounds of Philox more than 10 ms, or when code for the processor
+of 32 equal rounds of divisions, or of 48 products of small tiles, takes more than 0.5 s."""
 import glob
 import os
 import re
@@ -66,6 +67,40 @@ def k(x, n):
         tl.store(x + i, i)
 """
 
+ROUNDS = """import triton
+import triton.language as tl
+
+@triton.jit
+def k(lengths, out, n, most):
+    i = tl.arange(0, 1024)
+    low = 1
+    high = most
+    for _ in tl.static_range(32):
+        size = (low + high) // 2
+        parts = 0
+        for first in range(0, n, 1024):
+            length = tl.load(lengths + first + i, mask=first + i < n, other=0)
+            parts += tl.sum((length // most + size - 1) // size)
+        low = tl.where(parts > n, size + 1, low)
+        high = tl.where(parts > n, high, size)
+    tl.store(out, low)
+"""
+
+PRODUCTS = """import triton
+import triton.language as tl
+
+@triton.jit
+def k(p, n):
+    i = tl.arange(0, 16)
+    at = i[:, None] * 16 + i[None, :]
+    inside = (i < n)[:, None]
+    x = tl.load(p + at, mask=inside, other=0)
+    for step in tl.static_range(1, 25):
+        y = tl.load(p + step * 256 + at, mask=inside, other=0)
+        x = tl.dot(x, tl.dot(y, x, input_precision="ieee"), input_precision="ieee")
+        tl.store(p + step * 256 + at, x, mask=inside)
+"""
+
 for path in sorted(glob.glob(os.path.join(top, "examples", "*.tl"))):
     name = os.path.basename(path)
     arguments = [path, "--target", "cuda:sm_90a", "--emit", "ttir,ttgir,llir,ptx", "-o", os.devnull]
@@ -90,6 +125,9 @@ took, megabytes = run(["-", "-s", "*fp32:16,i32", "--target", "cuda:sm_90a", "-o
 limit("a loop unrolled 500 times", took, 1000, "ms")
 limit("a loop unrolled 500 times, peak memory", megabytes, 150, "MB")
 limit("tile IR of 32 rounds of Philox", to_tile_ir(["-", "-s", "*i32,i32"], PHILOX), 10, "ms")
+for what, text, signature in [("32 rounds of divisions", ROUNDS, "*i32:16,*i32:16,i32,i32"), ("48 products", PRODUCTS, "*fp32:16,i32")]:
+    arguments = ["-", "-s", signature, "--target", "cpu:baseline", "--emit", "obj", "-o", os.devnull]
+    limit(f"{what} to code of the processor", min(run(arguments, text)[0] for _ in range(3)), 500, "ms")
 if os.path.getsize(tlc) > 20e6:
     limit("statically linked tlc", os.path.getsize(tlc) / 1e6, 60, "MB")
 print(f"{passed} passed, {failed} failed")
