@@ -141,7 +141,8 @@ static void copy_elements(const struct runner *r, char *records, u64 first, u32 
 	for (u32 t = 0; t < n; t++)
 		for (u32 k = 0; k < r->c->pack; k++) {
 			u64 element = (first + t) * r->c->pack + k;
-			char *at = records + ((u64)t * r->nregisters + reg + k / per) * REGISTER_BYTES + k % per * bytes;
+			u64 place = (u64)t * r->nregisters + reg + k / per;
+			char *at = records + place * REGISTER_BYTES + k % per * bytes;
 			if (!to_tile)
 				memcpy(at, tile + MIN(element, r->c->n - 1) * bytes, bytes);
 			else if (element < r->c->n)

@@ -337,7 +337,7 @@ static void expected(const struct tl_param *p, char *out)
 		snprintf(out, WORDS, "a compile-time value (a number, bool, string, dtype, jit function or None)");
 	} else if (p->annotated) {
 		describe_type(&p->type, type);
-		int len = snprintf(out, WORDS, "%s %s", p->type.pointers ? "a pointer of type" : "a number of type", type);
+		int len = snprintf(out, WORDS, "a %s of type %s", p->type.pointers ? "pointer" : "number", type);
 		for (int d = 0; d < DT_COUNT && p->type.pointers == 1 && len < WORDS - TYPE_WORDS; d++)
 			if (p->dtypes >> d & 1 && d != (int)p->type.dtype)
 				len += snprintf(out + len, WORDS - (size_t)len, " or *%s", dtype_name((enum dtype)d));

@@ -487,7 +487,7 @@ typedef struct tl_config {
 	 * (sm_90; on others, interp, cpu and sim it begins when they are over) */
 	bool launch_pdl;
 	tl_specialization specialization; /* which variants are compiled; arguments alone: tl_unspecialized */
-	/* the most registers of a thread, 1 to 256 (a GPU gives 24 to 255); values beyond that are kept in memory, so that
+	/* the most registers of a thread, 1 to 256 (a GPU gives 24 to 255); values beyond are kept in memory, so that
 	 * more blocks fit a multiprocessor; 0: ptxas decides */
 	int maxnreg;
 	uint64_t reserved[3];

@@ -87,8 +87,8 @@ struct host_call {
 	void *self;
 	/* In code that is checked, for each parameter: bytes that loads of neighbours through it may take unasked. */
 	const struct host_bytes *good;
-	/* Runs inline assembly. tiles: the elements of each result, then of each operand, as memory holds them. Returns 0,
-	 * or 1 when the program has failed. */
+	/* Runs inline assembly. tiles: the elements of each result, then of each operand, as memory holds them. Returns
+	 * 0, or 1 when the program has failed. */
 	i32 (*assembly)(const struct host_call *c, const u32 *pid, const struct host_asm *what, char *const *tiles);
 };
 

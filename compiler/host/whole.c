@@ -335,7 +335,8 @@ static void emit_print(struct host *h, const struct op *o)
 	LLVMValueRef data = host_scratch(h, 8 * MOST);
 	for (u32 k = 0; k < o->noperands; k++)
 		store_pointer(h, data, k, elements_of(h, operand(o, k)));
-	call_outside(h, offsetof(struct host_call, print), h->v, print_plan(h, o), data);
+	LLVMValueRef plan = print_plan(h, o);
+	call_outside(h, offsetof(struct host_call, print), h->v, plan, data);
 }
 
 static LLVMValueRef asm_constant(struct host *h, const struct op *o)
@@ -371,7 +372,8 @@ static void emit_unknown_asm(struct host *h, const struct op *o)
 		made[k] = type_is_tensor(v->type) ? buffer_of(h, v)->at : host_scratch(h, 8);
 		store_pointer(h, data, k, made[k]);
 	}
-	LLVMValueRef bad = call_outside(h, offsetof(struct host_call, assembly), h->i32, asm_constant(h, o), data);
+	LLVMValueRef what = asm_constant(h, o);
+	LLVMValueRef bad = call_outside(h, offsetof(struct host_call, assembly), h->i32, what, data);
 	LLVMBasicBlockRef failed = host_block(h), on = host_block(h);
 	LLVMBuildCondBr(h->b, LLVMBuildICmp(h->b, LLVMIntNE, bad, host_i32(h, 0), ""), failed, on);
 	LLVMPositionBuilderAtEnd(h->b, failed);

@@ -135,7 +135,9 @@ static bool run_inline_asm(struct env *e, const struct inst *i)
 		tiles[c.nresults + k] = e->at[i->in[k]];
 	c.tiles = tiles;
 	c.n = (u64)inst_lanes(e, i);
-	const char *wrong = l->assembly ? l->assembly(&a, &c, l->ranges, l->nranges, l->guard) : "there is no simulator";
+	const char *wrong = "there is no simulator";
+	if (l->assembly)
+		wrong = l->assembly(&a, &c, l->ranges, l->nranges, l->guard);
 	bool good = !wrong || fail(e, i, -1, "inline assembly: %s", wrong);
 	arena_free(&a);
 	return good;
