@@ -350,10 +350,13 @@ static LLVMValueRef asm_constant(struct host *h, const struct op *o)
 		bits[k] = (char)type_elem_bits(k < o->nresults ? o->results[k].type
 							       : operand(o, k - o->nresults)->type);
 	bits[n] = 0;
+	LLVMValueRef text = host_string(h, o->text);
+	LLVMValueRef constraints = host_string(h, (const char *)(uintptr_t)o->attr[ATTR_CONSTRAINTS]);
+	LLVMValueRef sizes = host_string(h, bits);
 	LLVMValueRef fields[] = {LLVMConstInt(h->i64, host_place(o->loc), false),
-				 host_string(h, o->text),
-				 host_string(h, (const char *)(uintptr_t)o->attr[ATTR_CONSTRAINTS]),
-				 host_string(h, bits),
+				 text,
+				 constraints,
+				 sizes,
 				 LLVMConstInt(h->i64, elements, false),
 				 host_i32(h, (i32)o->attr[ATTR_PACK]),
 				 host_i32(h, (i32)o->nresults),
