@@ -290,7 +290,7 @@ bool unit_divisors(struct unit *u, const struct func *func, const struct arg_spe
 struct limits {
 	enum pipelining pipelining;
 	int most_stages;
-	bool few_buffers;
+	bool few_buffers, few_operands;
 };
 
 struct run {
@@ -579,6 +579,7 @@ static bool begin(struct run *r, struct kernel *k, struct compiled *out)
 				   .debug = o->debug,
 				   .cuda = {.pipelining = r->limits.pipelining,
 					    .few_buffers = r->limits.few_buffers,
+					    .few_operands = r->limits.few_operands,
 					    .no_boxes = o->no_boxes,
 					    .grid = o->grid}};
 	out->kernel = k;
@@ -682,6 +683,8 @@ static bool limit_more(const struct run *failed, struct limits *l)
 		return false;
 	if (c->stages == 2 && !l->few_buffers)
 		l->few_buffers = true;
+	else if (c->stages <= 2 && !l->few_operands && failed->o->target.has_wgmma)
+		l->few_operands = true;
 	else
 		l->most_stages = c->stages - 1;
 	return l->most_stages > 0;
@@ -701,6 +704,8 @@ static void remark_limits(const struct run *r, const struct unproved *why, i32 b
 		     without[l->pipelining]);
 	if (o->remarks && l->few_buffers && l->most_stages > 1)
 		diag(d, R_FEW_BUFFERS, r->s.k->loc, bytes, o->target.shared_bytes);
+	if (o->remarks && l->few_operands)
+		diag(d, R_FEW_OPERANDS, r->s.k->loc, bytes, o->target.shared_bytes);
 	if (o->remarks && l->most_stages < INT_MAX)
 		diag(d, R_FEWER_STAGES, r->s.k->loc, l->most_stages, PLURAL(l->most_stages), bytes,
 		     o->target.shared_bytes);
@@ -711,7 +716,7 @@ static void remark_limits(const struct run *r, const struct unproved *why, i32 b
 bool compile(struct unit *u, const struct func *func, const struct arg_spec *args, const struct compile_options *o,
 	     struct compiled *out)
 {
-	struct limits limits = {PIPELINE_ALL, INT_MAX, false};
+	struct limits limits = {PIPELINE_ALL, INT_MAX, false, false};
 	struct diags before = diags_copy(&u->diags);
 	bool again = is_pipelined_here(u, o);
 	struct run first = {.u = u, .o = o, .limits = limits}, now;
@@ -720,7 +725,8 @@ bool compile(struct unit *u, const struct func *func, const struct arg_spec *arg
 	struct compiled failed = *out;
 	struct unproved why = first.s.cuda.unproved;
 	for (now = first; !good && again && limit_more(&now, &limits);) {
-		u->diags = diags_copy(&before);
+		struct diags fresh = diags_copy(&before);
+		diags_restore(&u->diags, &fresh);
 		if (u->parsed) /* passes have changed it */
 			u->parsed = kernel_parse(&u->ir, TEXT_FILE, text_library_new(&u->ir, u->std));
 		now = (struct run){.u = u, .o = o, .limits = limits};
@@ -731,7 +737,7 @@ bool compile(struct unit *u, const struct func *func, const struct arg_spec *arg
 		remark_limits(&now, &why, failed.shared_bytes);
 		return true;
 	}
-	u->diags = said;
+	diags_restore(&u->diags, &said);
 	*out = failed;
 	if (first.s.cuda.too_large && !o->no_advice)
 		advise_fit(u, u->parsed ? NULL : func, args, o, failed.num_warps, first.s.num_stages,

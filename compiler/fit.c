@@ -50,7 +50,7 @@ static void try_candidate(struct search *s, struct candidate *c)
 	struct compiled out;
 	c->fits = compile(s->u, s->func, c->args, &o, &out);
 	c->bytes = c->fits || out.shared_bytes ? out.shared_bytes : -1;
-	s->u->diags = said; /* nothing of this was asked for */
+	diags_restore(&s->u->diags, &said); /* nothing of this was asked for */
 	bool better = c->bytes >= 0 && (s->best.bytes < 0 || (c->fits && !s->best.fits) ||
 					(c->fits == s->best.fits && c->bytes < s->best.bytes));
 	if (better && !(s->best.fits && c->fits)) /* of those that fit, the first */

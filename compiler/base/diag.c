@@ -139,6 +139,13 @@ struct diags diags_copy(const struct diags *d)
 	return copy;
 }
 
+void diags_restore(struct diags *d, const struct diags *to)
+{
+	struct diags now = *d;
+	*d = *to;
+	d->sources = now.sources;
+}
+
 void diags_cut(struct diags *d, u32 text_len)
 {
 	d->text.len = text_len;

@@ -284,19 +284,38 @@ static struct value *request_memory(struct placer *p, struct value *v, const str
 	return add_version(p, v, mem, buffer);
 }
 
-/* What comes from tensor cores goes back to them in registers, if it is the instruction's A and stays in its warps; the
- * rest through shared memory. */
+/* Does a loop load v as it is, or transposed, into its buffers? */
+static bool is_buffered(const struct placer *p, const struct value *v)
+{
+	while (def_if(v, IR_TRANS))
+		v = operand(v->def, 0);
+	const struct op *loop = def_if(v, IR_LOAD) ? v->def->block->parent : NULL;
+	return loop && loop->code == IR_FOR && stages_of(p->s, loop) > 1;
+}
+
+/* Does the instruction's A come in registers, in k's order? So does what comes from tensor cores and stays in its warps.
+ * Where shared memory is short, all does that has no buffer of a loop to lie in. */
+static bool comes_in_registers(struct placer *p, const struct op *dot, const struct dot_plan *plan)
+{
+	int row_dim = plan->split.row_dim;
+	const struct value *v = operand(dot, (u32)row_dim);
+	const struct layout *home = home_of(p, v);
+	if (p->s->cuda.few_operands && !is_buffered(p, v))
+		return true;
+	return row_dim == 0 && home && is_strong(p, home) &&
+	       (!plan->wgmma->any_major ||
+		plan_conversion(home, wgmma_operand(p->pool, v->type, &plan->split, 0)).kind != CONVERT_SHARED);
+}
+
+/* What comes in registers is the instruction's A; the rest lies in shared memory. */
 static void place_wgmma(struct placer *p, struct op *o, const struct dot_plan *plan)
 {
 	int row_dim = plan->split.row_dim;
 	for (int i = 0; i < 2; i++) {
 		struct value *v = operand(o, (u32)i);
-		const struct layout *home = home_of(p, v), *rows = plan->computed ? plan->a : NULL;
-		if (i == row_dim && i == 0 && home && is_strong(p, home) && !plan->fetched && !rows) {
+		const struct layout *rows = plan->computed ? plan->a : NULL;
+		if (i == row_dim && !plan->fetched && !rows && comes_in_registers(p, o, plan))
 			rows = wgmma_operand(p->pool, v->type, &plan->split, 0);
-			if (plan_conversion(home, rows).kind == CONVERT_SHARED && plan->wgmma->any_major)
-				rows = NULL;
-		}
 		if (i == row_dim && rows) {
 			request_operand(p, o, (u32)i, rows);
 			continue;
