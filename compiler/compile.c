@@ -290,7 +290,7 @@ bool unit_divisors(struct unit *u, const struct func *func, const struct arg_spe
 struct limits {
 	enum pipelining pipelining;
 	int most_stages;
-	bool few_buffers, few_operands;
+	bool few_buffers, few_operands, no_warpgroups;
 };
 
 struct run {
@@ -580,6 +580,7 @@ static bool begin(struct run *r, struct kernel *k, struct compiled *out)
 				   .cuda = {.pipelining = r->limits.pipelining,
 					    .few_buffers = r->limits.few_buffers,
 					    .few_operands = r->limits.few_operands,
+					    .no_warpgroups = r->limits.no_warpgroups,
 					    .no_boxes = o->no_boxes,
 					    .grid = o->grid}};
 	out->kernel = k;
@@ -685,6 +686,8 @@ static bool limit_more(const struct run *failed, struct limits *l)
 		l->few_buffers = true;
 	else if (c->stages <= 2 && !l->few_operands && failed->o->target.has_wgmma)
 		l->few_operands = true;
+	else if (c->stages <= 1 && !l->no_warpgroups && failed->o->target.has_wgmma)
+		l->no_warpgroups = true;
 	else
 		l->most_stages = c->stages - 1;
 	return l->most_stages > 0;
@@ -704,7 +707,9 @@ static void remark_limits(const struct run *r, const struct unproved *why, i32 b
 		     without[l->pipelining]);
 	if (o->remarks && l->few_buffers && l->most_stages > 1)
 		diag(d, R_FEW_BUFFERS, r->s.k->loc, bytes, o->target.shared_bytes);
-	if (o->remarks && l->few_operands)
+	if (o->remarks && l->no_warpgroups)
+		diag(d, R_NO_WARPGROUPS, r->s.k->loc, bytes, o->target.shared_bytes);
+	else if (o->remarks && l->few_operands)
 		diag(d, R_FEW_OPERANDS, r->s.k->loc, bytes, o->target.shared_bytes);
 	if (o->remarks && l->most_stages < INT_MAX)
 		diag(d, R_FEWER_STAGES, r->s.k->loc, l->most_stages, PLURAL(l->most_stages), bytes,
@@ -716,7 +721,7 @@ static void remark_limits(const struct run *r, const struct unproved *why, i32 b
 bool compile(struct unit *u, const struct func *func, const struct arg_spec *args, const struct compile_options *o,
 	     struct compiled *out)
 {
-	struct limits limits = {PIPELINE_ALL, INT_MAX, false, false};
+	struct limits limits = {PIPELINE_ALL, INT_MAX, false, false, false};
 	struct diags before = diags_copy(&u->diags);
 	bool again = is_pipelined_here(u, o);
 	struct run first = {.u = u, .o = o, .limits = limits}, now;

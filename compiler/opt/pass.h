@@ -31,6 +31,7 @@ struct cuda_state {
 	int stages;                /* the most buffers of a ring, so far */
 	bool few_buffers;          /* for what dots take as it is loaded alone */
 	bool few_operands;         /* of wgmma in shared memory: the first one comes from registers */
+	bool no_warpgroups;        /* dots by mma.sync, which takes all operands from registers */
 	bool too_large;            /* the kernel failed, since it needs more shared memory than there is */
 	bool no_boxes;    /* no copies by TMA */
 	enum grid_kind grid;       /* of the launch: see pipeline/persist.c and opt/swizzle.c */
