@@ -1,8 +1,8 @@
-/* Each thread of the kernel runs the text once, for packed_element elements of each operand. It loads its registers
- * from a record of its own, 8 bytes a register, and stores the outputs there.
+/* Each thread of the kernel runs the text once, for packed_element elements of each operand. A record in memory holds
+ * the registers of a thread, 8 bytes each. The thread loads its inputs from there and stores its outputs.
  *
- * The elements of a tile have no fixed threads here. So a text that reads the number of its thread, or that exchanges
- * data with other threads of the warp or block, is refused. */
+ * Elements of a tile are not assigned to threads on the CPU. A text that reads the number of its thread, or exchanges
+ * data with other threads, would give other results than on a GPU, and is refused. */
 #include "runtime/assembly.h"
 
 #include <stdlib.h>
@@ -15,6 +15,7 @@ enum { REGISTER_BYTES = 8, MOST_WARPS = 8, MOST_STEPS = 1 << 24 };
 struct runner {
 	struct arena *a;
 	const struct asm_call *c;
+	char *const *tiles;
 	struct asm_form form;
 	u32 nregisters;
 	u32 first_line; /* of the text in the kernel */
@@ -102,7 +103,7 @@ static const char *kernel_text(struct runner *r)
 	return out.at;
 }
 
-/* An instruction of the text that depends on the place of its thread; or NULL. */
+/* An instruction or special register of the text whose result depends on the position of its thread; or NULL. */
 static const char *depends_on_threads(const struct ptx_kernel *k)
 {
 	bool own = true; /* the kernel reads the number of its thread, once */
@@ -120,7 +121,7 @@ static const char *depends_on_threads(const struct ptx_kernel *k)
 	return NULL;
 }
 
-/* An error of the reader, "line 21: …", with the line of the text. */
+/* Renumbers the line of a reader's error, "line 21: …", from the kernel's lines to the text's. */
 static const char *error_in_text(const struct runner *r, const char *error)
 {
 	char *rest;
@@ -132,8 +133,8 @@ static const char *error_in_text(const struct runner *r, const char *error)
 
 /* --- records ----------------------------------------------------------------------------------------------------- */
 
-/* Copies the elements of one operand, or of one result, between the tile and the records of `n` threads from `first`
- * on. A last thread that has fewer elements than it takes gets the last one for the rest. */
+/* Copies the elements of an operand or result between its tile and the records of `n` threads, from thread `first` on.
+ * Where the last thread has fewer than packed_element elements, it gets copies of the last element. */
 static void copy_elements(const struct runner *r, char *records, u64 first, u32 n, char *tile, int bits, u32 reg,
 			  bool to_tile)
 {
@@ -156,7 +157,7 @@ static void copy_all(const struct runner *r, char *records, u64 first, u32 n, bo
 	u32 reg = 0;
 	for (u32 i = 0; i < c->nresults + c->noperands; i++) {
 		if (to_tiles == (i < c->nresults))
-			copy_elements(r, records, first, n, c->tiles[i], c->bits[i], reg, to_tiles);
+			copy_elements(r, records, first, n, r->tiles[i], c->bits[i], reg, to_tiles);
 		reg += c->pack / asm_share(c->bits[i], c->pack);
 	}
 }
@@ -174,10 +175,10 @@ static struct mem_range *ranges_with(struct arena *a, const struct mem_range *ra
 	return all;
 }
 
-const char *assembly_run(struct arena *a, const struct asm_call *c, const struct mem_range *ranges, u32 nranges,
-			 u64 guard)
+const char *assembly_run(struct arena *a, const struct asm_call *c, char *const *tiles, const struct mem_range *ranges,
+			 u32 nranges, u64 guard)
 {
-	struct runner r = {.a = a, .c = c};
+	struct runner r = {.a = a, .c = c, .tiles = tiles};
 	const char *error = asm_read_form(c->constraints, &r.form);
 	r.nregisters = r.form.outputs + r.form.inputs;
 	const char *text = error ? NULL : kernel_text(&r);
@@ -186,7 +187,10 @@ const char *assembly_run(struct arena *a, const struct asm_call *c, const struct
 		return error_in_text(&r, error);
 	const char *part = depends_on_threads(&m->kernels[0]);
 	if (part)
-		return arena_printf(a, "'%s' depends on the threads that elements have on a GPU", part);
+		return arena_printf(a,
+				    "'%s' depends on the assignment of elements to the threads of a GPU: launch on "
+				    "cuda or sim",
+				    part);
 	u64 threads = (c->n + c->pack - 1) / c->pack;
 	u32 most = (u32)MIN(threads, MOST_WARPS * LANES);
 	size_t size = (size_t)most * r.nregisters * REGISTER_BYTES;

@@ -5,9 +5,10 @@
 #include "base/range.h"
 #include "ir/inline_asm.h"
 
-/* Runs the assembly for all elements. The text may access these buffers, and memory that is further than `guard` bytes
- * from all of them. Returns NULL, or the reason of a failure, in `a`. */
-const char *assembly_run(struct arena *a, const struct asm_call *c, const struct mem_range *ranges, u32 nranges,
-			 u64 guard);
+/* Runs the assembly for all elements. `tiles` has the elements of each result, then of each operand, row-major. The
+ * text may access the buffers in `ranges`, and memory at more than `guard` bytes from all of them. Returns NULL, or the
+ * reason of a failure, in `a`. */
+const char *assembly_run(struct arena *a, const struct asm_call *c, char *const *tiles, const struct mem_range *ranges,
+			 u32 nranges, u64 guard);
 
 #endif

@@ -437,15 +437,7 @@ static void run_assembly(void *assembly)
 	struct arena a = {0};
 	struct cleanup c;
 	cleanup_arena(&c, &a);
-	const struct asm_call call = {.text = w->text,
-				      .constraints = w->constraints,
-				      .pack = (u32)w->pack,
-				      .nresults = (u32)w->nresults,
-				      .noperands = (u32)w->noperands,
-				      .bits = w->bits,
-				      .tiles = s->tiles,
-				      .n = w->n};
-	const char *wrong = assembly_run(&a, &call, NULL, 0, 0);
+	const char *wrong = assembly_run(&a, &w->call, s->tiles, NULL, 0, 0);
 	s->good = !wrong;
 	if (wrong)
 		on_fail(&s->run->call, s->pid, w->place, -1, NULL, 0, arena_printf(&a, "inline assembly: %s", wrong));

@@ -80,7 +80,8 @@ struct diags {
 void diags_init(struct diags *d, struct arena *arena);
 /* The same messages: what is said to either is not said to the other. */
 struct diags diags_copy(const struct diags *d);
-/* d's messages become those of `to`. The texts registered meanwhile stay, since what was read of them does. */
+/* Replaces the messages of d by the messages of `to`. The source texts of d stay registered, since modules that have
+ * been read refer to them. */
 void diags_restore(struct diags *d, const struct diags *to);
 /* Registers a text and returns its file number. `text` must outlive d. */
 u16 diags_add_source(struct diags *d, const char *name, const char *text, size_t len);

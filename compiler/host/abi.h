@@ -4,6 +4,7 @@
 #define TLC_HOST_ABI_H
 
 #include "base/diag.h"
+#include "ir/inline_asm.h"
 
 /* The object of a kernel has a constant whose name is the kernel's name followed by HOST_RECORD. It holds the bytes of
  * scratch memory that a program needs (8 bytes), then a byte for each parameter. An image must agree with it. */
@@ -36,13 +37,9 @@ struct host_print {
 	struct host_print_operand at[8];
 };
 
-/* Inline assembly: struct asm_call without its tiles. */
 struct host_asm {
 	u64 place; /* host_place() of it */
-	const char *text, *constraints;
-	const u8 *bits; /* of an element: of each result, then of each operand */
-	u64 n;          /* elements of each tile */
-	i32 pack, nresults, noperands;
+	struct asm_call call;
 };
 
 /* An access to memory in code that is checked: the same for all programs. */

@@ -657,7 +657,7 @@ u64 host_lower(struct pass_state *s, LLVMModuleRef mod)
 	LLVMBuildRet(h.b, host_i32(&h, 0));
 	LLVMBuildBr(h.entry, body);
 	host_tiles_end(&h);
-	host_share_regions(&h);
+	host_outline_regions(&h);
 	host_debug_end(&h);
 	add_record(&h);
 	LLVMDisposeBuilder(h.b);

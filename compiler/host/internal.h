@@ -106,7 +106,7 @@ struct host {
 	LLVMValueRef spilled[3];  /* check.c */
 	LLVMValueRef streams; /* the launch stores much (i1); NULL: the kernel has no store for which that matters */
 	struct debug *debug;  /* debug.c; NULL: the code is not for debuggers */
-	VEC(struct region *) regions; /* share.c */
+	VEC(struct region *) regions; /* outline.c */
 	struct region *region;        /* the one that is being built, or NULL */
 };
 
@@ -241,13 +241,13 @@ LLVMValueRef host_element_number(struct host *h, const struct type *t, const str
 void host_fail_if(struct host *h, LLVMValueRef bad, const struct op *o, const char *text);
 LLVMValueRef host_string(struct host *h, const char *text);
 
-/* --- share.c: equal steps of a kernel as one function ------------------------------------------------------------- */
+/* --- outline.c: equal steps of a large kernel become calls of a function ------------------------------------------ */
 
-/* What is built between them is a step of a block. */
+/* Instructions built between these calls are a step of a block. */
 struct region *host_region_begin(struct host *h);
 void host_region_end(struct host *h, struct region *r);
-/* Once the kernel is complete. */
-void host_share_regions(struct host *h);
+/* Outlines equal steps of the complete kernel. */
+void host_outline_regions(struct host *h);
 
 /* --- carried.c: loops inside nests ------------------------------------------------------------------------------- */
 

@@ -353,6 +353,7 @@ static LLVMValueRef asm_constant(struct host *h, const struct op *o)
 	LLVMValueRef text = host_string(h, o->text);
 	LLVMValueRef constraints = host_string(h, (const char *)(uintptr_t)o->attr[ATTR_CONSTRAINTS]);
 	LLVMValueRef sizes = host_string(h, bits);
+	/* struct host_asm */
 	LLVMValueRef fields[] = {LLVMConstInt(h->i64, host_place(o->loc), false),
 				 text,
 				 constraints,

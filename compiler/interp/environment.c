@@ -118,7 +118,7 @@ static bool run_source(struct env *e, const struct inst *i)
 }
 
 struct asm_plan {
-	struct asm_call call; /* without the tiles */
+	struct asm_call call; /* n: set for each execution */
 	u8 bits[];
 };
 
@@ -133,11 +133,10 @@ static bool run_inline_asm(struct env *e, const struct inst *i)
 		tiles[k] = e->at[i->out[k]];
 	for (u32 k = 0; k < c.noperands; k++)
 		tiles[c.nresults + k] = e->at[i->in[k]];
-	c.tiles = tiles;
 	c.n = (u64)inst_lanes(e, i);
 	const char *wrong = "there is no simulator";
 	if (l->assembly)
-		wrong = l->assembly(&a, &c, l->ranges, l->nranges, l->guard);
+		wrong = l->assembly(&a, &c, tiles, l->ranges, l->nranges, l->guard);
 	bool good = !wrong || fail(e, i, -1, "inline assembly: %s", wrong);
 	arena_free(&a);
 	return good;

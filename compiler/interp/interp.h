@@ -43,9 +43,9 @@ struct interp_launch {
 	/* takes what device_print prints; NULL: standard output does */
 	void (*print)(void *arg, const char *text, size_t len);
 	void *print_arg;
-	/* runs inline assembly; returns NULL, or the reason of a failure, in `a`. NULL itself: it fails */
-	const char *(*assembly)(struct arena *a, const struct asm_call *c, const struct mem_range *ranges, u32 nranges,
-				u64 guard);
+	/* runs inline assembly (runtime/assembly.h); NULL: every such operation fails */
+	const char *(*assembly)(struct arena *a, const struct asm_call *c, char *const *tiles,
+				const struct mem_range *ranges, u32 nranges, u64 guard);
 	struct source_place *place; /* of the failure; or NULL */
 };
 

@@ -12,17 +12,15 @@ enum { MAX_ASM_REGISTERS = 256 };
 struct asm_form {
 	u32 outputs, inputs;
 	char class[MAX_ASM_REGISTERS]; /* of each register, outputs first: b h r l f d q */
-	u8 tied[MAX_ASM_REGISTERS];    /* of an input: 1 + the output that is the same register; 0: none */
+	u8 tied[MAX_ASM_REGISTERS];    /* of an input: 1 + the output in the same register; 0: there is none */
 };
 
-/* One execution on a device that is no GPU. */
+/* An operation, for its execution on the CPU. Code of the device cpu holds such a struct. */
 struct asm_call {
 	const char *text, *constraints;
-	u32 pack;      /* packed_element */
-	u32 nresults, noperands;
 	const u8 *bits; /* of an element: of each result, then of each operand */
-	char *const *tiles; /* the elements, row-major: of each result, then of each operand */
-	u64 n;         /* elements of each tile; 1 of a scalar */
+	u64 n;          /* elements of each tile; 1 for a scalar */
+	u32 pack, nresults, noperands; /* pack: packed_element */
 };
 
 /* Fills in the form of the constraints alone. Returns what is wrong with them, or NULL. */

@@ -30,7 +30,7 @@ struct cuda_state {
 	struct unproved unproved;  /* found by prove-buffers */
 	int stages;                /* the most buffers of a ring, so far */
 	bool few_buffers;          /* for what dots take as it is loaded alone */
-	bool few_operands;         /* of wgmma in shared memory: the first one comes from registers */
+	bool few_operands;         /* wgmma takes A from registers, unless a loop loads it into buffers */
 	bool no_warpgroups;        /* dots by mma.sync, which takes all operands from registers */
 	bool too_large;            /* the kernel failed, since it needs more shared memory than there is */
 	bool no_boxes;    /* no copies by TMA */

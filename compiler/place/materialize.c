@@ -284,7 +284,7 @@ static struct value *request_memory(struct placer *p, struct value *v, const str
 	return add_version(p, v, mem, buffer);
 }
 
-/* Does a loop load v as it is, or transposed, into its buffers? */
+/* Does a pipelined loop load v, or its transpose, into buffers? */
 static bool is_buffered(const struct placer *p, const struct value *v)
 {
 	while (def_if(v, IR_TRANS))
@@ -293,8 +293,8 @@ static bool is_buffered(const struct placer *p, const struct value *v)
 	return loop && loop->code == IR_FOR && stages_of(p->s, loop) > 1;
 }
 
-/* Does the instruction's A come in registers, in k's order? So does what comes from tensor cores and stays in its warps.
- * Where shared memory is short, all does that has no buffer of a loop to lie in. */
+/* Does the wgmma instruction take A from registers? It does if A is the result of a wgmma and its conversion exchanges no
+ * data between warps. Where shared memory is short, it does unless a loop loads A into its buffers. */
 static bool comes_in_registers(struct placer *p, const struct op *dot, const struct dot_plan *plan)
 {
 	int row_dim = plan->split.row_dim;
@@ -307,7 +307,7 @@ static bool comes_in_registers(struct placer *p, const struct op *dot, const str
 		plan_conversion(home, wgmma_operand(p->pool, v->type, &plan->split, 0)).kind != CONVERT_SHARED);
 }
 
-/* What comes in registers is the instruction's A; the rest lies in shared memory. */
+/* A comes from registers or shared memory; B from shared memory. */
 static void place_wgmma(struct placer *p, struct op *o, const struct dot_plan *plan)
 {
 	int row_dim = plan->split.row_dim;

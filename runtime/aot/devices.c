@@ -5,9 +5,9 @@
 const struct device_ops *const devices[] = {&cuda_ops, &cpu_ops};
 const u32 ndevices = ARRAY_LEN(devices);
 
-const char *assembly_run(struct arena *a, const struct asm_call *c, const struct mem_range *ranges, u32 nranges,
-			 u64 guard)
+const char *assembly_run(struct arena *a, const struct asm_call *c, char *const *tiles, const struct mem_range *ranges,
+			 u32 nranges, u64 guard)
 {
-	(void)a, (void)c, (void)ranges, (void)nranges, (void)guard;
-	return "on the CPU libtl runs it by its simulator, which libtlrt does not have";
+	(void)a, (void)c, (void)tiles, (void)ranges, (void)nranges, (void)guard;
+	return "libtl runs it on the CPU by its simulator, which libtlrt does not have: launch on cuda";
 }

@@ -1,26 +1,26 @@
-/* Equal steps of a large kernel share one function.
+/* Outlining: equal steps of a large kernel share a function, since LLVM's time grows with the number of instructions.
  *
- * The time of LLVM grows with the number of instructions. Large kernels repeat themselves: products of tiles of one
- * shape, the same statements for each of four blocks, the rounds of an unrolled loop. Each step of a block (a nest, or
- * an operation on whole tiles) is a region of LLVM's blocks with one entry and one exit. Regions whose instructions
- * differ in nothing but the values from outside become functions of these values. They are grouped by a hash; LLVM's
- * mergefunc compares the functions of a group exactly and keeps one of each kind. Small kernels stay as they are. */
+ * A step of a block (a loop nest, or an operation on whole tiles) is a region of basic blocks with a single entry and
+ * a single exit. Large kernels repeat steps: products of tiles of equal shape, the rounds of an unrolled loop. Two regions
+ * are candidates if their instructions differ only in captured values, which are defined outside the region. Each
+ * candidate becomes a function whose parameters are the captured values. A hash finds the candidates; LLVM's mergefunc
+ * compares their functions exactly and merges equal functions. Small kernels are not changed. */
 #include "host/internal.h"
 
 enum {
-	LARGE = 3000, /* instructions of a kernel from which on regions are shared: about 0.1 s of LLVM's time */
-	LEAST = 80,   /* instructions of a region for which the cost of a call is small */
-	CAPTURED = 8, /* more of them for each argument of the call */
+	LARGE = 3000, /* the least instructions of a kernel with outlined regions: LLVM compiles them in about 0.1 s */
+	LEAST = 80,   /* the least instructions of an outlined region, so that the cost of a call is small */
+	CAPTURED = 8, /* additional instructions for each argument of the call */
 };
 
 struct region {
-	LLVMBasicBlockRef begin, end; /* its first block, and the one behind it */
+	LLVMBasicBlockRef begin, end; /* the entry block, and the block after the exit */
 	VEC(LLVMBasicBlockRef) blocks;
-	VEC(LLVMValueRef) captured; /* values from outside, in the order in which they first occur */
-	VEC(LLVMValueRef) escaping; /* values that are used outside */
+	VEC(LLVMValueRef) captured; /* values defined outside, in the order of their first use */
+	VEC(LLVMValueRef) escaping; /* values used outside */
 	u64 hash;
 	u32 size;
-	bool shared;
+	bool outlined;
 };
 
 struct region *host_region_begin(struct host *h)
@@ -50,7 +50,7 @@ void host_region_end(struct host *h, struct region *r)
 
 /* --- what a region consists of ------------------------------------------------------------------------------------ */
 
-/* Numbers from 1 on, by block, instruction and value from outside; 0: it has none. */
+/* The numbers of blocks, instructions and captured values, from 1; 0: not numbered. */
 struct numbers {
 	struct map of;
 	uintptr_t last;
@@ -66,7 +66,7 @@ static void number(struct numbers *n, const void *x)
 	map_put(&n->of, x, (void *)++n->last);
 }
 
-/* The blocks between begin and end; false: the function may end in them. */
+/* Collects the blocks of the region. False if the kernel may return from a block. */
 static bool find_blocks(struct host *h, struct region *r, struct numbers *n)
 {
 	number(n, r->begin);
@@ -86,7 +86,7 @@ static bool find_blocks(struct host *h, struct region *r, struct numbers *n)
 	return true;
 }
 
-/* In registers of vectors, which LLVM splits longer ones into. */
+/* The number of instructions for x after LLVM has split its vectors into vector registers. */
 static u32 size_of(const struct host *h, LLVMValueRef x)
 {
 	LLVMTypeRef t = LLVMTypeOf(LLVMGetInstructionOpcode(x) == LLVMStore ? LLVMGetOperand(x, 0) : x);
@@ -111,7 +111,7 @@ static void mix(struct region *r, u64 x)
 	r->hash ^= r->hash >> 29;
 }
 
-/* Constants and types are unique, so their addresses stand for them. */
+/* LLVM makes each constant and type once, so that their addresses identify them. */
 static void mix_operand(struct host *h, struct region *r, struct numbers *n, LLVMValueRef x)
 {
 	if (is_local(x) && !number_of(n, x)) {
@@ -147,7 +147,7 @@ static void read_instruction(struct host *h, struct region *r, struct numbers *n
 	r->size += size_of(h, x);
 }
 
-/* A slot of the stack becomes the function's, unless others use it too. */
+/* Stack slots move into the function, so only the region may use them. */
 static bool slots_are_own(const struct region *r, const struct numbers *n)
 {
 	for (u32 i = 0; i < r->captured.len; i++) {
@@ -183,13 +183,14 @@ static void set_attribute(struct host *h, LLVMValueRef f, unsigned index, const 
 	LLVMAddAttributeAtIndex(f, index, LLVMCreateEnumAttribute(h->ctx, kind, 0));
 }
 
-/* The memory of one tile, which no other value from outside points into: see host_scratch. */
+/* Is x the memory of a tile (host_scratch)? No other captured value points there. */
 static bool is_scratch(const struct host *h, LLVMValueRef x)
 {
 	return LLVMIsAGetElementPtrInst(x) && LLVMGetOperand(x, 0) == h->memory;
 }
 
-/* A function of the region's values from outside, without blocks. Slots of the stack are none of its parameters. */
+/* Declares the function. Its parameters are the captured values, except stack slots. `inside` maps captured values to
+ * parameters. */
 static LLVMValueRef new_function(struct host *h, const struct region *r, struct map *inside)
 {
 	u32 n = 0;
@@ -200,7 +201,7 @@ static LLVMValueRef new_function(struct host *h, const struct region *r, struct 
 	for (u32 i = 0; i < r->captured.len; i++)
 		if (!LLVMIsAAllocaInst(r->captured.at[i]))
 			types[n++] = LLVMTypeOf(r->captured.at[i]);
-	LLVMValueRef f = LLVMAddFunction(h->mod, "shared", LLVMFunctionType(out, types, n, false));
+	LLVMValueRef f = LLVMAddFunction(h->mod, "outlined", LLVMFunctionType(out, types, n, false));
 	LLVMSetLinkage(f, LLVMInternalLinkage);
 	set_attribute(h, f, LLVMAttributeFunctionIndex, "nounwind");
 	for (u32 i = 0, k = 0; i < r->captured.len; i++) {
@@ -213,7 +214,7 @@ static LLVMValueRef new_function(struct host *h, const struct region *r, struct 
 	return f;
 }
 
-/* In place of the region, whose results outside are then those of the call. */
+/* Replaces the region by a call, and the escaping values by the results of the call. */
 static void build_call(struct host *h, const struct region *r, LLVMValueRef f, LLVMBasicBlockRef from,
 		       struct map *inside, struct map *replaced)
 {
@@ -266,16 +267,16 @@ static void build_return(struct host *h, const struct region *r, LLVMBasicBlockR
 		LLVMBuildRetVoid(h->b);
 }
 
-/* The block in front of b, which has one. */
+/* The predecessor of b. */
 static LLVMBasicBlockRef block_before(LLVMBasicBlockRef b)
 {
 	for (LLVMUseRef u = LLVMGetFirstUse(LLVMBasicBlockAsValue(b)); u; u = LLVMGetNextUse(u))
 		if (LLVMIsATerminatorInst(LLVMGetUser(u)))
 			return LLVMGetInstructionParent(LLVMGetUser(u));
-	tl_unreachable("a block without another one in front of it");
+	tl_unreachable("a block without a predecessor");
 }
 
-/* Keeps in `replaced` which results of calls stand for the values that regions computed. */
+/* `replaced` maps escaping values of earlier regions to the results of their calls. */
 static void to_function(struct host *h, struct region *r, struct map *replaced)
 {
 	struct map inside = {.arena = &h->scratch};
@@ -304,7 +305,7 @@ static u32 size_of_kernel(const struct host *h)
 	return size;
 }
 
-/* Marks regions that have the hash of another one. */
+/* Marks regions of equal hash. */
 static void find_equal(struct host *h)
 {
 	struct map first = {.arena = &h->scratch};
@@ -315,19 +316,19 @@ static void find_equal(struct host *h)
 		const void *key = (const void *)(uintptr_t)(r->hash | 1);
 		struct region *same = map_get(&first, key);
 		if (same)
-			r->shared = same->shared = true;
+			r->outlined = same->outlined = true;
 		else
 			map_put(&first, key, r);
 	}
 }
 
-void host_share_regions(struct host *h)
+void host_outline_regions(struct host *h)
 {
 	struct map replaced = {.arena = &h->scratch};
 	if (size_of_kernel(h) < LARGE)
 		return;
 	find_equal(h);
 	for (u32 i = 0; i < h->regions.len; i++)
-		if (h->regions.at[i]->shared)
+		if (h->regions.at[i]->outlined)
 			to_function(h, h->regions.at[i], &replaced);
 }
