@@ -1,7 +1,7 @@
 /* Outlining: equal steps of a large kernel share a function, since LLVM's time grows with the number of instructions.
  *
  * A step of a block (a loop nest, or an operation on whole tiles) is a region of basic blocks with a single entry and
- * a single exit. Large kernels repeat steps: products of tiles of equal shape, the rounds of an unrolled loop. Two regions
+ * a single exit. Large kernels repeat steps: products of tiles of equal shape, the rounds of an unrolled loop. Regions
  * are candidates if their instructions differ only in captured values, which are defined outside the region. Each
  * candidate becomes a function whose parameters are the captured values. A hash finds the candidates; LLVM's mergefunc
  * compares their functions exactly and merges equal functions. Small kernels are not changed. */

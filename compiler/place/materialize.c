@@ -293,8 +293,8 @@ static bool is_buffered(const struct placer *p, const struct value *v)
 	return loop && loop->code == IR_FOR && stages_of(p->s, loop) > 1;
 }
 
-/* Does the wgmma instruction take A from registers? It does if A is the result of a wgmma and its conversion exchanges no
- * data between warps. Where shared memory is short, it does unless a loop loads A into its buffers. */
+/* Does the wgmma instruction take A from registers? It does if A is the result of a wgmma and its conversion exchanges
+ * no data between warps. Where shared memory is short, it does unless a loop loads A into its buffers. */
 static bool comes_in_registers(struct placer *p, const struct op *dot, const struct dot_plan *plan)
 {
 	int row_dim = plan->split.row_dim;
