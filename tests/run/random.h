@@ -197,6 +197,7 @@ int convert(struct maker *m, int node, tl_dtype t);                  /* -1: it c
 bool broadcasts(const struct node *a, int rank, const int *shape);
 bool set_bound(struct maker *m, int node, double bound, bool inexact); /* false: too large */
 int like(struct maker *m, enum op op, tl_dtype t, int in);             /* a node of one operand, of the same shape */
+tl_dtype at_least_32(tl_dtype t);                                      /* the type of maxima of t */
 int undo(struct maker *m, int node);                                   /* the last one; -1 */
 struct number number_node(struct maker *m, int64_t value);
 void make_statement(struct maker *m);

@@ -80,7 +80,9 @@ static bool make_movement(struct maker *m, enum op op)
 			for (int n = random_below(4); n > 0 && shape[last] > 1; n--)
 				shape[last] /= 2;
 	}
-	int k = add_move(m, op, a->dtype, in, other, a->rank, shape);
+	/* maxima have 32 bits at least, and there are none where all of several elements stay */
+	bool maxima = sorts && (a->shape[last] == 1 || shape[last] < a->shape[last]);
+	int k = add_move(m, op, maxima ? at_least_32(a->dtype) : a->dtype, in, other, a->rank, shape);
 	if (k < 0)
 		return false;
 	m->p->node[k].attr[0] = attr;

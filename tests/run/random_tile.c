@@ -71,7 +71,7 @@ bool make_shape(struct maker *m)
 
 /* --- whole tiles --------------------------------------------------------------------------------------------- */
 
-static tl_dtype at_least_32(tl_dtype t)
+tl_dtype at_least_32(tl_dtype t)
 {
 	return bits_of(t) >= 32 ? t : is_float(t) ? TL_F32 : TL_I32;
 }
