@@ -68,7 +68,11 @@ static inline void mutate_slots(struct image *im, u64 *random)
 		return;
 	case 1: im->nslots -= im->nslots > 0 && !im->nmaps && !im->napart && !im->nlimits; return;
 	case 2: im->slots[i].pointers = (i32)(next_random(random) % 3); return;
-	case 3: im->slots[i].dtype = (enum dtype)(next_random(random) % DT_COUNT); return;
+	case 3:
+		do
+			im->slots[i].dtype = (enum dtype)(next_random(random) % DT_COUNT);
+		while (!dtype_has_values((enum dtype)im->slots[i].dtype));
+		return;
 	case 4: im->slots[i].divisibility = 1 << next_random(random) % 12; return;
 	default: im->slots[i].leaf = (u32)(next_random(random) % MAX_KERNEL_PARAMS); return;
 	}

@@ -37,7 +37,7 @@ int64_t tree_corner(tl_dtype t)
 	case 0: return wrap(t, least(t) + random_below(3));
 	case 1: return wrap(t, (int64_t)((uint64_t)most(t) - (uint64_t)random_below(3)));
 	case 2: return wrap(t, random_below(9) - 4);
-	case 3: return wrap(t, (int64_t)(1ull << random_below(bits)) + random_below(3) - 1);
+	case 3: return wrap(t, (int64_t)((1ull << random_below(bits)) + (uint64_t)random_below(3) - 1));
 	case 4: return wrap(t, random_below(2) ? 16 * random_below(9) : -16 * random_below(9));
 	case 5: return wrap(t, random_below(100));
 	default: return wrap(t, (int64_t)random_bits());
