@@ -62,8 +62,9 @@ void add_named(struct eval *e, const struct expr *x, name_vec *out);
  * uses report nothing. */
 void mark_unknown(struct eval *e, const struct body *b);
 
-/* live.c: may f read the index of its loop behind the loop, before it gives the name another value? */
-bool index_is_used_behind(const struct func *f, const struct stmt *loop);
+/* live.c: may f read the index of its loop behind the loop, before it gives the name another value? known: the answers
+ * so far. */
+bool index_is_used_behind(const struct func *f, const struct stmt *loop, struct map *known);
 
 /* --- flow ---------------------------------------------------------------------------------------------------- */
 

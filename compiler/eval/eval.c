@@ -409,7 +409,7 @@ struct eval eval_new(struct ir_context *ctx, const struct eval_request *req)
 			     .std = req->std, .remarks = req->remarks, .debug = req->debug, .lines = req->lines,
 			     .num_warps = req->num_warps, .calls = req->calls, .globals = empty, .branches_run = empty,
 			     .imports = req->imports, .library = empty, .host_functions = empty,
-			     .capability = req->capability, .fstrings = empty};
+			     .capability = req->capability, .used_behind = empty, .fstrings = empty};
 }
 
 struct kernel *eval_kernel(struct ir_context *ctx, const struct eval_request *req)

@@ -200,6 +200,7 @@ struct eval {
 	/* The code that is evaluated, of which each part runs if the others do: the side of a run-time branch, the body
 	 * of a run-time loop. Regions are numbered as they begin. */
 	u32 region, regions;
+	struct map used_behind; /* see index_is_used_behind */
 	struct map fstrings; /* the text of a field of an f-string → its struct expr */
 };
 

@@ -5,10 +5,11 @@
 
 struct liveness {
 	const char *name;
-	const struct stmt *loop; /* in question */
-	bool behind;             /* the answer: may somebody read the name where the loop ends? */
-	bool next, out;          /* is it live where `continue` and `break` lead to? */
+	struct map *behind; /* loop over the name → may somebody read it where the loop ends? */
+	bool next, out;     /* is it live where `continue` and `break` lead to? */
 };
+
+static const char is_read, not_read; /* answers */
 
 static bool reads(const struct expr *x, const char *name);
 
@@ -62,7 +63,9 @@ static bool loop_live(struct liveness *l, const struct stmt *s, bool behind)
 {
 	struct liveness outer = *l;
 	bool otherwise = body_live(l, &s->orelse, behind), head = otherwise, at_head;
-	l->behind |= s == l->loop && (otherwise || behind);
+	if (s->kind == ST_FOR && s->target->kind == EX_NAME && s->target->name == l->name &&
+	    map_get(l->behind, s) != &is_read)
+		map_put(l->behind, s, (void *)(otherwise || behind ? &is_read : &not_read));
 	for (;;) { /* what is live at the head is so at the end of the body */
 		l->out = behind;
 		l->next = head;
@@ -116,9 +119,11 @@ static bool body_live(struct liveness *l, const struct body *b, bool behind)
 	return behind;
 }
 
-bool index_is_used_behind(const struct func *f, const struct stmt *loop)
+/* All loops over one name are answered at once. */
+bool index_is_used_behind(const struct func *f, const struct stmt *loop, struct map *known)
 {
-	struct liveness l = {.name = loop->target->name, .loop = loop};
-	body_live(&l, &f->body, false);
-	return l.behind;
+	struct liveness l = {.name = loop->target->name, .behind = known};
+	if (!map_get(known, loop))
+		body_live(&l, &f->body, false);
+	return map_get(known, loop) == &is_read;
 }

@@ -400,7 +400,7 @@ static bool keep_index(struct eval *e, const struct stmt *s, enum dtype d, const
 	bool runs = lb->kind == V_INT && ub->kind == V_INT && lb->integer < ub->integer,
 	     integer = b && ((old.kind == V_TENSOR && !old.pointers && !is_tile(&old) && dtype_is_int(old.dtype)) ||
 			     (old.kind == V_INT && number_fits(&old, d)));
-	if (!index_is_used_behind(e->frame->func, s))
+	if (!index_is_used_behind(e->frame->func, s, &e->used_behind))
 		return false;
 	struct loc at = s->target->loc;
 	struct val first = integer ? cast_to(e, to_tensor(e, old, at), d, ROUND_DEFAULT, at)
