@@ -258,11 +258,116 @@ bool is_strong(const struct placer *p, const struct layout *l)
 	return map_get(&p->strong, l) != NULL;
 }
 
+/* --- what is to be inferred anew ----------------------------------------------------------------------------- */
+
+static void push_part(struct arena *scratch, inference_queue *q, u32 part)
+{
+	vec_push(scratch, q, part);
+	u32 i = q->len - 1;
+	for (; i && q->at[(i - 1) / 2] > part; i = (i - 1) / 2)
+		q->at[i] = q->at[(i - 1) / 2];
+	q->at[i] = part;
+}
+
+static u32 pop_part(inference_queue *q)
+{
+	u32 least = q->at[0], last = q->at[--q->len], i = 0, k;
+	while ((k = 2 * i + 1) < q->len) {
+		k += k + 1 < q->len && q->at[k + 1] < q->at[k];
+		if (last <= q->at[k])
+			break;
+		q->at[i] = q->at[k];
+		i = k;
+	}
+	q->at[i] = last;
+	return least;
+}
+
+/* The part runs in this sweep if its turn comes, or in the next one. */
+static void queue_part(struct placer *p, u32 part)
+{
+	if (p->queued[part])
+		return;
+	p->queued[part] = true;
+	push_part(&p->scratch, part > p->at ? &p->now : &p->next, part);
+}
+
+static void queue_all(struct placer *p)
+{
+	for (u32 i = 0; i < p->parts.len; i++)
+		queue_part(p, i);
+}
+
+/* The first part of o's results. */
+static u32 part_of_results(const struct op *o)
+{
+	const struct op *last = o->blocks[o->nblocks - 1]->last;
+	return last->mark + last->noperands;
+}
+
+/* Operations inside reductions, scans and maps have no parts: nothing is inferred there. */
+static bool has_parts(const struct op *o)
+{
+	return !o->block->parent || op_is_control(o->block->parent);
+}
+
+/* v's home has changed: what is inferred from it is so again. */
+static void queue_inferences(struct placer *p, const struct value *v)
+{
+	const struct op *around = v->def ? NULL : v->block->parent;
+	if (!p->parts.len)
+		return;
+	if (v->def && !op_is_control(v->def))
+		queue_part(p, v->def->mark);
+	if (around && around->code == IR_FOR && v->index)
+		queue_part(p, part_of_results(around) + for_arg_number(v));
+	if (around && around->code == IR_WHILE && v->block == around->blocks[1])
+		queue_part(p, part_of_results(around) + v->index);
+	for (const struct use *u = v->uses; u; u = u->next) {
+		const struct op *o = u->user;
+		bool each = op_is_control(o) || op_has(o, END);
+		if (has_parts(o))
+			queue_part(p, o->mark + (each ? (u32)(u - o->operands) : 0));
+	}
+}
+
+static void add_part(struct placer *p, struct op *o, u32 i, bool result)
+{
+	struct inference part = {o, i, result};
+	vec_push(&p->scratch, &p->parts, part);
+}
+
+static void number_parts(struct placer *p, struct block *b)
+{
+	for (struct op *o = b->first; o; o = o->next) {
+		bool control = op_is_control(o), each = control || op_has(o, END);
+		o->mark = p->parts.len;
+		for (u32 i = 0; i < (each ? o->noperands : 1); i++)
+			add_part(p, o, i, false);
+		for (u32 k = 0; control && k < o->nblocks; k++)
+			number_parts(p, o->blocks[k]);
+		for (u32 i = 0; control && i < o->nresults; i++)
+			add_part(p, o, i, true);
+	}
+}
+
+static void make_parts(struct placer *p)
+{
+	number_parts(p, p->s->k->body);
+	p->queued = arena_array(&p->scratch, bool, p->parts.len);
+	p->at = UINT32_MAX;
+	queue_all(p);
+}
+
+/* --- inference ----------------------------------------------------------------------------------------------- */
+
 /* A layout made from another keeps its strength. */
 static const struct layout *derived(struct placer *p, const struct layout *from, const struct layout *to)
 {
-	if (is_strong(p, from) && !is_strong(p, to))
+	if (is_strong(p, from) && !is_strong(p, to)) {
 		map_put(&p->strong, to, p);
+		queue_all(p);
+	}
 	return to;
 }
 
@@ -273,6 +378,7 @@ void set_home(struct placer *p, const struct value *v, const struct layout *l)
 		return;
 	map_put(&p->home, v, (void *)l);
 	p->changed = true;
+	queue_inferences(p, v);
 }
 
 static void set_homes(struct placer *p, const struct op *o, const struct layout *l)
@@ -390,8 +496,6 @@ static const struct layout *join_layout(struct placer *p, const struct op *o, co
 	return derived(p, l, layout_intern(p->pool, &wide));
 }
 
-static void infer_block(struct placer *p, struct block *b);
-
 /* The strongest layout of o's operands. */
 static const struct layout *strongest(struct placer *p, const struct op *o)
 {
@@ -417,34 +521,17 @@ static void infer_elementwise(struct placer *p, struct op *o)
 			set_home(p, operand(o, i), best);
 }
 
-/* What the operands of o pass on gets their homes. */
-static void infer_passed(struct placer *p, const struct op *o)
+/* What operand i of o passes on gets its home. */
+static void infer_passed(struct placer *p, const struct op *o, u32 i)
 {
-	for (u32 i = 0; i < o->noperands; i++) {
-		struct value *to = value_passed_to(o, i);
-		if (to && (op_has(o, END) || !is_free(p, operand(o, i))))
-			set_home(p, to, home_of(p, operand(o, i)));
-	}
-}
-
-static void infer_control(struct placer *p, struct op *o)
-{
-	infer_passed(p, o);
-	for (u32 k = 0; k < o->nblocks; k++) {
-		infer_block(p, o->blocks[k]);
-		infer_passed(p, o->blocks[k]->last);
-	}
-	for (u32 i = 0; i < o->nresults; i++)
-		set_home(p, &o->results[i], home_of(p, result_passed_by(o, i)));
+	struct value *to = value_passed_to(o, i);
+	if (to && (op_has(o, END) || !is_free(p, operand(o, i))))
+		set_home(p, to, home_of(p, operand(o, i)));
 }
 
 static void infer_op(struct placer *p, struct op *o)
 {
 	const struct layout *l;
-	if (op_is_control(o)) {
-		infer_control(p, o);
-		return;
-	}
 	if (!o->nresults || !o->noperands || !type_is_tensor(operand(o, 0)->type))
 		if (!(o->nresults && type_is_tensor(o->results[0].type) && (op_has(o, ELEM) || op_is_asm(o))))
 			return;
@@ -478,17 +565,32 @@ static void infer_op(struct placer *p, struct op *o)
 	}
 }
 
-static void infer_block(struct placer *p, struct block *b)
+static void run_part(struct placer *p, const struct inference *part)
 {
-	for (struct op *o = b->first; o; o = o->next)
+	struct op *o = part->op;
+	if (part->result)
+		set_home(p, &o->results[part->i], home_of(p, result_passed_by(o, part->i)));
+	else if (op_is_control(o) || op_has(o, END))
+		infer_passed(p, o, part->i);
+	else
 		infer_op(p, o);
 }
 
-static void infer(struct placer *p)
+/* A sweep through the kernel, and another one as long as a value gets a home, or a strong one in its place: there is an
+ * end. Only parts run whose values have changed. */
+void infer(struct placer *p)
 {
-	do { /* a value gets a home, and perhaps a strong one in its place: there is an end */
+	do {
 		p->changed = false;
-		infer_block(p, p->s->k->body);
+		inference_queue done = p->now;
+		p->now = p->next;
+		p->next = done;
+		while (p->now.len) {
+			p->at = pop_part(&p->now);
+			p->queued[p->at] = false;
+			run_part(p, &p->parts.at[p->at]);
+		}
+		p->at = UINT32_MAX;
 	} while (p->changed);
 }
 
@@ -502,9 +604,9 @@ void pass_layouts(struct pass_state *s)
 	place_accesses(&p);
 	place_dots(&p);
 	place_results(&p);
-	do
-		infer(&p);
-	while (settle_block(&p, s->k->body));
+	make_parts(&p);
+	infer(&p);
+	settle_block(&p, s->k->body);
 	materialize(&p);
 	remove_dead_code(s->k);
 	arena_free(&p.operands.scratch);

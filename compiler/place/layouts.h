@@ -21,6 +21,17 @@ struct dot_plan {
 	const struct layout *acc, *a, *b; /* a and b: of mma.sync; a: of an A that is computed or fetched, too */
 };
 
+/* A part of the inference of homes: an operation; or a control operation's, or a terminator's, operand i, or a control
+ * operation's result i. Parts are numbered in the order of a sweep through the kernel. */
+struct inference {
+	struct op *op;
+	u32 i;
+	bool result;
+};
+
+/* Parts to be run: a heap, the least number first. */
+typedef VEC(u32) inference_queue;
+
 struct placer {
 	struct pass_state *s;
 	struct ir_context *ctx;
@@ -38,6 +49,10 @@ struct placer {
 	struct map copied; /* loads of few numbers that cp.async is to bring → themselves */
 	const struct layout *common; /* of all tiles of a kernel that runs on several blocks, or NULL */
 	bool changed;
+	VEC(struct inference) parts; /* an operation's mark is the number of its first one */
+	bool *queued;                /* of each part */
+	inference_queue now, next;   /* of this sweep, and of the next one */
+	u32 at;                      /* the part that runs */
 };
 
 /* Index arithmetic and constants: recomputed in whatever layout is wanted rather than moved. */
@@ -73,8 +88,11 @@ int elements_per_thread(const struct placer *p, const struct type *t);
 bool is_strong(const struct placer *p, const struct layout *l);
 
 bool is_memory_op(const struct op *o);
-/* Gives a home to the first value that must have one and has none: settle.c. False when all have. */
-bool settle_block(struct placer *p, struct block *b);
+/* Gives homes to values that need not wait for one, until nothing changes. */
+void infer(struct placer *p);
+/* Gives a home to each value that must have one and has none, one after the other, with what follows from it:
+ * settle.c. */
+void settle_block(struct placer *p, struct block *b);
 void materialize(struct placer *p);
 
 #endif

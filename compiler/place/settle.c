@@ -49,41 +49,53 @@ static const struct layout *wanted(struct placer *p, const struct value *v)
 }
 
 /* Gives homes to what must have one: carried values, branch results, scattered loads, operands of reductions. */
-static bool settle(struct placer *p, struct value *v)
+static void give_home(struct placer *p, struct value *v)
 {
 	if (!type_is_tensor(v->type) || home_of(p, v))
-		return false;
+		return;
 	const struct layout *l = wanted(p, v);
 	set_home(p, v, l ? l : default_layout(p, v->type));
-	return true;
 }
 
-bool settle_block(struct placer *p, struct block *b)
+static void settle(struct placer *p, struct value *v)
+{
+	if (!type_is_tensor(v->type) || home_of(p, v))
+		return;
+	give_home(p, v);
+	infer(p);
+}
+
+static bool needs_home(const struct op *o)
+{
+	switch (o->code) {
+	case IR_LOAD:
+	case IR_ATOMIC_RMW:
+	case IR_ATOMIC_CAS:
+	case IR_JOIN:
+	case IR_HISTOGRAM:
+	case IR_GATHER: return true;
+	default: return op_is_control(o) || op_is_asm(o);
+	}
+}
+
+void settle_block(struct placer *p, struct block *b)
 {
 	for (struct op *o = b->first; o; o = o->next) {
-		bool control = op_is_control(o);
-		for (u32 k = 0; control && k < o->nblocks; k++) {
+		for (u32 k = 0; op_is_control(o) && k < o->nblocks; k++) {
 			for (u32 i = 0; i < o->blocks[k]->nargs; i++)
-				if (settle(p, o->blocks[k]->args[i]))
-					return true;
-			if (settle_block(p, o->blocks[k]))
-				return true;
+				settle(p, o->blocks[k]->args[i]);
+			settle_block(p, o->blocks[k]);
 		}
 		if (o->code == IR_MAP && !home_of(p, &o->results[0])) {
 			for (u32 i = 0; i < o->nresults; i++)
-				settle(p, &o->results[i]);
-			return true;
+				give_home(p, &o->results[i]);
+			infer(p);
 		}
-		for (u32 i = 0; i < o->nresults; i++)
-			if ((control || o->code == IR_LOAD || o->code == IR_ATOMIC_RMW || o->code == IR_ATOMIC_CAS ||
-			     o->code == IR_JOIN || o->code == IR_HISTOGRAM || o->code == IR_GATHER ||
-			     op_is_asm(o)) &&
-			    settle(p, &o->results[i]))
-				return true;
+		for (u32 i = 0; needs_home(o) && i < o->nresults; i++)
+			settle(p, &o->results[i]);
 		if (o->code == IR_REDUCE && !input_layout(p, o)) {
-			map_put(&p->home, operand(o, 0), (void *)default_layout(p, operand(o, 0)->type));
-			return true;
+			set_home(p, operand(o, 0), default_layout(p, operand(o, 0)->type));
+			infer(p);
 		}
 	}
-	return false;
 }
