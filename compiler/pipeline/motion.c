@@ -87,9 +87,19 @@ void pipeline_issue_first(struct schedule *p, struct op *last)
 	build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0);
 }
 
-/* --- what is needed behind the loop -------------------------------------------------------------------------- */
+/* --- what is needed behind loops ------------------------------------------------------------------------------- */
 
-enum { STAYS, MOVES, BEHIND };
+/* The loops with dots of a block part it into segments. An operation moves into a later one, if all that uses it comes
+ * there too. The last segment that it can move into is the greatest that these limits allow: that of each of its users;
+ * and for each of its operands, the last segment in which that is there anyway. An operation with the least limit of
+ * all keeps it, so that each passes its limit on once. */
+struct segments {
+	struct block *b;
+	struct arena scratch;
+	u32 *home, *limit;              /* of each operation, by its mark */
+	VEC(struct op *) *limited;      /* of each segment: operations that have had it as their limit */
+	bool *passed;
+};
 
 /* The operation in b that o is, or is part of. */
 static struct op *within(struct op *o, const struct block *b)
@@ -108,48 +118,111 @@ static bool is_place(const struct value *v)
 	return o && (o->code == IR_MAKE_RANGE || o->code == IR_SPLAT || o->code == IR_CONSTANT);
 }
 
-/* Is nothing lost if v is there behind the loop? */
-static bool may_be_kept(const struct value *v, const struct block *b)
+static bool can_move(const struct op *o)
 {
-	bool yes = !type_is_tensor(v->type) || value_defined_outside(v, b) || is_place(v) ||
-		   (v->def && v->def->mark == MOVES);
-	for (const struct use *u = v->uses; u && !yes; u = u->next)
-		yes = within(u->user, b)->mark == BEHIND;
-	return yes;
+	return op_is_orderless(o) && o->nresults == 1 && o->code != IR_CONVERT_LAYOUT && !value_unused(result(o));
 }
 
-static bool can_follow(const struct op *o)
+static bool is_dot_loop(const struct op *o)
 {
-	bool yes = op_is_orderless(o) && o->nresults == 1 && o->code != IR_CONVERT_LAYOUT && !value_unused(result(o));
-	for (const struct use *u = yes ? result(o)->uses : NULL; u && yes; u = u->next)
-		yes = within(u->user, o->block)->mark != STAYS;
-	for (u32 i = 0; i < o->noperands && yes; i++)
-		yes = may_be_kept(operand(o, i), o->block);
-	return yes;
+	return o->code == IR_FOR && block_has(o->blocks[0], op_is_dot);
 }
 
-/* What stays takes with it what it needs: until nothing changes. */
-void pipeline_defer(struct op *loop)
+static void limit(struct segments *g, struct op *o, u32 to)
 {
-	struct block *b = loop->block;
-	struct op *end = loop->next;
-	bool more = true;
-	for (struct op *o = b->first; o != loop; o = o->next)
-		o->mark = MOVES;
-	loop->mark = STAYS;
-	for (struct op *o = end; o; o = o->next)
-		o->mark = BEHIND;
-	while (more) {
-		more = false;
-		for (struct op *o = loop->prev; o; o = o->prev)
-			if (o->mark == MOVES && !can_follow(o)) {
-				o->mark = STAYS;
-				more = true;
-			}
+	if (to < g->limit[o->mark]) {
+		g->limit[o->mark] = to;
+		vec_push(&g->scratch, &g->limited[to], o);
 	}
-	for (struct op *o = b->first, *next; o != loop; o = next) {
+}
+
+/* v, whose operation stays in front of the segment behind `to`, is kept in registers up to its last use. */
+static void limit_users(struct segments *g, const struct value *v, u32 to)
+{
+	if (!type_is_tensor(v->type) || is_place(v))
+		return;
+	for (const struct use *u = v->uses; u; u = u->next)
+		to = MAX(to, g->home[within(u->user, g->b)->mark]);
+	for (const struct use *u = v->uses; u; u = u->next)
+		limit(g, within(u->user, g->b), to);
+}
+
+static void pass_limit(struct segments *g, struct op *o)
+{
+	u32 to = g->limit[o->mark];
+	if (g->passed[o->mark])
+		return;
+	g->passed[o->mark] = true;
+	for (u32 i = 0; i < o->nresults; i++)
+		limit_users(g, &o->results[i], to);
+	for (u32 i = 0; i < o->noperands && !o->nblocks; i++)
+		if (operand(o, i)->def && operand(o, i)->def->block == g->b)
+			limit(g, operand(o, i)->def, to);
+}
+
+/* The last segment for o, as far as is known at the beginning: operations with regions stay. */
+static u32 first_limit(const struct segments *g, const struct op *o, u32 last)
+{
+	if (!can_move(o))
+		return g->home[o->mark];
+	for (const struct use *u = result(o)->uses; u; u = u->next)
+		if (u->user->block != g->b || u->user->nblocks)
+			last = MIN(last, g->home[within(u->user, g->b)->mark]);
+	return last;
+}
+
+static void move_behind(struct segments *g, const op_vec *loops)
+{
+	VEC(struct op *) firsts = {0}; /* of each segment */
+	for (u32 i = 0; i < loops->len; i++)
+		vec_push(&g->scratch, &firsts, loops->at[i]->next);
+	for (struct op *o = g->b->first, *next; o; o = next) {
+		u32 home = g->home[o->mark], to = g->limit[o->mark];
 		next = o->next;
-		if (o->mark == MOVES)
-			op_insert_before(o, end);
+		g->home[o->mark] = to;
+		if (to > home)
+			op_insert_before(o, firsts.at[to - 1]);
 	}
+}
+
+/* Moves what is only needed behind loops there. */
+static void defer_in(struct block *b)
+{
+	struct segments g = {.b = b};
+	op_vec loops = {0};
+	u32 n = 0;
+	for (struct op *o = b->first; o; o = o->next) {
+		o->mark = n++;
+		if (is_dot_loop(o))
+			vec_push(&g.scratch, &loops, o);
+	}
+	if (loops.len) {
+		u32 segments = loops.len + 1, home = 0;
+		g.home = arena_array(&g.scratch, u32, n);
+		g.limit = arena_array(&g.scratch, u32, n);
+		g.passed = arena_array(&g.scratch, bool, n);
+		g.limited = arena_alloc(&g.scratch, segments * sizeof *g.limited);
+		for (struct op *o = b->first; o; o = o->next) {
+			g.home[o->mark] = home;
+			g.limit[o->mark] = segments;
+			home += home < loops.len && o == loops.at[home];
+		}
+		for (struct op *o = b->last; o; o = o->prev)
+			limit(&g, o, first_limit(&g, o, loops.len));
+		for (u32 i = 0; i < b->nargs; i++)
+			limit_users(&g, b->args[i], 0);
+		for (u32 to = 0; to < segments; to++)
+			for (u32 i = 0; i < g.limited[to].len; i++)
+				pass_limit(&g, g.limited[to].at[i]);
+		move_behind(&g, &loops);
+	}
+	arena_free(&g.scratch);
+}
+
+void pipeline_defer(struct block *b)
+{
+	defer_in(b);
+	for (struct op *o = b->first; o; o = o->next)
+		for (u32 k = 0; k < o->nblocks; k++)
+			pipeline_defer(o->blocks[k]);
 }

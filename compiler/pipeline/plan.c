@@ -348,13 +348,6 @@ static void not_seen_to(struct op *o, void *arg)
 		diag(s->diags, R_NOT_FLATTENED, o->loc, "no loop in it has copies issued ahead by cp.async");
 }
 
-static void defer(struct op *o, void *arg)
-{
-	(void)arg;
-	if (o->code == IR_FOR && block_has(o->blocks[0], op_is_dot))
-		pipeline_defer(o);
-}
-
 /* For which grids the code is the same: few blocks that run many programs, and groups of rows, make a difference. */
 static void note_grids(struct pass_state *s, bool persist, bool grouped)
 {
@@ -388,6 +381,6 @@ void pass_pipeline(struct pass_state *s)
 	pass_cse(s);
 	remove_dead_code(s->k);
 	merge_induction_variables(s->k, s->ctx);
-	walk(s->k->body, defer, NULL);
+	pipeline_defer(s->k->body);
 	count_pending(s);
 }

@@ -271,9 +271,9 @@ void print_schedule(struct schedule *p, const char *file, struct strbuf *out);
 
 /* Moves what waits for loads behind the first copies, which stand between `last` and the loop. */
 void pipeline_issue_first(struct schedule *p, struct op *last);
-/* Moves what is only needed behind the loop there: it takes no registers meanwhile, and is computed while the last dots
- * run. */
-void pipeline_defer(struct op *loop);
+/* Moves what is only needed behind loops with dots there, in the block and those inside: it takes no registers
+ * meanwhile, and is computed while the last dots run. */
+void pipeline_defer(struct block *b);
 /* Copies loads that are left without passing through registers, if only a dot reads them. */
 void copy_directly(struct pass_state *s);
 
