@@ -15,10 +15,16 @@ enum queue { PRODUCTS, COPIES, QUEUES };
 enum { DONE = UINT8_MAX, MOST_COPIES = 64 };
 static const u8 most_pending[QUEUES] = {MAX_PENDING_DOTS, MOST_COPIES};
 
+/* A value, by its number, that may stand for groups that run. */
+struct in_flight {
+	u32 number;
+	u8 age;
+};
+
 /* Where the kernel has come to. */
 struct running {
 	u8 groups[QUEUES]; /* that may be running, at most */
-	u8 *age;           /* of each value that may stand for some of them; DONE: they are complete */
+	VEC(struct in_flight) values; /* sorted; the groups of all others are complete */
 };
 
 struct completion {
@@ -78,33 +84,70 @@ static void find_in_flight(struct op *o, void *arg)
 
 /* --- the walk ------------------------------------------------------------------------------------------------ */
 
+/* Where the value with this number is among those in flight, or would be. */
+static u32 place_of(const struct running *r, u32 number)
+{
+	u32 low = 0, high = r->values.len;
+	while (low < high) {
+		u32 middle = low + (high - low) / 2;
+		if (r->values.at[middle].number < number)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 static u8 age_of(const struct completion *c, const struct running *r, const struct value *v)
 {
 	uintptr_t n = (uintptr_t)map_get(&c->numbers, v);
-	return n ? r->age[n - 1] : DONE;
+	u32 i = n ? place_of(r, (u32)n) : r->values.len;
+	return i < r->values.len && r->values.at[i].number == n ? r->values.at[i].age : DONE;
 }
 
-static void set_age(const struct completion *c, struct running *r, const struct value *v, u8 age)
+static void set_age(struct completion *c, struct running *r, const struct value *v, u8 age)
 {
-	uintptr_t n = (uintptr_t)map_get(&c->numbers, v);
-	if (n)
-		r->age[n - 1] = age;
+	const struct in_flight in = {(u32)(uintptr_t)map_get(&c->numbers, v), age};
+	u32 i = place_of(r, in.number);
+	bool there = i < r->values.len && r->values.at[i].number == in.number;
+	if (!in.number || (age == DONE && !there))
+		return;
+	struct in_flight *at = r->values.at + i;
+	size_t behind = (r->values.len - i) * sizeof *at;
+	if (age == DONE) {
+		memmove(at, at + 1, behind - sizeof *at);
+		r->values.len--;
+		return;
+	}
+	if (!there) {
+		vec_push(&c->scratch, &r->values, in);
+		at = r->values.at + i;
+		memmove(at + 1, at, behind);
+	}
+	*at = in;
+}
+
+static enum queue queue_of(const struct completion *c, const struct in_flight *v)
+{
+	return c->queues.at[v->number - 1];
 }
 
 static void issue(const struct completion *c, struct running *r, enum queue q, int groups)
 {
-	for (u32 i = 0; i < c->queues.len; i++)
-		if (c->queues.at[i] == q && r->age[i] != DONE)
-			r->age[i] = (u8)MIN(r->age[i] + groups, most_pending[q]);
+	for (u32 i = 0; i < r->values.len; i++)
+		if (queue_of(c, &r->values.at[i]) == q)
+			r->values.at[i].age = (u8)MIN(r->values.at[i].age + groups, most_pending[q]);
 	r->groups[q] = (u8)MIN(r->groups[q] + groups, most_pending[q]);
 }
 
 /* All but the last so many groups are complete. */
 static void complete(const struct completion *c, struct running *r, enum queue q, i64 but)
 {
-	for (u32 i = 0; i < c->queues.len; i++)
-		if (c->queues.at[i] == q && r->age[i] >= but)
-			r->age[i] = DONE;
+	u32 n = 0;
+	for (u32 i = 0; i < r->values.len; i++)
+		if (queue_of(c, &r->values.at[i]) != q || r->values.at[i].age < but)
+			r->values.at[n++] = r->values.at[i];
+	r->values.len = n;
 	r->groups[q] = (u8)MIN(r->groups[q], but);
 }
 
@@ -126,17 +169,29 @@ static void wait(struct completion *c, struct running *r, struct op *o)
 static struct running copy(struct completion *c, const struct running *r)
 {
 	struct running to = *r;
-	to.age = arena_dup(&c->scratch, r->age, c->queues.len);
+	to.values.at = arena_dup(&c->scratch, r->values.at, r->values.len * sizeof *r->values.at);
+	to.values.cap = r->values.len;
 	return to;
 }
 
 /* Either way may have been taken. Does that say less than `to` has said? */
-static bool merge(const struct completion *c, struct running *to, const struct running *from)
+static bool merge(struct completion *c, struct running *to, const struct running *from)
 {
+	struct running both = {0};
 	bool less = false;
-	for (u32 i = 0; i < c->queues.len; i++)
-		if (from->age[i] < to->age[i])
-			to->age[i] = from->age[i], less = true;
+	for (u32 i = 0, k = 0; i < to->values.len || k < from->values.len;) {
+		const struct in_flight *a = i < to->values.len ? &to->values.at[i] : NULL,
+				       *b = k < from->values.len ? &from->values.at[k] : NULL;
+		bool first = a && (!b || a->number <= b->number), second = b && (!a || b->number <= a->number);
+		bool younger = second && (!first || b->age < a->age);
+		vec_push(&c->scratch, &both.values, younger ? *b : *a);
+		less |= younger;
+		i += first;
+		k += second;
+	}
+	to->values.at = both.values.at;
+	to->values.len = both.values.len;
+	to->values.cap = both.values.cap;
 	for (int q = 0; q < QUEUES; q++)
 		if (from->groups[q] > to->groups[q])
 			to->groups[q] = from->groups[q], less = true;
@@ -202,7 +257,7 @@ static void visit_while(struct completion *c, struct running *r, const struct op
 	}
 }
 
-static void visit_dot(const struct completion *c, struct running *r, const struct op *o)
+static void visit_dot(struct completion *c, struct running *r, const struct op *o)
 {
 	bool async = o->attr[ATTR_ASYNC];
 	if (o->attr[ATTR_FETCHED] && async) /* as it goes, it waits for all before it (lower/wgmma.c) */
@@ -240,8 +295,7 @@ static void visit_kernel(struct completion *c, struct kernel *k)
 	walk(k->body, find_in_flight, c);
 	if (!c->queues.len || c->bad)
 		return;
-	struct running r = {.age = arena_array(&c->scratch, u8, c->queues.len)};
-	memset(r.age, DONE, c->queues.len);
+	struct running r = {0};
 	visit_block(c, &r, k->body);
 }
 
