@@ -94,10 +94,16 @@ kinds = {
     "dot results": (dots + load + "        d = tl.dot(a, b)\n", "        d = d * d + acc\n", "        acc = d\n    tl.store(y_ptr + offs + n, acc)\n"),
     "with dot results": (dots + load + "        c = tl.load(x_ptr + n + offs + k)\n", "        c = c * {i} + 1\n",
                          "        acc += tl.dot(a, b) * c\n    tl.store(y_ptr + offs + n, acc)\n"),
+    "loops of loads": (tiles, "    for j in range(0, n, B):\n        x += tl.load(y_ptr + offs + j)\n", store),
+    "loops of sums": (tiles, "    for j in range(0, n, B):\n        x += tl.sum(tl.load(y_ptr + offs + j)) + {i}\n", store),
+    "histograms": (integers + "    h = i\n", "    h += tl.histogram(i + {i}, B)\n", store.replace("x,", "h,")),
+    "sums of parts": (tiles, "    x = tl.reshape(tl.sum(tl.reshape(x, (B // 16, 16)), 1)[:, None] + tl.arange(0, 16)[None, :], (B,))\n", store),
+    "loops of dots": (dots.replace("    for k in range(0, n, 64):\n", "    a = tl.load(x_ptr + offs)\n"),
+                      "    for k in tl.range(0, n, 64, num_stages=1):\n        acc = tl.dot(a, a, acc)\n", "    tl.store(y_ptr + offs + n, acc)\n"),
     "after dots": (dots + load + "        acc = tl.dot(a, b, acc)\n", "    acc = acc * acc + {i}\n", "    tl.store(y_ptr + offs + n, acc)\n"),
 }
 aligned = "*fp32:16,*fp32:16,i32:16"
-types = {"indirect loads": "*i32,*i32,i32", "sums": aligned, "sums of tiles": aligned, "sums of rows": aligned}
+types = {"indirect loads": "*i32,*i32,i32", "histograms": "*i32,*i32,i32", "sums": aligned, "sums of tiles": aligned, "sums of rows": aligned}
 
 
 def seconds(path, kind, target, emit):

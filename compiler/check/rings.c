@@ -13,6 +13,8 @@
  *
  * What each access of a buffer that is no ring's must wait for, pass_barriers knows by itself; they are here for what
  * is asynchronous, and share bytes with rings. */
+#include <stdlib.h>
+
 #include "base/checks.h"
 #include "base/recover.h"
 #include "check/rings.h"
@@ -355,7 +357,7 @@ static void run_block(struct rings *w, const struct block *b, states *at)
 
 static void add_area(struct rings *w, struct op *o, u32 count)
 {
-	struct area a = {.op = o, .first = w->nslots, .count = count, .bytes = o->scratch_size / (i32)count};
+	struct area a = {.op = o, .last = o, .first = w->nslots, .count = count, .bytes = o->scratch_size / (i32)count};
 	w->nslots += count;
 	vec_push(&w->scratch, &w->areas, a);
 	o->mark = w->areas.len;
@@ -408,29 +410,28 @@ static void add_others(struct op *o, void *arg)
 		add_area(w, o, o->code == IR_LOCAL_ALLOC ? count_of(o) : 1);
 }
 
-static void note_users(struct map *users, const struct value *buffer, const struct block *home)
+/* Walked in program order: the last use stays. */
+static void note_use(struct op *o, void *arg)
 {
-	for (const struct use *u = buffer->uses; u; u = u->next) {
-		struct op *o = u->user;
-		if (o->code == IR_MEMDESC_INDEX || o->code == IR_MEMDESC_TRANS)
-			note_users(users, result(o), home);
-		while (o->block != home)
-			o = o->block->parent;
-		map_put(users, o, o);
+	struct rings *w = arg;
+	for (u32 i = 0; i < o->noperands; i++) {
+		const struct op *alloc =
+			operand(o, i)->type->kind == TY_MEMDESC ? rings_allocation(operand(o, i)) : NULL;
+		if (!alloc || !alloc->mark)
+			continue;
+		struct op *user = o;
+		while (user->block != alloc->block)
+			user = user->block->parent;
+		w->areas.at[alloc->mark - 1].last = user;
 	}
 }
 
-/* Behind its last use a buffer is dropped. */
-static void find_last_use(struct rings *w, struct area *a)
+/* After its last use a buffer is dropped. */
+static void note_drop(struct rings *w, struct area *a)
 {
-	struct map users = {.arena = &w->scratch};
-	struct op *o = a->op->block->last;
-	note_users(&users, result(a->op), a->op->block);
-	while (o != a->op && !map_get(&users, o))
-		o = o->prev;
-	a->next = map_get(&w->lasts, o);
-	map_put(&w->lasts, o, a);
-	o->mark = o->mark ? o->mark : UINT32_MAX;
+	a->next = map_get(&w->lasts, a->last);
+	map_put(&w->lasts, a->last, a);
+	a->last->mark = a->last->mark ? a->last->mark : UINT32_MAX;
 }
 
 static void find_areas(struct rings *w)
@@ -438,6 +439,7 @@ static void find_areas(struct rings *w)
 	walk(w->s->k->body, add_mbarriers, w);
 	w->nmbarriers = w->nslots;
 	walk(w->s->k->body, add_others, w);
+	walk(w->s->k->body, note_use, w);
 	w->area_of = arena_array(&w->scratch, u32, w->nslots);
 	w->refills = arena_array(&w->scratch, struct refill, w->nslots);
 	memset(w->refills, 0, w->nslots * sizeof *w->refills);
@@ -447,7 +449,7 @@ static void find_areas(struct rings *w)
 		for (u32 k = 0; k < a->count; k++)
 			w->area_of[a->first + k] = i;
 		if (a->op->code == IR_LOCAL_ALLOC)
-			find_last_use(w, a);
+			note_drop(w, a);
 		for (u32 k = 0; k < w->areas.len; k++)
 			if (k != i && share_bytes(a->op, w->areas.at[k].op))
 				vec_push(&w->scratch, &a->over, k);
@@ -625,6 +627,43 @@ static void unite_operands(struct op *o, void *arg)
 	}
 }
 
+struct span {
+	i32 begin, end;
+	u32 of;
+};
+
+static int by_begin(const void *a, const void *b)
+{
+	const struct span *x = a, *y = b;
+	return (x->begin > y->begin) - (x->begin < y->begin);
+}
+
+/* Unites what shares bytes, unless neither is an allocation. Allocations that overlap become spans without gaps. */
+static void unite_sharing(struct memory *m)
+{
+	struct span *spans = arena_array(m->scratch, struct span, m->at.len + 1);
+	u32 n = 0, apart = 0;
+	for (u32 i = 0; i < m->at.len; i++)
+		if (m->at.at[i]->code == IR_LOCAL_ALLOC)
+			spans[n++] = (struct span){m->at.at[i]->scratch_offset,
+						   m->at.at[i]->scratch_offset + m->at.at[i]->scratch_size, i};
+	qsort(spans, n, sizeof *spans, by_begin);
+	for (u32 i = 0; i < n; i++) {
+		if (apart && spans[i].begin < spans[apart - 1].end) {
+			unite(m, spans[i].of, spans[apart - 1].of);
+			spans[apart - 1].end = MAX(spans[apart - 1].end, spans[i].end);
+		} else {
+			spans[apart++] = spans[i];
+		}
+	}
+	for (u32 i = 0; i < m->at.len; i++) {
+		const struct op *o = m->at.at[i];
+		for (u32 k = 0; k < apart && o->code != IR_LOCAL_ALLOC; k++)
+			if (o->scratch_offset < spans[k].end && spans[k].begin < o->scratch_offset + o->scratch_size)
+				unite(m, i, spans[k].of);
+	}
+}
+
 /* Gives each memory its group, which is one of its operations. */
 static void find_groups(struct pass_state *s, struct memory *m, struct map *groups)
 {
@@ -632,11 +671,7 @@ static void find_groups(struct pass_state *s, struct memory *m, struct map *grou
 	m->same = arena_array(m->scratch, u32, m->at.len + 1);
 	for (u32 i = 0; i < m->at.len; i++)
 		m->same[i] = i;
-	for (u32 i = 0; i < m->at.len; i++)
-		for (u32 k = 0; k < i; k++)
-			if ((m->at.at[i]->code == IR_LOCAL_ALLOC || m->at.at[k]->code == IR_LOCAL_ALLOC) &&
-			    share_bytes(m->at.at[i], m->at.at[k]))
-				unite(m, i, k);
+	unite_sharing(m);
 	walk(s->k->body, unite_operands, m);
 	for (u32 i = 0; i < m->at.len; i++)
 		map_put(groups, m->at.at[i], m->at.at[group_of(m, i)]);
