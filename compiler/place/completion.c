@@ -112,17 +112,16 @@ static void set_age(struct completion *c, struct running *r, const struct value 
 	bool there = i < r->values.len && r->values.at[i].number == in.number;
 	if (!in.number || (age == DONE && !there))
 		return;
+	u32 after = r->values.len - i;
+	if (!there)
+		vec_push(&c->scratch, &r->values, in);
 	struct in_flight *at = r->values.at + i;
-	size_t behind = (r->values.len - i) * sizeof *at;
+	if (!there)
+		memmove(at + 1, at, after * sizeof *at);
 	if (age == DONE) {
-		memmove(at, at + 1, behind - sizeof *at);
+		memmove(at, at + 1, (after - 1) * sizeof *at);
 		r->values.len--;
 		return;
-	}
-	if (!there) {
-		vec_push(&c->scratch, &r->values, in);
-		at = r->values.at + i;
-		memmove(at + 1, at, behind);
 	}
 	*at = in;
 }
