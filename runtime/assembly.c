@@ -169,9 +169,8 @@ static struct mem_range *ranges_with(struct arena *a, const struct mem_range *ra
 {
 	struct mem_range *all = arena_array(a, struct mem_range, n + 1u);
 	u32 at = ranges_below(ranges, n, range_start(&more));
-	memcpy(all, ranges, at * sizeof *all);
-	all[at] = more;
-	memcpy(all + at + 1, ranges + at, (n - at) * sizeof *all);
+	for (u32 i = 0; i <= n; i++)
+		all[i] = i < at ? ranges[i] : i == at ? more : ranges[i - 1];
 	return all;
 }
 

@@ -43,9 +43,22 @@ static const struct elements *elements_of(const struct walker *w, const struct v
 	return e ? e : &scalar;
 }
 
+/* The map holds elements without room for more gaps. */
+static size_t size_of(const struct elements *e)
+{
+	return offsetof(struct elements, gaps) + e->ngaps * sizeof e->gaps[0];
+}
+
+static struct elements copy_of(const struct elements *e)
+{
+	struct elements copy;
+	memcpy(&copy, e, size_of(e));
+	return copy;
+}
+
 static void put(struct walker *w, const struct value *v, const struct elements *e)
 {
-	size_t size = offsetof(struct elements, gaps) + e->ngaps * sizeof e->gaps[0];
+	size_t size = size_of(e);
 	struct elements *old = map_get(&w->of, v);
 	if (old && old->ngaps >= e->ngaps)
 		memcpy(old, e, size);
@@ -364,7 +377,7 @@ static struct elements visit_binary(const struct walker *w, const struct op *o)
 	const struct elements *of[] = {elements_of(w, operand(o, 0)), elements_of(w, operand(o, 1))};
 	struct elements e = {0};
 	for (u32 i = 0; i < 2; i++) {
-		struct elements one = *of[i];
+		struct elements one = copy_of(of[i]);
 		leave_out(&one, of[1 - i], decides(o, of[1 - i]));
 		add_elements(&e, &one);
 	}
@@ -389,7 +402,7 @@ static struct elements visit_select(const struct walker *w, const struct op *o)
 /* A truth value is zero where it is false, and exp(-inf) is. */
 static struct elements visit_unary(const struct walker *w, const struct op *o)
 {
-	struct elements e = *elements_of(w, operand(o, 0));
+	struct elements e = copy_of(elements_of(w, operand(o, 0)));
 	if (o->code == IR_EXP || o->code == IR_EXP2)
 		e.zeros |= e.others;
 	else if (type_elem_bits(operand(o, 0)->type) == 1)
@@ -401,7 +414,7 @@ static struct elements visit_unary(const struct walker *w, const struct op *o)
 
 static struct elements visit_dot(struct walker *w, const struct op *o)
 {
-	struct elements e = *elements_of(w, operand(o, 2));
+	struct elements e = copy_of(elements_of(w, operand(o, 2)));
 	for (u32 i = 0; i < 2; i++) {
 		const struct elements *x = elements_of(w, operand(o, i)), *y = elements_of(w, operand(o, 1 - i));
 		int rank = result(o)->type->rank;
@@ -464,7 +477,7 @@ static struct elements visit_gather(const struct walker *w, const struct op *o)
 
 static struct elements visit_histogram(struct walker *w, const struct op *o)
 {
-	struct elements e = *elements_of(w, operand(o, 0));
+	struct elements e = copy_of(elements_of(w, operand(o, 0)));
 	if (o->noperands > 1)
 		leave_out(&e, elements_of(w, operand(o, 1)), elements_of(w, operand(o, 1))->changes);
 	use_elements(w, &e, 1, o, "a histogram counts them");
@@ -501,7 +514,7 @@ static struct elements visit_plain(struct walker *w, const struct op *o)
 
 static void merge_into(struct walker *w, const struct value *to, const struct value *x, const struct value *y)
 {
-	struct elements e = *elements_of(w, x);
+	struct elements e = copy_of(elements_of(w, x));
 	add_elements(&e, elements_of(w, y));
 	put(w, to, &e);
 }

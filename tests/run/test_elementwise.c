@@ -574,7 +574,8 @@ static void extremes_of_negations(struct suite *s, int form, tl_dtype t)
 			 form == 5 ? max(max(nx, y), max(z, ny)) :
 			 form == 6 ? (is_signed(t) && x == least(t) ? y : z) :
 			 form == 7 ? (is_signed(t) && x == least(t) ? y : is_signed(t) && x < 0 ? nx : x) :
-			 form == 8 ? wrap(t, (is_signed(t) ? nx >> 2 : (int64_t)((uint64_t)nx >> 2)) + (x & y)) :
+			 form == 8 ? wrap(t, (int64_t)((is_signed(t) ? (uint64_t)(nx >> 2) : (uint64_t)nx >> 2) +
+						       (uint64_t)(x & y))) :
 			 form == 9 ? wrap(t, (int64_t)((uint64_t)nx * 77) >> 8) : r);
 	}
 	LAUNCH(s, "extremes_of_negations", GRID_1D, ptr(xs), ptr(ys), ptr(zs), ptr(o), tl_int(N), tl_int(form),

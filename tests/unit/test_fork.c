@@ -131,6 +131,10 @@ static void busy_parent(void **state)
 	enum { FORKS = 12, THREADS = 3 };
 	u32 refused = 0;
 	(void)state;
+#ifdef __SANITIZE_ADDRESS__
+	/* A thread of the parent may hold the lock of the sanitizer's allocator, for which the child then waits. */
+	skip();
+#endif
 	for (u32 d = 0; d < ARRAY_LEN(kinds); d++) {
 		struct busy b = {0};
 		tl_module *m;

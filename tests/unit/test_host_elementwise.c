@@ -168,7 +168,8 @@ static void run(struct rig *r, const struct check *c)
 	}
 	if (op_info[o->code].rule == R_INT && n == 2 && !c->how.constant)
 		for (u32 i = 3; i < count; i += 4) { /* near multiples of the other operand */
-			u64 x = get(in[1], bytes[1], i) * (random_bits() >> (64 - i / 64 % 32)) + random_bits() % 3 - 1;
+			u64 times = random_bits() >> 1 >> (63 - i / 64 % 32);
+			u64 x = get(in[1], bytes[1], i) * times + random_bits() % 3 - 1;
 			memcpy((char *)in[0] + (size_t)i * bytes[0], &x, bytes[0]);
 		}
 	rig_get(r, c->function)(out, arrays, count);

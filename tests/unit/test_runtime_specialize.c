@@ -21,7 +21,7 @@ struct fixture {
 	struct unit unit;
 	char text[2000];
 	struct params params;
-	i16 most[64];
+	i16 most[MAX_KERNEL_PARAMS];
 };
 
 static void open(struct fixture *f, const char *params)

@@ -2,6 +2,7 @@
  * combination of operands of each operation there is a statement of a kernel, which prints the type when it is
  * evaluated. Where tlc means to differ, tests/types/differences.txt says so; a line there that no result needs is a
  * failure. */
+#include <ctype.h>
 #include <fnmatch.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -231,7 +232,8 @@ static void add_statement(struct arena *a, struct cell *c, const struct operatio
 
 static char integer_letter(int bits, bool is_unsigned)
 {
-	return bits == 1 ? 'b' : (is_unsigned ? "CSIL" : "csil")[ilog2((u64)bits) - 3];
+	char letter = bits == 1 ? 'b' : "csil"[ilog2((u64)bits) - 3];
+	return bits > 1 && is_unsigned ? (char)toupper(letter) : letter;
 }
 
 struct batch {
