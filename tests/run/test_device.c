@@ -160,7 +160,8 @@ static void overflow(struct suite *s, tl_dtype t, int kind, int64_t x, int64_t y
 	for (size_t i = 0; i < N; i++)
 		set_int(a, i, i == AT ? x : 1), set_int(b, i, i == AT ? y : 1);
 	x = value_int(a, AT), y = value_int(b, AT);
-	int64_t exact = kind == 0 ? x + y : kind == 1 ? x - y : x * y;
+	const uint64_t left = (uint64_t)x, right = (uint64_t)y;
+	int64_t exact = (int64_t)(kind == 0 ? left + right : kind == 1 ? left - right : left * right);
 	bool fails = debug && bits_of(t) < 64 && exact != wrap(t, exact);
 	for (size_t i = 0; i < N && !fails; i++)
 		want_int(o, i, i == AT ? wrap(t, exact) : kind == 0 ? 2 : kind == 1 ? 0 : 1);

@@ -371,7 +371,7 @@ static int64_t integer_of(enum integer kind, tl_dtype t, int64_t x, int64_t y, i
 	case HADD: return (x + y) >> 1;
 	case RHADD: return (x + y + 1) >> 1;
 	default:
-		return bits_of(t) == 32 ? (x * y) >> 32
+		return bits_of(t) == 32 ? (int64_t)(((wide)x * y) >> 32)
 		       : is_signed(t)   ? (int64_t)(((wide)x * y) >> 64)
 					: (int64_t)((unsigned_wide)(uint64_t)x * (uint64_t)y >> 64);
 	}
