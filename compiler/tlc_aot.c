@@ -116,7 +116,7 @@ static bool take_types(struct build_state *b, const struct func *f, const char *
 	for (u32 i = 0; i < f->nparams; i++) {
 		const struct expr *note = f->params[i].annotation;
 		if (!args[i].type && !args[i].constant && note && note->kind == EX_STR && !is_constexpr(&f->params[i]))
-			args[i].type = arena_str(&b->c->arena, note->text, note->text_len);
+			args[i].type = arena_str(&b->c->arena, note->text, strcspn(note->text, "|"));
 	}
 	return true;
 }

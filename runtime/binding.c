@@ -101,7 +101,7 @@ static void step_of_integer(struct step *s, struct step_more *more, const struct
 	} else if (!by && limit > 1) {
 		one_of(s, 7);
 	}
-	if (!by && !p->annotated && !takes_any_value(ps, p, a) && !more->not_count)
+	if (!by && (!p->annotated || p->by_divisor) && !takes_any_value(ps, p, a) && !more->not_count)
 		but_one(s);
 }
 

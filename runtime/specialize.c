@@ -44,12 +44,12 @@ static bool tl_dtype_named(const char *name, struct sig_type *out)
 	return false;
 }
 
-/* A type written as an annotation: "*fp32", "i32:16", int, tl.int64, tl.pointer_type(tl.float16). Others, such as
- * torch.Tensor, say nothing. */
-static bool annotated_type(const struct module *m, const struct expr *x, struct sig_type *out)
+/* A type written as an annotation: "*fp32", "i32:16", "*fp16 | *bf16", int, tl.int64, tl.pointer_type(tl.float16).
+ * Others, such as torch.Tensor, say nothing. `dtypes`: all that a pointer's text allows. */
+static bool annotated_type(const struct module *m, const struct expr *x, struct sig_type *out, u64 *dtypes)
 {
 	switch (x->kind) {
-	case EX_STR: return parse_sig_type(x->text, out) && !out->constant;
+	case EX_STR: return parse_annotation(x->text, out, dtypes) && !out->constant;
 	case EX_NAME: {
 		*out = (struct sig_type){0};
 		bool found = true;
@@ -69,7 +69,7 @@ static bool annotated_type(const struct module *m, const struct expr *x, struct 
 	case EX_ATTR: return is_tl(m, x->a) && tl_dtype_named(x->name, out);
 	case EX_CALL:
 		if (x->a->kind != EX_ATTR || strcmp(x->a->name, "pointer_type") || !is_tl(m, x->a->a) ||
-		    x->nitems != 1 || !annotated_type(m, x->items[0], out))
+		    x->nitems != 1 || !annotated_type(m, x->items[0], out, dtypes))
 			return false;
 		out->pointers++;
 		return out->pointers <= 2;
@@ -99,9 +99,9 @@ bool literal_argument(struct arena *a, const struct expr *x, tl_arg *out)
 	}
 }
 
-/* "*fp32:16", "i32:1": an annotation in the notation of signatures, which the language does not have. It serves where
- * no types are given; a launch gives them. */
-static bool is_signature(const struct expr *x)
+/* "*fp32:16", "i32:1": an annotation in the notation of signatures. A launch checks the type; the divisor serves only
+ * `tlc FILE`, since a launch takes the divisors of its arguments. */
+static bool has_divisor(const struct expr *x)
 {
 	return x->kind == EX_STR && memchr(x->text, ':', x->text_len);
 }
@@ -114,8 +114,10 @@ void params_of_func(struct arena *a, const struct func *f, struct params *out)
 		struct tl_param *p = &out->at[i];
 		p->name = src->name;
 		p->constant = src->annotation && is_constexpr(src->annotation);
-		p->annotated = src->annotation && !p->constant && !is_signature(src->annotation) &&
-			       annotated_type(f->module, src->annotation, &p->type);
+		p->annotated = src->annotation && !p->constant &&
+			       annotated_type(f->module, src->annotation, &p->type, &p->dtypes);
+		p->by_divisor = p->annotated && has_divisor(src->annotation);
+		p->type.divisibility = 0;
 		p->shown = (tl_parameter){.name = p->name, .is_constexpr = p->constant};
 		if (src->annotation) {
 			struct strbuf text = {.arena = a};
@@ -222,9 +224,10 @@ static bool resolve_pointer(const struct params *ps, const struct tl_param *p, c
 	if (p->annotated) {
 		enum dtype given = p->exact ? dtype_signless(out->dtype) : out->dtype;
 		bool of_pointers = p->type.pointers == 2 && dtype_signless(given) == DT_I64;
-		if (!p->type.pointers || (p->type.pointers == 1 ? given != p->type.dtype : !of_pointers))
+		bool other = p->type.pointers == 1 && p->dtypes >> given & 1;
+		if (!p->type.pointers || (p->type.pointers == 1 ? given != p->type.dtype && !other : !of_pointers))
 			return false;
-		out->dtype = p->type.dtype;
+		out->dtype = other ? given : p->type.dtype;
 		out->divisibility = p->type.divisibility;
 		if (out->divisibility > 1 && address & ((u64)out->divisibility - 1))
 			return false;
@@ -264,7 +267,7 @@ static bool resolve_int(const struct params *ps, const struct tl_param *p, u32 l
 	}
 	if (out->dtype == DT_I1 || p->exact)
 		return true;
-	if (v == 1 && !p->annotated && !takes_any_value(ps, p, a))
+	if (v == 1 && (!p->annotated || p->by_divisor) && !takes_any_value(ps, p, a))
 		out->class = SPEC_ONE;
 	else
 		out->divisibility = MAX(out->divisibility, integer_divisor(v, most_divisor(ps, p, leaf, a)));
@@ -334,7 +337,10 @@ static void expected(const struct tl_param *p, char *out)
 		snprintf(out, WORDS, "a compile-time value (a number, bool, string, dtype, jit function or None)");
 	} else if (p->annotated) {
 		describe_type(&p->type, type);
-		snprintf(out, WORDS, "%s %s", p->type.pointers ? "a pointer of type" : "a number of type", type);
+		int len = snprintf(out, WORDS, "a %s of type %s", p->type.pointers ? "pointer" : "number", type);
+		for (int d = 0; d < DT_COUNT && p->type.pointers == 1 && len < WORDS - TYPE_WORDS; d++)
+			if (p->dtypes >> d & 1 && d != (int)p->type.dtype)
+				len += snprintf(out + len, WORDS - (size_t)len, " or *%s", dtype_name((enum dtype)d));
 	} else {
 		snprintf(out, WORDS, "a pointer or a number; strings and dtypes are for tl.constexpr parameters");
 	}

@@ -27,9 +27,11 @@ struct tl_param {
 	const char *name;
 	bool constant;  /* tl.constexpr */
 	bool annotated; /* `type` is given by the source */
+	bool by_divisor; /* the annotation names a divisor: arguments decide on divisors and on being 1 */
 	bool exact;     /* of IR text or an image: no specialisation; its divisibility must hold */
 	bool any_value, any_alignment; /* not to be specialised: by anything; by divisors */
 	struct sig_type type;
+	u64 dtypes; /* a bit for each element type that a pointer may have, besides that of `type` */
 	enum param_default has_default;
 	tl_arg value;
 	const char *text;

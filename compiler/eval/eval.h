@@ -107,6 +107,9 @@ struct sig_type {
 };
 /* False when `text` is not a type. */
 bool parse_sig_type(const char *text, struct sig_type *out);
+/* An annotation written as text: a type, or pointers of which a launch takes any, "*fp16:16 | *bf16"; "*" after the
+ * first is a pointer to any type. `out` is the first, `dtypes` a bit for each element type. */
+bool parse_annotation(const char *text, struct sig_type *out, u64 *dtypes);
 /* Types of composite arguments: "(*fp32, i32:16, None)", "(ptr=*fp32, shape=(i32, i32))", "tensordesc<fp16[64, 64]>",
  * "tensordesc<fp16[64, 64]:16, nan>"; what is no type in a tuple is a value. Others are a leaf. False: it is none. */
 bool parse_arg_spec(struct arena *a, const char *text, struct arg_spec *out);

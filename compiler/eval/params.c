@@ -16,8 +16,9 @@ static bool annotation_type(struct eval *e, const struct expr *x, struct sig_typ
 {
 	if (!x)
 		return false;
+	u64 dtypes;
 	if (x->kind == EX_STR)
-		return parse_sig_type(x->text, out);
+		return parse_annotation(x->text, out, &dtypes);
 	*out = (struct sig_type){0};
 	if (x->kind == EX_NAME) {
 		static const struct {

@@ -11,7 +11,8 @@ u32 arg_leaves(const struct arg_spec *a)
 	return n;
 }
 
-bool parse_sig_type(const char *text, struct sig_type *out)
+/* Reads a type and the spaces around it. NULL: there is none. */
+static const char *read_sig_type(const char *text, struct sig_type *out)
 {
 	*out = (struct sig_type){0};
 	while (*text == ' ')
@@ -21,7 +22,7 @@ bool parse_sig_type(const char *text, struct sig_type *out)
 	size_t len = strcspn(text, ": ");
 	if (!out->pointers && len == 9 && !memcmp(text, "constexpr", 9)) {
 		out->constant = true;
-		return true;
+		return text + len;
 	}
 	if (len > 2 && !memcmp(text, "k", 1) && out->pointers) {
 		text++, len--;
@@ -30,7 +31,7 @@ bool parse_sig_type(const char *text, struct sig_type *out)
 	out->dtype = dtype_parse(text, len);
 	text += len;
 	if (out->dtype == DT_COUNT || out->pointers > 2)
-		return false;
+		return NULL;
 	if (*text == ':') {
 		i64 n = 0;
 		for (text++; *text >= '0' && *text <= '9' && n < 1 << 20; text++)
@@ -40,11 +41,34 @@ bool parse_sig_type(const char *text, struct sig_type *out)
 		else if (is_pow2(n) && n > 1 && (out->pointers || dtype_is_int(out->dtype)))
 			out->divisibility = (i32)n;
 		else
-			return false;
+			return NULL;
 	}
-	while (*text == ' ')
-		text++;
-	return !*text;
+	return text + strspn(text, " ");
+}
+
+bool parse_sig_type(const char *text, struct sig_type *out)
+{
+	const char *end = read_sig_type(text, out);
+	return end && !*end;
+}
+
+bool parse_annotation(const char *text, struct sig_type *out, u64 *dtypes)
+{
+	const char *at = read_sig_type(text, out);
+	*dtypes = at && !out->constant ? (u64)1 << out->dtype : 0;
+	while (at && *at == '|') {
+		struct sig_type t;
+		at += 1 + strspn(at + 1, " ");
+		if (out->pointers == 1 && !strcmp(at, "*")) {
+			*dtypes = ~(u64)0;
+			return true;
+		}
+		at = read_sig_type(at, &t);
+		if (t.pointers != 1 || out->pointers != 1)
+			return false;
+		*dtypes |= (u64)1 << t.dtype % 64;
+	}
+	return at && !*at;
 }
 
 /* --- composite types ----------------------------------------------------------------------------------------- */

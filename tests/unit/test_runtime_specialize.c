@@ -132,9 +132,17 @@ static void pointers(void **state)
 	check("p: '*fp32'", "*fp32:16", tl_ptr(TL_F32, aligned));
 	check("p: tl.pointer_type(tl.float16)", "*fp16:16", tl_ptr(TL_F16, aligned));
 	check("p: torch.Tensor", "*fp16:16", tl_ptr(TL_F16, aligned));
-	/* the notation of signatures: for when there are no arguments */
+	/* the divisor of a signature serves where there are no arguments; its type holds */
 	check("p: '*fp16:16'", "*fp16", tl_ptr(TL_F16, odd));
-	check("p: '*fp16:16'", "*fp32:16", tl_ptr(TL_F32, aligned));
+	check("p: '*fp16:16'", "k: argument 1, 'p', must be a pointer of type *fp16; it is the pointer 0x10000 to fp32",
+	      tl_ptr(TL_F32, aligned));
+	check("p: '*fp16:16 | *bf16'", "*fp16:16", tl_ptr(TL_F16, aligned));
+	check("p: '*fp16:16 | *bf16'", "*bf16:16", tl_ptr(TL_BF16, aligned));
+	check("p: '*fp16 | *bf16:16|*i8'",
+	      "k: argument 1, 'p', must be a pointer of type *fp16 or *i8 or *bf16; it is the pointer 0x10000 to fp32",
+	      tl_ptr(TL_F32, aligned));
+	check("p: '*fp16:16 | *'", "*fp32:16", tl_ptr(TL_F32, aligned));
+	check("p: '*fp16 | i8'", "*fp32:16", tl_ptr(TL_F32, aligned)); /* says nothing */
 	check("p: '**fp16'", "**fp16:16", tl_ptr(TL_U64, aligned));
 }
 
