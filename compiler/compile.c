@@ -439,12 +439,17 @@ static const char *directives(struct arena *a, const struct kernel *k)
 	return sb.at;
 }
 
+static bool is_wgmma(const struct op *o)
+{
+	return o->code == IR_WARP_GROUP_DOT;
+}
+
 /* The texts and the code that are wanted, from the session's module. */
 static bool emit_cuda(struct run *r, struct session *session, struct compiled *out, const char **error)
 {
 	const struct compile_options *o = r->o;
 	const struct kernel *k = r->s.k;
-	const char *ptx = emit_ptx(session, &o->target, block_has(k->body, op_is_loop),
+	const char *ptx = emit_ptx(session, &o->target, block_has(k->body, op_is_loop), block_has(k->body, is_wgmma),
 				   o->want_llir ? &out->llir : NULL, o->want_code ? &out->code_len : NULL, error);
 	if (ptx && o->want_code && (k->cuda.cluster > 1 || k->cuda.persistent || k->cuda.nmaps || k->nlimits))
 		ptx = ptx_with_directives(&r->u->arena, ptx, &out->code_len, directives(&r->u->arena, k));

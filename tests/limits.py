@@ -3,7 +3,7 @@ softmax takes more than 15 ms beyond what a process takes that only starts (CPU 
 the machine is no fault of tlc, which has one thread, nor is the loading of a shared LLVM), when any takes more than 150 MB at its peak, when the binary, if linked statically, is over 60 MB,
 when a loop unrolled 500 times takes more than 1 s or 150 MB, when the tile IR of the kernels of tests/eval takes more than 2 ms in the median, or that of 32 rounds of Philox more than 10 ms, when 1,000 pipelined loops of
 dots take more than 8 s to placed IR, or when code for the processor
-of 32 equal rounds of divisions, or of 48 products of small tiles, takes more than 0.5 s."""
+of 32 equal rounds of divisions, or of 48 products of small tiles, takes more than 0.5 s, or that of 1,000 sums, or for a GPU 500 loops, more than 5 s."""
 import glob
 import os
 import re
@@ -87,6 +87,31 @@ def k(lengths, out, n, most):
     tl.store(out, low)
 """
 
+SUMS = """import triton
+import triton.language as tl
+
+@triton.jit
+def k(o, p):
+    i = tl.arange(0, 1024)
+    x = tl.load(p + i)
+    for j in tl.static_range(1000):
+        x = x * 0.5 + tl.sum(tl.exp(x), 0) + j
+    tl.store(o + i, x)
+"""
+
+ADDITIONS = """import triton
+import triton.language as tl
+
+@triton.jit
+def k(o, p, n):
+    i = tl.arange(0, 1024)
+    x = tl.load(p + i)
+    for j in tl.static_range(500):
+        for k in range(0, n):
+            x += tl.load(p + k * 1024 + i + j)
+    tl.store(o + i, x)
+"""
+
 PRODUCTS = """import triton
 import triton.language as tl
 
@@ -149,6 +174,10 @@ limit("1,000 pipelined loops of dots to placed IR", took, 8000, "ms")
 for what, text, signature in [("32 rounds of divisions", ROUNDS, "*i32:16,*i32:16,i32,i32"), ("48 products", PRODUCTS, "*fp32:16,i32")]:
     arguments = ["-", "-s", signature, "--target", "cpu:baseline", "--emit", "obj", "-o", os.devnull]
     limit(f"{what} to code of the processor", min(run(arguments, text)[0] for _ in range(3)), 500, "ms")
+took, _ = run(["-", "-s", "*fp32:16,*fp32:16", "--target", "cpu:baseline", "--emit", "obj", "-o", os.devnull], SUMS)
+limit("1,000 sums to code of the processor", took, 5000, "ms")
+took, _ = run(["-", "-s", "*fp32:16,*fp32:16,i32", "--target", "cuda:sm_90a", "--emit", "ptx", "-o", os.devnull], ADDITIONS)
+limit("500 loops to PTX", took, 5000, "ms")
 if os.path.getsize(tlc) > 20e6:
     limit("statically linked tlc", os.path.getsize(tlc) / 1e6, 60, "MB")
 print(f"{passed} passed, {failed} failed")

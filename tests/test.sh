@@ -136,6 +136,11 @@ for kind in pipelines dots; do
 	suite "$kind, unproved" env TL_DEVICE=sim TL_COMPILE_CHECK=unproved,buffers "$build/test-random" --kind $kind --count 30
 	suite "$kind, unproved copies" env TL_DEVICE=sim TL_COMPILE_CHECK=unproved-copies,buffers "$build/test-random" --kind $kind --count 10
 done
+# without the optimisations of LLVM's back end, as very large kernels are compiled
+for kind in random loops pipelines; do
+	suite "$kind sim, quick" env TL_DEVICE=sim TL_COMPILE_CHECK=quick,buffers "$build/test-random" --kind $kind --count 20
+	suite "$kind cpu, quick" env TL_DEVICE=cpu TL_COMPILE_CHECK=quick "$build/test-random" --kind $kind --count 20
+done
 # the IR after each pass against the one before it, and facts against values
 suite "run every pass, 1 of 8" "$build/test-run" --every-pass --shard 0/8
 suite "run every pass, 2 of 8" "$build/test-run" --every-pass --shard 1/8

@@ -3,6 +3,7 @@
  *   buffers          a failed proof of the buffers in shared memory is an internal error (check/rings.h)
  *   unproved         that proof fails, but where the kernel is compiled again with less pipelining
  *   unproved-copies  and there too, where copies are still issued ahead
+ *   quick            LLVM's back end optimises nothing, as for very large kernels (target/quick.c)
  *   divisors         compares code with and without divisors of arguments (runtime/divisor_check.h) */
 #ifndef TLC_BASE_CHECKS_H
 #define TLC_BASE_CHECKS_H

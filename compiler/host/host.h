@@ -15,4 +15,7 @@
  * bytes of scratch memory that a program needs. */
 u64 host_lower(struct pass_state *s, LLVMModuleRef mod);
 
+/* The number of instructions for x after LLVM has split its vectors into vector registers. */
+u32 host_split(LLVMValueRef x, const struct description *target);
+
 #endif

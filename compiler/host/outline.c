@@ -86,8 +86,7 @@ static bool find_blocks(struct host *h, struct region *r, struct numbers *n)
 	return true;
 }
 
-/* The number of instructions for x after LLVM has split its vectors into vector registers. */
-static u32 size_of(const struct host *h, LLVMValueRef x)
+u32 host_split(LLVMValueRef x, const struct description *target)
 {
 	LLVMTypeRef t = LLVMTypeOf(LLVMGetInstructionOpcode(x) == LLVMStore ? LLVMGetOperand(x, 0) : x);
 	if (LLVMGetTypeKind(t) != LLVMVectorTypeKind)
@@ -97,7 +96,7 @@ static u32 size_of(const struct host *h, LLVMValueRef x)
 		   : LLVMGetTypeKind(elem) == LLVMFloatTypeKind ? 32
 		   : LLVMGetTypeKind(elem) == LLVMHalfTypeKind || LLVMGetTypeKind(elem) == LLVMBFloatTypeKind ? 16
 													      : 64;
-	return MAX(1, bits * LLVMGetVectorSize(t) / (8 * (u32)h->s->target->vector_bytes));
+	return MAX(1, bits * LLVMGetVectorSize(t) / (8 * (u32)target->vector_bytes));
 }
 
 static bool is_local(LLVMValueRef x)
@@ -144,7 +143,7 @@ static void read_instruction(struct host *h, struct region *r, struct numbers *n
 			vec_push(&h->scratch, &r->escaping, x);
 			break;
 		}
-	r->size += size_of(h, x);
+	r->size += host_split(x, h->s->target);
 }
 
 /* Stack slots move into the function, so only the region may use them. */
@@ -301,7 +300,7 @@ static u32 size_of_kernel(const struct host *h)
 	u32 size = 0;
 	for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(h->fn); b; b = LLVMGetNextBasicBlock(b))
 		for (LLVMValueRef x = LLVMGetFirstInstruction(b); x; x = LLVMGetNextInstruction(x))
-			size += size_of(h, x);
+			size += host_split(x, h->s->target);
 	return size;
 }
 

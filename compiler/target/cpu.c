@@ -13,7 +13,7 @@ bool optimize_for_cpu(struct session *s, const struct description *target, const
 	expand_masked_accesses(s->mod, target);
 	freeze_long_sums(s->mod);
 	session_verify(s);
-	return true;
+	return session_bound_time(s, target, error);
 }
 
 const char *emit_for_cpu(struct session *s, LLVMCodeGenFileType type, size_t *len, const char **error)

@@ -115,7 +115,7 @@ static const char *triple_of(const struct description *d)
 				      : "x86_64-unknown-linux-gnu";
 }
 
-static bool make_machine(struct session *s, const struct description *d, const char **error)
+static bool make_machine(struct session *s, const struct description *d, bool quick, const char **error)
 {
 	LLVMTargetRef target;
 	const char *triple = triple_of(d), *cpu, *features;
@@ -130,13 +130,12 @@ static bool make_machine(struct session *s, const struct description *d, const c
 		cpu = cpu_llvm_name(d);
 		features = cpu_llvm_features(s->arena, d);
 	}
-	/* Aggressive would add two runs of GVN, which find nothing after EarlyCSE: the PTX is the same. For debuggers
-	 * nothing is moved. */
-	LLVMCodeGenOptLevel level = d->lines ? LLVMCodeGenLevelNone : LLVMCodeGenLevelDefault;
+	/* Aggressive would add two runs of GVN, which find nothing after EarlyCSE: the PTX is the same. */
+	LLVMCodeGenOptLevel level = quick ? LLVMCodeGenLevelNone : LLVMCodeGenLevelDefault;
 	s->machine = (struct machine){LLVMCreateTargetMachine(target, triple, cpu, features, level,
 							      d->kind == TARGET_CUDA ? LLVMRelocDefault : LLVMRelocPIC,
 							      LLVMCodeModelDefault),
-				      *d, 0};
+				      *d, quick, 0};
 	return true;
 }
 
@@ -146,12 +145,12 @@ static bool same_machine(const struct description *x, const struct description *
 	       x->extensions == y->extensions;
 }
 
-static bool take_machine(struct session *s, const struct description *target)
+static bool take_machine(struct session *s, const struct description *target, bool quick)
 {
 	bool found = false;
 	pthread_mutex_lock(&machines.lock);
 	for (u32 i = machines.n; i-- && !found;) {
-		found = same_machine(&machines.idle[i].target, target);
+		found = machines.idle[i].quick == quick && same_machine(&machines.idle[i].target, target);
 		if (found) {
 			s->machine = machines.idle[i];
 			machines.idle[i] = machines.idle[--machines.n];
@@ -159,17 +158,6 @@ static bool take_machine(struct session *s, const struct description *target)
 	}
 	pthread_mutex_unlock(&machines.lock);
 	return found;
-}
-
-bool session_machine(struct session *s, const struct description *target, const char **error)
-{
-	if (!take_machine(s, target) && !make_machine(s, target, error))
-		return false;
-	s->data = LLVMCreateTargetDataLayout(s->machine.tm);
-	s->layout = LLVMCopyStringRepOfTargetData(s->data);
-	LLVMSetTarget(s->mod, triple_of(target));
-	LLVMSetDataLayout(s->mod, s->layout);
-	return true;
 }
 
 static void give_back(struct machine *m)
@@ -182,6 +170,30 @@ static void give_back(struct machine *m)
 	pthread_mutex_unlock(&machines.lock);
 	if (!keep)
 		LLVMDisposeTargetMachine(m->tm);
+}
+
+static bool find_machine(struct session *s, const struct description *target, bool quick, const char **error)
+{
+	return take_machine(s, target, quick) || make_machine(s, target, quick, error);
+}
+
+bool session_quick_machine(struct session *s, const struct description *target, const char **error)
+{
+	give_back(&s->machine);
+	s->machine.tm = NULL;
+	return find_machine(s, target, true, error);
+}
+
+/* For debuggers nothing is moved. */
+bool session_machine(struct session *s, const struct description *target, const char **error)
+{
+	if (!find_machine(s, target, target->lines, error))
+		return false;
+	s->data = LLVMCreateTargetDataLayout(s->machine.tm);
+	s->layout = LLVMCopyStringRepOfTargetData(s->data);
+	LLVMSetTarget(s->mod, triple_of(target));
+	LLVMSetDataLayout(s->mod, s->layout);
+	return true;
 }
 
 /* --- using LLVM ---------------------------------------------------------------------------------------------- */

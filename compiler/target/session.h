@@ -21,6 +21,7 @@
 struct machine {
 	LLVMTargetMachineRef tm;
 	struct description target;
+	bool quick; /* without optimisations */
 	u32 uses;
 };
 
@@ -49,6 +50,10 @@ void session_close(struct session *s);
 /* The machine for the target, whose triple and layout of data the module gets; false after an error, which is in
  * *error. */
 bool session_machine(struct session *s, const struct description *target, const char **error);
+/* Takes a machine without optimisations if the machine of the session would take too long for the module (quick.c); a
+ * warning says so. */
+bool session_bound_time(struct session *s, const struct description *target, const char **error);
+bool session_quick_machine(struct session *s, const struct description *target, const char **error);
 /* Runs LLVM's passes over the module; false after an error. */
 bool session_passes(struct session *s, const char *passes, const char **error);
 /* Raises a fault where the module is no LLVM IR, unless NDEBUG is defined. */

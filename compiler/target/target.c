@@ -223,8 +223,8 @@ static const char *emit(struct session *s, size_t *len, const char **error)
 	return text;
 }
 
-const char *emit_ptx(struct session *s, const struct description *target, bool loops, const char **llir, size_t *len,
-		     const char **error)
+const char *emit_ptx(struct session *s, const struct description *target, bool loops, bool in_flight,
+		     const char **llir, size_t *len, const char **error)
 {
 	struct arena *a = s->arena;
 	if (!session_machine(s, target, error))
@@ -239,6 +239,8 @@ const char *emit_ptx(struct session *s, const struct description *target, bool l
 	protect_negations(s->mod);
 	if (llir)
 		*llir = session_text(s);
+	if (len && !in_flight && !session_bound_time(s, target, error))
+		return NULL;
 	const char *ptx = len ? emit(s, len, error) : "";
 	if (!ptx || !s->nerrors)
 		return ptx;
