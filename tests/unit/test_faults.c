@@ -268,7 +268,7 @@ static void emit_call(void *name)
 	LLVMBuildRetVoid(b);
 	LLVMDisposeBuilder(b);
 	const struct description sm_80 = cuda_description(80, false);
-	assert_null(emit_ptx(&s, &sm_80, false, NULL, &len, &error));
+	assert_null(emit_ptx(&s, &sm_80, false, false, NULL, &len, &error));
 	snprintf(trail, sizeof trail, "%s", error);
 	session_close(&s);
 	arena_free(&a);
