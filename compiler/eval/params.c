@@ -46,6 +46,15 @@ static bool annotation_type(struct eval *e, const struct expr *x, struct sig_typ
 	return true;
 }
 
+/* Text such as "*fp61" is a mistake. Other text may name a class, such as "torch.Tensor". */
+static void check_annotation(struct eval *e, const struct expr *x)
+{
+	struct sig_type t;
+	u64 dtypes;
+	if (x && x->kind == EX_STR && x->text[strspn(x->text, " ")] == '*' && !parse_annotation(x->text, &t, &dtypes))
+		diag(e->diags, W_ANNOTATION, x->loc, x->text);
+}
+
 /* tl.const, "*kfp32": pointers to data that the kernel only reads */
 static bool is_const_annotation(const struct expr *x)
 {
@@ -125,6 +134,7 @@ static struct val bind_leaf(struct binding_of *b, const struct arg_spec *a, cons
 	struct sig_type t = {0};
 	bool constexpr = p->annotation && is_constexpr_annotation(p->annotation);
 	bool typed = a->type && parse_sig_type(a->type, &t);
+	check_annotation(e, annotation);
 	if (p->star)
 		return eval_error(e, E_STAR_PARAM, p->loc, "*", p->name);
 	if (typed && !t.constant && constexpr && !a->constant)

@@ -52,6 +52,8 @@ bool parse_sig_type(const char *text, struct sig_type *out)
 	return end && !*end;
 }
 
+_Static_assert(DT_COUNT < 64, "a set of element types has 64 bits");
+
 bool parse_annotation(const char *text, struct sig_type *out, u64 *dtypes)
 {
 	const char *at = read_sig_type(text, out);
@@ -66,7 +68,7 @@ bool parse_annotation(const char *text, struct sig_type *out, u64 *dtypes)
 		at = read_sig_type(at, &t);
 		if (t.pointers != 1 || out->pointers != 1)
 			return false;
-		*dtypes |= (u64)1 << t.dtype % 64;
+		*dtypes |= (u64)1 << t.dtype;
 	}
 	return at && !*at;
 }
