@@ -503,6 +503,8 @@ static bool generate(struct run *r, struct compiled *out)
 	session_close(&session);
 	fork_section_end(&section);
 	crash_leave(&scope);
+	if (session.unoptimized)
+		diag(&r->u->diags, W_UNOPTIMIZED, r->s.k->loc, session.unoptimized, cuda ? "loops" : "instructions");
 	if (*session.warning)
 		diag(&r->u->diags, W_LLVM, r->s.k->loc, session.warning);
 	if (!good)

@@ -16,6 +16,6 @@
 u64 host_lower(struct pass_state *s, LLVMModuleRef mod);
 
 /* The number of instructions for x after LLVM has split its vectors into vector registers. */
-u32 host_split(LLVMValueRef x, const struct description *target);
+u32 host_instruction_count(LLVMValueRef x, const struct description *target);
 
 #endif

@@ -86,7 +86,7 @@ static bool find_blocks(struct host *h, struct region *r, struct numbers *n)
 	return true;
 }
 
-u32 host_split(LLVMValueRef x, const struct description *target)
+u32 host_instruction_count(LLVMValueRef x, const struct description *target)
 {
 	LLVMTypeRef t = LLVMTypeOf(LLVMGetInstructionOpcode(x) == LLVMStore ? LLVMGetOperand(x, 0) : x);
 	if (LLVMGetTypeKind(t) != LLVMVectorTypeKind)
@@ -143,7 +143,7 @@ static void read_instruction(struct host *h, struct region *r, struct numbers *n
 			vec_push(&h->scratch, &r->escaping, x);
 			break;
 		}
-	r->size += host_split(x, h->s->target);
+	r->size += host_instruction_count(x, h->s->target);
 }
 
 /* Stack slots move into the function, so only the region may use them. */
@@ -300,7 +300,7 @@ static u32 size_of_kernel(const struct host *h)
 	u32 size = 0;
 	for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(h->fn); b; b = LLVMGetNextBasicBlock(b))
 		for (LLVMValueRef x = LLVMGetFirstInstruction(b); x; x = LLVMGetNextInstruction(x))
-			size += host_split(x, h->s->target);
+			size += host_instruction_count(x, h->s->target);
 	return size;
 }
 

@@ -17,7 +17,7 @@ static u32 count_instructions(const struct session *s, const struct description 
 	for (LLVMValueRef f = LLVMGetFirstFunction(s->mod); f; f = LLVMGetNextFunction(f))
 		for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b))
 			for (LLVMValueRef x = LLVMGetFirstInstruction(b); x; x = LLVMGetNextInstruction(x))
-				n += host_split(x, target);
+				n += host_instruction_count(x, target);
 	return n;
 }
 
@@ -43,9 +43,6 @@ bool session_bound_time(struct session *s, const struct description *target, con
 	u32 most = compile_check("quick") ? 0 : cuda ? MOST_LOOPS : MOST_INSTRUCTIONS;
 	if (target->lines || n <= most)
 		return true;
-	if (!*s->warning)
-		snprintf(s->warning, sizeof s->warning,
-			 "its optimisations would take too long for a kernel of %u %s: the code is generated without "
-			 "them, and may be several times slower", n, cuda ? "loops" : "instructions");
+	s->unoptimized = n;
 	return session_quick_machine(s, target, error);
 }

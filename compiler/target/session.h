@@ -42,6 +42,7 @@ struct session {
 	LLVMMemoryBufferRef out;
 	u32 nerrors;              /* that LLVM told; the first one's words follow, and then the first warning's */
 	char error[512], warning[512];
+	u32 unoptimized;          /* the loops (GPU) or instructions (CPU) of a very large module; 0: it is optimised */
 	struct cleanup objects;
 	struct llvm_use use;
 };
@@ -50,8 +51,8 @@ void session_close(struct session *s);
 /* The machine for the target, whose triple and layout of data the module gets; false after an error, which is in
  * *error. */
 bool session_machine(struct session *s, const struct description *target, const char **error);
-/* Takes a machine without optimisations if the machine of the session would take too long for the module (quick.c); a
- * warning says so. */
+/* Replaces the session's machine by a machine without optimisations if the module is very large (quick.c), and sets
+ * `unoptimized`. False after an error. */
 bool session_bound_time(struct session *s, const struct description *target, const char **error);
 bool session_quick_machine(struct session *s, const struct description *target, const char **error);
 /* Runs LLVM's passes over the module; false after an error. */
