@@ -31,7 +31,7 @@ struct tl_param {
 	bool exact;     /* of IR text or an image: no specialisation; its divisibility must hold */
 	bool any_value, any_alignment; /* not to be specialised: by anything; by divisors */
 	struct sig_type type;
-	u64 dtypes; /* a bit for each element type that a pointer may have, besides that of `type` */
+	u64 dtypes; /* of an annotated pointer: a bit for each element type that it may have */
 	enum param_default has_default;
 	tl_arg value;
 	const char *text;

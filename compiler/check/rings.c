@@ -410,7 +410,7 @@ static void add_others(struct op *o, void *arg)
 		add_area(w, o, o->code == IR_LOCAL_ALLOC ? count_of(o) : 1);
 }
 
-/* Walked in program order: the last use stays. */
+/* Called for each operation in program order, so that the last use remains noted. */
 static void note_use(struct op *o, void *arg)
 {
 	struct rings *w = arg;
@@ -426,7 +426,7 @@ static void note_use(struct op *o, void *arg)
 	}
 }
 
-/* After its last use a buffer is dropped. */
+/* Registers the area under its last use, after which its buffer is dropped. */
 static void note_drop(struct rings *w, struct area *a)
 {
 	a->next = map_get(&w->lasts, a->last);
@@ -629,7 +629,7 @@ static void unite_operands(struct op *o, void *arg)
 
 struct span {
 	i32 begin, end;
-	u32 of;
+	u32 of; /* the number of an allocation in the span */
 };
 
 static int by_begin(const void *a, const void *b)
@@ -638,7 +638,8 @@ static int by_begin(const void *a, const void *b)
 	return (x->begin > y->begin) - (x->begin < y->begin);
 }
 
-/* Unites what shares bytes, unless neither is an allocation. Allocations that overlap become spans without gaps. */
+/* Unites operations that share bytes, if at least one is an allocation. The allocations are merged into disjoint spans,
+ * by a sweep in the order of their offsets; other operations are compared with the spans. */
 static void unite_sharing(struct memory *m)
 {
 	struct span *spans = arena_array(m->scratch, struct span, m->at.len + 1);

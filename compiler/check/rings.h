@@ -55,7 +55,7 @@ enum { UNKNOWN = INT32_MIN, NOT_CHOSEN = UINT8_MAX, MAX_MBARRIERS = 128 };
  * operation. */
 struct area {
 	const struct op *op;
-	struct op *last;         /* of an allocation: of its block, the operation with its last use */
+	struct op *last;         /* the operation of its block that contains the last use of an allocation */
 	u32 first, count;
 	i32 bytes;               /* of each slot */
 	bool apart;              /* each of two warpgroups has a half of its own: see find_halves */

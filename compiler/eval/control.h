@@ -62,8 +62,8 @@ void add_named(struct eval *e, const struct expr *x, name_vec *out);
  * uses report nothing. */
 void mark_unknown(struct eval *e, const struct body *b);
 
-/* live.c: may f read the index of its loop behind the loop, before it gives the name another value? known: the answers
- * so far. */
+/* live.c: may f read the index of its loop after the loop, before it assigns the name again? `known` caches answers for
+ * all loops of the function over the same name. */
 bool index_is_used_behind(const struct func *f, const struct stmt *loop, struct map *known);
 
 /* --- flow ---------------------------------------------------------------------------------------------------- */

@@ -6,8 +6,8 @@
  * come after the first copies, if these need none of it. The loads come too, because ptxas moves all that computes up
  * to where it can begin. Only what needs no scratch memory moves: the buffers are in use by then.
  *
- * What is only needed behind a loop with dots, such as the pointers of its rest, would hold registers all the while: it
- * moves there. */
+ * Values that are used only after a loop with dots, such as the pointers of a remainder loop, would hold registers
+ * during the loop: their operations sink past it. */
 #include "pipeline/schedule.h"
 
 struct front {
@@ -87,12 +87,13 @@ void pipeline_issue_first(struct schedule *p, struct op *last)
 	build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0);
 }
 
-/* --- what is needed behind loops ------------------------------------------------------------------------------- */
+/* --- deferral past loops --------------------------------------------------------------------------------------- */
 
-/* The loops with dots of a block part it into segments. An operation moves into a later one, if all that uses it comes
- * there too. The last segment that it can move into is the greatest that these limits allow: that of each of its users;
- * and for each of its operands, the last segment in which that is there anyway. An operation with the least limit of
- * all keeps it, so that each passes its limit on once. */
+/* The loops with dots divide a block into segments. An operation may sink into a later segment if its users are there
+ * or sink as well, and if no operand must stay in registers longer for it. So the limit of an operation, the last
+ * segment that it may sink into, is at most the limit of each user, and at most the last segment in which each operand
+ * is live anyway. Limits are propagated in increasing order, as in Dijkstra's algorithm: an operation with the least
+ * limit of all keeps it, and propagates it once. */
 struct segments {
 	struct block *b;
 	struct arena scratch;
@@ -136,7 +137,7 @@ static void limit(struct segments *g, struct op *o, u32 to)
 	}
 }
 
-/* v, whose operation stays in front of the segment behind `to`, is kept in registers up to its last use. */
+/* The operation of v sinks no further than segment `to`, so that v is live from there to its last user. */
 static void limit_users(struct segments *g, const struct value *v, u32 to)
 {
 	if (!type_is_tensor(v->type) || is_place(v))
@@ -160,7 +161,7 @@ static void pass_limit(struct segments *g, struct op *o)
 			limit(g, operand(o, i)->def, to);
 }
 
-/* The last segment for o, as far as is known at the beginning: operations with regions stay. */
+/* The initial limit of o. Operations with regions do not move. */
 static u32 first_limit(const struct segments *g, const struct op *o, u32 last)
 {
 	if (!can_move(o))
@@ -185,7 +186,7 @@ static void move_behind(struct segments *g, const op_vec *loops)
 	}
 }
 
-/* Moves what is only needed behind loops there. */
+/* Sinks operations past loops with dots to the segments of their users. */
 static void defer_in(struct block *b)
 {
 	struct segments g = {.b = b};

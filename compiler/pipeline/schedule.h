@@ -271,8 +271,8 @@ void print_schedule(struct schedule *p, const char *file, struct strbuf *out);
 
 /* Moves what waits for loads behind the first copies, which stand between `last` and the loop. */
 void pipeline_issue_first(struct schedule *p, struct op *last);
-/* Moves what is only needed behind loops with dots there, in the block and those inside: it takes no registers
- * meanwhile, and is computed while the last dots run. */
+/* Sinks operations past loops with dots, in the block and in nested blocks, if only later operations use them: their
+ * results hold no registers during the loop, and are computed while the last dots run. */
 void pipeline_defer(struct block *b);
 /* Copies loads that are left without passing through registers, if only a dot reads them. */
 void copy_directly(struct pass_state *s);

@@ -15,7 +15,7 @@ enum queue { PRODUCTS, COPIES, QUEUES };
 enum { DONE = UINT8_MAX, MOST_COPIES = 64 };
 static const u8 most_pending[QUEUES] = {MAX_PENDING_DOTS, MOST_COPIES};
 
-/* A value, by its number, that may stand for groups that run. */
+/* A value whose groups may be running. */
 struct in_flight {
 	u32 number;
 	u8 age;
@@ -24,7 +24,7 @@ struct in_flight {
 /* Where the kernel has come to. */
 struct running {
 	u8 groups[QUEUES]; /* that may be running, at most */
-	VEC(struct in_flight) values; /* sorted; the groups of all others are complete */
+	VEC(struct in_flight) values; /* sorted by number; the groups of other values are complete */
 };
 
 struct completion {
@@ -84,7 +84,7 @@ static void find_in_flight(struct op *o, void *arg)
 
 /* --- the walk ------------------------------------------------------------------------------------------------ */
 
-/* Where the value with this number is among those in flight, or would be. */
+/* The index of the value with this number, or the index at which it would be inserted. */
 static u32 place_of(const struct running *r, u32 number)
 {
 	u32 low = 0, high = r->values.len;

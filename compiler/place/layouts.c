@@ -258,7 +258,7 @@ bool is_strong(const struct placer *p, const struct layout *l)
 	return map_get(&p->strong, l) != NULL;
 }
 
-/* --- what is to be inferred anew ----------------------------------------------------------------------------- */
+/* --- the work list of the inference -------------------------------------------------------------------------- */
 
 static void push_part(struct arena *scratch, inference_queue *q, u32 part)
 {
@@ -283,7 +283,7 @@ static u32 pop_part(inference_queue *q)
 	return least;
 }
 
-/* The part runs in this sweep if its turn comes, or in the next one. */
+/* A part after the running part runs in this sweep, others in the next sweep. */
 static void queue_part(struct placer *p, u32 part)
 {
 	if (p->queued[part])
@@ -311,7 +311,7 @@ static bool has_parts(const struct op *o)
 	return !o->block->parent || op_is_control(o->block->parent);
 }
 
-/* v's home has changed: what is inferred from it is so again. */
+/* The home of v has changed: the parts that read it run again. */
 static void queue_inferences(struct placer *p, const struct value *v)
 {
 	const struct op *around = v->def ? NULL : v->block->parent;
@@ -576,8 +576,8 @@ static void run_part(struct placer *p, const struct inference *part)
 		infer_op(p, o);
 }
 
-/* A sweep through the kernel, and another one as long as a value gets a home, or a strong one in its place: there is an
- * end. Only parts run whose values have changed. */
+/* Sweeps through the kernel until no home changes. A value gets a home once, and a strong home in its place at most
+ * once, so the sweeps end. A part runs only if a value that it reads has changed. */
 void infer(struct placer *p)
 {
 	do {

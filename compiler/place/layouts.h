@@ -21,15 +21,15 @@ struct dot_plan {
 	const struct layout *acc, *a, *b; /* a and b: of mma.sync; a: of an A that is computed or fetched, too */
 };
 
-/* A part of the inference of homes: an operation; or a control operation's, or a terminator's, operand i, or a control
- * operation's result i. Parts are numbered in the order of a sweep through the kernel. */
+/* A unit of work of the inference of homes: an operation, operand i of a control operation or terminator, or result i
+ * of a control operation. Parts are numbered in program order. */
 struct inference {
 	struct op *op;
 	u32 i;
 	bool result;
 };
 
-/* Parts to be run: a heap, the least number first. */
+/* The numbers of parts to run: a binary heap, the least number first. */
 typedef VEC(u32) inference_queue;
 
 struct placer {
@@ -49,9 +49,9 @@ struct placer {
 	struct map copied; /* loads of few numbers that cp.async is to bring → themselves */
 	const struct layout *common; /* of all tiles of a kernel that runs on several blocks, or NULL */
 	bool changed;
-	VEC(struct inference) parts; /* an operation's mark is the number of its first one */
+	VEC(struct inference) parts; /* an operation's mark is the number of its first part */
 	bool *queued;                /* of each part */
-	inference_queue now, next;   /* of this sweep, and of the next one */
+	inference_queue now, next;   /* of this sweep, and of the next sweep */
 	u32 at;                      /* the part that runs */
 };
 
@@ -88,10 +88,10 @@ int elements_per_thread(const struct placer *p, const struct type *t);
 bool is_strong(const struct placer *p, const struct layout *l);
 
 bool is_memory_op(const struct op *o);
-/* Gives homes to values that need not wait for one, until nothing changes. */
+/* Derives homes of values from the homes of other values, until no home changes. */
 void infer(struct placer *p);
-/* Gives a home to each value that must have one and has none, one after the other, with what follows from it:
- * settle.c. */
+/* Gives a home to each value that needs a home and has none, in program order, and infers further homes after each
+ * (settle.c). */
 void settle_block(struct placer *p, struct block *b);
 void materialize(struct placer *p);
 
