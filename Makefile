@@ -56,11 +56,11 @@ LINK_LLVM = $(LLVM_SHARED)
 endif
 LIBS = -llzma -ldl -lm -lpthread $(SAN_FLAGS)
 
-LIB_SRC = $(wildcard compiler/*/*.c compiler/compile.c compiler/imports.c compiler/fit.c lang/*.c runtime/*.c runtime/sim/*.c)
+LIB_SRC = $(filter-out compiler/cli/% runtime/aot/rt_devices.c,$(wildcard compiler/*/*.c compiler/*/*/*.c lang/*.c runtime/*/*.c))
 GEN_SRC = $(BUILD)/gen/parser.c $(BUILD)/gen/lex.yy.c $(BUILD)/gen/ptx_parser.c $(BUILD)/gen/ptx_lex.c
 COMPILER_OBJ = $(LIB_SRC:%.c=$(BUILD)/obj/%.o) $(GEN_SRC:$(BUILD)/gen/%.c=$(BUILD)/obj/gen/%.o) $(BUILD)/obj/gen/embed.o
 LIB_OBJ = $(COMPILER_OBJ) $(BUILD)/obj/gen/identity.o
-TLC_SRC = $(wildcard compiler/tlc*.c)
+TLC_SRC = $(wildcard compiler/cli/*.c)
 TLC_OBJ = $(TLC_SRC:%.c=$(BUILD)/obj/%.o)
 
 all: $(BUILD)/tlc $(BUILD)/libtl.a $(BUILD)/libtl.so $(BUILD)/libtlrt.a
@@ -129,7 +129,7 @@ $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c | $(BUILD)/gen/parser.h $(BUILD)/gen/ptx_
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CFLAGS) -Wno-sign-compare -Wno-unused-but-set-variable -c $< -o $@
 # whole-tile loops: worth the vectoriser
-$(BUILD)/obj/compiler/interp/%.o $(BUILD)/obj/runtime/sim/%.o $(BUILD)/obj/runtime/cpu_check.o: OPT = -O3 -fno-math-errno -fno-trapping-math
+$(BUILD)/obj/compiler/interp/%.o $(BUILD)/obj/runtime/sim/%.o $(BUILD)/obj/runtime/device/cpu_check.o: OPT = -O3 -fno-math-errno -fno-trapping-math
 $(BUILD)/obj/%.o: %.c | $(BUILD)/gen/parser.h $(BUILD)/deps
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
@@ -150,10 +150,7 @@ $(BUILD)/libtl.a: $(LIB_OBJ)
 	$(archive) '' $^
 
 # What kernels compiled ahead of time need: no compiler, no LLVM.
-RT_SRC = runtime/aot/devices.c $(addprefix compiler/ir/,dtype.c device_text.c) \
-	$(addprefix compiler/base/,arena.c crew.c description.c diag.c file.c forked.c fp.c gang.c map.c range.c recover.c suggest.c) \
-	$(addprefix runtime/,api_context.c argument.c bundle.c compiled.c conditions.c context.c cpu_check.c cpu_pool.c cuda_api.c dev_cpu.c dev_cuda.c dev_cuda_launch.c dev_cuda_queue.c \
-	device.c error.c folder.c gdb.c grid.c host.c host_queue.c image.c library.c link.c median.c nvtx.c queue.c store.c tensor_box.c)
+RT_SRC = $(wildcard compiler/support/*.c runtime/api/*.c runtime/image/*.c runtime/device/*.c runtime/aot/*.c)
 $(BUILD)/libtlrt.a: $(RT_SRC:%.c=$(BUILD)/obj/%.o)
 	$(call say,AR,$@)
 	$(archive) '--strip-debug --wildcard -L lzma_*' $^ `$(CC) -print-file-name=liblzma.a`
@@ -217,7 +214,7 @@ $(BUILD)/fuzz: $(FUZZ_OBJ)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -fsanitize=fuzzer,address,undefined -o $@ $^ $(LLVM_SHARED) -ldl -lm -lpthread
 # the simulator's reader of PTX, which needs no LLVM
-FUZZ_PTX_OBJ = $(filter $(BUILD)/obj/runtime/sim/% $(BUILD)/obj/compiler/base/% $(BUILD)/obj/gen/ptx_%,$(COMPILER_OBJ)) $(BUILD)/obj/tests/fuzz/ptx.o
+FUZZ_PTX_OBJ = $(filter $(BUILD)/obj/runtime/sim/% $(BUILD)/obj/compiler/support/% $(BUILD)/obj/gen/ptx_%,$(COMPILER_OBJ)) $(BUILD)/obj/tests/fuzz/ptx.o
 $(BUILD)/fuzz-ptx: $(FUZZ_PTX_OBJ)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -fsanitize=fuzzer,address,undefined -o $@ $^ -lm -lpthread

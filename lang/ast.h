@@ -6,8 +6,8 @@
 #ifndef TLC_LANG_AST_H
 #define TLC_LANG_AST_H
 
-#include "base/diag.h"
-#include "base/map.h"
+#include "support/diag.h"
+#include "support/map.h"
 
 enum { AST_MAX_DEPTH = 400 }; /* of nested expressions; deeper ones are rejected */
 

@@ -1,6 +1,7 @@
 /* Shared by the scanner, the line structure and the grammar; nothing outside lang/ includes it.
  *
- *   text → scanner (lexer.l) → logical lines, INDENT/DEDENT, host code skipped (lines.c) → grammar (parser.y) → AST */
+ *   text → scanner (lexer.l) → logical lines, INDENT/DEDENT, host code skipped (logical_lines.c) → grammar (parser.y)
+ * → AST */
 #ifndef TLC_LANG_PARSE_H
 #define TLC_LANG_PARSE_H
 

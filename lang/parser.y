@@ -12,7 +12,7 @@
 %expect 0
 
 %code requires {
-#include "lang/build.h"
+#include "lang/ast_builder.h"
 union parser_value {
 	const char *name;
 	struct expr *expr;
@@ -32,7 +32,7 @@ union parser_value {
 }
 
 %code top {
-#include "base/arena.h"
+#include "support/arena.h"
 /* a deep stack of the parser's: the arena's, too */
 #define YYMALLOC(size) arena_alloc(p->arena, size)
 #define YYFREE(stack) ((void)(stack))

@@ -1,5 +1,5 @@
 /* Messages for syntax errors: the unexpected token, the expected one, and a hint. */
-#include "lang/build.h"
+#include "lang/ast_builder.h"
 
 /* A token in the words of a kernel's author, from bison's name of it. */
 static const char *readable(struct parser *p, const char *symbol)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# diagnostics.py: every diagnostic of compiler/base/diag.def has a test: a file under tests/ holds its text, with any values in
+# diagnostics.py: every diagnostic of compiler/support/diag.def has a test: a file under tests/ holds its text, with any values in
 # it. Prints those without one. Texts that are hardly more than values are told by the words of a message that uses them.
 import os
 import re
@@ -20,7 +20,7 @@ UNREACHABLE = {"E_LLVM", "W_LLVM"}  # no kernel is known that LLVM has something
 
 
 def table():
-    text = open(os.path.join(root, "compiler/base/diag.def"), encoding="utf-8").read()
+    text = open(os.path.join(root, "compiler/support/diag.def"), encoding="utf-8").read()
     string = r'"(?:[^"\\]|\\.)*"'
     for m in re.finditer(rf"^D\((\w+), (\w+),\s*((?:{string}\s*)+),", text, re.M):
         parts = re.findall(string, m[3])

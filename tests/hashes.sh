@@ -22,6 +22,7 @@ TL_DEVICE=interp "$build/test-run" --sources "$work" > "$work/log" || { tail "$w
 } > "$work/list"
 for target in "sm_80 --emit ptx" "sm_90a --emit ptx" "cpu:avx2 --emit asm"; do
 	sed "s/^/--target $target /" "$work/list"
-done | xargs -P "$(nproc)" -d '\n' -n 1 sh -c '
+done | WORK=$work xargs -P "$(nproc)" -d '\n' -n 1 sh -c '
 	code=$(eval "timeout 100 $0 $1 -o -" 2> /dev/null; echo "status $?")
-	echo "$(echo "$code" | sha256sum | cut -c 1-16) ${code##*status } $1"' "$build/tlc" | sed "s|$work|WORK|g" | sort -k 3
+	echo "$(echo "$code" | sed "s|$WORK|WORK|g" | sha256sum | cut -c 1-16) ${code##*status } $1"' "$build/tlc" |
+	sed "s|$work|WORK|g" | sort -k 3

@@ -1,5 +1,5 @@
 /* Loops that convert: between integers, between integers and floats, between float formats. */
-#include "interp/loop.h"
+#include "interp/element_loop.h"
 
 /* --- integers ------------------------------------------------------------------------------------------------ */
 

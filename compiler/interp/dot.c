@@ -4,7 +4,7 @@
  * f32's own, are exact there), double for f64, and integers modulo 2^32 or 2^64. Each element is summed in order of k,
  * starting from the accumulator, with product and sum rounded separately; blocks of 4 × 8 elements are kept in vector
  * registers meanwhile, which does not change the order. A result smaller than f32 is rounded once, at the end. */
-#include "interp/internal.h"
+#include "interp/interp_internal.h"
 
 #pragma STDC FP_CONTRACT OFF
 

@@ -2,7 +2,7 @@
  *
  * Loops exist for integers, f32 and f64. Smaller floats are handled a chunk at a time: decoded to f32, computed, and
  * rounded once on the way out. */
-#include "interp/loop.h"
+#include "interp/element_loop.h"
 #include "ir/scalar.h"
 
 enum { CHUNK = 256 };

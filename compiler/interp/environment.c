@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "interp/internal.h"
-#include "ir/device_text.h"
+#include "interp/interp_internal.h"
+#include "support/device_text.h"
 #include "ir/inline_asm.h"
 
 /* --- failures ------------------------------------------------------------------------------------------------ */

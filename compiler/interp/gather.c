@@ -1,5 +1,5 @@
 /* Elements taken, or counted, by the numbers in a tile. */
-#include "interp/internal.h"
+#include "interp/interp_internal.h"
 
 struct gather_plan {
 	enum dtype dtype; /* of the numbers */

@@ -16,8 +16,8 @@
 #ifndef TLC_INTERP_INTERP_H
 #define TLC_INTERP_INTERP_H
 
-#include "base/map.h"
-#include "base/range.h"
+#include "support/map.h"
+#include "support/index_range.h"
 #include "ir/ir.h"
 
 struct asm_call;
@@ -43,7 +43,7 @@ struct interp_launch {
 	/* takes what device_print prints; NULL: standard output does */
 	void (*print)(void *arg, const char *text, size_t len);
 	void *print_arg;
-	/* runs inline assembly (runtime/assembly.h); NULL: every such operation fails */
+	/* runs inline assembly (runtime/device/inline_asm_run.h); NULL: every such operation fails */
 	const char *(*assembly)(struct arena *a, const struct asm_call *c, char *const *tiles,
 				const struct mem_range *ranges, u32 nranges, u64 guard);
 	struct source_place *place; /* of the failure; or NULL */

@@ -3,7 +3,7 @@
  * Neighbouring elements of a tile mostly have neighbouring addresses. So a tile is cut into runs of consecutive
  * addresses that are all wanted or all masked off, and a run is checked and copied as one; scattered accesses are runs
  * of a single element. */
-#include "interp/internal.h"
+#include "interp/interp_internal.h"
 #include "ir/scalar_math.h"
 
 struct memory_plan {

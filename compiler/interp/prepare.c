@@ -7,8 +7,8 @@
  *    value yielded to the next iteration is computed in place where that overwrites nothing still needed, which saves
  *    copying accumulators. Constants are made once and belong to the program.
  * 3. Emit instructions, giving each storage memory from the start to the end of its life, first fit. */
-#include "base/map.h"
-#include "interp/internal.h"
+#include "support/map.h"
+#include "interp/interp_internal.h"
 
 enum { ALIGNMENT = 64 };
 

@@ -3,7 +3,7 @@
  * The axis is moved to the front first (a copy, unless it is there), so that slices are contiguous. A reduction then
  * runs the region on the lower and the upper half of all slices at once, until one slice is left: element i meets
  * element i + n/2. A scan goes slice by slice. */
-#include "interp/internal.h"
+#include "interp/interp_internal.h"
 
 enum { MAX_OPERANDS = 8 };
 

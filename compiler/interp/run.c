@@ -1,7 +1,7 @@
 /* Running a program: the grid in parallel, and control flow. */
 #include <stdlib.h>
 
-#include "interp/internal.h"
+#include "interp/interp_internal.h"
 
 bool run_code(struct env *e, const struct code *c)
 {

@@ -1,6 +1,6 @@
 /* Operations that make and rearrange tiles. Those that keep the row-major order of elements (expand_dims, reshape,
  * unsplat) never get here: their result is their operand (see prepare.c). */
-#include "interp/internal.h"
+#include "interp/interp_internal.h"
 
 #define FILL(T)                                      \
 	do {                                         \

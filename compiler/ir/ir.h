@@ -7,8 +7,8 @@
 #ifndef TLC_IR_IR_H
 #define TLC_IR_IR_H
 
-#include "base/diag.h"
-#include "ir/dtype.h"
+#include "support/diag.h"
+#include "support/dtype.h"
 #include "layout/layout.h"
 
 /* --- types --------------------------------------------------------------------------------------------------- */
@@ -194,12 +194,14 @@ enum {
 	ATTR_NAN = 0,                                      /* CLAMPF: 1 = propagate */
 	ATTR_CACHE = 0, ATTR_EVICT = 1, ATTR_VOLATILE = 2, /* LOAD, STORE */
 	/* LOAD, placed: the elements of one vector along each dimension, or of a run whose pieces of so many bytes are
-	 * aligned; those for which one address is computed; L2 fetches lines in pairs. See place/access.h */
+	 * aligned; those for which one address is computed; L2 fetches lines in pairs. See gpu/layout/memory_access.h
+	 * */
 	ATTR_VECTOR = 3, ATTR_UNIT = 4, ATTR_ADDRESS = 5, ATTR_PREFETCH = 6,
 	ATTR_STORE_VECTOR = 2, ATTR_COPY_VECTOR = 1,       /* STORE; ASYNC_COPY; ATOMIC_RMW has it where LOAD has */
 	ATTR_RMW = 0, ATTR_RMW_SEM = 1, ATTR_RMW_SCOPE = 2, ATTR_CAS_SEM = 0, ATTR_CAS_SCOPE = 1,
 	ATTR_PRECISION = 0, ATTR_IMPRECISE = 1,            /* DOT, WARP_GROUP_DOT */
-	/* placed: the instruction's m, n, k (0: multiply-adds) and the warps along its rows, columns; place/mma.h */
+	/* placed: the instruction's m, n, k (0: multiply-adds) and the warps along its rows, columns;
+	 * gpu/layout/mma.h */
 	ATTR_INSTR = 2, ATTR_WARPS = 3,
 	/* WARP_GROUP_DOT: B is the instruction's A; that is fetched into registers for so many groups of products; a
 	 * later wait completes it; the instruction's B is turned where it lies */
@@ -284,7 +286,7 @@ struct kernel_param {
 };
 
 /* A number that the host knows at a launch: `times` a product of the kernel's integer parameters, by their numbers from
- * the least on, and `plus`. See host_product.h. */
+ * the least on, and `plus`. See launch_product.h. */
 enum { PRODUCT_PARAMS = 3 };
 struct host_product {
 	i64 times;
@@ -292,7 +294,7 @@ struct host_product {
 	i64 plus;                            /* of sizes alone */
 };
 
-/* A tensor map that the host makes at each launch and passes after the parameters: see lower/tma.c. */
+/* A tensor map that the host makes at each launch and passes after the parameters: see gpu/codegen/tma.c. */
 struct tensor_map_param {
 	struct host_product distance; /* of a row from the one before, in bytes */
 	struct host_product sizes[2]; /* of a tensor, in elements: of a row, and how many rows */
@@ -331,7 +333,8 @@ enum { MAX_PENDING_DOTS = 7 /* groups of products that a wait can leave running 
 enum { MAX_SIZE_LIMITS = 16, SIZE_NONE = -1, SIZE_PROGRAMS = -2 };
 /* An assumption of compiled code about a launch: the sizes a and b are not negative, and their product, where
  * each counts as `least` at least, is at most `most` (or a alone: b may be SIZE_NONE). A size is an
- * integer parameter, by its index, or SIZE_PROGRAMS - axis, the programs along an axis. See opt/sizes.h. */
+ * integer parameter, by its index, or SIZE_PROGRAMS - axis, the programs along an axis. See analysis/launch_bounds.h.
+ * */
 struct size_limit {
 	i64 most;
 	i16 a, b;
@@ -347,7 +350,7 @@ static inline bool size_limit_kept(const struct size_limit *l, i64 a, i64 b)
 /* What compiled code counts on of sizes. */
 enum sizes {
 	SIZES_LIMITED, /* the limits, and few elements behind each pointer */
-	SIZES_ANY,     /* few elements behind each pointer: see opt/wide_offsets.h */
+	SIZES_ANY,     /* few elements behind each pointer: see transform/wide_offsets.h */
 	SIZES_WIDE,    /* nothing */
 };
 
@@ -374,11 +377,11 @@ struct kernel {
 	struct kernel_param *params;
 	u32 nparams;
 	struct block *body;
-	VEC(struct param_pair) apart; /* see opt/alias.h */
+	VEC(struct param_pair) apart; /* see analysis/alias.h */
 	struct size_limit limits[MAX_SIZE_LIMITS];
 	u32 nlimits;
 	enum sizes sizes;
-	bool narrow_offsets; /* counts on few elements behind each pointer: see opt/wide_offsets.h */
+	bool narrow_offsets; /* counts on few elements behind each pointer: see transform/wide_offsets.h */
 	int num_warps; /* of all blocks that a program runs on */
 	/* set by placement */
 	i32 shared_bytes;
@@ -529,7 +532,7 @@ bool block_contains(const struct block *outer, const struct block *inner);
 bool comes_behind(const struct op *o, const struct op *first);
 /* Does an operation of the block, or one nested inside, pass the test? */
 bool block_has(const struct block *b, bool (*test)(const struct op *));
-/* May it wait for another program, or the host, to change memory (ir/waits.c)? */
+/* May it wait for another program, or the host, to change memory (ir/waiting_loops.c)? */
 bool op_may_wait(const struct op *o);
 /* Kinds of operations: loops; with branches; dots; shape operations, which only move elements. op_may_trap: may end the
  * program for some operands (a division). */
@@ -609,8 +612,8 @@ void walk(struct block *b, void (*f)(struct op *o, void *arg), void *arg);
 
 void kernel_print(const struct kernel *k, struct strbuf *out);
 void kernel_dump(const void *kernel, FILE *out); /* for crash_scope */
-/* Reads the text of one kernel (TTIR, or placed as tlc prints it); NULL after an error. library: see ir/library.h; it
- * may be NULL. */
+/* Reads the text of one kernel (TTIR, or placed as tlc prints it); NULL after an error. library: see
+ * ir/import/library_calls.h; it may be NULL. */
 struct text_library;
 struct kernel *kernel_parse(struct ir_context *c, u16 file, const struct text_library *library);
 

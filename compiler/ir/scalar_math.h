@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-#include "base/fp.h"
+#include "support/small_floats.h"
 
 #pragma STDC FP_CONTRACT OFF
 

@@ -1,6 +1,6 @@
 /* The verifier: every operation against its row of ops.def, and the structure around it. */
-#include "base/recover.h"
-#include "ir/host_product.h"
+#include "support/recover.h"
+#include "ir/launch_product.h"
 #include "ir/inline_asm.h"
 #include "ir/text.h"
 

@@ -13,7 +13,7 @@
 #ifndef TLC_LAYOUT_LAYOUT_H
 #define TLC_LAYOUT_LAYOUT_H
 
-#include "base/map.h"
+#include "support/map.h"
 
 enum { MAX_RANK = 12, LAYOUT_MAX_BITS = 20 };
 

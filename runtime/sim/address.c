@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/bits.h"
+#include "support/byte_map.h"
 #include "runtime/sim/cluster.h"
 
 typedef unsigned long long ull;

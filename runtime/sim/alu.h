@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#include "base/fp.h"
+#include "support/small_floats.h"
 #include "runtime/sim/sim.h"
 
 typedef void run_fn(struct warp *w, const struct instr *i, u32 mask);

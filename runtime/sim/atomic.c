@@ -3,7 +3,7 @@
  *
  * Lanes take their turns in order. An f32 sum in global memory flushes subnormals, one in shared memory does not; sums
  * of 16-bit floats and of f64 keep them (PTX ISA, "atom"). */
-#include "base/fp.h"
+#include "support/small_floats.h"
 #include "runtime/sim/memory.h"
 
 enum {

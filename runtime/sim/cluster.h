@@ -2,7 +2,7 @@
 #ifndef TL_SIM_CLUSTER_H
 #define TL_SIM_CLUSTER_H
 
-#include "base/recover.h"
+#include "support/recover.h"
 #include "runtime/sim/sim.h"
 
 /* Addresses of shared::cluster: below this the block's own shared memory, else that of the block with this rank. */

@@ -1,5 +1,5 @@
 /* mma.sync: m8n8k4 of f16, 4-bit and 1-bit integers, sparse and block-scaled forms do not exist here. */
-#include "base/fp.h"
+#include "support/small_floats.h"
 #include "runtime/sim/fragment.h"
 
 enum kind { KIND_F16, KIND_BF16, KIND_TF32, KIND_FP8, KIND_F64, KIND_INT };

@@ -3,8 +3,8 @@
 #ifndef TL_SIM_PTX_H
 #define TL_SIM_PTX_H
 
-#include "base/arena.h"
-#include "base/map.h"
+#include "support/arena.h"
+#include "support/map.h"
 
 struct warp;
 

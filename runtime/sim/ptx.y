@@ -21,7 +21,7 @@ union ptx_value {
 }
 
 %code top {
-#include "base/arena.h"
+#include "support/arena.h"
 /* a deep stack of the parser's: the arena's, too */
 #define YYMALLOC(size) arena_alloc(r->arena, size)
 #define YYFREE(stack) ((void)(stack))

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/recover.h"
+#include "support/recover.h"
 #include "runtime/sim/cluster.h"
 #include "runtime/sim/memory.h"
 #include "runtime/sim/sync.h"

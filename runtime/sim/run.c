@@ -1,5 +1,5 @@
 /* Blocks of a grid, their warps, and the turns these take. */
-#include "base/gang.h"
+#include "support/program_threads.h"
 #include "runtime/sim/bulk.h"
 #include "runtime/sim/cluster.h"
 #include "runtime/sim/mbarrier.h"

@@ -13,8 +13,8 @@
 #ifndef TL_SIM_SIM_H
 #define TL_SIM_SIM_H
 
-#include "base/diag.h"
-#include "base/range.h"
+#include "support/diag.h"
+#include "support/index_range.h"
 #include "runtime/sim/ptx.h"
 
 enum { LANES = 32, MAX_WARPS = 32, MAX_CLUSTER = 16 }; /* warps of a block, blocks of a cluster */

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "base/map.h"
+#include "support/map.h"
 
 enum { MAX_BOX = 256, MAX_STEP = 8, STRIDE_ALIGN = 16, BASE_ALIGN = 16 };
 #define MAX_SIZE ((u64)1 << 32)

@@ -3,8 +3,8 @@
 #ifndef TL_SIM_TENSORMAP_H
 #define TL_SIM_TENSORMAP_H
 
-#include "base/arena.h"
-#include "runtime/tensor_box.h"
+#include "support/arena.h"
+#include "runtime/image/tensor_map.h"
 
 /* Decoded. Dimensions are innermost first. */
 struct tensor_map {

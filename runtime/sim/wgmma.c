@@ -3,7 +3,7 @@
  * Late (see async_timing), a product is computed when wgmma.wait_group covers it; until then its accumulators hold a
  * NaN. What it reads in shared memory is read when it is issued too, and must not have changed; nor may registers of
  * A. */
-#include "base/fp.h"
+#include "support/small_floats.h"
 #include "runtime/sim/fragment.h"
 #include "runtime/sim/memory.h"
 

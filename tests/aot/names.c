@@ -1,6 +1,6 @@
 /* Reads names, one a line, and writes a header with the declarations that `tlc build` makes of them: functions of each
  * name that it accepts, and a parameter of each. With the argument `accepted`: the names of these functions. */
-#include "tlc_build.h"
+#include "cli/cmd_build.h"
 
 #include <stdio.h>
 

@@ -11,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "runtime/cuda_api.h"
-#include "runtime/internal.h"
+#include "runtime/device/cuda_api.h"
+#include "runtime/api/objects.h"
 
 enum { MAX_ARGS = 20, MAX_THREADS = 16, ROUNDS = 41, BATCH = 400 };
 

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "compile.h"
+#include "driver/compile.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
 

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "mutate.h"
-#include "runtime/bundle.h"
-#include "runtime/conditions.h"
-#include "runtime/grid.h"
-#include "runtime/link.h"
+#include "runtime/image/bundle.h"
+#include "runtime/device/conditions.h"
+#include "runtime/device/grid.h"
+#include "runtime/device/object_linker.h"
 
 enum { BUFFER = 1 << 16 };
 

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/cache.h"
-#include "runtime/manifest.h"
-#include "runtime/tunings.h"
+#include "runtime/cache/cache.h"
+#include "runtime/launch/manifest.h"
+#include "runtime/tune/tunings.h"
 #include "temporary.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size);

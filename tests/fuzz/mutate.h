@@ -4,10 +4,10 @@
 
 #include <string.h>
 
-#include "runtime/bundle.h"
-#include "runtime/device.h"
-#include "runtime/image.h"
-#include "runtime/specialize.h"
+#include "runtime/image/bundle.h"
+#include "runtime/device/device.h"
+#include "runtime/image/image.h"
+#include "runtime/launch/specialize.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/base.h"
-#include "runtime/npy.h"
+#include "support/base.h"
+#include "cli/npy.h"
 #include "temporary.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size);

@@ -61,23 +61,23 @@ every_pass() {
 # checks FILE: those for faults in this file
 checks() {
 	case $1 in
-	*/persist.c | */swizzle.c) echo "${CHECKS:-27}" ;;
-	*/pair.c | */lower/tma.c) echo "${CHECKS:-33}" ;;
+	*/persistent.c | */program_order.c) echo "${CHECKS:-27}" ;;
+	*/cta_pair.c | */codegen/tma.c) echo "${CHECKS:-33}" ;;
 	*/pipeline/* | */barriers.c | */completion.c) echo "${CHECKS:-26 35 33 34 8 9 10 7 22 29}" ;;
 	*/bit_fields.c) echo "${CHECKS:-34}" ;;
-	*/lower/wgmma.c | */lower/shared.c | */lower/lower.c) echo "${CHECKS:-22 34 10}" ;;
+	*/codegen/wgmma.c | */codegen/shared.c | */codegen/nvptx.c) echo "${CHECKS:-22 34 10}" ;;
 	*/allocate.c) echo "${CHECKS:-29}" ;;
-	*/host/stream.c) echo "${CHECKS:-25}" ;;
-	*/host/tiles.c) echo "${CHECKS:-19 20}" ;;
-	*/opt/sizes.c) echo "${CHECKS:-31 32 1}" ;;
-	*/unwrap.c | */opt/demand.c) echo "${CHECKS:-23 18 22}" ;;
+	*/cpu/streaming_stores.c) echo "${CHECKS:-25}" ;;
+	*/cpu/amx.c) echo "${CHECKS:-19 20}" ;;
+	*/launch_bounds.c) echo "${CHECKS:-31 32 1}" ;;
+	*/modulo_to_mask.c | */analysis/demanded_rows.c) echo "${CHECKS:-23 18 22}" ;;
 	*/strength_reduction.c) echo "${CHECKS:-16 30 1 2 8 9 3 4 5}" ;;
-	*/unflatten.c | */if_conversion.c) echo "${CHECKS:-30}" ;;
+	*/unflatten_loops.c | */if_conversion.c) echo "${CHECKS:-30}" ;;
 	*/induction_divisions.c) echo "${CHECKS:-28}" ;;
 	*/index_set_splitting.c | */conditions.c) echo "${CHECKS:-1 2 8 9 3 4 5 6 7}" ;;
-	*/tensor_boxes.c | */uniform_offsets.c) echo "${CHECKS:-22}" ;;
-	*/host/convert.c) echo "${CHECKS:-21 12 18 13 11}" ;;
-	*/host/*) echo "${CHECKS:-15 12 18 13 14 16 17 11 20 24}" ;;
+	*/bounded_tiles.c | */uniform_offsets.c) echo "${CHECKS:-22}" ;;
+	*/cpu/convert.c) echo "${CHECKS:-21 12 18 13 11}" ;;
+	*/cpu/*) echo "${CHECKS:-15 12 18 13 14 16 17 11 20 24}" ;;
 	*) echo "${CHECKS:-1 2 3 4 5 6 7}" ;;
 	esac
 }

@@ -18,8 +18,7 @@ $(BUILD)/test-random: $(TEST_RANDOM_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/libtl.so
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(SAN_FLAGS) -o $@ $(filter %.o,$^) $(TEST_RUN_LINK)
 # The same with the sanitizers in the code generator and the runtime of the processor.
-CHECKED_SRC = $(wildcard compiler/host/*.c) $(addprefix compiler/target/,cpu.c masked.c sums.c) \
-	$(addprefix runtime/,cpu_check.c cpu_pool.c dev_cpu.c host.c link.c)
+CHECKED_SRC = $(wildcard compiler/cpu/*.c compiler/llvm/*.c runtime/device/*.c)
 CHECKED_FLAGS = -O1 -fsanitize=address$(,)undefined -fno-sanitize-recover=undefined $(PATTERN)
 $(BUILD)/checked/%.o: %.c | $(BUILD)/gen/parser.h
 	@mkdir -p $(@D)

@@ -1,7 +1,7 @@
 /* When a result of the simulator is that of the GPU. */
 #include <math.h>
 
-#include "base/fp.h"
+#include "support/small_floats.h"
 #include "tests/sim/isa.h"
 
 double float_value(enum ptx_type t, u64 bits)

@@ -17,8 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/cuda_api.h"
-#include "runtime/error.h"
+#include "runtime/device/cuda_api.h"
+#include "runtime/image/error.h"
 #include "runtime/sim/sim.h"
 #include "runtime/sim/tensormap.h"
 #include "tests/sim/isa.h"

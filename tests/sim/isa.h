@@ -3,7 +3,7 @@
 #ifndef TEST_SIM_ISA_H
 #define TEST_SIM_ISA_H
 
-#include "base/arena.h"
+#include "support/arena.h"
 #include "runtime/sim/ptx.h"
 
 enum { MAX_SOURCES = 192, MAX_RESULTS = 128, BLOCK = 128, MAX_CASES = 512 };

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/fp.h"
+#include "support/small_floats.h"
 #include "runtime/sim/tensormap.h"
 #include "tests/sim/mutants.h"
 

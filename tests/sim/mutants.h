@@ -2,7 +2,7 @@
 #ifndef TESTS_SIM_MUTANTS_H
 #define TESTS_SIM_MUTANTS_H
 
-#include "compile.h"
+#include "driver/compile.h"
 #include "runtime/sim/sim.h"
 
 /* --- faults ------------------------------------------------------------------------------------------------------ */

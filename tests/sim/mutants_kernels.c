@@ -1,8 +1,8 @@
 /* The kernels, small problems for them, and their results in double precision. */
 #include <math.h>
 
-#include "base/fp.h"
-#include "ir/dtype.h"
+#include "support/small_floats.h"
+#include "support/dtype.h"
 #include "tests/sim/mutants.h"
 
 static double random_unit(u64 *state) /* splitmix64 */

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/fp.h"
+#include "support/small_floats.h"
 #include "tests/sim/isa.h"
 
 u64 random_u64(u64 *state) /* splitmix64 */

@@ -3,16 +3,16 @@
  * There is one device, an sm_90a, or what $SIMCUDA names: 75, 80 …; 0: there is none. Device memory is checked, and
  * launches are over when they return. A kernel that fails says why on standard error, and the calls behind it fail as
  * on a GPU, with CUDA_ERROR_LAUNCH_FAILED; one that does not end ($TL_SIM_MAX_STEPS) is waited for without end. The
- * library's users are those of runtime/cuda_api.h. */
+ * library's users are those of runtime/device/cuda_api.h. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/cuda_api.h"
-#include "runtime/device.h"
-#include "runtime/error.h"
+#include "runtime/device/cuda_api.h"
+#include "runtime/device/device.h"
+#include "runtime/image/error.h"
 #include "runtime/sim/ptx.h"
 #include "runtime/sim/tensormap.h"
 

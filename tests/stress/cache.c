@@ -20,9 +20,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/recover.h"
-#include "compile.h"
-#include "runtime/cache.h"
+#include "support/recover.h"
+#include "driver/compile.h"
+#include "runtime/cache/cache.h"
 #include "runtime/tl.h"
 
 enum { N = 64, MOST_KERNELS = 200 };

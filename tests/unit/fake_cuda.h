@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "fixture.h"
-#include "runtime/cuda_api.h"
-#include "runtime/internal.h"
+#include "runtime/device/cuda_api.h"
+#include "runtime/api/objects.h"
 
 /* --- the driver ---------------------------------------------------------------------------------------------- */
 

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "host/internal.h"
+#include "cpu/cpu_internal.h"
 
 /* Operands of the operation, one array for each; n is a multiple of the lanes. An i1 is a byte. */
 typedef void rig_function(void *out, const void *const *in, i64 n);

@@ -3,7 +3,7 @@
 #ifndef TL_TEST_RANDOM_BITS_H
 #define TL_TEST_RANDOM_BITS_H
 
-#include "base/base.h"
+#include "support/base.h"
 
 static inline u64 random_bits(void)
 {

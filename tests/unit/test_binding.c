@@ -4,7 +4,8 @@
 #include "test_runtime.h"
 
 #include "random_bits.h"
-#include "runtime/binding.h"
+#include "runtime/launch/argument_guard.h"
+#include "runtime/launch/specialize.h"
 
 static const char text[] =
 	"import triton\nimport triton.language as tl\n\n"

@@ -7,9 +7,9 @@
 
 #include <cmocka.h>
 
-#include "base/map.h"
+#include "support/map.h"
 #include "random_bits.h"
-#include "runtime/bundle.h"
+#include "runtime/image/bundle.h"
 
 enum { MOST = 40, HEADER_BYTES = 32, HASH_AT = 24 };
 

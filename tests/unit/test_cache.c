@@ -18,7 +18,7 @@
 
 #include "cache_folder.h"
 #include "random_bits.h"
-#include "runtime/cache.h"
+#include "runtime/cache/cache.h"
 #include "runtime/tl.h"
 
 enum { N = 64 };

@@ -1,5 +1,5 @@
-/* Faults: what base/recover.h promises; what a bug in a device, in LLVM, or memory that runs out inside LLVM makes of a
- * call. */
+/* Faults: what support/recover.h promises; what a bug in a device, in LLVM, or memory that runs out inside LLVM makes
+ * of a call. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "runtime/internal.h"
-#include "target/target.h"
+#include "runtime/api/objects.h"
+#include "llvm/emit_ptx.h"
 
 static void assert_error(tl_status is, tl_status expected, const char *part)
 {

@@ -8,8 +8,8 @@
 #include <cmocka.h>
 
 #include "random_bits.h"
-#include "runtime/image.h"
-#include "runtime/specialize.h"
+#include "runtime/image/image.h"
+#include "runtime/launch/specialize.h"
 
 enum { HEADER_BYTES = 32, HASH_AT = 24 };
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "base/map.h"
+#include "support/map.h"
 #include "interp/interp.h"
 #include "tests/unit/random_bits.h"
 

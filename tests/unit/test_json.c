@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "base/json.h"
+#include "support/json.h"
 #include "random_bits.h"
 
 enum { MOST = 8 };

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "layout/convert.h"
+#include "layout/conversion.h"
 
 static struct arena arena;
 static struct layout_pool pool = {.arena = &arena};

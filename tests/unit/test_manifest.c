@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "random_bits.h"
-#include "runtime/manifest.h"
+#include "runtime/launch/manifest.h"
 
 static struct manifest_entry random_entry(void)
 {

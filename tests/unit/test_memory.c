@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#include "runtime/internal.h"
+#include "runtime/api/objects.h"
 
 /* --- allocators that fail ------------------------------------------------------------------------------------ */
 

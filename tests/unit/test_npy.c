@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "base/base.h"
-#include "runtime/npy.h"
+#include "support/base.h"
+#include "cli/npy.h"
 
 struct file {
 	u8 bytes[4096];

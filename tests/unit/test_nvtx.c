@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/nvtx.h"
+#include "runtime/device/nvtx.h"
 
 static char tool[4096]; /* the library, beside this program */
 static char *ranges;    /* what it writes down */

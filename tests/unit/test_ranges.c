@@ -7,8 +7,8 @@
 #include <cmocka.h>
 
 #include "ir/scalar.h"
-#include "opt/affine.h"
-#include "opt/interval.h"
+#include "analysis/affine.h"
+#include "analysis/interval.h"
 #include "tests/unit/random_bits.h"
 
 static const enum opcode binary[] = {IR_ADDI,  IR_SUBI,  IR_MULI,  IR_DIVSI, IR_DIVUI, IR_REMSI,

@@ -7,8 +7,8 @@
 #include <cmocka.h>
 
 #include "random_bits.h"
-#include "runtime/device.h"
-#include "runtime/ranking.h"
+#include "runtime/device/device.h"
+#include "runtime/tune/ranking.h"
 
 enum { MOST = 8 };
 

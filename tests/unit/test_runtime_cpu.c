@@ -8,9 +8,9 @@
 #include <stdatomic.h>
 
 #include "fixture.h"
-#include "runtime/cpu_pool.h"
-#include "target/cpu.h"
-#include "runtime/link.h"
+#include "runtime/device/cpu_pool.h"
+#include "llvm/emit_object.h"
+#include "runtime/device/object_linker.h"
 
 static const char kernels[] = "import triton\nimport triton.language as tl\n\n"
 			      "@triton.jit\ndef add(x, y, n, BLOCK: tl.constexpr):\n"

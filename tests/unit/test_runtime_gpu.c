@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "runtime/cuda_api.h"
-#include "runtime/internal.h"
+#include "runtime/device/cuda_api.h"
+#include "runtime/api/objects.h"
 
 #define ARGS(...) (tl_arg[]){__VA_ARGS__}, sizeof((tl_arg[]){__VA_ARGS__}) / sizeof(tl_arg)
 

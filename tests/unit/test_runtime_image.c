@@ -1,7 +1,7 @@
 /* Modules that are kernel images: what they launch, and what they refuse. */
 #include "random_bits.h"
-#include "runtime/bundle.h"
-#include "runtime/conditions.h"
+#include "runtime/image/bundle.h"
+#include "runtime/device/conditions.h"
 #include "test_runtime.h"
 
 static const char text[] =

@@ -8,8 +8,8 @@
 #include <cmocka.h>
 
 #include "random_bits.h"
-#include "runtime/error.h"
-#include "runtime/specialize.h"
+#include "runtime/image/error.h"
+#include "runtime/launch/specialize.h"
 
 static void *const aligned = (void *)(uintptr_t)0x10000, *const odd = (void *)(uintptr_t)0x10004;
 

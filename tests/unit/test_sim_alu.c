@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "base/fp.h"
+#include "support/small_floats.h"
 #include "runtime/sim/sim.h"
 #include "tests/unit/random_bits.h"
 

@@ -1,7 +1,7 @@
 /* Atomics of the simulator: every operation and type against plain C, in global and in shared memory. */
 #include <math.h>
 
-#include "base/fp.h"
+#include "support/small_floats.h"
 #include "test_sim_rig.h"
 
 static u64 cut(i128 v, u32 bytes)

@@ -1,7 +1,7 @@
 /* Bulk copies against memcpy and plain sums, and what goes wrong with them. */
 #include "test_sim_rig.h"
 
-#include "base/fp.h"
+#include "support/small_floats.h"
 
 #define LEADER "setp.eq.u32 %p1, %r1, 0; cvt.u32.u64 %r20, %rd9;\n"
 /* an mbarrier at sh, and a wait for its first phase */

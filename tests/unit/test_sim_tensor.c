@@ -5,8 +5,8 @@
 
 #include <cmocka.h>
 
-#include "base/fp.h"
-#include "runtime/device.h"
+#include "support/small_floats.h"
+#include "runtime/device/device.h"
 #include "runtime/sim/sim.h"
 #include "runtime/sim/tensormap.h"
 #include "tests/unit/random_bits.h"

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "base/file.h"
-#include "compile.h"
+#include "support/file.h"
+#include "driver/compile.h"
 
 enum { MAX_OPERANDS = 3, WORD = 6, NAME = 16, AT_ONCE = 18, MOST_ERRORS = 19 };
 

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "compile.h"
+#include "driver/compile.h"
 
 static const char text[] = "import triton\n\n\n@triton.jit\ndef first(p, n):\n    pass\n\n\n"
 	"@triton.jit\ndef second(p):\n    pass\n";

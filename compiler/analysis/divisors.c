@@ -1,0 +1,133 @@
+#include "analysis/divisors.h"
+
+#include "ir/graph.h"
+#include "ir/pass.h"
+
+/* Divisors of scalars go into the axis analysis alone (analysis/axis.h), whose results are asked for tiles of
+ * pointers, for masks, for tiles that a quotient, a shift or a comparison makes constant in runs, and for the ends of
+ * loops. So what these are computed from is what matters. */
+struct search {
+	struct value_walk walk;
+	bool has_dots;
+};
+
+static bool is_tile(const struct value *v)
+{
+	return type_is_tensor(v->type);
+}
+
+static void visit_tile(struct search *s, const struct op *o, u32 i)
+{
+	if (i < o->noperands && is_tile(operand(o, i)))
+		visit_later(&s->walk, operand(o, i));
+}
+
+/* What is asked about the operands of o. */
+static void find_questions(struct op *o, void *arg)
+{
+	struct search *s = arg;
+	switch (o->code) {
+	case IR_LOAD: /* pointers and mask */
+	case IR_ATOMIC_CAS:
+		visit_tile(s, o, 0);
+		visit_tile(s, o, 1);
+		break;
+	case IR_STORE:
+	case IR_ATOMIC_RMW:
+		visit_tile(s, o, 0);
+		visit_tile(s, o, 2);
+		break;
+	case IR_DIVSI: /* of scalars, too: remainders are folded */
+	case IR_DIVUI:
+	case IR_REMSI:
+	case IR_REMUI: visit_operands(&s->walk, o); break;
+	case IR_SHRSI:
+	case IR_SHRUI:
+	case IR_CMPI:
+		visit_tile(s, o, 0);
+		visit_tile(s, o, 1);
+		break;
+	case IR_FOR:
+		if (s->has_dots) /* loops by TMA are joined where one ends at a multiple of its step */
+			visit_later(&s->walk, for_upper(o));
+		break;
+	default: break;
+	}
+}
+
+/* Does a divisor of an operand tell something of the result? Of other operations the analysis knows no more than which
+ * elements are equal, and that does not come from divisors but by way of the operations above. */
+static bool keeps_divisors(const struct op *o)
+{
+	switch (o->code) {
+	case IR_ADDI:
+	case IR_SUBI:
+	case IR_MULI:
+	case IR_DIVSI:
+	case IR_DIVUI:
+	case IR_REMSI:
+	case IR_REMUI:
+	case IR_ANDI:
+	case IR_SHLI:
+	case IR_SHRSI:
+	case IR_SHRUI:
+	case IR_MAXSI:
+	case IR_MAXUI:
+	case IR_MINSI:
+	case IR_MINUI:
+	case IR_SELECT:
+	case IR_CMPI: /* of a mask, whose parts are combined */
+	case IR_ORI:
+	case IR_EXTSI:
+	case IR_EXTUI:
+	case IR_TRUNCI:
+	case IR_BITCAST:
+	case IR_SPLAT:
+	case IR_ADDPTR: return true;
+	default: return op_is_shape(o);
+	}
+}
+
+/* What an argument of a block or the result of an operation with blocks comes from. */
+static void visit_flow(struct search *s, const struct op *o, const struct value *v)
+{
+	u32 i = v->index;
+	if (o->code == IR_IF) {
+		visit_later(&s->walk, operand(o->blocks[0]->last, i));
+		visit_later(&s->walk, operand(o->blocks[1]->last, i));
+		return;
+	}
+	if (o->code == IR_FOR && v == for_index(o)) {
+		visit_later(&s->walk, for_lower(o));
+		visit_later(&s->walk, for_step(o));
+		return;
+	}
+	if (o->code == IR_FOR) {
+		i = v->def ? i : for_arg_number(v);
+		visit_later(&s->walk, for_init(o, i));
+		visit_later(&s->walk, for_yielded(o, i));
+		return;
+	}
+	visit_operands(&s->walk, o);
+	for (u32 b = 0; b < o->nblocks; b++)
+		visit_operands(&s->walk, o->blocks[b]->last);
+}
+
+void useful_divisors(struct kernel *k, i16 *most)
+{
+	struct search s = {.walk = {.id = begin_walk(k->ctx)}, .has_dots = block_has(k->body, op_is_dot)};
+	const struct value *v;
+	for (u32 i = 0; i < k->nparams; i++)
+		most[i] = DIVISOR_NONE;
+	walk(k->body, find_questions, &s);
+	while ((v = visit_next(&s.walk))) {
+		i32 param = param_number(k, v);
+		const struct op *o = v->def ? v->def : v->block->parent;
+		if (param >= 0)
+			most[param] = s.has_dots ? DIVISOR_TILE : DIVISOR_ACCESS;
+		else if (o && o->nblocks)
+			visit_flow(&s, o, v);
+		else if (o && keeps_divisors(o))
+			visit_operands(&s.walk, o);
+	}
+}

@@ -1,0 +1,610 @@
+/* `tlc build FILE -o NAME`: kernels ahead of time, as a C header and a C source that need no compiler.
+ *
+ * For each target there are the variants that were asked for, in their order, and behind them a generic one, which
+ * takes nothing for granted: the launch runs the first one that its arguments allow. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "runtime/image/bundle.h"
+#include "runtime/device/device.h"
+#include "runtime/image/image.h"
+#include "runtime/launch/manifest.h"
+#include "cli/cmd_build.h"
+
+struct build_state {
+	struct command *c;
+	struct strbuf header, source; /* what NAME.h and NAME.c hold so far */
+	struct strbuf table;          /* of the launchers of a manifest */
+	const char *name;             /* of the files, as C may have it */
+	VEC(const char *) symbols;    /* the functions in them: of each kernel the launcher, then the loader */
+	const char **given;           /* of a manifest: the targets that the command names */
+	u32 nbundles, ngiven;
+	/* the kernel at hand */
+	struct unit unit;     /* parsed once */
+	VEC(tl_blob) images;  /* its images for the target at hand */
+	struct strbuf list;   /* its bundles */
+	struct strbuf said;   /* its variants, for people */
+	struct image generic; /* the last one: its slots are the launcher's parameters */
+	const char *types;    /* of the arguments, without what variants are specialised for */
+};
+
+/* --- images ------------------------------------------------------------------------------------------------------ */
+
+static void add_image(struct build_state *b, struct image *im)
+{
+	tl_blob blob;
+	blob.bytes = image_write(im, &b->c->arena, &blob.size);
+	vec_push(&b->c->arena, &b->images, blob);
+	sb_printf(&b->said, " *   %s: %s%s\n", im->target, *im->signature ? im->signature : "-",
+		  serves_grid(im, GRID_FEW) ? "" : ", for many programs");
+}
+
+/* The images for one target. */
+static bool add_bundle(struct build_state *b)
+{
+	size_t len;
+	const struct image *im = &b->generic;
+	const u8 *bytes =
+		(const u8 *)bundle_write(&b->c->arena, im->name, im->target, b->images.at, b->images.len, &len);
+	if (!bytes) {
+		complain(0, "%s has too much code for %s", im->name, im->target);
+		return false;
+	}
+	sb_printf(&b->source,
+		  "\n/* %u variants of %s for %s, compressed */\nstatic const unsigned char tl_images_%u[] = {",
+		  b->images.len, im->name, im->target, b->nbundles);
+	for (size_t i = 0; i < len; i++)
+		sb_printf(&b->source, "%s%u,", i % 24 ? "" : "\n\t", bytes[i]);
+	sb_puts(&b->source, "\n};\n");
+	sb_printf(&b->list, "\t{tl_images_%u, sizeof tl_images_%u},\n", b->nbundles, b->nbundles);
+	b->nbundles++;
+	b->images.len = 0;
+	return true;
+}
+
+static bool compile_image(struct build_state *b, const struct arg_spec *args, const struct compile_options *o,
+			  struct image *im)
+{
+	struct unit u;
+	struct compiled out = {0};
+	bool good = unit_again(&u, &b->unit);
+	const struct func *f = good ? pick_kernel(&u, b->c->kernel) : NULL;
+	good = f && compile(&u, f, args, o, &out);
+	show_diagnostics(&u);
+	note_imports(b->c, &u);
+	if (good)
+		image_make(im, &u, f, args, o, &out);
+	unit_free(&u);
+	return good;
+}
+
+/* With the kernel for many programs, if that is another one. */
+static bool add_variant(struct build_state *b, const struct arg_spec *args, struct compile_options o)
+{
+	struct image few, many;
+	if (!compile_image(b, args, &o, &few))
+		return false;
+	bool good = true;
+	o.grid = GRID_ROWS;
+	if (!serves_grid(&few, GRID_ROWS) && few.sizes == SIZES_LIMITED) {
+		good = compile_image(b, args, &o, &many);
+		if (good && !serves_grid(&many, GRID_FEW))
+			add_image(b, &many);
+		if (good)
+			image_free(&many);
+	}
+	if (good)
+		add_image(b, &few);
+	if (few.sizes == SIZES_WIDE) {
+		image_free(&b->generic);
+		b->generic = few;
+	} else {
+		image_free(&few);
+	}
+	return good;
+}
+
+/* --- arguments --------------------------------------------------------------------------------------------------- */
+
+/* The types as the command line or the source gives them. */
+static bool take_types(struct build_state *b, const struct func *f, const char *signature, struct arg_spec *args)
+{
+	b->c->signature = signature;
+	if (!read_kernel_arguments(b->c, &b->unit, f, args))
+		return false;
+	for (u32 i = 0; i < f->nparams; i++) {
+		const struct expr *note = f->params[i].annotation;
+		if (!args[i].type && !args[i].constant && note && note->kind == EX_STR && !is_constexpr(&f->params[i]))
+			args[i].type = arena_str(&b->c->arena, note->text, strcspn(note->text, "|"));
+	}
+	return true;
+}
+
+/* A type without what it is specialised for: "(*fp32:16, i32)" → "(*fp32, i32)". */
+static const char *unspecialised(struct arena *a, const char *type)
+{
+	struct strbuf out = {.arena = a};
+	sb_puts(&out, "");
+	for (char quote = 0; *type; type++) {
+		quote = quote ? *type == quote ? 0 : quote : *type == '"' || *type == '\'' ? *type : 0;
+		if (!quote && *type == ':' && isdigit((u8)type[1]))
+			type += strspn(type + 1, "0123456789");
+		else
+			sb_add(&out, type, 1);
+	}
+	return out.at;
+}
+
+/* The same without what they are specialised for. *types: all as text. */
+static struct arg_spec *generic_types(struct build_state *b, const struct func *f, const struct arg_spec *args,
+				      const char **types)
+{
+	struct arg_spec *out = arena_dup(&b->c->arena, args, f->nparams * sizeof *args);
+	struct strbuf text = {.arena = &b->c->arena};
+	sb_puts(&text, "");
+	for (u32 i = 0; i < f->nparams; i++) {
+		if (out[i].type)
+			out[i].type = unspecialised(&b->c->arena, out[i].type);
+		sb_printf(&text, "%s,", out[i].type ? out[i].type : out[i].constant ? out[i].constant : "");
+	}
+	*types = text.at;
+	return out;
+}
+
+static bool build_target(struct build_state *b, const struct func *f, const char *target)
+{
+	struct command *c = b->c;
+	struct compile_options o = c->options;
+	o.want_code = true;
+	if (!description_parse(target, &o.target)) {
+		complain(0, "--target: '%s' is not one of %s", target, target_names);
+		return false;
+	}
+	c->options.target = o.target;
+	struct arg_spec *generic = NULL;
+	for (u32 i = 0; i < MAX(c->signatures.len, 1); i++) {
+		struct arg_spec *args = arena_array(&c->arena, struct arg_spec, f->nparams + 1);
+		const char *types, *signature = c->signatures.len ? c->signatures.at[i] : NULL;
+		if (!take_types(b, f, signature, args))
+			return false;
+		generic = generic_types(b, f, args, &types);
+		b->types = b->types ? b->types : types;
+		if (strcmp(types, b->types) != 0) {
+			complain(0,
+				 "-s: the types of '%s' are others than those of '%s'; a launcher has one type for "
+				 "each parameter",
+				 signature, c->signatures.at[0]);
+			return false;
+		}
+		o.num_warps = c->options.num_warps;
+		o.num_stages = c->options.num_stages;
+		if (!add_variant(b, args, o))
+			return false;
+	}
+	o.alias = ALIAS_ANY;
+	o.no_boxes = true;
+	o.sizes = SIZES_WIDE;
+	return add_variant(b, generic, o) && add_bundle(b);
+}
+
+/* --- the files --------------------------------------------------------------------------------------------------- */
+
+static const char *c_type(const struct slot *s)
+{
+	if (s->pointers > 1)
+		return "void";
+	switch (s->dtype) {
+	case DT_I1: return s->pointers ? "unsigned char" : "bool";
+	case DT_I8: return "int8_t";
+	case DT_I16: return "int16_t";
+	case DT_I32: return "int32_t";
+	case DT_I64: return "int64_t";
+	case DT_U8: return "uint8_t";
+	case DT_U16: return "uint16_t";
+	case DT_U32: return "uint32_t";
+	case DT_U64: return "uint64_t";
+	case DT_F32: return "float";
+	case DT_F64: return "double";
+	case DT_F16:
+	case DT_BF16: return s->pointers ? "void" : "uint16_t"; /* its bits */
+	default: return s->pointers ? "void" : "uint8_t";
+	}
+}
+
+/* The name of slot i of the generic image as a parameter, which may be an element of a tuple or a descriptor: "shape.0"
+ * → shape_0_. */
+static const char *c_name(struct build_state *b, u32 i)
+{
+	struct arena *a = &b->c->arena;
+	const char *name = c_parameter_name(a, b->generic.slots[i].name);
+	for (u32 k = 0; k < i; k++)
+		if (!strcmp(c_parameter_name(a, b->generic.slots[k].name), name))
+			return arena_printf(a, "%s%u", name, i);
+	return name;
+}
+
+static void print_parameters(struct build_state *b, struct strbuf *out)
+{
+	for (u32 i = 0; i < b->generic.nslots; i++) {
+		const struct slot *s = &b->generic.slots[i];
+		sb_printf(out, ", %s %s%s", c_type(s), s->pointers ? "*" : "", c_name(b, i));
+	}
+}
+
+/* Text for a comment: nothing in it begins or ends one. */
+static const char *commented(struct arena *a, const char *text)
+{
+	struct strbuf out = {.arena = a};
+	sb_puts(&out, "");
+	for (char before = 0; *text; before = *text++) {
+		bool mark = (before == '*' && *text == '/') || (before == '/' && *text == '*');
+		sb_printf(&out, mark ? " %c" : "%c", *text);
+	}
+	return out.at;
+}
+
+static void print_declarations(struct build_state *b, const char *symbol)
+{
+	struct arena *a = &b->c->arena;
+	sb_printf(&b->header,
+		  "/* %s of %s, in variants:\n%s * On ctx, which frees it; before that tl_compiled_destroy may. */\n"
+		  "tl_status %s_load(tl_context *ctx, tl_compiled **out);\n"
+		  "/* Of cfg the grid, the stream, max_ctas and launch_... count. Pointers are device addresses. */\n"
+		  "tl_status %s(tl_compiled *kernel, const tl_config *cfg",
+		  b->generic.name, commented(a, b->generic.source), commented(a, b->said.at), symbol, symbol);
+	print_parameters(b, &b->header);
+	sb_puts(&b->header, ");\n\n");
+}
+
+static void print_launcher(struct build_state *b, const char *symbol)
+{
+	struct strbuf *out = &b->source;
+	u32 n = 0;
+	sb_printf(out,
+		  "\nstatic const tl_blob tl_images_of_%s[] = {\n%s};\n\n"
+		  "tl_status %s_load(tl_context *ctx, tl_compiled **out)\n{\n"
+		  "\treturn tl_compiled_load(ctx, tl_images_of_%s, sizeof tl_images_of_%s / sizeof *tl_images_of_%s, "
+		  "out);\n}\n\n"
+		  "tl_status %s(tl_compiled *kernel, const tl_config *cfg",
+		  symbol, b->list.at, symbol, symbol, symbol, symbol, symbol);
+	print_parameters(b, out);
+	for (u32 i = 0; i < b->generic.nslots; i++)
+		n = MAX(n, b->generic.slots[i].leaf + 1);
+	sb_printf(out, ")\n{\n\tuint64_t args[%u] = {0};\n", MAX(n, 1));
+	for (u32 i = 0; i < b->generic.nslots; i++) {
+		const struct slot *s = &b->generic.slots[i];
+		const char *x = c_name(b, i);
+		if (s->pointers)
+			sb_printf(out, "\targs[%u] = (uint64_t)(uintptr_t)%s;\n", s->leaf, x);
+		else if (s->dtype == DT_F32 || s->dtype == DT_F64)
+			sb_printf(out, "\tmemcpy(&args[%u], &%s, sizeof %s);\n", s->leaf, x, x);
+		else
+			sb_printf(out, "\targs[%u] = (uint64_t)%s;\n", s->leaf, x);
+	}
+	sb_printf(out, "\treturn tl_compiled_launch(kernel, cfg, args, %u);\n}\n", n);
+}
+
+static bool is_new(const struct build_state *b, const char *symbol)
+{
+	for (u32 i = 0; i < b->symbols.len; i++)
+		if (!strcmp(b->symbols.at[i], symbol))
+			return false;
+	return true;
+}
+
+/* The kernel's name behind the prefix, with a number where another function is called so, or so with _load behind. NULL
+ * after a message: where a program cannot have such a function. */
+static const char *new_symbol(struct build_state *b, const char *kernel)
+{
+	struct arena *a = &b->c->arena;
+	const char *name = c_function_name(a, b->c->prefix, kernel), *symbol = name, *load, *why;
+	for (u32 n = 2; load = arena_printf(a, "%s_load", symbol), !is_new(b, symbol) || !is_new(b, load); n++)
+		symbol = arena_printf(a, "%s_%u", name, n);
+	if ((why = c_name_taken(a, symbol)) || (why = c_name_taken(a, load))) {
+		complain(0, "the launcher of '%s' cannot have the name '%s', which %s; --prefix my_ makes it my_%s",
+			 kernel, symbol, why, symbol);
+		return NULL;
+	}
+	vec_push(a, &b->symbols, symbol);
+	vec_push(a, &b->symbols, load);
+	return symbol;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash ? slash + 1 : path;
+}
+
+static int write_sources(struct build_state *b)
+{
+	struct command *c = b->c;
+	const char *name = b->name, *base = base_name(c->output);
+	if (b->table.len) {
+		sb_printf(&b->header,
+			  "/* All launchers above. */\nextern const tl_built %s_table[];\n"
+			  "extern const size_t %s_table_len;\n\n",
+			  name, name);
+		sb_printf(&b->source,
+			  "\nconst tl_built %s_table[] = {\n%s};\n"
+			  "const size_t %s_table_len = sizeof %s_table / sizeof *%s_table;\n",
+			  name, b->table.at, name, name, name);
+	}
+	/* headers of one name, in two folders, guard apart */
+	u64 hash = hash_bytes(b->header.at, b->header.len, 0);
+	const char *guard = arena_printf(&c->arena, "TL_%s_%016llx_H", name, (unsigned long long)hash),
+		   *header =
+			   arena_printf(&c->arena,
+					"/* Made by tlc %s. */\n#ifndef %s\n#define %s\n\n#include <tl.h>\n\n"
+					"#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n%s"
+					"#ifdef __cplusplus\n}\n#endif\n\n#endif\n",
+					TL_VERSION, guard, guard, b->header.at),
+		   *source = arena_printf(&c->arena,
+					  "/* Made by tlc %s. */\n#include \"%s.h\"\n\n#include <string.h>\n%s",
+					  TL_VERSION, base, b->source.at);
+	const char *texts[] = {header, source};
+	for (u32 i = 0; i < 2; i++) {
+		const char *path = arena_printf(&c->arena, "%s.%c", c->output, "hc"[i]);
+		if (!write_file(&c->arena, path, texts[i], strlen(texts[i])))
+			return complain(EXIT_ENVIRONMENT, "cannot write '%s': %s", path, strerror(errno));
+	}
+	return c->depfile ? write_depfile(c) : EXIT_DONE;
+}
+
+/* --- kernels ----------------------------------------------------------------------------------------------------- */
+
+/* "cpu" stands for all levels of this kind of processor: a program finds out which of them it has. */
+static void take_targets(struct command *c)
+{
+	static const char *const levels[] = {"cpu:baseline", "cpu:avx2", "cpu:avx512"};
+	struct description here;
+	bool neon = cpu_here(&here) && here.level == CPU_NEON;
+	u32 n = c->targets.len;
+	const char **given = arena_dup(&c->arena, c->targets.at, n * sizeof *given);
+	c->targets.len = 0;
+	for (u32 i = 0; i < n; i++) {
+		if (strcmp(given[i], "cpu") != 0)
+			vec_push(&c->arena, &c->targets, given[i]);
+		else if (neon)
+			vec_push(&c->arena, &c->targets, "cpu:neon");
+		for (u32 k = 0; !strcmp(given[i], "cpu") && !neon && k < ARRAY_LEN(levels); k++)
+			vec_push(&c->arena, &c->targets, levels[k]);
+	}
+}
+
+/* What the command says of a kernel, of the source `name`. */
+static int build_kernel(struct build_state *b, const char *name, const char *text, size_t len)
+{
+	struct command *c = b->c;
+	int r = EXIT_USER;
+	b->list = b->said = (struct strbuf){.arena = &c->arena};
+	b->types = NULL;
+	bool good = unit_open(&b->unit, name, text, len);
+	show_diagnostics(&b->unit);
+	if (good && !b->unit.module)
+		complain(0, "'%s' is IR text; tlc build takes kernels in their source", name);
+	const struct func *f = good && b->unit.module ? pick_kernel(&b->unit, c->kernel) : NULL;
+	const char *symbol = f ? new_symbol(b, f->name) : NULL;
+	good = symbol;
+	for (u32 i = 0; i < c->targets.len && good; i++)
+		good = build_target(b, f, c->targets.at[i]);
+	if (good) {
+		print_declarations(b, symbol);
+		print_launcher(b, symbol);
+		r = EXIT_DONE;
+	}
+	image_free(&b->generic);
+	note_imports(c, &b->unit);
+	unit_free(&b->unit);
+	return r;
+}
+
+/* NULL after a message. */
+static struct build_state *begin_sources(struct command *c)
+{
+	struct build_state *b = arena_new(&c->arena, struct build_state);
+	const char *base = c->output ? base_name(c->output) : NULL;
+	b->c = c;
+	b->header.arena = b->source.arena = b->table.arena = &c->arena;
+	sb_puts(&b->header, "");
+	if (!base)
+		complain(0, "-o NAME is missing: what to call the header and the source");
+	else if (!*base || strpbrk(base, "\"\\\n"))
+		complain(0, "-o: '%s' is no name of a header", c->output);
+	else if (c->prefix && strcmp(c->prefix, c_function_name(&c->arena, NULL, c->prefix)) != 0)
+		complain(0, "--prefix: '%s' is no beginning of a name in C", c->prefix);
+	else
+		b->name = c_function_name(&c->arena, c->prefix, base);
+	return b->name ? b : NULL;
+}
+
+int build_sources(struct command *c, const char *text, size_t len)
+{
+	struct build_state *b = begin_sources(c);
+	if (!b)
+		return EXIT_USER;
+	if (!c->targets.len)
+		vec_push(&c->arena, &c->targets, device_default_target(&c->arena));
+	take_targets(c);
+	if (strcmp(c->file, "-") != 0)
+		note_file(c, c->file);
+	int r = build_kernel(b, c->file, text, len);
+	return r ? r : write_sources(b);
+}
+
+/* --- the kernels of a manifest ----------------------------------------------------------------------------------- */
+
+/* Entries that one launcher serves. */
+struct group {
+	const struct manifest_entry *first;
+	const char *types; /* of the arguments, without what they are specialised for */
+	VEC(const struct manifest_entry *) entries;
+};
+
+/* "x=*fp32:16, n=i32:16" → "x=*fp32, n=i32" */
+static const char *types_of(struct arena *a, const char *arguments)
+{
+	struct strbuf out = {.arena = a};
+	sb_puts(&out, "");
+	for (const char *text = arguments; *text;) {
+		size_t len = span_outside(text, ",");
+		const char *one = arena_str(a, text, len), *eq = strchr(one, '=');
+		struct arg_spec s;
+		bool typed = eq && parse_arg_spec(a, eq + 1, &s);
+		sb_printf(&out, "%s, ", typed ? unspecialised(a, one) : one);
+		text += len + (text[len] == ',');
+		text += strspn(text, " ");
+	}
+	return out.at;
+}
+
+static bool belongs(const struct group *g, const struct manifest_entry *e, const char *types)
+{
+	const struct options *x = &g->first->options, *y = &e->options;
+	return !strcmp(g->first->source, e->source) && !strcmp(g->first->hash, e->hash) &&
+	       !strcmp(g->first->kernel, e->kernel) && !strcmp(g->types, types) && x->num_warps == y->num_warps &&
+	       x->num_stages == y->num_stages && x->group_pids == y->group_pids && x->maxnreg == y->maxnreg &&
+	       x->debug == y->debug;
+}
+
+static void add_once(struct arena *a, const char ***at, u32 *len, u32 *cap, const char *text)
+{
+	for (u32 i = 0; i < *len; i++)
+		if (!strcmp((*at)[i], text))
+			return;
+	if (*len == *cap)
+		*at = vec_grow(a, *at, *len, cap, sizeof **at);
+	(*at)[(*len)++] = text;
+}
+
+/* The entry's arguments as -s and -D would give them. */
+static void take_entry(struct command *c, const struct manifest_entry *e, bool first)
+{
+	struct strbuf types = {.arena = &c->arena};
+	sb_puts(&types, "");
+	for (const char *text = e->arguments; *text;) {
+		size_t len = span_outside(text, ",");
+		const char *one = arena_str(&c->arena, text, len), *eq = strchr(one, '=');
+		struct arg_spec s;
+		if (eq && parse_arg_spec(&c->arena, eq + 1, &s))
+			sb_printf(&types, "%s%s", types.len ? "," : "", one);
+		else if (eq && first)
+			vec_push(&c->arena, &c->defines,
+				 ((struct define){arena_str(&c->arena, one, (size_t)(eq - one)), eq + 1}));
+		text += len + (text[len] == ',');
+		text += strspn(text, " ");
+	}
+	add_once(&c->arena, &c->signatures.at, &c->signatures.len, &c->signatures.cap, types.at);
+}
+
+/* The targets that --target names, of the kind that the entry was recorded on; without any the entry's own. */
+static void take_entry_targets(struct build_state *b, const struct manifest_entry *e)
+{
+	struct command *c = b->c;
+	bool given = false;
+	for (u32 i = 0; i < b->ngiven; i++) {
+		struct description t;
+		if (!description_parse(b->given[i], &t) || t.kind != e->target.kind)
+			continue;
+		add_once(&c->arena, &c->targets.at, &c->targets.len, &c->targets.cap, b->given[i]);
+		given = true;
+	}
+	if (!given)
+		add_once(&c->arena, &c->targets.at, &c->targets.len, &c->targets.cap,
+			 description_name(&c->arena, &e->target));
+}
+
+/* How much a variant counts on: what counts on more is to be tried first. */
+static int weight(const char *signature)
+{
+	int sum = 0;
+	for (const char *at = signature; (at = strchr(at, ':')); at++) {
+		int divisor = atoi(at + 1);
+		sum += divisor == 1 ? 16 : ilog2((u64)MAX(divisor, 1));
+	}
+	return sum;
+}
+
+static int by_weight(const void *x, const void *y)
+{
+	const char *a = *(const char *const *)x, *b = *(const char *const *)y;
+	int more = weight(b) - weight(a);
+	return more ? more : strcmp(a, b);
+}
+
+/* The launcher made last, in the table. */
+static void add_row(struct build_state *b, const struct group *g)
+{
+	sb_printf(&b->table, "\t{\"%s\", \"", g->first->kernel);
+	for (const char *s = g->types; *s && strcmp(s, ", ") != 0; s++)
+		sb_printf(&b->table, strchr("\"\\?", *s) ? "\\%c" : (u8)*s < ' ' ? "\\%03o" : "%c", *s);
+	sb_printf(&b->table, "\", %s_load},\n", b->symbols.at[b->symbols.len - 2]);
+}
+
+static int build_group(struct build_state *b, const struct group *g)
+{
+	struct command *c = b->c;
+	size_t len;
+	const char *text = manifest_source(&c->arena, g->first, &len);
+	if (!text)
+		return EXIT_USER;
+	if (!g->first->text)
+		note_file(c, g->first->source);
+	c->kernel = g->first->kernel;
+	c->options.num_warps = g->first->options.num_warps;
+	c->options.num_stages = g->first->options.num_stages;
+	c->options.group_pids = g->first->options.group_pids;
+	c->options.maxnreg = g->first->options.maxnreg;
+	c->options.debug = g->first->options.debug;
+	c->defines.len = c->signatures.len = c->targets.len = 0;
+	for (u32 i = 0; i < g->entries.len; i++) {
+		take_entry(c, g->entries.at[i], !i);
+		take_entry_targets(b, g->entries.at[i]);
+	}
+	qsort(c->signatures.at, c->signatures.len, sizeof *c->signatures.at, by_weight);
+	int r = build_kernel(b, g->first->source, text, len);
+	if (!r)
+		add_row(b, g);
+	return r;
+}
+
+/* The table's names, which no launcher may have. */
+static bool name_table(struct build_state *b)
+{
+	struct arena *a = &b->c->arena;
+	const char *table = arena_printf(a, "%s_table", b->name), *why = c_name_taken(a, table);
+	if (why)
+		complain(0, "the table cannot have the name '%s', which %s; --prefix my_ makes it my_%s", table, why,
+			 table);
+	vec_push(a, &b->symbols, table);
+	vec_push(a, &b->symbols, arena_printf(a, "%s_table_len", b->name));
+	return !why;
+}
+
+int build_manifest_sources(struct command *c, const struct manifest_entry *entries, u32 n)
+{
+	struct build_state *b = begin_sources(c);
+	VEC(struct group) groups = {0};
+	int r = EXIT_DONE;
+	if (!b || !name_table(b))
+		return EXIT_USER;
+	take_targets(c);
+	b->given = arena_dup(&c->arena, c->targets.at, c->targets.len * sizeof *b->given);
+	b->ngiven = c->targets.len;
+	for (u32 i = 0; i < b->ngiven; i++)
+		if (!description_parse(b->given[i], &(struct description){0}))
+			return complain(EXIT_USER, "--target: '%s' is not one of %s", b->given[i], target_names);
+	for (u32 i = 0; i < n; i++) {
+		const char *types = types_of(&c->arena, entries[i].arguments);
+		u32 g = 0;
+		while (g < groups.len && !belongs(&groups.at[g], &entries[i], types))
+			g++;
+		if (g == groups.len)
+			vec_push(&c->arena, &groups, ((struct group){.first = &entries[i], .types = types}));
+		vec_push(&c->arena, &groups.at[g].entries, &entries[i]);
+	}
+	for (u32 g = 0; g < groups.len && !r; g++)
+		r = build_group(b, &groups.at[g]);
+	return r ? r : write_sources(b);
+}

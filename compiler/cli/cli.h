@@ -1,0 +1,109 @@
+/* Shared by the files of the command line. */
+#ifndef TLC_CLI_CLI_H
+#define TLC_CLI_CLI_H
+
+#include "driver/compile.h"
+
+/* Exit codes. */
+enum { EXIT_DONE = 0, EXIT_USER = 1, EXIT_ENVIRONMENT = 2, EXIT_BUG = 3 };
+
+/* What tlc is asked to do: `tlc FILE`, or the first word. */
+enum verb {
+	VERB_COMPILE = 1,
+	VERB_RUN = 2,
+	VERB_BENCH = 4,
+	VERB_LIST = 8,
+	VERB_SHOW = 16,
+	VERB_CACHE = 32,
+	VERB_BUILD = 64,
+	VERB_TUNE = 128,
+	VERB_SERVE = 256,
+};
+
+struct define {
+	const char *name, *value;
+};
+
+/* What `tlc bench` compares: the values that were given for one option, as in --num-warps 4,8; of -D with the name. */
+struct compared {
+	const char *option; /* NULL: FILE */
+	VEC(const char *) values;
+};
+
+struct command {
+	struct arena arena;
+	int argc; /* as main has them */
+	char **argv;
+	enum verb verb;
+	const char *file, *kernel, *signature, *target, *emit, *output, *device, *grid, *bytes, *flops, *plot, *against;
+	const char *prefix, *depfile; /* tlc build */
+	VEC(const char *) files_read; /* for the depfile */
+	bool sim_report;
+	int max_ctas;
+	bool cooperative, pdl; /* launches */
+	bool gdb;              /* tlc run: in a debugger */
+	bool may_overlap; /* the options' alias: ALIAS_ANY */
+	bool any_size;    /* the options' sizes: SIZES_WIDE */
+	bool persistent;  /* the options' grid: GRID_ROWS */
+	VEC(struct define) defines;
+	VEC(const char *) folders; /* -I */
+	VEC(const char *) signatures, targets; /* each -s and --target */
+	bool json, builtins, in_process;
+	const char *check; /* the tolerance, as text */
+	int rep_ms, warmup_ms;
+	char *input; /* what standard input held, when it has been read already */
+	size_t input_len;
+	VEC(struct compared) compared;
+	bool compares_kernels;      /* which may have other parameters: */
+	VEC(const char *) left_out; /* the names that this one lacks */
+	VEC(const char *) args; /* ARG=VALUE of `run` and `bench` */
+	struct compile_options options;
+};
+
+/* The file's text, NUL-terminated; NULL after a message. */
+char *read_file(struct arena *a, const char *path, size_t *len);
+/* Prints "tlc: error: …" and returns `code`. */
+int complain(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* All of it or nothing: what is under `path` is replaced when the new file is complete. False: see errno. */
+bool write_file(struct arena *a, const char *path, const char *data, size_t len);
+/* -s, -D and what the kernel's decorators say, one for each parameter; false after a message. */
+bool read_kernel_arguments(struct command *c, struct unit *u, const struct func *f, struct arg_spec *args);
+/* The kernel called `name`, or the only one of the file; NULL after a message. */
+const struct func *pick_kernel(struct unit *u, const char *name);
+
+/* Is the parameter annotated as a compile-time value? */
+bool is_constexpr(const struct param *p);
+/* The names given to --print-after and --stop-after, and what does not go with IR text; false after a message. */
+bool check_request(const struct command *c, const struct unit *u);
+/* The length of the text up to the first of `ends` outside brackets and quotes. */
+size_t span_outside(const char *s, const char *ends);
+/* Errors, warnings and remarks of the unit, to standard error. */
+void show_diagnostics(const struct unit *u);
+/* tlc run in gdb, stopped in the kernel. Returns only after an error. */
+int run_in_gdb(const struct command *c);
+int command_run(struct command *c);
+int command_bench(struct command *c);
+/* The table of configurations. */
+struct tuned_choice;
+void show_tuning(struct arena *a, const char *kernel, const char *device, const struct tuned_choice *ch);
+int command_list(struct command *c);
+int command_show(struct command *c);
+int command_cache(struct command *c);
+int command_build(struct command *c);
+/* A function that returns something or that others call is a helper, not a kernel. */
+bool is_helper(const struct module *m, const struct func *f);
+
+/* The verb that the first word of a command line is. */
+enum verb read_verb(const char *word);
+/* Everything behind the verb; false after a message. */
+bool read_options(struct command *c, int argc, char **argv);
+/* Gives the command one of the compared values; false after a message. */
+bool choose_compared(struct command *c, const char *option, const char *value);
+/* For --help. */
+/* Of the commands in `of`. */
+void list_options(FILE *out, u32 of);
+/* --help of the command: its lines of the usage, an example, its options. */
+void help_of_command(FILE *out, const char *word, const char *usage);
+
+#endif

@@ -1,0 +1,71 @@
+/* `tlc build --depfile`: the files that a build has read, as a rule in the syntax that make and ninja read. */
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cli/cmd_build.h"
+
+void note_file(struct command *c, const char *path)
+{
+	for (u32 i = 0; i < c->files_read.len; i++)
+		if (!strcmp(c->files_read.at[i], path))
+			return;
+	vec_push(&c->arena, &c->files_read, arena_str(&c->arena, path, strlen(path)));
+}
+
+void note_imports(struct command *c, const struct unit *u)
+{
+	for (u32 i = 1; i < u->diags.sources.len; i++)
+		if (map_get(&u->imported, u->diags.sources.at[i]->name))
+			note_file(c, u->diags.sources.at[i]->name);
+}
+
+/* make reads backslashes as they are, but for a row of them that ends in front of a space or #: each of these is
+ * doubled. */
+static void sb_path(struct strbuf *out, const char *path)
+{
+	for (const char *s = path; *s; s++) {
+		size_t slashes = strspn(s, "\\");
+		for (size_t i = 0; i < slashes; i++)
+			sb_puts(out, strchr(" #", s[slashes]) && s[slashes] ? "\\\\" : "\\");
+		s += slashes;
+		if (!*s)
+			break;
+		sb_printf(out, *s == ' ' || *s == '#' ? "\\%c" : *s == '$' ? "$%c" : "%c", *s);
+	}
+}
+
+/* Where the output has an absolute path, files that were read have: whoever calls tlc is in another folder than the
+ * reader of the depfile. */
+static const char *path_shown(struct command *c, const char *path)
+{
+	char *here = *path != '/' && *c->output == '/' ? getcwd(NULL, 0) : NULL;
+	const char *plain = strncmp(path, "./", 2) ? path : path + 2;
+	const char *shown = here ? arena_printf(&c->arena, "%s/%s", here, plain) : path;
+	free(here);
+	return shown;
+}
+
+int write_depfile(struct command *c)
+{
+	struct strbuf out = {.arena = &c->arena};
+	/* the source first: ninja wants the order of its own rule */
+	for (u32 i = 0; i < 2; i++) {
+		sb_path(&out, arena_printf(&c->arena, "%s.%c", c->output, "ch"[i]));
+		sb_puts(&out, i ? ":" : " ");
+	}
+	for (u32 i = 0; i < c->files_read.len; i++) {
+		sb_puts(&out, " \\\n  ");
+		sb_path(&out, path_shown(c, c->files_read.at[i]));
+	}
+	sb_puts(&out, "\n");
+	/* a rule without commands for each file: make does not miss one that is removed */
+	for (u32 i = 0; i < c->files_read.len; i++) {
+		sb_puts(&out, "\n");
+		sb_path(&out, path_shown(c, c->files_read.at[i]));
+		sb_puts(&out, ":\n");
+	}
+	if (write_file(&c->arena, c->depfile, out.at, out.len))
+		return EXIT_DONE;
+	return complain(EXIT_ENVIRONMENT, "cannot write '%s': %s", c->depfile, strerror(errno));
+}

@@ -1,0 +1,770 @@
+/* The command line: compiling, with dumps of every stage. cmd_run.c has `run`, cmd_bench.c `bench`, cmd_list.c `list`,
+ * cmd_cache.c `show` and `cache`, cmd_build.c and aot_emit.c
+ * `build`, options.c the options. */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <llvm-c/Core.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/suggest.h"
+#include "runtime/device/device.h"
+#include "runtime/image/image.h"
+#include "runtime/tl.h"
+
+static const char usage[] =
+	"tlc compiles Triton kernels.\n"
+	"\n"
+	"  tlc FILE [-k KERNEL] [-s SIGNATURE] [-D NAME=VALUE]... [--target T] [--emit KIND,...] [-o PATH]\n"
+	"  tlc run FILE -k KERNEL -g X[,Y[,Z]] [--device D] [-D NAME=VALUE]... ARG=VALUE...\n"
+	"  tlc bench FILE ...as run... [--bytes EXPR] [--flops EXPR] [--rep MS] [--json]\n"
+	"            [--against FILE2] [--check TOLERANCE] [--plot PATH]\n"
+	"  tlc tune FILE ...as run... [--check TOLERANCE] [--rep MS] [--json]\n"
+	"  tlc list FILE [--json]\n"
+	"  tlc list --builtins\n"
+	"  tlc show IMAGE\n"
+	"  tlc cache list|verify|clear|path\n"
+	"  tlc build FILE [-k KERNEL] [-s SIGNATURE]... [-D NAME=VALUE]... [--target T]... -o NAME\n"
+	"            [--prefix TEXT] [--depfile PATH]\n"
+	"  tlc build MANIFEST [--target T]... [-o NAME]\n"
+	"  tlc serve          (tries configurations for a tuner: tl_tuning.helper)\n"
+	"\n"
+	"  FILE               a .tl or .py file, or IR text in a .ttir or .ttgir file; - is standard input\n"
+	"  ARG=VALUE          42, 0.5, i64:42, fp16[128,64]:randn:0 (zeros ones arange empty "
+	"rand:SEED randn:SEED), @in.npy,\n"
+	"                     bf16@in.npy, None; a tensor may end in :>out.npy to save it after the launch;\n"
+	"                     tuples (1, fp32[8]) and (x=1, y=2); descriptors desc[64,64]:fp16[128,256]:rand:1\n";
+
+int complain(int code, const char *format, ...)
+{
+	va_list ap;
+	va_start(ap, format);
+	fputs("tlc: error: ", stderr);
+	vfprintf(stderr, format, ap);
+	fputc('\n', stderr);
+	va_end(ap);
+	return code;
+}
+
+void warn(const char *format, ...)
+{
+	va_list ap;
+	va_start(ap, format);
+	fputs("tlc: warning: ", stderr);
+	vfprintf(stderr, format, ap);
+	fputc('\n', stderr);
+	va_end(ap);
+}
+
+/* Standard input, whose length is not known before its end. */
+static char *read_stdin(struct arena *a, size_t *len)
+{
+	enum { LIMIT = 64 << 20 };
+	char *text = malloc(LIMIT);
+	*len = text ? fread(text, 1, LIMIT, stdin) : 0;
+	char *copy = !text || ferror(stdin) ? NULL : *len == LIMIT ? NULL : arena_str(a, text, *len);
+	if (!copy)
+		complain(0, "cannot read standard input: %s",
+			 *len == LIMIT ? "too large to be a kernel" : strerror(errno));
+	free(text);
+	return copy;
+}
+
+char *read_file(struct arena *a, const char *path, size_t *len)
+{
+	if (!strcmp(path, "-"))
+		return read_stdin(a, len);
+	FILE *f = fopen(path, "rb");
+	struct stat st;
+	if (!f || fstat(fileno(f), &st) || !S_ISREG(st.st_mode)) {
+		complain(0, "cannot read '%s': %s", path, f ? "not a regular file" : strerror(errno));
+		if (f)
+			fclose(f);
+		return NULL;
+	}
+	if (st.st_size > 64 << 20) {
+		complain(0, "'%s' is too large to be a kernel", path);
+		fclose(f);
+		return NULL;
+	}
+	char *text = arena_alloc(a, (size_t)st.st_size + 1);
+	*len = fread(text, 1, (size_t)st.st_size, f);
+	fclose(f);
+	return text;
+}
+
+/* --- kernels and their arguments ----------------------------------------------------------------------------- */
+
+static bool mentions(const struct expr *e, const char *name)
+{
+	if (!e)
+		return false;
+	if (e->kind == EX_NAME)
+		return e->name == name;
+	bool found = false;
+	if (e->kind != EX_INT && e->kind != EX_FLOAT && e->kind != EX_STR && e->kind != EX_FSTR)
+		found = mentions(e->a, name) || mentions(e->b, name) || mentions(e->c, name);
+	for (u32 i = 0; i < e->nitems; i++)
+		found = found || mentions(e->items[i], name);
+	for (u32 i = 0; i < e->nkeywords; i++)
+		found = found || mentions(e->keywords[i].value, name);
+	return found;
+}
+
+static bool body_mentions(const struct body *b, const char *name)
+{
+	for (u32 i = 0; i < b->len; i++) {
+		const struct stmt *s = b->at[i];
+		if (mentions(s->value, name) || mentions(s->message, name) || body_mentions(&s->body, name))
+			return true;
+		for (u32 k = 0; k < s->narms; k++)
+			if (mentions(s->arms[k].test, name) || body_mentions(&s->arms[k].body, name))
+				return true;
+	}
+	return false;
+}
+
+/* The line of a return with a value; 0: there is none. */
+static u32 returns_value(const struct body *b)
+{
+	u32 line = 0;
+	for (u32 i = 0; i < b->len && !line; i++) {
+		const struct stmt *s = b->at[i];
+		line = s->kind == ST_RETURN && s->value ? s->loc.line : returns_value(&s->body);
+		for (u32 k = 0; k < s->narms && !line; k++)
+			line = returns_value(&s->arms[k].body);
+	}
+	return line;
+}
+
+static const struct func *caller_of(const struct module *m, const struct func *f)
+{
+	for (u32 i = 0; i < m->funcs.len; i++)
+		if (m->funcs.at[i]->name != f->name && body_mentions(&m->funcs.at[i]->body, f->name))
+			return m->funcs.at[i];
+	return NULL;
+}
+
+bool is_helper(const struct module *m, const struct func *f)
+{
+	return f->kind != FUNC_JIT || returns_value(&f->body) || caller_of(m, f);
+}
+
+/* The functions to choose from; without kernels, why each is none. */
+static void show_choice(const struct module *m, u32 nkernels)
+{
+	for (u32 i = 0; i < m->funcs.len; i++) {
+		const struct func *f = m->funcs.at[i];
+		u32 line = returns_value(&f->body);
+		if (nkernels) {
+			if (!is_helper(m, f))
+				fprintf(stderr, "  %s\n", f->name);
+		} else if (f->kind != FUNC_JIT) {
+			fprintf(stderr, "  %s is a constexpr_function\n", f->name);
+		} else if (line) {
+			fprintf(stderr, "  %s returns a value in line %u\n", f->name, line);
+		} else {
+			fprintf(stderr, "  %s is called by %s\n", f->name, caller_of(m, f)->name);
+		}
+	}
+}
+
+const struct func *pick_kernel(struct unit *u, const char *name)
+{
+	const struct module *m = u->module;
+	const struct func *only = NULL;
+	const char **names = arena_array(&u->arena, const char *, m->funcs.len + 1), *like = NULL;
+	u32 nkernels = 0, njit = 0;
+	for (u32 i = 0; i < m->funcs.len; i++) {
+		const struct func *f = m->funcs.at[i];
+		if (name && f->kind == FUNC_JIT && !strcmp(f->name, name))
+			return f;
+		bool kernel = !is_helper(m, f);
+		if (f->kind == FUNC_JIT)
+			names[njit++] = f->name;
+		if (kernel || (f->kind == FUNC_JIT && !nkernels))
+			only = f;
+		nkernels += kernel;
+	}
+	if (!name && (nkernels == 1 || njit == 1)) /* of a lone one the evaluator says why it is no kernel */
+		return only;
+	if (!name && report_all_broken(&u->arena, &u->names, &u->diags, m))
+		return NULL;
+	const char *file = u->diags.sources.at[m->file]->name;
+	if (!njit)
+		complain(0, "'%s' has no jit functions (a function under @triton.jit)", file);
+	else if (name && (like = did_you_mean(name, names, njit)))
+		complain(0, "'%s' has no jit function '%s'; did you mean '%s'?", file, name, like);
+	else if (name)
+		complain(0, "'%s' has no jit function '%s'%s", file, name, nkernels ? "; its kernels are" : "");
+	else if (nkernels)
+		complain(0, "'%s' has several kernels; choose one with -k", file);
+	else
+		complain(0, "'%s' has only helpers; a kernel returns nothing, and -k can choose one that others call",
+			 file);
+	if (!like)
+		show_choice(m, nkernels);
+	return NULL;
+}
+
+bool is_constexpr(const struct param *p)
+{
+	const struct expr *a = p->annotation;
+	if (a && a->kind == EX_STR) /* "tl.constexpr" */
+		return a->text_len >= 9 && !strcmp(a->text + a->text_len - 9, "constexpr");
+	return a && (a->kind == EX_NAME || a->kind == EX_ATTR) && !strcmp(a->name, "constexpr");
+}
+
+static int find_param(const struct func *f, const char *name, size_t len)
+{
+	for (u32 i = 0; i < f->nparams; i++)
+		if (strlen(f->params[i].name) == len && !memcmp(f->params[i].name, name, len))
+			return (int)i;
+	return -1;
+}
+
+/* Distributes -s over the parameters: in order, skipping constexprs and those given by -D; or by name. */
+static bool read_signature(struct command *c, const struct func *f, struct arg_spec *args)
+{
+	const char *s = c->signature;
+	u32 next = 0, given = 0;
+	while (s && *s) {
+		size_t len = span_outside(s, ",");
+		const char *eq = s[span_outside(s, ",=")] == '=' ? s + span_outside(s, ",=") : NULL;
+		given++;
+		if (eq) {
+			int i = find_param(f, s, (size_t)(eq - s));
+			if (i < 0) {
+				complain(0, "-s: '%s' has no parameter '%.*s'", f->name, (int)(eq - s), s);
+				return false;
+			}
+			args[i].type = arena_str(&c->arena, eq + 1, len - (size_t)(eq + 1 - s));
+		} else {
+			while (next < f->nparams && (is_constexpr(&f->params[next]) || args[next].constant))
+				next++;
+			if (next == f->nparams) {
+				complain(0, "-s: more types than parameters of '%s': '%s' is left over", f->name, s);
+				return false;
+			}
+			args[next++].type = arena_str(&c->arena, s, len);
+		}
+		s += len + (s[len] == ',');
+	}
+	return true;
+}
+
+/* What Triton's launches take among the arguments. */
+static const char *option_of(const char *name)
+{
+	if (!strcmp(name, "num_warps"))
+		return "; the number of warps is --num-warps N";
+	return strcmp(name, "num_stages") ? "" : "; the number of stages is --num-stages N";
+}
+
+static bool read_arguments(struct command *c, const struct func *f, struct arg_spec *args)
+{
+	for (u32 i = 0; i < c->defines.len; i++) {
+		int k = find_param(f, c->defines.at[i].name, strlen(c->defines.at[i].name));
+		if (k < 0) {
+			complain(0, "-D: '%s' has no parameter '%s'%s", f->name, c->defines.at[i].name,
+				 option_of(c->defines.at[i].name));
+			return false;
+		}
+		if (args[k].constant) {
+			complain(0, "-D: '%s' is given twice", c->defines.at[i].name);
+			return false;
+		}
+		args[k].constant = c->defines.at[i].value;
+	}
+	return read_signature(c, f, args);
+}
+
+/* Constexprs without a value get those of the first configuration of the kernel's decorators, and of its heuristics.
+ * The launch options that the command line leaves open are the configuration's too. */
+static void fill_from_decorators(struct command *c, struct unit *u, const struct func *f, struct arg_spec *args)
+{
+	bool open = false;
+	struct tuning t;
+	for (u32 i = 0; i < f->nparams; i++)
+		open |= args[i].shape == ARG_LEAF && !args[i].constant && !args[i].type && !f->params[i].value;
+	if (!open || !f->ndecorators)
+		return;
+	unit_tuning(u, f, args, description_capability(&c->options.target), DECORATORS_KNOWN, &t);
+	const struct configuration *first = t.configurations.len ? &t.configurations.at[0] : NULL;
+	struct strbuf said = {.arena = &c->arena};
+	sb_puts(&said, "");
+	for (u32 i = 0; i < t.heuristics.len + (first ? first->nvalues : 0); i++) {
+		const struct tuned_value *v =
+			i < t.heuristics.len ? &t.heuristics.at[i] : &first->values[i - t.heuristics.len];
+		int k = find_param(f, v->name, strlen(v->name));
+		if (k < 0 || args[k].constant || args[k].type || !v->literal)
+			continue;
+		args[k].constant = v->literal;
+		if (i >= t.heuristics.len)
+			sb_printf(&said, "%s%s=%s", said.len ? " " : "", v->name, v->literal);
+	}
+	for (u32 i = 0; i < t.unknown.len; i++)
+		diag(&u->diags, N_DECORATOR_UNKNOWN, f->loc, t.unknown.at[i]);
+	if (!said.len)
+		return;
+	if (!c->options.num_warps && first->num_warps)
+		sb_printf(&said, " num_warps=%d", c->options.num_warps = first->num_warps);
+	if (!c->options.num_stages && first->num_stages)
+		sb_printf(&said, " num_stages=%d", c->options.num_stages = first->num_stages);
+	diag(&u->diags, N_CONFIGURATION, f->loc, said.at, t.configurations.len);
+}
+
+bool read_kernel_arguments(struct command *c, struct unit *u, const struct func *f, struct arg_spec *args)
+{
+	if (!read_arguments(c, f, args))
+		return false;
+	fill_from_decorators(c, u, f, args);
+	return true;
+}
+
+/* --- output -------------------------------------------------------------------------------------------------- */
+
+static bool write_stream(FILE *f, const char *data, size_t len)
+{
+	if (!f)
+		return false;
+	bool ok = fwrite(data, 1, len, f) == len;
+	return !fclose(f) && ok;
+}
+
+bool write_file(struct arena *a, const char *path, const char *data, size_t len)
+{
+	struct stat st;
+	bool exists = !stat(path, &st);
+	if (exists && !S_ISREG(st.st_mode)) /* a device, a pipe */
+		return write_stream(fopen(path, "wb"), data, len);
+	if (exists && access(path, W_OK))
+		return false;
+	char *resolved = realpath(path, NULL); /* a symbolic link stays one */
+	char *beside = arena_printf(a, "%s.XXXXXX", resolved ? resolved : path);
+	int fd = mkstemp(beside);
+	mode_t mask = umask(0);
+	umask(mask);
+	bool ok = fd >= 0 && !fchmod(fd, exists ? st.st_mode & 0777 : 0666 & ~mask) &&
+		  write_stream(fdopen(fd, "wb"), data, len) && !rename(beside, resolved ? resolved : path);
+	int error = errno;
+	if (fd >= 0 && !ok)
+		unlink(beside);
+	free(resolved);
+	errno = error;
+	return ok;
+}
+
+static int write_output(struct command *c, const char *kernel, const char *kind, bool binary, const char *data,
+			size_t len, bool several)
+{
+	const char *path = c->output;
+	bool to_stdout = path && !strcmp(path, "-");
+	if (!to_stdout && (several || (!path && binary))) /* not on a terminal */
+		path = arena_printf(&c->arena, "%s.%s", path ? path : kernel, kind);
+	else if (!path)
+		path = "-";
+	errno = 0;
+	bool ok = strcmp(path, "-") ? write_file(&c->arena, path, data, len)
+				    : fwrite(data, 1, len, stdout) == len && !fflush(stdout);
+	return ok ? EXIT_DONE : complain(EXIT_ENVIRONMENT, "cannot write '%s': %s", path, strerror(errno));
+}
+
+/* Registers and local memory, from what ptxas -v says; the rest of that goes to standard error. */
+static void read_report(struct command *c, struct unit *u, const struct compiled *k, const char *report)
+{
+	static const char *const usual[] = {"bytes gmem",        "Compiling entry", "Function properties",
+					    "bytes stack frame", "Used ",           "Compile time"};
+	int registers = 0, local = 0;
+	for (const char *line = report; *line;) {
+		size_t len = strcspn(line, "\n");
+		const char *text = arena_str(&c->arena, line, len), *used = strstr(text, "Used "),
+			   *frame = strstr(text, "bytes stack frame");
+		bool known = false;
+		for (u32 i = 0; i < ARRAY_LEN(usual); i++)
+			known |= strstr(text, usual[i]) != NULL;
+		if (used)
+			sscanf(used, "Used %d registers", &registers);
+		if (frame)
+			sscanf(text, "%d bytes stack frame", &local);
+		if (!known)
+			fprintf(stderr, "%s\n", text);
+		line += len + (line[len] != 0);
+	}
+	if (c->options.remarks && registers)
+		remark_resources(u, k, registers, local, 0);
+}
+
+/* Its status as waitpid gives it, or -1; *report is what it said. */
+static int run_ptxas(struct command *c, const char *program, const char *arch, const char *in, const char *out,
+		     const char **report)
+{
+	int ends[2], status = -1;
+	if (pipe(ends))
+		return -1;
+	pid_t pid = fork();
+	if (pid == 0) {
+		dup2(ends[1], STDOUT_FILENO);
+		dup2(ends[1], STDERR_FILENO);
+		close(ends[0]);
+		close(ends[1]);
+		execlp(program, "ptxas", arch, in, "-o", out, "-v", (char *)NULL);
+		_exit(127);
+	}
+	close(ends[1]);
+	struct strbuf said = {.arena = &c->arena};
+	char part[4096];
+	sb_puts(&said, "");
+	for (ssize_t n; (n = read(ends[0], part, sizeof part)) > 0;)
+		sb_add(&said, part, (size_t)n);
+	close(ends[0]);
+	*report = said.at;
+	return pid > 0 && waitpid(pid, &status, 0) == pid ? status : -1;
+}
+
+/* Runs ptxas on the PTX; the result is read back from `cubin`. */
+static int assemble(struct command *c, struct unit *u, const struct compiled *k, const char **cubin, size_t *cubin_len)
+{
+	static const char *const places[] = {"ptxas", "/usr/local/cuda/bin/ptxas"};
+	char in[] = "/tmp/tlc-XXXXXX";
+	int fd = mkstemp(in);
+	if (fd < 0 || !write_stream(fdopen(fd, "wb"), k->code, k->code_len)) {
+		complain(0, "cannot write '%s': %s", in, strerror(errno));
+		if (fd >= 0)
+			unlink(in);
+		return EXIT_ENVIRONMENT;
+	}
+	const char *out = arena_printf(&c->arena, "%s.cubin", in),
+		   *arch = arena_printf(&c->arena, "-arch=sm_%d%s", c->options.target.sm,
+					c->options.target.arch_specific ? "a" : "");
+	const char *report = "";
+	int status = -1;
+	for (u32 i = 0; i < ARRAY_LEN(places) && status; i++) {
+		status = run_ptxas(c, places[i], arch, in, out, &report);
+		if (WIFEXITED(status) && WEXITSTATUS(status) != 127)
+			break;
+	}
+	unlink(in);
+	read_report(c, u, k, report);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
+		return complain(EXIT_ENVIRONMENT,
+				"cubin needs ptxas (of the CUDA toolkit) in PATH; --emit ptx works without it");
+	if (status)
+		return complain(EXIT_BUG, "ptxas rejected the generated PTX");
+	*cubin = read_file(&c->arena, out, cubin_len);
+	unlink(out);
+	return *cubin ? EXIT_DONE : EXIT_ENVIRONMENT;
+}
+
+/* --- compile ------------------------------------------------------------------------------------------------- */
+
+/* What can be emitted, for which targets. */
+static const struct kind {
+	const char *name;
+	size_t wants; /* offset of what asks for it in struct compile_options, or 0 */
+	bool cuda, cpu, binary;
+} all_kinds[] = {
+#define WANTS(what) offsetof(struct compile_options, want_##what)
+	{"ast", 0, true, true, false},
+	{"ttir", WANTS(ttir), true, true, false},
+	{"ttgir", WANTS(ttgir), true, false, false},
+	{"llir", WANTS(llir), true, true, false},
+	{"ptx", WANTS(code), true, false, false},
+	{"cubin", WANTS(code), true, false, true},
+	{"asm", WANTS(asm), false, true, false},
+	{"obj", WANTS(code), false, true, true},
+	{"calls", WANTS(calls), true, true, false},
+	{"schedule", WANTS(schedules), true, false, false},
+	{"image", WANTS(code), true, true, true},
+#undef WANTS
+};
+
+struct kinds {
+	const struct kind *at[ARRAY_LEN(all_kinds)]; /* NULL: the IR as it is then */
+	u32 n;
+	bool only_ast;
+};
+
+static const struct kind *find_kind(const char *name, size_t len)
+{
+	for (u32 i = 0; i < ARRAY_LEN(all_kinds); i++)
+		if (strlen(all_kinds[i].name) == len && !memcmp(all_kinds[i].name, name, len))
+			return &all_kinds[i];
+	return NULL;
+}
+
+/* The kinds of the target, or all. */
+static const char *kind_names(struct arena *a, const struct description *target)
+{
+	struct strbuf out = {.arena = a};
+	for (u32 i = 0; i < ARRAY_LEN(all_kinds); i++)
+		if (!target || (target->kind == TARGET_CPU ? all_kinds[i].cpu : all_kinds[i].cuda))
+			sb_printf(&out, "%s%s", out.len ? " " : "", all_kinds[i].name);
+	return out.at;
+}
+
+static int read_kinds(struct command *c, struct kinds *k)
+{
+	const char *stop = c->options.stop_after;
+	const struct description *target = &c->options.target;
+	bool cpu = target->kind == TARGET_CPU;
+	if (!c->emit && stop && strcmp(stop, "lower") != 0 && strcmp(stop, "llvm") != 0) {
+		c->options.want_ttir = c->options.want_ttgir = true;
+		k->at[k->n++] = NULL;
+		return EXIT_DONE;
+	}
+	k->only_ast = true;
+	for (const char *s = c->emit ? c->emit : cpu ? "asm" : "ptx"; *s;) {
+		size_t len = strcspn(s, ",");
+		const struct kind *kind = find_kind(s, len);
+		if (!kind)
+			return complain(EXIT_USER, "--emit: '%.*s' is none of %s", (int)len, s,
+					kind_names(&c->arena, NULL));
+		if (!(cpu ? kind->cpu : kind->cuda))
+			return complain(EXIT_USER, "--emit %s: of %s there are only %s", kind->name,
+					description_name(&c->arena, target), kind_names(&c->arena, target));
+		if (k->n < ARRAY_LEN(k->at))
+			k->at[k->n++] = kind;
+		if (kind->wants)
+			*(bool *)((char *)&c->options + kind->wants) = true;
+		k->only_ast &= !kind->wants;
+		s += len + (s[len] == ',');
+	}
+	return k->n ? EXIT_DONE : complain(EXIT_USER, "--emit needs a KIND");
+}
+
+void show_diagnostics(const struct unit *u)
+{
+	if (u->diags.text.len)
+		fputs(u->diags.text.at, stderr);
+}
+
+static int emit_ast(struct command *c, struct unit *u, const char *name, bool several)
+{
+	char *text = NULL;
+	size_t len = 0;
+	if (!u->module)
+		return complain(EXIT_USER, "--emit ast: IR text has no AST");
+	if (report_all_broken(&u->arena, &u->names, &u->diags, u->module)) {
+		show_diagnostics(u);
+		return EXIT_USER;
+	}
+	FILE *f = open_memstream(&text, &len);
+	ast_print(u->module, f);
+	fclose(f);
+	int r = write_output(c, name, "ast", false, text, len, several);
+	free(text);
+	return r;
+}
+
+/* What is compiled: its source, and the arguments that it is compiled for. */
+struct origin {
+	const struct func *func;
+	const struct arg_spec *args;
+};
+
+static const char *image_bytes(struct command *c, const struct unit *u, const struct origin *from,
+			       const struct compiled *out, size_t *len)
+{
+	struct image im;
+	image_make(&im, u, from->func, from->args, &c->options, out);
+	const char *bytes = image_write(&im, &c->arena, len);
+	image_free(&im);
+	return bytes;
+}
+
+static int emit(struct command *c, struct unit *u, const struct origin *from, const struct compiled *out,
+		const struct kinds *k)
+{
+	bool several = k->n > 1;
+	for (u32 i = 0; i < k->n; i++) {
+		const char *reached = out->ttgir ? "ttgir" : "ttir", *kind = k->at[i] ? k->at[i]->name : reached,
+			   *data = NULL;
+		size_t len = 0;
+		int r = EXIT_DONE;
+		if (!strcmp(kind, "ast")) {
+			r = emit_ast(c, u, out->kernel ? out->kernel->name : "module", several);
+			if (r)
+				return r;
+			continue;
+		}
+		data = !strcmp(kind, "ttir")       ? out->ttir
+		       : !strcmp(kind, "ttgir")    ? out->ttgir
+		       : !strcmp(kind, "llir")     ? out->llir
+		       : !strcmp(kind, "calls")    ? u->calls.at
+		       : !strcmp(kind, "schedule") ? u->schedules.at
+		       : !strcmp(kind, "asm")      ? out->assembly
+						   : out->code;
+		if (!data)
+			return complain(EXIT_USER,
+					"--emit %s: --stop-after=%s ends before it; without --emit the IR as it is "
+					"then is shown",
+					kind, c->options.stop_after);
+		len = data == out->code ? out->code_len : strlen(data);
+		if (!strcmp(kind, "image"))
+			data = image_bytes(c, u, from, out, &len);
+		if (!strcmp(kind, "cubin"))
+			r = assemble(c, u, out, &data, &len);
+		if (!r)
+			r = write_output(c, out->kernel->name, kind, k->at[i] && k->at[i]->binary, data, len, several);
+		if (r)
+			return r;
+	}
+	return EXIT_DONE;
+}
+
+bool check_request(const struct command *c, const struct unit *u)
+{
+	static const char *const options[] = {"print", "stop", "start"};
+	const char *names[] = {c->options.print_after, c->options.stop_after, c->options.start_after};
+	for (u32 i = 0; i < ARRAY_LEN(names); i++)
+		if (names[i] && !compile_has_step(names[i]) && (i || strcmp(names[i], "all"))) {
+			complain(0, "--%s-after: there is no pass '%s'; see tlc --help", options[i], names[i]);
+			return false;
+		}
+	if (!u->parsed && c->options.start_after)
+		complain(0, "--start-after: '%s' is source; IR text starts after a pass", c->file);
+	if (!u->parsed)
+		return !c->options.start_after;
+	if (c->kernel && strcmp(c->kernel, u->parsed->name)) {
+		complain(0, "'%s' has the kernel '%s', not '%s'", c->file, u->parsed->name, c->kernel);
+		return false;
+	}
+	if (c->signature || c->defines.len) {
+		complain(0, "%s: the kernel of IR text has its types and values already", c->signature ? "-s" : "-D");
+		return false;
+	}
+	if (c->any_size && u->parsed->target) {
+		complain(0, "--any-size: the offsets in '%s' are those that were placed", c->file);
+		return false;
+	}
+	return true;
+}
+
+static int command_compile(struct command *c)
+{
+	struct kinds kinds = {0};
+	struct unit *u = arena_new(&c->arena, struct unit);
+	struct compiled out = {0};
+	size_t len;
+	c->options.alias = c->may_overlap ? ALIAS_ANY : ALIAS_NONE;
+	c->options.sizes = c->any_size ? SIZES_WIDE : SIZES_LIMITED;
+	c->options.grid = c->persistent ? GRID_ROWS : GRID_FEW;
+	char *text = read_file(&c->arena, c->file, &len);
+	if (!text)
+		return EXIT_ENVIRONMENT;
+	bool ok = unit_open(u, c->file, text, len);
+	int placed = u->parsed ? target_of_text(u->parsed) : 0;
+	if (!c->target)
+		c->target = placed ? arena_printf(&c->arena, "sm_%d%s", placed, placed == 90 ? "a" : "")
+				   : device_default_target(&c->arena);
+	if (!description_parse(c->target, &c->options.target)) {
+		complain(0, "--target: '%s' is not one of %s", c->target, target_names);
+		unit_free(u);
+		return EXIT_USER;
+	}
+	int r = read_kinds(c, &kinds);
+	if (r) {
+		unit_free(u);
+		return r;
+	}
+	const struct func *f = NULL;
+	struct arg_spec *args = NULL;
+	r = EXIT_USER;
+	ok = ok && check_request(c, u);
+	if (ok && u->module && !kinds.only_ast) {
+		f = pick_kernel(u, c->kernel);
+		ok = f != NULL;
+		if (ok) {
+			args = arena_array(&c->arena, struct arg_spec, f->nparams);
+			ok = read_kernel_arguments(c, u, f, args);
+		}
+	}
+	if (ok && !kinds.only_ast)
+		ok = compile(u, f, args, &c->options, &out);
+	show_diagnostics(u);
+	u32 shown = u->diags.text.len;
+	if (ok)
+		r = emit(c, u, &(struct origin){f, args}, &out, &kinds);
+	if (u->diags.text.len > shown)
+		fputs(u->diags.text.at + shown, stderr);
+	unit_free(u);
+	return r;
+}
+
+/* The folders of -I come before those of PYTHONPATH, where the library looks for modules. */
+static void prepend_folders(struct command *c)
+{
+	for (u32 i = c->folders.len; i-- > 0;) {
+		const char *path = getenv("PYTHONPATH");
+		const char *first = c->folders.at[i];
+		setenv("PYTHONPATH", path ? arena_printf(&c->arena, "%s:%s", first, path) : first, 1);
+	}
+}
+
+/* --- main ---------------------------------------------------------------------------------------------------- */
+
+/* tl_assert has said what is wrong: a status for scripts instead of a signal. */
+static void on_abort(int signal)
+{
+	(void)signal;
+	_exit(EXIT_BUG);
+}
+
+static void help(void)
+{
+	fputs(usage, stdout);
+	list_options(stdout, ~0u);
+	puts("  --help, --version  this, or of one command: tlc COMMAND --help; of tlc and of its LLVM\n\nPasses:");
+	compile_list_passes(stdout);
+}
+
+static void version(void)
+{
+	unsigned major, minor, patch;
+	LLVMGetVersion(&major, &minor, &patch);
+	printf("tlc %s, LLVM %u.%u.%u\n", TL_VERSION, major, minor, patch);
+}
+
+int main(int argc, char **argv)
+{
+	signal(SIGABRT, on_abort);
+	if (argc < 2) {
+		help();
+		return EXIT_USER;
+	}
+	for (int i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
+			read_verb(argv[1]) == VERB_COMPILE ? help() : help_of_command(stdout, argv[1], usage);
+		else if (!strcmp(argv[i], "--version"))
+			version();
+		else
+			continue;
+		return EXIT_DONE;
+	}
+	if (!strcmp(argv[1], "serve")) {
+		if (argc > 2)
+			return complain(EXIT_USER, "unexpected '%s': tlc serve takes nothing", argv[2]);
+		tl_tuner_serve(STDIN_FILENO);
+		_exit(EXIT_DONE);
+	}
+	struct command c = {.argc = argc, .argv = argv, .verb = read_verb(argv[1]), .options = {.print_to = stderr}};
+	int skip = c.verb == VERB_COMPILE ? 1 : 2, r = EXIT_USER;
+	bool ok = read_options(&c, argc - skip, argv + skip);
+	prepend_folders(&c);
+	if (ok)
+		r = c.verb == VERB_LIST      ? command_list(&c)
+		    : c.verb == VERB_SHOW    ? command_show(&c)
+		    : c.verb == VERB_CACHE   ? command_cache(&c)
+		    : c.verb == VERB_BUILD   ? command_build(&c)
+		    : c.verb == VERB_BENCH   ? command_bench(&c)
+		    : c.verb == VERB_COMPILE ? command_compile(&c)
+		    : c.gdb                  ? run_in_gdb(&c)
+					     : command_run(&c);
+	arena_free(&c.arena);
+	return r;
+}

@@ -1,0 +1,134 @@
+/* Loops that carry tiles whose elements do not meet: each iteration computes an element from those of other carried
+ * tiles at the same index. Where rows of them fit some registers, such a loop runs inside a nest, once for each row,
+ * which it carries without a way through memory; the results are stored when it ends. Parts of longer rows would take
+ * memory in pieces, each a row's length behind the one before. */
+#include "cpu/cpu_internal.h"
+
+/* Of the registers, for all carried tiles: with a half of them, or two rows at once, a product of a matrix in memory
+ * with a vector took up to three times as long. */
+enum { PART = 4 };
+
+static bool same_shape(const struct value *a, const struct value *b)
+{
+	const struct type *x = a->type, *y = b->type;
+	return type_is_tensor(y) && x->rank == y->rank &&
+	       !memcmp(x->shape, y->shape, (size_t)x->rank * sizeof *x->shape);
+}
+
+/* The carried tiles, all of one shape: the first of them; NULL: there are none, or others. */
+static const struct value *carried_tile(const struct op *loop, u32 *n)
+{
+	const struct value *first = NULL;
+	*n = 0;
+	for (u32 i = 0; i < loop->nresults; i++) {
+		const struct value *arg = for_arg(loop, i);
+		if (!type_is_tensor(arg->type)) {
+			if (loop->results[i].uses)
+				return NULL;
+			continue;
+		}
+		if (type_is_ptr(arg->type) || (first && !same_shape(first, arg)))
+			return NULL;
+		first = first ? first : arg;
+		++*n;
+	}
+	return first;
+}
+
+static bool is_scalar(const struct op *o)
+{
+	for (u32 i = 0; i < o->noperands; i++)
+		if (type_is_tensor(operand(o, i)->type))
+			return false;
+	return o->nresults == 1 && !type_is_tensor(result(o)->type) && !o->nblocks &&
+	       (op_has(o, PURE) || (o->code == IR_LOAD && !o->attr[ATTR_VOLATILE]));
+}
+
+static bool is_yielded(const struct value *v)
+{
+	for (const struct use *u = v->uses; u; u = u->next)
+		if (op_has(u->user, END))
+			return true;
+	return false;
+}
+
+/* As a nest of the loads and of the n tiles that are carried on, whole rows at once. Each operation of the body has one
+ * result, which is computed at single indices. */
+static struct nest nest_of(struct host *h, const struct op *loop, const struct value *tile, u32 n, bool *fits)
+{
+	struct nest nest = {.rank = tile->type->rank};
+	u32 bytes = 4;
+	memcpy(nest.shape, tile->type->shape, sizeof nest.shape);
+	for (const struct op *o = loop->blocks[0]->first; o; o = o->next)
+		if (o->code == IR_LOAD && type_is_tensor(result(o)->type))
+			vec_push(&h->scratch, &nest.loads, o);
+	for (u32 i = 0; i < loop->nresults; i++) {
+		const struct value *v = for_yielded(loop, i);
+		struct root r = {.op = v->def, .v = v};
+		if (!type_is_tensor(v->type))
+			continue;
+		bytes = MAX(bytes, (u32)type_elem_bits(v->type) / 8);
+		if (v->def && v->def->block == loop->blocks[0])
+			vec_push(&h->scratch, &nest.roots, r);
+	}
+	nest_choose_lanes(h, &nest);
+	nest.lanes = (u32)nest.shape[nest.lane_dim];
+	u32 registers = (nest.lanes * bytes + (u32)h->s->target->vector_bytes - 1) / (u32)h->s->target->vector_bytes;
+	*fits = n * registers <= (u32)h->s->target->vector_registers / PART;
+	return nest;
+}
+
+bool host_carries_elements(struct host *h, const struct op *loop)
+{
+	struct map carried = {.arena = &h->scratch};
+	u32 n;
+	bool fits;
+	const struct value *tile = carried_tile(loop, &n);
+	if (!tile || h->debug)
+		return false;
+	for (u32 i = 0; i < loop->nresults; i++)
+		map_put(&carried, for_arg(loop, i), for_arg(loop, i));
+	for (const struct op *o = loop->blocks[0]->first; !op_has(o, END); o = o->next) {
+		bool depends = false;
+		if (is_scalar(o))
+			continue;
+		if (o->nresults != 1 || !type_is_tensor(result(o)->type) || !host_is_inline(o) ||
+		    (info_of(h, result(o))->stored && !is_yielded(result(o)) && !host_cheap_again(h, result(o))))
+			return false;
+		for (u32 i = 0; i < o->noperands; i++)
+			depends |= type_is_tensor(operand(o, i)->type) && map_get(&carried, operand(o, i));
+		if (!depends)
+			continue;
+		if (!op_has(o, ELEM) || !same_shape(tile, result(o)))
+			return false;
+		map_put(&carried, result(o), result(o));
+	}
+	nest_of(h, loop, tile, n, &fits);
+	return fits;
+}
+
+void host_emit_for_elements(struct host *h, const struct op *loop)
+{
+	u32 n;
+	bool fits;
+	const struct value *tile = carried_tile(loop, &n);
+	struct nest nest = nest_of(h, loop, tile, n, &fits);
+	struct loop loops[MAX_RANK];
+	struct at at = {.along = nest.lanes > 1 ? nest.lane_dim : -1, .lanes = nest.lanes > 1 ? nest.lanes : 0};
+	for (u32 i = 0; i < loop->nresults; i++)
+		if (type_is_tensor(loop->results[i].type))
+			buffer_of(h, &loop->results[i]);
+	for (int d = 0; d < nest.rank; d++) {
+		at.i[d] = host_i64(h, 0);
+		if (d == nest.lane_dim)
+			continue;
+		loops[d] = host_loop(h, host_i64(h, 0), host_i64(h, nest.shape[d]), 1, false);
+		at.i[d] = loops[d].index;
+	}
+	host_emit_for(h, loop, &at);
+	for (int d = nest.rank - 1; d >= 0; d--)
+		if (d != nest.lane_dim)
+			host_loop_end(h, &loops[d]);
+	for (u32 i = 0; i < loop->nresults; i++)
+		info_of(h, &loop->results[i])->made = type_is_tensor(loop->results[i].type);
+}

@@ -1,0 +1,112 @@
+/* Checked code: each access to memory tells the runtime where it goes, which makes the stores itself (cpu_abi.h). */
+#include "cpu/cpu_internal.h"
+#include "cpu/cpu_abi.h"
+
+static i32 param_of(const struct host *h, const struct value *pointer)
+{
+	const struct value *base = pointer_base(pointer);
+	for (u32 i = 0; i < h->k->nparams; i++)
+		if (h->k->params[i].value == base)
+			return (i32)i;
+	return -1;
+}
+
+static LLVMValueRef site_constant(struct host *h, const struct op *o, const struct host_site *s)
+{
+	LLVMValueRef shape[8], place = LLVMConstInt(h->i64, host_place(o->loc), false);
+	for (u32 i = 0; i < ARRAY_LEN(shape); i++)
+		shape[i] = host_i32(h, s->shape[i]);
+	LLVMValueRef fields[] = {place,
+				 host_i32(h, s->kind),
+				 host_i32(h, s->bytes),
+				 host_i32(h, s->param),
+				 host_i32(h, s->lanes),
+				 host_i32(h, s->each),
+				 host_i32(h, s->step),
+				 host_i32(h, s->rank),
+				 LLVMConstArray2(h->i32, shape, ARRAY_LEN(shape))};
+	LLVMValueRef c = LLVMConstStructInContext(h->ctx, fields, ARRAY_LEN(fields), false);
+	LLVMValueRef g = LLVMAddGlobal(h->mod, LLVMTypeOf(c), arena_printf(&h->scratch, ".site_%u", h->nstrings++));
+	LLVMSetInitializer(g, c);
+	LLVMSetGlobalConstant(g, true);
+	LLVMSetLinkage(g, LLVMPrivateLinkage);
+	return g;
+}
+
+/* In memory of its own, of which there is one piece for each use: 0 addresses, 1 mask, 2 data. */
+static LLVMValueRef spill(struct host *h, LLVMValueRef x, u32 use)
+{
+	enum { BYTES = 256 * 8 };
+	if (!h->spilled[use])
+		h->spilled[use] = host_scratch(h, BYTES);
+	LLVMSetAlignment(LLVMBuildStore(h->b, x, h->spilled[use]), 1);
+	return h->spilled[use];
+}
+
+/* Whether a load of neighbours leaves the bytes that are known to be good, or is not aligned. */
+static LLVMValueRef needs_check(struct host *h, const struct host_site *s, LLVMValueRef p)
+{
+	LLVMValueRef at[2], bytes = host_i64(h, (i64)s->bytes * s->lanes);
+	i64 good = s->param * (i64)sizeof(struct host_bytes);
+	LLVMValueRef all =
+		LLVMBuildLoad2(h->entry, h->ptr,
+			       LLVMBuildGEP2(h->entry, h->i8, h->call,
+					     (LLVMValueRef[]){host_i64(h, offsetof(struct host_call, good))}, 1, ""),
+			       "");
+	for (u32 i = 0; i < 2; i++) { /* from, size */
+		LLVMValueRef where = host_i64(h, good + 8 * i);
+		at[i] = LLVMBuildLoad2(h->entry, h->i64, LLVMBuildGEP2(h->entry, h->i8, all, &where, 1, ""), "");
+	}
+	LLVMValueRef offset = LLVMBuildSub(h->b, LLVMBuildPtrToInt(h->b, p, h->i64, ""), at[0], "");
+	LLVMValueRef small = LLVMBuildICmp(h->b, LLVMIntULT, at[1], bytes, "");
+	LLVMValueRef out = LLVMBuildICmp(h->b, LLVMIntUGT, offset, LLVMBuildSub(h->b, at[1], bytes, ""), "");
+	LLVMValueRef left = LLVMBuildAnd(h->b, offset, host_i64(h, s->bytes - 1), "");
+	LLVMValueRef split = LLVMBuildICmp(h->b, LLVMIntNE, left, host_i64(h, 0), "");
+	return LLVMBuildOr(h->b, small, LLVMBuildOr(h->b, out, split, ""), "");
+}
+
+void host_check_access(struct host *h, const struct op *o, const struct checked *c)
+{
+	const struct type *t = operand(o, 0)->type, *elem = type_elem(t)->elem;
+	u32 lanes = MAX(c->lanes, 1u);
+	struct host_site s = {.kind = o->code == IR_LOAD    ? HOST_LOAD
+				      : o->code == IR_STORE ? HOST_STORE
+							    : HOST_ATOMIC,
+			      .bytes = (i32)(type_elem_bits(elem) + 7) / 8,
+			      .param = param_of(h, operand(o, 0)),
+			      .lanes = (i32)lanes,
+			      .each = lanes_of(c->p) > 0,
+			      .step = 1,
+			      .rank = type_is_tensor(t) ? t->rank : 0};
+	for (int d = 0; d < s.rank; d++) {
+		s.shape[d] = t->shape[d];
+		if (c->at->along >= 0 && d > c->at->along)
+			s.step *= t->shape[d];
+	}
+	LLVMBasicBlockRef skip = NULL, good = NULL;
+	if (s.kind == HOST_LOAD && !s.each && s.param >= 0)
+		good = host_if(h, needs_check(h, &s, c->p));
+	LLVMValueRef none = LLVMConstNull(h->ptr), mask = none;
+	if (c->mask && !lanes_of(c->mask))
+		skip = host_if(h, c->mask);
+	else if (c->mask)
+		mask = spill(h, LLVMBuildZExt(h->b, c->mask, host_vector_type(h->i8, lanes), ""), 1);
+	LLVMTypeRef params[] = {h->ptr, h->ptr, h->ptr, h->i64, h->ptr, h->ptr, h->ptr};
+	LLVMTypeRef type = LLVMFunctionType(h->i32, params, ARRAY_LEN(params), false);
+	LLVMValueRef where = host_i64(h, offsetof(struct host_call, check));
+	LLVMValueRef f = LLVMBuildLoad2(h->b, h->ptr, host_gep(h, h->call, h->i8, where), "");
+	LLVMValueRef site = site_constant(h, o, &s);
+	LLVMValueRef number = s.rank ? host_element_number(h, t, c->at) : host_i64(h, -1);
+	LLVMValueRef p = s.each ? spill(h, c->p, 0) : c->p;
+	LLVMValueRef args[] = {h->call, h->pid, site, number, p, mask, c->data ? spill(h, c->data, 2) : none};
+	LLVMValueRef bad = LLVMBuildCall2(h->b, type, f, args, ARRAY_LEN(args), "");
+	LLVMBasicBlockRef failed = host_block(h), on = host_block(h);
+	LLVMBuildCondBr(h->b, LLVMBuildICmp(h->b, LLVMIntNE, bad, host_i32(h, 0), ""), failed, on);
+	LLVMPositionBuilderAtEnd(h->b, failed);
+	LLVMBuildRet(h->b, host_i32(h, 1));
+	LLVMPositionBuilderAtEnd(h->b, on);
+	if (skip)
+		host_end_if(h, skip);
+	if (good)
+		host_end_if(h, good);
+}

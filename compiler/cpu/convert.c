@@ -1,0 +1,289 @@
+/* Conversions between numbers: between float formats, and between those and integers. */
+#include "cpu/vector_ops.h"
+
+#include <math.h>
+
+/* --- float formats ----------------------------------------------------------------------------------------------- */
+
+/* fp16 in integer arithmetic, where LLVM would call a library: as fp_from_f16 and fp_to_f16 in
+ * support/small_floats.h. */
+static LLVMValueRef f16_to_f32_by_bits(struct host *h, LLVMValueRef v)
+{
+	LLVMBuilderRef b = h->b;
+	LLVMValueRef x = LLVMBuildZExt(b, bits_of(h, v), as_many(v, h->i32), "");
+	LLVMValueRef sign = LLVMBuildShl(b, LLVMBuildAnd(b, x, int_as(x, 0x8000), ""), int_as(x, 16), "");
+	LLVMValueRef mag = LLVMBuildShl(b, LLVMBuildAnd(b, x, int_as(x, 0x7FFF), ""), int_as(x, 13), "");
+	LLVMValueRef scaled = of_bits(h, mag, h->f32);
+	scaled = bits_of(h, LLVMBuildFMul(b, scaled, real_as(scaled, 0x1p112), ""));
+	LLVMValueRef special = LLVMBuildICmp(b, LLVMIntUGE, mag, int_as(mag, 0x0F800000), "");
+	special = LLVMBuildAnd(b, LLVMBuildSExt(b, special, LLVMTypeOf(x), ""), int_as(x, 0x7F800000), "");
+	return of_bits(h, LLVMBuildOr(b, LLVMBuildOr(b, sign, scaled, ""), special, ""), h->f32);
+}
+
+static LLVMValueRef f32_to_f16_by_bits(struct host *h, LLVMValueRef v)
+{
+	LLVMBuilderRef b = h->b;
+	LLVMValueRef x = bits_of(h, v), mag = LLVMBuildAnd(b, x, int_as(x, 0x7FFFFFFF), "");
+	LLVMValueRef sign = LLVMBuildAnd(b, LLVMBuildLShr(b, x, int_as(x, 16), ""), int_as(x, 0x8000), "");
+	LLVMValueRef odd = LLVMBuildAnd(b, LLVMBuildLShr(b, mag, int_as(x, 13), ""), int_as(x, 1), "");
+	LLVMValueRef normal = LLVMBuildAdd(b, LLVMBuildSub(b, mag, int_as(x, 0x38000000 - 0xFFF), ""), odd, "");
+	normal = LLVMBuildLShr(b, normal, int_as(x, 13), "");
+	/* adding 0.5 rounds at its last place, which is fp16's smallest step */
+	LLVMValueRef sub = LLVMBuildFAdd(b, of_bits(h, mag, h->f32), real_as(v, 0.5), "");
+	sub = LLVMBuildSub(b, bits_of(h, sub), int_as(x, 0x3F000000), "");
+	LLVMValueRef tiny = LLVMBuildICmp(b, LLVMIntULT, mag, int_as(x, 0x38800000), "");
+	LLVMValueRef r = LLVMBuildSelect(b, tiny, sub, normal, "");
+	LLVMValueRef over = LLVMBuildICmp(b, LLVMIntUGE, mag, int_as(x, 0x477FF000), "");
+	r = LLVMBuildSelect(b, over, int_as(x, 0x7C00), r, "");
+	LLVMValueRef nan = LLVMBuildICmp(b, LLVMIntUGT, mag, int_as(x, 0x7F800000), "");
+	r = LLVMBuildOr(b, sign, LLVMBuildSelect(b, nan, int_as(x, 0x7FFF), r, ""), "");
+	return of_bits(h, LLVMBuildTrunc(b, r, as_many(v, h->i16), ""), h->f16);
+}
+
+/* The fence hides from LLVM where the number comes from: it would compare the narrow ones, which for vectors of fp16
+ * means one after the other, and forgets the zeros' signs in minima. */
+static LLVMValueRef extend(struct host *h, LLVMValueRef v, LLVMTypeRef elem)
+{
+	v = LLVMBuildFPExt(h->b, v, as_many(v, elem), "");
+	return LLVMIsConstant(v) ? v : host_intrinsic1(h, "llvm.arithmetic.fence", v);
+}
+
+static LLVMValueRef f16_to_f32(struct host *h, LLVMValueRef v)
+{
+	return h->s->target->has_f16c ? extend(h, v, h->f32) : f16_to_f32_by_bits(h, v);
+}
+
+/* Scaling by 2^(127 - 7) is exact, and normalises subnormals; 0x7F is NaN. */
+static LLVMValueRef e4m3_to_f32(struct host *h, LLVMValueRef v)
+{
+	LLVMBuilderRef b = h->b;
+	LLVMValueRef x = LLVMBuildZExt(b, v, as_many(v, h->i32), ""), mag = LLVMBuildAnd(b, x, int_as(x, 0x7F), "");
+	LLVMValueRef sign = LLVMBuildShl(b, LLVMBuildXor(b, x, mag, ""), int_as(x, 24), "");
+	LLVMValueRef scaled = of_bits(h, LLVMBuildShl(b, mag, int_as(x, 20), ""), h->f32);
+	scaled = bits_of(h, LLVMBuildFMul(b, scaled, real_as(scaled, 0x1p120), ""));
+	LLVMValueRef nan = LLVMBuildICmp(b, LLVMIntEQ, mag, int_as(x, 0x7F), "");
+	scaled = LLVMBuildSelect(b, nan, int_as(x, 0x7FC00000), scaled, "");
+	return of_bits(h, LLVMBuildOr(b, sign, scaled, ""), h->f32);
+}
+
+LLVMValueRef host_widen(struct host *h, LLVMValueRef v, enum dtype d, u32 lanes)
+{
+	(void)lanes;
+	LLVMBuilderRef b = h->b;
+	LLVMValueRef x = map_get(&h->exact, v);
+	if (x)
+		return x;
+	switch (d) {
+	case DT_F32:
+	case DT_F64: return v;
+	case DT_F16: return f16_to_f32(h, v);
+	case DT_BF16:
+		x = LLVMBuildZExt(b, v, as_many(v, h->i32), "");
+		return of_bits(h, LLVMBuildShl(b, x, int_as(x, 16), ""), h->f32);
+	case DT_E5M2: /* the upper half of fp16 */
+		x = LLVMBuildZExt(b, v, as_many(v, h->i16), "");
+		return f16_to_f32(h, of_bits(h, LLVMBuildShl(b, x, int_as(x, 8), ""), h->f16));
+	case DT_E4M3: return e4m3_to_f32(h, v);
+	default: tl_unreachable("not a float");
+	}
+}
+
+/* The neighbour of r, a rounded x, on the side of zero, where rounding has gone away from it; both sizes are numbers of
+ * the wider type. */
+static LLVMValueRef step_back(struct host *h, LLVMValueRef r, LLVMValueRef size_of_r, LLVMValueRef size_of_x)
+{
+	LLVMValueRef away = LLVMBuildFCmp(h->b, LLVMRealOGT, size_of_r, size_of_x, ""), bits = bits_of(h, r);
+	bits = LLVMBuildAdd(h->b, bits, LLVMBuildSExt(h->b, away, LLVMTypeOf(bits), ""), "");
+	return of_bits(h, bits, elem_of(LLVMTypeOf(r)));
+}
+
+static LLVMValueRef size(struct host *h, LLVMValueRef x)
+{
+	return host_intrinsic1(h, "llvm.fabs", x);
+}
+
+/* By its instruction, which takes subnormal numbers for zero: those are rare. */
+static LLVMValueRef f32_to_bf16(struct host *h, LLVMValueRef v)
+{
+	enum { LANES = 16, SUBNORMAL = 0x20 };
+	u32 lanes = lanes_of(v), n = lanes / LANES;
+	if (!h->s->target->has_bf16 || !h->s->target->has_avx512 || !n || lanes % LANES)
+		return encode_bf16(h->b, v, false);
+	LLVMValueRef x[16], special = NULL;
+	tl_assert(n <= ARRAY_LEN(x));
+	for (u32 i = 0; i < n; i++) {
+		x[i] = host_lanes(h, v, i * LANES, LANES);
+		LLVMValueRef args[] = {x[i], host_i32(h, SUBNORMAL)};
+		LLVMValueRef is = host_intrinsic(h, "llvm.x86.avx512.fpclass.ps.512", NULL, 0, args, 2);
+		special = special ? LLVMBuildOr(h->b, special, is, "") : is;
+		x[i] = host_intrinsic(h, "llvm.x86.avx512bf16.cvtneps2bf16.512", NULL, 0, &x[i], 1);
+		x[i] = LLVMBuildBitCast(h->b, x[i], LLVMVectorType(h->i16, LANES), "");
+	}
+	struct rare r = rare_begin(h, special, host_concat(h, x, n));
+	return rare_end(h, &r, encode_bf16(h->b, v, false));
+}
+
+static LLVMValueRef narrow(struct host *h, LLVMValueRef v, enum dtype d, bool toward_zero)
+{
+	switch (d) {
+	case DT_F32:
+	case DT_F64: return v;
+	case DT_F16: {
+		LLVMValueRef r = h->s->target->has_f16c ? LLVMBuildFPTrunc(h->b, v, as_many(v, h->f16), "")
+							: f32_to_f16_by_bits(h, v);
+		if (!toward_zero)
+			return r;
+		LLVMValueRef most = size(h, v);
+		return step_back(h, r, size(h, f16_to_f32(h, r)), most);
+	}
+	case DT_BF16: return toward_zero ? encode_bf16(h->b, v, true) : f32_to_bf16(h, v);
+	case DT_E4M3:
+	case DT_E5M2: return encode_fp8(h->b, v, d, toward_zero);
+	default: tl_unreachable("not a float");
+	}
+}
+
+LLVMValueRef host_narrow(struct host *h, LLVMValueRef v, enum dtype d, u32 lanes)
+{
+	(void)lanes;
+	return narrow(h, v, d, false);
+}
+
+/* Toward zero, or to odd: then rounding again, to a format of at most 22 bits, is exact. */
+static LLVMValueRef f64_to_f32(struct host *h, LLVMValueRef x, bool to_odd)
+{
+	LLVMBuilderRef b = h->b;
+	LLVMValueRef f = LLVMBuildFPTrunc(b, x, as_many(x, h->f32), "");
+	LLVMValueRef back = extend(h, f, h->f64), most = size(h, x);
+	f = step_back(h, f, size(h, back), most);
+	if (!to_odd)
+		return f;
+	LLVMValueRef inexact = LLVMBuildFCmp(b, LLVMRealONE, back, x, ""), bits = bits_of(h, f);
+	bits = LLVMBuildOr(b, bits, LLVMBuildZExt(b, inexact, LLVMTypeOf(bits), ""), "");
+	return of_bits(h, bits, h->f32);
+}
+
+static LLVMValueRef float_to_float(struct host *h, LLVMValueRef x, enum dtype from, enum dtype to, bool toward_zero)
+{
+	if (from == to && !dtype_is_fp8(to)) /* fp8 saturates */
+		return x;
+	if (from == DT_F64 && to == DT_F32)
+		return toward_zero ? f64_to_f32(h, x, false) : LLVMBuildFPTrunc(h->b, x, as_many(x, h->f32), "");
+	x = from == DT_F64 ? f64_to_f32(h, x, true) : host_widen(h, x, from, 0);
+	return to == DT_F64 ? extend(h, x, h->f64) : narrow(h, x, to, toward_zero);
+}
+
+/* --- integers ---------------------------------------------------------------------------------------------------- */
+
+/* A longer integer than a format with so many bits of mantissa holds loses as many low bits as that has less than x:
+ * the last bit kept stands for them (odd), so that rounding once more is exact. */
+static LLVMValueRef cut_to_odd(struct host *h, LLVMValueRef x, u32 mantissa, bool is_signed)
+{
+	LLVMBuilderRef b = h->b;
+	u32 cut = bits_of_elem(LLVMTypeOf(x)) - mantissa;
+	LLVMValueRef low = LLVMBuildAnd(b, x, int_as(x, (1ull << cut) - 1), "");
+	LLVMValueRef some = LLVMBuildICmp(b, LLVMIntNE, low, int_as(x, 0), "");
+	LLVMValueRef last = LLVMBuildShl(b, LLVMBuildZExt(b, some, LLVMTypeOf(x), ""), int_as(x, cut), "");
+	LLVMValueRef odd = LLVMBuildOr(b, LLVMBuildXor(b, x, low, ""), last, "");
+	LLVMValueRef above = is_signed ? LLVMBuildAdd(b, x, int_as(x, 1ull << mantissa), "") : x;
+	LLVMValueRef is_long = LLVMBuildICmp(b, LLVMIntUGT, above, int_as(x, 1ull << (mantissa + is_signed)), "");
+	return LLVMBuildSelect(b, is_long, odd, x, "");
+}
+
+/* Formats whose greatest number is below 2^16: whatever is far beyond it becomes the same. */
+static LLVMValueRef clamp(struct host *h, LLVMValueRef x, bool is_signed)
+{
+	enum { FAR = 1 << 17 };
+	LLVMBuilderRef b = h->b;
+	LLVMIntPredicate less = is_signed ? LLVMIntSLT : LLVMIntULT;
+	LLVMValueRef most = int_as(x, FAR), least = int_as(x, (u64) - (i64)FAR);
+	x = LLVMBuildSelect(b, LLVMBuildICmp(b, less, x, most, ""), x, most, "");
+	if (is_signed)
+		x = LLVMBuildSelect(b, LLVMBuildICmp(b, less, x, least, ""), least, x, "");
+	return bits_of_elem(LLVMTypeOf(x)) > 32 ? LLVMBuildTrunc(b, x, as_many(x, h->i32), "") : x;
+}
+
+/* Does the type have all integers that v may be? */
+static bool is_exact(struct host *h, const struct value *v, enum dtype to, bool is_signed)
+{
+	const struct range *r = value_range(h->s->ranges, v);
+	i64 most = to == DT_F16 ? 1 << 11 : to == DT_BF16 ? 1 << 8 : 0;
+	return r->min >= (is_signed ? -most : 0) && r->max <= most;
+}
+
+/* Rounded once: what comes between has all bits of the integer, or those that count. */
+static LLVMValueRef int_to_float(struct host *h, const struct value *v, LLVMValueRef x, enum dtype to, bool is_signed)
+{
+	u32 bits = bits_of_elem(LLVMTypeOf(x));
+	if (to < DT_F32 && is_exact(h, v, to, is_signed)) {
+		if (bits > 32)
+			x = LLVMBuildTrunc(h->b, x, as_many(x, h->i32), "");
+		LLVMTypeRef t = as_many(x, h->f32);
+		LLVMValueRef f = is_signed ? LLVMBuildSIToFP(h->b, x, t, "") : LLVMBuildUIToFP(h->b, x, t, "");
+		LLVMValueRef r = narrow(h, f, to, false);
+		map_put(&h->exact, r, f);
+		return r;
+	}
+	bool by_f64 = to == DT_F64 || (to == DT_BF16 && bits == 64);
+	if (to < DT_F32 && to != DT_BF16 && bits > 16) {
+		x = clamp(h, x, is_signed);
+		is_signed = true;
+	} else if (to == DT_BF16 && bits > 16) {
+		x = cut_to_odd(h, x, bits == 64 ? 53 : 24, is_signed);
+	}
+	LLVMTypeRef t = as_many(x, by_f64 ? h->f64 : h->f32);
+	x = is_signed ? LLVMBuildSIToFP(h->b, x, t, "") : LLVMBuildUIToFP(h->b, x, t, "");
+	if (to == DT_F64)
+		return x;
+	return narrow(h, by_f64 ? f64_to_f32(h, x, true) : x, to, false);
+}
+
+/* Toward zero, saturating; NaN gives 0. LLVM's own conversion that saturates takes twice as long on x86. */
+static LLVMValueRef float_to_int(struct host *h, LLVMValueRef x, LLVMTypeRef to, bool is_signed)
+{
+	LLVMBuilderRef b = h->b;
+	u32 bits = bits_of_elem(to);
+	LLVMValueRef limit = real_as(x, ldexp(1, (int)bits - is_signed));
+	LLVMValueRef least = is_signed ? LLVMBuildFNeg(b, limit, "") : real_as(x, 0);
+	LLVMValueRef fits = LLVMBuildSelect(b, LLVMBuildFCmp(b, LLVMRealOLT, x, limit, ""), x, real_as(x, 0), "");
+	fits = LLVMBuildSelect(b, LLVMBuildFCmp(b, LLVMRealOLT, fits, least, ""), least, fits, "");
+	LLVMTypeRef t = bits < 32 ? as_many(x, h->i32) : to;
+	LLVMValueRef r = is_signed || bits < 32 ? LLVMBuildFPToSI(b, fits, t, "") : LLVMBuildFPToUI(b, fits, t, "");
+	LLVMValueRef most = int_like(to, is_signed ? (1ull << (bits - 1)) - 1 : ~0ull >> (64 - bits));
+	if (bits < 32)
+		r = LLVMBuildTrunc(b, r, to, "");
+	return LLVMBuildSelect(b, LLVMBuildFCmp(b, LLVMRealOGE, x, limit, ""), most, r, "");
+}
+
+/* --- all conversions --------------------------------------------------------------------------------------------- */
+
+static LLVMValueRef bitcast(struct host *h, LLVMValueRef x, LLVMTypeRef t)
+{
+	LLVMTypeKind from = LLVMGetTypeKind(elem_of(LLVMTypeOf(x))), to = LLVMGetTypeKind(elem_of(t));
+	if (from == LLVMPointerTypeKind && to != LLVMPointerTypeKind)
+		return LLVMBuildPtrToInt(h->b, x, t, "");
+	if (from != LLVMPointerTypeKind && to == LLVMPointerTypeKind)
+		return LLVMBuildIntToPtr(h->b, x, t, "");
+	return LLVMBuildBitCast(h->b, x, t, "");
+}
+
+LLVMValueRef host_convert(struct host *h, const struct op *o, LLVMValueRef x)
+{
+	static const LLVMOpcode casts[IR_OPCODES] = {
+		[IR_EXTSI] = LLVMSExt,          [IR_EXTUI] = LLVMZExt,          [IR_TRUNCI] = LLVMTrunc,
+		[IR_PTR_TO_INT] = LLVMPtrToInt, [IR_INT_TO_PTR] = LLVMIntToPtr,
+	};
+	enum dtype from = type_dtype(operand(o, 0)->type), to = type_dtype(result(o)->type);
+	LLVMTypeRef t = as_many(x, host_elem_type(h, type_elem(result(o)->type)));
+	switch (o->code) {
+	case IR_SITOFP:
+	case IR_UITOFP: return int_to_float(h, operand(o, 0), x, to, o->code == IR_SITOFP);
+	case IR_FPTOSI:
+	case IR_FPTOUI: return float_to_int(h, host_widen(h, x, from, 0), t, o->code == IR_FPTOSI);
+	case IR_EXTF:
+	case IR_TRUNCF: return float_to_float(h, x, from, to, false);
+	case IR_FP_TO_FP: return float_to_float(h, x, from, to, o->attr[ATTR_ROUNDING] == ROUND_RTZ);
+	case IR_BITCAST: return bitcast(h, x, t);
+	default: return casts[o->code] ? LLVMBuildCast(h->b, casts[o->code], x, t, "") : NULL;
+	}
+}

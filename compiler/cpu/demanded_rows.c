@@ -1,0 +1,50 @@
+/* How many of a tile's first rows or columns are asked for (analysis/demanded_rows.h), at run time. Dots do not
+ * compute the others (dot.c): the accumulator keeps what it was there. */
+#include "cpu/cpu_internal.h"
+#include "analysis/demanded_rows.h"
+
+/* Is v an index along dimension d (`counts`), or the same along it, and the same along all others? */
+static bool runs_along(struct host *h, const struct value *v, int d, bool counts)
+{
+	const struct axis_info *a = axis_proved(h->s->axis, v);
+	for (int k = 0; k < v->type->rank; k++)
+		if ((k == d && counts ? a->contiguity : a->constancy)[k] < v->type->shape[k])
+			return false;
+	return info_of(h, v)->free;
+}
+
+static bool is_first_part(const struct op *cmp, int d, const void *arg)
+{
+	struct host *h = (struct host *)arg;
+	bool turned = !runs_along(h, operand(cmp, 0), d, true);
+	return runs_along(h, operand(cmp, turned), d, true) && runs_along(h, operand(cmp, !turned), d, false);
+}
+
+/* Can v, computed anew at an index, be computed in block b, here? */
+static bool is_known(struct host *h, const struct value *v, const struct block *b, u32 walk)
+{
+	if (!type_is_tensor(v->type)) {
+		const struct block *home = v->def ? v->def->block : v->block;
+		bool constant = v->def && v->def->code == IR_CONSTANT;
+		return constant || (info_of(h, v)->scalar && block_contains(home, b));
+	}
+	bool again = !first_visit(v, walk);
+	for (u32 k = 0; !again && k < v->def->noperands; k++)
+		if (!is_known(h, operand(v->def, k), b, walk))
+			return false;
+	return true;
+}
+
+LLVMValueRef host_demanded(struct host *h, const struct value *v, int dim, const struct block *b)
+{
+	struct place mask = demanded_under(v, dim, is_first_part, h);
+	if (!mask.v || h->debug || !is_known(h, mask.v, b, begin_walk(h->k->ctx)))
+		return NULL;
+	struct at at = {.along = mask.dim, .lanes = 1};
+	for (int d = 0; d < mask.v->type->rank; d++)
+		at.i[d] = host_i64(h, 0);
+	host_forget(h);
+	LLVMValueRef n = host_count_true(h, mask.v, &at);
+	host_forget(h);
+	return n;
+}

@@ -1,0 +1,320 @@
+/* Elementwise operations on a scalar or on a vector of neighbouring elements: ir/elementwise.def in LLVM IR.
+ *
+ * Masks are applied where values are stored, so operations run on whatever masked-off elements hold: none of them traps
+ * or has an undefined result. Floats smaller than fp32 are computed in fp32 and rounded once. */
+#include "cpu/vector_ops.h"
+#include "ir/scalar.h"
+
+LLVMTypeRef host_elem_type(struct host *h, const struct type *elem)
+{
+	if (elem->kind == TY_PTR)
+		return h->ptr;
+	switch (elem->dtype) {
+	case DT_I1: return h->i1;
+	case DT_E4M3:
+	case DT_E5M2:
+	case DT_I8: return h->i8;
+	case DT_BF16:
+	case DT_I16: return h->i16;
+	case DT_I32: return h->i32;
+	case DT_I64: return h->i64;
+	case DT_F16: return h->f16;
+	case DT_F32: return h->f32;
+	case DT_F64: return h->f64;
+	default: tl_unreachable("type of elements");
+	}
+}
+
+LLVMTypeRef host_vector_type(LLVMTypeRef elem, u32 lanes)
+{
+	return lanes ? LLVMVectorType(elem, lanes) : elem;
+}
+
+LLVMValueRef host_intrinsic(struct host *h, const char *name, LLVMTypeRef *types, u32 ntypes, LLVMValueRef *args,
+			    u32 nargs)
+{
+	unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+	tl_assert(id);
+	LLVMValueRef f = LLVMGetIntrinsicDeclaration(h->mod, id, types, ntypes);
+	return LLVMBuildCall2(h->b, LLVMIntrinsicGetType(h->ctx, id, types, ntypes), f, args, nargs, "");
+}
+
+/* --- integers ---------------------------------------------------------------------------------------------------- */
+
+static LLVMValueRef equal(struct host *h, LLVMValueRef x, u64 n)
+{
+	return LLVMBuildICmp(h->b, LLVMIntEQ, x, int_as(x, n), "");
+}
+
+/* Quotients of integers of up to 32 bits are exact in a float format of at least twice that precision: what rounding
+ * adds is less than what is missing to the next integer. x86 has no vector instruction that divides integers. */
+static LLVMValueRef quotient_by_floats(struct host *h, LLVMValueRef x, LLVMValueRef y, bool is_signed)
+{
+	LLVMBuilderRef b = h->b;
+	LLVMTypeRef f = as_many(x, bits_of_elem(LLVMTypeOf(x)) == 32 ? h->f64 : h->f32), t = LLVMTypeOf(x);
+	LLVMValueRef by = is_signed ? LLVMBuildSIToFP(b, y, f, "") : LLVMBuildUIToFP(b, y, f, "");
+	LLVMValueRef of = is_signed ? LLVMBuildSIToFP(b, x, f, "") : LLVMBuildUIToFP(b, x, f, "");
+	LLVMValueRef q = LLVMBuildFDiv(b, of, by, "");
+	return is_signed ? LLVMBuildFPToSI(b, q, t, "") : LLVMBuildFPToUI(b, q, t, "");
+}
+
+/* Of 64 bits: likewise, where no number needs more than 52 with its sign, which is usual; those are converted by adding
+ * 1.5 · 2^52, whose low bits they then are. */
+static LLVMValueRef quotient_of_longs(struct host *h, LLVMValueRef x, LLVMValueRef y, bool is_signed)
+{
+	LLVMBuilderRef b = h->b;
+	LLVMTypeRef t = LLVMTypeOf(x);
+	LLVMValueRef rounder = LLVMConstReal(as_many(x, h->f64), 0x1.8p52), bits = int_like(t, 0x4338000000000000);
+	LLVMValueRef in[] = {x, y}, wide[2], large[2];
+	for (u32 i = 0; i < 2; i++) {
+		wide[i] = of_bits(h, LLVMBuildAdd(b, in[i], bits, ""), h->f64);
+		wide[i] = LLVMBuildFSub(b, wide[i], rounder, "");
+		large[i] = is_signed ? LLVMBuildAdd(b, in[i], int_like(t, 1ull << 51), "") : in[i];
+		large[i] = LLVMBuildLShr(b, large[i], int_like(t, 51u + is_signed), "");
+	}
+	LLVMValueRef q = host_intrinsic1(h, "llvm.trunc", LLVMBuildFDiv(b, wide[0], wide[1], ""));
+	q = LLVMBuildSub(b, bits_of(h, LLVMBuildFAdd(b, q, rounder, "")), bits, "");
+	LLVMValueRef some = LLVMBuildOr(b, large[0], large[1], "");
+	struct rare r = rare_begin(h, LLVMBuildICmp(b, LLVMIntNE, some, int_like(t, 0), ""), q);
+	return rare_end(h, &r, LLVMBuildBinOp(b, is_signed ? LLVMSDiv : LLVMUDiv, x, y, ""));
+}
+
+/* The divisor is known, and neither 0 nor -1. */
+static bool divides_safely(LLVMValueRef y)
+{
+	bool vector = LLVMGetTypeKind(LLVMTypeOf(y)) == LLVMVectorTypeKind;
+	u32 n = vector ? LLVMGetVectorSize(LLVMTypeOf(y)) : 1;
+	if (!LLVMIsConstant(y))
+		return false;
+	for (u32 i = 0; i < n; i++) {
+		LLVMValueRef e = vector ? LLVMGetAggregateElement(y, i) : y;
+		if (!e || !LLVMIsAConstantInt(e) || LLVMConstIntGetSExtValue(e) == 0 ||
+		    LLVMConstIntGetSExtValue(e) == -1)
+			return false;
+	}
+	return true;
+}
+
+static LLVMValueRef divide(struct host *h, enum opcode code, LLVMValueRef x, LLVMValueRef y)
+{
+	static const LLVMOpcode direct[IR_OPCODES] = {
+		[IR_DIVSI] = LLVMSDiv, [IR_DIVUI] = LLVMUDiv, [IR_REMSI] = LLVMSRem, [IR_REMUI] = LLVMURem};
+	LLVMBuilderRef b = h->b;
+	bool is_signed = code == IR_DIVSI || code == IR_REMSI, rest = code == IR_REMSI || code == IR_REMUI;
+	LLVMTypeRef t = LLVMTypeOf(x);
+	if (divides_safely(y))
+		return LLVMBuildBinOp(b, direct[code], x, y, "");
+	/* what is divided by 0 or (signed) -1 is divided by 1 here; a 1 of one bit is -1 */
+	LLVMValueRef none = equal(h, y, 0), minus = is_signed ? equal(h, y, ~0ull) : NULL, q;
+	LLVMValueRef odd = is_signed ? LLVMBuildOr(b, none, minus, "") : none;
+	if (bits_of_elem(t) == 1) {
+		q = x;
+	} else {
+		LLVMValueRef by = LLVMBuildSelect(b, odd, int_as(y, 1), y, "");
+		if (LLVMGetTypeKind(t) != LLVMVectorTypeKind)
+			q = LLVMBuildBinOp(b, is_signed ? LLVMSDiv : LLVMUDiv, x, by, "");
+		else if (bits_of_elem(t) == 64)
+			q = quotient_of_longs(h, x, by, is_signed);
+		else
+			q = quotient_by_floats(h, x, by, is_signed);
+	}
+	if (rest) /* of the quotient by 1 there is none */
+		return LLVMBuildSelect(b, odd, int_as(x, 0), LLVMBuildSub(b, x, LLVMBuildMul(b, q, y, ""), ""), "");
+	if (is_signed)
+		q = LLVMBuildSelect(b, minus, LLVMBuildNeg(b, x, ""), q, "");
+	return LLVMBuildSelect(b, none, int_as(x, 0), q, "");
+}
+
+/* By the width or more all bits are shifted out; LLVM's result is not defined then. */
+static LLVMValueRef shift(struct host *h, enum opcode code, LLVMValueRef x, LLVMValueRef y)
+{
+	LLVMBuilderRef b = h->b;
+	u32 bits = bits_of_elem(LLVMTypeOf(x));
+	if (bits == 1) /* by 1, which stands for itself in this type */
+		return code == IR_SHRSI ? x : LLVMBuildAnd(b, x, LLVMBuildNot(b, y, ""), "");
+	LLVMValueRef fits = LLVMBuildICmp(b, LLVMIntULT, y, int_as(y, bits), "");
+	if (code == IR_SHRSI)
+		return LLVMBuildAShr(b, x, LLVMBuildSelect(b, fits, y, int_as(y, bits - 1), ""), "");
+	LLVMValueRef r = LLVMBuildBinOp(b, code == IR_SHLI ? LLVMShl : LLVMLShr, x, y, "");
+	return LLVMBuildSelect(b, fits, r, int_as(x, 0), "");
+}
+
+static LLVMValueRef mulhi(struct host *h, LLVMValueRef x, LLVMValueRef y)
+{
+	u32 bits = bits_of_elem(LLVMTypeOf(x));
+	LLVMTypeRef wide = as_many(x, LLVMIntTypeInContext(h->ctx, MAX(2 * bits, 8)));
+	LLVMValueRef right = LLVMBuildZExt(h->b, y, wide, "");
+	LLVMValueRef p = LLVMBuildMul(h->b, LLVMBuildZExt(h->b, x, wide, ""), right, "");
+	return LLVMBuildTrunc(h->b, LLVMBuildLShr(h->b, p, int_like(wide, bits), ""), LLVMTypeOf(x), "");
+}
+
+static LLVMValueRef int_op(struct host *h, enum opcode code, const LLVMValueRef *in)
+{
+	static const LLVMOpcode binary[IR_OPCODES] = {[IR_ADDI] = LLVMAdd, [IR_SUBI] = LLVMSub, [IR_MULI] = LLVMMul,
+						      [IR_ANDI] = LLVMAnd, [IR_ORI] = LLVMOr,   [IR_XORI] = LLVMXor};
+	static const LLVMIntPredicate picks[IR_OPCODES] = {
+		[IR_MAXSI] = LLVMIntSGT, [IR_MAXUI] = LLVMIntUGT, [IR_MINSI] = LLVMIntSLT, [IR_MINUI] = LLVMIntULT};
+	LLVMBuilderRef b = h->b;
+	switch (code) {
+	case IR_DIVSI:
+	case IR_DIVUI:
+	case IR_REMSI:
+	case IR_REMUI: return divide(h, code, in[0], in[1]);
+	case IR_SHLI:
+	case IR_SHRSI:
+	case IR_SHRUI: return shift(h, code, in[0], in[1]);
+	case IR_MAXSI:
+	case IR_MAXUI:
+	case IR_MINSI:
+	case IR_MINUI: return LLVMBuildSelect(b, LLVMBuildICmp(b, picks[code], in[0], in[1], ""), in[0], in[1], "");
+	case IR_MULHIUI: return mulhi(h, in[0], in[1]);
+	case IR_ABSI: {
+		LLVMValueRef less = LLVMBuildICmp(b, LLVMIntSLT, in[0], int_as(in[0], 0), "");
+		return LLVMBuildSelect(b, less, LLVMBuildNeg(b, in[0], ""), in[0], "");
+	}
+	default: tl_assert(binary[code]); return LLVMBuildBinOp(b, binary[code], in[0], in[1], "");
+	}
+}
+
+static LLVMValueRef compare_int(struct host *h, const struct op *o, const LLVMValueRef *in)
+{
+	static const LLVMIntPredicate preds[] = {
+		[CMPI_EQ] = LLVMIntEQ,   [CMPI_NE] = LLVMIntNE,   [CMPI_SLT] = LLVMIntSLT, [CMPI_SLE] = LLVMIntSLE,
+		[CMPI_SGT] = LLVMIntSGT, [CMPI_SGE] = LLVMIntSGE, [CMPI_ULT] = LLVMIntULT, [CMPI_ULE] = LLVMIntULE,
+		[CMPI_UGT] = LLVMIntUGT, [CMPI_UGE] = LLVMIntUGE,
+	};
+	return LLVMBuildICmp(h->b, preds[o->attr[ATTR_PREDICATE]], in[0], in[1], "");
+}
+
+/* --- floats ------------------------------------------------------------------------------------------------------ */
+
+static LLVMValueRef compare_float(struct host *h, const struct op *o, LLVMValueRef x, LLVMValueRef y)
+{
+	static const LLVMRealPredicate preds[] = {
+		[CMPF_OEQ] = LLVMRealOEQ, [CMPF_ONE] = LLVMRealONE, [CMPF_OLT] = LLVMRealOLT, [CMPF_OLE] = LLVMRealOLE,
+		[CMPF_OGT] = LLVMRealOGT, [CMPF_OGE] = LLVMRealOGE, [CMPF_ORD] = LLVMRealORD, [CMPF_UEQ] = LLVMRealUEQ,
+		[CMPF_UNE] = LLVMRealUNE, [CMPF_ULT] = LLVMRealULT, [CMPF_ULE] = LLVMRealULE, [CMPF_UGT] = LLVMRealUGT,
+		[CMPF_UGE] = LLVMRealUGE, [CMPF_UNO] = LLVMRealUNO,
+	};
+	return LLVMBuildFCmp(h->b, preds[o->attr[ATTR_PREDICATE]], x, y, "");
+}
+
+/* A number other than 0 in all elements: no NaN, and equal to nothing but itself. */
+static bool is_plain_constant(LLVMValueRef x)
+{
+	if (!LLVMIsConstant(x))
+		return false;
+	LLVMTypeRef t = LLVMTypeOf(x);
+	bool vector = LLVMGetTypeKind(t) == LLVMVectorTypeKind;
+	for (u32 i = 0, n = vector ? LLVMGetVectorSize(t) : 1; i < n; i++) {
+		LLVMValueRef e = vector ? LLVMGetAggregateElement(x, i) : x;
+		LLVMBool loses;
+		if (!e || !LLVMIsAConstantFP(e))
+			return false;
+		double v = LLVMConstRealGetDouble(e, &loses);
+		if (v != v || v == 0)
+			return false;
+	}
+	return true;
+}
+
+static LLVMValueRef pick(struct host *h, bool max, LLVMValueRef x, LLVMValueRef y)
+{
+	return LLVMBuildSelect(h->b, LLVMBuildFCmp(h->b, max ? LLVMRealOGT : LLVMRealOLT, x, y, ""), x, y, "");
+}
+
+/* x86 has x > y ? x : y, and the like. Of zeros, which are equal, the maximum is +0 if one of them is, so y has to be
+ * the one that may be: x where x has no sign. NaN loses against numbers, or wins (`propagate`). */
+static LLVMValueRef min_max(struct host *h, bool max, bool propagate, LLVMValueRef x, LLVMValueRef y)
+{
+	LLVMBuilderRef b = h->b;
+	if (is_plain_constant(x)) {
+		LLVMValueRef other = y;
+		y = x;
+		x = other;
+	}
+	if (is_plain_constant(y))
+		return propagate ? pick(h, max, y, x) : pick(h, max, x, y);
+	LLVMValueRef bits = bits_of(h, y), minus = LLVMBuildICmp(b, LLVMIntSLT, bits, int_as(bits, 0), "");
+	LLVMValueRef first = LLVMBuildSelect(b, minus, max ? y : x, max ? x : y, "");
+	LLVMValueRef second = LLVMBuildSelect(b, minus, max ? x : y, max ? y : x, "");
+	LLVMValueRef r = pick(h, max, first, second);
+	if (propagate) /* of a NaN that is second r is that NaN */
+		return LLVMBuildSelect(b, is_nan(h, first), first, r, "");
+	return LLVMBuildSelect(b, is_nan(h, second), first, r, "");
+}
+
+static LLVMValueRef float_op(struct host *h, const struct op *o, LLVMValueRef *in)
+{
+	LLVMBuilderRef b = h->b;
+	LLVMTypeRef t = LLVMTypeOf(in[0]);
+	switch (o->code) {
+	case IR_ADDF: return LLVMBuildFAdd(b, in[0], in[1], "");
+	case IR_SUBF: return LLVMBuildFSub(b, in[0], in[1], "");
+	case IR_MULF: return LLVMBuildFMul(b, in[0], in[1], "");
+	case IR_PRECISE_DIVF:
+	case IR_DIVF: return LLVMBuildFDiv(b, in[0], in[1], "");
+	case IR_REMF: return host_fmod(h, in[0], in[1]);
+	case IR_NEGF: return LLVMBuildFNeg(b, in[0], "");
+	case IR_ABSF: return host_intrinsic1(h, "llvm.fabs", in[0]);
+	case IR_MAXNUMF:
+	case IR_MINNUMF: return min_max(h, o->code == IR_MAXNUMF, false, in[0], in[1]);
+	case IR_MAXIMUMF:
+	case IR_MINIMUMF: return min_max(h, o->code == IR_MAXIMUMF, true, in[0], in[1]);
+	case IR_CLAMPF: {
+		bool nan = o->attr[ATTR_NAN];
+		return min_max(h, false, nan, min_max(h, true, nan, in[0], in[1]), in[2]);
+	}
+	case IR_FMA: return host_intrinsic(h, "llvm.fma", &t, 1, in, 3);
+	default: return host_math(h, o->code, in[0]);
+	}
+}
+
+/* Of formats that have infinities and do not saturate only the sign changes. */
+static LLVMValueRef set_sign(struct host *h, enum opcode code, LLVMValueRef x)
+{
+	LLVMValueRef bits = bits_of(h, x);
+	bits = code == IR_NEGF ? LLVMBuildXor(h->b, bits, int_as(bits, 0x8000), "")
+			       : LLVMBuildAnd(h->b, bits, int_as(bits, 0x7FFF), "");
+	return of_bits(h, bits, elem_of(LLVMTypeOf(x)));
+}
+
+static LLVMValueRef any_float_op(struct host *h, const struct op *o, const LLVMValueRef *in, enum dtype d)
+{
+	LLVMValueRef wide[3];
+	if ((o->code == IR_NEGF || o->code == IR_ABSF) && (d == DT_F16 || d == DT_BF16))
+		return set_sign(h, o->code, in[0]);
+	for (u32 i = 0; i < o->noperands; i++)
+		wide[i] = host_widen(h, in[i], d, 0);
+	if (o->code == IR_CMPF)
+		return compare_float(h, o, wide[0], wide[1]);
+	return host_narrow(h, float_op(h, o, wide), d, 0);
+}
+
+/* --- all operations ---------------------------------------------------------------------------------------------- */
+
+/* Offsets are signed. */
+static LLVMValueRef add_pointer(struct host *h, const struct op *o, LLVMValueRef p, LLVMValueRef offset)
+{
+	LLVMTypeRef t = as_many(offset, h->i64);
+	if (bits_of_elem(LLVMTypeOf(offset)) < 64)
+		offset = LLVMBuildSExt(h->b, offset, t, "");
+	offset = LLVMBuildMul(h->b, offset, int_like(t, pointee_bytes(operand(o, 0)->type)), "");
+	return LLVMBuildGEP2(h->b, h->i8, p, &offset, 1, "");
+}
+
+LLVMValueRef host_elementwise(struct host *h, const struct op *o, const LLVMValueRef *in, u32 lanes)
+{
+	(void)lanes;
+	enum dtype d = type_dtype(operand(o, 0)->type);
+	switch (o->code) {
+	case IR_CMPI: return compare_int(h, o, in);
+	case IR_SELECT: return LLVMBuildSelect(h->b, in[0], in[1], in[2], "");
+	case IR_ADDPTR: return add_pointer(h, o, in[0], in[1]);
+	default: break;
+	}
+	LLVMValueRef v = host_convert(h, o, in[0]);
+	if (v)
+		return v;
+	return dtype_is_float(d) ? any_float_op(h, o, in, d) : int_op(h, o->code, in);
+}

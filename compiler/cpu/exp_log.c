@@ -1,0 +1,182 @@
+/* exp and exp2 of fp32 and fp64, log and log2 of fp64. Coefficients: minimax polynomials of the error of the result
+ * (Remez), rounded. */
+#include "cpu/vector_ops.h"
+
+#include <math.h>
+
+struct format {
+	u32 mantissa;   /* bits */
+	double rounder; /* 1.5 · 2^mantissa: what is added to it is rounded to an integer, which its low bits are */
+	u64 one;        /* the bits of 1 */
+	double least[2], most[2]; /* exp, exp2: below it is 0, above it infinite */
+	double ln2[2];            /* in two parts; times an exponent the first is exact */
+	/* exp(r) = 1 + r + r² p(r), |r| <= log(2)/2; exp2(r) = 1 + r p(r), |r| <= 1/2 */
+	u32 degree[2];
+	double coefficients[2][11];
+};
+
+static const struct format single = {
+	.mantissa = 23,
+	.rounder = 0x1.8p23,
+	.one = 0x3F800000,
+	.least = {-104, -151},
+	.most = {89, 129},
+	.ln2 = {0x1.62e4p-1, 0x1.7f7d1cp-20},
+	.degree = {4, 5},
+	.coefficients = {{0x1.fffffcp-2, 0x1.555488p-3, 0x1.555842p-5, 0x1.1240f0p-7, 0x1.6ae9e6p-10},
+			 {0x1.62e432p-1, 0x1.ebfbe6p-3, 0x1.c6ada8p-5, 0x1.3b21cap-7, 0x1.5fbe7ap-10, 0x1.4bedc8p-13}},
+};
+
+static const struct format wide = {
+	.mantissa = 52,
+	.rounder = 0x1.8p52,
+	.one = 0x3FF0000000000000,
+	.least = {-746, -1076},
+	.most = {710, 1025},
+	.ln2 = {0x1.62e42ffp-1, -0x1.718432a1b0e26p-35},
+	.degree = {9, 10},
+	.coefficients = {{0x1.000000000000ap-1, 0x1.55555555554f1p-3, 0x1.55555555507a6p-5, 0x1.111111112a382p-7,
+			  0x1.6c16c184617a0p-10, 0x1.a01a011c02b2ap-13, 0x1.a019996514c86p-16, 0x1.71df4738bfd31p-19,
+			  0x1.28ae1a0838df0p-22, 0x1.ad46fa5bdbc71p-26},
+			 {0x1.62e42fefa39f3p-1, 0x1.ebfbdff82c598p-3, 0x1.c6b08d7048f31p-5, 0x1.3b2ab6fba1ddap-7,
+			  0x1.5d87fe7bb7f60p-10, 0x1.4309130972703p-13, 0x1.ffcbee5ec6f57p-17, 0x1.62bfd469ce26ap-20,
+			  0x1.b540fc75441e2p-24, 0x1.e60663ccd7384p-28, 0x1.c13348dc552f7p-32}},
+};
+
+static LLVMValueRef polynomial(const struct functions *f, LLVMValueRef x, const double *c, u32 degree)
+{
+	LLVMValueRef r = real_as(x, c[degree]);
+	for (u32 i = degree; i--;)
+		r = multiply_add(f, r, x, real_as(x, c[i]));
+	return r;
+}
+
+/* NaN stays. */
+static LLVMValueRef clamp(struct host *h, LLVMValueRef x, double least, double most)
+{
+	LLVMValueRef lo = real_as(x, least), hi = real_as(x, most);
+	x = LLVMBuildSelect(h->b, LLVMBuildFCmp(h->b, LLVMRealOGT, lo, x, ""), lo, x, "");
+	return LLVMBuildSelect(h->b, LLVMBuildFCmp(h->b, LLVMRealOLT, hi, x, ""), hi, x, "");
+}
+
+/* x = n log(2) + r, or for base 2 n + r; `sum` is n + t->rounder. */
+struct parts {
+	LLVMValueRef sum, n, r;
+};
+
+static struct parts split(const struct functions *f, const struct format *t, LLVMValueRef x, bool base2)
+{
+	LLVMValueRef rounder = real_as(x, t->rounder);
+	LLVMValueRef sum = base2 ? LLVMBuildFAdd(f->b, x, rounder, "")
+				 : multiply_add(f, x, real_as(x, 0x1.71547652b82fep0), rounder);
+	LLVMValueRef n = LLVMBuildFSub(f->b, sum, rounder, "");
+	if (base2)
+		return (struct parts){sum, n, LLVMBuildFSub(f->b, x, n, "")};
+	LLVMValueRef r = multiply_add(f, n, real_as(x, -t->ln2[0]), x);
+	return (struct parts){sum, n, multiply_add(f, n, real_as(x, -t->ln2[1]), r)};
+}
+
+static bool has_scalef(const struct host *h, LLVMValueRef x)
+{
+	return h->s->target->has_avx512 && elem_of(LLVMTypeOf(x)) == h->f32 && lanes_of(x) >= 4;
+}
+
+/* x · 2^n, rounded once, by vscalefps. */
+static LLVMValueRef scalef(struct host *h, LLVMValueRef x, LLVMValueRef n)
+{
+	u32 lanes = lanes_of(x), width = MIN(lanes, 16u);
+	LLVMValueRef parts[16], all = LLVMConstInt(LLVMIntTypeInContext(h->ctx, MAX(width, 8u)), ~0ull, false);
+	const char *name = arena_printf(&h->scratch, "llvm.x86.avx512.mask.scalef.ps.%u", width * 32);
+	tl_assert(lanes / width <= ARRAY_LEN(parts));
+	for (u32 i = 0; i < lanes / width; i++) {
+		LLVMValueRef y = host_lanes(h, x, i * width, width), by = host_lanes(h, n, i * width, width);
+		LLVMValueRef args[] = {y, by, y, all, host_i32(h, 4 /* rounds as the control register says */)};
+		parts[i] = host_intrinsic(h, name, NULL, 0, args, width == 16 ? 5 : 4);
+	}
+	return host_concat(h, parts, lanes / width);
+}
+
+static LLVMValueRef power_of_rest(const struct functions *f, const struct format *t, LLVMValueRef r, bool base2)
+{
+	LLVMValueRef p = polynomial(f, r, t->coefficients[base2], t->degree[base2]), one = real_as(r, 1);
+	if (base2)
+		return multiply_add(f, p, r, one);
+	return LLVMBuildFAdd(f->b, multiply_add(f, LLVMBuildFMul(f->b, r, r, ""), p, r), one, "");
+}
+
+/* fp32: exp 1.02 ulp, exp2 0.88, without fused multiply-adds 1.1; fp64: 1, 1.2. */
+LLVMValueRef host_exp(struct host *h, const struct functions *f, LLVMValueRef x, bool base2)
+{
+	LLVMBuilderRef b = h->b;
+	LLVMTypeRef elem = elem_of(LLVMTypeOf(x));
+	const struct format *t = elem == h->f32 ? &single : &wide;
+	x = clamp(h, x, t->least[base2], t->most[base2]);
+	struct parts s = split(f, t, x, base2);
+	LLVMValueRef r = power_of_rest(f, t, s.r, base2);
+	if (has_scalef(h, x))
+		return scalef(h, r, s.n);
+	/* by 2^n in two steps: only the second one may leave the normal numbers. Of n only the low bits are needed. */
+	LLVMValueRef n = bits_of(h, s.sum), one = int_as(n, t->one), up = int_as(n, t->mantissa);
+	LLVMValueRef first = LLVMBuildShl(b, LLVMBuildLShr(b, n, int_as(n, 1), ""), up, "");
+	LLVMValueRef second = LLVMBuildSub(b, LLVMBuildShl(b, n, up, ""), first, "");
+	r = LLVMBuildFMul(b, r, of_bits(h, LLVMBuildAdd(b, first, one, ""), elem), "");
+	return LLVMBuildFMul(b, r, of_bits(h, LLVMBuildAdd(b, second, one, ""), elem), "");
+}
+
+/* Of fp32; what is not normal is the least or largest normal power. */
+LLVMValueRef host_normal_exp2(struct host *h, const struct functions *f, LLVMValueRef x)
+{
+	struct parts s = split(f, &single, clamp(h, x, -126, 127), true);
+	LLVMValueRef n = bits_of(h, s.sum), r = power_of_rest(f, &single, s.r, true);
+	if (has_scalef(h, x))
+		return scalef(h, r, s.n);
+	LLVMValueRef scale = LLVMBuildAdd(h->b, LLVMBuildShl(h->b, n, int_as(n, 23), ""), int_as(n, single.one), "");
+	return LLVMBuildFMul(h->b, r, of_bits(h, scale, h->f32), "");
+}
+
+LLVMValueRef host_log_or_special(struct host *h, LLVMValueRef x, LLVMValueRef r)
+{
+	LLVMBuilderRef b = h->b;
+	LLVMValueRef zero = real_as(x, 0), infinite = real_as(x, (double)INFINITY);
+	LLVMValueRef is_zero = LLVMBuildFCmp(b, LLVMRealOEQ, x, zero, "");
+	LLVMValueRef other = LLVMBuildSelect(b, is_zero, real_as(x, -(double)INFINITY), real_as(x, (double)NAN), "");
+	r = LLVMBuildSelect(b, LLVMBuildFCmp(b, LLVMRealOGT, x, zero, ""), r, other, "");
+	return LLVMBuildSelect(b, LLVMBuildFCmp(b, LLVMRealOEQ, x, infinite, ""), infinite, r, "");
+}
+
+/* x = 2^e (1 + y), 1 + y from sqrt(1/2) to sqrt(2). With s = y / (2 + y), log(1 + y) = 2 atanh(s) = 2s + s R(s²)
+ *   = y - (y²/2 - s (y²/2 + R)),
+ * in which y is exact and the rest is small (as in FreeBSD's e_log.c). */
+LLVMValueRef host_log_f64(struct host *h, const struct functions *f, LLVMValueRef x, bool base2)
+{
+	static const double series[] = {0x1.5555555555593p-1, 0x1.999999997f9f8p-2, 0x1.249249422a478p-2,
+					0x1.c71c51d7ccab4p-3, 0x1.746649b02f3fcp-3, 0x1.39a0957837f52p-3,
+					0x1.2f11804379677p-3};
+	LLVMBuilderRef b = h->b;
+	LLVMValueRef tiny = LLVMBuildFCmp(b, LLVMRealOLT, x, real_as(x, 0x1p-1022), "");
+	x = LLVMBuildSelect(b, tiny, LLVMBuildFMul(b, x, real_as(x, 0x1p54), ""), x, "");
+	LLVMValueRef bits = bits_of(h, x), less = LLVMBuildSub(b, bits, int_as(bits, 0x3FE6A09E667F3BCD), "");
+	LLVMValueRef power = LLVMBuildAnd(b, less, int_as(bits, 0xFFF0000000000000), "");
+	LLVMValueRef y = of_bits(h, LLVMBuildSub(b, bits, power, ""), h->f64);
+	y = LLVMBuildFAdd(b, y, real_as(x, -1), "");
+	/* the exponent, of 12 bits with a sign, plus 2048 at the end of 2^52 */
+	LLVMValueRef e = LLVMBuildLShr(b, less, int_as(bits, 52), "");
+	e = LLVMBuildXor(b, e, int_as(bits, 0x4330000000000000 | 2048), "");
+	LLVMValueRef offset =
+		LLVMBuildSelect(b, tiny, real_as(x, -(0x1p52 + 2048 + 54)), real_as(x, -(0x1p52 + 2048)), "");
+	e = LLVMBuildFAdd(b, of_bits(h, e, h->f64), offset, "");
+	LLVMValueRef s = LLVMBuildFDiv(b, y, LLVMBuildFAdd(b, y, real_as(x, 2), ""), "");
+	LLVMValueRef z = LLVMBuildFMul(b, s, s, ""),
+		     half = LLVMBuildFMul(b, real_as(x, 0.5), LLVMBuildFMul(b, y, y, ""), "");
+	LLVMValueRef rest = LLVMBuildFMul(b, z, polynomial(f, z, series, ARRAY_LEN(series) - 1), ""), r;
+	rest = LLVMBuildFAdd(b, half, rest, "");
+	if (base2) {
+		r = LLVMBuildFSub(b, y, LLVMBuildFSub(b, half, LLVMBuildFMul(b, s, rest, ""), ""), "");
+		r = multiply_add(f, r, real_as(x, 0x1.71547652b82fep0), e);
+	} else {
+		r = multiply_add(f, s, rest, LLVMBuildFMul(b, e, real_as(x, wide.ln2[1]), ""));
+		r = LLVMBuildFSub(b, LLVMBuildFSub(b, half, r, ""), y, "");
+		r = multiply_add(f, e, real_as(x, wide.ln2[0]), LLVMBuildFNeg(b, r, ""));
+	}
+	return host_log_or_special(h, x, r);
+}

@@ -1,0 +1,455 @@
+/* Which values lie in memory, and which operations share a nest of loops.
+ *
+ * A root is an operation that a nest is made for: a store, a reduction, or one whose value must lie in memory since it
+ * is needed in another order, at another rate, or by an operation on whole tiles. Roots of the same shape that follow
+ * one another share a nest as long as none needs what an earlier one completes with its last element. All else
+ * (elementwise operations, loads) has no place of its own: nests compute it where a root needs it. A value that several
+ * nests compute is kept in memory by the first, unless computing it again is as cheap. */
+#include "cpu/cpu_internal.h"
+#include "analysis/alias.h"
+
+enum { MOST_DEPTH = 200 /* operations computed without a value in memory: eval's recursion */ };
+
+struct info *info_of(struct host *h, const struct value *v)
+{
+	struct info *i = map_get(&h->info, v);
+	if (!i) {
+		i = arena_new(&h->scratch, struct info);
+		*i = (struct info){0};
+		map_put(&h->info, v, i);
+	}
+	return i;
+}
+
+/* --- kinds of operations ------------------------------------------------------------------------------------- */
+
+bool host_is_inline(const struct op *o)
+{
+	switch (o->code) {
+	case IR_CONSTANT:
+	case IR_MAKE_RANGE:
+	case IR_SPLAT: return true;
+	case IR_LOAD: return !o->attr[ATTR_VOLATILE];
+	default: return op_has(o, ELEM) || op_is_shape(o);
+	}
+}
+
+static bool is_tile_op(const struct op *o)
+{
+	for (u32 i = 0; i < o->nresults; i++)
+		if (type_is_tensor(o->results[i].type))
+			return true;
+	for (u32 i = 0; i < o->noperands; i++)
+		if (type_is_tensor(operand(o, i)->type))
+			return true;
+	return false;
+}
+
+/* Takes whole tiles from memory. */
+bool is_whole_tile(const struct op *o)
+{
+	return is_tile_op(o) && !host_is_inline(o) && o->code != IR_STORE && o->code != IR_REDUCE &&
+	       !op_is_control(o) && !op_has(o, END);
+}
+
+bool host_orders(const struct op *o)
+{
+	return (o->code == IR_ATOMIC_RMW && o->attr[ATTR_RMW_SEM] != SEM_RELAXED) ||
+	       (o->code == IR_ATOMIC_CAS && o->attr[ATTR_CAS_SEM] != SEM_RELAXED) || o->code == IR_BARRIER ||
+	       o->code == IR_INLINE_ASM || o->code == IR_GRID_WAIT;
+}
+
+/* May o, or an operation inside, write what the load reads, or order it? */
+static bool may_clobber(struct host *h, const struct op *o, const struct op *load)
+{
+	for (u32 i = 0; i < o->nblocks; i++)
+		for (const struct op *p = o->blocks[i]->first; p; p = p->next)
+			if (may_clobber(h, p, load))
+				return true;
+	return host_orders(o) || (writes_memory(o) && may_overlap(h->s, pointer_base(operand(o, 0)),
+								  pointer_base(operand(load, 0)), false));
+}
+
+/* Do both access the elements of one row, one after the other, so that element i of the one is at no other element's
+ * address? */
+static bool same_row(struct host *h, const struct op *o, const struct op *load)
+{
+	const struct value *p = operand(o, 0);
+	return o->code == IR_STORE && p == operand(load, 0) && p->type->rank == 1 &&
+	       axis_proved(h->s->axis, p)->contiguity[0] >= p->type->shape[0];
+}
+
+/* --- values in memory ---------------------------------------------------------------------------------------- */
+
+static void note_result(struct host *h, const struct op *o, const struct value *v)
+{
+	struct info *i = info_of(h, v);
+	bool free = host_is_inline(o) && o->code != IR_LOAD;
+	u32 depth = 0;
+	for (u32 k = 0; k < o->noperands; k++) {
+		const struct value *x = operand(o, k);
+		if (!type_is_tensor(x->type))
+			continue;
+		const struct info *from = info_of(h, x);
+		free &= from->free;
+		depth = MAX(depth, from->stored ? 0 : from->depth);
+	}
+	if (op_has(o, ELEM) && dtype_is_float(type_dtype(v->type)) && !type_is_ptr(v->type))
+		free = false;
+	i->depth = depth + 1;
+	i->free = free && i->depth < MOST_DEPTH;
+	i->stored = i->depth >= MOST_DEPTH || !host_is_inline(o);
+	if (h->debug && v->name) {
+		i->free = false;
+		i->stored = true;
+	}
+}
+
+/* The operands of o that it takes from memory are stored. */
+static void note_uses(struct host *h, const struct op *o)
+{
+	bool whole = is_whole_tile(o) || op_is_control(o) || op_has(o, END) || op_is_shape(o);
+	for (u32 k = 0; k < o->noperands; k++) {
+		const struct value *v = operand(o, k);
+		if (type_is_tensor(v->type) && o->code == IR_DEBUG_VALUE)
+			info_of(h, v)->free = false, info_of(h, v)->stored = true;
+		if (!type_is_tensor(v->type) || info_of(h, v)->free)
+			continue;
+		if (whole && !(op_is_shape(o) && v->def && op_is_shape(v->def)))
+			info_of(h, v)->stored = true;
+		if (!v->def || v->def->block != o->block)
+			info_of(h, v)->stored = true;
+	}
+}
+
+/* Operands come before what uses them. */
+static void walk_forward(struct host *h, const struct block *b)
+{
+	for (u32 i = 0; i < b->nargs; i++)
+		info_of(h, b->args[i])->stored = true;
+	for (const struct op *o = b->first; o; o = o->next) {
+		if (op_runs_on_elements(o)) {
+			for (u32 i = 0; i < o->nresults; i++)
+				info_of(h, &o->results[i])->stored = type_is_tensor(o->results[i].type);
+		} else {
+			for (u32 i = 0; i < o->nblocks; i++)
+				walk_forward(h, o->blocks[i]);
+			for (u32 i = 0; i < o->nresults; i++)
+				if (type_is_tensor(o->results[i].type))
+					note_result(h, o, &o->results[i]);
+		}
+		note_uses(h, o);
+	}
+}
+
+/* A load of single elements anywhere costs more than keeping what it gave. */
+static bool is_contiguous(struct host *h, const struct op *load)
+{
+	const struct type *t = result(load)->type;
+	const struct axis_info *a = axis_of(h->s->axis, operand(load, 0));
+	for (int d = 0; d < t->rank; d++)
+		if (a->contiguity[d] >= 4 || (t->shape[d] > 1 && a->contiguity[d] == t->shape[d]))
+			return true;
+	return false;
+}
+
+static void last_roots(struct host *h, const struct block *b)
+{
+	for (const struct op *o = b->last; o; o = o->prev) {
+		if (!op_runs_on_elements(o))
+			for (u32 i = 0; i < o->nblocks; i++)
+				last_roots(h, o->blocks[i]);
+		if (o->nresults != 1 || !type_is_tensor(result(o)->type) || !host_is_inline(o))
+			continue;
+		struct info *i = info_of(h, result(o));
+		u32 last = 0;
+		for (const struct use *u = result(o)->uses; u; u = u->next) {
+			const struct op *user = u->user;
+			bool goes_on = user->block == b && host_is_inline(user) && !info_of(h, result(user))->stored;
+			last = MAX(last, goes_on ? info_of(h, result(user))->last_root : user->mark);
+		}
+		i->last_root = last;
+		if (o->code != IR_LOAD || i->stored)
+			continue;
+		for (const struct op *p = o->next; p && p->mark <= last && !i->stored; p = p->next)
+			i->stored = may_clobber(h, p, o) && !(p->mark == last && same_row(h, p, o));
+	}
+}
+
+/* What dots alone take lies as they want it. */
+static void place_operands(struct host *h, const struct block *b)
+{
+	const struct op *dot;
+	u32 which = 0;
+	for (const struct op *o = b->first; o; o = o->next) {
+		for (u32 i = 0; i < o->nblocks; i++)
+			place_operands(h, o->blocks[i]);
+		if (o->nresults == 1 && host_is_inline(o) && host_dot_takes(h, result(o), &dot, &which))
+			info_of(h, result(o))->buffer = host_dot_buffer(h, dot, which);
+	}
+}
+
+void plan_kernel(struct host *h)
+{
+	host_choose_inner(h);
+	number_ops(h->k->body, 1);
+	walk_forward(h, h->k->body);
+	last_roots(h, h->k->body);
+	place_operands(h, h->k->body);
+}
+
+bool plan_in_place(struct host *h, const struct value *arg, const struct value *yielded)
+{
+	const struct op *o = yielded->def;
+	if (!o || o->block != arg->block || o->nresults != 1 || info_of(h, yielded)->buffer ||
+	    !info_of(h, yielded)->stored)
+		return false;
+	if (o->code == IR_DOT) {
+		const struct value *acc = operand(o, 2);
+		if (!value_has_one_use(acc))
+			return false;
+		return acc == arg || plan_in_place(h, arg, acc);
+	}
+	if (!op_has(o, ELEM))
+		return false;
+	for (const struct use *u = arg->uses; u; u = u->next) {
+		const struct op *user = u->user;
+		if (user->block != o->block || op_is_shape(user))
+			return false;
+		u32 last = host_is_inline(user) && !info_of(h, result(user))->stored
+				   ? info_of(h, result(user))->last_root
+				   : user->mark;
+		if (last > o->mark)
+			return false;
+	}
+	return true;
+}
+
+/* --- nests ----------------------------------------------------------------------------------------------------- */
+
+static const struct type *iteration_type(const struct op *o)
+{
+	return o->code == IR_STORE || o->code == IR_REDUCE ? operand(o, 0)->type : result(o)->type;
+}
+
+struct search {
+	struct host *h;
+	struct nest *nest;
+	const struct op *root;
+	u32 walk;
+	bool clashes; /* the root needs what the nest completes later, or in another order */
+	VEC(const struct op *) loads;
+};
+
+static void search_value(struct search *s, const struct value *v, bool elsewhere)
+{
+	struct host *h = s->h;
+	if (!type_is_tensor(v->type)) {
+		if (s->nest && v->def && v->def->code == IR_REDUCE && info_of(h, v)->nest == s->nest)
+			s->clashes = true;
+		/* a scalar that is computed from the results of this nest has closed it */
+		return;
+	}
+	struct info *i = info_of(h, v);
+	const struct op *o = v->def;
+	if (i->stored) {
+		bool here = s->nest && i->nest == s->nest;
+		s->clashes |= here && (elsewhere || !host_is_inline(o));
+		return;
+	}
+	if (!first_visit(v, s->walk))
+		return;
+	if (o->code == IR_LOAD)
+		vec_push(&h->scratch, &s->loads, o);
+	for (u32 k = 0; k < o->noperands; k++)
+		search_value(s, operand(o, k), elsewhere || op_is_shape(o));
+}
+
+static bool stores_clash(struct host *h, const struct op *store, const struct op *other)
+{
+	if (operand(store, 0) == operand(other, 0) && (other->code == IR_STORE || same_row(h, store, other)))
+		return false;
+	return may_overlap(h->s, pointer_base(operand(store, 0)), pointer_base(operand(other, 0)), false);
+}
+
+static bool can_join(struct search *s, const struct type *t)
+{
+	struct nest *n = s->nest;
+	if (!n || s->h->debug || n->rank != t->rank || memcmp(n->shape, t->shape, (size_t)t->rank * sizeof *t->shape) ||
+	    s->clashes)
+		return false;
+	if (!nest_agrees(s->h, n, s->loads.at, s->loads.len))
+		return false;
+	bool is_store = s->root->code == IR_STORE;
+	for (u32 i = 0; is_store && i < n->loads.len; i++)
+		if (stores_clash(s->h, s->root, n->loads.at[i]))
+			return false;
+	for (u32 i = 0; i < n->roots.len; i++) {
+		const struct op *w = n->roots.at[i].op;
+		if (w->code != IR_STORE)
+			continue;
+		if (is_store && stores_clash(s->h, s->root, w))
+			return false;
+		for (u32 k = 0; k < s->loads.len; k++)
+			if (stores_clash(s->h, w, s->loads.at[k]))
+				return false;
+	}
+	return true;
+}
+
+static void push(struct host *h, struct steps *out, struct step x)
+{
+	if (out->len == out->cap) {
+		u32 cap = out->cap ? 2 * out->cap : 16;
+		struct step *at = arena_array(&h->scratch, struct step, cap);
+		if (out->len)
+			memcpy(at, out->at, out->len * sizeof *at);
+		out->at = at, out->cap = cap;
+	}
+	out->at[out->len++] = x;
+}
+
+/* Does o need a result of the open nest, directly or through scalars that wait? */
+static bool needs_nest(struct host *h, const struct op *o, const struct nest *n)
+{
+	for (u32 k = 0; n && k < o->noperands; k++) {
+		const struct value *v = operand(o, k);
+		if (info_of(h, v)->nest == n)
+			return true;
+	}
+	return false;
+}
+
+static struct nest *nest_for(struct host *h, const struct type *t)
+{
+	struct nest *n = arena_new(&h->scratch, struct nest);
+	*n = (struct nest){.rank = t->rank};
+	memcpy(n->shape, t->shape, sizeof n->shape);
+	return n;
+}
+
+static void add_root(struct host *h, struct nest *n, const struct op *o, const struct search *s)
+{
+	struct root r = {.op = o, .v = o->nresults ? result(o) : NULL};
+	vec_push(&h->scratch, &n->roots, r);
+	for (u32 i = 0; i < s->loads.len; i++)
+		vec_push(&h->scratch, &n->loads, s->loads.at[i]);
+	for (u32 i = 0; i < o->nresults; i++)
+		info_of(h, &o->results[i])->nest = n;
+}
+
+static bool is_root(struct host *h, const struct op *o)
+{
+	if (o->code == IR_STORE)
+		return type_is_tensor(operand(o, 0)->type);
+	if (o->code == IR_REDUCE)
+		return true;
+	return o->nresults == 1 && type_is_tensor(result(o)->type) && host_is_inline(o) &&
+	       info_of(h, result(o))->stored && !info_of(h, result(o))->free;
+}
+
+/* Values that a later nest needs too, found from the roots down, are kept by the first. */
+static void claim(struct host *h, struct nest *n, const struct value *v, bool elsewhere);
+
+bool host_cheap_again(struct host *h, const struct value *v)
+{
+	const struct op *o = v->def;
+	if (info_of(h, v)->free)
+		return true;
+	switch (o->code) {
+	case IR_LOAD: return is_contiguous(h, o);
+	case IR_EXTF:
+	case IR_EXTSI:
+	case IR_EXTUI:
+	case IR_SITOFP: return !info_of(h, operand(o, 0))->stored && host_cheap_again(h, operand(o, 0));
+	default: return op_is_shape(o);
+	}
+}
+
+static void claim_operands(struct host *h, struct nest *n, const struct op *o, bool elsewhere)
+{
+	for (u32 k = 0; k < o->noperands; k++)
+		claim(h, n, operand(o, k), elsewhere || op_is_shape(o));
+}
+
+static void claim(struct host *h, struct nest *n, const struct value *v, bool elsewhere)
+{
+	if (!type_is_tensor(v->type))
+		return;
+	struct info *i = info_of(h, v);
+	if (i->stored || i->free)
+		return;
+	if (i->nest && i->nest != n && !host_cheap_again(h, v) && !elsewhere) {
+		i->stored = true;
+		struct root r = {.op = v->def, .v = v};
+		vec_push(&h->scratch, &i->nest->roots, r);
+		return;
+	}
+	if (i->nest == n)
+		return;
+	if (!i->nest)
+		i->nest = n;
+	claim_operands(h, n, v->def, elsewhere);
+}
+
+static bool by_order(const struct root *a, const struct root *b)
+{
+	return a->op->mark < b->op->mark;
+}
+
+static void sort_roots(struct nest *n)
+{
+	for (u32 i = 1; i < n->roots.len; i++)
+		for (u32 k = i; k && by_order(&n->roots.at[k], &n->roots.at[k - 1]); k--) {
+			struct root t = n->roots.at[k];
+			n->roots.at[k] = n->roots.at[k - 1];
+			n->roots.at[k - 1] = t;
+		}
+}
+
+void plan_block(struct host *h, const struct block *b, struct steps *out)
+{
+	struct nest *open = NULL;
+	for (const struct op *o = b->first; o; o = o->next) {
+		if (host_dot_turns(h, o)) {
+			open = NULL;
+			push(h, out, (struct step){.op = o});
+			continue;
+		}
+		if (is_root(h, o)) {
+			struct search s = {.h = h, .nest = open, .root = o, .walk = begin_walk(h->k->ctx)};
+			for (u32 k = 0; k < o->noperands; k++)
+				search_value(&s, operand(o, k), false);
+			if (o->code == IR_LOAD)
+				vec_push(&h->scratch, &s.loads, o);
+			if (!can_join(&s, iteration_type(o))) {
+				open = nest_for(h, iteration_type(o));
+				push(h, out, (struct step){.nest = open});
+			}
+			add_root(h, open, o, &s);
+			continue;
+		}
+		if (o->nresults == 1 && type_is_tensor(result(o)->type) && host_is_inline(o))
+			continue;
+		/* What runs between the roots of a nest runs before it. */
+		bool pure = op_has(o, PURE) && !is_whole_tile(o) && !op_has(o, END);
+		if (!pure || needs_nest(h, o, open))
+			open = NULL;
+		if (!open)
+			push(h, out, (struct step){.op = o});
+		else {
+			push(h, out, out->at[out->len - 1]);
+			out->at[out->len - 2] = (struct step){.op = o};
+		}
+	}
+	for (u32 i = 0; i < out->len; i++) {
+		struct nest *n = out->at[i].nest;
+		for (u32 k = 0; n && k < n->roots.len; k++)
+			claim_operands(h, n, n->roots.at[k].op, false);
+	}
+	for (u32 i = 0; i < out->len; i++)
+		if (out->at[i].nest) {
+			sort_roots(out->at[i].nest);
+			nest_choose_lanes(h, out->at[i].nest);
+		}
+}

@@ -1,0 +1,125 @@
+/* Which dimension of a tile has its neighbours next to each other where the tile lies in scratch memory.
+ *
+ * Tiles of one shape that elementwise operations, loads, stores and control flow connect are one class, which has one
+ * answer: the dimension in which most of its loads and stores have neighbours, so that a nest need not gather from one
+ * memory what it takes in vectors from the other. Operations on whole tiles take them row by row. */
+#include "cpu/cpu_internal.h"
+
+enum { WHOLE = 1000 /* votes: more than loads and stores have */ };
+
+static struct info *class_of(struct host *h, const struct value *v)
+{
+	struct info *i = info_of(h, v);
+	while (i->same)
+		i = i->same;
+	return i;
+}
+
+static bool is_matrix(const struct value *v)
+{
+	return type_is_tensor(v->type) && v->type->rank > 1;
+}
+
+static void join(struct host *h, const struct value *a, const struct value *b)
+{
+	if (!is_matrix(a) || !is_matrix(b) || a->type->rank != b->type->rank ||
+	    memcmp(a->type->shape, b->type->shape, (size_t)a->type->rank * sizeof *a->type->shape))
+		return;
+	struct info *x = class_of(h, a), *y = class_of(h, b);
+	if (x == y)
+		return;
+	for (int d = 0; d < a->type->rank; d++)
+		x->votes[d] += y->votes[d];
+	y->same = x;
+}
+
+static void join_all(struct host *h, const struct op *o)
+{
+	const struct value *first = NULL;
+	for (u32 i = 0; i < o->noperands + o->nresults; i++) {
+		const struct value *v = i < o->noperands ? operand(o, i) : &o->results[i - o->noperands];
+		if (first)
+			join(h, first, v);
+		else if (is_matrix(v))
+			first = v;
+	}
+}
+
+static void take_rows(struct host *h, const struct op *o)
+{
+	for (u32 i = 0; i < o->noperands + o->nresults; i++) {
+		const struct value *v = i < o->noperands ? operand(o, i) : &o->results[i - o->noperands];
+		if (is_matrix(v))
+			class_of(h, v)->votes[v->type->rank - 1] += WHOLE;
+	}
+}
+
+/* The values of a block's last operation from `first` on become those of `to`, or of the operation's results. */
+static void join_passed(struct host *h, const struct op *o, const struct block *b, u32 first, struct value *const *to)
+{
+	for (u32 i = first; b->last && i < b->last->noperands; i++) {
+		if (to)
+			join(h, to[i - first], operand(b->last, i));
+		else if (i - first < o->nresults)
+			join(h, &o->results[i - first], operand(b->last, i));
+	}
+}
+
+static void visit(struct host *h, const struct op *o);
+
+static void join_control(struct host *h, const struct op *o)
+{
+	for (u32 i = 0; i < o->nblocks; i++)
+		for (const struct op *p = o->blocks[i]->first; p; p = p->next)
+			visit(h, p);
+	switch (o->code) {
+	case IR_FOR:
+		for (u32 i = 0; i < o->nresults; i++) {
+			join(h, &o->results[i], for_init(o, i));
+			join(h, &o->results[i], for_arg(o, i));
+			join(h, &o->results[i], for_yielded(o, i));
+		}
+		return;
+	case IR_WHILE:
+		for (u32 i = 0; i < o->blocks[0]->nargs; i++)
+			join(h, o->blocks[0]->args[i], operand(o, i));
+		for (u32 i = 0; i < o->nresults; i++)
+			join(h, &o->results[i], o->blocks[1]->args[i]);
+		join_passed(h, o, o->blocks[0], 1, NULL);
+		join_passed(h, o, o->blocks[1], 0, o->blocks[0]->args);
+		return;
+	default:
+		for (u32 i = 0; i < o->nblocks; i++)
+			join_passed(h, o, o->blocks[i], 0, NULL);
+	}
+}
+
+static void visit(struct host *h, const struct op *o)
+{
+	if (op_is_control(o)) {
+		join_control(h, o);
+	} else if (is_whole_tile(o)) {
+		take_rows(h, o);
+	} else if (op_has(o, ELEM) || o->code == IR_LOAD || o->code == IR_STORE) {
+		join_all(h, o);
+		const struct value *p = operand(o, 0);
+		if (!op_has(o, ELEM) && is_matrix(p))
+			host_count_neighbours(h, o, class_of(h, p)->votes);
+	}
+}
+
+void host_choose_inner(struct host *h)
+{
+	for (const struct op *o = h->k->body->first; o; o = o->next)
+		visit(h, o);
+}
+
+int host_inner(struct host *h, const struct value *v)
+{
+	int last = v->type->rank - 1, best = last;
+	const i32 *votes = class_of(h, v)->votes;
+	for (int d = last - 1; d >= 0; d--)
+		if (votes[d] > votes[best])
+			best = d;
+	return best;
+}

@@ -1,0 +1,268 @@
+/* Functions of fp32 and fp64.
+ *
+ * Those of fp32, and fp64's exponentials and logarithms, are straight-line code. The others are calls to the C
+ * library's vector functions (libmvec) or, on scalars, to its own. */
+#include "cpu/vector_ops.h"
+
+#include <math.h>
+
+/* --- calls ------------------------------------------------------------------------------------------------------- */
+
+/* A function of the C library, or of its vector library: t → t, with no effects. */
+static LLVMValueRef call_library(struct host *h, const char *name, LLVMTypeRef t, LLVMValueRef x)
+{
+	static const char *const attributes[] = {"memory", "nounwind",   "willreturn",  "nosync",
+						 "nofree", "nocallback", "speculatable"};
+	LLVMTypeRef type = LLVMFunctionType(t, &t, 1, false);
+	LLVMValueRef f = LLVMGetNamedFunction(h->mod, name);
+	if (!f) {
+		f = LLVMAddFunction(h->mod, name, type);
+		for (u32 i = 0; i < ARRAY_LEN(attributes); i++) {
+			unsigned kind = LLVMGetEnumAttributeKindForName(attributes[i], strlen(attributes[i]));
+			LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex,
+						LLVMCreateEnumAttribute(h->ctx, kind, 0));
+		}
+	}
+	return LLVMBuildCall2(h->b, type, f, &x, 1, "");
+}
+
+/* Elements from..from+n of x; behind its end its first ones again. */
+static LLVMValueRef part(struct host *h, LLVMValueRef x, u32 from, u32 n)
+{
+	enum { MOST = 16 };
+	LLVMValueRef which[MOST];
+	u32 all = LLVMGetVectorSize(LLVMTypeOf(x));
+	tl_assert(n <= MOST);
+	for (u32 i = 0; i < n; i++)
+		which[i] = LLVMConstInt(h->i32, (from + i) % all, false);
+	return LLVMBuildShuffleVector(h->b, x, LLVMGetUndef(LLVMTypeOf(x)), LLVMConstVector(which, n), "");
+}
+
+static LLVMValueRef joined(struct host *h, LLVMValueRef x, LLVMValueRef y)
+{
+	u32 n = 2 * LLVMGetVectorSize(LLVMTypeOf(x));
+	LLVMValueRef *which = arena_array(&h->scratch, LLVMValueRef, n);
+	for (u32 i = 0; i < n; i++)
+		which[i] = LLVMConstInt(h->i32, i, false);
+	return LLVMBuildShuffleVector(h->b, x, y, LLVMConstVector(which, n), "");
+}
+
+/* libmvec has functions of vectors of 16, 32 (AVX2) and 64 bytes (AVX-512): _ZGVbN4v_expf and so on. */
+static LLVMValueRef call_vectors(struct host *h, const char *name, LLVMValueRef x)
+{
+	u32 bytes = bits_of_elem(LLVMTypeOf(x)) / 8, lanes = LLVMGetVectorSize(LLVMTypeOf(x));
+	u32 width = MAX(16u, MIN(MIN((u32)h->s->target->vector_bytes, 64u), lanes * bytes)) / bytes, n = 0;
+	char isa = width * bytes == 64 ? 'e' : width * bytes == 32 ? 'd' : 'b';
+	LLVMTypeRef t = LLVMVectorType(elem_of(LLVMTypeOf(x)), width);
+	LLVMValueRef *parts = arena_array(&h->scratch, LLVMValueRef, MAX(lanes / width, 1u));
+	name = arena_printf(&h->scratch, "_ZGV%cN%uv_%s%s", isa, width, name, bytes == 4 ? "f" : "");
+	for (u32 at = 0; at < lanes; at += width)
+		parts[n++] = call_library(h, name, t, width == lanes ? x : part(h, x, at, width));
+	if (width > lanes)
+		return part(h, parts[0], 0, lanes);
+	for (; n > 1; n /= 2)
+		for (u32 i = 0; i < n / 2; i++)
+			parts[i] = joined(h, parts[2 * i], parts[2 * i + 1]);
+	return parts[0];
+}
+
+/* Lane by lane. */
+static LLVMValueRef call_for_each(struct host *h, const char *name, LLVMValueRef x)
+{
+	LLVMTypeRef elem = elem_of(LLVMTypeOf(x));
+	u32 lanes = lanes_of(x);
+	LLVMValueRef r = x;
+	name = elem == h->f32 ? arena_printf(&h->scratch, "%sf", name) : name;
+	for (u32 k = 0; k < lanes; k++) {
+		LLVMValueRef lane = call_library(h, name, elem, host_lane(h, x, k));
+		r = LLVMBuildInsertElement(h->b, r, lane, host_i32(h, k), "");
+	}
+	return lanes ? r : call_library(h, name, elem, x);
+}
+
+/* On arm64 libmvec is part of glibc from 2.38 on only. */
+static LLVMValueRef call(struct host *h, const char *name, LLVMValueRef x)
+{
+	return lanes_of(x) && h->s->target->level != CPU_NEON ? call_vectors(h, name, x) : call_for_each(h, name, x);
+}
+
+/* --- fp32 -------------------------------------------------------------------------------------------------------- */
+
+static LLVMValueRef exp2_for_functions(const struct functions *f, LLVMValueRef x)
+{
+	return host_normal_exp2(f->target, f, x);
+}
+
+static LLVMValueRef inverse(const struct functions *f, LLVMValueRef x)
+{
+	return LLVMBuildFDiv(f->b, real_as(x, 1), x, "");
+}
+
+static LLVMValueRef log_or_special(const struct functions *f, LLVMValueRef x, LLVMValueRef r)
+{
+	return host_log_or_special(f->target, x, r);
+}
+
+struct rare rare_begin(struct host *h, LLVMValueRef is_rare, LLVMValueRef usual)
+{
+	struct rare r = {.usual = usual};
+	if (LLVMTypeOf(is_rare) != h->i1)
+		is_rare = host_intrinsic1(h, "llvm.vector.reduce.or", is_rare);
+	r.from = LLVMGetInsertBlock(h->b);
+	r.end = host_if(h, is_rare);
+	return r;
+}
+
+LLVMValueRef rare_end(struct host *h, const struct rare *r, LLVMValueRef x)
+{
+	LLVMValueRef results[] = {r->usual, x};
+	LLVMBasicBlockRef from[] = {r->from, LLVMGetInsertBlock(h->b)};
+	host_end_if(h, r->end);
+	LLVMValueRef phi = LLVMBuildPhi(h->b, LLVMTypeOf(x), "");
+	LLVMAddIncoming(phi, results, from, 2);
+	return phi;
+}
+
+/* Arguments too large for the reduction are the C library's. */
+static LLVMValueRef sin_cos(struct host *h, const struct functions *f, bool cosine, LLVMValueRef x)
+{
+	LLVMValueRef size = host_intrinsic1(h, "llvm.fabs", x);
+	LLVMValueRef large = LLVMBuildFCmp(h->b, LLVMRealOGT, size, real_as(x, MOST_REDUCED), "");
+	struct rare r = rare_begin(h, large, sin_cos_of_reduced(f, cosine, reduce_f32(f, x)));
+	return rare_end(h, &r, host_intrinsic1(h, cosine ? "llvm.cos" : "llvm.sin", x));
+}
+
+/* In fp64 the quotient of fp32 numbers, if it is less than 2^28, is cut to the right integer, and what that leaves of x
+ * is exact: the quotient is an integer or at least 2^-52 of itself away from one. Else the C library's. */
+LLVMValueRef host_fmod(struct host *h, LLVMValueRef x, LLVMValueRef y)
+{
+	LLVMBuilderRef b = h->b;
+	if (elem_of(LLVMTypeOf(x)) == h->f64)
+		return LLVMBuildFRem(b, x, y, "");
+	LLVMTypeRef t = as_many(x, h->f64);
+	LLVMValueRef wide = LLVMBuildFPExt(b, x, t, ""), by = LLVMBuildFPExt(b, y, t, "");
+	LLVMValueRef q = LLVMBuildFDiv(b, wide, by, ""), size = host_intrinsic1(h, "llvm.fabs", q);
+	LLVMValueRef whole = host_intrinsic1(h, "llvm.trunc", q);
+	LLVMValueRef left = LLVMBuildFSub(b, wide, LLVMBuildFMul(b, whole, by, ""), "");
+	/* of an infinite y too */
+	LLVMValueRef none = LLVMBuildFCmp(b, LLVMRealOLT, size, real_as(q, 1), "");
+	left = LLVMBuildFPTrunc(b, LLVMBuildSelect(b, none, wide, left, ""), LLVMTypeOf(x), "");
+	LLVMTypeRef f32 = LLVMTypeOf(x);
+	left = host_intrinsic(h, "llvm.copysign", &f32, 1, (LLVMValueRef[]){left, x}, 2);
+	LLVMValueRef large = LLVMBuildNot(b, LLVMBuildFCmp(b, LLVMRealOLT, size, real_as(q, 0x1p28), ""), "");
+	struct rare r = rare_begin(h, large, left);
+	return rare_end(h, &r, LLVMBuildFRem(b, x, y, ""));
+}
+
+/* --- erf by tables ----------------------------------------------------------------------------------------------- */
+
+enum { PIECES = 32, DEGREE = 4, APART = 8 /* pieces of an interval of 1 */, LANES = 16 };
+
+/* Polynomials in x - k/8 that are erf(x)/x within 1/16 of k/8, from its values at Chebyshev's nodes. */
+static void erf_pieces(double c[DEGREE + 1][PIECES])
+{
+	enum { N = DEGREE + 1 };
+	const double pi = 3.14159265358979323846;
+	for (int k = 0; k < PIECES; k++) {
+		double at[N], d[N], p[N] = {0};
+		for (int i = 0; i < N; i++) {
+			at[i] = cos(pi * (2 * i + 1) / (2 * N)) / (2 * APART);
+			double x = fabs((double)k / APART + at[i]);
+			d[i] = erf(x) / x;
+		}
+		for (int j = 1; j < N; j++) /* divided differences */
+			for (int i = N - 1; i >= j; i--)
+				d[i] = (d[i] - d[i - 1]) / (at[i] - at[i - j]);
+		for (int i = N - 1; i >= 0; i--) { /* p = p · (t - at[i]) + d[i] */
+			for (int j = N - 1; j > 0; j--)
+				p[j] = p[j - 1] - at[i] * p[j];
+			p[0] = d[i] - at[i] * p[0];
+		}
+		for (int i = 0; i < N; i++)
+			c[i][k] = p[i];
+	}
+}
+
+/* For each lane the value of its piece. */
+static LLVMValueRef chosen(struct host *h, const double *of, LLVMValueRef piece)
+{
+	LLVMValueRef table[PIECES];
+	for (int k = 0; k < PIECES; k++)
+		table[k] = LLVMConstReal(h->f32, of[k]);
+	LLVMValueRef args[] = {LLVMConstVector(table, LANES), piece, LLVMConstVector(table + LANES, LANES)};
+	return host_intrinsic(h, "llvm.x86.avx512.vpermi2var.ps.512", NULL, 0, args, 3);
+}
+
+/* Of 16 lanes, whose values of a table an instruction chooses: fewer steps than erf_f32. */
+static LLVMValueRef erf_by_table(struct host *h, const struct functions *f, LLVMValueRef x)
+{
+	double c[DEGREE + 1][PIECES], first[PIECES];
+	LLVMValueRef rounder = real_as(x, 0x1.8p23), size = host_intrinsic1(h, "llvm.fabs", x);
+	LLVMValueRef sum = multiply_add(f, size, real_as(x, APART), rounder), piece = bits_of(h, sum);
+	LLVMValueRef t = multiply_add(f, LLVMBuildFSub(h->b, sum, rounder, ""), real_as(x, -1.0 / APART), size);
+	erf_pieces(c);
+	for (int k = 0; k < PIECES; k++) { /* in two parts */
+		first[k] = (float)c[0][k];
+		c[0][k] -= first[k];
+	}
+	LLVMValueRef p = chosen(h, c[DEGREE], piece);
+	for (int i = DEGREE - 1; i >= 0; i--)
+		p = multiply_add(f, p, t, chosen(h, c[i], piece));
+	p = LLVMBuildFMul(h->b, size, p, "");
+	p = multiply_add(f, size, chosen(h, first, piece), p);
+	/* where erf is 1 in fp32 */
+	LLVMValueRef far = LLVMBuildFCmp(h->b, LLVMRealOGE, size, real_as(x, (PIECES - 0.5) / APART), "");
+	LLVMTypeRef type = LLVMTypeOf(x);
+	LLVMValueRef signs[] = {LLVMBuildSelect(h->b, far, real_as(x, 1), p, ""), x};
+	return host_intrinsic(h, "llvm.copysign", &type, 1, signs, 2);
+}
+
+static LLVMValueRef erf_of_vector(struct host *h, const struct functions *f, LLVMValueRef x)
+{
+	u32 lanes = lanes_of(x), n = lanes / LANES;
+	if (!h->s->target->has_avx512 || !n || lanes % LANES)
+		return erf_f32(f, x);
+	LLVMValueRef *parts = arena_array(&h->scratch, LLVMValueRef, n);
+	for (u32 i = 0; i < n; i++)
+		parts[i] = erf_by_table(h, f, host_lanes(h, x, i * LANES, LANES));
+	return host_concat(h, parts, n);
+}
+
+/* NULL: there is none. */
+static LLVMValueRef inline_function(struct host *h, enum opcode code, LLVMValueRef x)
+{
+	bool has_fma = h->s->target->has_fma, f32 = elem_of(LLVMTypeOf(x)) == h->f32;
+	struct functions f = {h->b, h->mod, has_fma, h, exp2_for_functions, inverse, log_or_special};
+	switch (code) {
+	case IR_EXP:
+	case IR_EXP2: return host_exp(h, &f, x, code == IR_EXP2);
+	case IR_LOG:
+	case IR_LOG2: return f32 ? log_f32(&f, x, code == IR_LOG2) : host_log_f64(h, &f, x, code == IR_LOG2);
+	case IR_SIN:
+	case IR_COS: return f32 && has_fma ? sin_cos(h, &f, code == IR_COS, x) : NULL;
+	case IR_ERF: return f32 ? erf_of_vector(h, &f, x) : NULL;
+	case IR_TANH: return f32 ? tanh_f32(&f, x) : NULL;
+	default: tl_unreachable("math function");
+	}
+}
+
+/* --- all functions ----------------------------------------------------------------------------------------------- */
+
+LLVMValueRef host_math(struct host *h, enum opcode code, LLVMValueRef x)
+{
+	static const char *const names[IR_OPCODES] = {
+		[IR_SIN] = "sin", [IR_COS] = "cos", [IR_ERF] = "erf", [IR_TANH] = "tanh"};
+	switch (code) {
+	case IR_SQRT:
+	case IR_PRECISE_SQRT: return host_intrinsic1(h, "llvm.sqrt", x);
+	case IR_RSQRT: return LLVMBuildFDiv(h->b, real_as(x, 1), host_intrinsic1(h, "llvm.sqrt", x), "");
+	case IR_FLOOR: return host_intrinsic1(h, "llvm.floor", x);
+	case IR_CEIL: return host_intrinsic1(h, "llvm.ceil", x);
+	default: break;
+	}
+	LLVMValueRef r = inline_function(h, code, x);
+	/* of doubles the C library's are exact to half an ulp nearly always, its vector library's to four */
+	if (!r && (code == IR_SIN || code == IR_COS) && elem_of(LLVMTypeOf(x)) == h->f64)
+		return call_for_each(h, names[code], x);
+	return r ? r : call(h, names[code], x);
+}

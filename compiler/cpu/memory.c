@@ -1,0 +1,408 @@
+/* Loads, stores and atomics at an index.
+ *
+ * Neighbours in the tile that are neighbours in memory are one access from the first one's address; otherwise each lane
+ * has its own. A mask that is true for all lanes takes the plain access, others LLVM's masked ones. */
+#include "cpu/cpu_internal.h"
+
+/* The type of elements in memory. */
+static LLVMTypeRef memory_type(struct host *h, const struct type *elem)
+{
+	return type_elem_bits(elem) == 1 ? h->i8 : host_elem_type(h, elem);
+}
+
+static struct at first_lane(const struct at *at)
+{
+	struct at a = *at;
+	a.along = -1;
+	a.lanes = 0;
+	return a;
+}
+
+static bool is_true(LLVMValueRef mask)
+{
+	return !mask || (LLVMIsConstant(mask) && !lanes_of(mask) && !LLVMIsNull(mask));
+}
+
+struct access {
+	const struct value *pointer, *mask_value;
+	LLVMValueRef p;    /* of the first lane, or of each */
+	LLVMValueRef mask; /* or NULL: true */
+	LLVMTypeRef type;  /* of an element in memory */
+	u32 bytes, lanes;
+	u32 run; /* so many lanes are neighbours in memory, then the next ones are elsewhere; 1: each has an address */
+	bool uniform; /* all lanes at one address */
+};
+
+static u32 type_bytes(const struct type *elem)
+{
+	return (u32)(type_elem_bits(elem) + 7) / 8;
+}
+
+/* Promises hold for elements that are not masked off, and where a tile hangs over an edge not even for those: they
+ * count for vectors that a GPU would take, too (axis.h). */
+static u32 run_along(struct host *h, const struct access *a, int d)
+{
+	u32 promised = (u32)axis_vector_width(h->s->axis, a->pointer, a->mask ? a->mask_value : NULL, d);
+	return MIN(MAX((u32)axis_proved(h->s->axis, a->pointer)->contiguity[d], promised), a->lanes);
+}
+
+static struct access access_of(struct host *h, const struct value *p, const struct value *mask, const struct at *at)
+{
+	const struct type *elem = type_elem(p->type)->elem;
+	struct access a = {.pointer = p, .mask_value = mask, .type = memory_type(h, elem), .bytes = type_bytes(elem)};
+	a.mask = mask ? host_eval(h, mask, at) : NULL;
+	a.mask = is_true(a.mask) ? NULL : a.mask;
+	a.lanes = at->along < 0 ? 0 : at->lanes;
+	const struct at first = first_lane(at);
+	if (!a.lanes) {
+		a.p = host_eval(h, p, at);
+		return a;
+	}
+	a.uniform = axis_proved(h->s->axis, p)->constancy[at->along] >= (i32)a.lanes;
+	a.run = run_along(h, &a, at->along);
+	bool each = !a.uniform && a.run == 1;
+	a.p = each ? host_spread(h, host_eval(h, p, at), a.lanes) : host_eval(h, p, &first);
+	return a;
+}
+
+static bool is_one_access(const struct access *a)
+{
+	return a->uniform || a->run == a->lanes;
+}
+
+static LLVMValueRef to_value(struct host *h, LLVMValueRef x, const struct type *elem)
+{
+	return type_elem_bits(elem) == 1 ? LLVMBuildICmp(h->b, LLVMIntNE, x, LLVMConstNull(LLVMTypeOf(x)), "") : x;
+}
+
+static LLVMValueRef to_memory(struct host *h, LLVMValueRef x, const struct type *elem)
+{
+	return type_elem_bits(elem) == 1 ? LLVMBuildZExt(h->b, x, host_vector_type(h->i8, lanes_of(x)), "") : x;
+}
+
+static LLVMValueRef plain_load(struct host *h, const struct access *a, bool is_volatile)
+{
+	LLVMValueRef x = LLVMBuildLoad2(h->b, host_vector_type(a->type, a->uniform ? 0 : a->lanes), a->p, "");
+	LLVMSetAlignment(x, a->bytes);
+	LLVMSetVolatile(x, is_volatile);
+	return x;
+}
+
+/* Is any lane of the mask true, or is each? */
+static LLVMValueRef any_lane(struct host *h, LLVMValueRef mask, bool all)
+{
+	LLVMTypeRef t = LLVMTypeOf(mask);
+	return lanes_of(mask)
+		       ? host_intrinsic(h, all ? "llvm.vector.reduce.and" : "llvm.vector.reduce.or", &t, 1, &mask, 1)
+		       : mask;
+}
+
+/* A part of an access, as wide as a register of elements or addresses. Of wider ones LLVM 19 takes lanes that are known
+ * to be masked off for undefined where it splits them, and loads them (tests/lower/cpu-masks.tl). */
+struct piece {
+	u32 lanes;
+	LLVMValueRef p;    /* the first address, or each */
+	LLVMValueRef mask; /* or NULL: true */
+	bool none;         /* it is false */
+};
+
+static u32 piece_lanes(const struct host *h, const struct access *a)
+{
+	u32 most = (u32)h->s->target->vector_bytes / (a->run == 1 ? (u32)sizeof(u64) : a->bytes);
+	return MIN(a->run == 1 ? a->lanes : a->run, most);
+}
+
+static LLVMValueRef piece_of_vector(struct host *h, LLVMValueRef x, u32 first, u32 lanes)
+{
+	return lanes == lanes_of(x) ? x : host_lanes(h, x, first, lanes);
+}
+
+static struct piece piece_of(struct host *h, const struct access *a, const struct at *at, u32 first)
+{
+	struct piece c = {.lanes = piece_lanes(h, a)};
+	struct at part = *at;
+	part.lanes = c.lanes;
+	part.i[at->along] = LLVMBuildAdd(h->b, at->i[at->along], host_i64(h, first), "");
+	const struct at lane = first_lane(&part);
+	c.p = a->run == 1         ? piece_of_vector(h, a->p, first, c.lanes)
+	      : a->run < a->lanes ? host_eval(h, a->pointer, &lane)
+				  : host_gep(h, a->p, a->type, host_i64(h, first));
+	if (!a->mask)
+		return c;
+	c.mask = host_eval(h, a->mask_value, &part);
+	c.none = LLVMIsConstant(c.mask) && LLVMIsNull(c.mask);
+	c.mask = is_true(c.mask) ? NULL : host_spread(h, c.mask, c.lanes);
+	return c;
+}
+
+static LLVMValueRef piece_mask(struct host *h, const struct piece *c)
+{
+	return c->mask ? c->mask : host_spread(h, LLVMConstInt(h->i1, 1, false), c->lanes);
+}
+
+static LLVMValueRef load_pieces(struct host *h, const struct access *a, const struct at *at, LLVMValueRef other)
+{
+	LLVMValueRef parts[256];
+	u32 n = 0, w = piece_lanes(h, a);
+	for (u32 k = 0; k < a->lanes; k += w, n++) {
+		struct piece c = piece_of(h, a, at, k);
+		LLVMValueRef rest = piece_of_vector(h, other, k, w);
+		LLVMTypeRef types[] = {LLVMTypeOf(rest), LLVMTypeOf(c.p)};
+		LLVMValueRef args[] = {c.p, host_i32(h, a->bytes), piece_mask(h, &c), rest};
+		if (c.none) {
+			parts[n] = rest;
+		} else if (c.mask || a->run == 1) {
+			parts[n] = host_intrinsic(h, a->run == 1 ? "llvm.masked.gather" : "llvm.masked.load", types, 2,
+						  args, 4);
+		} else {
+			parts[n] = LLVMBuildLoad2(h->b, types[0], c.p, "");
+			LLVMSetAlignment(parts[n], a->bytes);
+		}
+	}
+	return host_concat(h, parts, n);
+}
+
+static void store_pieces(struct host *h, const struct access *a, const struct at *at, LLVMValueRef x)
+{
+	u32 w = piece_lanes(h, a);
+	for (u32 k = 0; k < a->lanes; k += w) {
+		struct piece c = piece_of(h, a, at, k);
+		LLVMValueRef part = piece_of_vector(h, x, k, w);
+		LLVMTypeRef types[] = {LLVMTypeOf(part), LLVMTypeOf(c.p)};
+		LLVMValueRef args[] = {part, c.p, host_i32(h, a->bytes), piece_mask(h, &c)};
+		if (c.none)
+			continue;
+		if (c.mask || a->run == 1)
+			host_intrinsic(h, a->run == 1 ? "llvm.masked.scatter" : "llvm.masked.store", types, 2, args, 4);
+		else
+			LLVMSetAlignment(LLVMBuildStore(h->b, part, c.p), a->bytes);
+	}
+}
+
+/* The same on one of two paths, whose values are not known behind it. */
+static LLVMValueRef load_pieces_here(struct host *h, const struct access *a, const struct at *at, LLVMValueRef other)
+{
+	struct map outside = h->memo;
+	host_forget(h);
+	LLVMValueRef x = load_pieces(h, a, at, other);
+	h->memo = outside;
+	return x;
+}
+
+/* Of checked code: before it, or instead of a store of x. */
+static void check_access(struct host *h, const struct op *o, const struct access *a, const struct at *at,
+			 LLVMValueRef x)
+{
+	const struct at first = first_lane(at);
+	bool alone = (a->uniform && !x) || !a->lanes;
+	struct checked c = {
+		.p = a->p, .mask = a->mask, .data = x, .lanes = alone ? 0 : a->lanes, .at = alone ? &first : at};
+	if (alone && c.mask)
+		c.mask = any_lane(h, c.mask, false);
+	else if (a->uniform)
+		c.p = host_spread(h, c.p, a->lanes);
+	else if (a->run < a->lanes && a->run > 1)
+		c.p = host_spread(h, host_eval(h, a->pointer, at), a->lanes);
+	host_check_access(h, o, &c);
+}
+
+LLVMValueRef host_eval_load(struct host *h, const struct op *o, const struct at *at)
+{
+	const struct value *p = operand(o, 0), *mask = o->noperands > 1 ? operand(o, 1) : NULL;
+	const struct type *elem = type_elem(result(o)->type);
+	struct access a = access_of(h, p, mask, at);
+	bool one = is_one_access(&a);
+	if (h->s->target->checks)
+		check_access(h, o, &a, at, NULL);
+	if (!a.mask && one)
+		return to_value(h, plain_load(h, &a, o->attr[ATTR_VOLATILE]), elem);
+	LLVMValueRef other = o->noperands > 2 ? host_eval(h, operand(o, 2), at) : NULL;
+	bool vector = !one || lanes_of(a.mask) > 0;
+	bool one_value = a.uniform && !vector && !(other && lanes_of(other));
+	u32 lanes = one_value ? 0 : a.lanes;
+	other = other ? to_memory(h, host_spread(h, other, lanes), elem)
+		      : LLVMConstNull(host_vector_type(a.type, lanes));
+	if (!one)
+		return to_value(h, load_pieces(h, &a, at, other), elem);
+	/* One branch: a mask of one truth value, or a load that no lane of a vector needs or all do. In the rest of a
+	 * row some lanes are masked off; if all are, the address may be where nothing is, and even masked loads take
+	 * long. */
+	bool rest = h->in_rest && vector && !a.uniform;
+	LLVMBasicBlockRef from[3], end = host_block(h), plain = host_block(h),
+				   part = vector && !a.uniform && !rest ? host_block(h) : NULL;
+	LLVMValueRef x[3] = {other};
+	from[0] = LLVMGetInsertBlock(h->b);
+	LLVMBuildCondBr(h->b, any_lane(h, a.mask, !a.uniform && !rest), plain, part ? part : end);
+	LLVMPositionBuilderAtEnd(h->b, plain);
+	x[1] = rest ? load_pieces_here(h, &a, at, other)
+		    : host_spread(h, plain_load(h, &a, o->attr[ATTR_VOLATILE]), lanes);
+	if (vector && a.uniform)
+		x[1] = LLVMBuildSelect(h->b, a.mask, x[1], other, "");
+	from[1] = LLVMGetInsertBlock(h->b);
+	LLVMBuildBr(h->b, end);
+	u32 n = 2;
+	if (part) {
+		LLVMPositionBuilderAtEnd(h->b, part);
+		x[0] = load_pieces_here(h, &a, at, other);
+		from[0] = LLVMGetInsertBlock(h->b);
+		LLVMBuildBr(h->b, end);
+	}
+	LLVMPositionBuilderAtEnd(h->b, end);
+	LLVMValueRef phi = LLVMBuildPhi(h->b, LLVMTypeOf(x[0]), "");
+	LLVMAddIncoming(phi, x, from, n);
+	return to_value(h, phi, elem);
+}
+
+void host_eval_store(struct host *h, const struct op *o, const struct at *at)
+{
+	const struct value *p = operand(o, 0), *mask = o->noperands > 2 ? operand(o, 2) : NULL;
+	struct access a = access_of(h, p, mask, at);
+	const struct type *elem = type_elem(operand(o, 1)->type);
+	LLVMValueRef x = host_spread(h, host_eval(h, operand(o, 1), at), a.lanes);
+	x = to_memory(h, x, elem);
+	LLVMBasicBlockRef end = NULL;
+	if (h->s->target->checks) {
+		check_access(h, o, &a, at, x);
+		return;
+	}
+	if (a.uniform) { /* the last lane's value stays */
+		a.p = host_spread(h, a.p, a.lanes);
+		a.uniform = false;
+		a.run = 1;
+	}
+	if (!is_one_access(&a)) {
+		store_pieces(h, &a, at, x);
+		return;
+	}
+	if (a.mask && lanes_of(a.mask)) {
+		LLVMBasicBlockRef whole = h->in_rest ? NULL : host_block(h), part = host_block(h);
+		end = host_block(h);
+		if (whole)
+			LLVMBuildCondBr(h->b, any_lane(h, a.mask, true), whole, part);
+		else
+			LLVMBuildCondBr(h->b, any_lane(h, a.mask, false), part, end);
+		LLVMPositionBuilderAtEnd(h->b, part);
+		struct map outside = h->memo;
+		host_forget(h);
+		store_pieces(h, &a, at, x);
+		h->memo = outside;
+		LLVMBuildBr(h->b, end);
+		if (!whole) {
+			LLVMPositionBuilderAtEnd(h->b, end);
+			return;
+		}
+		LLVMPositionBuilderAtEnd(h->b, whole);
+	} else if (a.mask) {
+		end = host_if(h, a.mask);
+	}
+	if (a.lanes && a.lanes * a.bytes % (u32)h->s->target->vector_bytes == 0 && host_streams(h, o))
+		host_stream_store(h, x, a.p, a.bytes);
+	else
+		LLVMSetAlignment(LLVMBuildStore(h->b, x, a.p), a.bytes);
+	if (end)
+		host_end_if(h, end);
+}
+
+/* --- atomics ----------------------------------------------------------------------------------------------------- */
+
+static LLVMAtomicRMWBinOp rmw_op(enum rmw_kind k, bool is_float)
+{
+	static const LLVMAtomicRMWBinOp ints[] = {
+		[RMW_AND] = LLVMAtomicRMWBinOpAnd,   [RMW_OR] = LLVMAtomicRMWBinOpOr,
+		[RMW_XOR] = LLVMAtomicRMWBinOpXor,   [RMW_ADD] = LLVMAtomicRMWBinOpAdd,
+		[RMW_FADD] = LLVMAtomicRMWBinOpFAdd, [RMW_MAX] = LLVMAtomicRMWBinOpMax,
+		[RMW_MIN] = LLVMAtomicRMWBinOpMin,   [RMW_UMAX] = LLVMAtomicRMWBinOpUMax,
+		[RMW_UMIN] = LLVMAtomicRMWBinOpUMin, [RMW_EXCH] = LLVMAtomicRMWBinOpXchg,
+	};
+	if (is_float && k == RMW_MAX)
+		return LLVMAtomicRMWBinOpFMax;
+	if (is_float && k == RMW_MIN)
+		return LLVMAtomicRMWBinOpFMin;
+	return ints[k];
+}
+
+static LLVMTypeRef bits_type(struct host *h, const struct type *elem)
+{
+	return LLVMIntTypeInContext(h->ctx, 8 * type_bytes(elem));
+}
+
+/* Adds in f32, or takes the greater or lesser, until nobody has come between. */
+static LLVMValueRef update_small(struct host *h, enum rmw_kind kind, LLVMValueRef p, LLVMValueRef x,
+				 const struct type *elem)
+{
+	enum dtype d = type_dtype(elem);
+	LLVMTypeRef bits = bits_type(h, elem), t = host_elem_type(h, elem);
+	LLVMBasicBlockRef loop = host_block(h), end = host_block(h), before = LLVMGetInsertBlock(h->b);
+	LLVMValueRef first = LLVMBuildLoad2(h->b, bits, p, "");
+	LLVMSetAlignment(first, type_bytes(elem));
+	LLVMBuildBr(h->b, loop);
+	LLVMPositionBuilderAtEnd(h->b, loop);
+	LLVMValueRef old = LLVMBuildPhi(h->b, bits, "");
+	LLVMAddIncoming(old, &first, &before, 1);
+	LLVMValueRef a = host_widen(h, LLVMBuildBitCast(h->b, old, t, ""), d, 0), b = host_widen(h, x, d, 0), c;
+	LLVMTypeRef wide = LLVMTypeOf(a);
+	LLVMValueRef both[] = {a, b};
+	c = kind == RMW_FADD ? LLVMBuildFAdd(h->b, a, b, "")
+			     : host_intrinsic(h, kind == RMW_MAX ? "llvm.maxnum" : "llvm.minnum", &wide, 1, both, 2);
+	if (kind != RMW_FADD) { /* -0 is below +0 */
+		LLVMValueRef x = LLVMBuildBitCast(h->b, a, h->i32, ""), y = LLVMBuildBitCast(h->b, b, h->i32, "");
+		LLVMValueRef z = kind == RMW_MAX ? LLVMBuildAnd(h->b, x, y, "") : LLVMBuildOr(h->b, x, y, "");
+		LLVMValueRef equal = LLVMBuildFCmp(h->b, LLVMRealOEQ, a, b, "");
+		c = LLVMBuildSelect(h->b, equal, LLVMBuildBitCast(h->b, z, h->f32, ""), c, "");
+	}
+	LLVMValueRef next = LLVMBuildBitCast(h->b, host_narrow(h, c, d, 0), bits, "");
+	LLVMValueRef swap = LLVMBuildAtomicCmpXchg(h->b, p, old, next, LLVMAtomicOrderingSequentiallyConsistent,
+						   LLVMAtomicOrderingSequentiallyConsistent, false);
+	LLVMValueRef seen = LLVMBuildExtractValue(h->b, swap, 0, "");
+	LLVMBasicBlockRef here = LLVMGetInsertBlock(h->b);
+	LLVMBuildCondBr(h->b, LLVMBuildExtractValue(h->b, swap, 1, ""), end, loop);
+	LLVMAddIncoming(old, &seen, &here, 1);
+	LLVMPositionBuilderAtEnd(h->b, end);
+	return LLVMBuildBitCast(h->b, seen, t, "");
+}
+
+static LLVMValueRef atomic(struct host *h, const struct op *o, LLVMValueRef p, const struct at *at)
+{
+	const struct type *elem = type_elem(result(o)->type);
+	LLVMValueRef x = host_eval(h, operand(o, 1), at);
+	LLVMTypeRef t = host_elem_type(h, elem), bits = bits_type(h, elem);
+	enum dtype d = type_dtype(elem);
+	bool is_float = dtype_is_float(d) && !type_is_ptr(elem);
+	if (h->s->target->checks)
+		host_check_access(h, o, &(struct checked){.p = p, .at = at});
+	if (o->code == IR_ATOMIC_CAS) {
+		LLVMValueRef y = host_eval(h, operand(o, 2), at);
+		y = LLVMBuildBitCast(h->b, y, bits, "");
+		x = LLVMBuildBitCast(h->b, x, bits, "");
+		LLVMValueRef both =
+			LLVMBuildAtomicCmpXchg(h->b, p, x, y, LLVMAtomicOrderingSequentiallyConsistent,
+					       LLVMAtomicOrderingSequentiallyConsistent, false);
+		return LLVMBuildBitCast(h->b, LLVMBuildExtractValue(h->b, both, 0, ""), t, "");
+	}
+	enum rmw_kind kind = (enum rmw_kind)o->attr[ATTR_RMW];
+	if (is_float && kind != RMW_EXCH && d != DT_F32 && d != DT_F64)
+		return update_small(h, kind, p, x, elem);
+	if (kind == RMW_EXCH)
+		x = LLVMBuildBitCast(h->b, x, bits, "");
+	LLVMValueRef old =
+		LLVMBuildAtomicRMW(h->b, rmw_op(kind, is_float), p, x, LLVMAtomicOrderingSequentiallyConsistent, false);
+	return kind == RMW_EXCH ? LLVMBuildBitCast(h->b, old, t, "") : old;
+}
+
+/* The element before; masked off: zero. */
+LLVMValueRef host_eval_atomic(struct host *h, const struct op *o, const struct at *at)
+{
+	u32 mask_at = o->code == IR_ATOMIC_CAS ? 3 : 2;
+	LLVMValueRef p = host_eval(h, operand(o, 0), at);
+	LLVMValueRef mask = o->noperands > mask_at ? host_eval(h, operand(o, mask_at), at) : NULL;
+	if (is_true(mask))
+		return atomic(h, o, p, at);
+	LLVMValueRef x[2] = {LLVMConstNull(host_elem_type(h, type_elem(result(o)->type)))};
+	LLVMBasicBlockRef from[2] = {LLVMGetInsertBlock(h->b)}, end = host_if(h, mask);
+	x[1] = atomic(h, o, p, at);
+	from[1] = LLVMGetInsertBlock(h->b);
+	host_end_if(h, end);
+	LLVMValueRef phi = LLVMBuildPhi(h->b, LLVMTypeOf(x[0]), "");
+	LLVMAddIncoming(phi, x, from, 2);
+	return phi;
+}

@@ -1,0 +1,802 @@
+#include "driver/compile.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "support/forked.h"
+#include "driver/suggest_config.h"
+#include "cpu/cpu.h"
+#include "gpu/codegen/nvptx.h"
+#include "analysis/axis.h"
+#include "analysis/divisors.h"
+#include "ir/pass.h"
+#include "analysis/ranges.h"
+#include "analysis/undefined.h"
+#include "transform/wide_offsets.h"
+#include "gpu/gpu_passes.h"
+#include "gpu/pipeline/pipeline.h"
+#include "gpu/smem/model_checker.h"
+#include "llvm/emit_object.h"
+#include "llvm/emit_ptx.h"
+
+/* --- the pipeline ------------------------------------------------------------------------------------------------ */
+
+/* Every pass over the IR, in order, for each kind of target. The IR after the tile passes is the ttir dump, the IR
+ * after the placing passes the ttgir dump. */
+static const struct pass cuda_tile_passes[] = {
+	{"canonicalize", "fold constants, shrink index arithmetic, remove dead code", pass_canonicalize, 0,
+	 ANALYSIS_AXIS},
+	{"cse", "merge equal operations", pass_cse, 0, ANALYSIS_AXIS},
+	{"licm", "move loop-invariant operations out of loops", pass_licm, 0, ANALYSIS_AXIS},
+	{"counted-loops", "for loops in place of while loops that count", pass_counted_loops, ANALYSIS_RANGES,
+	 ANALYSIS_AXIS},
+	{"unflatten", "a loop over tiles and one over their slices in place of one over all slices", pass_unflatten,
+	 ANALYSIS_RANGES, ANALYSIS_AXIS},
+	{"if-conversion", "select addresses that a branch in a loop of products computes", pass_if_conversion, 0,
+	 ANALYSIS_AXIS},
+	{"strength-reduction", "carry an offset instead of pointers or tiles", pass_strength_reduction, 0,
+	 ANALYSIS_AXIS},
+	{"uniform-offsets", "add to pointers what offsets have in common", pass_uniform_offsets, ANALYSIS_RANGES,
+	 ANALYSIS_AXIS},
+	{"versioning", "a fast path for programs away from the edge of a matrix", pass_versioning, ANALYSIS_AXIS,
+	 ANALYSIS_AXIS},
+	{"mask-elimination", "drop masks that are provably true", pass_mask_elimination, ANALYSIS_RANGES,
+	 ANALYSIS_AXIS},
+	{"unwrap", "mask rows in place of wrapping them around, where nobody asks for them", pass_unwrap, ANALYSIS_AXIS,
+	 ANALYSIS_AXIS},
+	{"index-set-splitting", "split a loop into a main loop without a mask and a tail", pass_index_set_splitting,
+	 ANALYSIS_AXIS, ANALYSIS_AXIS},
+	{"unroll", "unroll loops that have a factor", pass_unroll, ANALYSIS_RANGES, ANALYSIS_AXIS},
+	{"cse2", "merge equal operations", pass_cse, 0, ANALYSIS_AXIS},
+	{"licm2", "move loop-invariant operations out of loops", pass_licm, 0, ANALYSIS_AXIS},
+	{"induction-divisions", "carry quotients of what grows by a constant", pass_induction_divisions,
+	 ANALYSIS_RANGES, ANALYSIS_AXIS},
+	{"narrow-loads", "load repeated elements of a tile once", pass_narrow_loads, ANALYSIS_AXIS, ANALYSIS_AXIS},
+	{"hoist-loads", "issue loads before reductions and loops that they do not depend on", pass_hoist_loads, 0,
+	 ANALYSIS_AXIS},
+	{"contract-fma", "contract products and sums to multiply-adds", pass_contract_fma, 0, ANALYSIS_AXIS},
+};
+static const struct pass cuda_place_passes[] = {
+	{"legalize-dots", "operand types for the target's tensor cores", pass_legalize_dots, 0, ANALYSIS_AXIS},
+	{"cluster", "programs whose tiles do not fit a block's registers run on several blocks", pass_cluster,
+	 ANALYSIS_AXIS, 0},
+	{"layouts", "a layout for every tile", pass_layouts, ANALYSIS_AXIS, ANALYSIS_AXIS},
+	{"promote-operands", "move operands of a loop's dots to shared memory where registers do not suffice",
+	 pass_promote_operands, 0, 0},
+	{"pipeline", "issue loads of loops ahead", pass_pipeline, ANALYSIS_AXIS, ANALYSIS_AXIS},
+	{"hoist-prologue-loads", "issue the first loads of loops before reductions", pass_hoist_prologue_loads, 0,
+	 ANALYSIS_AXIS},
+	{"multiply-adds", "operands of dots without tensor cores in shared memory", pass_multiply_adds, 0, 0},
+	{"vectorize", "how many elements a load, store or copy takes at once", pass_vectorize, ANALYSIS_AXIS, 0},
+	{"allocate", "offsets in shared memory", pass_allocate, 0, 0},
+	{"barriers", "synchronise shared memory", pass_barriers, ANALYSIS_AXIS, 0},
+	{"prove-buffers", "prove that buffers are synchronised, or compile again with less pipelining",
+	 pass_prove_buffers, 0, 0},
+	{"remarks", "report how memory is accessed (on request)", pass_remarks, ANALYSIS_AXIS, 0},
+};
+/* One thread runs a program: passes that serve wide accesses of many threads, or overlap loads with other work, gain
+ * nothing. */
+static const struct pass cpu_tile_passes[] = {
+	{"canonicalize", "fold constants, shrink index arithmetic, remove dead code", pass_canonicalize, 0,
+	 ANALYSIS_AXIS},
+	{"cse", "merge equal operations", pass_cse, 0, ANALYSIS_AXIS},
+	{"swizzle-pids", "remap a two-dimensional grid in groups (on request)", pass_swizzle_pids, 0, ANALYSIS_AXIS},
+	{"licm", "move loop-invariant operations out of loops", pass_licm, 0, ANALYSIS_AXIS},
+	{"counted-loops", "for loops in place of while loops that count", pass_counted_loops, ANALYSIS_RANGES,
+	 ANALYSIS_AXIS},
+	{"strength-reduction", "carry an offset instead of pointers or tiles", pass_strength_reduction, 0,
+	 ANALYSIS_AXIS},
+	{"mask-elimination", "drop masks that are provably true", pass_mask_elimination, ANALYSIS_RANGES,
+	 ANALYSIS_AXIS},
+	{"unwrap", "mask rows in place of wrapping them around, where nobody asks for them", pass_unwrap, ANALYSIS_AXIS,
+	 ANALYSIS_AXIS},
+	{"index-set-splitting", "split a loop into a main loop without a mask and a tail", pass_index_set_splitting,
+	 ANALYSIS_AXIS, ANALYSIS_AXIS},
+	{"cse2", "merge equal operations", pass_cse, 0, ANALYSIS_AXIS},
+	{"contract-fma", "contract products and sums to multiply-adds", pass_contract_fma, 0, ANALYSIS_AXIS},
+};
+
+/* For debuggers: what changes results or is asked for. Operations stay where they are. */
+static const struct pass debug_passes[] = {
+	{"swizzle-pids", "remap a two-dimensional grid in groups (on request)", pass_swizzle_pids, 0, ANALYSIS_AXIS},
+	{"contract-fma", "contract products and sums to multiply-adds", pass_contract_fma, 0, ANALYSIS_AXIS},
+};
+
+static const struct pass_list {
+	const struct pass *tile, *place;
+	u32 ntile, nplace;
+} pass_lists[] = {
+	[TARGET_CPU] = {cpu_tile_passes, NULL, ARRAY_LEN(cpu_tile_passes), 0},
+	[TARGET_CUDA] = {cuda_tile_passes, cuda_place_passes, ARRAY_LEN(cuda_tile_passes),
+			 ARRAY_LEN(cuda_place_passes)},
+};
+
+static const struct pass_list debug_list = {debug_passes, NULL, ARRAY_LEN(debug_passes), 0};
+
+static const struct pass_list *passes_for(const struct description *target)
+{
+	return target->lines ? &debug_list : &pass_lists[target->kind];
+}
+
+/* --- units --------------------------------------------------------------------------------------------------- */
+
+/* The part of the standard library that every module has, parsed once for the process. */
+static struct unit standard;
+
+enum { TEXT_FILE = 2 /* a unit's own, behind the standard library */ };
+
+static double milliseconds(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+static void unit_init(struct unit *u, const struct interner *names)
+{
+	*u = (struct unit){.names = {.arena = &u->arena, .parent = names}, .imported = {.arena = &u->arena}};
+	diags_init(&u->diags, &u->arena);
+	ir_context_init(&u->ir, &u->arena, &u->names, &u->diags);
+}
+
+static void parse_standard(void)
+{
+	struct unit *u = &standard;
+	unit_free(u); /* of a first attempt that ran out of memory */
+	unit_init(u, NULL);
+	u->std = library_core(&u->arena, &u->names, &u->diags);
+}
+
+/* Gives u the sources of `from`, so that locations are valid in both. */
+static void share_sources(struct unit *u, const struct unit *from)
+{
+	for (u32 i = u->diags.sources.len; i < from->diags.sources.len; i++)
+		vec_push(&u->arena, &u->diags.sources, from->diags.sources.at[i]);
+}
+
+bool unit_open(struct unit *u, const char *name, const char *text, size_t len)
+{
+	static struct once parsed = ONCE_INIT;
+	double start = milliseconds();
+	once(&parsed, parse_standard);
+	unit_init(u, &standard.names);
+	share_sources(u, &standard);
+	if (len >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3)) /* a byte order mark */
+		text += 3, len -= 3;
+	u16 file = diags_add_source(&u->diags, name, text, len);
+	size_t n = strlen(name);
+	if ((n > 5 && !strcmp(name + n - 5, ".ttir")) || (n > 6 && !strcmp(name + n - 6, ".ttgir"))) {
+		u->std = standard.std;
+		u->parsed = kernel_parse(&u->ir, file, text_library_new(&u->ir, u->std));
+		return !u->diags.nerrors;
+	}
+	u->std = standard.std;
+	u->module = parse_module(&u->arena, &u->names, &u->diags, file);
+	u->parse_ms = milliseconds() - start;
+	return !u->diags.nerrors;
+}
+
+bool unit_again(struct unit *u, const struct unit *from)
+{
+	const struct source *s = from->diags.sources.at[TEXT_FILE];
+	if (from->parsed) /* passes change it */
+		return unit_open(u, s->name, s->text, s->len);
+	unit_init(u, &from->names);
+	share_sources(u, from);
+	u->std = from->std;
+	u->module = from->module;
+	return true;
+}
+
+void unit_free(struct unit *u)
+{
+	struct arena a = u->arena;
+	arena_free(&a);
+}
+
+static void set_offsets(struct kernel *k, const struct compile_options *o)
+{
+	if (o->sizes == SIZES_WIDE)
+		widen_offsets(k);
+	else
+		k->narrow_offsets = has_narrow_offsets(k);
+}
+
+/* Operations for debuggers, which IR text may have for any target. */
+static void remove_marks(struct block *b)
+{
+	for (struct op *o = b->first, *next; o; o = next) {
+		next = o->next;
+		for (u32 i = 0; i < o->nblocks; i++)
+			remove_marks(o->blocks[i]);
+		if (op_is_debug(o))
+			op_erase(o);
+	}
+}
+
+struct kernel *compile_ir(struct unit *u, const struct func *func, const struct arg_spec *args,
+			  const struct compile_options *o)
+{
+	int num_warps = o->num_warps ? o->num_warps : DEFAULT_WARPS;
+	if (u->parsed && !u->parsed->target)
+		u->parsed->num_warps = num_warps;
+	if (u->parsed) {
+		if (!o->target.lines)
+			remove_marks(u->parsed->body);
+		kernel_note_uses(u->parsed);
+		if (!u->parsed->target)
+			set_offsets(u->parsed, o);
+		return u->parsed;
+	}
+	u->calls = (struct strbuf){.arena = &u->arena};
+	sb_puts(&u->calls, "");
+	struct eval_request req = {.module = u->module,
+				   .std = u->std,
+				   .func = func,
+				   .args = args,
+				   .imports = {import_module, u},
+				   .calls = o->want_calls ? &u->calls : NULL,
+				   .remarks = o->remarks,
+				   .debug = o->debug,
+				   .lines = o->target.lines,
+				   .num_warps = num_warps,
+				   .capability = description_capability(&o->target)};
+	struct kernel *k = eval_kernel(&u->ir, &req);
+	if (k) {
+		k->num_warps = num_warps;
+		kernel_note_uses(k);
+		set_offsets(k, o);
+	}
+#ifndef NDEBUG
+	if (k)
+		kernel_verify(k, "eval", NULL);
+#endif
+	return k;
+}
+
+void unit_tuning(struct unit *u, const struct func *func, const struct arg_spec *args, int capability,
+		 enum decorators_of of, struct tuning *out)
+{
+	struct eval_request req = {.module = u->module,
+				   .std = u->std,
+				   .func = func,
+				   .args = args,
+				   .imports = {import_module, u},
+				   .capability = capability,
+				   .of = of};
+	eval_decorators(&u->ir, &req, out);
+}
+
+bool unit_divisors(struct unit *u, const struct func *func, const struct arg_spec *args,
+		   const struct compile_options *o, i16 *at, u32 n)
+{
+	struct kernel *k = compile_ir(u, func, args, o);
+	for (u32 i = 0; i < n; i++)
+		at[i] = DIVISOR_NONE;
+	if (!k)
+		return false;
+	i16 *most = arena_array(&u->arena, i16, k->nparams + 1);
+	useful_divisors(k, most);
+	for (u32 i = 0; i < k->nparams; i++)
+		if (k->params[i].leaf < n)
+			at[k->params[i].leaf] = most[i];
+	return true;
+}
+
+/* --- running passes ------------------------------------------------------------------------------------------ */
+
+/* How much of what was asked for is done, since all of it is not proved or does not fit. */
+struct limits {
+	enum pipelining pipelining;
+	int most_stages;
+	bool few_buffers, few_operands, no_warpgroups;
+};
+
+struct run {
+	struct unit *u;
+	const struct compile_options *o;
+	struct limits limits;
+	struct pass_state s;
+	bool stopped; /* by --stop-after */
+	const char *start_after; /* passes up to this one ran before the IR was read; NULL: none, or no longer */
+};
+
+static void after_step(struct run *r, const char *name, double start)
+{
+	const struct compile_options *o = r->o;
+	if (o->time)
+		fprintf(o->print_to, "%-20s %8.3f ms\n", name, milliseconds() - start);
+	if (o->print_after && (!strcmp(o->print_after, name) || !strcmp(o->print_after, "all"))) {
+		fprintf(o->print_to, "// after %s\n", name);
+		kernel_dump(r->s.k, o->print_to);
+	}
+	r->stopped |= o->stop_after && !strcmp(o->stop_after, name);
+}
+
+static void tell(const struct run *r, const char *name)
+{
+	if (r->o->after_pass)
+		r->o->after_pass(r->o->after_pass_arg, name, r->s.k);
+}
+
+static void analyze(struct run *r, u32 needs)
+{
+	if (needs && !r->s.ranges)
+		r->s.ranges = ranges_analyze(r->s.k);
+	if (needs == ANALYSIS_AXIS && !r->s.axis)
+		r->s.axis = axis_analyze(r->s.k, r->s.ranges);
+}
+
+static bool run_passes(struct run *r, const struct pass *list, u32 n)
+{
+	for (u32 i = 0; i < n && !r->stopped; i++) {
+		if (r->start_after) {
+			if (!strcmp(r->start_after, list[i].name))
+				r->start_after = NULL;
+			continue;
+		}
+		double start = milliseconds();
+		struct crash_scope scope = {.what = list[i].name, .dump = kernel_dump, .arg = r->s.k};
+		crash_enter(&scope);
+		analyze(r, list[i].needs);
+		list[i].run(&r->s);
+		if (list[i].breaks)
+			r->s.ranges = NULL, r->s.axis = NULL;
+#ifndef NDEBUG
+		kernel_verify(r->s.k, list[i].name, NULL);
+		if (list == cuda_place_passes)
+			placed_verify(&r->s, (int)i, list[i].name, NULL);
+#endif
+		crash_leave(&scope);
+		after_step(r, list[i].name, start);
+		if (r->s.failed)
+			return false;
+		if (list != cuda_place_passes)
+			tell(r, list[i].name);
+	}
+	return true;
+}
+
+static const char *print_kernel(struct unit *u, const struct kernel *k)
+{
+	struct strbuf sb = {.arena = &u->arena};
+	kernel_print(k, &sb);
+	return sb.at;
+}
+
+static const char *size_name(struct arena *a, const struct kernel *k, int size)
+{
+	return size <= SIZE_PROGRAMS ? arena_printf(a, "programs along %c", "xyz"[SIZE_PROGRAMS - size])
+				     : arena_ascii(a, k->params[size].name);
+}
+
+static const char *product_text(struct arena *a, const struct kernel *k, const struct host_product *p)
+{
+	struct strbuf sb = {.arena = a};
+	if (p->times != 1 || !p->nparams)
+		sb_printf(&sb, "%lld", (long long)p->times);
+	for (int i = 0; i < p->nparams; i++)
+		sb_printf(&sb, "%s%s", sb.len ? " * " : "", k->params[p->params[i]].name);
+	if (p->plus)
+		sb_printf(&sb, " + %lld", (long long)p->plus);
+	return sb.at;
+}
+
+/* The tensor map number i, of a tensor that a parameter points to. */
+static void describe_tensor(struct strbuf *sb, const struct kernel *k, u32 i)
+{
+	const struct tensor_map_param *m = &k->cuda.maps[i];
+	sb_printf(sb,
+		  "%s// parameter %u: a tensor map of uint%d, address %s, sizes %s and %s%s, stride %s bytes%s, "
+		  "box %d, %d%s, swizzle %d bytes",
+		  sb->len ? "\n" : "", k->nparams + i, m->elem_bytes * 8, k->params[m->tensor].name,
+		  product_text(sb->arena, k, &m->sizes[0]), product_text(sb->arena, k, &m->sizes[1]),
+		  m->moved ? ", 2^31 and 2^31" : "", product_text(sb->arena, k, &m->distance),
+		  m->moved
+			  ? arena_printf(sb->arena, ", %d and 2^%d", 1 << TENSOR_MAP_LOG2_UNIT, TENSOR_MAP_LOG2_PAGE)
+			  : "",
+		  m->box[0], m->box[1], m->moved ? ", 1, 1" : "", m->swizzle);
+}
+
+/* Comments and directives in the PTX for hosts that launch it without libtl. */
+static const char *directives(struct arena *a, const struct kernel *k)
+{
+	struct strbuf sb = {.arena = a};
+	if (k->cuda.cluster > 1)
+		sb_printf(&sb,
+			  ".explicitcluster\n.reqnctapercluster %d, 1, 1\n// a program runs on %d blocks: the grid "
+			  "along x is %d times the programs",
+			  k->cuda.cluster, k->cuda.cluster, k->cuda.cluster);
+	if (k->cuda.persistent)
+		sb_printf(&sb,
+			  "// parameters %u to %u: the programs along each axis; the grid is of as many blocks as "
+			  "there are multiprocessors, or programs if they are fewer, along x",
+			  k->nparams - GRID_PARAMS, k->nparams - 1);
+	if (k->cuda.pairs)
+		sb_printf(&sb, "%s// faster where two blocks along x are launched as a cluster", sb.len ? "\n" : "");
+	for (u32 i = 0; i < k->nlimits; i++) {
+		const struct size_limit *l = &k->limits[i];
+		sb_printf(&sb, "%s// for launches with %s", sb.len ? "\n" : "", size_name(a, k, l->a));
+		if (l->b != SIZE_NONE)
+			sb_printf(&sb, " * %s%s", size_name(a, k, l->b),
+				  l->least > 1 ? arena_printf(a, ", each %d at least,", l->least) : "");
+		sb_printf(&sb, " from 0 to %lld", (long long)l->most);
+	}
+	for (u32 i = 0; i < k->cuda.nmaps; i++) {
+		const struct tensor_map_param *m = &k->cuda.maps[i];
+		if (m->tensor >= 0) {
+			describe_tensor(&sb, k, i);
+			continue;
+		}
+		sb_printf(&sb,
+			  "%s// parameter %u: a tensor map of uint%d, address 0, sizes 2^31 each, strides %s, %d "
+			  "and 2^%d bytes, box %d, %d, %d, 1, swizzle %d bytes",
+			  sb.len ? "\n" : "", k->nparams + i, m->elem_bytes * 8,
+			  product_text(a, k, &m->distance), m->swizzle, TENSOR_MAP_LOG2_PAGE, m->box[0], m->box[1],
+			  m->box[2], m->swizzle);
+	}
+	return sb.at;
+}
+
+static bool is_wgmma(const struct op *o)
+{
+	return o->code == IR_WARP_GROUP_DOT;
+}
+
+/* The texts and the code that are wanted, from the session's module. */
+static bool emit_cuda(struct run *r, struct session *session, struct compiled *out, const char **error)
+{
+	const struct compile_options *o = r->o;
+	const struct kernel *k = r->s.k;
+	const char *ptx = emit_ptx(session, &o->target, block_has(k->body, op_is_loop), block_has(k->body, is_wgmma),
+				   o->want_llir ? &out->llir : NULL, o->want_code ? &out->code_len : NULL, error);
+	if (ptx && o->want_code && (k->cuda.cluster > 1 || k->cuda.persistent || k->cuda.nmaps || k->nlimits))
+		ptx = ptx_with_directives(&r->u->arena, ptx, &out->code_len, directives(&r->u->arena, k));
+	out->code = o->want_code ? ptx : NULL;
+	return ptx;
+}
+
+static bool emit_cpu(struct run *r, struct session *session, struct compiled *out, const char **error)
+{
+	const struct compile_options *o = r->o;
+	if (!optimize_for_cpu(session, &o->target, error))
+		return false;
+	if (o->want_llir)
+		out->llir = session_text(session);
+	if (o->want_asm)
+		out->assembly = emit_for_cpu(session, LLVMAssemblyFile, NULL, error);
+	if (o->want_code)
+		out->code = emit_for_cpu(session, LLVMObjectFile, &out->code_len, error);
+	return !*error;
+}
+
+static bool generate(struct run *r, struct compiled *out)
+{
+	const struct compile_options *o = r->o;
+	bool cuda = o->target.kind == TARGET_CUDA;
+	const char *error = NULL;
+	if (cuda)
+		warn_of_amount(&r->s);
+	double start = milliseconds();
+	struct crash_scope scope = {.what = "lower", .dump = kernel_dump, .arg = r->s.k};
+	crash_enter(&scope);
+	analyze(r, ANALYSIS_AXIS);
+	struct session session;
+	struct fork_section section;
+	fork_section_begin(&section);
+	session_open(&session, &r->u->arena, r->s.k->name);
+	if (cuda)
+		lower_kernel(&r->s, session.mod);
+	else
+		out->scratch_bytes = host_lower(&r->s, session.mod);
+	after_step(r, "lower", start);
+	if (r->u->diags.nerrors) {
+		session_close(&session);
+		fork_section_end(&section);
+		crash_leave(&scope);
+		return false;
+	}
+	start = milliseconds();
+	bool good = cuda ? emit_cuda(r, &session, out, &error) : emit_cpu(r, &session, out, &error);
+	after_step(r, "llvm", start);
+	session_close(&session);
+	fork_section_end(&section);
+	crash_leave(&scope);
+	if (session.unoptimized)
+		diag(&r->u->diags, W_UNOPTIMIZED, r->s.k->loc, session.unoptimized, cuda ? "loops" : "instructions");
+	if (*session.warning)
+		diag(&r->u->diags, W_LLVM, r->s.k->loc, session.warning);
+	if (!good)
+		diag(&r->u->diags, E_LLVM, r->s.k->loc, error);
+	out->target = o->target;
+	out->waits = block_has(r->s.k->body, op_may_wait);
+	return good;
+}
+
+/* --- starting from text -------------------------------------------------------------------------------------- */
+
+int target_of_text(const struct kernel *k)
+{
+	return k->target ? (int)strtol(k->target + strlen("cuda:"), NULL, 10) : 0;
+}
+
+static int index_of(const struct pass *list, u32 n, const char *name)
+{
+	for (u32 i = 0; i < n; i++)
+		if (!strcmp(list[i].name, name))
+			return (int)i;
+	return -1;
+}
+
+static void find_tile(struct op *o, void *arg)
+{
+	const struct type **found = arg;
+	for (u32 i = 0; i < o->nresults; i++)
+		if (type_is_tensor(o->results[i].type))
+			*found = o->results[i].type;
+}
+
+/* For IR text: is it in the state (placed, with layouts, the target) of IR behind the pass that --start-after names? */
+static bool check_start(struct run *r, const struct kernel *k)
+{
+	const struct pass_list *list = passes_for(&r->o->target);
+	const char *after = r->o->start_after;
+	int tile = index_of(list->tile, list->ntile, after ? after : "");
+	int place = index_of(list->place, list->nplace, after ? after : "prove-buffers");
+	struct diags *d = &r->u->diags;
+	const struct type *any = NULL;
+	if (!k->target) {
+		r->start_after = tile >= 0 ? after : NULL;
+		if (after && tile < 0)
+			diag(d, E_START_AFTER, k->loc, after, "one that has not been placed");
+		return !after || tile >= 0;
+	}
+	walk(k->body, find_tile, &any);
+	if (target_of_text(k) != r->o->target.sm) {
+		diag(d, E_TEXT_TARGET, k->loc, k->target, r->o->target.sm);
+		return false;
+	}
+	if (k->cuda.cluster > 1 && !r->o->target.has_clusters) {
+		diag(d, E_TEXT_CLUSTER, k->loc, k->cuda.cluster, k->target);
+		return false;
+	}
+	if (place < 0 || (any && (place >= index_of(list->place, list->nplace, "layouts")) != (any->layout != NULL))) {
+		diag(d, E_START_AFTER, k->loc, after ? after : "barriers",
+		     any && !any->layout ? "one without layouts" : "one that has been placed");
+		return false;
+	}
+	r->start_after = list->place[place].name;
+	return true;
+}
+
+/* Sets up the state of the passes for the evaluated or parsed kernel. */
+static bool begin(struct run *r, struct kernel *k, struct compiled *out)
+{
+	const struct compile_options *o = r->o;
+	r->s = (struct pass_state){.k = k,
+				   .ctx = &r->u->ir,
+				   .diags = &r->u->diags,
+				   .remarks = o->remarks,
+				   .target = &o->target,
+				   .num_stages = o->num_stages ? o->num_stages : DEFAULT_STAGES,
+				   .most_stages = r->limits.most_stages,
+				   .group_pids = o->group_pids,
+				   .alias = o->alias,
+				   .debug = o->debug,
+				   .cuda = {.pipelining = r->limits.pipelining,
+					    .few_buffers = r->limits.few_buffers,
+					    .few_operands = r->limits.few_operands,
+					    .no_warpgroups = r->limits.no_warpgroups,
+					    .no_boxes = o->no_boxes,
+					    .grid = o->grid}};
+	out->kernel = k;
+	k->sizes = o->sizes;
+	if (o->sizes && o->remarks)
+		diag(&r->u->diags, R_ANY_SIZE, k->loc,
+		     o->sizes == SIZES_WIDE ? "offsets of addresses are computed in 64 bits"
+					    : "accesses rely on no index that is not proved not to");
+	if (!check_start(r, k))
+		return false;
+	if (!k->target) {
+		k->num_warps = out->num_warps;
+		k->cuda.cluster = 1;
+		k->cuda.maxnreg = MIN(o->maxnreg, MAX_REGISTERS);
+	}
+	r->s.num_warps = k->num_warps;
+	out->cluster = k->cuda.cluster;
+	if (k->target) {
+		const struct pass_list *list = passes_for(&o->target);
+		int from = index_of(list->place, list->nplace, r->start_after);
+		analyze(r, ANALYSIS_AXIS);
+		if (!placed_verify(&r->s, from, NULL, &r->u->diags))
+			return false;
+		measure_shared(&r->s, from >= PLACE_ALLOCATE);
+		struct unproved u = {0};
+		if (!r->s.failed && from >= PLACE_BARRIERS)
+			u = rings_prove(&r->s);
+		if (!placed_answer(&r->s, NULL, &r->u->diags, u.op, u.what))
+			return false;
+	}
+	return !r->s.failed;
+}
+
+/* --- compiling ----------------------------------------------------------------------------------------------- */
+
+static bool place(struct run *r, struct compiled *out)
+{
+	struct unit *u = r->u;
+	struct kernel *k = r->s.k;
+	const struct compile_options *o = r->o;
+	const struct pass_list *list = passes_for(&o->target);
+	if (!k->target)
+		k->target = arena_printf(&u->arena, "cuda:%d", o->target.sm);
+	u->schedules = (struct strbuf){.arena = &u->arena};
+	sb_puts(&u->schedules, "");
+	r->s.cuda.schedules = o->want_schedules ? &u->schedules : NULL;
+	bool placed = run_passes(r, list->place, list->nplace);
+	out->shared_bytes = k->shared_bytes;
+	if (!placed)
+		return false;
+	out->cluster = k->cuda.cluster;
+	out->num_warps = warps_of_block(k);
+	if (o->want_ttgir)
+		out->ttgir = print_kernel(u, k);
+	return true;
+}
+
+static bool compile_within(struct run *r, const struct func *func, const struct arg_spec *args, struct compiled *out)
+{
+	struct unit *u = r->u;
+	const struct compile_options *o = r->o;
+	double start = milliseconds();
+	*out = (struct compiled){.num_warps = o->num_warps ? o->num_warps : DEFAULT_WARPS};
+	struct kernel *k = compile_ir(u, func, args, o);
+	if (!k || !begin(r, k, out))
+		return false;
+	if (!u->parsed)
+		warn_of_undefined(k, &u->diags);
+	const struct pass_list *list = passes_for(&o->target);
+	if (o->time)
+		fprintf(o->print_to, "%-20s %8.3f ms\n", "parse", u->parse_ms);
+	after_step(r, "eval", start);
+	tell(r, "eval");
+	if (!k->target && !run_passes(r, list->tile, list->ntile))
+		return false;
+	if (o->want_ttir)
+		out->ttir = print_kernel(u, k);
+	bool generates = o->want_llir || o->want_asm || o->want_code;
+	if (r->stopped || !(o->want_ttgir || o->want_schedules || generates))
+		return true;
+	if (list->nplace && !place(r, out))
+		return false;
+	return r->stopped || !generates || generate(r, out);
+}
+
+/* Is the kernel pipelined here, not before it was read? */
+static bool is_pipelined_here(const struct unit *u, const struct compile_options *o)
+{
+	const struct pass_list *list = passes_for(&o->target);
+	const char *after = o->start_after ? o->start_after : u->parsed && u->parsed->target ? "barriers" : "";
+	return index_of(list->place, list->nplace, after) < index_of(list->place, list->nplace, "pipeline");
+}
+
+/* Limits within which the kernel may be compiled that has failed to be; false: there are none. */
+static bool limit_more(const struct run *failed, struct limits *l)
+{
+	const struct cuda_state *c = &failed->s.cuda;
+	if (c->unproved.op)
+		return l->pipelining++ < PIPELINE_NONE;
+	if (!c->too_large || failed->o->no_advice)
+		return false;
+	if (c->stages == 2 && !l->few_buffers)
+		l->few_buffers = true;
+	else if (c->stages <= 2 && !l->few_operands && failed->o->target.has_wgmma)
+		l->few_operands = true;
+	else if (c->stages <= 1 && !l->no_warpgroups && failed->o->target.has_wgmma)
+		l->no_warpgroups = true;
+	else
+		l->most_stages = c->stages - 1;
+	return l->most_stages > 0;
+}
+
+static void remark_limits(const struct run *r, const struct unproved *why, i32 bytes)
+{
+	static const char *const without[] = {
+		[PIPELINE_CP_ASYNC] = "without TMA, dots in flight, and copies that go on from loop to loop",
+		[PIPELINE_NONE] = "without pipelining",
+	};
+	const struct compile_options *o = r->o;
+	const struct limits *l = &r->limits;
+	struct diags *d = &r->u->diags;
+	if (o->remarks && l->pipelining)
+		diag(d, R_UNPROVED, placed_loc(why->op), op_info[why->op->code].name, why->what,
+		     without[l->pipelining]);
+	if (o->remarks && l->few_buffers && l->most_stages > 1)
+		diag(d, R_FEW_BUFFERS, r->s.k->loc, bytes, o->target.shared_bytes);
+	if (o->remarks && l->no_warpgroups)
+		diag(d, R_NO_WARPGROUPS, r->s.k->loc, bytes, o->target.shared_bytes);
+	else if (o->remarks && l->few_operands)
+		diag(d, R_FEW_OPERANDS, r->s.k->loc, bytes, o->target.shared_bytes);
+	if (o->remarks && l->most_stages < INT_MAX)
+		diag(d, R_FEWER_STAGES, r->s.k->loc, l->most_stages, PLURAL(l->most_stages), bytes,
+		     o->target.shared_bytes);
+}
+
+/* Where the proof of the buffers fails, or shared memory does not suffice, the kernel is compiled again within limits.
+ * The messages are those of the last attempt, or, if no attempt succeeds, of the first one. */
+bool compile(struct unit *u, const struct func *func, const struct arg_spec *args, const struct compile_options *o,
+	     struct compiled *out)
+{
+	struct limits limits = {PIPELINE_ALL, INT_MAX, false, false, false};
+	struct diags before = diags_copy(&u->diags);
+	bool again = is_pipelined_here(u, o);
+	struct run first = {.u = u, .o = o, .limits = limits}, now;
+	bool good = compile_within(&first, func, args, out);
+	struct diags said = u->diags;
+	struct compiled failed = *out;
+	struct unproved why = first.s.cuda.unproved;
+	for (now = first; !good && again && limit_more(&now, &limits);) {
+		struct diags fresh = diags_copy(&before);
+		diags_restore(&u->diags, &fresh);
+		if (u->parsed) /* passes have changed it */
+			u->parsed = kernel_parse(&u->ir, TEXT_FILE, text_library_new(&u->ir, u->std));
+		now = (struct run){.u = u, .o = o, .limits = limits};
+		good = compile_within(&now, func, args, out);
+		why = now.s.cuda.unproved.op ? now.s.cuda.unproved : why;
+	}
+	if (good) {
+		remark_limits(&now, &why, failed.shared_bytes);
+		return true;
+	}
+	diags_restore(&u->diags, &said);
+	*out = failed;
+	if (first.s.cuda.too_large && !o->no_advice)
+		advise_fit(u, u->parsed ? NULL : func, args, o, failed.num_warps, first.s.num_stages,
+			   failed.shared_bytes);
+	return placed_answer(&first.s, NULL, &u->diags, why.op, why.what) && good;
+}
+
+void remark_resources(struct unit *u, const struct compiled *c, int registers, i64 local_bytes, int resident)
+{
+	struct arena *a = &u->arena;
+	diag(&u->diags, R_RESOURCES, c->kernel->loc, registers,
+	     local_bytes ? arena_printf(a, " and %lld bytes of local memory", (long long)local_bytes) : "",
+	     32 * c->num_warps, c->shared_bytes,
+	     resident ? arena_printf(a, "; %d block%s at once on a multiprocessor", resident, PLURAL(resident)) : "");
+	if (local_bytes)
+		diag_hint(&u->diags, "local memory is slow: use smaller tiles, or another num_warps");
+}
+
+static bool has_pass(enum target_kind kind, const char *name)
+{
+	const struct pass_list *l = &pass_lists[kind];
+	bool found = false;
+	for (u32 i = 0; i < l->ntile; i++)
+		found |= !strcmp(name, l->tile[i].name);
+	for (u32 i = 0; i < l->nplace; i++)
+		found |= !strcmp(name, l->place[i].name);
+	return found;
+}
+
+bool compile_has_step(const char *name)
+{
+	static const char *const others[] = {"eval", "lower", "llvm"};
+	bool found = has_pass(TARGET_CUDA, name) || has_pass(TARGET_CPU, name);
+	for (u32 i = 0; i < ARRAY_LEN(others); i++)
+		found |= !strcmp(name, others[i]);
+	return found;
+}
+
+void compile_list_passes(FILE *out)
+{
+	fprintf(out, "  %-20s %s\n", "eval", "the tile IR as evaluated, before any pass");
+	for (u32 i = 0; i < ARRAY_LEN(cuda_tile_passes); i++)
+		fprintf(out, "  %-20s %s\n", cuda_tile_passes[i].name, cuda_tile_passes[i].what);
+	for (u32 i = 0; i < ARRAY_LEN(cuda_place_passes); i++)
+		fprintf(out, "  %-20s %s\n", cuda_place_passes[i].name, cuda_place_passes[i].what);
+	for (u32 i = 0; i < ARRAY_LEN(cpu_tile_passes); i++)
+		if (!has_pass(TARGET_CUDA, cpu_tile_passes[i].name))
+			fprintf(out, "  %-20s %s; cpu only, else a part of pipeline\n", cpu_tile_passes[i].name,
+				cpu_tile_passes[i].what);
+}

@@ -1,0 +1,115 @@
+/* Modules in other files, found as Python finds them: by relative imports beside the file; others in the folder above
+ * the package that the file is in, beside the unit's own file, in folders around the file, in those
+ * of PYTHONPATH. */
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "support/file.h"
+#include "driver/compile.h"
+
+static const size_t most_bytes = (size_t)1 << 28;
+
+static const struct module *module_at(struct unit *u, const char *path)
+{
+	const char *key = intern_str(&u->names, path);
+	struct module *m = map_get(&u->imported, key);
+	size_t len;
+	if (m)
+		return m;
+	char *text = file_read(&u->arena, path, most_bytes, &len);
+	if (!text || u->diags.sources.len >= UINT16_MAX - 1000)
+		return NULL;
+	m = parse_module(&u->arena, &u->names, &u->diags, diags_add_source(&u->diags, key, text, len));
+	map_put(&u->imported, key, m);
+	return m;
+}
+
+/* dir/a/b.py or dir/a/b/__init__.py; of no name the package's own file. */
+static const struct module *module_in(struct unit *u, const char *dir, const char *dotted)
+{
+	struct strbuf sb = {.arena = &u->arena};
+	sb_printf(&sb, "%s/", dir);
+	for (const char *s = dotted; *s; s++)
+		sb_printf(&sb, "%c", *s == '.' ? '/' : *s);
+	const struct module *m = *dotted ? module_at(u, arena_printf(&u->arena, "%s.py", sb.at)) : NULL;
+	return m ? m : module_at(u, arena_printf(&u->arena, "%s%s__init__.py", sb.at, *dotted ? "/" : ""));
+}
+
+static const char *folder_of(struct arena *a, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash == path ? "/" : slash ? arena_str(a, path, (size_t)(slash - path)) : ".";
+}
+
+static bool is_package(struct arena *a, const char *dir)
+{
+	struct stat st;
+	return !stat(arena_printf(a, "%s/__init__.py", dir), &st);
+}
+
+static const char *above(struct arena *a, const char *dir)
+{
+	const char *last = strrchr(dir, '/');
+	last = last ? last + 1 : dir;
+	if (!strcmp(last, ".") || !strcmp(last, "..") || !*last)
+		return arena_printf(a, "%s/..", dir);
+	return folder_of(a, dir);
+}
+
+/* The module in the innermost folder around `dir` that has a folder named like the first part of `dotted`: a repository
+ * with its package in it, or beside it in src/. Packages need no __init__.py where they are around the file. */
+static const struct module *module_around(struct unit *u, const char *dir, const char *dotted)
+{
+	enum { FARTHEST = 32 };
+	struct arena *a = &u->arena;
+	const char *first = arena_str(a, dotted, strcspn(dotted, "."));
+	const struct module *m = NULL;
+	for (int i = 0; i < FARTHEST && !m; i++) {
+		const char *name = strrchr(dir, '/'), *outer = above(a, dir);
+		name = name ? name + 1 : dir;
+		if (is_package(a, arena_printf(a, "%s/%s", dir, first)))
+			m = module_in(u, dir, dotted);
+		if (!m && is_package(a, arena_printf(a, "%s/src/%s", dir, first)))
+			m = module_in(u, arena_printf(a, "%s/src", dir), dotted);
+		if (!m && !strcmp(name, first))
+			m = module_in(u, outer, dotted);
+		if (!strcmp(dir, "/") || !strcmp(dir, outer))
+			break;
+		dir = outer;
+	}
+	return m;
+}
+
+static const struct module *module_on_path(struct unit *u, const char *dotted)
+{
+	const struct module *m = NULL;
+	const char *path = getenv("PYTHONPATH");
+	for (size_t n; !m && path && *path; path += n + (path[n] != 0)) {
+		n = strcspn(path, ":");
+		m = n ? module_in(u, arena_str(&u->arena, path, n), dotted) : NULL;
+	}
+	return m;
+}
+
+const struct module *import_module(void *unit, const struct module *from, const char *dotted)
+{
+	struct unit *u = unit;
+	struct arena *a = &u->arena;
+	const char *dir = folder_of(a, u->diags.sources.at[from->file]->name);
+	size_t dots = strspn(dotted, ".");
+	if (dots) {
+		for (size_t i = 1; i < dots; i++)
+			dir = above(a, dir);
+		return module_in(u, dir, dotted + dots);
+	}
+	enum { DEEPEST = 32 }; /* packages inside each other */
+	for (int i = 0; i < DEEPEST && is_package(a, dir); i++)
+		dir = above(a, dir);
+	const struct module *m = module_in(u, dir, dotted);
+	const char *own = folder_of(a, u->diags.sources.at[u->module->file]->name);
+	if (!m && strcmp(own, dir) != 0)
+		m = module_in(u, own, dotted);
+	if (!m)
+		m = module_around(u, folder_of(a, u->diags.sources.at[from->file]->name), dotted);
+	return m ? m : module_on_path(u, dotted);
+}

@@ -1,0 +1,118 @@
+/* Out of shared memory: the nearest configuration that fits, found by compiling others. */
+#include "driver/suggest_config.h"
+
+#include <stdlib.h>
+
+enum { MAX_ROUNDS = 3, MAX_CHANGES = 16, SMALLEST_BLOCK = 16 };
+
+struct candidate {
+	int num_warps, num_stages;
+	struct arg_spec *args;
+	i32 bytes; /* of shared memory; -1: it does not compile */
+	bool fits;
+};
+
+struct search {
+	struct unit *u;
+	const struct func *func;
+	const struct compile_options *o;
+	struct candidate start, now, best; /* best: of the current round */
+};
+
+/* What the constexpr parameter i is, when that is a power of two. */
+static i64 constant_of(const struct search *s, const struct arg_spec *args, u32 i)
+{
+	const struct param *p = &s->func->params[i];
+	const char *text = args[i].constant;
+	char *end = NULL;
+	i64 v = 0;
+	if (text)
+		v = strtoll(text, &end, 10);
+	else if (p->value && p->value->kind == EX_INT && !args[i].type && !p->value->too_big && p->value->integer > 0)
+		return is_pow2((u64)p->value->integer) ? (i64)p->value->integer : 0;
+	return end && end != text && !*end && v > 0 && is_pow2((u64)v) ? v : 0;
+}
+
+static void try_candidate(struct search *s, struct candidate *c)
+{
+	struct diags said = s->u->diags;
+	struct compile_options o = {.target = s->o->target,
+				    .num_warps = c->num_warps,
+				    .num_stages = c->num_stages,
+				    .group_pids = s->o->group_pids,
+				    .maxnreg = s->o->maxnreg,
+				    .no_boxes = s->o->no_boxes,
+				    .sizes = s->o->sizes,
+				    .alias = s->o->alias,
+				    .debug = s->o->debug,
+				    .want_ttgir = true,
+				    .no_advice = true};
+	struct compiled out;
+	c->fits = compile(s->u, s->func, c->args, &o, &out);
+	c->bytes = c->fits || out.shared_bytes ? out.shared_bytes : -1;
+	diags_restore(&s->u->diags, &said); /* nothing of this was asked for */
+	bool better = c->bytes >= 0 && (s->best.bytes < 0 || (c->fits && !s->best.fits) ||
+					(c->fits == s->best.fits && c->bytes < s->best.bytes));
+	if (better && !(s->best.fits && c->fits)) /* of those that fit, the first */
+		s->best = *c;
+}
+
+/* All configurations one step away from the current one. */
+static void try_neighbours(struct search *s)
+{
+	struct candidate c = s->now;
+	if (c.num_stages > 1) {
+		c.num_stages--;
+		try_candidate(s, &c);
+	}
+	for (u32 i = 0; i < s->func->nparams && !s->best.fits; i++) {
+		i64 v = constant_of(s, s->now.args, i);
+		if (v < 2 * SMALLEST_BLOCK)
+			continue;
+		c = s->now;
+		c.args = arena_dup(&s->u->arena, s->now.args, s->func->nparams * sizeof *c.args);
+		c.args[i].constant = arena_printf(&s->u->arena, "%lld", (long long)v / 2);
+		try_candidate(s, &c);
+	}
+	if (s->now.num_warps < 16 && !s->best.fits) {
+		c = s->now;
+		c.num_warps *= 2;
+		try_candidate(s, &c);
+	}
+}
+
+static const char *describe(const struct search *s, const struct candidate *c)
+{
+	struct strbuf out = {.arena = &s->u->arena};
+	for (u32 i = 0; i < s->func->nparams; i++) {
+		i64 v = constant_of(s, c->args, i);
+		if (v != constant_of(s, s->start.args, i))
+			sb_printf(&out, "%s%s=%lld", out.len ? ", " : "", s->func->params[i].name, (long long)v);
+	}
+	if (c->num_stages != s->start.num_stages)
+		sb_printf(&out, "%snum_stages=%d", out.len ? ", " : "", c->num_stages);
+	if (c->num_warps != s->start.num_warps)
+		sb_printf(&out, "%snum_warps=%d", out.len ? ", " : "", c->num_warps);
+	return out.at;
+}
+
+void advise_fit(struct unit *u, const struct func *func, const struct arg_spec *args, const struct compile_options *o,
+		int num_warps, int num_stages, i32 bytes)
+{
+	struct search s = {u, func, o, {.num_warps = num_warps, .num_stages = num_stages, .bytes = bytes}, {0}, {0}};
+	if (func) {
+		s.start.args = arena_dup(&u->arena, args, func->nparams * sizeof *args);
+		s.now = s.start;
+	}
+	for (int round = 0; func && round < MAX_ROUNDS && !s.best.fits; round++) {
+		s.best.bytes = -1;
+		try_neighbours(&s);
+		if (s.best.bytes < 0 || s.best.bytes > s.now.bytes)
+			break;
+		s.now = s.best;
+	}
+	if (s.best.fits)
+		diag_hint(&u->diags, "the same with %s fits: it needs %d bytes", describe(&s, &s.best), s.best.bytes);
+	else
+		diag_hint(&u->diags, "use smaller tiles, fewer num_stages, or more num_warps");
+}

@@ -1,0 +1,28 @@
+/* Reading and checking the arguments of a builtin. */
+#ifndef TLC_FRONTEND_BUILTIN_ARGS_H
+#define TLC_FRONTEND_BUILTIN_ARGS_H
+
+#include "frontend/frontend_internal.h"
+
+/* Name of the i-th parameter of a builtin, for messages. */
+const char *arg_name(struct eval *e, const struct args *a, u32 i);
+
+/* Each returns false after reporting; a value *out is an error then. */
+bool arg_int(struct eval *e, const struct args *a, u32 i, i64 *out);           /* a compile-time integer */
+bool arg_bool(struct eval *e, const struct args *a, u32 i, bool *out);
+bool arg_type(struct eval *e, const struct args *a, u32 i, struct val *out);   /* a dtype or pointer type */
+bool arg_tensor(struct eval *e, const struct args *a, u32 i, struct val *out); /* run-time; numbers are converted */
+bool arg_tile(struct eval *e, const struct args *a, u32 i, struct val *out);   /* a tile */
+bool arg_shape(struct eval *e, const struct args *a, u32 i, int *rank, i32 *shape);
+bool arg_axis(struct eval *e, const struct args *a, u32 i, int rank, int *axis);
+/* A mask as i1, or V_NONE where there is none. */
+bool arg_mask(struct eval *e, const struct args *a, u32 i, struct val *out);
+/* One of `names` (NULL-terminated) → its index; None and "" → 0. */
+bool arg_choice(struct eval *e, const struct args *a, u32 i, const char *const *names, i64 *out);
+/* tl.load and tl.store where the pointer is an object. */
+struct val load_block(struct eval *e, const struct args *a);
+struct val store_block(struct eval *e, const struct args *a);
+/* Says, where remarks are wanted, that this argument is accepted for Triton's sake and changes nothing. */
+void remark_no_effect(struct eval *e, const struct args *a, u32 i);
+
+#endif

@@ -1,0 +1,495 @@
+/* What decorators say of a kernel: configurations and keys of triton.autotune, values of triton.heuristics, and those
+ * of decorators of other libraries that have the same arguments. They are host Python, evaluated as far as that is
+ * known; what is not leaves a reason. */
+#include <stdlib.h>
+
+#include "support/suggest.h"
+#include "frontend/frontend_internal.h"
+
+static const char *literal_of(struct eval *e, const struct val *v)
+{
+	struct strbuf sb = {.arena = e->arena};
+	if (v->kind == V_FLOAT && !__builtin_isfinite(v->real))
+		return arena_printf(e->arena, "float('%s')",
+				    __builtin_isnan(v->real) ? "nan"
+				    : v->real < 0            ? "-inf"
+							     : "inf");
+	if (v->kind == V_FLOAT) { /* as short as it can be read back from */
+		char text[40];
+		for (int digits = 9; digits <= 17; digits += 8) {
+			snprintf(text, sizeof text, "%.*g", digits, v->real);
+			if (strtod(text, NULL) == v->real)
+				break;
+		}
+		return arena_printf(e->arena, "%s%s", text, strpbrk(text, ".e") ? "" : ".0");
+	}
+	if (v->kind == V_FUNC)
+		return v->func->name;
+	sb_puts(&sb, v->kind == V_STR ? "\"" : "");
+	print_val(&sb, v);
+	sb_puts(&sb, v->kind == V_STR ? "\"" : "");
+	return sb.at;
+}
+
+static const char *json_of(struct eval *e, const struct val *v)
+{
+	const char *literal = literal_of(e, v);
+	switch (v->kind) {
+	case V_NONE: return "null";
+	case V_BOOL: return v->boolean ? "true" : "false";
+	case V_INT:
+	case V_STR: return literal;
+	case V_FLOAT: return __builtin_isfinite(v->real) ? literal : arena_printf(e->arena, "\"%s\"", literal);
+	default: return arena_printf(e->arena, "\"%s\"", literal);
+	}
+}
+
+static struct tuned_value tuned(struct eval *e, const struct val *name, const struct val *v)
+{
+	return (struct tuned_value){intern_str(e->ctx->names, name->text), literal_of(e, v), json_of(e, v)};
+}
+
+/* The first message from offset `from` on, without the word "error". */
+static const char *first_message(struct eval *e, u32 from)
+{
+	const char *text = e->diags->text.at + from, *at = strstr(text, " error: ");
+	if (e->diags->text.len <= from || !at)
+		return "it is not known";
+	size_t len = strcspn(at + 8, "\n");
+	return arena_printf(e->arena, "%s %s", arena_str(e->arena, text, (size_t)(at - text)),
+			    arena_str(e->arena, at + 8, len));
+}
+
+/* One decorator of a kernel. */
+struct reading {
+	struct eval *e;
+	const struct eval_request *req;
+	const struct decorator *d;
+	const struct expr *call;
+	struct tuning *out;
+};
+
+/* The diagnostics before something is evaluated. */
+struct before {
+	u32 len, errors;
+};
+
+static struct before before(const struct reading *r)
+{
+	return (struct before){r->e->diags->text.len, r->e->diags->nerrors};
+}
+
+/* V_ERROR where there were errors since: after a reason, unless they are a launch's. */
+static struct val known(const struct reading *r, struct before b, const char *of, struct val v)
+{
+	struct diags *d = r->e->diags;
+	if (d->nerrors == b.errors && v.kind != V_ERROR)
+		return v;
+	if (r->req->of != DECORATORS_KNOWN)
+		return val_error();
+	vec_push(r->e->arena, &r->out->unknown,
+		 arena_printf(r->e->arena, "%s of %s: %s", of, r->d->name, first_message(r->e, b.len)));
+	diags_cut(d, b.len);
+	d->nerrors = b.errors;
+	return val_error();
+}
+
+static const struct expr *argument(const struct expr *call, const char *name, u32 at)
+{
+	for (u32 i = 0; i < call->nkeywords; i++)
+		if (call->keywords[i].name && !strcmp(call->keywords[i].name, name))
+			return call->keywords[i].value;
+	return at < call->nitems && call->items[at]->kind != EX_UNSUPPORTED ? call->items[at] : NULL;
+}
+
+/* The decorator's argument of that name; None where it has none. */
+static struct val evaluated(const struct reading *r, const char *name, const struct expr *x)
+{
+	struct before b = before(r);
+	return x ? known(r, b, name, eval_expr(r->e, x)) : val_none();
+}
+
+static struct val named_argument(const struct reading *r, const char *name)
+{
+	return evaluated(r, name, argument(r->call, name, r->call->nitems));
+}
+
+/* Something wrong with what the decorator says: a reason, or a launch's error. */
+static void complain(const struct reading *r, struct loc at, const char *text)
+{
+	struct before b = before(r);
+	diag(r->e->diags, E_DECORATOR, at, text);
+	known(r, b, "arguments", val_error());
+}
+
+static bool is_parameter(const struct func *f, const char *name)
+{
+	for (u32 i = 0; i < f->nparams; i++)
+		if (!strcmp(f->params[i].name, name))
+			return true;
+	return false;
+}
+
+/* Is `name` a parameter? An error of the launch if it is not. */
+static bool check_parameter(const struct reading *r, struct loc at, const char *of, const char *name)
+{
+	const struct func *f = r->req->func;
+	if (r->req->of == DECORATORS_KNOWN || is_parameter(f, name))
+		return true;
+	const char **names = arena_array(r->e->arena, const char *, f->nparams + 1);
+	for (u32 i = 0; i < f->nparams; i++)
+		names[i] = f->params[i].name;
+	diag(r->e->diags, E_DECORATOR_NAME, at, of, name, f->name);
+	const char *like = did_you_mean(name, names, f->nparams);
+	if (like)
+		diag_hint(r->e->diags, "did you mean '%s'?", like);
+	return false;
+}
+
+static void read_names(const struct reading *r, const char *what, const struct expr *x, name_list *to)
+{
+	struct val v = evaluated(r, what, x);
+	for (u32 i = 0; v.kind == V_TUPLE && i < v.nitems; i++)
+		if (v.items[i].kind == V_STR && check_parameter(r, x->loc, what, v.items[i].text))
+			vec_push(r->e->arena, to, v.items[i].text);
+}
+
+/* --- configurations ------------------------------------------------------------------------------------------ */
+
+static bool is_config(const struct val *v)
+{
+	return v->kind == V_TUPLE && v->class == &config_class && v->items[CONFIG_KWARGS].kind == V_DICT;
+}
+
+static int config_number(const struct val *config, int field)
+{
+	const struct val *n = &config->items[field];
+	bool given = config->items[CONFIG_GIVEN].integer >> field & 1;
+	return given && n->kind == V_INT && n->integer > 0 && n->integer < 1 << 10 ? (int)n->integer : 0;
+}
+
+static bool add_configuration(const struct reading *r, const struct expr *x, const struct val *v)
+{
+	struct eval *e = r->e;
+	if (!is_config(v))
+		return false;
+	const struct val *values = &v->items[CONFIG_KWARGS];
+	struct configuration c = {.values = arena_array(e->arena, struct tuned_value, values->nitems / 2),
+				  .num_warps = config_number(v, CONFIG_WARPS),
+				  .num_stages = config_number(v, CONFIG_STAGES),
+				  .num_ctas = config_number(v, CONFIG_CTAS),
+				  .maxnreg = config_number(v, CONFIG_MAXNREG),
+				  .has_hook = v->items[CONFIG_HOOK].kind != V_NONE};
+	for (u32 i = 0; i + 1 < values->nitems; i += 2)
+		if (values->items[i].kind == V_STR && check_parameter(r, x->loc, "configs", values->items[i].text))
+			c.values[c.nvalues++] = tuned(e, &values->items[i], &values->items[i + 1]);
+	vec_push(e->arena, &r->out->configurations, c);
+	return true;
+}
+
+/* The kernel's arguments as host code sees them: constants, and what only a launch knows. */
+static struct val arguments(struct eval *e, const struct eval_request *req, const struct tuning *t)
+{
+	const struct func *f = req->func;
+	struct val *items = arena_array(e->arena, struct val, 2 * f->nparams);
+	for (u32 i = 0; i < f->nparams; i++) {
+		const char *name = f->params[i].name, *text = req->args[i].constant;
+		const struct configuration *c = t->configurations.len ? t->configurations.at : NULL;
+		for (u32 k = 0; !text && c && k < c->nvalues; k++)
+			text = c->values[k].name == name ? c->values[k].literal : NULL;
+		for (u32 k = 0; !text && k < t->heuristics.len; k++)
+			text = t->heuristics.at[k].name == name ? t->heuristics.at[k].literal : NULL;
+		items[2 * i] = val_str(name, (u32)strlen(name));
+		items[2 * i + 1] = host_val(arena_printf(e->arena, ARGUMENT "%s", name));
+		if (text)
+			items[2 * i + 1] = constant_argument(e, name, text);
+		else if (req->args[i].shape == ARG_LEAF && !req->args[i].type && f->params[i].value)
+			items[2 * i + 1] = eval_in_module(e, f, f->params[i].value);
+	}
+	struct val v = val_tuple(items, 2 * f->nparams);
+	v.kind = V_DICT;
+	return v;
+}
+
+/* The arguments that the launch gives, and the values and options of a configuration, if there is one, by name. */
+static u32 keywords(struct eval *e, const struct val *args, const struct val *config, struct named_val *out)
+{
+	u32 n = 0;
+	const struct val *kwargs = config ? &config->items[CONFIG_KWARGS] : NULL;
+	for (u32 i = 0; i < args->nitems; i += 2)
+		if (!kwargs || !dict_find(kwargs, &args->items[i]))
+			out[n++] = (struct named_val){intern_str(e->ctx->names, args->items[i].text),
+						      args->items[i + 1], e->b.loc};
+	for (u32 i = 0; kwargs && i < kwargs->nitems; i += 2)
+		out[n++] = (struct named_val){intern_str(e->ctx->names, kwargs->items[i].text), kwargs->items[i + 1],
+					      e->b.loc};
+	for (int i = CONFIG_WARPS; kwargs && i <= CONFIG_CTAS; i++)
+		out[n++] = (struct named_val){intern_str(e->ctx->names, config_class.fields[i]), config->items[i],
+					      e->b.loc};
+	return n;
+}
+
+struct estimate {
+	double time;
+	u32 index;
+};
+
+static int by_time(const void *x, const void *y)
+{
+	const struct estimate *a = x, *b = y;
+	return a->time != b->time ? (a->time < b->time ? -1 : 1) : (a->index > b->index) - (a->index < b->index);
+}
+
+/* How many of n the model is to leave; 0 after an error. */
+static u32 how_many(const struct reading *r, const struct val *top_k, u32 n, struct loc at)
+{
+	if (!top_k)
+		return n;
+	if (top_k->kind == V_INT && top_k->integer > 0)
+		return (u32)MIN(top_k->integer, (i128)n);
+	if (top_k->kind == V_FLOAT && top_k->real > 0 && top_k->real <= 1)
+		return MAX(1, (u32)(n * top_k->real));
+	complain(r, at, "top_k must be a number of configurations, or a part of them up to 1.0");
+	return 0;
+}
+
+/* Those of `configs` with the shortest times by perf_model. */
+static struct val best_by_model(const struct reading *r, const struct func *model, const struct val *configs, u32 most,
+				const struct val *args, struct loc at)
+{
+	struct eval *e = r->e;
+	struct estimate *times = arena_array(e->arena, struct estimate, configs->nitems);
+	for (u32 i = 0; i < configs->nitems; i++) {
+		const struct val *c = &configs->items[i];
+		u32 room = args->nitems / 2 + c->items[CONFIG_KWARGS].nitems / 2 + CONFIG_FIELDS;
+		struct named_val *named = arena_array(e->arena, struct named_val, room);
+		struct val t = call_func(e, model, NULL, 0, named, keywords(e, args, c, named));
+		if (t.kind == V_ERROR)
+			return t;
+		if (t.kind != V_INT && t.kind != V_FLOAT) {
+			complain(r, at,
+				 arena_printf(e->arena, "perf_model gives %s, which is no time", describe(e, &t)));
+			return val_error();
+		}
+		times[i] = (struct estimate){t.kind == V_INT ? (double)t.integer : t.real, i};
+	}
+	qsort(times, configs->nitems, sizeof *times, by_time);
+	struct val *items = arena_array(e->arena, struct val, most);
+	for (u32 i = 0; i < most; i++)
+		items[i] = configs->items[times[i].index];
+	return val_tuple(items, most);
+}
+
+static bool contains(const struct val *configs, const struct val *config)
+{
+	for (u32 i = 0; i < configs->nitems; i++)
+		if (configs->items[i].items == config->items)
+			return true;
+	return false;
+}
+
+static bool all_configs(const struct val *v)
+{
+	bool all = v->kind == V_TUPLE;
+	for (u32 i = 0; all && i < v->nitems; i++)
+		all = is_config(&v->items[i]);
+	return all;
+}
+
+/* Asks prune_configs_by which configurations are to be tried, and notes why others are not. */
+static void prune(const struct reading *r, const struct val *configs)
+{
+	static const char *const names[] = {"early_config_prune", "perf_model", "top_k"};
+	struct eval *e = r->e;
+	const struct expr *x = argument(r->call, "prune_configs_by", r->call->nitems);
+	struct val by = evaluated(r, "prune_configs_by", x), left = *configs;
+	const struct val *found[ARRAY_LEN(names)];
+	if (by.kind != V_DICT)
+		return;
+	for (u32 i = 0; i < ARRAY_LEN(names); i++) {
+		struct val name = val_str(names[i], (u32)strlen(names[i]));
+		found[i] = dict_find(&by, &name);
+		if (found[i] && found[i]->kind == V_NONE)
+			found[i] = NULL;
+		if (found[i] && i < 2 && found[i]->kind != V_FUNC) {
+			complain(r, x->loc,
+				 arena_printf(e->arena, "%s is %s, which is no function of this file", names[i],
+					      describe(e, found[i])));
+			return;
+		}
+	}
+	struct val args = arguments(e, r->req, &(struct tuning){0}), both[] = {*configs, args};
+	e->b.loc = x->loc;
+	if (found[0]) {
+		struct named_val *named = arena_array(e->arena, struct named_val, args.nitems / 2 + 1);
+		const struct func *f = found[0]->func;
+		bool rest = f->nparams && f->params[f->nparams - 1].rest;
+		left = call_func(e, f, both, 2, named, rest ? keywords(e, &args, NULL, named) : 0);
+		if (left.kind == V_ERROR)
+			return;
+		if (!all_configs(&left) || !left.nitems) {
+			complain(r, x->loc,
+				 arena_printf(e->arena,
+					      "early_config_prune gives %s: it must leave a list of "
+					      "configurations, one at least",
+					      describe(e, &left)));
+			return;
+		}
+	}
+	struct val early = left;
+	u32 most = how_many(r, found[2], left.nitems, x->loc);
+	if (found[1] && most && most < left.nitems)
+		left = best_by_model(r, found[1]->func, &left, most, &args, x->loc);
+	if (left.kind == V_ERROR)
+		return;
+	for (u32 i = 0; i < configs->nitems; i++) {
+		struct configuration *c = &r->out->configurations.at[i];
+		if (!contains(&early, &configs->items[i]))
+			c->pruned = "early_config_prune leaves it out";
+		else if (!contains(&left, &configs->items[i]))
+			c->pruned = "perf_model puts it behind the first ones";
+	}
+	for (u32 i = 0; i < left.nitems; i++)
+		if (!contains(configs, &left.items[i])) /* made by the function */
+			add_configuration(r, x, &left.items[i]);
+}
+
+static int milliseconds(const struct reading *r, const char *name)
+{
+	struct val v = named_argument(r, name);
+	return v.kind == V_INT && v.integer > 0 && v.integer < 1 << 20 ? (int)v.integer : 0;
+}
+
+static void read_autotune(const struct reading *r, const struct expr *configs, const struct expr *key)
+{
+	struct val v = evaluated(r, "configs", configs);
+	bool good = v.kind == V_TUPLE;
+	for (u32 i = 0; good && i < v.nitems; i++)
+		good = add_configuration(r, configs, &v.items[i]);
+	if (!good && v.kind != V_ERROR) {
+		r->out->configurations.len = 0;
+		complain(r, configs->loc,
+			 arena_printf(r->e->arena, "%s is no list of triton.Config", describe(r->e, &v)));
+	}
+	if (key)
+		read_names(r, "key", key, &r->out->keys);
+	const struct expr *reset = argument(r->call, "reset_to_zero", r->call->nitems),
+			  *restore = argument(r->call, "restore_value", r->call->nitems);
+	if (reset)
+		read_names(r, "reset_to_zero", reset, &r->out->reset);
+	if (restore)
+		read_names(r, "restore_value", restore, &r->out->restore);
+	r->out->warmup_ms = milliseconds(r, "warmup");
+	r->out->rep_ms = milliseconds(r, "rep");
+	if (good && r->req->of == LAUNCH_CONFIGURATIONS)
+		prune(r, &v);
+}
+
+/* --- heuristics ---------------------------------------------------------------------------------------------- */
+
+static bool is_given(const struct eval_request *req, const char *name)
+{
+	for (u32 i = 0; i < req->func->nparams; i++)
+		if (req->func->params[i].name == name)
+			return req->args[i].constant != NULL;
+	return true;
+}
+
+static void read_heuristics(const struct reading *r, const struct expr *x)
+{
+	struct eval *e = r->e;
+	struct val v = evaluated(r, "values", x);
+	if (v.kind != V_DICT)
+		return;
+	for (u32 i = 0; i + 1 < v.nitems; i += 2) {
+		if (v.items[i].kind != V_STR || !check_parameter(r, x->loc, "values", v.items[i].text))
+			continue;
+		const char *name = intern_str(e->ctx->names, v.items[i].text);
+		struct tuned_value value = {.name = name};
+		if (r->req->args && v.items[i + 1].kind == V_FUNC && !is_given(r->req, name)) {
+			struct before b = before(r);
+			struct val args = arguments(e, r->req, r->out);
+			e->b.loc = x->loc;
+			struct val is = call_func(e, v.items[i + 1].func, &args, 1, NULL, 0);
+			if (is.kind == V_HOST)
+				is = eval_error(e, E_HOST_VALUE, x->loc, is.text);
+			is = known(r, b, arena_printf(e->arena, "'%s'", name), is);
+			if (is.kind != V_ERROR)
+				value = tuned(e, &v.items[i], &is);
+		}
+		vec_push(e->arena, &r->out->heuristics, value);
+	}
+}
+
+/* --- not to be specialised ----------------------------------------------------------------------------------- */
+
+/* Parameters by name or number. */
+static void read_parameters(const struct reading *r, const char *what, name_list *to)
+{
+	const struct func *f = r->req->func;
+	struct val v = named_argument(r, what);
+	bool known = v.kind == V_TUPLE || v.kind == V_NONE || v.kind == V_ERROR;
+	for (u32 i = 0; v.kind == V_TUPLE && i < v.nitems; i++) {
+		const struct val *x = &v.items[i];
+		bool number = x->kind == V_INT && x->integer >= 0 && x->integer < f->nparams;
+		const char *name = number ? f->params[x->integer].name : x->kind == V_STR ? x->text : "";
+		known &= is_parameter(f, name);
+		if (is_parameter(f, name))
+			vec_push(r->e->arena, to, name);
+	}
+	if (!known)
+		complain(r, r->d->loc,
+			 arena_printf(r->e->arena, "%s is not a list of parameters of '%s'", what, f->name));
+}
+
+const struct expr *decorator_call(struct eval *e, const struct module *m, const struct decorator *d)
+{
+	struct ir_context *ctx = e->ctx;
+	u32 len = ctx->diags->text.len, errors = ctx->diags->nerrors;
+	const struct expr *x = parse_expression(ctx->arena, ctx->names, ctx->diags, m->file, d->start, d->end);
+	diags_cut(ctx->diags, len);
+	ctx->diags->nerrors = errors;
+	return x && x->kind == EX_CALL ? x : NULL;
+}
+
+static void read_jit(struct eval *e, const struct eval_request *req, struct tuning *out)
+{
+	const struct decorator *d = &req->func->jit;
+	const struct expr *call = d->name ? decorator_call(e, req->func->module, d) : NULL;
+	const struct reading r = {e, req, d, call, out};
+	if (!call)
+		return;
+	read_parameters(&r, "do_not_specialize", &out->any_value);
+	read_parameters(&r, "do_not_specialize_on_alignment", &out->any_alignment);
+}
+
+void eval_decorators(struct ir_context *ctx, const struct eval_request *req, struct tuning *out)
+{
+	struct eval e = eval_new(ctx, req);
+	struct func host = {.kind = FUNC_CONSTEXPR, .name = "a decorator", .module = req->func->module, .host = true};
+	struct frame f = {.func = &host};
+	*out = (struct tuning){0};
+	e.kernel = kernel_new(ctx, req->func->name);
+	e.b = builder_at_end(ctx, e.kernel->body);
+	e.frame = &f;
+	e.host = 1;
+	if (req->of == DECORATORS_KNOWN)
+		read_jit(&e, req, out);
+	/* a configuration gives heuristics their arguments, and each heuristic those behind it */
+	for (u32 pass = 0; pass < 2; pass++)
+		for (u32 i = 0; i < req->func->ndecorators; i++) {
+			const struct decorator *d = &req->func->decorators[i];
+			const char *dot = strrchr(d->name, '.'), *last = dot ? dot + 1 : d->name;
+			const struct expr *x = decorator_call(&e, req->func->module, d);
+			if (!x)
+				continue;
+			bool autotune = !strcmp(last, "autotune"), heuristics = !strcmp(last, "heuristics");
+			const struct expr *configs = argument(x, "configs", autotune ? 0 : x->nitems),
+					  *values = argument(x, "values", heuristics ? 0 : x->nitems);
+			const struct reading r = {&e, req, d, x, out};
+			if (configs && pass == 0 && req->of != LAUNCH_HEURISTICS)
+				read_autotune(&r, configs, argument(x, "key", autotune ? 1 : x->nitems));
+			if (values && heuristics && pass == 1 && req->of != LAUNCH_CONFIGURATIONS)
+				read_heuristics(&r, values);
+		}
+}

@@ -1,0 +1,89 @@
+/* A warning of statements that compute a value, do nothing else and leave it unused. */
+#include "frontend/frontend_internal.h"
+
+static bool has_effect(const struct op *o)
+{
+	return op_has(o, WRITE) || (o->code == IR_LOAD && o->attr[ATTR_VOLATILE]);
+}
+
+static bool has_effect_within(const struct op *o)
+{
+	bool yes = has_effect(o);
+	for (u32 i = 0; i < o->nblocks && !yes; i++)
+		yes = block_has(o->blocks[i], has_effect);
+	return yes;
+}
+
+static bool has_effect_since(const struct eval *e, const struct op *before)
+{
+	const struct op *o = before ? before->next : e->b.block->first;
+	while (o && !has_effect_within(o))
+		o = o->next;
+	return o != NULL;
+}
+
+bool is_name_path(const struct expr *x)
+{
+	while (x->kind == EX_ATTR)
+		x = x->a;
+	return x->kind == EX_NAME;
+}
+
+/* The function that x, which has been evaluated, calls: one of the language, not of the source? Promises are made to
+ * the value itself. */
+static bool calls_builtin(struct eval *e, const struct expr *x)
+{
+	static const char *const promises[] = {"multiple_of", "max_contiguous", "max_constancy"};
+	if (x->kind != EX_CALL || !is_name_path(x->a))
+		return false;
+	struct val f = eval_expr(e, x->a);
+	if (f.kind == V_METHOD)
+		f = *f.callee;
+	for (u32 i = 0; i < ARRAY_LEN(promises) && f.kind == V_BUILTIN; i++)
+		if (!strcmp(f.builtin->name, promises[i]))
+			return false;
+	return f.kind == V_BUILTIN || (f.kind == V_FUNC && f.func->module->is_library);
+}
+
+/* Is it made of names, numbers and operators only? */
+static bool is_plain(const struct expr *x)
+{
+	switch (x->kind) {
+	case EX_NAME:
+	case EX_INT:
+	case EX_FLOAT:
+	case EX_NONE:
+	case EX_TRUE:
+	case EX_FALSE:
+	case EX_STR: return true;
+	case EX_ATTR:
+	case EX_UNARY: return is_plain(x->a);
+	case EX_BINARY: return is_plain(x->a) && is_plain(x->b);
+	case EX_COMPARE:
+		for (u32 i = 0; i < x->nitems; i++)
+			if (!is_plain(x->items[i]))
+				return false;
+		return true;
+	default: return false;
+	}
+}
+
+static bool computes(const struct expr *x)
+{
+	return (x->kind == EX_COMPARE || x->kind == EX_BINARY || x->kind == EX_UNARY) && is_plain(x);
+}
+
+void warn_of_unused(struct eval *e, const struct expr *x, const struct val *v, const struct op *before)
+{
+	const struct func *f = e->frame->func;
+	bool is_value = v->kind == V_TENSOR || val_is_number(v) || v->kind == V_TUPLE || v->kind == V_OBJECT;
+	if (!is_value || f->kind != FUNC_JIT || f->host || f->module->is_library || has_effect_since(e, before) ||
+	    !(computes(x) || calls_builtin(e, x)))
+		return;
+	diag(e->diags, W_UNUSED, x->loc, x->kind == EX_CALL ? source_text(e, x->a->loc) : "this operator");
+	if (x->kind == EX_COMPARE && x->nitems == 2 && x->ops[0] == OP_EQ)
+		diag_hint(e->diags, "to give a variable this value write '='; '==' compares");
+	else
+		diag_hint(e->diags, "operators and functions change none of their operands: write y = …, or leave it "
+				    "out");
+}

@@ -1,0 +1,167 @@
+/* What helps to look inside: device_print, device_assert, and source lines in the PTX. */
+#include <llvm-c/DebugInfo.h>
+
+#include "gpu/codegen/nvptx_internal.h"
+
+enum { MOST_PRINTED = 3 + MAX_RANK + 1 }; /* of an element: the program, its place, and its value */
+
+/* --- text ---------------------------------------------------------------------------------------------------- */
+
+static LLVMValueRef global_string(struct lower *l, const char *s)
+{
+	LLVMValueRef c = LLVMConstStringInContext2(l->ctx, s, strlen(s), false);
+	LLVMValueRef g = LLVMAddGlobalInAddressSpace(l->mod, LLVMTypeOf(c),
+						     arena_printf(&l->scratch, "text_%u", l->nstrings++), 1);
+	LLVMSetInitializer(g, c);
+	LLVMSetGlobalConstant(g, true);
+	LLVMSetLinkage(g, LLVMInternalLinkage);
+	return LLVMBuildAddrSpaceCast(l->b, g, LLVMPointerTypeInContext(l->ctx, 0), "");
+}
+
+/* vprintf(format, args): the arguments lie in a buffer, each at its own alignment (CUDA C++ guide, "Formatted
+ * output"). */
+static void emit_printf(struct lower *l, const char *format, LLVMValueRef *args, u32 n)
+{
+	LLVMTypeRef types[MOST_PRINTED];
+	for (u32 i = 0; i < n; i++)
+		types[i] = LLVMTypeOf(args[i]);
+	LLVMTypeRef pack_type = LLVMStructTypeInContext(l->ctx, types, n, false);
+	LLVMValueRef buffer = LLVMBuildAlloca(l->entry, pack_type, "");
+	for (u32 i = 0; i < n; i++)
+		LLVMBuildStore(l->b, args[i], LLVMBuildStructGEP2(l->b, pack_type, buffer, i, ""));
+	LLVMValueRef call[] = {global_string(l, format), buffer};
+	intrinsic(l, "vprintf", l->i32, call, 2);
+}
+
+/* A printable argument: C's promotions. */
+static LLVMValueRef promoted(struct lower *l, LLVMValueRef v, enum dtype d, bool is_signed, bool hex, const char **spec)
+{
+	int bits = type_bits(LLVMTypeOf(v));
+	if (LLVMGetTypeKind(LLVMTypeOf(v)) == LLVMPointerTypeKind) {
+		*spec = "%p";
+		return v;
+	}
+	if (dtype_is_float(d)) {
+		*spec = hex ? "%a" : "%f";
+		return d == DT_F64 ? v : LLVMBuildFPExt(l->b, small_to_f32(l, v, d), l->f64, "");
+	}
+	if (hex) {
+		*spec = bits == 64 ? "0x%016llx" : bits == 32 ? "0x%08x" : bits == 16 ? "0x%04x" : "0x%02x";
+		return bits < 32 ? LLVMBuildZExt(l->b, v, l->i32, "") : v;
+	}
+	*spec = bits == 64 ? (is_signed ? "%lld" : "%llu") : is_signed ? "%d" : "%u";
+	if (bits >= 32)
+		return v;
+	return is_signed ? LLVMBuildSExt(l->b, v, l->i32, "") : LLVMBuildZExt(l->b, v, l->i32, "");
+}
+
+/* Digits of the largest index. */
+static int index_digits(const struct layout *lay, int d)
+{
+	return snprintf(NULL, 0, "%d", (1 << lay->log2_size[d]) - 1);
+}
+
+/* One line: "pid (0, 0, 0) idx (3, 4) x: 1.500000" for element r of v, which is operand `index`; without v the text
+ * alone. */
+static void print_line(struct lower *l, const struct op *o, const struct value *v, u32 index, u32 r)
+{
+	const struct layout *lay = v && type_is_tensor(v->type) ? v->type->layout : NULL;
+	struct strbuf f = {.arena = &l->scratch};
+	LLVMValueRef args[MOST_PRINTED];
+	const char *spec = "";
+	u32 n = 0;
+	sb_puts(&f, v ? "pid (%u, %u, %u) idx (" : "pid (%u, %u, %u)");
+	for (int axis = 0; axis < 3; axis++)
+		args[n++] = program_number(l, axis, false);
+	for (int d = 0; lay && d < lay->rank; d++) {
+		LLVMValueRef c = LLVMBuildOr(l->b, thread_position(l, lay), c_i32(l, layout_apply(lay, r, 0, 0)), "");
+		c = LLVMBuildLShr(l->b, c, c_i32(l, layout_dim_shift(lay, d)), "");
+		args[n++] = LLVMBuildAnd(l->b, c, c_i32(l, (1 << lay->log2_size[d]) - 1), "");
+		sb_printf(&f, d ? ", %%%du" : "%%%du", index_digits(lay, d));
+	}
+	if (v) {
+		sb_puts(&f, ")");
+		args[n++] = promoted(l, elem(l, v, r), type_dtype(v->type), o->attr[ATTR_SIGNED] >> index & 1,
+				     o->attr[ATTR_HEX], &spec);
+	}
+	for (const char *s = o->text; *s; s++)
+		sb_puts(&f, *s == '%' ? "%%" : (char[]){*s, 0});
+	if (o->noperands > 1)
+		sb_printf(&f, "(operand %u) ", index);
+	sb_printf(&f, "%s\n", spec);
+	emit_printf(l, f.at, args, n);
+}
+
+/* Elements are printed by the thread that owns them, scalars by each. */
+void lower_print(struct lower *l, const struct op *o)
+{
+	for (u32 i = 0; i < o->noperands; i++) {
+		const struct value *v = operand(o, i);
+		struct guarded g = begin_if(l, type_is_tensor(v->type) ? owner(l, v->type->layout) : NULL);
+		for (u32 r = 0; r < num_elems(v); r++)
+			print_line(l, o, v, i, r);
+		end_if(l, g);
+	}
+	if (!o->noperands)
+		print_line(l, o, NULL, 0, 0);
+}
+
+/* With debug on, a false condition stops the kernel with the message, file and line. */
+void lower_assert(struct lower *l, const struct op *o)
+{
+	const struct value *v = operand(o, 0);
+	LLVMValueRef all = NULL;
+	if (!l->s->debug)
+		return;
+	for (u32 r = 0; r < num_elems(v); r++)
+		all = and_i1(l, all, elem(l, v, r));
+	struct guarded g = begin_if(l, LLVMBuildNot(l->b, all, ""));
+	const struct source *src = l->s->diags->sources.at[o->loc.file];
+	LLVMValueRef text = global_string(l, o->text ? o->text : ""), file = global_string(l, src ? src->name : "?");
+	LLVMValueRef args[] = {text, file, c_i32(l, o->loc.line), global_string(l, l->k->name), c_i64(l, 1)};
+	intrinsic(l, "__assertfail", l->v, args, 5);
+	end_if(l, g);
+}
+
+/* --- source lines -------------------------------------------------------------------------------------------- */
+
+/* Lines (.loc) are all we want. PTX with DWARF sections would count as debug code, which ptxas does not optimise. */
+void debug_begin(struct lower *l)
+{
+	enum { DIRECTIVES_ONLY = 3 }; /* DICompileUnit::DebugDirectivesOnly, for which LLVM's C interface has no name */
+	const struct source *src = l->s->diags->sources.at[l->k->loc.file];
+	if (!src)
+		return;
+	LLVMDIBuilderRef d = LLVMCreateDIBuilder(l->mod);
+	l->debug_builder = d;
+	const char *slash = strrchr(src->name, '/'), *base = slash ? slash + 1 : src->name;
+	LLVMMetadataRef file = LLVMDIBuilderCreateFile(d, base, strlen(base), slash ? src->name : ".",
+						       slash ? (size_t)(slash - src->name) : 1);
+	/* NOLINT(clang-analyzer-optin.core.EnumCastOutOfRange) */
+	LLVMDWARFEmissionKind kind = (LLVMDWARFEmissionKind)DIRECTIVES_ONLY;
+	LLVMDIBuilderCreateCompileUnit(d, LLVMDWARFSourceLanguageC, file, "tlc", 3, true, "", 0, 0, "", 0, kind, 0,
+				       false, false, "", 0, "", 0);
+	LLVMMetadataRef t = LLVMDIBuilderCreateSubroutineType(d, file, NULL, 0, LLVMDIFlagZero);
+	l->debug_scope =
+		LLVMDIBuilderCreateFunction(d, file, l->k->name, strlen(l->k->name), l->k->name, strlen(l->k->name),
+					    file, l->k->loc.line, t, false, true, l->k->loc.line, LLVMDIFlagZero, true);
+	LLVMSetSubprogram(l->fn, l->debug_scope);
+	LLVMAddModuleFlag(l->mod, LLVMModuleFlagBehaviorWarning, "Debug Info Version", 18,
+			  LLVMValueAsMetadata(c_i32(l, LLVMDebugMetadataVersion())));
+}
+
+void debug_location(struct lower *l, struct loc at)
+{
+	if (!l->debug_scope || at.file != l->k->loc.file || !at.line)
+		return;
+	LLVMMetadataRef loc = LLVMDIBuilderCreateDebugLocation(l->ctx, at.line, at.col, l->debug_scope, NULL);
+	LLVMSetCurrentDebugLocation2(l->b, loc);
+}
+
+void debug_end(struct lower *l)
+{
+	if (!l->debug_builder)
+		return;
+	LLVMDIBuilderFinalize(l->debug_builder);
+	LLVMDisposeDIBuilder(l->debug_builder);
+}

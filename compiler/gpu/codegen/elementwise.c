@@ -1,0 +1,585 @@
+/* Elementwise operations, one element at a time.
+ *
+ * fp16 uses the hardware's own arithmetic. bf16 and fp8 travel as integers; bf16 arithmetic is done in fp32 and rounded
+ * once, which is what the interpreter does too. Where the target lacks a conversion it is done with integers. */
+#include "llvm/float_formats.h"
+#include "gpu/codegen/nvptx_internal.h"
+
+#include <math.h>
+
+/* --- small floats -------------------------------------------------------------------------------------------- */
+
+static LLVMValueRef shl(struct lower *l, LLVMValueRef v, int n)
+{
+	return LLVMBuildShl(l->b, v, LLVMConstInt(LLVMTypeOf(v), (u64)n, false), "");
+}
+
+static LLVMValueRef lshr(struct lower *l, LLVMValueRef v, int n)
+{
+	return LLVMBuildLShr(l->b, v, LLVMConstInt(LLVMTypeOf(v), (u64)n, false), "");
+}
+
+/* fp8 → fp16, exactly. E5M2 is the upper half of fp16. E4M3 has the same shape with another bias, so its magnitude bits
+ * are scaled by 2^8; 0x7F is NaN. */
+static LLVMValueRef fp8_to_f16(struct lower *l, LLVMValueRef v, enum dtype d)
+{
+	LLVMValueRef x = LLVMBuildZExt(l->b, v, l->i16, "");
+	if (d == DT_E5M2)
+		return LLVMBuildBitCast(l->b, shl(l, x, 8), l->f16, "");
+	LLVMValueRef mag = LLVMBuildAnd(l->b, x, LLVMConstInt(l->i16, 0x7F, false), "");
+	LLVMValueRef sign = shl(l, LLVMBuildAnd(l->b, x, LLVMConstInt(l->i16, 0x80, false), ""), 8);
+	LLVMValueRef h = LLVMBuildBitCast(l->b, LLVMBuildOr(l->b, sign, shl(l, mag, 7), ""), l->f16, "");
+	h = LLVMBuildFMul(l->b, h, LLVMConstReal(l->f16, 256), "");
+	LLVMValueRef nan = LLVMBuildICmp(l->b, LLVMIntEQ, mag, LLVMConstInt(l->i16, 0x7F, false), "");
+	return LLVMBuildSelect(l->b, nan, LLVMConstReal(l->f16, NAN), h, "");
+}
+
+LLVMValueRef small_to_f32(struct lower *l, LLVMValueRef v, enum dtype d)
+{
+	switch (d) {
+	case DT_F32: return v;
+	case DT_F16: return LLVMBuildFPExt(l->b, v, l->f32, "");
+	case DT_BF16: return LLVMBuildBitCast(l->b, shl(l, LLVMBuildZExt(l->b, v, l->i32, ""), 16), l->f32, "");
+	case DT_E4M3:
+	case DT_E5M2: return LLVMBuildFPExt(l->b, fp8_to_f16(l, v, d), l->f32, "");
+	case DT_F64: return LLVMBuildFPTrunc(l->b, v, l->f32, "");
+	default: tl_unreachable("not a float");
+	}
+}
+
+/* Two or four fp32 → as many fp8 in one i32 (sm_89 on). ptxas 13.0 ends in a segmentation fault where it finds the
+ * result of a conversion moved to two different words: each is moved to one here, from which all else takes it. */
+static LLVMValueRef cvt_fp8(struct lower *l, LLVMValueRef *v, u32 n, enum dtype d)
+{
+	static const char two[] = "{ .reg .b16 lo; cvt.rn.satfinite.%s.f32 lo, $2, $1; cvt.u32.u16 $0, lo; }",
+			  four[] = "{ .reg .b16 lo, hi; cvt.rn.satfinite.%s.f32 lo, $2, $1; "
+				   "cvt.rn.satfinite.%s.f32 hi, $4, $3; mov.b32 $0, {lo, hi}; }";
+	const char *pair = d == DT_E4M3 ? "e4m3x2" : "e5m2x2";
+	return n == 4 ? inline_asm(l, arena_printf(&l->scratch, four, pair, pair), "=r,f,f,f,f", ASM_PURE, l->i32, v, 4)
+		      : inline_asm(l, arena_printf(&l->scratch, two, pair), "=r,f,f", ASM_PURE, l->i32, v, 2);
+}
+
+LLVMValueRef f32_to_small(struct lower *l, LLVMValueRef v, enum dtype d, enum rounding r)
+{
+	bool rtz = r == ROUND_RTZ;
+	switch (d) {
+	case DT_F32: return v;
+	case DT_F16:
+		if (rtz)
+			return LLVMBuildBitCast(
+				l->b, inline_asm(l, "cvt.rz.f16.f32 $0, $1;", "=h,f", ASM_PURE, l->i16, &v, 1), l->f16,
+				"");
+		return LLVMBuildFPTrunc(l->b, v, l->f16, "");
+	case DT_BF16:
+		if (!l->s->target->has_pair_conversions || rtz)
+			return encode_bf16(l->b, v, rtz);
+		return inline_asm(l, "cvt.rn.bf16.f32 $0, $1;", "=h,f", ASM_PURE, l->i16, &v, 1);
+	case DT_E4M3:
+	case DT_E5M2:
+		if (l->s->target->has_fp8_conversions && !rtz)
+			return LLVMBuildTrunc(
+				l->b, cvt_fp8(l, (LLVMValueRef[]){v, LLVMConstReal(l->f32, 0)}, 2, d), l->i8, "");
+		return encode_fp8(l->b, v, d, rtz);
+	default: tl_unreachable("not a small float");
+	}
+}
+
+/* --- one element --------------------------------------------------------------------------------------------- */
+
+/* libclc's sin and cos for fp64 look up 2/π at the exponent, which for infinity and NaN is behind the table. */
+static LLVMValueRef call_finite(struct lower *l, const char *name, LLVMValueRef x)
+{
+	LLVMValueRef zero = LLVMConstNull(l->f64), nan = LLVMBuildFSub(l->b, x, x, "");
+	LLVMValueRef finite = LLVMBuildFCmp(l->b, LLVMRealORD, nan, zero, "");
+	LLVMValueRef r = call1(l, name, LLVMBuildSelect(l->b, finite, x, zero, ""));
+	return LLVMBuildSelect(l->b, finite, r, nan, "");
+}
+
+/* libclc's sin and erf for fp64 lose the sign of 0. */
+static LLVMValueRef keep_zero(struct lower *l, LLVMValueRef x, LLVMValueRef r)
+{
+	LLVMValueRef zero = LLVMBuildFCmp(l->b, LLVMRealOEQ, x, LLVMConstNull(l->f64), "");
+	return LLVMBuildSelect(l->b, zero, x, r, "");
+}
+
+static LLVMValueRef call2(struct lower *l, const char *name, LLVMValueRef x, LLVMValueRef y)
+{
+	LLVMValueRef args[] = {x, y};
+	return intrinsic(l, name, LLVMTypeOf(x), args, 2);
+}
+
+static LLVMValueRef choose(struct lower *l, LLVMValueRef c, LLVMValueRef x, LLVMValueRef y)
+{
+	return LLVMBuildSelect(l->b, c, x, y, "");
+}
+
+static LLVMValueRef scaled(struct lower *l, LLVMValueRef x, double by)
+{
+	return LLVMBuildFMul(l->b, x, LLVMConstReal(l->f64, by), "");
+}
+
+static LLVMValueRef is_below(struct lower *l, LLVMValueRef x, double limit)
+{
+	LLVMValueRef size = call1(l, "llvm.fabs.f64", x);
+	return LLVMBuildFCmp(l->b, LLVMRealOLT, size, LLVMConstReal(l->f64, limit), "");
+}
+
+/* libclc's fmod multiplies y by powers of 2 until the product is about as large as x, or infinite. So an x from 2^900
+ * on is first made less than y, or than 2^512 y, with both times 2^-64: all of that is exact. */
+static LLVMValueRef fmod_f64(struct lower *l, LLVMValueRef x, LLVMValueRef y)
+{
+	LLVMValueRef one = LLVMConstReal(l->f64, 1), zero = LLVMConstNull(l->f64);
+	LLVMValueRef fits = is_below(l, x, 0x1p900), large = scaled(l, y, 0x1p512);
+	LLVMValueRef by = choose(l, is_below(l, y, 1), large, y);
+	LLVMValueRef of = choose(l, fits, zero, scaled(l, x, 0x1p-64));
+	by = choose(l, fits, one, scaled(l, by, 0x1p-64));
+	LLVMValueRef rest = scaled(l, call2(l, "_Z4fmoddd", of, by), 0x1p64);
+	return call2(l, "_Z4fmoddd", choose(l, fits, x, rest), y);
+}
+
+static LLVMValueRef min_max(struct lower *l, enum opcode code, LLVMValueRef x, LLVMValueRef y)
+{
+	bool max = code == IR_MAXNUMF || code == IR_MAXIMUMF;
+	static const char *const names[2][3] = {{"llvm.minnum.f16", "llvm.minnum.f32", "llvm.minnum.f64"},
+						{"llvm.maxnum.f16", "llvm.maxnum.f32", "llvm.maxnum.f64"}};
+	int bits = type_bits(LLVMTypeOf(x));
+	LLVMValueRef r = call2(l, names[max][bits / 32], x, y);
+	if (code == IR_MAXNUMF || code == IR_MINNUMF)
+		return r;
+	LLVMValueRef nan = LLVMBuildFCmp(l->b, LLVMRealUNO, x, y, "");
+	return LLVMBuildSelect(l->b, nan, LLVMConstReal(LLVMTypeOf(x), NAN), r, "");
+}
+
+/* Math functions: for fp32 approximations of the hardware where Triton uses them, otherwise (NULL) our own; libclc for
+ * fp64. */
+static const struct {
+	const char *f32, *f64;
+} math[IR_OPCODES] = {
+	[IR_EXP] = {NULL, "_Z3expd"},
+	[IR_EXP2] = {"llvm.nvvm.ex2.approx.ftz.f", "_Z4exp2d"},
+	[IR_LOG] = {NULL, "_Z3logd"},
+	[IR_LOG2] = {NULL, "_Z4log2d"},
+	[IR_SQRT] = {"llvm.nvvm.sqrt.approx.ftz.f", "llvm.sqrt.f64"},
+	[IR_PRECISE_SQRT] = {"llvm.nvvm.sqrt.rn.f", "llvm.sqrt.f64"},
+	[IR_RSQRT] = {"llvm.nvvm.rsqrt.approx.ftz.f", "llvm.sqrt.f64"},
+	[IR_ERF] = {NULL, "_Z3erfd"},
+	[IR_TANH] = {NULL, "_Z4tanhd"},
+	[IR_FLOOR] = {"llvm.floor.f32", "llvm.floor.f64"},
+	[IR_CEIL] = {"llvm.ceil.f32", "llvm.ceil.f64"},
+};
+
+static LLVMValueRef math_function(struct lower *l, enum opcode code, LLVMValueRef x)
+{
+	bool f = LLVMTypeOf(x) == l->f32;
+	const char *name = f ? math[code].f32 : math[code].f64;
+	if (code == IR_SIN || code == IR_COS) {
+		if (!f && code == IR_COS)
+			return call_finite(l, "_Z3cosd", x);
+		if (!f)
+			return keep_zero(l, x, call_finite(l, "_Z3sind", x));
+		sin_cos_f32(l, code == IR_COS, &x, 1, &x);
+		return x;
+	}
+	if (code == IR_EXP && f) {
+		x = LLVMBuildFMul(l->b, x, LLVMConstReal(l->f32, 1.4426950408889634), "");
+		return call1(l, math[IR_EXP2].f32, x);
+	}
+	if (!name)
+		return math_f32(l, code, x);
+	if (code == IR_ERF)
+		return keep_zero(l, x, call1(l, name, x));
+	x = call1(l, name, x);
+	return code == IR_RSQRT && !f ? LLVMBuildFDiv(l->b, LLVMConstReal(l->f64, 1), x, "") : x;
+}
+
+/* Operations that LLVM has an instruction for. */
+static const LLVMOpcode binary[IR_OPCODES] = {
+	[IR_SUBI] = LLVMSub,   [IR_MULI] = LLVMMul,   [IR_DIVSI] = LLVMSDiv, [IR_DIVUI] = LLVMUDiv,
+	[IR_REMSI] = LLVMSRem, [IR_REMUI] = LLVMURem, [IR_ANDI] = LLVMAnd,   [IR_ORI] = LLVMOr,
+	[IR_XORI] = LLVMXor,   [IR_SHLI] = LLVMShl,   [IR_SHRSI] = LLVMAShr, [IR_SHRUI] = LLVMLShr,
+	[IR_ADDF] = LLVMFAdd,  [IR_SUBF] = LLVMFSub,  [IR_MULF] = LLVMFMul,  [IR_PRECISE_DIVF] = LLVMFDiv,
+};
+
+static LLVMValueRef float_op(struct lower *l, const struct op *o, LLVMValueRef *in)
+{
+	static const char *const fabs[] = {"llvm.fabs.f16", "llvm.fabs.f32", "llvm.fabs.f64"}, *const fma[] = {
+												       "llvm.fma.f16",
+												       "llvm.fma.f32",
+												       "llvm.fma.f64"};
+	LLVMTypeRef t = LLVMTypeOf(in[0]);
+	int width = type_bits(t) / 32;
+	switch (o->code) {
+	case IR_DIVF:
+		return t == l->f32 ? call2(l, APPROXIMATE_DIVISION, in[0], in[1])
+				   : LLVMBuildFDiv(l->b, in[0], in[1], "");
+	case IR_REMF: return t == l->f32 ? call2(l, "_Z4fmodff", in[0], in[1]) : fmod_f64(l, in[0], in[1]);
+	case IR_NEGF: return LLVMBuildFNeg(l->b, in[0], "");
+	case IR_MAXNUMF:
+	case IR_MINNUMF:
+	case IR_MAXIMUMF:
+	case IR_MINIMUMF: return min_max(l, o->code, in[0], in[1]);
+	case IR_ABSF: return call1(l, fabs[width], in[0]);
+	case IR_FMA: return intrinsic(l, fma[width], t, in, 3);
+	case IR_CLAMPF: {
+		bool nan = o->attr[ATTR_NAN];
+		LLVMValueRef r = min_max(l, nan ? IR_MAXIMUMF : IR_MAXNUMF, in[0], in[1]);
+		return min_max(l, nan ? IR_MINIMUMF : IR_MINNUMF, r, in[2]);
+	}
+	default:
+		return binary[o->code] ? LLVMBuildBinOp(l->b, binary[o->code], in[0], in[1], "")
+				       : math_function(l, o->code, in[0]);
+	}
+}
+
+/* Operations that fp16 has natively; the others are computed in fp32. */
+static bool native_f16(enum opcode code)
+{
+	return code == IR_ADDF || code == IR_SUBF || code == IR_MULF || code == IR_NEGF || code == IR_ABSF ||
+	       code == IR_FMA;
+}
+
+static LLVMValueRef any_float_op(struct lower *l, const struct op *o, LLVMValueRef *in, enum dtype d)
+{
+	LLVMValueRef wide[3];
+	if (d == DT_F32 || d == DT_F64 || (d == DT_F16 && native_f16(o->code)))
+		return float_op(l, o, in);
+	for (u32 i = 0; i < o->noperands; i++)
+		wide[i] = small_to_f32(l, in[i], d);
+	return f32_to_small(l, float_op(l, o, wide), d, ROUND_DEFAULT);
+}
+
+static LLVMValueRef compare_float(struct lower *l, const struct op *o, LLVMValueRef *in, enum dtype d)
+{
+	static const LLVMRealPredicate preds[] = {
+		[CMPF_OEQ] = LLVMRealOEQ, [CMPF_ONE] = LLVMRealONE, [CMPF_OLT] = LLVMRealOLT, [CMPF_OLE] = LLVMRealOLE,
+		[CMPF_OGT] = LLVMRealOGT, [CMPF_OGE] = LLVMRealOGE, [CMPF_ORD] = LLVMRealORD, [CMPF_UEQ] = LLVMRealUEQ,
+		[CMPF_UNE] = LLVMRealUNE, [CMPF_ULT] = LLVMRealULT, [CMPF_ULE] = LLVMRealULE, [CMPF_UGT] = LLVMRealUGT,
+		[CMPF_UGE] = LLVMRealUGE, [CMPF_UNO] = LLVMRealUNO,
+	};
+	LLVMValueRef x = in[0], y = in[1];
+	if (d == DT_BF16 || dtype_is_fp8(d)) {
+		x = small_to_f32(l, x, d);
+		y = small_to_f32(l, y, d);
+	}
+	return LLVMBuildFCmp(l->b, preds[o->attr[ATTR_PREDICATE]], x, y, "");
+}
+
+static LLVMValueRef compare_int(struct lower *l, const struct op *o, LLVMValueRef *in)
+{
+	static const LLVMIntPredicate preds[] = {
+		[CMPI_EQ] = LLVMIntEQ,   [CMPI_NE] = LLVMIntNE,   [CMPI_SLT] = LLVMIntSLT, [CMPI_SLE] = LLVMIntSLE,
+		[CMPI_SGT] = LLVMIntSGT, [CMPI_SGE] = LLVMIntSGE, [CMPI_ULT] = LLVMIntULT, [CMPI_ULE] = LLVMIntULE,
+		[CMPI_UGT] = LLVMIntUGT, [CMPI_UGE] = LLVMIntUGE,
+	};
+	return LLVMBuildICmp(l->b, preds[o->attr[ATTR_PREDICATE]], in[0], in[1], "");
+}
+
+static LLVMValueRef mulhi(struct lower *l, LLVMValueRef x, LLVMValueRef y)
+{
+	int bits = type_bits(LLVMTypeOf(x));
+	if (bits == 64) /* LLVM would join it with what else is done, in 128 bits */
+		return call2(l, "llvm.nvvm.mulhi.ull", x, y);
+	LLVMTypeRef wide = int_type(l, 2 * bits);
+	LLVMValueRef right = LLVMBuildZExt(l->b, y, wide, "");
+	LLVMValueRef p = LLVMBuildMul(l->b, LLVMBuildZExt(l->b, x, wide, ""), right, "");
+	return LLVMBuildTrunc(l->b, lshr(l, p, bits), int_type(l, bits), "");
+}
+
+/* x + (y + c) is computed as (x + y) + c: the elements of a tile of offsets then differ by constants from one sum,
+ * which loads and stores take into their addresses. */
+static LLVMValueRef add(struct lower *l, LLVMValueRef x, LLVMValueRef y)
+{
+	if (LLVMIsABinaryOperator(x) && !LLVMIsABinaryOperator(y))
+		return add(l, y, x);
+	bool offset = LLVMIsABinaryOperator(y) && LLVMGetInstructionOpcode(y) == LLVMAdd &&
+		      LLVMIsAConstantInt(LLVMGetOperand(y, 1));
+	if (!offset || LLVMIsConstant(x))
+		return LLVMBuildAdd(l->b, x, y, "");
+	return LLVMBuildAdd(l->b, LLVMBuildAdd(l->b, x, LLVMGetOperand(y, 0), ""), LLVMGetOperand(y, 1), "");
+}
+
+static LLVMValueRef int_op(struct lower *l, const struct op *o, LLVMValueRef *in)
+{
+	LLVMBuilderRef b = l->b;
+	LLVMIntPredicate less = o->code == IR_MAXSI || o->code == IR_MINSI ? LLVMIntSLT : LLVMIntULT;
+	switch (o->code) {
+	case IR_ADDI: return add(l, in[0], in[1]);
+	case IR_MULHIUI: return mulhi(l, in[0], in[1]);
+	case IR_MAXSI:
+	case IR_MAXUI: return LLVMBuildSelect(b, LLVMBuildICmp(b, less, in[0], in[1], ""), in[1], in[0], "");
+	case IR_MINSI:
+	case IR_MINUI: return LLVMBuildSelect(b, LLVMBuildICmp(b, less, in[0], in[1], ""), in[0], in[1], "");
+	case IR_ABSI: {
+		LLVMValueRef neg = LLVMBuildNeg(b, in[0], "");
+		LLVMValueRef is = LLVMBuildICmp(b, LLVMIntSLT, in[0], LLVMConstNull(LLVMTypeOf(in[0])), "");
+		return LLVMBuildSelect(b, is, neg, in[0], "");
+	}
+	default: tl_assert(binary[o->code]); return LLVMBuildBinOp(b, binary[o->code], in[0], in[1], "");
+	}
+}
+
+/* Truncation toward zero that saturates, NaN to 0: what cvt.rzi does, but for NaN where 64 bits come in or go out. */
+static LLVMValueRef float_to_int(struct lower *l, LLVMValueRef x, enum dtype from, int bits, bool is_signed)
+{
+	if (from != DT_F32 && from != DT_F64)
+		x = small_to_f32(l, x, from);
+	bool d = LLVMTypeOf(x) == l->f64;
+	int reg = bits < 32 ? 32 : bits;
+	const char *text =
+		arena_printf(&l->scratch, "cvt.rzi.%c%d.%s $0, $1;", is_signed ? 's' : 'u', reg, d ? "f64" : "f32");
+	const char *cons = reg == 64 ? (d ? "=l,d" : "=l,f") : (d ? "=r,d" : "=r,f");
+	LLVMValueRef v = inline_asm(l, text, cons, ASM_PURE, int_type(l, reg), &x, 1);
+	if (d || reg == 64)
+		v = LLVMBuildSelect(l->b, LLVMBuildFCmp(l->b, LLVMRealUNO, x, x, ""), LLVMConstNull(LLVMTypeOf(v)), v,
+				    "");
+	if (bits == reg)
+		return v;
+	i64 lo = is_signed ? -(1ll << (bits - 1)) : 0, hi = is_signed ? (1ll << (bits - 1)) - 1 : (1ll << bits) - 1;
+	if (is_signed) {
+		LLVMValueRef under = LLVMBuildICmp(l->b, LLVMIntSLT, v, c_i32(l, lo), "");
+		v = LLVMBuildSelect(l->b, under, c_i32(l, lo), v, "");
+	}
+	LLVMValueRef over = LLVMBuildICmp(l->b, is_signed ? LLVMIntSGT : LLVMIntUGT, v, c_i32(l, hi), "");
+	v = LLVMBuildSelect(l->b, over, c_i32(l, hi), v, "");
+	return LLVMBuildTrunc(l->b, v, int_type(l, bits), "");
+}
+
+/* f is a number rounded toward zero. The result is that number rounded to odd, so that rounding again, to a format of
+ * at most 22 bits, is exact (as from_unsigned_odd in ir/scalar_math.h). */
+static LLVMValueRef to_odd(struct lower *l, LLVMValueRef f, LLVMValueRef inexact)
+{
+	LLVMValueRef bits = LLVMBuildBitCast(l->b, f, l->i32, "");
+	bits = LLVMBuildOr(l->b, bits, LLVMBuildZExt(l->b, inexact, l->i32, ""), "");
+	return LLVMBuildBitCast(l->b, bits, l->f32, "");
+}
+
+static LLVMValueRef f64_to_f32_odd(struct lower *l, LLVMValueRef x)
+{
+	LLVMValueRef f = inline_asm(l, "cvt.rz.f32.f64 $0, $1;", "=f,d", ASM_PURE, l->f32, &x, 1);
+	LLVMValueRef back = LLVMBuildFPExt(l->b, f, l->f64, "");
+	return to_odd(l, f, LLVMBuildFCmp(l->b, LLVMRealONE, back, x, ""));
+}
+
+static LLVMValueRef int_to_f32_odd(struct lower *l, LLVMValueRef x, bool is_signed)
+{
+	int bits = type_bits(LLVMTypeOf(x));
+	char sign = is_signed ? 's' : 'u', c = bits == 64 ? 'l' : 'r';
+	const char *there = arena_printf(&l->scratch, "cvt.rz.f32.%c%d $0, $1;", sign, bits);
+	const char *again = arena_printf(&l->scratch, "cvt.rzi.%c%d.f32 $0, $1;", sign, bits);
+	LLVMValueRef f = inline_asm(l, there, arena_printf(&l->scratch, "=f,%c", c), ASM_PURE, l->f32, &x, 1);
+	LLVMValueRef back = inline_asm(l, again, arena_printf(&l->scratch, "=%c,f", c), ASM_PURE, LLVMTypeOf(x), &f, 1);
+	return to_odd(l, f, LLVMBuildICmp(l->b, LLVMIntNE, back, x, ""));
+}
+
+static LLVMValueRef int_to_float(struct lower *l, LLVMValueRef x, enum dtype to, bool is_signed)
+{
+	if (to == DT_BF16 && type_bits(LLVMTypeOf(x)) > 16)
+		return f32_to_small(l, int_to_f32_odd(l, x, is_signed), to, ROUND_DEFAULT);
+	LLVMTypeRef t = to == DT_F64 ? l->f64 : to == DT_F16 ? l->f16 : l->f32;
+	LLVMValueRef v = is_signed ? LLVMBuildSIToFP(l->b, x, t, "") : LLVMBuildUIToFP(l->b, x, t, "");
+	return to == DT_F64 || to == DT_F16 ? v : f32_to_small(l, v, to, ROUND_DEFAULT);
+}
+
+static LLVMValueRef float_to_float(struct lower *l, LLVMValueRef x, enum dtype from, enum dtype to, enum rounding r)
+{
+	if (from == DT_F64 && to == DT_F16 && r != ROUND_RTZ)
+		return LLVMBuildFPTrunc(l->b, x, l->f16, "");
+	if (to == DT_F16 && dtype_is_fp8(from))
+		return fp8_to_f16(l, x, from);
+	if (from == DT_F64 && to == DT_F32 && r == ROUND_RTZ)
+		return inline_asm(l, "cvt.rz.f32.f64 $0, $1;", "=f,d", ASM_PURE, l->f32, &x, 1);
+	x = from == DT_F64 && to != DT_F32 ? f64_to_f32_odd(l, x) : small_to_f32(l, x, from);
+	return to == DT_F64 ? LLVMBuildFPExt(l->b, x, l->f64, "") : f32_to_small(l, x, to, r);
+}
+
+static LLVMValueRef convert(struct lower *l, const struct op *o, LLVMValueRef x)
+{
+	static const LLVMOpcode casts[IR_OPCODES] = {
+		[IR_EXTSI] = LLVMSExt,          [IR_EXTUI] = LLVMZExt,          [IR_TRUNCI] = LLVMTrunc,
+		[IR_PTR_TO_INT] = LLVMPtrToInt, [IR_INT_TO_PTR] = LLVMIntToPtr,
+	};
+	const struct type *rt = o->results[0].type, *xt = operand(o, 0)->type;
+	enum dtype from = type_dtype(xt), to = type_dtype(rt);
+	LLVMTypeRef t = llvm_type(l, rt);
+	switch (o->code) {
+	case IR_SITOFP: return int_to_float(l, x, to, true);
+	case IR_UITOFP: return int_to_float(l, x, to, false);
+	case IR_FPTOSI: return float_to_int(l, x, from, dtype_bits(to), true);
+	case IR_FPTOUI: return float_to_int(l, x, from, dtype_bits(to), false);
+	case IR_EXTF:
+		if (from == DT_F32)
+			return LLVMBuildFPExt(l->b, x, l->f64, "");
+		return float_to_float(l, x, from, to, ROUND_DEFAULT);
+	case IR_TRUNCF: return float_to_float(l, x, from, to, ROUND_DEFAULT);
+	case IR_FP_TO_FP: return float_to_float(l, x, from, to, (enum rounding)o->attr[ATTR_ROUNDING]);
+	case IR_BITCAST: return xt == rt ? x : from_bits(l, to_bits(l, x), t);
+	default: return casts[o->code] ? LLVMBuildCast(l->b, casts[o->code], x, t, "") : NULL;
+	}
+}
+
+LLVMValueRef lower_scalar_op(struct lower *l, const struct op *o, LLVMValueRef *in)
+{
+	enum dtype d = o->noperands ? type_dtype(operand(o, 0)->type) : DT_I32;
+	switch (o->code) {
+	case IR_CMPI: return compare_int(l, o, in);
+	case IR_CMPF: return compare_float(l, o, in, d);
+	case IR_SELECT: return LLVMBuildSelect(l->b, in[0], in[1], in[2], "");
+	case IR_ADDPTR: return pointer_plus(l, type_elem(o->results[0].type), in[0], in[1]);
+	default: break;
+	}
+	LLVMValueRef v = convert(l, o, in[0]);
+	if (v)
+		return v;
+	return dtype_is_float(d) ? any_float_op(l, o, in, d) : int_op(l, o, in);
+}
+
+/* LLVM's intrinsic would need a bit cast to a word, each of which costs NVPTX a walk over the whole function. */
+LLVMValueRef cvt_f16x2(struct lower *l, LLVMValueRef lo, LLVMValueRef hi, enum dtype d)
+{
+	LLVMValueRef args[] = {hi, lo};
+	const char *text = d == DT_F16 ? "cvt.rn.f16x2.f32 $0, $1, $2;" : "cvt.rn.bf16x2.f32 $0, $1, $2;";
+	return inline_asm(l, text, "=r,f,f", ASM_PURE, l->i32, args, 2);
+}
+
+/* Small floats in pairs, as the instructions have it: fp8 from any, fp16 and bf16 from fp32. */
+static bool lower_float_pairs(struct lower *l, const struct op *o)
+{
+	const struct value *v = result(o), *x = operand(o, 0);
+	u32 n = num_elems(v);
+	if ((o->code != IR_TRUNCF && o->code != IR_FP_TO_FP) || n % 2 ||
+	    (o->code == IR_FP_TO_FP && o->attr[ATTR_ROUNDING] == ROUND_RTZ))
+		return false;
+	enum dtype from = type_dtype(x->type), to = type_dtype(v->type);
+	if (dtype_is_fp8(to) && l->s->target->has_fp8_conversions && from != DT_F64) {
+		LLVMValueRef *at = new_tile(l, v), f32[4];
+		u32 step = MIN(n, 4);
+		for (u32 i = 0; i < n; i += step) {
+			for (u32 k = 0; k < step; k++)
+				f32[k] = small_to_f32(l, elem(l, x, i + k), from);
+			LLVMValueRef word = cvt_fp8(l, f32, step, to);
+			unpack(l, &word, 1, l->i8, step, at + i);
+		}
+		return true;
+	}
+	if ((to != DT_F16 && to != DT_BF16) || !l->s->target->has_pair_conversions || from != DT_F32)
+		return false;
+	LLVMValueRef *words = arena_array(&l->scratch, LLVMValueRef, n / 2);
+	for (u32 i = 0; i < n; i += 2) {
+		LLVMValueRef second = elem(l, x, i + 1);
+		words[i / 2] = cvt_f16x2(l, elem(l, x, i), second, to);
+	}
+	set_words(l, v, words, n / 2);
+	return true;
+}
+
+/* ptxas 13.0 takes 8 or 16 for the upper half of a word that it finds to be zero, where a move splits the word; the
+ * pair is the lower half of a register here, where a shift has brought it. */
+LLVMValueRef fp8_pair_to_f16(struct lower *l, const struct value *v, u32 i)
+{
+	const char *text = arena_printf(
+		&l->scratch, "{\n\t.reg .b16 pair;\n\tcvt.u16.u32 pair, $1;\n\tcvt.rn.f16x2.%s $0, pair;\n\t}",
+		type_dtype(v->type) == DT_E4M3 ? "e4m3x2" : "e5m2x2");
+	LLVMValueRef *words = words_of_tile(l, v), elems[2], pair;
+	if (words) {
+		pair = i % 2 ? lshr(l, words[i / 2], 16) : words[i / 2];
+	} else {
+		for (u32 k = 0; k < 2; k++)
+			elems[k] = elem(l, v, 2 * i + k);
+		pack(l, elems, 2, 16, &pair);
+		bool of_word = LLVMIsATruncInst(pair) && LLVMTypeOf(LLVMGetOperand(pair, 0)) == l->i32;
+		pair = of_word ? LLVMGetOperand(pair, 0) : LLVMBuildZExt(l->b, pair, l->i32, "");
+	}
+	return inline_asm(l, text, "=r,r", ASM_PURE, l->i32, &pair, 1);
+}
+
+/* fp8 to any other in pairs, as there is an instruction for (sm_89 on). */
+static bool lower_fp8_pairs(struct lower *l, const struct op *o)
+{
+	const struct value *v = result(o), *x = operand(o, 0);
+	enum dtype from = type_dtype(x->type), to = type_dtype(v->type);
+	u32 n = num_elems(v);
+	if ((o->code != IR_EXTF && o->code != IR_FP_TO_FP) || !dtype_is_fp8(from) ||
+	    !l->s->target->has_fp8_conversions || n % 4 || (to != DT_F16 && to != DT_BF16 && to != DT_F32))
+		return false;
+	LLVMValueRef *at = arena_array(&l->scratch, LLVMValueRef, n);
+	for (u32 i = 0; i < n; i += 2) {
+		LLVMValueRef pair = fp8_pair_to_f16(l, x, i / 2), two[2];
+		if (to == DT_F16) {
+			at[i / 2] = pair;
+			continue;
+		}
+		unpack(l, &pair, 1, l->f16, 2, two);
+		for (u32 k = 0; k < 2; k++)
+			two[k] = LLVMBuildFPExt(l->b, two[k], l->f32, "");
+		if (to == DT_BF16)
+			at[i / 2] = cvt_f16x2(l, two[0], two[1], to);
+		else
+			memcpy(at + i, two, sizeof two);
+	}
+	if (to == DT_F32)
+		set_tile(l, v, at, n);
+	else
+		set_words(l, v, at, n / 2);
+	return true;
+}
+
+/* Products of bf16 in pairs. They are what fp32 gives and rounding once: the product of two numbers of 8 bits is exact
+ * in fp32, or less than half of the least bf16. x y - 0 has the sign of x y where that is zero. */
+static bool lower_bf16_products(struct lower *l, const struct op *o)
+{
+	const struct value *v = result(o);
+	u32 n = num_elems(v);
+	if (o->code != IR_MULF || type_dtype(v->type) != DT_BF16 || !l->s->target->has_pair_conversions || n % 2)
+		return false;
+	LLVMValueRef *words = arena_array(&l->scratch, LLVMValueRef, n / 2);
+	for (u32 i = 0; i < n / 2; i++) {
+		LLVMValueRef x = word_of(l, operand(o, 0), i), y = word_of(l, operand(o, 1), i);
+		LLVMValueRef args[] = {x, y, c_i32(l, (i32)0x80008000)};
+		words[i] = inline_asm(l, "fma.rn.bf16x2 $0, $1, $2, $3;", "=r,r,r,r", ASM_PURE, l->i32, args, 3);
+	}
+	set_words(l, v, words, n / 2);
+	return true;
+}
+
+/* sin and cos of fp32 branch, once for all elements. */
+static bool lower_sin_cos(struct lower *l, const struct op *o)
+{
+	const struct value *v = result(o), *x = operand(o, 0);
+	u32 n = num_elems(v), distinct = 1;
+	if ((o->code != IR_SIN && o->code != IR_COS) || type_dtype(x->type) != DT_F32)
+		return false;
+	LLVMValueRef *at = arena_array(&l->scratch, LLVMValueRef, n), *in = arena_array(&l->scratch, LLVMValueRef, n);
+	for (u32 r = 0; r < n; r++) {
+		in[r] = elem(l, x, r);
+		if (in[r] != in[0])
+			distinct = n;
+	}
+	sin_cos_f32(l, o->code == IR_COS, in, distinct, at);
+	for (u32 r = distinct; r < n; r++)
+		at[r] = at[0];
+	set_tile(l, v, at, n);
+	return true;
+}
+
+void lower_elementwise(struct lower *l, const struct op *o)
+{
+	const struct value *v = result(o);
+	if (lower_float_pairs(l, o) || lower_fp8_pairs(l, o) || lower_bit_fields(l, o) || lower_small_integers(l, o) ||
+	    lower_bf16_products(l, o) || lower_sin_cos(l, o))
+		return;
+	u32 n = num_elems(v), constant = o->code == IR_CMPI || o->code == IR_ANDI ? constant_bits(l, v) : 0;
+	LLVMValueRef *at = arena_array(&l->scratch, LLVMValueRef, n), in[3] = {0};
+	for (u32 r = 0; r < n; r++) {
+		bool same = r > 0;
+		if (r & constant) {
+			at[r] = at[r & ~constant];
+			continue;
+		}
+		for (u32 i = 0; i < o->noperands; i++) {
+			in[i] = elem(l, operand(o, i), r);
+			same = same && in[i] == elem(l, operand(o, i), 0);
+		}
+		at[r] = same ? at[0] : lower_scalar_op(l, o, in);
+	}
+	set_tile(l, v, at, n);
+}

@@ -1,0 +1,433 @@
+/* Reductions and scans: up the ladder of registers, lanes and warps.
+ *
+ * A reduction first combines the registers of a thread, then lanes by butterfly shuffles, then warps through shared
+ * memory: each warp leaves its partial results, and after a barrier every thread combines those it needs. A scan climbs
+ * the same ladder with prefixes. The combine function is the operation's region, emitted anew for each combination. */
+#include "support/thresholds.h"
+#include "gpu/codegen/nvptx_internal.h"
+
+enum { MAX_VALUES = 8 };
+
+void run_region(struct lower *l, const struct block *b, const LLVMValueRef *args, LLVMValueRef *out)
+{
+	for (u32 i = 0; i < b->nargs; i++)
+		new_tile(l, b->args[i])[0] = args[i];
+	lower_block(l, b);
+	for (u32 i = 0; i < b->last->noperands; i++)
+		out[i] = elem(l, operand(b->last, i), 0);
+}
+
+/* combine(a, b) → out */
+static void combine(struct lower *l, const struct op *o, LLVMValueRef *a, LLVMValueRef *b, LLVMValueRef *out)
+{
+	LLVMValueRef args[2 * MAX_VALUES];
+	memcpy(args, a, o->noperands * sizeof *args);
+	memcpy(args + o->noperands, b, o->noperands * sizeof *args);
+	run_region(l, o->blocks[0], args, out);
+}
+
+static bool has_effects(const struct lower *l, const struct op *o)
+{
+	const struct block *r = o->blocks[0];
+	return block_has(r, l->s->debug ? op_is_report : op_is_print);
+}
+
+/* combine(a, b) → v where `cond` is true (NULL: everywhere); else v stays as it is. */
+static void combine_where(struct lower *l, const struct op *o, LLVMValueRef cond, LLVMValueRef *a, LLVMValueRef *b,
+			  LLVMValueRef *v)
+{
+	LLVMValueRef sum[MAX_VALUES];
+	bool branch = cond && has_effects(l, o);
+	LLVMBasicBlockRef from[] = {LLVMGetInsertBlock(l->b), NULL};
+	struct guarded g = begin_if(l, branch ? cond : NULL);
+	combine(l, o, a, b, sum);
+	from[1] = LLVMGetInsertBlock(l->b);
+	end_if(l, g);
+	for (u32 i = 0; i < o->noperands; i++)
+		v[i] = branch ? either(l, from, v[i], sum[i])
+		       : cond ? LLVMBuildSelect(l->b, cond, sum[i], v[i], "")
+			      : sum[i];
+}
+
+/* Combines `count` (a power of two) partial results in their order, neighbours first, into the first. */
+static void combine_tree(struct lower *l, const struct op *o, LLVMValueRef *part, u32 count)
+{
+	u32 n = o->noperands;
+	for (u32 step = 1; step < count; step *= 2)
+		for (u32 k = 0; k < count; k += 2 * step)
+			combine(l, o, &part[k * n], &part[(k + step) * n], &part[k * n]);
+}
+
+struct ladder {
+	const struct layout *in, *out; /* out: of the results, of a scalar too */
+	u32 regs, lanes, warps;        /* register, lane and warp bits along the axis */
+	u32 n;                         /* operands */
+	u32 results;                   /* partial results a thread has, numbered as the registers of `out` */
+	u32 count;                     /* warps that share results */
+	/* so many of a thread's results lie side by side in a row of each warp's in shared memory; 0: all warps' of one
+	 * do */
+	u32 run;
+};
+
+static struct ladder ladder_of(struct lower *l, const struct op *o)
+{
+	const struct layout *in = operand(o, 0)->type->layout;
+	u32 axis = layout_dim_mask(in, (int)o->attr[ATTR_AXIS]);
+	struct ladder d = {.in = in,
+			   .out = layout_slice(&l->s->ctx->layouts, in, (int)o->attr[ATTR_AXIS]),
+			   .regs = layout_bits_in(in, LL_REG, axis),
+			   .lanes = layout_bits_in(in, LL_LANE, axis),
+			   .warps = layout_bits_in(in, LL_WARP, axis),
+			   .n = o->noperands,
+			   .count = warps_along_axis(o)};
+	d.results = (u32)layout_num_regs(d.out);
+	tl_assert(d.n <= MAX_VALUES && layout_num_regs(in) == (int)d.results << __builtin_popcount(d.regs));
+	return d;
+}
+
+static u32 other_bits(const struct ladder *d)
+{
+	return ~d->regs & ((u32)layout_num_regs(d->in) - 1);
+}
+
+/* Combines a thread's registers along the axis, as a tree. */
+static void reduce_registers(struct lower *l, const struct op *o, const struct ladder *d, u32 result_index,
+			     LLVMValueRef *out)
+{
+	u32 base = spread(result_index, other_bits(d)), count = 1u << __builtin_popcount(d->regs);
+	LLVMValueRef *part = arena_array(&l->scratch, LLVMValueRef, count * d->n);
+	for (u32 k = 0; k < count; k++)
+		for (u32 i = 0; i < d->n; i++)
+			part[k * d->n + i] = elem(l, operand(o, i), base | spread(k, d->regs));
+	combine_tree(l, o, part, count);
+	for (u32 i = 0; i < d->n; i++)
+		out[i] = part[i];
+}
+
+/* Is the combination one commutative operation, and so to the last bit? Others may not be (on ties of an argmax, in the
+ * rounding of several steps), and lanes that hold the same element must agree. */
+static bool is_commutative(const struct op *o)
+{
+	const struct op *first = o->blocks[0]->first;
+	return op_has(first, COMM) && op_has(first->next, END);
+}
+
+/* Combines the lanes that differ in these bits of their numbers, by butterfly. All get the result if `all`, else those
+ * of them whose bits are 0, who have combined everything in order. */
+static void combine_lanes(struct lower *l, const struct op *o, u32 bits, bool all, LLVMValueRef *v)
+{
+	LLVMValueRef other[MAX_VALUES] = {0};
+	for (int bit = 0; bit < LANE_BITS; bit++) {
+		for (u32 i = 0; i < o->noperands && bits >> bit & 1; i++)
+			other[i] = shuffle_xor(l, v[i], 1u << bit);
+		if (bits >> bit & 1)
+			combine(l, o, v, other, v);
+	}
+	if (!bits || !all || is_commutative(o))
+		return;
+	LLVMValueRef first = LLVMBuildAnd(l->b, l->lane, c_i32(l, ~bits), "");
+	for (u32 i = 0; i < o->noperands; i++)
+		v[i] = shuffle(l, v[i], first);
+}
+
+/* The thread's part of the position of a partial result, and the position of result r. */
+static LLVMValueRef thread_result(struct lower *l, const struct ladder *d)
+{
+	return thread_map(l, l->b, d->out->basis[LL_LANE], d->out->basis[LL_WARP], d->out->bits[LL_WARP]);
+}
+
+static LLVMValueRef result_position(struct lower *l, const struct ladder *d, LLVMValueRef thread, u32 r)
+{
+	return LLVMBuildOr(l->b, thread, c_i32(l, layout_apply(d->out, r, 0, 0)), "");
+}
+
+/* Address of slot (result, warp) of operand i's partial results: result * warps + warp, or in rows warp * results +
+ * result, in elements. */
+static LLVMValueRef slot_address(struct lower *l, const struct op *o, const struct ladder *d, u32 i,
+				 LLVMValueRef result_pos, LLVMValueRef warp)
+{
+	LLVMValueRef base = shared_base(l, o), major = d->run ? warp : result_pos, minor = d->run ? result_pos : warp;
+	u32 row = d->run ? 1u << layout_tile_bits(d->out) : d->count;
+	LLVMValueRef at = LLVMBuildAdd(l->b, LLVMBuildMul(l->b, major, c_i32(l, row), ""), minor, "");
+	at = LLVMBuildMul(l->b, at, c_i32(l, dtype_bytes(type_dtype(operand(o, i)->type))), "");
+	return shared_at(l, base, at, (u32)partial_bytes(o, i));
+}
+
+/* To the shared memory of every block of the program. */
+static void store_slot_to_all(struct lower *l, LLVMValueRef address, LLVMValueRef v)
+{
+	LLVMValueRef at = LLVMBuildPtrToInt(l->b, address, l->i32, "");
+	int bits = MAX(type_bits(LLVMTypeOf(v)), 8);
+	v = LLVMTypeOf(v) == l->i1 ? LLVMBuildZExt(l->b, v, l->i8, "") : to_bits(l, v);
+	if (bits == 8)
+		v = LLVMBuildZExt(l->b, v, l->i16, "");
+	const char *text = arena_printf(
+		&l->scratch,
+		"{\n\t.reg .b32 a;\n\tmapa.shared::cluster.u32 a, $0, $1;\n\tst.shared::cluster.b%d [a], $2;\n\t}",
+		bits);
+	const char *constraints = bits == 64 ? "r,n,l,~{memory}" : bits == 32 ? "r,n,r,~{memory}" : "r,n,h,~{memory}";
+	for (int rank = 0; rank < l->k->cuda.cluster; rank++) {
+		LLVMValueRef args[] = {at, c_i32(l, rank), v};
+		inline_asm(l, text, constraints, ASM_EFFECT, l->v, args, 3);
+	}
+}
+
+/* n results that lie side by side. */
+static void store_slots(struct lower *l, LLVMValueRef address, LLVMValueRef *v, u32 n)
+{
+	LLVMValueRef byte = LLVMTypeOf(v[0]) == l->i1 ? LLVMBuildZExt(l->b, v[0], l->i8, "") : NULL;
+	if (l->k->cuda.cluster > 1)
+		store_slot_to_all(l, address, v[0]);
+	else
+		store_vector(l, byte ? &byte : v, n, address);
+}
+
+/* By a predicate. */
+static void store_word_if(struct lower *l, LLVMValueRef pred, LLVMValueRef address, LLVMValueRef v)
+{
+	bool is_float = LLVMTypeOf(v) == l->f32;
+	LLVMValueRef args[] = {address, is_float ? v : to_bits(l, v), pred};
+	inline_asm(l, "@$2 st.shared.b32 [$0], $1;", is_float ? "l,f,b,~{memory}" : "l,r,b,~{memory}", ASM_EFFECT, l->v,
+		   args, 3);
+}
+
+/* This warp's number among those that share results. */
+static LLVMValueRef axis_warp(struct lower *l, const struct ladder *d)
+{
+	u32 bases[LAYOUT_MAX_BITS] = {0};
+	for (u32 k = 0; 1u << k < d->count; k++)
+		bases[ilog2(spread(1u << k, d->warps))] = 1u << k;
+	return linear_map(l, l->b, l->warp, bases, d->in->bits[LL_WARP]);
+}
+
+/* Do all lanes of a warp hold the same results? */
+static bool same_in_lanes(const struct ladder *d)
+{
+	return !layout_bits_in(d->out, LL_LANE, ~0u);
+}
+
+/* Of the threads that hold the same partial result one writes it: along the axis the lane whose bits equal `which`,
+ * of copies the first. */
+static LLVMValueRef writer(struct lower *l, const struct ladder *d, u32 which)
+{
+	u32 lanes = (1u << d->in->bits[LL_LANE]) - 1, warps = (1u << d->in->bits[LL_WARP]) - 1;
+	return is_thread(l, lanes & ~layout_bits_in(d->out, LL_LANE, ~0u), which,
+			 warps & ~layout_bits_in(d->in, LL_WARP, ~0u));
+}
+
+/* Leaves the partial results to the others: of the threads along the axis the lane `which` stores them. A few words
+ * without a branch: LLVM takes much longer for more blocks. */
+static void leave_results(struct lower *l, const struct op *o, const struct ladder *d, u32 which, LLVMValueRef *part)
+{
+	LLVMValueRef mine = writer(l, d, which), thread = thread_result(l, d), warp = axis_warp(l, d), words[4];
+	u32 width = MAX(d->run, 1);
+	bool branch = !mine || d->run || l->k->cuda.cluster > 1 || d->results * d->n > MAX_PREDICATED_STORES;
+	for (u32 i = 0; i < d->n; i++)
+		branch |= type_bits(LLVMTypeOf(part[i])) != 32;
+	struct guarded g = begin_if(l, branch ? mine : NULL);
+	for (u32 r = 0; r < d->results; r += width)
+		for (u32 i = 0; i < d->n; i++) {
+			LLVMValueRef address = slot_address(l, o, d, i, result_position(l, d, thread, r), warp);
+			for (u32 e = 0; e < width; e++)
+				words[e] = part[(r + e) * d->n + i];
+			if (branch)
+				store_slots(l, address, words, width);
+			else
+				store_word_if(l, mine, address, words[0]);
+		}
+	end_if(l, g);
+	barrier(l);
+}
+
+static void load_slot(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef pos, LLVMValueRef warp,
+		      LLVMValueRef *out)
+{
+	for (u32 i = 0; i < d->n; i++)
+		out[i] = read_element(l, slot_address(l, o, d, i, pos, warp), llvm_type(l, operand(o, i)->type));
+}
+
+/* What all warps have left of the result at pos, and of the others of its run: each result's in the warps' order. What
+ * lies side by side is loaded as words up to four at a time. */
+static void load_all_slots(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef pos,
+			   LLVMValueRef *out)
+{
+	for (u32 i = 0; i < d->n; i++) {
+		LLVMTypeRef t = llvm_type(l, operand(o, i)->type);
+		u32 warps = d->run || type_bits(t) != 32 ? 1 : MIN(d->count, 4u), width = warps * MAX(d->run, 1);
+		for (u32 k = 0; k < d->count; k += warps) {
+			LLVMValueRef at = slot_address(l, o, d, i, pos, c_i32(l, k)), v[4];
+			if (width > 1)
+				load_vector(l, t, width, at, v);
+			else
+				v[0] = read_element(l, at, t);
+			for (u32 e = 0; e < width; e++)
+				out[(d->run ? e * d->count + k : k + e) * d->n + i] = v[e];
+		}
+	}
+}
+
+/* Combines the warps' results, each thread all that it needs; or when there are many warps and all lanes want the same,
+ * each lane its share and then the lanes' among them. */
+static void combine_warps(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef *part)
+{
+	enum { LANES = 32 };
+	bool by_lanes = 1u << LOG2_WARPS_COMBINED_BY_LANES <= d->count && same_in_lanes(d);
+	u32 count = by_lanes ? MAX(d->count / LANES, 1) : d->count, run = MAX(d->run, 1),
+	    lanes = MIN(d->count, LANES) - 1;
+	LLVMValueRef thread = thread_result(l, d), *all = arena_array(&l->scratch, LLVMValueRef, run * count * d->n);
+	for (u32 r = 0; r < d->results; r += run) {
+		LLVMValueRef pos = result_position(l, d, thread, r),
+			     lane = by_lanes ? LLVMBuildAnd(l->b, l->lane, c_i32(l, lanes), "") : NULL;
+		if (!by_lanes)
+			load_all_slots(l, o, d, pos, all);
+		for (u32 k = 0; k < count && by_lanes; k++)
+			load_slot(l, o, d, pos, LLVMBuildAdd(l->b, lane, c_i32(l, k * LANES), ""), &all[k * d->n]);
+		for (u32 e = 0; e < run; e++) {
+			LLVMValueRef *v = &all[e * count * d->n];
+			combine_tree(l, o, v, count);
+			if (by_lanes)
+				combine_lanes(l, o, lanes, true, v);
+			memcpy(&part[(r + e) * d->n], v, d->n * sizeof *v);
+		}
+	}
+}
+
+/* How many results of a thread are neighbours, as words of a vector; 0 if that is no use. With the warps' side by side,
+ * lanes that each have a run of results would meet in few banks. */
+static u32 run_of(struct lower *l, const struct op *o, const struct ladder *d)
+{
+	u32 run = 1;
+	if (d->count == 1 || l->k->cuda.cluster > 1 || same_in_lanes(d))
+		return 0;
+	for (u32 i = 0; i < d->n; i++)
+		if (type_bits(llvm_type(l, operand(o, i)->type)) != 32)
+			return 0;
+	while (run < 4 && run < d->results && layout_apply(d->out, run, 0, 0) == run &&
+	       !layout_bits_in(d->out, LL_LANE, run) && !layout_bits_in(d->out, LL_WARP, run))
+		run *= 2;
+	return run > 1 ? run : 0;
+}
+
+void lower_reduce(struct lower *l, const struct op *o)
+{
+	struct ladder d = ladder_of(l, o);
+	LLVMValueRef *part = arena_array(&l->scratch, LLVMValueRef, d.results * d.n);
+	for (u32 r = 0; r < d.results; r++) {
+		reduce_registers(l, o, &d, r, &part[r * d.n]);
+		combine_lanes(l, o, d.lanes, d.count == 1, &part[r * d.n]);
+	}
+	d.run = run_of(l, o, &d);
+	if (d.count > 1) {
+		leave_results(l, o, &d, 0, part);
+		combine_warps(l, o, &d, part);
+	}
+	for (u32 i = 0; i < d.n; i++) {
+		LLVMValueRef *at = new_tile(l, &o->results[i]);
+		tl_assert(num_elems(&o->results[i]) == d.results);
+		for (u32 r = 0; r < d.results; r++)
+			at[r] = part[r * d.n + i];
+	}
+}
+
+/* --- scans --------------------------------------------------------------------------------------------------- */
+
+/* Inclusive scan of v over the lanes along the axis, in the axis' order (or against it). */
+static void scan_lanes(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef *v, bool reverse)
+{
+	for (int bit = 0; bit < d->in->bits[LL_LANE]; bit++) {
+		if (!(d->lanes >> bit & 1))
+			continue;
+		/* the layout gives the axis consecutive lane bits, so the neighbours at distance 2^k along it are at
+		 * lane distance 2^bit; blocks of lanes below this bit end in their last (first) lane */
+		LLVMValueRef other[MAX_VALUES];
+		u32 below = d->lanes & ((1u << bit) - 1);
+		/* partner: the other half-block's last element in scan order */
+		LLVMValueRef lane = reverse ? LLVMBuildAnd(l->b, l->lane, c_i32(l, ~below), "")
+					    : LLVMBuildOr(l->b, l->lane, c_i32(l, below), "");
+		lane = LLVMBuildXor(l->b, lane, c_i32(l, 1u << bit), "");
+		LLVMValueRef upper =
+			LLVMBuildICmp(l->b, reverse ? LLVMIntEQ : LLVMIntNE,
+				      LLVMBuildAnd(l->b, l->lane, c_i32(l, 1u << bit), ""), c_i32(l, 0), "");
+		for (u32 i = 0; i < d->n; i++)
+			other[i] = shuffle(l, v[i], lane);
+		combine_where(l, o, upper, other, v, v);
+	}
+}
+
+/* The lane before this one along the axis, and whether there is one. */
+static LLVMValueRef previous_lane(struct lower *l, const struct ladder *d, bool reverse, LLVMValueRef *has)
+{
+	*has = NULL;
+	if (!d->lanes)
+		return NULL;
+	LLVMValueRef along = LLVMBuildAnd(l->b, l->lane, c_i32(l, d->lanes), "");
+	*has = LLVMBuildICmp(l->b, LLVMIntNE, along, c_i32(l, reverse ? d->lanes : 0), "");
+	i64 one = d->lanes & -d->lanes;
+	return LLVMBuildAdd(l->b, l->lane, c_i32(l, reverse ? one : -one), "");
+}
+
+/* Warps: totals through shared memory, then each warp adds those before it. */
+static void scan_warps(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef *total,
+		       LLVMValueRef *v, u32 per_result, bool reverse)
+{
+	LLVMValueRef thread = thread_result(l, d), warp = axis_warp(l, d);
+	leave_results(l, o, d, reverse ? 0 : d->lanes, total);
+	for (u32 r = 0; r < d->results; r++) {
+		LLVMValueRef pos = result_position(l, d, thread, r), before[MAX_VALUES], other[MAX_VALUES];
+		LLVMValueRef have = NULL;
+		for (u32 k = 0; k + 1 < d->count; k++) {
+			u32 w = reverse ? d->count - 1 - k : k;
+			LLVMValueRef counts =
+				LLVMBuildICmp(l->b, reverse ? LLVMIntULT : LLVMIntUGT, warp, c_i32(l, w), "");
+			load_slot(l, o, d, pos, c_i32(l, w), other);
+			if (!have) {
+				memcpy(before, other, sizeof before);
+				have = counts;
+				continue;
+			}
+			combine_where(l, o, counts, before, other, before);
+		}
+		for (u32 k = 0; k < per_result; k++) {
+			LLVMValueRef *own = &v[(r * per_result + k) * d->n];
+			combine_where(l, o, have, before, own, own);
+		}
+	}
+}
+
+void lower_scan(struct lower *l, const struct op *o)
+{
+	struct ladder d = ladder_of(l, o);
+	bool reverse = o->attr[ATTR_REVERSE];
+	u32 per = 1u << __builtin_popcount(d.regs);
+	LLVMValueRef *v = arena_array(&l->scratch, LLVMValueRef, d.results * per * d.n),
+		     *total = arena_array(&l->scratch, LLVMValueRef, d.results * d.n), has;
+	LLVMValueRef lane = previous_lane(l, &d, reverse, &has);
+	for (u32 r = 0; r < d.results; r++) {
+		u32 base = spread(r, other_bits(&d));
+		LLVMValueRef *row = &v[r * per * d.n], before[MAX_VALUES];
+		for (u32 k = 0; k < per; k++) { /* the thread's own run, in scan order */
+			u32 at = reverse ? per - 1 - k : k;
+			for (u32 i = 0; i < d.n; i++)
+				row[at * d.n + i] = elem(l, operand(o, i), base | spread(at, d.regs));
+			if (k)
+				combine(l, o, &row[(reverse ? at + 1 : at - 1) * d.n], &row[at * d.n], &row[at * d.n]);
+		}
+		memcpy(&total[r * d.n], &row[(reverse ? 0 : per - 1) * d.n], d.n * sizeof *total);
+		if (!lane)
+			continue;
+		scan_lanes(l, o, &d, &total[r * d.n], reverse);
+		for (u32 i = 0; i < d.n; i++)
+			before[i] = shuffle(l, total[r * d.n + i], lane);
+		/* to the total of what comes before this lane's part: the inclusive scan of the previous lane */
+		for (u32 k = 0; k < per; k++)
+			combine_where(l, o, has, before, &row[k * d.n], &row[k * d.n]);
+	}
+	if (d.count > 1)
+		scan_warps(l, o, &d, total, v, per, reverse);
+	for (u32 i = 0; i < d.n; i++) {
+		LLVMValueRef *at = new_tile(l, &o->results[i]);
+		for (u32 r = 0; r < d.results; r++)
+			for (u32 k = 0; k < per; k++)
+				at[spread(r, other_bits(&d)) | spread(k, d.regs)] = v[(r * per + k) * d.n + i];
+	}
+}

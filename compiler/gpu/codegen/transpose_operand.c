@@ -1,0 +1,71 @@
+/* An operand of wgmma that lies across k in shared memory is turned where it lies: all threads read it, meet, and write
+ * it along k. */
+#include "gpu/codegen/nvptx_internal.h"
+
+/* The bits of a position along dimension d, from number `low` up to `high`. */
+static int bits_along(const struct layout *lay, int d, int low, int high, u32 *out)
+{
+	int n = 0;
+	for (int i = low; i < MIN(high, lay->log2_size[d]); i++)
+		out[n++] = 1u << (layout_dim_shift(lay, d) + i);
+	return n;
+}
+
+/* Gives these bits of the tile's positions to lanes as far as they have none, then to warps, and the rest to registers.
+ */
+static const struct layout *share_out(struct lower *l, struct layout *lay, const u32 *rest, int n)
+{
+	int warp_bits = ilog2((u64)l->k->num_warps);
+	for (int i = 0; i < n; i++) {
+		enum layout_dim dim = lay->bits[LL_LANE] < LANE_BITS   ? LL_LANE
+				      : lay->bits[LL_WARP] < warp_bits ? LL_WARP
+								       : LL_REG;
+		lay->basis[dim][lay->bits[dim]++] = rest[i];
+	}
+	tl_assert(lay->bits[LL_WARP] == warp_bits);
+	return layout_intern(&l->s->ctx->layouts, lay);
+}
+
+/* A thread has four words along k at a time. Lanes read neighbours across k, and write to rows that follow each other,
+ * which the swizzle puts into different banks. */
+static const struct layout *layout_of_words(struct lower *l, const i32 *shape, int k)
+{
+	enum { VECTOR_BITS = 2 };
+	struct layout lay = layout_empty(2, shape);
+	u32 rest[LAYOUT_MAX_BITS];
+	lay.bits[LL_REG] = (u8)bits_along(&lay, k, 0, VECTOR_BITS, lay.basis[LL_REG]);
+	int n = bits_along(&lay, 1 - k, 0, LANE_BITS, rest);
+	n += bits_along(&lay, k, VECTOR_BITS, LAYOUT_MAX_BITS, rest + n);
+	n += bits_along(&lay, 1 - k, LANE_BITS, LAYOUT_MAX_BITS, rest + n);
+	return share_out(l, &lay, rest, n);
+}
+
+/* Words of four along k, of two neighbours across k: they come by ldmatrix, and go by stmatrix, whose rows of 8 lanes
+ * differ modulo 8, since in the upper lanes the second neighbour comes first. */
+static const struct layout *layout_of_bytes(struct lower *l, const i32 *shape, int k)
+{
+	struct layout lay = layout_empty(2, shape);
+	int ik = layout_dim_shift(&lay, k), im = layout_dim_shift(&lay, 1 - k);
+	const u32 regs[] = {1u << ik, 2u << ik, 1u << im, 16u << ik},
+		  lanes[] = {4u << ik, 8u << ik, 2u << im, 4u << im, 9u << im};
+	memcpy(lay.basis[LL_REG], regs, sizeof regs);
+	memcpy(lay.basis[LL_LANE], lanes, sizeof lanes);
+	lay.bits[LL_REG] = ARRAY_LEN(regs);
+	lay.bits[LL_LANE] = LANE_BITS;
+	u32 rest[LAYOUT_MAX_BITS];
+	int n = bits_along(&lay, 1 - k, 4, LAYOUT_MAX_BITS, rest);
+	n += bits_along(&lay, k, 5, LAYOUT_MAX_BITS, rest + n);
+	return share_out(l, &lay, rest, n);
+}
+
+void turn_in_place(struct lower *l, const struct value *v, int k, const struct layout *to)
+{
+	const struct type *t = v->type;
+	const struct layout *lay = (type_elem_bits(t) == 8 ? layout_of_bytes : layout_of_words)(l, t->shape, k);
+	const struct value *held = tile_like(l, v, lay);
+	read_shared(l, held, t->layout, elem(l, v, 0));
+	barrier(l);
+	write_shared(l, held, to, elem(l, v, 0));
+	fence_async(l, false);
+	barrier(l);
+}

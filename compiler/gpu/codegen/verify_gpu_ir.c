@@ -1,0 +1,292 @@
+/* What lowering takes for granted about the layouts of placed IR. ir/verify.c asks that the operands of each operation
+ * which go together have one layout. Here: an operation that only renames registers leaves each element in its thread,
+ * and dots have the layouts of their instructions. Conversions, and accesses of shared memory by tiles, join any two
+ * layouts. */
+#include "support/recover.h"
+#include "gpu/layout/memory_access.h"
+#include "gpu/layout/register_operand.h"
+#include "gpu/smem/completion.h"
+#include "gpu/gpu_passes.h"
+
+#define NEED(condition, what) \
+	do { \
+		if (!(condition)) \
+			return what; \
+	} while (0)
+
+struct verifier {
+	struct pass_state *s;
+	int last;           /* number of the last pass that has run */
+	struct diags *report;
+	const struct op *bad;
+	const char *what;
+};
+
+static const struct layout *layout_of_value(const struct value *v)
+{
+	return type_is_tensor(v->type) ? v->type->layout : NULL;
+}
+
+/* --- renaming registers ---------------------------------------------------------------------------------------- */
+
+/* Has each thread the elements of the result among those of the operand? Then the registers have the rest in both. */
+static const char *check_rename(const struct op *o)
+{
+	const struct layout *from = layout_of_value(operand(o, 0)), *to = layout_of_value(&o->results[0]);
+	if (!from || !to) /* scalars */
+		return NULL;
+	for (int dim = LL_LANE; dim <= LL_WARP; dim++)
+		for (int i = 0; i < to->bits[dim]; i++)
+			NEED(source_position(o, to->basis[dim][i]) == from->basis[dim][i],
+			     "its result is spread over the threads otherwise than its operand");
+	return NULL;
+}
+
+/* --- dots ------------------------------------------------------------------------------------------------------ */
+
+/* The warps along each dimension of a dot: false if these are not all of them. */
+static bool get_warps(const struct verifier *v, const struct op *o, int *warps)
+{
+	i64 n = 1;
+	int rank = result(o)->type->rank;
+	for (int d = 0; d < rank; d++) {
+		warps[d] = dims_get(o->attr[ATTR_WARPS], d);
+		n *= is_pow2(warps[d]) ? warps[d] : 0;
+	}
+	return n == v->s->num_warps && o->attr[ATTR_WARPS] == dims_pack(warps, rank);
+}
+
+static const char *check_mma(const struct verifier *v, const struct op *o)
+{
+	const struct mma *m = mma_for_dot(v->s->target, o);
+	const struct type *t = result(o)->type, *a = operand(o, 0)->type, *b = operand(o, 1)->type;
+	struct layout_pool *p = &v->s->ctx->layouts;
+	int warps[MAX_RANK];
+	if (!o->attr[ATTR_INSTR]) {
+		NEED(v->last < PLACE_MULTIPLY_ADDS || !type_is_tensor(a),
+		     "operands of multiply-adds are in shared memory");
+		return NULL;
+	}
+	NEED(m && o->attr[ATTR_INSTR] == mma_shape(m),
+	     "the target has no mma.sync of this shape for operands of these types, or a better one");
+	NEED(type_is_tensor(a) && type_is_tensor(b), "operands of the tensor cores' mma.sync are in registers");
+	NEED(get_warps(v, o, warps), "its share of the warps is not all of them");
+	NEED(t->layout == layout_mma(p, t->rank, t->shape, warps, m->m, 8) &&
+		     a->layout == layout_dot_operand(p, a->rank, a->shape, 0, warps, m->m, type_elem_bits(a)) &&
+		     b->layout == layout_dot_operand(p, b->rank, b->shape, 1, warps, m->m, type_elem_bits(b)),
+	     "its tiles have not the layouts of mma.sync's fragments");
+	return NULL;
+}
+
+/* Is the buffer one that wgmma can describe, with rows along dimension d? */
+static bool is_swizzled(const struct verifier *v, const struct type *t, int d)
+{
+	return t->shape[d] * type_elem_bits(t) >= 256 &&
+	       t->layout == layout_swizzled(&v->s->ctx->layouts, 2, t->shape, d, type_elem_bits(t));
+}
+
+static const char *check_wgmma_operand(const struct verifier *v, const struct op *o, const struct wgmma *w,
+				       const struct wgmma_split *split, int bytes, u32 i)
+{
+	const struct type *t = operand(o, i)->type;
+	int k = 1 - (int)i;
+	bool first = (int)i == split->row_dim;
+	if (type_is_tensor(t)) {
+		NEED(first && (o->attr[ATTR_FETCHED] || i == 0) &&
+			     t->layout == wgmma_operand(&v->s->ctx->layouts, t, split, bytes),
+		     "operand A in registers has not the layout of wgmma's fragments");
+		return NULL;
+	}
+	bool along_k = is_swizzled(v, t, k), across = is_swizzled(v, t, 1 - k);
+	NEED(!(first && o->attr[ATTR_FETCHED]), "its operand A, which is fetched, is not in registers");
+	NEED(!first && o->attr[ATTR_TURNED] ? across && !along_k : along_k || (w->any_major && across),
+	     "a buffer has not a layout that wgmma's descriptors have");
+	return NULL;
+}
+
+/* A that is fetched into registers, which the products of the iteration before may still read, is loaded where the dot
+ * waits for these. */
+static bool loads_operand(const struct op *dot)
+{
+	struct arena scratch = {0};
+	op_vec run = operand_run(&scratch, dot);
+	bool yes = false;
+	for (u32 i = 0; i < run.len; i++)
+		yes |= run.at[i]->code == IR_LOCAL_LOAD;
+	arena_free(&scratch);
+	return yes;
+}
+
+static const char *check_wgmma(const struct verifier *v, const struct op *o)
+{
+	const struct wgmma *w = wgmma_for_dot(v->s, o);
+	const struct type *t = result(o)->type;
+	struct wgmma_split split;
+	bool fetched = o->attr[ATTR_FETCHED];
+	struct op expected = *o;
+	bool turned = o->attr[ATTR_TURNED];
+	NEED(w && !(turned && w->any_major), "the target's wgmma takes no operands of these types and sizes");
+	u32 second = !o->attr[ATTR_EXCHANGED];
+	NEED(!turned || wgmma_turns(operand(o, second)->type, second, v->s->num_warps),
+	     "an operand is too small to be turned");
+	NEED(wgmma_split(v->s->num_warps, t, (int)o->attr[ATTR_EXCHANGED], &split), "its result is too small");
+	int groups = (int)o->attr[ATTR_FETCHED];
+	wgmma_set(&expected, w, &split, groups);
+	NEED(!groups || (is_pow2(groups) && expected.attr[ATTR_FETCHED] == groups),
+	     "its steps of k cannot be shared out among so many groups");
+	NEED(!memcmp(expected.attr, o->attr, sizeof o->attr), "its instruction or share of the warps is not wgmma's");
+	int bytes = fetched ? w->any_major ? 1 : dtype_bytes(w->a) : 0;
+	if (fetched && w->any_major && t->layout == wgmma_accumulator(&v->s->ctx->layouts, t, &split, 0))
+		bytes = 0; /* it lies along k in memory */
+	NEED(t->layout == wgmma_accumulator(&v->s->ctx->layouts, t, &split, bytes),
+	     "its result has not the layout of wgmma's accumulators");
+	NEED(!o->attr[ATTR_ASYNC] || !fetched || loads_operand(o),
+	     "its operand A is not loaded from a buffer right in front of it");
+	const char *what = check_wgmma_operand(v, o, w, &split, bytes, 0);
+	return what ? what : check_wgmma_operand(v, o, w, &split, bytes, 1);
+}
+
+/* --- operations ------------------------------------------------------------------------------------------------ */
+
+static const char *check_reduction(const struct verifier *v, const struct op *o)
+{
+	for (u32 i = 0; i < o->nresults; i++) {
+		const struct layout *l = layout_of_value(&o->results[i]);
+		NEED(!l || l == layout_slice(&v->s->ctx->layouts, operand(o, 0)->type->layout, (int)o->attr[ATTR_AXIS]),
+		     "its result has not its operand's layout without the axis");
+	}
+	return NULL;
+}
+
+static const char *check_conversion(const struct verifier *v, const struct op *o)
+{
+	struct op chosen = *o;
+	if (!o->attr[ATTR_WAY] && v->last < PLACE_ALLOCATE)
+		return NULL;
+	choose_way(v->s, &chosen, scratch_bytes(v->s, o));
+	NEED(chosen.attr[ATTR_WAY] == o->attr[ATTR_WAY] && chosen.attr[ATTR_PIECES] == o->attr[ATTR_PIECES],
+	     "its layout is not changed in this way, or not in so many pieces");
+	return NULL;
+}
+
+/* Of text: is an access what its addresses allow? */
+static const char *check_vectors(const struct verifier *v, const struct op *o)
+{
+	struct op chosen = *o;
+	if (!v->report || v->last < PLACE_VECTORIZE)
+		return NULL;
+	choose_vectors(&chosen, v->s);
+	NEED(!memcmp(chosen.attr, o->attr, sizeof o->attr), "its vectors are not those that its addresses allow");
+	return NULL;
+}
+
+/* Beside the source of a gather and what a histogram makes of numbers, all has one layout. */
+static const char *check_one_layout(const struct op *o, const struct type *t, u32 first, u32 nresults)
+{
+	bool same = true;
+	for (u32 i = first; i < o->noperands; i++)
+		same &= operand(o, i)->type->layout == t->layout;
+	for (u32 i = 0; i < nresults; i++)
+		same &= o->results[i].type->layout == t->layout;
+	NEED(same, "its operands and results differ in layout");
+	return NULL;
+}
+
+static const char *check_warpgroups(const struct verifier *v)
+{
+	NEED(v->s->num_warps == 8 && v->s->target->has_tensor_copy, "it needs two warpgroups: 8 warps, on sm_90a");
+	return NULL;
+}
+
+static const char *check_layouts(const struct verifier *v, const struct op *o)
+{
+	switch (o->code) {
+	case IR_EXPAND_DIMS:
+	case IR_BROADCAST:
+	case IR_RESHAPE:
+	case IR_TRANS:
+	case IR_JOIN:
+	case IR_SPLIT: return check_rename(o);
+	case IR_LOAD:
+	case IR_STORE:
+	case IR_ASYNC_COPY:
+	case IR_ATOMIC_RMW: return check_vectors(v, o);
+	case IR_REDUCE: return check_reduction(v, o);
+	case IR_CONVERT_LAYOUT: return check_conversion(v, o);
+	case IR_MAP: return check_one_layout(o, operand(o, 0)->type, 0, o->nresults);
+	case IR_AWAIT_TURN:
+	case IR_PASS_TURN: return check_warpgroups(v);
+	case IR_BARRIER: return o->attr[ATTR_WARPGROUP] ? check_warpgroups(v) : NULL;
+	case IR_GATHER: return check_one_layout(o, operand(o, 1)->type, 1, 1);
+	case IR_HISTOGRAM: return check_one_layout(o, operand(o, 0)->type, 0, 0);
+	case IR_DOT: return check_mma(v, o);
+	case IR_WARP_GROUP_DOT: return check_wgmma(v, o);
+	case IR_MEMDESC_TRANS: {
+		const struct layout *from = operand(o, 0)->type->layout, *to = result(o)->type->layout;
+		NEED(to == transposed(&v->s->ctx->layouts, o, from),
+		     "its result has not its operand's layout with the dimensions exchanged");
+		return NULL;
+	}
+	default: return NULL;
+	}
+}
+
+/* Each bit of a position is given by one register, lane or warp bit; what remains of the threads holds copies. */
+static const char *check_distributed(const struct op *o)
+{
+	for (u32 k = 0; k < o->nresults; k++) {
+		const struct layout *l = layout_of_value(&o->results[k]);
+		u32 seen = 0;
+		for (int dim = 0; l && dim < LL_DIMS; dim++)
+			for (int i = 0; i < l->bits[dim]; i++) {
+				u32 b = l->basis[dim][i];
+				NEED(!(b & (b - 1)) && !(b & seen) && (b || dim != LL_REG),
+				     "its layout gives one bit of a position twice, or a register none");
+				seen |= b;
+			}
+	}
+	return NULL;
+}
+
+static void check(struct op *o, void *arg)
+{
+	struct verifier *v = arg;
+	const char *what = v->bad ? NULL : check_distributed(o);
+	what = v->bad || what ? what : check_layouts(v, o);
+	if (what)
+		v->bad = o, v->what = what;
+}
+
+struct loc placed_loc(const struct op *o)
+{
+	struct loc at = o->loc;
+	for (; o && !at.line; o = o->block->parent)
+		at = o->loc;
+	return at;
+}
+
+bool placed_answer(struct pass_state *s, const char *pass, struct diags *report, const struct op *bad, const char *what)
+{
+	if (!bad)
+		return true;
+	struct loc at = placed_loc(bad);
+	if (report) {
+		diag(report, E_IR_INVALID, at, op_info[bad->code].name, what);
+		return false;
+	}
+	struct crash_scope scope = {.what = pass, .dump = kernel_dump, .arg = s->k};
+	crash_enter(&scope);
+	fault_raise(FAULT_BUG, "internal error: invalid placed IR: %s:%u: %s: %s", s->diags->sources.at[at.file]->name,
+		    at.line, op_info[bad->code].name, what);
+}
+
+bool placed_verify(struct pass_state *s, int last, const char *pass, struct diags *report)
+{
+	struct verifier v = {.s = s, .last = last, .report = report};
+	if (last < PLACE_LAYOUTS)
+		return true;
+	walk(s->k->body, check, &v);
+	if (!v.bad)
+		v.bad = find_incomplete(s->k, &v.what);
+	return placed_answer(s, pass, report, v.bad, v.what);
+}

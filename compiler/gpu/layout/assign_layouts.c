@@ -1,0 +1,615 @@
+/* Layout assignment, first half: the home of each value, the layout it is computed in.
+ *
+ * Anchors have a layout of their own: loads, stores and atomics want their pointers' contiguous dimension across
+ * adjacent threads in wide vectors (axis analysis tells); dots want the fragments of their instruction. From there
+ * homes spread forward: an elementwise operation is computed where its operands live, fragments of tensor cores being
+ * the strongest; a reduction's result lives in a slice; a loop-carried value where its initial or its next value lives.
+ * Shape operations have no home: they follow whoever asks. Index arithmetic is free: it is recomputed wherever it is
+ * wanted (insert_conversions.c), so that conversions remain only where data really moves. */
+#include "support/thresholds.h"
+#include "gpu/layout/assign_layouts.h"
+
+#include "analysis/axis.h"
+#include "analysis/register_pressure.h"
+#include "gpu/layout/memory_access.h"
+
+/* --- making layouts ------------------------------------------------------------------------------------------ */
+
+void divide_among(const struct type *t, const int *order, int ndims, int n, int *covered, int *out)
+{
+	for (int i = 0; i < ndims; i++) {
+		int d = order[i];
+		out[d] = i == ndims - 1 ? n : MIN(MAX(t->shape[d] / covered[d], 1), n);
+		covered[d] *= out[d];
+		n /= out[d];
+	}
+}
+
+/* The usual distribution: `vec` elements a thread along order[0], then lanes, then warps, in order. */
+static const struct layout *blocked(struct placer *p, const struct type *t, const int *order, int vec)
+{
+	int spt[MAX_RANK], covered[MAX_RANK], lanes[MAX_RANK], warps[MAX_RANK];
+	for (int d = 0; d < t->rank; d++)
+		covered[d] = spt[d] = d == order[0] ? MIN(vec, t->shape[d]) : 1;
+	divide_among(t, order, t->rank, 32, covered, lanes);
+	divide_among(t, order, t->rank, p->s->num_warps, covered, warps);
+	return layout_blocked(p->pool, t->rank, t->shape, spt, lanes, warps, order);
+}
+
+void order_rows(const struct type *t, int *order)
+{
+	for (int i = 0; i < t->rank; i++)
+		order[i] = t->rank - 1 - i;
+}
+
+int elements_per_thread(const struct placer *p, const struct type *t)
+{
+	return (int)MAX(type_numel(t) / (32 * p->s->num_warps), 1);
+}
+
+const struct layout *default_layout(struct placer *p, const struct type *t)
+{
+	int order[MAX_RANK];
+	if (p->common)
+		return p->common;
+	order_rows(t, order);
+	return blocked(p, t, order, MIN(elements_per_thread(p, t), 4));
+}
+
+/* The axis runs through registers, then lanes, then warps, in order, so that a scan can go up the same ladder. Rows are
+ * held as memory accesses hold them, whole vectors at a time, and columns by as few threads as there can be. */
+static const struct layout *scan_layout(struct placer *p, const struct op *o)
+{
+	enum { WIDEST = 16 }; /* bytes */
+	const struct type *t = operand(o, 0)->type;
+	int vector = WIDEST / dtype_bytes(type_dtype(t)), order[MAX_RANK], axis = (int)o->attr[ATTR_AXIS], n = 0,
+	    w = p->s->num_warps, most = elements_per_thread(p, t);
+	if (t->rank == 2 && axis == 0) {
+		int vec = MIN(MIN(vector, most), t->shape[1]), across = MIN(t->shape[1] / vec, 32),
+		    wide = MIN(t->shape[1] / (vec * across), w);
+		int lanes[] = {32 / across, across}, warps[] = {w / wide, wide},
+		    spt[] = {MAX(t->shape[0] / (lanes[0] * warps[0]), 1), vec};
+		return layout_blocked(p->pool, 2, t->shape, spt, lanes, warps, (int[]){1, 0});
+	}
+	order[n++] = axis;
+	for (int d = t->rank - 1; d >= 0; d--)
+		if (d != axis)
+			order[n++] = d;
+	return blocked(p, t, order, MAX(t->shape[axis] / (32 * w), MIN(vector, most)));
+}
+
+/* --- memory operations --------------------------------------------------------------------------------------- */
+
+bool memory_order(const struct placer *p, const struct op *o, int *order)
+{
+	const struct value *ptr = operand(o, 0);
+	const struct axis_info *a = axis_of(p->s->axis, ptr);
+	int n = ptr->type->rank;
+	order_rows(ptr->type, order);
+	for (int i = 1; i < n; i++)
+		for (int k = i; k > 0 && a->contiguity[order[k]] > a->contiguity[order[k - 1]]; k--) {
+			int t = order[k];
+			order[k] = order[k - 1];
+			order[k - 1] = t;
+		}
+	return a->contiguity[order[0]] > 1;
+}
+
+bool is_memory_op(const struct op *o)
+{
+	return o->code == IR_LOAD || o->code == IR_STORE || o->code == IR_ATOMIC_RMW || o->code == IR_ATOMIC_CAS;
+}
+
+struct access {
+	struct op *op;
+	int order[MAX_RANK], vec;
+	int run; /* elements of its runs: neighbours too, but of no interest to others */
+	u32 group;
+};
+struct accesses {
+	struct placer *p;
+	VEC(struct access) at;
+	VEC(struct access) groups; /* of one shape and order */
+	VEC(const struct op *) scans;
+};
+
+static bool is_elementwise(const struct op *o)
+{
+	return op_has(o, ELEM) || o->code == IR_TRANS;
+}
+
+static bool is_elementwise_or_shape(const struct op *o)
+{
+	return op_has(o, ELEM) || op_is_shape(o);
+}
+
+static void note_operands(struct op *o, void *arg)
+{
+	struct placer *p = arg;
+	for (u32 i = 0; i < 2 && o->code == IR_DOT; i++) {
+		add_sources(&p->operands, operand(o, i), is_elementwise);
+		add_sources(&p->shaped_operands, operand(o, i), is_elementwise_or_shape);
+	}
+}
+
+bool feeds_dot(const struct placer *p, const struct op *load, bool shapes)
+{
+	return load->code == IR_LOAD && set_has(shapes ? &p->shaped_operands : &p->operands, result(load));
+}
+
+/* Is o a load of a few numbers that work on a dot's operand in a loop, and that cp.async can bring as far ahead as what
+ * they work on? Registers hold them one iteration ahead only, which is shorter than the way to memory. So many elements
+ * at a time, or 0. */
+static int copied_ahead(struct placer *p, const struct op *o, const int *order)
+{
+	enum { LEAST = 4, MOST = 16 }; /* bytes of a copy */
+	const struct pass_state *s = p->s;
+	const struct op *loop = o->block->parent;
+	if (o->code != IR_LOAD)
+		return 0;
+	const struct type *t = result(o)->type;
+	if (type_numel(t) > 32 * s->num_warps || o->attr[ATTR_VOLATILE] || !s->target->has_async_copy ||
+	    s->k->cuda.cluster > 1)
+		return 0;
+	if (!loop || loop->code != IR_FOR || stages_of(s, loop) < 3 ||
+	    may_be_written(p->s, o->block, pointer_base(operand(o, 0))) || !feeds_dot(p, o, true) ||
+	    !load_fills_zero(o))
+		return 0;
+	for (u32 i = 0; i < o->noperands; i++)
+		if (!is_free(p, operand(o, i)))
+			return 0;
+	int bytes = dtype_bytes(type_dtype(t)), width = axis_vector_width(s->axis, operand(o, 0), mask_of(o), order[0]);
+	return width * bytes < LEAST ? 0 : MIN(width, MOST / bytes);
+}
+
+static void note_access(struct op *o, void *arg)
+{
+	struct accesses *all = arg;
+	if (o->code == IR_SCAN)
+		vec_push(&all->p->scratch, &all->scans, o);
+	if (!is_memory_op(o) || !type_is_tensor(operand(o, 0)->type))
+		return;
+	struct access a = {.op = o};
+	bool feeds = feeds_dot(all->p, o, false);
+	if (!memory_order(all->p, o, a.order) && o->code == IR_LOAD && !feeds)
+		return; /* scattered: any layout will do */
+	int most = elements_per_thread(all->p, operand(o, 0)->type), copied = copied_ahead(all->p, o, a.order), unit;
+	bool few = type_numel(operand(o, 0)->type) < 32 * all->p->s->num_warps && all->p->s->k->cuda.cluster == 1 &&
+		   !copied;
+	if (few && (o->code == IR_STORE || (o->code == IR_LOAD && !feeds)))
+		return; /* a few accesses more cost less than a way through other threads */
+	a.vec = axis_vector_width(all->p->s->axis, operand(o, 0), mask_of(o), a.order[0]);
+	a.vec = copied ? copied : MIN(a.vec, most);
+	if (copied)
+		map_put(&all->p->copied, o, o);
+	/* between memory and a dot, elements are packed anyway; others would have to be stored one by one */
+	if (feeds)
+		a.run = axis_run_length(all->p->s->axis, operand(o, 0), NULL, a.order[0], &unit);
+	a.run = a.run <= most ? a.run : 0;
+	vec_push(&all->p->scratch, &all->at, a);
+}
+
+static bool same_group(const struct access *a, const struct access *b)
+{
+	const struct type *s = operand(a->op, 0)->type, *t = operand(b->op, 0)->type;
+	return s->rank == t->rank && !memcmp(s->shape, t->shape, sizeof s->shape) &&
+	       !memcmp(a->order, b->order, sizeof a->order);
+}
+
+/* Groups are few, accesses may be many. The first access of each group stands for it. */
+static void add_to_group(struct accesses *all, struct access *a)
+{
+	u32 i = 0;
+	while (i < all->groups.len && !same_group(&all->groups.at[i], a))
+		i++;
+	if (i == all->groups.len)
+		vec_push(&all->p->scratch, &all->groups, *a);
+	a->group = i;
+	all->groups.at[i].vec = MAX(all->groups.at[i].vec, a->vec);
+}
+
+/* The layout of a scan of such a tile, if it suits the access as well as its own. */
+static const struct layout *layout_of_scan(const struct accesses *all, const struct access *a, int vec)
+{
+	const struct type *t = operand(a->op, 0)->type;
+	for (u32 i = 0; i < all->scans.len; i++) {
+		const struct type *s = operand(all->scans.at[i], 0)->type;
+		const struct layout *l = scan_layout(all->p, all->scans.at[i]);
+		if (s->rank != 2 || t->rank != 2 || memcmp(s->shape, t->shape, sizeof s->shape) || a->order[0] != 1 ||
+		    l->bits[LL_REG] < __builtin_ctz((u32)vec))
+			continue;
+		bool suits = true;
+		for (int k = 0; 1 << k < vec; k++)
+			suits &= l->basis[LL_REG][k] == 1u << (layout_dim_shift(l, 1) + k);
+		if (suits)
+			return l;
+	}
+	return NULL;
+}
+
+/* Accesses of one shape and order share the widest vector among them, so that values pass between them unmoved. */
+static void place_accesses(struct placer *p)
+{
+	struct accesses all = {.p = p};
+	walk(p->s->k->body, note_access, &all);
+	for (u32 i = 0; i < all.at.len; i++)
+		add_to_group(&all, &all.at.at[i]);
+	for (u32 i = 0; i < all.at.len; i++) {
+		int vec = MAX(MAX(all.at.at[i].run, 1), all.groups.at[all.at.at[i].group].vec);
+		const struct op *o = all.at.at[i].op;
+		const struct layout *l = layout_of_scan(&all, &all.at.at[i], vec);
+		if (!l)
+			l = blocked(p, operand(o, 0)->type, all.at.at[i].order, vec);
+		map_put(&p->memory, o, (void *)l);
+		if (p->s->k->cuda.cluster > 1)
+			p->common = l;
+	}
+}
+
+/* --- homes --------------------------------------------------------------------------------------------------- */
+
+const struct layout *home_of(const struct placer *p, const struct value *v)
+{
+	return map_get(&p->home, v);
+}
+
+bool is_strong(const struct placer *p, const struct layout *l)
+{
+	return map_get(&p->strong, l) != NULL;
+}
+
+/* --- the work list of the inference -------------------------------------------------------------------------- */
+
+static void push_part(struct arena *scratch, inference_queue *q, u32 part)
+{
+	vec_push(scratch, q, part);
+	u32 i = q->len - 1;
+	for (; i && q->at[(i - 1) / 2] > part; i = (i - 1) / 2)
+		q->at[i] = q->at[(i - 1) / 2];
+	q->at[i] = part;
+}
+
+static u32 pop_part(inference_queue *q)
+{
+	u32 least = q->at[0], last = q->at[--q->len], i = 0, k;
+	while ((k = 2 * i + 1) < q->len) {
+		k += k + 1 < q->len && q->at[k + 1] < q->at[k];
+		if (last <= q->at[k])
+			break;
+		q->at[i] = q->at[k];
+		i = k;
+	}
+	q->at[i] = last;
+	return least;
+}
+
+/* A part after the running part runs in this sweep, others in the next sweep. */
+static void queue_part(struct placer *p, u32 part)
+{
+	if (p->queued[part])
+		return;
+	p->queued[part] = true;
+	push_part(&p->scratch, part > p->at ? &p->now : &p->next, part);
+}
+
+static void queue_all(struct placer *p)
+{
+	for (u32 i = 0; i < p->parts.len; i++)
+		queue_part(p, i);
+}
+
+/* The first part of o's results. */
+static u32 part_of_results(const struct op *o)
+{
+	const struct op *last = o->blocks[o->nblocks - 1]->last;
+	return last->mark + last->noperands;
+}
+
+/* Operations inside reductions, scans and maps have no parts: nothing is inferred there. */
+static bool has_parts(const struct op *o)
+{
+	return !o->block->parent || op_is_control(o->block->parent);
+}
+
+/* The home of v has changed: the parts that read it run again. */
+static void queue_inferences(struct placer *p, const struct value *v)
+{
+	const struct op *around = v->def ? NULL : v->block->parent;
+	if (!p->parts.len)
+		return;
+	if (v->def && !op_is_control(v->def))
+		queue_part(p, v->def->mark);
+	if (around && around->code == IR_FOR && v->index)
+		queue_part(p, part_of_results(around) + for_arg_number(v));
+	if (around && around->code == IR_WHILE && v->block == around->blocks[1])
+		queue_part(p, part_of_results(around) + v->index);
+	for (const struct use *u = v->uses; u; u = u->next) {
+		const struct op *o = u->user;
+		bool each = op_is_control(o) || op_has(o, END);
+		if (has_parts(o))
+			queue_part(p, o->mark + (each ? (u32)(u - o->operands) : 0));
+	}
+}
+
+static void add_part(struct placer *p, struct op *o, u32 i, bool result)
+{
+	struct inference part = {o, i, result};
+	vec_push(&p->scratch, &p->parts, part);
+}
+
+static void number_parts(struct placer *p, struct block *b)
+{
+	for (struct op *o = b->first; o; o = o->next) {
+		bool control = op_is_control(o), each = control || op_has(o, END);
+		o->mark = p->parts.len;
+		for (u32 i = 0; i < (each ? o->noperands : 1); i++)
+			add_part(p, o, i, false);
+		for (u32 k = 0; control && k < o->nblocks; k++)
+			number_parts(p, o->blocks[k]);
+		for (u32 i = 0; control && i < o->nresults; i++)
+			add_part(p, o, i, true);
+	}
+}
+
+static void make_parts(struct placer *p)
+{
+	number_parts(p, p->s->k->body);
+	p->queued = arena_array(&p->scratch, bool, p->parts.len);
+	p->at = UINT32_MAX;
+	queue_all(p);
+}
+
+/* --- inference ----------------------------------------------------------------------------------------------- */
+
+/* A layout made from another keeps its strength. */
+static const struct layout *derived(struct placer *p, const struct layout *from, const struct layout *to)
+{
+	if (is_strong(p, from) && !is_strong(p, to)) {
+		map_put(&p->strong, to, p);
+		queue_all(p);
+	}
+	return to;
+}
+
+void set_home(struct placer *p, const struct value *v, const struct layout *l)
+{
+	const struct layout *old = home_of(p, v);
+	if (!l || !type_is_tensor(v->type) || old == l || (old && (is_strong(p, old) || !is_strong(p, l))))
+		return;
+	map_put(&p->home, v, (void *)l);
+	p->changed = true;
+	queue_inferences(p, v);
+}
+
+static void set_homes(struct placer *p, const struct op *o, const struct layout *l)
+{
+	for (u32 i = 0; i < o->nresults; i++)
+		set_home(p, &o->results[i], l);
+}
+
+enum { FREE = 1, NOT_FREE = 2 };
+
+/* What is known of v; 0: nothing yet. */
+static uintptr_t known_free(const struct placer *p, const struct value *v)
+{
+	if (!type_is_tensor(v->type) || !v->def)
+		return type_is_tensor(v->type) ? NOT_FREE : FREE;
+	return (uintptr_t)map_get(&p->free, v);
+}
+
+static bool find_unknown_free(void *arg, struct demand d, struct demand *first)
+{
+	const struct op *o = d.v->def;
+	for (u32 i = 0; i < o->noperands; i++)
+		if (!known_free(arg, operand(o, i))) {
+			*first = (struct demand){operand(o, i), 0};
+			return true;
+		}
+	return false;
+}
+
+static void note_free(void *arg, struct demand d)
+{
+	struct placer *p = arg;
+	const struct op *o = d.v->def;
+	bool yes = o->code == IR_CONSTANT || o->code == IR_MAKE_RANGE || o->code == IR_SPLAT || op_has(o, ELEM) ||
+		   op_is_shape(o);
+	for (u32 i = 0; yes && i < o->noperands; i++)
+		yes = known_free(p, operand(o, i)) == FREE;
+	map_put(&p->free, d.v, (void *)(uintptr_t)(yes ? FREE : NOT_FREE));
+}
+
+bool is_free(struct placer *p, const struct value *v)
+{
+	if (!known_free(p, v))
+		meet_demand((struct demand){(struct value *)v, 0}, find_unknown_free, note_free, p);
+	return known_free(p, v) == FREE;
+}
+
+const struct layout *operand_layout(struct placer *p, const struct op *o, const struct layout *l)
+{
+	const struct type *t = operand(o, 0)->type;
+	int inverse[MAX_RANK];
+	switch (o->code) {
+	case IR_EXPAND_DIMS: return derived(p, l, layout_drop_dim(p->pool, l, (int)o->attr[ATTR_AXIS]));
+	case IR_BROADCAST: return derived(p, l, layout_unbroadcast(p->pool, l, t->shape));
+	case IR_RESHAPE: return derived(p, l, layout_reshape(p->pool, l, t->rank, t->shape));
+	case IR_TRANS:
+		for (int i = 0; i < t->rank; i++)
+			inverse[perm_get(o->attr[ATTR_ORDER], i)] = i;
+		return derived(p, l, layout_trans(p->pool, l, inverse));
+	default: tl_unreachable("not a shape operation");
+	}
+}
+
+static const struct layout *forward_layout(struct placer *p, const struct op *o, const struct layout *l)
+{
+	const struct type *t = result(o)->type;
+	switch (o->code) {
+	case IR_EXPAND_DIMS: return derived(p, l, layout_add_dim(p->pool, l, (int)o->attr[ATTR_AXIS]));
+	case IR_RESHAPE: return derived(p, l, layout_reshape(p->pool, l, t->rank, t->shape));
+	case IR_TRANS: return derived(p, l, transposed(p->pool, o, l));
+	default: return NULL; /* a broadcast says nothing of the new elements */
+	}
+}
+
+/* Both halves of a pair in one thread: the last dimension is a register bit. */
+static const struct layout *split_layout(struct placer *p, const struct op *o)
+{
+	const struct type *t = operand(o, 0)->type;
+	const struct layout *l = home_of(p, operand(o, 0));
+	int order[MAX_RANK];
+	if (l && layout_bits_in(l, LL_REG, 1))
+		return l;
+	order_rows(t, order);
+	return blocked(p, t, order, MAX(2, MIN(elements_per_thread(p, t), 4)));
+}
+
+const struct layout *input_layout(struct placer *p, const struct op *o)
+{
+	const struct layout *l = NULL;
+	if (o->code != IR_REDUCE)
+		return o->code == IR_SCAN ? scan_layout(p, o) : split_layout(p, o);
+	for (u32 i = 0; i < o->noperands && !l; i++)
+		l = home_of(p, operand(o, i));
+	return l;
+}
+
+const struct layout *output_layout(struct placer *p, const struct op *o, const struct layout *in)
+{
+	int axis = o->code == IR_REDUCE ? (int)o->attr[ATTR_AXIS] : operand(o, 0)->type->rank - 1;
+	return o->code == IR_SCAN ? in : derived(p, in, layout_slice(p->pool, in, axis));
+}
+
+static const struct layout *join_layout(struct placer *p, const struct op *o, const struct layout *l)
+{
+	const struct type *t = result(o)->type;
+	struct layout wide = *layout_add_dim(p->pool, l, t->rank - 1);
+	wide.log2_size[t->rank - 1] = 1;
+	for (int dim = 0; dim < LL_DIMS; dim++)
+		for (int i = 0; i < wide.bits[dim]; i++)
+			wide.basis[dim][i] <<= 1;
+	for (int i = wide.bits[LL_REG]; i > 0; i--)
+		wide.basis[LL_REG][i] = wide.basis[LL_REG][i - 1];
+	wide.basis[LL_REG][0] = 1;
+	wide.bits[LL_REG]++;
+	return derived(p, l, layout_intern(p->pool, &wide));
+}
+
+/* The strongest layout of o's operands. */
+static const struct layout *strongest(struct placer *p, const struct op *o)
+{
+	const struct layout *best = NULL;
+	for (u32 i = 0; i < o->noperands; i++) {
+		const struct layout *l = type_is_tensor(operand(o, i)->type) ? home_of(p, operand(o, i)) : NULL;
+		if (l && (!best || (is_strong(p, l) && !is_strong(p, best))))
+			best = l;
+	}
+	return best;
+}
+
+/* An elementwise operation, assembly too, lives with its strongest operand, and loads that do not care move in with
+ * it. */
+static void infer_elementwise(struct placer *p, struct op *o)
+{
+	const struct layout *best = strongest(p, o);
+	if (!best && op_is_asm(o))
+		best = home_of(p, &o->results[0]);
+	set_homes(p, o, best);
+	for (u32 i = 0; i < o->noperands; i++)
+		if (def_if(operand(o, i), IR_LOAD) && !map_get(&p->memory, operand(o, i)->def))
+			set_home(p, operand(o, i), best);
+}
+
+/* What operand i of o passes on gets its home. */
+static void infer_passed(struct placer *p, const struct op *o, u32 i)
+{
+	struct value *to = value_passed_to(o, i);
+	if (to && (op_has(o, END) || !is_free(p, operand(o, i))))
+		set_home(p, to, home_of(p, operand(o, i)));
+}
+
+static void infer_op(struct placer *p, struct op *o)
+{
+	const struct layout *l;
+	if (!o->nresults || !o->noperands || !type_is_tensor(operand(o, 0)->type))
+		if (!(o->nresults && type_is_tensor(o->results[0].type) && (op_has(o, ELEM) || op_is_asm(o))))
+			return;
+	switch (o->code) {
+	case IR_LOAD:
+	case IR_ATOMIC_RMW:
+	case IR_ATOMIC_CAS: set_home(p, result(o), map_get(&p->memory, o)); return;
+	case IR_DOT: set_home(p, result(o), ((struct dot_plan *)map_get(&p->dots, o))->acc); return;
+	case IR_REDUCE:
+	case IR_SCAN:
+	case IR_SPLIT:
+		l = input_layout(p, o);
+		set_homes(p, o, l ? output_layout(p, o, l) : NULL);
+		return;
+	case IR_MAP: set_homes(p, o, strongest(p, o)); return;
+	case IR_GATHER: set_home(p, result(o), home_of(p, operand(o, 1))); return;
+	case IR_JOIN:
+		l = home_of(p, operand(o, 0)) ? home_of(p, operand(o, 0)) : home_of(p, operand(o, 1));
+		if (l)
+			set_home(p, result(o), join_layout(p, o, l));
+		return;
+	default: break;
+	}
+	if (is_free(p, &o->results[0]))
+		return;
+	if (op_is_shape(o)) {
+		l = home_of(p, operand(o, 0));
+		set_home(p, result(o), l ? forward_layout(p, o, l) : NULL);
+	} else if (op_has(o, ELEM) || op_is_asm(o)) {
+		infer_elementwise(p, o);
+	}
+}
+
+static void run_part(struct placer *p, const struct inference *part)
+{
+	struct op *o = part->op;
+	if (part->result)
+		set_home(p, &o->results[part->i], home_of(p, result_passed_by(o, part->i)));
+	else if (op_is_control(o) || op_has(o, END))
+		infer_passed(p, o, part->i);
+	else
+		infer_op(p, o);
+}
+
+/* Sweeps through the kernel until no home changes. A value gets a home once, and a strong home in its place at most
+ * once, so the sweeps end. A part runs only if a value that it reads has changed. */
+void infer(struct placer *p)
+{
+	do {
+		p->changed = false;
+		inference_queue done = p->now;
+		p->now = p->next;
+		p->next = done;
+		while (p->now.len) {
+			p->at = pop_part(&p->now);
+			p->queued[p->at] = false;
+			run_part(p, &p->parts.at[p->at]);
+		}
+		p->at = UINT32_MAX;
+	} while (p->changed);
+}
+
+void pass_layouts(struct pass_state *s)
+{
+	struct placer p = {.s = s, .ctx = s->ctx, .pool = &s->ctx->layouts};
+	struct map *maps[] = {&p.home, &p.memory, &p.dots, &p.free, &p.strong, &p.made, &p.copied, &p.of_load};
+	for (u32 i = 0; i < ARRAY_LEN(maps); i++)
+		maps[i]->arena = &p.scratch;
+	walk(s->k->body, note_operands, &p);
+	place_accesses(&p);
+	place_dots(&p);
+	place_results(&p);
+	make_parts(&p);
+	infer(&p);
+	settle_block(&p, s->k->body);
+	materialize(&p);
+	remove_dead_code(s->k);
+	arena_free(&p.operands.scratch);
+	arena_free(&p.shaped_operands.scratch);
+	arena_free(&p.scratch);
+}

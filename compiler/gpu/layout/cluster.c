@@ -1,0 +1,171 @@
+/* Programs on several blocks: kernels whose tiles do not fit the registers of one.
+ *
+ * A block has 64 K registers, so a row of 131,072 fp32 values cannot be held by one. From sm_90 on the blocks of a
+ * cluster reach each other's shared memory, and a program may be given several: its tiles are distributed over the
+ * warps of all of them, and reductions exchange their partial results through all blocks' shared memory. It is done for
+ * kernels of which only reductions move data between threads: one-dimensional tiles of one size, accessed contiguously,
+ * so that all have one layout. */
+#include "support/thresholds.h"
+#include "analysis/axis.h"
+#include "analysis/register_pressure.h"
+#include "gpu/layout/assign_layouts.h"
+
+enum {
+	MAX_BLOCKS = 8,          /* what every device grants without being asked */
+	MAX_CLUSTER_WARPS = 64,
+};
+
+struct survey {
+	struct pass_state *s;
+	const struct type *shape;  /* of the tiles */
+	const struct op *widest;   /* the first operation on one */
+	bool fits_pattern, has_dots; /* dots: assign_layouts.c checks whether their results fit */
+};
+
+static bool moves_nothing(const struct op *o)
+{
+	switch (o->code) {
+	case IR_CONSTANT:
+	case IR_MAKE_RANGE:
+	case IR_SPLAT:
+	case IR_PROGRAM_ID:
+	case IR_NUM_PROGRAMS:
+	case IR_ASSUME:
+	case IR_BARRIER:
+	case IR_STORE:
+	case IR_REDUCE: return true;
+	case IR_LOAD: return !o->attr[ATTR_VOLATILE];
+	case IR_ATOMIC_RMW:
+	case IR_ATOMIC_CAS: return value_unused(&o->results[0]);
+	default: return op_has(o, ELEM) || op_has(o, END) || op_is_control(o);
+	}
+}
+
+static void survey_type(struct survey *v, const struct type *t, const struct op *o)
+{
+	if (!type_is_tensor(t))
+		return;
+	if (!v->shape) {
+		v->shape = t;
+		v->widest = o;
+	}
+	v->fits_pattern &= t->rank == 1 && t->shape[0] == v->shape->shape[0];
+}
+
+static void survey_op(struct op *o, void *arg)
+{
+	struct survey *v = arg;
+	v->fits_pattern &= moves_nothing(o);
+	v->has_dots |= o->code == IR_DOT;
+	for (u32 i = 0; i < o->noperands; i++)
+		survey_type(v, operand(o, i)->type, o);
+	for (u32 i = 0; i < o->nresults; i++)
+		survey_type(v, o->results[i].type, o);
+	if (is_memory_op(o) && type_is_tensor(operand(o, 0)->type))
+		v->fits_pattern &= axis_of(v->s->axis, operand(o, 0))->contiguity[0] > 1;
+}
+
+/* --- how many registers? ------------------------------------------------------------------------------------- */
+
+struct pressure {
+	struct placer p; /* for is_free */
+	i64 *change; /* by operation, in order: bytes that begin to live minus those that end */
+	bool streams; /* leave out tiles that are consumed() */
+};
+
+/* Does a reduction take the tile, perhaps through elementwise operations, and nobody else? Then its elements are added
+ * up, or whatever, as they are loaded, and never all there. */
+static bool consumed(const struct value *v)
+{
+	const struct op *o = v->def;
+	while (o && v->uses) {
+		const struct op *user = v->uses->user;
+		for (const struct use *u = v->uses; u; u = u->next)
+			if (u->user != user)
+				return false;
+		if (user->block != o->block)
+			return false;
+		if (user->code == IR_REDUCE)
+			return true;
+		if (!op_has(user, ELEM) || user->nresults != 1)
+			return false;
+		o = user;
+		v = &user->results[0];
+	}
+	return false;
+}
+
+/* A tile is held from its definition until its last use, through the whole of a loop that it enters. */
+static void add_value(struct pressure *q, struct value *v, u32 begin, const struct block *home)
+{
+	if (!type_is_tensor(v->type) || is_free(&q->p, v) || (q->streams && consumed(v)))
+		return;
+	i64 bytes = type_numel(v->type) * MAX(type_elem_bits(v->type) / 8, 1);
+	q->change[begin] += bytes;
+	q->change[last_use(v, home, begin)] -= bytes; /* what takes its place may be made of it */
+}
+
+static void add_block(struct pressure *q, struct block *b)
+{
+	for (u32 i = 0; i < b->nargs && b->first; i++)
+		add_value(q, b->args[i], b->first->mark, b);
+	for (struct op *o = b->first; o; o = o->next) {
+		for (u32 i = 0; i < o->nresults; i++)
+			add_value(q, &o->results[i], last_mark(o), b);
+		for (u32 i = 0; i < o->nblocks; i++)
+			if (o->code != IR_REDUCE)
+				add_block(q, o->blocks[i]);
+	}
+}
+
+/* The most bytes of tiles that live at once. */
+static i64 tile_bytes(struct pass_state *s, bool streams)
+{
+	struct pressure q = {.p = {.s = s}, .streams = streams};
+	i64 now = 0, most = 0;
+	q.p.free.arena = &q.p.scratch;
+	u32 n = number_ops(s->k->body, 0);
+	q.change = arena_array(&q.p.scratch, i64, n);
+	add_block(&q, s->k->body);
+	for (u32 i = 0; i < n; i++) {
+		now += q.change[i];
+		most = MAX(most, now);
+	}
+	arena_free(&q.p.scratch);
+	return most;
+}
+
+/* `together`: that many blocks are to fit a multiprocessor at once. */
+static bool fits(const struct pass_state *s, i64 bytes, int num_warps, int blocks, int together)
+{
+	i64 most = most_registers(s, num_warps, together) - REGISTERS_BESIDE_ROW;
+	return bytes <= 32 * num_warps * blocks * most * 4;
+}
+
+static bool can_double(const struct survey *v, int warps, int blocks)
+{
+	return blocks < MAX_BLOCKS && blocks * warps < MAX_CLUSTER_WARPS && v->shape->shape[0] > 32 * warps * blocks;
+}
+
+void pass_cluster(struct pass_state *s)
+{
+	struct survey v = {.s = s, .fits_pattern = true};
+	int blocks = 1, warps = s->num_warps;
+	walk(s->k->body, survey_op, &v);
+	if (!v.shape || v.has_dots)
+		return;
+	i64 bytes = tile_bytes(s, false);
+	if (fits(s, bytes, warps, 1, 1))
+		return;
+	/* where one block waits for the others of its cluster, another should have work */
+	if (v.fits_pattern && s->target->has_clusters)
+		while (!fits(s, bytes, warps, blocks, 2) && can_double(&v, warps, blocks))
+			blocks *= 2;
+	if (s->remarks && blocks > 1)
+		diag(s->diags, R_CLUSTER, v.widest->loc, (long long)bytes, warps, blocks);
+	bytes = tile_bytes(s, true);
+	if (!fits(s, bytes, warps, blocks, 1))
+		diag(s->diags, W_SPILLS, v.widest->loc, (long long)bytes, warps * blocks);
+	s->k->cuda.cluster = blocks;
+	s->k->num_warps = s->num_warps = warps * blocks;
+}

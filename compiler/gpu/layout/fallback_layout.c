@@ -1,0 +1,101 @@
+/* Layout assignment: homes of values that nothing has placed yet. Each gets the layout that a user wants. */
+#include "gpu/layout/assign_layouts.h"
+
+/* The layout in which the user wants its operand, or NULL; then *next may be a value of which the users tell. */
+static const struct layout *wanted_by(struct placer *p, const struct use *u, const struct value **next)
+{
+	const struct op *o = u->user;
+	u32 i = (u32)(u - o->operands);
+	*next = NULL;
+	if (is_memory_op(o))
+		return map_get(&p->memory, o);
+	if (o->code == IR_DOT) {
+		const struct dot_plan *plan = map_get(&p->dots, o);
+		return i == 0 ? plan->a : i == 1 ? plan->b : plan->acc;
+	}
+	if (o->code == IR_YIELD && o->block->parent && o->block->parent->code == IR_FOR)
+		return home_of(p, for_arg(o->block->parent, i));
+	if (!o->nresults || !type_is_tensor(o->results[0].type) || !(op_is_shape(o) || op_has(o, ELEM)))
+		return NULL;
+	const struct layout *home = op_is_shape(o) ? NULL : home_of(p, result(o));
+	*next = home ? NULL : result(o);
+	return home;
+}
+
+/* The layout that the first of v's users to want one wants, depth first. */
+static const struct layout *wanted(struct placer *p, const struct value *v)
+{
+	u32 walk = begin_walk(p->ctx);
+	VEC(const struct use *) path = {0};
+	const struct layout *l = NULL;
+	const struct use *u = first_visit(v, walk) ? v->uses : NULL;
+	while (!l && (u || path.len)) {
+		const struct value *next;
+		if (!u) {
+			u = path.at[--path.len]->next;
+			continue;
+		}
+		l = wanted_by(p, u, &next);
+		bool down = next && first_visit(next, walk);
+		if (down)
+			vec_push(&p->scratch, &path, u);
+		u = down ? next->uses : u->next;
+	}
+	while (l && path.len) {
+		const struct op *o = path.at[--path.len]->user;
+		l = op_is_shape(o) ? operand_layout(p, o, l) : l;
+	}
+	return l;
+}
+
+/* Gives homes to what must have one: carried values, branch results, scattered loads, operands of reductions. */
+static void give_home(struct placer *p, struct value *v)
+{
+	if (!type_is_tensor(v->type) || home_of(p, v))
+		return;
+	const struct layout *l = wanted(p, v);
+	set_home(p, v, l ? l : default_layout(p, v->type));
+}
+
+static void settle(struct placer *p, struct value *v)
+{
+	if (!type_is_tensor(v->type) || home_of(p, v))
+		return;
+	give_home(p, v);
+	infer(p);
+}
+
+static bool needs_home(const struct op *o)
+{
+	switch (o->code) {
+	case IR_LOAD:
+	case IR_ATOMIC_RMW:
+	case IR_ATOMIC_CAS:
+	case IR_JOIN:
+	case IR_HISTOGRAM:
+	case IR_GATHER: return true;
+	default: return op_is_control(o) || op_is_asm(o);
+	}
+}
+
+void settle_block(struct placer *p, struct block *b)
+{
+	for (struct op *o = b->first; o; o = o->next) {
+		for (u32 k = 0; op_is_control(o) && k < o->nblocks; k++) {
+			for (u32 i = 0; i < o->blocks[k]->nargs; i++)
+				settle(p, o->blocks[k]->args[i]);
+			settle_block(p, o->blocks[k]);
+		}
+		if (o->code == IR_MAP && !home_of(p, &o->results[0])) {
+			for (u32 i = 0; i < o->nresults; i++)
+				give_home(p, &o->results[i]);
+			infer(p);
+		}
+		for (u32 i = 0; needs_home(o) && i < o->nresults; i++)
+			settle(p, &o->results[i]);
+		if (o->code == IR_REDUCE && !input_layout(p, o)) {
+			set_home(p, operand(o, 0), default_layout(p, operand(o, 0)->type));
+			infer(p);
+		}
+	}
+}

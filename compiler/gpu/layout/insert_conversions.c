@@ -1,0 +1,439 @@
+/* Layout assignment, second half: the kernel rewritten so that every tile has its layout.
+ *
+ * Walks in program order. An operation with a home asks for its operands in the layouts it needs; asking for a value
+ * in another layout than its home makes a conversion right after its definition, while free values and shape
+ * operations are simply made again in the layout asked for. What was only there to be made again dies. */
+#include "support/thresholds.h"
+#include "gpu/layout/memory_access.h"
+#include "layout/conversion.h"
+#include "gpu/layout/assign_layouts.h"
+
+struct version {
+	const struct layout *layout;
+	struct value *value;
+	struct version *next;
+};
+
+static struct value *find_version(struct placer *p, const struct value *v, const struct layout *l)
+{
+	for (struct version *at = map_get(&p->made, v); at; at = at->next)
+		if (at->layout == l)
+			return at->value;
+	return NULL;
+}
+
+static struct value *add_version(struct placer *p, struct value *v, const struct layout *l, struct value *made)
+{
+	struct version *at = arena_new(&p->scratch, struct version);
+	*at = (struct version){l, made, map_get(&p->made, v)};
+	map_put(&p->made, v, at);
+	made->name = v->name;
+	return made;
+}
+
+/* Where new operations for v go: right after its definition. */
+static struct builder after_definition(struct placer *p, struct value *v)
+{
+	if (v->def)
+		return builder_after(p->ctx, v->def);
+	return builder_before(p->ctx, v->block->first);
+}
+
+/* Few elements that many threads need, such as a scale for each column, come faster from memory again than from other
+ * threads: those would be waited for. Nobody may have written there meanwhile. */
+static bool loads_again(struct placer *p, const struct value *v, const struct layout *l)
+{
+	const struct op *o = def_if(v, IR_LOAD);
+	bool yes = o && !o->attr[ATTR_VOLATILE] && layout_num_regs(l) <= MAX_LOADED_AGAIN &&
+		   type_numel(v->type) * MIN_COPIES_LOADED_AGAIN <= (i64)32 * p->s->num_warps * layout_num_regs(l) &&
+		   !may_be_written(p->s, p->s->k->body, pointer_base(operand(o, 0))) && !map_get(&p->copied, o);
+	for (u32 i = 0; yes && i < o->noperands; i++)
+		yes = is_free(p, operand(o, i));
+	return yes;
+}
+
+/* Is v loaded again, or computed by at most *left operations from what is, element by element? So are the rows of a
+ * gather: numbers of rows, and whether they exist. */
+static bool made_of_loads_again(struct placer *p, const struct value *v, const struct layout *l, int *left)
+{
+	const struct op *o = v->def;
+	if (def_if(v, IR_LOAD))
+		return loads_again(p, v, l);
+	bool yes = o && op_has(o, ELEM) && op_has(o, PURE) && !o->nblocks && --*left >= 0 && !is_free(p, v);
+	for (u32 i = 0; yes && i < o->noperands; i++)
+		yes = is_free(p, operand(o, i)) || made_of_loads_again(p, operand(o, i), l, left);
+	return yes;
+}
+
+/* What v is computed from element by element, if that is one value that is not free, and v has one use. */
+static const struct value *sole_source(struct placer *p, const struct value *v)
+{
+	const struct op *o = v->def;
+	const struct value *from = NULL;
+	u32 n = 0;
+	bool can = o && op_has(o, ELEM) && op_has(o, PURE) && value_has_one_use(v);
+	for (u32 i = 0; can && i < o->noperands; i++)
+		if (!is_free(p, operand(o, i))) {
+			from = operand(o, i);
+			n++;
+		}
+	return n == 1 ? from : NULL;
+}
+
+/* Is v, which only results of dots in layout l ask for, computed from a tile that the loop loads and that is as narrow?
+ * Then that changes its layout: the copy to shared memory ahead of time is part of it. All that is computed on the way
+ * is noted, since it has more uses meanwhile. */
+static bool is_made_of_load(struct placer *p, const struct value *v, const struct layout *l)
+{
+	const struct value *loaded = v, *from;
+	if (map_get(&p->of_load, v))
+		return map_get(&p->of_load, v) == l;
+	if (!p->s->target->has_tensor_copy || !is_strong(p, l) || v->type->rank != 2 ||
+	    type_numel(v->type) <= (i64)32 * p->s->num_warps)
+		return false;
+	while ((from = sole_source(p, loaded)))
+		loaded = from;
+	const struct op *loop = def_if(loaded, IR_LOAD) ? loaded->def->block->parent : NULL;
+	if (!loop || loop->code != IR_FOR || stages_of(p->s, loop) < 2 || !value_has_one_use(loaded) ||
+	    type_elem_bits(loaded->type) > MAX(type_elem_bits(v->type), 8))
+		return false;
+	for (; v != loaded; v = sole_source(p, v))
+		map_put(&p->of_load, v, (void *)l);
+	return true;
+}
+
+static bool is_made_again(struct placer *p, const struct value *v, const struct layout *l)
+{
+	const struct layout *home = home_of(p, v);
+	if (!v->def)
+		return false;
+	bool again = is_free(p, v) || op_is_shape(v->def) || (op_has(v->def, ELEM) && !home);
+	int most = MAX_COMPUTED_AGAIN;
+	return again || (home != l &&
+			 (made_of_loads_again(p, v, l, &most) || (!def_if(v, IR_LOAD) && is_made_of_load(p, v, l))));
+}
+
+/* v in layout l, if that is there. */
+static struct value *known_version(struct placer *p, struct value *v, const struct layout *l)
+{
+	struct value *known = type_is_tensor(v->type) ? find_version(p, v, l) : v;
+	return !known && home_of(p, v) == l && !is_made_again(p, v, l) ? v : known;
+}
+
+static const struct layout *layout_of_operands(struct placer *p, const struct op *o, const struct layout *l)
+{
+	return op_is_shape(o) ? operand_layout(p, o, l) : l;
+}
+
+/* The operation that defines v, again, with its result in layout l. Its operands are there. */
+static struct value *remake(struct placer *p, struct value *v, const struct layout *l)
+{
+	struct op *o = v->def;
+	struct value *ops[8];
+	const struct layout *in = layout_of_operands(p, o, l);
+	tl_assert(o->noperands <= ARRAY_LEN(ops));
+	for (u32 i = 0; i < o->noperands; i++)
+		ops[i] = known_version(p, operand(o, i), in);
+	struct builder b = after_definition(p, v);
+	const struct type *t = type_with_layout(p->ctx, v->type, l);
+	struct op *n = build(&b, o->code, ops, o->noperands, &t, 1, 0);
+	memcpy(n->attr, o->attr, sizeof n->attr);
+	n->hints = o->hints;
+	n->loc = o->loc;
+	return result(n);
+}
+
+/* The first operand that v made again in a layout would need, and that is not there. */
+static bool find_missing_operand(void *arg, struct demand d, struct demand *first)
+{
+	struct placer *p = arg;
+	const struct layout *l = (const struct layout *)d.aspect;
+	if (!is_made_again(p, d.v, l))
+		return false;
+	const struct layout *in = layout_of_operands(p, d.v->def, l);
+	for (u32 i = 0; i < d.v->def->noperands; i++)
+		if (!known_version(p, operand(d.v->def, i), in)) {
+			*first = (struct demand){operand(d.v->def, i), (intptr_t)in};
+			return true;
+		}
+	return false;
+}
+
+static void make_version(void *arg, struct demand d)
+{
+	struct placer *p = arg;
+	const struct layout *l = (const struct layout *)d.aspect;
+	struct value *made;
+	if (is_made_again(p, d.v, l)) {
+		made = remake(p, d.v, l);
+	} else {
+		tl_assert(home_of(p, d.v));
+		struct builder b = after_definition(p, d.v);
+		made = build1(&b, IR_CONVERT_LAYOUT, type_with_layout(p->ctx, d.v->type, l), d.v);
+	}
+	add_version(p, d.v, l, made);
+}
+
+/* v in layout l. */
+static struct value *request(struct placer *p, struct value *v, const struct layout *l)
+{
+	if (!known_version(p, v, l))
+		meet_demand((struct demand){v, (intptr_t)l}, find_missing_operand, make_version, p);
+	return known_version(p, v, l);
+}
+
+static void request_operand(struct placer *p, struct op *o, u32 i, const struct layout *l)
+{
+	struct value *v = operand(o, i), *n = request(p, v, l);
+	if (n != v)
+		op_set_operand(o, i, n);
+}
+
+static void request_all(struct placer *p, struct op *o, const struct layout *l)
+{
+	for (u32 i = 0; i < o->noperands; i++)
+		request_operand(p, o, i, l);
+}
+
+static void set_layout(struct placer *p, struct value *v, const struct layout *l)
+{
+	if (type_is_tensor(v->type))
+		v->type = type_with_layout(p->ctx, v->type, l);
+}
+
+/* A result whose layout follows from the operands': these may have got another home since it got its. */
+static void set_result(struct placer *p, struct value *v, const struct layout *l)
+{
+	set_layout(p, v, l);
+	if (type_is_tensor(v->type))
+		map_put(&p->home, v, (void *)l);
+}
+
+static void set_results(struct placer *p, struct op *o, const struct layout *l)
+{
+	for (u32 i = 0; i < o->nresults; i++)
+		set_result(p, &o->results[i], l);
+}
+
+/* What a store, print or assert takes its operands in when it has no wish of its own. */
+static const struct layout *home_or_default(struct placer *p, const struct value *v)
+{
+	const struct layout *l = home_of(p, v);
+	return l ? l : default_layout(p, v->type);
+}
+
+static void materialize_block(struct placer *p, struct block *b);
+
+static void request_passed(struct placer *p, struct op *o)
+{
+	for (u32 i = 0; i < o->noperands; i++) {
+		const struct value *to = value_passed_to(o, i);
+		if (to)
+			request_operand(p, o, i, home_of(p, to));
+	}
+}
+
+static void place_control(struct placer *p, struct op *o)
+{
+	request_passed(p, o);
+	for (u32 i = 0; i < o->nresults; i++)
+		set_result(p, &o->results[i], home_of(p, result_passed_by(o, i)));
+	for (u32 k = 0; k < o->nblocks; k++)
+		for (u32 i = 0; i < o->blocks[k]->nargs; i++)
+			set_layout(p, o->blocks[k]->args[i], home_of(p, o->blocks[k]->args[i]));
+	for (u32 k = 0; k < o->nblocks; k++) {
+		materialize_block(p, o->blocks[k]);
+		request_passed(p, o->blocks[k]->last);
+	}
+}
+
+/* The dimension along which a thread's elements of layout l run, and 16-bit data may stay; otherwise k. */
+static int contiguous_dim(const struct layout *l, const struct wgmma *w, int k_dim)
+{
+	u32 first = l->bits[LL_REG] ? l->basis[LL_REG][0] : 0;
+	return w->any_major && first & layout_dim_mask(l, 1 - k_dim) ? 1 - k_dim : k_dim;
+}
+
+/* v in shared memory, as operands of wgmma lie there; or `across` k, if it is fetched or turned. Transposition is only
+ * another view of it. */
+static struct value *request_memory(struct placer *p, struct value *v, const struct wgmma *w, int k_dim, bool across)
+{
+	const struct type *t = v->type;
+	if (def_if(v, IR_TRANS)) {
+		struct value *base = request_memory(p, operand(v->def, 0), w, 1 - k_dim, across);
+		const struct layout *turned = layout_trans(p->pool, base->type->layout, (int[]){1, 0});
+		struct value *known = find_version(p, v, turned);
+		struct builder b = builder_after(p->ctx, base->def);
+		if (known)
+			return known;
+		while (b.before && (b.before->code == IR_LOCAL_STORE || b.before->code == IR_FENCE_ASYNC))
+			b = builder_after(p->ctx, b.before);
+		known = build1(&b, IR_MEMDESC_TRANS, type_memdesc(p->ctx, t->elem, 2, t->shape, turned, 0), base);
+		known->def->attr[ATTR_ORDER] = v->def->attr[ATTR_ORDER];
+		return add_version(p, v, turned, known);
+	}
+	const struct layout *from = home_of(p, v) ? home_of(p, v) : default_layout(p, t);
+	const struct layout *mem = layout_swizzled(
+		p->pool, 2, t->shape, across ? 1 - k_dim : contiguous_dim(from, w, k_dim), type_elem_bits(t));
+	struct value *known = find_version(p, v, mem), *src = request(p, v, from);
+	if (known)
+		return known;
+	struct builder b = after_definition(p, src);
+	struct value *buffer = store_shared(&b, src, mem);
+	build(&b, IR_FENCE_ASYNC, NULL, 0, NULL, 0, 0);
+	return add_version(p, v, mem, buffer);
+}
+
+/* Does a pipelined loop load v, or its transpose, into buffers? */
+static bool is_buffered(const struct placer *p, const struct value *v)
+{
+	while (def_if(v, IR_TRANS))
+		v = operand(v->def, 0);
+	const struct op *loop = def_if(v, IR_LOAD) ? v->def->block->parent : NULL;
+	return loop && loop->code == IR_FOR && stages_of(p->s, loop) > 1;
+}
+
+/* Does the wgmma instruction take A from registers? It does if A is the result of a wgmma and its conversion exchanges
+ * no data between warps. Where shared memory is short, it does unless a loop loads A into its buffers. */
+static bool comes_in_registers(struct placer *p, const struct op *dot, const struct dot_plan *plan)
+{
+	int row_dim = plan->split.row_dim;
+	const struct value *v = operand(dot, (u32)row_dim);
+	const struct layout *home = home_of(p, v);
+	if (p->s->cuda.few_operands && !is_buffered(p, v))
+		return true;
+	return row_dim == 0 && home && is_strong(p, home) &&
+	       (!plan->wgmma->any_major ||
+		plan_conversion(home, wgmma_operand(p->pool, v->type, &plan->split, 0)).kind != CONVERT_SHARED);
+}
+
+/* A comes from registers or shared memory; B from shared memory. */
+static void place_wgmma(struct placer *p, struct op *o, const struct dot_plan *plan)
+{
+	int row_dim = plan->split.row_dim;
+	for (int i = 0; i < 2; i++) {
+		struct value *v = operand(o, (u32)i);
+		const struct layout *rows = plan->computed ? plan->a : NULL;
+		if (i == row_dim && !plan->fetched && !rows && comes_in_registers(p, o, plan))
+			rows = wgmma_operand(p->pool, v->type, &plan->split, 0);
+		if (i == row_dim && rows) {
+			request_operand(p, o, (u32)i, rows);
+			continue;
+		}
+		bool fetched = i == row_dim && plan->fetched, across = i == row_dim ? fetched : plan->turned;
+		const struct type *held = fetched ? type_with_layout(p->ctx, v->type, plan->a) : NULL;
+		v = request_memory(p, v, plan->wgmma, 1 - i, across);
+		struct builder b = builder_before(p->ctx, o);
+		op_set_operand(o, (u32)i, fetched ? build1(&b, IR_LOCAL_LOAD, held, v) : v);
+	}
+	o->code = IR_WARP_GROUP_DOT;
+	wgmma_set(o, plan->wgmma, &plan->split,
+		  plan->computed  ? COMPUTED_GROUPS
+		  : plan->fetched ? FETCHED_GROUPS
+				  : 0);
+	o->attr[ATTR_TURNED] = plan->turned;
+}
+
+/* Multiply-adds read their operands from shared memory (fma_dots.c). A load asks for the layout they do it in, as
+ * the way there; what is computed is not computed in that: many threads have the same elements. */
+static const struct layout *fma_operand(struct placer *p, const struct op *o, u32 i, const struct dot_plan *plan)
+{
+	const struct value *v = operand(o, i);
+	const struct type *t = v->type;
+	while (def_if(v, IR_TRANS))
+		v = operand(v->def, 0);
+	return def_if(v, IR_LOAD) ? layout_fma_operand(p->pool, plan->acc, t->shape, (int)i) : default_layout(p, t);
+}
+
+static void place_dot(struct placer *p, struct op *o)
+{
+	const struct dot_plan *plan = map_get(&p->dots, o);
+	if (plan->wgmma) {
+		place_wgmma(p, o, plan);
+	} else {
+		request_operand(p, o, 0, plan->mma ? plan->a : fma_operand(p, o, 0, plan));
+		request_operand(p, o, 1, plan->mma ? plan->b : fma_operand(p, o, 1, plan));
+		o->attr[ATTR_INSTR] = plan->mma ? mma_shape(plan->mma) : 0;
+		o->attr[ATTR_WARPS] = plan->mma ? dims_pack(plan->warps, result(o)->type->rank) : 0;
+	}
+	request_operand(p, o, 2, plan->acc);
+	set_layout(p, result(o), plan->acc);
+}
+
+/* A store takes its value where it is if the pointers are scattered; otherwise the value comes to the pointers. */
+static const struct layout *store_layout(struct placer *p, const struct op *o)
+{
+	const struct layout *l = map_get(&p->memory, o);
+	return l ? l : home_or_default(p, operand(o, 1));
+}
+
+static void place_op(struct placer *p, struct op *o)
+{
+	const struct layout *l = o->nresults && type_is_tensor(o->results[0].type) ? home_of(p, &o->results[0]) : NULL;
+	bool tensor_operand = o->noperands && type_is_tensor(operand(o, 0)->type);
+	switch (o->code) {
+	case IR_FOR:
+	case IR_WHILE:
+	case IR_IF: place_control(p, o); return;
+	case IR_DOT: place_dot(p, o); return;
+	case IR_REDUCE:
+	case IR_SCAN:
+	case IR_SPLIT: {
+		const struct layout *in = input_layout(p, o);
+		request_all(p, o, in);
+		set_results(p, o, output_layout(p, o, in));
+		return;
+	}
+	case IR_GATHER:
+		request_operand(p, o, 0, home_or_default(p, operand(o, 0)));
+		request_operand(p, o, 1, l);
+		set_layout(p, result(o), l);
+		return;
+	case IR_HISTOGRAM:
+		request_all(p, o, home_or_default(p, operand(o, 0)));
+		set_layout(p, result(o), l);
+		return;
+	case IR_JOIN:
+		request_all(p, o, layout_slice(p->pool, l, result(o)->type->rank - 1));
+		set_layout(p, result(o), l);
+		return;
+	case IR_MAP:
+	case IR_INLINE_ASM:
+	case IR_PURE_ASM:
+		if (l) {
+			request_all(p, o, l);
+			set_results(p, o, l);
+		}
+		return;
+	case IR_STORE:
+		if (tensor_operand)
+			request_all(p, o, store_layout(p, o));
+		return;
+	case IR_UNSPLAT:
+	case IR_ASSERT:
+	case IR_PRINT:
+	case IR_ASSUME:
+		for (u32 i = 0; i < o->noperands; i++)
+			if (type_is_tensor(operand(o, i)->type))
+				request_operand(p, o, i, home_or_default(p, operand(o, i)));
+		return;
+	default: break;
+	}
+	if (!l || op_is_shape(o) || is_free(p, result(o)))
+		return;
+	request_all(p, o, l);
+	set_layout(p, result(o), l);
+}
+
+static void materialize_block(struct placer *p, struct block *b)
+{
+	for (struct op *o = b->first, *next; o; o = next) {
+		next = o->next; /* what is made for o goes in front of next */
+		place_op(p, o);
+	}
+}
+
+void materialize(struct placer *p)
+{
+	materialize_block(p, p->s->k->body);
+}

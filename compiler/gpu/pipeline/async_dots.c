@@ -1,0 +1,280 @@
+/* Which dots of a pipelined loop may run on into its next iteration, and whether two warpgroups take turns with the
+ * tensor cores. */
+#include "support/thresholds.h"
+#include "ir/graph.h"
+#include "analysis/register_pressure.h"
+#include "gpu/pipeline/schedule.h"
+#include "gpu/layout/register_operand.h"
+
+struct op *first_dot(const struct block *body)
+{
+	struct op *o = body->first;
+	while (o && !op_is_dot(o))
+		o = o->next;
+	return o;
+}
+
+struct op *last_dot(const struct block *body)
+{
+	struct op *o = body->last;
+	while (o && !op_is_dot(o))
+		o = o->prev;
+	return o;
+}
+
+static bool is_synchronous(const struct op *o)
+{
+	return o->code == IR_DOT;
+}
+
+bool dots_are_apart(struct ir_context *ctx, const struct block *body)
+{
+	return !block_has(body, is_synchronous) && !chains_dots(ctx, body);
+}
+
+bool has_dot(const struct op *o)
+{
+	bool yes = op_is_dot(o);
+	for (u32 i = 0; i < o->nblocks; i++)
+		yes |= block_has(o->blocks[i], op_is_dot);
+	return yes;
+}
+
+static bool is_buffer(const struct schedule *p, const struct value *v)
+{
+	const struct block *body = p->loop->blocks[0];
+	while (v->def && v->def->code == IR_MEMDESC_TRANS)
+		v = operand(v->def, 0);
+	for (u32 i = 0; i < p->loads.len; i++) {
+		const struct op *to = load_consumer(p->loads.at[i]);
+		if (to->code == IR_LOCAL_STORE && operand(to, 1) == v)
+			return true;
+	}
+	return value_defined_outside(v, body);
+}
+
+/* Is v in no register behind `last`? LLVM computes what has no effects as late as it likes. */
+static bool is_gone(struct schedule *p, const struct value *v, const struct op *last)
+{
+	VEC(const struct value *) work = {0};
+	struct map seen = {.arena = &p->scratch};
+	bool yes = true;
+	vec_push(&p->scratch, &work, v);
+	while (yes && work.len) {
+		const struct value *x = work.at[--work.len];
+		for (const struct use *u = x->uses; u && yes; u = u->next) {
+			const struct op *o = u->user;
+			yes = o == last || (o->block == last->block && !comes_behind(o, last));
+			bool follows = o != last && op_has(o, PURE) && !map_get(&seen, o);
+			map_put(&seen, o, (void *)o);
+			for (u32 i = 0; follows && i < o->nresults; i++)
+				vec_push(&p->scratch, &work, &o->results[i]);
+		}
+	}
+	return yes;
+}
+
+/* Is it a dot that nothing but the next iteration's needs? */
+static bool only_adds(const struct schedule *p, const struct op *o)
+{
+	const struct block *body = p->loop->blocks[0];
+	if (o->code != IR_WARP_GROUP_DOT || !value_has_one_use(result(o)) || result(o)->uses->user != body->last)
+		return false;
+	const struct value *acc = operand(o, 2);
+	return acc == for_arg(p->loop, (u32)(result(o)->uses - body->last->operands)) && value_has_one_use(acc);
+}
+
+struct op *dot_fetching(struct op *to)
+{
+	while (to->nresults == 1 && value_has_one_use(result(to)) &&
+	       (op_has(result(to)->uses->user, ELEM) || op_is_shape(result(to)->uses->user)))
+		to = result(to)->uses->user;
+	struct op *dot = to->nresults == 1 && value_has_one_use(result(to)) ? result(to)->uses->user : NULL;
+	bool yes = dot && dot->code == IR_WARP_GROUP_DOT && dot->attr[ATTR_FETCHED] &&
+		   result(to)->uses == dot->operands + dot->attr[ATTR_EXCHANGED];
+	return yes ? dot : NULL;
+}
+
+struct op *dot_that_loads(struct op *o)
+{
+	return o->code == IR_LOCAL_LOAD ? dot_fetching(o) : NULL;
+}
+
+/* Does it read a buffer, or will when there is one? */
+static bool reads_buffer(const struct schedule *p, const struct op *o)
+{
+	bool yes = o->code == IR_LOCAL_LOAD && is_buffer(p, operand(o, 0));
+	for (u32 i = 0; i < p->loads.len && p->async; i++)
+		yes |= load_consumer(p->loads.at[i]) == o && o->code == IR_CONVERT_LAYOUT;
+	return yes;
+}
+
+/* Is operand i fetched into registers, or computed there of what is copied, and of nothing else that an iteration
+ * changes? The dot waits itself for the products that may still read these registers. */
+static bool is_fetched(const struct schedule *p, const struct op *dot, u32 i)
+{
+	struct value_walk w = {.id = begin_walk(p->ctx)};
+	bool reads = false;
+	if (!dot->attr[ATTR_FETCHED] || i != dot->attr[ATTR_EXCHANGED])
+		return false;
+	visit_later(&w, operand(dot, i));
+	for (const struct value *v; (v = visit_next(&w));) {
+		if (value_defined_outside(v, p->loop->blocks[0]))
+			continue;
+		bool read = v->def && reads_buffer(p, v->def);
+		reads |= read;
+		if (!read && (!v->def || v->def->block != dot->block || !op_is_orderless(v->def)))
+			return end_walk(&w, false);
+		if (!read)
+			visit_operands(&w, v->def);
+	}
+	return end_walk(&w, reads);
+}
+
+/* Moves what fetches an operand, and computes it, in front of the dot. */
+static void gather_operand(struct schedule *p, struct op *dot)
+{
+	op_vec run = {0};
+	for (struct op *o = dot->prev, *first = dot, *prev; o; o = prev) {
+		prev = o->prev;
+		if ((!op_is_orderless(o) && !reads_buffer(p, o)) || !is_for_operand(o, dot, &run))
+			continue;
+		vec_push(&p->scratch, &run, o);
+		op_insert_before(o, first);
+		first = o;
+	}
+}
+
+/* Dots that nothing needs before the next iteration's, reading what stays until then. */
+void find_dots(struct schedule *p)
+{
+	for (struct op *o = p->loop->blocks[0]->first; o; o = o->next) {
+		bool all = only_adds(p, o), fetches = false;
+		for (u32 i = 0; i < 2 && all; i++) {
+			bool here = is_fetched(p, o, i);
+			all = here || is_buffer(p, operand(o, i));
+			fetches |= here;
+		}
+		if (!all)
+			continue;
+		vec_push(&p->scratch, &p->dots, o);
+		p->fetches |= fetches;
+		if (fetches)
+			gather_operand(p, o);
+	}
+}
+
+/* The last dot of an iteration, if its sum is needed behind the first one of the next: the tensor cores then do both
+ * without a pause between them. Not if what both hold in registers meanwhile is too much, nor if the sum of the
+ * iteration before may be needed behind the last dot, too: it would be in other registers, to which a sum in flight
+ * cannot be copied. */
+void find_late(struct schedule *p)
+{
+	struct block *body = p->loop->blocks[0];
+	struct op *first = first_dot(body), *last = last_dot(body);
+	if (!last || last == first || first->code != IR_WARP_GROUP_DOT || last->code != IR_WARP_GROUP_DOT ||
+	    first->attr[ATTR_FETCHED] || last->attr[ATTR_FETCHED])
+		return;
+	for (u32 i = 0; i < p->dots.len; i++)
+		if (p->dots.at[i] == last) /* it stays in flight as it is */
+			return;
+	const struct value *sum = result(last), *a = operand(last, 0);
+	bool stays = is_buffer(p, operand(last, 1)) && (type_is_tensor(a->type) || is_buffer(p, a)) &&
+		     value_has_one_use(sum) && sum->uses->user == body->last;
+	const struct value *arg = stays ? for_arg(p->loop, (u32)(sum->uses - body->last->operands)) : NULL;
+	stays &= arg && !value_unused(arg); /* else nothing keeps its registers in place until the wait */
+	for (const struct use *u = arg ? arg->uses : NULL; u; u = u->next)
+		stays &= u->user != first && comes_behind(u->user, first);
+	stays = stays && is_gone(p, arg, last);
+	i64 held = registers_of(p->s, sum) + registers_of(p->s, a) + registers_of(p->s, result(first));
+	if (stays && held + REGISTERS_BESIDE_LATE <= most_registers(p->s, p->s->num_warps, 1))
+		p->late = last;
+}
+
+struct value *late_sum(const struct schedule *p)
+{
+	return for_arg(p->loop, (u32)(result(p->late)->uses - p->loop->blocks[0]->last->operands));
+}
+
+const struct op *first_need(const struct value *sum, const struct block *body)
+{
+	const struct op *first = body->last;
+	for (const struct use *u = sum->uses; u; u = u->next) {
+		const struct op *o = u->user;
+		while (o->block != body)
+			o = o->block->parent;
+		if (comes_behind(first, o))
+			first = o;
+	}
+	return first;
+}
+
+/* A change of a dot's layout stands right behind it: it goes to where its result is needed. */
+static void delay_change(struct op *dot)
+{
+	struct op *change = value_has_one_use(result(dot)) ? result(dot)->uses->user : NULL;
+	if (change && change->code == IR_CONVERT_LAYOUT && change->block == dot->block)
+		op_insert_before(change, (struct op *)first_need(result(change), dot->block));
+}
+
+/* Dots with others behind them before anything needs their results: the tensor cores go on with those, and have work
+ * while the results are worked on. Where products are short, ptxas interleaves them with the work better. */
+void find_beside(struct schedule *p)
+{
+	struct block *body = p->loop->blocks[0];
+	const struct op *first = first_dot(body);
+	if (!first || operand(first, 0)->type->shape[1] < MIN_K_BESIDE)
+		return;
+	for (struct op *o = body->first; o; o = o->next) {
+		bool own = o->code == IR_WARP_GROUP_DOT && !o->attr[ATTR_FETCHED] && !o->attr[ATTR_TURNED];
+		if (!own || stays_in_flight(p, o) || (p->late && o == first))
+			continue;
+		delay_change(o);
+		const struct op *need = first_need(result(o), body), *next = o->next;
+		while (next != need && !op_is_dot(next))
+			next = next->next;
+		if (next != need)
+			vec_push(&p->scratch, &p->beside, o);
+	}
+}
+
+/* Does a copy take the place of this store? */
+static bool is_copied(const struct schedule *p, const struct op *store)
+{
+	for (u32 i = 0; i < p->loads.len; i++)
+		if (load_consumer(p->loads.at[i]) == store)
+			return true;
+	return false;
+}
+
+/* Of two dots, if work on the first one's result gives the second one's operand: where both are independent, turns lose
+ * 14 to 16 % (an H100, scaled blocks of fp8). No thread may wait for all others while its warpgroup has the turn. With
+ * two buffers the next one would come late, unless a producer asks for it. */
+void find_turns(struct schedule *p)
+{
+	u32 dots = 0;
+	p->turns = p->tma && p->s->num_warps == 8 && (p->stages > 2 || p->producer);
+	for (struct op *o = p->loop->blocks[0]->first; o && p->turns; o = o->next) {
+		dots += op_is_dot(o);
+		p->turns = (!op_is_dot(o) || (o->code == IR_WARP_GROUP_DOT && !o->attr[ATTR_TURNED])) &&
+			   (is_copied(p, o) || (!scratch_bytes(p->s, o) && o->code != IR_LOCAL_STORE)) &&
+			   (!o->nblocks || o->code == IR_REDUCE);
+	}
+	p->turns = p->turns && dots == 2 && !dots_are_apart(p->ctx, p->loop->blocks[0]);
+}
+
+bool runs_beside(const struct schedule *p, const struct op *dot)
+{
+	bool yes = false;
+	for (u32 i = 0; i < p->beside.len; i++)
+		yes |= p->beside.at[i] == dot;
+	return yes;
+}
+
+bool stays_in_flight(const struct schedule *p, const struct op *dot)
+{
+	bool yes = dot == p->late;
+	for (u32 i = 0; i < p->dots.len; i++)
+		yes |= p->dots.at[i] == dot;
+	return yes;
+}

@@ -1,0 +1,101 @@
+/* Two loops, one pipeline.
+ *
+ * Attention walks over the keys in two loops, since only the last ones need masks. The second goes on with the buffers
+ * of the first, which has its first boxes issued too: else it would begin by waiting for memory. Where a producer asks
+ * for the boxes, it goes through both loops. */
+#include "ir/graph.h"
+#include "gpu/pipeline/schedule.h"
+
+/* Are x and y computed alike from the indices of their loops? */
+static bool same_function(const struct value *x, const struct value *y, const struct schedule *p,
+			  const struct schedule *q)
+{
+	const struct block *in = p->loop->blocks[0];
+	struct pair_walk w = {0};
+	struct value_pair at;
+	bool same = true;
+	visit_pair(&w, x, y);
+	while (same && next_pair(&w, &at)) {
+		const struct op *a = at.x->def, *b = at.y->def;
+		if (at.x == at.y) {
+			same = value_defined_outside(at.x, in);
+		} else if (at.x == for_index(p->loop)) {
+			same = at.y == for_index(q->loop);
+		} else {
+			same = a && b && op_has(a, PURE) && same_operation(a, b) && at.x->index == at.y->index;
+			for (u32 i = 0; same && i < a->noperands; i++)
+				visit_pair(&w, operand(a, i), operand(b, i));
+		}
+	}
+	return end_pair_walk(&w, same);
+}
+
+static bool same_loads(const struct schedule *p, const struct schedule *q)
+{
+	bool same = p->loads.len == q->loads.len && !p->args.len && !q->args.len;
+	for (u32 i = 0; same && i < p->loads.len; i++) {
+		const struct op *a = p->loads.at[i], *b = q->loads.at[i];
+		const struct box *x = &p->boxes.at[i], *y = &q->boxes.at[i];
+		same = x->along == y->along && same_product(&x->distance, &y->distance) && x->tensor == y->tensor &&
+		       x->begin == y->begin && !memcmp(x->size, y->size, sizeof x->size) &&
+		       result(a)->type == result(b)->type && ring_layout(p, a) == ring_layout(q, b) &&
+		       same_function(operand(a, 0), operand(b, 0), p, q);
+	}
+	return same;
+}
+
+/* Can the end of q's copies be computed before p's loop? `needed`: empty, then the values on the way. */
+static bool can_come_before(const struct schedule *p, const struct schedule *q, struct value_set *needed)
+{
+	set_add(needed, q->end);
+	for (const struct op *o = q->loop->prev; o != p->loop->prev; o = o->prev)
+		if (!take_along(needed, o))
+			return false;
+	return true;
+}
+
+static void bring_before(const struct schedule *p, const struct schedule *q, const struct value_set *needed)
+{
+	for (struct op *o = p->loop->next, *next; o != q->loop; o = next) {
+		next = o->next;
+		if (set_has_result(needed, o))
+			op_insert_before(o, p->loop);
+	}
+}
+
+/* Does the second loop take the very next steps? A third one may not: the first would have to issue boxes for it
+ * too. */
+static bool takes_next_steps(const struct schedule *p, const struct schedule *q)
+{
+	i64 step;
+	struct value *first = for_lower(p->loop), *end = for_upper(p->loop);
+	if (p->before || !p->tma || !q->tma || q->producer || p->stages != q->stages || !p->late != !q->late ||
+	    p->turns != q->turns || for_lower(q->loop) != end || for_step(q->loop) != for_step(p->loop) ||
+	    !value_const_int(for_step(p->loop), &step) || step <= 0)
+		return false;
+	return axis_of(p->s->axis, first)->divisibility[0] % step == 0 &&
+	       axis_of(p->s->axis, end)->divisibility[0] % step == 0;
+}
+
+void pipeline_join(struct schedule *p, struct schedule *q)
+{
+	struct value_set needed = {0};
+	if (!takes_next_steps(p, q))
+		return;
+	if ((p->rows || q->rows) && !same_loads(p, q)) { /* masked in one of the loops, for example */
+		leave_out_rows(p);
+		leave_out_rows(q);
+	}
+	bool joined = same_loads(p, q) && can_come_before(p, q, &needed);
+	if (joined)
+		bring_before(p, q, &needed);
+	arena_free(&needed.scratch);
+	if (!joined)
+		return;
+	struct builder b = builder_before(p->ctx, p->loop);
+	/* the next loop begins where this one ends, even if that is before its beginning */
+	p->start = build2(&b, IR_MINSI, p->end->type, p->start, p->end);
+	p->end = build2(&b, IR_MAXSI, p->end->type, p->end, q->end);
+	p->follower = q;
+	q->before = p;
+}

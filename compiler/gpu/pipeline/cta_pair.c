@@ -1,0 +1,245 @@
+/* Pairs: two neighbouring blocks, launched as a cluster, share boxes.
+ *
+ * Where neighbouring programs read the same box of one operand, each block asks for one half of it, which the copy
+ * engine brings to both (multicast): so the box comes through L2 once. Whether both ask for the same box, each block
+ * computes from its own program's number and the other one's, for each tile anew; where they do not, or where it has no
+ * other, a block brings its boxes to itself.
+ *
+ *     producer                                        other warps
+ *       same: the box of the other's program is this
+ *       await that the buffer is empty in both blocks   await that the buffer is full
+ *       expect the bytes of whole boxes                 dots
+ *       same: half of the box to both; else all of it   the buffer is empty: at both blocks' mbarriers
+ *
+ * Both blocks go through the ring equally often: bounds of loops are the same for all programs, and where a loop over
+ * tiles begins with the program's number, blocks of which one has a tile less than the other are no pair. Neither block
+ * begins before the other's mbarriers are there, nor ends before the other has arrived at its own for the last time.
+ *
+ * Rows that begin within a sector of 32 bytes of memory take five sectors in two lines for each 128 bytes: L2 is the
+ * limit then, and one operand halved gains. Where rows begin with a sector it gains nothing, and there are no pairs. */
+#include "transform/program_order.h"
+#include "gpu/pipeline/schedule.h"
+
+/* What a value has to do with the program's number. */
+enum relation {
+	SAME,     /* nothing */
+	MOSTLY,   /* through quotients alone: mostly the same for neighbours */
+	OTHER,    /* another one for each */
+	NOT_KNOWN /* what others cannot compute */
+};
+
+struct pair {
+	struct schedule *p;
+	const struct op *tiles; /* the loop over these, or programs, from the block's own number on; or NULL */
+	struct map relations;   /* operation → its relation + 1 */
+	/* to compute values anew, as the number is `delta` more (NULL: the same): */
+	struct builder *b;
+	struct map *map, made;
+	struct value *delta;
+};
+
+static bool is_block(const struct value *v)
+{
+	return v->def && v->def->code == IR_PROGRAM_ID && v->def->attr[ATTR_AXIS] == 0;
+}
+
+static struct pair pair_of(struct schedule *p, struct builder *b, struct map *map)
+{
+	const struct op *outermost = p->producer->path.at[0];
+	return (struct pair){.p = p,
+			     .tiles = is_block(for_lower(outermost)) ? outermost : NULL,
+			     .relations.arena = &p->scratch,
+			     .b = b,
+			     .map = map,
+			     .made.arena = &p->scratch};
+}
+
+/* Is it the index of a loop through which the producer goes? */
+static bool is_index(const struct schedule *p, const struct value *v)
+{
+	bool yes = false;
+	for (u32 i = 0; i < p->producer->path.len; i++)
+		yes |= v == for_index(p->producer->path.at[i]);
+	return yes;
+}
+
+static bool is_number(const struct pair *q, const struct value *v)
+{
+	return is_block(v) || (q->tiles && v == for_index(q->tiles));
+}
+
+static enum relation relation_of(struct pair *q, const struct value *v)
+{
+	const struct op *o = v->def;
+	if (is_number(q, v))
+		return OTHER;
+	if (!o)
+		return !v->block->parent || is_index(q->p, v) ? SAME : NOT_KNOWN;
+	uintptr_t known = (uintptr_t)map_get(&q->relations, o);
+	if (known)
+		return (enum relation)(known - 1);
+	enum relation r = op_has(o, PURE) && !o->nblocks ? SAME : NOT_KNOWN;
+	for (u32 i = 0; i < o->noperands; i++) {
+		enum relation of = relation_of(q, operand(o, i));
+		bool quotient = o->code == IR_DIVSI || o->code == IR_DIVUI;
+		r = MAX(r, quotient && of == OTHER ? MOSTLY : of);
+	}
+	map_put(&q->relations, o, (void *)(uintptr_t)(r + 1));
+	return r;
+}
+
+static struct value *compute(struct pair *q, struct value *v)
+{
+	struct value *known = map_get(&q->made, v);
+	if (known)
+		return known;
+	if (q->delta && is_number(q, v)) {
+		known = build2(q->b, IR_ADDI, v->type, mapped(q->map, v), q->delta);
+	} else if (!v->def || (q->delta && relation_of(q, v) == SAME)) {
+		known = mapped(q->map, v);
+	} else {
+		struct map in = {.arena = &q->p->scratch};
+		for (u32 i = 0; i < v->def->noperands; i++)
+			map_put(&in, operand(v->def, i), compute(q, operand(v->def, i)));
+		known = result(op_clone(q->b, v->def, &in));
+	}
+	map_put(&q->made, v, known);
+	return known;
+}
+
+/* What tells where box i begins, apart from how the loop moves it on. */
+static u32 starts_of(const struct box *box, struct value **out)
+{
+	u32 n = 0;
+	for (int d = 0; d < 2; d++)
+		if (box->start[d])
+			out[n++] = box_start(box->start[d]);
+	if (box->begin)
+		out[n++] = box->begin;
+	return n;
+}
+
+/* Can the box be the same for both, and be parted? */
+static bool may_share(struct pair *q, u32 i)
+{
+	const struct schedule *p = q->p;
+	const struct box *box = &p->boxes.at[i];
+	const struct type *t = result(p->loads.at[i])->type;
+	struct value *starts[3];
+	u32 n = box->tensor ? starts_of(box, starts) : 0;
+	bool may = box->tensor && t->shape[1 - box->along] >= 2 * SWIZZLE_ROWS;
+	for (u32 k = 0; k < n && may; k++) {
+		bool before = value_defined_outside(starts[k], p->loop->blocks[0]);
+		may = relation_of(q, starts[k]) <= (before ? MOSTLY : SAME);
+	}
+	for (int d = 0; d < 2 && may; d++)
+		may = !box->index[d] || relation_of(q, box->index[d]) == SAME;
+	return may;
+}
+
+/* May a row of box i begin within a sector? */
+static bool begins_in_sector(const struct schedule *p, u32 i)
+{
+	const struct box *box = &p->boxes.at[i];
+	u64 bytes = (u64)box->distance.times;
+	for (int k = 0; k < box->distance.nparams; k++)
+		bytes *= (u64)MAX(p->s->k->params[box->distance.params[k]].divisibility, 1);
+	return result(p->loads.at[i])->type->rank == 2 && bytes % SECTOR_BYTES;
+}
+
+/* Do all programs go through the loops equally often, or as often as their number says at which a loop begins? */
+static bool run_in_step(struct pair *q)
+{
+	const struct schedule *p = q->p;
+	bool same = relation_of(q, p->start) == SAME && relation_of(q, p->end) == SAME;
+	for (u32 i = 0; i < p->producer->path.len; i++)
+		for (u32 k = q->tiles == p->producer->path.at[i]; k < FOR_INITS; k++)
+			same = same && relation_of(q, operand(p->producer->path.at[i], k)) == SAME;
+	return same;
+}
+
+static bool may_pair(struct pair *q)
+{
+	const struct schedule *p = q->p;
+	const struct kernel *k = p->s->k;
+	/* else programs will get other numbers, see transform/program_order.c */
+	bool numbered = k->cuda.persistent || !rows_in_group(p->s, p->s->cuda.grid == GRID_ROWS);
+	bool gain = false, any = false;
+	for (u32 i = 0; i < p->boxes.len; i++) {
+		gain |= begins_in_sector(p, i);
+		any = any || may_share(q, i);
+	}
+	return gain && any && numbered && p->producer->path.at[0]->block == k->body && !p->follower && run_in_step(q);
+}
+
+static struct value *number(struct builder *b, i64 n)
+{
+	return build_int(b, type_scalar(b->ctx, DT_I32), n);
+}
+
+/* Have both blocks equally many tiles from theirs on? Not if one is left for the even one alone. */
+static struct value *equally_many(struct pair *q)
+{
+	struct builder *b = q->b;
+	const struct type *t = for_lower(q->tiles)->type;
+	struct value *mask = number(b, -2), *even = build2(b, IR_ANDI, t, compute(q, for_lower(q->tiles)), mask);
+	struct value *one = number(b, 1), *last = build2(b, IR_SUBI, t, compute(q, for_upper(q->tiles)), one);
+	struct value *step = compute(q, for_step(q->tiles));
+	struct value *left = build2(b, IR_REMSI, t, build2(b, IR_SUBI, t, last, even), step);
+	return build_cmpi(b, CMPI_NE, left, number(b, 0));
+}
+
+void find_pair(struct schedule *p, struct op *at)
+{
+	struct builder b = builder_before(p->ctx, at);
+	struct map none = {.arena = &p->scratch};
+	struct pair q = pair_of(p, &b, &none);
+	if (!may_pair(&q))
+		return;
+	p->shared = arena_array(&p->scratch, struct value *, p->loads.len);
+	struct value *size = build1(&b, IR_CLUSTER_SIZE, type_scalar(p->ctx, DT_I32), NULL);
+	p->pair = build_cmpi(&b, CMPI_EQ, size, number(&b, 2));
+	if (q.tiles)
+		p->pair = build2(&b, IR_ANDI, p->pair->type, p->pair, equally_many(&q));
+	p->s->k->cuda.pairs = true;
+}
+
+/* A number that tells v. */
+static struct value *build_number(struct builder *b, struct value *v)
+{
+	return v->type->kind == TY_PTR ? build1(b, IR_PTR_TO_INT, type_scalar(b->ctx, DT_I64), v) : v;
+}
+
+/* How much more the number of the other block is: 1, or -1, or 0 if there is none. */
+static struct value *delta_of(const struct schedule *p, struct builder *b)
+{
+	const struct type *t = type_scalar(p->ctx, DT_I32);
+	struct value *bit = number(b, 1), *odd = build2(b, IR_ANDI, t, build1(b, IR_PROGRAM_ID, t, NULL), bit);
+	struct value *twice = build2(b, IR_ADDI, t, odd, odd), *delta = build2(b, IR_SUBI, t, number(b, 1), twice);
+	return build3(b, IR_SELECT, t, p->pair, delta, number(b, 0));
+}
+
+void compare_boxes(struct schedule *p, struct builder *b, struct map *map)
+{
+	struct pair q = pair_of(p, b, map);
+	q.delta = delta_of(p, b);
+	for (u32 i = 0; i < p->loads.len; i++) {
+		struct value *starts[3];
+		if (!may_share(&q, i))
+			continue;
+		p->shared[i] = p->pair;
+		for (u32 k = 0, n = starts_of(&p->boxes.at[i], starts); k < n; k++) {
+			if (relation_of(&q, starts[k]) == SAME)
+				continue;
+			struct value *other = build_number(b, compute(&q, starts[k]));
+			struct value *same = build_cmpi(b, CMPI_EQ, build_number(b, mapped(map, starts[k])), other);
+			p->shared[i] = build2(b, IR_ANDI, same->type, p->shared[i], same);
+		}
+	}
+}
+
+void end_pair(struct schedule *p)
+{
+	struct builder b = builder_before(p->ctx, p->s->k->body->last);
+	build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0)->attr[ATTR_CLUSTER] = true;
+}

@@ -1,0 +1,88 @@
+/* Loads that are only stored where a dot will read them, and that no loop issues ahead: copied there by cp.async
+ * instead, which takes no registers. Attention's keys behind the last whole tile are such; the registers of that rarely
+ * executed rest would otherwise decide how many blocks fit on a multiprocessor.
+ *
+ * The copies are waited for where something reads a buffer, or before anything that might write what they still read.
+ * That wait is for all copies there are, so where others are on their way to later iterations, these loads keep to
+ * registers. */
+#include "gpu/layout/memory_access.h"
+#include "gpu/pipeline/schedule.h"
+
+/* Is o a load that is stored in a dot's buffer right away? */
+static bool is_stored(const struct op *o)
+{
+	if (o->code != IR_LOAD || o->attr[ATTR_VOLATILE] || !type_is_tensor(result(o)->type))
+		return false;
+	const struct op *to = load_consumer(o), *between = o->next;
+	while (between->code == IR_LOCAL_ALLOC)
+		between = between->next;
+	return between == to && to->code == IR_LOCAL_STORE && to->next->code == IR_FENCE_ASYNC;
+}
+
+/* Can all be copied, so that none waits for one that takes registers, and are they alone? */
+static bool all_can_be_copied(const struct schedule *p, const struct block *b)
+{
+	bool yes = true;
+	for (const struct op *o = b->first; o && yes; o = o->next)
+		yes = o->code != IR_ASYNC_COMMIT && (!is_stored(o) || can_copy_async(p, o));
+	return yes;
+}
+
+/* Puts a copy in place of the load and its store. */
+static void copy(struct schedule *p, struct op *load)
+{
+	struct op *store = load_consumer(load), *alloc = operand(store, 1)->def;
+	struct builder b = builder_before(p->ctx, store);
+	struct value *ops[] = {operand(load, 0), result(alloc), mask_of(load)};
+	b.loc = load->loc;
+	build(&b, IR_ASYNC_COPY, ops, ops[2] ? 3 : 2, NULL, 0, 0)->attr[ATTR_ASYNC_EVICT] = load->attr[ATTR_EVICT];
+	op_erase(store->next);
+	op_erase(store);
+	op_erase(load);
+}
+
+/* Does o leave memory as it is, and not read the buffers? */
+static bool goes_beside(const struct op *o)
+{
+	bool reads_buffer = false;
+	for (u32 i = 0; i < o->noperands; i++)
+		reads_buffer |= operand(o, i)->type->kind == TY_MEMDESC;
+	switch (o->code) {
+	case IR_LOAD: return !o->attr[ATTR_VOLATILE];
+	case IR_LOCAL_ALLOC:
+	case IR_MEMDESC_TRANS:
+	case IR_MEMDESC_INDEX:
+	case IR_ASYNC_COPY:
+	case IR_LOCAL_STORE:
+	case IR_FENCE_ASYNC: return true;
+	default: return op_has(o, PURE) && !reads_buffer && !o->nblocks;
+	}
+}
+
+static void visit(struct schedule *p, struct block *b)
+{
+	bool pending = false, direct = all_can_be_copied(p, b);
+	for (struct op *o = b->first, *next; o; o = next) {
+		next = o->next;
+		if (direct && is_stored(o)) {
+			next = load_consumer(o)->next->next;
+			copy(p, o);
+			pending = true;
+			continue;
+		}
+		if (pending && !goes_beside(o)) {
+			struct builder at = builder_before(p->ctx, o);
+			build1(&at, IR_ASYNC_COMMIT, type_token(p->ctx), NULL);
+			wait_copies(&at);
+			pending = false;
+		}
+		for (u32 i = 0; i < o->nblocks; i++)
+			visit(p, o->blocks[i]);
+	}
+}
+
+void copy_directly(struct pass_state *s)
+{
+	struct schedule p = {.s = s, .ctx = s->ctx};
+	visit(&p, s->k->body);
+}

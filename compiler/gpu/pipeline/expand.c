@@ -1,0 +1,727 @@
+/* The code of a pipelined loop, from its schedule: what is issued before it, in it, and what waits for that. */
+#include "transform/first_element.h"
+#include "analysis/interval.h"
+#include "gpu/layout/mma.h"
+#include "gpu/pipeline/schedule.h"
+
+u32 carry(struct schedule *p, struct value *init)
+{
+	vec_push(&p->scratch, &p->carried, ((struct carried){init, NULL}));
+	return p->carried.len - 1;
+}
+
+void carry_turn(struct schedule *p, struct turn init)
+{
+	p->turn = carry(p, init.slot);
+	if (init.phase)
+		carry(p, init.phase);
+}
+
+struct value *carried_now(const struct schedule *p, u32 i)
+{
+	return for_arg(p->loop, p->first + i);
+}
+
+struct value *carried_last(const struct schedule *p, u32 i)
+{
+	return &p->loop->results[p->first + i];
+}
+
+/* Is index + n·step below the end, for indices of 64 bits? The sum may wrap; the distance to the end does not, as an
+ * unsigned number. */
+static struct value *is_far_from(struct builder *b, const struct op *loop, struct value *end, struct value *index,
+				 int n)
+{
+	const struct type *t = index->type;
+	i64 most = n > 1 ? (i64)(UINT64_MAX / (u64)n) : INT64_MAX;
+	struct value *step = for_step(loop), *by = build2(b, IR_MULI, t, step, build_int(b, t, n));
+	struct value *below = build_cmpi(b, CMPI_SLT, index, end), *rest = build2(b, IR_SUBI, t, end, index);
+	below = build2(b, IR_ANDI, below->type, below, build_cmpi(b, CMPI_ULT, by, rest));
+	return build2(b, IR_ANDI, below->type, below, build_cmpi(b, CMPI_SLE, step, build_int(b, t, most)));
+}
+
+/* Is index + n·step below the end? Computed in 64 bits, where sums of fewer bits cannot wrap. */
+struct value *is_below(struct builder *b, const struct op *loop, struct value *end, struct value *index, int n)
+{
+	const struct type *t = type_scalar(b->ctx, DT_I64);
+	if (index->type == t && n > 0)
+		return is_far_from(b, loop, end, index, n);
+	struct value *times = build_int(b, t, n), *by = build2(b, IR_MULI, t, build_i64(b, for_step(loop)), times);
+	struct value *last = build_i64(b, end);
+	return build_cmpi(b, CMPI_SLT, build2(b, IR_ADDI, t, build_i64(b, index), by), last);
+}
+
+/* The same in the index's own type where the loop does not begin below zero and the sum does not pass the type's end,
+ * or 32 bits. */
+static struct value *still_inside(struct builder *b, const struct op *loop, struct value *end, struct value *index,
+				  int n)
+{
+	const struct type *t = index->type;
+	i64 first, step;
+	i128 most = MIN(interval_of_type(t).hi, INT32_MAX);
+	if (value_const_int(for_lower(loop), &first) && first >= 0 && value_const_int(for_step(loop), &step) &&
+	    first + (i128)n * step <= most) {
+		if (value_const_int(index, &first))
+			return build_cmpi(b, CMPI_SLT, build_int(b, t, first + n * step), end);
+		/* index >= 0 */
+		struct builder before = builder_before(b->ctx, (struct op *)loop);
+		end = build2(&before, IR_MAXSI, t, end, build_int(&before, t, 0));
+		return build_cmpi(b, CMPI_SLT, index,
+				  build2(&before, IR_SUBI, t, end, build_int(&before, t, n * step)));
+	}
+	return is_below(b, loop, end, index, n);
+}
+
+struct value *step_index(struct builder *b, const struct op *loop, struct value *index, int n)
+{
+	struct value *step = for_step(loop);
+	return build2(b, IR_ADDI, index->type, index,
+		      build2(b, IR_MULI, step->type, step, build_int(b, step->type, n)));
+}
+
+/* The mask and the predicate (either may be NULL: true), as a mask of the tile of pointers. */
+static struct value *guard(struct builder *b, const struct value *ptr, struct value *mask, struct value *inside)
+{
+	if (!inside)
+		return mask;
+	if (!type_is_tensor(ptr->type))
+		return mask ? build2(b, IR_ANDI, mask->type, mask, inside) : inside;
+	const struct type *t = type_with_dtype(b->ctx, ptr->type, DT_I1);
+	struct value *all = build1(b, IR_SPLAT, t, inside);
+	return mask ? build2(b, IR_ANDI, t, mask, all) : all;
+}
+
+static struct value *index_ring(struct schedule *p, struct builder *b, struct value *ring, struct value *slot)
+{
+	const struct type *t = ring->type, *one = type_memdesc(p->ctx, t->elem, t->rank, t->shape, t->layout, 0);
+	return build2(b, IR_MEMDESC_INDEX, one, ring, slot);
+}
+
+static struct value *buffer_at(struct schedule *p, struct builder *b, u32 i, struct value *slot)
+{
+	return index_ring(p, b, p->buffers.at[i], slot);
+}
+
+static struct value *barrier_at(struct schedule *p, struct builder *b, u32 part, struct value *slot, bool empty)
+{
+	tl_assert(slot);
+	int first = p->parts.at[part].barriers + empty * p->stages;
+	if (first)
+		slot = build2(b, IR_ADDI, slot->type, slot, build_int(b, slot->type, first));
+	return index_ring(p, b, p->barriers, slot);
+}
+
+i64 load_bytes(const struct op *load)
+{
+	const struct type *t = result(load)->type;
+	return type_numel(t) * dtype_bytes(type_dtype(t));
+}
+
+/* Tells the buffers' barrier how many bytes will come. */
+static void expect(struct schedule *p, struct builder *b, const struct part *part, struct value *full)
+{
+	struct op *o = build(b, IR_BARRIER_EXPECT, &full, 1, NULL, 0, 0);
+	for (u32 i = 0; i < part->loads.len; i++)
+		o->attr[ATTR_SIZE] += load_bytes(p->loads.at[part->loads.at[i]]);
+}
+
+/* Where a box begins along d, for the iteration whose values `map` holds. */
+static struct value *start_at(struct builder *b, const struct box *box, int d, const struct map *map)
+{
+	const struct type *t = type_scalar(b->ctx, DT_I32);
+	struct value *start = box->start[d] ? mapped(map, box_start(box->start[d])) : NULL,
+		     *moved = box->index[d] ? mapped(map, box->index[d]) : NULL;
+	if (start && type_elem_bits(start->type) == 64)
+		start = build1(b, IR_TRUNCI, t, start);
+	if (moved && box->times[d] != 1)
+		moved = build2(b, IR_MULI, t, moved, build_int(b, t, box->times[d]));
+	if (start && moved)
+		return build2(b, IR_ADDI, t, start, moved);
+	return start ? start : moved ? moved : build_int(b, t, 0);
+}
+
+/* The parameters' part of the distance of rows. */
+static struct value *distance_of(struct schedule *p, const struct box *box)
+{
+	struct host_product d = box->distance;
+	d.times = 1;
+	return build_product(p->s->k, &d);
+}
+
+/* Asks for box number i, which respects the bounds of its tensor, for the iteration whose values `map` holds. */
+static void issue_tensor_box(struct schedule *p, struct builder *b, u32 i, const struct map *map, struct value *slot,
+			     struct value *full)
+{
+	const struct box *box = &p->boxes.at[i];
+	u32 n = 8;
+	struct value *ops[10] = {box->tensor, buffer_at(p, b, i, slot), full};
+	for (int d = 0; d < 2; d++) {
+		ops[3 + d] = start_at(b, box, d, map);
+		ops[5 + d] = build_product(p->s->k, &box->size[d]);
+	}
+	ops[7] = distance_of(p, box);
+	if (box->begin)
+		ops[n++] = mapped(map, box->begin);
+	if (p->pair && p->shared[i])
+		ops[n++] = p->shared[i];
+	struct op *copy = build(b, IR_TMA_TENSOR_COPY, ops, n, NULL, 0, 0);
+	copy->attr[ATTR_COPY_PAIR] = p->pair && p->shared[i];
+	copy->attr[ATTR_ALONG] = box->along;
+	copy->attr[ATTR_STRIDE] = box->distance.times;
+	copy->attr[ATTR_NARROW] = box->narrow;
+	copy->loc = p->loads.at[i]->loc;
+}
+
+/* Asks for box number i, from the address of its first element. */
+static void issue_box(struct schedule *p, struct builder *b, u32 i, struct value *first, struct value *slot,
+		      struct value *full)
+{
+	const struct box *box = &p->boxes.at[i];
+	struct value *to = buffer_at(p, b, i, slot), *ops[] = {first, to, full, distance_of(p, box)};
+	struct op *copy = build(b, IR_TMA_COPY, ops, box->distance.nparams ? 4 : 3, NULL, 0, 0);
+	copy->attr[ATTR_ALONG] = box->along;
+	copy->attr[ATTR_STRIDE] = box->distance.times;
+	copy->loc = p->loads.at[i]->loc;
+}
+
+/* Issues load number i for the iteration whose values `map` holds; into `slot` of its ring, or into registers. */
+static struct value *issue(struct schedule *p, struct builder *b, u32 i, const struct map *map, struct value *slot,
+			   struct value *inside)
+{
+	struct op *load = p->loads.at[i];
+	struct value *ptr = mapped(map, operand(load, 0));
+	struct value *mask = guard(b, ptr, load->noperands > 1 ? mapped(map, operand(load, 1)) : NULL, inside);
+	if (!p->async) {
+		struct value *other = load->noperands > 2 ? mapped(map, operand(load, 2)) : NULL;
+		struct value *v = build3(b, IR_LOAD, result(load)->type, ptr, mask, other);
+		memcpy(v->def->attr, load->attr, sizeof load->attr);
+		v->def->loc = load->loc;
+		return v;
+	}
+	struct value *ops[] = {ptr, buffer_at(p, b, i, slot), mask};
+	struct op *copy = build(b, IR_ASYNC_COPY, ops, 3, NULL, 0, 0);
+	copy->attr[ATTR_ASYNC_EVICT] = load->attr[ATTR_EVICT];
+	copy->loc = load->loc;
+	return NULL;
+}
+
+/* All warps have read what the next boxes overwrite. */
+static void await_readers(struct schedule *p, struct builder *b, u32 part, struct turn next)
+{
+	struct value *one = build_int(b, next.phase->type, 1);
+	struct value *barrier = barrier_at(p, b, part, next.slot, true);
+	struct value *ops[] = {barrier, build2(b, IR_XORI, one->type, next.phase, one)};
+	build(b, IR_WAIT_BARRIER, ops, 2, NULL, 0, 0);
+}
+
+void pipeline_ask(struct schedule *p, struct builder *b, struct op *loop, const struct map *map, struct turn to,
+		  struct value *inside)
+{
+	struct value **firsts = arena_array(&p->scratch, struct value *, p->loads.len);
+	for (u32 i = 0; i < p->loads.len; i++)
+		if (!p->boxes.at[i].tensor)
+			firsts[i] = first_element(b, loop, &p->firsts, mapped(map, operand(p->loads.at[i], 0)));
+	struct builder in = builder_at_end(p->ctx, build(b, IR_ONE_THREAD, &inside, 1, NULL, 0, 1)->blocks[0]);
+	for (u32 k = 0; k < p->parts.len; k++) {
+		const struct part *part = &p->parts.at[k];
+		if (to.phase)
+			await_readers(p, &in, k, to);
+		struct value *full = barrier_at(p, &in, k, to.slot, false);
+		expect(p, &in, part, full);
+		for (u32 n = 0; n < part->loads.len; n++) {
+			u32 i = part->loads.at[n];
+			if (p->boxes.at[i].tensor)
+				issue_tensor_box(p, &in, i, map, to.slot, full);
+			else
+				issue_box(p, &in, i, firsts[i], to.slot, full);
+		}
+	}
+	build(&in, IR_YIELD, NULL, 0, NULL, 0, 0);
+}
+
+static void clone_slice(struct schedule *p, struct builder *b, struct map *map)
+{
+	for (u32 i = 0; i < p->slice.len; i++)
+		op_clone(b, p->slice.at[i], map);
+}
+
+/* All loads for one iteration. Those into registers are added to *loaded. */
+static void issue_all(struct schedule *p, struct builder *b, const struct map *map, struct turn to,
+		      struct value *inside, value_vec *loaded)
+{
+	if (p->tma) {
+		pipeline_ask(p, b, p->loop, map, to, inside);
+		return;
+	}
+	for (u32 i = 0; i < p->loads.len; i++) {
+		struct value *v = issue(p, b, i, map, to.slot, inside);
+		if (v)
+			vec_push(&p->scratch, loaded, v);
+	}
+	if (p->async)
+		p->issued = build1(b, IR_ASYNC_COMMIT, type_token(p->ctx), NULL);
+}
+
+void pipeline_copy(struct schedule *p, struct builder *b, struct map *map, struct value *slot, struct value *inside)
+{
+	clone_slice(p, b, map);
+	issue_all(p, b, map, (struct turn){slot, NULL}, inside, NULL);
+}
+
+/* For each buffer one that tells that it is full and one that it is empty; where there is a producer the latter also
+ * for a buffer that is none, for those to release who have read none yet. */
+static int num_barriers(const struct schedule *p, const struct part *part)
+{
+	return 2 * p->stages + (p->producer && part->lags);
+}
+
+static int number_barriers(struct schedule *p)
+{
+	int n = 0;
+	for (u32 k = 0; k < p->parts.len; k++) {
+		p->parts.at[k].barriers = n;
+		n += num_barriers(p, &p->parts.at[k]);
+	}
+	return n;
+}
+
+/* Makes the mbarriers, or ends them. */
+static void each_barrier(struct schedule *p, struct builder *b, enum opcode code)
+{
+	struct value *always = build_int(b, type_scalar(p->ctx, DT_I1), 1);
+	struct builder in = builder_at_end(p->ctx, build(b, IR_ONE_THREAD, &always, 1, NULL, 0, 1)->blocks[0]);
+	in.loc = b->loc;
+	for (u32 k = 0; k < p->parts.len; k++)
+		for (int i = 0; i < num_barriers(p, &p->parts.at[k]); i++) {
+			struct value *n = build_int(&in, type_scalar(p->ctx, DT_I32), p->parts.at[k].barriers + i),
+				     *at = index_ring(p, &in, p->barriers, n);
+			struct op *o = build(&in, code, &at, 1, NULL, 0, 0);
+			if (code == IR_INIT_BARRIER)
+				o->attr[ATTR_COUNT] = i < p->stages ? 1 : p->s->num_warps << (p->pair != NULL);
+		}
+	build(&in, IR_YIELD, NULL, 0, NULL, 0, 0);
+}
+
+static bool writes_global(const struct op *o)
+{
+	bool yes = o->code == IR_STORE || o->code == IR_ATOMIC_RMW || o->code == IR_ATOMIC_CAS;
+	for (u32 i = 0; i < o->nblocks; i++)
+		for (const struct op *in = o->blocks[i]->first; in && !yes; in = in->next)
+			yes = writes_global(in);
+	return yes;
+}
+
+/* Can the program have written to global memory when it comes to o? */
+static bool written_before(const struct op *o)
+{
+	for (; o; o = o->block->parent) {
+		if (o->block->parent && op_is_loop(o->block->parent) && writes_global(o->block->parent))
+			return true;
+		for (const struct op *before = o->prev; before; before = before->prev)
+			if (writes_global(before))
+				return true;
+	}
+	return false;
+}
+
+/* The ring of buffers for each load, in front of `at`. */
+void make_buffers(struct schedule *p, struct op *at)
+{
+	struct builder b = builder_before(p->ctx, at);
+	for (u32 i = 0; i < p->loads.len; i++) {
+		struct op *load = p->loads.at[i];
+		const struct type *t = result(load)->type;
+		b.loc = load->loc;
+		const struct type *ring =
+			type_memdesc(p->ctx, t->elem, t->rank, t->shape, ring_layout(p, load), p->stages);
+		struct value *v = result(build(&b, IR_LOCAL_ALLOC, NULL, 0, &ring, 1, 0));
+		v->name = load->results[0].name;
+		vec_push(&p->scratch, &p->buffers, v);
+	}
+	if (!p->tma)
+		return;
+	static const i32 one[] = {1};
+	struct layout l = layout_empty(1, one);
+	const struct type *t = type_memdesc(p->ctx, type_scalar(p->ctx, DT_I64), 1, one,
+					    layout_intern(&p->ctx->layouts, &l), number_barriers(p));
+	p->barriers = result(build(&b, IR_LOCAL_ALLOC, NULL, 0, &t, 1, 0));
+	each_barrier(p, &b, IR_INIT_BARRIER);
+	/* what was here before has been read and written, and the barriers are ready, also for the copy engine */
+	build(&b, IR_FENCE_ASYNC, NULL, 0, NULL, 0, 0)->attr[ATTR_GLOBAL] = !p->producer && written_before(p->loop);
+	build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0)->attr[ATTR_CLUSTER] = p->pair != NULL;
+}
+
+void take_buffers(struct schedule *p)
+{
+	p->buffers = p->before->buffers;
+	p->barriers = p->before->barriers;
+	number_barriers(p);
+}
+
+/* The first iterations' loads, in front of the loop, which carries what the next ones depend on. */
+static void build_prologue(struct schedule *p, value_vec *loaded, value_vec *tokens)
+{
+	struct builder b = builder_before(p->ctx, p->loop);
+	struct map map = {.arena = &p->scratch};
+	const struct type *i32_type = type_scalar(p->ctx, DT_I32);
+	struct value *first = p->start;
+	for (u32 k = 0; k < p->args.len; k++)
+		map_put(&map, for_arg(p->loop, p->args.at[k]), for_init(p->loop, p->args.at[k]));
+	for (int n = 0; n < p->ahead; n++) {
+		map_put(&map, for_index(p->loop), step_index(&b, p->loop, first, n));
+		clone_slice(p, &b, &map);
+		struct value *inside = p->follower ? is_below(&b, p->loop, p->end, first, n)
+						   : still_inside(&b, p->loop, p->end, first, n);
+		issue_all(p, &b, &map, (struct turn){p->async ? build_int(&b, i32_type, n) : NULL, NULL}, inside,
+			  loaded);
+		vec_push(&p->scratch, tokens, p->issued);
+		value_vec next = {0};
+		for (u32 k = 0; k < p->args.len; k++)
+			vec_push(&p->scratch, &next, mapped(&map, for_yielded(p->loop, p->args.at[k])));
+		for (u32 k = 0; k < p->args.len; k++)
+			map_put(&map, for_arg(p->loop, p->args.at[k]), next.at[k]);
+	}
+	for (u32 k = 0; k < p->args.len; k++)
+		carry(p, mapped(&map, for_arg(p->loop, p->args.at[k])));
+}
+
+static void await_own_copies(struct builder *b)
+{
+	build(b, IR_ASYNC_WAIT, NULL, 0, NULL, 0, 0);
+}
+
+/* That includes wgmma: what cp.async has delivered needs no fence between proxies, which would wait for everything else
+ * too. */
+void wait_copies(struct builder *b)
+{
+	await_own_copies(b);
+	build(b, IR_BARRIER, NULL, 0, NULL, 0, 0);
+}
+
+void carry_copies(struct schedule *p, struct value *const *tokens)
+{
+	p->copies = p->carried.len;
+	for (int i = 0; i < p->ahead; i++)
+		carry(p, tokens[i]);
+}
+
+void add_token(struct schedule *p, struct value **tokens)
+{
+	memmove(tokens, tokens + 1, (size_t)(p->ahead - 1) * sizeof *tokens);
+	tokens[p->ahead - 1] = p->issued;
+}
+
+/* Those that the loop carries, at its end. */
+static void next_tokens(struct schedule *p)
+{
+	for (u32 i = 0, n = (u32)p->ahead; i < n; i++)
+		p->carried.at[p->copies + i].next = i + 1 < n ? carried_now(p, p->copies + i + 1) : p->issued;
+}
+
+/* Load i of this iteration is in its buffer, or is stored there, in place of what followed it. */
+static void use_buffer(struct schedule *p, u32 i, struct value *slot)
+{
+	struct op *load = p->loads.at[i], *to = load_consumer(load);
+	struct op *alloc = to->code == IR_LOCAL_STORE ? operand(to, 1)->def : NULL;
+	struct builder b = builder_before(p->ctx, alloc ? alloc : to);
+	struct value *view = buffer_at(p, &b, i, slot);
+	if (alloc) {
+		tl_assert(to->next->code == IR_FENCE_ASYNC);
+		op_erase(to->next);
+		if (p->async)
+			op_erase(to);
+		replace_uses(result(alloc), view);
+		op_erase(alloc);
+		if (!p->async)
+			return;
+	} else {
+		for (const struct use *u = result(to)->uses, *next; u; u = next) {
+			next = u->next;
+			struct op *again = u->user;
+			if (is_read_again(u)) {
+				replace_uses(result(again), build1(&b, IR_LOCAL_LOAD, result(again)->type, view));
+				op_erase(again);
+			}
+		}
+		if (result(to)->uses)
+			replace_uses(result(to), build1(&b, IR_LOCAL_LOAD, result(to)->type, view));
+		op_erase(to);
+	}
+	op_erase(load);
+}
+
+struct turn pipeline_turn(struct schedule *p, struct builder *b, struct turn at, int by)
+{
+	tl_assert(at.slot);
+	const struct type *t = at.slot->type;
+	struct value *sum = build2(b, IR_ADDI, t, at.slot, build_int(b, t, by)), *all = build_int(b, t, p->stages);
+	struct value *over = build_cmpi(b, CMPI_SGE, sum, all);
+	at.slot = build3(b, IR_SELECT, t, over, build2(b, IR_SUBI, t, sum, all), sum);
+	if (at.phase)
+		at.phase = build3(b, IR_SELECT, t, over, build2(b, IR_XORI, t, at.phase, build_int(b, t, 1)), at.phase);
+	return at;
+}
+
+/* Until this iteration's buffers are filled. */
+static void await_buffers(struct schedule *p, struct builder *b, const struct step *s)
+{
+	if (!p->tma) {
+		struct value *token = carried_now(p, p->copies);
+		build(b, IR_ASYNC_WAIT, &token, 1, NULL, 0, 0);
+		return;
+	}
+	struct value *ops[] = {barrier_at(p, b, s->part, p->now.slot, false), p->now.phase};
+	build(b, IR_WAIT_BARRIER, ops, 2, NULL, 0, 0);
+}
+
+void release_buffer(struct schedule *p, struct builder *b, u32 part, struct value *slot)
+{
+	struct value *ops[] = {barrier_at(p, b, part, slot, true), p->pair};
+	build(b, IR_ARRIVE_BARRIER, ops, p->pair ? 2 : 1, NULL, 0, 0);
+}
+
+/* Loads into registers whose addresses hang on numbers alone: in the last iteration they load again what that one uses,
+ * which is cheaper than predicates and zeros for every register in all the others. Not a few, which may become part of
+ * what runs further ahead. */
+static bool may_repeat(const struct schedule *p)
+{
+	bool unmasked = !p->async && !p->few;
+	for (u32 i = 0; i < p->loads.len; i++)
+		unmasked &= p->loads.at[i]->noperands == 1;
+	for (u32 k = 0; k < p->args.len; k++)
+		unmasked &= !type_is_tensor(for_arg(p->loop, p->args.at[k])->type);
+	return unmasked;
+}
+
+/* The loads for the iteration `ahead` of this one. */
+static void fill_ahead(struct schedule *p, struct builder *b)
+{
+	struct map map = {.arena = &p->scratch};
+	struct value *now = for_index(p->loop), *inside = still_inside(b, p->loop, p->end, now, p->ahead),
+		     *index = step_index(b, p->loop, now, p->ahead);
+	bool repeat = may_repeat(p);
+	map_put(&map, now, repeat ? build3(b, IR_SELECT, index->type, inside, index, now) : index);
+	for (u32 k = 0; k < p->args.len; k++) {
+		struct value *old = for_arg(p->loop, p->args.at[k]), *to = carried_now(p, k);
+		map_put(&map, old, repeat ? build3(b, IR_SELECT, old->type, inside, to, old) : to);
+	}
+	clone_slice(p, b, &map);
+	issue_all(p, b, &map, p->fill, repeat ? NULL : inside, &p->loaded);
+	for (u32 k = 0; k < p->args.len; k++)
+		p->carried.at[k].next = mapped(&map, for_yielded(p->loop, p->args.at[k]));
+}
+
+static void build_step(struct schedule *p, struct builder *b, const struct step *s)
+{
+	switch (s->kind) {
+	case STEP_OP: return;
+	case STEP_AWAIT: await_buffers(p, b, s); return;
+	case STEP_TURN:
+		if (p->async && p->stream->copy)
+			p->fill = pipeline_turn(p, b, p->now, p->ahead);
+		p->next = pipeline_turn(p, b, p->now, 1);
+		return;
+	case STEP_COPY: p->stream->copy(p, b); return;
+	case STEP_FINISH: finish_earlier_dots(p, b); return;
+	case STEP_RESULT: await_result(p, b, s); return;
+	case STEP_RELEASE:
+		if (p->parts.at[s->part].lags && !p->producer) { /* the buffer that is filled next */
+			struct value *phase = p->now.phase;
+			release_buffer(p, b, s->part, p->fill.slot);
+			p->fill.phase = build2(b, IR_XORI, phase->type, phase, build_int(b, phase->type, 1));
+		} else {
+			bool before = p->producer && p->parts.at[s->part].lags;
+			release_buffer(p, b, s->part, before ? carried_now(p, p->turn + 2) : p->now.slot);
+		}
+		return;
+	case STEP_BARRIER: build(b, IR_BARRIER, NULL, 0, NULL, 0, 0); return;
+	case STEP_FENCE: build(b, IR_FENCE_ASYNC, NULL, 0, NULL, 0, 0); return;
+	case STEP_HOLD: build(b, IR_BARRIER, NULL, 0, NULL, 0, 0)->attr[ATTR_WARP] = true; return;
+	case STEP_AWAIT_TURN: build(b, IR_AWAIT_TURN, NULL, 0, NULL, 0, 0); return;
+	case STEP_PASS_TURN: build(b, IR_PASS_TURN, NULL, 0, NULL, 0, 0); return;
+	}
+}
+
+struct others {
+	const struct schedule *p;
+	bool any; /* loops with products beside p's and those that it shares buffers with */
+};
+
+static void note_other(struct op *o, void *arg)
+{
+	struct others *a = arg;
+	const struct schedule *p = a->p;
+	a->any |= o->code == IR_FOR && first_dot(o->blocks[0]) && o != p->loop &&
+		  (!p->before || o != p->before->loop) && (!p->follower || o != p->follower->loop);
+}
+
+/* The loop over tiles around p's, from one of which to the next a producer goes on, and turns do; or p's. Other loops
+ * in it might have turns of their own. */
+static struct op *loop_of_turns(const struct schedule *p)
+{
+	struct others a = {.p = p};
+	if (!p->producer || p->producer->path.len < 2)
+		return p->loop;
+	walk(p->producer->path.at[0]->blocks[0], note_other, &a);
+	return a.any ? p->loop : p->producer->path.at[0];
+}
+
+/* Both warpgroups wait and arrive equally often: compute-sanitizer's racecheck loses count otherwise. */
+static void begin_turns(struct schedule *p)
+{
+	struct op *all = loop_of_turns(p);
+	struct builder before = builder_before(p->ctx, all), b = builder_before(p->ctx, p->loop);
+	if (all == p->loop || !p->before)
+		build(&before, IR_PASS_TURN, NULL, 0, NULL, 0, 0)->attr[ATTR_ONLY] = 2; /* the first one begins */
+	build(&b, IR_AWAIT_TURN, NULL, 0, NULL, 0, 0);
+}
+
+/* Each load of the iteration is what its buffer holds, or the registers that were loaded before. */
+static void replace_loads(struct schedule *p)
+{
+	for (u32 i = 0; i < p->loads.len; i++) {
+		if (p->ring)
+			use_buffer(p, i, p->now.slot);
+		if (p->async)
+			continue;
+		p->carried.at[p->registers + i].next = p->loaded.at[i];
+		replace_uses(result(p->loads.at[i]), carried_now(p, p->registers + i));
+		op_erase(p->loads.at[i]);
+	}
+}
+
+static void build_body(struct schedule *p)
+{
+	struct block *body = p->loop->blocks[0];
+	if (p->ring)
+		p->now = (struct turn){carried_now(p, p->turn), p->tma ? carried_now(p, p->turn + 1) : NULL};
+	if (p->turns)
+		begin_turns(p);
+	struct op *next = body->first; /* of the body's own operations: each step stands in front of it */
+	for (u32 i = 0; i < p->steps.len; i++) {
+		const struct step *s = &p->steps.at[i];
+		struct builder b = builder_before(p->ctx, next);
+		if (s->partition == ALL_WARPS)
+			build_step(p, &b, s);
+		next = s->op ? s->op->next : next;
+	}
+	if (p->ring)
+		p->carried.at[p->turn].next = p->next.slot;
+	if (p->tma)
+		p->carried.at[p->turn + 1].next = p->next.phase;
+	if (p->producer && p->lags)
+		p->carried.at[p->turn + 2].next = p->now.slot;
+	if (p->async && !p->tma)
+		next_tokens(p);
+	next_flights(p);
+	replace_loads(p);
+	for (u32 i = 0; i < p->carried.len; i++)
+		op_add_operand(p->ctx, body->last, p->carried.at[i].next);
+}
+
+/* Does anything behind o need shared memory, or what comes in the next iteration of a loop around it? */
+bool needs_memory_behind(const struct schedule *p, const struct op *o)
+{
+	bool yes = o->block->parent;
+	while ((o = o->next) && !yes)
+		yes = o->nblocks || o->code == IR_LOCAL_ALLOC || (o->code == IR_DOT && !o->attr[ATTR_INSTR]) ||
+		      scratch_bytes(p->s, o);
+	return yes;
+}
+
+void end_barriers(struct schedule *p, struct builder *b)
+{
+	build(b, IR_BARRIER, NULL, 0, NULL, 0, 0)->attr[ATTR_CLUSTER] = p->pair != NULL;
+	each_barrier(p, b, IR_INVAL_BARRIER);
+}
+
+/* The second one ends; where there are tiles, it passes the turn to the first one for the next tile, or loop. */
+void end_turns(struct schedule *p, struct builder *b)
+{
+	struct op *all = loop_of_turns(p);
+	if (!p->turns)
+		return;
+	build(b, IR_PASS_TURN, NULL, 0, NULL, 0, 0)->attr[ATTR_ONLY] = all == p->loop;
+	if (all == p->loop || p->follower)
+		return;
+	struct builder behind = builder_after(p->ctx, all);
+	build(&behind, IR_AWAIT_TURN, NULL, 0, NULL, 0, 0)->attr[ATTR_FIRST] = true;
+}
+
+/* --- copies that the loop's own threads issue for later iterations of it, or of the loop behind it ------------- */
+
+static void begin_ahead(struct schedule *p)
+{
+	struct op *last = p->loop->prev;
+	value_vec loaded = {0}, tokens = {0};
+	if (p->before) {
+		take_buffers(p);
+		carry_turn(p, (struct turn){carried_last(p->before, p->before->turn),
+					    carried_last(p->before, p->before->turn + 1)});
+		return;
+	}
+	if (p->ring)
+		make_buffers(p, p->loop);
+	build_prologue(p, &loaded, &tokens);
+	if (!p->few)
+		pipeline_issue_first(p, last);
+	if (p->ring) {
+		struct builder b = builder_before(p->ctx, p->loop);
+		const struct type *t = type_scalar(p->ctx, DT_I32);
+		struct value *slot = build_int(&b, t, 0);
+		carry_turn(p, (struct turn){slot, p->tma ? build_int(&b, t, 0) : NULL});
+	}
+	if (p->async && !p->tma)
+		carry_copies(p, tokens.at);
+	p->registers = p->carried.len;
+	for (u32 i = 0; i < loaded.len; i++)
+		carry(p, loaded.at[i]);
+}
+
+static void end_ahead(struct schedule *p, struct builder *b)
+{
+	finish_dots(p, b);
+	end_turns(p, b);
+	if (p->follower || !p->ring)
+		return;
+	if (p->tma)
+		end_barriers(p, b);
+	else if (p->async)
+		(needs_memory_behind(p, p->loop) ? wait_copies : await_own_copies)(b);
+	else
+		build(b, IR_BARRIER, NULL, 0, NULL, 0, 0);
+}
+
+const struct stream stream_ahead = {begin_ahead, fill_ahead, end_ahead};
+
+/* The loop with what the pipeliner carries. A box may move on with its index, which is another value then. */
+static void extend(struct schedule *p, const value_vec *inits)
+{
+	const struct block *before = p->loop->blocks[0];
+	p->loop = extend_loop(p->ctx, &p->scratch, p->loop, inits);
+	for (u32 i = 0; i < p->boxes.len; i++)
+		for (int d = 0; d < 2; d++) {
+			struct value **index = &p->boxes.at[i].index[d];
+			if (*index && (*index)->block == before)
+				*index = for_index(p->loop);
+		}
+}
+
+void pipeline_rewrite(struct schedule *p)
+{
+	value_vec inits = {0};
+	p->first = p->loop->nresults;
+	p->stream = p->producer ? &stream_producer : p->flat ? &stream_flat : &stream_ahead;
+	let_dots_run_on(p);
+	schedule_steps(p);
+	if (p->s->cuda.schedules)
+		print_schedule(p, p->s->diags->sources.at[p->loop->loc.file]->name, p->s->cuda.schedules);
+	p->stream->begin(p);
+	carry_flights(p);
+	for (u32 i = 0; i < p->carried.len; i++)
+		vec_push(&p->scratch, &inits, p->carried.at[i].init);
+	extend(p, &inits);
+	build_body(p);
+	struct builder b = builder_after(p->ctx, p->loop);
+	p->stream->end(p, &b);
+}

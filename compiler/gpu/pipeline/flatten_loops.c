@@ -1,0 +1,312 @@
+/* Loops over tiles (`flatten=True`): the copies of a pipelined loop go on from one tile to the next.
+ *
+ * A pipelined loop that stands in another one would have no copies on their way while the outer loop's body ends and
+ * begins anew. So which copies come next is carried through both loops, apart from what is computed: the tile, the
+ * index in it, the slice's carried values, and the tile's addresses. When a tile's last copies have been issued, these
+ * are computed for the next tile, while the tensor cores work on this one.
+ *
+ *     for tile                        fill = first tile, first index
+ *       addresses                     for a few:  copies of fill;  fill = the next
+ *       first copies                  for tile
+ *       for k                           for k
+ *         copies ahead; work              copies of fill;  fill = the next;  work
+ *       results                         results
+ *
+ * Ring and fill stay in use all the time, also by the side of what the results need. Where the inner loop's bounds
+ * depend on the tile, the fill passes over tiles without iterations. */
+#include "gpu/layout/memory_access.h"
+#include "gpu/pipeline/schedule.h"
+#include "gpu/gpu_passes.h"
+#include "gpu/pipeline/persistent.h"
+
+enum { TILE, MORE, INDEX, ARGS }; /* of the fill; then the tile's values */
+
+static u32 flat_size(const struct schedule *p)
+{
+	return ARGS + p->args.len + p->flat->tile.len;
+}
+
+/* --- what can be flattened ----------------------------------------------------------------------------------- */
+
+/* What the pipelined loop takes from the outer one, such as v. */
+static void add_tile_value(struct schedule *p, struct value *v)
+{
+	struct nest *f = p->flat;
+	bool known = v == for_index(f->outer) || value_defined_outside(v, f->top) ||
+		     !value_defined_outside(v, p->loop->blocks[0]);
+	for (u32 i = 0; i < f->tile.len; i++)
+		known |= f->tile.at[i] == v;
+	if (!known)
+		vec_push(&p->scratch, &f->tile, v);
+}
+
+static void add_tile_values(struct schedule *p, const struct op *o)
+{
+	for (u32 i = 0; i < o->noperands; i++)
+		add_tile_value(p, operand(o, i));
+}
+
+static bool find_slice(struct schedule *p)
+{
+	if (!nest_find(p, p->flat, p->loop->block, UINT32_MAX))
+		return false;
+	p->flat->outer = p->loop->block->parent;
+	for (u32 i = 0; i < p->loads.len; i++)
+		add_tile_values(p, p->loads.at[i]);
+	for (u32 i = 0; i < p->slice.len; i++)
+		add_tile_values(p, p->slice.at[i]);
+	add_tile_value(p, for_upper(p->loop));
+	return true;
+}
+
+static const char *why_not(struct schedule *p)
+{
+	const struct op *outer = p->loop->block->parent;
+	bool programs = is_loop_of_programs(p->s, outer);
+	if (programs && !pipeline_is_alone(p))
+		return "a multiprocessor holds several of these, and others compute while one ends";
+	if (programs && !p->dots.len)
+		return "no dot stays in flight";
+	if (programs && p->few_loads.len)
+		return "what is loaded ahead into registers begins with each program";
+	if (!p->async || p->tma || !p->ring)
+		return "no loop in it has copies issued ahead by cp.async";
+	if (!value_defined_outside(for_step(p->loop), outer->blocks[0]) || !find_slice(p))
+		return "the next iteration's copies depend on what this one does";
+	if (!pipeline_fits(p, outer))
+		return "the buffers do not fit in shared memory beside what else the loop needs";
+	return NULL;
+}
+
+static void tell(struct pass_state *s, bool programs, struct loc loc, const char *why_not)
+{
+	if (programs && why_not)
+		diag(s->diags, R_NOT_PERSISTENT, s->k->loc, why_not);
+	else if (programs)
+		diag(s->diags, R_PERSISTENT, s->k->loc);
+	else if (why_not)
+		diag(s->diags, R_NOT_FLATTENED, loc, why_not);
+	else
+		diag(s->diags, R_FLATTENED, loc);
+}
+
+void pipeline_flatten(struct schedule *p)
+{
+	struct op *outer = p->loop->block->parent;
+	if (!outer || outer->code != IR_FOR || !outer->attr[ATTR_FLATTEN])
+		return;
+	bool programs = is_loop_of_programs(p->s, outer);
+	outer->attr[ATTR_FLATTEN] = false; /* seen to */
+	const char *not = NULL;
+	if (!p->producer) {
+		p->flat = arena_new(&p->scratch, struct nest);
+		not = why_not(p);
+	}
+	if (not)
+		p->flat = NULL;
+	if (programs && not)
+		part_programs(p->s);
+	else if (programs)
+		p->s->cuda.programs = NULL; /* as it stays */
+	if (p->s->remarks)
+		tell(p->s, programs, outer->loc, not);
+}
+
+/* --- the fill ------------------------------------------------------------------------------------------------ */
+
+/* What the copies of a tile depend on, given its index of the outer loop. */
+static struct map compute_tile(struct schedule *p, struct builder *b, struct value *tile)
+{
+	struct nest *f = p->flat;
+	struct map map = {.arena = &p->scratch};
+	map_put(&map, for_index(f->outer), tile);
+	for (struct op *o = f->outer->blocks[0]->first; o; o = o->next)
+		if (map_get(&f->needed, o))
+			op_clone(b, o, &map);
+	return map;
+}
+
+static struct value *any_iteration(struct schedule *p, struct builder *b, const struct map *map)
+{
+	return build_cmpi(b, CMPI_SLT, mapped(map, for_lower(p->loop)), mapped(map, for_upper(p->loop)));
+}
+
+/* The tile behind *tile, or the last one again, whose addresses can be computed. */
+static void step_tile(struct schedule *p, struct builder *b, struct value **tile, struct value **more)
+{
+	struct op *outer = p->flat->outer;
+	struct value *another = is_below(b, outer, for_upper(outer), *tile, 1);
+	*tile = build3(b, IR_SELECT, (*tile)->type, another, step_index(b, outer, *tile, 1), *tile);
+	*more = build2(b, IR_ANDI, another->type, *more, another);
+}
+
+/* From *tile on, the first one in which the inner loop has iterations. */
+static void skip_empty(struct schedule *p, struct builder *b, struct value **tile, struct value **more)
+{
+	struct value *inits[] = {*tile, *more}, *next[2];
+	const struct type *types[] = {(*tile)->type, (*more)->type};
+	struct op *loop = build(b, IR_WHILE, inits, 2, types, 2, 2);
+	for (u32 i = 0; i < 4; i++)
+		next[i % 2] = block_add_arg(p->ctx, loop->blocks[i / 2], types[i % 2]);
+	struct builder test = builder_at_end(p->ctx, loop->blocks[0]), step = builder_at_end(p->ctx, loop->blocks[1]);
+	struct value **now = loop->blocks[0]->args;
+	struct map map = compute_tile(p, &test, now[0]);
+	struct value *some = any_iteration(p, &test, &map),
+		     *empty = build2(&test, IR_XORI, some->type, some, build_int(&test, some->type, 1));
+	struct value *go_on[] = {build2(&test, IR_ANDI, some->type, now[1], empty), now[0], now[1]};
+	build(&test, IR_CONDITION, go_on, 3, NULL, 0, 0);
+	step_tile(p, &step, &next[0], &next[1]);
+	build(&step, IR_YIELD, next, 2, NULL, 0, 0);
+	*tile = &loop->results[0];
+	*more = &loop->results[1];
+}
+
+/* The first copies of `tile`, or, if it has none, of one behind it. */
+static void begin_tile(struct schedule *p, struct builder *b, struct value *tile, struct value *more,
+		       struct value **fill)
+{
+	struct nest *f = p->flat;
+	struct block *body = f->outer->blocks[0];
+	if (value_defined_outside(for_lower(p->loop), body) && value_defined_outside(for_upper(p->loop), body)) {
+		struct map none = {.arena = &p->scratch};
+		struct value *some = any_iteration(p, b, &none);
+		more = build2(b, IR_ANDI, some->type, more, some);
+	} else {
+		skip_empty(p, b, &tile, &more);
+	}
+	struct map map = compute_tile(p, b, tile);
+	fill[TILE] = tile;
+	fill[MORE] = more;
+	fill[INDEX] = mapped(&map, for_lower(p->loop));
+	for (u32 i = 0; i < p->args.len; i++)
+		fill[ARGS + i] = mapped(&map, for_init(p->loop, p->args.at[i]));
+	for (u32 i = 0; i < f->tile.len; i++)
+		fill[ARGS + p->args.len + i] = mapped(&map, f->tile.at[i]);
+}
+
+/* Issues the copies of `fill`, which becomes the next one. */
+static void copy_and_step(struct schedule *p, struct builder *b, struct value **fill, struct value *slot)
+{
+	struct nest *f = p->flat;
+	struct op *outer = f->outer;
+	struct map map = {.arena = &p->scratch};
+	map_put(&map, for_index(outer), fill[TILE]);
+	map_put(&map, for_index(p->loop), fill[INDEX]);
+	for (u32 i = 0; i < p->args.len; i++)
+		map_put(&map, for_arg(p->loop, p->args.at[i]), fill[ARGS + i]);
+	for (u32 i = 0; i < f->tile.len; i++)
+		map_put(&map, f->tile.at[i], fill[ARGS + p->args.len + i]);
+	pipeline_copy(p, b, &map, slot, fill[MORE]);
+
+	u32 n = flat_size(p);
+	const struct type **types = arena_array(&p->scratch, const struct type *, n);
+	for (u32 i = 0; i < n; i++)
+		types[i] = fill[i]->type;
+	struct value *inside = is_below(b, p->loop, mapped(&map, for_upper(p->loop)), fill[INDEX], 1);
+	struct op *branch = build(b, IR_IF, &inside, 1, types, n, 2);
+	struct builder stay = builder_at_end(p->ctx, branch->blocks[0]), go = builder_at_end(p->ctx, branch->blocks[1]);
+	struct value **next = arena_dup(&p->scratch, fill, n * sizeof *fill);
+	next[INDEX] = step_index(&stay, p->loop, fill[INDEX], 1);
+	for (u32 i = 0; i < p->args.len; i++)
+		next[ARGS + i] = mapped(&map, for_yielded(p->loop, p->args.at[i]));
+	build(&stay, IR_YIELD, next, n, NULL, 0, 0);
+
+	struct value *tile = fill[TILE], *more = fill[MORE];
+	step_tile(p, &go, &tile, &more);
+	begin_tile(p, &go, tile, more, next);
+	build(&go, IR_YIELD, next, n, NULL, 0, 0);
+	for (u32 i = 0; i < n; i++)
+		fill[i] = &branch->results[i];
+}
+
+/* Around the outer loop: if it runs at all. There, a first tile exists. */
+static void only_if_any(struct schedule *p)
+{
+	struct op *outer = p->flat->outer;
+	VEC(const struct type *) types = {0};
+	value_vec inits = {0}, results = {0};
+	for (u32 i = 0; i < outer->nresults; i++) {
+		vec_push(&p->scratch, &types, outer->results[i].type);
+		vec_push(&p->scratch, &inits, for_init(outer, i));
+		vec_push(&p->scratch, &results, &outer->results[i]);
+	}
+	struct builder b = builder_before(p->ctx, outer);
+	struct value *any = build_cmpi(&b, CMPI_SLT, for_lower(outer), for_upper(outer));
+	struct op *branch = build(&b, IR_IF, &any, 1, types.at, types.len, 2);
+	for (u32 i = 0; i < outer->nresults; i++)
+		replace_uses(&outer->results[i], &branch->results[i]);
+	struct builder yes = builder_at_end(p->ctx, branch->blocks[0]), no = builder_at_end(p->ctx, branch->blocks[1]);
+	op_insert_before(outer, build(&yes, IR_YIELD, results.at, results.len, NULL, 0, 0));
+	build(&no, IR_YIELD, inits.at, inits.len, NULL, 0, 0);
+}
+
+static void begin_flat(struct schedule *p)
+{
+	struct nest *f = p->flat;
+	u32 n = flat_size(p), all = n + (u32)p->ahead; /* and tokens */
+	const struct type *t = type_scalar(p->ctx, DT_I32);
+	value_vec first = {0};
+	make_buffers(p, f->outer);
+	only_if_any(p);
+	struct builder b = builder_before(p->ctx, f->outer);
+	struct value **fill = arena_array(&p->scratch, struct value *, all);
+	begin_tile(p, &b, for_lower(f->outer), build_int(&b, type_scalar(p->ctx, DT_I1), 1), fill);
+	struct value *zero = build_int(&b, t, 0), *ahead = build_int(&b, t, p->ahead), *one = build_int(&b, t, 1);
+	vec_push(&p->scratch, &first, zero);
+	vec_push(&p->scratch, &first, ahead);
+	vec_push(&p->scratch, &first, one);
+	for (u32 i = n; i < all; i++)
+		fill[i] = build1(&b, IR_DONE, type_token(p->ctx), NULL);
+	const struct type **types = arena_array(&p->scratch, const struct type *, all);
+	for (u32 i = 0; i < all; i++) {
+		types[i] = fill[i]->type;
+		vec_push(&p->scratch, &first, fill[i]);
+	}
+	struct op *loop = build(&b, IR_FOR, first.at, first.len, types, all, 1);
+	struct block *body = loop->blocks[0];
+	for (u32 i = 0; i < 1 + all; i++)
+		block_add_arg(p->ctx, body, i ? types[i - 1] : t);
+	struct builder in = builder_at_end(p->ctx, body);
+	memcpy(fill, body->args + 1, all * sizeof *fill);
+	build(&in, IR_YIELD, NULL, 0, NULL, 0, 0); /* the slice's operations are put before it */
+	in = builder_before(p->ctx, body->last);
+	copy_and_step(p, &in, fill, for_index(loop));
+	add_token(p, fill + n);
+	for (u32 i = 0; i < all; i++)
+		op_add_operand(p->ctx, body->last, fill[i]);
+
+	value_vec inits = {0};
+	for (u32 i = 0; i < all; i++)
+		vec_push(&p->scratch, &inits, &loop->results[i]);
+	vec_push(&p->scratch, &inits, zero); /* the turn */
+	u32 nargs = f->outer->nresults;
+	f->outer = extend_loop(p->ctx, &p->scratch, f->outer, &inits);
+	for (u32 i = 0; i < all; i++)
+		fill[i] = for_arg(f->outer, nargs + i);
+	for (u32 i = 0; i < n; i++)
+		carry(p, fill[i]);
+	carry_copies(p, fill + n);
+	carry_turn(p, (struct turn){for_arg(f->outer, nargs + all), NULL});
+	struct builder behind = builder_after(p->ctx, f->outer);
+	wait_copies(&behind); /* those that nobody takes write zeros */
+}
+
+static void fill_flat(struct schedule *p, struct builder *b)
+{
+	u32 n = flat_size(p);
+	struct value **fill = arena_array(&p->scratch, struct value *, n);
+	for (u32 i = 0; i < n; i++)
+		fill[i] = carried_now(p, i);
+	copy_and_step(p, b, fill, p->fill.slot);
+	for (u32 i = 0; i < n; i++)
+		p->carried.at[i].next = fill[i];
+}
+
+static void end_flat(struct schedule *p, struct builder *b)
+{
+	for (u32 i = 0; i <= p->turn; i++)
+		op_add_operand(p->ctx, p->flat->outer->blocks[0]->last, carried_last(p, i));
+	finish_dots(p, b);
+}
+
+const struct stream stream_flat = {begin_flat, fill_flat, end_flat};

@@ -1,0 +1,229 @@
+/* What stands in front of a pipelined loop, and better stands elsewhere: loads that wait, and what is only needed
+ * behind it.
+ *
+ * Attention loads its queries, scales them and stores them where a dot will read them, all before the loop over the
+ * keys. If the keys were asked for only then, memory's latency would pass twice. So such loads and what waits for them
+ * come after the first copies, if these need none of it. The loads come too, because ptxas moves all that computes up
+ * to where it can begin. Only what needs no scratch memory moves: the buffers are in use by then.
+ *
+ * Values that are used only after a loop with dots, such as the pointers of a remainder loop, would hold registers
+ * during the loop: their operations sink past it. */
+#include "gpu/pipeline/schedule.h"
+
+struct front {
+	struct schedule *p;
+	struct map waits;       /* op → itself */
+	VEC(struct op *) moves; /* these, in program order */
+};
+
+static bool waits(const struct front *f, const struct op *o)
+{
+	for (u32 i = 0; i < o->noperands; i++) {
+		const struct op *def = operand(o, i)->def;
+		if (def && map_get(&f->waits, def))
+			return true;
+	}
+	for (u32 i = 0; i < o->nblocks; i++)
+		for (const struct op *in = o->blocks[i]->first; in; in = in->next)
+			if (waits(f, in))
+				return true;
+	return o->code == IR_FENCE_ASYNC && o->prev && o->prev->code == IR_LOCAL_STORE && map_get(&f->waits, o->prev);
+}
+
+static bool may_move(const struct op *o)
+{
+	return o->code == IR_LOCAL_STORE || o->code == IR_FENCE_ASYNC ||
+	       (op_has(o, PURE) && !op_has(o, SYNC) && o->code != IR_CONVERT_LAYOUT);
+}
+
+/* Nothing passes these. */
+static bool is_end(const struct op *o)
+{
+	bool own = o->code == IR_LOCAL_ALLOC || o->code == IR_LOCAL_STORE || o->code == IR_FENCE_ASYNC;
+	return o->nblocks || (op_has(o, WRITE) && !own) || o->code == IR_BARRIER;
+}
+
+/* Finds what waits among the operations up to `last`. */
+static bool find_waiting(struct front *f, struct op *last)
+{
+	struct op *first = NULL;
+	bool stores = false;
+	for (struct op *o = last; o && !is_end(o); o = o->prev)
+		first = o;
+	for (struct op *o = first; o && o != last->next; o = o->next) {
+		if (o->code == IR_LOAD) {
+			if (waits(f, o) || o->attr[ATTR_VOLATILE])
+				return false;
+			map_put(&f->waits, o, o);
+			vec_push(&f->p->scratch, &f->moves, o);
+		} else if (waits(f, o)) {
+			if (!may_move(o))
+				return false;
+			map_put(&f->waits, o, o);
+			vec_push(&f->p->scratch, &f->moves, o);
+			if (o->code == IR_LOCAL_STORE) { /* and so does who reads the buffer */
+				map_put(&f->waits, operand(o, 1)->def, o);
+				stores = true;
+			}
+		}
+	}
+	return stores;
+}
+
+/* The operations behind `last`, up to the loop, are those that issue the first copies. */
+void pipeline_issue_first(struct schedule *p, struct op *last)
+{
+	struct front f = {.p = p, .waits = {.arena = &p->scratch}};
+	if (!p->async || !last || !find_waiting(&f, last))
+		return;
+	for (const struct op *o = last->next; o != p->loop; o = o->next)
+		if (waits(&f, o))
+			return;
+	for (u32 i = 0; i < f.moves.len; i++)
+		op_insert_before(f.moves.at[i], p->loop);
+	if (!p->tma)
+		return; /* the loop begins with a barrier */
+	struct builder b = builder_before(p->ctx, p->loop);
+	build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0);
+}
+
+/* --- deferral past loops --------------------------------------------------------------------------------------- */
+
+/* The loops with dots divide a block into segments. An operation may sink into a later segment if its users are there
+ * or sink as well, and if no operand must stay in registers longer for it. So the limit of an operation, the last
+ * segment that it may sink into, is at most the limit of each user, and at most the last segment in which each operand
+ * is live anyway. Limits are propagated in increasing order, as in Dijkstra's algorithm: an operation with the least
+ * limit of all keeps it, and propagates it once. */
+struct segments {
+	struct block *b;
+	struct arena scratch;
+	u32 *home, *limit;              /* of each operation, by its mark */
+	VEC(struct op *) *limited;      /* of each segment: operations that have had it as their limit */
+	bool *passed;
+};
+
+/* The operation in b that o is, or is part of. */
+static struct op *within(struct op *o, const struct block *b)
+{
+	while (o->block != b)
+		o = o->block->parent;
+	return o;
+}
+
+/* A tile that is known from the thread's place alone. */
+static bool is_place(const struct value *v)
+{
+	const struct op *o = v->def;
+	while (o && op_is_shape(o))
+		o = operand(o, 0)->def;
+	return o && (o->code == IR_MAKE_RANGE || o->code == IR_SPLAT || o->code == IR_CONSTANT);
+}
+
+static bool can_move(const struct op *o)
+{
+	return op_is_orderless(o) && o->nresults == 1 && o->code != IR_CONVERT_LAYOUT && !value_unused(result(o));
+}
+
+static bool is_dot_loop(const struct op *o)
+{
+	return o->code == IR_FOR && block_has(o->blocks[0], op_is_dot);
+}
+
+static void limit(struct segments *g, struct op *o, u32 to)
+{
+	if (to < g->limit[o->mark]) {
+		g->limit[o->mark] = to;
+		vec_push(&g->scratch, &g->limited[to], o);
+	}
+}
+
+/* The operation of v sinks no further than segment `to`, so that v is live from there to its last user. */
+static void limit_users(struct segments *g, const struct value *v, u32 to)
+{
+	if (!type_is_tensor(v->type) || is_place(v))
+		return;
+	for (const struct use *u = v->uses; u; u = u->next)
+		to = MAX(to, g->home[within(u->user, g->b)->mark]);
+	for (const struct use *u = v->uses; u; u = u->next)
+		limit(g, within(u->user, g->b), to);
+}
+
+static void pass_limit(struct segments *g, struct op *o)
+{
+	u32 to = g->limit[o->mark];
+	if (g->passed[o->mark])
+		return;
+	g->passed[o->mark] = true;
+	for (u32 i = 0; i < o->nresults; i++)
+		limit_users(g, &o->results[i], to);
+	for (u32 i = 0; i < o->noperands && !o->nblocks; i++)
+		if (operand(o, i)->def && operand(o, i)->def->block == g->b)
+			limit(g, operand(o, i)->def, to);
+}
+
+/* The initial limit of o. Operations with regions do not move. */
+static u32 first_limit(const struct segments *g, const struct op *o, u32 last)
+{
+	if (!can_move(o))
+		return g->home[o->mark];
+	for (const struct use *u = result(o)->uses; u; u = u->next)
+		if (u->user->block != g->b || u->user->nblocks)
+			last = MIN(last, g->home[within(u->user, g->b)->mark]);
+	return last;
+}
+
+static void move_behind(struct segments *g, const op_vec *loops)
+{
+	VEC(struct op *) firsts = {0}; /* of each segment */
+	for (u32 i = 0; i < loops->len; i++)
+		vec_push(&g->scratch, &firsts, loops->at[i]->next);
+	for (struct op *o = g->b->first, *next; o; o = next) {
+		u32 home = g->home[o->mark], to = g->limit[o->mark];
+		next = o->next;
+		g->home[o->mark] = to;
+		if (to > home)
+			op_insert_before(o, firsts.at[to - 1]);
+	}
+}
+
+/* Sinks operations past loops with dots to the segments of their users. */
+static void defer_in(struct block *b)
+{
+	struct segments g = {.b = b};
+	op_vec loops = {0};
+	u32 n = 0;
+	for (struct op *o = b->first; o; o = o->next) {
+		o->mark = n++;
+		if (is_dot_loop(o))
+			vec_push(&g.scratch, &loops, o);
+	}
+	if (loops.len) {
+		u32 segments = loops.len + 1, home = 0;
+		g.home = arena_array(&g.scratch, u32, n);
+		g.limit = arena_array(&g.scratch, u32, n);
+		g.passed = arena_array(&g.scratch, bool, n);
+		g.limited = arena_alloc(&g.scratch, segments * sizeof *g.limited);
+		for (struct op *o = b->first; o; o = o->next) {
+			g.home[o->mark] = home;
+			g.limit[o->mark] = segments;
+			home += home < loops.len && o == loops.at[home];
+		}
+		for (struct op *o = b->last; o; o = o->prev)
+			limit(&g, o, first_limit(&g, o, loops.len));
+		for (u32 i = 0; i < b->nargs; i++)
+			limit_users(&g, b->args[i], 0);
+		for (u32 to = 0; to < segments; to++)
+			for (u32 i = 0; i < g.limited[to].len; i++)
+				pass_limit(&g, g.limited[to].at[i]);
+		move_behind(&g, &loops);
+	}
+	arena_free(&g.scratch);
+}
+
+void pipeline_defer(struct block *b)
+{
+	defer_in(b);
+	for (struct op *o = b->first; o; o = o->next)
+		for (u32 k = 0; k < o->nblocks; k++)
+			pipeline_defer(o->blocks[k]);
+}

@@ -1,0 +1,429 @@
+/* Which loads of a loop can be issued ahead: those whose addresses and masks hang on index arithmetic alone,
+ * which is the slice; and which of them cp.async can bring into a ring of buffers. */
+#include "support/thresholds.h"
+#include "ir/graph.h"
+#include "ir/inline_asm.h"
+#include "layout/conversion.h"
+#include "transform/first_element.h"
+#include "gpu/layout/memory_access.h"
+#include "gpu/pipeline/schedule.h"
+
+static bool in_body(const struct schedule *p, const struct value *v)
+{
+	return !value_defined_outside(v, p->loop->blocks[0]);
+}
+
+/* Adds what v depends on to the slice; false when that is more than index arithmetic. */
+static bool add_slice(struct schedule *p, struct value *v)
+{
+	struct block *body = p->loop->blocks[0];
+	value_vec work = {0};
+	vec_push(&p->scratch, &work, v);
+	while (work.len) {
+		v = work.at[--work.len];
+		struct op *o = v->def;
+		if (!in_body(p, v) || (!o && v == for_index(p->loop)) || map_get(&p->in_slice, o ? (void *)o : v))
+			continue;
+		bool index = o && op_is_orderless(o);
+		if ((o ? o->block : v->block) != body || (o && !index && !map_get(&p->few_loads, o)))
+			return false;
+		map_put(&p->in_slice, o ? (void *)o : v, o ? (void *)o : v);
+		if (!o) {
+			vec_push(&p->scratch, &p->args, for_arg_number(v));
+			vec_push(&p->scratch, &work, for_yielded(p->loop, for_arg_number(v)));
+		}
+		for (u32 i = o ? o->noperands : 0; i--;)
+			vec_push(&p->scratch, &work, operand(o, i));
+	}
+	return true;
+}
+
+bool add_load(struct schedule *p, struct op *load)
+{
+	struct map saved = p->in_slice, copy = {.arena = &p->scratch};
+	u32 nargs = p->args.len;
+	for (u32 i = 0; i < saved.cap; i++)
+		if (saved.keys[i])
+			map_put(&copy, saved.keys[i], saved.vals[i]);
+	p->in_slice = copy;
+	bool ok = true;
+	for (u32 i = 0; ok && i < load->noperands; i++)
+		ok = add_slice(p, operand(load, i));
+	if (ok) {
+		vec_push(&p->scratch, &p->loads, load);
+	} else {
+		p->in_slice = saved;
+		p->args.len = nargs;
+	}
+	return ok;
+}
+
+struct op *load_consumer(const struct op *load)
+{
+	const struct value *v = result(load);
+	if (!value_has_one_use(v) || v->uses->user->block != load->block)
+		return NULL;
+	struct op *o = v->uses->user;
+	return o->code == IR_CONVERT_LAYOUT || o->code == IR_LOCAL_STORE ? o : NULL;
+}
+
+/* What becomes an operand of a dot, by work that waits for none of the operations `behind` (or NULL). */
+struct operands {
+	struct value_set values;
+	const struct map *behind;
+};
+
+static void note_operands(struct op *o, void *arg)
+{
+	struct operands *a = arg;
+	struct value_set *set = &a->values;
+	if (!op_is_dot(o) && o->code != IR_LOCAL_STORE)
+		return;
+	for (u32 i = 0; i < o->noperands; i++)
+		vec_push(&set->scratch, &set->work, operand(o, i));
+	while (set->work.len) {
+		const struct value *v = set->work.at[--set->work.len];
+		const struct op *def = v->def;
+		if (!set_add(set, v) || !def || v->index || !op_has(def, PURE) ||
+		    (a->behind && map_get(a->behind, def)))
+			continue;
+		for (u32 i = 0; i < def->noperands; i++)
+			vec_push(&set->scratch, &set->work, operand(def, i));
+	}
+}
+
+static struct access_vector accessed(const struct schedule *p, const struct op *load)
+{
+	return access_vector(p->s->axis, operand(load, 0), mask_of(load), NULL);
+}
+
+/* Is what is contiguous in global memory so in this layout of shared memory? */
+static bool runs_in(const struct schedule *p, const struct op *load, const struct layout *mem)
+{
+	return access_vector(p->s->axis, operand(load, 0), mask_of(load), mem).bits == accessed(p, load).bits;
+}
+
+bool is_read_again(const struct use *u)
+{
+	const struct op *o = u->user;
+	return o->code == IR_CONVERT_LAYOUT &&
+	       plan_conversion(operand(o, 0)->type->layout, result(o)->type->layout).kind == CONVERT_SHARED;
+}
+
+/* How multiply-adds read v, also turned: as layouts of v; their number. */
+static u32 multiply_add_readers(struct layout_pool *pool, const struct value *v, const struct layout **out, u32 most)
+{
+	u32 n = 0;
+	for (const struct use *u = v->uses; u && n < most; u = u->next) {
+		const struct op *o = u->user;
+		u32 i = (u32)(u - o->operands);
+		if (o->code == IR_DOT && !o->attr[ATTR_INSTR] && i < 2)
+			out[n++] = layout_fma_operand(pool, result(o)->type->layout, v->type->shape, (int)i);
+		if (o->code == IR_CONVERT_LAYOUT)
+			n += multiply_add_readers(pool, result(o), out + n, most - n);
+		if (o->code != IR_TRANS)
+			continue;
+		int back[MAX_RANK];
+		for (int d = 0; d < v->type->rank; d++)
+			back[perm_get(o->attr[ATTR_ORDER], d)] = d;
+		for (u32 end = n + multiply_add_readers(pool, result(o), out + n, most - n); n < end; n++)
+			out[n] = layout_trans(pool, out[n], back);
+	}
+	return n;
+}
+
+/* The wavefronts that a warp takes to read a tile in layout l from a memory; what lanes have in common is read once. */
+static u32 wavefronts(const struct layout *l, const struct layout *mem, int bits)
+{
+	enum { LANES = 32, BANKS = 32, MOST_WORDS = 4 };
+	struct memory_map m = map_to_memory(l, mem, ilog2(128 / (u64)bits));
+	u32 words[LANES * MOST_WORDS], n = 0, load[BANKS] = {0}, most = 0,
+				       step = MAX((u32)bits << m.vec_bits, 32u) / 32;
+	for (u32 lane = 0; lane < LANES; lane++) {
+		u32 at = 0;
+		for (u32 i = 0; i < m.bits[LL_LANE]; i++)
+			at ^= lane >> i & 1 ? m.basis[LL_LANE][i] : 0;
+		for (u32 w = 0; w < step; w++) {
+			u32 word = at * (u32)bits / 32 + w, k = 0;
+			while (k < n && words[k] != word)
+				k++;
+			if (k < n)
+				continue;
+			words[n++] = word;
+			most = MAX(most, ++load[word % BANKS]);
+		}
+	}
+	return most * (layout_num_regs(l) >> m.vec_bits);
+}
+
+/* Where several multiply-adds read what is loaded: of the layouts that suit one of them, the one that all read in the
+ * fewest wavefronts, as far as the copy can write it. NULL: there are no two. */
+static const struct layout *layout_for_all(const struct schedule *p, const struct op *load)
+{
+	enum { MOST_READERS = 8 };
+	const struct layout *readers[MOST_READERS], *best = NULL;
+	const struct type *t = result(load)->type;
+	int bits = MAX(type_elem_bits(t), 8);
+	u32 n = multiply_add_readers(&p->ctx->layouts, result(load_consumer(load)), readers, MOST_READERS), least = 0;
+	for (u32 i = 0; i < n && n > 1; i++) {
+		const struct layout *mem = plan_shared(&p->ctx->layouts, t->layout, readers[i], bits, false).mem;
+		u32 all = 0;
+		for (u32 k = 0; k < n; k++)
+			all += wavefronts(readers[k], mem, bits);
+		if (runs_in(p, load, mem) && (!best || all < least)) {
+			best = mem;
+			least = all;
+		}
+	}
+	return best;
+}
+
+/* Is it held as a dot's result is, and no factor of one? Fragments of tensor cores meet no bank conflicts in rows that
+ * are swizzled. */
+static bool is_held_as_result(const struct schedule *p, const struct value *v)
+{
+	bool yes = false;
+	for (const struct op *o = p->loop->blocks[0]->first; o; o = o->next)
+		yes |= op_is_dot(o) && o->attr[ATTR_INSTR] && result(o)->type->layout == v->type->layout;
+	for (const struct use *u = v->uses; u && yes; u = u->next)
+		yes = !op_is_dot(u->user) || u == u->user->operands + 2;
+	return yes && v->type->rank == 2;
+}
+
+/* Is it read as dots' results are held? */
+static bool works_on_results(const struct schedule *p, const struct op *load)
+{
+	const struct op *to = load_consumer(load);
+	return to && to->code == IR_CONVERT_LAYOUT && is_held_as_result(p, result(to));
+}
+
+const struct layout *ring_layout(const struct schedule *p, const struct op *load)
+{
+	const struct type *t = result(load)->type;
+	struct op *to = load_consumer(load);
+	if (to->code == IR_LOCAL_STORE)
+		return operand(to, 1)->type->layout;
+	const struct layout *all = layout_for_all(p, load);
+	if (all)
+		return all;
+	if (p->tma && t->rank == 1) /* a row, as it lies; boxes have two dimensions */
+		return layout_row_major(&p->ctx->layouts, 1, t->shape);
+	int bits = MAX(type_elem_bits(t), 8);
+	const struct use *reader = result(to)->uses;
+	while (reader && !is_read_again(reader))
+		reader = reader->next;
+	const struct layout *dst = result(reader ? reader->user : to)->type->layout;
+	int along = accessed(p, load).dim;
+	bool held = is_held_as_result(p, result(reader ? reader->user : to)) || (t->rank == 2 && dot_fetching(to));
+	if (held && t->shape[along] * bits >= 128)
+		return layout_swizzled(&p->ctx->layouts, 2, t->shape, along, bits);
+	struct shared_plan plan = plan_shared(&p->ctx->layouts, t->layout, dst, bits, false);
+	bool one_by_one = bits >= 32 || (!plan.load && !map_to_memory(dst, plan.mem, ilog2(128 / (u64)bits)).vec_bits);
+	bool few = type_numel(t) <= 32 * p->s->num_warps; /* so it does not matter how they are read */
+	return (one_by_one || few) && !runs_in(p, load, plan.mem)
+		       ? plan_for_writers(&p->ctx->layouts, t->layout, dst, bits)
+		       : plan.mem;
+}
+
+static bool runs_alike(const struct schedule *p, const struct op *load)
+{
+	return runs_in(p, load, ring_layout(p, load));
+}
+
+bool can_copy_async(const struct schedule *p, const struct op *load)
+{
+	if (!p->s->target->has_async_copy || !load_fills_zero(load) || !load_consumer(load))
+		return false;
+	return (type_elem_bits(result(load)->type) << accessed(p, load).bits) >= 32 && runs_alike(p, load);
+}
+
+static bool is_barrier(const struct op *o)
+{
+	return o->code == IR_BARRIER || op_is_opaque(o);
+}
+
+/* A store in the loop might write what a load issued early reads: then order must be kept. Only kernels that read and
+ * write through the same parameter are affected, or wait for others. */
+bool may_conflict(struct pass_state *s, const struct block *b, const struct value *base)
+{
+	return block_has(b, is_barrier) || may_be_written(s, b, base);
+}
+
+/* A dot's operand that cp.async cannot bring, since its rows begin at any element or are turned, is not left behind:
+ * then all go through registers. A few numbers that work on one are. */
+bool needs_registers(const struct schedule *p, const struct op *load)
+{
+	int unit;
+	const struct op *to = load_consumer(load);
+	const struct value *ptr = operand(load, 0), *mask = mask_of(load);
+	if (!to || (to->nresults && result(to)->type == result(load)->type &&
+		    layout_num_regs(result(load)->type->layout) <= MAX_FEW_ELEMENTS))
+		return false;
+	return access_run(p->s->axis, ptr, mask, &unit).bits || (to->code == IR_LOCAL_STORE && !runs_alike(p, load));
+}
+
+static void mark_users(struct map *found, const struct value *v)
+{
+	VEC(const struct value *) work = {0};
+	vec_push(found->arena, &work, v);
+	while (work.len)
+		for (const struct use *u = work.at[--work.len]->uses; u; u = u->next) {
+			if (map_get(found, u->user))
+				continue;
+			map_put(found, u->user, u->user);
+			for (u32 i = 0; i < u->user->nresults; i++)
+				vec_push(found->arena, &work, &u->user->results[i]);
+		}
+}
+
+/* The elements of what is loaded stay distributed as they are on the way through the buffer: a change of layout that
+ * changes nothing says so, in front of `at`, and is dropped later if the load is not chosen. */
+static void leave_in_layout(struct schedule *p, struct op *load, struct op *at)
+{
+	struct value *v = result(load);
+	struct builder b = builder_before(p->ctx, at);
+	struct value *same = build1(&b, IR_CONVERT_LAYOUT, v->type, v);
+	replace_uses(v, same);
+	op_set_operand(same->def, 0, v);
+}
+
+/* Loads that become a dot's operand by some work, and all of a loop that asks, can come by cp.async too. */
+void keep_distributed(struct schedule *p, bool all)
+{
+	struct block *b = p->loop->blocks[0];
+	struct map behind = {.arena = &p->scratch};
+	if (p->s->cuda.few_buffers)
+		return;
+	for (struct op *o = b->first; o; o = o->next)
+		if (op_is_dot(o))
+			mark_users(&behind, result(o));
+	struct operands worked = {.behind = &behind};
+	walk(b, note_operands, &worked);
+	for (struct op *o = b->first; o; o = o->next) {
+		if (o->code != IR_LOAD || !type_is_tensor(result(o)->type) || load_consumer(o) ||
+		    (!all && !set_has(&worked.values, result(o))))
+			continue;
+		leave_in_layout(p, o, o->next);
+	}
+	arena_free(&worked.values.scratch);
+}
+
+void collect_slice(struct schedule *p)
+{
+	for (struct op *o = p->loop->blocks[0]->first; o; o = o->next)
+		if (map_get(&p->in_slice, o))
+			vec_push(&p->scratch, &p->slice, o);
+}
+
+/* Does an iteration reduce a tile that the loop carries, worked on element by element, as recurrences do? Then it
+ * cannot begin before the one before it has ended, and what it loads should be there by then. */
+bool is_recurrence(struct ir_context *ctx, const struct block *body)
+{
+	struct value_walk w = {.id = begin_walk(ctx)};
+	for (const struct op *o = body->first; o; o = o->next)
+		if (o->code == IR_REDUCE)
+			visit_later(&w, operand(o, 0));
+	for (const struct value *v; (v = visit_next(&w));) {
+		if (!v->def && v->block == body && type_is_tensor(v->type))
+			return end_walk(&w, true);
+		if (v->def && v->def->block == body && op_has(v->def, ELEM))
+			visit_operands(&w, v->def);
+	}
+	return false;
+}
+
+bool is_row_of_numbers(const struct schedule *p, const struct op *load)
+{
+	enum { UNIT = 16 /* bytes: addresses and sizes of bulk copies are multiples of it */ };
+	const struct value *ptr = operand(load, 0);
+	const struct type *t = ptr->type;
+	if (!type_is_tensor(t) || t->rank != 1 || type_elem(t)->elem->kind != TY_SCALAR || load->noperands > 1 ||
+	    load->attr[ATTR_VOLATILE] || load->attr[ATTR_EVICT] || value_unused(result(load)))
+		return false;
+	return axis_proved(p->s->axis, ptr)->contiguity[0] >= t->shape[0] &&
+	       axis_of(p->s->axis, ptr)->divisibility[0] >= UNIT && load_bytes(load) % UNIT == 0 &&
+	       has_first_element(p->ctx, ptr);
+}
+
+/* Where a row is read from its buffer: behind the last dot in front of its need that takes what is computed, and so
+ * waits anyway; else where it stood, in front of all dots. In between, reads wait for those of the tensor cores. */
+static struct op *place_to_read(const struct schedule *p, const struct op *load)
+{
+	struct op *at = (struct op *)first_need(result(load), p->loop->blocks[0]);
+	while (at->prev != load && !(op_is_dot(at->prev) && type_is_tensor(operand(at->prev, 0)->type)))
+		at = at->prev;
+	return at;
+}
+
+void find_rows(struct schedule *p)
+{
+	struct block *b = p->loop->blocks[0];
+	for (struct op *o = b->first; o; o = o->next) {
+		if (o->code != IR_LOAD || !is_row_of_numbers(p, o) ||
+		    may_conflict(p->s, b, pointer_base(operand(o, 0))) || !add_load(p, o))
+			continue;
+		p->rows++;
+		vec_push(&p->scratch, &p->boxes, ((struct box){0}));
+		if (!load_consumer(o))
+			leave_in_layout(p, o, place_to_read(p, o));
+	}
+	p->slice.len = 0;
+	collect_slice(p);
+	if (p->rows && stages_that_fit(p, p->stages) < p->stages)
+		leave_out_rows(p);
+}
+
+static void take_back(struct schedule *p)
+{
+	p->loads.len = p->args.len = p->slice.len = 0;
+	p->in_slice = (struct map){.arena = &p->scratch};
+}
+
+void leave_out_rows(struct schedule *p)
+{
+	u32 n = p->loads.len - p->rows;
+	take_back(p);
+	for (u32 i = 0; i < n; i++)
+		add_load(p, p->loads.at[i]);
+	p->boxes.len = n;
+	p->rows = 0;
+	collect_slice(p);
+}
+
+bool leave_out_results(struct schedule *p)
+{
+	for (u32 i = 0; i < p->loads.len; i++)
+		p->few_buffers |= works_on_results(p, p->loads.at[i]);
+	if (p->few_buffers)
+		take_back(p);
+	return p->few_buffers;
+}
+
+void find_loads(struct schedule *p, bool asked, bool plain, bool far)
+{
+	struct block *b = p->loop->blocks[0];
+	bool numbers = plain && is_recurrence(p->ctx, b); /* too */
+	int want_async = !plain;
+	for (const struct op *o = b->first; o; o = o->next)
+		if (o->code == IR_LOAD && type_is_tensor(result(o)->type) && needs_registers(p, o))
+			want_async = 0;
+	if (want_async && p->s->target->has_async_copy)
+		keep_distributed(p, asked && far);
+	struct operands fed = {.behind = NULL};
+	if (!asked && !plain)
+		walk(b, note_operands, &fed);
+	for (; want_async >= 0 && !p->loads.len; want_async--) {
+		p->async = want_async;
+		for (struct op *o = b->first; o; o = o->next) {
+			if (o->code != IR_LOAD || (!numbers && !type_is_tensor(result(o)->type)) ||
+			    o->attr[ATTR_VOLATILE] || may_conflict(p->s, b, pointer_base(operand(o, 0))))
+				continue;
+			bool fits = want_async ? can_copy_async(p, o) && !(p->few_buffers && works_on_results(p, o))
+					       : asked || plain || set_has(&fed.values, result(o));
+			if (fits)
+				add_load(p, o);
+		}
+	}
+	arena_free(&fed.values.scratch);
+	collect_slice(p);
+}

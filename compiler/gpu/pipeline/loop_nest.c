@@ -1,0 +1,72 @@
+/* The nest of loops through which the copies of a pipelined loop go on by themselves. Of these loops only bounds, and
+ * the addresses of the copies, are computed there: in the same threads at another time (flatten_loops.c), or by a
+ * warp of its own (warp_specialize.c). */
+#include "gpu/layout/memory_access.h"
+#include "gpu/pipeline/schedule.h"
+
+static bool is_on_path(const struct nest *n, const struct block *b)
+{
+	bool yes = false;
+	for (u32 i = 0; i < n->path.len; i++)
+		yes |= n->path.at[i]->block == b;
+	return yes;
+}
+
+/* Can v be computed at another time, and by others? */
+static bool need(struct schedule *p, struct nest *n, struct value *v)
+{
+	value_vec work = {0};
+	vec_push(&p->scratch, &work, v);
+	while (work.len) {
+		v = work.at[--work.len];
+		struct op *o = v->def;
+		if (value_defined_outside(v, n->top) || (o && map_get(&n->needed, o)))
+			continue;
+		/* an operation, or a parameter or an index */
+		bool can = is_on_path(n, o ? o->block : v->block);
+		if (!can || (o ? !can_be_repeated(p->s, o, n->top) : v->block->parent && v->index))
+			return false;
+		if (o)
+			map_put(&n->needed, o, o);
+		for (u32 i = 0; o && i < o->noperands; i++)
+			vec_push(&p->scratch, &work, operand(o, i));
+	}
+	return true;
+}
+
+static bool need_operands(struct schedule *p, struct nest *n, const struct op *o, u32 count)
+{
+	const struct block *body = p->loop->blocks[0];
+	bool ok = true;
+	for (u32 i = 0; i < MIN(count, o->noperands); i++)
+		ok = ok && (!value_defined_outside(operand(o, i), body) || need(p, n, operand(o, i)));
+	return ok;
+}
+
+static bool find_path(struct schedule *p, struct nest *n, struct op *loop)
+{
+	struct op *around = loop->block->parent;
+	bool ok = loop->block == n->top || (around && around->code == IR_FOR && find_path(p, n, around));
+	vec_push(&p->scratch, &n->path, loop);
+	return ok;
+}
+
+bool nest_find(struct schedule *p, struct nest *n, const struct block *top, u32 load_operands)
+{
+	*n = (struct nest){.top = top, .needed.arena = &p->scratch};
+	bool ok = find_path(p, n, p->loop);
+	for (u32 i = 0; ok && i < n->path.len; i++)
+		ok = need_operands(p, n, n->path.at[i], FOR_INITS);
+	ok = ok && need(p, n, p->start) && need(p, n, p->end); /* of this loop and perhaps the next one */
+	for (u32 i = 0; ok && i < p->args.len; i++)
+		ok = need(p, n, for_init(p->loop, p->args.at[i]));
+	for (u32 i = 0; ok && i < p->slice.len; i++) {
+		const struct op *o = p->slice.at[i];
+		ok = op_is_orderless(o) && need_operands(p, n, o, o->noperands);
+	}
+	for (u32 i = 0; ok && i < p->loads.len; i++) {
+		const struct op *o = p->loads.at[i];
+		ok = !may_be_written(p->s, top, pointer_base(operand(o, 0))) && need_operands(p, n, o, load_operands);
+	}
+	return ok;
+}

@@ -1,0 +1,285 @@
+/* Persistent programs: where a launch has more programs than the GPU has multiprocessors, as many blocks as these are
+ * launched, and each runs one program after the other.
+ *
+ * A product's block has a multiprocessor for itself: nobody computes while it stores its tile and the next block's
+ * first copies are on their way. So all of the kernel becomes the body of a loop over programs, like the one that
+ * kernels with `flatten=True` write themselves, and the pipeliner lets the copies go on from one program to the next.
+ * If it cannot, the loop is taken away again: programs of their own are as fast then, and the hardware shares them out
+ * better.
+ *
+ *     for p in range(program_id(0), programs, num_programs(0), flatten=True)
+ *         x = p % grid.x;  y = p // grid.x % grid.y;  z = p // grid.x // grid.y;  the kernel
+ *
+ * An attention's too: where its programs take as long as their number along x says, in another order (struct order).
+ *
+ * The grid that the launch asked for is passed in three parameters behind the kernel's own. Otherwise programs are
+ * started in the same order as without, that of transform/program_order.c. Kernels whose programs may talk to each
+ * other (atomics, volatile loads) are left alone. */
+#include "support/thresholds.h"
+#include "analysis/register_pressure.h"
+#include "transform/program_order.h"
+#include "gpu/pipeline/schedule.h"
+#include "gpu/pipeline/persistent.h"
+
+struct programs {
+	struct op *loop;
+	/* what stands for the program's number along each axis; how many there are */
+	struct value *index[3], *count[3];
+	/* what these and the loop's bounds are computed by, users after what they use */
+	VEC(struct op *) made;
+	struct arena *arena; /* of `made` */
+};
+
+/* Does the loop do nothing but independent products, and arithmetic with their results? */
+static bool sums_products(const struct pass_state *s, const struct op *loop)
+{
+	u32 dots = 0;
+	bool yes = loop->code == IR_FOR;
+	for (const struct op *o = loop->blocks[0]->first; o && yes; o = o->next) {
+		yes = !o->nblocks && o->code != IR_DOT && o->code != IR_STORE;
+		dots += o->code == IR_WARP_GROUP_DOT;
+	}
+	return yes && dots && dots_are_apart(s->ctx, loop->blocks[0]);
+}
+
+/* An attention of two warpgroups: two products, whose sums leave a thread registers? */
+static bool may_be_attention(const struct pass_state *s, const struct op *loop)
+{
+	u32 dots = 0;
+	i64 most = 0;
+	for (const struct op *o = loop->blocks[0]->first; o; o = o->next) {
+		dots += o->code == IR_WARP_GROUP_DOT;
+		if (o->code == IR_WARP_GROUP_DOT)
+			most = MAX(most, registers_of(s, result(o)));
+	}
+	return s->num_warps == 8 && dots == 2 && most <= MAX_SUMS_OF_TILES;
+}
+
+/* Can few blocks run all programs, and share them out as well as the hardware would? */
+enum sharing {
+	NO_SHARING,
+	BY_TURNS,  /* all take equally long */
+	BY_LENGTH, /* an attention takes as long as the number along the first axis says, longest first or last */
+};
+
+static enum sharing sharing_of(const struct pass_state *s)
+{
+	enum { ALL_AXES = 7 };
+	bool product = false, attention = false;
+	u32 axes = 0;
+	for (const struct op *o = s->k->body->first; o; o = o->next) {
+		if (o->code == IR_FOR && o->attr[ATTR_FLATTEN])
+			return NO_SHARING;
+		bool chained = o->code == IR_FOR && may_be_attention(s, o) && !dots_are_apart(s->ctx, o->blocks[0]);
+		if (o->code != IR_FOR || (!chained && !sums_products(s, o)))
+			continue;
+		product |= !chained;
+		attention |= chained;
+		for (u32 i = 0; i < FOR_INITS; i++)
+			axes |= axes_behind(s->ctx, operand(o, i), ALL_AXES);
+	}
+	if ((!product && !attention) || s->k->cuda.cluster > 1 || kernel_talks(s->k))
+		return NO_SHARING;
+	if (axes && (product || axes != 1)) {
+		if (s->cuda.grid != GRID_FEW && s->remarks)
+			diag(s->diags, R_NOT_PERSISTENT, s->k->loc, "they may take different time");
+		return NO_SHARING;
+	}
+	return axes ? BY_LENGTH : BY_TURNS;
+}
+
+bool may_persist(const struct pass_state *s)
+{
+	return sharing_of(s) != NO_SHARING;
+}
+
+static struct value *made(struct programs *g, struct value *v)
+{
+	vec_push(g->arena, &g->made, v->def);
+	return v;
+}
+
+static struct value *make(struct programs *g, struct builder *b, enum opcode code, struct value *x, struct value *y)
+{
+	return made(g, build2(b, code, x->type, x, y));
+}
+
+static struct value *number(struct builder *b, i64 n)
+{
+	return build_int(b, type_scalar(b->ctx, DT_I32), n);
+}
+
+static void add_grid(struct kernel *k, struct programs *g)
+{
+	static const char *const names[] = {"grid.x", "grid.y", "grid.z"};
+	struct kernel_param *all = arena_array(k->ctx->arena, struct kernel_param, k->nparams + GRID_PARAMS);
+	memcpy(all, k->params, k->nparams * sizeof *all);
+	k->params = all;
+	for (int i = 0; i < GRID_PARAMS; i++) {
+		g->count[i] = block_add_arg(k->ctx, k->body, type_scalar(k->ctx, DT_I32));
+		g->count[i]->name = names[i];
+		k->params[k->nparams++] = (struct kernel_param){.name = names[i], .value = g->count[i]};
+	}
+	k->cuda.persistent = true;
+}
+
+static struct value *of_axis(struct builder *b, enum opcode code, int axis)
+{
+	struct value *v = build1(b, code, type_scalar(b->ctx, DT_I32), NULL);
+	v->def->attr[ATTR_AXIS] = axis;
+	return v;
+}
+
+static void replace_number(struct op *o, void *arg)
+{
+	const struct programs *g = arg;
+	if (o->code == IR_PROGRAM_ID)
+		replace_uses(result(o), g->index[o->attr[ATTR_AXIS]]);
+	else if (o->code == IR_NUM_PROGRAMS)
+		replace_uses(result(o), g->count[o->attr[ATTR_AXIS]]);
+}
+
+/* The numbers along each axis of program number `index`, counted along x first, or in groups of rows, of which each
+ * plane has so many programs. */
+static void split_number(struct programs *g, struct builder *b, struct value *index, struct value *plane, i64 group)
+{
+	if (!group) {
+		g->index[0] = make(g, b, IR_REMSI, index, g->count[0]);
+		struct value *row = make(g, b, IR_DIVSI, index, g->count[0]);
+		g->index[1] = make(g, b, IR_REMSI, row, g->count[1]);
+		g->index[2] = make(g, b, IR_DIVSI, row, g->count[1]);
+		return;
+	}
+	g->index[2] = make(g, b, IR_DIVSI, index, plane);
+	struct value *in_plane = make(g, b, IR_REMSI, index, plane);
+	split_by_groups(b, in_plane, g->count[0], g->count[1], group, &g->index[0], &g->index[1]);
+	for (struct op *o = in_plane->def; o != g->index[1]->def;) {
+		o = o->next;
+		if (o->code != IR_CONSTANT)
+			made(g, result(o));
+	}
+}
+
+/* v, or mirrored in [0, blocks), if that is odd. */
+static struct value *mirror_if_odd(struct programs *g, struct builder *b, struct value *odd, struct value *blocks,
+				   struct value *v)
+{
+	struct value *last = make(g, b, IR_SUBI, blocks, number(b, 1)), *other = make(g, b, IR_SUBI, last, v);
+	struct value *is_odd = make(g, b, IR_ANDI, odd, number(b, 1));
+	struct value *yes = made(g, build_cmpi(b, CMPI_NE, is_odd, number(b, 0)));
+	return made(g, build3(b, IR_SELECT, v->type, yes, other, v));
+}
+
+/* Programs in the order of how long they take, which their number along x tells. In rounds of as many as there are
+ * blocks, and every other round backwards, each block has long and short ones. They read the same keys for all x: so
+ * many rows at a time are done as fill a whole number of pairs of rounds, and not all at once, which no cache holds. */
+struct order {
+	struct value *blocks, *rounds, *first, *rows, *together;
+};
+
+/* The greatest power of two that divides v. */
+static struct value *lowest_bit(struct programs *g, struct builder *b, struct value *v)
+{
+	return make(g, b, IR_ANDI, v, make(g, b, IR_SUBI, number(b, 0), v));
+}
+
+static struct order begin_order(struct programs *g, struct builder *b, struct value *all, struct value *block)
+{
+	struct order o = {.blocks = of_axis(b, IR_NUM_PROGRAMS, 0)};
+	vec_push(g->arena, &g->made, o.blocks->def);
+	o.rounds = make(g, b, IR_DIVSI, all, o.blocks);
+	/* the last round, of which not all blocks have a program, begins with block 0 */
+	o.first = mirror_if_odd(g, b, o.rounds, o.blocks, block);
+	o.rows = make(g, b, IR_MULI, g->count[1], g->count[2]);
+	struct value *pair = make(g, b, IR_ADDI, o.blocks, o.blocks);
+	struct value *bit = lowest_bit(g, b, g->count[0]);
+	struct value *common = make(g, b, IR_MINSI, lowest_bit(g, b, pair), bit);
+	o.together = make(g, b, IR_MINSI, make(g, b, IR_DIVSI, pair, common), o.rows);
+	return o;
+}
+
+static void split_in_order(struct programs *g, struct builder *b, struct value *index, const struct order *o)
+{
+	struct value *round = make(g, b, IR_DIVSI, index, o->blocks);
+	struct value *begin = make(g, b, IR_SUBI, index, o->first);
+	struct value *odd = make(g, b, IR_XORI, round, o->rounds);
+	struct value *place = make(g, b, IR_ADDI, begin, mirror_if_odd(g, b, odd, o->blocks, o->first));
+	struct value *programs = make(g, b, IR_MULI, o->together, g->count[0]);
+	struct value *part = make(g, b, IR_DIVSI, place, programs), *within = make(g, b, IR_REMSI, place, programs);
+	struct value *row = make(g, b, IR_MULI, part, o->together);
+	struct value *rows = make(g, b, IR_MINSI, o->together, make(g, b, IR_SUBI, o->rows, row));
+	g->index[0] = make(g, b, IR_DIVSI, within, rows);
+	row = make(g, b, IR_ADDI, row, make(g, b, IR_REMSI, within, rows));
+	g->index[1] = make(g, b, IR_REMSI, row, g->count[1]);
+	g->index[2] = make(g, b, IR_DIVSI, row, g->count[1]);
+}
+
+bool join_programs(struct pass_state *s, i64 group)
+{
+	struct kernel *k = s->k;
+	struct programs *g = arena_new(s->ctx->arena, struct programs);
+	const struct type *t = type_scalar(s->ctx, DT_I32);
+	bool by_length = sharing_of(s) == BY_LENGTH;
+	g->arena = s->ctx->arena;
+	add_grid(k, g);
+	struct builder before = builder_before(s->ctx, k->body->first);
+	before.loc = k->loc;
+	struct value *plane = make(g, &before, IR_MULI, g->count[0], g->count[1]);
+	struct value *all = make(g, &before, IR_MULI, plane, g->count[2]);
+	struct value *block = made(g, of_axis(&before, IR_PROGRAM_ID, 0));
+	struct order order = {0};
+	if (by_length)
+		order = begin_order(g, &before, all, block);
+	struct value *step = made(g, of_axis(&before, IR_NUM_PROGRAMS, 0));
+	struct value *bounds[] = {by_length ? order.first : block, all, step};
+	g->loop = build(&before, IR_FOR, bounds, 3, NULL, 0, 1);
+	g->loop->attr[ATTR_FLATTEN] = true;
+	g->loop->attr[ATTR_NO_WRAP] = true; /* libtl launches so up to 2^30 programs only */
+	struct block *body = g->loop->blocks[0];
+	struct value *index = block_add_arg(s->ctx, body, t);
+	struct builder in = builder_at_end(s->ctx, body);
+	in.loc = k->loc;
+	struct op *end = build(&in, IR_YIELD, NULL, 0, NULL, 0, 0);
+	while (g->loop->next != k->body->last)
+		op_insert_before(g->loop->next, end);
+	in = builder_before(s->ctx, body->first);
+	if (by_length)
+		split_in_order(g, &in, index, &order);
+	else
+		split_number(g, &in, index, plane, group);
+	for (int i = 0; i < GRID_PARAMS; i++)
+		set_program_axis(g->index[i]->def, i);
+	walk(body, replace_number, g);
+	s->cuda.programs = g;
+	return group && !by_length;
+}
+
+void part_programs(struct pass_state *s)
+{
+	struct programs *g = s->cuda.programs;
+	struct kernel *k = s->k;
+	s->cuda.programs = NULL;
+	struct builder before = builder_before(s->ctx, g->loop);
+	for (int i = 0; i < GRID_PARAMS; i++)
+		replace_uses(g->index[i], of_axis(&before, IR_PROGRAM_ID, i));
+	struct value *none = number(&before, 0);
+	for (u32 i = 0; i < FOR_INITS; i++)
+		op_set_operand(g->loop, i, none);
+	for (u32 i = g->made.len; i--;)
+		op_erase(g->made.at[i]);
+	before = builder_before(s->ctx, k->body->first); /* what uses the counts has been moved out of the loop */
+	for (int i = GRID_PARAMS; i--;) {
+		replace_uses(g->count[i], of_axis(&before, IR_NUM_PROGRAMS, i));
+		block_remove_arg(k->body, --k->nparams);
+	}
+	struct block *body = g->loop->blocks[0];
+	while (body->first != body->last)
+		op_insert_before(body->first, g->loop);
+	op_erase(g->loop);
+	k->cuda.persistent = false;
+}
+
+bool is_loop_of_programs(const struct pass_state *s, const struct op *loop)
+{
+	return s->cuda.programs && s->cuda.programs->loop == loop;
+}

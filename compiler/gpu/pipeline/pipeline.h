@@ -1,0 +1,9 @@
+/* Software pipelining of the loops of a placed kernel: see plan.c. */
+#ifndef TLC_GPU_PIPELINE_PIPELINE_H
+#define TLC_GPU_PIPELINE_PIPELINE_H
+
+#include "ir/pass.h"
+
+void pass_pipeline(struct pass_state *s);
+
+#endif

@@ -1,0 +1,386 @@
+/* Software pipelining: loads of a loop are issued iterations ahead of their use.
+ *
+ * What a load's address and mask depend on (the slice: index arithmetic on the loop's index and on carried values that
+ * are themselves such arithmetic) is run ahead of the rest of the body, in carried copies of its own. Loads that feed a
+ * dot go through a ring of S buffers in shared memory by cp.async, S - 1 iterations ahead; one barrier an iteration is
+ * enough, since the buffer being filled was last read before the barrier. Other loads, and every load before sm_80,
+ * are kept in registers one iteration ahead. Loads past the last iteration are predicated off, so there is no epilogue.
+ * A few numbers beside what is copied are too, such as the numbers of pages that the copies come from.
+ * So are, unasked, those of a loop that only sums what it loads: each register asks for the next element as soon as its
+ * own has been added. And those of a recurrence, whose iterations cannot overlap.
+ *
+ * Where all of these loads are boxes, sm_90's copy engine (TMA) moves them: one thread asks for them, and no thread
+ * computes addresses. Each buffer then has two mbarriers: "full" completes when its boxes have come, "empty" when all
+ * warps have read them. Numbers in a row come with the boxes. No barrier holds all threads, so warps may be an
+ * iteration apart. Where two warpgroups make two dots each with other work between them, they take turns: while one
+ * does the last dot of an iteration and the first of the next, the other does the work (FlashAttention-3, Shah et al.,
+ * 2024, "pingpong scheduling").
+ *
+ * A warpgroup's dot whose result only the next iteration's dot adds to is waited for when that one has been issued, so
+ * that the tensor cores always have work; its buffer is filled after that, and a second barrier. So is the last dot of
+ * an iteration that makes several, if nothing needs it before the first one of the next. Others run beside the work
+ * until their results are needed, if more dots stand between. If a dot's operands come through
+ * registers, they are stored into a ring of two buffers while the dot before it still reads the other; the next ones
+ * are loaded when it has been issued. An operand that the body computes of what it has copied, such as weights of few
+ * bits, needs no buffer: the dot takes it from registers, where it is computed for some steps of k at a time while
+ * products of others run. */
+#include "support/thresholds.h"
+#include "analysis/register_pressure.h"
+#include "transform/program_order.h"
+#include "gpu/layout/memory_access.h"
+#include "gpu/smem/completion.h"
+#include "gpu/pipeline/persistent.h"
+#include "gpu/pipeline/pipeline.h"
+#include "gpu/pipeline/schedule.h"
+
+static bool is_flat(const struct op *o)
+{
+	return o->code == IR_FOR && o->attr[ATTR_FLATTEN];
+}
+
+static bool is_inner_loop(const struct op *o)
+{
+	return o->code == IR_FOR && !block_has(o->blocks[0], op_is_loop);
+}
+
+struct op *next_loop(const struct op *loop)
+{
+	struct op *o = loop->next;
+	while (o && op_has(o, PURE) && !op_has(o, SYNC))
+		o = o->next;
+	return o && is_inner_loop(o) ? o : NULL;
+}
+
+/* --- choosing ------------------------------------------------------------------------------------------------ */
+
+/* Can boxes be copied instead, and is it worth while? On an H100 attention gains up to 20 % where warpgroups have other
+ * work than dots, since none waits for the others; where one is alone, it gains with two buffers, and loses with more.
+ * Where dots stay in flight, the thread that asks for boxes would hold up its warpgroup: cp.async is faster by 2 to 10
+ * %, unless a warp of its own asks. */
+static void find_boxes(struct schedule *p)
+{
+	struct pass_state *s = p->s;
+	p->tma = s->target->has_tensor_copy && !s->cuda.no_boxes && s->num_warps >= 4 &&
+		 first_dot(p->loop->blocks[0]) && s->k->cuda.cluster == 1 &&
+		 p->loads.len + s->k->cuda.nmaps <= MAX_TENSOR_MAPS;
+	for (u32 i = 0; p->tma && i < p->loads.len; i++) {
+		struct op *load = p->loads.at[i];
+		struct box box = {0};
+		const struct layout *ring = ring_layout(p, load);
+		p->tma = !load->attr[ATTR_EVICT] &&
+			 ((p->fetches && is_row_of_numbers(p, load)) ||
+			  (load->noperands == 1 && find_box(s, operand(load, 0), ring, &box)) ||
+			  find_tensor_box(s, load, ring, &box));
+		vec_push(&p->scratch, &p->boxes, box);
+	}
+	if (p->tma && !p->dots.len)
+		find_rows(p);
+	pipeline_find_producer(p);
+	p->tma &= !p->dots.len || p->producer;
+}
+
+/* Do all loads go to shared memory before the first dot, so that one barrier between is enough? */
+static bool stores_come_first(const struct schedule *p)
+{
+	bool seen = false, ok = true;
+	for (const struct op *o = p->loop->blocks[0]->first; o; o = o->next) {
+		seen |= has_dot(o);
+		ok &= o->code != IR_LOCAL_STORE || !seen;
+	}
+	for (u32 i = 0; i < p->loads.len; i++) {
+		const struct op *to = load_consumer(p->loads.at[i]);
+		ok &= to && to->code == IR_LOCAL_STORE;
+	}
+	return ok;
+}
+
+static i64 loaded_registers(const struct schedule *p)
+{
+	i64 n = 0;
+	for (u32 i = 0; i < p->loads.len; i++)
+		n += registers_of(p->s, result(p->loads.at[i]));
+	return n;
+}
+
+/* More buffers than a loop has iterations serve nothing, if no loop around it goes on with them. */
+static int stages_of_use(const struct op *loop, int stages)
+{
+	i64 from, to, step;
+	if (loop->block->parent || stages <= 2 || !value_const_int(for_lower(loop), &from) ||
+	    !value_const_int(for_upper(loop), &to) || !value_const_int(for_step(loop), &step) || step <= 0)
+		return stages;
+	u64 iterations = to > from ? ((u64)to - (u64)from - 1) / (u64)step + 1 : 0;
+	return (int)MAX(MIN(iterations, (u64)stages), 2);
+}
+
+static bool is_long(const struct block *b)
+{
+	int n = 0;
+	for (const struct op *o = b->first; o && n <= MAX_PIPELINED_OPS; o = o->next)
+		n++;
+	return n > MAX_PIPELINED_OPS;
+}
+
+/* How the loop will be pipelined; false if it will not. */
+static bool plan(struct schedule *p)
+{
+	struct pass_state *s = p->s;
+	struct op *loop = p->loop;
+	bool asked = loop->attr[ATTR_STAGES] > 0;
+	int stages = stages_of_use(loop, stages_of(s, loop));
+	bool plain = !asked && !block_has(loop->blocks[0], op_is_dot);
+	bool recurs = plain && is_recurrence(s->ctx, loop->blocks[0]);
+	i64 least = recurs ? 1 : MIN_SUM_REGISTERS, most = recurs ? MAX_RECURRENCE_REGISTERS : MAX_SUM_REGISTERS;
+	if (plain ? !only_sums(loop) && !recurs : stages < 2)
+		return false;
+	p->in_slice.arena = p->firsts.arena = &p->scratch;
+	p->start = for_lower(loop);
+	p->end = for_upper(loop);
+	find_loads(p, asked, plain, stages > 2);
+	if (plain && (loaded_registers(p) < least || loaded_registers(p) > most))
+		return false;
+	if (p->async && stages_that_fit(p, 2) < 2 && leave_out_results(p))
+		find_loads(p, asked, plain, stages > 2);
+	p->stages = p->async ? MAX(stages_that_fit(p, stages), 2) : 2;
+	bool free = s->cuda.pipelining == PIPELINE_ALL;
+	if (free && (p->async || stores_come_first(p)))
+		find_dots(p);
+	if (free && p->async) {
+		find_late(p);
+		find_beside(p);
+		find_boxes(p);
+		if (!p->producer || !p->dots.len)
+			find_turns(p);
+	}
+	p->ahead = p->stages - 1;
+	bool fits = !p->async || ring_bytes(p, p->stages) <= s->target->shared_bytes - SHARED_BESIDE_RING;
+	p->ring = p->async || (p->dots.len && ring_bytes(p, p->stages) <= s->target->shared_bytes - SHARED_BESIDE_RING);
+	if (!p->ring)
+		p->dots.len = 0;
+	if (s->remarks && (!p->loads.len || !fits))
+		diag(s->diags, R_NOT_PIPELINED, loop->loc,
+		     !p->loads.len ? "no load whose address is index arithmetic alone and that nothing in the loop may "
+				     "overwrite"
+				   : "its buffers do not fit in shared memory");
+	return p->loads.len && fits;
+}
+
+static struct schedule few_ahead(struct pass_state *s, struct op *loop)
+{
+	return (struct schedule){.s = s,
+				 .ctx = s->ctx,
+				 .loop = loop,
+				 .few = true,
+				 .stages = 2,
+				 .ahead = 1,
+				 .start = for_lower(loop),
+				 .end = for_upper(loop)};
+}
+
+/* Beside what is copied to shared memory, loops load a few numbers that cp.async cannot bring, or that are needed at
+ * once: a scale, the number of the page that the copies come from. Those are loaded one iteration ahead, into
+ * registers; since their masks end with the loop, they can then run further ahead, with the addresses that hang on
+ * them. */
+static void carry_few(struct schedule *p)
+{
+	struct pass_state *s = p->s;
+	struct op *loop = p->loop;
+	const struct op *around = loop->block->parent;
+	struct schedule q = few_ahead(s, loop);
+	struct block *b = loop->blocks[0];
+	bool copies = false, turned = false;
+	bool programs = around && is_loop_of_programs(s, around);
+	if (!s->target->has_async_copy || stages_of(s, loop) < 2 || !block_has(b, op_is_dot) ||
+	    (around && is_flat(around) && !programs))
+		return;
+	q.in_slice.arena = &q.scratch;
+	keep_distributed(&q, false);
+	for (struct op *o = b->first; o; o = o->next)
+		if (o->code == IR_LOAD && type_is_tensor(result(o)->type)) {
+			copies |= can_copy_async(&q, o);
+			turned |= needs_registers(&q, o);
+		}
+	for (struct op *o = b->first; o && copies && !turned; o = o->next) {
+		if (o->code != IR_LOAD || o->attr[ATTR_VOLATILE] || may_conflict(s, b, pointer_base(operand(o, 0))))
+			continue;
+		const struct type *t = result(o)->type;
+		if (!type_is_tensor(t) || (layout_num_regs(t->layout) <= MAX_FEW_ELEMENTS && !can_copy_async(&q, o)))
+			add_load(&q, o);
+	}
+	collect_slice(&q);
+	if (q.loads.len) {
+		pipeline_rewrite(&q);
+		p->loop = q.loop;
+		for (u32 i = 0; i < q.loaded.len; i++)
+			map_put(&p->few_loads, q.loaded.at[i]->def, q.loop);
+		if (s->remarks)
+			diag(s->diags, R_PIPELINED_REGISTERS, q.loop->loc, q.loads.len, PLURAL(q.loads.len), "");
+	}
+	arena_free(&q.scratch);
+}
+
+/* Is v used in front of `o` alone, in o's block? */
+static bool is_used_before(const struct value *v, const struct op *o)
+{
+	bool yes = true;
+	for (const struct use *u = v->uses; u && yes; u = u->next)
+		yes = u->user->block == o->block && comes_behind(o, u->user);
+	return yes;
+}
+
+/* Where a producer goes on from tile to tile, what all warps load in front of its loop, such as an attention's queries,
+ * would have them wait for memory at each tile's begin. It is loaded while the tile before ends, behind its loop. */
+static void carry_tile_loads(struct schedule *p)
+{
+	struct op *around = p->loop->block->parent;
+	if (!p->producer || p->producer->path.len < 2 || p->follower)
+		return;
+	const struct op *turn = p->loop->next->code == IR_PASS_TURN ? p->loop->next : p->loop; /* others have it then */
+	const struct op *first = p->before ? p->before->loop : p->loop;
+	struct schedule q = few_ahead(p->s, around);
+	struct block *body = around->blocks[0];
+	i64 registers = 0;
+	q.in_slice.arena = &q.scratch;
+	q.behind = turn;
+	for (struct op *o = body->first; o != first; o = o->next) {
+		if (o->code != IR_LOAD || !type_is_tensor(result(o)->type) || o->attr[ATTR_VOLATILE] ||
+		    !is_used_before(result(o), first) || may_be_written(p->s, body, pointer_base(operand(o, 0))))
+			continue;
+		i64 more = registers_of(p->s, result(o));
+		if (registers + more <= MAX_TILE_REGISTERS && add_load(&q, o))
+			registers += more;
+	}
+	collect_slice(&q);
+	if (q.loads.len) {
+		pipeline_rewrite(&q);
+		if (p->s->remarks)
+			diag(p->s->diags, R_PIPELINED_REGISTERS, q.loop->loc, q.loads.len, PLURAL(q.loads.len), "");
+	}
+	arena_free(&q.scratch);
+}
+
+static void rewrite(struct schedule *p)
+{
+	struct pass_state *s = p->s;
+	struct loc loc = p->loop->loc;
+	if (p->ring)
+		s->cuda.stages = MAX(s->cuda.stages, p->stages);
+	if (p->tma)
+		s->k->cuda.nmaps += p->loads.len; /* at most; how many differ is seen when they are collected */
+	pipeline_rewrite(p);
+	if (!s->remarks)
+		return;
+	if (p->before)
+		diag(s->diags, R_GOES_ON, loc,
+		     p->producer ? "and with its producer" : "where its first loads are issued");
+	else if (p->async)
+		diag(s->diags, R_PIPELINED_ASYNC, loc, p->loads.len, PLURAL(p->loads.len), p->ahead, PLURAL(p->ahead),
+		     p->tma ? "TMA" : "cp.async", p->stages, PLURAL(p->stages), (long long)ring_bytes(p, p->stages));
+	else
+		diag(s->diags, R_PIPELINED_REGISTERS, loc, p->loads.len, PLURAL(p->loads.len),
+		     p->ring ? arena_printf(&p->scratch, ", then through 2 buffers (%lld bytes of shared memory)",
+					    (long long)ring_bytes(p, p->stages))
+			     : "");
+	if (p->producer)
+		diag(s->diags, R_PRODUCER, loc);
+	else if (p->no_producer)
+		diag(s->diags, R_NO_PRODUCER, loc, p->no_producer);
+	if (p->turns)
+		diag(s->diags, R_TURNS, loc);
+}
+
+/* --- loops of a block ------------------------------------------------------------------------------------------ */
+
+/* The loop, and those behind it that might go on with its buffers. Returns the last of these. Two loops of an attention
+ * have a producer if they are joined, which tells whether a loop of programs stays around them. */
+static struct op *pipeline_loop(struct schedule *p, bool planned)
+{
+	struct schedule q = {
+		.s = p->s, .ctx = p->ctx, .loop = planned && p->tma && !p->producer ? next_loop(p->loop) : NULL};
+	q.second = q.loop && p->late && !p->before;
+	if (planned && !p->before && !q.second && p->s->cuda.pipelining == PIPELINE_ALL)
+		pipeline_flatten(p);
+	bool more = q.loop && plan(&q);
+	if (more)
+		pipeline_join(p, &q);
+	if (q.second) {
+		pipeline_share_producer(p, q.before ? &q : NULL);
+		pipeline_flatten(p);
+	}
+	if (planned) {
+		rewrite(p);
+		carry_tile_loads(p);
+	} else if (is_loop_of_programs(p->s, p->loop->block->parent)) {
+		part_programs(p->s);
+	}
+	struct op *last = q.loop ? pipeline_loop(&q, more) : p->loop;
+	arena_free(&q.scratch);
+	return last;
+}
+
+static void pipeline_block(struct pass_state *s, struct block *b)
+{
+	for (struct op *o = b->first, *next; o; o = next) {
+		bool inner = is_inner_loop(o);
+		next = o->next; /* o itself may be built anew */
+		for (u32 i = 0; i < o->nblocks; i++)
+			pipeline_block(s, o->blocks[i]);
+		struct schedule p = {.s = s, .ctx = s->ctx, .loop = o};
+		p.few_loads.arena = &p.scratch;
+		if (inner && is_long(o->blocks[0])) {
+			if (s->remarks)
+				diag(s->diags, R_NOT_PIPELINED, o->loc, "its body is too long");
+		} else if (inner) {
+			carry_few(&p);
+			next = pipeline_loop(&p, plan(&p))->next;
+		}
+		arena_free(&p.scratch);
+	}
+}
+
+/* Those that no inner loop has seen to. */
+static void not_seen_to(struct op *o, void *arg)
+{
+	const struct pass_state *s = arg;
+	if (o->code == IR_FOR && o->attr[ATTR_WARP_SPECIALIZE] && s->remarks)
+		diag(s->diags, R_NOT_SPECIALIZED, o->loc, "no loads of a loop with dots in it can go by TMA");
+	if (is_flat(o) && s->remarks)
+		diag(s->diags, R_NOT_FLATTENED, o->loc, "no loop in it has copies issued ahead by cp.async");
+}
+
+/* For which grids the code is the same: few blocks that run many programs, and groups of rows, make a difference. */
+static void note_grids(struct pass_state *s, bool persist, bool grouped)
+{
+	enum { ALL = (1 << GRID_KINDS) - 1, FEW = 1 << GRID_FEW, ROWS = 1 << GRID_ROWS };
+	u32 same = ALL & ~(persist ? s->cuda.grid == GRID_FEW ? ALL - FEW : FEW : 0) &
+		   ~(grouped ? s->cuda.grid == GRID_ROWS ? ALL - ROWS : ROWS : 0);
+	s->k->cuda.grids = same == ALL ? 0 : same;
+}
+
+void pass_pipeline(struct pass_state *s)
+{
+	i64 group = rows_in_group(s, s->cuda.grid == GRID_ROWS);
+	bool grouped = rows_in_group(s, true) != rows_in_group(s, false);
+	bool persist = s->cuda.pipelining == PIPELINE_ALL && may_persist(s);
+	bool many = s->cuda.grid != GRID_FEW, in_groups = many && persist && join_programs(s, group);
+	if (block_has(s->k->body, is_flat))
+		pass_licm(s); /* what is the same for all tiles is not carried */
+	if (s->cuda.pipelining < PIPELINE_NONE) {
+		pipeline_block(s, s->k->body);
+		if (s->cuda.programs)
+			part_programs(s);
+		copy_directly(s);
+	}
+	walk(s->k->body, not_seen_to, s);
+	if (!s->k->cuda.persistent)
+		in_groups = group_programs(s, group);
+	if (in_groups && s->remarks)
+		diag(s->diags, R_GROUPED, s->k->loc, (int)group);
+	note_grids(s, many ? s->k->cuda.persistent : persist, grouped);
+	pass_canonicalize(s);
+	pass_cse(s);
+	remove_dead_code(s->k);
+	merge_induction_variables(s->k, s->ctx);
+	pipeline_defer(s->k->body);
+	count_pending(s);
+}

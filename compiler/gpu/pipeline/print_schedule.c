@@ -1,0 +1,135 @@
+/* The schedule of a pipelined loop as text, for --emit schedule: a line a step, with the iteration that it belongs to
+ * while the body runs for iteration i. Operations in a row between two steps that are neither loads, dots, reductions
+ * nor accesses to memory are counted. */
+#include "gpu/pipeline/schedule.h"
+
+static const char *iteration(struct schedule *p, int stage)
+{
+	int ahead = p->ahead - stage;
+	return ahead ? arena_printf(&p->scratch, "i %c %d", ahead > 0 ? '+' : '-', ahead > 0 ? ahead : -ahead) : "i";
+}
+
+static void print_line(struct schedule *p, struct strbuf *out, int stage, enum partition warps, const char *text)
+{
+	static const char *const names[] = {[ALL_WARPS] = "all", [PRODUCER] = "producer"};
+	sb_printf(out, "  %5d  %-8s  %-6s  %s\n", stage, names[warps], iteration(p, stage), text);
+}
+
+/* Does a line of its own tell of o? */
+static bool is_shown(const struct op *o)
+{
+	return o->nblocks || op_is_dot(o) || op_has(o, WRITE) || o->code == IR_LOAD || o->code == IR_REDUCE ||
+	       o->code == IR_SCAN || o->code == IR_CONVERT_LAYOUT;
+}
+
+static const char *name_of(const struct op *o)
+{
+	return o->nresults && o->results[0].name ? o->results[0].name : NULL;
+}
+
+static void print_name(const struct schedule *p, struct strbuf *text, u32 load, bool first)
+{
+	const char *name = name_of(p->loads.at[load]);
+	sb_printf(text, "%s %s", first ? "" : ",", name ? name : "a tile");
+}
+
+static const char *copies(struct schedule *p)
+{
+	struct strbuf text = {.arena = &p->scratch};
+	sb_puts(&text, p->tma ? "copy boxes of" : p->async ? "copy" : "load");
+	for (u32 i = 0; i < p->loads.len; i++)
+		print_name(p, &text, i, !i);
+	sb_puts(&text, p->async ? " to their buffers" : " into registers");
+	return text.at;
+}
+
+/* With the names of the part's loads, if there is more than one part. */
+static const char *buffers(struct schedule *p, const char *what, const struct part *part)
+{
+	struct strbuf text = {.arena = &p->scratch};
+	sb_puts(&text, what);
+	for (u32 i = 0; p->parts.len > 1 && i < part->loads.len; i++) {
+		sb_puts(&text, i ? "" : " of");
+		print_name(p, &text, part->loads.at[i], !i);
+	}
+	return text.at;
+}
+
+static const char *operation(struct schedule *p, const struct op *o)
+{
+	const char *name = name_of(o), *where = "";
+	if (op_is_dot(o))
+		where = stays_in_flight(p, o) ? ", in flight" : runs_beside(p, o) ? ", beside others" : "";
+	return arena_printf(&p->scratch, "%s%s%s%s", op_info[o->code].name, name ? " " : "", name ? name : "", where);
+}
+
+static const char *dot_name(const struct op *dot)
+{
+	return name_of(dot) ? name_of(dot) : "the dot";
+}
+
+static const char *step_text(struct schedule *p, const struct step *s)
+{
+	switch (s->kind) {
+	case STEP_OP: return operation(p, s->op);
+	case STEP_COPY: return copies(p);
+	case STEP_AWAIT: return p->tma ? buffers(p, "await full buffers", &p->parts.at[s->part]) : "await copies";
+	case STEP_FINISH: return "finish dots";
+	case STEP_RESULT: return arena_printf(&p->scratch, "await %s", dot_name(s->dot));
+	case STEP_RELEASE: return buffers(p, "release buffers", &p->parts.at[s->part]);
+	case STEP_BARRIER: return "barrier";
+	case STEP_FENCE: return "fence of stores before dots";
+	case STEP_HOLD: return "hold loads back";
+	case STEP_AWAIT_TURN: return "await the turn";
+	case STEP_PASS_TURN: return "pass the turn";
+	case STEP_TURN: break;
+	}
+	return NULL;
+}
+
+/* Is it part of the copies, which are a step of their own? */
+static bool is_part_of_copies(const struct schedule *p, const struct op *o)
+{
+	bool yes = map_get(&p->in_slice, o);
+	for (u32 i = 0; i < p->loads.len; i++) {
+		const struct op *load = p->loads.at[i], *to = p->ring ? load_consumer(load) : NULL;
+		bool store = to && to->code == IR_LOCAL_STORE;
+		yes |= o == load || (store && (o == to->next || o == operand(to, 1)->def)) || (p->async && o == to);
+	}
+	return yes;
+}
+
+static void print_counted(struct schedule *p, struct strbuf *out, u32 *counted)
+{
+	if (*counted)
+		print_line(p, out, p->ahead, ALL_WARPS,
+			   arena_printf(&p->scratch, "%u operation%s", *counted, PLURAL(*counted)));
+	*counted = 0;
+}
+
+void print_schedule(struct schedule *p, const char *file, struct strbuf *out)
+{
+	u32 counted = 0;
+	sb_printf(out, "%s:%u: loop, ", file, p->loop->loc.line);
+	if (p->ring)
+		sb_printf(out, "%d buffers, ", p->stages);
+	sb_printf(out, "%s %d iteration%s ahead%s%s%s\n", p->async ? "copies" : "loads", p->ahead, PLURAL(p->ahead),
+		  p->before ? ", goes on with the buffers of the loop before" : "",
+		  p->flat ? ", copies go on from tile to tile" : "", p->turns ? ", two warpgroups in turns" : "");
+	sb_puts(out, "  stage  warps     iter.   step\n");
+	for (u32 i = 0; i < p->steps.len; i++) {
+		const struct step *s = &p->steps.at[i];
+		const char *text = step_text(p, s);
+		if (s->kind == STEP_OP && is_part_of_copies(p, s->op))
+			continue;
+		if (s->kind == STEP_OP && !is_shown(s->op)) {
+			counted++;
+			continue;
+		}
+		if (!text)
+			continue;
+		print_counted(p, out, &counted);
+		print_line(p, out, s->stage, s->partition, text);
+	}
+	print_counted(p, out, &counted);
+}

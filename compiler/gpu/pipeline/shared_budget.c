@@ -1,0 +1,127 @@
+/* The shared memory that a ring of buffers takes, beside what else the loop and its surroundings need. */
+#include "support/thresholds.h"
+#include "analysis/register_pressure.h"
+#include "gpu/pipeline/schedule.h"
+
+static i64 buffer_bytes(const struct op *alloc)
+{
+	const struct type *t = result(alloc)->type;
+	return type_numel(t) * dtype_bytes(type_dtype(t)) * MAX(t->nbuf, 1);
+}
+
+i64 ring_bytes(const struct schedule *p, int stages)
+{
+	i64 total = 0;
+	for (u32 i = 0; i < p->loads.len; i++)
+		total += load_bytes(p->loads.at[i]) * stages;
+	return total;
+}
+
+struct needs {
+	const struct schedule *p;
+	i64 buffers, scratch;
+};
+
+/* Does the ring take the place of o: of a load's way to shared memory, in this loop or one that shares the ring? */
+static bool is_replaced(const struct schedule *p, const struct op *o)
+{
+	bool yes = false;
+	for (u32 i = 0; p && i < p->loads.len; i++) {
+		const struct op *to = load_consumer(p->loads.at[i]);
+		yes |= to && (to == o || (to->code == IR_LOCAL_STORE && operand(to, 1)->def == o));
+	}
+	return yes;
+}
+
+static void add_needs(struct op *o, void *arg)
+{
+	struct needs *n = arg;
+	bool ours = is_replaced(n->p, o) || is_replaced(n->p->before, o) || is_replaced(n->p->follower, o);
+	if (o->code == IR_LOCAL_ALLOC)
+		n->buffers += ours ? 0 : buffer_bytes(o);
+	else if (!ours)
+		n->scratch = MAX(n->scratch, scratch_bytes(n->p->s, o));
+}
+
+/* Is what an operation of the block makes used in o or behind it, or in what o contains? */
+static bool is_alive_at(const struct value *v, const struct op *o)
+{
+	bool yes = false;
+	for (const struct use *u = v->uses; u && !yes; u = u->next)
+		yes = u->user == o || comes_behind(u->user, o) ||
+		      (u->user->code == IR_MEMDESC_TRANS && is_alive_at(result(u->user), o));
+	return yes;
+}
+
+/* The most that is needed at once, ring and all, while the block runs. */
+static i64 most_needed(const struct schedule *p, struct block *b)
+{
+	i64 most = 0;
+	for (struct op *o = b->first; o; o = o->next) {
+		struct needs n = {p, ring_bytes(p, p->stages), 0};
+		for (struct op *before = b->first; before != o; before = before->next)
+			if (before->code == IR_LOCAL_ALLOC && is_alive_at(result(before), o))
+				add_needs(before, &n);
+		add_needs(o, &n);
+		for (u32 i = 0; i < o->nblocks; i++)
+			walk(o->blocks[i], add_needs, &n);
+		most = MAX(most, n.buffers + n.scratch);
+	}
+	return most;
+}
+
+bool pipeline_fits(const struct schedule *p, const struct op *around)
+{
+	return most_needed(p, around->blocks[0]) <= p->s->target->shared_bytes;
+}
+
+/* What a thread holds at least: the tiles that the loop carries, and the result of a dot that becomes none of them as
+ * it is. */
+static i64 registers_held(const struct schedule *p)
+{
+	i64 carried = 0, most = 0;
+	for (u32 i = 0; i < p->loop->nresults; i++)
+		if (type_is_tensor(p->loop->results[i].type))
+			carried += registers_of(p->s, &p->loop->results[i]);
+	for (const struct op *o = p->loop->blocks[0]->first; o; o = o->next)
+		if (o->code == IR_WARP_GROUP_DOT &&
+		    (!value_has_one_use(result(o)) || result(o)->uses->user->code != IR_YIELD))
+			most = MAX(most, registers_of(p->s, result(o)));
+	return carried + most;
+}
+
+static bool is_used_in(const struct value *v, const struct block *b)
+{
+	bool yes = false;
+	for (const struct use *u = v->uses; u && !yes; u = u->next)
+		yes = block_contains(b, u->user->block) ||
+		      (u->user->code == IR_MEMDESC_TRANS && is_used_in(result(u->user), b));
+	return yes;
+}
+
+enum { FAR = 1024 /* operations: what is further in front of a loop is not looked at for each of many loops */ };
+
+/* With so many stages: what the loop reads, and what it and the operations before it use for changes of layout. */
+static i64 memory_needed(const struct schedule *p, int stages)
+{
+	struct needs n = {p, 0, 0};
+	walk(p->loop->blocks[0], add_needs, &n);
+	int left = FAR;
+	for (struct op *o = p->loop->prev; o && left--; o = o->prev)
+		if (o->code != IR_LOCAL_ALLOC || is_used_in(result(o), p->loop->blocks[0]))
+			add_needs(o, &n);
+	return ring_bytes(p, stages) + n.buffers + MAX(n.scratch, SHARED_BESIDE_RING);
+}
+
+bool pipeline_is_alone(const struct schedule *p)
+{
+	return 2 * memory_needed(p, p->stages) > p->s->target->shared_bytes ||
+	       registers_held(p) >= most_registers(p->s, p->s->num_warps, 2);
+}
+
+int stages_that_fit(struct schedule *p, int stages)
+{
+	while (stages > 1 && memory_needed(p, stages) > p->s->target->shared_bytes)
+		stages--;
+	return stages;
+}

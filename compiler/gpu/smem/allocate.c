@@ -1,0 +1,366 @@
+/* Shared memory: what needs it, how much, and at which offset.
+ *
+ * A buffer lives from its allocation to its last use, and through the whole of a loop it is used in but allocated
+ * outside of; an operation's scratch lives while the operation runs, and if it is small until the next one's has been
+ * written: then the barrier inside that one also tells that everybody has read this one's, and none is needed between.
+ * Buffers are placed in order of their start at the lowest offset that no buffer alive at the same time covers. */
+#include "layout/conversion.h"
+#include "gpu/layout/memory_access.h"
+#include "gpu/layout/mma.h"
+#include "gpu/gpu_passes.h"
+#include "gpu/smem/shared_access.h"
+
+enum { LEAST_PIECE = 8192 /* bytes */ };
+
+struct interval {
+	struct op *op;
+	u32 start, end;
+	u32 tile_start, tile_end; /* of the body in which it is between turns, or beside dots; or 0 */
+	i32 size, offset;
+};
+
+struct allocator {
+	struct pass_state *s;
+	struct arena scratch;
+	VEC(struct interval) at;
+	i32 most; /* bytes of scratch for a change of layout that can be done in pieces */
+	bool turns; /* there are some */
+	bool apart; /* what is between turns, or beside dots, has memory of its own during all of a tile, or iteration
+		     */
+};
+
+static i32 element_bytes(const struct value *v)
+{
+	return dtype_bytes(type_dtype(v->type));
+}
+
+/* One thread or lane does the atomic, or the volatile load; the others that hold a copy of the element get the result
+ * through memory, for another access might find something else. */
+static i32 shared_result_bytes(const struct op *o)
+{
+	u32 lanes = 1, warps = 1;
+	if (value_unused(&o->results[0]))
+		return 0;
+	const struct type *t = o->results[0].type;
+	if (type_is_tensor(t))
+		layout_redundant(t->layout, &lanes, &warps);
+	return lanes || warps ? (i32)(type_numel(t) * element_bytes(&o->results[0])) : 0;
+}
+
+void choose_way(const struct pass_state *s, struct op *o, i32 most)
+{
+	const struct layout *from = operand(o, 0)->type->layout, *to = result(o)->type->layout;
+	enum conversion_kind kind = plan_conversion(from, to).kind;
+	bool shared = kind == CONVERT_SHARED;
+	o->attr[ATTR_WAY] = shared && warps_apart(from, to) ? WAY_WARP_MEMORY : WAY_REGISTERS + (int)kind;
+	o->attr[ATTR_PIECES] =
+		shared ? 1 << plan_pieces(&s->ctx->layouts, from, to, 8 * element_bytes(result(o)), most).bits : 0;
+}
+
+/* Has each warp all that the lanes of it take from the source of this tt.gather, so that shuffles bring it? And not in
+ * so many registers that shared memory is faster: each is shuffled, as the lane that has it does not know which is
+ * meant. */
+static bool gathers_in_warp(const struct op *o)
+{
+	enum { MOST_SHUFFLES = 4 /* an element; a way through shared memory is a store, a barrier and a load */ };
+	const struct layout *from = operand(o, 0)->type->layout, *to = result(o)->type->layout;
+	int axis = (int)o->attr[ATTR_AXIS];
+	u32 along = layout_dim_mask(from, axis), fixed = 0;
+	for (int i = 0; i < to->bits[LL_WARP] || i < from->bits[LL_WARP]; i++) {
+		u32 a = i < from->bits[LL_WARP] ? from->basis[LL_WARP][i] : 0,
+		    b = i < to->bits[LL_WARP] ? beside_axis(to, from, axis, to->basis[LL_WARP][i]) : 0;
+		if (a != b || a & along)
+			return false;
+	}
+	for (int i = 0; i < to->bits[LL_REG]; i++)
+		fixed |= beside_axis(to, from, axis, to->basis[LL_REG][i]);
+	int open = from->bits[LL_REG] - __builtin_popcount(layout_bits_in(from, LL_REG, fixed));
+	return 1 << open <= MOST_SHUFFLES;
+}
+
+i32 scratch_bytes(const struct pass_state *s, const struct op *o)
+{
+	switch (o->code) {
+	case IR_CONVERT_LAYOUT: {
+		struct op chosen = *o;
+		if (!chosen.attr[ATTR_WAY])
+			choose_way(s, &chosen, LEAST_PIECE);
+		i64 bytes = type_numel(result(o)->type) * element_bytes(result(o)), pieces = chosen.attr[ATTR_PIECES];
+		return pieces ? (i32)(bytes / pieces) : 0;
+	}
+	case IR_REDUCE:
+	case IR_SCAN: return warps_along_axis(o) > 1 ? partial_bytes(o, o->noperands) : 0;
+	case IR_HISTOGRAM: return (i32)type_numel(result(o)->type) * element_bytes(result(o));
+	case IR_GATHER:
+		if (gathers_in_warp(o))
+			return 0;
+		return (i32)type_numel(operand(o, 0)->type) * element_bytes(operand(o, 0));
+	case IR_ATOMIC_RMW:
+	case IR_ATOMIC_CAS: return shared_result_bytes(o);
+	case IR_LOAD: return o->attr[ATTR_VOLATILE] ? shared_result_bytes(o) : 0;
+	case IR_DOT:
+		if (o->attr[ATTR_INSTR] || operand(o, 0)->type->kind == TY_MEMDESC)
+			return 0;
+		/* multiply-adds.c will take so much */
+		return (i32)(type_numel(operand(o, 0)->type) * element_bytes(operand(o, 0)) +
+			     type_numel(operand(o, 1)->type) * element_bytes(operand(o, 1)));
+	default: return 0;
+	}
+}
+
+struct value *store_shared(struct builder *b, struct value *v, const struct layout *mem)
+{
+	const struct type *t = v->type, *desc = type_memdesc(b->ctx, t->elem, t->rank, t->shape, mem, 0);
+	struct value *buffer = result(build(b, IR_LOCAL_ALLOC, NULL, 0, &desc, 1, 0)), *ops[] = {v, buffer};
+	build(b, IR_LOCAL_STORE, ops, 2, NULL, 0, 0);
+	return buffer;
+}
+
+u32 last_use(const struct value *v, const struct block *home, u32 begin)
+{
+	u32 end = begin;
+	for (const struct use *u = v->uses; u; u = u->next) {
+		const struct op *o = u->user;
+		end = MAX(end, o->mark);
+		if (o->code == IR_WARP_GROUP_DOT && o->attr[ATTR_ASYNC]) /* read until the wait for it */
+			end = MAX(end, last_use(result(o), o->block, o->mark));
+		if (o->code == IR_MEMDESC_INDEX || o->code == IR_MEMDESC_TRANS)
+			end = last_use(result(o), home, end);
+		while (o->block != home) { /* used inside a loop: alive to its end */
+			o = o->block->parent;
+			end = MAX(end, last_mark(o));
+		}
+	}
+	return end;
+}
+
+/* A buffer, or scratch. */
+static i32 own_bytes(const struct pass_state *s, const struct op *o)
+{
+	if (o->code != IR_LOCAL_ALLOC)
+		return scratch_bytes(s, o);
+	const struct type *t = result(o)->type;
+	return (i32)(type_numel(t) * element_bytes(result(o)) * MAX(t->nbuf, 1));
+}
+
+static void measure(struct op *o, void *arg)
+{
+	if (o->scratch_offset >= 0)
+		o->scratch_size = own_bytes(arg, o);
+}
+
+static void check_place(struct op *o, void *arg)
+{
+	struct pass_state *s = arg;
+	i32 bytes = own_bytes(s, o);
+	if (bytes && (o->scratch_offset < 0 || (i64)o->scratch_offset + bytes > s->k->shared_bytes)) {
+		diag(s->diags, E_SHARED_PAST, o->loc, op_info[o->code].name, bytes, s->k->shared_bytes);
+		s->failed = true;
+	}
+}
+
+void measure_shared(struct pass_state *s, bool allocated)
+{
+	walk(s->k->body, measure, s);
+	if (allocated)
+		walk(s->k->body, check_place, s);
+}
+
+/* Does o change a layout within warps, in a loop over tiles in which warpgroups take turns? Each goes on to the next
+ * tile without the other, if what they have in shared memory is not each other's (barriers.c). */
+static bool is_between_turns(const struct allocator *a, const struct op *o)
+{
+	return a->turns && o->code == IR_CONVERT_LAYOUT && o->attr[ATTR_WAY] == WAY_WARP_MEMORY && o->block->parent &&
+	       has_turns(o->block);
+}
+
+/* Do dots of the block run on while what is behind them is done? */
+static bool has_dots_in_flight(const struct block *b)
+{
+	const struct op *o = b->first;
+	while (o && !(o->code == IR_WARP_GROUP_DOT && o->attr[ATTR_ASYNC]))
+		o = o->next;
+	return o;
+}
+
+/* `dots`: of o's block. Does o change a layout within warps while dots run? In bytes of its own it waits for no other
+ * warp. */
+static bool is_beside_dots(const struct op *o, bool dots)
+{
+	return dots && o->code == IR_CONVERT_LAYOUT && o->attr[ATTR_WAY] == WAY_WARP_MEMORY && o->block->parent &&
+	       o->block->parent->code == IR_FOR;
+}
+
+static void collect(struct allocator *a, struct block *b)
+{
+	enum { BETWEEN_TURNS = 16384 /* bytes of scratch: of an operand's 64 elements in a row, too */ };
+	bool dots = has_dots_in_flight(b);
+	for (struct op *o = b->first; o; o = o->next) {
+		struct interval n = {.op = o, .start = o->mark, .end = o->mark};
+		if (o->code == IR_CONVERT_LAYOUT)
+			choose_way(a->s, o, a->most);
+		bool turns = is_between_turns(a, o);
+		if (turns)
+			choose_way(a->s, o, MIN(a->most, BETWEEN_TURNS));
+		if (turns || is_beside_dots(o, dots)) {
+			n.tile_start = b->first->mark;
+			n.tile_end = b->last->mark;
+		}
+		n.size = own_bytes(a->s, o);
+		if (o->code == IR_LOCAL_ALLOC)
+			n.end = last_use(result(o), b, o->mark);
+		else
+			tl_assert(!n.size || a->s->k->cuda.cluster == 1 || o->code == IR_REDUCE);
+		if (n.size)
+			vec_push(&a->scratch, &a->at, n);
+		for (u32 i = 0; i < o->nblocks; i++)
+			collect(a, o->blocks[i]);
+	}
+}
+
+static u32 begin_of(const struct allocator *a, const struct interval *n)
+{
+	return a->apart && n->tile_end ? n->tile_start : n->start;
+}
+
+static u32 end_of(const struct allocator *a, const struct interval *n)
+{
+	return a->apart && n->tile_end ? n->tile_end : n->end;
+}
+
+static bool live_together(const struct allocator *a, const struct interval *n, const struct interval *m)
+{
+	return begin_of(a, m) <= end_of(a, n) && begin_of(a, n) <= end_of(a, m);
+}
+
+static i32 place_interval(struct allocator *a, u32 index)
+{
+	struct interval *n = &a->at.at[index];
+	bool tile = n->op->code == IR_LOCAL_ALLOC && type_numel(result(n->op)->type) > 1;
+	i32 align = tile || n->tile_end ? shared_align(a->s) : 16;
+	n->offset = 0;
+	for (bool moved = true; moved;) {
+		moved = false;
+		for (u32 i = 0; i < index; i++) {
+			const struct interval *m = &a->at.at[i];
+			if (live_together(a, n, m) && m->offset < n->offset + n->size &&
+			    n->offset < m->offset + m->size) {
+				n->offset = (m->offset + m->size + align - 1) & -align;
+				moved = true;
+			}
+		}
+	}
+	n->op->scratch_offset = n->offset;
+	n->op->scratch_size = n->size;
+	return n->offset + n->size;
+}
+
+enum { SMALL_SCRATCH = 2048 };
+
+/* Small scratch lives until the next operation with scratch, or to its own end again. */
+static void extend_scratch(struct allocator *a, bool extend)
+{
+	struct interval *last = NULL;
+	for (u32 i = 0; i < a->at.len; i++) {
+		struct interval *n = &a->at.at[i];
+		if (n->op->code == IR_LOCAL_ALLOC)
+			continue;
+		n->end = n->start;
+		if (last && extend && last->size <= SMALL_SCRATCH)
+			last->end = n->start;
+		last = n;
+	}
+}
+
+static i32 place_all(struct allocator *a)
+{
+	i32 total = 0;
+	for (u32 i = 0; i < a->at.len; i++)
+		total = MAX(total, place_interval(a, i));
+	return total;
+}
+
+/* With memory of its own for what is beside dots, unless fewer blocks have room then. Of turns there is one block. */
+static i32 place_apart(struct allocator *a)
+{
+	i32 all = a->s->target->shared_bytes, shared, apart;
+	a->apart = false;
+	shared = place_all(a);
+	a->apart = true;
+	apart = place_all(a);
+	if (a->turns || !apart || all / apart >= all / shared)
+		return apart;
+	a->apart = false;
+	return place_all(a);
+}
+
+static const char *what_for(struct allocator *a, const struct op *o)
+{
+	static const char *const names[IR_OPCODES] = {
+		[IR_LOCAL_ALLOC] = "a tile in shared memory",
+		[IR_CONVERT_LAYOUT] = "a change of layout",
+		[IR_REDUCE] = "a reduction",
+		[IR_SCAN] = "a scan",
+		[IR_HISTOGRAM] = "a histogram",
+		[IR_GATHER] = "a gather",
+	};
+	if (o->code == IR_LOCAL_ALLOC && result(o)->type->nbuf)
+		return arena_printf(&a->scratch, "a pipelined loop's %d buffers", result(o)->type->nbuf);
+	return names[o->code] ? names[o->code] : "an operation's result";
+}
+
+/* The bill: what is alive where most is. */
+static void report_overflow(struct allocator *a, i32 total)
+{
+	enum { SMALL = 1024 };
+	struct pass_state *s = a->s;
+	const struct interval *highest = &a->at.at[0];
+	diag(s->diags, E_OUT_OF_SHARED, s->k->loc, s->k->name, total, s->target->shared_bytes);
+	u32 hint_at = s->diags->hint_at; /* advice comes later, and is to stand before the bill */
+	for (u32 i = 0; i < a->at.len; i++)
+		if (a->at.at[i].offset + a->at.at[i].size == total)
+			highest = &a->at.at[i];
+	for (u32 i = 0; i < a->at.len; i++) {
+		const struct interval *n = &a->at.at[i];
+		if (n->size >= SMALL && n->start <= highest->end && highest->start <= n->end)
+			diag(s->diags, N_SHARED_BUFFER, n->op->loc, what_for(a, n->op), n->size);
+	}
+	s->diags->hint_at = hint_at;
+	s->failed = s->cuda.too_large = true;
+}
+
+i32 shared_align(const struct pass_state *s)
+{
+	return s->target->has_tensor_copy ? 1024 : 128;
+}
+
+/* With large conversions in as many pieces as must be. */
+static i32 allocate(struct allocator *a)
+{
+	struct pass_state *s = a->s;
+	i32 total;
+	number_ops(s->k->body, 1);
+	a->turns = has_turns(s->k->body);
+	for (a->most = MOST_SCRATCH;; a->most /= 2) {
+		a->at.len = 0;
+		collect(a, s->k->body);
+		total = INT32_MAX;
+		for (int least = 0; least < 3 && total > s->target->shared_bytes; least++) {
+			a->apart = false;
+			extend_scratch(a, least < 2);
+			total = least < 1 ? place_apart(a) : place_all(a);
+		}
+		if (total <= s->target->shared_bytes || a->most <= LEAST_PIECE)
+			return total;
+	}
+}
+
+void pass_allocate(struct pass_state *s)
+{
+	struct allocator a = {.s = s};
+	i32 total = allocate(&a);
+	s->k->shared_bytes = total;
+	if (total > s->target->shared_bytes)
+		report_overflow(&a, total);
+	arena_free(&a.scratch);
+}

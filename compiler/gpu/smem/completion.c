@@ -1,0 +1,325 @@
+/* The completion of what is asynchronous: how many groups a wait leaves running.
+ *
+ * Products in flight, and copies by cp.async, are issued in groups. Each kind is a queue: its groups complete in order,
+ * and the instruction that waits names how many of the last ones it leaves running. In the IR a wait names what it is
+ * for, by tokens: ttng.warp_group_dot gives one if it is asynchronous, ttg.async_commit_group always; loops carry them.
+ * The result of a dot in flight stands for its completion as well, and nothing else may use it before.
+ *
+ * The age of a token at an operation is the least number of groups of its queue that have been issued behind its own,
+ * over all paths there. A wait leaves as many groups running as the youngest of its tokens is old. */
+#include "ir/graph.h"
+#include "gpu/smem/completion.h"
+#include "gpu/layout/mma.h"
+
+enum queue { PRODUCTS, COPIES, QUEUES };
+enum { DONE = UINT8_MAX, MOST_COPIES = 64 };
+static const u8 most_pending[QUEUES] = {MAX_PENDING_DOTS, MOST_COPIES};
+
+/* A value whose groups may be running. */
+struct in_flight {
+	u32 number;
+	u8 age;
+};
+
+/* Where the kernel has come to. */
+struct running {
+	u8 groups[QUEUES]; /* that may be running, at most */
+	VEC(struct in_flight) values; /* sorted by number; the groups of other values are complete */
+};
+
+struct completion {
+	struct arena scratch;
+	struct map numbers; /* such a value → its number + 1 */
+	VEC(u8) queues;     /* of each */
+	bool sets;          /* what waits leave running */
+	const struct op *bad;
+	const char *what;
+};
+
+/* --- values in flight ---------------------------------------------------------------------------------------- */
+
+static void refuse(struct completion *c, const struct op *o, const char *what)
+{
+	if (!c->bad)
+		c->bad = o, c->what = what;
+}
+
+/* v, and what loops and branches make of it, stands for groups of the queue. */
+static void follow(struct completion *c, struct value *v, enum queue q)
+{
+	value_vec work = {0};
+	vec_push(&c->scratch, &work, v);
+	while (work.len) {
+		v = work.at[--work.len];
+		if (map_get(&c->numbers, v))
+			continue;
+		vec_push(&c->scratch, &c->queues, (u8)q);
+		map_put(&c->numbers, v, (void *)(uintptr_t)c->queues.len);
+		for (const struct use *u = v->uses; u; u = u->next) {
+			const struct op *o = u->user, *around = o->block->parent;
+			u32 i = (u32)(u - o->operands);
+			bool adds = o->code == IR_WARP_GROUP_DOT && i == 2;
+			enum opcode wait = q == PRODUCTS ? IR_WARP_GROUP_WAIT : IR_ASYNC_WAIT;
+			if (o->code == IR_FOR && i >= FOR_INITS) {
+				vec_push(&c->scratch, &work, for_arg(o, i - FOR_INITS));
+				vec_push(&c->scratch, &work, &((struct op *)o)->results[i - FOR_INITS]);
+			} else if (o->code == IR_YIELD && (around->code == IR_FOR || around->code == IR_IF)) {
+				vec_push(&c->scratch, &work, &((struct op *)around)->results[i]);
+				if (around->code == IR_FOR)
+					vec_push(&c->scratch, &work, for_arg(around, i));
+			} else if (!adds && o->code != wait) {
+				refuse(c, o, "it uses a result or a token of what is in flight, and is no wait for it");
+			}
+		}
+	}
+}
+
+static void find_in_flight(struct op *o, void *arg)
+{
+	struct completion *c = arg;
+	bool dot = o->code == IR_WARP_GROUP_DOT && o->attr[ATTR_ASYNC];
+	for (u32 i = 0; i < o->nresults && (dot || o->code == IR_ASYNC_COMMIT); i++)
+		follow(c, &o->results[i], dot ? PRODUCTS : COPIES);
+}
+
+/* --- the walk ------------------------------------------------------------------------------------------------ */
+
+/* The index of the value with this number, or the index at which it would be inserted. */
+static u32 place_of(const struct running *r, u32 number)
+{
+	u32 low = 0, high = r->values.len;
+	while (low < high) {
+		u32 middle = low + (high - low) / 2;
+		if (r->values.at[middle].number < number)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static u8 age_of(const struct completion *c, const struct running *r, const struct value *v)
+{
+	uintptr_t n = (uintptr_t)map_get(&c->numbers, v);
+	u32 i = n ? place_of(r, (u32)n) : r->values.len;
+	return i < r->values.len && r->values.at[i].number == n ? r->values.at[i].age : DONE;
+}
+
+static void set_age(struct completion *c, struct running *r, const struct value *v, u8 age)
+{
+	const struct in_flight in = {(u32)(uintptr_t)map_get(&c->numbers, v), age};
+	u32 i = place_of(r, in.number);
+	bool there = i < r->values.len && r->values.at[i].number == in.number;
+	if (!in.number || (age == DONE && !there))
+		return;
+	u32 after = r->values.len - i;
+	if (!there)
+		vec_push(&c->scratch, &r->values, in);
+	struct in_flight *at = r->values.at + i;
+	if (!there)
+		memmove(at + 1, at, after * sizeof *at);
+	if (age == DONE) {
+		memmove(at, at + 1, (after - 1) * sizeof *at);
+		r->values.len--;
+		return;
+	}
+	*at = in;
+}
+
+static enum queue queue_of(const struct completion *c, const struct in_flight *v)
+{
+	return c->queues.at[v->number - 1];
+}
+
+static void issue(const struct completion *c, struct running *r, enum queue q, int groups)
+{
+	for (u32 i = 0; i < r->values.len; i++)
+		if (queue_of(c, &r->values.at[i]) == q)
+			r->values.at[i].age = (u8)MIN(r->values.at[i].age + groups, most_pending[q]);
+	r->groups[q] = (u8)MIN(r->groups[q] + groups, most_pending[q]);
+}
+
+/* All but the last so many groups are complete. */
+static void complete(const struct completion *c, struct running *r, enum queue q, i64 but)
+{
+	u32 n = 0;
+	for (u32 i = 0; i < r->values.len; i++)
+		if (queue_of(c, &r->values.at[i]) != q || r->values.at[i].age < but)
+			r->values.at[n++] = r->values.at[i];
+	r->values.len = n;
+	r->groups[q] = (u8)MIN(r->groups[q], but);
+}
+
+static void wait(struct completion *c, struct running *r, struct op *o)
+{
+	enum queue q = o->code == IR_ASYNC_WAIT ? COPIES : PRODUCTS;
+	u8 youngest = DONE;
+	for (u32 i = 0; i < o->noperands; i++)
+		youngest = MIN(youngest, age_of(c, r, operand(o, i)));
+	if (c->sets && o->noperands) {
+		o->attr[ATTR_PENDING] = MIN(youngest, r->groups[q]);
+		o->mark = youngest == DONE && !o->nresults; /* nothing is left to wait for */
+	} else if (o->attr[ATTR_PENDING] > youngest) {
+		refuse(c, o, "it leaves groups running that it is for");
+	}
+	complete(c, r, q, o->attr[ATTR_PENDING]);
+}
+
+static struct running copy(struct completion *c, const struct running *r)
+{
+	struct running to = *r;
+	to.values.at = arena_dup(&c->scratch, r->values.at, r->values.len * sizeof *r->values.at);
+	to.values.cap = r->values.len;
+	return to;
+}
+
+/* Either way may have been taken. Does that say less than `to` has said? */
+static bool merge(struct completion *c, struct running *to, const struct running *from)
+{
+	struct running both = {0};
+	bool less = false;
+	for (u32 i = 0, k = 0; i < to->values.len || k < from->values.len;) {
+		const struct in_flight *a = i < to->values.len ? &to->values.at[i] : NULL,
+				       *b = k < from->values.len ? &from->values.at[k] : NULL;
+		bool first = a && (!b || a->number <= b->number), second = b && (!a || b->number <= a->number);
+		bool younger = second && (!first || b->age < a->age);
+		vec_push(&c->scratch, &both.values, younger ? *b : *a);
+		less |= younger;
+		i += first;
+		k += second;
+	}
+	to->values.at = both.values.at;
+	to->values.len = both.values.len;
+	to->values.cap = both.values.cap;
+	for (int q = 0; q < QUEUES; q++)
+		if (from->groups[q] > to->groups[q])
+			to->groups[q] = from->groups[q], less = true;
+	return less;
+}
+
+static void visit_block(struct completion *c, struct running *r, const struct block *b);
+
+/* The n values at `to` are what `from` has been, all at once. */
+static void pass_on(struct completion *c, struct running *r, struct value *const *to, const struct use *from, u32 n)
+{
+	u8 *ages = arena_array(&c->scratch, u8, n);
+	for (u32 i = 0; i < n; i++)
+		ages[i] = age_of(c, r, from[i].value);
+	for (u32 i = 0; i < n; i++)
+		set_age(c, r, to[i], ages[i]);
+}
+
+/* Until another iteration adds nothing. `end`: where the body has come to behind each. */
+static void visit_for(struct completion *c, struct running *r, const struct op *o)
+{
+	const struct block *b = o->blocks[0];
+	pass_on(c, r, b->args + 1, o->operands + FOR_INITS, o->nresults);
+	for (bool more = true; more;) {
+		struct running end = copy(c, r);
+		visit_block(c, &end, b);
+		pass_on(c, &end, b->args + 1, b->last->operands, o->nresults);
+		more = merge(c, r, &end);
+	}
+	for (u32 i = 0; i < o->nresults; i++)
+		set_age(c, r, &o->results[i], age_of(c, r, for_arg(o, i)));
+}
+
+/* A block that ends the kernel goes nowhere. */
+static void visit_if(struct completion *c, struct running *r, const struct op *o)
+{
+	struct running before = copy(c, r);
+	bool any = false;
+	for (u32 k = 0; k < o->nblocks; k++) {
+		struct running way = copy(c, &before);
+		const struct op *last = o->blocks[k]->last;
+		visit_block(c, &way, o->blocks[k]);
+		if (last->code != IR_YIELD)
+			continue;
+		for (u32 i = 0; i < o->nresults; i++)
+			set_age(c, &way, &o->results[i], age_of(c, &way, operand(last, i)));
+		if (any)
+			merge(c, r, &way);
+		else
+			*r = way;
+		any = true;
+	}
+}
+
+/* Its condition and its body, any number of times. */
+static void visit_while(struct completion *c, struct running *r, const struct op *o)
+{
+	for (bool more = true; more;) {
+		struct running end = copy(c, r);
+		for (u32 k = 0; k < o->nblocks; k++)
+			visit_block(c, &end, o->blocks[k]);
+		more = merge(c, r, &end);
+	}
+}
+
+static void visit_dot(struct completion *c, struct running *r, const struct op *o)
+{
+	bool async = o->attr[ATTR_ASYNC];
+	if (o->attr[ATTR_FETCHED] && async) /* as it goes, it waits for all before it (gpu/codegen/wgmma.c) */
+		complete(c, r, PRODUCTS, 0);
+	issue(c, r, PRODUCTS, wgmma_groups(o));
+	if (!async)
+		complete(c, r, PRODUCTS, 0);
+	for (u32 i = 0; i < o->nresults && async; i++)
+		set_age(c, r, &o->results[i], 0);
+}
+
+static void visit_block(struct completion *c, struct running *r, const struct block *b)
+{
+	for (struct op *o = b->first; o; o = o->next)
+		switch (o->code) {
+		case IR_WARP_GROUP_DOT: visit_dot(c, r, o); break;
+		case IR_ASYNC_COMMIT:
+			issue(c, r, COPIES, 1);
+			set_age(c, r, result(o), 0);
+			break;
+		case IR_WARP_GROUP_WAIT:
+		case IR_ASYNC_WAIT: wait(c, r, o); break;
+		case IR_FOR: visit_for(c, r, o); break;
+		case IR_IF: visit_if(c, r, o); break;
+		case IR_WHILE: visit_while(c, r, o); break;
+		default:
+			for (u32 k = 0; k < o->nblocks; k++)
+				visit_block(c, r, o->blocks[k]);
+		}
+}
+
+static void visit_kernel(struct completion *c, struct kernel *k)
+{
+	c->numbers.arena = &c->scratch;
+	walk(k->body, find_in_flight, c);
+	if (!c->queues.len || c->bad)
+		return;
+	struct running r = {0};
+	visit_block(c, &r, k->body);
+}
+
+static void remove_wait(struct op *o, void *arg)
+{
+	(void)arg;
+	if ((o->code == IR_WARP_GROUP_WAIT || o->code == IR_ASYNC_WAIT) && o->noperands && o->mark)
+		op_erase(o);
+}
+
+void count_pending(struct pass_state *s)
+{
+	struct completion c = {.sets = true};
+	visit_kernel(&c, s->k);
+	tl_assert(!c.bad);
+	if (c.queues.len)
+		walk(s->k->body, remove_wait, NULL);
+	arena_free(&c.scratch);
+}
+
+const struct op *find_incomplete(struct kernel *k, const char **what)
+{
+	struct completion c = {0};
+	visit_kernel(&c, k);
+	*what = c.what;
+	arena_free(&c.scratch);
+	return c.bad;
+}

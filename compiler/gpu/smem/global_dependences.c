@@ -1,0 +1,431 @@
+#include "gpu/smem/global_dependences.h"
+
+#include "ir/graph.h"
+#include "ir/inline_asm.h"
+#include "layout/conversion.h"
+#include "analysis/alias.h"
+#include "analysis/axis.h"
+#include "analysis/ranges.h"
+#include "ir/scalar.h"
+#include "gpu/layout/memory_access.h"
+
+bool touches_memory(const struct op *o)
+{
+	return o->code == IR_LOAD || o->code == IR_ASYNC_COPY || op_is_tensor_copy(o) || writes_memory(o);
+}
+
+bool may_write(const struct op *o)
+{
+	return !o || op_is_opaque(o) || writes_memory(o);
+}
+
+/* Does o give its operand's elements as they are? */
+static bool renames(const struct op *o)
+{
+	return op_is_shape(o) || o->code == IR_SPLAT || o->code == IR_CONVERT_LAYOUT;
+}
+
+/* Is v the same in all iterations of the loop (NULL: there is none)? */
+static bool is_outside(const struct value *v, const struct op *loop)
+{
+	bool yes = true;
+	for (u32 k = 0; loop && k < loop->nblocks; k++)
+		yes &= value_defined_outside(v, loop->blocks[k]);
+	return yes;
+}
+
+/* --- the same address ---------------------------------------------------------------------------------------- */
+
+/* Does a loop move both by the same? */
+static bool same_step(const struct value *x, const struct value *y)
+{
+	const struct op *loop = x->block->parent;
+	if (x->block != y->block || !loop || loop->code != IR_FOR || !x->index || !y->index)
+		return false;
+	const struct op *dx = for_yielded(loop, for_arg_number(x))->def,
+			*dy = for_yielded(loop, for_arg_number(y))->def;
+	return dx && dy && dx->code == IR_ADDPTR && dy->code == IR_ADDPTR && operand(dx, 0) == x &&
+	       operand(dy, 0) == y && operand(dx, 1) == operand(dy, 1);
+}
+
+static bool adds_the_same(const struct op *a, const struct op *b)
+{
+	return a->code == b->code && !memcmp(a->attr, b->attr, sizeof a->attr) &&
+	       (renames(a) || (a->code == IR_ADDPTR && operand(a, 1) == operand(b, 1)));
+}
+
+/* Are x and y the same addresses, if their bases are? */
+static bool same_addresses(const struct value *x, const struct value *y)
+{
+	while (x != y) {
+		if (x->def && y->def) {
+			if (!adds_the_same(x->def, y->def))
+				return false;
+			x = operand(x->def, 0);
+			y = operand(y->def, 0);
+			continue;
+		}
+		if (x->def || y->def)
+			return false;
+		if (!x->block->parent && !y->block->parent)
+			return type_is_ptr(x->type) && type_is_ptr(y->type);
+		if (!same_step(x, y))
+			return false;
+		const struct op *loop = x->block->parent;
+		x = for_init(loop, for_arg_number(x));
+		y = for_init(loop, for_arg_number(y));
+	}
+	return true;
+}
+
+/* --- who does an access ---------------------------------------------------------------------------------------- */
+
+static bool is_scalar(const struct op *o)
+{
+	return !type_is_tensor(operand(o, 0)->type);
+}
+
+/* Do all warps do it, or one of several that could? */
+static bool is_shared_by_warps(const struct pass_state *s, const struct op *o)
+{
+	u32 lanes = 0, warps = 0;
+	if (s->num_warps == 1)
+		return false;
+	if (is_scalar(o))
+		return true;
+	layout_redundant(operand(o, 0)->type->layout, &lanes, &warps);
+	return warps;
+}
+
+/* A parameter itself; what a loop begins with for v, if it moves v as a whole each time it runs. Else NULL. */
+static const struct value *start_of_moved(const struct value *v)
+{
+	const struct op *loop = v->block->parent;
+	if (!loop)
+		return v; /* a parameter */
+	if (loop->code != IR_FOR || !v->index)
+		return NULL;
+	const struct op *next = for_yielded(loop, for_arg_number(v))->def;
+	bool adds = next && (next->code == IR_ADDPTR || next->code == IR_ADDI) && operand(next, 0) == v;
+	u64 bits;
+	return adds && (def_if(operand(next, 1), IR_SPLAT) || value_const_bits(operand(next, 1), &bits))
+		       ? for_init(loop, for_arg_number(v))
+		       : NULL;
+}
+
+static bool keeps_apart(const struct op *o)
+{
+	switch (o->code) {
+	case IR_CONSTANT:
+	case IR_MAKE_RANGE:
+	case IR_ADDPTR:
+	case IR_ADDI:
+	case IR_SUBI:
+	case IR_MULI:
+	case IR_EXTSI:
+	case IR_EXTUI: return true;
+	default: return renames(o);
+	}
+}
+
+/* Is the tile computed from numbers of elements, of which no two are told to be the same? Numbers from memory and
+ * remainders may be. */
+static bool is_each_once(struct ir_context *ctx, const struct value *v)
+{
+	struct value_walk w = {.id = begin_walk(ctx)};
+	visit_later(&w, v);
+	while ((v = visit_next(&w))) {
+		if (!type_is_tensor(v->type))
+			continue;
+		const struct value *start = v->def ? NULL : start_of_moved(v);
+		if (v->def ? !keeps_apart(v->def) : !start)
+			return end_walk(&w, false);
+		if (v->def)
+			visit_operands(&w, v->def);
+		else
+			visit_later(&w, start);
+	}
+	return true;
+}
+
+/* Does a thread that touches an address in one of the two do so in the other, and nobody else? What a scalar is
+ * written by is one thread. */
+static bool same_threads(struct pass_state *s, const struct op *a, const struct op *b)
+{
+	const struct value *x = operand(a, 0), *y = operand(b, 0);
+	if (is_scalar(a) && is_scalar(b) && writes_memory(a) && writes_memory(b))
+		return true;
+	if (is_scalar(a) != is_scalar(b) || !same_addresses(x, y))
+		return false;
+	if (pointee_bytes(x->type) != pointee_bytes(y->type) ||
+	    (!is_scalar(a) && (x->type->layout != y->type->layout || !is_each_once(s->ctx, x))))
+		return false;
+	for (i32 d = 0; !is_scalar(a) && d < x->type->rank; d++)
+		if (x->type->shape[d] > 1 && axis_of(s->axis, x)->constancy[d] > 1)
+			return false;
+	return (writes_memory(a) && writes_memory(b)) || !is_shared_by_warps(s, a);
+}
+
+/* --- where an access is -------------------------------------------------------------------------------------- */
+
+/* Bytes behind the base where the first and the last element begin. */
+struct extent {
+	struct affine lo, hi;
+	i64 bytes; /* of an element */
+	bool known;
+};
+
+static bool add_offset(const struct pass_state *s, const struct value *offset, i64 bytes, struct extent *e)
+{
+	const struct range *r = value_range(s->ranges, offset);
+	if (r->wraps || !r->lo->known || !r->hi->known)
+		return false;
+	struct affine lo = affine_scaled(r->lo, bytes), hi = affine_scaled(r->hi, bytes);
+	e->lo = affine_sum(&e->lo, &lo);
+	e->hi = affine_sum(&e->hi, &hi);
+	return e->lo.known && e->hi.known;
+}
+
+static bool find_extent(const struct pass_state *s, const struct op *o, struct extent *e)
+{
+	const struct value *v = operand(o, 0);
+	*e = (struct extent){affine_constant(0), affine_constant(0), (i64)pointee_bytes(v->type), false};
+	for (; v->def; v = operand(v->def, 0))
+		if (!renames(v->def) && (v->def->code != IR_ADDPTR || !add_offset(s, operand(v->def, 1), e->bytes, e)))
+			return false;
+	return !v->block->parent; /* a parameter: pointers that a loop carries are anywhere */
+}
+
+static const struct extent *extent_of(struct order *w, const struct op *o)
+{
+	struct extent *e = map_get(&w->extents, o);
+	if (e)
+		return e;
+	e = arena_new(w->extents.arena, struct extent);
+	e->known = find_extent(w->s, o, e);
+	map_put(&w->extents, o, e);
+	return e;
+}
+
+/* Is every term a value that does not change while the loop runs, but for its index? */
+static bool is_fixed(const struct affine *a, const struct op *loop)
+{
+	for (i32 i = 0; i < a->n; i++)
+		if (!is_outside(a->term[i].scalar, loop))
+			return false;
+	return true;
+}
+
+/* Least and greatest distance in bytes from an element of `a` to one of `b`, in the same iteration of every loop
+ * around both. `index`: the loop's, by whose multiples b is further, or NULL. */
+static bool distances(struct pass_state *s, const struct extent *a, const struct extent *b, const struct op *loop,
+		      i64 *least, i64 *most)
+{
+	struct affine lo = affine_difference(&b->lo, &a->hi), hi = affine_difference(&b->hi, &a->lo);
+	if (!lo.known || !hi.known || !is_fixed(&lo, loop) || !is_fixed(&hi, loop))
+		return false;
+	i64 unused;
+	return affine_interval(s->ranges, &lo, NULL, least, &unused) &&
+	       affine_interval(s->ranges, &hi, NULL, &unused, most);
+}
+
+/* How far an iteration of the loop moves the access; all its elements by the same, else false. */
+static bool find_step(const struct extent *e, const struct op *loop, i64 *step)
+{
+	struct affine lo = e->lo, hi = e->hi;
+	const struct value *index = loop->code == IR_FOR ? for_index(loop) : NULL;
+	i64 by;
+	if (!index || !value_const_int(for_step(loop), &by))
+		return false;
+	*step = affine_take(&lo, index);
+	return *step == affine_take(&hi, index) && is_fixed(&lo, loop) && is_fixed(&hi, loop) &&
+	       !__builtin_mul_overflow(*step, by, step);
+}
+
+/* Do a, maybe of an earlier iteration, and b never touch the same byte? */
+static bool are_apart(struct pass_state *s, const struct touched *t, const struct extent *a, const struct extent *b)
+{
+	i64 least, most, step = 0, step_b = 0;
+	if (t->loop && (!find_step(a, t->loop, &step) || !find_step(b, t->loop, &step_b) || step != step_b))
+		return false;
+	if (!distances(s, a, b, t->loop, &least, &most) || __builtin_add_overflow(least, MAX(step, 0), &least) ||
+	    __builtin_add_overflow(most, MIN(step, 0), &most))
+		return false;
+	return (least >= a->bytes && step >= 0) || (most <= -b->bytes && step <= 0);
+}
+
+/* --- tiles that are the same or apart -------------------------------------------------------------------------- */
+
+/* What is added up to an address: the one offset that the loop (or its place) changes, and a tile of others that it
+ * does not, or NULL. */
+struct sum {
+	const struct value *changes, *tile;
+};
+
+/* known: the offsets of the access that this one is compared with, which are the same in both where the loop (or
+ * NULL) does not change them. False where the address is no such sum. */
+static bool find_sum(const struct op *o, const struct op *loop, const struct value_set *known, struct sum *out)
+{
+	*out = (struct sum){0};
+	for (const struct value *v = operand(o, 0); v->def; v = operand(v->def, 0)) {
+		if (renames(v->def))
+			continue;
+		if (v->def->code != IR_ADDPTR)
+			return false;
+		const struct value *offset = operand(v->def, 1), **part = &out->changes;
+		bool same = set_has(known, offset) && is_outside(offset, loop);
+		if (same && !type_is_tensor(offset->type))
+			continue; /* moves both alike */
+		if (same)
+			part = &out->tile;
+		if (*part)
+			return false;
+		*part = offset;
+	}
+	return out->changes && type_is_tensor(out->changes->type) == !out->tile;
+}
+
+static bool find_sum_beside(const struct op *o, const struct op *other, const struct op *loop, struct sum *out)
+{
+	struct value_set offsets = {0};
+	for (const struct value *v = operand(other, 0); v->def && v->def->noperands; v = operand(v->def, 0))
+		if (v->def->code == IR_ADDPTR)
+			set_add(&offsets, operand(v->def, 1));
+	bool found = find_sum(o, loop, &offsets, out);
+	arena_free(&offsets.scratch);
+	return found;
+}
+
+/* Do x and y differ by a number that is the same for all elements? `loop`: x is of an earlier iteration. */
+static bool same_pattern(const struct value *x, const struct value *y, const struct op *loop)
+{
+	struct pair_walk w = {0};
+	struct value_pair at;
+	visit_pair(&w, x, y);
+	while (next_pair(&w, &at)) {
+		const struct op *a = at.x->def, *b = at.y->def;
+		if (at.x == at.y && is_outside(at.x, loop))
+			continue;
+		if (!a || !b || a->code != b->code || at.x->type != at.y->type ||
+		    memcmp(a->attr, b->attr, sizeof a->attr))
+			return end_pair_walk(&w, false);
+		if (a->code == IR_SPLAT || a->code == IR_CONSTANT || a->code == IR_MAKE_RANGE)
+			continue;
+		if (a->code != IR_ADDI && !renames(a))
+			return end_pair_walk(&w, false);
+		for (u32 i = 0; i < a->noperands; i++)
+			visit_pair(&w, operand(a, i), operand(b, i));
+	}
+	return true;
+}
+
+static bool is_multiple(const struct pass_state *s, const struct affine *a, i64 of)
+{
+	for (i32 i = 0; i < a->n; i++) {
+		i64 product;
+		if (__builtin_mul_overflow(a->term[i].coef, axis_of(s->axis, a->term[i].scalar)->divisibility[0],
+					   &product) ||
+		    product % of)
+			return false;
+	}
+	return a->known;
+}
+
+/* Is the tile all numbers from its least to its greatest, each once? */
+static bool is_whole(const struct pass_state *s, const struct value *v)
+{
+	const struct range *r = value_range(s->ranges, v);
+	struct affine width = affine_difference(r->hi, r->lo);
+	bool once = true;
+	for (i32 d = 0; d < v->type->rank; d++)
+		once &= v->type->shape[d] == 1 || axis_of(s->axis, v)->constancy[d] == 1;
+	return once && width.known && !width.n && width.constant == type_numel(v->type) - 1;
+}
+
+/* Do both touch tiles of memory that begin at multiples of their length, distributed alike? Then they touch the same
+ * tile, or nothing in common, and a sum that wraps changes nothing about that. */
+static bool are_aligned(struct pass_state *s, const struct touched *t, const struct op *o)
+{
+	const struct value *p = operand(t->op, 0), *q = operand(o, 0);
+	if (!type_is_tensor(p->type) || !type_is_tensor(q->type) || p->type->layout != q->type->layout ||
+	    type_numel(p->type) != type_numel(q->type) || pointee_bytes(p->type) != pointee_bytes(q->type))
+		return false;
+	struct sum x, y;
+	if (!find_sum_beside(t->op, o, t->loop, &x) || !find_sum_beside(o, t->op, t->loop, &y) ||
+	    x.changes->type != y.changes->type || x.tile != y.tile)
+		return false;
+	if (x.tile ? type_numel(x.tile->type) != type_numel(p->type) || !is_whole(s, x.tile)
+		   : type_numel(x.changes->type) != type_numel(p->type) ||
+			     !same_pattern(x.changes, y.changes, t->loop) || !is_whole(s, x.changes) ||
+			     !is_whole(s, y.changes))
+		return false;
+	i64 length = type_numel(p->type);
+	const struct affine *a = value_range(s->ranges, x.changes)->lo, *b = value_range(s->ranges, y.changes)->lo;
+	i64 shift = 0;
+	return !__builtin_sub_overflow(a->constant, b->constant, &shift) && is_multiple(s, a, length) &&
+	       is_multiple(s, b, length) && shift % length == 0;
+}
+
+/* --- earlier iterations ---------------------------------------------------------------------------------------- */
+
+/* The address is another one in each iteration: what the same operation says of it does not hold of an earlier one. */
+static bool moves(const struct touched *t, const struct op *o)
+{
+	return !is_outside(operand(t->op, 0), t->loop) || !is_outside(operand(o, 0), t->loop);
+}
+
+/* --- meeting ----------------------------------------------------------------------------------------------------- */
+
+/* Does o tell other programs that what this one did before is done? */
+static bool releases(const struct op *o)
+{
+	enum mem_sem sem = memory_order_of(o);
+	return (sem == SEM_RELEASE || sem == SEM_ACQ_REL) && is_scalar(o);
+}
+
+/* Updates that nobody reads the results of give the same in any order. */
+static bool commute(const struct op *a, const struct op *b)
+{
+	return a->code == IR_ATOMIC_RMW && b->code == IR_ATOMIC_RMW && a->attr[ATTR_RMW] == b->attr[ATTR_RMW] &&
+	       a->attr[ATTR_RMW] != RMW_EXCH && value_unused(result(a)) && value_unused(result(b));
+}
+
+/* Are the two in order, or apart, if their bases are the same address? */
+static bool is_fine_if_equal(struct order *w, const struct touched *t, const struct op *o)
+{
+	const struct op *a = t->op;
+	bool by_one = is_scalar(a) && is_scalar(o) && writes_memory(a) && writes_memory(o);
+	if ((by_one || !moves(t, o)) && same_threads(w->s, a, o))
+		return true;
+	const struct extent *e = extent_of(w, a), *f = extent_of(w, o);
+	if (e->known && f->known && are_apart(w->s, t, e, f))
+		return true;
+	return are_aligned(w->s, t, o) && ((writes_memory(a) && writes_memory(o)) || !is_shared_by_warps(w->s, a));
+}
+
+/* Tiles of products, which a loop over tiles stores, are taken to be apart (docs/language.md says so): what rows are
+ * apart is known at the launch only, and to meet for each tile would let no warp go on to the next product while
+ * another still stores. */
+static bool are_tiles_of_products(const struct touched *t, const struct op *o)
+{
+	return t->of_products && t->op->code == IR_STORE && o->code == IR_STORE;
+}
+
+bool must_meet(struct order *w, const struct touched *before, const struct op *o)
+{
+	struct pass_state *s = w->s;
+	const struct op *a = before->op;
+	if (!a || op_is_opaque(a))
+		return true;
+	bool by_one = is_scalar(a) && writes_memory(a); /* by the thread that does o, if that releases */
+	if (releases(o) && !by_one && s->num_warps > 1)
+		return true;
+	if ((!writes_memory(a) && !writes_memory(o)) || commute(a, o) || are_tiles_of_products(before, o))
+		return false;
+	const struct value *p = operand(a, 0), *q = operand(o, 0), *x = pointer_base(p), *y = pointer_base(q);
+	bool by_hardware = op_is_tensor_copy(a) || op_is_tensor_copy(o);
+	bool fine = !by_hardware && is_fine_if_equal(w, before, o);
+	if ((p == q && !by_hardware) || (x && x == y))
+		return !fine;
+	return may_overlap(s, x, y, fine);
+}

@@ -1,0 +1,636 @@
+/* What operations on shared memory ask of the state of the buffers, and make of it.
+ *
+ * All threads run the same operations, but each at its own pace. So what one of them has done may be done by others
+ * later, until all have met (gpu.barrier, or an operation with such a barrier inside), or until one has waited for an
+ * mbarrier at which all arrived behind it. What is asynchronous, copies and dots, is done when it has been waited for.
+ */
+#include "ir/scalar.h"
+#include "gpu/layout/mma.h"
+#include "gpu/smem/model_checker.h"
+
+#define NEED(condition, what)                                                                                          \
+	do {                                                                                                           \
+		if (!(condition))                                                                                      \
+			return what;                                                                                   \
+	} while (0)
+#define PASS_ON(call)                                                                                                  \
+	do {                                                                                                           \
+		const char *what_ = call;                                                                              \
+		if (what_)                                                                                             \
+			return what_;                                                                                  \
+	} while (0)
+
+i32 scalar_in(const struct rings *w, struct slot *at, const struct value *v)
+{
+	i64 x;
+	if (!value_const_int(v, &x))
+		return v->mark ? values_of(w, at)[v->mark] : UNKNOWN;
+	return x > INT32_MIN && x <= INT32_MAX ? (i32)x : UNKNOWN;
+}
+
+/* The result of an operation on scalars. */
+static i32 compute(const struct rings *w, struct slot *at, const struct op *o)
+{
+	u64 in[3], out;
+	i32 x[3] = {0};
+	bool all = o->noperands <= ARRAY_LEN(in);
+	for (u32 i = 0; i < o->noperands && all; i++) {
+		x[i] = scalar_in(w, at, operand(o, i));
+		in[i] = (u64)(i64)x[i];
+		all &= x[i] != UNKNOWN || (o->code == IR_SELECT && i == 0);
+	}
+	if (all && o->code == IR_SELECT && x[0] == UNKNOWN)
+		return x[1] == x[2] ? x[1] : UNKNOWN;
+	if (!all || !scalar_eval(o, in, &out))
+		return UNKNOWN;
+	i64 v = dtype_decode_int(type_dtype(result(o)->type), out);
+	return v > INT32_MIN && v <= INT32_MAX ? (i32)v : UNKNOWN;
+}
+
+/* --- slots ------------------------------------------------------------------------------------------------------- */
+
+const struct op *rings_allocation(const struct value *v)
+{
+	while (v->def && (v->def->code == IR_MEMDESC_INDEX || v->def->code == IR_MEMDESC_TRANS))
+		v = operand(v->def, 0);
+	return v->def && v->def->code == IR_LOCAL_ALLOC ? v->def : NULL;
+}
+
+/* The slot that a buffer or mbarrier is; -1: unknown. */
+static i32 slot_of(const struct rings *w, struct slot *at, const struct value *v)
+{
+	i32 number = 0;
+	const struct op *alloc = rings_allocation(v);
+	for (; alloc && v->def != alloc; v = operand(v->def, 0))
+		if (v->def->code == IR_MEMDESC_INDEX)
+			number = scalar_in(w, at, operand(v->def, 1));
+	const struct area *a = alloc && alloc->mark ? &w->areas.at[alloc->mark - 1] : NULL;
+	return a && number >= 0 && (u32)number < a->count ? (i32)a->first + number : -1;
+}
+
+/* Is the buffer looked at now? */
+static bool is_followed(const struct value *v)
+{
+	const struct op *alloc = rings_allocation(v);
+	return v->type->kind == TY_MEMDESC && (!alloc || alloc->mark);
+}
+
+static bool is_pending(const struct slot *s)
+{
+	return s->content != EMPTY && s->content != READY;
+}
+
+static u8 older(u8 age, i64 by)
+{
+	return (u8)MIN(age + by, UINT8_MAX);
+}
+
+/* Calls f for each slot of other areas that shares bytes with `slot`, until one answers. */
+static const char *each_over(const struct rings *w, struct slot *at, u32 slot,
+			     const char *(*f)(struct slot *other, int arg), int arg)
+{
+	const struct area *a = &w->areas.at[w->area_of[slot]];
+	i32 start = a->op->scratch_offset + (i32)(slot - a->first) * a->bytes;
+	for (u32 i = 0; i < a->over.len; i++) {
+		const struct area *b = &w->areas.at[a->over.at[i]];
+		for (u32 k = 0; k < b->count; k++) {
+			i32 other = b->op->scratch_offset + (i32)k * b->bytes;
+			if (start < other + b->bytes && other < start + a->bytes)
+				PASS_ON(f(&at[b->first + k], arg));
+		}
+	}
+	return NULL;
+}
+
+/* A read that is done: others may be doing it. */
+static void note_read(struct slot *s)
+{
+	s->read = true;
+	memset(s->released, 0, sizeof s->released);
+}
+
+static const char *why_not_ready(const struct slot *s)
+{
+	switch (s->content) {
+	case EMPTY: return "it reads a buffer that is not filled";
+	case COPYING: return "it reads a buffer before a wait for its copies";
+	case COPIED: return "it reads what other threads have copied, and they have not met since";
+	case ASKED: return "it reads a buffer before a wait for the mbarrier of its copies";
+	case STORED: return "it reads what other threads have stored, and they have not met since";
+	case RUINED: return "it reads a buffer whose bytes others have overwritten";
+	default: return NULL;
+	}
+}
+
+static const char *check_read_over(struct slot *other, int arg)
+{
+	(void)arg;
+	NEED(!is_pending(other), "it reads a buffer whose bytes others are overwriting");
+	return NULL;
+}
+
+static const char *read_slot(const struct rings *w, struct slot *at, const struct value *v, bool by_dot)
+{
+	i32 i = slot_of(w, at, v);
+	NEED(i >= 0, "the buffer that it reads is none of the ring, or not known");
+	PASS_ON(why_not_ready(&at[i]));
+	NEED(!by_dot || !at[i].unfenced, "it reads what threads have stored, and no fence stands in between");
+	PASS_ON(each_over(w, at, (u32)i, check_read_over, 0));
+	if (by_dot)
+		at[i].dot = 1;
+	else
+		note_read(&at[i]);
+	return NULL;
+}
+
+static const char *check_write(struct slot *s, int kind)
+{
+	NEED(!s->dot, "it overwrites a buffer that a dot in flight reads");
+	NEED(!s->read, "it overwrites a buffer that other threads may still be reading");
+	NEED(!is_pending(s), "it overwrites a buffer that is being filled, or that not all threads know to be");
+	NEED(kind != ASKED || !s->unfenced, "the copy engine overwrites what threads have stored, and no fence stands "
+					    "in between");
+	return NULL;
+}
+
+static const char *ruin(struct slot *other, int kind)
+{
+	PASS_ON(check_write(other, kind));
+	other->content = EMPTY;
+	return NULL;
+}
+
+static const char *write_slot(const struct rings *w, struct slot *at, u32 i, enum content kind)
+{
+	PASS_ON(check_write(&at[i], kind));
+	PASS_ON(each_over(w, at, i, ruin, kind));
+	at[i].content = kind;
+	at[i].age = kind == ASKED;
+	at[i].unfenced = kind == STORED;
+	return NULL;
+}
+
+static const char *write_buffer(const struct rings *w, struct slot *at, const struct value *v, enum content kind)
+{
+	i32 i = slot_of(w, at, v);
+	NEED(i >= 0, "the buffer that it writes is none of the ring, or not known");
+	return write_slot(w, at, (u32)i, kind);
+}
+
+/* All warps, or those of each warpgroup, which is enough where these have memory of their own. */
+static void meet(const struct rings *w, struct slot *at, bool warpgroups)
+{
+	for (u32 i = 0; i < w->nslots; i++) {
+		struct slot *s = &at[i];
+		if (warpgroups && !w->areas.at[w->area_of[i]].apart)
+			continue;
+		if (s->content == COPIED || s->content == STORED)
+			s->content = READY;
+		if (s->content == RUINED)
+			s->content = EMPTY;
+		s->read = false;
+		memset(s->released, 0, sizeof s->released);
+	}
+}
+
+/* o works in memory of its own, between barriers unless each warp has a part of it. */
+static const char *use_scratch(const struct rings *w, struct slot *at, const struct op *o)
+{
+	bool apart = o->code == IR_CONVERT_LAYOUT && o->attr[ATTR_WAY] == WAY_WARP_MEMORY;
+	struct slot *s = o->mark <= w->areas.len ? &at[w->areas.at[o->mark - 1].first] : NULL;
+	if (s && apart)
+		*s = (struct slot){0}; /* of the conversion before */
+	if (s)
+		PASS_ON(write_slot(w, at, (u32)(s - at), RUINED));
+	if (!apart)
+		meet(w, at, false);
+	if (s) {
+		s->unfenced = true;
+		note_read(s);
+	}
+	return NULL;
+}
+
+/* --- dots -------------------------------------------------------------------------------------------------------- */
+
+static void begin_dots(const struct rings *w, struct slot *at, i64 groups)
+{
+	for (u32 i = 0; i < w->nslots; i++)
+		if (at[i].dot)
+			at[i].dot = older(at[i].dot, groups);
+}
+
+static void wait_dots(const struct rings *w, struct slot *at, i64 pending)
+{
+	for (u32 i = 0; i < w->nslots; i++)
+		if (at[i].dot > pending) {
+			at[i].dot = 0;
+			note_read(&at[i]);
+		}
+}
+
+static const char *run_dot(const struct rings *w, struct slot *at, const struct op *o)
+{
+	bool async = o->attr[ATTR_ASYNC];
+	if (o->attr[ATTR_TURNED]) { /* gpu/codegen/transpose_operand.c: read, barrier, write, barrier */
+		const struct value *turned = operand(o, !o->attr[ATTR_EXCHANGED]);
+		if (is_followed(turned))
+			PASS_ON(read_slot(w, at, turned, false));
+		meet(w, at, false);
+		if (is_followed(turned)) {
+			PASS_ON(write_buffer(w, at, turned, STORED));
+			at[slot_of(w, at, turned)].unfenced = false;
+		}
+		meet(w, at, false);
+	}
+	if (o->attr[ATTR_FETCHED] && async) /* as it goes, it waits for all before it (gpu/codegen/wgmma.c) */
+		wait_dots(w, at, 0);
+	begin_dots(w, at, wgmma_groups(o));
+	for (u32 i = 0; i < 2; i++)
+		if (is_followed(operand(o, i)))
+			PASS_ON(read_slot(w, at, operand(o, i), true));
+	if (!async)
+		wait_dots(w, at, 0);
+	return NULL;
+}
+
+/* --- mbarriers --------------------------------------------------------------------------------------------------- */
+
+static const char *find_mbarrier(const struct rings *w, struct slot *at, const struct op *o, u32 *out)
+{
+	i32 i = slot_of(w, at, operand(o, 0));
+	NEED(i >= 0, "its mbarrier is none of the ring, or not known");
+	*out = (u32)i;
+	return NULL;
+}
+
+static void set_released(struct slot *s, u32 mbarrier)
+{
+	if (s->read && !s->dot)
+		s->released[mbarrier / 64] |= (u64)1 << mbarrier % 64;
+}
+
+/* All warps have come to where they arrived at the mbarrier. */
+static void take_released(const struct rings *w, struct slot *at, u32 mbarrier)
+{
+	for (u32 i = 0; i < w->nslots; i++)
+		if (at[i].released[mbarrier / 64] >> mbarrier % 64 & 1) {
+			at[i].read = false;
+			memset(at[i].released, 0, sizeof at[i].released);
+		}
+}
+
+/* Is a slot that is asked for at `mbarrier`, or behind a wait for it, the first of all that have been asked for? */
+static bool is_oldest(const struct rings *w, const struct slot *at, const struct slot *s)
+{
+	for (u32 i = 0; i < w->nslots; i++)
+		if (at[i].content == ASKED && at[i].age > s->age && w->area_of[at[i].full] == w->area_of[s->full])
+			return false;
+	return true;
+}
+
+static const char *init_mbarrier(const struct rings *w, struct slot *at, const struct op *o)
+{
+	u32 i = 0;
+	PASS_ON(find_mbarrier(w, at, o, &i));
+	if (at[i].content == RUINED) /* by the same thread */
+		at[i].content = EMPTY;
+	PASS_ON(write_slot(w, at, i, STORED));
+	at[i].parity = at[i].arrivals = 0;
+	at[i].unborn = true;
+	at[i].count = (u8)MIN(o->attr[ATTR_COUNT], UINT8_MAX);
+	return NULL;
+}
+
+static const char *end_mbarrier(const struct rings *w, struct slot *at, const struct op *o)
+{
+	u32 i = 0;
+	PASS_ON(find_mbarrier(w, at, o, &i));
+	NEED(at[i].content == READY, "its mbarrier has not begun");
+	NEED(!at[i].read, "other threads may still be at the mbarrier");
+	NEED(!at[i].visited, "the other block of the cluster may still arrive at the mbarrier");
+	for (u32 k = 0; k < w->nslots; k++) {
+		bool filled = at[k].content == ASKED && at[k].full == i;
+		NEED(!filled || w->refills[k].full, "copies are under way that nobody waits for");
+		if (filled) /* its producer has come to its end */
+			at[k].content = EMPTY;
+	}
+	at[i].content = RUINED;
+	return NULL;
+}
+
+/* A thread that is to ask waits for those who have read. Behind the first parity it waits for nothing. */
+static const char *wait_for_readers(const struct rings *w, struct slot *at, u32 i)
+{
+	if (w->producing) {
+		for (u32 k = 0; k < w->nslots; k++)
+			if (at[k].content == ASKED && at[k].gate == i) {
+				NEED(is_oldest(w, at, &at[k]), "buffers are not filled in turn");
+				at[k].content = EMPTY;
+			}
+	} else {
+		NEED(at[i].arrivals, "it waits for arrivals that never come");
+		NEED(at[i].arrivals == 1, "several phases are complete, of which it has waited for none");
+		at[i].arrivals = 0;
+		take_released(w, at, i);
+	}
+	at[i].parity ^= 1;
+	return NULL;
+}
+
+static const char *wait_for_copies(const struct rings *w, struct slot *at, u32 i)
+{
+	bool asked = false;
+	for (u32 k = 0; k < w->nslots; k++)
+		if (at[k].content == ASKED && at[k].full == i) {
+			NEED(is_oldest(w, at, &at[k]), "copies that were asked for before have not been waited for");
+			asked = true;
+		}
+	NEED(asked, "it waits for copies that nobody asks for");
+	for (u32 k = 0; k < w->nslots; k++)
+		if (at[k].content == ASKED && at[k].full == i) {
+			at[k].content = READY;
+			note_read(&at[k]); /* others may still be waiting */
+		}
+	at[i].parity ^= 1;
+	return NULL;
+}
+
+static bool is_asked(const struct op *o)
+{
+	return o->block->parent && o->block->parent->code == IR_ONE_THREAD;
+}
+
+static const char *wait_mbarrier(const struct rings *w, struct slot *at, const struct op *o)
+{
+	u32 i = 0;
+	PASS_ON(find_mbarrier(w, at, o, &i));
+	i32 parity = scalar_in(w, at, operand(o, 1));
+	NEED(at[i].content == READY, "its mbarrier has not begun for all threads");
+	NEED(parity != UNKNOWN, "which phase it waits for is not known");
+	bool waits = (parity & 1) == at[i].parity;
+	if (!is_asked(o)) {
+		at[i].read = true;
+		NEED(waits, "it waits for a phase that is over");
+		return wait_for_copies(w, at, i);
+	}
+	values_of(w, at)[GATE] = (i32)i;
+	return waits ? wait_for_readers(w, at, i) : NULL;
+}
+
+/* One thread says how many bytes come. */
+static const char *expect(const struct rings *w, struct slot *at, u32 i)
+{
+	NEED(at[i].content == READY && at[i].count == 1, "its mbarrier has not begun, or counts other arrivals");
+	NEED(!at[i].unfenced, "the copy engine does not know of the mbarrier: no fence stands in between");
+	for (u32 k = 0; k < w->nslots; k++) {
+		NEED(at[k].content != ASKED || at[k].full != i, "the copies before have not been waited for");
+		if (at[k].content == ASKED && w->area_of[at[k].full] == w->area_of[i])
+			at[k].age = older(at[k].age, 1);
+	}
+	return NULL;
+}
+
+static const char *ask(struct rings *w, struct slot *at, u32 i, u32 full, i32 gate)
+{
+	if (!w->producing) {
+		PASS_ON(write_slot(w, at, i, ASKED));
+	} else {
+		struct refill now = {.full = (u16)(full + 1), .gate = (u16)(gate + 1)}, *r = &w->refills[i];
+		NEED(at[i].content == EMPTY, "it does not wait until the buffer has been read");
+		for (u32 k = 0; k < w->nslots; k++)
+			if (at[k].content == ASKED && at[k].full != full)
+				now.order = MAX(now.order, at[k].age);
+		if (!r->full)
+			*r = now;
+		NEED(r->full == now.full && r->gate == now.gate, "it fills a buffer at several mbarriers");
+		at[i].content = ASKED;
+		at[i].age = 1;
+	}
+	at[i].full = (u16)full;
+	at[i].gate = (u16)gate;
+	return NULL;
+}
+
+/* A copy into both blocks of a pair, of which either has read its buffer. */
+static const char *copy_to_both(const struct rings *w, struct slot *at, i32 full)
+{
+	i32 gate = values_of(w, at)[GATE];
+	NEED(gate >= 0 && at[gate].count == w->s->k->num_warps << 1,
+	     "the other block's warps may still read its buffer");
+	NEED(!at[gate].unborn && !at[full].unborn, "the other block of the cluster may not have its mbarrier yet");
+	return NULL;
+}
+
+static const char *copy_box(struct rings *w, struct slot *at, const struct op *o)
+{
+	i32 *values = values_of(w, at), i = slot_of(w, at, operand(o, 1)), full = slot_of(w, at, operand(o, 2));
+	NEED(i >= 0 && full >= 0, "the buffer that it fills is none of the ring, or not known");
+	NEED(full == values[FULL], "its mbarrier does not expect it");
+	PASS_ON(o->attr[ATTR_COPY_PAIR] ? copy_to_both(w, at, full) : NULL);
+	values[BYTES] -= w->areas.at[w->area_of[i]].bytes;
+	return ask(w, at, (u32)i, (u32)full, values[GATE]);
+}
+
+const char *rings_fill_first(const struct rings *w, struct slot *at)
+{
+	u8 last = 0;
+	for (u32 i = 0; i < w->nslots; i++)
+		last = MAX(last, w->refills[i].order);
+	for (u32 i = 0; i < w->nslots; i++) {
+		if (!w->refills[i].full)
+			continue;
+		PASS_ON(write_slot(w, at, i, ASKED));
+		at[i].full = (u16)(w->refills[i].full - 1);
+		at[i].age = (u8)(last - w->refills[i].order + 1);
+	}
+	return NULL;
+}
+
+/* Every warp arrives. A producer fills at once what has been released. */
+static const char *arrive(struct rings *w, struct slot *at, const struct op *o)
+{
+	u32 i = 0, full = 0;
+	PASS_ON(find_mbarrier(w, at, o, &i));
+	NEED(at[i].content == READY, "its mbarrier has not begun for all threads");
+	bool pair = o->noperands > 1;
+	NEED(at[i].count == w->s->k->num_warps << pair, "its mbarrier does not count the warps");
+	NEED(!pair || !at[i].unborn, "the other block of the cluster may not have its mbarrier yet");
+	at[i].visited |= pair;
+	at[i].arrivals = (u8)MIN(at[i].arrivals + 1, 2);
+	at[i].read = true;
+	for (u32 k = 0; k < w->nslots; k++) {
+		set_released(&at[k], i);
+		if (w->refills[k].full && w->refills[k].gate == i + 1)
+			full = w->refills[k].full;
+	}
+	if (!full)
+		return NULL;
+	PASS_ON(wait_for_readers(w, at, i));
+	PASS_ON(expect(w, at, full - 1));
+	for (u32 k = 0; k < w->nslots; k++)
+		if (w->refills[k].full == full)
+			PASS_ON(ask(w, at, k, full - 1, (i32)i));
+	return NULL;
+}
+
+void rings_drop(struct slot *at, const struct area *a)
+{
+	for (u32 i = 0; i < a->count; i++)
+		at[a->first + i].dropped = true;
+}
+
+void rings_normalize(const struct rings *w, struct slot *at)
+{
+	for (u32 i = 0; i < w->nslots; i++) {
+		struct slot *s = &at[i];
+		if (s->dropped && s->content == READY)
+			s->content = EMPTY;
+		if (s->content != ASKED)
+			s->full = s->gate = 0;
+		if (s->content != ASKED && s->content != COPYING)
+			s->age = 0;
+		if (s->content == EMPTY || s->content == RUINED)
+			s->parity = s->arrivals = s->count = s->unborn = s->visited = 0;
+	}
+}
+
+void rings_make_key(const struct rings *w, struct slot *key)
+{
+	for (u32 i = 0; i < w->nslots; i++) {
+		memset(key[i].released, 0, sizeof key[i].released);
+		key[i].dot = key[i].read = key[i].unfenced = key[i].visited = 0;
+		if (key[i].content == RUINED)
+			key[i].content = EMPTY;
+	}
+}
+
+/* The one that began later, if one is there. */
+static u8 later(u8 a, u8 b)
+{
+	return a && b ? MIN(a, b) : MAX(a, b);
+}
+
+bool rings_join(const struct rings *w, struct slot *to, struct slot *from)
+{
+	bool changed = false;
+	for (u32 i = 0; i < w->nslots; i++) {
+		struct slot now = to[i];
+		for (u32 k = 0; k < ARRAY_LEN(now.released); k++)
+			now.released[k] = !now.read      ? from[i].released[k]
+					  : from[i].read ? now.released[k] & from[i].released[k]
+							 : now.released[k];
+		now.content = from[i].content == RUINED ? RUINED : now.content;
+		now.read |= from[i].read;
+		now.unfenced |= from[i].unfenced;
+		now.visited |= from[i].visited;
+		now.dot = later(now.dot, from[i].dot);
+		changed |= memcmp(&now, &to[i], sizeof now) != 0;
+		to[i] = now;
+	}
+	return changed;
+}
+
+/* Two warpgroups wait for their turns, the `first` one alone behind all tiles, and pass them to each other; `only` one,
+ * for which nobody waits before. */
+static const char *take_turns(const struct rings *w, struct slot *at, const struct op *o)
+{
+	i32 *turns = values_of(w, at) + TURNS;
+	bool waits = o->code == IR_AWAIT_TURN;
+	for (i64 group = 1; group <= 2; group++) {
+		if (waits)
+			turns[group - 1] -= group == 1 || !o->attr[ATTR_FIRST];
+		else if (o->attr[ATTR_ONLY] != group) /* the other one passes */
+			turns[group - 1]++;
+		NEED(turns[group - 1] <= 1, "a warpgroup is given a second turn before it has waited for one");
+		NEED(turns[group - 1] >= -1, "a warpgroup waits for a turn that nobody gives");
+	}
+	return NULL;
+}
+
+/* Does neither wait for a turn, nor, at the end, have one left? */
+static const char *check_turns(const struct rings *w, struct slot *at, bool end)
+{
+	const i32 *turns = values_of(w, at) + TURNS;
+	NEED(turns[0] >= 0 && turns[1] >= 0, "a warpgroup comes here that waits for a turn");
+	NEED(!end || (!turns[0] && !turns[1]), "a warpgroup has a turn left");
+	return NULL;
+}
+
+/* --- all --------------------------------------------------------------------------------------------------------- */
+
+static const char *end_kernel(const struct rings *w, const struct slot *at)
+{
+	for (u32 i = 0; i < w->nslots; i++) {
+		NEED(at[i].content != COPYING, "the kernel ends while copies are under way");
+		NEED(at[i].content != ASKED || w->refills[i].full, "the kernel ends while copies are under way");
+		NEED(!at[i].visited,
+		     "the other block of the cluster may still arrive at an mbarrier when this one ends");
+	}
+	return NULL;
+}
+
+const char *rings_step(struct rings *w, struct slot *at, const struct op *o)
+{
+	i64 pending = o->attr[ATTR_PENDING];
+	u32 i = 0;
+	switch (o->code) {
+	case IR_LOCAL_ALLOC: /* what was there before is nobody's */
+		rings_normalize(w, at);
+		for (const struct area *a = &w->areas.at[o->mark - 1]; i < a->count; i++)
+			at[a->first + i].dropped = false;
+		return NULL;
+	case IR_LOCAL_LOAD: return read_slot(w, at, operand(o, 0), false);
+	case IR_LOCAL_STORE: return write_buffer(w, at, operand(o, 1), STORED);
+	case IR_ASYNC_COPY: return write_buffer(w, at, operand(o, 1), COPYING);
+	case IR_ASYNC_COMMIT:
+		for (; i < w->nslots; i++)
+			if (at[i].content == COPYING)
+				at[i].age = older(at[i].age, 1);
+		return NULL;
+	case IR_ASYNC_WAIT:
+		for (; i < w->nslots; i++)
+			if (at[i].content == COPYING && at[i].age > pending)
+				at[i].content = COPIED;
+		return NULL;
+	case IR_DOT:
+		for (; i < 2; i++)
+			if (is_followed(operand(o, i)))
+				PASS_ON(read_slot(w, at, operand(o, i), false));
+		return NULL;
+	case IR_WARP_GROUP_DOT:
+		if (o->attr[ATTR_TURNED])
+			PASS_ON(check_turns(w, at, false));
+		return run_dot(w, at, o);
+	case IR_WARP_GROUP_WAIT: wait_dots(w, at, pending); return NULL;
+	case IR_AWAIT_TURN: meet(w, at, true); return take_turns(w, at, o);
+	case IR_PASS_TURN: return take_turns(w, at, o);
+	case IR_BARRIER:
+		for (; o->attr[ATTR_CLUSTER] && i < w->nslots; i++)
+			at[i].unborn = at[i].visited = false;
+		meet(w, at, o->attr[ATTR_WARPGROUP]);
+		return o->attr[ATTR_WARPGROUP] ? NULL : check_turns(w, at, false);
+	case IR_FENCE_ASYNC:
+		for (; i < w->nslots; i++)
+			at[i].unfenced = false;
+		return NULL;
+	case IR_INIT_BARRIER: return init_mbarrier(w, at, o);
+	case IR_INVAL_BARRIER: return end_mbarrier(w, at, o);
+	case IR_WAIT_BARRIER: return wait_mbarrier(w, at, o);
+	case IR_ARRIVE_BARRIER: return arrive(w, at, o);
+	case IR_BARRIER_EXPECT:
+		PASS_ON(find_mbarrier(w, at, o, &i));
+		values_of(w, at)[FULL] = (i32)i;
+		values_of(w, at)[BYTES] = (i32)o->attr[ATTR_SIZE];
+		return expect(w, at, i);
+	case IR_TMA_COPY:
+	case IR_TMA_TENSOR_COPY: return copy_box(w, at, o);
+	case IR_RETURN: PASS_ON(check_turns(w, at, true)); return end_kernel(w, at);
+	default: break;
+	}
+	if (o->scratch_size > 0)
+		return use_scratch(w, at, o);
+	if (o->nresults == 1 && o->results[0].type->kind == TY_SCALAR && o->results[0].mark)
+		values_of(w, at)[o->results[0].mark] = compute(w, at, o);
+	return NULL;
+}

@@ -1,0 +1,508 @@
+/* Boxes of tensors: loads whose mask says no more than that the place lies in the tensor. The copy engine compares
+ * places with a tensor's sizes itself and fills in zeros outside, so such a load needs neither addresses nor a mask.
+ *
+ * A descriptor's load of the block at (i, j) is, after the passes before,
+ *
+ *     rows    = splat(i) + arange(0, M)                 columns = splat(j) + arange(0, N)
+ *     address = base + rows[:, None] * stride + columns[None, :]
+ *     mask    = (rows >= 0 & rows < m)[:, None] & (columns >= 0 & columns < n)[None, :]
+ *
+ * where comparisons that always hold are gone. A loop that moves pointers on has the block at (0, j) plus an offset
+ * that it carries, from 0 on in equal steps, and compares what is left of the tensor: columns < n - index. That is the
+ * block at (index, j), or at a multiple of the index. Rows in addresses and in the mask may be different values, since
+ * each has the layout of its own: they are the same if they begin at the same scalar. */
+#include "analysis/launch_bounds.h"
+#include "gpu/tma/tma_tile.h"
+
+/* A tile and the dimension of the load's that each of its own is. */
+struct part {
+	struct value *v;
+	u8 dims[2];
+};
+
+/* A row of places along a dimension: start, start + 1, …, as they are without a width; start is *by or c, and times *
+ * *index more. */
+struct places {
+	struct value *by, *splat; /* of by */
+	struct value *index;      /* of a loop; NULL: 0 */
+	i64 times, c;
+	int dim;
+};
+
+/* An offset that a loop carries: index * stride. */
+struct advance {
+	struct value *index;
+	struct host_product stride;
+};
+
+struct finder {
+	const struct pass_state *s;
+	const struct type *tile;
+	struct arena scratch;
+	VEC(struct part) work;
+	VEC(struct advance) advances;
+	struct places rows[2];
+	bool known[2], at_least_0[2], bounded[2];
+	struct host_product stride[2]; /* in elements */
+	struct box *out;
+};
+
+/* Without operations that only change the shape. */
+static struct part peel(struct part p)
+{
+	const struct op *o;
+	while ((o = p.v->def) &&
+	       (o->code == IR_EXPAND_DIMS || o->code == IR_BROADCAST || o->code == IR_CONVERT_LAYOUT)) {
+		if (o->code == IR_EXPAND_DIMS && o->attr[ATTR_AXIS] == 0)
+			p.dims[0] = p.dims[1];
+		p.v = operand(o, 0);
+	}
+	return p;
+}
+
+static bool is_exact(const struct finder *f, const struct value *v)
+{
+	return sizes_keep_exact(f->s->k, f->s->ranges, v);
+}
+
+/* Parts of an offset do not wrap where the offset of the tensor's last element does not: the launch sees to it. Ranges
+ * take a product of two variables for a variable of its own. */
+static void note_width(struct finder *f, const struct value *v)
+{
+	const struct op *o = v->def;
+	i64 c;
+	bool unknown =
+		o && o->code == IR_MULI && !value_const_int(operand(o, 0), &c) && !value_const_int(operand(o, 1), &c);
+	f->out->narrow |= type_elem_bits(v->type) < 64 && (unknown || value_range(f->s->ranges, v)->wraps);
+}
+
+static struct part without_extension(struct part p)
+{
+	p = peel(p);
+	if (p.v->def && p.v->def->code == IR_EXTSI) {
+		p.v = operand(p.v->def, 0);
+		p = peel(p);
+	}
+	return p;
+}
+
+struct value *box_start(const struct value *splat)
+{
+	struct value *v = operand(splat->def, 0);
+	return v->def && v->def->code == IR_EXTSI ? operand(v->def, 0) : v;
+}
+
+/* Is it the same number everywhere, and one of 32 bits, in launches within the kernel's limits? */
+static bool is_start(const struct finder *f, struct part p, struct places *out)
+{
+	p = peel(p);
+	*out = (struct places){0};
+	if (value_const_int(p.v, &out->c))
+		return out->c == (i32)out->c;
+	if (!p.v->def || p.v->def->code != IR_SPLAT)
+		return false;
+	out->c = 0;
+	out->splat = p.v;
+	out->by = box_start(p.v);
+	return out->by->type->kind == TY_SCALAR &&
+	       (type_elem_bits(out->by->type) == 32 ||
+		(type_elem_bits(out->by->type) == 64 && sizes_keep_within(f->s->k, f->s->ranges, out->by, INT32_MAX)));
+}
+
+static bool is_row(const struct finder *f, struct part p, struct places *out)
+{
+	*out = (struct places){0};
+	p = without_extension(p);
+	const struct op *o = p.v->def;
+	if (o && o->code == IR_ADDI) {
+		struct part x = {operand(o, 0), {p.dims[0], p.dims[1]}}, y = {operand(o, 1), {p.dims[0], p.dims[1]}};
+		bool first = is_start(f, x, out);
+		if (!is_exact(f, p.v) || (!first && !is_start(f, y, out)))
+			return false;
+		p = without_extension(first ? y : x);
+		o = p.v->def;
+	}
+	out->dim = p.dims[0];
+	return o && o->code == IR_MAKE_RANGE && !o->attr[ATTR_START] && o->attr[ATTR_END] == f->tile->shape[out->dim];
+}
+
+static void ask(struct finder *f, struct value *v, struct part whole)
+{
+	whole.v = v;
+	vec_push(&f->scratch, &f->work, whole);
+}
+
+/* --- addresses ----------------------------------------------------------------------------------------------- */
+
+static bool add_row(struct finder *f, const struct places *row, struct host_product stride)
+{
+	int d = row->dim;
+	if (f->known[d])
+		return false;
+	f->known[d] = true;
+	f->rows[d] = *row;
+	f->stride[d] = stride;
+	return true;
+}
+
+/* What a loop adds to an offset; no product in it wraps. */
+static bool is_scaled(struct finder *f, struct value *v, struct host_product *by)
+{
+	bool yes = is_host_product(f->s->k, v, by); /* of few factors */
+	value_vec work = {0};
+	vec_push(&f->scratch, &work, v);
+	while (yes && work.len) {
+		v = work.at[--work.len];
+		note_width(f, v);
+		for (u32 i = 0;
+		     v->def && (v->def->code == IR_EXTSI || v->def->code == IR_MULI) && i < v->def->noperands; i++)
+			vec_push(&f->scratch, &work, operand(v->def, i));
+	}
+	return yes;
+}
+
+/* Is v, one number for the tile, an offset that a loop carries? */
+static bool add_advance(struct finder *f, struct value *v)
+{
+	const struct op *loop = v->def ? NULL : v->block->parent;
+	if (!loop || loop->code != IR_FOR || v == for_index(loop) || type_elem_bits(for_index(loop)->type) != 32)
+		return false;
+	u32 n = for_arg_number(v);
+	const struct op *next = for_yielded(loop, n)->def;
+	struct advance a = {.index = for_index(loop)};
+	i64 first, from, step;
+	if (!next || next->code != IR_ADDI || (operand(next, 0) != v && operand(next, 1) != v) ||
+	    !value_const_int(for_init(loop, n), &first) || first || !value_const_int(for_lower(loop), &from) || from ||
+	    !value_const_int(for_step(loop), &step) || step <= 0 || type_elem_bits(v->type) != 64 ||
+	    !is_scaled(f, operand(next, operand(next, 0) == v), &a.stride) || a.stride.times % step)
+		return false;
+	a.stride.times /= step;
+	vec_push(&f->scratch, &f->advances, a);
+	return true;
+}
+
+static bool is_multiple_of(struct host_product x, const struct host_product *y, i64 *times)
+{
+	bool positive = x.times > 0 && y->times > 0 && x.times % y->times == 0;
+	*times = positive ? x.times / y->times : 0;
+	x.times = y->times;
+	return positive && same_product(&x, y);
+}
+
+/* The rows whose stride an offset is a multiple of begin at as many times the loop's index. */
+static bool settle_advances(struct finder *f)
+{
+	for (u32 i = 0; i < f->advances.len; i++) {
+		const struct advance *a = &f->advances.at[i];
+		bool found = false;
+		for (int d = 0; d < 2 && !found; d++) {
+			struct places *row = &f->rows[d];
+			i64 times;
+			found = is_multiple_of(a->stride, &f->stride[d], &times) && !row->index && !row->c;
+			if (found) {
+				row->index = a->index;
+				row->times = times;
+			}
+		}
+		if (!found)
+			return false;
+	}
+	return true;
+}
+
+/* A part of the offsets: a row of places times a stride, or a sum. */
+static bool add_offset(struct finder *f, struct part p)
+{
+	struct places row;
+	struct host_product stride = {.times = 1};
+	p = peel(p);
+	const struct op *o = p.v->def;
+	if (is_row(f, p, &row))
+		return add_row(f, &row, stride);
+	if (!o)
+		return false;
+	if (o->code == IR_SPLAT)
+		return add_advance(f, operand(o, 0));
+	note_width(f, o->code == IR_EXTSI ? operand(o, 0) : p.v);
+	if (o->code == IR_EXTSI || o->code == IR_ADDI) {
+		for (u32 i = 0; i < o->noperands; i++)
+			ask(f, operand(o, i), p);
+		return true;
+	}
+	for (u32 i = 0; o->code == IR_MULI && i < 2; i++) {
+		struct part x = {operand(o, i), {p.dims[0], p.dims[1]}};
+		if (is_host_product(f->s->k, operand(o, 1 - i), &stride) && is_row(f, x, &row))
+			return add_row(f, &row, stride);
+	}
+	return false;
+}
+
+/* Is it not negative, in launches within the kernel's limits? */
+static bool is_not_negative(const struct finder *f, const struct value *v)
+{
+	return value_range(f->s->ranges, v)->min >= 0 || sizes_keep_within(f->s->k, f->s->ranges, v, INT32_MAX);
+}
+
+/* The same of a distance of elements, which may be more than 2^31: all that it is a sum and product of is not negative.
+ * What has 64 bits does not wrap where the memory is there. */
+static bool is_forward(const struct finder *f, const struct value *v)
+{
+	const struct op *o = v->def;
+	bool parts = o && (o->code == IR_ADDI || o->code == IR_MULI || o->code == IR_EXTSI);
+	for (u32 i = 0; parts && i < o->noperands; i++)
+		parts = is_forward(f, operand(o, i));
+	return (parts && is_exact(f, v)) || is_not_negative(f, v);
+}
+
+/* From a pointer in front of the loop, to 16 bytes, down to a parameter that points to memory in front of it. */
+static struct value *read_moves(struct finder *f, const struct op *load, struct value *ptr)
+{
+	if (type_is_tensor(ptr->type) || axis_of(f->s->axis, ptr)->divisibility[0] % 16 ||
+	    !value_defined_outside(ptr, load->block))
+		return NULL;
+	f->out->begin = ptr;
+	while (def_if(ptr, IR_ADDPTR)) {
+		if (!is_forward(f, operand(ptr->def, 1)))
+			return NULL;
+		ptr = operand(ptr->def, 0);
+	}
+	return ptr;
+}
+
+/* The parameter that the pointers of a load's tile, or the one that all are made of, are computed from. */
+static struct value *read_base(struct finder *f, const struct op *load)
+{
+	struct part p = {operand(load, 0), {0, 1}};
+	const struct op *o;
+	for (p = peel(p); (o = p.v->def) && (o->code == IR_ADDPTR || o->code == IR_SPLAT); p = peel(p)) {
+		if (o->code == IR_ADDPTR && !type_is_tensor(p.v->type) && !add_advance(f, operand(o, 1))) {
+			p.v = read_moves(f, load, p.v);
+			break;
+		}
+		if (o->code == IR_ADDPTR && type_is_tensor(p.v->type))
+			ask(f, operand(o, 1), p);
+		while (f->work.len)
+			if (!add_offset(f, f->work.at[--f->work.len]))
+				return NULL;
+		p.v = operand(o, 0);
+	}
+	return p.v && !p.v->def && !p.v->block->parent ? p.v : NULL;
+}
+
+static bool read_addresses(struct finder *f, const struct op *load)
+{
+	f->out->tensor = read_base(f, load);
+	return f->out->tensor && f->known[0] && f->known[1] && settle_advances(f);
+}
+
+/* --- the mask ------------------------------------------------------------------------------------------------ */
+
+/* Is v what the loop adds to where the row begins? */
+static bool is_advance(const struct finder *f, struct value *v, const struct places *row)
+{
+	const struct op *o = v ? def_if(v, IR_MULI) : NULL;
+	i64 c;
+	for (u32 i = 0; o && i < 2; i++)
+		if (operand(o, i) == row->index && value_const_int(operand(o, 1 - i), &c))
+			return c == row->times && is_exact(f, v);
+	return v == row->index && row->times == 1;
+}
+
+/* The scalar that is subtracted from `size` everywhere; NULL: v is no such difference. */
+static struct value *subtracted(const struct finder *f, struct value *v, struct host_product *size)
+{
+	v = peel((struct part){.v = v}).v;
+	const struct op *splat = def_if(v, IR_SPLAT), *o = splat ? def_if(operand(splat, 0), IR_SUBI) : NULL;
+	return o && is_exact(f, result(o)) && is_host_product(f->s->k, operand(o, 0), size) ? operand(o, 1) : NULL;
+}
+
+static bool add_comparison(struct finder *f, const struct op *o, struct part p)
+{
+	struct host_product size;
+	struct places row;
+	p.v = operand(o, 0);
+	if (!is_row(f, p, &row))
+		return false;
+	const struct places *place = &f->rows[row.dim];
+	struct value *x = row.by, *y = subtracted(f, operand(o, 1), &size);
+	bool same = place->index
+			    ? (x == place->by && is_advance(f, y, place)) || (y == place->by && is_advance(f, x, place))
+			    : (x == place->by && !y) || (y == place->by && !x);
+	if (!same || place->c != row.c || (!y && !is_host_product(f->s->k, operand(o, 1), &size)))
+		return false;
+	if (o->attr[ATTR_PREDICATE] == CMPI_SGE && !size.times)
+		return f->at_least_0[row.dim] = true;
+	if (o->attr[ATTR_PREDICATE] != CMPI_SLT || f->bounded[row.dim])
+		return false;
+	f->bounded[row.dim] = true;
+	f->out->size[row.dim] = size;
+	return true;
+}
+
+static bool read_mask(struct finder *f, struct value *mask)
+{
+	if (mask)
+		ask(f, mask, (struct part){.dims = {0, 1}});
+	while (f->work.len) {
+		struct part p = peel(f->work.at[--f->work.len]);
+		const struct op *o = p.v->def;
+		if (o && o->code == IR_ANDI) {
+			ask(f, operand(o, 0), p);
+			ask(f, operand(o, 1), p);
+		} else if (!o || o->code != IR_CMPI || !add_comparison(f, o, p)) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* The loop whose index v is; NULL: none. */
+static const struct op *loop_counted_by(const struct value *v)
+{
+	const struct op *loop = v->def ? NULL : v->block->parent;
+	return loop && loop->code == IR_FOR && v == for_index(loop) ? loop : NULL;
+}
+
+/* What v is, or v is how many times `by` goes into, or into `*more` more; NULL: unknown. */
+static struct value *counted_by(const struct finder *f, struct value *v, i64 by, i64 *more)
+{
+	const struct op *div = def_if(v, IR_DIVSI), *sum = div ? def_if(operand(div, 0), IR_ADDI) : NULL;
+	i64 c;
+	*more = 0;
+	if (by == 1 || value_const_int(v, &c))
+		return v;
+	if (!div || !value_const_int(operand(div, 1), &c) || c != by)
+		return NULL;
+	if (!sum || !value_const_int(operand(sum, 1), &c) || c != by - 1)
+		return operand(div, 0);
+	*more = is_known_multiple(f->s->k, operand(sum, 0), by) ? 0 : by - 1; /* rounded up */
+	return operand(sum, 0);
+}
+
+/* What v is the greatest multiple of *to in, if it is one: v = max(x, 0) / to * to; or v, and 1. */
+static struct value *rounded_down(struct value *v, i64 *to)
+{
+	const struct op *product = def_if(v, IR_MULI), *div = product ? def_if(operand(product, 0), IR_DIVSI) : NULL;
+	i64 c, zero;
+	*to = 1;
+	if (!div || !value_const_int(operand(product, 1), to) || !value_const_int(operand(div, 1), &c) || c != *to) {
+		*to = 1;
+		return v;
+	}
+	v = operand(div, 0);
+	const struct op *most = def_if(v, IR_MAXSI);
+	return most && value_const_int(operand(most, 1), &zero) && !zero ? operand(most, 0) : v;
+}
+
+/* Sets a bound of times * the index of the loop, and as many places behind it as the tile has: the last index's
+ * multiple ends where the loop does, or up to a tile behind it. */
+static void bound_by_loop(struct finder *f, int d, const struct op *loop, i64 times)
+{
+	struct host_product size;
+	i64 from, step, more, by, to = 1, places = f->tile->shape[d];
+	if (!loop || !value_const_int(for_lower(loop), &from) || !value_const_int(for_step(loop), &step) || step <= 0 ||
+	    times <= 0 || __builtin_mul_overflow(step, times, &by))
+		return;
+	struct value *end = times == 1 ? rounded_down(for_upper(loop), &to) : for_upper(loop);
+	struct value *all = counted_by(f, end, times, &more);
+	if (!all || !is_host_product(f->s->k, all, &size))
+		return;
+	bool counts = !size.nparams; /* the number of iterations' bound, not of places */
+	if (counts && __builtin_mul_overflow(size.times, times, &size.times))
+		return;
+	/* a last step that ends with the loop */
+	bool steps = step == 1 || (from % step == 0 &&
+				   (counts ? size.times % by == 0
+					   : times == 1 && (to % step == 0 || is_known_multiple(f->s->k, all, step))));
+	more += steps && places <= by ? 0 : MAX(places - times, 0);
+	i64 *sum = counts ? &size.times : &size.plus;
+	if (__builtin_add_overflow(*sum, more, sum))
+		return;
+	f->out->size[d] = size;
+	f->bounded[d] = true;
+}
+
+/* A bound that the mask does not have to say: the rows are always the same, or a loop's. */
+static void bound_without_mask(struct finder *f, int d)
+{
+	const struct places *row = &f->rows[d];
+	struct value *index = row->by ? row->by : row->index;
+	i64 times = row->by ? 1 : row->times;
+	if (f->bounded[d] || (row->by && row->index))
+		return;
+	if (!index) {
+		f->out->size[d].times = row->c + f->tile->shape[d];
+		f->bounded[d] = true;
+		return;
+	}
+	if (def_if(index, IR_MULI) && value_const_int(operand(index->def, 1), &times))
+		index = operand(index->def, 0);
+	bound_by_loop(f, d, loop_counted_by(index), times);
+}
+
+/* Does the tensor begin where the mask does, and is there a size of the tensor that says as much as the mask? */
+static bool settle_bounds(struct finder *f)
+{
+	for (int d = 0; d < 2; d++) {
+		const struct places *p = &f->rows[d];
+		if (f->out->narrow || p->index)
+			bound_without_mask(f, d);
+		if (!f->at_least_0[d] && !(p->by ? is_not_negative(f, p->by) : p->c >= 0))
+			return false;
+		if (!f->bounded[d])
+			f->out->size[d].times = (i64)1 << 31; /* no place is further on */
+		const struct host_product *size = &f->out->size[d];
+		if (!size->nparams && (size->times < 1 || size->times > (i64)1 << 31))
+			return false;
+		if (p->index && !f->bounded[d] && (p->by || p->times != 1)) /* it may wrap */
+			return false;
+		f->out->start[d] = p->splat;
+		f->out->index[d] = p->index;
+		f->out->times[d] = p->times;
+		if (!p->by && p->c)
+			return false;
+	}
+	return true;
+}
+
+/* Does the box begin at a multiple of 16 bytes of its row? An H100 calls others illegal instructions. */
+static bool begins_aligned(const struct finder *f, int d, i64 bytes)
+{
+	const struct value *start = f->out->start[d], *index = f->out->index[d];
+	return (!start || axis_of(f->s->axis, start)->divisibility[0] * bytes % 16 == 0) &&
+	       (!index || axis_of(f->s->axis, index)->divisibility[0] * f->out->times[d] * bytes % 16 == 0);
+}
+
+static bool find(struct finder *f, const struct op *load, const struct layout *mem)
+{
+	const struct type *t = f->tile;
+	if (!read_addresses(f, load) || !read_mask(f, load->noperands > 1 ? operand(load, 1) : NULL) ||
+	    !settle_bounds(f))
+		return false;
+	i64 bytes = dtype_bytes(type_elem(t)->elem->dtype);
+	const struct host_product one = {.times = 1}, elem = {.times = bytes};
+	for (int d = 0; d < 2; d++) {
+		const struct host_product *rows = &f->stride[1 - d];
+		if (!same_product(&f->stride[d], &one) || rows->times <= 0 || rows->times > INT32_MAX ||
+		    (!rows->nparams && rows->times * bytes % 16) || !begins_aligned(f, d, bytes) ||
+		    !box_fits(&f->s->ctx->layouts, t, d, mem))
+			continue;
+		f->out->along = d;
+		return multiply_products(rows, &elem, &f->out->distance) &&
+		       (!f->out->narrow || (f->bounded[0] && f->bounded[1]));
+	}
+	return false;
+}
+
+bool find_tensor_box(const struct pass_state *s, const struct op *load, const struct layout *mem, struct box *out)
+{
+	const struct type *t = operand(load, 0)->type;
+	struct finder f = {.s = s, .tile = t, .out = out};
+	*out = (struct box){0};
+	bool found = type_is_tensor(t) && t->rank == 2 && type_elem(t)->elem->kind == TY_SCALAR &&
+		     load_fills_zero(load) && find(&f, load, mem);
+	arena_free(&f.scratch);
+	if (!found)
+		*out = (struct box){0};
+	return found;
+}

@@ -1,0 +1,215 @@
+/* Which loops wait: their end may depend on what other programs, or the host, write to memory.
+ *
+ * Such a loop looks at the same address again and again. The exit of the loop depends on a load or an atomic operation
+ * in it, and there is a way through an iteration on which no value changes from which the address is computed. A search
+ * that leaves the loop when it has found something goes on to another address in each iteration, and waits for nobody.
+ */
+#include "support/recover.h"
+#include "ir/ir.h"
+
+/* A way on which v is the same as `arg`; NULL: as 0. */
+struct same {
+	struct value *v, *arg;
+};
+
+enum { MOST_STEPS = 1000 };
+
+/* The side of a branch or of a selection that the way takes. */
+struct side {
+	const struct value *condition;
+	u32 taken;
+};
+
+struct search {
+	const struct op *loop;
+	struct arena arena;
+	struct map seen;
+	VEC(struct value *) work;
+	VEC(struct same) goals;
+	VEC(struct side) sides;
+	u32 steps; /* that are left */
+};
+
+static bool outside(const struct search *s, const struct value *v)
+{
+	return value_defined_outside(v, s->loop->blocks[0]) && value_defined_outside(v, s->loop->blocks[1]);
+}
+
+static void reach(struct search *s, struct value *v)
+{
+	if (outside(s, v) || map_get(&s->seen, v))
+		return;
+	map_put(&s->seen, v, v);
+	vec_push(&s->arena, &s->work, v);
+}
+
+static void reach_operands(struct search *s, const struct op *o)
+{
+	for (u32 i = 0; i < o->noperands; i++)
+		reach(s, operand(o, i));
+}
+
+/* The operands of an operation and what its blocks pass on. */
+static void reach_inputs(struct search *s, const struct op *o)
+{
+	reach_operands(s, o);
+	for (u32 i = 0; i < o->nblocks; i++)
+		if (o->blocks[i]->last)
+			reach_operands(s, o->blocks[i]->last);
+}
+
+/* What v is computed from: in the loop's iteration alone, or in those before too. */
+static void reach_from(struct search *s, const struct value *v, bool iterations)
+{
+	const struct block *before = s->loop->blocks[0], *after = s->loop->blocks[1];
+	if (v->def)
+		reach_inputs(s, v->def);
+	else if (v->block == after)
+		reach(s, operand(before->last, 1 + v->index));
+	else if (v->block != before)
+		reach_inputs(s, v->block->parent);
+	else if (iterations)
+		reach(s, operand(after->last, v->index));
+}
+
+static void begin(struct search *s)
+{
+	s->seen = (struct map){.arena = &s->arena};
+	s->work.len = 0;
+}
+
+/* --- can an iteration leave the address as it is? ------------------------------------------------------------- */
+
+static bool all_same(struct search *s);
+
+static bool then_same(struct search *s, struct value *v, struct value *arg)
+{
+	vec_push(&s->arena, &s->goals, ((struct same){v, arg}));
+	bool good = all_same(s);
+	s->goals.len--;
+	return good;
+}
+
+/* One of two values, by a condition: the side that the way takes already, or either. */
+static bool side_same(struct search *s, const struct value *condition, struct value *const *from, struct value *arg)
+{
+	for (u32 i = 0; i < s->sides.len; i++)
+		if (s->sides.at[i].condition == condition)
+			return then_same(s, from[s->sides.at[i].taken], arg);
+	bool good = false;
+	for (u32 k = 0; k < 2 && !good; k++) {
+		vec_push(&s->arena, &s->sides, ((struct side){condition, k}));
+		good = then_same(s, from[k], arg);
+		s->sides.len--;
+	}
+	return good;
+}
+
+static bool result_same(struct search *s, const struct value *v, struct value *arg)
+{
+	const struct op *o = v->def;
+	struct value *from[2];
+	switch (o->code) {
+	case IR_IF:
+		for (u32 k = 0; k < 2; k++)
+			from[k] = operand(o->blocks[k]->last, v->index);
+		return side_same(s, operand(o, 0), from, arg);
+	case IR_SELECT:
+		for (u32 k = 0; k < 2; k++)
+			from[k] = operand(o, 1 + k);
+		return side_same(s, operand(o, 0), from, arg);
+	case IR_FOR: return then_same(s, for_init(o, v->index), arg); /* it may have no iterations */
+	case IR_WHILE: {
+		const struct value *passed = operand(o->blocks[0]->last, 1 + v->index);
+		return !passed->def && passed->block == o->blocks[0] && then_same(s, operand(o, passed->index), arg);
+	}
+	case IR_EXTUI:
+	case IR_EXTSI: return !arg && then_same(s, operand(o, 0), arg);
+	case IR_CMPI:
+	case IR_CMPF: return !arg && all_same(s);
+	case IR_ADDI:
+	case IR_ADDPTR: {
+		vec_push(&s->arena, &s->goals, ((struct same){operand(o, 1), NULL}));
+		bool good = then_same(s, operand(o, 0), arg);
+		s->goals.len--;
+		return good;
+	}
+	default: return false;
+	}
+}
+
+/* The last goal, and with it all before it. */
+static bool all_same(struct search *s)
+{
+	if (!s->goals.len || !s->steps)
+		return true; /* where the search takes too long, the loop may wait */
+	s->steps--;
+	struct same g = s->goals.at[--s->goals.len];
+	const struct block *before = s->loop->blocks[0];
+	bool good = false;
+	if (g.arg ? g.v == g.arg : value_is_int(g.v, 0))
+		good = all_same(s);
+	else if (g.v->def && !outside(s, g.v))
+		good = result_same(s, g.v, g.arg);
+	else if (!g.v->def && g.v->block == s->loop->blocks[1])
+		good = then_same(s, operand(before->last, 1 + g.v->index), g.arg);
+	s->goals.at[s->goals.len++] = g;
+	return good;
+}
+
+/* May an iteration leave the address as the iteration before had it? */
+static bool address_may_stay(struct search *s, const struct op *look)
+{
+	const struct block *before = s->loop->blocks[0], *after = s->loop->blocks[1];
+	s->goals.len = s->sides.len = 0;
+	s->steps = MOST_STEPS;
+	begin(s);
+	for (u32 i = 0; i < (look->code == IR_INLINE_ASM ? look->noperands : 1); i++)
+		reach(s, operand(look, i));
+	for (u32 i = 0; i < s->work.len; i++) {
+		struct value *v = s->work.at[i];
+		if (!v->def && v->block == before)
+			vec_push(&s->arena, &s->goals, ((struct same){operand(after->last, v->index), v}));
+		else
+			reach_from(s, v, false);
+	}
+	return all_same(s);
+}
+
+/* A load, or an atomic operation that may leave memory as it was. */
+static bool looks_at_memory(const struct op *o)
+{
+	u64 bits;
+	if (o->code != IR_ATOMIC_RMW)
+		return o->code == IR_LOAD || o->code == IR_ATOMIC_CAS || o->code == IR_INLINE_ASM;
+	bool adds = o->attr[ATTR_RMW] == RMW_ADD || o->attr[ATTR_RMW] == RMW_FADD;
+	return !adds || !value_const_bits(operand(o, 1), &bits) || !bits;
+}
+
+static bool loop_may_wait(const struct op *loop)
+{
+	struct search s = {.loop = loop};
+	VEC(const struct op *) looks = {0};
+	struct cleanup c;
+	bool waits = false;
+	cleanup_arena(&c, &s.arena);
+	begin(&s);
+	reach(&s, operand(loop->blocks[0]->last, 0));
+	for (u32 i = 0; i < s.work.len; i++) {
+		const struct value *v = s.work.at[i];
+		if (v->def && looks_at_memory(v->def))
+			vec_push(&s.arena, &looks, v->def);
+		reach_from(&s, v, true);
+	}
+	for (u32 i = 0; i < looks.len && !waits; i++)
+		waits = address_may_stay(&s, looks.at[i]);
+	cleanup_run(&c);
+	return waits;
+}
+
+bool op_may_wait(const struct op *o)
+{
+	if (o->code == IR_INLINE_ASM)
+		return strstr(o->text, "bra"); /* it has a loop of its own */
+	return o->code == IR_WHILE && loop_may_wait(o);
+}

@@ -1,0 +1,37 @@
+#include "llvm/emit_object.h"
+
+/* What the lowering leaves undone: slots of the stack, equal address arithmetic, values that a loop does not change.
+ * Loops are neither vectorised nor unrolled: they arrive as they are to run. InstCombine would take twice the time of
+ * the others together, and the code would be no faster. */
+static const char passes[] = "mergefunc,function(sroa,early-cse<memssa>,loop-mssa(licm),early-cse,simplifycfg)";
+
+bool optimize_for_cpu(struct session *s, const struct description *target, const char **error)
+{
+	session_verify(s);
+	if (!session_machine(s, target, error) || (!target->lines && !session_passes(s, passes, error)))
+		return false;
+	expand_masked_accesses(s->mod, target);
+	freeze_long_sums(s->mod);
+	session_verify(s);
+	return session_bound_time(s, target, error);
+}
+
+const char *emit_for_cpu(struct session *s, LLVMCodeGenFileType type, size_t *len, const char **error)
+{
+	/* the back end changes the module, which is wanted once more behind its assembly */
+	LLVMModuleRef from = type == LLVMAssemblyFile ? LLVMCloneModule(s->mod) : s->mod;
+	bool bad = LLVMTargetMachineEmitToMemoryBuffer(s->machine.tm, from, type, &s->text, &s->out);
+	if (from != s->mod)
+		LLVMDisposeModule(from);
+	if (bad || s->nerrors) {
+		*error = arena_printf(s->arena, "%s", bad ? s->text : s->error);
+		return NULL;
+	}
+	size_t size = LLVMGetBufferSize(s->out);
+	const char *out = arena_str(s->arena, LLVMGetBufferStart(s->out), size);
+	LLVMDisposeMemoryBuffer(s->out);
+	s->out = NULL;
+	if (len)
+		*len = size;
+	return out;
+}

@@ -1,0 +1,121 @@
+/* Masked loads and stores that the processor has no instruction for. LLVM would make a branch for each lane, hundreds
+ * of instructions where tiles are of fp16, which take longer to compile than the rest of a kernel. They are for the
+ * ends of rows: a loop over the lanes, shared by all, serves as well. */
+#include "llvm/emit_object.h"
+
+enum { MOST_LANES = 64, SLOT_ALIGN = 16 };
+
+struct expansion {
+	LLVMModuleRef mod;
+	LLVMContextRef ctx;
+	LLVMBuilderRef b;
+	LLVMTypeRef i64, ptr, copy_type;
+};
+
+static u32 elem_bits(LLVMTypeRef elem)
+{
+	switch (LLVMGetTypeKind(elem)) {
+	case LLVMHalfTypeKind:
+	case LLVMBFloatTypeKind: return 16;
+	case LLVMFloatTypeKind: return 32;
+	case LLVMIntegerTypeKind: return LLVMGetIntTypeWidth(elem);
+	default: return 64;
+	}
+}
+
+static bool has_masked(const struct description *d, u32 bits)
+{
+	return d->level == CPU_AVX512 || (d->level == CPU_AVX2 && bits >= 32);
+}
+
+/* void copy(ptr to, ptr from, i64 lanes): the elements whose bits are set. */
+static LLVMValueRef copy_function(struct expansion *x, u32 bits)
+{
+	char name[24];
+	snprintf(name, sizeof name, "copy_lanes_%u", bits);
+	LLVMValueRef f = LLVMGetNamedFunction(x->mod, name);
+	if (f)
+		return f;
+	f = LLVMAddFunction(x->mod, name, x->copy_type);
+	LLVMSetLinkage(f, LLVMInternalLinkage);
+	LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex,
+				LLVMCreateEnumAttribute(x->ctx, LLVMGetEnumAttributeKindForName("nounwind", 8), 0));
+	LLVMBasicBlockRef entry = LLVMAppendBasicBlockInContext(x->ctx, f, ""),
+			  loop = LLVMAppendBasicBlockInContext(x->ctx, f, ""),
+			  done = LLVMAppendBasicBlockInContext(x->ctx, f, "");
+	LLVMTypeRef elem = LLVMIntTypeInContext(x->ctx, bits), i1 = LLVMInt1TypeInContext(x->ctx);
+	LLVMValueRef zero = LLVMConstInt(x->i64, 0, false), all = LLVMGetParam(f, 2);
+	LLVMPositionBuilderAtEnd(x->b, entry);
+	LLVMBuildCondBr(x->b, LLVMBuildICmp(x->b, LLVMIntEQ, all, zero, ""), done, loop);
+	LLVMPositionBuilderAtEnd(x->b, loop);
+	LLVMValueRef left = LLVMBuildPhi(x->b, x->i64, "");
+	LLVMValueRef cttz = LLVMGetIntrinsicDeclaration(x->mod, LLVMLookupIntrinsicID("llvm.cttz", 9), &x->i64, 1);
+	LLVMValueRef lane = LLVMBuildCall2(x->b, LLVMGlobalGetValueType(cttz), cttz,
+					   (LLVMValueRef[]){left, LLVMConstInt(i1, 1, false)}, 2, "");
+	LLVMValueRef v = LLVMBuildLoad2(x->b, elem, LLVMBuildGEP2(x->b, elem, LLVMGetParam(f, 1), &lane, 1, ""), "");
+	LLVMValueRef store = LLVMBuildStore(x->b, v, LLVMBuildGEP2(x->b, elem, LLVMGetParam(f, 0), &lane, 1, ""));
+	LLVMSetAlignment(v, 1);
+	LLVMSetAlignment(store, 1);
+	LLVMValueRef rest = LLVMBuildAnd(x->b, left, LLVMBuildSub(x->b, left, LLVMConstInt(x->i64, 1, false), ""), "");
+	LLVMBuildCondBr(x->b, LLVMBuildICmp(x->b, LLVMIntEQ, rest, zero, ""), done, loop);
+	LLVMAddIncoming(left, (LLVMValueRef[]){all, rest}, (LLVMBasicBlockRef[]){entry, loop}, 2);
+	LLVMPositionBuilderAtEnd(x->b, done);
+	LLVMBuildRetVoid(x->b);
+	return f;
+}
+
+static LLVMValueRef new_slot(struct expansion *x, LLVMValueRef call, LLVMTypeRef type)
+{
+	LLVMBasicBlockRef entry = LLVMGetEntryBasicBlock(LLVMGetBasicBlockParent(LLVMGetInstructionParent(call)));
+	LLVMPositionBuilderBefore(x->b, LLVMGetFirstInstruction(entry));
+	LLVMValueRef slot = LLVMBuildAlloca(x->b, type, "");
+	LLVMSetAlignment(slot, SLOT_ALIGN);
+	LLVMPositionBuilderBefore(x->b, call);
+	return slot;
+}
+
+static void expand(struct expansion *x, LLVMValueRef call, bool is_load)
+{
+	LLVMValueRef value = LLVMGetOperand(call, is_load ? 3 : 0), address = LLVMGetOperand(call, is_load ? 0 : 1),
+		     mask = LLVMGetOperand(call, is_load ? 2 : 3);
+	LLVMTypeRef type = LLVMTypeOf(value);
+	LLVMValueRef copy = copy_function(x, elem_bits(LLVMGetElementType(type))), slot = new_slot(x, call, type);
+	LLVMSetAlignment(LLVMBuildStore(x->b, value, slot), SLOT_ALIGN);
+	LLVMTypeRef lanes = LLVMIntTypeInContext(x->ctx, LLVMGetVectorSize(type));
+	mask = LLVMBuildZExt(x->b, LLVMBuildBitCast(x->b, mask, lanes, ""), x->i64, "");
+	LLVMValueRef args[] = {is_load ? slot : address, is_load ? address : slot, mask};
+	LLVMBuildCall2(x->b, x->copy_type, copy, args, 3, "");
+	if (is_load) {
+		LLVMValueRef loaded = LLVMBuildLoad2(x->b, type, slot, "");
+		LLVMSetAlignment(loaded, SLOT_ALIGN);
+		LLVMReplaceAllUsesWith(call, loaded);
+	}
+	LLVMInstructionEraseFromParent(call);
+}
+
+void expand_masked_accesses(LLVMModuleRef mod, const struct description *target)
+{
+	LLVMContextRef ctx = LLVMGetModuleContext(mod);
+	struct expansion x = {.mod = mod,
+			      .ctx = ctx,
+			      .b = LLVMCreateBuilderInContext(ctx),
+			      .i64 = LLVMInt64TypeInContext(ctx),
+			      .ptr = LLVMPointerTypeInContext(ctx, 0)};
+	x.copy_type = LLVMFunctionType(LLVMVoidTypeInContext(ctx), (LLVMTypeRef[]){x.ptr, x.ptr, x.i64}, 3, false);
+	for (LLVMValueRef f = LLVMGetFirstFunction(mod), next; f; f = next) {
+		size_t len;
+		const char *name = LLVMGetValueName2(f, &len);
+		bool is_load = !strncmp(name, "llvm.masked.load.", 17);
+		next = LLVMGetNextFunction(f);
+		if (!is_load && strncmp(name, "llvm.masked.store.", 18))
+			continue;
+		LLVMTypeRef type = LLVMGlobalGetValueType(f), params[4];
+		LLVMGetParamTypes(type, params);
+		type = is_load ? params[3] : params[0];
+		if (has_masked(target, elem_bits(LLVMGetElementType(type))) || LLVMGetVectorSize(type) > MOST_LANES)
+			continue;
+		for (LLVMUseRef u; (u = LLVMGetFirstUse(f));)
+			expand(&x, LLVMGetUser(u), is_load);
+	}
+	LLVMDisposeBuilder(x.b);
+}

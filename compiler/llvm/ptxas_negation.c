@@ -1,0 +1,97 @@
+/* Forms of integer negation that ptxas compiles rightly (12.9 and 13.0 do not the plain ones). The driver may compile
+ * the PTX of any target for a newer GPU, so every target gets them.
+ *
+ * - For sm_90, min(min(a, -b), c) of signed integers of 32 or 16 bits becomes one VIMNMX3 that reads b; max alike.
+ * - (-a >> n) + b of 32 bits becomes one LEA.HI.SX32 that shifts a, then negates.
+ * - The extension of -a from 16 bits becomes the negation of a's: of the least number, they differ. So do products,
+ *   comparisons and shifts of -a.
+ * - abs.s32 is taken to be at least 0, and comparisons are decided by that; abs of the least number is negative.
+ *
+ * ptxas does not recognise ~x + 1 as a negation, nor max(x, ~x + 1) as an absolute value, and joins the addition with
+ * the minimum or maximum of 32 bits. */
+#include <stdio.h>
+#include <string.h>
+
+#include <llvm-c/Core.h>
+
+#include "support/base.h"
+#include "llvm/session.h"
+
+static bool calls(LLVMValueRef v, const char *intrinsic)
+{
+	size_t len;
+	unsigned id = LLVMIsACallInst(v) ? LLVMGetIntrinsicID(LLVMGetCalledValue(v)) : 0;
+	return id && !strcmp(LLVMIntrinsicGetName(id, &len), intrinsic);
+}
+
+/* x, where v is -x; else NULL. LLVM makes a negation of a product with the negative of a power of two. */
+static LLVMValueRef negated(LLVMBuilderRef b, LLVMValueRef v)
+{
+	LLVMOpcode op = LLVMIsAInstruction(v) ? LLVMGetInstructionOpcode(v) : 0;
+	if (op == LLVMSub && LLVMIsNull(LLVMGetOperand(v, 0)))
+		return LLVMGetOperand(v, 1);
+	if (op != LLVMMul || !LLVMIsAConstantInt(LLVMGetOperand(v, 1)))
+		return NULL;
+	i64 by = LLVMConstIntGetSExtValue(LLVMGetOperand(v, 1));
+	if (by >= 0 || by == INT64_MIN || !is_pow2(-by))
+		return NULL;
+	LLVMTypeRef t = LLVMTypeOf(v);
+	LLVMPositionBuilderBefore(b, v);
+	return LLVMBuildShl(b, LLVMGetOperand(v, 0), LLVMConstInt(t, (u64)__builtin_ctzll((u64)by), false), "");
+}
+
+/* x, where v is its absolute value, which of the least number is that number; else NULL. */
+static LLVMValueRef absolute(LLVMValueRef v)
+{
+	return calls(v, "llvm.abs") && LLVMIsNull(LLVMGetOperand(v, 1)) ? LLVMGetOperand(v, 0) : NULL;
+}
+
+/* -x as ~x + 1 in inline PTX. */
+static LLVMValueRef opaque_negation(LLVMBuilderRef b, LLVMValueRef x)
+{
+	LLVMTypeRef t = LLVMTypeOf(x), type = LLVMFunctionType(t, &t, 1, false);
+	unsigned bits = LLVMGetIntTypeWidth(t);
+	char text[64], constraint[8];
+	int n = snprintf(text, sizeof text, "not.b%u $0, $1;\n\tadd.s%u $0, $0, 1;", bits, bits);
+	char letter = bits == 16 ? 'h' : bits == 32 ? 'r' : 'l';
+	int c = snprintf(constraint, sizeof constraint, "=%c,%c", letter, letter);
+	LLVMValueRef code = LLVMGetInlineAsm(type, text, (size_t)n, constraint, (size_t)c, false, false,
+					     LLVMInlineAsmDialectATT, false);
+	return LLVMBuildCall2(b, type, code, &x, 1, "");
+}
+
+static LLVMValueRef maximum(LLVMBuilderRef b, LLVMValueRef x, LLVMValueRef y)
+{
+	LLVMModuleRef mod = LLVMGetGlobalParent(LLVMGetBasicBlockParent(LLVMGetInsertBlock(b)));
+	LLVMTypeRef t = LLVMTypeOf(x);
+	unsigned max = LLVMLookupIntrinsicID("llvm.smax", strlen("llvm.smax"));
+	LLVMValueRef f = LLVMGetIntrinsicDeclaration(mod, max, &t, 1), in[] = {x, y};
+	return LLVMBuildCall2(b, LLVMGlobalGetValueType(f), f, in, 2, "");
+}
+
+static void visit(LLVMBuilderRef b, LLVMValueRef v)
+{
+	LLVMTypeRef t = LLVMTypeOf(v);
+	unsigned bits = LLVMGetTypeKind(t) == LLVMIntegerTypeKind ? LLVMGetIntTypeWidth(t) : 0;
+	if (bits != 16 && bits != 32 && bits != 64)
+		return;
+	LLVMValueRef of = absolute(v), x = of ? of : negated(b, v);
+	if (!x)
+		return;
+	LLVMPositionBuilderBefore(b, v);
+	LLVMValueRef by = opaque_negation(b, x);
+	LLVMReplaceAllUsesWith(v, of ? maximum(b, x, by) : by);
+	LLVMInstructionEraseFromParent(v);
+}
+
+void protect_negations(LLVMModuleRef mod)
+{
+	LLVMBuilderRef b = LLVMCreateBuilderInContext(LLVMGetModuleContext(mod));
+	for (LLVMValueRef f = LLVMGetFirstFunction(mod); f; f = LLVMGetNextFunction(f))
+		for (LLVMBasicBlockRef bb = LLVMGetFirstBasicBlock(f); bb; bb = LLVMGetNextBasicBlock(bb))
+			for (LLVMValueRef v = LLVMGetFirstInstruction(bb), next; v; v = next) {
+				next = LLVMGetNextInstruction(v);
+				visit(b, v);
+			}
+	LLVMDisposeBuilder(b);
+}

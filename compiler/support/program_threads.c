@@ -1,0 +1,101 @@
+#include "support/program_threads.h"
+
+#include <sched.h>
+#include <time.h>
+
+enum { LAST_ROUNDS = 4, LAST_MS = 1000 };
+
+static u64 now_ms(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (u64)t.tv_sec * 1000 + (u64)t.tv_nsec / 1000000;
+}
+
+/* All threads that wait are to say so again. */
+static void note_event(struct gang *g)
+{
+	u64 w = atomic_load(&g->waiting);
+	while (!atomic_compare_exchange_weak(&g->waiting, &w, ((w >> 32) + 1) << 32))
+		;
+}
+
+static void end_thread(struct gang *g)
+{
+	atomic_fetch_sub(&g->alive, 1);
+	note_event(g);
+}
+
+static void help(void *gang)
+{
+	struct gang *g = gang;
+	g->work(g->arg);
+	end_thread(g);
+}
+
+/* False: there are as many as there may be. */
+static bool start(struct gang *g, u32 most)
+{
+	u32 alive = atomic_load(&g->alive);
+	do
+		if (alive >= most || atomic_load(&g->full))
+			return false;
+	while (!atomic_compare_exchange_weak(&g->alive, &alive, alive + 1));
+	if (crew_start(&g->crew, help, g))
+		return true;
+	atomic_store(&g->full, true);
+	end_thread(g);
+	return false;
+}
+
+bool gang_next(struct gang *g, u64 *program)
+{
+	*program = atomic_fetch_add(&g->next, 1);
+	if (*program >= g->total)
+		return false;
+	atomic_store(&g->rounds, 0);
+	note_event(g);
+	if (*program + 1 < g->total)
+		start(g, g->threads);
+	return true;
+}
+
+u64 gang_left(const struct gang *g)
+{
+	return g->total - MIN(atomic_load(&g->next), g->total);
+}
+
+/* Of the last of all threads to wait: doubles their number. */
+static bool all_wait(struct gang *g)
+{
+	u64 left = gang_left(g);
+	u32 started = 0, others = (u32)MIN(left, atomic_load(&g->alive));
+	while (started < others && start(g, g->most))
+		started++;
+	if (!left || started)
+		return true;
+	note_event(g);
+	if (!atomic_fetch_add(&g->rounds, 1))
+		atomic_store(&g->since, now_ms());
+	return atomic_load(&g->rounds) < LAST_ROUNDS || now_ms() - atomic_load(&g->since) < LAST_MS;
+}
+
+bool gang_wait(struct gang *g, struct gang_waiter *w)
+{
+	u64 seen = atomic_load(&g->waiting);
+	bool counts = !w->counted || w->event != (u32)(seen >> 32), good = true;
+	if (counts && atomic_compare_exchange_strong(&g->waiting, &seen, seen + 1)) {
+		*w = (struct gang_waiter){(u32)(seen >> 32), true};
+		if ((u32)seen + 1 == atomic_load(&g->alive))
+			good = all_wait(g);
+	}
+	sched_yield();
+	return good;
+}
+
+void gang_run(struct gang *g)
+{
+	atomic_store(&g->alive, 1);
+	help(g);
+	crew_join(&g->crew);
+}

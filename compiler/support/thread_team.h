@@ -1,0 +1,22 @@
+/* Threads that are started while others run: a running thread may wait for results of work that has not begun. */
+#ifndef TLC_SUPPORT_THREAD_TEAM_H
+#define TLC_SUPPORT_THREAD_TEAM_H
+
+#include <pthread.h>
+
+#include "support/base.h"
+
+struct crew {
+	pthread_mutex_t lock;
+	struct member *members;
+};
+#define CREW_INIT {.lock = PTHREAD_MUTEX_INITIALIZER}
+
+/* False when the machine has no room for another thread. */
+bool crew_start(struct crew *c, void (*run)(void *), void *arg);
+/* Waits for all threads of the crew, including those started meanwhile. */
+void crew_join(struct crew *c);
+
+/* The threads for a launch: $OMP_NUM_THREADS, or as many as there are processors that this thread may use. */
+u32 crew_most(void);
+#endif

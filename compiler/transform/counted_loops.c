@@ -1,0 +1,103 @@
+/* Counted loops: an scf.while that counts up to a bound becomes an scf.for, whose loads can be issued ahead.
+ *
+ *     while (i < n) { …; i += c }            for i0 to n step c { … }
+ *
+ * The index behind the last one must fit the type, or the scf.while would go on from a negative one: for a step beyond
+ * 1 that is a limit of launches (analysis/launch_bounds.h). */
+#include "ir/pass.h"
+#include "analysis/launch_bounds.h"
+
+/* Number of the argument of the first region that the loop counts by, up to *end in steps of *step; -1: it does not. */
+static int counter_of(const struct op *loop, struct value **end, struct value **step)
+{
+	const struct block *before = loop->blocks[0], *body = loop->blocks[1];
+	const struct op *cmp = before->first, *condition = before->last, *next;
+	if (cmp->next != condition || cmp->code != IR_CMPI || operand(condition, 0) != cmp->results)
+		return -1;
+	bool less = cmp->attr[ATTR_PREDICATE] == CMPI_SLT, greater = cmp->attr[ATTR_PREDICATE] == CMPI_SGT;
+	struct value *i = operand(cmp, greater);
+	*end = operand(cmp, !greater);
+	if ((!less && !greater) || i->def || i->block != before || type_is_tensor(i->type) ||
+	    !value_defined_outside(*end, before))
+		return -1;
+	next = def_if(operand(body->last, i->index), IR_ADDI);
+	for (u32 k = 0; next && k < body->nargs; k++) {
+		if (operand(condition, k + 1) != i)
+			continue;
+		for (u32 side = 0; side < 2; side++) {
+			*step = operand(next, 1 - side);
+			if (operand(next, side) == body->args[k] && value_defined_outside(*step, body))
+				return (int)i->index;
+		}
+	}
+	return -1;
+}
+
+static bool passes_arguments_on(const struct op *loop)
+{
+	const struct op *condition = loop->blocks[0]->last;
+	for (u32 i = 1; i < condition->noperands; i++)
+		if (operand(condition, i)->def || operand(condition, i)->block != loop->blocks[0])
+			return false;
+	return true;
+}
+
+static struct op *make_for(struct pass_state *s, struct op *loop, int counter, struct value *end, struct value *step)
+{
+	const struct op *condition = loop->blocks[0]->last;
+	struct block *old = loop->blocks[1];
+	u32 n = loop->noperands;
+	struct arena scratch = {0};
+	struct builder b = builder_before(s->ctx, loop);
+	struct value **ops = arena_array(&scratch, struct value *, FOR_INITS + n);
+	const struct type **types = arena_array(&scratch, const struct type *, n);
+	ops[0] = operand(loop, (u32)counter);
+	ops[1] = end;
+	ops[2] = step;
+	for (u32 i = 0; i < n; i++) {
+		ops[FOR_INITS + i] = operand(loop, i);
+		types[i] = operand(loop, i)->type;
+	}
+	b.loc = loop->loc;
+	struct op *made = build(&b, IR_FOR, ops, FOR_INITS + n, types, n, 1);
+	struct block *body = made->blocks[0];
+	block_add_arg(s->ctx, body, step->type);
+	for (u32 i = 0; i < n; i++)
+		block_add_arg(s->ctx, body, types[i]);
+	for (u32 i = 0; i < loop->nresults; i++) {
+		u32 of = operand(condition, i + 1)->index;
+		made->results[of].name = loop->results[i].name;
+		struct value *now = (int)of == counter ? for_index(made) : for_arg(made, of);
+		now->name = old->args[i]->name;
+		replace_uses(old->args[i], now);
+		replace_uses(&loop->results[i], &made->results[of]);
+	}
+	for (u32 i = 0; i < n; i++)
+		ops[i] = operand(old->last, i);
+	struct builder in = builder_at_end(s->ctx, body);
+	struct op *yield = build(&in, IR_YIELD, ops, n, NULL, 0, 0);
+	while (old->first != old->last)
+		op_insert_before(old->first, yield);
+	op_erase(loop);
+	arena_free(&scratch);
+	return made;
+}
+
+static void visit(struct op *o, void *arg)
+{
+	struct pass_state *s = arg;
+	struct value *end, *step;
+	int counter = o->code == IR_WHILE && passes_arguments_on(o) ? counter_of(o, &end, &step) : -1;
+	i64 by;
+	if (counter < 0 || !value_const_int(step, &by) || by <= 0)
+		return;
+	i64 most = type_elem_bits(step->type) == 64 ? INT64_MAX : INT32_MAX;
+	if (type_elem_bits(step->type) >= 32 && (value_range(s->ranges, end)->max <= most - (by - 1) ||
+						 sizes_keep_bounded(s->k, s->ranges, end, most - (by - 1))))
+		walk(make_for(s, o, counter, end, step)->blocks[0], visit, s);
+}
+
+void pass_counted_loops(struct pass_state *s)
+{
+	walk(s->k->body, visit, s);
+}

@@ -1,0 +1,131 @@
+/* Induction divisions: a loop carries the quotient and the remainder of a number that grows by a constant in each
+ * iteration, such as the group of scales that its index is in.
+ *
+ *     q = i * 128 // g             q += 128 // g;  r += 128 % g;  if r >= g: q += 1, r -= g
+ *
+ * A division takes about 30 instructions on a GPU, and the sum 5. Divisors that are constants are left alone, since
+ * LLVM multiplies by their inverse, and so are those of loops around others: copies of the next tile are issued ahead
+ * where its number alone tells its place. The number and the divisor must not be negative: a limit of launches if they
+ * are sizes. */
+#include "ir/pass.h"
+#include "analysis/launch_bounds.h"
+
+static struct value *sum(struct builder *b, struct value *x, struct value *y)
+{
+	return build2(b, IR_ADDI, x->type, x, y);
+}
+
+/* Is v the index, a multiple of it, or that plus what the loop does not change? *at: in front of the loop, its value
+ * in the first iteration, if `b` is not NULL. */
+static bool grows(const struct op *loop, struct value *v, i64 *by, struct builder *b, struct value **at)
+{
+	const struct op *o = v->def;
+	i64 step, c;
+	if (v == for_index(loop)) {
+		*at = for_lower(loop);
+		return value_const_int(for_step(loop), by);
+	}
+	for (u32 i = 0; o && o->code == IR_MULI && i < 2; i++)
+		if (operand(o, i) == for_index(loop) && value_const_int(operand(o, 1 - i), &c) &&
+		    value_const_int(for_step(loop), &step)) {
+			if (b)
+				*at = build2(b, IR_MULI, v->type, for_lower(loop), build_int(b, v->type, c));
+			return !__builtin_mul_overflow(step, c, by);
+		}
+	for (u32 i = 0; o && o->code == IR_ADDI && i < 2; i++) {
+		struct value *x = operand(o, i), *other = operand(o, 1 - i);
+		bool product = x == for_index(loop) || def_if(x, IR_MULI);
+		if (product && value_defined_outside(other, loop->blocks[0]) && grows(loop, x, by, b, at)) {
+			if (b)
+				*at = sum(b, *at, other);
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool is_not_negative(struct pass_state *s, const struct value *v)
+{
+	const struct range *r = value_range(s->ranges, v);
+	return (r->min >= 0 && !r->wraps) || sizes_keep_within(s->k, s->ranges, v, INT32_MAX);
+}
+
+static bool is_division(struct pass_state *s, const struct op *loop, const struct op *o, i64 *by)
+{
+	struct value *unused;
+	i64 c;
+	if ((o->code != IR_DIVSI && o->code != IR_REMSI) || type_is_tensor(result(o)->type) ||
+	    type_elem_bits(result(o)->type) != 32)
+		return false;
+	struct value *divisor = operand(o, 1);
+	return value_defined_outside(divisor, loop->blocks[0]) && !value_const_int(divisor, &c) &&
+	       grows(loop, operand(o, 0), by, NULL, &unused) && *by > 0 && *by <= INT32_MAX &&
+	       is_not_negative(s, operand(o, 0)) && is_not_negative(s, divisor);
+}
+
+static bool divides_too(const struct op *o, struct value *number, struct value *divisor)
+{
+	return (o->code == IR_DIVSI || o->code == IR_REMSI) && operand(o, 0) == number && operand(o, 1) == divisor;
+}
+
+/* The divisions of `number` by `divisor` in the loop become carried values. Returns the loop that carries them. */
+static struct op *carry_division(struct pass_state *s, struct op *loop, struct value *number, struct value *divisor,
+				 i64 by)
+{
+	struct arena scratch = {0};
+	struct builder b = builder_before(s->ctx, loop);
+	const struct type *t = number->type;
+	value_vec inits = {0};
+	struct value *first = NULL, *one = build_int(&b, t, 1), *step = build_int(&b, t, by);
+	b.loc = loop->loc;
+	grows(loop, number, &by, &b, &first);
+	/* a loop without iterations may have a divisor of 0 */
+	struct value *d = build2(&b, IR_MAXSI, t, divisor, one);
+	struct value *more = build2(&b, IR_DIVSI, t, step, d), *rest = build2(&b, IR_REMSI, t, step, d);
+	struct value *room = build2(&b, IR_SUBI, t, d, rest); /* no remainder has more room for `rest` */
+	vec_push(&scratch, &inits, build2(&b, IR_DIVSI, t, first, d));
+	vec_push(&scratch, &inits, build2(&b, IR_REMSI, t, first, d));
+	bool of_index = number == for_index(loop);
+	struct op *made = extend_loop(s->ctx, &scratch, loop, &inits);
+	struct block *body = made->blocks[0];
+	number = of_index ? for_index(made) : number;
+	struct value *q = body->args[body->nargs - 2], *r = body->args[body->nargs - 1];
+	for (struct op *o = body->first, *next; o; o = next) {
+		next = o->next;
+		if (!divides_too(o, number, divisor))
+			continue;
+		replace_uses(result(o), o->code == IR_DIVSI ? q : r);
+		op_erase(o);
+	}
+	struct builder in = builder_before(s->ctx, body->last);
+	in.loc = loop->loc;
+	struct value *over = build_cmpi(&in, CMPI_SGE, r, room);
+	struct value *plus = build3(&in, IR_SELECT, t, over, sum(&in, more, one), more);
+	struct value *below = build2(&in, IR_SUBI, t, r, room), *above = sum(&in, r, rest);
+	op_add_operand(s->ctx, body->last, sum(&in, q, plus));
+	op_add_operand(s->ctx, body->last, build3(&in, IR_SELECT, t, over, below, above));
+	arena_free(&scratch);
+	return made;
+}
+
+static void visit_block(struct pass_state *s, struct block *b)
+{
+	for (struct op *o = b->first; o; o = o->next) {
+		for (u32 i = 0; i < o->nblocks; i++)
+			visit_block(s, o->blocks[i]);
+		i64 by;
+		bool innermost = o->code == IR_FOR && !block_has(o->blocks[0], op_is_loop);
+		for (struct op *in = innermost ? o->blocks[0]->first : NULL; in;)
+			if (is_division(s, o, in, &by)) {
+				o = carry_division(s, o, operand(in, 0), operand(in, 1), by);
+				in = o->blocks[0]->first;
+			} else {
+				in = in->next;
+			}
+	}
+}
+
+void pass_induction_divisions(struct pass_state *s)
+{
+	visit_block(s, s->k->body);
+}

@@ -1,0 +1,238 @@
+/* Unwrapping: `ptr + (index % size) * stride` becomes a load under the mask `index < size`, where nobody asks for what
+ * the indices beyond the size find. So does one of `where(index < size, index, 0)` and of `minimum(index, size - 1)`.
+ *
+ * Tutorials keep the rows of a tile that hangs over the edge of a matrix inside by wrapping them around, and store the
+ * product's rows below the size alone. The mask does as well: the rows run on, so the copy engine can take them for a
+ * box, and a processor loads neighbours. */
+#include "ir/graph.h"
+#include "analysis/axis.h"
+#include "analysis/demanded_rows.h"
+#include "ir/pass.h"
+#include "analysis/launch_bounds.h"
+
+/* A scalar, or if v is NULL a constant. */
+struct number {
+	struct value *v;
+	i64 c;
+};
+
+/* What the addresses that an index that stays inside is part of belong to, each with the dimension that the index's is
+ * there. */
+struct reach {
+	const struct op *kept;      /* the remainder, choice or minimum, of */
+	struct value *index;
+	struct number size;
+	struct arena scratch;
+	VEC(struct place) at; /* to be looked at, each once */
+	VEC(struct place) loads; /* their results */
+	struct map seen;
+	bool fails;
+};
+
+static void push(struct reach *r, const struct value *v, int dim)
+{
+	size_t known = (size_t)map_get(&r->seen, v);
+	r->fails |= dim < 0 || (known && known != 1 + (size_t)dim);
+	if (known || dim < 0)
+		return;
+	map_put(&r->seen, v, (void *)(1 + (size_t)dim));
+	vec_push(&r->scratch, &r->at, ((struct place){v, dim}));
+}
+
+/* Other uses, such as addresses of stores, keep the index as it is. */
+static void follow(struct reach *r, const struct op *o, u32 k, int d)
+{
+	bool address = o->code == IR_ADDI || o->code == IR_MULI || o->code == IR_EXTSI || o->code == IR_ADDPTR;
+	if (address)
+		push(r, result(o), d);
+	else if (op_is_shape(o) && o->code != IR_RESHAPE)
+		push(r, result(o), dim_behind(o, d));
+	else if (o->code == IR_LOAD && k == 0 && !o->attr[ATTR_VOLATILE])
+		vec_push(&r->scratch, &r->loads, ((struct place){result(o), d}));
+}
+
+/* The same number, perhaps in fewer bits. */
+static struct value *without_extension(const struct value *v)
+{
+	while (def_if(v, IR_EXTSI))
+		v = operand(v->def, 0);
+	return (struct value *)v;
+}
+
+/* The number that each element of the tile is. */
+static bool get_number(const struct value *tile, struct number *out)
+{
+	const struct op *splat = def_if(without_extension(tile), IR_SPLAT);
+	*out = (struct number){0};
+	if (value_const_int(tile, &out->c))
+		return true;
+	out->v = splat ? without_extension(operand(splat, 0)) : NULL;
+	return splat != NULL;
+}
+
+static bool compares_the_same(const struct op *cmp, int d, const void *arg)
+{
+	const struct reach *r = arg;
+	(void)d;
+	struct number size;
+	return cmp->attr[ATTR_PREDICATE] == CMPI_SLT &&
+	       without_extension(operand(cmp, 0)) == without_extension(r->index) &&
+	       get_number(operand(cmp, 1), &size) && size.v == r->size.v && size.c == r->size.c;
+}
+
+/* On a GPU a mask costs as much as the remainder, unless boxes take the place of both. Indices that may be another one
+ * are no neighbours. */
+static bool is_worth_while(const struct pass_state *s, const struct reach *r, const struct op *load)
+{
+	const struct type *t = result(load)->type;
+	const struct op *around = load->block->parent;
+	if (type_elem(t)->kind != TY_SCALAR)
+		return false;
+	if (s->target->kind == TARGET_CPU || r->kept->code != IR_REMSI)
+		return true;
+	if (!s->target->has_tensor_copy || t->rank != 2 || !around || around->code != IR_FOR ||
+	    !block_has(around->blocks[0], op_is_dot))
+		return false;
+	int width = MAX(axis_vector_width(s->axis, operand(load, 0), NULL, 0),
+			axis_vector_width(s->axis, operand(load, 0), NULL, 1));
+	return width * dtype_bytes(type_dtype(t)) == s->target->vector_bytes;
+}
+
+/* Is it a remainder, a choice between the index and another, or a minimum, of a tile of one dimension and one size? */
+static bool stays_inside(const struct op *o, struct reach *r)
+{
+	const struct op *from = o;
+	u32 at = 0;
+	i64 less = 0;
+	*r = (struct reach){.kept = o};
+	if (o->code == IR_SELECT)
+		from = def_if(operand(o, 0), IR_CMPI);
+	else if (o->code == IR_MINSI)
+		at = get_number(operand(o, 0), &r->size);
+	else if (o->code != IR_REMSI)
+		return false;
+	if (!from || !get_number(operand(from, 1 - at), &r->size))
+		return false;
+	r->index = operand(from, at);
+	if (o->code == IR_SELECT && (from->attr[ATTR_PREDICATE] != CMPI_SLT || operand(o, 1) != r->index))
+		return false;
+	if (o->code == IR_REMSI && !r->size.v && r->size.c <= 0)
+		return false;
+	if (o->code == IR_MINSI && r->size.v) {
+		const struct op *last = r->size.v->def;
+		if (!last || (last->code != IR_SUBI && last->code != IR_ADDI) ||
+		    !value_const_int(operand(last, 1), &less) || less != (last->code == IR_SUBI ? 1 : -1))
+			return false;
+		r->size.v = operand(last, 0);
+	} else if (o->code == IR_MINSI && r->size.c < INT32_MAX) {
+		r->size.c++;
+	} else if (o->code == IR_MINSI) {
+		return false;
+	}
+	return type_is_tensor(r->index->type) && r->index->type->rank == 1;
+}
+
+/* Does it wrap between tiles only? A hint says so also of the last tile, where it may not be true. */
+static bool keeps_tiles(const struct pass_state *s, const struct reach *r)
+{
+	i32 n = r->index->type->shape[0];
+	const struct axis_info *index = axis_of(s->axis, r->index);
+	bool whole = !r->size.v && r->size.c % n == 0 && index->contiguity[0] >= n && index->divisibility[0] % n == 0;
+	return whole || (axis_of(s->axis, result(r->kept))->contiguity[0] >= n && !r->kept->hints);
+}
+
+static bool can_unwrap(const struct pass_state *s, struct reach *r)
+{
+	if (keeps_tiles(s, r))
+		return false;
+	push(r, result(r->kept), 0);
+	for (u32 i = 0; i < r->at.len && !r->fails; i++)
+		for (const struct use *u = r->at.at[i].v->uses; u; u = u->next)
+			follow(r, u->user, (u32)(u - u->user->operands), r->at.at[i].dim);
+	u32 kept = 0;
+	for (u32 i = 0; i < r->loads.len && !r->fails; i++) {
+		struct place p = r->loads.at[i];
+		if (is_worth_while(s, r, p.v->def) && demanded_under(p.v, p.dim, compares_the_same, r).v)
+			r->loads.at[kept++] = p;
+	}
+	r->loads.len = kept;
+	return !r->fails && r->loads.len &&
+	       (r->kept->code != IR_REMSI || value_range(s->ranges, r->index)->min >= 0 ||
+		sizes_keep_within(s->k, s->ranges, r->index, INT32_MAX));
+}
+
+/* A mask along dimension d as one of the load's tile. */
+static struct value *spread(struct builder *b, struct value *mask, const struct type *tile, int d)
+{
+	const struct type *elem = type_elem(mask->type);
+	i32 shape[MAX_RANK] = {mask->type->shape[0]};
+	for (int i = 0; i < tile->rank; i++) {
+		if (i == d)
+			continue;
+		int rank = mask->type->rank;
+		memmove(shape + (i < d), shape, sizeof *shape * (size_t)(MAX_RANK - 1));
+		shape[i < d ? 0 : rank] = 1;
+		mask = build1(b, IR_EXPAND_DIMS, type_tensor(b->ctx, elem, rank + 1, shape), mask);
+		mask->def->attr[ATTR_AXIS] = i < d ? 0 : rank;
+	}
+	return build1(b, IR_BROADCAST, type_with_dtype(b->ctx, tile, DT_I1), mask);
+}
+
+static void add_mask(struct pass_state *s, struct op *load, struct value *mask)
+{
+	struct builder b = builder_before(s->ctx, load);
+	b.loc = load->loc;
+	if (load->noperands > 1)
+		op_set_operand(load, 1, build2(&b, IR_ANDI, mask->type, operand(load, 1), mask));
+	else
+		op_add_operand(s->ctx, load, mask);
+	if (load->noperands == 2)
+		op_add_operand(s->ctx, load, build_constant(&b, result(load)->type, 0));
+}
+
+struct addresses {
+	struct pass_state *s;
+	const struct reach *of;
+	struct map map; /* to the same of the index as it is */
+};
+
+static void make_address(struct op *o, void *arg)
+{
+	struct addresses *a = arg;
+	if (o->nresults != 1 || !map_get(&a->of->seen, result(o)) || map_get(&a->map, result(o)))
+		return;
+	struct builder b = builder_after(a->s->ctx, o);
+	op_clone(&b, o, &a->map);
+}
+
+static void visit(struct op *o, void *arg)
+{
+	struct pass_state *s = arg;
+	struct reach r;
+	if (!stays_inside(o, &r))
+		return;
+	r.seen.arena = &r.scratch;
+	if (can_unwrap(s, &r)) {
+		struct builder b = builder_after(s->ctx, o);
+		b.loc = o->loc;
+		const struct type *t = r.index->type, *number = type_scalar(s->ctx, type_dtype(t));
+		struct value *size =
+			r.size.v && r.size.v->type != number ? build1(&b, IR_EXTSI, number, r.size.v) : r.size.v;
+		size = size ? build1(&b, IR_SPLAT, t, size) : build_int(&b, t, r.size.c);
+		struct value *mask = build_cmpi(&b, CMPI_SLT, r.index, size);
+		struct addresses a = {.s = s, .of = &r, .map.arena = &r.scratch};
+		map_put(&a.map, result(o), r.index);
+		walk(s->k->body, make_address, &a);
+		for (u32 i = 0; i < r.loads.len; i++) {
+			struct op *load = r.loads.at[i].v->def;
+			add_mask(s, load, spread(&b, mask, result(load)->type, r.loads.at[i].dim));
+			op_set_operand(load, 0, mapped(&a.map, operand(load, 0)));
+		}
+	}
+	arena_free(&r.scratch);
+}
+
+void pass_unwrap(struct pass_state *s)
+{
+	walk(s->k->body, visit, s);
+}

@@ -1,0 +1,463 @@
+/* Unflattening: one loop over all slices of all tiles becomes a loop over tiles around one over the slices of a tile.
+ *
+ *     for _ in range(slices * tiles):              for t in range(tiles):
+ *         k = where(k == slices - 1, 0, k + 1)         the next tile
+ *         if k == 0:                                   for k in range(slices):
+ *             the next tile                                work
+ *         work                                         the tile's end
+ *         if k == slices - 1:
+ *             the tile's end
+ *
+ * Persistent products were written so before compilers could let the copies of one tile go on where those of the tile
+ * before end. Here they do (`flatten`), and addresses of a tile are computed once. The product may wrap: then, and if
+ * there are no slices, the loop runs behind the two as it was, with all of its iterations. Where the bound is no such
+ * product, it has as many tiles as it holds, and the loop behind does the slices that are left. */
+#include "ir/pass.h"
+#include "analysis/ranges.h"
+
+struct flat {
+	struct pass_state *s;
+	struct op *loop;
+	struct value *slices, *tiles; /* how many; tiles NULL: as many as the upper bound holds */
+	u32 counter;                  /* the number of the carried value that counts a tile's slices */
+	struct value *slice, *last;   /* the slice's number in an iteration; slices - 1 */
+	struct op *begin, *end;       /* scf.if of the first slice, and of the last */
+	struct arena scratch;
+	struct map of_tile; /* carried values that only `begin` changes: the argument → its result, and back */
+};
+
+/* --- which loops ------------------------------------------------------------------------------------------------- */
+
+/* Is v `of` - 1? */
+static bool is_before(const struct value *v, const struct value *of)
+{
+	const struct op *o = v->def;
+	i64 x, y;
+	if (value_const_int(v, &x) && value_const_int(of, &y))
+		return x == y - 1;
+	if (!o || (o->code != IR_SUBI && o->code != IR_ADDI) || operand(o, 0) != of)
+		return false;
+	return value_is_int(operand(o, 1), o->code == IR_SUBI ? 1 : -1);
+}
+
+/* Does next count on from `now`, and from `last` on from 0 again? */
+static bool counts_round(const struct value *next, const struct value *now, struct value **last)
+{
+	const struct op *choice = def_if(next, IR_SELECT), *test = choice ? def_if(operand(choice, 0), IR_CMPI) : NULL;
+	const struct op *more = choice ? def_if(operand(choice, 2), IR_ADDI) : NULL;
+	if (!test || !more || test->attr[ATTR_PREDICATE] != CMPI_EQ || operand(test, 0) != now ||
+	    !value_is_int(operand(choice, 1), 0) || operand(more, 0) != now || !value_is_int(operand(more, 1), 1))
+		return false;
+	*last = operand(test, 1);
+	return true;
+}
+
+/* Where a branch sets a counter back, `if k == last: k = 0; else: k += 1`, the next number becomes a choice. */
+static void choose_next(struct ir_context *ctx, struct op *branch)
+{
+	struct op *test = branch->code == IR_IF ? def_if(operand(branch, 0), IR_CMPI) : NULL;
+	struct op *ends[] = {test ? branch->blocks[0]->last : NULL, test ? branch->blocks[1]->last : NULL};
+	for (u32 i = branch->nresults; test && i--;) {
+		struct op *more = def_if(operand(ends[1], i), IR_ADDI);
+		if (!value_is_int(operand(ends[0], i), 0) || !more || operand(more, 0) != operand(test, 0) ||
+		    !value_is_int(operand(more, 1), 1))
+			continue;
+		struct builder b = builder_before(ctx, branch);
+		struct value *zero = build_int(&b, result(more)->type, 0), *one = build_int(&b, result(more)->type, 1);
+		struct value *next = build2(&b, IR_ADDI, result(more)->type, operand(more, 0), one);
+		next = build3(&b, IR_SELECT, next->type, operand(branch, 0), zero, next);
+		replace_uses(&branch->results[i], next);
+		for (u32 k = 0; k < 2; k++)
+			op_remove_operand(ends[k], i);
+		op_remove_result(branch, i);
+		if (value_unused(result(more)))
+			op_erase(more);
+	}
+	if (test && !branch->nresults && block_is_empty(branch->blocks[0]) && block_is_empty(branch->blocks[1]))
+		op_erase(branch);
+}
+
+/* Is v used for the next number alone? */
+static bool only_counts(const struct value *v, const struct value *next)
+{
+	for (const struct use *u = v->uses; u; u = u->next)
+		if ((u->user != operand(next->def, 0)->def && u->user != operand(next->def, 2)->def) ||
+		    !value_has_one_use(result(u->user)))
+			return false;
+	return true;
+}
+
+/* Is the loop's carried value i the number of the slice, or that of the slice before? */
+static bool is_counter(struct flat *f, u32 i)
+{
+	struct value *arg = for_arg(f->loop, i), *next = for_yielded(f->loop, i), *init = for_init(f->loop, i);
+	if (arg->type != for_index(f->loop)->type || !counts_round(next, arg, &f->last) ||
+	    !value_defined_outside(f->last, f->loop->blocks[0]))
+		return false;
+	f->counter = i;
+	f->slice = value_is_int(init, 0) ? arg : next;
+	return f->slice == arg ? value_has_one_use(next) : value_is_int(init, -1) && only_counts(arg, next);
+}
+
+/* The number of the slice for which the scf.if does anything; NULL: it is no such one. */
+static const struct value *slice_of(const struct flat *f, const struct op *o)
+{
+	const struct op *test = o->code == IR_IF ? def_if(operand(o, 0), IR_CMPI) : NULL;
+	bool one = test && test->attr[ATTR_PREDICATE] == CMPI_EQ && operand(test, 0) == f->slice;
+	return one && o->blocks[1]->first == o->blocks[1]->last ? operand(test, 1) : NULL;
+}
+
+/* Is v used in `begin` alone, or as what the loop carries on? */
+static bool only_begins(const struct flat *f, const struct value *v)
+{
+	for (const struct use *u = v->uses; u; u = u->next)
+		if (!block_contains(f->begin->blocks[0], u->user->block) && u->user != f->begin->blocks[1]->last)
+			return false;
+	return true;
+}
+
+/* What `begin` computes is the tile's: each result is carried, and changed by nothing else. */
+static bool find_values_of_tile(struct flat *f)
+{
+	u32 found = 0;
+	for (u32 i = 0; i < f->loop->nresults; i++) {
+		struct value *arg = for_arg(f->loop, i), *next = for_yielded(f->loop, i);
+		if (next->def != f->begin || map_get(&f->of_tile, next) ||
+		    operand(f->begin->blocks[1]->last, next->index) != arg || !only_begins(f, arg))
+			continue;
+		map_put(&f->of_tile, arg, next);
+		map_put(&f->of_tile, next, arg);
+		found++;
+	}
+	return found == f->begin->nresults;
+}
+
+static bool is_pure(const struct op *o)
+{
+	return op_has(o, PURE) && !o->nblocks;
+}
+
+static bool find_ends(struct flat *f)
+{
+	const struct block *body = f->loop->blocks[0];
+	struct op *first = body->first, *last = body->last->prev;
+	while (is_pure(first))
+		first = first->next;
+	while (last && is_pure(last))
+		last = last->prev;
+	if (!last || last == first || !slice_of(f, first) || !slice_of(f, last))
+		return false;
+	f->begin = first;
+	f->end = last;
+	return value_is_int(slice_of(f, first), 0) && equal_values(slice_of(f, last), f->last) &&
+	       find_values_of_tile(f);
+}
+
+/* Does the loop over slices carry value i? */
+static bool is_of_slice(const struct flat *f, u32 i)
+{
+	return i != f->counter && !map_get(&f->of_tile, for_arg(f->loop, i));
+}
+
+/* What carried value i is behind a slice, but for what `end` does. */
+static struct value *behind_slice(const struct flat *f, u32 i)
+{
+	struct value *next = for_yielded(f->loop, i);
+	return next->def == f->end ? operand(f->end->blocks[1]->last, next->index) : next;
+}
+
+static bool is_carried(const struct flat *f, const struct value *v)
+{
+	for (u32 i = 0; i < f->loop->nresults; i++)
+		if (is_of_slice(f, i) && behind_slice(f, i) == v)
+			return true;
+	return false;
+}
+
+/* Can v, which `end` reads, be had behind the loop over the slices? */
+static bool is_known_behind(const struct flat *f, const struct value *v, int depth)
+{
+	if (value_defined_outside(v, f->loop->blocks[0]) || !value_defined_outside(v, f->end->blocks[0]) ||
+	    v->def == f->begin || v == f->slice || is_carried(f, v))
+		return true;
+	if (!v->def || !is_pure(v->def) || !depth)
+		return false;
+	for (u32 i = 0; i < v->def->noperands; i++)
+		if (!is_known_behind(f, operand(v->def, i), depth - 1))
+			return false;
+	return true;
+}
+
+enum { DEPTH = 16 /* of addresses, at most */ };
+
+static bool all_known_behind(const struct flat *f, const struct block *b)
+{
+	for (const struct op *o = b->first; o; o = o->next) {
+		for (u32 i = 0; i < o->noperands; i++)
+			if (!is_known_behind(f, operand(o, i), DEPTH))
+				return false;
+		for (u32 i = 0; i < o->nblocks; i++)
+			if (!all_known_behind(f, o->blocks[i]))
+				return false;
+	}
+	return true;
+}
+
+/* Is it a loop of products that counts its iterations, and may count slices by itself? */
+static bool may_be_flat(const struct op *loop)
+{
+	return loop->code == IR_FOR && type_elem_bits(for_index(loop)->type) == 32 && !for_index(loop)->uses &&
+	       value_is_int(for_lower(loop), 0) && value_is_int(for_step(loop), 1) &&
+	       block_has(loop->blocks[0], op_is_dot);
+}
+
+static bool is_flat(struct flat *f)
+{
+	bool counted = false;
+	for (u32 i = 0; i < f->loop->nresults && !counted; i++)
+		counted = is_counter(f, i);
+	return counted && find_ends(f) && all_known_behind(f, f->end->blocks[0]);
+}
+
+/* --- the two loops ----------------------------------------------------------------------------------------------- */
+
+/* A loop from 0 to n, which carries values from `inits` on. */
+static struct op *begin_loop(struct flat *f, struct builder *b, struct value *n, const value_vec *inits)
+{
+	value_vec operands = {0};
+	const struct type **types = arena_array(&f->scratch, const struct type *, inits->len);
+	vec_push(&f->scratch, &operands, build_int(b, n->type, 0));
+	vec_push(&f->scratch, &operands, n);
+	vec_push(&f->scratch, &operands, build_int(b, n->type, 1));
+	for (u32 i = 0; i < inits->len; i++) {
+		vec_push(&f->scratch, &operands, inits->at[i]);
+		types[i] = inits->at[i]->type;
+	}
+	struct op *loop = build(b, IR_FOR, operands.at, operands.len, types, inits->len, 1);
+	block_add_arg(b->ctx, loop->blocks[0], n->type);
+	for (u32 i = 0; i < inits->len; i++)
+		block_add_arg(b->ctx, loop->blocks[0], types[i])->name = inits->at[i]->name;
+	return loop;
+}
+
+/* The operations of the block but the last one, and but `begin`, `end` and what counts slices. */
+static void clone_block(const struct flat *f, struct builder *b, const struct block *of, const struct op *up_to,
+			struct map *map)
+{
+	for (const struct op *o = of->first; o != up_to && o->next; o = o->next)
+		if (o != f->begin && o != f->end && (!o->nresults || result(o) != f->slice))
+			op_clone(b, o, map);
+}
+
+/* v behind the last slice. */
+static void compute_behind(const struct flat *f, struct builder *b, struct value *v, struct map *map)
+{
+	if (mapped(map, v) != v || value_defined_outside(v, f->loop->blocks[0]))
+		return;
+	for (u32 i = 0; i < v->def->noperands; i++)
+		compute_behind(f, b, operand(v->def, i), map);
+	op_clone(b, v->def, map);
+}
+
+static void compute_for(const struct flat *f, struct builder *b, const struct block *end, struct map *map)
+{
+	for (const struct op *o = end->first; o; o = o->next) {
+		for (u32 i = 0; i < o->noperands; i++)
+			if (value_defined_outside(operand(o, i), f->end->blocks[0]))
+				compute_behind(f, b, operand(o, i), map);
+		for (u32 i = 0; i < o->nblocks; i++)
+			compute_for(f, b, o->blocks[i], map);
+	}
+}
+
+/* The loop over a tile's slices, behind what `map` has of the tile. Then `map` has what is known behind it. */
+static void build_inner(struct flat *f, struct builder *b, struct map *map)
+{
+	value_vec inits = {0}, next = {0};
+	struct map in = {.arena = &f->scratch}, behind = {.arena = &f->scratch};
+	for (u32 i = 0; i < f->loop->nresults; i++)
+		if (is_of_slice(f, i))
+			vec_push(&f->scratch, &inits, mapped(map, for_arg(f->loop, i)));
+	struct op *inner = begin_loop(f, b, f->slices, &inits);
+	memcpy(inner->attr, f->loop->attr, sizeof inner->attr);
+	inner->attr[ATTR_FLATTEN] = false;
+	for (u32 i = 0, k = 0; i < f->loop->nresults; i++) {
+		struct value *arg = for_arg(f->loop, i), *of_begin = map_get(&f->of_tile, arg);
+		map_put(&in, arg, of_begin || i == f->counter ? for_index(inner) : for_arg(inner, k++));
+		if (of_begin) {
+			map_put(&in, of_begin, mapped(map, of_begin));
+			map_put(&behind, of_begin, mapped(map, of_begin));
+		}
+	}
+	map_put(&in, f->slice, for_index(inner));
+	map_put(&behind, f->slice, f->last);
+	struct builder body = builder_at_end(b->ctx, inner->blocks[0]);
+	clone_block(f, &body, f->loop->blocks[0], NULL, &in);
+	for (u32 i = 0, k = 0; i < f->loop->nresults; i++) {
+		if (!is_of_slice(f, i))
+			continue;
+		vec_push(&f->scratch, &next, mapped(&in, behind_slice(f, i)));
+		map_put(&behind, behind_slice(f, i), &inner->results[k++]);
+	}
+	body.loc = f->loop->loc;
+	build(&body, IR_YIELD, next.at, next.len, NULL, 0, 0);
+	*map = behind;
+}
+
+/* The loop over tiles. Its results are the flat loop's. */
+static struct op *build_outer(struct flat *f, struct builder *b, struct value *n)
+{
+	struct block *body = f->loop->blocks[0], *begin = f->begin->blocks[0], *end = f->end->blocks[0];
+	struct map map = {.arena = &f->scratch};
+	value_vec inits = {0}, next = {0};
+	for (u32 i = 0; i < f->loop->nresults; i++)
+		vec_push(&f->scratch, &inits, for_init(f->loop, i));
+	struct op *outer = begin_loop(f, b, n, &inits);
+	outer->attr[ATTR_FLATTEN] = true;
+	for (u32 i = 0; i < f->loop->nresults; i++)
+		map_put(&map, for_arg(f->loop, i), for_arg(outer, i));
+	struct builder in = builder_at_end(b->ctx, outer->blocks[0]);
+	in.loc = b->loc;
+	map_put(&map, f->slice, build_int(&in, n->type, 0));
+	clone_block(f, &in, body, f->begin, &map);
+	clone_block(f, &in, begin, NULL, &map);
+	for (u32 i = 0; i < f->begin->nresults; i++)
+		map_put(&map, &f->begin->results[i], mapped(&map, operand(begin->last, i)));
+	build_inner(f, &in, &map);
+	compute_for(f, &in, end, &map);
+	clone_block(f, &in, end, NULL, &map);
+	for (u32 i = 0; i < f->end->nresults; i++)
+		map_put(&map, &f->end->results[i], mapped(&map, operand(end->last, i)));
+	for (u32 i = 0; i < f->loop->nresults; i++) {
+		struct value *yielded = for_yielded(f->loop, i);
+		if (i == f->counter)
+			yielded = value_is_int(for_init(f->loop, i), 0) ? build_int(&in, n->type, 0) : f->last;
+		vec_push(&f->scratch, &next, mapped(&map, yielded));
+	}
+	build(&in, IR_YIELD, next.at, next.len, NULL, 0, 0);
+	return outer;
+}
+
+/* The number of slices, the last of which is f->last; and of tiles, where the loop's bound is that times slices. */
+static void find_factors(struct flat *f, struct builder *b)
+{
+	struct value *all = for_upper(f->loop);
+	const struct op *product = def_if(all, IR_MULI);
+	i64 n, last;
+	f->slices = all;
+	if (value_const_int(all, &n) && value_const_int(f->last, &last) && last > 0 && n % (last + 1) == 0) {
+		f->slices = build_int(b, all->type, last + 1);
+		f->tiles = build_int(b, all->type, n / (last + 1));
+	} else if (is_before(f->last, all)) {
+		f->tiles = build_int(b, all->type, 1);
+	}
+	for (u32 k = 0; product && k < 2 && !f->tiles; k++)
+		if (is_before(f->last, operand(product, k))) {
+			f->slices = operand(product, k);
+			f->tiles = operand(product, 1 - k);
+		}
+	if (!f->tiles)
+		f->slices = build2(b, IR_ADDI, all->type, f->last, build_int(b, all->type, 1));
+}
+
+/* Is the product of the two what its 32 bits hold, and are there slices? NULL: always. */
+static struct value *build_guard(const struct flat *f, struct builder *b)
+{
+	const struct range *slices = value_range(f->s->ranges, f->slices), *tiles = value_range(f->s->ranges, f->tiles);
+	i64 most = MAX(tiles->max, -tiles->min);
+	if (slices->min > 0 && slices->max < INT32_MAX && most < INT32_MAX && slices->max * most <= INT32_MAX)
+		return NULL;
+	struct value *x = build_i64(b, f->slices), *y = build_i64(b, f->tiles);
+	struct value *end = build_i64(b, for_upper(f->loop));
+	struct value *same = build_cmpi(b, CMPI_EQ, build2(b, IR_MULI, x->type, x, y), end);
+	return build2(b, IR_ANDI, same->type, same,
+		      build_cmpi(b, CMPI_SGT, f->slices, build_int(b, f->slices->type, 0)));
+}
+
+/* Does nobody ask for carried value i as it is in front of the loop behind the two? `begin` gives it another one there,
+ * without reading it. */
+static bool begins_anew(const struct flat *f, u32 i)
+{
+	const struct value *arg = for_arg(f->loop, i);
+	bool yes = map_get(&f->of_tile, arg) && value_unused(&f->loop->results[i]);
+	for (const struct use *u = arg->uses; u && yes; u = u->next)
+		yes = u->user == f->begin->blocks[1]->last;
+	return yes;
+}
+
+/* How many tiles the two loops do, and from where on the loop behind them does what is left: all that the bound holds
+ * of whole tiles, or, where it is a product, as many as that has, unless it wraps. */
+static struct value *count_tiles(const struct flat *f, struct builder *b, struct value **left, const char **why)
+{
+	struct value *all = for_upper(f->loop), *zero = for_lower(f->loop), *one = build_int(b, all->type, 1);
+	struct value *fits = f->tiles ? build_guard(f, b) : build_cmpi(b, CMPI_SGT, f->slices, zero);
+	*left = all;
+	*why = f->tiles ? ", and behind these as it is, should the number of iterations wrap"
+			: ", and behind these as it is, for what is left";
+	if (!fits) {
+		*why = "";
+		return f->tiles;
+	}
+	if (f->tiles) {
+		*left = build3(b, IR_SELECT, all->type, fits, all, zero);
+		return build3(b, IR_SELECT, all->type, fits, f->tiles, zero);
+	}
+	struct value *by = build3(b, IR_SELECT, all->type, fits, f->slices, one);
+	struct value *n = build3(b, IR_SELECT, all->type, fits, build2(b, IR_DIVSI, all->type, all, by), zero);
+	*left = build2(b, IR_MULI, all->type, n, f->slices);
+	return n;
+}
+
+static void unflatten(struct flat *f)
+{
+	struct builder b = builder_before(f->s->ctx, f->loop);
+	b.loc = f->loop->loc;
+	const char *why;
+	find_factors(f, &b);
+	struct value *left, *n = count_tiles(f, &b, &left, &why);
+	struct op *outer = build_outer(f, &b, n);
+	for (u32 i = 0; i < f->loop->nresults; i++)
+		if (!begins_anew(f, i))
+			op_set_operand(f->loop, FOR_INITS + i, &outer->results[i]);
+	op_set_operand(f->loop, FOR_LOWER, left);
+	if (f->s->remarks)
+		diag(f->s->diags, R_UNFLATTENED, f->loop->loc, why);
+	if (f->tiles) /* mostly nothing is left */
+		f->loop->attr[ATTR_STAGES] = 1;
+	f->loop->attr[ATTR_UNROLL] = 0;
+	f->loop->attr[ATTR_FLATTEN] = false;
+}
+
+struct unflattening {
+	struct pass_state *s;
+	bool any;
+};
+
+static void visit(struct op *o, void *arg)
+{
+	struct unflattening *u = arg;
+	struct flat f = {.s = u->s, .loop = o};
+	f.of_tile.arena = &f.scratch;
+	if (!may_be_flat(o))
+		return;
+	for (struct op *in = o->blocks[0]->first, *next; in; in = next) {
+		next = in->next;
+		choose_next(u->s->ctx, in);
+	}
+	if (is_flat(&f)) {
+		unflatten(&f);
+		u->any = true;
+	}
+	arena_free(&f.scratch);
+}
+
+void pass_unflatten(struct pass_state *s)
+{
+	struct unflattening u = {.s = s};
+	walk(s->k->body, visit, &u);
+	if (u.any) {
+		pass_canonicalize(s);
+		pass_cse(s);
+		pass_licm(s);
+	}
+}

@@ -1,0 +1,249 @@
+/* Versioning: a fast path for programs in the interior of a matrix.
+ *
+ * Kernels keep rows and columns inside with `(start + arange) % n`, or a mask `start + arange < n`. Where n may be
+ * anything, neighbours of such a tile may be far apart, or masked, and a load with them as columns of a row moves one
+ * element at a time. But for all programs except those at the edge x % n == x, and the mask is true. So the rest of the
+ * block gets two versions: for 0 <= start and start + length <= n, one with the remainder replaced by its operand and
+ * the mask by true; else one as written. Only where elements of a dot's operand that are smaller than a word are
+ * contiguous along the tile; wider elements gain nothing. */
+#include "support/thresholds.h"
+#include "ir/graph.h"
+#include "analysis/axis.h"
+#include "analysis/ranges.h"
+#include "ir/pass.h"
+
+struct versioning {
+	struct pass_state *s;
+	struct value_set operands; /* of dots, and what they are made from element by element */
+	struct value_set rows;     /* of which neighbours address neighbouring small elements of a dot's operand */
+	struct value_set masks;    /* (parts of) masks that split runs of such an operand, whole without the mask */
+	struct map runs;           /* parts of such masks → struct run_lengths, of the longest run that they mask */
+};
+
+struct run_lengths {
+	int along[MAX_RANK];
+};
+
+static bool is_elementwise(const struct op *o)
+{
+	return op_has(o, ELEM) || o->code == IR_TRANS;
+}
+
+static void note_dot(struct op *o, void *set)
+{
+	for (u32 i = 0; i < 2 && o->code == IR_DOT; i++)
+		add_sources(set, operand(o, i), is_elementwise);
+}
+
+static bool is_row_arithmetic(const struct op *o)
+{
+	return o->code == IR_ADDI || o->code == IR_ADDPTR || o->code == IR_EXTSI || o->code == IR_EXPAND_DIMS ||
+	       o->code == IR_BROADCAST || o->code == IR_TRANS;
+}
+
+/* Adds where the pointers of an operand come from, also from before loops that carry them. */
+static void add_rows(struct value_set *rows, const struct value *v)
+{
+	vec_push(&rows->scratch, &rows->work, v);
+	while (rows->work.len) {
+		v = rows->work.at[--rows->work.len];
+		const struct op *o = v->def, *loop = o ? NULL : v->block->parent;
+		if (!set_add(rows, v))
+			continue;
+		if (loop && loop->code == IR_FOR && v->index)
+			vec_push(&rows->scratch, &rows->work, for_init(loop, for_arg_number(v)));
+		for (u32 i = 0; o && is_row_arithmetic(o) && i < o->noperands; i++)
+			vec_push(&rows->scratch, &rows->work, operand(o, i));
+	}
+}
+
+/* Notes the runs of the load for its mask and the parts of which this is the conjunction. */
+static void note_runs(struct versioning *g, const struct op *load)
+{
+	struct arena *a = &g->masks.scratch;
+	VEC(const struct value *) work = {0};
+	struct run_lengths runs = {0};
+	int unit;
+	for (int d = 0; d < operand(load, 0)->type->rank; d++)
+		runs.along[d] = axis_run_length(g->s->axis, operand(load, 0), NULL, d, &unit);
+	vec_push(a, &work, operand(load, 1));
+	while (work.len) {
+		const struct value *v = work.at[--work.len];
+		struct run_lengths *known = map_get(&g->runs, v);
+		bool longer = false;
+		if (!known) {
+			known = arena_new(a, struct run_lengths);
+			map_put(&g->runs, v, known);
+			longer = true;
+		}
+		for (int d = 0; d < MAX_RANK; d++)
+			if (runs.along[d] > known->along[d]) {
+				known->along[d] = runs.along[d];
+				longer = true;
+			}
+		for (u32 i = 0; longer && def_if(v, IR_ANDI) && i < 2; i++)
+			vec_push(a, &work, operand(v->def, i));
+	}
+}
+
+static void note_load(struct op *o, void *arg)
+{
+	struct versioning *g = arg;
+	if (o->code != IR_LOAD || type_elem_bits(result(o)->type) >= 32 || !set_has(&g->operands, result(o)))
+		return;
+	add_rows(&g->rows, operand(o, 0));
+	if (o->noperands > 1)
+		note_runs(g, o);
+}
+
+static bool is_wider_shape(const struct op *o)
+{
+	return o->code == IR_EXPAND_DIMS || o->code == IR_BROADCAST;
+}
+
+/* Adds masks whose constancy is less than a run that they are to mask. */
+static void find_masks(struct versioning *g)
+{
+	for (u32 i = 0; i < g->runs.cap; i++) {
+		const struct value *v = g->runs.keys[i];
+		const struct run_lengths *runs = g->runs.vals[i];
+		bool splits = false;
+		for (int d = 0; v && d < v->type->rank; d++)
+			splits |= runs->along[d] > axis_of(g->s->axis, v)->constancy[d];
+		if (splits)
+			add_sources(&g->masks, v, is_wider_shape);
+	}
+}
+
+static bool versioning_pays(const struct versioning *g, const struct op *o)
+{
+	struct row r;
+	bool compares = o->code == IR_CMPI && o->attr[ATTR_PREDICATE] == CMPI_SLT;
+	if ((o->code != IR_REMSI && !compares) || !type_is_tensor(result(o)->type) ||
+	    type_elem_bits(operand(o, 0)->type) != 32 || !row_of(operand(o, 0), &r) || !def_if(operand(o, 1), IR_SPLAT))
+		return false;
+	if (compares)
+		return set_has(&g->masks, result(o));
+	return axis_of(g->s->axis, result(o))->contiguity[0] < 8 && r.last - r.first >= 8 &&
+	       set_has(&g->rows, result(o));
+}
+
+/* 0 <= row (of remainders) and row < n, computed in 64 bits, where it cannot wrap. */
+static struct value *inside_condition(struct builder *b, const struct op *o)
+{
+	const struct type *t = type_scalar(b->ctx, DT_I64);
+	struct row r;
+	row_of(operand(o, 0), &r);
+	struct value *start = r.start ? build1(b, IR_EXTSI, t, r.start) : build_int(b, t, 0);
+	struct value *n = build1(b, IR_EXTSI, t, operand(operand(o, 1)->def, 0));
+	struct value *high = build_cmpi(b, CMPI_SLT, build2(b, IR_ADDI, t, start, build_int(b, t, r.last)), n);
+	if (o->code == IR_CMPI)
+		return high;
+	struct value *zero = build_int(b, t, 0), *first = build2(b, IR_ADDI, t, start, build_int(b, t, r.first));
+	struct value *low = build_cmpi(b, CMPI_SGE, first, zero);
+	return build2(b, IR_ANDI, low->type, low, high);
+}
+
+/* Is v defined before `at`, in its block or outside? */
+static bool is_defined_before(const struct value *v, const struct op *at)
+{
+	if (!v->def || v->def->block != at->block)
+		return true;
+	for (const struct op *o = at->prev; o; o = o->prev)
+		if (o == v->def)
+			return true;
+	return false;
+}
+
+/* Operations from o on; no more than `most` are counted, and one. */
+static u32 count_ops(const struct op *o, u32 most)
+{
+	u32 n = 0;
+	for (; o && n <= most; o = o->next) {
+		n++;
+		for (u32 i = 0; i < o->nblocks && n <= most; i++)
+			n += count_ops(o->blocks[i]->first, most - n);
+	}
+	return n;
+}
+
+/* The block from `first` on becomes an `if`. */
+static void split_block(struct pass_state *s, struct op *first, struct value *inside, const struct map *picked)
+{
+	struct op *end = first->block->last;
+	struct arena *a = s->ctx->arena;
+	struct builder b = builder_before(s->ctx, first);
+	const struct type **types = arena_array(a, const struct type *, end->noperands + 1);
+	struct value **values = arena_array(a, struct value *, end->noperands + 1),
+		     **copies = arena_array(a, struct value *, end->noperands + 1);
+	for (u32 i = 0; i < end->noperands; i++) {
+		values[i] = operand(end, i);
+		types[i] = values[i]->type;
+	}
+	struct op *branch = build(&b, IR_IF, &inside, 1, types, end->noperands, 2);
+	struct builder yes = builder_at_end(s->ctx, branch->blocks[0]), no = builder_at_end(s->ctx, branch->blocks[1]);
+	struct map map = {.arena = a};
+	for (struct op *o = first; o != end; o = o->next) {
+		if (map_get(picked, o))
+			map_put(&map, result(o),
+				o->code == IR_CMPI ? build_int(&yes, result(o)->type, 1) : mapped(&map, operand(o, 0)));
+		else
+			op_clone(&yes, o, &map);
+	}
+	for (u32 i = 0; i < end->noperands; i++)
+		copies[i] = mapped(&map, values[i]);
+	build(&yes, IR_YIELD, copies, end->noperands, NULL, 0, 0);
+	struct op *last = build(&no, IR_YIELD, values, end->noperands, NULL, 0, 0);
+	for (struct op *o = first, *next; o != end; o = next) {
+		next = o->next;
+		op_insert_before(o, last);
+	}
+	for (u32 i = 0; i < end->noperands; i++)
+		op_set_operand(end, i, &branch->results[i]);
+}
+
+static void version_block(const struct versioning *g, struct block *b)
+{
+	struct pass_state *s = g->s;
+	struct op *first = NULL;
+	struct value *inside = NULL;
+	struct map picked = {.arena = s->ctx->arena};
+	for (struct op *o = b->first; o; o = o->next) {
+		if (!first && versioning_pays(g, o) && count_ops(o, MAX_DUPLICATED_OPS) <= MAX_DUPLICATED_OPS)
+			first = o;
+		if (!first) {
+			for (u32 i = 0; i < o->nblocks; i++)
+				version_block(g, o->blocks[i]);
+			continue;
+		}
+		/* the ends must be defined in front of the `if` */
+		struct row r;
+		if (!versioning_pays(g, o) || !row_of(operand(o, 0), &r) ||
+		    (r.start && !is_defined_before(r.start, first)) ||
+		    !is_defined_before(operand(operand(o, 1)->def, 0), first))
+			continue;
+		struct builder at = builder_before(s->ctx, first);
+		struct value *c = inside_condition(&at, o);
+		inside = inside ? build2(&at, IR_ANDI, c->type, inside, c) : c;
+		map_put(&picked, o, o);
+	}
+	if (!inside)
+		return;
+	if (s->remarks)
+		diag(s->diags, R_VERSIONED, first->loc);
+	split_block(s, first, inside, &picked);
+}
+
+void pass_versioning(struct pass_state *s)
+{
+	struct versioning g = {.s = s};
+	g.runs.arena = &g.masks.scratch;
+	walk(s->k->body, note_dot, &g.operands);
+	walk(s->k->body, note_load, &g);
+	find_masks(&g);
+	version_block(&g, s->k->body);
+	arena_free(&g.operands.scratch);
+	arena_free(&g.rows.scratch);
+	arena_free(&g.masks.scratch);
+	pass_canonicalize(s);
+}

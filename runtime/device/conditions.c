@@ -1,0 +1,279 @@
+#include "runtime/device/conditions.h"
+
+#include "runtime/image/error.h"
+
+static i64 integer_of(const struct image *im, u32 slot, const u64 *bits)
+{
+	int unused = 64 - dtype_bits(im->slots[slot].dtype);
+	return (i64)(bits[slot] << unused) >> unused;
+}
+
+/* --- tensor maps --------------------------------------------------------------------------------------------- */
+
+/* A number of units of so many bytes, in bytes. A product must fit 31 bits, in which the kernel computes it; what is
+ * added is the host's alone. */
+static bool number_of(const struct image *im, const struct host_product *p, i64 unit, const u64 *bits, i64 *out)
+{
+	bool exact = true, single = !p->nparams || (p->nparams == 1 && p->times == unit);
+	*out = p->times;
+	for (int i = 0; i < p->nparams; i++)
+		exact &= !__builtin_mul_overflow(*out, integer_of(im, (u32)p->params[i], bits), out);
+	bool fits = exact && *out >= 0 && (single || *out <= INT32_MAX * unit);
+	return fits && !__builtin_add_overflow(*out, p->plus, out);
+}
+
+/* How many bytes rows are apart, by this launch's arguments. False when no tensor map can say so. */
+static bool row_distance(const struct image *im, const struct tensor_map_param *m, const u64 *bits, i64 *out)
+{
+	return number_of(im, &m->distance, m->elem_bytes, bits, out) && *out % 16 == 0 && !(*out >> 40);
+}
+
+/* Sizes of a tensor: elements of a row, and rows. */
+static bool tensor_sizes(const struct image *im, const struct tensor_map_param *m, const u64 *bits, i64 *out)
+{
+	bool fit = true;
+	for (int i = 0; i < 2; i++)
+		fit &= number_of(im, &m->sizes[i], 1, bits, &out[i]) && out[i] > 0 && out[i] <= (i64)1 << 31;
+	return fit;
+}
+
+/* Does the offset of its last element fit 31 bits? */
+static bool is_near(const struct tensor_map_param *m, i64 distance, const i64 *sizes)
+{
+	i64 rows = distance / m->elem_bytes, last; /* the distance is below 2^40, sizes are at most 2^31 */
+	return !__builtin_mul_overflow(rows, sizes[1] - 1, &last) && last <= INT32_MAX - sizes[0];
+}
+
+static bool map_fits(const struct image *im, const struct tensor_map_param *m, const u64 *bits)
+{
+	i64 distance, sizes[2];
+	return row_distance(im, m, bits, &distance) &&
+	       (m->tensor < 0 || (bits[m->tensor] % 16 == 0 && tensor_sizes(im, m, bits, sizes) &&
+				  (!m->narrow || is_near(m, distance, sizes))));
+}
+
+struct map_values map_values(const struct image *im, u32 i, const u64 *bits)
+{
+	const struct tensor_map_param *m = &im->maps[i];
+	i64 distance = 0, sizes[2] = {0};
+	row_distance(im, m, bits, &distance);
+	if (m->tensor < 0)
+		return (struct map_values){.distance = (u64)distance};
+	tensor_sizes(im, m, bits, sizes);
+	return (struct map_values){bits[m->tensor], (u64)distance, {(u64)sizes[0], (u64)sizes[1]}};
+}
+
+struct tensor_box map_box(const struct image *im, u32 i, const struct map_values *of)
+{
+	const struct tensor_map_param *m = &im->maps[i];
+	return m->tensor < 0 ? memory_box(m, of->distance)
+			     : bounded_box(m, (void *)(uintptr_t)of->base, of->distance,
+					   (const i64[]){(i64)of->sizes[0], (i64)of->sizes[1]});
+}
+
+bool maps_can_miss(const struct image *im)
+{
+	bool can = false;
+	for (u32 i = 0; i < im->nmaps; i++)
+		can |= im->maps[i].distance.nparams || im->maps[i].tensor >= 0;
+	return can;
+}
+
+/* --- memory that overlaps ------------------------------------------------------------------------------------ */
+
+struct extent {
+	u64 start, size;
+};
+
+/* The memory that each argument may mean, by slot, once it has been asked for. */
+struct memory {
+	u64 known[MAX_KERNEL_PARAMS / 64];
+	struct extent at[MAX_KERNEL_PARAMS];
+};
+
+/* What the argument says itself, or the allocation around it; of unknown size, one byte. */
+static struct extent find_extent(struct device *dev, const tl_arg *a)
+{
+	void *base;
+	size_t size;
+	if (a->bytes)
+		return (struct extent){(u64)(uintptr_t)a->ptr, a->bytes};
+	if (dev->ops->allocation && dev->ops->allocation(dev, a->ptr, &base, &size))
+		return (struct extent){(u64)(uintptr_t)base, size};
+	return (struct extent){(u64)(uintptr_t)a->ptr, 1};
+}
+
+static struct extent extent_of(struct device *dev, struct memory *m, u32 slot, const tl_arg *a)
+{
+	u64 *known = &m->known[slot / 64], bit = (u64)1 << slot % 64;
+	if (!(*known & bit))
+		m->at[slot] = find_extent(dev, a);
+	*known |= bit;
+	return m->at[slot];
+}
+
+/* Differences are compared, since start + size may exceed 64 bits. */
+static inline bool extents_overlap(struct extent x, struct extent y)
+{
+	return x.start < y.start ? y.start - x.start < x.size : x.start - y.start < y.size;
+}
+
+static enum aliasing pair_overlaps(struct device *dev, const struct image *im, const struct param_pair *p,
+				   const struct arguments *args, struct memory *m)
+{
+	const tl_arg *a = slot_argument(im, p->a, args), *b = slot_argument(im, p->b, args);
+	if (!a->ptr || !b->ptr)
+		return ALIAS_NONE;
+	if (a->ptr == b->ptr)
+		return p->equal_is_fine ? ALIAS_NONE : ALIAS_EQUAL;
+	bool overlap = extents_overlap(extent_of(dev, m, p->a, a), extent_of(dev, m, p->b, b));
+	return overlap ? ALIAS_ANY : ALIAS_NONE;
+}
+
+static __attribute__((noinline)) enum aliasing memory_overlaps(struct device *dev, const struct image *im,
+							       const struct arguments *a)
+{
+	enum aliasing worst = ALIAS_NONE;
+	struct memory m;
+	memset(m.known, 0, sizeof m.known);
+	for (u32 i = 0; i < im->napart; i++)
+		worst = MAX(worst, pair_overlaps(dev, im, &im->apart[i], a, &m));
+	return worst;
+}
+
+/* Do all pairs say how much memory they mean, and does none overlap that may not? */
+static inline bool plainly_apart(const struct image *im, const struct arguments *args)
+{
+	for (const struct param_pair *p = im->apart, *end = p + im->napart; p < end; p++) {
+		const tl_arg *a = slot_argument(im, p->a, args), *b = slot_argument(im, p->b, args);
+		const struct extent x = {(u64)(uintptr_t)a->ptr, a->bytes}, y = {(u64)(uintptr_t)b->ptr, b->bytes};
+		bool fine = x.start == y.start ? p->equal_is_fine : x.size && y.size && !extents_overlap(x, y);
+		if (!fine)
+			return false;
+	}
+	return true;
+}
+
+/* --- 32-bit offsets ------------------------------------------------------------------------------------------ */
+
+static bool few_elements(struct device *dev, const struct image *im, u32 slot, const struct arguments *args,
+			 struct memory *m)
+{
+	const tl_arg *a = slot_argument(im, slot, args);
+	if (!im->slots[slot].pointers || !a->ptr)
+		return true;
+	struct extent x = extent_of(dev, m, slot, a);
+	u64 before = (u64)(uintptr_t)a->ptr - x.start;
+	return x.size <= before || x.size - before <= most_narrow_bytes(&im->slots[slot]);
+}
+
+static __attribute__((noinline)) bool all_few_elements(struct device *dev, const struct image *im,
+						       const struct arguments *a)
+{
+	bool few = true;
+	struct memory m;
+	memset(m.known, 0, sizeof m.known);
+	for (u32 i = 0; i < im->nslots; i++)
+		few &= few_elements(dev, im, i, a, &m);
+	return few;
+}
+
+/* Do all pointers say that there are few elements? */
+static inline bool plainly_few(const struct image *im, const struct arguments *args)
+{
+	for (u32 i = 0; i < im->nslots; i++)
+		if (im->slots[i].pointers &&
+		    slot_argument(im, i, args)->bytes - 1ULL >= most_narrow_bytes(&im->slots[i]))
+			return false;
+	return true;
+}
+
+/* --- sizes --------------------------------------------------------------------------------------------------- */
+
+static i64 size_of(const struct image *im, i16 size, const struct arguments *a)
+{
+	if (size <= SIZE_PROGRAMS)
+		return a->grid[SIZE_PROGRAMS - size];
+	if ((u32)size >= im->nslots) /* few blocks take the grid as parameters */
+		return a->grid[(u32)size - im->nslots];
+	return integer_of(im, (u32)size, a->bits);
+}
+
+static bool size_fits(const struct image *im, const struct size_limit *l, const struct arguments *args)
+{
+	return size_limit_kept(l, size_of(im, l->a, args), l->b == SIZE_NONE ? 0 : size_of(im, l->b, args));
+}
+
+/* --- all of them --------------------------------------------------------------------------------------------- */
+
+struct broken conditions_broken(struct device *dev, const struct image *im, const struct arguments *a)
+{
+	struct broken b = {0};
+	for (u32 i = 0; i < im->nmaps; i++)
+		b.maps |= !map_fits(im, &im->maps[i], a->bits);
+	for (u32 i = 0; i < im->nlimits; i++)
+		if (!size_fits(im, &im->limits[i], a))
+			b.sizes = SIZES_ANY;
+	if (im->narrow_offsets && !plainly_few(im, a) && !all_few_elements(dev, im, a))
+		b.sizes = SIZES_WIDE;
+	if (!plainly_apart(im, a))
+		b.alias = memory_overlaps(dev, im, a);
+	return b;
+}
+
+static void explain_map(const struct image *im, const struct tensor_map_param *m, const u64 *bits)
+{
+	i64 distance, sizes[2];
+	if (!row_distance(im, m, bits, &distance)) {
+		failed_more("counts on rows that a tensor map can describe: ");
+		for (int i = 0; i < m->distance.nparams; i++)
+			failed_more("'%s' is %lld, and ", im->slots[m->distance.params[i]].name,
+				    (long long)integer_of(im, (u32)m->distance.params[i], bits));
+		failed_more("%lld%s bytes from one to the next must be from 0 to 2^40 and a multiple of 16",
+			    (long long)m->distance.times, m->distance.nparams ? " times that" : "");
+		if (m->distance.nparams > 1 || m->distance.times != m->elem_bytes)
+			failed_more(", and less than 2^31 elements");
+	} else if (bits[m->tensor] % 16) {
+		failed_more("counts on a tensor that begins at a multiple of 16 bytes: '%s' is 0x%llx",
+			    im->slots[m->tensor].name, (unsigned long long)bits[m->tensor]);
+	} else {
+		tensor_sizes(im, m, bits, sizes);
+		failed_more("counts on sizes of '%s' from 1 to 2^31%s, and they are %lld and %lld",
+			    im->slots[m->tensor].name,
+			    m->narrow ? " and less than 2^31 elements from the first to the last one" : "",
+			    (long long)sizes[0], (long long)sizes[1]);
+	}
+}
+
+void conditions_explain(struct device *dev, const struct image *im, const struct arguments *a)
+{
+	for (u32 i = 0; i < im->nmaps; i++)
+		if (!map_fits(im, &im->maps[i], a->bits)) {
+			explain_map(im, &im->maps[i], a->bits);
+			return;
+		}
+	for (u32 i = 0; i < im->nlimits; i++) {
+		const struct size_limit *l = &im->limits[i];
+		if (size_fits(im, l, a))
+			continue;
+		failed_more("counts on 0 <= %s", image_size_name(im, l->a));
+		if (l->b != SIZE_NONE)
+			failed_more(" * %s", image_size_name(im, l->b));
+		failed_more(" <= %lld, and here is %lld", (long long)l->most, (long long)size_of(im, l->a, a));
+		if (l->b != SIZE_NONE)
+			failed_more(" * %lld", (long long)size_of(im, l->b, a));
+		return;
+	}
+	struct memory m = {0};
+	for (u32 i = 0; i < im->nslots && im->narrow_offsets; i++)
+		if (!few_elements(dev, im, i, a, &m)) {
+			failed_more("counts on fewer than 2^31 - 2^24 elements behind '%s'", im->slots[i].name);
+			return;
+		}
+	for (u32 i = 0; i < im->napart; i++)
+		if (pair_overlaps(dev, im, &im->apart[i], a, &m)) {
+			failed_more("counts on memory of '%s' and '%s' that does not overlap, and it does",
+				    im->slots[im->apart[i].a].name, im->slots[im->apart[i].b].name);
+			return;
+		}
+}

@@ -1,0 +1,49 @@
+/* The devices of libtl, and what kernels are compiled for on them. */
+#include "runtime/device/device.h"
+#include "runtime/emulate/divisor_check.h"
+
+const struct device_ops *const devices[] = {&cuda_ops, &cpu_ops, &interp_ops, &sim_ops};
+const u32 ndevices = ARRAY_LEN(devices);
+
+bool device_compile(const struct description *target, const struct build *b, struct compiled *out)
+{
+	const char *stage = b->stage ? b->stage : "";
+	struct compile_options o = {
+		.target = *target,
+		.num_warps = b->num_warps,
+		.num_stages = b->num_stages,
+		.group_pids = b->group_pids,
+		.maxnreg = b->maxnreg,
+		.no_boxes = b->no_boxes,
+		.sizes = b->sizes,
+		.grid = b->grid,
+		.alias = b->alias,
+		.debug = b->debug,
+		.want_ttir = !strcmp(stage, "ttir"),
+		.remarks = b->remarks || !strcmp(stage, "remarks"),
+		.want_ttgir = !strcmp(stage, "ttgir") || !strcmp(stage, "remarks"),
+		.want_llir = !strcmp(stage, "llir"),
+		.want_asm = !strcmp(stage, "asm"),
+		.want_code = !b->stage || !strcmp(stage, "ptx"),
+		.want_calls = !strcmp(stage, "calls"),
+		.want_schedules = !strcmp(stage, "schedule"),
+	};
+	return compile(b->unit, b->func, b->args, &o, out);
+}
+
+bool device_build(struct device *d, const struct build *b, struct compiled *out)
+{
+	if (d->ops->compile)
+		return d->ops->compile(d, b, out);
+	const struct description target = d->ops->target(d);
+	check_divisors(&target, b);
+	return device_compile(&target, b, out);
+}
+
+const char *device_default_target(struct arena *a)
+{
+	struct description t;
+	if (!cuda_probe(&t))
+		return "cuda:sm_90a";
+	return description_name(a, &t);
+}

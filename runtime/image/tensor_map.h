@@ -1,0 +1,56 @@
+/* Boxes of tensors that hardware copies, and the numbers by which tensor maps describe them: the driver's, which the
+ * simulator's own encoding shares (CUDA driver API, "Tensor Map Object Management"). */
+#ifndef TL_IMAGE_TENSOR_MAP_H
+#define TL_IMAGE_TENSOR_MAP_H
+
+#include "support/dtype.h"
+
+enum { TENSOR_MAP_BYTES = 128, TENSOR_MAP_ALIGN = 64, TENSOR_MAP_RANK = 5 };
+
+enum {
+	TENSOR_UINT8,
+	TENSOR_UINT16,
+	TENSOR_UINT32,
+	TENSOR_INT32,
+	TENSOR_UINT64,
+	TENSOR_INT64,
+	TENSOR_FLOAT16,
+	TENSOR_FLOAT32,
+	TENSOR_FLOAT64,
+	TENSOR_BFLOAT16,
+	TENSOR_FLOAT32_FTZ,
+	TENSOR_TFLOAT32,
+	TENSOR_TFLOAT32_FTZ
+};
+enum { TENSOR_INTERLEAVE_NONE };
+enum { TENSOR_SWIZZLE_NONE, TENSOR_SWIZZLE_32B, TENSOR_SWIZZLE_64B, TENSOR_SWIZZLE_128B };
+enum { TENSOR_PROMOTION_NONE, TENSOR_PROMOTION_64B, TENSOR_PROMOTION_128B, TENSOR_PROMOTION_256B };
+enum { TENSOR_FILL_ZERO, TENSOR_FILL_NAN };
+
+/* A tensor in device memory and the boxes of it that are copied. Dimensions are innermost first. Outside the tensor a
+ * copy reads zeros, or NaN. */
+struct tensor_box {
+	enum dtype dtype;
+	u32 rank;       /* 1 to 5 */
+	void *base;     /* aligned to 16 bytes */
+	u64 sizes[5];   /* elements */
+	u64 strides[4]; /* bytes from one element to the next of each dimension but the innermost: multiples of 16 */
+	/* elements, 256 at most; a row has as many bytes as the swizzle, or without one a multiple of 16 */
+	u32 box[5];
+	u32 swizzle;    /* bytes: 0, 32, 64 or 128 */
+	bool fills_nan;
+};
+
+struct tensor_map_param;
+/* All of memory, in rows so many bytes apart, as the copies of a kernel address it: see gpu/codegen/tma.c. */
+struct tensor_box memory_box(const struct tensor_map_param *m, u64 distance);
+/* A tensor of sizes[1] rows of sizes[0] elements, so many bytes apart. */
+struct tensor_box bounded_box(const struct tensor_map_param *m, void *base, u64 distance, const i64 *sizes);
+/* The data type of elements like these. */
+int tensor_map_type(enum dtype t);
+/* How much of memory its copies ask for at once. */
+int tensor_promotion(const struct tensor_box *b);
+/* The mode of a swizzle of 0, 32, 64 or 128 bytes. */
+static inline int tensor_swizzle_mode(u32 bytes) { return bytes ? ilog2(bytes) - 4 : TENSOR_SWIZZLE_NONE; }
+
+#endif

@@ -1,0 +1,366 @@
+#include "runtime/launch/decorated.h"
+
+#include <stdlib.h>
+
+#include "runtime/launch/composite.h"
+
+/* --- evaluating ------------------------------------------------------------------------------------------------ */
+
+static void free_unit(void *unit)
+{
+	unit_free(unit);
+	free(unit);
+}
+
+static const struct func *function_of(const tl_kernel *k)
+{
+	const struct unit *u = &k->module->unit;
+	return u->module ? map_get(&u->module->by_name, intern_find(&u->names, k->name)) : NULL;
+}
+
+/* What host code sees of an argument: the values of numbers, the types of pointers. */
+static struct arg_spec seen_by_host(struct arena *a, const struct params *ps, const tl_arg *x, u32 i)
+{
+	switch (x->kind) {
+	case TL_ARG_PTR: return (struct arg_spec){.type = arena_printf(a, "*%s", dtype_name((enum dtype)x->dtype))};
+	case TL_ARG_TUPLE:
+	case TL_ARG_DESCRIPTOR: return composite_spec(a, ps, &ps->at[i], x, &(u32){0});
+	default: return (struct arg_spec){.constant = literal_text(a, x)};
+	}
+}
+
+static struct arg_spec *host_specs(struct arena *a, const tl_kernel *k, const tl_arg *args, size_t nargs)
+{
+	struct arg_spec *out = arena_array(a, struct arg_spec, k->params.len);
+	for (u32 i = 0; i < k->params.len; i++)
+		if (is_given(args, nargs, i))
+			out[i] = seen_by_host(a, &k->params, &args[i], i);
+	return out;
+}
+
+static tl_status evaluate(const tl_kernel *k, const tl_arg *args, size_t nargs, enum decorators_of of,
+			  struct decorators *out)
+{
+	struct device *dev = k->module->ctx->dev;
+	const struct func *f = function_of(k);
+	struct unit *u = out->unit;
+	struct c_locale c;
+	struct description t = dev->ops->target ? dev->ops->target(dev) : (struct description){.kind = TARGET_CPU};
+	if (!unit_again(u, &k->module->unit) || !f)
+		return failed(TL_ERR_COMPILE, "%s: its decorators cannot be read", k->name);
+	enter_c_locale(&c);
+	unit_tuning(u, f, of == DECORATORS_KNOWN ? NULL : host_specs(&u->arena, k, args, nargs),
+		    description_capability(&t), of, &out->tuning);
+	leave_c_locale(&c);
+	return u->diags.nerrors ? failed_text(TL_ERR_COMPILE, u->diags.text.at) : TL_OK;
+}
+
+/* Arguments that the kernel cannot take are refused. */
+static tl_status check_given(const tl_kernel *k, const tl_arg *args, size_t nargs)
+{
+	struct key key;
+	key_init(&key, 0);
+	tl_status s = specialize_some(&k->params, args, nargs, &key);
+	key_free(&key);
+	return s;
+}
+
+tl_status decorators_read(const tl_kernel *k, const tl_arg *args, size_t nargs, enum decorators_of of,
+			  struct decorators *out)
+{
+	tl_status s = check_given(k, args, nargs);
+	*out = (struct decorators){.unit = s ? NULL : calloc(1, sizeof *out->unit)};
+	if (!out->unit)
+		return s ? s : failed(TL_ERR_MEMORY, "out of host memory");
+	cleanup_push(&out->cleanup, free_unit, out->unit);
+	s = evaluate(k, args, nargs, of, out);
+	if (s)
+		decorators_free(out);
+	return s;
+}
+
+void decorators_free(struct decorators *d)
+{
+	cleanup_run(&d->cleanup);
+}
+
+bool decorated_value(struct unit *u, const char *literal, tl_arg *out)
+{
+	struct interner *names = &u->names;
+	struct diags quiet;
+	diags_init(&quiet, &u->arena);
+	u16 file = diags_add_source(&quiet, "value", literal, strlen(literal));
+	const struct expr *x = parse_expression(&u->arena, names, &quiet, file, 0, (u32)strlen(literal));
+	if (!x)
+		return false;
+	if (x->kind != EX_NAME)
+		return literal_argument(&u->arena, x, out);
+	enum dtype d = dtype_parse(x->name, strlen(x->name));
+	*out = d == DT_COUNT ? tl_func(x->name) : tl_type((tl_dtype)d);
+	return true;
+}
+
+/* --- what is not to be specialised ------------------------------------------------------------------------------- */
+
+tl_status take_jit(tl_kernel *k)
+{
+	const struct func *f = function_of(k);
+	struct decorators d;
+	if (!f || !f->jit.name || f->jit.end - f->jit.start <= strlen(f->jit.name)) /* no call */
+		return TL_OK;
+	tl_status s = decorators_read(k, NULL, 0, DECORATORS_KNOWN, &d);
+	if (s)
+		return s;
+	for (u32 i = 0; i < k->params.len; i++) {
+		struct tl_param *p = &k->params.at[i];
+		for (u32 n = 0; n < d.tuning.any_value.len; n++)
+			p->any_value |= !strcmp(d.tuning.any_value.at[n], p->name);
+		for (u32 n = 0; n < d.tuning.any_alignment.len; n++)
+			p->any_alignment |= !strcmp(d.tuning.any_alignment.at[n], p->name);
+	}
+	decorators_free(&d);
+	return TL_OK;
+}
+
+/* --- values of heuristics -------------------------------------------------------------------------------------- */
+
+enum { BUCKETS = 256, MOST_ENTRIES = 4096, MOST_COMPUTED = 32 };
+
+/* What the heuristics have given for one set of arguments. */
+struct entry {
+	struct entry *next;
+	u64 hash;
+	u32 key_len;
+	tl_arg values[MOST_COMPUTED];
+	u64 key[];
+};
+
+struct computed {
+	pthread_mutex_t lock;               /* of all below but which parameters these are */
+	struct arena arena;                 /* of the names */
+	struct interner names;              /* texts that values point to: they stay, other than entries */
+	u32 params[MOST_COMPUTED], nparams; /* the parameters that heuristics give */
+	bool configured[MAX_KERNEL_PARAMS]; /* those that configurations give */
+	bool misnamed;                      /* a heuristic is for what is no parameter */
+	struct entry *buckets[BUCKETS];
+	u32 nentries;
+};
+
+static i32 parameter(const tl_kernel *k, const char *name)
+{
+	for (u32 i = 0; i < k->params.len; i++)
+		if (!strcmp(k->params.at[i].name, name))
+			return (i32)i;
+	return -1;
+}
+
+static void drop_entries(struct computed *c)
+{
+	for (u32 i = 0; i < BUCKETS; i++)
+		for (struct entry *e = c->buckets[i], *next; e; e = next) {
+			next = e->next;
+			free(e);
+		}
+	memset(c->buckets, 0, sizeof c->buckets);
+	c->nentries = 0;
+}
+
+void computed_free(struct computed *c)
+{
+	if (!c)
+		return;
+	drop_entries(c);
+	arena_free(&c->arena);
+	pthread_mutex_destroy(&c->lock);
+	free(c);
+}
+
+static void free_computed(void *c)
+{
+	computed_free(c);
+}
+
+/* Which parameters get values from decorators, as far as that is known without a launch. */
+static tl_status find_parameters(const tl_kernel *k, struct computed *c)
+{
+	struct decorators d;
+	tl_status s = decorators_read(k, NULL, 0, DECORATORS_KNOWN, &d);
+	if (s)
+		return s;
+	for (u32 i = 0; !s && i < d.tuning.heuristics.len; i++) {
+		i32 p = parameter(k, d.tuning.heuristics.at[i].name);
+		c->misnamed |= p < 0;
+		if (p >= 0 && c->nparams == MOST_COMPUTED)
+			s = failed(TL_ERR_ARGUMENT, "%s: its heuristics give more than %d parameters", k->name,
+				   MOST_COMPUTED);
+		else if (p >= 0)
+			c->params[c->nparams++] = (u32)p;
+	}
+	for (u32 i = 0; !s && i < d.tuning.configurations.len; i++)
+		for (u32 v = 0; v < d.tuning.configurations.at[i].nvalues; v++) {
+			i32 p = parameter(k, d.tuning.configurations.at[i].values[v].name);
+			if (p >= 0)
+				c->configured[p] = true;
+		}
+	decorators_free(&d);
+	return s;
+}
+
+static tl_status get_computed(tl_kernel *k, struct computed **out)
+{
+	struct computed *c = atomic_load_explicit(&k->computed, memory_order_acquire), *none = NULL;
+	*out = c;
+	if (c)
+		return TL_OK;
+	c = calloc(1, sizeof *c);
+	if (!c)
+		return failed(TL_ERR_MEMORY, "out of host memory");
+	pthread_mutex_init(&c->lock, NULL);
+	c->names.arena = &c->arena;
+	struct cleanup cleanup;
+	cleanup_push(&cleanup, free_computed, c);
+	tl_status s = find_parameters(k, c);
+	cleanup_drop(&cleanup);
+	if (!s && atomic_compare_exchange_strong(&k->computed, &none, c)) {
+		*out = c;
+		return TL_OK;
+	}
+	computed_free(c); /* another thread was faster */
+	*out = none;
+	return s;
+}
+
+void key_add_value(struct key *key, const tl_arg *a)
+{
+	u64 word = (u64)a->kind | (u64)a->dtype << 8;
+	if ((a->kind == TL_ARG_STR || a->kind == TL_ARG_FUNC) && a->s) {
+		key_add_text(key, word, a->s);
+		return;
+	}
+	u64 *p = key_extend(key, 2);
+	p[0] = word;
+	p[1] = a->kind == TL_ARG_PTR                                                       ? a->ptr != NULL
+	       : a->kind == TL_ARG_FLOAT                                                   ? fp_bits_f64(a->f)
+	       : a->kind == TL_ARG_INT || a->kind == TL_ARG_UINT || a->kind == TL_ARG_BOOL ? a->u
+											   : 0;
+}
+
+/* All that host code can see of the arguments. */
+static void add_values(const tl_kernel *k, const tl_arg *args, size_t nargs, struct key *key)
+{
+	for (u32 i = 0; i < k->params.len; i++)
+		if (is_given(args, nargs, i))
+			key_add_value(key, &args[i]);
+		else
+			*key_extend(key, 1) = TL_ARG_OPEN;
+}
+
+static bool find_entry(struct computed *c, const struct key *key, u64 hash, tl_arg *values)
+{
+	bool found = false;
+	pthread_mutex_lock(&c->lock);
+	for (const struct entry *e = c->buckets[hash % BUCKETS]; e && !found; e = e->next)
+		if (e->hash == hash && key_equals(key, e->key, e->key_len)) {
+			memcpy(values, e->values, sizeof e->values);
+			found = true;
+		}
+	pthread_mutex_unlock(&c->lock);
+	return found;
+}
+
+/* Out of memory, nothing is kept, and the texts of the values are those of the unit. */
+static void add_entry(struct computed *c, const struct key *key, u64 hash, tl_arg *values)
+{
+	struct entry *e = malloc(sizeof *e + key->len * sizeof *e->key);
+	if (!e)
+		tl_out_of_memory(sizeof *e);
+	struct held h;
+	struct cleanup cleanup;
+	cleanup_push(&cleanup, free, e);
+	lock_hold(&h, &c->lock);
+	for (u32 i = 0; i < c->nparams; i++)
+		if (values[i].kind == TL_ARG_STR || values[i].kind == TL_ARG_FUNC)
+			values[i].s = intern_str(&c->names, values[i].s);
+	if (c->nentries == MOST_ENTRIES)
+		drop_entries(c);
+	e->hash = hash;
+	e->key_len = key->len;
+	memcpy(e->values, values, sizeof e->values);
+	memcpy(e->key, key->at, key->len * sizeof *e->key);
+	e->next = c->buckets[hash % BUCKETS];
+	c->buckets[hash % BUCKETS] = e;
+	c->nentries++;
+	lock_release(&h);
+	cleanup_drop(&cleanup);
+}
+
+/* The values of all parameters that heuristics give; those that the call gives are left as they are. */
+static tl_status compute(const tl_kernel *k, struct computed *c, const tl_arg *args, size_t nargs,
+			 const struct key *key, u64 hash, tl_arg *values)
+{
+	struct decorators d;
+	tl_status s = decorators_read(k, args, nargs, LAUNCH_HEURISTICS, &d);
+	if (s)
+		return s;
+	for (u32 i = 0; i < c->nparams && !s; i++) {
+		values[i] = tl_open();
+		const char *name = k->params.at[c->params[i]].name;
+		for (u32 h = 0; h < d.tuning.heuristics.len && !s; h++) {
+			const struct tuned_value *v = &d.tuning.heuristics.at[h];
+			if (strcmp(v->name, name) != 0 || !v->literal)
+				continue;
+			if (!decorated_value(d.unit, v->literal, &values[i]))
+				s = failed(TL_ERR_COMPILE,
+					   "%s: the heuristic of '%s' gives %s; a parameter takes numbers, strings, "
+					   "dtypes, "
+					   "functions and None",
+					   k->name, name, v->literal);
+		}
+	}
+	if (!s)
+		add_entry(c, key, hash, values);
+	decorators_free(&d);
+	return s;
+}
+
+static tl_status open_configured(const tl_kernel *k, u32 i)
+{
+	return failed(TL_ERR_ARGUMENT,
+		      "%s: argument %u, '%s', is one that the kernel's configurations give\n      = hint: "
+		      "tl_tuner_launch finds the best one; a launch of one's own gives the value itself",
+		      k->name, i + 1, k->params.at[i].name);
+}
+
+tl_status complete_arguments(tl_kernel *k, const tl_arg **args, size_t *nargs, tl_arg *room)
+{
+	struct computed *c;
+	if (all_given(&k->params, *args, *nargs) || *nargs > k->params.len)
+		return TL_OK;
+	tl_status s = get_computed(k, &c);
+	bool open = !s && c->misnamed; /* to be told */
+	for (u32 i = 0; !s && i < c->nparams; i++)
+		open |= !is_given(*args, *nargs, c->params[i]);
+	for (u32 i = 0; !s && i < k->params.len; i++)
+		if (c->configured[i] && !is_given(*args, *nargs, i) && !k->params.at[i].has_default)
+			s = open_configured(k, i);
+	if (s || !open)
+		return s;
+	tl_arg values[MOST_COMPUTED];
+	struct key key;
+	key_init(&key, 0);
+	add_values(k, *args, *nargs, &key);
+	u64 hash = hash_bytes(key.at, key.len * sizeof *key.at, 0);
+	if (!find_entry(c, &key, hash, values))
+		s = compute(k, c, *args, *nargs, &key, hash, values);
+	key_free(&key);
+	if (s)
+		return s;
+	for (u32 i = 0; i < k->params.len; i++)
+		room[i] = i < *nargs ? (*args)[i] : tl_open();
+	for (u32 i = 0; i < c->nparams; i++)
+		if (room[c->params[i]].kind == TL_ARG_OPEN)
+			room[c->params[i]] = values[i];
+	*args = room;
+	*nargs = k->params.len;
+	return TL_OK;
+}

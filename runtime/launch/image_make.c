@@ -1,0 +1,123 @@
+/* Images from compilations. */
+#include <stdlib.h>
+
+#include "runtime/image/image.h"
+#include "runtime/launch/specialize.h"
+
+/* "x=*fp32:16, n=i32, BLOCK=1024". */
+static const char *signature_of(struct arena *a, const struct func *f, const struct arg_spec *args)
+{
+	struct strbuf out = {.arena = a};
+	sb_puts(&out, "");
+	for (u32 i = 0; args && i < f->nparams; i++) {
+		if (args[i].shape == ARG_LEAF && !args[i].type && !args[i].constant)
+			continue; /* as the source says */
+		sb_printf(&out, "%s%s=", out.len ? ", " : "", f->params[i].name);
+		print_arg_spec(&out, &args[i]);
+	}
+	return out.at;
+}
+
+static void make_slots(struct image *im, const struct kernel *k)
+{
+	im->nslots = k->nparams - (k->cuda.persistent ? GRID_PARAMS : 0);
+	im->slots = arena_array(&im->arena, struct slot, im->nslots + 1);
+	for (u32 i = 0; i < im->nslots; i++) {
+		const struct kernel_param *p = &k->params[i];
+		const struct type *t = p->value->type;
+		i32 pointers = 0;
+		for (; t->kind == TY_PTR; t = t->elem)
+			pointers++;
+		im->slots[i] = (struct slot){.name = arena_str(&im->arena, p->name, strlen(p->name)),
+					     .leaf = p->leaf,
+					     .pointers = pointers,
+					     .dtype = t->dtype,
+					     .divisibility = p->divisibility,
+					     .reads = p->reads,
+					     .writes = p->writes,
+					     .always = p->always};
+	}
+}
+
+/* Notes the arguments that are 1; *leaf is counted on. */
+static void take_ones(struct image *im, const struct arg_spec *a, u32 *leaf)
+{
+	struct sig_type t;
+	struct arg_spec tree;
+	if (a->shape == ARG_LEAF && a->type && !a->constant && parse_arg_spec(&im->arena, a->type, &tree))
+		a = &tree;
+	for (u32 i = 0; i < a->nitems; i++)
+		take_ones(im, &a->items[i], leaf);
+	if (a->shape != ARG_LEAF)
+		return;
+	if (a->type && !a->constant && *leaf < MAX_KERNEL_PARAMS && parse_sig_type(a->type, &t) && t.one)
+		im->ones[im->nones++] = *leaf;
+	++*leaf;
+}
+
+static int by_path(const void *x, const void *y)
+{
+	return strcmp(((const struct image_import *)x)->path, ((const struct image_import *)y)->path);
+}
+
+static void take_imports(struct image *im, const struct unit *u)
+{
+	im->imports = arena_array(&im->arena, struct image_import, u->imported.len + 1);
+	for (u32 i = 0; i < u->imported.cap; i++) {
+		const char *path = u->imported.keys[i];
+		if (!path)
+			continue;
+		const struct source *s = u->diags.sources.at[((const struct module *)u->imported.vals[i])->file];
+		im->imports[im->nimports++] = (struct image_import){arena_str(&im->arena, path, strlen(path)),
+								    hash_bytes(s->text, s->len, 0)};
+	}
+	qsort(im->imports, im->nimports, sizeof *im->imports, by_path);
+}
+
+void image_make(struct image *im, const struct unit *u, const struct func *f, const struct arg_spec *args,
+		const struct compile_options *o, const struct compiled *c)
+{
+	const struct kernel *k = c->kernel;
+	const struct source *source = u->diags.sources.at[u->module ? u->module->file : k->loc.file];
+	*im = (struct image){.source_hash = hash_bytes(source->text, source->len, 0),
+			     .num_stages = o->num_stages ? o->num_stages : DEFAULT_STAGES,
+			     .group_pids = o->group_pids,
+			     .maxnreg = MIN(o->maxnreg, MAX_REGISTERS),
+			     .debug = o->debug,
+			     .no_boxes = o->no_boxes,
+			     .sizes = o->sizes,
+			     .alias = o->alias,
+			     .num_warps = c->num_warps,
+			     .shared_bytes = c->shared_bytes,
+			     .scratch_bytes = c->scratch_bytes,
+			     .waits = c->waits,
+			     .cluster = MAX(c->cluster, 1),
+			     .pairs = k->cuda.pairs,
+			     .persistent = k->cuda.persistent,
+			     .narrow_offsets = k->narrow_offsets,
+			     .grids = k->cuda.grids ? k->cuda.grids : (1 << GRID_KINDS) - 1,
+			     .nmaps = k->cuda.nmaps,
+			     .napart = k->apart.len,
+			     .nlimits = k->nlimits};
+	im->source = arena_str(&im->arena, source->name, strlen(source->name));
+	im->name = arena_str(&im->arena, k->name, strlen(k->name));
+	im->signature = signature_of(&im->arena, f, args);
+	im->target = c->code ? description_name(&im->arena, &c->target) : "";
+	im->code_bytes = c->code ? (u32)c->code_len : 0;
+	im->code = arena_str(&im->arena, c->code ? c->code : "", im->code_bytes);
+	im->binary = "";
+	take_imports(im, u);
+	make_slots(im, k);
+	u32 leaf = 0;
+	im->ones = arena_array(&im->arena, u32, MAX_KERNEL_PARAMS);
+	for (u32 i = 0; args && f && i < f->nparams; i++) {
+		const struct expr *note = f->params[i].annotation;
+		bool as_annotated =
+			args[i].shape == ARG_LEAF && !args[i].type && !args[i].constant && note && note->kind == EX_STR;
+		const struct arg_spec annotated = {.type = as_annotated ? note->text : NULL};
+		take_ones(im, as_annotated ? &annotated : &args[i], &leaf);
+	}
+	im->maps = arena_dup(&im->arena, k->cuda.maps, sizeof k->cuda.maps);
+	im->apart = arena_dup(&im->arena, k->apart.at, im->napart * sizeof *im->apart);
+	im->limits = arena_dup(&im->arena, k->limits, sizeof k->limits);
+}

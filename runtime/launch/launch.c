@@ -1,0 +1,544 @@
+/* Launching: what a host program calls in its inner loop.
+ *
+ * A launch like one of the last few takes a binding (argument_guard.h): a pass over the arguments compares them and
+ * makes their bits, then comes the driver. Others make the arguments' key and look for the variant, or compile it.
+ * Neither way allocates or writes text where the variant is there; the first takes no lock either. */
+#include "runtime/launch/launch.h"
+
+#include <stdlib.h>
+
+#include "runtime/launch/composite.h"
+#include "runtime/launch/decorated.h"
+#include "runtime/remote/tuner_client.h"
+
+enum { MAX_STAGES = 64 };
+
+/* --- checks -------------------------------------------------------------------------------------------------- */
+
+tl_status check_call(const char *call, const tl_kernel *k, const tl_arg *args, size_t nargs)
+{
+	if (!k || (!args && nargs))
+		return failed(TL_ERR_ARGUMENT, "%s: %s NULL", call, k ? "the arguments are" : "the kernel is");
+	return TL_OK;
+}
+
+enum grid_kind kind_of_grid(const tl_kernel *k, const tl_config *cfg, const u32 *grid)
+{
+	u32 most = most_blocks(k->module->ctx->dev, cfg), programs = k->has_dots && most ? count_programs(grid) : 0;
+	/* Of more rows, and more programs than so many times the multiprocessors, L2 may not hold what all read; for
+	 * less, the numbers of programs alone cost 1 to 6 % (H100: 2-bit weights, experts of 20 rows, a convolution).
+	 */
+	enum { MOST_ROWS_AT_ONCE = 32, MOST_WAVES_AT_ONCE = 4 };
+	bool rows = grid[0] > MOST_ROWS_AT_ONCE && grid[1] > 1 && programs > MOST_WAVES_AT_ONCE * most;
+	return programs <= most ? GRID_FEW : rows ? GRID_ROWS : GRID_MANY;
+}
+
+/* The options with which the kernel of an image was compiled are its own. */
+static tl_status check_compiled(const tl_kernel *k, const tl_config *cfg)
+{
+	const char *given = cfg->num_warps    ? "num_warps"
+			    : cfg->num_stages ? "num_stages"
+			    : cfg->group_pids ? "group_pids"
+			    : cfg->maxnreg    ? "maxnreg"
+			    : cfg->debug      ? "debug"
+					      : NULL;
+	if (!given)
+		return TL_OK;
+	return failed(TL_ERR_ARGUMENT, "%s is compiled already, in %s: leave tl_config.%s 0", k->name, k->module->name,
+		      given);
+}
+
+static inline bool is_reserved_used(const tl_config *cfg)
+{
+	return cfg->reserved[0] | cfg->reserved[1] | cfg->reserved[2];
+}
+
+tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct options *out)
+{
+	*out = (struct options){.num_warps = cfg && cfg->num_warps ? cfg->num_warps : DEFAULT_WARPS,
+				.num_stages = cfg && cfg->num_stages ? cfg->num_stages : DEFAULT_STAGES};
+	if (cfg) {
+		tl_status s = check_grid(k->name, cfg);
+		if (!s && k->module->compiled)
+			s = check_compiled(k, cfg);
+		if (s)
+			return s;
+		out->group_pids = cfg->group_pids;
+		out->maxnreg = cfg->maxnreg == MOST_MAXNREG ? MAX_REGISTERS : cfg->maxnreg;
+		out->debug = cfg->debug;
+		out->general = cfg->specialization == TL_SPECIALIZE_NONE;
+		out->stream = cfg->stream;
+		u32 grid[3];
+		grid_of(cfg, grid);
+		out->grid = kind_of_grid(k, cfg, grid);
+	}
+	if (cfg && is_reserved_used(cfg))
+		return failed(TL_ERR_ARGUMENT,
+			      "%s: what is reserved in tl_config is not 0: this is libtl %s, and the program "
+			      "is made for a later one, or has not set the config to 0",
+			      k->name, TL_VERSION);
+	if (cfg && (unsigned)cfg->specialization > TL_SPECIALIZE_NONE)
+		return failed(TL_ERR_ARGUMENT, "%s: specialization is %d, which is none", k->name,
+			      (int)cfg->specialization);
+	if (!is_pow2(out->num_warps) || out->num_warps > 32)
+		return failed(TL_ERR_ARGUMENT, "%s: num_warps is %d; it must be a power of two from 1 to 32", k->name,
+			      out->num_warps);
+	if (out->num_stages < 0 || out->num_stages > MAX_STAGES)
+		return failed(TL_ERR_ARGUMENT, "%s: num_stages is %d; it must be from 1 to %d", k->name,
+			      out->num_stages, MAX_STAGES);
+	if (cfg && cfg->max_ctas < -1)
+		return failed(TL_ERR_ARGUMENT, "%s: max_ctas is %d; it must be at least -1", k->name,
+			      cfg->max_ctas);
+	if (out->group_pids < 0)
+		return failed(TL_ERR_ARGUMENT, "%s: group_pids is %d; it must not be negative", k->name,
+			      out->group_pids);
+	if (out->maxnreg < 0 || out->maxnreg > MAX_REGISTERS)
+		return failed(TL_ERR_ARGUMENT, "%s: maxnreg is %d; it must be from 0 to %d", k->name, out->maxnreg,
+			      MOST_MAXNREG);
+	return TL_OK;
+}
+
+tl_status check_stream(const tl_kernel *k, const void *stream)
+{
+	if (stream && !k->module->ctx->dev->ops->has_streams)
+		return failed(TL_ERR_ARGUMENT, "%s: the %s device has no streams; leave tl_config.stream NULL", k->name,
+			    k->module->ctx->dev->ops->name);
+	return TL_OK;
+}
+
+tl_status complete_call(const char *call, tl_kernel *k, const tl_arg **args, size_t *nargs, tl_arg *room)
+{
+	tl_status s = check_call(call, k, *args, *nargs);
+	return s || !k->decorated ? s : complete_arguments(k, args, nargs, room);
+}
+
+/* --- the variant --------------------------------------------------------------------------------------------- */
+
+/* The bits of the arguments as the image takes them, and what they break. */
+static struct broken take_arguments(const tl_kernel *k, const struct image *im, const tl_arg *args, size_t nargs,
+				    const u32 *grid, u64 *bits)
+{
+	const struct arguments a = {&k->params, args, nargs, bits, grid};
+	arguments_bits(im, &a, bits);
+	return conditions_broken(k->module->ctx->dev, im, &a);
+}
+
+static __attribute__((noinline)) struct broken take_leaves(const tl_kernel *k, const struct image *im,
+							   const tl_arg *args, size_t nargs, const u32 *grid, u64 *bits)
+{
+	tl_arg leaves[MAX_KERNEL_PARAMS];
+	u32 n;
+	bool fit = flatten_arguments(&k->params, args, nargs, leaves, NULL, &n);
+	tl_assert(fit); /* or the variant would not have been compiled */
+	return take_arguments(k, im, leaves, n, grid, bits);
+}
+
+/* A launch of an image that has been loaded, which no other variant can serve. */
+static tl_status missed(const tl_kernel *k, const struct image *im, const tl_arg *args, size_t nargs, const u32 *grid,
+			const u64 *bits)
+{
+	failed(TL_ERR_ARGUMENT, "%s, which is compiled already, ", k->name);
+	conditions_explain(k->module->ctx->dev, im, &(struct arguments){&k->params, args, nargs, bits, grid});
+	return TL_ERR_ARGUMENT;
+}
+
+tl_status choose_variant(tl_kernel *k, const struct options *o, const tl_config *cfg, const tl_arg *args, size_t nargs,
+			 u64 *bits, struct choice *out)
+{
+	u32 grid[3] = {1, 1, 1};
+	struct broken all = {0};
+	*out = (struct choice){.options = *o};
+	if (cfg)
+		grid_of(cfg, grid);
+	for (;;) {
+		tl_status s = variant_get(k, &out->options, args, nargs, &out->variant);
+		if (s)
+			return s;
+		out->first = out->first ? out->first : out->variant;
+		const struct image *im = &out->variant->image;
+		struct broken b = out->variant->has_composites ? take_leaves(k, im, args, nargs, grid, bits)
+							       : take_arguments(k, im, args, nargs, grid, bits);
+		if (!b.maps && !b.sizes && !b.alias)
+			return TL_OK;
+		if (k->module->compiled)
+			return missed(k, im, args, nargs, grid, bits);
+		out->options.no_boxes = all.maps |= b.maps;
+		out->options.sizes = all.sizes = MAX(all.sizes, b.sizes);
+		out->options.alias = all.alias = MAX(all.alias, b.alias);
+		out->way = way_of(&all);
+	}
+}
+
+/* --- launching ----------------------------------------------------------------------------------------------- */
+
+/* --- tensor maps --------------------------------------------------------------------------------------------- */
+
+_Static_assert(sizeof((struct map_memo *)0)->map == TENSOR_MAP_BYTES &&
+		       sizeof((struct map_memo *)0)->of == sizeof(struct map_values),
+	       "words of a memo");
+
+static inline u64 word_of(const void *p, u32 i)
+{
+	u64 w;
+	memcpy(&w, (const char *)p + i * sizeof w, sizeof w);
+	return w;
+}
+
+/* False: it has another map, or is being written. Acquiring loads keep the second look at the version the last one.
+ * Word by word to where it goes: wide reads of what narrow writes have just left are slow. */
+static bool recall_map(struct map_memo *memo, const struct map_values *of, u8 *out)
+{
+	u64 differ = 0, version = atomic_load_explicit(&memo->version, memory_order_acquire);
+	for (u32 i = 0; i < ARRAY_LEN(memo->of); i++)
+		differ |= atomic_load_explicit(&memo->of[i], memory_order_acquire) ^ word_of(of, i);
+	if (differ || version % 2 || !version)
+		return false;
+#pragma GCC unroll 16
+	for (u32 i = 0; i < ARRAY_LEN(memo->map); i++) {
+		u64 w = atomic_load_explicit(&memo->map[i], memory_order_acquire);
+		memcpy(out + i * sizeof w, &w, sizeof w);
+	}
+	return atomic_load_explicit(&memo->version, memory_order_relaxed) == version;
+}
+
+/* Unless another thread does so just now. */
+static void remember_map(struct map_memo *memo, const struct map_values *of, const u8 *map)
+{
+	u64 version = atomic_load_explicit(&memo->version, memory_order_relaxed);
+	if (version % 2 || !atomic_compare_exchange_strong_explicit(&memo->version, &version, version + 1,
+								    memory_order_acq_rel, memory_order_relaxed))
+		return;
+	for (u32 i = 0; i < ARRAY_LEN(memo->of); i++)
+		atomic_store_explicit(&memo->of[i], word_of(of, i), memory_order_release);
+	for (u32 i = 0; i < ARRAY_LEN(memo->map); i++)
+		atomic_store_explicit(&memo->map[i], word_of(map, i), memory_order_release);
+	atomic_store_explicit(&memo->version, version + 2, memory_order_release);
+}
+
+static tl_status pass_maps(struct device *dev, const struct variant *v, struct launch *l)
+{
+	tl_status s = TL_OK;
+	u64 begins = 0;
+	const u32 nmaps = v->image.nmaps;
+	for (u32 i = 0; i < nmaps && !s; i++) {
+		const struct map_values of = map_values(&v->image, i, l->bits);
+		begins |= of.base | of.distance;
+		if (!recall_map(&v->memos[i], &of, l->maps[i])) {
+			struct tensor_box box = map_box(&v->image, i, &of);
+			s = dev->ops->tensor_map(dev, &box, l->maps[i]);
+			if (!s)
+				remember_map(&v->memos[i], &of, l->maps[i]);
+		}
+		l->bits[l->device.nargs++] = (u64)(uintptr_t)l->maps[i];
+	}
+	pass_pairs(&v->image, begins, l);
+	return s;
+}
+
+/* --- a launch ------------------------------------------------------------------------------------------------ */
+
+static inline tl_status fill(const tl_kernel *k, const struct variant *v, const tl_config *cfg, const u32 *grid,
+			     void *stream, struct launch *l)
+{
+	tl_status s = pass_grid(k->name, &v->image, grid, most_blocks(k->module->ctx->dev, cfg), l);
+	l->device.kernel = v->code;
+	l->device.args = l->bits;
+	l->device.nmaps = v->image.nmaps;
+	l->device.stream = stream;
+	l->device.cooperative = cfg->launch_cooperative_grid;
+	l->device.pdl = cfg->launch_pdl;
+	return s || !v->image.nmaps ? s : pass_maps(k->module->ctx->dev, v, l);
+}
+
+tl_status launch_fill(const tl_kernel *k, const struct variant *v, const tl_config *cfg, const u32 *grid, void *stream,
+		      struct launch *l)
+{
+	return fill(k, v, cfg, grid, stream, l);
+}
+
+tl_status launch_start(const tl_kernel *k, const struct variant *v, const tl_config *cfg, const u32 *grid, void *stream,
+		       struct launch *l)
+{
+	struct device *dev = k->module->ctx->dev;
+	if (!grid[0] || !grid[1] || !grid[2])
+		return TL_OK;
+	tl_status s = fill(k, v, cfg, grid, stream, l);
+	return s ? s : dev->ops->launch(dev, &l->device);
+}
+
+/* The variant, compiled if needed, and the bits of its slots. */
+static tl_status take_launch(const char *call, tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs,
+			     struct launch *l, struct options *o, struct choice *c)
+{
+	tl_status s = check_call(call, k, args, nargs);
+	if (s)
+		return s;
+	if (!cfg)
+		return failed(TL_ERR_ARGUMENT, "%s: the config is NULL; its grid is needed", call);
+	if ((s = check_options(k, cfg, o)) || (s = check_stream(k, cfg->stream)))
+		return s;
+	return choose_variant(k, o, cfg, args, nargs, l->bits, c);
+}
+
+/* Would check_options find nothing wrong, and these options? */
+static inline bool same_options(const tl_kernel *k, const struct binding *b, const tl_config *cfg, const u32 *grid)
+{
+	const struct options *x = &b->options;
+	if (k->module->compiled)
+		return !(cfg->num_warps | cfg->num_stages | cfg->group_pids | cfg->maxnreg | cfg->debug);
+	return x->num_warps == (cfg->num_warps ? cfg->num_warps : DEFAULT_WARPS) &&
+	       x->num_stages == (cfg->num_stages ? cfg->num_stages : DEFAULT_STAGES) &&
+	       x->group_pids == cfg->group_pids && x->maxnreg == cfg->maxnreg && x->debug == cfg->debug &&
+	       x->general == (cfg->specialization == TL_SPECIALIZE_NONE) &&
+	       (!k->has_dots || serves_grid(&b->variant->image, kind_of_grid(k, cfg, grid)));
+}
+
+/* Would check_grid find nothing wrong? */
+static inline bool good_grid(const tl_config *cfg, const u32 *grid)
+{
+	bool dims = (unsigned)cfg->grid_dims <= 3 && grid[0] == cfg->grid[0] &&
+		    (grid[1] == cfg->grid[1] || cfg->grid[1] <= 1) && (grid[2] == cfg->grid[2] || cfg->grid[2] <= 1);
+	return dims && grid_fits(grid) && cfg->max_ctas >= -1 && !is_reserved_used(cfg) &&
+	       (unsigned)cfg->specialization <= TL_SPECIALIZE_NONE;
+}
+
+bool launch_known(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, bool guarded, tl_status *s)
+{
+	if (!k || !cfg || (!args && nargs) || (k->decorated && !all_given(&k->params, args, nargs)))
+		return false;
+	struct device *dev = k->module->ctx->dev;
+	struct launch l;
+	u32 grid[3];
+	if (!guarded && (!dev->ops->faultless || !begin_call(k->module->ctx)))
+		return false;
+	grid_of(cfg, grid);
+	if (!good_grid(cfg, grid) || (cfg->stream && !dev->ops->has_streams))
+		return false;
+	for (u32 i = 0; i < RECENT; i++) {
+		const struct binding *b = atomic_load_explicit(&k->recent[i], memory_order_acquire);
+		if (!b || !same_options(k, b, cfg, grid))
+			continue;
+		const struct variant *v = binding_find(b, dev, args, nargs, grid, false, l.bits);
+		if (!v)
+			continue;
+		*s = launch_now(k, v, cfg, grid, cfg->stream, &l);
+		return true;
+	}
+	return false;
+}
+
+void launch_remember(tl_kernel *k, const struct options *o, const struct choice *c, const tl_arg *args, size_t nargs)
+{
+	struct binding *b = atomic_load_explicit(&c->first->binding, memory_order_acquire), *none = NULL;
+	if (!b) {
+		b = binding_new(c->first, o, args, nargs, true);
+		if (!b || b->by_key) {
+			binding_free(b);
+			return;
+		}
+		if (!atomic_compare_exchange_strong(&c->first->binding, &none, b)) {
+			binding_free(b);
+			b = none;
+		}
+	}
+	binding_add(b, c->way, c->variant);
+	for (u32 i = 0; i < RECENT; i++)
+		if (atomic_load_explicit(&k->recent[i], memory_order_relaxed) == b)
+			return;
+	atomic_store_explicit(&k->recent[atomic_fetch_add(&k->turn, 1) % RECENT], b, memory_order_release);
+}
+
+tl_status kernel_launch(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs)
+{
+	struct launch l;
+	struct options o;
+	struct choice c;
+	u32 grid[3];
+	tl_arg room[MAX_KERNEL_PARAMS];
+	tl_status s;
+	if ((s = complete_call("tl_launch", k, &args, &nargs, room)))
+		return s;
+	if (launch_known(k, cfg, args, nargs, true, &s))
+		return s;
+	if ((s = take_launch("tl_launch", k, cfg, args, nargs, &l, &o, &c)))
+		return s;
+	launch_remember(k, &o, &c, args, nargs);
+	grid_of(cfg, grid);
+	return launch_start(k, c.variant, cfg, grid, cfg->stream, &l);
+}
+
+tl_status kernel_time_each(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int warmup,
+			   int repeats, double *ms)
+{
+	if (!ms)
+		return failed(TL_ERR_ARGUMENT, "tl_time: there is nowhere to put the time, which is NULL");
+	if (warmup < 0 || repeats < 1 || repeats > MAX_REPEATS)
+		return failed(TL_ERR_ARGUMENT,
+			      "tl_time: %d warm-up launches and %d repeats; at least 0 and 1 to 1000000 are possible",
+			      warmup, repeats);
+	struct launch l;
+	struct options o;
+	struct choice c;
+	u32 grid[3];
+	tl_arg room[MAX_KERNEL_PARAMS];
+	memset(ms, 0, (size_t)repeats * sizeof *ms);
+	tl_status s = complete_call("tl_time", k, &args, &nargs, room);
+	if (s || (s = take_launch("tl_time", k, cfg, args, nargs, &l, &o, &c)))
+		return s;
+	grid_of(cfg, grid);
+	if (!grid[0] || !grid[1] || !grid[2])
+		return TL_OK;
+	struct device *dev = k->module->ctx->dev;
+	if (is_captured(dev, cfg->stream))
+		return failed(TL_ERR_ARGUMENT, "tl_time: the stream is being captured into a CUDA graph, in which "
+					       "nothing can be timed");
+	s = launch_fill(k, c.variant, cfg, grid, cfg->stream, &l);
+	return s ? s : dev->ops->time(dev, &l.device, warmup, repeats, ms);
+}
+
+tl_status kernel_time(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int warmup, int repeats,
+		      double *median_ms)
+{
+	bool possible = median_ms && repeats > 0 && repeats <= MAX_REPEATS;
+	double *ms = possible ? calloc((size_t)repeats, sizeof *ms) : NULL;
+	if (possible && !ms)
+		return failed(TL_ERR_MEMORY, "out of host memory");
+	struct cleanup c;
+	cleanup_push(&c, free, ms);
+	double nowhere;
+	tl_status s = kernel_time_each(k, cfg, args, nargs, warmup, repeats, !median_ms ? NULL : ms ? ms : &nowhere);
+	if (median_ms)
+		*median_ms = s ? 0 : median(ms, repeats);
+	cleanup_run(&c);
+	return s;
+}
+
+/* A launch that the tuner tries on the kernel's device or on its mirror; *empty: its grid has no programs. */
+static tl_status take_trial(tl_kernel *k, struct device *on, const tl_config *cfg, const tl_arg *args, size_t nargs,
+			    struct launch *l, bool *empty)
+{
+	struct options o;
+	struct choice c;
+	u32 grid[3];
+	void *code;
+	tl_status s = take_launch("tl_tuner_choose", k, cfg, args, nargs, l, &o, &c);
+	if (s)
+		return s;
+	grid_of(cfg, grid);
+	*empty = !grid[0] || !grid[1] || !grid[2];
+	if (on == k->module->ctx->dev)
+		return launch_fill(k, c.variant, cfg, grid, cfg->stream, l);
+	s = mirror_load(on, &c.variant->image, &code);
+	return s ? s : image_launch(on, &c.variant->image, code, cfg, grid, l);
+}
+
+tl_status kernel_try(tl_kernel *k, struct device *on, const tl_config *cfg, const tl_arg *args, size_t nargs,
+		     int limit_ms, bool *ended)
+{
+	struct launch l;
+	bool empty;
+	*ended = true;
+	tl_status s = take_trial(k, on, cfg, args, nargs, &l, &empty);
+	if (s || empty)
+		return s;
+	if (on->ops->try)
+		return on->ops->try(on, &l.device, limit_ms, ended);
+	s = on->ops->launch(on, &l.device);
+	return s ? s : on->ops->synchronize(on);
+}
+
+tl_status kernel_measure(tl_kernel *k, struct device *on, const tl_config *cfg, const tl_arg *args, size_t nargs,
+			 int warmup, int repeats, double *median_ms)
+{
+	struct launch l;
+	bool empty;
+	*median_ms = 0;
+	tl_status s = take_trial(k, on, cfg, args, nargs, &l, &empty);
+	if (s || empty)
+		return s;
+	double *ms = calloc((size_t)repeats, sizeof *ms);
+	if (!ms)
+		return failed(TL_ERR_MEMORY, "out of host memory");
+	struct cleanup c;
+	cleanup_push(&c, free, ms);
+	s = on->ops->time(on, &l.device, warmup, repeats, ms);
+	*median_ms = s ? 0 : median(ms, repeats);
+	cleanup_run(&c);
+	return s;
+}
+
+tl_status kernel_count(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, double *cost)
+{
+	struct launch l;
+	bool empty;
+	struct device *dev = k->module->ctx->dev;
+	*cost = 0;
+	tl_status s = take_trial(k, dev, cfg, args, nargs, &l, &empty);
+	return s || empty || !dev->ops->cost ? s : dev->ops->cost(dev, &l.device, cost);
+}
+
+tl_status kernel_pointers(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs,
+			  void (*fn)(void *arg, const struct slot *s, const tl_arg *a), void *arg)
+{
+	struct options o;
+	struct choice c;
+	struct launch l;
+	tl_arg leaves[MAX_KERNEL_PARAMS];
+	u32 n;
+	tl_status s = take_launch("tl_tuner_choose", k, cfg, args, nargs, &l, &o, &c);
+	if (s || !flatten_arguments(&k->params, args, nargs, leaves, NULL, &n))
+		return s;
+	const struct image *im = &c.variant->image;
+	for (u32 i = 0; i < im->nslots; i++)
+		if (im->slots[i].pointers && im->slots[i].leaf < n)
+			fn(arg, &im->slots[i], &leaves[im->slots[i].leaf]);
+	return TL_OK;
+}
+
+/* --- compiling ----------------------------------------------------------------------------------------------- */
+
+tl_status kernel_resources(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, tl_resources *out)
+{
+	tl_arg room[MAX_KERNEL_PARAMS];
+	tl_status s = complete_call("tl_kernel_resources", k, &args, &nargs, room);
+	struct options o;
+	struct choice c;
+	u64 bits[MAX_KERNEL_PARAMS];
+	if (!s && !out)
+		return failed(TL_ERR_ARGUMENT, "tl_kernel_resources: out is NULL");
+	if (!s)
+		s = check_options(k, cfg, &o);
+	if (s)
+		return s;
+	*out = (tl_resources){0};
+	s = choose_variant(k, &o, cfg, args, nargs, bits, &c);
+	return s ? s : variant_resources(k, c.variant, out);
+}
+
+tl_status kernel_stage(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, const char *stage,
+			 char **text)
+{
+	tl_arg room[MAX_KERNEL_PARAMS];
+	tl_status s = check_call("tl_kernel_dump", k, args, nargs);
+	if (s)
+		return s;
+	if (!stage || !text)
+		return failed(TL_ERR_ARGUMENT, "tl_kernel_dump: %s is NULL", stage ? "text" : "the stage");
+	*text = NULL;
+	const struct device_ops *ops = k->module->ctx->dev->ops;
+	char word[16];
+	int n = snprintf(word, sizeof word, " %s ", stage);
+	if (n >= (int)sizeof word || strchr(stage, ' ') || !strstr(ops->stages, word))
+		return failed(TL_ERR_ARGUMENT, "tl_kernel_dump: the %s device has no stage '%.40s'; it has%.*s",
+			      ops->name, stage, (int)strlen(ops->stages) - 1, ops->stages);
+	struct options o;
+	struct choice c;
+	u64 bits[MAX_KERNEL_PARAMS];
+	s = complete_call("tl_kernel_dump", k, &args, &nargs, room);
+	if (s || (s = check_options(k, cfg, &o)))
+		return s;
+	/* a kernel that the device cannot take, or that fails to compile, has the stages in front of the failure all
+	 * the same */
+	bool there = !choose_variant(k, &o, cfg, args, nargs, bits, &c);
+	return variant_dump(k, &c.options, there ? c.variant : NULL, args, nargs, stage, text);
+}

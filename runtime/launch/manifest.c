@@ -1,0 +1,365 @@
+#include "runtime/launch/manifest.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "support/file.h"
+#include "support/json.h"
+#include "runtime/launch/composite.h"
+#include "runtime/image/cache_folder.h"
+
+enum { MAX_FILE_BYTES = 1 << 28, MOST_MEMBERS = 32 };
+
+/* --- writing ---------------------------------------------------------------------------------------------------- */
+
+static void print_string(struct strbuf *out, const char *key, const char *s)
+{
+	sb_printf(out, "%s\"%s\": ", out->at[out->len - 1] == '{' ? "" : ", ", key);
+	sb_json(out, s);
+}
+
+/* The numbers of a line, and what they are where it has none. */
+struct number {
+	const char *key;
+	size_t at; /* in struct manifest_entry */
+	int usual;
+};
+#define NUMBER(field) offsetof(struct manifest_entry, field)
+static const struct number numbers[] = {
+	{"num_warps", NUMBER(options.num_warps), DEFAULT_WARPS},
+	{"num_stages", NUMBER(options.num_stages), DEFAULT_STAGES},
+	{"group_pids", NUMBER(options.group_pids), 0},
+	{"maxnreg", NUMBER(options.maxnreg), 0},
+	{"shared_bytes", NUMBER(target.shared_bytes), -1},
+	{"registers", NUMBER(target.registers), -1},
+	{"multiprocessors", NUMBER(target.multiprocessors), -1},
+};
+static const struct number flags[] = {
+	{"debug", NUMBER(options.debug), 0},
+	{"no_boxes", NUMBER(options.no_boxes), 0},
+};
+/* Choices; what usually is chosen, the first one, is left out. */
+enum { MOST_CHOICES = 3 };
+static const struct choices {
+	const char *key;
+	size_t at; /* of an enum */
+	const char *names[MOST_CHOICES];
+} choices[] = {
+	{"overlap", NUMBER(options.alias), {[ALIAS_NONE] = "none", [ALIAS_EQUAL] = "equal", [ALIAS_ANY] = "any"}},
+	{"sizes", NUMBER(options.sizes), {[SIZES_LIMITED] = "limited", [SIZES_ANY] = "any", [SIZES_WIDE] = "wide"}},
+	{"programs", NUMBER(options.grid), {[GRID_FEW] = "few", [GRID_MANY] = "many", [GRID_ROWS] = "rows"}},
+};
+_Static_assert(sizeof(enum aliasing) == sizeof(u32) && sizeof(enum sizes) == sizeof(u32) &&
+		       sizeof(enum grid_kind) == sizeof(u32),
+	       "choices are read as numbers");
+#undef NUMBER
+
+void manifest_print(struct strbuf *out, const struct manifest_entry *e)
+{
+	sb_puts(out, "{");
+	print_string(out, "source", e->source);
+	print_string(out, "hash", e->hash);
+	print_string(out, "kernel", e->kernel);
+	print_string(out, "arguments", e->arguments);
+	print_string(out, "target", description_name(out->arena, &e->target));
+	for (u32 i = 0; i < ARRAY_LEN(numbers); i++) {
+		int n = *(const int *)((const char *)e + numbers[i].at);
+		if (n != numbers[i].usual)
+			sb_printf(out, ", \"%s\": %d", numbers[i].key, n);
+	}
+	for (u32 i = 0; i < ARRAY_LEN(flags); i++)
+		if (*((const bool *)e + flags[i].at))
+			sb_printf(out, ", \"%s\": 1", flags[i].key);
+	for (u32 i = 0; i < ARRAY_LEN(choices); i++) {
+		u32 chosen = *(const u32 *)((const char *)e + choices[i].at);
+		if (chosen)
+			print_string(out, choices[i].key, choices[i].names[chosen]);
+	}
+	if (e->path)
+		print_string(out, "PYTHONPATH", e->path);
+	if (e->text)
+		print_string(out, "text", e->text);
+	sb_puts(out, "}\n");
+}
+
+void manifest_describe(struct arena *a, const tl_kernel *k, const struct params *ps, const struct options *o,
+		       const tl_arg *args, size_t nargs, struct manifest_entry *out)
+{
+	const tl_module *m = k->module;
+	struct device *dev = m->ctx->dev;
+	size_t len = 0;
+	const char *there = file_read(a, m->name, MAX_FILE_BYTES, &len);
+	struct strbuf text = {.arena = a};
+	const struct arg_spec *specs = specialize_text(a, ps, args, nargs);
+	sb_puts(&text, "");
+	for (u32 i = 0; i < k->params.len; i++) {
+		if (!argument(&k->params, args, nargs, i)) /* the evaluator computes its default */
+			continue;
+		sb_printf(&text, "%s%s=", text.len ? ", " : "", k->params.at[i].name);
+		print_arg_spec(&text, &specs[i]);
+	}
+	*out = (struct manifest_entry){.source = m->name,
+				       .text = there && len == m->len && !memcmp(there, m->text, len) ? NULL : m->text,
+				       .path = getenv("PYTHONPATH"),
+				       .kernel = k->name,
+				       .arguments = text.at,
+				       .target = dev->ops->target(dev),
+				       .options = *o};
+	out->hash = arena_printf(a, "%016llx", (unsigned long long)hash_bytes(m->text, m->len, 0));
+}
+
+/* --- the file --------------------------------------------------------------------------------------------------- */
+
+static bool has_line(struct arena *a, int fd, const char *line, size_t len)
+{
+	size_t all;
+	int copy = dup(fd);
+	const char *text = copy < 0 || lseek(copy, 0, SEEK_SET) ? NULL : file_read_open(a, copy, MAX_FILE_BYTES, &all);
+	for (const char *at = text; at && (at = memmem(at, all - (size_t)(at - text), line, len)); at++)
+		if (at == text || at[-1] == '\n')
+			return true;
+	return false;
+}
+
+static void close_file(void *fd)
+{
+	folder_unlock(*(int *)fd);
+}
+
+const char *manifest_add(struct arena *a, const char *path, const char *line, size_t len)
+{
+	struct cleanup c;
+	const char *why;
+	int fd = own_file(a, path, &why);
+	if (fd < 0)
+		return why ? arena_printf(a, "the manifest '%s' is not written: %s", path, why) : NULL;
+	cleanup_push(&c, close_file, &fd);
+	folder_lock(fd); /* without the lock the line may appear twice */
+	if (!has_line(a, fd, line, len))
+		add_line(fd, line, len);
+	cleanup_run(&c);
+	return NULL;
+}
+
+/* --- reading ---------------------------------------------------------------------------------------------------- */
+
+static bool take_number(struct manifest_entry *e, const char *key, long n)
+{
+	for (u32 i = 0; i < ARRAY_LEN(numbers); i++)
+		if (!strcmp(key, numbers[i].key)) {
+			*(int *)((char *)e + numbers[i].at) = (int)n;
+			return n >= 0 && n <= INT32_MAX;
+		}
+	for (u32 i = 0; i < ARRAY_LEN(flags); i++)
+		if (!strcmp(key, flags[i].key)) {
+			*((bool *)e + flags[i].at) = n != 0;
+			return n == 0 || n == 1;
+		}
+	return false;
+}
+
+static bool take_string(struct manifest_entry *e, const char *key, const char *s)
+{
+	const struct {
+		const char *key, **to;
+	} strings[] = {{"source", &e->source}, {"hash", &e->hash},           {"kernel", &e->kernel},
+		       {"text", &e->text},     {"arguments", &e->arguments}, {"PYTHONPATH", &e->path}};
+	for (u32 i = 0; i < ARRAY_LEN(strings); i++)
+		if (!strcmp(key, strings[i].key)) {
+			*strings[i].to = s;
+			return true;
+		}
+	for (u32 i = 0; i < ARRAY_LEN(choices); i++)
+		for (u32 k = 0; !strcmp(key, choices[i].key) && k < MOST_CHOICES; k++)
+			if (!strcmp(s, choices[i].names[k])) {
+				*(u32 *)((char *)e + choices[i].at) = k;
+				return true;
+			}
+	struct description t;
+	if (strcmp(key, "target") != 0 || !description_parse(s, &t))
+		return false;
+	/* the device's own limits may stand in front of it */
+	t.shared_bytes = e->target.shared_bytes >= 0 ? e->target.shared_bytes : t.shared_bytes;
+	t.registers = e->target.registers >= 0 ? e->target.registers : t.registers;
+	t.multiprocessors = e->target.multiprocessors >= 0 ? e->target.multiprocessors : t.multiprocessors;
+	e->target = t;
+	return true;
+}
+
+static bool take_member(struct arena *a, struct manifest_entry *e, const struct json_member *m)
+{
+	const char *s = json_text(a, m->value);
+	char *end;
+	long n = s ? 0 : strtol(m->value, &end, 10);
+	return s ? take_string(e, m->name, s) : end != m->value && !*end && take_number(e, m->name, n);
+}
+
+const char *manifest_read(struct arena *a, const char *line, size_t len, struct manifest_entry *out)
+{
+	struct json_member m[MOST_MEMBERS];
+	u32 n;
+	*out = (struct manifest_entry){0};
+	for (u32 i = 0; i < ARRAY_LEN(numbers); i++)
+		*(int *)((char *)out + numbers[i].at) = numbers[i].usual;
+	if (!json_read(a, line, len, m, MOST_MEMBERS, &n))
+		return "it is no JSON object";
+	for (u32 i = 0; i < n; i++)
+		if (!take_member(a, out, &m[i]))
+			return arena_printf(a, "what it says of \"%s\" is not understood", m[i].name);
+	if (!out->source || !out->hash || !out->kernel || !out->arguments || !out->target.vector_bytes)
+		return "one of source, hash, kernel, arguments and target is missing";
+	return NULL;
+}
+
+/* --- arguments -------------------------------------------------------------------------------------------------- */
+
+/* A string in the notation of specialize_text; NULL: it is none. */
+static const char *string_value(struct arena *a, const char *text)
+{
+	size_t len = strlen(text);
+	struct strbuf out = {.arena = a};
+	sb_puts(&out, "");
+	if (len < 2 || (*text != '"' && *text != '\'') || text[len - 1] != *text)
+		return NULL;
+	for (const char *s = text + 1; s < text + len - 1; s++) {
+		char c = *s;
+		if (c == '\\' && s[1] == 'x') {
+			c = (char)strtoul(arena_str(a, s + 2, 2), NULL, 16);
+			s += 3;
+		} else if (c == '\\') {
+			c = *++s;
+		}
+		sb_add(&out, &c, 1);
+	}
+	return out.at;
+}
+
+static bool constant_argument(struct arena *a, const char *text, tl_arg *out)
+{
+	const char *number = text;
+	size_t len = strlen(text);
+	if (!strncmp(text, "float('", 7) && len > 9) /* nan, inf, -inf */
+		number = arena_str(a, text + 7, len - 9);
+	char *end;
+	enum dtype d = !strncmp(text, "tl.", 3) ? dtype_parse(text + 3, len - 3) : DT_COUNT;
+	const char *string = string_value(a, text);
+	bool digits = strspn(text, "-0123456789") == len && len;
+	if (string)
+		*out = tl_str(string);
+	else if (!strcmp(text, "None"))
+		*out = tl_none();
+	else if (!strcmp(text, "True") || !strcmp(text, "False"))
+		*out = tl_bool(*text == 'T');
+	else if (d != DT_COUNT)
+		*out = tl_type((tl_dtype)d);
+	else if (digits)
+		*out = *text == '-' ? tl_int(strtoll(text, NULL, 10)) : tl_uint(strtoull(text, NULL, 10));
+	else if (number != text || (*text && strchr("-.0123456789", *text)))
+		*out = tl_float(strtod(number, &end));
+	else
+		*out = tl_func(text);
+	return *text;
+}
+
+/* A value or an address that is divisible by just so much. */
+static bool typed_argument(const char *text, tl_arg *out)
+{
+	struct sig_type t;
+	if (!parse_sig_type(text, &t))
+		return false;
+	tl_dtype d = (tl_dtype)t.dtype;
+	i64 by = t.divisibility > 1 ? t.divisibility : 0;
+	if (t.pointers) {
+		i64 element = t.pointers > 1 ? 8 : dtype_bytes(t.dtype), page = 4096 * MAX(by, 1);
+		*out = tl_ptr(t.pointers > 1 ? TL_I64 : d, (void *)(uintptr_t)(page + (by ? by : element)));
+	} else if (dtype_is_float(t.dtype)) {
+		*out = tl_float_typed(d, 0);
+	} else if (t.dtype == DT_I1) {
+		*out = tl_bool(false);
+	} else {
+		i64 value = t.one ? 1 : by ? by : 2;
+		bool fits = dtype_bytes(t.dtype) > 1 || value < 128;
+		*out = tl_int_typed(d, fits ? value : 0); /* which every number divides */
+	}
+	return true;
+}
+
+static bool make_argument(struct arena *a, const struct arg_spec *s, bool constant, tl_arg *out)
+{
+	if (s->shape == ARG_LEAF && constant)
+		return constant_argument(a, s->constant ? s->constant : s->type, out);
+	if (s->shape == ARG_LEAF)
+		return s->type ? typed_argument(s->type, out) : constant_argument(a, s->constant, out);
+	tl_arg *items = arena_array(a, tl_arg, s->nitems + 1);
+	for (u32 i = 0; i < s->nitems; i++) {
+		if (!make_argument(a, &s->items[i], constant, &items[i]))
+			return false;
+		const struct arg_spec *leaf = &s->items[i];
+		/* a number of a tuple that is no tl.constexpr */
+		items[i].constant = leaf->shape == ARG_LEAF && !leaf->type && !constant &&
+				    items[i].kind != TL_ARG_NONE && items[i].kind != TL_ARG_FUNC;
+	}
+	if (s->shape == ARG_TUPLE) {
+		tl_tuple *t = arena_new(a, tl_tuple);
+		*t = (tl_tuple){s->nitems, items, s->fields};
+		*out = tl_tuple_arg(t);
+		return true;
+	}
+	tl_descriptor *d = arena_new(a, tl_descriptor);
+	int rank = (int)descriptor_rank(s);
+	*d = (tl_descriptor){.dtype = items[0].dtype,
+			     .rank = rank,
+			     .base = items[0].ptr,
+			     .pads_with_nan = s->pads_with_nan,
+			     .rounds_to_tf32 = s->rounds_to_tf32};
+	for (int i = 0; i < rank; i++) {
+		d->block_shape[i] = s->block_shape[i];
+		d->shape[i] = items[1 + i].i;
+		d->strides[i] = i + 1 < rank ? items[1 + rank + i].i : 1;
+	}
+	*out = tl_desc(d);
+	return true;
+}
+
+/* The end of an argument: a comma outside brackets and quotes. */
+static size_t argument_length(const char *s)
+{
+	size_t i = 0;
+	int depth = 0;
+	for (char quote = 0; s[i] && (quote || depth || s[i] != ','); i++) {
+		if (quote && s[i] == '\\' && s[i + 1])
+			i++;
+		else if (quote)
+			quote = s[i] == quote ? 0 : quote;
+		else if (s[i] == '"' || s[i] == '\'')
+			quote = s[i];
+		else
+			depth += !!strchr("([<", s[i]) - !!strchr(")]>", s[i]);
+	}
+	return i;
+}
+
+bool manifest_arguments(struct arena *a, const struct params *ps, const char *text, tl_arg *out, size_t *n)
+{
+	for (*n = 0; *text; (*n)++) {
+		size_t len = argument_length(text);
+		const char *one = arena_str(a, text, len), *eq = strchr(one, '=');
+		const struct tl_param *p = &ps->at[*n];
+		struct arg_spec s;
+		if (*n == ps->len || !eq)
+			return false;
+		if (strncmp(one, p->name, (size_t)(eq - one)) || p->name[eq - one]) { /* of another parameter */
+			out[*n] = tl_open();
+			continue;
+		}
+		if (!parse_arg_spec(a, eq + 1, &s))
+			s = (struct arg_spec){.constant = eq + 1};
+		if (!make_argument(a, &s, p->constant, &out[*n]))
+			return false;
+		bool number = s.shape == ARG_LEAF && !s.type && out[*n].kind != TL_ARG_NONE;
+		out[*n].constant = number && !p->constant && out[*n].kind != TL_ARG_FUNC;
+		text += len + (text[len] == ',');
+		text += strspn(text, " ");
+	}
+	return true;
+}

@@ -1,0 +1,318 @@
+/* Modules: a source file, parsed when it is loaded so that its errors come first, and the kernels in it. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "support/suggest.h"
+#include "runtime/launch/decorated.h"
+#include "runtime/api/objects.h"
+
+static const size_t max_source = (size_t)1 << 28;
+
+/* --- loading ------------------------------------------------------------------------------------------------- */
+
+static void free_new(void *m)
+{
+	module_free(m);
+}
+
+static void free_owned(struct link *m)
+{
+	module_free((tl_module *)m);
+}
+
+/* Can the device run the image's code? */
+static tl_status check_target(const tl_module *m, const struct image *im)
+{
+	const struct device *dev = m->ctx->dev;
+	struct description of;
+	if (!dev->ops->target)
+		return failed(TL_ERR_ARGUMENT, "%s: the %s device runs no kernel images; cuda, cpu and sim do", m->name,
+			      dev->ops->name);
+	if (!description_parse(im->target, &of))
+		return failed(TL_ERR_ARGUMENT, "%s: the image has no code", m->name);
+	const struct description here = dev->ops->target(dev);
+	if (description_runs(&here, &of))
+		return TL_OK;
+	struct arena a = {0};
+	tl_status s = failed(TL_ERR_ARGUMENT, "%s: the image is for %s, and the device is %s", m->name, im->target,
+			     description_name(&a, &here));
+	arena_free(&a);
+	return s;
+}
+
+static tl_status open_image(tl_module *m)
+{
+	const char *why = image_read(&m->image, m->text, m->len);
+	return why ? failed(TL_ERR_FILE, "cannot load '%s': %s", m->name, why) : check_target(m, &m->image);
+}
+
+static tl_status open_source(tl_module *m)
+{
+	bool good = open_unit(&m->unit, m->name, m->text, m->len);
+	report(m, &m->unit);
+	return good ? TL_OK : failed_compile(&m->unit.diags);
+}
+
+/* Takes over `text`, which has a NUL behind its end. */
+static tl_status module_new(tl_context *ctx, const char *name, char *text, size_t len, tl_module **out)
+{
+	tl_module *m = calloc(1, sizeof *m);
+	if (m)
+		m->name = strdup(name);
+	if (!m || !m->name) {
+		free(m);
+		free(text);
+		return failed(TL_ERR_MEMORY, "out of host memory");
+	}
+	m->ctx = ctx;
+	m->text = text;
+	m->len = len;
+	pthread_mutex_init(&m->lock, NULL);
+	pthread_mutex_init(&m->said_lock, NULL);
+	struct cleanup c;
+	cleanup_push(&c, free_new, m);
+	m->compiled = image_is(text, len);
+	tl_status s = m->compiled ? open_image(m) : open_source(m);
+	cleanup_drop(&c);
+	if (s) {
+		module_free(m);
+		return s;
+	}
+	m->link.free = free_owned;
+	context_enter(ctx, &ctx->owned, &m->link);
+	*out = m;
+	return TL_OK;
+}
+
+void module_free(tl_module *m)
+{
+	while (m->kernels) {
+		tl_kernel *k = m->kernels;
+		m->kernels = k->next;
+		kernel_free(k);
+	}
+	unit_free(&m->unit);
+	image_free(&m->image);
+	pthread_mutex_destroy(&m->lock);
+	pthread_mutex_destroy(&m->said_lock);
+	free(m->said);
+	free(m->text);
+	free(m->name);
+	free(m);
+}
+
+static bool has_code(const tl_module *m)
+{
+	for (const tl_kernel *k = m->kernels; k; k = k->next)
+		if (k->nvariants)
+			return true;
+	return false;
+}
+
+void module_destroy(tl_module *m)
+{
+	if (!m)
+		return;
+	if (has_code(m))
+		m->ctx->dev->ops->synchronize(m->ctx->dev); /* its kernels may be running, on any stream */
+	tl_context *ctx = m->ctx;
+	context_remove(ctx, &m->link);
+	module_free(m);
+	context_leave(ctx);
+}
+
+static tl_status cannot_read(const char *path, int error)
+{
+	return failed(error == ENOMEM ? TL_ERR_MEMORY : TL_ERR_FILE, "cannot read '%s': %s", path, strerror(error));
+}
+
+/* To the end, whatever its size says: it may be a pipe. 0, or errno. */
+static int read_stream(FILE *f, char **text, size_t *len)
+{
+	size_t cap = 4096, n = 0;
+	*text = NULL;
+	for (;; cap *= 2) {
+		char *more = realloc(*text, cap);
+		if (!more)
+			return ENOMEM;
+		*text = more;
+		n += fread(*text + n, 1, cap - 1 - n, f);
+		if (ferror(f))
+			return errno ? errno : EIO;
+		if (n < cap - 1)
+			break;
+		if (n > max_source)
+			return EFBIG;
+	}
+	(*text)[n] = 0;
+	*len = n;
+	return 0;
+}
+
+static tl_status read_file(const char *path, char **text, size_t *len)
+{
+	FILE *f = fopen(path, "rb");
+	if (!f)
+		return cannot_read(path, errno);
+	int error = read_stream(f, text, len);
+	fclose(f);
+	if (!error)
+		return TL_OK;
+	free(*text);
+	*text = NULL;
+	return cannot_read(path, error);
+}
+
+tl_status module_load(tl_context *ctx, const char *path, tl_module **out)
+{
+	if (!ctx || !path || !out)
+		return failed(TL_ERR_ARGUMENT, "tl_module_load: %s is NULL",
+			      !ctx   ? "the context"
+			      : path ? "out"
+				     : "the path");
+	*out = NULL;
+	char *text = NULL;
+	size_t len = 0;
+	tl_status s = read_file(path, &text, &len);
+	return text ? module_new(ctx, path, text, len, out) : s;
+}
+
+tl_status module_load_source(tl_context *ctx, const char *name, const char *text, size_t len, tl_module **out)
+{
+	if (!ctx || !text || !out)
+		return failed(TL_ERR_ARGUMENT, "tl_module_load_source: %s is NULL",
+			      !ctx   ? "the context"
+			      : text ? "out"
+				     : "the text");
+	*out = NULL;
+	if (len > max_source)
+		return failed(TL_ERR_ARGUMENT, "tl_module_load_source: a source of %zu bytes is too large", len);
+	char *copy = malloc(len + 1);
+	if (!copy)
+		return failed(TL_ERR_MEMORY, "out of host memory");
+	memcpy(copy, text, len);
+	copy[len] = 0;
+	return module_new(ctx, name ? name : "<source>", copy, len, out);
+}
+
+/* --- kernels ------------------------------------------------------------------------------------------------- */
+
+/* The name of the only kernel of an image or IR text; NULL: it is a source. */
+static const char *single_kernel(const tl_module *m)
+{
+	return m->compiled ? m->image.name : m->unit.parsed ? m->unit.parsed->name : NULL;
+}
+
+static tl_status no_kernel(const tl_module *m, const char *name)
+{
+	const char *names[256];
+	u32 n = 0;
+	if (single_kernel(m))
+		names[n++] = single_kernel(m);
+	for (u32 i = 0; m->unit.module && i < m->unit.module->funcs.len && n < ARRAY_LEN(names); i++)
+		if (m->unit.module->funcs.at[i]->kind == FUNC_JIT)
+			names[n++] = m->unit.module->funcs.at[i]->name;
+	if (!n)
+		return failed(TL_ERR_ARGUMENT, "%s has no kernel '%s': it has no jit functions", m->name, name);
+	failed(TL_ERR_ARGUMENT, "%s has no kernel '%s'; it has", m->name, name);
+	for (u32 i = 0; i < n; i++)
+		failed_more("%s %s", i ? "," : "", names[i]);
+	const char *like = did_you_mean(name, names, n);
+	if (like)
+		failed_more("\n      = hint: did you mean '%s'?", like);
+	return TL_ERR_ARGUMENT;
+}
+
+static tl_status kernel_new_in(tl_module *m, const char *name, tl_kernel **out)
+{
+	struct unit *u = &m->unit;
+	if (u->parsed && u->parsed->target)
+		return failed(TL_ERR_ARGUMENT,
+			      "%s has a kernel that has been placed for %s: tlc compiles it, and does not run it",
+			      m->name, u->parsed->target);
+	tl_kernel *k = calloc(1, sizeof *k);
+	if (!k)
+		return failed(TL_ERR_MEMORY, "out of host memory");
+	struct cleanup c;
+	cleanup_push(&c, free, k);
+	if (m->compiled) {
+		params_of_image(&u->arena, &m->image, &k->params);
+	} else if (u->parsed) {
+		params_of_ir(&u->arena, u->parsed, &k->params);
+		k->has_dots = block_has(u->parsed->body, op_is_dot);
+	} else {
+		const struct func *f = map_get(&u->module->by_name, intern_find(&u->names, name));
+		params_of_func(&u->arena, f, &k->params);
+		k->has_dots = func_calls(&u->arena, f, "dot");
+		k->decorated = f->ndecorators;
+	}
+	cleanup_drop(&c);
+	if (k->params.len > MAX_KERNEL_PARAMS) {
+		free(k);
+		return failed(TL_ERR_ARGUMENT, "%s has more than %d parameters", name, MAX_KERNEL_PARAMS);
+	}
+	k->name = k->params.kernel;
+	k->module = m;
+	tl_status s = take_jit(k);
+	if (s) {
+		free(k);
+		return s;
+	}
+	k->general = k->params;
+	k->general.any_value = true;
+	pthread_mutex_init(&k->lock, NULL);
+	pthread_cond_init(&k->ready, NULL);
+	link_init(&k->prepared);
+	k->next = m->kernels;
+	*out = m->kernels = k;
+	return TL_OK;
+}
+
+static tl_status find_kernel(tl_module *m, const char *name, tl_kernel **out)
+{
+	for (tl_kernel *k = m->kernels; k; k = k->next)
+		if (!strcmp(k->name, name)) {
+			*out = k;
+			return TL_OK;
+		}
+	if (single_kernel(m))
+		return strcmp(single_kernel(m), name) ? no_kernel(m, name) : kernel_new_in(m, name, out);
+	const struct func *f = map_get(&m->unit.module->by_name, intern_find(&m->unit.names, name));
+	if (!f)
+		return no_kernel(m, name);
+	if (f->kind != FUNC_JIT)
+		return failed(TL_ERR_ARGUMENT,
+			      "'%s' in %s is a constexpr_function, which runs at compile time: it cannot be launched",
+			      name, m->name);
+	return kernel_new_in(m, name, out);
+}
+
+tl_status module_kernel(tl_module *m, const char *name, tl_kernel **out)
+{
+	if (!m || !name || !out)
+		return failed(TL_ERR_ARGUMENT, "tl_module_kernel: %s is NULL",
+			      !m     ? "the module"
+			      : name ? "out"
+				     : "the name");
+	*out = NULL;
+	struct held h;
+	lock_hold(&h, &m->lock);
+	tl_status s = find_kernel(m, name, out);
+	lock_release(&h);
+	return s;
+}
+
+size_t tl_kernel_parameters(const tl_kernel *k)
+{
+	return k ? k->params.len : 0;
+}
+
+const tl_parameter *tl_kernel_parameter(const tl_kernel *k, size_t index)
+{
+	return index < tl_kernel_parameters(k) ? &k->params.at[index].shown : NULL;
+}
+
+const char *tl_kernel_name(const tl_kernel *k)
+{
+	return k ? k->name : NULL;
+}

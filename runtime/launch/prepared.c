@@ -1,0 +1,227 @@
+/* Prepared handles: the variants that launches will need, bound before. A launch compares its arguments with what the
+ * variants count on, and calls the driver. */
+#include <stdlib.h>
+
+#include "runtime/launch/decorated.h"
+#include "runtime/launch/launch.h"
+
+/* --- binding ------------------------------------------------------------------------------------------------- */
+
+/* The same launch with rows that a tensor map cannot describe. */
+static tl_status bind_without_boxes(tl_kernel *k, struct options o, const tl_arg *args, size_t nargs, struct binding *b)
+{
+	struct variant *v;
+	const struct broken maps = {.maps = true};
+	if (!maps_can_miss(&b->variant->image) || k->module->compiled)
+		return TL_OK;
+	o.no_boxes = true;
+	tl_status s = variant_get(k, &o, args, nargs, &v);
+	if (!s)
+		binding_add(b, way_of(&maps), v);
+	return s;
+}
+
+/* One that is there, or a new one, in its place; NULL: out of memory. */
+static struct binding *bind_variant(tl_prepared *p, const struct options *o, const struct variant *v,
+				    const tl_arg *args, size_t nargs)
+{
+	u64 bits[BOUND_BITS];
+	_Atomic(struct binding *) *at = &p->bindings;
+	struct binding *new = binding_new(v, o, args, nargs, false), *b;
+	for (; new && (b = atomic_load(at)); at = &b->next) {
+		if (b->variant == v && binding_takes(b, args, nargs, bits)) {
+			binding_free(new);
+			return b;
+		}
+		if (b->divisors < new->divisors)
+			break;
+	}
+	if (!new)
+		return NULL;
+	atomic_store(&new->next, atomic_load(at));
+	atomic_store_explicit(at, new, memory_order_release);
+	return new;
+}
+
+static tl_status bind(tl_prepared *p, const tl_config *cfg, const tl_arg *args, size_t nargs)
+{
+	tl_kernel *k = p->kernel;
+	struct options o;
+	struct choice c;
+	struct held h;
+	u64 bits[BOUND_BITS];
+	tl_arg room[MAX_KERNEL_PARAMS];
+	tl_status s = complete_call("tl_prepare", k, &args, &nargs, room);
+	if (s || (s = check_options(k, cfg, &o)) || (s = choose_variant(k, &o, cfg, args, nargs, bits, &c)))
+		return s;
+	lock_hold(&h, &k->lock);
+	struct binding *b = bind_variant(p, &o, c.first, args, nargs);
+	if (b)
+		binding_add(b, c.way, c.variant);
+	lock_release(&h);
+	return b ? bind_without_boxes(k, o, args, nargs, b) : failed(TL_ERR_MEMORY, "out of host memory");
+}
+
+void prepared_free(tl_prepared *p)
+{
+	link_remove(&p->link);
+	for (struct binding *b = p->bindings, *next; b; b = next) {
+		next = b->next;
+		binding_free(b);
+	}
+	free(p);
+}
+
+void prepared_destroy(tl_prepared *p)
+{
+	struct held h;
+	if (!p)
+		return;
+	pthread_mutex_t *lock = &p->kernel->lock;
+	lock_hold(&h, lock);
+	prepared_free(p);
+	lock_release(&h);
+}
+
+static void destroy(void *p)
+{
+	prepared_destroy(p);
+}
+
+static tl_status prepared_new(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, tl_prepared **out)
+{
+	tl_prepared *p = calloc(1, sizeof *p);
+	if (!p)
+		return failed(TL_ERR_MEMORY, "out of host memory");
+	p->kernel = k;
+	p->config = cfg ? *cfg : (tl_config){.grid = {1}};
+	grid_of(&p->config, p->grid);
+	pthread_mutex_lock(&k->lock);
+	link_add(&k->prepared, &p->link);
+	pthread_mutex_unlock(&k->lock);
+	struct cleanup c;
+	cleanup_push(&c, destroy, p);
+	tl_status s = bind(p, &p->config, args, nargs);
+	cleanup_drop(&c);
+	if (s)
+		prepared_destroy(p);
+	else
+		*out = p;
+	return s;
+}
+
+tl_status kernel_prepare(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, tl_prepared **out)
+{
+	struct options o;
+	struct choice c;
+	u64 bits[BOUND_BITS];
+	if (out)
+		*out = NULL;
+	tl_status s = check_call("tl_prepare", k, args, nargs);
+	if (!s && out)
+		return prepared_new(k, cfg, args, nargs, out);
+	tl_arg room[MAX_KERNEL_PARAMS];
+	if (!s)
+		s = complete_call("tl_prepare", k, &args, &nargs, room);
+	if (!s)
+		s = check_options(k, cfg, &o);
+	if (!s)
+		s = choose_variant(k, &o, cfg, args, nargs, bits, &c);
+	if (!s)
+		launch_remember(k, &o, &c, args, nargs);
+	return s;
+}
+
+static tl_status check_handle(const char *call, const tl_prepared *p, const tl_arg *args, size_t nargs)
+{
+	if (!p || (!args && nargs))
+		return failed(TL_ERR_ARGUMENT, "%s: %s NULL", call, p ? "the arguments are" : "the handle is");
+	return TL_OK;
+}
+
+/* The handle's config with this grid; NULL: its own. */
+static tl_config with_grid(const tl_prepared *p, const uint32_t *grid)
+{
+	tl_config cfg = p->config;
+	memcpy(cfg.grid, grid ? grid : p->grid, sizeof cfg.grid);
+	cfg.grid_dims = 3;
+	return cfg;
+}
+
+tl_status prepared_add(tl_prepared *p, const uint32_t *grid, const tl_arg *args, size_t nargs)
+{
+	tl_status s = check_handle("tl_prepared_add", p, args, nargs);
+	if (s)
+		return s;
+	const tl_config cfg = with_grid(p, grid);
+	return bind(p, &cfg, args, nargs);
+}
+
+/* --- launching ----------------------------------------------------------------------------------------------- */
+
+/* The first one that takes the arguments, of those for as many programs or of all. */
+static const struct variant *find(const tl_prepared *p, const tl_arg *args, size_t nargs, const u32 *grid,
+				  const enum grid_kind *kind, u64 *bits)
+{
+	struct device *dev = p->kernel->module->ctx->dev;
+	for (const struct binding *b = atomic_load_explicit(&p->bindings, memory_order_acquire); b;
+	     b = atomic_load_explicit(&b->next, memory_order_acquire)) {
+		if (kind && !serves_grid(&b->variant->image, *kind))
+			continue;
+		const struct variant *v = binding_find(b, dev, args, nargs, grid, true, bits);
+		if (v)
+			return v;
+	}
+	return NULL;
+}
+
+/* What the binding that counts on least does not take. */
+static tl_status explain(const tl_prepared *p, const tl_arg *args, size_t nargs, const u32 *grid)
+{
+	const struct binding *b = p->bindings;
+	while (b->next)
+		b = b->next;
+	return binding_missed(b, p->kernel->module->ctx->dev, args, nargs, grid);
+}
+
+bool prepared_known(const tl_prepared *p, const uint32_t *to, void *stream, const tl_arg *args, size_t nargs,
+		    bool guarded, tl_status *s)
+{
+	if (!p || (!args && nargs))
+		return false;
+	const tl_kernel *k = p->kernel;
+	if (k->decorated && !all_given(&k->params, args, nargs))
+		return false;
+	const struct device_ops *ops = k->module->ctx->dev->ops;
+	const u32 *grid = to ? to : p->grid;
+	if (!guarded && (!ops->faultless || !begin_call(k->module->ctx)))
+		return false;
+	if (!grid_fits(grid) || (stream && !ops->has_streams))
+		return false;
+	struct launch l;
+	const struct variant *v = NULL;
+	if (k->has_dots) {
+		enum grid_kind kind = kind_of_grid(k, &p->config, grid);
+		v = find(p, args, nargs, grid, &kind, l.bits);
+	}
+	if (!v)
+		v = find(p, args, nargs, grid, NULL, l.bits);
+	if (v)
+		*s = launch_now(k, v, &p->config, grid, stream, &l);
+	return v;
+}
+
+/* With the words for what is wrong. */
+tl_status prepared_launch(const tl_prepared *p, const uint32_t *to, void *stream, const tl_arg *args, size_t nargs)
+{
+	tl_arg room[MAX_KERNEL_PARAMS];
+	tl_status s = check_handle("tl_prepared_launch", p, args, nargs);
+	if (s || (s = complete_call("tl_prepared_launch", p->kernel, &args, &nargs, room)))
+		return s;
+	if (prepared_known(p, to, stream, args, nargs, true, &s))
+		return s;
+	const tl_config cfg = with_grid(p, to);
+	if ((s = check_grid(p->kernel->name, &cfg)) || (s = check_stream(p->kernel, stream)))
+		return s;
+	return explain(p, args, nargs, cfg.grid);
+}

@@ -1,0 +1,730 @@
+/* Variants: a kernel compiled for one combination of types, constants and specialisation, kept as long as its module.
+ *
+ * The last one launched is found by comparing keys, without a lock; others in a hash table under the kernel's lock. A
+ * new one is entered in the table before it is compiled, and compiled without the lock: other threads go on launching
+ * what exists, and those that want the same variant wait for this one instead of compiling it again.
+ *
+ * They share what was parsed, and have memory of their own for all else: so they compile at the same time, and can be
+ * freed one by one. */
+#include <stdlib.h>
+
+#include "runtime/launch/argument_guard.h"
+#include "runtime/cache/cache.h"
+#include "runtime/launch/composite.h"
+#include "runtime/launch/decorated.h"
+#include "runtime/api/objects.h"
+#include "runtime/launch/manifest.h"
+#include "runtime/device/nvtx.h"
+#include "runtime/launch/divisibility.h"
+
+/* In a key's first word: options.grid, and options.general, which is for bindings: the code is the same. */
+enum { GRID_SHIFT = 62 };
+static const u64 GENERAL = 1 << 23, GRID = (u64)3 << GRID_SHIFT;
+
+/* --- compiling ----------------------------------------------------------------------------------------------- */
+
+static void restore_locale(void *locale)
+{
+	struct c_locale *l = locale;
+	if (!l->c)
+		return;
+	uselocale(l->before);
+	freelocale(l->c);
+}
+
+void enter_c_locale(struct c_locale *l)
+{
+	l->c = newlocale(LC_ALL_MASK, "C", NULL);
+	l->before = l->c ? uselocale(l->c) : NULL;
+	cleanup_push(&l->cleanup, restore_locale, l);
+}
+
+void leave_c_locale(struct c_locale *l)
+{
+	cleanup_run(&l->cleanup);
+}
+
+bool open_unit(struct unit *u, const char *name, const char *text, size_t len)
+{
+	struct c_locale c;
+	enter_c_locale(&c);
+	bool good = unit_open(u, name, text, len);
+	leave_c_locale(&c);
+	return good;
+}
+
+/* Functions are passed by name: they must be in the file, and no parameter may hide them. */
+static tl_status check_functions(const tl_kernel *k, struct unit *u, const tl_arg *args, size_t nargs)
+{
+	tl_arg *leaves = arena_array(&u->arena, tl_arg, MAX_KERNEL_PARAMS);
+	u32 *owner = arena_array(&u->arena, u32, MAX_KERNEL_PARAMS), n;
+	if (!flatten_arguments(&k->params, args, nargs, leaves, owner, &n))
+		return failed(TL_ERR_ARGUMENT, "%s: the arguments have more than %d parts", k->name, MAX_KERNEL_PARAMS);
+	for (u32 l = 0; l < n; l++) {
+		u32 i = owner[l];
+		if (leaves[l].kind != TL_ARG_FUNC)
+			continue;
+		if (!u->module || !map_get(&u->module->by_name, intern_str(&u->names, leaves[l].s)))
+			return failed(TL_ERR_ARGUMENT, "%s: argument %u, '%s': %s has no function '%.200s'", k->name,
+				      i + 1, k->params.at[i].name, k->module->name, leaves[l].s);
+		for (u32 p = 0; p < i; p++)
+			if (!strcmp(k->params.at[p].name, leaves[l].s))
+				return failed(TL_ERR_ARGUMENT,
+					      "%s: argument %u, '%s': the function '%s' has the name of a parameter",
+					      k->name, i + 1, k->params.at[i].name, leaves[l].s);
+	}
+	return TL_OK;
+}
+
+static void end_range(void *tool)
+{
+	((const struct nvtx *)tool)->pop();
+}
+
+/* In a range of the profiler's, if there is one. */
+static bool build_in_range(const tl_kernel *k, struct unit *u, const struct build *b, struct compiled *out)
+{
+	struct device *dev = k->module->ctx->dev;
+	const struct nvtx *tool = nvtx_tool();
+	if (!tool)
+		return device_build(dev, b, out);
+	struct cleanup c;
+	tool->push(arena_printf(&u->arena, "compile %s", k->name));
+	cleanup_push(&c, end_range, (void *)(uintptr_t)tool);
+	bool good = device_build(dev, b, out);
+	cleanup_run(&c);
+	return good;
+}
+
+/* Compiles into `u`, which the caller frees. */
+static tl_status compile_in(const tl_kernel *k, const struct params *ps, struct unit *u, const struct options *o,
+			    const tl_arg *args, size_t nargs, const char *stage, struct compiled *out)
+{
+	const tl_module *m = k->module;
+	if (!unit_again(u, &m->unit))
+		return failed_compile(&u->diags);
+	tl_status s = check_functions(k, u, args, nargs);
+	if (s)
+		return s;
+	struct build b = {.unit = u,
+			  .num_warps = o->num_warps,
+			  .num_stages = o->num_stages,
+			  .group_pids = o->group_pids,
+			  .maxnreg = o->maxnreg,
+			  .no_boxes = o->no_boxes,
+			  .sizes = o->sizes,
+			  .grid = o->grid,
+			  .alias = o->alias,
+			  .debug = o->debug,
+			  .stage = stage};
+	b.remarks = !stage && wants_remarks(m->ctx);
+	b.func = u->module ? map_get(&u->module->by_name, intern_str(&u->names, k->name)) : NULL;
+	b.args = specialize_text(&u->arena, ps, args, nargs);
+	*out = (struct compiled){.num_warps = o->num_warps};
+	return build_in_range(k, u, &b, out) ? TL_OK : failed_compile(&u->diags);
+}
+
+static void free_unit(void *unit)
+{
+	unit_free(unit);
+	free(unit);
+}
+
+static void take_image(const tl_kernel *k, const struct options *o, struct unit *u, const tl_arg *args, size_t nargs,
+		       const struct compiled *c, struct variant *v)
+{
+	const struct func *f = u->module ? map_get(&u->module->by_name, intern_str(&u->names, k->name)) : NULL;
+	const struct compile_options made = {.num_stages = o->num_stages,
+					     .group_pids = o->group_pids,
+					     .maxnreg = o->maxnreg,
+					     .debug = o->debug,
+					     .no_boxes = o->no_boxes,
+					     .sizes = o->sizes,
+					     .grid = o->grid,
+					     .alias = o->alias};
+	image_make(&v->image, u, f, f ? specialize_text(&u->arena, v->params, args, nargs) : NULL, &made, c);
+}
+
+/* NULL: of an image. */
+static const struct source *source_of(const tl_module *m)
+{
+	const struct unit *u = &m->unit;
+	return m->compiled ? NULL : u->diags.sources.at[u->module ? u->module->file : 1];
+}
+
+static void add_piece(struct strbuf *to, const void *data, size_t len)
+{
+	u64 size = len; /* pieces do not run into one another */
+	sb_add(to, (const char *)&size, sizeof size);
+	sb_add(to, data, len);
+}
+
+static void add_text(struct strbuf *to, const char *text)
+{
+	add_piece(to, text ? text : "", text ? strlen(text) : 0);
+}
+
+/* The key of the variant for others, in this process and on disk: all that it is made from, but imported files. False:
+ * it is for this context alone. */
+static bool image_key(const tl_kernel *k, const struct variant *v, struct cache_key *out, bool *on_disk)
+{
+	struct device *dev = k->module->ctx->dev;
+	if (!dev->ops->target || wants_remarks(k->module->ctx))
+		return false;
+	struct arena a = {0};
+	struct cleanup c;
+	cleanup_arena(&c, &a);
+	struct strbuf from = {.arena = &a};
+	const struct source *source = source_of(k->module);
+	const struct description t = dev->ops->target(dev);
+	const int limits[] = {t.shared_bytes, t.registers, t.thread_registers, t.multiprocessors};
+	add_piece(&from, limits, sizeof limits);
+	add_text(&from, description_name(&a, &t));
+	add_text(&from, source->name);
+	add_piece(&from, source->text, source->len);
+	add_text(&from, k->name);
+	add_text(&from, getenv("PYTHONPATH"));
+	add_piece(&from, &(u64){v->key[0] & ~GENERAL}, sizeof *v->key);
+	add_piece(&from, v->key + 1, (v->key_len - 1) * sizeof *v->key);
+	*on_disk = cache_make_key(&from, out);
+	cleanup_run(&c);
+	return true;
+}
+
+static tl_status load_image(const tl_kernel *k, struct unit *u, const struct compiled *c, struct variant *v)
+{
+	struct device *dev = k->module->ctx->dev;
+	const struct device_load l = {&v->image, source_of(k->module), u, c};
+	const struct image *im = &v->image;
+	v->nslots = im->nslots;
+	v->plain = !im->nmaps && !im->persistent;
+	v->conditions = im->nmaps || im->nlimits || im->napart || im->narrow_offsets;
+	free(v->memos);
+	v->memos = calloc(im->nmaps + 1, sizeof *v->memos);
+	return v->memos ? dev->ops->load(dev, &l, &v->code) : failed(TL_ERR_MEMORY, "out of host memory");
+}
+
+static bool link_image(const tl_kernel *k, struct variant *v)
+{
+	struct device *dev = k->module->ctx->dev;
+	return dev->ops->link && dev->ops->link(dev, &v->image);
+}
+
+/* --- manifests --------------------------------------------------------------------------------------------------- */
+
+static const char *set_variable(const char *name)
+{
+	const char *value = getenv(name);
+	return value && *value && strcmp(value, "0") != 0 ? value : NULL;
+}
+
+struct used {
+	const tl_kernel *k;
+	const struct params *params;
+	const struct options *o;
+	const tl_arg *args;
+	size_t nargs;
+	const char *manifest; /* to add it to; NULL: it becomes an error */
+};
+
+static void describe_use(void *use)
+{
+	const struct used *n = use;
+	struct arena a = {0};
+	struct strbuf line = {.arena = &a};
+	struct manifest_entry e;
+	struct c_locale c;
+	enter_c_locale(&c);
+	manifest_describe(&a, n->k, n->params, n->o, n->args, n->nargs, &e);
+	if (!n->manifest)
+		e.text = NULL; /* too long to read */
+	manifest_print(&line, &e);
+	leave_c_locale(&c);
+	const char *why = n->manifest ? manifest_add(&a, n->manifest, line.at, line.len) : NULL;
+	if (why)
+		report_distrust(n->k->module, &n->k->module->ctx->said_manifest, why);
+	if (!n->manifest)
+		failed(TL_ERR_NOT_BUILT,
+		       "%s would have to be compiled, which TL_NO_JIT forbids; missing is\n%.*s\n      = hint: a run "
+		       "with TL_MANIFEST=file and without TL_NO_JIT writes the file from which `tlc build file` "
+		       "compiles it into the disk cache",
+		       n->k->name, (int)line.len - 1, line.at);
+	arena_free(&a);
+}
+
+/* The program goes on where this cannot be written. */
+static void note_use(const tl_kernel *k, const struct params *ps, const struct options *o, const tl_arg *args,
+		     size_t nargs)
+{
+	const char *manifest = secure_getenv("TL_MANIFEST") ? set_variable("TL_MANIFEST") : NULL;
+	const struct device_ops *ops = k->module->ctx->dev->ops;
+	char why[100];
+	struct recovery r = {.text = why, .size = sizeof why};
+	if (manifest && ops->target && !ops->offline)
+		protect(&r, describe_use, &(struct used){k, ps, o, args, nargs, manifest});
+}
+
+static bool may_compile(const tl_kernel *k)
+{
+	const struct device_ops *ops = k->module->ctx->dev->ops;
+	return !ops->target || ops->offline || !set_variable("TL_NO_JIT");
+}
+
+/* Compiles, and loads what came of it. */
+static tl_status compile_variant(const tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs,
+				 bool on_disk, struct variant *v)
+{
+	if (!may_compile(k)) {
+		describe_use(&(struct used){k, v->params, o, args, nargs, NULL});
+		return TL_ERR_NOT_BUILT;
+	}
+	struct unit *u = calloc(1, sizeof *u);
+	if (!u)
+		return failed(TL_ERR_MEMORY, "out of host memory");
+	struct c_locale c;
+	struct cleanup unit;
+	cleanup_push(&unit, free_unit, u);
+	enter_c_locale(&c);
+	struct compiled out = {0};
+	tl_status s = compile_in(k, v->params, u, o, args, nargs, NULL, &out);
+	leave_c_locale(&c);
+	report(k->module, u);
+	if (s == TL_ERR_COMPILE) /* the callback may have called the library */
+		s = failed_compile(&u->diags);
+	v->keeps = (!u->diags.messages.len || k->module->ctx->dev->ops->offline) && !u->ir.reads_environment;
+	if (!s) {
+		take_image(k, o, u, args, nargs, &out, v);
+		if (on_disk && v->keeps)
+			link_image(k, v);
+		s = load_image(k, u, &out, v); /* last: nothing fails behind it */
+	}
+	cleanup_drop(&unit);
+	if (!s && k->module->ctx->dev->ops->keeps_unit)
+		v->unit = u;
+	else
+		free_unit(u);
+	return s;
+}
+
+struct entry {
+	struct cache_key key;
+	struct image *image;
+};
+
+static void write_entry(void *entry)
+{
+	struct entry *e = entry;
+	cache_write(e->key, e->image);
+}
+
+/* The kernel is loaded: where it cannot be kept, nothing is wrong. */
+static void keep_on_disk(struct cache_key key, struct image *im)
+{
+	char why[100];
+	struct recovery r = {.text = why, .size = sizeof why};
+	protect(&r, write_entry, &(struct entry){key, im});
+}
+
+/* The module's image is the one variant that there is; its leaves are its parameters. */
+static tl_status variant_of_image(const tl_kernel *k, struct variant *v)
+{
+	const char *why = image_read(&v->image, k->module->text, k->module->len);
+	tl_assert(!why); /* it has been read before */
+	for (u32 i = 0; i < v->image.nslots; i++)
+		v->image.slots[i].leaf = i;
+	return load_image(k, NULL, NULL, v);
+}
+
+static void give_claim(void *claim)
+{
+	cache_give(claim);
+}
+
+/* Are the image's parameters arguments of this call? */
+static bool takes_arguments(const struct params *ps, const struct image *im, const tl_arg *args, size_t nargs)
+{
+	tl_arg leaves[MAX_KERNEL_PARAMS];
+	u32 n;
+	bool good = flatten_arguments(ps, args, nargs, leaves, NULL, &n);
+	for (u32 i = 0; i < im->nslots && good; i++) {
+		const struct slot *s = &im->slots[i];
+		good = s->leaf < n && (s->pointers > 0) == (leaves[s->leaf].kind == TL_ARG_PTR);
+	}
+	return good;
+}
+
+/* Loads the entry. False: it cannot run with these arguments or on this device; a warning says so. */
+static bool load_entry(const tl_kernel *k, const tl_arg *args, size_t nargs, struct cache_key key, struct variant *v)
+{
+	struct image *im = &v->image;
+	bool good = !strcmp(im->name, k->name) && takes_arguments(v->params, im, args, nargs);
+	bool linked = good && link_image(k, v);
+	if (good && !load_image(k, NULL, NULL, v)) {
+		if (linked)
+			keep_on_disk(key, im);
+		return true;
+	}
+	report_warning(k->module, arena_printf(&im->arena, "the entry of %s in the disk cache cannot be run", k->name),
+		       "it is compiled again");
+	image_free(im);
+	return false;
+}
+
+/* What another process has compiled, or compiles just now. What it does not keep, all that waited for it compile at the
+ * same time. */
+static bool find_entry(const tl_kernel *k, struct cache_key key, struct image *im, struct cache_claim *claim)
+{
+	struct arena a = {0};
+	struct cleanup c;
+	struct strbuf said = {.arena = &a};
+	cleanup_arena(&c, &a);
+	bool found = cache_read(key, im, &said);
+	if (!found) {
+		bool mine = cache_take(key, claim);
+		found = cache_read(key, im, NULL);
+		if (!mine || found)
+			cache_give(claim);
+	}
+	if (!found && said.len)
+		report_warning(k->module, said.at, "the kernel is compiled again");
+	cleanup_run(&c);
+	return found;
+}
+
+/* From disk, or by compiling. What gave warnings is compiled by each context, so that each gives them, and what asked
+ * for the environment too. */
+static tl_status build_image(const tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs,
+			     struct cache_key key, bool on_disk, struct variant *v)
+{
+	struct cache_claim claim = {.folder = -1, .fd = -1};
+	struct cleanup c;
+	v->keeps = true;
+	cleanup_push(&c, give_claim, &claim);
+	on_disk = on_disk && cache_trusted(k->module);
+	bool found = on_disk && find_entry(k, key, &v->image, &claim) && load_entry(k, args, nargs, key, v);
+	tl_status s = found ? TL_OK : compile_variant(k, o, args, nargs, on_disk, v);
+	if (!s && on_disk && v->keeps && !found)
+		keep_on_disk(key, &v->image);
+	cleanup_run(&c);
+	return s;
+}
+
+struct claimed {
+	struct store *store;
+	struct cache_key key;
+};
+
+static void give_up(void *arg)
+{
+	const struct claimed *c = arg;
+	store_settle(c->store, c->key, NULL);
+}
+
+/* From another context that shares its images, or made for all of them. */
+static tl_status build_shared(const tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs,
+			      struct cache_key key, bool on_disk, struct variant *v)
+{
+	struct claimed claimed = {k->module->ctx->store, key};
+	struct cleanup c;
+	if (store_take(claimed.store, key, &v->image)) {
+		v->keeps = true;
+		return load_image(k, NULL, NULL, v);
+	}
+	cleanup_push(&c, give_up, &claimed);
+	tl_status s = build_image(k, o, args, nargs, key, on_disk, v);
+	cleanup_drop(&c);
+	store_settle(claimed.store, key, !s && v->keeps ? &v->image : NULL);
+	return s;
+}
+
+static tl_status variant_build(const tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs,
+			       struct variant *v)
+{
+	struct cache_key key;
+	bool on_disk;
+	if (is_captured(k->module->ctx->dev, o->stream))
+		return failed(TL_ERR_ARGUMENT,
+			      "%s: the stream is being captured into a CUDA graph, and the variant for these arguments "
+			      "is not there: nothing is compiled or loaded meanwhile\n"
+			      "      = hint: call tl_prepare with these arguments before the capture begins",
+			      k->name);
+	image_free(&v->image); /* of an earlier try */
+	if (k->module->compiled)
+		return variant_of_image(k, v);
+	return image_key(k, v, &key, &on_disk) ? build_shared(k, o, args, nargs, key, on_disk, v)
+					       : compile_variant(k, o, args, nargs, false, v);
+}
+
+/* What the driver made of the kernel, for those whose remarks it ends. */
+static tl_status add_resources(const tl_kernel *k, const struct variant *v, struct unit *u, const struct compiled *c)
+{
+	tl_resources r;
+	tl_status s = variant_resources(k, v, &r);
+	if (!s && r.registers)
+		remark_resources(u, c, r.registers, (i64)r.local_bytes, r.resident);
+	return s;
+}
+
+static tl_status dump_image(const struct image *im, const char *stage, char **text)
+{
+	if (strcmp(stage, "ptx") != 0 || strncmp(im->target, "cuda", 4))
+		return failed(TL_ERR_ARGUMENT, "%s is compiled already: of its stages there is \"ptx\" only", im->name);
+	*text = strdup(im->code);
+	return *text ? TL_OK : failed(TL_ERR_MEMORY, "out of host memory");
+}
+
+tl_status variant_dump(tl_kernel *k, const struct options *o, const struct variant *v, const tl_arg *args, size_t nargs,
+		       const char *stage, char **text)
+{
+	if (k->module->compiled)
+		return dump_image(&k->module->image, stage, text);
+	struct key key; /* only to check the arguments */
+	const struct params *ps = useful_params(k, o, args, nargs);
+	key_init(&key, 0);
+	tl_status s = specialize(ps, args, nargs, &key);
+	key_free(&key);
+	struct unit *u = s ? NULL : calloc(1, sizeof *u);
+	if (s || !u)
+		return s ? s : failed(TL_ERR_MEMORY, "out of host memory");
+	struct c_locale c;
+	struct cleanup unit;
+	cleanup_push(&unit, free_unit, u);
+	enter_c_locale(&c);
+	struct compiled out = {0};
+	s = compile_in(k, ps, u, o, args, nargs, stage, &out);
+	leave_c_locale(&c);
+	if (!s && v && !strcmp(stage, "remarks"))
+		s = add_resources(k, v, u, &out);
+	if (!s) {
+		const char *of = !strcmp(stage, "ttir")       ? out.ttir
+				 : !strcmp(stage, "ttgir")    ? out.ttgir
+				 : !strcmp(stage, "llir")     ? out.llir
+				 : !strcmp(stage, "ptx")      ? out.code
+				 : !strcmp(stage, "asm")      ? out.assembly
+				 : !strcmp(stage, "calls")    ? u->calls.at
+				 : !strcmp(stage, "schedule") ? u->schedules.at
+				 : u->diags.text.at           ? u->diags.text.at
+							      : "";
+		*text = of ? strdup(of) : NULL;
+		if (!*text)
+			s = of ? failed(TL_ERR_MEMORY, "out of host memory")
+			       : failed(TL_ERR_COMPILE, "%s: no %s was made", k->name, stage);
+	}
+	cleanup_run(&unit);
+	return s;
+}
+
+bool variant_on_disk(const tl_kernel *k, const struct variant *v)
+{
+	struct cache_key key;
+	struct image im;
+	bool on_disk, there = image_key(k, v, &key, &on_disk) && on_disk && cache_read(key, &im, NULL);
+	if (there)
+		image_free(&im);
+	return there;
+}
+
+/* --- the table ----------------------------------------------------------------------------------------------- */
+
+/* The slot of the variant in the table, used or free. */
+static struct variant **table_slot(const tl_kernel *k, const u64 *key, u32 len, u64 hash)
+{
+	for (u32 i = (u32)hash & (k->cap - 1);; i = (i + 1) & (k->cap - 1)) {
+		struct variant *v = k->table[i];
+		if (!v || (v->hash == hash && v->key_len == len && !memcmp(v->key, key, len * sizeof *key)))
+			return &k->table[i];
+	}
+}
+
+/* False: out of memory. */
+static bool table_grow(tl_kernel *k)
+{
+	struct variant **old = k->table;
+	u32 cap = k->cap, more = cap ? cap * 2 : 16;
+	struct variant **table = calloc(more, sizeof *table);
+	if (!table)
+		return false;
+	k->table = table;
+	k->cap = more;
+	for (u32 i = 0; i < cap; i++)
+		if (old[i])
+			*table_slot(k, old[i]->key, old[i]->key_len, old[i]->hash) = old[i];
+	free(old);
+	return true;
+}
+
+/* NULL: out of memory. */
+static struct variant *table_add(tl_kernel *k, const struct params *ps, const struct key *key, u64 hash)
+{
+	struct variant *v = calloc(1, sizeof *v);
+	u64 *words = calloc(key->len, sizeof *words);
+	if (!v || !words) {
+		free(v);
+		free(words);
+		return NULL;
+	}
+	memcpy(words, key->at, key->len * sizeof *words);
+	*v = (struct variant){.state = VARIANT_COMPILING,
+			      .hash = hash,
+			      .key = words,
+			      .key_len = key->len,
+			      .params = ps,
+			      .has_composites = key->has_composites};
+	*table_slot(k, v->key, v->key_len, hash) = v;
+	k->nvariants++;
+	return v;
+}
+
+/* A variant for other grids, if it is there and serves these, too. */
+static struct variant *serves_too(const tl_kernel *k, const struct key *key)
+{
+	u64 own = key->at[0] & GRID;
+	enum grid_kind kind = own >> GRID_SHIFT;
+	struct variant *found = NULL;
+	for (enum grid_kind other = 0; other < GRID_KINDS && !found; other++) {
+		key->at[0] = (key->at[0] & ~GRID) | (u64)other << GRID_SHIFT;
+		u64 hash = hash_bytes(key->at, key->len * sizeof *key->at, 0);
+		struct variant *v = *table_slot(k, key->at, key->len, hash);
+		if (v && other != kind && v->state == VARIANT_READY && serves_grid(&v->image, kind))
+			found = v;
+	}
+	key->at[0] = (key->at[0] & ~GRID) | own;
+	return found;
+}
+
+/* The variant of `key`, with the lock held; *mine when the caller must compile it, *is_new when it was not there. An
+ * error when it is known that it does not compile. */
+static tl_status claim(tl_kernel *k, const struct params *ps, const struct key *key, struct variant **out, bool *mine,
+		       bool *is_new)
+{
+	u64 hash = hash_bytes(key->at, key->len * sizeof *key->at, 0);
+	if ((k->nvariants + 1) * 4 > k->cap * 3 && !table_grow(k))
+		return failed(TL_ERR_MEMORY, "out of host memory");
+	struct variant *v = *table_slot(k, key->at, key->len, hash);
+	while (v && v->state == VARIANT_COMPILING)
+		pthread_cond_wait(&k->ready, &k->lock);
+	if (!v) {
+		v = table_add(k, ps, key, hash);
+		if (!v)
+			return failed(TL_ERR_MEMORY, "out of host memory");
+		v->same = serves_too(k, key);
+		*mine = !v->same;
+		*is_new = true;
+		if (v->same)
+			v->state = VARIANT_READY;
+	} else if (v->state == VARIANT_FAILED && v->status == TL_ERR_COMPILE) {
+		return error_again(v->error);
+	} else if (v->state == VARIANT_FAILED) { /* the device may be willing now */
+		v->state = VARIANT_COMPILING;
+		*mine = true;
+	}
+	*out = v;
+	return TL_OK;
+}
+
+static tl_status table_claim(tl_kernel *k, const struct params *ps, const struct key *key, struct variant **out,
+			     bool *mine, bool *is_new)
+{
+	struct held h;
+	*out = NULL;
+	*mine = *is_new = false;
+	lock_hold(&h, &k->lock);
+	tl_status s = claim(k, ps, key, out, mine, is_new);
+	lock_release(&h);
+	return s;
+}
+
+static void table_settle(tl_kernel *k, struct variant *v, tl_status s)
+{
+	pthread_mutex_lock(&k->lock);
+	v->state = s ? VARIANT_FAILED : VARIANT_READY;
+	v->status = s;
+	free(v->error);
+	v->error = s ? error_keep() : NULL;
+	if (s && !v->error)
+		v->status = TL_ERR_MEMORY; /* not final */
+	pthread_cond_broadcast(&k->ready);
+	pthread_mutex_unlock(&k->lock);
+}
+
+struct build_call {
+	tl_kernel *k;
+	const struct options *o;
+	const tl_arg *args;
+	size_t nargs;
+	struct variant *v;
+	tl_status status;
+};
+
+static void run_build(void *call)
+{
+	struct build_call *c = call;
+	c->status = variant_build(c->k, c->o, c->args, c->nargs, c->v);
+}
+
+tl_status variant_get(tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs, struct variant **out)
+{
+	struct key key;
+	key_init(&key, (u64)o->num_warps | (u64)o->num_stages << 8 | (u64)o->debug << 16 | (u64)o->no_boxes << 17 |
+			       (u64)o->alias << 19 | (u64)o->sizes << 21 | (o->general ? GENERAL : 0) |
+			       (u64)o->maxnreg << 24 | (u64)o->group_pids << 32 | (u64)o->grid << GRID_SHIFT);
+	const struct params *ps = useful_params(k, o, args, nargs);
+	tl_status s = specialize(ps, args, nargs, &key);
+	struct variant *v = s ? NULL : atomic_load_explicit(&k->last, memory_order_acquire);
+	if (v && !key_equals(&key, v->key, v->key_len))
+		v = NULL;
+	if (!s && !v) {
+		bool mine, is_new;
+		s = table_claim(k, ps, &key, &v, &mine, &is_new);
+		if (mine) { /* whatever happens, others wait for it */
+			struct build_call c = {k, o, args, nargs, v, TL_OK};
+			s = caught(run_build, &c);
+			s = s ? s : c.status;
+			table_settle(k, v, s);
+		}
+		if (!s && is_new && !k->module->compiled)
+			note_use(k, ps, o, args, nargs);
+		if (!s && !o->no_boxes && !o->alias) /* the first one that a launch asks for */
+			atomic_store_explicit(&k->last, v, memory_order_release);
+	}
+	key_free(&key);
+	*out = v && v->same ? v->same : v;
+	return s;
+}
+
+tl_status variant_resources(const tl_kernel *k, const struct variant *v, tl_resources *out)
+{
+	struct device *dev = k->module->ctx->dev;
+	*out = (tl_resources){0};
+	return dev->ops->resources ? dev->ops->resources(dev, v->code, out) : TL_OK;
+}
+
+static void variant_free(struct device *dev, struct store *store, struct variant *v)
+{
+	if (v->state == VARIANT_READY && !v->same)
+		dev->ops->unload(dev, v->code);
+	if (v->unit)
+		free_unit(v->unit);
+	store_forget(store, &v->image);
+	image_free(&v->image);
+	binding_free(v->binding);
+	free(v->memos);
+	free(v->error);
+	free(v->key);
+	free(v);
+}
+
+void kernel_free(tl_kernel *k)
+{
+	while (k->prepared.next != &k->prepared)
+		prepared_free((tl_prepared *)k->prepared.next);
+	for (u32 i = 0; i < k->cap; i++)
+		if (k->table[i])
+			variant_free(k->module->ctx->dev, k->module->ctx->store, k->table[i]);
+	free(k->table);
+	shapes_free(k);
+	computed_free(k->computed);
+	pthread_cond_destroy(&k->ready);
+	pthread_mutex_destroy(&k->lock);
+	free(k);
+}

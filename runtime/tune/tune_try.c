@@ -1,0 +1,483 @@
+/* Trying configurations: compiled at the same time, run one after the other.
+ *
+ * What a configuration runs into ends it alone, and is its reason. Where the device cannot go on, since the driver has
+ * given up its context or the kernel does not end, the others go on in a new process if they run in one of their own;
+ * else the tuning ends, with an error that names the configuration. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "runtime/remote/tuner_client.h"
+#include "runtime/tune/ranking.h"
+#include "runtime/tune/tune.h"
+#include "runtime/tune/tune_memory.h"
+
+enum { MOST_REPEATS = 200, MOST_WARMUPS = 100, FIRST_REPEATS = 3, MOST_THREADS = 64 };
+/* A turn of the decision is a part of what a configuration is timed for; all of them are so many times that. */
+enum { PARTS = 3, BUDGET = 30, LEAST_ROUNDS = 3 };
+enum { START_MS = 60000 }; /* for a process to start in and reach its device */
+/* A configuration that takes so many times the best one's time at first is not timed further; those within a part of
+ * the best, and the second best, are timed again. */
+static const double hopeless = 2, close_by = 1.5;
+
+static bool is_open(const struct candidate *c)
+{
+	return c->outcome == OUTCOME_OPEN;
+}
+
+/* The first line of a message. */
+static const char *short_text(struct arena *a, const char *text)
+{
+	return arena_str(a, text, strcspn(text, "\n"));
+}
+
+static void fail(struct candidate *c, struct arena *a, const char *text)
+{
+	c->outcome = OUTCOME_FAILED;
+	c->why = short_text(a, text);
+}
+
+/* --- compiling ------------------------------------------------------------------------------------------------- */
+
+struct compiling {
+	tl_tuner *tuner;
+	struct tuned_choice *choice;
+	atomic_uint next;
+};
+
+struct one {
+	tl_tuner *tuner;
+	struct candidate *candidate;
+	tl_status status;
+};
+
+static void compile_one(void *arg)
+{
+	struct one *o = arg;
+	tl_kernel *k = o->tuner->kernel;
+	struct candidate *c = o->candidate;
+	o->status = kernel_prepare(k, &c->config, c->args, k->params.len, NULL);
+	if (!o->status)
+		o->status = kernel_resources(k, &c->config, c->args, k->params.len, &c->resources);
+}
+
+static void *compile_some(void *arg)
+{
+	struct compiling *all = arg;
+	for (u32 i; (i = atomic_fetch_add(&all->next, 1)) < all->choice->n;) {
+		struct candidate *c = &all->choice->at[i];
+		struct one o = {all->tuner, c, TL_OK};
+		if (!is_open(c))
+			continue;
+		tl_status s = caught(compile_one, &o);
+		c->status = s ? s : o.status;
+		if (c->status)
+			c->error = strdup(tl_error(NULL));
+	}
+	return NULL;
+}
+
+static void compile_all(tl_tuner *t, struct tuned_choice *ch)
+{
+	struct compiling all = {.tuner = t, .choice = ch};
+	pthread_t threads[MOST_THREADS];
+	long processors = t->options.threads > 0 ? t->options.threads : sysconf(_SC_NPROCESSORS_ONLN);
+	u32 n = 0, most = (u32)MIN(MAX(processors, 1), MOST_THREADS), open = 0;
+	for (u32 i = 0; i < ch->n; i++)
+		open += is_open(&ch->at[i]);
+	while (n + 1 < MIN(most, open) && !pthread_create(&threads[n], NULL, compile_some, &all))
+		n++;
+	compile_some(&all);
+	while (n)
+		pthread_join(threads[--n], NULL);
+	for (u32 i = 0; i < ch->n; i++) {
+		struct candidate *c = &ch->at[i];
+		if (is_open(c) && c->status)
+			fail(c, &ch->arena, c->error ? c->error : "out of host memory");
+	}
+}
+
+/* --- memory ---------------------------------------------------------------------------------------------------- */
+
+struct adding {
+	const tl_tuner *tuner;
+	struct device *mirror; /* or NULL */
+	struct memory *memory;
+	tl_status status;
+};
+
+/* Is the leaf that the slot is called by one of the parameter of that name? */
+static bool named(const tl_kernel *k, const bool *of, const char *slot)
+{
+	for (u32 i = 0; i < k->params.len; i++)
+		if (of[i] && !strcmp(k->params.at[i].name, slot))
+			return true;
+	return false;
+}
+
+static void add_pointer(void *arg, const struct slot *s, const tl_arg *a)
+{
+	struct adding *add = arg;
+	const tl_tuner *t = add->tuner;
+	struct touched touched = {.name = s->name,
+				  .arg = a,
+				  .reads = s->reads,
+				  .writes = s->writes,
+				  .reset = named(t->kernel, t->resets, s->name),
+				  .restore = named(t->kernel, t->restores, s->name)};
+	if (!add->status && add->mirror)
+		add->status = mirror_add(add->mirror, s->name, a);
+	if (!add->status)
+		add->status = memory_add(add->memory, &touched);
+}
+
+static tl_status save_memory(tl_tuner *t, const struct tuned_choice *ch, struct device *mirror, struct memory *m)
+{
+	struct adding add = {t, mirror, m, TL_OK};
+	for (u32 i = 0; i < ch->n && !add.status; i++) {
+		const struct candidate *c = &ch->at[i];
+		tl_status s = is_open(c) ? kernel_pointers(t->kernel, &c->config, c->args, t->kernel->params.len,
+							   add_pointer, &add)
+					 : TL_OK;
+		add.status = add.status ? add.status : s;
+	}
+	if (!add.status && mirror)
+		add.status = mirror_begin(mirror);
+	return add.status ? add.status : memory_save(m);
+}
+
+static void free_memory(void *m)
+{
+	memory_free(m);
+}
+
+/* --- running --------------------------------------------------------------------------------------------------- */
+
+struct trial {
+	tl_tuner *tuner;
+	struct tuned_choice *choice;
+	struct candidate *candidate;
+	struct device *mirror; /* that they run on, or NULL: here */
+	struct memory *memory;
+	double best; /* so far; 0: none */
+	double again; /* the last time */
+	bool has_result, ended;
+	tl_status status;
+};
+
+static tl_status time_it(const struct trial *r, int warmup, int repeats, double *ms)
+{
+	const struct candidate *c = r->candidate;
+	const tl_tuner *t = r->tuner;
+	return kernel_measure(t->kernel, r->memory->dev, &c->config, c->args, t->kernel->params.len, warmup, repeats,
+			      ms);
+}
+
+/* Where the last one has taken its process with it, there is another. */
+static tl_status revive(struct trial *r)
+{
+	if (!r->memory->lost)
+		return TL_OK;
+	tl_status s = mirror_begin(r->mirror);
+	if (!s)
+		s = memory_save(r->memory);
+	r->memory->lost = s;
+	return s;
+}
+
+static int times(double ms, double one, int least, int most)
+{
+	double n = one > 0 ? ms / one : most;
+	return n < least ? least : n > most ? most : (int)n;
+}
+
+static int repeats_of(const tl_tuner *t, double ms)
+{
+	return times(t->options.rep_ms, ms, FIRST_REPEATS, MOST_REPEATS);
+}
+
+static tl_status measure(struct trial *r)
+{
+	const tl_tuner *t = r->tuner;
+	struct candidate *c = r->candidate;
+	tl_status s = time_it(r, 0, FIRST_REPEATS, &c->cost);
+	if (s)
+		return s;
+	if (r->best && c->cost > hopeless * r->best) { /* unless something else has taken the time */
+		double again = c->cost;
+		s = time_it(r, 0, FIRST_REPEATS, &again);
+		if (s)
+			return s;
+		c->cost = MIN(c->cost, again);
+	}
+	if (r->best && c->cost > hopeless * r->best) {
+		c->outcome = OUTCOME_STOPPED;
+		return TL_OK;
+	}
+	int warmup = times(t->options.warmup_ms, c->cost, 0, MOST_WARMUPS);
+	c->outcome = OUTCOME_TIMED;
+	return time_it(r, warmup, repeats_of(t, c->cost), &c->cost);
+}
+
+static tl_status check_result(struct trial *r)
+{
+	const char *difference = NULL;
+	if (!r->has_result) {
+		r->has_result = true;
+		return memory_keep_result(r->memory);
+	}
+	tl_status s = memory_compare(r->memory, r->tuner->options.tolerance, &difference);
+	return difference ? failed(TL_ERR_KERNEL, "it computes something else: %s", difference) : s;
+}
+
+static void run_one(void *arg)
+{
+	struct trial *r = arg;
+	tl_tuner *t = r->tuner;
+	struct candidate *c = r->candidate;
+	u32 n = t->kernel->params.len;
+	bool counts = t->kernel->module->ctx->dev->ops->cost;
+	tl_status s = memory_renew(r->memory);
+	if (!s && counts)
+		s = kernel_count(t->kernel, &c->config, c->args, n, &c->cost);
+	else if (!s)
+		s = kernel_try(t->kernel, r->memory->dev, &c->config, c->args, n, t->options.limit_ms, &r->ended);
+	if (!s && t->options.check)
+		s = check_result(r);
+	if (!s && counts)
+		c->outcome = OUTCOME_TIMED;
+	else if (!s)
+		s = measure(r);
+	r->status = s;
+}
+
+/* Does the device still work? */
+static bool device_works(struct device *dev)
+{
+	char text[300];
+	snprintf(text, sizeof text, "%s", tl_error(NULL));
+	tl_status s = dev->ops->synchronize(dev);
+	failed_text(TL_OK, text);
+	return !s;
+}
+
+/* What the candidate has run into. An error: no other one can run. */
+static tl_status drop(struct trial *r, tl_status why)
+{
+	struct candidate *c = r->candidate;
+	fail(c, &r->choice->arena, tl_error(NULL));
+	c->status = why;
+	r->memory->lost = !r->ended || !device_works(r->memory->dev);
+	if (r->memory->lost && r->mirror) {
+		mirror_end(r->mirror);
+	} else if (r->memory->lost) {
+		r->choice->best = c; /* for its caller to note */
+		return failed(why,
+			      "%s: the configuration %s has left the device unusable: %s\n"
+			      "      = hint: tl_tuning.helper tries configurations in another process, which they "
+			      "cannot harm",
+			      r->tuner->kernel->name, c->text, c->why);
+	}
+	return TL_OK;
+}
+
+static tl_status run_all(struct trial *r)
+{
+	struct tuned_choice *ch = r->choice;
+	tl_status s = TL_OK;
+	for (u32 i = 0; i < ch->n && !s; i++) {
+		struct candidate *c = r->candidate = &ch->at[i];
+		if (!is_open(c))
+			continue;
+		if ((s = revive(r)))
+			break;
+		r->ended = true;
+		tl_status ran = caught(run_one, r);
+		ran = ran ? ran : r->status;
+		if (ran) {
+			s = drop(r, ran);
+		} else if (!r->best || c->cost < r->best) {
+			r->best = c->cost;
+			ch->best = c;
+		}
+		ch->failed += c->outcome == OUTCOME_FAILED;
+		ch->tried += c->outcome != OUTCOME_FAILED;
+	}
+	return s;
+}
+
+static bool contends(const struct candidate *c, double best)
+{
+	return c->outcome == OUTCOME_TIMED && c->cost <= best * close_by;
+}
+
+static int repeats_of_round(const tl_tuner *t, const struct candidate *c)
+{
+	return MAX(repeats_of(t, c->cost) / PARTS, 1);
+}
+
+static void time_again(void *arg)
+{
+	struct trial *r = arg;
+	r->status = revive(r);
+	if (!r->status)
+		r->status = memory_renew(r->memory);
+	if (!r->status)
+		r->status = time_it(r, 1, repeats_of_round(r->tuner, r->candidate), &r->again);
+}
+
+struct contest {
+	struct trial *trial;
+	struct candidate **who;
+};
+
+static bool time_contender(void *arg, u32 i, double *ms)
+{
+	struct contest *c = arg;
+	c->trial->candidate = c->who[i];
+	bool failed = caught(time_again, c->trial) || c->trial->status;
+	*ms = c->trial->again;
+	return !failed;
+}
+
+static struct candidate *second_best(const struct tuned_choice *ch)
+{
+	struct candidate *second = NULL;
+	for (u32 i = 0; i < ch->n; i++) {
+		struct candidate *c = &ch->at[i];
+		if (c != ch->best && c->outcome == OUTCOME_TIMED && (!second || c->cost < second->cost))
+			second = c;
+	}
+	return second;
+}
+
+/* The best two, and those about as good as the best, in turns, until all others are slower for sure. */
+static void decide(struct trial *r)
+{
+	struct tuned_choice *ch = r->choice;
+	struct candidate **who = arena_array(&ch->arena, struct candidate *, ch->n), *second = second_best(ch);
+	u32 n = 0;
+	double turn = 0; /* how long one takes */
+	for (u32 i = 0; i < ch->n; i++) {
+		struct candidate *c = &ch->at[i];
+		if (!contends(c, r->best) && c != second)
+			continue;
+		who[n++] = c;
+		turn += c->cost * (1 + repeats_of_round(r->tuner, c));
+	}
+	if (n < 2)
+		return;
+	struct contender *results = arena_array(&ch->arena, struct contender, n);
+	int rounds = times(BUDGET * r->tuner->options.rep_ms * n, turn, LEAST_ROUNDS, MOST_ROUNDS);
+	i32 best = rank_times(results, n, (u32)rounds, time_contender, &(struct contest){r, who});
+	if (best < 0)
+		return;
+	double slower = results[best].time / who[best]->cost; /* than the clock was before */
+	for (u32 i = 0; i < ch->n; i++)
+		ch->at[i].cost *= slower;
+	for (u32 i = 0; i < n; i++) {
+		who[i]->cost = results[i].time;
+		who[i]->equal = results[i].equal && (i32)i != best;
+		who[i]->apart = results[i].apart;
+	}
+	ch->best = who[best];
+}
+
+/* Why none of them can run. */
+static tl_status none_left(const tl_tuner *t, const struct tuned_choice *ch)
+{
+	for (u32 i = 0; i < ch->n; i++)
+		if (ch->at[i].outcome == OUTCOME_FAILED)
+			return failed(ch->at[i].status ? ch->at[i].status : TL_ERR_COMPILE,
+				      "%s: none of its %u configurations can run; the first one that fails, %s: %s",
+				      t->kernel->name, ch->n, ch->at[i].text,
+				      ch->at[i].error ? ch->at[i].error : ch->at[i].why);
+	return failed(TL_ERR_ARGUMENT, "%s: none of its %u configurations is to be tried%s%s", t->kernel->name, ch->n,
+		      ch->n ? ": " : "", ch->n && ch->at[0].why ? ch->at[0].why : "");
+}
+
+static struct candidate *only_one(const struct tuned_choice *ch)
+{
+	struct candidate *only = NULL;
+	u32 n = 0;
+	for (u32 i = 0; i < ch->n; i++)
+		if (is_open(&ch->at[i])) {
+			only = &ch->at[i];
+			n++;
+		}
+	return n == 1 ? only : NULL;
+}
+
+static tl_status try_compiled(tl_tuner *t, struct tuned_choice *ch, struct device *mirror)
+{
+	struct device *dev = t->kernel->module->ctx->dev;
+	struct memory m = {.dev = mirror ? mirror : dev, .arena = &ch->arena};
+	struct cleanup c;
+	cleanup_push(&c, free_memory, &m);
+	struct trial r = {.tuner = t, .choice = ch, .mirror = mirror, .memory = &m};
+	tl_status s = dev->ops->synchronize(dev); /* what was launched before may be writing, on any stream */
+	if (!s)
+		s = save_memory(t, ch, mirror, &m);
+	if (!s)
+		s = run_all(&r);
+	if (!s && r.best && !dev->ops->cost)
+		decide(&r);
+	if (!s && !mirror) /* of which nothing is needed any more */
+		s = memory_restore(&m);
+	m.lost |= mirror != NULL;
+	cleanup_run(&c);
+	return s;
+}
+
+static void free_errors(void *choice)
+{
+	struct tuned_choice *ch = choice;
+	for (u32 i = 0; i < ch->n; i++) {
+		free(ch->at[i].error);
+		ch->at[i].error = NULL;
+	}
+}
+
+static void close_mirror(void *mirror)
+{
+	if (mirror)
+		mirror_close(mirror);
+}
+
+/* The process in which configurations are tried starts while they are compiled. */
+static tl_status open_mirror(const tl_tuner *t, const struct tuned_choice *ch, struct device **out)
+{
+	const tl_tuning *o = &t->options;
+	struct device *dev = t->kernel->module->ctx->dev;
+	if (!o->helper || !dev->ops->try || only_one(ch))
+		return TL_OK;
+	return mirror_open(dev, o->helper, START_MS + 4 * o->limit_ms + 2 * (o->warmup_ms + o->rep_ms), out);
+}
+
+static tl_status try_all(tl_tuner *t, struct tuned_choice *ch)
+{
+	struct device *mirror = NULL;
+	struct cleanup c;
+	tl_status s = open_mirror(t, ch, &mirror);
+	cleanup_push(&c, close_mirror, mirror);
+	if (!s)
+		compile_all(t, ch);
+	for (u32 i = 0; i < ch->n; i++)
+		ch->failed += ch->at[i].outcome == OUTCOME_FAILED;
+	ch->best = s ? NULL : only_one(ch); /* nothing to compare it with */
+	if (!s && !ch->best)
+		s = try_compiled(t, ch, mirror);
+	if (!s && !ch->best)
+		s = none_left(t, ch);
+	cleanup_run(&c);
+	return s;
+}
+
+tl_status choice_try(tl_tuner *t, struct tuned_choice *ch)
+{
+	struct cleanup c;
+	cleanup_push(&c, free_errors, ch);
+	ch->unit = t->kernel->module->ctx->dev->ops->cost ? "cycles" : "ms";
+	tl_status s = try_all(t, ch);
+	cleanup_run(&c);
+	return s;
+}
