@@ -1,6 +1,6 @@
 #!/bin/sh
 # compilers.sh BUILD: a tlc that another C compiler built (BUILD/other/tlc) makes the same PTX of the examples and of a
-# third of the kernels whose PTX tests/lower looks at. Ends in "N passed, N failed".
+# third of the kernels whose PTX tests/lit/codegen looks at. Ends in "N passed, N failed".
 build=$1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -16,7 +16,7 @@ same() {
 for kernel in examples/*.tl; do
 	check "$kernel" same "$kernel" --target sm_90a
 done
-grep '^# RUN: %ptx %s' tests/lower/*.tl | sed 's/^\([^:]*\):# RUN: %ptx %s\([^|>]*\).*/\1 \2/; s/ 2$//' | sort -u | awk 'NR % 3 == 0' > "$work/runs"
+grep '^# RUN: %ptx %s' tests/lit/codegen/*.tl | sed 's/^\([^:]*\):# RUN: %ptx %s\([^|>]*\).*/\1 \2/; s/ 2$//' | sort -u | awk 'NR % 3 == 0' > "$work/runs"
 while read -r run; do
 	eval "check \"\$run\" same $run"
 done < "$work/runs"

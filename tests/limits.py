@@ -1,7 +1,7 @@
 """limits.py TLC: what a user waits for and pays. Compiles every example with all dumps, several times, and fails when
 softmax takes more than 15 ms beyond what a process takes that only starts (CPU time of the fastest runs, in turns: other work on
 the machine is no fault of tlc, which has one thread, nor is the loading of a shared LLVM), when any takes more than 150 MB at its peak, when the binary, if linked statically, is over 60 MB,
-when a loop unrolled 500 times takes more than 1 s or 150 MB, when the tile IR of the kernels of tests/eval takes more than 2 ms in the median, or that of 32 rounds of Philox more than 10 ms, when 1,000 pipelined loops of
+when a loop unrolled 500 times takes more than 1 s or 150 MB, when the tile IR of the kernels of tests/lit/frontend takes more than 2 ms in the median, or that of 32 rounds of Philox more than 10 ms, when 1,000 pipelined loops of
 dots take more than 8 s to placed IR, or when code for the processor
 of 32 equal rounds of divisions, or of 48 products of small tiles, takes more than 0.5 s, or that of 1,000 sums, or for a GPU 500 loops, more than 5 s."""
 import glob

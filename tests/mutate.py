@@ -53,7 +53,7 @@ def main():
     a = p.parse_args()
     tlc = os.path.join(a.build, "tlc")
     tmp = tempfile.mkdtemp()
-    texts = [(f, open(f).read(), "ttir") for f in sorted(glob.glob("tests/ir/*.ttir"))]
+    texts = [(f, open(f).read(), "ttir") for f in sorted(glob.glob("tests/lit/ir/*.ttir"))]
     for f in ["attention", "layer_norm", "matmul", "mean", "softmax", "vector_add"]:
         for form, ext in [("ttir", "ttir")] + [("ttgir", "ttgir")] * a.placed:
             out = subprocess.run([tlc, f"examples/{f}.tl", "--target", "sm_90a", "--emit", form, "-o", "-"], capture_output=True, text=True)

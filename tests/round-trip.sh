@@ -70,7 +70,7 @@ kernel() {
 	done
 }
 
-for file in tests/ir/*.ttir; do
+for file in tests/lit/ir/*.ttir; do
 	what=$file
 	"$tlc" "$file" --stop-after=eval --emit ttir -o "$tmp/one.ttir" && "$tlc" "$tmp/one.ttir" --stop-after=eval --emit ttir -o "$tmp/two.ttir"
 	same "$tmp/one.ttir" "$tmp/two.ttir" "IR"
@@ -80,7 +80,7 @@ done
 for function in straight loops calls; do
 	what="$function with lines"
 	set -- --target cpu:avx2+lines --stop-after=eval --emit ttir
-	"$tlc" tests/cli/Inputs/gdb-lines.tl -k $function -s '*fp32,*fp32,i32' -D BLOCK=8 "$@" -o "$tmp/one.ttir" && "$tlc" "$tmp/one.ttir" "$@" -o "$tmp/two.ttir"
+	"$tlc" tests/lit/cli/Inputs/gdb-lines.tl -k $function -s '*fp32,*fp32,i32' -D BLOCK=8 "$@" -o "$tmp/one.ttir" && "$tlc" "$tmp/one.ttir" "$@" -o "$tmp/two.ttir"
 	same "$tmp/one.ttir" "$tmp/two.ttir" "IR"
 	cat "$tmp/two.ttir" >> "$tmp/seen"
 done
@@ -89,13 +89,13 @@ for file in attention layer_norm matmul mean softmax_persistent; do
 done
 kernel --persistent examples/matmul.tl
 kernel '--num-warps 8' examples/matmul.tl
-kernel '--num-warps 8 --num-stages 3' tests/place/producer.tl -k k -s '*fp16:16,*fp16:16,*fp16:16,i32:256'
-kernel '--num-warps 8' tests/place/boxes.tl -s '*fp16:16,*fp16:16,*fp32:16,i32,i32:16,i32:16'
-kernel '--num-warps 8 --num-stages 4' tests/place/tensor-boxes.tl -k described -D BOUND=True
-kernel '--num-warps 8' tests/place/pairs.tl -s '*fp16:16,*fp16:16,*fp16:16,i32:8,i32:8,i32:8'
-kernel '--num-warps 16' tests/place/cluster.tl -s '*fp32:16,*fp32:16,i32:16' -D N=131072
+kernel '--num-warps 8 --num-stages 3' tests/lit/gpu/producer.tl -k k -s '*fp16:16,*fp16:16,*fp16:16,i32:256'
+kernel '--num-warps 8' tests/lit/gpu/boxes.tl -s '*fp16:16,*fp16:16,*fp32:16,i32,i32:16,i32:16'
+kernel '--num-warps 8 --num-stages 4' tests/lit/gpu/tensor-boxes.tl -k described -D BOUND=True
+kernel '--num-warps 8' tests/lit/gpu/pairs.tl -s '*fp16:16,*fp16:16,*fp16:16,i32:8,i32:8,i32:8'
+kernel '--num-warps 16' tests/lit/gpu/cluster.tl -s '*fp32:16,*fp32:16,i32:16' -D N=131072
 
-kernel "" tests/place/wgmma.tl -s "*fp16:16,*fp16:16,*fp32:16"
+kernel "" tests/lit/gpu/wgmma.tl -s "*fp16:16,*fp16:16,*fp32:16"
 what='ops.def'
 for op in $(sed -n 's/^OP([A-Z0-9_]*, "\([^"]*\)".*/\1/p' compiler/ir/ops.def); do
 	if grep -q "[ \"]$op\([^a-z_.]\|\$\)" "$tmp/seen"; then

@@ -97,7 +97,7 @@ sources() {
 }
 
 # the long ones first
-suite lit lit tests/lang tests/eval tests/ir tests/opt tests/place tests/lower tests/cli tests/bad
+suite lit lit tests/lit
 suite unit unit "$@"
 for device in sim sim:80; do
 	shares "random $device" 4 env TL_DEVICE=$device TL_SIM_SEED=2 "$build/test-random"

@@ -1,4 +1,4 @@
-# The tests. `make test TESTS=tests/opt` runs the lit tests of one folder or file only.
+# The tests. `make test TESTS=tests/lit/transform` runs the lit tests of one folder or file only.
 
 include tests/run/run.mk
 

@@ -98,7 +98,7 @@ static LLVMValueRef any_lane(struct host *h, LLVMValueRef mask, bool all)
 }
 
 /* A part of an access, as wide as a register of elements or addresses. Of wider ones LLVM 19 takes lanes that are known
- * to be masked off for undefined where it splits them, and loads them (tests/lower/cpu-masks.tl). */
+ * to be masked off for undefined where it splits them, and loads them (tests/lit/codegen/cpu-masks.tl). */
 struct piece {
 	u32 lanes;
 	LLVMValueRef p;    /* the first address, or each */

@@ -31,11 +31,11 @@ placed() { # placed NAME FILE OPTION…
 
 corpus() {
 	cd "$top" || exit 1
-	for file in examples/*.tl tests/run/*.tl tests/lang/*.tl tests/eval/*.tl tests/bad/*.tl; do
+	for file in examples/*.tl tests/run/*.tl tests/lit/lang/*.tl tests/lit/frontend/*.tl tests/lit/bad/*.tl; do
 		cp "$file" "$work/tl/$(basename "$(dirname "$file")")-$(basename "$file")"
 	done
-	cp tests/ir/*.ttir "$work/ttir"
-	for file in examples/*.tl tests/place/*.tl tests/lower/*.tl tests/opt/*.tl; do
+	cp tests/lit/ir/*.ttir "$work/ttir"
+	for file in examples/*.tl tests/lit/gpu/*.tl tests/lit/codegen/*.tl tests/lit/transform/*.tl; do
 		name=$(basename "$file" .tl)
 		options=$(options_of "$file")
 		# the quotes of the RUN line count

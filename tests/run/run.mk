@@ -2,12 +2,13 @@
 # are run, or in $TL_TESTS.
 TEST_RUN_LIB = run array number sources texts
 TEST_RUN_SRC = $(TEST_RUN_LIB:%=tests/run/%.c) $(wildcard tests/run/test_*.c)
-TEST_RANDOM_SRC = $(TEST_RUN_LIB:%=tests/run/%.c) $(wildcard tests/run/random*.c)
+TEST_RANDOM_SRC = $(TEST_RUN_LIB:%=tests/run/%.c) $(wildcard tests/random/*.c)
 TEST_RUN_FLAGS = -std=c11 -D_GNU_SOURCE -O2 -g $(WARN) $(SAN_FLAGS) -ffp-contract=off -Iruntime -DTESTS_ROOT='"tests/run"' \
 	-MMD -MP
 TEST_RUN_LINK = -L$(BUILD) -ltl -Wl,-rpath,'$$ORIGIN' -lm
 
-$(BUILD)/obj/tests/run/%.o: tests/run/%.c
+# tests/run and tests/random
+$(BUILD)/obj/tests/r%.o: tests/r%.c
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(TEST_RUN_FLAGS) -c $< -o $@
