@@ -7,7 +7,7 @@
 # make test-cross     a share of the tests, built for arm64 and run by qemu
 # make test-package   the Debian packages in a clean root, with programs that use them
 # make test-gpu   what can only be tested on a GPU, under compute-sanitizer too where it is installed
-# make docs       the parameters in docs/builtins.md
+# make docs       the parameters in docs/reference/builtins.md
 # make deb        Debian packages: tlc, libtl0, libtl-dev
 # make install    into $(DESTDIR)$(PREFIX), with files for pkg-config and CMake; make uninstall removes all of it
 # make cross      the same programs and libraries for arm64, in build-arm64; make cross-deb: the packages, also make deb ARCH=arm64

@@ -1,8 +1,8 @@
 #!/bin/sh
-# builtins.sh BUILD [--write]: does docs/builtins.md have each built-in function that the tlc of BUILD lists, under a heading with its
+# builtins.sh BUILD [--write]: does docs/reference/builtins.md have each built-in function that the tlc of BUILD lists, under a heading with its
 # signature or in an example, and no others? --write writes the signatures. The last line is "N passed, N failed".
 cd "$(dirname "$0")/.." || exit 2
-build=${1:-build} doc=docs/builtins.md
+build=${1:-build} doc=docs/reference/builtins.md
 list=$(mktemp) || exit 2
 trap 'rm -f "$list" "$list.md"' EXIT
 "$build/tlc" list --builtins > "$list" || exit 2

@@ -1,5 +1,5 @@
 #!/bin/sh
-# check.sh BUILD [FILE…]: the fenced blocks of README.md and docs/*.md, or of the files, tried with the tlc and the libtl of BUILD.
+# check.sh BUILD [FILE…]: the fenced blocks of README.md and docs/, or of the files, tried with the tlc and the libtl of BUILD.
 #
 # The blocks of one document are tried in order, in one folder that begins as a copy of examples/. By language:
 #
@@ -228,7 +228,7 @@ try() {
 if [ $# -gt 1 ]; then
 	shift
 else
-	set -- README.md docs/*.md docs/design/*.md
+	set -- README.md docs/*.md docs/*/*.md
 	python3 docs/statements.py "$build" && npass=1 || nfail=1
 fi
 list_blocks "$@" > "$tmp/list"

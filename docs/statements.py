@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""statements.py BUILD: what README.md and docs/*.md say of the project's files, options, variables and errors.
+"""statements.py BUILD: what README.md and docs/ say of the project's files, options, variables and errors.
 
 Compares with the tree and with `tlc --help`: links and their headings, paths and files in backticks, targets of make,
 options of tlc and of the project's own programs, the variables that the library and the command line read, the errors
@@ -14,7 +14,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 os.chdir(ROOT)
 BUILD = sys.argv[1] if len(sys.argv) > 1 else "build"
-DOCS = ["README.md"] + sorted(os.path.join(d, f) for d in ("docs", "docs/design") for f in os.listdir(d) if f.endswith(".md"))
+DOCS = ["README.md"] + sorted(os.path.join(d, f) for d in ("docs", "docs/guide", "docs/reference", "docs/internals") for f in os.listdir(d) if f.endswith(".md"))
 FILES = [os.path.relpath(os.path.join(d, f), ROOT) for d, dirs, fs in os.walk(ROOT) for f in fs
          if not dirs.__setitem__(slice(None), [x for x in dirs if not x.startswith(("build", ".git"))])]
 FILES += [f".ci/{f}" for f in os.listdir(".ci")]
@@ -120,16 +120,16 @@ def check_tables():
     for f, text in SOURCE.items():
         if f.startswith(("runtime/", "compiler/")):
             read |= set(re.findall(r'(?:getenv|is_set|flag|switched|env\w*)\("(TL_[A-Z_]+)"', text)) | set(re.findall(r'"(TL_[A-Z_]+)"', text))
-    told = table_rows("docs/runtime.md", "environment-variables", r"`(TL_[A-Z_]+)")
+    told = table_rows("docs/reference/runtime.md", "environment-variables", r"`(TL_[A-Z_]+)")
     for name in sorted(read):
-        check(name in told, "docs/runtime.md", f"the table of environment variables lacks {name}")
+        check(name in told, "docs/reference/runtime.md", f"the table of environment variables lacks {name}")
     for name, n in told.items():
-        check(name in read, f"docs/runtime.md:{n}", f"nothing reads {name}")
+        check(name in read, f"docs/reference/runtime.md:{n}", f"nothing reads {name}")
     enum = re.search(r"typedef enum tl_status \{(.*?)\}", SOURCE["runtime/tl.h"], re.S)
     errors = set(re.findall(r"\bTL_(?:OK|ERR_\w+)", re.sub(r"/\*.*?\*/", "", enum.group(1), flags=re.S)))
-    rows = table_rows("docs/runtime.md", "errors", r"`(TL_\w+)`")
+    rows = table_rows("docs/reference/runtime.md", "errors", r"`(TL_\w+)`")
     for name in sorted(errors ^ set(rows)):
-        check(False, "docs/runtime.md", f"tl_status and the table of errors differ in {name}")
+        check(False, "docs/reference/runtime.md", f"tl_status and the table of errors differ in {name}")
     check(True, "", "")
 
 

@@ -42,7 +42,7 @@ if [ -n "$GPT" ]; then # a transformer learns the project's documents
 	device='' size='--layers 2 --channels 128 --heads 4 --context 64 --steps 600 --rate 4e-3'
 	case " $DEMO " in *" --device "*) device="--device $(echo " $DEMO " | sed 's/.* --device *\([^ ]*\) .*/\1/')" ;; esac
 	case $device in *interp* | *sim*) size='--layers 1 --channels 32 --heads 2 --context 32 --batch 2 --steps 20 --rate 1e-2' ;; esac
-	cat "$folder"/../docs/*.md >"$model.txt"
+	cat "$folder"/../docs/*.md "$folder"/../docs/*/*.md >"$model.txt"
 	echo
 	# shellcheck disable=SC2086
 	"$GPT" train "$model.txt" --out "$model" --kernels "$folder/gpt/gpt.tl" $device $size --log-every 150 &&

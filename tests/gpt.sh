@@ -12,7 +12,7 @@ mkdir -p "$work"
 export TL_CACHE=1 TL_CACHE_DIR="$work/cache" OMP_NUM_THREADS=2
 
 gpt=$build/gpt
-cat docs/*.md > "$work/text"
+cat docs/*.md docs/*/*.md > "$work/text"
 head -c 3000 "$work/text" > "$work/short"
 tiny="--layers 1 --channels 32 --heads 2 --context 32 --batch 4"
 train() { # train OUT STEPS OPTION…

@@ -173,7 +173,7 @@ suite limits python3 tests/limits.py "$build/tlc"
 suite round-trip sh tests/round-trip.sh "$build"
 suite docs sh docs/check.sh "$build"
 suite mutations python3 tests/mutate.py "$build" --placed --count 200 --seconds 20
-suite "reference sim" env DEVICES="sim sim:80" sh docs/check.sh "$build" docs/builtins.md
+suite "reference sim" env DEVICES="sim sim:80" sh docs/check.sh "$build" docs/reference/builtins.md
 suite diagnostics python3 tests/diagnostics.py
 suite extremes env EXTREME_STRIDE=5 python3 tests/extreme.py "$build/tlc"
 suite "values made" python3 tests/made.py "$build/tlc"

@@ -5,7 +5,7 @@
  * which the index does not wrap (kernel.limits: here 2^24 - 1 programs) and uses that fact. The launch compares its
  * sizes with the limits; beyond them it runs a variant compiled without any (kernel.sizes).
  *
- * One rule of the language helps where no size does (docs/language.md, "Integers"): the divisor of an index is positive
+ * One rule of the language helps where no size does (docs/guide/language.md, "Integers"): the divisor of an index is positive
  * unless it is a constant. Without the rule, the number of programs in a last group, min(tiles - first, GROUP), would
  * not be known to be positive.
  *

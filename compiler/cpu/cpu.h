@@ -2,7 +2,7 @@
  *
  * Operations on tiles are not carried out one after the other. Those that end in the same store, reduction or dot form
  * a nest of loops over the tile, in whose innermost loop a vector of each value is computed. Only values that several
- * nests need, or that are needed in another order, lie in memory in between. See docs/design/cpu.md. */
+ * nests need, or that are needed in another order, lie in memory in between. See docs/internals/cpu.md. */
 #ifndef TLC_CPU_CPU_H
 #define TLC_CPU_CPU_H
 

@@ -1,6 +1,6 @@
 /* Operators on run-time values: Triton's type promotion, broadcasting and conversions.
  *
- * The rules are those of Triton 3.9; docs/language.md states them for users, and tests/types compares them. */
+ * The rules are those of Triton 3.9; docs/guide/language.md states them for users, and tests/types compares them. */
 #include "frontend/frontend_internal.h"
 #include "ir/scalar.h"
 

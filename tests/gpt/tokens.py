@@ -73,7 +73,7 @@ def encode(text, ranks, ids):
 
 def texts(rng):
     yield from ["", " ", "  ", "\n", "a" * 2000, " " * 999, "don't we'll I'VE it's 'tis", "x\x1cy\x85z"]
-    yield open("docs/tour.md").read()
+    yield open("docs/guide/tour.md").read()
     alphabets = ["abc xyz'stredlvm  \n\t", "äöüßéñ Straße ", "数字 漢字 かな ", "١٢٣ ½ ² ٣ 123", "😀👩‍👧 \u00a0\u2003\u3000 x", "אבג  हिन्दी กขค ",
                  "".join(map(chr, range(1, 128)))]
     for _ in range(150):
@@ -93,7 +93,7 @@ def main():
         if not good:
             print(*what)
 
-    merges = learn(open("docs/tour.md").read(), 150)
+    merges = learn(open("docs/guide/tour.md").read(), 150)
     tokens = [LETTER[b] for b in range(256)] + [a + b for a, b in merges] + ["<|endoftext|>"]
     ids, ranks = {t: i for i, t in enumerate(tokens)}, {m: i for i, m in enumerate(merges)}
     with tempfile.TemporaryDirectory() as folder:

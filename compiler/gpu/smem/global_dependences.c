@@ -403,7 +403,7 @@ static bool is_fine_if_equal(struct order *w, const struct touched *t, const str
 	return are_aligned(w->s, t, o) && ((writes_memory(a) && writes_memory(o)) || !is_shared_by_warps(w->s, a));
 }
 
-/* Tiles of products, which a loop over tiles stores, are taken to be apart (docs/language.md says so): what rows are
+/* Tiles of products, which a loop over tiles stores, are taken to be apart (docs/guide/language.md says so): what rows are
  * apart is known at the launch only, and to meet for each tile would let no warp go on to the next product while
  * another still stores. */
 static bool are_tiles_of_products(const struct touched *t, const struct op *o)
