@@ -1,16 +1,16 @@
 /* The functions that a jit function refers to, itself or through other jit functions, read off its source. */
 #include "lang/ast.h"
 
-struct search {
+struct call_search {
 	const char *name;
 	struct map seen; /* functions */
 	const struct func *func; /* being searched */
 	bool found;
 };
 
-static void search_func(struct search *s, const struct func *f);
+static void search_func(struct call_search *s, const struct func *f);
 
-static void search_all(struct search *s, const struct module *m)
+static void search_all(struct call_search *s, const struct module *m)
 {
 	for (u32 i = 0; i < m->funcs.len; i++)
 		search_func(s, m->funcs.at[i]);
@@ -25,7 +25,7 @@ static bool is_param(const struct func *f, const char *name)
 }
 
 /* A name may be a function of the module, an import, or a parameter that holds any function. */
-static void search_name(struct search *s, const struct expr *x, bool called)
+static void search_name(struct call_search *s, const struct expr *x, bool called)
 {
 	const struct module *m = s->func->module;
 	if (called && is_param(s->func, x->name)) {
@@ -43,7 +43,7 @@ static void search_name(struct search *s, const struct expr *x, bool called)
 	s->found |= (last && !strcmp(last + 1, s->name)) || (called && target && strncmp(target, "triton", 6) != 0);
 }
 
-static void search_expr(struct search *s, const struct expr *x)
+static void search_expr(struct call_search *s, const struct expr *x)
 {
 	if (!x || s->found)
 		return;
@@ -77,7 +77,7 @@ static void search_expr(struct search *s, const struct expr *x)
 		search_expr(s, x->keywords[i].value);
 }
 
-static void search_body(struct search *s, const struct body *b)
+static void search_body(struct call_search *s, const struct body *b)
 {
 	for (u32 i = 0; i < b->len && !s->found; i++) {
 		const struct stmt *t = b->at[i];
@@ -94,7 +94,7 @@ static void search_body(struct search *s, const struct body *b)
 	}
 }
 
-static void search_func(struct search *s, const struct func *f)
+static void search_func(struct call_search *s, const struct func *f)
 {
 	if (s->found || map_get(&s->seen, f))
 		return;
@@ -107,7 +107,7 @@ static void search_func(struct search *s, const struct func *f)
 
 bool func_calls(struct arena *a, const struct func *f, const char *name)
 {
-	struct search s = {.name = name, .seen = {.arena = a}};
+	struct call_search s = {.name = name, .seen = {.arena = a}};
 	search_func(&s, f);
 	return s.found;
 }

@@ -251,7 +251,7 @@ static bool is_not_negative(const struct axis_analysis *a, const struct op *o, u
 	/* The limits of launches are those of the analysis that believes. */
 	if (!a->believes || (has_note && o->attr[ATTR_NNEG]))
 		return has_note && o->attr[ATTR_NNEG];
-	bool yes = sizes_keep_within(a->kernel, a->ranges, operand(o, i), INT64_MAX);
+	bool yes = bounds_keep_within(a->kernel, a->ranges, operand(o, i), INT64_MAX);
 	if (yes && has_note)
 		((struct op *)o)->attr[ATTR_NNEG] = 1;
 	return yes;
@@ -429,14 +429,14 @@ static void note_no_wrap(const struct axis_analysis *a, struct op *o)
 	bool below_0 = value_range(a->ranges, for_lower(o))->min < 0;
 	if (below_0)
 		most /= 2;
-	if (o->attr[ATTR_NO_WRAP] || (below_0 && !sizes_keep_bounded(a->kernel, a->ranges, for_lower(o), most)))
+	if (o->attr[ATTR_NO_WRAP] || (below_0 && !bounds_keep_bounded(a->kernel, a->ranges, for_lower(o), most)))
 		return;
 	if (by <= most / 2)
 		o->attr[ATTR_NO_WRAP] = value_range(a->ranges, end)->max <= most - (by - 1) ||
-					sizes_keep_bounded(a->kernel, a->ranges, end, most - (by - 1));
+					bounds_keep_bounded(a->kernel, a->ranges, end, most - (by - 1));
 	else
-		o->attr[ATTR_NO_WRAP] = sizes_keep_bounded(a->kernel, a->ranges, step, most / 2) &&
-					sizes_keep_bounded(a->kernel, a->ranges, end, most / 2);
+		o->attr[ATTR_NO_WRAP] = bounds_keep_bounded(a->kernel, a->ranges, step, most / 2) &&
+					bounds_keep_bounded(a->kernel, a->ranges, end, most / 2);
 }
 
 static void analyze_for(struct axis_analysis *a, const struct op *o)

@@ -6,9 +6,9 @@ struct uses {
 	is_limit *fits;
 	const void *arg;
 	struct arena scratch;
-	VEC(struct place) at; /* to be looked at, each once */
+	VEC(struct tile_dim) at; /* to be looked at, each once */
 	struct map seen;      /* value → a bit for each dimension, + 1 */
-	struct place mask;    /* the comparison under which all stores so far are made; v NULL: there was none */
+	struct tile_dim mask;    /* the comparison under which all stores so far are made; v NULL: there was none */
 	VEC(const struct op *) around; /* loops that carry what is asked for to their next iteration */
 	bool all;                      /* something asks for everything */
 };
@@ -19,7 +19,7 @@ static void push(struct uses *u, const struct value *v, int dim)
 	if (seen >> (1 + dim) & 1)
 		return;
 	map_put(&u->seen, v, (void *)(seen | 1 | (size_t)2 << dim));
-	vec_push(&u->scratch, &u->at, ((struct place){v, dim}));
+	vec_push(&u->scratch, &u->at, ((struct tile_dim){v, dim}));
 }
 
 /* The operand's dimension that is dimension d of the result of an operation on shapes; -1: none. */
@@ -42,25 +42,25 @@ int dim_behind(const struct op *o, int d)
 }
 
 /* A comparison of an index along dimension d that must hold where the mask does; v NULL: none is known. */
-static struct place comparison(const struct uses *u, const struct value *mask, int d)
+static struct tile_dim comparison(const struct uses *u, const struct value *mask, int d)
 {
-	struct place none = {0};
+	struct tile_dim none = {0};
 	const struct op *o = mask->def;
 	if (d < 0 || !o)
 		return none;
 	if (o->code == IR_ANDI) {
-		struct place p = comparison(u, operand(o, 0), d);
+		struct tile_dim p = comparison(u, operand(o, 0), d);
 		return p.v ? p : comparison(u, operand(o, 1), d);
 	}
 	if (op_is_shape(o))
 		return comparison(u, operand(o, 0), dim_before(o, d));
 	bool tiles = o->code == IR_CMPI && type_is_tensor(mask->type) && !type_is_ptr(operand(o, 0)->type);
-	return tiles && u->fits(o, d, u->arg) ? (struct place){mask, d} : none;
+	return tiles && u->fits(o, d, u->arg) ? (struct tile_dim){mask, d} : none;
 }
 
 static void ask_store(struct uses *u, const struct value *mask, int d)
 {
-	struct place p = mask ? comparison(u, mask, d) : (struct place){0};
+	struct tile_dim p = mask ? comparison(u, mask, d) : (struct tile_dim){0};
 	u->all |= !p.v || (u->mask.v && (u->mask.v != p.v || u->mask.dim != p.dim));
 	u->mask = p;
 }
@@ -123,7 +123,7 @@ static bool changes_in(const struct op *loop, const struct op *cmp)
 	return changes;
 }
 
-struct place demanded_under(const struct value *v, int dim, is_limit *fits, const void *arg)
+struct tile_dim demanded_under(const struct value *v, int dim, is_limit *fits, const void *arg)
 {
 	struct uses u = {.fits = fits, .arg = arg};
 	u.seen.arena = &u.scratch;
@@ -133,7 +133,7 @@ struct place demanded_under(const struct value *v, int dim, is_limit *fits, cons
 			ask(&u, use->user, (u32)(use - use->user->operands), u.at.at[i].dim);
 	for (u32 i = 0; i < u.around.len && u.mask.v; i++)
 		u.all |= changes_in(u.around.at[i], u.mask.v->def);
-	struct place p = u.all ? (struct place){0} : u.mask;
+	struct tile_dim p = u.all ? (struct tile_dim){0} : u.mask;
 	arena_free(&u.scratch);
 	return p;
 }

@@ -9,7 +9,7 @@
 
 #include "ir/ir.h"
 
-struct place {
+struct tile_dim {
 	const struct value *v; /* NULL: none */
 	int dim;
 };
@@ -18,7 +18,7 @@ struct place {
 typedef bool is_limit(const struct op *cmp, int d, const void *arg);
 /* The one comparison of which `fits` says so under which all stores are made that what v holds along dimension `dim`
  * ends in; .v NULL: there are others, or other uses. */
-struct place demanded_under(const struct value *v, int dim, is_limit *fits, const void *arg);
+struct tile_dim demanded_under(const struct value *v, int dim, is_limit *fits, const void *arg);
 
 /* The dimension of the result of an operation on shapes that dimension d of its operand becomes; -1: none. */
 int dim_behind(const struct op *o, int d);

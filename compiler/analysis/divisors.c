@@ -6,7 +6,7 @@
 /* Divisors of scalars go into the axis analysis alone (analysis/axis.h), whose results are asked for tiles of
  * pointers, for masks, for tiles that a quotient, a shift or a comparison makes constant in runs, and for the ends of
  * loops. So what these are computed from is what matters. */
-struct search {
+struct divisor_search {
 	struct value_walk walk;
 	bool has_dots;
 };
@@ -16,7 +16,7 @@ static bool is_tile(const struct value *v)
 	return type_is_tensor(v->type);
 }
 
-static void visit_tile(struct search *s, const struct op *o, u32 i)
+static void visit_tile(struct divisor_search *s, const struct op *o, u32 i)
 {
 	if (i < o->noperands && is_tile(operand(o, i)))
 		visit_later(&s->walk, operand(o, i));
@@ -25,7 +25,7 @@ static void visit_tile(struct search *s, const struct op *o, u32 i)
 /* What is asked about the operands of o. */
 static void find_questions(struct op *o, void *arg)
 {
-	struct search *s = arg;
+	struct divisor_search *s = arg;
 	switch (o->code) {
 	case IR_LOAD: /* pointers and mask */
 	case IR_ATOMIC_CAS:
@@ -89,7 +89,7 @@ static bool keeps_divisors(const struct op *o)
 }
 
 /* What an argument of a block or the result of an operation with blocks comes from. */
-static void visit_flow(struct search *s, const struct op *o, const struct value *v)
+static void visit_flow(struct divisor_search *s, const struct op *o, const struct value *v)
 {
 	u32 i = v->index;
 	if (o->code == IR_IF) {
@@ -115,7 +115,7 @@ static void visit_flow(struct search *s, const struct op *o, const struct value 
 
 void useful_divisors(struct kernel *k, i16 *most)
 {
-	struct search s = {.walk = {.id = begin_walk(k->ctx)}, .has_dots = block_has(k->body, op_is_dot)};
+	struct divisor_search s = {.walk = {.id = begin_walk(k->ctx)}, .has_dots = block_has(k->body, op_is_dot)};
 	const struct value *v;
 	for (u32 i = 0; i < k->nparams; i++)
 		most[i] = DIVISOR_NONE;

@@ -66,7 +66,7 @@ static bool add_limit(struct query *q, i16 a, i16 b, i32 least, i64 most)
 	if (q->k->sizes) /* what every launch keeps: a grid has less than 2^31 programs along an axis */
 		return a <= SIZE_PROGRAMS && b == SIZE_NONE && most >= INT32_MAX;
 	bool batches = b == SIZE_NONE && a < SIZE_PROGRAMS;
-	i64 least_most = batches ? SIZES_LEAST_BATCHES : b == SIZE_NONE ? SIZES_LEAST : SIZES_LEAST_PRODUCT;
+	i64 least_most = batches ? BOUNDS_LEAST_BATCHES : b == SIZE_NONE ? BOUNDS_LEAST : BOUNDS_LEAST_PRODUCT;
 	if (most < least_most >> q->narrower)
 		return false;
 	if (b != SIZE_NONE && b < a) {
@@ -183,10 +183,10 @@ static struct size_bound bound_of(struct query *q, const struct value *v)
 	case IR_MULI: return value_const_int(operand(o, 1), &c) ? scaled(bound_of(q, operand(o, 0)), c) : no_bound;
 	case IR_ADDI:
 		c = value_range(q->r, operand(o, 1))->max;
-		if (c < SIZES_LEAST)
+		if (c < BOUNDS_LEAST)
 			return plus_constant(bound_of(q, operand(o, 0)), MAX(c, 0));
 		c = value_range(q->r, operand(o, 0))->max;
-		return c < SIZES_LEAST ? plus_constant(bound_of(q, operand(o, 1)), MAX(c, 0)) : no_bound;
+		return c < BOUNDS_LEAST ? plus_constant(bound_of(q, operand(o, 1)), MAX(c, 0)) : no_bound;
 	case IR_SUBI: return value_range(q->r, operand(o, 1))->min >= 0 ? bound_of(q, operand(o, 0)) : no_bound;
 	default: return no_bound;
 	}
@@ -202,9 +202,9 @@ static i64 slope(struct size_bound b, i32 least)
 static bool product_within(struct query *q, const struct value *x, const struct value *y, i64 most)
 {
 	const struct range *p = value_range(q->r, x), *s = value_range(q->r, y);
-	if (s->min >= 0 && (s->max <= SIZES_LEAST || s->min == s->max))
+	if (s->min >= 0 && (s->max <= BOUNDS_LEAST || s->min == s->max))
 		return within(q, x, most / MAX(s->max, 1));
-	if (p->min >= 0 && (p->max <= SIZES_LEAST || p->min == p->max))
+	if (p->min >= 0 && (p->max <= BOUNDS_LEAST || p->min == p->max))
 		return within(q, y, most / MAX(p->max, 1));
 	struct size_bound a = bound_of(q, x), b = bound_of(q, y);
 	if (a.size == SIZE_NONE || b.size == SIZE_NONE || !within(q, x, INT64_MAX) || !within(q, y, INT64_MAX))
@@ -411,23 +411,23 @@ static bool limits_make(struct kernel *k, const struct ranges *r, const struct v
 	return yes;
 }
 
-bool sizes_keep_within(struct kernel *k, const struct ranges *r, const struct value *v, i64 most)
+bool bounds_keep_within(struct kernel *k, const struct ranges *r, const struct value *v, i64 most)
 {
 	return limits_make(k, r, v, most, within);
 }
 
-bool sizes_keep_bounded(struct kernel *k, const struct ranges *r, const struct value *v, i64 most)
+bool bounds_keep_bounded(struct kernel *k, const struct ranges *r, const struct value *v, i64 most)
 {
 	return limits_make(k, r, v, most, bounded);
 }
 
-bool sizes_keep_exact(struct kernel *k, const struct ranges *r, const struct value *v)
+bool bounds_keep_exact(struct kernel *k, const struct ranges *r, const struct value *v)
 {
 	return type_elem_bits(v->type) == 64 || !value_range(r, v)->wraps ||
 	       limits_make(k, r, v, INT32_MAX, computed_bounded);
 }
 
-bool sizes_keep_plane(struct kernel *k)
+bool bounds_keep_plane(struct kernel *k)
 {
 	struct query q = {.k = k, .nlimits = k->nlimits};
 	memcpy(q.limits, k->limits, sizeof q.limits);
@@ -458,7 +458,7 @@ static struct size_claim claim(const struct ranges *r, const struct value *v, st
 	return c;
 }
 
-u32 sizes_claim(const struct ranges *r, const struct value *v, struct arena *a, struct size_claim *out, u32 most,
+u32 bounds_claim(const struct ranges *r, const struct value *v, struct arena *a, struct size_claim *out, u32 most,
 		struct size_bound *bound)
 {
 	int bits = type_elem_bits(v->type);

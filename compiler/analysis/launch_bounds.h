@@ -5,34 +5,34 @@
  * which the index does not wrap (kernel.limits: here 2^24 - 1 programs) and uses that fact. The launch compares its
  * sizes with the limits; beyond them it runs a variant compiled without any (kernel.sizes).
  *
- * One rule of the language helps where no size does (docs/guide/language.md, "Integers"): the divisor of an index is positive
- * unless it is a constant. Without the rule, the number of programs in a last group, min(tiles - first, GROUP), would
- * not be known to be positive.
+ * One rule of the language helps where no size does (docs/guide/language.md, "Integers"): the divisor of an index is
+ * positive unless it is a constant. Without the rule, the number of programs in a last group, min(tiles - first,
+ * GROUP), would not be known to be positive.
  *
  * An index that counts up to a product, as the number of a tile of several matrices does, has a quotient by one factor
  * that is less than the other factor, whatever the product wraps to, and a remainder that is less than its divisor.
  *
- * Only bounds that launches keep in practice are stated (SIZES_LEAST, of a product of two sizes SIZES_LEAST_PRODUCT,
- * and of programs along axes 1 and 2, which number batches, SIZES_LEAST_BATCHES); an index that needs a smaller one, as
- * a hash does, has no limit and no fact.
+ * Only bounds that launches keep in practice are stated (BOUNDS_LEAST, of a product of two sizes BOUNDS_LEAST_PRODUCT,
+ * and of programs along axes 1 and 2, which number batches, BOUNDS_LEAST_BATCHES); an index that needs a smaller one,
+ * as a hash does, has no limit and no fact.
  *
- * The interpreter compares what this says with the values that occur (sizes_claim, interp/check_facts.c). */
+ * The interpreter compares what this says with the values that occur (bounds_claim, interp/check_facts.c). */
 #ifndef TLC_ANALYSIS_LAUNCH_BOUNDS_H
 #define TLC_ANALYSIS_LAUNCH_BOUNDS_H
 
 #include "analysis/ranges.h"
 
-enum { SIZES_LEAST = 1 << 14, SIZES_LEAST_PRODUCT = 1 << 22, SIZES_LEAST_BATCHES = 1 << 5 };
+enum { BOUNDS_LEAST = 1 << 14, BOUNDS_LEAST_PRODUCT = 1 << 22, BOUNDS_LEAST_BATCHES = 1 << 5 };
 
 /* Is every element of v between 0 and `most`, for all launches within k's limits? Adds to the limits if that
  * suffices. */
-bool sizes_keep_within(struct kernel *k, const struct ranges *r, const struct value *v, i64 most);
+bool bounds_keep_within(struct kernel *k, const struct ranges *r, const struct value *v, i64 most);
 /* The same between -most and `most`. */
-bool sizes_keep_bounded(struct kernel *k, const struct ranges *r, const struct value *v, i64 most);
+bool bounds_keep_bounded(struct kernel *k, const struct ranges *r, const struct value *v, i64 most);
 
 /* Is v, and what it is computed from, the number that it would be without a width? What is wider than an index of 32
  * bits is where the memory is there. */
-bool sizes_keep_exact(struct kernel *k, const struct ranges *r, const struct value *v);
+bool bounds_keep_exact(struct kernel *k, const struct ranges *r, const struct value *v);
 
 /* A claim about each element of a value: it is from `least` to `most` in launches within the limits, and the operation
  * that makes it does not wrap. */
@@ -49,10 +49,10 @@ struct size_bound {
 /* For checks: up to `most` claims about v, as they would be made if indices had 32 bits, 31, 30 …: some have limits
  * that a small launch is only just within. The bound holds within the limits of the first claim. Returns how many there
  * are. */
-u32 sizes_claim(const struct ranges *r, const struct value *v, struct arena *a, struct size_claim *out, u32 most,
+u32 bounds_claim(const struct ranges *r, const struct value *v, struct arena *a, struct size_claim *out, u32 most,
 		struct size_bound *bound);
 
 /* Are the programs along axes 0 and 1 at most INT32_MAX together, likewise? */
-bool sizes_keep_plane(struct kernel *k);
+bool bounds_keep_plane(struct kernel *k);
 
 #endif

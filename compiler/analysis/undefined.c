@@ -202,12 +202,12 @@ struct path {
 	const struct op *o;
 	const struct path *outer;
 };
-struct part {
+struct condition_part {
 	const struct value *v;
 	const struct path *path;
 };
 
-static void add_condition(const struct walker *w, struct elements *e, const struct op *load, struct part part)
+static void add_condition(const struct walker *w, struct elements *e, const struct op *load, struct condition_part part)
 {
 	u32 along = elements_of(w, part.v)->changes;
 	const struct axis_info *axis = axis_of(w->axis, part.v);
@@ -223,22 +223,22 @@ static void add_condition(const struct walker *w, struct elements *e, const stru
 /* Adds the gaps of a load for each condition of its mask. */
 static void add_conditions(struct walker *w, struct elements *e, const struct op *load)
 {
-	VEC(struct part) work = {0};
+	VEC(struct condition_part) work = {0};
 	u32 walk = begin_walk(w->k->ctx);
-	vec_push(&w->scratch, &work, ((struct part){operand(load, 1), NULL}));
+	vec_push(&w->scratch, &work, ((struct condition_part){operand(load, 1), NULL}));
 	while (work.len) {
-		struct part part = work.at[--work.len];
+		struct condition_part part = work.at[--work.len];
 		const struct op *o = part.v->def;
 		u64 bits;
 		if (!first_visit(part.v, walk) || value_const_bits(part.v, &bits))
 			continue;
 		if (o && (op_is_shape(o) || o->code == IR_SPLAT)) {
 			struct path path = {o, part.path};
-			part = (struct part){operand(o, 0), arena_dup(&w->scratch, &path, sizeof path)};
+			part = (struct condition_part){operand(o, 0), arena_dup(&w->scratch, &path, sizeof path)};
 			vec_push(&w->scratch, &work, part);
 		} else if (o && o->code == IR_ANDI) {
 			for (u32 i = 0; i < 2; i++)
-				vec_push(&w->scratch, &work, ((struct part){operand(o, i), part.path}));
+				vec_push(&w->scratch, &work, ((struct condition_part){operand(o, i), part.path}));
 		} else {
 			add_condition(w, e, load, part);
 		}

@@ -87,7 +87,7 @@ static bool add_variant(struct build_state *b, const struct arg_spec *args, stru
 		return false;
 	bool good = true;
 	o.grid = GRID_ROWS;
-	if (!serves_grid(&few, GRID_ROWS) && few.sizes == SIZES_LIMITED) {
+	if (!serves_grid(&few, GRID_ROWS) && few.sizes == BOUNDS_LIMITED) {
 		good = compile_image(b, args, &o, &many);
 		if (good && !serves_grid(&many, GRID_FEW))
 			add_image(b, &many);
@@ -96,7 +96,7 @@ static bool add_variant(struct build_state *b, const struct arg_spec *args, stru
 	}
 	if (good)
 		add_image(b, &few);
-	if (few.sizes == SIZES_WIDE) {
+	if (few.sizes == BOUNDS_WIDE) {
 		image_free(&b->generic);
 		b->generic = few;
 	} else {
@@ -157,7 +157,7 @@ static bool build_target(struct build_state *b, const struct func *f, const char
 	struct command *c = b->c;
 	struct compile_options o = c->options;
 	o.want_code = true;
-	if (!description_parse(target, &o.target)) {
+	if (!target_parse(target, &o.target)) {
 		complain(0, "--target: '%s' is not one of %s", target, target_names);
 		return false;
 	}
@@ -183,8 +183,8 @@ static bool build_target(struct build_state *b, const struct func *f, const char
 			return false;
 	}
 	o.alias = ALIAS_ANY;
-	o.no_boxes = true;
-	o.sizes = SIZES_WIDE;
+	o.no_tma = true;
+	o.sizes = BOUNDS_WIDE;
 	return add_variant(b, generic, o) && add_bundle(b);
 }
 
@@ -358,7 +358,7 @@ static int write_sources(struct build_state *b)
 static void take_targets(struct command *c)
 {
 	static const char *const levels[] = {"cpu:baseline", "cpu:avx2", "cpu:avx512"};
-	struct description here;
+	struct target here;
 	bool neon = cpu_here(&here) && here.level == CPU_NEON;
 	u32 n = c->targets.len;
 	const char **given = arena_dup(&c->arena, c->targets.at, n * sizeof *given);
@@ -504,15 +504,15 @@ static void take_entry_targets(struct build_state *b, const struct manifest_entr
 	struct command *c = b->c;
 	bool given = false;
 	for (u32 i = 0; i < b->ngiven; i++) {
-		struct description t;
-		if (!description_parse(b->given[i], &t) || t.kind != e->target.kind)
+		struct target t;
+		if (!target_parse(b->given[i], &t) || t.kind != e->target.kind)
 			continue;
 		add_once(&c->arena, &c->targets.at, &c->targets.len, &c->targets.cap, b->given[i]);
 		given = true;
 	}
 	if (!given)
 		add_once(&c->arena, &c->targets.at, &c->targets.len, &c->targets.cap,
-			 description_name(&c->arena, &e->target));
+			 target_name(&c->arena, &e->target));
 }
 
 /* How much a variant counts on: what counts on more is to be tried first. */
@@ -593,7 +593,7 @@ int build_manifest_sources(struct command *c, const struct manifest_entry *entri
 	b->given = arena_dup(&c->arena, c->targets.at, c->targets.len * sizeof *b->given);
 	b->ngiven = c->targets.len;
 	for (u32 i = 0; i < b->ngiven; i++)
-		if (!description_parse(b->given[i], &(struct description){0}))
+		if (!target_parse(b->given[i], &(struct target){0}))
 			return complain(EXIT_USER, "--target: '%s' is not one of %s", b->given[i], target_names);
 	for (u32 i = 0; i < n; i++) {
 		const char *types = types_of(&c->arena, entries[i].arguments);

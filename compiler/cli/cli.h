@@ -43,7 +43,7 @@ struct command {
 	bool cooperative, pdl; /* launches */
 	bool gdb;              /* tlc run: in a debugger */
 	bool may_overlap; /* the options' alias: ALIAS_ANY */
-	bool any_size;    /* the options' sizes: SIZES_WIDE */
+	bool any_size;    /* the options' sizes: BOUNDS_WIDE */
 	bool persistent;  /* the options' grid: GRID_ROWS */
 	VEC(struct define) defines;
 	VEC(const char *) folders; /* -I */

@@ -293,7 +293,7 @@ static void fill_from_decorators(struct command *c, struct unit *u, const struct
 		open |= args[i].shape == ARG_LEAF && !args[i].constant && !args[i].type && !f->params[i].value;
 	if (!open || !f->ndecorators)
 		return;
-	unit_tuning(u, f, args, description_capability(&c->options.target), DECORATORS_KNOWN, &t);
+	unit_tuning(u, f, args, target_capability(&c->options.target), DECORATORS_KNOWN, &t);
 	const struct configuration *first = t.configurations.len ? &t.configurations.at[0] : NULL;
 	struct strbuf said = {.arena = &c->arena};
 	sb_puts(&said, "");
@@ -498,7 +498,7 @@ static const struct kind *find_kind(const char *name, size_t len)
 }
 
 /* The kinds of the target, or all. */
-static const char *kind_names(struct arena *a, const struct description *target)
+static const char *kind_names(struct arena *a, const struct target *target)
 {
 	struct strbuf out = {.arena = a};
 	for (u32 i = 0; i < ARRAY_LEN(all_kinds); i++)
@@ -510,7 +510,7 @@ static const char *kind_names(struct arena *a, const struct description *target)
 static int read_kinds(struct command *c, struct kinds *k)
 {
 	const char *stop = c->options.stop_after;
-	const struct description *target = &c->options.target;
+	const struct target *target = &c->options.target;
 	bool cpu = target->kind == TARGET_CPU;
 	if (!c->emit && stop && strcmp(stop, "lower") != 0 && strcmp(stop, "llvm") != 0) {
 		c->options.want_ttir = c->options.want_ttgir = true;
@@ -526,7 +526,7 @@ static int read_kinds(struct command *c, struct kinds *k)
 					kind_names(&c->arena, NULL));
 		if (!(cpu ? kind->cpu : kind->cuda))
 			return complain(EXIT_USER, "--emit %s: of %s there are only %s", kind->name,
-					description_name(&c->arena, target), kind_names(&c->arena, target));
+					target_name(&c->arena, target), kind_names(&c->arena, target));
 		if (k->n < ARRAY_LEN(k->at))
 			k->at[k->n++] = kind;
 		if (kind->wants)
@@ -652,7 +652,7 @@ static int command_compile(struct command *c)
 	struct compiled out = {0};
 	size_t len;
 	c->options.alias = c->may_overlap ? ALIAS_ANY : ALIAS_NONE;
-	c->options.sizes = c->any_size ? SIZES_WIDE : SIZES_LIMITED;
+	c->options.sizes = c->any_size ? BOUNDS_WIDE : BOUNDS_LIMITED;
 	c->options.grid = c->persistent ? GRID_ROWS : GRID_FEW;
 	char *text = read_file(&c->arena, c->file, &len);
 	if (!text)
@@ -662,7 +662,7 @@ static int command_compile(struct command *c)
 	if (!c->target)
 		c->target = placed ? arena_printf(&c->arena, "sm_%d%s", placed, placed == 90 ? "a" : "")
 				   : device_default_target(&c->arena);
-	if (!description_parse(c->target, &c->options.target)) {
+	if (!target_parse(c->target, &c->options.target)) {
 		complain(0, "--target: '%s' is not one of %s", c->target, target_names);
 		unit_free(u);
 		return EXIT_USER;

@@ -14,7 +14,7 @@ enum {
 	FIRST_B = FIRST_A + ACROSS,
 };
 
-static void configure(struct host *h)
+static void configure(struct cpu_codegen *h)
 {
 	enum { PALETTE = 0, BYTES = 16, ROWS = 48 }; /* Intel SDM, "Tile configuration" */
 	char config[64] = {[PALETTE] = 1};
@@ -35,88 +35,88 @@ static void configure(struct host *h)
 	LLVMBuildCall2(h->entry, type, f, &at, 1, "");
 }
 
-void host_tiles_end(struct host *h)
+void cpu_tiles_end(struct cpu_codegen *h)
 {
 	for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(h->fn); b && h->tiles; b = LLVMGetNextBasicBlock(b)) {
 		LLVMValueRef last = LLVMGetBasicBlockTerminator(b);
 		if (last && LLVMGetInstructionOpcode(last) == LLVMRet) {
 			LLVMPositionBuilderBefore(h->b, last);
-			host_intrinsic(h, "llvm.x86.tilerelease", NULL, 0, NULL, 0);
+			cpu_intrinsic(h, "llvm.x86.tilerelease", NULL, 0, NULL, 0);
 		}
 	}
 }
 
-static LLVMValueRef number(struct host *h, u32 tile)
+static LLVMValueRef number(struct cpu_codegen *h, u32 tile)
 {
 	return LLVMConstInt(h->i8, tile, false);
 }
 
-static void load_tile(struct host *h, u32 tile, LLVMValueRef at, i64 stride)
+static void load_tile(struct cpu_codegen *h, u32 tile, LLVMValueRef at, i64 stride)
 {
-	LLVMValueRef args[] = {number(h, tile), at, host_i64(h, stride)};
-	host_intrinsic(h, "llvm.x86.tileloadd64", NULL, 0, args, 3);
+	LLVMValueRef args[] = {number(h, tile), at, cpu_i64(h, stride)};
+	cpu_intrinsic(h, "llvm.x86.tileloadd64", NULL, 0, args, 3);
 }
 
-static void store_tile(struct host *h, u32 tile, LLVMValueRef at, i64 stride)
+static void store_tile(struct cpu_codegen *h, u32 tile, LLVMValueRef at, i64 stride)
 {
-	LLVMValueRef args[] = {number(h, tile), at, host_i64(h, stride)};
-	host_intrinsic(h, "llvm.x86.tilestored64", NULL, 0, args, 3);
+	LLVMValueRef args[] = {number(h, tile), at, cpu_i64(h, stride)};
+	cpu_intrinsic(h, "llvm.x86.tilestored64", NULL, 0, args, 3);
 }
 
 /* Of the block's register in row i and column j: where C lies as a register takes it, if it does. */
-struct part {
+struct amx_part {
 	struct at at;
 	LLVMValueRef memory; /* of C, or SIDE rows of ROW_BYTES */
 	i64 stride;
 	bool apart;
 };
 
-static struct part part_of(struct host *h, const struct product *p, u32 i, u32 j)
+static struct amx_part part_of(struct cpu_codegen *h, const struct product *p, u32 i, u32 j)
 {
 	int r = p->type->rank;
-	struct part x = {.at = p->at, .stride = p->c->stride[r - 2] * dtype_bytes(p->sum)};
-	x.at.i[r - 2] = LLVMBuildAdd(h->b, x.at.i[r - 2], host_i64(h, i * SIDE), "");
-	x.at.i[r - 1] = LLVMBuildAdd(h->b, x.at.i[r - 1], host_i64(h, j * SIDE), "");
+	struct amx_part x = {.at = p->at, .stride = p->c->stride[r - 2] * dtype_bytes(p->sum)};
+	x.at.i[r - 2] = LLVMBuildAdd(h->b, x.at.i[r - 2], cpu_i64(h, i * SIDE), "");
+	x.at.i[r - 1] = LLVMBuildAdd(h->b, x.at.i[r - 1], cpu_i64(h, j * SIDE), "");
 	x.apart = p->c->stride[r - 1] != 1 || p->result != p->sum;
 	if (x.apart) {
 		if (!h->tile_memory)
-			h->tile_memory = host_scratch(h, (u64)SIDE * ROW_BYTES);
+			h->tile_memory = cpu_scratch(h, (u64)SIDE * ROW_BYTES);
 		x.memory = h->tile_memory;
 		x.stride = ROW_BYTES;
 	} else {
-		x.memory = host_row_address(h, p->c, r, &x.at);
+		x.memory = cpu_row_address(h, p->c, r, &x.at);
 	}
 	return x;
 }
 
 /* The rows of a part, from C to the register's memory or back. */
-static void move_rows(struct host *h, const struct product *p, const struct part *x, bool back)
+static void move_rows(struct cpu_codegen *h, const struct product *p, const struct amx_part *x, bool back)
 {
 	int r = p->type->rank;
-	LLVMTypeRef elem = host_llvm_dtype(h, p->sum), row = LLVMVectorType(elem, SIDE);
+	LLVMTypeRef elem = cpu_llvm_dtype(h, p->sum), row = LLVMVectorType(elem, SIDE);
 	struct at at = x->at;
-	struct loop l = host_loop(h, host_i64(h, 0), host_i64(h, SIDE), 1, false);
-	LLVMValueRef memory = host_gep(h, x->memory, row, l.index);
+	struct cpu_loop l = cpu_loop(h, cpu_i64(h, 0), cpu_i64(h, SIDE), 1, false);
+	LLVMValueRef memory = cpu_gep(h, x->memory, row, l.index);
 	at.i[r - 2] = LLVMBuildAdd(h->b, at.i[r - 2], l.index, "");
 	if (back) {
 		LLVMValueRef sums = LLVMBuildLoad2(h->b, row, memory, "");
-		buffer_store(h, p->c, p->type, &at, host_from_sum(h, sums, p, SIDE));
+		buffer_store(h, p->c, p->type, &at, cpu_from_sum(h, sums, p, SIDE));
 	} else {
 		LLVMValueRef c = buffer_load(h, p->c, p->type, &at);
-		LLVMBuildStore(h->b, host_to_sum(h, c, p->result, elem, SIDE), memory);
+		LLVMBuildStore(h->b, cpu_to_sum(h, c, p->result, elem, SIDE), memory);
 	}
-	host_loop_end(h, &l);
+	cpu_loop_end(h, &l);
 }
 
-static void load_sums(struct host *h, const struct product *p, u32 i, u32 j)
+static void load_sums(struct cpu_codegen *h, const struct product *p, u32 i, u32 j)
 {
-	struct part x = part_of(h, p, i, j);
+	struct amx_part x = part_of(h, p, i, j);
 	if (x.apart)
 		move_rows(h, p, &x, false);
 	load_tile(h, i * ACROSS + j, x.memory, x.stride);
 }
 
-static void begin_sums(struct host *h, const struct product *p, u32 rows, u32 columns)
+static void begin_sums(struct cpu_codegen *h, const struct product *p, u32 rows, u32 columns)
 {
 	LLVMBasicBlockRef end = NULL;
 	if (p->zero) {
@@ -124,72 +124,72 @@ static void begin_sums(struct host *h, const struct product *p, u32 rows, u32 co
 		for (u32 i = 0; i < rows; i++)
 			for (u32 j = 0; j < columns; j++) {
 				LLVMValueRef tile = number(h, i * ACROSS + j);
-				host_intrinsic(h, "llvm.x86.tilezero", NULL, 0, &tile, 1);
+				cpu_intrinsic(h, "llvm.x86.tilezero", NULL, 0, &tile, 1);
 			}
-		end = host_if(h, LLVMBuildNot(h->b, p->zero, ""));
+		end = cpu_if(h, LLVMBuildNot(h->b, p->zero, ""));
 	}
 	for (u32 i = 0; i < rows; i++)
 		for (u32 j = 0; j < columns; j++)
 			load_sums(h, p, i, j);
 	if (end)
-		host_end_if(h, end);
+		cpu_end_if(h, end);
 }
 
-static void store_sums(struct host *h, const struct product *p, u32 i, u32 j)
+static void store_sums(struct cpu_codegen *h, const struct product *p, u32 i, u32 j)
 {
-	struct part x = part_of(h, p, i, j);
+	struct amx_part x = part_of(h, p, i, j);
 	store_tile(h, i * ACROSS + j, x.memory, x.stride);
 	if (x.apart)
 		move_rows(h, p, &x, true);
 }
 
 /* Of rows x columns registers, from p->at on. */
-static void emit_block_of_tiles(struct host *h, const struct product *p, u32 rows, u32 columns)
+static void emit_block_of_tiles(struct cpu_codegen *h, const struct product *p, u32 rows, u32 columns)
 {
 	const char *multiply = p->a->unit == DOT_TILES_BF16 ? "llvm.x86.tdpbf16ps" : "llvm.x86.tdpbssd";
-	const struct dot_unit *unit = &host_dot_units[p->a->unit];
+	const struct dot_unit *unit = &cpu_dot_units[p->a->unit];
 	int r = p->type->rank;
 	struct at of_a = p->at, of_b = p->at;
-	of_a.i[r - 1] = of_b.i[r - 2] = host_i64(h, 0);
-	LLVMValueRef a = host_row_address(h, p->a, r, &of_a), b = host_row_address(h, p->b, r, &of_b);
+	of_a.i[r - 1] = of_b.i[r - 2] = cpu_i64(h, 0);
+	LLVMValueRef a = cpu_row_address(h, p->a, r, &of_a), b = cpu_row_address(h, p->b, r, &of_b);
 	i64 bytes = unit->bits / 8, a_stride = p->a->stride[r - 2] * bytes,
 	    b_stride = p->b->panel * unit->group * bytes;
 	begin_sums(h, p, rows, columns);
-	struct loop l = host_loop(h, host_i64(h, 0), host_i64(h, p->k), unit->k, false);
-	LLVMValueRef a_at = host_gep(h, a, p->a->elem, l.index),
-		     b_at = host_gep(h, b, p->b->elem, LLVMBuildNSWMul(h->b, l.index, host_i64(h, p->b->panel), ""));
+	struct cpu_loop l = cpu_loop(h, cpu_i64(h, 0), cpu_i64(h, p->k), unit->k, false);
+	LLVMValueRef a_at = cpu_gep(h, a, p->a->elem, l.index),
+		     b_at = cpu_gep(h, b, p->b->elem, LLVMBuildNSWMul(h->b, l.index, cpu_i64(h, p->b->panel), ""));
 	for (u32 i = 0; i < rows; i++) {
-		load_tile(h, FIRST_A + i, host_gep(h, a_at, h->i8, host_i64(h, i * SIDE * a_stride)), a_stride);
+		load_tile(h, FIRST_A + i, cpu_gep(h, a_at, h->i8, cpu_i64(h, i * SIDE * a_stride)), a_stride);
 		for (u32 j = 0; j < columns; j++) {
 			if (!i)
-				load_tile(h, FIRST_B + j, host_gep(h, b_at, h->i8, host_i64(h, j * ROW_BYTES)),
+				load_tile(h, FIRST_B + j, cpu_gep(h, b_at, h->i8, cpu_i64(h, j * ROW_BYTES)),
 					  b_stride);
 			LLVMValueRef args[] = {number(h, i * ACROSS + j), number(h, FIRST_A + i),
 					       number(h, FIRST_B + j)};
-			host_intrinsic(h, multiply, NULL, 0, args, 3);
+			cpu_intrinsic(h, multiply, NULL, 0, args, 3);
 		}
 	}
-	host_loop_end(h, &l);
+	cpu_loop_end(h, &l);
 	for (u32 i = 0; i < rows; i++)
 		for (u32 j = 0; j < columns; j++)
 			store_sums(h, p, i, j);
 }
 
 /* Of the rows from `from` to `to` and of all columns asked for: those rows of A stay in cache while B goes by. */
-static void emit_rows_of_tiles(struct host *h, struct product *p, LLVMValueRef from, LLVMValueRef to, u32 rows,
+static void emit_rows_of_tiles(struct cpu_codegen *h, struct product *p, LLVMValueRef from, LLVMValueRef to, u32 rows,
 			       LLVMValueRef columns)
 {
 	int r = p->type->rank;
-	struct loop i = host_loop(h, from, to, rows * SIDE, true);
+	struct cpu_loop i = cpu_loop(h, from, to, rows * SIDE, true);
 	p->at.i[r - 2] = i.index;
-	struct loop j = host_loop(h, host_i64(h, 0), columns, p->b->panel, true);
+	struct cpu_loop j = cpu_loop(h, cpu_i64(h, 0), columns, p->b->panel, true);
 	p->at.i[r - 1] = j.index;
 	emit_block_of_tiles(h, p, rows, (u32)p->b->panel / SIDE);
-	host_loop_end(h, &j);
-	host_loop_end(h, &i);
+	cpu_loop_end(h, &j);
+	cpu_loop_end(h, &i);
 }
 
-void host_dot_tiles(struct host *h, struct product *p, LLVMValueRef rows, LLVMValueRef columns)
+void cpu_dot_tiles(struct cpu_codegen *h, struct product *p, LLVMValueRef rows, LLVMValueRef columns)
 {
 	int r = p->type->rank;
 	i64 block = SIDE * ACROSS;
@@ -197,10 +197,10 @@ void host_dot_tiles(struct host *h, struct product *p, LLVMValueRef rows, LLVMVa
 	p->at.along = r - 1;
 	p->at.lanes = SIDE;
 	if (!rows)
-		rows = host_i64(h, p->type->shape[r - 2]);
+		rows = cpu_i64(h, p->type->shape[r - 2]);
 	/* the last block is of one register's rows if these are enough */
 	LLVMValueRef whole =
-		LLVMBuildAnd(h->b, LLVMBuildAdd(h->b, rows, host_i64(h, SIDE - 1), ""), host_i64(h, -block), "");
-	emit_rows_of_tiles(h, p, host_i64(h, 0), whole, ACROSS, columns);
+		LLVMBuildAnd(h->b, LLVMBuildAdd(h->b, rows, cpu_i64(h, SIDE - 1), ""), cpu_i64(h, -block), "");
+	emit_rows_of_tiles(h, p, cpu_i64(h, 0), whole, ACROSS, columns);
 	emit_rows_of_tiles(h, p, whole, rows, 1, columns);
 }

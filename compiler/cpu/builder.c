@@ -1,13 +1,13 @@
 /* Short cuts to LLVM's builder. */
 #include "cpu/cpu_internal.h"
 
-LLVMValueRef host_concat(struct host *h, LLVMValueRef *parts, u32 n)
+LLVMValueRef cpu_concat(struct cpu_codegen *h, LLVMValueRef *parts, u32 n)
 {
 	LLVMValueRef at[256];
 	for (; n > 1; n /= 2) {
 		u32 lanes = 2 * lanes_of(parts[0]);
 		for (u32 i = 0; i < lanes; i++)
-			at[i] = host_i32(h, i);
+			at[i] = cpu_i32(h, i);
 		for (u32 i = 0; i < n / 2; i++)
 			parts[i] = LLVMBuildShuffleVector(h->b, parts[2 * i], parts[2 * i + 1],
 							  LLVMConstVector(at, lanes), "");
@@ -21,22 +21,22 @@ u32 lanes_of(LLVMValueRef x)
 	return LLVMGetTypeKind(t) == LLVMVectorTypeKind ? LLVMGetVectorSize(t) : 0;
 }
 
-LLVMValueRef host_lanes(struct host *h, LLVMValueRef x, u32 first, u32 n)
+LLVMValueRef cpu_lanes(struct cpu_codegen *h, LLVMValueRef x, u32 first, u32 n)
 {
 	LLVMValueRef at[256];
 	if (n == lanes_of(x))
 		return x;
 	for (u32 i = 0; i < n; i++)
-		at[i] = host_i32(h, first + i);
+		at[i] = cpu_i32(h, first + i);
 	return LLVMBuildShuffleVector(h->b, x, LLVMGetPoison(LLVMTypeOf(x)), LLVMConstVector(at, n), "");
 }
 
-LLVMValueRef host_lane(struct host *h, LLVMValueRef x, u32 lane)
+LLVMValueRef cpu_lane(struct cpu_codegen *h, LLVMValueRef x, u32 lane)
 {
-	return LLVMBuildExtractElement(h->b, x, host_i32(h, lane), "");
+	return LLVMBuildExtractElement(h->b, x, cpu_i32(h, lane), "");
 }
 
-LLVMValueRef host_spread(struct host *h, LLVMValueRef x, u32 lanes)
+LLVMValueRef cpu_spread(struct cpu_codegen *h, LLVMValueRef x, u32 lanes)
 {
 	if (!lanes || lanes_of(x))
 		return x;
@@ -47,11 +47,11 @@ LLVMValueRef host_spread(struct host *h, LLVMValueRef x, u32 lanes)
 			at[i] = x;
 		return LLVMConstVector(at, lanes);
 	}
-	LLVMValueRef one = LLVMBuildInsertElement(h->b, LLVMGetPoison(t), x, host_i32(h, 0), "");
+	LLVMValueRef one = LLVMBuildInsertElement(h->b, LLVMGetPoison(t), x, cpu_i32(h, 0), "");
 	return LLVMBuildShuffleVector(h->b, one, LLVMGetPoison(t), LLVMConstNull(LLVMVectorType(h->i32, lanes)), "");
 }
 
-LLVMValueRef host_iota(LLVMTypeRef t, u32 lanes)
+LLVMValueRef cpu_iota(LLVMTypeRef t, u32 lanes)
 {
 	LLVMValueRef at[256];
 	for (u32 i = 0; i < lanes; i++)
@@ -59,21 +59,21 @@ LLVMValueRef host_iota(LLVMTypeRef t, u32 lanes)
 	return LLVMConstVector(at, lanes);
 }
 
-LLVMValueRef host_gep(struct host *h, LLVMValueRef p, LLVMTypeRef elem, LLVMValueRef index)
+LLVMValueRef cpu_gep(struct cpu_codegen *h, LLVMValueRef p, LLVMTypeRef elem, LLVMValueRef index)
 {
 	return LLVMBuildGEP2(h->b, elem, p, &index, 1, "");
 }
 
-LLVMBasicBlockRef host_block(struct host *h)
+LLVMBasicBlockRef cpu_block(struct cpu_codegen *h)
 {
 	return LLVMAppendBasicBlockInContext(h->ctx, h->fn, "");
 }
 
-struct loop host_loop(struct host *h, LLVMValueRef from, LLVMValueRef to, i64 step, bool may_be_empty)
+struct cpu_loop cpu_loop(struct cpu_codegen *h, LLVMValueRef from, LLVMValueRef to, i64 step, bool may_be_empty)
 {
-	struct loop l = {.head = host_block(h), .to = to, .step = LLVMConstInt(LLVMTypeOf(from), (u64)step, true)};
+	struct cpu_loop l = {.head = cpu_block(h), .to = to, .step = LLVMConstInt(LLVMTypeOf(from), (u64)step, true)};
 	LLVMBasicBlockRef before = LLVMGetInsertBlock(h->b);
-	l.exit = host_block(h);
+	l.exit = cpu_block(h);
 	if (may_be_empty)
 		LLVMBuildCondBr(h->b, LLVMBuildICmp(h->b, LLVMIntSLT, from, to, ""), l.head, l.exit);
 	else
@@ -84,7 +84,7 @@ struct loop host_loop(struct host *h, LLVMValueRef from, LLVMValueRef to, i64 st
 	return l;
 }
 
-void host_loop_end(struct host *h, struct loop *l)
+void cpu_loop_end(struct cpu_codegen *h, struct cpu_loop *l)
 {
 	LLVMBasicBlockRef here = LLVMGetInsertBlock(h->b);
 	LLVMValueRef next = LLVMBuildNSWAdd(h->b, l->index, l->step, "");
@@ -94,15 +94,15 @@ void host_loop_end(struct host *h, struct loop *l)
 	LLVMPositionBuilderAtEnd(h->b, l->exit);
 }
 
-LLVMBasicBlockRef host_if(struct host *h, LLVMValueRef cond)
+LLVMBasicBlockRef cpu_if(struct cpu_codegen *h, LLVMValueRef cond)
 {
-	LLVMBasicBlockRef then = host_block(h), end = host_block(h);
+	LLVMBasicBlockRef then = cpu_block(h), end = cpu_block(h);
 	LLVMBuildCondBr(h->b, cond, then, end);
 	LLVMPositionBuilderAtEnd(h->b, then);
 	return end;
 }
 
-void host_end_if(struct host *h, LLVMBasicBlockRef end)
+void cpu_end_if(struct cpu_codegen *h, LLVMBasicBlockRef end)
 {
 	LLVMBuildBr(h->b, end);
 	LLVMPositionBuilderAtEnd(h->b, end);

@@ -54,9 +54,10 @@ static bool is_yielded(const struct value *v)
 
 /* As a nest of the loads and of the n tiles that are carried on, whole rows at once. Each operation of the body has one
  * result, which is computed at single indices. */
-static struct nest nest_of(struct host *h, const struct op *loop, const struct value *tile, u32 n, bool *fits)
+static struct cpu_nest nest_of(struct cpu_codegen *h, const struct op *loop, const struct value *tile, u32 n,
+			       bool *fits)
 {
-	struct nest nest = {.rank = tile->type->rank};
+	struct cpu_nest nest = {.rank = tile->type->rank};
 	u32 bytes = 4;
 	memcpy(nest.shape, tile->type->shape, sizeof nest.shape);
 	for (const struct op *o = loop->blocks[0]->first; o; o = o->next)
@@ -78,7 +79,7 @@ static struct nest nest_of(struct host *h, const struct op *loop, const struct v
 	return nest;
 }
 
-bool host_carries_elements(struct host *h, const struct op *loop)
+bool cpu_carries_elements(struct cpu_codegen *h, const struct op *loop)
 {
 	struct map carried = {.arena = &h->scratch};
 	u32 n;
@@ -92,8 +93,8 @@ bool host_carries_elements(struct host *h, const struct op *loop)
 		bool depends = false;
 		if (is_scalar(o))
 			continue;
-		if (o->nresults != 1 || !type_is_tensor(result(o)->type) || !host_is_inline(o) ||
-		    (info_of(h, result(o))->stored && !is_yielded(result(o)) && !host_cheap_again(h, result(o))))
+		if (o->nresults != 1 || !type_is_tensor(result(o)->type) || !cpu_is_inline(o) ||
+		    (info_of(h, result(o))->stored && !is_yielded(result(o)) && !cpu_cheap_again(h, result(o))))
 			return false;
 		for (u32 i = 0; i < o->noperands; i++)
 			depends |= type_is_tensor(operand(o, i)->type) && map_get(&carried, operand(o, i));
@@ -107,28 +108,28 @@ bool host_carries_elements(struct host *h, const struct op *loop)
 	return fits;
 }
 
-void host_emit_for_elements(struct host *h, const struct op *loop)
+void cpu_emit_for_elements(struct cpu_codegen *h, const struct op *loop)
 {
 	u32 n;
 	bool fits;
 	const struct value *tile = carried_tile(loop, &n);
-	struct nest nest = nest_of(h, loop, tile, n, &fits);
-	struct loop loops[MAX_RANK];
+	struct cpu_nest nest = nest_of(h, loop, tile, n, &fits);
+	struct cpu_loop loops[MAX_RANK];
 	struct at at = {.along = nest.lanes > 1 ? nest.lane_dim : -1, .lanes = nest.lanes > 1 ? nest.lanes : 0};
 	for (u32 i = 0; i < loop->nresults; i++)
 		if (type_is_tensor(loop->results[i].type))
 			buffer_of(h, &loop->results[i]);
 	for (int d = 0; d < nest.rank; d++) {
-		at.i[d] = host_i64(h, 0);
+		at.i[d] = cpu_i64(h, 0);
 		if (d == nest.lane_dim)
 			continue;
-		loops[d] = host_loop(h, host_i64(h, 0), host_i64(h, nest.shape[d]), 1, false);
+		loops[d] = cpu_loop(h, cpu_i64(h, 0), cpu_i64(h, nest.shape[d]), 1, false);
 		at.i[d] = loops[d].index;
 	}
-	host_emit_for(h, loop, &at);
+	cpu_emit_for(h, loop, &at);
 	for (int d = nest.rank - 1; d >= 0; d--)
 		if (d != nest.lane_dim)
-			host_loop_end(h, &loops[d]);
+			cpu_loop_end(h, &loops[d]);
 	for (u32 i = 0; i < loop->nresults; i++)
 		info_of(h, &loop->results[i])->made = type_is_tensor(loop->results[i].type);
 }

@@ -2,7 +2,7 @@
 #include "cpu/cpu_internal.h"
 #include "cpu/cpu_abi.h"
 
-static i32 param_of(const struct host *h, const struct value *pointer)
+static i32 param_of(const struct cpu_codegen *h, const struct value *pointer)
 {
 	const struct value *base = pointer_base(pointer);
 	for (u32 i = 0; i < h->k->nparams; i++)
@@ -11,19 +11,19 @@ static i32 param_of(const struct host *h, const struct value *pointer)
 	return -1;
 }
 
-static LLVMValueRef site_constant(struct host *h, const struct op *o, const struct host_site *s)
+static LLVMValueRef site_constant(struct cpu_codegen *h, const struct op *o, const struct cpu_site *s)
 {
-	LLVMValueRef shape[8], place = LLVMConstInt(h->i64, host_place(o->loc), false);
+	LLVMValueRef shape[8], place = LLVMConstInt(h->i64, cpu_place(o->loc), false);
 	for (u32 i = 0; i < ARRAY_LEN(shape); i++)
-		shape[i] = host_i32(h, s->shape[i]);
+		shape[i] = cpu_i32(h, s->shape[i]);
 	LLVMValueRef fields[] = {place,
-				 host_i32(h, s->kind),
-				 host_i32(h, s->bytes),
-				 host_i32(h, s->param),
-				 host_i32(h, s->lanes),
-				 host_i32(h, s->each),
-				 host_i32(h, s->step),
-				 host_i32(h, s->rank),
+				 cpu_i32(h, s->kind),
+				 cpu_i32(h, s->bytes),
+				 cpu_i32(h, s->param),
+				 cpu_i32(h, s->lanes),
+				 cpu_i32(h, s->each),
+				 cpu_i32(h, s->step),
+				 cpu_i32(h, s->rank),
 				 LLVMConstArray2(h->i32, shape, ARRAY_LEN(shape))};
 	LLVMValueRef c = LLVMConstStructInContext(h->ctx, fields, ARRAY_LEN(fields), false);
 	LLVMValueRef g = LLVMAddGlobal(h->mod, LLVMTypeOf(c), arena_printf(&h->scratch, ".site_%u", h->nstrings++));
@@ -34,42 +34,42 @@ static LLVMValueRef site_constant(struct host *h, const struct op *o, const stru
 }
 
 /* In memory of its own, of which there is one piece for each use: 0 addresses, 1 mask, 2 data. */
-static LLVMValueRef spill(struct host *h, LLVMValueRef x, u32 use)
+static LLVMValueRef spill(struct cpu_codegen *h, LLVMValueRef x, u32 use)
 {
 	enum { BYTES = 256 * 8 };
 	if (!h->spilled[use])
-		h->spilled[use] = host_scratch(h, BYTES);
+		h->spilled[use] = cpu_scratch(h, BYTES);
 	LLVMSetAlignment(LLVMBuildStore(h->b, x, h->spilled[use]), 1);
 	return h->spilled[use];
 }
 
 /* Whether a load of neighbours leaves the bytes that are known to be good, or is not aligned. */
-static LLVMValueRef needs_check(struct host *h, const struct host_site *s, LLVMValueRef p)
+static LLVMValueRef needs_check(struct cpu_codegen *h, const struct cpu_site *s, LLVMValueRef p)
 {
-	LLVMValueRef at[2], bytes = host_i64(h, (i64)s->bytes * s->lanes);
-	i64 good = s->param * (i64)sizeof(struct host_bytes);
+	LLVMValueRef at[2], bytes = cpu_i64(h, (i64)s->bytes * s->lanes);
+	i64 good = s->param * (i64)sizeof(struct cpu_bytes);
 	LLVMValueRef all =
 		LLVMBuildLoad2(h->entry, h->ptr,
 			       LLVMBuildGEP2(h->entry, h->i8, h->call,
-					     (LLVMValueRef[]){host_i64(h, offsetof(struct host_call, good))}, 1, ""),
+					     (LLVMValueRef[]){cpu_i64(h, offsetof(struct cpu_call, good))}, 1, ""),
 			       "");
 	for (u32 i = 0; i < 2; i++) { /* from, size */
-		LLVMValueRef where = host_i64(h, good + 8 * i);
+		LLVMValueRef where = cpu_i64(h, good + 8 * i);
 		at[i] = LLVMBuildLoad2(h->entry, h->i64, LLVMBuildGEP2(h->entry, h->i8, all, &where, 1, ""), "");
 	}
 	LLVMValueRef offset = LLVMBuildSub(h->b, LLVMBuildPtrToInt(h->b, p, h->i64, ""), at[0], "");
 	LLVMValueRef small = LLVMBuildICmp(h->b, LLVMIntULT, at[1], bytes, "");
 	LLVMValueRef out = LLVMBuildICmp(h->b, LLVMIntUGT, offset, LLVMBuildSub(h->b, at[1], bytes, ""), "");
-	LLVMValueRef left = LLVMBuildAnd(h->b, offset, host_i64(h, s->bytes - 1), "");
-	LLVMValueRef split = LLVMBuildICmp(h->b, LLVMIntNE, left, host_i64(h, 0), "");
+	LLVMValueRef left = LLVMBuildAnd(h->b, offset, cpu_i64(h, s->bytes - 1), "");
+	LLVMValueRef split = LLVMBuildICmp(h->b, LLVMIntNE, left, cpu_i64(h, 0), "");
 	return LLVMBuildOr(h->b, small, LLVMBuildOr(h->b, out, split, ""), "");
 }
 
-void host_check_access(struct host *h, const struct op *o, const struct checked *c)
+void cpu_check_access(struct cpu_codegen *h, const struct op *o, const struct checked *c)
 {
 	const struct type *t = operand(o, 0)->type, *elem = type_elem(t)->elem;
 	u32 lanes = MAX(c->lanes, 1u);
-	struct host_site s = {.kind = o->code == IR_LOAD    ? HOST_LOAD
+	struct cpu_site s = {.kind = o->code == IR_LOAD    ? HOST_LOAD
 				      : o->code == IR_STORE ? HOST_STORE
 							    : HOST_ATOMIC,
 			      .bytes = (i32)(type_elem_bits(elem) + 7) / 8,
@@ -85,28 +85,28 @@ void host_check_access(struct host *h, const struct op *o, const struct checked 
 	}
 	LLVMBasicBlockRef skip = NULL, good = NULL;
 	if (s.kind == HOST_LOAD && !s.each && s.param >= 0)
-		good = host_if(h, needs_check(h, &s, c->p));
+		good = cpu_if(h, needs_check(h, &s, c->p));
 	LLVMValueRef none = LLVMConstNull(h->ptr), mask = none;
 	if (c->mask && !lanes_of(c->mask))
-		skip = host_if(h, c->mask);
+		skip = cpu_if(h, c->mask);
 	else if (c->mask)
-		mask = spill(h, LLVMBuildZExt(h->b, c->mask, host_vector_type(h->i8, lanes), ""), 1);
+		mask = spill(h, LLVMBuildZExt(h->b, c->mask, cpu_vector_type(h->i8, lanes), ""), 1);
 	LLVMTypeRef params[] = {h->ptr, h->ptr, h->ptr, h->i64, h->ptr, h->ptr, h->ptr};
 	LLVMTypeRef type = LLVMFunctionType(h->i32, params, ARRAY_LEN(params), false);
-	LLVMValueRef where = host_i64(h, offsetof(struct host_call, check));
-	LLVMValueRef f = LLVMBuildLoad2(h->b, h->ptr, host_gep(h, h->call, h->i8, where), "");
+	LLVMValueRef where = cpu_i64(h, offsetof(struct cpu_call, check));
+	LLVMValueRef f = LLVMBuildLoad2(h->b, h->ptr, cpu_gep(h, h->call, h->i8, where), "");
 	LLVMValueRef site = site_constant(h, o, &s);
-	LLVMValueRef number = s.rank ? host_element_number(h, t, c->at) : host_i64(h, -1);
+	LLVMValueRef number = s.rank ? cpu_element_number(h, t, c->at) : cpu_i64(h, -1);
 	LLVMValueRef p = s.each ? spill(h, c->p, 0) : c->p;
 	LLVMValueRef args[] = {h->call, h->pid, site, number, p, mask, c->data ? spill(h, c->data, 2) : none};
 	LLVMValueRef bad = LLVMBuildCall2(h->b, type, f, args, ARRAY_LEN(args), "");
-	LLVMBasicBlockRef failed = host_block(h), on = host_block(h);
-	LLVMBuildCondBr(h->b, LLVMBuildICmp(h->b, LLVMIntNE, bad, host_i32(h, 0), ""), failed, on);
+	LLVMBasicBlockRef failed = cpu_block(h), on = cpu_block(h);
+	LLVMBuildCondBr(h->b, LLVMBuildICmp(h->b, LLVMIntNE, bad, cpu_i32(h, 0), ""), failed, on);
 	LLVMPositionBuilderAtEnd(h->b, failed);
-	LLVMBuildRet(h->b, host_i32(h, 1));
+	LLVMBuildRet(h->b, cpu_i32(h, 1));
 	LLVMPositionBuilderAtEnd(h->b, on);
 	if (skip)
-		host_end_if(h, skip);
+		cpu_end_if(h, skip);
 	if (good)
-		host_end_if(h, good);
+		cpu_end_if(h, good);
 }

@@ -7,7 +7,7 @@
 
 /* fp16 in integer arithmetic, where LLVM would call a library: as fp_from_f16 and fp_to_f16 in
  * support/small_floats.h. */
-static LLVMValueRef f16_to_f32_by_bits(struct host *h, LLVMValueRef v)
+static LLVMValueRef f16_to_f32_by_bits(struct cpu_codegen *h, LLVMValueRef v)
 {
 	LLVMBuilderRef b = h->b;
 	LLVMValueRef x = LLVMBuildZExt(b, bits_of(h, v), as_many(v, h->i32), "");
@@ -20,7 +20,7 @@ static LLVMValueRef f16_to_f32_by_bits(struct host *h, LLVMValueRef v)
 	return of_bits(h, LLVMBuildOr(b, LLVMBuildOr(b, sign, scaled, ""), special, ""), h->f32);
 }
 
-static LLVMValueRef f32_to_f16_by_bits(struct host *h, LLVMValueRef v)
+static LLVMValueRef f32_to_f16_by_bits(struct cpu_codegen *h, LLVMValueRef v)
 {
 	LLVMBuilderRef b = h->b;
 	LLVMValueRef x = bits_of(h, v), mag = LLVMBuildAnd(b, x, int_as(x, 0x7FFFFFFF), "");
@@ -42,19 +42,19 @@ static LLVMValueRef f32_to_f16_by_bits(struct host *h, LLVMValueRef v)
 
 /* The fence hides from LLVM where the number comes from: it would compare the narrow ones, which for vectors of fp16
  * means one after the other, and forgets the zeros' signs in minima. */
-static LLVMValueRef extend(struct host *h, LLVMValueRef v, LLVMTypeRef elem)
+static LLVMValueRef extend(struct cpu_codegen *h, LLVMValueRef v, LLVMTypeRef elem)
 {
 	v = LLVMBuildFPExt(h->b, v, as_many(v, elem), "");
-	return LLVMIsConstant(v) ? v : host_intrinsic1(h, "llvm.arithmetic.fence", v);
+	return LLVMIsConstant(v) ? v : cpu_intrinsic1(h, "llvm.arithmetic.fence", v);
 }
 
-static LLVMValueRef f16_to_f32(struct host *h, LLVMValueRef v)
+static LLVMValueRef f16_to_f32(struct cpu_codegen *h, LLVMValueRef v)
 {
 	return h->s->target->has_f16c ? extend(h, v, h->f32) : f16_to_f32_by_bits(h, v);
 }
 
 /* Scaling by 2^(127 - 7) is exact, and normalises subnormals; 0x7F is NaN. */
-static LLVMValueRef e4m3_to_f32(struct host *h, LLVMValueRef v)
+static LLVMValueRef e4m3_to_f32(struct cpu_codegen *h, LLVMValueRef v)
 {
 	LLVMBuilderRef b = h->b;
 	LLVMValueRef x = LLVMBuildZExt(b, v, as_many(v, h->i32), ""), mag = LLVMBuildAnd(b, x, int_as(x, 0x7F), "");
@@ -66,7 +66,7 @@ static LLVMValueRef e4m3_to_f32(struct host *h, LLVMValueRef v)
 	return of_bits(h, LLVMBuildOr(b, sign, scaled, ""), h->f32);
 }
 
-LLVMValueRef host_widen(struct host *h, LLVMValueRef v, enum dtype d, u32 lanes)
+LLVMValueRef cpu_widen(struct cpu_codegen *h, LLVMValueRef v, enum dtype d, u32 lanes)
 {
 	(void)lanes;
 	LLVMBuilderRef b = h->b;
@@ -90,20 +90,20 @@ LLVMValueRef host_widen(struct host *h, LLVMValueRef v, enum dtype d, u32 lanes)
 
 /* The neighbour of r, a rounded x, on the side of zero, where rounding has gone away from it; both sizes are numbers of
  * the wider type. */
-static LLVMValueRef step_back(struct host *h, LLVMValueRef r, LLVMValueRef size_of_r, LLVMValueRef size_of_x)
+static LLVMValueRef step_back(struct cpu_codegen *h, LLVMValueRef r, LLVMValueRef size_of_r, LLVMValueRef size_of_x)
 {
 	LLVMValueRef away = LLVMBuildFCmp(h->b, LLVMRealOGT, size_of_r, size_of_x, ""), bits = bits_of(h, r);
 	bits = LLVMBuildAdd(h->b, bits, LLVMBuildSExt(h->b, away, LLVMTypeOf(bits), ""), "");
 	return of_bits(h, bits, elem_of(LLVMTypeOf(r)));
 }
 
-static LLVMValueRef size(struct host *h, LLVMValueRef x)
+static LLVMValueRef size(struct cpu_codegen *h, LLVMValueRef x)
 {
-	return host_intrinsic1(h, "llvm.fabs", x);
+	return cpu_intrinsic1(h, "llvm.fabs", x);
 }
 
 /* By its instruction, which takes subnormal numbers for zero: those are rare. */
-static LLVMValueRef f32_to_bf16(struct host *h, LLVMValueRef v)
+static LLVMValueRef f32_to_bf16(struct cpu_codegen *h, LLVMValueRef v)
 {
 	enum { LANES = 16, SUBNORMAL = 0x20 };
 	u32 lanes = lanes_of(v), n = lanes / LANES;
@@ -112,18 +112,18 @@ static LLVMValueRef f32_to_bf16(struct host *h, LLVMValueRef v)
 	LLVMValueRef x[16], special = NULL;
 	tl_assert(n <= ARRAY_LEN(x));
 	for (u32 i = 0; i < n; i++) {
-		x[i] = host_lanes(h, v, i * LANES, LANES);
-		LLVMValueRef args[] = {x[i], host_i32(h, SUBNORMAL)};
-		LLVMValueRef is = host_intrinsic(h, "llvm.x86.avx512.fpclass.ps.512", NULL, 0, args, 2);
+		x[i] = cpu_lanes(h, v, i * LANES, LANES);
+		LLVMValueRef args[] = {x[i], cpu_i32(h, SUBNORMAL)};
+		LLVMValueRef is = cpu_intrinsic(h, "llvm.x86.avx512.fpclass.ps.512", NULL, 0, args, 2);
 		special = special ? LLVMBuildOr(h->b, special, is, "") : is;
-		x[i] = host_intrinsic(h, "llvm.x86.avx512bf16.cvtneps2bf16.512", NULL, 0, &x[i], 1);
+		x[i] = cpu_intrinsic(h, "llvm.x86.avx512bf16.cvtneps2bf16.512", NULL, 0, &x[i], 1);
 		x[i] = LLVMBuildBitCast(h->b, x[i], LLVMVectorType(h->i16, LANES), "");
 	}
-	struct rare r = rare_begin(h, special, host_concat(h, x, n));
+	struct rare r = rare_begin(h, special, cpu_concat(h, x, n));
 	return rare_end(h, &r, encode_bf16(h->b, v, false));
 }
 
-static LLVMValueRef narrow(struct host *h, LLVMValueRef v, enum dtype d, bool toward_zero)
+static LLVMValueRef narrow(struct cpu_codegen *h, LLVMValueRef v, enum dtype d, bool toward_zero)
 {
 	switch (d) {
 	case DT_F32:
@@ -143,14 +143,14 @@ static LLVMValueRef narrow(struct host *h, LLVMValueRef v, enum dtype d, bool to
 	}
 }
 
-LLVMValueRef host_narrow(struct host *h, LLVMValueRef v, enum dtype d, u32 lanes)
+LLVMValueRef cpu_narrow(struct cpu_codegen *h, LLVMValueRef v, enum dtype d, u32 lanes)
 {
 	(void)lanes;
 	return narrow(h, v, d, false);
 }
 
 /* Toward zero, or to odd: then rounding again, to a format of at most 22 bits, is exact. */
-static LLVMValueRef f64_to_f32(struct host *h, LLVMValueRef x, bool to_odd)
+static LLVMValueRef f64_to_f32(struct cpu_codegen *h, LLVMValueRef x, bool to_odd)
 {
 	LLVMBuilderRef b = h->b;
 	LLVMValueRef f = LLVMBuildFPTrunc(b, x, as_many(x, h->f32), "");
@@ -163,13 +163,14 @@ static LLVMValueRef f64_to_f32(struct host *h, LLVMValueRef x, bool to_odd)
 	return of_bits(h, bits, h->f32);
 }
 
-static LLVMValueRef float_to_float(struct host *h, LLVMValueRef x, enum dtype from, enum dtype to, bool toward_zero)
+static LLVMValueRef float_to_float(struct cpu_codegen *h, LLVMValueRef x, enum dtype from, enum dtype to,
+				   bool toward_zero)
 {
 	if (from == to && !dtype_is_fp8(to)) /* fp8 saturates */
 		return x;
 	if (from == DT_F64 && to == DT_F32)
 		return toward_zero ? f64_to_f32(h, x, false) : LLVMBuildFPTrunc(h->b, x, as_many(x, h->f32), "");
-	x = from == DT_F64 ? f64_to_f32(h, x, true) : host_widen(h, x, from, 0);
+	x = from == DT_F64 ? f64_to_f32(h, x, true) : cpu_widen(h, x, from, 0);
 	return to == DT_F64 ? extend(h, x, h->f64) : narrow(h, x, to, toward_zero);
 }
 
@@ -177,7 +178,7 @@ static LLVMValueRef float_to_float(struct host *h, LLVMValueRef x, enum dtype fr
 
 /* A longer integer than a format with so many bits of mantissa holds loses as many low bits as that has less than x:
  * the last bit kept stands for them (odd), so that rounding once more is exact. */
-static LLVMValueRef cut_to_odd(struct host *h, LLVMValueRef x, u32 mantissa, bool is_signed)
+static LLVMValueRef cut_to_odd(struct cpu_codegen *h, LLVMValueRef x, u32 mantissa, bool is_signed)
 {
 	LLVMBuilderRef b = h->b;
 	u32 cut = bits_of_elem(LLVMTypeOf(x)) - mantissa;
@@ -191,7 +192,7 @@ static LLVMValueRef cut_to_odd(struct host *h, LLVMValueRef x, u32 mantissa, boo
 }
 
 /* Formats whose greatest number is below 2^16: whatever is far beyond it becomes the same. */
-static LLVMValueRef clamp(struct host *h, LLVMValueRef x, bool is_signed)
+static LLVMValueRef clamp(struct cpu_codegen *h, LLVMValueRef x, bool is_signed)
 {
 	enum { FAR = 1 << 17 };
 	LLVMBuilderRef b = h->b;
@@ -204,7 +205,7 @@ static LLVMValueRef clamp(struct host *h, LLVMValueRef x, bool is_signed)
 }
 
 /* Does the type have all integers that v may be? */
-static bool is_exact(struct host *h, const struct value *v, enum dtype to, bool is_signed)
+static bool is_exact(struct cpu_codegen *h, const struct value *v, enum dtype to, bool is_signed)
 {
 	const struct range *r = value_range(h->s->ranges, v);
 	i64 most = to == DT_F16 ? 1 << 11 : to == DT_BF16 ? 1 << 8 : 0;
@@ -212,7 +213,8 @@ static bool is_exact(struct host *h, const struct value *v, enum dtype to, bool 
 }
 
 /* Rounded once: what comes between has all bits of the integer, or those that count. */
-static LLVMValueRef int_to_float(struct host *h, const struct value *v, LLVMValueRef x, enum dtype to, bool is_signed)
+static LLVMValueRef int_to_float(struct cpu_codegen *h, const struct value *v, LLVMValueRef x, enum dtype to,
+				 bool is_signed)
 {
 	u32 bits = bits_of_elem(LLVMTypeOf(x));
 	if (to < DT_F32 && is_exact(h, v, to, is_signed)) {
@@ -239,7 +241,7 @@ static LLVMValueRef int_to_float(struct host *h, const struct value *v, LLVMValu
 }
 
 /* Toward zero, saturating; NaN gives 0. LLVM's own conversion that saturates takes twice as long on x86. */
-static LLVMValueRef float_to_int(struct host *h, LLVMValueRef x, LLVMTypeRef to, bool is_signed)
+static LLVMValueRef float_to_int(struct cpu_codegen *h, LLVMValueRef x, LLVMTypeRef to, bool is_signed)
 {
 	LLVMBuilderRef b = h->b;
 	u32 bits = bits_of_elem(to);
@@ -257,7 +259,7 @@ static LLVMValueRef float_to_int(struct host *h, LLVMValueRef x, LLVMTypeRef to,
 
 /* --- all conversions --------------------------------------------------------------------------------------------- */
 
-static LLVMValueRef bitcast(struct host *h, LLVMValueRef x, LLVMTypeRef t)
+static LLVMValueRef bitcast(struct cpu_codegen *h, LLVMValueRef x, LLVMTypeRef t)
 {
 	LLVMTypeKind from = LLVMGetTypeKind(elem_of(LLVMTypeOf(x))), to = LLVMGetTypeKind(elem_of(t));
 	if (from == LLVMPointerTypeKind && to != LLVMPointerTypeKind)
@@ -267,19 +269,19 @@ static LLVMValueRef bitcast(struct host *h, LLVMValueRef x, LLVMTypeRef t)
 	return LLVMBuildBitCast(h->b, x, t, "");
 }
 
-LLVMValueRef host_convert(struct host *h, const struct op *o, LLVMValueRef x)
+LLVMValueRef cpu_convert(struct cpu_codegen *h, const struct op *o, LLVMValueRef x)
 {
 	static const LLVMOpcode casts[IR_OPCODES] = {
 		[IR_EXTSI] = LLVMSExt,          [IR_EXTUI] = LLVMZExt,          [IR_TRUNCI] = LLVMTrunc,
 		[IR_PTR_TO_INT] = LLVMPtrToInt, [IR_INT_TO_PTR] = LLVMIntToPtr,
 	};
 	enum dtype from = type_dtype(operand(o, 0)->type), to = type_dtype(result(o)->type);
-	LLVMTypeRef t = as_many(x, host_elem_type(h, type_elem(result(o)->type)));
+	LLVMTypeRef t = as_many(x, cpu_elem_type(h, type_elem(result(o)->type)));
 	switch (o->code) {
 	case IR_SITOFP:
 	case IR_UITOFP: return int_to_float(h, operand(o, 0), x, to, o->code == IR_SITOFP);
 	case IR_FPTOSI:
-	case IR_FPTOUI: return float_to_int(h, host_widen(h, x, from, 0), t, o->code == IR_FPTOSI);
+	case IR_FPTOUI: return float_to_int(h, cpu_widen(h, x, from, 0), t, o->code == IR_FPTOSI);
 	case IR_EXTF:
 	case IR_TRUNCF: return float_to_float(h, x, from, to, false);
 	case IR_FP_TO_FP: return float_to_float(h, x, from, to, o->attr[ATTR_ROUNDING] == ROUND_RTZ);

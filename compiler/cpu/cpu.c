@@ -3,13 +3,13 @@
 
 /* --- scalars and memory ------------------------------------------------------------------------------------------ */
 
-LLVMValueRef host_scalar(struct host *h, const struct value *v)
+LLVMValueRef cpu_scalar(struct cpu_codegen *h, const struct value *v)
 {
 	u64 bits;
 	const struct op *c = v->def;
 	if (c && c->code == IR_CONSTANT) {
 		const struct type *elem = type_elem(v->type);
-		LLVMTypeRef t = host_elem_type(h, elem);
+		LLVMTypeRef t = cpu_elem_type(h, elem);
 		bits = (u64)c->attr[ATTR_VALUE];
 		u32 width = (u32)type_elem_bits(elem);
 		LLVMValueRef x = LLVMConstInt(LLVMIntTypeInContext(h->ctx, width), bits, false);
@@ -22,25 +22,25 @@ LLVMValueRef host_scalar(struct host *h, const struct value *v)
 	return x;
 }
 
-void host_set_scalar(struct host *h, const struct value *v, LLVMValueRef x)
+void cpu_set_scalar(struct cpu_codegen *h, const struct value *v, LLVMValueRef x)
 {
 	info_of(h, v)->scalar = x;
 }
 
-LLVMValueRef host_scratch(struct host *h, u64 bytes)
+LLVMValueRef cpu_scratch(struct cpu_codegen *h, u64 bytes)
 {
 	LLVMValueRef at = LLVMConstInt(h->i64, h->bytes, false);
 	h->bytes += (bytes + 63) & ~63ull;
 	return LLVMBuildGEP2(h->entry, h->i8, h->memory, &at, 1, "");
 }
 
-struct buffer *buffer_new(struct host *h, const struct value *v)
+struct buffer *buffer_new(struct cpu_codegen *h, const struct value *v)
 {
 	const struct type *t = v->type;
 	struct buffer *b = arena_new(&h->scratch, struct buffer);
-	*b = (struct buffer){.elem = type_elem_bits(t) == 1 ? h->i8 : host_elem_type(h, type_elem(t)),
+	*b = (struct buffer){.elem = type_elem_bits(t) == 1 ? h->i8 : cpu_elem_type(h, type_elem(t)),
 			     .operand = DT_COUNT};
-	int inner = t->rank ? host_inner(h, v) : 0;
+	int inner = t->rank ? cpu_inner(h, v) : 0;
 	i64 n = t->rank ? t->shape[inner] : 1;
 	b->stride[inner] = 1;
 	for (int d = t->rank - 1; d >= 0; d--)
@@ -49,11 +49,11 @@ struct buffer *buffer_new(struct host *h, const struct value *v)
 			n *= t->shape[d];
 		}
 	b->bytes = (u64)n * (u64)((type_elem_bits(t) + 7) / 8);
-	b->at = host_scratch(h, b->bytes);
+	b->at = cpu_scratch(h, b->bytes);
 	return b;
 }
 
-struct buffer *buffer_of(struct host *h, const struct value *v)
+struct buffer *buffer_of(struct cpu_codegen *h, const struct value *v)
 {
 	struct info *i = info_of(h, v);
 	if (!i->buffer)
@@ -61,35 +61,35 @@ struct buffer *buffer_of(struct host *h, const struct value *v)
 	return i->buffer;
 }
 
-static void copy_buffer(struct host *h, const struct buffer *to, const struct buffer *from)
+static void copy_buffer(struct cpu_codegen *h, const struct buffer *to, const struct buffer *from)
 {
 	tl_assert(!memcmp(from->stride, to->stride, sizeof to->stride));
 	if (to != from)
-		LLVMBuildMemCpy(h->b, to->at, 64, from->at, 64, host_i64(h, (i64)from->bytes));
+		LLVMBuildMemCpy(h->b, to->at, 64, from->at, 64, cpu_i64(h, (i64)from->bytes));
 }
 
-void host_store_tile(struct host *h, const struct value *v, struct buffer *to)
+void cpu_store_tile(struct cpu_codegen *h, const struct value *v, struct buffer *to)
 {
 	const struct info *i = info_of(h, v);
 	if (i->made && !memcmp(i->buffer->stride, to->stride, sizeof to->stride))
 		copy_buffer(h, to, i->buffer);
 	else
-		host_compute(h, v, to, 0);
+		cpu_compute(h, v, to, 0);
 }
 
-struct buffer *host_in_memory(struct host *h, const struct value *v)
+struct buffer *cpu_in_memory(struct cpu_codegen *h, const struct value *v)
 {
 	struct info *i = info_of(h, v);
 	if (i->made)
 		return i->buffer;
 	struct buffer *b = buffer_new(h, v);
-	host_compute(h, v, b, 0);
+	cpu_compute(h, v, b, 0);
 	return b;
 }
 
 /* --- failures ---------------------------------------------------------------------------------------------------- */
 
-LLVMValueRef host_string(struct host *h, const char *text)
+LLVMValueRef cpu_string(struct cpu_codegen *h, const char *text)
 {
 	LLVMValueRef c = LLVMConstStringInContext2(h->ctx, text, strlen(text), false);
 	LLVMValueRef g = LLVMAddGlobal(h->mod, LLVMTypeOf(c), arena_printf(&h->scratch, ".text_%u", h->nstrings++));
@@ -99,19 +99,19 @@ LLVMValueRef host_string(struct host *h, const char *text)
 	return g;
 }
 
-LLVMValueRef host_element_number(struct host *h, const struct type *t, const struct at *at)
+LLVMValueRef cpu_element_number(struct cpu_codegen *h, const struct type *t, const struct at *at)
 {
-	LLVMValueRef sum = host_i64(h, 0);
+	LLVMValueRef sum = cpu_i64(h, 0);
 	for (int d = 0; d < t->rank; d++)
-		sum = LLVMBuildAdd(h->b, LLVMBuildMul(h->b, sum, host_i64(h, t->shape[d]), ""), at->i[d], "");
+		sum = LLVMBuildAdd(h->b, LLVMBuildMul(h->b, sum, cpu_i64(h, t->shape[d]), ""), at->i[d], "");
 	return sum;
 }
 
-static LLVMValueRef shape_constant(struct host *h, const struct type *t)
+static LLVMValueRef shape_constant(struct cpu_codegen *h, const struct type *t)
 {
 	LLVMValueRef sizes[MAX_RANK];
 	for (int d = 0; d < t->rank; d++)
-		sizes[d] = host_i32(h, t->shape[d]);
+		sizes[d] = cpu_i32(h, t->shape[d]);
 	LLVMValueRef c = LLVMConstArray2(h->i32, sizes, (u64)t->rank);
 	LLVMValueRef g = LLVMAddGlobal(h->mod, LLVMTypeOf(c), arena_printf(&h->scratch, ".shape_%u", h->nstrings++));
 	LLVMSetInitializer(g, c);
@@ -120,33 +120,33 @@ static LLVMValueRef shape_constant(struct host *h, const struct type *t)
 	return g;
 }
 
-void host_fail_at(struct host *h, LLVMValueRef bad, const struct op *o, const char *text, const struct type *t,
+void cpu_fail_at(struct cpu_codegen *h, LLVMValueRef bad, const struct op *o, const char *text, const struct type *t,
 		  const struct at *at)
 {
-	LLVMBasicBlockRef failed = host_block(h), on = host_block(h);
+	LLVMBasicBlockRef failed = cpu_block(h), on = cpu_block(h);
 	LLVMBuildCondBr(h->b, bad, failed, on);
 	LLVMPositionBuilderAtEnd(h->b, failed);
 	LLVMTypeRef params[] = {h->ptr, h->ptr, h->i64, h->i64, h->ptr, h->i32, h->ptr};
 	LLVMTypeRef type = LLVMFunctionType(h->v, params, ARRAY_LEN(params), false);
-	LLVMValueRef where = host_i64(h, offsetof(struct host_call, fail));
-	LLVMValueRef f = LLVMBuildLoad2(h->b, h->ptr, host_gep(h, h->call, h->i8, where), "");
-	LLVMValueRef number = t ? host_element_number(h, t, at) : host_i64(h, -1);
+	LLVMValueRef where = cpu_i64(h, offsetof(struct cpu_call, fail));
+	LLVMValueRef f = LLVMBuildLoad2(h->b, h->ptr, cpu_gep(h, h->call, h->i8, where), "");
+	LLVMValueRef number = t ? cpu_element_number(h, t, at) : cpu_i64(h, -1);
 	LLVMValueRef shape = t ? shape_constant(h, t) : LLVMConstNull(h->ptr);
 	LLVMValueRef args[] = {h->call,
 			       h->pid,
-			       LLVMConstInt(h->i64, host_place(o->loc), false),
+			       LLVMConstInt(h->i64, cpu_place(o->loc), false),
 			       number,
 			       shape,
-			       host_i32(h, t ? t->rank : 0),
-			       host_string(h, text)};
+			       cpu_i32(h, t ? t->rank : 0),
+			       cpu_string(h, text)};
 	LLVMBuildCall2(h->b, type, f, args, ARRAY_LEN(args), "");
-	LLVMBuildRet(h->b, host_i32(h, 1));
+	LLVMBuildRet(h->b, cpu_i32(h, 1));
 	LLVMPositionBuilderAtEnd(h->b, on);
 }
 
-void host_fail_if(struct host *h, LLVMValueRef bad, const struct op *o, const char *text)
+void cpu_fail_if(struct cpu_codegen *h, LLVMValueRef bad, const struct op *o, const char *text)
 {
-	host_fail_at(h, bad, o, text, NULL, NULL);
+	cpu_fail_at(h, bad, o, text, NULL, NULL);
 }
 
 /* --- control flow ------------------------------------------------------------------------------------------------ */
@@ -156,7 +156,7 @@ static bool is_tile(const struct value *v)
 	return type_is_tensor(v->type);
 }
 
-static void set_made(struct host *h, const struct value *v, struct buffer *b)
+static void set_made(struct cpu_codegen *h, const struct value *v, struct buffer *b)
 {
 	struct info *i = info_of(h, v);
 	i->buffer = b;
@@ -165,7 +165,7 @@ static void set_made(struct host *h, const struct value *v, struct buffer *b)
 
 /* Tiles from n values into the memory of others, all at once: sources that are themselves destinations are put aside
  * first. */
-static void move_tiles(struct host *h, struct value **from, struct buffer **to, u32 n)
+static void move_tiles(struct cpu_codegen *h, struct value **from, struct buffer **to, u32 n)
 {
 	struct buffer **source = arena_array(&h->scratch, struct buffer *, n + 1u);
 	for (u32 i = 0; i < n; i++) {
@@ -184,10 +184,10 @@ static void move_tiles(struct host *h, struct value **from, struct buffer **to, 
 		if (source[i])
 			copy_buffer(h, to[i], source[i]);
 		else if (to[i])
-			host_compute(h, from[i], to[i], 0);
+			cpu_compute(h, from[i], to[i], 0);
 }
 
-static void share_memory(struct host *h, const struct value *arg, struct value *v, struct buffer *b)
+static void share_memory(struct cpu_codegen *h, const struct value *arg, struct value *v, struct buffer *b)
 {
 	info_of(h, v)->buffer = b;
 	info_of(h, v)->in_place = true;
@@ -195,7 +195,7 @@ static void share_memory(struct host *h, const struct value *arg, struct value *
 		share_memory(h, arg, operand(v->def, 2), b);
 }
 
-bool host_ends_at(struct host *h, const struct value *v, const struct op *o)
+bool cpu_ends_at(struct cpu_codegen *h, const struct value *v, const struct op *o)
 {
 	const struct info *i = info_of(h, v);
 	const struct block *home = v->def ? v->def->block : v->block;
@@ -204,17 +204,17 @@ bool host_ends_at(struct host *h, const struct value *v, const struct op *o)
 
 /* Is the carried tile zero before the loop, and does the dot that alone takes it know the first iteration? Then zeros
  * are stored only if there is none. */
-static bool dot_clears(struct host *h, const struct op *o, u32 i)
+static bool dot_clears(struct cpu_codegen *h, const struct op *o, u32 i)
 {
 	u64 bits;
 	const struct value *arg = for_arg(o, i);
 	return !h->debug && value_const_bits(for_init(o, i), &bits) && !bits && value_has_one_use(arg) &&
-	       arg->uses->user->block == o->blocks[0] && host_dot_clears(h, arg->uses) &&
+	       arg->uses->user->block == o->blocks[0] && cpu_dot_clears(h, arg->uses) &&
 	       plan_in_place(h, arg, for_yielded(o, i));
 }
 
 /* Tiles that the loop carries in memory: they begin there. */
-static void begin_carried(struct host *h, const struct op *o, struct buffer **to, LLVMValueRef empty)
+static void begin_carried(struct cpu_codegen *h, const struct op *o, struct buffer **to, LLVMValueRef empty)
 {
 	u32 n = o->nresults;
 	struct value **inits = arena_array(&h->scratch, struct value *, n + 1u);
@@ -222,20 +222,20 @@ static void begin_carried(struct host *h, const struct op *o, struct buffer **to
 	for (u32 i = 0; i < n; i++) {
 		inits[i] = for_init(o, i);
 		to[i] = filled[i] = !is_tile(inits[i])             ? NULL
-				    : host_ends_at(h, inits[i], o) ? info_of(h, inits[i])->buffer
+				    : cpu_ends_at(h, inits[i], o) ? info_of(h, inits[i])->buffer
 								   : buffer_new(h, inits[i]);
 		if (!to[i] || !dot_clears(h, o, i))
 			continue;
 		filled[i] = NULL;
-		LLVMBasicBlockRef end = host_if(h, empty);
-		host_compute(h, inits[i], to[i], 0);
-		host_end_if(h, end);
+		LLVMBasicBlockRef end = cpu_if(h, empty);
+		cpu_compute(h, inits[i], to[i], 0);
+		cpu_end_if(h, end);
 	}
 	move_tiles(h, inits, filled, n);
 }
 
 /* The body, with those tiles. */
-static void emit_carried(struct host *h, const struct op *o, struct buffer **to, LLVMValueRef first)
+static void emit_carried(struct cpu_codegen *h, const struct op *o, struct buffer **to, LLVMValueRef first)
 {
 	u32 n = o->nresults;
 	struct value **yields = arena_array(&h->scratch, struct value *, n + 1u);
@@ -249,20 +249,20 @@ static void emit_carried(struct host *h, const struct op *o, struct buffer **to,
 		if (plan_in_place(h, for_arg(o, i), yields[i]))
 			share_memory(h, for_arg(o, i), yields[i], to[i]);
 	}
-	host_emit_block(h, o->blocks[0]);
+	cpu_emit_block(h, o->blocks[0]);
 	move_tiles(h, yields, to, n);
 }
 
 /* What a loop carries of v in a register: a scalar, or the elements of a tile at an index. */
-static LLVMValueRef in_register(struct host *h, const struct value *v, const struct at *at)
+static LLVMValueRef in_register(struct cpu_codegen *h, const struct value *v, const struct at *at)
 {
-	return is_tile(v) ? host_spread(h, host_eval(h, v, at), at->lanes) : host_scalar(h, v);
+	return is_tile(v) ? cpu_spread(h, cpu_eval(h, v, at), at->lanes) : cpu_scalar(h, v);
 }
 
-static void set_register(struct host *h, const struct value *v, LLVMValueRef x, const struct at *at)
+static void set_register(struct cpu_codegen *h, const struct value *v, LLVMValueRef x, const struct at *at)
 {
 	if (!is_tile(v)) {
-		host_set_scalar(h, v, x);
+		cpu_set_scalar(h, v, x);
 		return;
 	}
 	struct in_register *r = arena_new(&h->scratch, struct in_register);
@@ -270,33 +270,33 @@ static void set_register(struct host *h, const struct value *v, LLVMValueRef x, 
 	info_of(h, v)->in_register = r;
 }
 
-void host_emit_for(struct host *h, const struct op *o, const struct at *at)
+void cpu_emit_for(struct cpu_codegen *h, const struct op *o, const struct at *at)
 {
 	u32 n = o->nresults;
 	struct buffer **to = arena_array(&h->scratch, struct buffer *, n + 1u);
 	LLVMValueRef *phis = arena_array(&h->scratch, LLVMValueRef, n + 1u),
 		     *x = arena_array(&h->scratch, LLVMValueRef, n + 1u);
-	LLVMValueRef lower = host_scalar(h, for_lower(o)), upper = host_scalar(h, for_upper(o)),
-		     step = host_scalar(h, for_step(o));
+	LLVMValueRef lower = cpu_scalar(h, for_lower(o)), upper = cpu_scalar(h, for_upper(o)),
+		     step = cpu_scalar(h, for_step(o));
 	i64 s;
 	if (!value_const_int(for_step(o), &s) || s <= 0)
-		host_fail_if(h, LLVMBuildICmp(h->b, LLVMIntSLE, step, LLVMConstNull(LLVMTypeOf(step)), ""), o,
+		cpu_fail_if(h, LLVMBuildICmp(h->b, LLVMIntSLE, step, LLVMConstNull(LLVMTypeOf(step)), ""), o,
 			     "loop step is not positive");
 	if (at)
 		memset(to, 0, n * sizeof *to);
 	else
 		begin_carried(h, o, to, LLVMBuildICmp(h->b, LLVMIntSGE, lower, upper, ""));
-	host_forget(h);
+	cpu_forget(h);
 	for (u32 i = 0; i < n; i++)
 		x[i] = to[i] ? NULL : in_register(h, for_init(o, i), at);
-	LLVMBasicBlockRef before = LLVMGetInsertBlock(h->b), head = host_block(h), inside = host_block(h),
-			  exit = host_block(h);
+	LLVMBasicBlockRef before = LLVMGetInsertBlock(h->b), head = cpu_block(h), inside = cpu_block(h),
+			  exit = cpu_block(h);
 	LLVMBuildBr(h->b, head);
 	LLVMPositionBuilderAtEnd(h->b, head);
 	LLVMTypeRef t = LLVMTypeOf(lower);
 	LLVMValueRef index = LLVMBuildPhi(h->b, t, "");
 	LLVMAddIncoming(index, &lower, &before, 1);
-	host_set_scalar(h, for_index(o), index);
+	cpu_set_scalar(h, for_index(o), index);
 	for (u32 i = 0; i < n; i++) {
 		if (to[i])
 			continue;
@@ -306,23 +306,23 @@ void host_emit_for(struct host *h, const struct op *o, const struct at *at)
 	}
 	LLVMBuildCondBr(h->b, LLVMBuildICmp(h->b, LLVMIntSLT, index, upper, ""), inside, exit);
 	LLVMPositionBuilderAtEnd(h->b, inside);
-	host_forget(h);
-	LLVMMetadataRef here_in_source = host_debug_here(h);
+	cpu_forget(h);
+	LLVMMetadataRef here_in_source = cpu_debug_here(h);
 	if (!at)
 		emit_carried(h, o, to, LLVMBuildICmp(h->b, LLVMIntEQ, index, lower, ""));
-	host_debug_back(h, here_in_source);
+	cpu_debug_back(h, here_in_source);
 	for (const struct op *p = o->blocks[0]->first; at && !op_has(p, END); p = p->next)
 		if (!is_tile(result(p)))
-			host_emit_scalar(h, p);
+			cpu_emit_scalar(h, p);
 	for (u32 i = 0; i < n; i++)
 		x[i] = to[i] ? NULL : in_register(h, for_yielded(o, i), at);
 	/* the loop ends where the index would wrap */
 	LLVMTypeRef pair[] = {t};
 	LLVMValueRef args[] = {index, step};
-	LLVMValueRef sum = host_intrinsic(h, "llvm.sadd.with.overflow", pair, 1, args, 2);
+	LLVMValueRef sum = cpu_intrinsic(h, "llvm.sadd.with.overflow", pair, 1, args, 2);
 	LLVMValueRef next = LLVMBuildExtractValue(h->b, sum, 0, ""), over = LLVMBuildExtractValue(h->b, sum, 1, "");
 	LLVMBasicBlockRef here = LLVMGetInsertBlock(h->b);
-	LLVMBasicBlockRef out = host_block(h);
+	LLVMBasicBlockRef out = cpu_block(h);
 	LLVMBuildCondBr(h->b, over, out, head);
 	LLVMAddIncoming(index, &next, &here, 1);
 	LLVMMoveBasicBlockAfter(out, here);
@@ -330,8 +330,8 @@ void host_emit_for(struct host *h, const struct op *o, const struct at *at)
 	LLVMPositionBuilderAtEnd(h->b, out);
 	LLVMBuildBr(h->b, exit);
 	LLVMPositionBuilderAtEnd(h->b, exit);
-	host_debug_order(h);
-	host_forget(h);
+	cpu_debug_order(h);
+	cpu_forget(h);
 	for (u32 i = 0; i < n; i++) {
 		if (to[i]) {
 			set_made(h, &o->results[i], to[i]);
@@ -343,7 +343,7 @@ void host_emit_for(struct host *h, const struct op *o, const struct at *at)
 		x[i] = LLVMBuildPhi(h->b, LLVMTypeOf(x[i]), "");
 		LLVMAddIncoming(x[i], last, from, 2);
 		if (!is_tile(&o->results[i]))
-			host_set_scalar(h, &o->results[i], x[i]);
+			cpu_set_scalar(h, &o->results[i], x[i]);
 	}
 	for (u32 i = 0; i < n; i++) {
 		const struct value *r = &o->results[i];
@@ -352,30 +352,30 @@ void host_emit_for(struct host *h, const struct op *o, const struct at *at)
 	}
 }
 
-static void emit_if(struct host *h, const struct op *o)
+static void emit_if(struct cpu_codegen *h, const struct op *o)
 {
 	u32 n = o->nresults;
 	struct buffer **to = arena_array(&h->scratch, struct buffer *, n + 1u);
 	LLVMValueRef *x[2] = {arena_array(&h->scratch, LLVMValueRef, n + 1u),
 			      arena_array(&h->scratch, LLVMValueRef, n + 1u)};
-	LLVMBasicBlockRef then = host_block(h), otherwise = host_block(h), at[] = {then, otherwise}, from[2],
-			  end = host_block(h);
+	LLVMBasicBlockRef then = cpu_block(h), otherwise = cpu_block(h), at[] = {then, otherwise}, from[2],
+			  end = cpu_block(h);
 	for (u32 i = 0; i < n; i++)
 		to[i] = is_tile(&o->results[i]) ? buffer_new(h, &o->results[i]) : NULL;
-	LLVMMetadataRef here = host_debug_here(h);
-	LLVMBuildCondBr(h->b, host_scalar(h, operand(o, 0)), at[0], at[1]);
+	LLVMMetadataRef here = cpu_debug_here(h);
+	LLVMBuildCondBr(h->b, cpu_scalar(h, operand(o, 0)), at[0], at[1]);
 	for (u32 k = 0; k < 2; k++) {
 		LLVMPositionBuilderAtEnd(h->b, at[k]);
-		host_debug_back(h, here);
+		cpu_debug_back(h, here);
 		struct value **yields = arena_array(&h->scratch, struct value *, n + 1u);
 		if (k < o->nblocks && o->blocks[k]->first) {
-			host_emit_block(h, o->blocks[k]);
+			cpu_emit_block(h, o->blocks[k]);
 			for (u32 i = 0; i < n; i++)
 				yields[i] = operand(o->blocks[k]->last, i);
 			move_tiles(h, yields, to, n);
 			for (u32 i = 0; i < n; i++) {
-				x[k][i] = to[i] ? NULL : host_scalar(h, yields[i]);
-				host_debug_yield(h, o, i, yields[i], to[i]);
+				x[k][i] = to[i] ? NULL : cpu_scalar(h, yields[i]);
+				cpu_debug_yield(h, o, i, yields[i], to[i]);
 			}
 		}
 		from[k] = LLVMGetInsertBlock(h->b);
@@ -383,8 +383,8 @@ static void emit_if(struct host *h, const struct op *o)
 	}
 	LLVMMoveBasicBlockAfter(end, from[1]);
 	LLVMPositionBuilderAtEnd(h->b, end);
-	host_debug_order(h);
-	host_debug_back(h, NULL);
+	cpu_debug_order(h);
+	cpu_debug_back(h, NULL);
 	for (u32 i = 0; i < n; i++) {
 		if (to[i]) {
 			set_made(h, &o->results[i], to[i]);
@@ -392,33 +392,33 @@ static void emit_if(struct host *h, const struct op *o)
 		}
 		LLVMValueRef phi = LLVMBuildPhi(h->b, LLVMTypeOf(x[0][i]), ""), both[] = {x[0][i], x[1][i]};
 		LLVMAddIncoming(phi, both, from, 2);
-		host_set_scalar(h, &o->results[i], phi);
+		cpu_set_scalar(h, &o->results[i], phi);
 	}
 }
 
 /* In a loop that waits: see op_may_wait. */
-static void let_others_run(struct host *h, const struct op *o, LLVMValueRef rounds)
+static void let_others_run(struct cpu_codegen *h, const struct op *o, LLVMValueRef rounds)
 {
 	enum { PATIENCE = 256 /* iterations */ };
-	LLVMBasicBlockRef ask = host_block(h), vain = host_block(h), on = host_block(h);
-	LLVMValueRef n = LLVMBuildAdd(h->b, LLVMBuildLoad2(h->b, h->i32, rounds, ""), host_i32(h, 1), "");
+	LLVMBasicBlockRef ask = cpu_block(h), vain = cpu_block(h), on = cpu_block(h);
+	LLVMValueRef n = LLVMBuildAdd(h->b, LLVMBuildLoad2(h->b, h->i32, rounds, ""), cpu_i32(h, 1), "");
 	LLVMBuildStore(h->b, n, rounds);
-	n = LLVMBuildAnd(h->b, n, host_i32(h, PATIENCE - 1), "");
-	LLVMBuildCondBr(h->b, LLVMBuildICmp(h->b, LLVMIntNE, n, host_i32(h, 0), ""), on, ask);
+	n = LLVMBuildAnd(h->b, n, cpu_i32(h, PATIENCE - 1), "");
+	LLVMBuildCondBr(h->b, LLVMBuildICmp(h->b, LLVMIntNE, n, cpu_i32(h, 0), ""), on, ask);
 	LLVMPositionBuilderAtEnd(h->b, ask);
 	LLVMTypeRef params[] = {h->ptr, h->ptr, h->i64};
-	LLVMValueRef where = host_i64(h, offsetof(struct host_call, wait));
-	LLVMValueRef f = LLVMBuildLoad2(h->b, h->ptr, host_gep(h, h->call, h->i8, where), "");
-	LLVMValueRef args[] = {h->call, h->pid, LLVMConstInt(h->i64, host_place(o->loc), false)};
+	LLVMValueRef where = cpu_i64(h, offsetof(struct cpu_call, wait));
+	LLVMValueRef f = LLVMBuildLoad2(h->b, h->ptr, cpu_gep(h, h->call, h->i8, where), "");
+	LLVMValueRef args[] = {h->call, h->pid, LLVMConstInt(h->i64, cpu_place(o->loc), false)};
 	LLVMTypeRef type = LLVMFunctionType(h->i32, params, ARRAY_LEN(params), false);
 	LLVMValueRef stop = LLVMBuildCall2(h->b, type, f, args, ARRAY_LEN(args), "");
-	LLVMBuildCondBr(h->b, LLVMBuildICmp(h->b, LLVMIntNE, stop, host_i32(h, 0), ""), vain, on);
+	LLVMBuildCondBr(h->b, LLVMBuildICmp(h->b, LLVMIntNE, stop, cpu_i32(h, 0), ""), vain, on);
 	LLVMPositionBuilderAtEnd(h->b, vain);
-	LLVMBuildRet(h->b, host_i32(h, 1));
+	LLVMBuildRet(h->b, cpu_i32(h, 1));
 	LLVMPositionBuilderAtEnd(h->b, on);
 }
 
-static void emit_while(struct host *h, const struct op *o)
+static void emit_while(struct cpu_codegen *h, const struct op *o)
 {
 	struct block *before = o->blocks[0], *after = o->blocks[1];
 	u32 n = before->nargs, m = o->nresults;
@@ -430,12 +430,12 @@ static void emit_while(struct host *h, const struct op *o)
 		from[i] = operand(o, i);
 		to[i] = is_tile(from[i]) ? buffer_new(h, from[i]) : NULL;
 	}
-	LLVMMetadataRef here_in_source = host_debug_here(h);
+	LLVMMetadataRef here_in_source = cpu_debug_here(h);
 	for (u32 i = 0; i < m; i++)
 		passed[i] = is_tile(&o->results[i]) ? buffer_new(h, &o->results[i]) : NULL;
 	move_tiles(h, from, to, n);
-	LLVMBasicBlockRef start = LLVMGetInsertBlock(h->b), head = host_block(h), inside = host_block(h),
-			  exit = host_block(h);
+	LLVMBasicBlockRef start = LLVMGetInsertBlock(h->b), head = cpu_block(h), inside = cpu_block(h),
+			  exit = cpu_block(h);
 	LLVMBuildBr(h->b, head);
 	LLVMPositionBuilderAtEnd(h->b, head);
 	for (u32 i = 0; i < n; i++) {
@@ -443,75 +443,75 @@ static void emit_while(struct host *h, const struct op *o)
 			set_made(h, before->args[i], to[i]);
 			continue;
 		}
-		LLVMValueRef first = host_scalar(h, from[i]);
+		LLVMValueRef first = cpu_scalar(h, from[i]);
 		phis[i] = LLVMBuildPhi(h->b, LLVMTypeOf(first), "");
 		LLVMAddIncoming(phis[i], &first, &start, 1);
-		host_set_scalar(h, before->args[i], phis[i]);
+		cpu_set_scalar(h, before->args[i], phis[i]);
 	}
-	host_emit_block(h, before);
+	cpu_emit_block(h, before);
 	for (u32 i = 0; i < m; i++)
 		from[i] = operand(before->last, 1 + i);
 	move_tiles(h, from, passed, m);
-	LLVMBuildCondBr(h->b, host_scalar(h, operand(before->last, 0)), inside, exit);
+	LLVMBuildCondBr(h->b, cpu_scalar(h, operand(before->last, 0)), inside, exit);
 	for (u32 i = 0; i < m; i++) {
 		if (passed[i]) {
 			set_made(h, after->args[i], passed[i]);
 			set_made(h, &o->results[i], passed[i]);
 			continue;
 		}
-		host_set_scalar(h, after->args[i], host_scalar(h, from[i]));
-		host_set_scalar(h, &o->results[i], host_scalar(h, from[i]));
+		cpu_set_scalar(h, after->args[i], cpu_scalar(h, from[i]));
+		cpu_set_scalar(h, &o->results[i], cpu_scalar(h, from[i]));
 	}
 	LLVMMoveBasicBlockAfter(inside, LLVMGetInsertBlock(h->b));
 	LLVMPositionBuilderAtEnd(h->b, inside);
 	if (op_may_wait(o)) {
 		LLVMValueRef rounds = LLVMBuildAlloca(h->entry, h->i32, "");
-		LLVMBuildStore(h->entry, host_i32(h, 0), rounds);
+		LLVMBuildStore(h->entry, cpu_i32(h, 0), rounds);
 		let_others_run(h, o, rounds);
 	}
-	host_emit_block(h, after);
-	host_debug_back(h, here_in_source);
+	cpu_emit_block(h, after);
+	cpu_debug_back(h, here_in_source);
 	for (u32 i = 0; i < n; i++)
 		from[i] = operand(after->last, i);
 	move_tiles(h, from, to, n);
 	LLVMBasicBlockRef here = LLVMGetInsertBlock(h->b);
 	LLVMBuildBr(h->b, head);
 	for (u32 i = 0; i < n; i++) {
-		LLVMValueRef x = to[i] ? NULL : host_scalar(h, from[i]);
+		LLVMValueRef x = to[i] ? NULL : cpu_scalar(h, from[i]);
 		if (x)
 			LLVMAddIncoming(phis[i], &x, &here, 1);
 	}
 	LLVMMoveBasicBlockAfter(exit, here);
 	LLVMPositionBuilderAtEnd(h->b, exit);
-	host_debug_order(h);
+	cpu_debug_order(h);
 }
 
 /* --- blocks ------------------------------------------------------------------------------------------------------ */
 
-static LLVMValueRef program_number(struct host *h, const struct op *o)
+static LLVMValueRef program_number(struct cpu_codegen *h, const struct op *o)
 {
 	bool id = o->code == IR_PROGRAM_ID;
 	LLVMValueRef base = id ? h->pid : h->call;
-	i64 at = (id ? 0 : (i64)offsetof(struct host_call, grid)) + 4 * o->attr[ATTR_AXIS];
-	LLVMValueRef where = host_i64(h, at);
+	i64 at = (id ? 0 : (i64)offsetof(struct cpu_call, grid)) + 4 * o->attr[ATTR_AXIS];
+	LLVMValueRef where = cpu_i64(h, at);
 	return LLVMBuildLoad2(h->entry, h->i32, LLVMBuildGEP2(h->entry, h->i8, base, &where, 1, ""), "");
 }
 
-void host_emit_scalar(struct host *h, const struct op *o)
+void cpu_emit_scalar(struct cpu_codegen *h, const struct op *o)
 {
 	const struct at none = {.along = -1};
 	LLVMValueRef in[8];
 	switch (o->code) {
 	case IR_CONSTANT: return;
 	case IR_PROGRAM_ID:
-	case IR_NUM_PROGRAMS: host_set_scalar(h, result(o), program_number(h, o)); return;
-	case IR_LOAD: host_set_scalar(h, result(o), host_eval_load(h, o, &none)); return;
-	case IR_STORE: host_eval_store(h, o, &none); return;
+	case IR_NUM_PROGRAMS: cpu_set_scalar(h, result(o), program_number(h, o)); return;
+	case IR_LOAD: cpu_set_scalar(h, result(o), cpu_eval_load(h, o, &none)); return;
+	case IR_STORE: cpu_eval_store(h, o, &none); return;
 	case IR_ATOMIC_RMW:
-	case IR_ATOMIC_CAS: host_set_scalar(h, result(o), host_eval_atomic(h, o, &none)); return;
+	case IR_ATOMIC_CAS: cpu_set_scalar(h, result(o), cpu_eval_atomic(h, o, &none)); return;
 	case IR_ASSERT:
 		if (h->s->debug)
-			host_fail_if(h, LLVMBuildNot(h->b, host_scalar(h, operand(o, 0)), ""), o,
+			cpu_fail_if(h, LLVMBuildNot(h->b, cpu_scalar(h, operand(o, 0)), ""), o,
 				     o->text && *o->text
 					     ? arena_printf(&h->scratch, "device-side assertion failed: %s", o->text)
 					     : "device-side assertion failed");
@@ -523,93 +523,93 @@ void host_emit_scalar(struct host *h, const struct op *o)
 	default: break;
 	}
 	if (!op_has(o, ELEM)) {
-		host_whole(h, o);
+		cpu_whole(h, o);
 		return;
 	}
 	for (u32 k = 0; k < o->noperands; k++)
-		in[k] = host_scalar(h, operand(o, k));
-	host_set_scalar(h, result(o), host_elementwise(h, o, in, 0));
+		in[k] = cpu_scalar(h, operand(o, k));
+	cpu_set_scalar(h, result(o), cpu_elementwise(h, o, in, 0));
 }
 
-static void emit_op(struct host *h, const struct op *o)
+static void emit_op(struct cpu_codegen *h, const struct op *o)
 {
-	host_debug_location(h, o->loc);
+	cpu_debug_location(h, o->loc);
 	switch (o->code) {
 	case IR_FOR:
-		if (host_carries_elements(h, o))
-			host_emit_for_elements(h, o);
+		if (cpu_carries_elements(h, o))
+			cpu_emit_for_elements(h, o);
 		else
-			host_emit_for(h, o, NULL);
+			cpu_emit_for(h, o, NULL);
 		return;
 	case IR_IF: emit_if(h, o); return;
 	case IR_WHILE: emit_while(h, o); return;
-	case IR_DOT: host_dot(h, o); return;
-	case IR_TRANS: host_dot_turn(h, o); return;
+	case IR_DOT: cpu_dot(h, o); return;
+	case IR_TRANS: cpu_dot_turn(h, o); return;
 	case IR_DEBUG_LINE:
 	case IR_DEBUG_VALUE:
 	case IR_DEBUG_CALL:
-	case IR_DEBUG_RETURN: host_debug_op(h, o); return;
+	case IR_DEBUG_RETURN: cpu_debug_op(h, o); return;
 	default: break;
 	}
 	if (op_has(o, END))
 		return;
 	if (is_whole_tile(o))
-		host_whole(h, o);
+		cpu_whole(h, o);
 	else
-		host_emit_scalar(h, o);
+		cpu_emit_scalar(h, o);
 }
 
-static void debug_results(struct host *h, const struct op *o)
+static void debug_results(struct cpu_codegen *h, const struct op *o)
 {
 	for (u32 i = 0; i < o->nresults; i++)
-		host_debug_value(h, &o->results[i]);
+		cpu_debug_value(h, &o->results[i]);
 }
 
-void host_emit_block(struct host *h, const struct block *b)
+void cpu_emit_block(struct cpu_codegen *h, const struct block *b)
 {
 	struct steps steps = {0};
 	plan_block(h, b, &steps);
-	u32 entered = host_debug_enter(h);
+	u32 entered = cpu_debug_enter(h);
 	for (u32 i = 0; i < b->nargs && b->parent; i++)
-		host_debug_value(h, b->args[i]);
+		cpu_debug_value(h, b->args[i]);
 	for (u32 i = 0; i < steps.len; i++) {
-		struct nest *n = steps.at[i].nest;
-		struct region *r = n || is_whole_tile(steps.at[i].op) ? host_region_begin(h) : NULL;
+		struct cpu_nest *n = steps.at[i].nest;
+		struct region *r = n || is_whole_tile(steps.at[i].op) ? cpu_region_begin(h) : NULL;
 		if (n)
-			host_emit_nest(h, n);
+			cpu_emit_nest(h, n);
 		else
 			emit_op(h, steps.at[i].op);
-		host_region_end(h, r);
+		cpu_region_end(h, r);
 		for (u32 k = 0; n && k < n->roots.len; k++)
 			debug_results(h, n->roots.at[k].op);
 		if (!n)
 			debug_results(h, steps.at[i].op);
 	}
-	host_debug_leave(h, entered);
+	cpu_debug_leave(h, entered);
 }
 
-static void load_params(struct host *h)
+static void load_params(struct cpu_codegen *h)
 {
 	LLVMValueRef args = LLVMBuildLoad2(h->entry, h->ptr, h->call, "");
 	for (u32 i = 0; i < h->k->nparams; i++) {
 		const struct value *v = h->k->params[i].value;
-		LLVMValueRef where = host_i64(h, 8ll * i);
-		LLVMTypeRef t = host_elem_type(h, v->type);
+		LLVMValueRef where = cpu_i64(h, 8ll * i);
+		LLVMTypeRef t = cpu_elem_type(h, v->type);
 		bool truth = type_elem_bits(v->type) == 1;
 		LLVMValueRef x = LLVMBuildLoad2(h->entry, truth ? h->i8 : t,
 						LLVMBuildGEP2(h->entry, h->i8, args, &where, 1, ""), "");
-		host_set_scalar(h, v, truth ? LLVMBuildTrunc(h->entry, x, h->i1, "") : x);
+		cpu_set_scalar(h, v, truth ? LLVMBuildTrunc(h->entry, x, h->i1, "") : x);
 	}
 }
 
-static void set_attribute(struct host *h, unsigned index, const char *name)
+static void set_attribute(struct cpu_codegen *h, unsigned index, const char *name)
 {
 	unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
 	LLVMAddAttributeAtIndex(h->fn, index, LLVMCreateEnumAttribute(h->ctx, kind, 0));
 }
 
 /* The constant HOST_RECORD of cpu_abi.h. */
-static void add_record(struct host *h)
+static void add_record(struct cpu_codegen *h)
 {
 	u32 n = h->k->nparams;
 	LLVMValueRef *kinds = arena_array(&h->scratch, LLVMValueRef, n + 1);
@@ -618,9 +618,9 @@ static void add_record(struct host *h)
 		int pointers = 0;
 		for (; t->kind == TY_PTR; t = t->elem)
 			pointers++;
-		kinds[i] = LLVMConstInt(h->i8, host_record_byte(pointers, (int)t->dtype), false);
+		kinds[i] = LLVMConstInt(h->i8, cpu_record_byte(pointers, (int)t->dtype), false);
 	}
-	LLVMValueRef parts[] = {host_i64(h, (i64)h->bytes), LLVMConstArray2(h->i8, kinds, n)};
+	LLVMValueRef parts[] = {cpu_i64(h, (i64)h->bytes), LLVMConstArray2(h->i8, kinds, n)};
 	LLVMValueRef record = LLVMConstStructInContext(h->ctx, parts, ARRAY_LEN(parts), true);
 	const char *name = arena_printf(&h->scratch, "%s" HOST_RECORD, h->k->name);
 	LLVMValueRef g = LLVMAddGlobal(h->mod, LLVMTypeOf(record), name);
@@ -628,9 +628,9 @@ static void add_record(struct host *h)
 	LLVMSetGlobalConstant(g, true);
 }
 
-u64 host_lower(struct pass_state *s, LLVMModuleRef mod)
+u64 cpu_lower(struct pass_state *s, LLVMModuleRef mod)
 {
-	struct host h = {.s = s, .k = s->k, .mod = mod, .ctx = LLVMGetModuleContext(mod)};
+	struct cpu_codegen h = {.s = s, .k = s->k, .mod = mod, .ctx = LLVMGetModuleContext(mod)};
 	h.info = h.memo = h.exact = (struct map){.arena = &h.scratch};
 	h.i1 = LLVMInt1TypeInContext(h.ctx), h.i8 = LLVMInt8TypeInContext(h.ctx), h.i16 = LLVMInt16TypeInContext(h.ctx);
 	h.i32 = LLVMInt32TypeInContext(h.ctx), h.i64 = LLVMInt64TypeInContext(h.ctx);
@@ -644,21 +644,21 @@ u64 host_lower(struct pass_state *s, LLVMModuleRef mod)
 	h.call = LLVMGetParam(h.fn, 0), h.pid = LLVMGetParam(h.fn, 1), h.memory = LLVMGetParam(h.fn, 2);
 	LLVMSetParamAlignment(h.memory, 64);
 	h.b = LLVMCreateBuilderInContext(h.ctx), h.entry = LLVMCreateBuilderInContext(h.ctx);
-	LLVMBasicBlockRef entry = host_block(&h), body = host_block(&h);
+	LLVMBasicBlockRef entry = cpu_block(&h), body = cpu_block(&h);
 	LLVMPositionBuilderAtEnd(h.entry, entry);
 	LLVMPositionBuilderAtEnd(h.b, body);
-	host_debug_begin(&h);
+	cpu_debug_begin(&h);
 	load_params(&h);
-	host_debug_parameters(&h);
+	cpu_debug_parameters(&h);
 	plan_kernel(&h);
-	host_stream_begin(&h);
-	host_emit_block(&h, s->k->body);
-	host_stream_end(&h);
-	LLVMBuildRet(h.b, host_i32(&h, 0));
+	cpu_stream_begin(&h);
+	cpu_emit_block(&h, s->k->body);
+	cpu_stream_end(&h);
+	LLVMBuildRet(h.b, cpu_i32(&h, 0));
 	LLVMBuildBr(h.entry, body);
-	host_tiles_end(&h);
-	host_outline_regions(&h);
-	host_debug_end(&h);
+	cpu_tiles_end(&h);
+	cpu_outline_regions(&h);
+	cpu_debug_end(&h);
 	add_record(&h);
 	LLVMDisposeBuilder(h.b);
 	LLVMDisposeBuilder(h.entry);

@@ -11,11 +11,11 @@
 #include "cpu/cpu_abi.h"
 #include "ir/pass.h"
 
-/* Fills an empty module with one function of type host_program, named like the kernel. Needs ANALYSIS_AXIS. Returns the
+/* Fills an empty module with one function of type cpu_program, named like the kernel. Needs ANALYSIS_AXIS. Returns the
  * bytes of scratch memory that a program needs. */
-u64 host_lower(struct pass_state *s, LLVMModuleRef mod);
+u64 cpu_lower(struct pass_state *s, LLVMModuleRef mod);
 
 /* The number of instructions for x after LLVM has split its vectors into vector registers. */
-u32 host_instruction_count(LLVMValueRef x, const struct description *target);
+u32 cpu_instruction_count(LLVMValueRef x, const struct target *target);
 
 #endif

@@ -96,7 +96,7 @@ static LLVMMetadataRef variable_type(struct debug *g, const struct type *t)
 
 /* --- functions and their variables ------------------------------------------------------------------------------- */
 
-static void add_name(struct host *h, struct function *f, const char *name, const struct type *t)
+static void add_name(struct cpu_codegen *h, struct function *f, const char *name, const struct type *t)
 {
 	for (u32 i = 0; i < f->names.len; i++)
 		if (!strcmp(f->names.at[i].name, name))
@@ -106,7 +106,7 @@ static void add_name(struct host *h, struct function *f, const char *name, const
 }
 
 /* Of the operations from o on, up to the end of the function. */
-static void collect_names(struct host *h, struct function *f, const struct op *o)
+static void collect_names(struct cpu_codegen *h, struct function *f, const struct op *o)
 {
 	u32 calls = 0;
 	for (; o; o = o->next) {
@@ -122,7 +122,7 @@ static void collect_names(struct host *h, struct function *f, const struct op *o
 }
 
 /* Its operations begin at o. */
-static void enter_function(struct host *h, const char *name, struct loc at, const struct op *o)
+static void enter_function(struct cpu_codegen *h, const char *name, struct loc at, const struct op *o)
 {
 	struct debug *g = h->debug;
 	const struct source *src = h->s->diags->sources.at[at.file];
@@ -151,7 +151,7 @@ static LLVMMetadataRef local_variable(struct debug *g, LLVMMetadataRef scope, co
 					       true, LLVMDIFlagZero, 0);
 }
 
-static void declare(struct host *h, const struct variable *v, LLVMMetadataRef about, LLVMMetadataRef scope)
+static void declare(struct cpu_codegen *h, const struct variable *v, LLVMMetadataRef about, LLVMMetadataRef scope)
 {
 	struct debug *g = h->debug;
 	u64 op = 6; /* DW_OP_deref */
@@ -168,7 +168,7 @@ static const struct variable *latest(const struct function *f, const char *name)
 	return NULL;
 }
 
-static void begin_block(struct host *h, struct loc at)
+static void begin_block(struct cpu_codegen *h, struct loc at)
 {
 	struct debug *g = h->debug;
 	struct function *f = g->in;
@@ -190,7 +190,7 @@ static bool is_apart(const struct function *f, const char *name)
 	return false;
 }
 
-static LLVMValueRef new_slot(struct host *h, LLVMTypeRef t)
+static LLVMValueRef new_slot(struct cpu_codegen *h, LLVMTypeRef t)
 {
 	LLVMValueRef slot = LLVMBuildAlloca(h->entry, t, "");
 	LLVMBuildStore(h->entry, LLVMConstNull(t), slot);
@@ -198,7 +198,7 @@ static LLVMValueRef new_slot(struct host *h, LLVMTypeRef t)
 }
 
 /* The slot of a variable of that type, made if it is new. */
-static u32 slot_of(struct host *h, const char *name, LLVMMetadataRef type, LLVMTypeRef t, bool deref)
+static u32 slot_of(struct cpu_codegen *h, const char *name, LLVMMetadataRef type, LLVMTypeRef t, bool deref)
 {
 	struct function *f = h->debug->in;
 	u32 i = 0;
@@ -214,7 +214,7 @@ static u32 slot_of(struct host *h, const char *name, LLVMMetadataRef type, LLVMT
 }
 
 /* From here on the variable has what the slot holds. */
-static void show_slot(struct host *h, u32 slot)
+static void show_slot(struct cpu_codegen *h, u32 slot)
 {
 	struct function *f = h->debug->in;
 	const char *name = f->slots.at[slot].name;
@@ -224,12 +224,12 @@ static void show_slot(struct host *h, u32 slot)
 	f->changed = true;
 }
 
-u32 host_debug_enter(struct host *h)
+u32 cpu_debug_enter(struct cpu_codegen *h)
 {
 	return h->debug ? h->debug->in->live.len : 0;
 }
 
-void host_debug_leave(struct host *h, u32 entered)
+void cpu_debug_leave(struct cpu_codegen *h, u32 entered)
 {
 	struct function *f = h->debug ? h->debug->in : NULL;
 	if (!f || f->live.len <= entered)
@@ -240,7 +240,7 @@ void host_debug_leave(struct host *h, u32 entered)
 
 /* --- places ------------------------------------------------------------------------------------------------------ */
 
-static void set_place(struct host *h, struct loc at)
+static void set_place(struct cpu_codegen *h, struct loc at)
 {
 	struct function *f = h->debug->in;
 	f->place = LLVMDIBuilderCreateDebugLocation(h->ctx, at.line, at.col, f->block, f->call);
@@ -252,7 +252,7 @@ static void note_mark(struct op *o, void *arg)
 	*(bool *)arg |= o->code == IR_DEBUG_LINE;
 }
 
-void host_debug_begin(struct host *h)
+void cpu_debug_begin(struct cpu_codegen *h)
 {
 	struct loc at = h->k->loc;
 	if (!h->s->target->lines || !h->s->diags->sources.at[at.file])
@@ -263,29 +263,29 @@ void host_debug_begin(struct host *h)
 	enter_function(h, h->k->name, at, h->k->body->first);
 	LLVMSetSubprogram(h->fn, g->in->scope);
 	LLVMAddModuleFlag(h->mod, LLVMModuleFlagBehaviorWarning, "Debug Info Version", 18,
-			  LLVMValueAsMetadata(host_i32(h, LLVMDebugMetadataVersion())));
+			  LLVMValueAsMetadata(cpu_i32(h, LLVMDebugMetadataVersion())));
 	g->line = LLVMBuildAlloca(h->entry, h->i32, "");
 	set_place(h, (struct loc){.line = at.line}); /* the entry is the prologue, behind which debuggers stop */
 }
 
-void host_debug_location(struct host *h, struct loc at)
+void cpu_debug_location(struct cpu_codegen *h, struct loc at)
 {
 	if (h->debug && !h->debug->marked && at.file == h->k->loc.file && at.line)
 		set_place(h, at);
 }
 
-LLVMMetadataRef host_debug_here(struct host *h)
+LLVMMetadataRef cpu_debug_here(struct cpu_codegen *h)
 {
 	return h->debug ? LLVMGetCurrentDebugLocation2(h->b) : NULL;
 }
 
-void host_debug_back(struct host *h, LLVMMetadataRef here)
+void cpu_debug_back(struct cpu_codegen *h, LLVMMetadataRef here)
 {
 	if (h->debug)
 		LLVMSetCurrentDebugLocation2(h->b, here);
 }
 
-void host_debug_order(struct host *h)
+void cpu_debug_order(struct cpu_codegen *h)
 {
 	LLVMBasicBlockRef here = LLVMGetInsertBlock(h->b), last = LLVMGetLastBasicBlock(h->fn);
 	if (h->debug && here != last)
@@ -294,12 +294,12 @@ void host_debug_order(struct host *h)
 
 /* --- operations -------------------------------------------------------------------------------------------------- */
 
-static LLVMValueRef as_bytes(struct host *h, LLVMBuilderRef b, LLVMValueRef x, const struct type *t)
+static LLVMValueRef as_bytes(struct cpu_codegen *h, LLVMBuilderRef b, LLVMValueRef x, const struct type *t)
 {
 	return type_elem_bits(t) == 1 ? LLVMBuildZExt(b, x, h->i8, "") : x;
 }
 
-void host_debug_parameters(struct host *h)
+void cpu_debug_parameters(struct cpu_codegen *h)
 {
 	struct debug *g = h->debug;
 	if (!g)
@@ -310,7 +310,7 @@ void host_debug_parameters(struct host *h)
 	for (u32 i = 0; i <= h->k->nparams; i++) {
 		const struct kernel_param *p = i ? &h->k->params[i - 1] : NULL;
 		const struct type *t = p ? p->value->type : NULL;
-		LLVMValueRef x = p ? as_bytes(h, h->entry, host_scalar(h, p->value), t) : h->pid;
+		LLVMValueRef x = p ? as_bytes(h, h->entry, cpu_scalar(h, p->value), t) : h->pid;
 		struct variable v = {p ? p->name : "program_id", p ? element_type(g, t) : three,
 				     new_slot(h, LLVMTypeOf(x)), !p};
 		LLVMBuildStore(h->entry, x, v.slot);
@@ -324,8 +324,8 @@ void host_debug_parameters(struct host *h)
 enum { STORE = 1, SHOW = 2 };
 
 /* The variable has the scalar x, or the tile in b: its slot gets that, and is shown from here on. */
-static void set_variable(struct host *h, const char *name, const struct type *t, LLVMValueRef x, const struct buffer *b,
-			 u32 what)
+static void set_variable(struct cpu_codegen *h, const char *name, const struct type *t, LLVMValueRef x,
+			 const struct buffer *b, u32 what)
 {
 	bool is_tile = type_is_tensor(t);
 	if (is_tile && (!b || b->operand != DT_COUNT || b->panel))
@@ -339,10 +339,10 @@ static void set_variable(struct host *h, const char *name, const struct type *t,
 		show_slot(h, slot);
 }
 
-static void show_value(struct host *h, const char *name, const struct value *v, bool stored)
+static void show_value(struct cpu_codegen *h, const char *name, const struct value *v, bool stored)
 {
 	const struct info *i = info_of(h, v);
-	LLVMValueRef x = type_is_tensor(v->type) ? NULL : host_scalar(h, v);
+	LLVMValueRef x = type_is_tensor(v->type) ? NULL : cpu_scalar(h, v);
 	set_variable(h, name, v->type, x, i->made ? i->buffer : NULL, stored ? SHOW : STORE | SHOW);
 }
 
@@ -360,21 +360,22 @@ static bool is_stored(const struct value *v, const char *name)
 	return v->def && v->def->code == IR_IF && is_assigned_by(v->def, v, name);
 }
 
-void host_debug_yield(struct host *h, const struct op *branch, u32 i, const struct value *x, const struct buffer *b)
+void cpu_debug_yield(struct cpu_codegen *h, const struct op *branch, u32 i, const struct value *x,
+		     const struct buffer *b)
 {
 	const struct value *v = &branch->results[i];
 	for (const struct op *o = branch->next; h->debug && o && o->code == IR_DEBUG_VALUE; o = o->next)
 		if (operand(o, 0) == v && !is_stored(x, o->text))
-			set_variable(h, o->text, v->type, b ? NULL : host_scalar(h, x), b, STORE);
+			set_variable(h, o->text, v->type, b ? NULL : cpu_scalar(h, x), b, STORE);
 }
 
-void host_debug_value(struct host *h, const struct value *v)
+void cpu_debug_value(struct cpu_codegen *h, const struct value *v)
 {
 	if (h->debug && !h->debug->marked && v->name && (type_is_tensor(v->type) || info_of(h, v)->scalar))
 		show_value(h, v->name, v, false);
 }
 
-void host_debug_op(struct host *h, const struct op *o)
+void cpu_debug_op(struct cpu_codegen *h, const struct op *o)
 {
 	struct debug *g = h->debug;
 	if (!g)
@@ -384,8 +385,8 @@ void host_debug_op(struct host *h, const struct op *o)
 		if (g->in->changed)
 			begin_block(h, o->loc);
 		set_place(h, o->loc);
-		host_debug_order(h);
-		LLVMSetVolatile(LLVMBuildStore(h->b, host_i32(h, o->loc.line), g->line), true);
+		cpu_debug_order(h);
+		LLVMSetVolatile(LLVMBuildStore(h->b, cpu_i32(h, o->loc.line), g->line), true);
 		return;
 	case IR_DEBUG_VALUE:
 		show_value(h, o->text, operand(o, 0), is_stored(operand(o, 0), o->text));
@@ -404,7 +405,7 @@ void host_debug_op(struct host *h, const struct op *o)
 	}
 }
 
-void host_debug_end(struct host *h)
+void cpu_debug_end(struct cpu_codegen *h)
 {
 	struct debug *g = h->debug;
 	if (!g)

@@ -4,7 +4,7 @@
 #include "analysis/demanded_rows.h"
 
 /* Is v an index along dimension d (`counts`), or the same along it, and the same along all others? */
-static bool runs_along(struct host *h, const struct value *v, int d, bool counts)
+static bool runs_along(struct cpu_codegen *h, const struct value *v, int d, bool counts)
 {
 	const struct axis_info *a = axis_proved(h->s->axis, v);
 	for (int k = 0; k < v->type->rank; k++)
@@ -15,13 +15,13 @@ static bool runs_along(struct host *h, const struct value *v, int d, bool counts
 
 static bool is_first_part(const struct op *cmp, int d, const void *arg)
 {
-	struct host *h = (struct host *)arg;
+	struct cpu_codegen *h = (struct cpu_codegen *)arg;
 	bool turned = !runs_along(h, operand(cmp, 0), d, true);
 	return runs_along(h, operand(cmp, turned), d, true) && runs_along(h, operand(cmp, !turned), d, false);
 }
 
 /* Can v, computed anew at an index, be computed in block b, here? */
-static bool is_known(struct host *h, const struct value *v, const struct block *b, u32 walk)
+static bool is_known(struct cpu_codegen *h, const struct value *v, const struct block *b, u32 walk)
 {
 	if (!type_is_tensor(v->type)) {
 		const struct block *home = v->def ? v->def->block : v->block;
@@ -35,16 +35,16 @@ static bool is_known(struct host *h, const struct value *v, const struct block *
 	return true;
 }
 
-LLVMValueRef host_demanded(struct host *h, const struct value *v, int dim, const struct block *b)
+LLVMValueRef cpu_demanded(struct cpu_codegen *h, const struct value *v, int dim, const struct block *b)
 {
-	struct place mask = demanded_under(v, dim, is_first_part, h);
+	struct tile_dim mask = demanded_under(v, dim, is_first_part, h);
 	if (!mask.v || h->debug || !is_known(h, mask.v, b, begin_walk(h->k->ctx)))
 		return NULL;
 	struct at at = {.along = mask.dim, .lanes = 1};
 	for (int d = 0; d < mask.v->type->rank; d++)
-		at.i[d] = host_i64(h, 0);
-	host_forget(h);
-	LLVMValueRef n = host_count_true(h, mask.v, &at);
-	host_forget(h);
+		at.i[d] = cpu_i64(h, 0);
+	cpu_forget(h);
+	LLVMValueRef n = cpu_count_true(h, mask.v, &at);
+	cpu_forget(h);
 	return n;
 }

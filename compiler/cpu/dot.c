@@ -16,19 +16,20 @@ enum {
 	MOST_REGISTERS = SINGLE_PANELS * PANEL_REGISTERS,
 };
 
-LLVMValueRef host_from_sum(struct host *h, LLVMValueRef x, const struct product *p, u32 lanes)
+LLVMValueRef cpu_from_sum(struct cpu_codegen *h, LLVMValueRef x, const struct product *p, u32 lanes)
 {
 	enum dtype to = p->result;
 	if (to == p->sum)
 		return x;
 	if (dtype_is_int(to))
 		return LLVMBuildTrunc(h->b, x,
-				      host_vector_type(LLVMIntTypeInContext(h->ctx, (u32)dtype_bits(to)), lanes), "");
-	return host_narrow(h, x, to, lanes);
+				      cpu_vector_type(LLVMIntTypeInContext(h->ctx, (u32)dtype_bits(to)), lanes), "");
+	return cpu_narrow(h, x, to, lanes);
 }
 
 /* c + a · b, lane by lane; a unit's operands as integers of 32 bits. */
-static LLVMValueRef dot_step(struct host *h, enum dot_unit_kind unit, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
+static LLVMValueRef dot_step(struct cpu_codegen *h, enum dot_unit_kind unit, LLVMValueRef a, LLVMValueRef b,
+			     LLVMValueRef c)
 {
 	LLVMTypeRef t = LLVMTypeOf(c);
 	u32 lanes = lanes_of(c);
@@ -41,7 +42,7 @@ static LLVMValueRef dot_step(struct host *h, enum dot_unit_kind unit, LLVMValueR
 		a = LLVMBuildBitCast(h->b, a, pairs, "");
 		b = LLVMBuildBitCast(h->b, b, pairs, "");
 		LLVMValueRef sum[] = {c, a, b};
-		return host_intrinsic(h, arena_printf(&h->scratch, "llvm.x86.avx512bf16.dpbf16ps.%s", bits), NULL, 0,
+		return cpu_intrinsic(h, arena_printf(&h->scratch, "llvm.x86.avx512bf16.dpbf16ps.%s", bits), NULL, 0,
 				      sum, 3);
 	}
 	case DOT_INT16: {
@@ -51,11 +52,11 @@ static LLVMValueRef dot_step(struct host *h, enum dot_unit_kind unit, LLVMValueR
 		a = LLVMBuildBitCast(h->b, a, pairs, "");
 		b = LLVMBuildBitCast(h->b, b, pairs, "");
 		LLVMValueRef in[] = {a, b};
-		return LLVMBuildAdd(h->b, c, host_intrinsic(h, names[lanes / 8], NULL, 0, in, 2), "");
+		return LLVMBuildAdd(h->b, c, cpu_intrinsic(h, names[lanes / 8], NULL, 0, in, 2), "");
 	}
 	case DOT_INT8: {
 		LLVMValueRef sum[] = {c, a, b};
-		return host_intrinsic(h, arena_printf(&h->scratch, "llvm.x86.avx512.vpdpbusd.%s", bits), NULL, 0, sum,
+		return cpu_intrinsic(h, arena_printf(&h->scratch, "llvm.x86.avx512.vpdpbusd.%s", bits), NULL, 0, sum,
 				      3);
 	}
 	case DOT_TILES_BF16:
@@ -66,27 +67,27 @@ static LLVMValueRef dot_step(struct host *h, enum dot_unit_kind unit, LLVMValueR
 		return LLVMBuildAdd(h->b, c, LLVMBuildMul(h->b, a, b, ""), "");
 	if (!h->s->target->has_fma)
 		return LLVMBuildFAdd(h->b, c, LLVMBuildFMul(h->b, a, b, ""), "");
-	return host_intrinsic(h, "llvm.fma", &t, 1, args, 3);
+	return cpu_intrinsic(h, "llvm.fma", &t, 1, args, 3);
 }
 
-LLVMValueRef host_row_address(struct host *h, const struct buffer *b, int rank, const struct at *at)
+LLVMValueRef cpu_row_address(struct cpu_codegen *h, const struct buffer *b, int rank, const struct at *at)
 {
-	return host_gep(h, b->at, b->elem, host_offset(h, b, rank, at));
+	return cpu_gep(h, b->at, b->elem, cpu_offset(h, b, rank, at));
 }
 
-static struct at block_at(struct host *h, const struct product *p, u32 row, u32 reg)
+static struct at block_at(struct cpu_codegen *h, const struct product *p, u32 row, u32 reg)
 {
 	struct at at = p->at;
 	int r = p->type->rank;
-	at.i[r - 2] = LLVMBuildAdd(h->b, at.i[r - 2], host_i64(h, row), "");
-	at.i[r - 1] = LLVMBuildAdd(h->b, at.i[r - 1], host_i64(h, reg * p->lanes), "");
+	at.i[r - 2] = LLVMBuildAdd(h->b, at.i[r - 2], cpu_i64(h, row), "");
+	at.i[r - 1] = LLVMBuildAdd(h->b, at.i[r - 1], cpu_i64(h, reg * p->lanes), "");
 	return at;
 }
 
-static void emit_block_of_c(struct host *h, const struct product *p)
+static void emit_block_of_c(struct cpu_codegen *h, const struct product *p)
 {
 	enum dot_unit_kind unit = p->a->unit;
-	LLVMTypeRef elem = host_llvm_dtype(h, p->sum), step = host_dot_units[unit].bits ? h->i32 : elem;
+	LLVMTypeRef elem = cpu_llvm_dtype(h, p->sum), step = cpu_dot_units[unit].bits ? h->i32 : elem;
 	LLVMTypeRef vt = LLVMVectorType(elem, p->lanes), bt = LLVMVectorType(step, p->lanes);
 	LLVMValueRef acc[ROWS32 + 1][MOST_REGISTERS], rows[ROWS32 + 1], first[ROWS32 + 1][MOST_REGISTERS];
 	int r = p->type->rank;
@@ -95,20 +96,20 @@ static void emit_block_of_c(struct host *h, const struct product *p)
 	for (u32 i = 0; i < all; i++) {
 		for (u32 g = 0; g < p->registers; g++) {
 			struct at at = block_at(h, p, i, g);
-			first[i][g] = i < p->rows ? host_to_sum(h, buffer_load(h, p->c, p->type, &at), p->result, elem,
+			first[i][g] = i < p->rows ? cpu_to_sum(h, buffer_load(h, p->c, p->type, &at), p->result, elem,
 								p->lanes)
 						  : LLVMConstNull(vt);
 		}
 		struct at of_a = block_at(h, p, i, 0);
-		of_a.i[r - 1] = host_i64(h, 0);
-		rows[i] = host_row_address(h, p->a, r, &of_a);
+		of_a.i[r - 1] = cpu_i64(h, 0);
+		rows[i] = cpu_row_address(h, p->a, r, &of_a);
 	}
 	struct at of_b = p->at;
-	of_b.i[r - 2] = host_i64(h, 0);
-	LLVMValueRef panel = host_row_address(h, p->b, r, &of_b);
-	i64 group = host_dot_units[unit].group, steps = p->k / group, unrolled = MIN(UNROLLED, steps);
+	of_b.i[r - 2] = cpu_i64(h, 0);
+	LLVMValueRef panel = cpu_row_address(h, p->b, r, &of_b);
+	i64 group = cpu_dot_units[unit].group, steps = p->k / group, unrolled = MIN(UNROLLED, steps);
 	LLVMBasicBlockRef before = LLVMGetInsertBlock(h->b);
-	struct loop l = host_loop(h, host_i64(h, 0), host_i64(h, steps), unrolled, false);
+	struct cpu_loop l = cpu_loop(h, cpu_i64(h, 0), cpu_i64(h, steps), unrolled, false);
 	for (u32 i = 0; i < all; i++)
 		for (u32 g = 0; g < p->registers; g++) {
 			acc[i][g] = LLVMBuildPhi(h->b, vt, "");
@@ -116,23 +117,23 @@ static void emit_block_of_c(struct host *h, const struct product *p)
 			first[i][g] = acc[i][g];
 		}
 	for (i64 s = 0; s < unrolled; s++) {
-		LLVMValueRef k = LLVMBuildNSWAdd(h->b, l.index, host_i64(h, s), ""), b[MOST_REGISTERS];
+		LLVMValueRef k = LLVMBuildNSWAdd(h->b, l.index, cpu_i64(h, s), ""), b[MOST_REGISTERS];
 		for (u32 g = 0; g < p->registers; g++) {
 			i64 column = g * p->lanes, skipped = column / p->b->panel * p->b->panel_stride / group;
-			LLVMValueRef at = LLVMBuildNSWMul(h->b, k, host_i64(h, p->b->panel), "");
-			at = LLVMBuildNSWAdd(h->b, at, host_i64(h, skipped + column % p->b->panel), "");
-			b[g] = LLVMBuildLoad2(h->b, bt, host_gep(h, panel, step, at), "");
+			LLVMValueRef at = LLVMBuildNSWMul(h->b, k, cpu_i64(h, p->b->panel), "");
+			at = LLVMBuildNSWAdd(h->b, at, cpu_i64(h, skipped + column % p->b->panel), "");
+			b[g] = LLVMBuildLoad2(h->b, bt, cpu_gep(h, panel, step, at), "");
 			LLVMSetAlignment(b[g], (u32)dtype_bytes(p->sum) * MIN(p->lanes, 8));
 		}
 		for (u32 i = 0; i < all; i++) {
-			LLVMValueRef a = i < p->rows ? LLVMBuildLoad2(h->b, step, host_gep(h, rows[i], step, k), "")
-						     : host_i32(h, 0x80808080);
+			LLVMValueRef a = i < p->rows ? LLVMBuildLoad2(h->b, step, cpu_gep(h, rows[i], step, k), "")
+						     : cpu_i32(h, 0x80808080);
 			for (u32 g = 0; g < p->registers; g++)
-				acc[i][g] = dot_step(h, unit, host_spread(h, a, p->lanes), b[g], acc[i][g]);
+				acc[i][g] = dot_step(h, unit, cpu_spread(h, a, p->lanes), b[g], acc[i][g]);
 		}
 	}
 	LLVMBasicBlockRef last = LLVMGetInsertBlock(h->b);
-	host_loop_end(h, &l);
+	cpu_loop_end(h, &l);
 	for (u32 i = 0; i < all; i++)
 		for (u32 g = 0; g < p->registers; g++)
 			LLVMAddIncoming(first[i][g], &acc[i][g], &last, 1);
@@ -141,26 +142,26 @@ static void emit_block_of_c(struct host *h, const struct product *p)
 			struct at at = block_at(h, p, i, g);
 			if (all > p->rows)
 				acc[i][g] = LLVMBuildSub(h->b, acc[i][g], acc[p->rows][g], "");
-			buffer_store(h, p->c, p->type, &at, host_from_sum(h, acc[i][g], p, p->lanes));
+			buffer_store(h, p->c, p->type, &at, cpu_from_sum(h, acc[i][g], p, p->lanes));
 		}
 }
 
 /* The sum lies where the accumulator did if that has no other use. */
-static struct buffer *sum_memory(struct host *h, const struct op *o)
+static struct buffer *sum_memory(struct cpu_codegen *h, const struct op *o)
 {
 	const struct value *acc = operand(o, 2);
 	struct info *i = info_of(h, acc), *to = info_of(h, result(o));
-	if (!to->buffer && host_ends_at(h, acc, o))
+	if (!to->buffer && cpu_ends_at(h, acc, o))
 		to->buffer = i->buffer;
 	struct buffer *c = buffer_of(h, result(o));
 	if (!i->made || i->buffer != c)
-		host_store_tile(h, acc, c);
+		cpu_store_tile(h, acc, c);
 	return c;
 }
 
 /* The blocks of rows from `from` to `to` and of all columns that anybody asks for. */
-static void emit_blocks(struct host *h, struct product *p, LLVMValueRef from, LLVMValueRef to, u32 rows, u32 panels,
-			LLVMValueRef columns)
+static void emit_blocks(struct cpu_codegen *h, struct product *p, LLVMValueRef from, LLVMValueRef to, u32 rows,
+			u32 panels, LLVMValueRef columns)
 {
 	int r = p->type->rank;
 	bool known = LLVMIsConstant(from) && LLVMIsConstant(to);
@@ -169,40 +170,40 @@ static void emit_blocks(struct host *h, struct product *p, LLVMValueRef from, LL
 	panels = (u32)MIN((i64)panels, p->type->shape[r - 1] / p->b->panel);
 	p->rows = rows;
 	p->registers = panels * (u32)p->b->panel / p->lanes;
-	struct loop j = host_loop(h, host_i64(h, 0), columns, panels * p->b->panel, !LLVMIsConstant(columns));
+	struct cpu_loop j = cpu_loop(h, cpu_i64(h, 0), columns, panels * p->b->panel, !LLVMIsConstant(columns));
 	p->at.i[r - 1] = j.index;
-	struct loop i = host_loop(h, from, to, rows, !known);
+	struct cpu_loop i = cpu_loop(h, from, to, rows, !known);
 	p->at.i[r - 2] = i.index;
 	emit_block_of_c(h, p);
-	host_loop_end(h, &i);
-	host_loop_end(h, &j);
+	cpu_loop_end(h, &i);
+	cpu_loop_end(h, &j);
 }
 
-static LLVMValueRef least(struct host *h, LLVMValueRef a, LLVMValueRef b)
+static LLVMValueRef least(struct cpu_codegen *h, LLVMValueRef a, LLVMValueRef b)
 {
 	return LLVMBuildSelect(h->b, LLVMBuildICmp(h->b, LLVMIntSLT, a, b, ""), a, b, "");
 }
 
 /* C's first `asked` rows (NULL: all): blocks of the most rows, one of those that these leave, and single ones. */
-static void emit_rows(struct host *h, struct product *p, LLVMValueRef asked, LLVMValueRef columns)
+static void emit_rows(struct cpu_codegen *h, struct product *p, LLVMValueRef asked, LLVMValueRef columns)
 {
 	i64 all = p->type->shape[p->type->rank - 2], most = h->s->target->vector_registers == 32 ? ROWS32 : ROWS16;
 	most = MIN(most, all);
 	i64 rest = all % most, whole = all - rest, single = all <= SMALL_TILE ? SINGLE_ROWS : 0;
-	LLVMValueRef zero = host_i64(h, 0), end = host_i64(h, whole), last = host_i64(h, all);
+	LLVMValueRef zero = cpu_i64(h, 0), end = cpu_i64(h, whole), last = cpu_i64(h, all);
 	if (!asked || all <= SINGLE_ROWS) {
 		emit_blocks(h, p, zero, end, (u32)most, 1, columns);
 		if (rest)
 			emit_blocks(h, p, end, last, (u32)rest, 1, columns);
 		return;
 	}
-	LLVMValueRef by_blocks = LLVMBuildSub(h->b, asked, host_i64(h, single), "");
+	LLVMValueRef by_blocks = LLVMBuildSub(h->b, asked, cpu_i64(h, single), "");
 	LLVMValueRef n =
 		least(h, end,
 		      LLVMBuildSelect(h->b, LLVMBuildICmp(h->b, LLVMIntSGT, by_blocks, zero, ""), by_blocks, zero, ""));
 	emit_blocks(h, p, zero, n, (u32)most, 1, columns);
-	n = LLVMBuildUDiv(h->b, LLVMBuildAdd(h->b, n, host_i64(h, most - 1), ""), host_i64(h, most), "");
-	LLVMValueRef done = LLVMBuildMul(h->b, n, host_i64(h, most), "");
+	n = LLVMBuildUDiv(h->b, LLVMBuildAdd(h->b, n, cpu_i64(h, most - 1), ""), cpu_i64(h, most), "");
+	LLVMValueRef done = LLVMBuildMul(h->b, n, cpu_i64(h, most), "");
 	if (rest > single) {
 		LLVMValueRef more = LLVMBuildICmp(h->b, LLVMIntSGT, by_blocks, end, "");
 		LLVMValueRef to = LLVMBuildSelect(h->b, more, last, end, "");
@@ -213,37 +214,37 @@ static void emit_rows(struct host *h, struct product *p, LLVMValueRef asked, LLV
 		emit_blocks(h, p, done, asked, 1, SINGLE_PANELS, columns);
 }
 
-void host_dot(struct host *h, const struct op *o)
+void cpu_dot(struct cpu_codegen *h, const struct op *o)
 {
 	const struct type *t = result(o)->type;
 	int r = t->rank;
-	struct product p = {.type = t, .sum = host_sum_dtype(o), .result = type_dtype(t)};
-	p.a = host_dot_operand(h, o, 0);
-	p.b = host_dot_operand(h, o, 1);
+	struct product p = {.type = t, .sum = cpu_sum_dtype(o), .result = type_dtype(t)};
+	p.a = cpu_dot_operand(h, o, 0);
+	p.b = cpu_dot_operand(h, o, 1);
 	p.zero = info_of(h, operand(o, 2))->zero;
 	p.c = sum_memory(h, o);
 	p.k = operand(o, 0)->type->shape[r - 1];
 	p.lanes = (u32)MIN(p.b->panel, h->s->target->vector_bytes / dtype_bytes(p.sum));
 	p.at = (struct at){.along = r - 1, .lanes = p.lanes};
-	LLVMValueRef rows = host_demanded(h, result(o), r - 2, o->block),
-		     columns = host_demanded(h, result(o), r - 1, o->block);
-	columns = columns ? columns : host_i64(h, t->shape[r - 1]);
-	struct loop batch = {0};
+	LLVMValueRef rows = cpu_demanded(h, result(o), r - 2, o->block),
+		     columns = cpu_demanded(h, result(o), r - 1, o->block);
+	columns = columns ? columns : cpu_i64(h, t->shape[r - 1]);
+	struct cpu_loop batch = {0};
 	if (r == 3) {
-		batch = host_loop(h, host_i64(h, 0), host_i64(h, t->shape[0]), 1, false);
+		batch = cpu_loop(h, cpu_i64(h, 0), cpu_i64(h, t->shape[0]), 1, false);
 		p.at.i[0] = batch.index;
 	}
-	if (host_dot_units[p.a->unit].rows > 1)
-		host_dot_tiles(h, &p, rows, columns);
+	if (cpu_dot_units[p.a->unit].rows > 1)
+		cpu_dot_tiles(h, &p, rows, columns);
 	else
 		emit_rows(h, &p, rows, columns);
 	if (r == 3)
-		host_loop_end(h, &batch);
+		cpu_loop_end(h, &batch);
 	info_of(h, result(o))->made = true;
 }
 
-bool host_dot_clears(struct host *h, const struct use *u)
+bool cpu_dot_clears(struct cpu_codegen *h, const struct use *u)
 {
 	const struct op *o = u->user;
-	return o->code == IR_DOT && u == &o->operands[2] && host_dot_units[host_dot_unit(h, o)].rows > 1;
+	return o->code == IR_DOT && u == &o->operands[2] && cpu_dot_units[cpu_dot_unit(h, o)].rows > 1;
 }

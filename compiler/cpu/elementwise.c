@@ -5,7 +5,7 @@
 #include "cpu/vector_ops.h"
 #include "ir/scalar.h"
 
-LLVMTypeRef host_elem_type(struct host *h, const struct type *elem)
+LLVMTypeRef cpu_elem_type(struct cpu_codegen *h, const struct type *elem)
 {
 	if (elem->kind == TY_PTR)
 		return h->ptr;
@@ -25,12 +25,12 @@ LLVMTypeRef host_elem_type(struct host *h, const struct type *elem)
 	}
 }
 
-LLVMTypeRef host_vector_type(LLVMTypeRef elem, u32 lanes)
+LLVMTypeRef cpu_vector_type(LLVMTypeRef elem, u32 lanes)
 {
 	return lanes ? LLVMVectorType(elem, lanes) : elem;
 }
 
-LLVMValueRef host_intrinsic(struct host *h, const char *name, LLVMTypeRef *types, u32 ntypes, LLVMValueRef *args,
+LLVMValueRef cpu_intrinsic(struct cpu_codegen *h, const char *name, LLVMTypeRef *types, u32 ntypes, LLVMValueRef *args,
 			    u32 nargs)
 {
 	unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
@@ -41,14 +41,14 @@ LLVMValueRef host_intrinsic(struct host *h, const char *name, LLVMTypeRef *types
 
 /* --- integers ---------------------------------------------------------------------------------------------------- */
 
-static LLVMValueRef equal(struct host *h, LLVMValueRef x, u64 n)
+static LLVMValueRef equal(struct cpu_codegen *h, LLVMValueRef x, u64 n)
 {
 	return LLVMBuildICmp(h->b, LLVMIntEQ, x, int_as(x, n), "");
 }
 
 /* Quotients of integers of up to 32 bits are exact in a float format of at least twice that precision: what rounding
  * adds is less than what is missing to the next integer. x86 has no vector instruction that divides integers. */
-static LLVMValueRef quotient_by_floats(struct host *h, LLVMValueRef x, LLVMValueRef y, bool is_signed)
+static LLVMValueRef quotient_by_floats(struct cpu_codegen *h, LLVMValueRef x, LLVMValueRef y, bool is_signed)
 {
 	LLVMBuilderRef b = h->b;
 	LLVMTypeRef f = as_many(x, bits_of_elem(LLVMTypeOf(x)) == 32 ? h->f64 : h->f32), t = LLVMTypeOf(x);
@@ -60,7 +60,7 @@ static LLVMValueRef quotient_by_floats(struct host *h, LLVMValueRef x, LLVMValue
 
 /* Of 64 bits: likewise, where no number needs more than 52 with its sign, which is usual; those are converted by adding
  * 1.5 · 2^52, whose low bits they then are. */
-static LLVMValueRef quotient_of_longs(struct host *h, LLVMValueRef x, LLVMValueRef y, bool is_signed)
+static LLVMValueRef quotient_of_longs(struct cpu_codegen *h, LLVMValueRef x, LLVMValueRef y, bool is_signed)
 {
 	LLVMBuilderRef b = h->b;
 	LLVMTypeRef t = LLVMTypeOf(x);
@@ -72,7 +72,7 @@ static LLVMValueRef quotient_of_longs(struct host *h, LLVMValueRef x, LLVMValueR
 		large[i] = is_signed ? LLVMBuildAdd(b, in[i], int_like(t, 1ull << 51), "") : in[i];
 		large[i] = LLVMBuildLShr(b, large[i], int_like(t, 51u + is_signed), "");
 	}
-	LLVMValueRef q = host_intrinsic1(h, "llvm.trunc", LLVMBuildFDiv(b, wide[0], wide[1], ""));
+	LLVMValueRef q = cpu_intrinsic1(h, "llvm.trunc", LLVMBuildFDiv(b, wide[0], wide[1], ""));
 	q = LLVMBuildSub(b, bits_of(h, LLVMBuildFAdd(b, q, rounder, "")), bits, "");
 	LLVMValueRef some = LLVMBuildOr(b, large[0], large[1], "");
 	struct rare r = rare_begin(h, LLVMBuildICmp(b, LLVMIntNE, some, int_like(t, 0), ""), q);
@@ -95,7 +95,7 @@ static bool divides_safely(LLVMValueRef y)
 	return true;
 }
 
-static LLVMValueRef divide(struct host *h, enum opcode code, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef divide(struct cpu_codegen *h, enum opcode code, LLVMValueRef x, LLVMValueRef y)
 {
 	static const LLVMOpcode direct[IR_OPCODES] = {
 		[IR_DIVSI] = LLVMSDiv, [IR_DIVUI] = LLVMUDiv, [IR_REMSI] = LLVMSRem, [IR_REMUI] = LLVMURem};
@@ -126,7 +126,7 @@ static LLVMValueRef divide(struct host *h, enum opcode code, LLVMValueRef x, LLV
 }
 
 /* By the width or more all bits are shifted out; LLVM's result is not defined then. */
-static LLVMValueRef shift(struct host *h, enum opcode code, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef shift(struct cpu_codegen *h, enum opcode code, LLVMValueRef x, LLVMValueRef y)
 {
 	LLVMBuilderRef b = h->b;
 	u32 bits = bits_of_elem(LLVMTypeOf(x));
@@ -139,7 +139,7 @@ static LLVMValueRef shift(struct host *h, enum opcode code, LLVMValueRef x, LLVM
 	return LLVMBuildSelect(b, fits, r, int_as(x, 0), "");
 }
 
-static LLVMValueRef mulhi(struct host *h, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef mulhi(struct cpu_codegen *h, LLVMValueRef x, LLVMValueRef y)
 {
 	u32 bits = bits_of_elem(LLVMTypeOf(x));
 	LLVMTypeRef wide = as_many(x, LLVMIntTypeInContext(h->ctx, MAX(2 * bits, 8)));
@@ -148,7 +148,7 @@ static LLVMValueRef mulhi(struct host *h, LLVMValueRef x, LLVMValueRef y)
 	return LLVMBuildTrunc(h->b, LLVMBuildLShr(h->b, p, int_like(wide, bits), ""), LLVMTypeOf(x), "");
 }
 
-static LLVMValueRef int_op(struct host *h, enum opcode code, const LLVMValueRef *in)
+static LLVMValueRef int_op(struct cpu_codegen *h, enum opcode code, const LLVMValueRef *in)
 {
 	static const LLVMOpcode binary[IR_OPCODES] = {[IR_ADDI] = LLVMAdd, [IR_SUBI] = LLVMSub, [IR_MULI] = LLVMMul,
 						      [IR_ANDI] = LLVMAnd, [IR_ORI] = LLVMOr,   [IR_XORI] = LLVMXor};
@@ -176,7 +176,7 @@ static LLVMValueRef int_op(struct host *h, enum opcode code, const LLVMValueRef 
 	}
 }
 
-static LLVMValueRef compare_int(struct host *h, const struct op *o, const LLVMValueRef *in)
+static LLVMValueRef compare_int(struct cpu_codegen *h, const struct op *o, const LLVMValueRef *in)
 {
 	static const LLVMIntPredicate preds[] = {
 		[CMPI_EQ] = LLVMIntEQ,   [CMPI_NE] = LLVMIntNE,   [CMPI_SLT] = LLVMIntSLT, [CMPI_SLE] = LLVMIntSLE,
@@ -188,7 +188,7 @@ static LLVMValueRef compare_int(struct host *h, const struct op *o, const LLVMVa
 
 /* --- floats ------------------------------------------------------------------------------------------------------ */
 
-static LLVMValueRef compare_float(struct host *h, const struct op *o, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef compare_float(struct cpu_codegen *h, const struct op *o, LLVMValueRef x, LLVMValueRef y)
 {
 	static const LLVMRealPredicate preds[] = {
 		[CMPF_OEQ] = LLVMRealOEQ, [CMPF_ONE] = LLVMRealONE, [CMPF_OLT] = LLVMRealOLT, [CMPF_OLE] = LLVMRealOLE,
@@ -218,14 +218,14 @@ static bool is_plain_constant(LLVMValueRef x)
 	return true;
 }
 
-static LLVMValueRef pick(struct host *h, bool max, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef pick(struct cpu_codegen *h, bool max, LLVMValueRef x, LLVMValueRef y)
 {
 	return LLVMBuildSelect(h->b, LLVMBuildFCmp(h->b, max ? LLVMRealOGT : LLVMRealOLT, x, y, ""), x, y, "");
 }
 
 /* x86 has x > y ? x : y, and the like. Of zeros, which are equal, the maximum is +0 if one of them is, so y has to be
  * the one that may be: x where x has no sign. NaN loses against numbers, or wins (`propagate`). */
-static LLVMValueRef min_max(struct host *h, bool max, bool propagate, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef min_max(struct cpu_codegen *h, bool max, bool propagate, LLVMValueRef x, LLVMValueRef y)
 {
 	LLVMBuilderRef b = h->b;
 	if (is_plain_constant(x)) {
@@ -244,7 +244,7 @@ static LLVMValueRef min_max(struct host *h, bool max, bool propagate, LLVMValueR
 	return LLVMBuildSelect(b, is_nan(h, second), first, r, "");
 }
 
-static LLVMValueRef float_op(struct host *h, const struct op *o, LLVMValueRef *in)
+static LLVMValueRef float_op(struct cpu_codegen *h, const struct op *o, LLVMValueRef *in)
 {
 	LLVMBuilderRef b = h->b;
 	LLVMTypeRef t = LLVMTypeOf(in[0]);
@@ -254,9 +254,9 @@ static LLVMValueRef float_op(struct host *h, const struct op *o, LLVMValueRef *i
 	case IR_MULF: return LLVMBuildFMul(b, in[0], in[1], "");
 	case IR_PRECISE_DIVF:
 	case IR_DIVF: return LLVMBuildFDiv(b, in[0], in[1], "");
-	case IR_REMF: return host_fmod(h, in[0], in[1]);
+	case IR_REMF: return cpu_fmod(h, in[0], in[1]);
 	case IR_NEGF: return LLVMBuildFNeg(b, in[0], "");
-	case IR_ABSF: return host_intrinsic1(h, "llvm.fabs", in[0]);
+	case IR_ABSF: return cpu_intrinsic1(h, "llvm.fabs", in[0]);
 	case IR_MAXNUMF:
 	case IR_MINNUMF: return min_max(h, o->code == IR_MAXNUMF, false, in[0], in[1]);
 	case IR_MAXIMUMF:
@@ -265,13 +265,13 @@ static LLVMValueRef float_op(struct host *h, const struct op *o, LLVMValueRef *i
 		bool nan = o->attr[ATTR_NAN];
 		return min_max(h, false, nan, min_max(h, true, nan, in[0], in[1]), in[2]);
 	}
-	case IR_FMA: return host_intrinsic(h, "llvm.fma", &t, 1, in, 3);
-	default: return host_math(h, o->code, in[0]);
+	case IR_FMA: return cpu_intrinsic(h, "llvm.fma", &t, 1, in, 3);
+	default: return cpu_math(h, o->code, in[0]);
 	}
 }
 
 /* Of formats that have infinities and do not saturate only the sign changes. */
-static LLVMValueRef set_sign(struct host *h, enum opcode code, LLVMValueRef x)
+static LLVMValueRef set_sign(struct cpu_codegen *h, enum opcode code, LLVMValueRef x)
 {
 	LLVMValueRef bits = bits_of(h, x);
 	bits = code == IR_NEGF ? LLVMBuildXor(h->b, bits, int_as(bits, 0x8000), "")
@@ -279,22 +279,22 @@ static LLVMValueRef set_sign(struct host *h, enum opcode code, LLVMValueRef x)
 	return of_bits(h, bits, elem_of(LLVMTypeOf(x)));
 }
 
-static LLVMValueRef any_float_op(struct host *h, const struct op *o, const LLVMValueRef *in, enum dtype d)
+static LLVMValueRef any_float_op(struct cpu_codegen *h, const struct op *o, const LLVMValueRef *in, enum dtype d)
 {
 	LLVMValueRef wide[3];
 	if ((o->code == IR_NEGF || o->code == IR_ABSF) && (d == DT_F16 || d == DT_BF16))
 		return set_sign(h, o->code, in[0]);
 	for (u32 i = 0; i < o->noperands; i++)
-		wide[i] = host_widen(h, in[i], d, 0);
+		wide[i] = cpu_widen(h, in[i], d, 0);
 	if (o->code == IR_CMPF)
 		return compare_float(h, o, wide[0], wide[1]);
-	return host_narrow(h, float_op(h, o, wide), d, 0);
+	return cpu_narrow(h, float_op(h, o, wide), d, 0);
 }
 
 /* --- all operations ---------------------------------------------------------------------------------------------- */
 
 /* Offsets are signed. */
-static LLVMValueRef add_pointer(struct host *h, const struct op *o, LLVMValueRef p, LLVMValueRef offset)
+static LLVMValueRef add_pointer(struct cpu_codegen *h, const struct op *o, LLVMValueRef p, LLVMValueRef offset)
 {
 	LLVMTypeRef t = as_many(offset, h->i64);
 	if (bits_of_elem(LLVMTypeOf(offset)) < 64)
@@ -303,7 +303,7 @@ static LLVMValueRef add_pointer(struct host *h, const struct op *o, LLVMValueRef
 	return LLVMBuildGEP2(h->b, h->i8, p, &offset, 1, "");
 }
 
-LLVMValueRef host_elementwise(struct host *h, const struct op *o, const LLVMValueRef *in, u32 lanes)
+LLVMValueRef cpu_elementwise(struct cpu_codegen *h, const struct op *o, const LLVMValueRef *in, u32 lanes)
 {
 	(void)lanes;
 	enum dtype d = type_dtype(operand(o, 0)->type);
@@ -313,7 +313,7 @@ LLVMValueRef host_elementwise(struct host *h, const struct op *o, const LLVMValu
 	case IR_ADDPTR: return add_pointer(h, o, in[0], in[1]);
 	default: break;
 	}
-	LLVMValueRef v = host_convert(h, o, in[0]);
+	LLVMValueRef v = cpu_convert(h, o, in[0]);
 	if (v)
 		return v;
 	return dtype_is_float(d) ? any_float_op(h, o, in, d) : int_op(h, o->code, in);

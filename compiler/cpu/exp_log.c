@@ -52,7 +52,7 @@ static LLVMValueRef polynomial(const struct functions *f, LLVMValueRef x, const 
 }
 
 /* NaN stays. */
-static LLVMValueRef clamp(struct host *h, LLVMValueRef x, double least, double most)
+static LLVMValueRef clamp(struct cpu_codegen *h, LLVMValueRef x, double least, double most)
 {
 	LLVMValueRef lo = real_as(x, least), hi = real_as(x, most);
 	x = LLVMBuildSelect(h->b, LLVMBuildFCmp(h->b, LLVMRealOGT, lo, x, ""), lo, x, "");
@@ -76,24 +76,24 @@ static struct parts split(const struct functions *f, const struct format *t, LLV
 	return (struct parts){sum, n, multiply_add(f, n, real_as(x, -t->ln2[1]), r)};
 }
 
-static bool has_scalef(const struct host *h, LLVMValueRef x)
+static bool has_scalef(const struct cpu_codegen *h, LLVMValueRef x)
 {
 	return h->s->target->has_avx512 && elem_of(LLVMTypeOf(x)) == h->f32 && lanes_of(x) >= 4;
 }
 
 /* x · 2^n, rounded once, by vscalefps. */
-static LLVMValueRef scalef(struct host *h, LLVMValueRef x, LLVMValueRef n)
+static LLVMValueRef scalef(struct cpu_codegen *h, LLVMValueRef x, LLVMValueRef n)
 {
 	u32 lanes = lanes_of(x), width = MIN(lanes, 16u);
 	LLVMValueRef parts[16], all = LLVMConstInt(LLVMIntTypeInContext(h->ctx, MAX(width, 8u)), ~0ull, false);
 	const char *name = arena_printf(&h->scratch, "llvm.x86.avx512.mask.scalef.ps.%u", width * 32);
 	tl_assert(lanes / width <= ARRAY_LEN(parts));
 	for (u32 i = 0; i < lanes / width; i++) {
-		LLVMValueRef y = host_lanes(h, x, i * width, width), by = host_lanes(h, n, i * width, width);
-		LLVMValueRef args[] = {y, by, y, all, host_i32(h, 4 /* rounds as the control register says */)};
-		parts[i] = host_intrinsic(h, name, NULL, 0, args, width == 16 ? 5 : 4);
+		LLVMValueRef y = cpu_lanes(h, x, i * width, width), by = cpu_lanes(h, n, i * width, width);
+		LLVMValueRef args[] = {y, by, y, all, cpu_i32(h, 4 /* rounds as the control register says */)};
+		parts[i] = cpu_intrinsic(h, name, NULL, 0, args, width == 16 ? 5 : 4);
 	}
-	return host_concat(h, parts, lanes / width);
+	return cpu_concat(h, parts, lanes / width);
 }
 
 static LLVMValueRef power_of_rest(const struct functions *f, const struct format *t, LLVMValueRef r, bool base2)
@@ -105,7 +105,7 @@ static LLVMValueRef power_of_rest(const struct functions *f, const struct format
 }
 
 /* fp32: exp 1.02 ulp, exp2 0.88, without fused multiply-adds 1.1; fp64: 1, 1.2. */
-LLVMValueRef host_exp(struct host *h, const struct functions *f, LLVMValueRef x, bool base2)
+LLVMValueRef cpu_exp(struct cpu_codegen *h, const struct functions *f, LLVMValueRef x, bool base2)
 {
 	LLVMBuilderRef b = h->b;
 	LLVMTypeRef elem = elem_of(LLVMTypeOf(x));
@@ -124,7 +124,7 @@ LLVMValueRef host_exp(struct host *h, const struct functions *f, LLVMValueRef x,
 }
 
 /* Of fp32; what is not normal is the least or largest normal power. */
-LLVMValueRef host_normal_exp2(struct host *h, const struct functions *f, LLVMValueRef x)
+LLVMValueRef cpu_normal_exp2(struct cpu_codegen *h, const struct functions *f, LLVMValueRef x)
 {
 	struct parts s = split(f, &single, clamp(h, x, -126, 127), true);
 	LLVMValueRef n = bits_of(h, s.sum), r = power_of_rest(f, &single, s.r, true);
@@ -134,7 +134,7 @@ LLVMValueRef host_normal_exp2(struct host *h, const struct functions *f, LLVMVal
 	return LLVMBuildFMul(h->b, r, of_bits(h, scale, h->f32), "");
 }
 
-LLVMValueRef host_log_or_special(struct host *h, LLVMValueRef x, LLVMValueRef r)
+LLVMValueRef cpu_log_or_special(struct cpu_codegen *h, LLVMValueRef x, LLVMValueRef r)
 {
 	LLVMBuilderRef b = h->b;
 	LLVMValueRef zero = real_as(x, 0), infinite = real_as(x, (double)INFINITY);
@@ -147,7 +147,7 @@ LLVMValueRef host_log_or_special(struct host *h, LLVMValueRef x, LLVMValueRef r)
 /* x = 2^e (1 + y), 1 + y from sqrt(1/2) to sqrt(2). With s = y / (2 + y), log(1 + y) = 2 atanh(s) = 2s + s R(s²)
  *   = y - (y²/2 - s (y²/2 + R)),
  * in which y is exact and the rest is small (as in FreeBSD's e_log.c). */
-LLVMValueRef host_log_f64(struct host *h, const struct functions *f, LLVMValueRef x, bool base2)
+LLVMValueRef cpu_log_f64(struct cpu_codegen *h, const struct functions *f, LLVMValueRef x, bool base2)
 {
 	static const double series[] = {0x1.5555555555593p-1, 0x1.999999997f9f8p-2, 0x1.249249422a478p-2,
 					0x1.c71c51d7ccab4p-3, 0x1.746649b02f3fcp-3, 0x1.39a0957837f52p-3,
@@ -178,5 +178,5 @@ LLVMValueRef host_log_f64(struct host *h, const struct functions *f, LLVMValueRe
 		r = LLVMBuildFSub(b, LLVMBuildFSub(b, half, r, ""), y, "");
 		r = multiply_add(f, e, real_as(x, wide.ln2[0]), LLVMBuildFNeg(b, r, ""));
 	}
-	return host_log_or_special(h, x, r);
+	return cpu_log_or_special(h, x, r);
 }

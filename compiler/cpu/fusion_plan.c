@@ -10,7 +10,7 @@
 
 enum { MOST_DEPTH = 200 /* operations computed without a value in memory: eval's recursion */ };
 
-struct info *info_of(struct host *h, const struct value *v)
+struct info *info_of(struct cpu_codegen *h, const struct value *v)
 {
 	struct info *i = map_get(&h->info, v);
 	if (!i) {
@@ -23,7 +23,7 @@ struct info *info_of(struct host *h, const struct value *v)
 
 /* --- kinds of operations ------------------------------------------------------------------------------------- */
 
-bool host_is_inline(const struct op *o)
+bool cpu_is_inline(const struct op *o)
 {
 	switch (o->code) {
 	case IR_CONSTANT:
@@ -48,11 +48,11 @@ static bool is_tile_op(const struct op *o)
 /* Takes whole tiles from memory. */
 bool is_whole_tile(const struct op *o)
 {
-	return is_tile_op(o) && !host_is_inline(o) && o->code != IR_STORE && o->code != IR_REDUCE &&
+	return is_tile_op(o) && !cpu_is_inline(o) && o->code != IR_STORE && o->code != IR_REDUCE &&
 	       !op_is_control(o) && !op_has(o, END);
 }
 
-bool host_orders(const struct op *o)
+bool cpu_orders(const struct op *o)
 {
 	return (o->code == IR_ATOMIC_RMW && o->attr[ATTR_RMW_SEM] != SEM_RELAXED) ||
 	       (o->code == IR_ATOMIC_CAS && o->attr[ATTR_CAS_SEM] != SEM_RELAXED) || o->code == IR_BARRIER ||
@@ -60,19 +60,19 @@ bool host_orders(const struct op *o)
 }
 
 /* May o, or an operation inside, write what the load reads, or order it? */
-static bool may_clobber(struct host *h, const struct op *o, const struct op *load)
+static bool may_clobber(struct cpu_codegen *h, const struct op *o, const struct op *load)
 {
 	for (u32 i = 0; i < o->nblocks; i++)
 		for (const struct op *p = o->blocks[i]->first; p; p = p->next)
 			if (may_clobber(h, p, load))
 				return true;
-	return host_orders(o) || (writes_memory(o) && may_overlap(h->s, pointer_base(operand(o, 0)),
+	return cpu_orders(o) || (writes_memory(o) && may_overlap(h->s, pointer_base(operand(o, 0)),
 								  pointer_base(operand(load, 0)), false));
 }
 
 /* Do both access the elements of one row, one after the other, so that element i of the one is at no other element's
  * address? */
-static bool same_row(struct host *h, const struct op *o, const struct op *load)
+static bool same_row(struct cpu_codegen *h, const struct op *o, const struct op *load)
 {
 	const struct value *p = operand(o, 0);
 	return o->code == IR_STORE && p == operand(load, 0) && p->type->rank == 1 &&
@@ -81,10 +81,10 @@ static bool same_row(struct host *h, const struct op *o, const struct op *load)
 
 /* --- values in memory ---------------------------------------------------------------------------------------- */
 
-static void note_result(struct host *h, const struct op *o, const struct value *v)
+static void note_result(struct cpu_codegen *h, const struct op *o, const struct value *v)
 {
 	struct info *i = info_of(h, v);
-	bool free = host_is_inline(o) && o->code != IR_LOAD;
+	bool free = cpu_is_inline(o) && o->code != IR_LOAD;
 	u32 depth = 0;
 	for (u32 k = 0; k < o->noperands; k++) {
 		const struct value *x = operand(o, k);
@@ -98,7 +98,7 @@ static void note_result(struct host *h, const struct op *o, const struct value *
 		free = false;
 	i->depth = depth + 1;
 	i->free = free && i->depth < MOST_DEPTH;
-	i->stored = i->depth >= MOST_DEPTH || !host_is_inline(o);
+	i->stored = i->depth >= MOST_DEPTH || !cpu_is_inline(o);
 	if (h->debug && v->name) {
 		i->free = false;
 		i->stored = true;
@@ -106,7 +106,7 @@ static void note_result(struct host *h, const struct op *o, const struct value *
 }
 
 /* The operands of o that it takes from memory are stored. */
-static void note_uses(struct host *h, const struct op *o)
+static void note_uses(struct cpu_codegen *h, const struct op *o)
 {
 	bool whole = is_whole_tile(o) || op_is_control(o) || op_has(o, END) || op_is_shape(o);
 	for (u32 k = 0; k < o->noperands; k++) {
@@ -123,7 +123,7 @@ static void note_uses(struct host *h, const struct op *o)
 }
 
 /* Operands come before what uses them. */
-static void walk_forward(struct host *h, const struct block *b)
+static void walk_forward(struct cpu_codegen *h, const struct block *b)
 {
 	for (u32 i = 0; i < b->nargs; i++)
 		info_of(h, b->args[i])->stored = true;
@@ -143,7 +143,7 @@ static void walk_forward(struct host *h, const struct block *b)
 }
 
 /* A load of single elements anywhere costs more than keeping what it gave. */
-static bool is_contiguous(struct host *h, const struct op *load)
+static bool is_contiguous(struct cpu_codegen *h, const struct op *load)
 {
 	const struct type *t = result(load)->type;
 	const struct axis_info *a = axis_of(h->s->axis, operand(load, 0));
@@ -153,19 +153,19 @@ static bool is_contiguous(struct host *h, const struct op *load)
 	return false;
 }
 
-static void last_roots(struct host *h, const struct block *b)
+static void last_roots(struct cpu_codegen *h, const struct block *b)
 {
 	for (const struct op *o = b->last; o; o = o->prev) {
 		if (!op_runs_on_elements(o))
 			for (u32 i = 0; i < o->nblocks; i++)
 				last_roots(h, o->blocks[i]);
-		if (o->nresults != 1 || !type_is_tensor(result(o)->type) || !host_is_inline(o))
+		if (o->nresults != 1 || !type_is_tensor(result(o)->type) || !cpu_is_inline(o))
 			continue;
 		struct info *i = info_of(h, result(o));
 		u32 last = 0;
 		for (const struct use *u = result(o)->uses; u; u = u->next) {
 			const struct op *user = u->user;
-			bool goes_on = user->block == b && host_is_inline(user) && !info_of(h, result(user))->stored;
+			bool goes_on = user->block == b && cpu_is_inline(user) && !info_of(h, result(user))->stored;
 			last = MAX(last, goes_on ? info_of(h, result(user))->last_root : user->mark);
 		}
 		i->last_root = last;
@@ -177,28 +177,28 @@ static void last_roots(struct host *h, const struct block *b)
 }
 
 /* What dots alone take lies as they want it. */
-static void place_operands(struct host *h, const struct block *b)
+static void place_operands(struct cpu_codegen *h, const struct block *b)
 {
 	const struct op *dot;
 	u32 which = 0;
 	for (const struct op *o = b->first; o; o = o->next) {
 		for (u32 i = 0; i < o->nblocks; i++)
 			place_operands(h, o->blocks[i]);
-		if (o->nresults == 1 && host_is_inline(o) && host_dot_takes(h, result(o), &dot, &which))
-			info_of(h, result(o))->buffer = host_dot_buffer(h, dot, which);
+		if (o->nresults == 1 && cpu_is_inline(o) && cpu_dot_takes(h, result(o), &dot, &which))
+			info_of(h, result(o))->buffer = cpu_dot_buffer(h, dot, which);
 	}
 }
 
-void plan_kernel(struct host *h)
+void plan_kernel(struct cpu_codegen *h)
 {
-	host_choose_inner(h);
+	cpu_choose_inner(h);
 	number_ops(h->k->body, 1);
 	walk_forward(h, h->k->body);
 	last_roots(h, h->k->body);
 	place_operands(h, h->k->body);
 }
 
-bool plan_in_place(struct host *h, const struct value *arg, const struct value *yielded)
+bool plan_in_place(struct cpu_codegen *h, const struct value *arg, const struct value *yielded)
 {
 	const struct op *o = yielded->def;
 	if (!o || o->block != arg->block || o->nresults != 1 || info_of(h, yielded)->buffer ||
@@ -216,7 +216,7 @@ bool plan_in_place(struct host *h, const struct value *arg, const struct value *
 		const struct op *user = u->user;
 		if (user->block != o->block || op_is_shape(user))
 			return false;
-		u32 last = host_is_inline(user) && !info_of(h, result(user))->stored
+		u32 last = cpu_is_inline(user) && !info_of(h, result(user))->stored
 				   ? info_of(h, result(user))->last_root
 				   : user->mark;
 		if (last > o->mark)
@@ -232,18 +232,18 @@ static const struct type *iteration_type(const struct op *o)
 	return o->code == IR_STORE || o->code == IR_REDUCE ? operand(o, 0)->type : result(o)->type;
 }
 
-struct search {
-	struct host *h;
-	struct nest *nest;
+struct fusion_search {
+	struct cpu_codegen *h;
+	struct cpu_nest *nest;
 	const struct op *root;
 	u32 walk;
 	bool clashes; /* the root needs what the nest completes later, or in another order */
 	VEC(const struct op *) loads;
 };
 
-static void search_value(struct search *s, const struct value *v, bool elsewhere)
+static void search_value(struct fusion_search *s, const struct value *v, bool elsewhere)
 {
-	struct host *h = s->h;
+	struct cpu_codegen *h = s->h;
 	if (!type_is_tensor(v->type)) {
 		if (s->nest && v->def && v->def->code == IR_REDUCE && info_of(h, v)->nest == s->nest)
 			s->clashes = true;
@@ -254,7 +254,7 @@ static void search_value(struct search *s, const struct value *v, bool elsewhere
 	const struct op *o = v->def;
 	if (i->stored) {
 		bool here = s->nest && i->nest == s->nest;
-		s->clashes |= here && (elsewhere || !host_is_inline(o));
+		s->clashes |= here && (elsewhere || !cpu_is_inline(o));
 		return;
 	}
 	if (!first_visit(v, s->walk))
@@ -265,16 +265,16 @@ static void search_value(struct search *s, const struct value *v, bool elsewhere
 		search_value(s, operand(o, k), elsewhere || op_is_shape(o));
 }
 
-static bool stores_clash(struct host *h, const struct op *store, const struct op *other)
+static bool stores_clash(struct cpu_codegen *h, const struct op *store, const struct op *other)
 {
 	if (operand(store, 0) == operand(other, 0) && (other->code == IR_STORE || same_row(h, store, other)))
 		return false;
 	return may_overlap(h->s, pointer_base(operand(store, 0)), pointer_base(operand(other, 0)), false);
 }
 
-static bool can_join(struct search *s, const struct type *t)
+static bool can_join(struct fusion_search *s, const struct type *t)
 {
-	struct nest *n = s->nest;
+	struct cpu_nest *n = s->nest;
 	if (!n || s->h->debug || n->rank != t->rank || memcmp(n->shape, t->shape, (size_t)t->rank * sizeof *t->shape) ||
 	    s->clashes)
 		return false;
@@ -297,11 +297,11 @@ static bool can_join(struct search *s, const struct type *t)
 	return true;
 }
 
-static void push(struct host *h, struct steps *out, struct step x)
+static void push(struct cpu_codegen *h, struct steps *out, struct cpu_step x)
 {
 	if (out->len == out->cap) {
 		u32 cap = out->cap ? 2 * out->cap : 16;
-		struct step *at = arena_array(&h->scratch, struct step, cap);
+		struct cpu_step *at = arena_array(&h->scratch, struct cpu_step, cap);
 		if (out->len)
 			memcpy(at, out->at, out->len * sizeof *at);
 		out->at = at, out->cap = cap;
@@ -310,7 +310,7 @@ static void push(struct host *h, struct steps *out, struct step x)
 }
 
 /* Does o need a result of the open nest, directly or through scalars that wait? */
-static bool needs_nest(struct host *h, const struct op *o, const struct nest *n)
+static bool needs_nest(struct cpu_codegen *h, const struct op *o, const struct cpu_nest *n)
 {
 	for (u32 k = 0; n && k < o->noperands; k++) {
 		const struct value *v = operand(o, k);
@@ -320,15 +320,15 @@ static bool needs_nest(struct host *h, const struct op *o, const struct nest *n)
 	return false;
 }
 
-static struct nest *nest_for(struct host *h, const struct type *t)
+static struct cpu_nest *nest_for(struct cpu_codegen *h, const struct type *t)
 {
-	struct nest *n = arena_new(&h->scratch, struct nest);
-	*n = (struct nest){.rank = t->rank};
+	struct cpu_nest *n = arena_new(&h->scratch, struct cpu_nest);
+	*n = (struct cpu_nest){.rank = t->rank};
 	memcpy(n->shape, t->shape, sizeof n->shape);
 	return n;
 }
 
-static void add_root(struct host *h, struct nest *n, const struct op *o, const struct search *s)
+static void add_root(struct cpu_codegen *h, struct cpu_nest *n, const struct op *o, const struct fusion_search *s)
 {
 	struct root r = {.op = o, .v = o->nresults ? result(o) : NULL};
 	vec_push(&h->scratch, &n->roots, r);
@@ -338,20 +338,20 @@ static void add_root(struct host *h, struct nest *n, const struct op *o, const s
 		info_of(h, &o->results[i])->nest = n;
 }
 
-static bool is_root(struct host *h, const struct op *o)
+static bool is_root(struct cpu_codegen *h, const struct op *o)
 {
 	if (o->code == IR_STORE)
 		return type_is_tensor(operand(o, 0)->type);
 	if (o->code == IR_REDUCE)
 		return true;
-	return o->nresults == 1 && type_is_tensor(result(o)->type) && host_is_inline(o) &&
+	return o->nresults == 1 && type_is_tensor(result(o)->type) && cpu_is_inline(o) &&
 	       info_of(h, result(o))->stored && !info_of(h, result(o))->free;
 }
 
 /* Values that a later nest needs too, found from the roots down, are kept by the first. */
-static void claim(struct host *h, struct nest *n, const struct value *v, bool elsewhere);
+static void claim(struct cpu_codegen *h, struct cpu_nest *n, const struct value *v, bool elsewhere);
 
-bool host_cheap_again(struct host *h, const struct value *v)
+bool cpu_cheap_again(struct cpu_codegen *h, const struct value *v)
 {
 	const struct op *o = v->def;
 	if (info_of(h, v)->free)
@@ -361,25 +361,25 @@ bool host_cheap_again(struct host *h, const struct value *v)
 	case IR_EXTF:
 	case IR_EXTSI:
 	case IR_EXTUI:
-	case IR_SITOFP: return !info_of(h, operand(o, 0))->stored && host_cheap_again(h, operand(o, 0));
+	case IR_SITOFP: return !info_of(h, operand(o, 0))->stored && cpu_cheap_again(h, operand(o, 0));
 	default: return op_is_shape(o);
 	}
 }
 
-static void claim_operands(struct host *h, struct nest *n, const struct op *o, bool elsewhere)
+static void claim_operands(struct cpu_codegen *h, struct cpu_nest *n, const struct op *o, bool elsewhere)
 {
 	for (u32 k = 0; k < o->noperands; k++)
 		claim(h, n, operand(o, k), elsewhere || op_is_shape(o));
 }
 
-static void claim(struct host *h, struct nest *n, const struct value *v, bool elsewhere)
+static void claim(struct cpu_codegen *h, struct cpu_nest *n, const struct value *v, bool elsewhere)
 {
 	if (!type_is_tensor(v->type))
 		return;
 	struct info *i = info_of(h, v);
 	if (i->stored || i->free)
 		return;
-	if (i->nest && i->nest != n && !host_cheap_again(h, v) && !elsewhere) {
+	if (i->nest && i->nest != n && !cpu_cheap_again(h, v) && !elsewhere) {
 		i->stored = true;
 		struct root r = {.op = v->def, .v = v};
 		vec_push(&h->scratch, &i->nest->roots, r);
@@ -397,7 +397,7 @@ static bool by_order(const struct root *a, const struct root *b)
 	return a->op->mark < b->op->mark;
 }
 
-static void sort_roots(struct nest *n)
+static void sort_roots(struct cpu_nest *n)
 {
 	for (u32 i = 1; i < n->roots.len; i++)
 		for (u32 k = i; k && by_order(&n->roots.at[k], &n->roots.at[k - 1]); k--) {
@@ -407,43 +407,43 @@ static void sort_roots(struct nest *n)
 		}
 }
 
-void plan_block(struct host *h, const struct block *b, struct steps *out)
+void plan_block(struct cpu_codegen *h, const struct block *b, struct steps *out)
 {
-	struct nest *open = NULL;
+	struct cpu_nest *open = NULL;
 	for (const struct op *o = b->first; o; o = o->next) {
-		if (host_dot_turns(h, o)) {
+		if (cpu_dot_turns(h, o)) {
 			open = NULL;
-			push(h, out, (struct step){.op = o});
+			push(h, out, (struct cpu_step){.op = o});
 			continue;
 		}
 		if (is_root(h, o)) {
-			struct search s = {.h = h, .nest = open, .root = o, .walk = begin_walk(h->k->ctx)};
+			struct fusion_search s = {.h = h, .nest = open, .root = o, .walk = begin_walk(h->k->ctx)};
 			for (u32 k = 0; k < o->noperands; k++)
 				search_value(&s, operand(o, k), false);
 			if (o->code == IR_LOAD)
 				vec_push(&h->scratch, &s.loads, o);
 			if (!can_join(&s, iteration_type(o))) {
 				open = nest_for(h, iteration_type(o));
-				push(h, out, (struct step){.nest = open});
+				push(h, out, (struct cpu_step){.nest = open});
 			}
 			add_root(h, open, o, &s);
 			continue;
 		}
-		if (o->nresults == 1 && type_is_tensor(result(o)->type) && host_is_inline(o))
+		if (o->nresults == 1 && type_is_tensor(result(o)->type) && cpu_is_inline(o))
 			continue;
 		/* What runs between the roots of a nest runs before it. */
 		bool pure = op_has(o, PURE) && !is_whole_tile(o) && !op_has(o, END);
 		if (!pure || needs_nest(h, o, open))
 			open = NULL;
 		if (!open)
-			push(h, out, (struct step){.op = o});
+			push(h, out, (struct cpu_step){.op = o});
 		else {
 			push(h, out, out->at[out->len - 1]);
-			out->at[out->len - 2] = (struct step){.op = o};
+			out->at[out->len - 2] = (struct cpu_step){.op = o};
 		}
 	}
 	for (u32 i = 0; i < out->len; i++) {
-		struct nest *n = out->at[i].nest;
+		struct cpu_nest *n = out->at[i].nest;
 		for (u32 k = 0; n && k < n->roots.len; k++)
 			claim_operands(h, n, n->roots.at[k].op, false);
 	}

@@ -7,7 +7,7 @@
 
 enum { WHOLE = 1000 /* votes: more than loads and stores have */ };
 
-static struct info *class_of(struct host *h, const struct value *v)
+static struct info *class_of(struct cpu_codegen *h, const struct value *v)
 {
 	struct info *i = info_of(h, v);
 	while (i->same)
@@ -20,7 +20,7 @@ static bool is_matrix(const struct value *v)
 	return type_is_tensor(v->type) && v->type->rank > 1;
 }
 
-static void join(struct host *h, const struct value *a, const struct value *b)
+static void join(struct cpu_codegen *h, const struct value *a, const struct value *b)
 {
 	if (!is_matrix(a) || !is_matrix(b) || a->type->rank != b->type->rank ||
 	    memcmp(a->type->shape, b->type->shape, (size_t)a->type->rank * sizeof *a->type->shape))
@@ -33,7 +33,7 @@ static void join(struct host *h, const struct value *a, const struct value *b)
 	y->same = x;
 }
 
-static void join_all(struct host *h, const struct op *o)
+static void join_all(struct cpu_codegen *h, const struct op *o)
 {
 	const struct value *first = NULL;
 	for (u32 i = 0; i < o->noperands + o->nresults; i++) {
@@ -45,7 +45,7 @@ static void join_all(struct host *h, const struct op *o)
 	}
 }
 
-static void take_rows(struct host *h, const struct op *o)
+static void take_rows(struct cpu_codegen *h, const struct op *o)
 {
 	for (u32 i = 0; i < o->noperands + o->nresults; i++) {
 		const struct value *v = i < o->noperands ? operand(o, i) : &o->results[i - o->noperands];
@@ -55,7 +55,8 @@ static void take_rows(struct host *h, const struct op *o)
 }
 
 /* The values of a block's last operation from `first` on become those of `to`, or of the operation's results. */
-static void join_passed(struct host *h, const struct op *o, const struct block *b, u32 first, struct value *const *to)
+static void join_passed(struct cpu_codegen *h, const struct op *o, const struct block *b, u32 first,
+			struct value *const *to)
 {
 	for (u32 i = first; b->last && i < b->last->noperands; i++) {
 		if (to)
@@ -65,9 +66,9 @@ static void join_passed(struct host *h, const struct op *o, const struct block *
 	}
 }
 
-static void visit(struct host *h, const struct op *o);
+static void visit(struct cpu_codegen *h, const struct op *o);
 
-static void join_control(struct host *h, const struct op *o)
+static void join_control(struct cpu_codegen *h, const struct op *o)
 {
 	for (u32 i = 0; i < o->nblocks; i++)
 		for (const struct op *p = o->blocks[i]->first; p; p = p->next)
@@ -94,7 +95,7 @@ static void join_control(struct host *h, const struct op *o)
 	}
 }
 
-static void visit(struct host *h, const struct op *o)
+static void visit(struct cpu_codegen *h, const struct op *o)
 {
 	if (op_is_control(o)) {
 		join_control(h, o);
@@ -104,17 +105,17 @@ static void visit(struct host *h, const struct op *o)
 		join_all(h, o);
 		const struct value *p = operand(o, 0);
 		if (!op_has(o, ELEM) && is_matrix(p))
-			host_count_neighbours(h, o, class_of(h, p)->votes);
+			cpu_count_neighbours(h, o, class_of(h, p)->votes);
 	}
 }
 
-void host_choose_inner(struct host *h)
+void cpu_choose_inner(struct cpu_codegen *h)
 {
 	for (const struct op *o = h->k->body->first; o; o = o->next)
 		visit(h, o);
 }
 
-int host_inner(struct host *h, const struct value *v)
+int cpu_inner(struct cpu_codegen *h, const struct value *v)
 {
 	int last = v->type->rank - 1, best = last;
 	const i32 *votes = class_of(h, v)->votes;

@@ -9,7 +9,7 @@
 /* --- calls ------------------------------------------------------------------------------------------------------- */
 
 /* A function of the C library, or of its vector library: t → t, with no effects. */
-static LLVMValueRef call_library(struct host *h, const char *name, LLVMTypeRef t, LLVMValueRef x)
+static LLVMValueRef call_library(struct cpu_codegen *h, const char *name, LLVMTypeRef t, LLVMValueRef x)
 {
 	static const char *const attributes[] = {"memory", "nounwind",   "willreturn",  "nosync",
 						 "nofree", "nocallback", "speculatable"};
@@ -27,7 +27,7 @@ static LLVMValueRef call_library(struct host *h, const char *name, LLVMTypeRef t
 }
 
 /* Elements from..from+n of x; behind its end its first ones again. */
-static LLVMValueRef part(struct host *h, LLVMValueRef x, u32 from, u32 n)
+static LLVMValueRef part(struct cpu_codegen *h, LLVMValueRef x, u32 from, u32 n)
 {
 	enum { MOST = 16 };
 	LLVMValueRef which[MOST];
@@ -38,7 +38,7 @@ static LLVMValueRef part(struct host *h, LLVMValueRef x, u32 from, u32 n)
 	return LLVMBuildShuffleVector(h->b, x, LLVMGetUndef(LLVMTypeOf(x)), LLVMConstVector(which, n), "");
 }
 
-static LLVMValueRef joined(struct host *h, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef joined(struct cpu_codegen *h, LLVMValueRef x, LLVMValueRef y)
 {
 	u32 n = 2 * LLVMGetVectorSize(LLVMTypeOf(x));
 	LLVMValueRef *which = arena_array(&h->scratch, LLVMValueRef, n);
@@ -48,7 +48,7 @@ static LLVMValueRef joined(struct host *h, LLVMValueRef x, LLVMValueRef y)
 }
 
 /* libmvec has functions of vectors of 16, 32 (AVX2) and 64 bytes (AVX-512): _ZGVbN4v_expf and so on. */
-static LLVMValueRef call_vectors(struct host *h, const char *name, LLVMValueRef x)
+static LLVMValueRef call_vectors(struct cpu_codegen *h, const char *name, LLVMValueRef x)
 {
 	u32 bytes = bits_of_elem(LLVMTypeOf(x)) / 8, lanes = LLVMGetVectorSize(LLVMTypeOf(x));
 	u32 width = MAX(16u, MIN(MIN((u32)h->s->target->vector_bytes, 64u), lanes * bytes)) / bytes, n = 0;
@@ -67,21 +67,21 @@ static LLVMValueRef call_vectors(struct host *h, const char *name, LLVMValueRef 
 }
 
 /* Lane by lane. */
-static LLVMValueRef call_for_each(struct host *h, const char *name, LLVMValueRef x)
+static LLVMValueRef call_for_each(struct cpu_codegen *h, const char *name, LLVMValueRef x)
 {
 	LLVMTypeRef elem = elem_of(LLVMTypeOf(x));
 	u32 lanes = lanes_of(x);
 	LLVMValueRef r = x;
 	name = elem == h->f32 ? arena_printf(&h->scratch, "%sf", name) : name;
 	for (u32 k = 0; k < lanes; k++) {
-		LLVMValueRef lane = call_library(h, name, elem, host_lane(h, x, k));
-		r = LLVMBuildInsertElement(h->b, r, lane, host_i32(h, k), "");
+		LLVMValueRef lane = call_library(h, name, elem, cpu_lane(h, x, k));
+		r = LLVMBuildInsertElement(h->b, r, lane, cpu_i32(h, k), "");
 	}
 	return lanes ? r : call_library(h, name, elem, x);
 }
 
 /* On arm64 libmvec is part of glibc from 2.38 on only. */
-static LLVMValueRef call(struct host *h, const char *name, LLVMValueRef x)
+static LLVMValueRef call(struct cpu_codegen *h, const char *name, LLVMValueRef x)
 {
 	return lanes_of(x) && h->s->target->level != CPU_NEON ? call_vectors(h, name, x) : call_for_each(h, name, x);
 }
@@ -90,7 +90,7 @@ static LLVMValueRef call(struct host *h, const char *name, LLVMValueRef x)
 
 static LLVMValueRef exp2_for_functions(const struct functions *f, LLVMValueRef x)
 {
-	return host_normal_exp2(f->target, f, x);
+	return cpu_normal_exp2(f->target, f, x);
 }
 
 static LLVMValueRef inverse(const struct functions *f, LLVMValueRef x)
@@ -100,55 +100,55 @@ static LLVMValueRef inverse(const struct functions *f, LLVMValueRef x)
 
 static LLVMValueRef log_or_special(const struct functions *f, LLVMValueRef x, LLVMValueRef r)
 {
-	return host_log_or_special(f->target, x, r);
+	return cpu_log_or_special(f->target, x, r);
 }
 
-struct rare rare_begin(struct host *h, LLVMValueRef is_rare, LLVMValueRef usual)
+struct rare rare_begin(struct cpu_codegen *h, LLVMValueRef is_rare, LLVMValueRef usual)
 {
 	struct rare r = {.usual = usual};
 	if (LLVMTypeOf(is_rare) != h->i1)
-		is_rare = host_intrinsic1(h, "llvm.vector.reduce.or", is_rare);
+		is_rare = cpu_intrinsic1(h, "llvm.vector.reduce.or", is_rare);
 	r.from = LLVMGetInsertBlock(h->b);
-	r.end = host_if(h, is_rare);
+	r.end = cpu_if(h, is_rare);
 	return r;
 }
 
-LLVMValueRef rare_end(struct host *h, const struct rare *r, LLVMValueRef x)
+LLVMValueRef rare_end(struct cpu_codegen *h, const struct rare *r, LLVMValueRef x)
 {
 	LLVMValueRef results[] = {r->usual, x};
 	LLVMBasicBlockRef from[] = {r->from, LLVMGetInsertBlock(h->b)};
-	host_end_if(h, r->end);
+	cpu_end_if(h, r->end);
 	LLVMValueRef phi = LLVMBuildPhi(h->b, LLVMTypeOf(x), "");
 	LLVMAddIncoming(phi, results, from, 2);
 	return phi;
 }
 
 /* Arguments too large for the reduction are the C library's. */
-static LLVMValueRef sin_cos(struct host *h, const struct functions *f, bool cosine, LLVMValueRef x)
+static LLVMValueRef sin_cos(struct cpu_codegen *h, const struct functions *f, bool cosine, LLVMValueRef x)
 {
-	LLVMValueRef size = host_intrinsic1(h, "llvm.fabs", x);
+	LLVMValueRef size = cpu_intrinsic1(h, "llvm.fabs", x);
 	LLVMValueRef large = LLVMBuildFCmp(h->b, LLVMRealOGT, size, real_as(x, MOST_REDUCED), "");
 	struct rare r = rare_begin(h, large, sin_cos_of_reduced(f, cosine, reduce_f32(f, x)));
-	return rare_end(h, &r, host_intrinsic1(h, cosine ? "llvm.cos" : "llvm.sin", x));
+	return rare_end(h, &r, cpu_intrinsic1(h, cosine ? "llvm.cos" : "llvm.sin", x));
 }
 
 /* In fp64 the quotient of fp32 numbers, if it is less than 2^28, is cut to the right integer, and what that leaves of x
  * is exact: the quotient is an integer or at least 2^-52 of itself away from one. Else the C library's. */
-LLVMValueRef host_fmod(struct host *h, LLVMValueRef x, LLVMValueRef y)
+LLVMValueRef cpu_fmod(struct cpu_codegen *h, LLVMValueRef x, LLVMValueRef y)
 {
 	LLVMBuilderRef b = h->b;
 	if (elem_of(LLVMTypeOf(x)) == h->f64)
 		return LLVMBuildFRem(b, x, y, "");
 	LLVMTypeRef t = as_many(x, h->f64);
 	LLVMValueRef wide = LLVMBuildFPExt(b, x, t, ""), by = LLVMBuildFPExt(b, y, t, "");
-	LLVMValueRef q = LLVMBuildFDiv(b, wide, by, ""), size = host_intrinsic1(h, "llvm.fabs", q);
-	LLVMValueRef whole = host_intrinsic1(h, "llvm.trunc", q);
+	LLVMValueRef q = LLVMBuildFDiv(b, wide, by, ""), size = cpu_intrinsic1(h, "llvm.fabs", q);
+	LLVMValueRef whole = cpu_intrinsic1(h, "llvm.trunc", q);
 	LLVMValueRef left = LLVMBuildFSub(b, wide, LLVMBuildFMul(b, whole, by, ""), "");
 	/* of an infinite y too */
 	LLVMValueRef none = LLVMBuildFCmp(b, LLVMRealOLT, size, real_as(q, 1), "");
 	left = LLVMBuildFPTrunc(b, LLVMBuildSelect(b, none, wide, left, ""), LLVMTypeOf(x), "");
 	LLVMTypeRef f32 = LLVMTypeOf(x);
-	left = host_intrinsic(h, "llvm.copysign", &f32, 1, (LLVMValueRef[]){left, x}, 2);
+	left = cpu_intrinsic(h, "llvm.copysign", &f32, 1, (LLVMValueRef[]){left, x}, 2);
 	LLVMValueRef large = LLVMBuildNot(b, LLVMBuildFCmp(b, LLVMRealOLT, size, real_as(q, 0x1p28), ""), "");
 	struct rare r = rare_begin(h, large, left);
 	return rare_end(h, &r, LLVMBuildFRem(b, x, y, ""));
@@ -184,20 +184,20 @@ static void erf_pieces(double c[DEGREE + 1][PIECES])
 }
 
 /* For each lane the value of its piece. */
-static LLVMValueRef chosen(struct host *h, const double *of, LLVMValueRef piece)
+static LLVMValueRef chosen(struct cpu_codegen *h, const double *of, LLVMValueRef piece)
 {
 	LLVMValueRef table[PIECES];
 	for (int k = 0; k < PIECES; k++)
 		table[k] = LLVMConstReal(h->f32, of[k]);
 	LLVMValueRef args[] = {LLVMConstVector(table, LANES), piece, LLVMConstVector(table + LANES, LANES)};
-	return host_intrinsic(h, "llvm.x86.avx512.vpermi2var.ps.512", NULL, 0, args, 3);
+	return cpu_intrinsic(h, "llvm.x86.avx512.vpermi2var.ps.512", NULL, 0, args, 3);
 }
 
 /* Of 16 lanes, whose values of a table an instruction chooses: fewer steps than erf_f32. */
-static LLVMValueRef erf_by_table(struct host *h, const struct functions *f, LLVMValueRef x)
+static LLVMValueRef erf_by_table(struct cpu_codegen *h, const struct functions *f, LLVMValueRef x)
 {
 	double c[DEGREE + 1][PIECES], first[PIECES];
-	LLVMValueRef rounder = real_as(x, 0x1.8p23), size = host_intrinsic1(h, "llvm.fabs", x);
+	LLVMValueRef rounder = real_as(x, 0x1.8p23), size = cpu_intrinsic1(h, "llvm.fabs", x);
 	LLVMValueRef sum = multiply_add(f, size, real_as(x, APART), rounder), piece = bits_of(h, sum);
 	LLVMValueRef t = multiply_add(f, LLVMBuildFSub(h->b, sum, rounder, ""), real_as(x, -1.0 / APART), size);
 	erf_pieces(c);
@@ -214,30 +214,30 @@ static LLVMValueRef erf_by_table(struct host *h, const struct functions *f, LLVM
 	LLVMValueRef far = LLVMBuildFCmp(h->b, LLVMRealOGE, size, real_as(x, (PIECES - 0.5) / APART), "");
 	LLVMTypeRef type = LLVMTypeOf(x);
 	LLVMValueRef signs[] = {LLVMBuildSelect(h->b, far, real_as(x, 1), p, ""), x};
-	return host_intrinsic(h, "llvm.copysign", &type, 1, signs, 2);
+	return cpu_intrinsic(h, "llvm.copysign", &type, 1, signs, 2);
 }
 
-static LLVMValueRef erf_of_vector(struct host *h, const struct functions *f, LLVMValueRef x)
+static LLVMValueRef erf_of_vector(struct cpu_codegen *h, const struct functions *f, LLVMValueRef x)
 {
 	u32 lanes = lanes_of(x), n = lanes / LANES;
 	if (!h->s->target->has_avx512 || !n || lanes % LANES)
 		return erf_f32(f, x);
 	LLVMValueRef *parts = arena_array(&h->scratch, LLVMValueRef, n);
 	for (u32 i = 0; i < n; i++)
-		parts[i] = erf_by_table(h, f, host_lanes(h, x, i * LANES, LANES));
-	return host_concat(h, parts, n);
+		parts[i] = erf_by_table(h, f, cpu_lanes(h, x, i * LANES, LANES));
+	return cpu_concat(h, parts, n);
 }
 
 /* NULL: there is none. */
-static LLVMValueRef inline_function(struct host *h, enum opcode code, LLVMValueRef x)
+static LLVMValueRef inline_function(struct cpu_codegen *h, enum opcode code, LLVMValueRef x)
 {
 	bool has_fma = h->s->target->has_fma, f32 = elem_of(LLVMTypeOf(x)) == h->f32;
 	struct functions f = {h->b, h->mod, has_fma, h, exp2_for_functions, inverse, log_or_special};
 	switch (code) {
 	case IR_EXP:
-	case IR_EXP2: return host_exp(h, &f, x, code == IR_EXP2);
+	case IR_EXP2: return cpu_exp(h, &f, x, code == IR_EXP2);
 	case IR_LOG:
-	case IR_LOG2: return f32 ? log_f32(&f, x, code == IR_LOG2) : host_log_f64(h, &f, x, code == IR_LOG2);
+	case IR_LOG2: return f32 ? log_f32(&f, x, code == IR_LOG2) : cpu_log_f64(h, &f, x, code == IR_LOG2);
 	case IR_SIN:
 	case IR_COS: return f32 && has_fma ? sin_cos(h, &f, code == IR_COS, x) : NULL;
 	case IR_ERF: return f32 ? erf_of_vector(h, &f, x) : NULL;
@@ -248,16 +248,16 @@ static LLVMValueRef inline_function(struct host *h, enum opcode code, LLVMValueR
 
 /* --- all functions ----------------------------------------------------------------------------------------------- */
 
-LLVMValueRef host_math(struct host *h, enum opcode code, LLVMValueRef x)
+LLVMValueRef cpu_math(struct cpu_codegen *h, enum opcode code, LLVMValueRef x)
 {
 	static const char *const names[IR_OPCODES] = {
 		[IR_SIN] = "sin", [IR_COS] = "cos", [IR_ERF] = "erf", [IR_TANH] = "tanh"};
 	switch (code) {
 	case IR_SQRT:
-	case IR_PRECISE_SQRT: return host_intrinsic1(h, "llvm.sqrt", x);
-	case IR_RSQRT: return LLVMBuildFDiv(h->b, real_as(x, 1), host_intrinsic1(h, "llvm.sqrt", x), "");
-	case IR_FLOOR: return host_intrinsic1(h, "llvm.floor", x);
-	case IR_CEIL: return host_intrinsic1(h, "llvm.ceil", x);
+	case IR_PRECISE_SQRT: return cpu_intrinsic1(h, "llvm.sqrt", x);
+	case IR_RSQRT: return LLVMBuildFDiv(h->b, real_as(x, 1), cpu_intrinsic1(h, "llvm.sqrt", x), "");
+	case IR_FLOOR: return cpu_intrinsic1(h, "llvm.floor", x);
+	case IR_CEIL: return cpu_intrinsic1(h, "llvm.ceil", x);
 	default: break;
 	}
 	LLVMValueRef r = inline_function(h, code, x);

@@ -5,9 +5,9 @@
 #include "cpu/cpu_internal.h"
 
 /* The type of elements in memory. */
-static LLVMTypeRef memory_type(struct host *h, const struct type *elem)
+static LLVMTypeRef memory_type(struct cpu_codegen *h, const struct type *elem)
 {
-	return type_elem_bits(elem) == 1 ? h->i8 : host_elem_type(h, elem);
+	return type_elem_bits(elem) == 1 ? h->i8 : cpu_elem_type(h, elem);
 }
 
 static struct at first_lane(const struct at *at)
@@ -23,7 +23,7 @@ static bool is_true(LLVMValueRef mask)
 	return !mask || (LLVMIsConstant(mask) && !lanes_of(mask) && !LLVMIsNull(mask));
 }
 
-struct access {
+struct element_access {
 	const struct value *pointer, *mask_value;
 	LLVMValueRef p;    /* of the first lane, or of each */
 	LLVMValueRef mask; /* or NULL: true */
@@ -40,60 +40,62 @@ static u32 type_bytes(const struct type *elem)
 
 /* Promises hold for elements that are not masked off, and where a tile hangs over an edge not even for those: they
  * count for vectors that a GPU would take, too (axis.h). */
-static u32 run_along(struct host *h, const struct access *a, int d)
+static u32 run_along(struct cpu_codegen *h, const struct element_access *a, int d)
 {
 	u32 promised = (u32)axis_vector_width(h->s->axis, a->pointer, a->mask ? a->mask_value : NULL, d);
 	return MIN(MAX((u32)axis_proved(h->s->axis, a->pointer)->contiguity[d], promised), a->lanes);
 }
 
-static struct access access_of(struct host *h, const struct value *p, const struct value *mask, const struct at *at)
+static struct element_access access_of(struct cpu_codegen *h, const struct value *p, const struct value *mask,
+				       const struct at *at)
 {
 	const struct type *elem = type_elem(p->type)->elem;
-	struct access a = {.pointer = p, .mask_value = mask, .type = memory_type(h, elem), .bytes = type_bytes(elem)};
-	a.mask = mask ? host_eval(h, mask, at) : NULL;
+	struct element_access a = {
+		.pointer = p, .mask_value = mask, .type = memory_type(h, elem), .bytes = type_bytes(elem)};
+	a.mask = mask ? cpu_eval(h, mask, at) : NULL;
 	a.mask = is_true(a.mask) ? NULL : a.mask;
 	a.lanes = at->along < 0 ? 0 : at->lanes;
 	const struct at first = first_lane(at);
 	if (!a.lanes) {
-		a.p = host_eval(h, p, at);
+		a.p = cpu_eval(h, p, at);
 		return a;
 	}
 	a.uniform = axis_proved(h->s->axis, p)->constancy[at->along] >= (i32)a.lanes;
 	a.run = run_along(h, &a, at->along);
 	bool each = !a.uniform && a.run == 1;
-	a.p = each ? host_spread(h, host_eval(h, p, at), a.lanes) : host_eval(h, p, &first);
+	a.p = each ? cpu_spread(h, cpu_eval(h, p, at), a.lanes) : cpu_eval(h, p, &first);
 	return a;
 }
 
-static bool is_one_access(const struct access *a)
+static bool is_one_access(const struct element_access *a)
 {
 	return a->uniform || a->run == a->lanes;
 }
 
-static LLVMValueRef to_value(struct host *h, LLVMValueRef x, const struct type *elem)
+static LLVMValueRef to_value(struct cpu_codegen *h, LLVMValueRef x, const struct type *elem)
 {
 	return type_elem_bits(elem) == 1 ? LLVMBuildICmp(h->b, LLVMIntNE, x, LLVMConstNull(LLVMTypeOf(x)), "") : x;
 }
 
-static LLVMValueRef to_memory(struct host *h, LLVMValueRef x, const struct type *elem)
+static LLVMValueRef to_memory(struct cpu_codegen *h, LLVMValueRef x, const struct type *elem)
 {
-	return type_elem_bits(elem) == 1 ? LLVMBuildZExt(h->b, x, host_vector_type(h->i8, lanes_of(x)), "") : x;
+	return type_elem_bits(elem) == 1 ? LLVMBuildZExt(h->b, x, cpu_vector_type(h->i8, lanes_of(x)), "") : x;
 }
 
-static LLVMValueRef plain_load(struct host *h, const struct access *a, bool is_volatile)
+static LLVMValueRef plain_load(struct cpu_codegen *h, const struct element_access *a, bool is_volatile)
 {
-	LLVMValueRef x = LLVMBuildLoad2(h->b, host_vector_type(a->type, a->uniform ? 0 : a->lanes), a->p, "");
+	LLVMValueRef x = LLVMBuildLoad2(h->b, cpu_vector_type(a->type, a->uniform ? 0 : a->lanes), a->p, "");
 	LLVMSetAlignment(x, a->bytes);
 	LLVMSetVolatile(x, is_volatile);
 	return x;
 }
 
 /* Is any lane of the mask true, or is each? */
-static LLVMValueRef any_lane(struct host *h, LLVMValueRef mask, bool all)
+static LLVMValueRef any_lane(struct cpu_codegen *h, LLVMValueRef mask, bool all)
 {
 	LLVMTypeRef t = LLVMTypeOf(mask);
 	return lanes_of(mask)
-		       ? host_intrinsic(h, all ? "llvm.vector.reduce.and" : "llvm.vector.reduce.or", &t, 1, &mask, 1)
+		       ? cpu_intrinsic(h, all ? "llvm.vector.reduce.and" : "llvm.vector.reduce.or", &t, 1, &mask, 1)
 		       : mask;
 }
 
@@ -106,41 +108,42 @@ struct piece {
 	bool none;         /* it is false */
 };
 
-static u32 piece_lanes(const struct host *h, const struct access *a)
+static u32 piece_lanes(const struct cpu_codegen *h, const struct element_access *a)
 {
 	u32 most = (u32)h->s->target->vector_bytes / (a->run == 1 ? (u32)sizeof(u64) : a->bytes);
 	return MIN(a->run == 1 ? a->lanes : a->run, most);
 }
 
-static LLVMValueRef piece_of_vector(struct host *h, LLVMValueRef x, u32 first, u32 lanes)
+static LLVMValueRef piece_of_vector(struct cpu_codegen *h, LLVMValueRef x, u32 first, u32 lanes)
 {
-	return lanes == lanes_of(x) ? x : host_lanes(h, x, first, lanes);
+	return lanes == lanes_of(x) ? x : cpu_lanes(h, x, first, lanes);
 }
 
-static struct piece piece_of(struct host *h, const struct access *a, const struct at *at, u32 first)
+static struct piece piece_of(struct cpu_codegen *h, const struct element_access *a, const struct at *at, u32 first)
 {
 	struct piece c = {.lanes = piece_lanes(h, a)};
 	struct at part = *at;
 	part.lanes = c.lanes;
-	part.i[at->along] = LLVMBuildAdd(h->b, at->i[at->along], host_i64(h, first), "");
+	part.i[at->along] = LLVMBuildAdd(h->b, at->i[at->along], cpu_i64(h, first), "");
 	const struct at lane = first_lane(&part);
 	c.p = a->run == 1         ? piece_of_vector(h, a->p, first, c.lanes)
-	      : a->run < a->lanes ? host_eval(h, a->pointer, &lane)
-				  : host_gep(h, a->p, a->type, host_i64(h, first));
+	      : a->run < a->lanes ? cpu_eval(h, a->pointer, &lane)
+				  : cpu_gep(h, a->p, a->type, cpu_i64(h, first));
 	if (!a->mask)
 		return c;
-	c.mask = host_eval(h, a->mask_value, &part);
+	c.mask = cpu_eval(h, a->mask_value, &part);
 	c.none = LLVMIsConstant(c.mask) && LLVMIsNull(c.mask);
-	c.mask = is_true(c.mask) ? NULL : host_spread(h, c.mask, c.lanes);
+	c.mask = is_true(c.mask) ? NULL : cpu_spread(h, c.mask, c.lanes);
 	return c;
 }
 
-static LLVMValueRef piece_mask(struct host *h, const struct piece *c)
+static LLVMValueRef piece_mask(struct cpu_codegen *h, const struct piece *c)
 {
-	return c->mask ? c->mask : host_spread(h, LLVMConstInt(h->i1, 1, false), c->lanes);
+	return c->mask ? c->mask : cpu_spread(h, LLVMConstInt(h->i1, 1, false), c->lanes);
 }
 
-static LLVMValueRef load_pieces(struct host *h, const struct access *a, const struct at *at, LLVMValueRef other)
+static LLVMValueRef load_pieces(struct cpu_codegen *h, const struct element_access *a, const struct at *at,
+				LLVMValueRef other)
 {
 	LLVMValueRef parts[256];
 	u32 n = 0, w = piece_lanes(h, a);
@@ -148,49 +151,50 @@ static LLVMValueRef load_pieces(struct host *h, const struct access *a, const st
 		struct piece c = piece_of(h, a, at, k);
 		LLVMValueRef rest = piece_of_vector(h, other, k, w);
 		LLVMTypeRef types[] = {LLVMTypeOf(rest), LLVMTypeOf(c.p)};
-		LLVMValueRef args[] = {c.p, host_i32(h, a->bytes), piece_mask(h, &c), rest};
+		LLVMValueRef args[] = {c.p, cpu_i32(h, a->bytes), piece_mask(h, &c), rest};
 		if (c.none) {
 			parts[n] = rest;
 		} else if (c.mask || a->run == 1) {
-			parts[n] = host_intrinsic(h, a->run == 1 ? "llvm.masked.gather" : "llvm.masked.load", types, 2,
+			parts[n] = cpu_intrinsic(h, a->run == 1 ? "llvm.masked.gather" : "llvm.masked.load", types, 2,
 						  args, 4);
 		} else {
 			parts[n] = LLVMBuildLoad2(h->b, types[0], c.p, "");
 			LLVMSetAlignment(parts[n], a->bytes);
 		}
 	}
-	return host_concat(h, parts, n);
+	return cpu_concat(h, parts, n);
 }
 
-static void store_pieces(struct host *h, const struct access *a, const struct at *at, LLVMValueRef x)
+static void store_pieces(struct cpu_codegen *h, const struct element_access *a, const struct at *at, LLVMValueRef x)
 {
 	u32 w = piece_lanes(h, a);
 	for (u32 k = 0; k < a->lanes; k += w) {
 		struct piece c = piece_of(h, a, at, k);
 		LLVMValueRef part = piece_of_vector(h, x, k, w);
 		LLVMTypeRef types[] = {LLVMTypeOf(part), LLVMTypeOf(c.p)};
-		LLVMValueRef args[] = {part, c.p, host_i32(h, a->bytes), piece_mask(h, &c)};
+		LLVMValueRef args[] = {part, c.p, cpu_i32(h, a->bytes), piece_mask(h, &c)};
 		if (c.none)
 			continue;
 		if (c.mask || a->run == 1)
-			host_intrinsic(h, a->run == 1 ? "llvm.masked.scatter" : "llvm.masked.store", types, 2, args, 4);
+			cpu_intrinsic(h, a->run == 1 ? "llvm.masked.scatter" : "llvm.masked.store", types, 2, args, 4);
 		else
 			LLVMSetAlignment(LLVMBuildStore(h->b, part, c.p), a->bytes);
 	}
 }
 
 /* The same on one of two paths, whose values are not known behind it. */
-static LLVMValueRef load_pieces_here(struct host *h, const struct access *a, const struct at *at, LLVMValueRef other)
+static LLVMValueRef load_pieces_here(struct cpu_codegen *h, const struct element_access *a, const struct at *at,
+				     LLVMValueRef other)
 {
 	struct map outside = h->memo;
-	host_forget(h);
+	cpu_forget(h);
 	LLVMValueRef x = load_pieces(h, a, at, other);
 	h->memo = outside;
 	return x;
 }
 
 /* Of checked code: before it, or instead of a store of x. */
-static void check_access(struct host *h, const struct op *o, const struct access *a, const struct at *at,
+static void check_access(struct cpu_codegen *h, const struct op *o, const struct element_access *a, const struct at *at,
 			 LLVMValueRef x)
 {
 	const struct at first = first_lane(at);
@@ -200,42 +204,42 @@ static void check_access(struct host *h, const struct op *o, const struct access
 	if (alone && c.mask)
 		c.mask = any_lane(h, c.mask, false);
 	else if (a->uniform)
-		c.p = host_spread(h, c.p, a->lanes);
+		c.p = cpu_spread(h, c.p, a->lanes);
 	else if (a->run < a->lanes && a->run > 1)
-		c.p = host_spread(h, host_eval(h, a->pointer, at), a->lanes);
-	host_check_access(h, o, &c);
+		c.p = cpu_spread(h, cpu_eval(h, a->pointer, at), a->lanes);
+	cpu_check_access(h, o, &c);
 }
 
-LLVMValueRef host_eval_load(struct host *h, const struct op *o, const struct at *at)
+LLVMValueRef cpu_eval_load(struct cpu_codegen *h, const struct op *o, const struct at *at)
 {
 	const struct value *p = operand(o, 0), *mask = o->noperands > 1 ? operand(o, 1) : NULL;
 	const struct type *elem = type_elem(result(o)->type);
-	struct access a = access_of(h, p, mask, at);
+	struct element_access a = access_of(h, p, mask, at);
 	bool one = is_one_access(&a);
 	if (h->s->target->checks)
 		check_access(h, o, &a, at, NULL);
 	if (!a.mask && one)
 		return to_value(h, plain_load(h, &a, o->attr[ATTR_VOLATILE]), elem);
-	LLVMValueRef other = o->noperands > 2 ? host_eval(h, operand(o, 2), at) : NULL;
+	LLVMValueRef other = o->noperands > 2 ? cpu_eval(h, operand(o, 2), at) : NULL;
 	bool vector = !one || lanes_of(a.mask) > 0;
 	bool one_value = a.uniform && !vector && !(other && lanes_of(other));
 	u32 lanes = one_value ? 0 : a.lanes;
-	other = other ? to_memory(h, host_spread(h, other, lanes), elem)
-		      : LLVMConstNull(host_vector_type(a.type, lanes));
+	other = other ? to_memory(h, cpu_spread(h, other, lanes), elem)
+		      : LLVMConstNull(cpu_vector_type(a.type, lanes));
 	if (!one)
 		return to_value(h, load_pieces(h, &a, at, other), elem);
 	/* One branch: a mask of one truth value, or a load that no lane of a vector needs or all do. In the rest of a
 	 * row some lanes are masked off; if all are, the address may be where nothing is, and even masked loads take
 	 * long. */
 	bool rest = h->in_rest && vector && !a.uniform;
-	LLVMBasicBlockRef from[3], end = host_block(h), plain = host_block(h),
-				   part = vector && !a.uniform && !rest ? host_block(h) : NULL;
+	LLVMBasicBlockRef from[3], end = cpu_block(h), plain = cpu_block(h),
+				   part = vector && !a.uniform && !rest ? cpu_block(h) : NULL;
 	LLVMValueRef x[3] = {other};
 	from[0] = LLVMGetInsertBlock(h->b);
 	LLVMBuildCondBr(h->b, any_lane(h, a.mask, !a.uniform && !rest), plain, part ? part : end);
 	LLVMPositionBuilderAtEnd(h->b, plain);
 	x[1] = rest ? load_pieces_here(h, &a, at, other)
-		    : host_spread(h, plain_load(h, &a, o->attr[ATTR_VOLATILE]), lanes);
+		    : cpu_spread(h, plain_load(h, &a, o->attr[ATTR_VOLATILE]), lanes);
 	if (vector && a.uniform)
 		x[1] = LLVMBuildSelect(h->b, a.mask, x[1], other, "");
 	from[1] = LLVMGetInsertBlock(h->b);
@@ -253,12 +257,12 @@ LLVMValueRef host_eval_load(struct host *h, const struct op *o, const struct at 
 	return to_value(h, phi, elem);
 }
 
-void host_eval_store(struct host *h, const struct op *o, const struct at *at)
+void cpu_eval_store(struct cpu_codegen *h, const struct op *o, const struct at *at)
 {
 	const struct value *p = operand(o, 0), *mask = o->noperands > 2 ? operand(o, 2) : NULL;
-	struct access a = access_of(h, p, mask, at);
+	struct element_access a = access_of(h, p, mask, at);
 	const struct type *elem = type_elem(operand(o, 1)->type);
-	LLVMValueRef x = host_spread(h, host_eval(h, operand(o, 1), at), a.lanes);
+	LLVMValueRef x = cpu_spread(h, cpu_eval(h, operand(o, 1), at), a.lanes);
 	x = to_memory(h, x, elem);
 	LLVMBasicBlockRef end = NULL;
 	if (h->s->target->checks) {
@@ -266,7 +270,7 @@ void host_eval_store(struct host *h, const struct op *o, const struct at *at)
 		return;
 	}
 	if (a.uniform) { /* the last lane's value stays */
-		a.p = host_spread(h, a.p, a.lanes);
+		a.p = cpu_spread(h, a.p, a.lanes);
 		a.uniform = false;
 		a.run = 1;
 	}
@@ -275,15 +279,15 @@ void host_eval_store(struct host *h, const struct op *o, const struct at *at)
 		return;
 	}
 	if (a.mask && lanes_of(a.mask)) {
-		LLVMBasicBlockRef whole = h->in_rest ? NULL : host_block(h), part = host_block(h);
-		end = host_block(h);
+		LLVMBasicBlockRef whole = h->in_rest ? NULL : cpu_block(h), part = cpu_block(h);
+		end = cpu_block(h);
 		if (whole)
 			LLVMBuildCondBr(h->b, any_lane(h, a.mask, true), whole, part);
 		else
 			LLVMBuildCondBr(h->b, any_lane(h, a.mask, false), part, end);
 		LLVMPositionBuilderAtEnd(h->b, part);
 		struct map outside = h->memo;
-		host_forget(h);
+		cpu_forget(h);
 		store_pieces(h, &a, at, x);
 		h->memo = outside;
 		LLVMBuildBr(h->b, end);
@@ -293,14 +297,14 @@ void host_eval_store(struct host *h, const struct op *o, const struct at *at)
 		}
 		LLVMPositionBuilderAtEnd(h->b, whole);
 	} else if (a.mask) {
-		end = host_if(h, a.mask);
+		end = cpu_if(h, a.mask);
 	}
-	if (a.lanes && a.lanes * a.bytes % (u32)h->s->target->vector_bytes == 0 && host_streams(h, o))
-		host_stream_store(h, x, a.p, a.bytes);
+	if (a.lanes && a.lanes * a.bytes % (u32)h->s->target->vector_bytes == 0 && cpu_streams(h, o))
+		cpu_stream_store(h, x, a.p, a.bytes);
 	else
 		LLVMSetAlignment(LLVMBuildStore(h->b, x, a.p), a.bytes);
 	if (end)
-		host_end_if(h, end);
+		cpu_end_if(h, end);
 }
 
 /* --- atomics ----------------------------------------------------------------------------------------------------- */
@@ -321,36 +325,36 @@ static LLVMAtomicRMWBinOp rmw_op(enum rmw_kind k, bool is_float)
 	return ints[k];
 }
 
-static LLVMTypeRef bits_type(struct host *h, const struct type *elem)
+static LLVMTypeRef bits_type(struct cpu_codegen *h, const struct type *elem)
 {
 	return LLVMIntTypeInContext(h->ctx, 8 * type_bytes(elem));
 }
 
 /* Adds in f32, or takes the greater or lesser, until nobody has come between. */
-static LLVMValueRef update_small(struct host *h, enum rmw_kind kind, LLVMValueRef p, LLVMValueRef x,
+static LLVMValueRef update_small(struct cpu_codegen *h, enum rmw_kind kind, LLVMValueRef p, LLVMValueRef x,
 				 const struct type *elem)
 {
 	enum dtype d = type_dtype(elem);
-	LLVMTypeRef bits = bits_type(h, elem), t = host_elem_type(h, elem);
-	LLVMBasicBlockRef loop = host_block(h), end = host_block(h), before = LLVMGetInsertBlock(h->b);
+	LLVMTypeRef bits = bits_type(h, elem), t = cpu_elem_type(h, elem);
+	LLVMBasicBlockRef loop = cpu_block(h), end = cpu_block(h), before = LLVMGetInsertBlock(h->b);
 	LLVMValueRef first = LLVMBuildLoad2(h->b, bits, p, "");
 	LLVMSetAlignment(first, type_bytes(elem));
 	LLVMBuildBr(h->b, loop);
 	LLVMPositionBuilderAtEnd(h->b, loop);
 	LLVMValueRef old = LLVMBuildPhi(h->b, bits, "");
 	LLVMAddIncoming(old, &first, &before, 1);
-	LLVMValueRef a = host_widen(h, LLVMBuildBitCast(h->b, old, t, ""), d, 0), b = host_widen(h, x, d, 0), c;
+	LLVMValueRef a = cpu_widen(h, LLVMBuildBitCast(h->b, old, t, ""), d, 0), b = cpu_widen(h, x, d, 0), c;
 	LLVMTypeRef wide = LLVMTypeOf(a);
 	LLVMValueRef both[] = {a, b};
 	c = kind == RMW_FADD ? LLVMBuildFAdd(h->b, a, b, "")
-			     : host_intrinsic(h, kind == RMW_MAX ? "llvm.maxnum" : "llvm.minnum", &wide, 1, both, 2);
+			     : cpu_intrinsic(h, kind == RMW_MAX ? "llvm.maxnum" : "llvm.minnum", &wide, 1, both, 2);
 	if (kind != RMW_FADD) { /* -0 is below +0 */
 		LLVMValueRef x = LLVMBuildBitCast(h->b, a, h->i32, ""), y = LLVMBuildBitCast(h->b, b, h->i32, "");
 		LLVMValueRef z = kind == RMW_MAX ? LLVMBuildAnd(h->b, x, y, "") : LLVMBuildOr(h->b, x, y, "");
 		LLVMValueRef equal = LLVMBuildFCmp(h->b, LLVMRealOEQ, a, b, "");
 		c = LLVMBuildSelect(h->b, equal, LLVMBuildBitCast(h->b, z, h->f32, ""), c, "");
 	}
-	LLVMValueRef next = LLVMBuildBitCast(h->b, host_narrow(h, c, d, 0), bits, "");
+	LLVMValueRef next = LLVMBuildBitCast(h->b, cpu_narrow(h, c, d, 0), bits, "");
 	LLVMValueRef swap = LLVMBuildAtomicCmpXchg(h->b, p, old, next, LLVMAtomicOrderingSequentiallyConsistent,
 						   LLVMAtomicOrderingSequentiallyConsistent, false);
 	LLVMValueRef seen = LLVMBuildExtractValue(h->b, swap, 0, "");
@@ -361,17 +365,17 @@ static LLVMValueRef update_small(struct host *h, enum rmw_kind kind, LLVMValueRe
 	return LLVMBuildBitCast(h->b, seen, t, "");
 }
 
-static LLVMValueRef atomic(struct host *h, const struct op *o, LLVMValueRef p, const struct at *at)
+static LLVMValueRef atomic(struct cpu_codegen *h, const struct op *o, LLVMValueRef p, const struct at *at)
 {
 	const struct type *elem = type_elem(result(o)->type);
-	LLVMValueRef x = host_eval(h, operand(o, 1), at);
-	LLVMTypeRef t = host_elem_type(h, elem), bits = bits_type(h, elem);
+	LLVMValueRef x = cpu_eval(h, operand(o, 1), at);
+	LLVMTypeRef t = cpu_elem_type(h, elem), bits = bits_type(h, elem);
 	enum dtype d = type_dtype(elem);
 	bool is_float = dtype_is_float(d) && !type_is_ptr(elem);
 	if (h->s->target->checks)
-		host_check_access(h, o, &(struct checked){.p = p, .at = at});
+		cpu_check_access(h, o, &(struct checked){.p = p, .at = at});
 	if (o->code == IR_ATOMIC_CAS) {
-		LLVMValueRef y = host_eval(h, operand(o, 2), at);
+		LLVMValueRef y = cpu_eval(h, operand(o, 2), at);
 		y = LLVMBuildBitCast(h->b, y, bits, "");
 		x = LLVMBuildBitCast(h->b, x, bits, "");
 		LLVMValueRef both =
@@ -390,18 +394,18 @@ static LLVMValueRef atomic(struct host *h, const struct op *o, LLVMValueRef p, c
 }
 
 /* The element before; masked off: zero. */
-LLVMValueRef host_eval_atomic(struct host *h, const struct op *o, const struct at *at)
+LLVMValueRef cpu_eval_atomic(struct cpu_codegen *h, const struct op *o, const struct at *at)
 {
 	u32 mask_at = o->code == IR_ATOMIC_CAS ? 3 : 2;
-	LLVMValueRef p = host_eval(h, operand(o, 0), at);
-	LLVMValueRef mask = o->noperands > mask_at ? host_eval(h, operand(o, mask_at), at) : NULL;
+	LLVMValueRef p = cpu_eval(h, operand(o, 0), at);
+	LLVMValueRef mask = o->noperands > mask_at ? cpu_eval(h, operand(o, mask_at), at) : NULL;
 	if (is_true(mask))
 		return atomic(h, o, p, at);
-	LLVMValueRef x[2] = {LLVMConstNull(host_elem_type(h, type_elem(result(o)->type)))};
-	LLVMBasicBlockRef from[2] = {LLVMGetInsertBlock(h->b)}, end = host_if(h, mask);
+	LLVMValueRef x[2] = {LLVMConstNull(cpu_elem_type(h, type_elem(result(o)->type)))};
+	LLVMBasicBlockRef from[2] = {LLVMGetInsertBlock(h->b)}, end = cpu_if(h, mask);
 	x[1] = atomic(h, o, p, at);
 	from[1] = LLVMGetInsertBlock(h->b);
-	host_end_if(h, end);
+	cpu_end_if(h, end);
 	LLVMValueRef phi = LLVMBuildPhi(h->b, LLVMTypeOf(x[0]), "");
 	LLVMAddIncoming(phi, x, from, 2);
 	return phi;

@@ -8,7 +8,7 @@ enum { LANE_REGISTERS = 4 /* of a vector at an index: independent operations in 
 
 /* --- lanes ------------------------------------------------------------------------------------------------------ */
 
-void host_count_neighbours(struct host *h, const struct op *o, i32 *votes)
+void cpu_count_neighbours(struct cpu_codegen *h, const struct op *o, i32 *votes)
 {
 	const struct value *p = operand(o, 0);
 	const struct axis_info *a = axis_of(h->s->axis, p);
@@ -17,54 +17,54 @@ void host_count_neighbours(struct host *h, const struct op *o, i32 *votes)
 }
 
 /* The dimension in which most of the accesses have neighbours, or -1. */
-static int preferred(struct host *h, const struct op *const *accesses, u32 n, int rank)
+static int preferred(struct cpu_codegen *h, const struct op *const *accesses, u32 n, int rank)
 {
 	int votes[MAX_RANK] = {0}, best = -1;
 	for (u32 i = 0; i < n; i++)
 		if (operand(accesses[i], 0)->type->rank == rank)
-			host_count_neighbours(h, accesses[i], votes);
+			cpu_count_neighbours(h, accesses[i], votes);
 	for (int d = rank - 1; d >= 0; d--)
 		if (votes[d] > (best < 0 ? 0 : votes[best]))
 			best = d;
 	return best;
 }
 
-bool nest_agrees(struct host *h, const struct nest *n, const struct op *const *accesses, u32 naccesses)
+bool nest_agrees(struct cpu_codegen *h, const struct cpu_nest *n, const struct op *const *accesses, u32 naccesses)
 {
 	int mine = preferred(h, n->loads.at, n->loads.len, n->rank), other = preferred(h, accesses, naccesses, n->rank);
 	return mine < 0 || other < 0 || mine == other;
 }
 
 /* What lanes are computed in: elements that are only moved need no room for indices and sums of 32 bits. */
-static u32 least_bytes(struct host *h, const struct nest *n)
+static u32 least_bytes(struct cpu_codegen *h, const struct cpu_nest *n)
 {
 	u32 bytes = 1;
 	for (u32 i = 0; i < n->roots.len; i++) {
 		const struct root *r = &n->roots.at[i];
 		const struct buffer *b = r->v ? info_of(h, r->v)->buffer : NULL;
-		bool moved = r->op->code == IR_LOAD && b && host_dot_units[b->unit].bits;
-		bytes = MAX(bytes, moved ? (u32)host_dot_units[b->unit].bits / 8 : 4);
+		bool moved = r->op->code == IR_LOAD && b && cpu_dot_units[b->unit].bits;
+		bytes = MAX(bytes, moved ? (u32)cpu_dot_units[b->unit].bits / 8 : 4);
 	}
 	return bytes;
 }
 
-void nest_choose_lanes(struct host *h, struct nest *n)
+void nest_choose_lanes(struct cpu_codegen *h, struct cpu_nest *n)
 {
 	int votes[MAX_RANK] = {0}, best = n->rank - 1;
 	u32 bytes = least_bytes(h, n);
 	for (u32 i = 0; i < n->loads.len; i++)
 		if (operand(n->loads.at[i], 0)->type->rank == n->rank)
-			host_count_neighbours(h, n->loads.at[i], votes);
+			cpu_count_neighbours(h, n->loads.at[i], votes);
 	for (u32 i = 0; i < n->roots.len; i++) {
 		const struct op *o = n->roots.at[i].op;
 		if (o->code == IR_STORE)
-			host_count_neighbours(h, o, votes);
+			cpu_count_neighbours(h, o, votes);
 		const struct value *v = o->code == IR_STORE    ? operand(o, 1)
 					: o->code == IR_REDUCE ? operand(o, 0)
 							       : n->roots.at[i].v;
 		bytes = MAX(bytes, (u32)type_elem_bits(v->type) / 8);
 		const struct buffer *b = info_of(h, v)->buffer;
-		votes[host_inner(h, v)] +=
+		votes[cpu_inner(h, v)] +=
 			!b || b->operand == DT_COUNT; /* operands of dots are transposed on their way */
 	}
 	for (int d = n->rank - 1; d >= 0; d--)
@@ -77,34 +77,34 @@ void nest_choose_lanes(struct host *h, struct nest *n)
 
 /* --- memory of tiles --------------------------------------------------------------------------------------------- */
 
-static LLVMValueRef add_scaled(struct host *h, LLVMValueRef sum, LLVMValueRef x, i64 by)
+static LLVMValueRef add_scaled(struct cpu_codegen *h, LLVMValueRef sum, LLVMValueRef x, i64 by)
 {
 	if (LLVMIsConstant(x) && LLVMIsNull(x))
 		return sum;
-	x = LLVMBuildNSWMul(h->b, x, host_i64(h, by), "");
+	x = LLVMBuildNSWMul(h->b, x, cpu_i64(h, by), "");
 	return sum ? LLVMBuildNSWAdd(h->b, sum, x, "") : x;
 }
 
-LLVMValueRef host_offset(struct host *h, const struct buffer *b, int rank, const struct at *at)
+LLVMValueRef cpu_offset(struct cpu_codegen *h, const struct buffer *b, int rank, const struct at *at)
 {
 	LLVMValueRef sum = NULL;
 	for (int d = 0; d < rank - (b->panel > 0); d++)
 		sum = add_scaled(h, sum, at->i[d], b->stride[d]);
 	if (b->panel) {
-		LLVMValueRef column = at->i[rank - 1], shift = host_i64(h, __builtin_ctzll((u64)b->panel));
+		LLVMValueRef column = at->i[rank - 1], shift = cpu_i64(h, __builtin_ctzll((u64)b->panel));
 		sum = add_scaled(h, sum, LLVMBuildLShr(h->b, column, shift, ""), b->panel_stride);
-		sum = add_scaled(h, sum, LLVMBuildAnd(h->b, column, host_i64(h, b->panel - 1), ""), 1);
+		sum = add_scaled(h, sum, LLVMBuildAnd(h->b, column, cpu_i64(h, b->panel - 1), ""), 1);
 	}
-	return sum ? sum : host_i64(h, 0);
+	return sum ? sum : cpu_i64(h, 0);
 }
 
 /* One after another, `stride` elements apart. */
-static LLVMValueRef load_strided(struct host *h, LLVMTypeRef elem, LLVMValueRef p, i64 stride, u32 lanes)
+static LLVMValueRef load_strided(struct cpu_codegen *h, LLVMTypeRef elem, LLVMValueRef p, i64 stride, u32 lanes)
 {
 	LLVMValueRef x = LLVMGetPoison(LLVMVectorType(elem, lanes));
 	for (u32 k = 0; k < lanes; k++) {
-		LLVMValueRef one = LLVMBuildLoad2(h->b, elem, host_gep(h, p, elem, host_i64(h, k * stride)), "");
-		x = LLVMBuildInsertElement(h->b, x, one, host_i32(h, k), "");
+		LLVMValueRef one = LLVMBuildLoad2(h->b, elem, cpu_gep(h, p, elem, cpu_i64(h, k * stride)), "");
+		x = LLVMBuildInsertElement(h->b, x, one, cpu_i32(h, k), "");
 	}
 	return x;
 }
@@ -119,15 +119,15 @@ static void set_alignment(LLVMValueRef access, LLVMTypeRef elem)
 	LLVMSetAlignment(access, bytes);
 }
 
-LLVMValueRef buffer_load(struct host *h, const struct buffer *b, const struct type *t, const struct at *at)
+LLVMValueRef buffer_load(struct cpu_codegen *h, const struct buffer *b, const struct type *t, const struct at *at)
 {
-	LLVMValueRef p = host_gep(h, b->at, b->elem, host_offset(h, b, t->rank, at)), x;
+	LLVMValueRef p = cpu_gep(h, b->at, b->elem, cpu_offset(h, b, t->rank, at)), x;
 	u32 lanes = at->along < 0 ? 0 : at->lanes;
 	i64 stride = lanes ? b->stride[at->along] : 0;
 	if (lanes && stride != 1) {
 		x = load_strided(h, b->elem, p, stride, lanes);
 	} else {
-		x = LLVMBuildLoad2(h->b, host_vector_type(b->elem, lanes), p, "");
+		x = LLVMBuildLoad2(h->b, cpu_vector_type(b->elem, lanes), p, "");
 		set_alignment(x, b->elem);
 	}
 	if (type_elem_bits(t) == 1)
@@ -135,29 +135,30 @@ LLVMValueRef buffer_load(struct host *h, const struct buffer *b, const struct ty
 	return x;
 }
 
-static void store_lanes(struct host *h, const struct buffer *b, const struct type *t, const struct at *at,
+static void store_lanes(struct cpu_codegen *h, const struct buffer *b, const struct type *t, const struct at *at,
 			LLVMValueRef x)
 {
-	LLVMValueRef p = host_gep(h, b->at, b->elem, host_offset(h, b, t->rank, at));
+	LLVMValueRef p = cpu_gep(h, b->at, b->elem, cpu_offset(h, b, t->rank, at));
 	u32 lanes = lanes_of(x);
 	if (!lanes || b->stride[at->along] == 1) {
 		set_alignment(LLVMBuildStore(h->b, x, p), b->elem);
 		return;
 	}
 	for (u32 k = 0; k < lanes; k++) {
-		LLVMValueRef to = host_gep(h, p, b->elem, host_i64(h, k * b->stride[at->along]));
-		LLVMBuildStore(h->b, host_lane(h, x, k), to);
+		LLVMValueRef to = cpu_gep(h, p, b->elem, cpu_i64(h, k * b->stride[at->along]));
+		LLVMBuildStore(h->b, cpu_lane(h, x, k), to);
 	}
 }
 
-void buffer_store(struct host *h, const struct buffer *b, const struct type *t, const struct at *at, LLVMValueRef x)
+void buffer_store(struct cpu_codegen *h, const struct buffer *b, const struct type *t, const struct at *at,
+		  LLVMValueRef x)
 {
 	u32 lanes = at->along < 0 ? 0 : at->lanes;
-	x = host_spread(h, x, lanes);
+	x = cpu_spread(h, x, lanes);
 	if (b->operand != DT_COUNT)
-		x = host_to_operand(h, x, b, lanes);
+		x = cpu_to_operand(h, x, b, lanes);
 	else if (type_elem_bits(t) == 1)
-		x = LLVMBuildZExt(h->b, x, host_vector_type(h->i8, lanes), "");
+		x = LLVMBuildZExt(h->b, x, cpu_vector_type(h->i8, lanes), "");
 	if (!b->panel || at->along != t->rank - 1 || lanes <= (u32)b->panel) {
 		store_lanes(h, b, t, at, x);
 		return;
@@ -165,43 +166,43 @@ void buffer_store(struct host *h, const struct buffer *b, const struct type *t, 
 	struct at part = *at;
 	part.lanes = (u32)b->panel;
 	for (u32 k = 0; k < lanes; k += part.lanes) {
-		part.i[at->along] = LLVMBuildAdd(h->b, at->i[at->along], host_i64(h, k), "");
-		store_lanes(h, b, t, &part, host_lanes(h, x, k, part.lanes));
+		part.i[at->along] = LLVMBuildAdd(h->b, at->i[at->along], cpu_i64(h, k), "");
+		store_lanes(h, b, t, &part, cpu_lanes(h, x, k, part.lanes));
 	}
 }
 
 /* --- loops over a tile ------------------------------------------------------------------------------------------- */
 
-static struct at loops_along(struct host *h, const struct type *t, int along, u32 lanes, struct loops *l)
+static struct at loops_along(struct cpu_codegen *h, const struct type *t, int along, u32 lanes, struct loops *l)
 {
 	struct at at = {.along = -1};
 	l->rank = t->rank;
 	for (int d = 0; d < t->rank; d++) {
 		bool vector = d == along && lanes > 1;
-		l->at[d] = host_loop(h, host_i64(h, 0), host_i64(h, t->shape[d]), vector ? lanes : 1, false);
+		l->at[d] = cpu_loop(h, cpu_i64(h, 0), cpu_i64(h, t->shape[d]), vector ? lanes : 1, false);
 		at.i[d] = l->at[d].index;
 		if (vector) {
 			at.along = d;
 			at.lanes = lanes;
 		}
 	}
-	host_forget(h);
+	cpu_forget(h);
 	return at;
 }
 
-struct at host_loops(struct host *h, const struct type *t, u32 lanes, struct loops *l)
+struct at cpu_loops(struct cpu_codegen *h, const struct type *t, u32 lanes, struct loops *l)
 {
 	return loops_along(h, t, t->rank - 1, lanes, l);
 }
 
-void host_loops_end(struct host *h, struct loops *l)
+void cpu_loops_end(struct cpu_codegen *h, struct loops *l)
 {
-	host_forget(h);
+	cpu_forget(h);
 	for (int d = l->rank - 1; d >= 0; d--)
-		host_loop_end(h, &l->at[d]);
+		cpu_loop_end(h, &l->at[d]);
 }
 
-void host_compute(struct host *h, const struct value *v, struct buffer *to, u32 lanes)
+void cpu_compute(struct cpu_codegen *h, const struct value *v, struct buffer *to, u32 lanes)
 {
 	struct loops l;
 	const struct type *t = v->type;
@@ -213,8 +214,8 @@ void host_compute(struct host *h, const struct value *v, struct buffer *to, u32 
 	if (!lanes)
 		lanes = MIN(row, (u32)h->s->target->vector_bytes * LANE_REGISTERS / bytes);
 	struct at at = loops_along(h, t, along, lanes, &l);
-	buffer_store(h, to, t, &at, host_eval(h, v, &at));
-	host_loops_end(h, &l);
+	buffer_store(h, to, t, &at, cpu_eval(h, v, &at));
+	cpu_loops_end(h, &l);
 }
 
 /* --- values at an index ------------------------------------------------------------------------------------------ */
@@ -235,7 +236,7 @@ struct assumed {
 	struct assumed *next;
 };
 
-static bool is_assumed(const struct host *h, const struct value *v, const struct at *at)
+static bool is_assumed(const struct cpu_codegen *h, const struct value *v, const struct at *at)
 {
 	for (const struct assumed *a = h->assumed; a; a = a->next)
 		if (a->v == v && same_index(&a->at, at, v->type->rank, at->along))
@@ -250,10 +251,10 @@ static void set_along(struct at *at, int along, u32 lanes)
 }
 
 /* The index of the operand of an operation on shapes; false: its lanes are no neighbours there. */
-static bool view_index(struct host *h, const struct op *o, const struct at *at, struct at *out)
+static bool view_index(struct cpu_codegen *h, const struct op *o, const struct at *at, struct at *out)
 {
 	const struct type *from = operand(o, 0)->type, *to = result(o)->type;
-	LLVMValueRef zero = host_i64(h, 0), linear = NULL;
+	LLVMValueRef zero = cpu_i64(h, 0), linear = NULL;
 	set_along(out, -1, 0);
 	switch (o->code) {
 	case IR_BROADCAST:
@@ -284,14 +285,14 @@ static bool view_index(struct host *h, const struct op *o, const struct at *at, 
 	}
 	i64 size = 1;
 	for (int d = to->rank - 1; d >= 0; size *= to->shape[d--]) {
-		LLVMValueRef x = LLVMBuildMul(h->b, at->i[d], host_i64(h, size), "");
+		LLVMValueRef x = LLVMBuildMul(h->b, at->i[d], cpu_i64(h, size), "");
 		linear = linear ? LLVMBuildAdd(h->b, linear, x, "") : x;
 	}
 	linear = linear ? linear : zero;
 	for (int d = from->rank - 1; d >= 0; d--) {
 		i64 n = from->shape[d];
-		out->i[d] = n == 1 ? zero : d ? LLVMBuildAnd(h->b, linear, host_i64(h, n - 1), "") : linear;
-		linear = LLVMBuildLShr(h->b, linear, host_i64(h, __builtin_ctzll((u64)n)), "");
+		out->i[d] = n == 1 ? zero : d ? LLVMBuildAnd(h->b, linear, cpu_i64(h, n - 1), "") : linear;
+		linear = LLVMBuildLShr(h->b, linear, cpu_i64(h, __builtin_ctzll((u64)n)), "");
 	}
 	if (at->along < 0)
 		return true;
@@ -308,30 +309,30 @@ static bool view_index(struct host *h, const struct op *o, const struct at *at, 
 }
 
 /* Each lane by itself. */
-static LLVMValueRef eval_each(struct host *h, const struct value *v, const struct at *at)
+static LLVMValueRef eval_each(struct cpu_codegen *h, const struct value *v, const struct at *at)
 {
-	LLVMValueRef x = LLVMGetPoison(LLVMVectorType(host_elem_type(h, type_elem(v->type)), at->lanes));
+	LLVMValueRef x = LLVMGetPoison(LLVMVectorType(cpu_elem_type(h, type_elem(v->type)), at->lanes));
 	for (u32 k = 0; k < at->lanes; k++) {
 		struct at one = *at;
 		set_along(&one, -1, 0);
-		one.i[at->along] = LLVMBuildAdd(h->b, at->i[at->along], host_i64(h, k), "");
-		x = LLVMBuildInsertElement(h->b, x, host_eval(h, v, &one), host_i32(h, k), "");
+		one.i[at->along] = LLVMBuildAdd(h->b, at->i[at->along], cpu_i64(h, k), "");
+		x = LLVMBuildInsertElement(h->b, x, cpu_eval(h, v, &one), cpu_i32(h, k), "");
 	}
 	return x;
 }
 
-static LLVMValueRef eval_range(struct host *h, const struct op *o, const struct at *at)
+static LLVMValueRef eval_range(struct cpu_codegen *h, const struct op *o, const struct at *at)
 {
 	LLVMValueRef i = LLVMBuildTrunc(h->b, at->i[0], h->i32, "");
 	if (o->attr[ATTR_START])
-		i = LLVMBuildAdd(h->b, i, host_i32(h, o->attr[ATTR_START]), "");
+		i = LLVMBuildAdd(h->b, i, cpu_i32(h, o->attr[ATTR_START]), "");
 	if (at->along < 0)
 		return i;
-	return LLVMBuildAdd(h->b, host_spread(h, i, at->lanes), host_iota(h->i32, at->lanes), "");
+	return LLVMBuildAdd(h->b, cpu_spread(h, i, at->lanes), cpu_iota(h->i32, at->lanes), "");
 }
 
 /* all ? one & x : one | x, where `one` is the same for all lanes: nothing is spread. */
-static LLVMValueRef combine_truth(struct host *h, bool all, LLVMValueRef one, LLVMValueRef x)
+static LLVMValueRef combine_truth(struct cpu_codegen *h, bool all, LLVMValueRef one, LLVMValueRef x)
 {
 	if (LLVMIsConstant(one) && LLVMIsNull(one) == !all)
 		return x;
@@ -339,14 +340,14 @@ static LLVMValueRef combine_truth(struct host *h, bool all, LLVMValueRef one, LL
 	return all ? LLVMBuildSelect(h->b, one, x, other, "") : LLVMBuildSelect(h->b, one, other, x, "");
 }
 
-static LLVMValueRef eval_elementwise(struct host *h, const struct op *o, const struct at *at)
+static LLVMValueRef eval_elementwise(struct cpu_codegen *h, const struct op *o, const struct at *at)
 {
 	LLVMValueRef in[8];
 	u32 lanes = 0;
 	tl_assert(o->noperands <= ARRAY_LEN(in));
 	for (u32 k = 0; k < o->noperands; k++) {
 		const struct value *v = operand(o, k);
-		in[k] = type_is_tensor(v->type) ? host_eval(h, v, at) : host_scalar(h, v);
+		in[k] = type_is_tensor(v->type) ? cpu_eval(h, v, at) : cpu_scalar(h, v);
 		lanes = MAX(lanes, lanes_of(in[k]));
 	}
 	if (o->noperands == 2 && type_elem_bits(result(o)->type) == 1)
@@ -354,32 +355,32 @@ static LLVMValueRef eval_elementwise(struct host *h, const struct op *o, const s
 			if (!lanes_of(in[k]) && (o->code == IR_ANDI || o->code == IR_ORI))
 				return combine_truth(h, o->code == IR_ANDI, in[k], in[!k]);
 	for (u32 k = 0; k < o->noperands; k++)
-		in[k] = host_spread(h, in[k], lanes);
-	return host_elementwise(h, o, in, lanes);
+		in[k] = cpu_spread(h, in[k], lanes);
+	return cpu_elementwise(h, o, in, lanes);
 }
 
-static LLVMValueRef eval_new(struct host *h, const struct value *v, const struct at *at)
+static LLVMValueRef eval_new(struct cpu_codegen *h, const struct value *v, const struct at *at)
 {
 	const struct op *o = v->def;
 	struct at from;
 	switch (o->code) {
-	case IR_CONSTANT: return host_scalar(h, v);
-	case IR_SPLAT: return host_scalar(h, operand(o, 0));
+	case IR_CONSTANT: return cpu_scalar(h, v);
+	case IR_SPLAT: return cpu_scalar(h, operand(o, 0));
 	case IR_MAKE_RANGE: return eval_range(h, o, at);
-	case IR_LOAD: return host_eval_load(h, o, at);
+	case IR_LOAD: return cpu_eval_load(h, o, at);
 	default: break;
 	}
 	if (!op_is_shape(o))
 		return eval_elementwise(h, o, at);
 	if (!view_index(h, o, at, &from))
 		return eval_each(h, v, at);
-	return host_eval(h, operand(o, 0), &from);
+	return cpu_eval(h, operand(o, 0), &from);
 }
 
-LLVMValueRef host_eval(struct host *h, const struct value *v, const struct at *at)
+LLVMValueRef cpu_eval(struct cpu_codegen *h, const struct value *v, const struct at *at)
 {
 	if (!type_is_tensor(v->type))
-		return host_scalar(h, v);
+		return cpu_scalar(h, v);
 	const struct in_register *r = info_of(h, v)->in_register;
 	if (r && same_index(&r->at, at, v->type->rank, -1))
 		return r->x;
@@ -398,7 +399,7 @@ LLVMValueRef host_eval(struct host *h, const struct value *v, const struct at *a
 	return m->x;
 }
 
-void host_forget(struct host *h)
+void cpu_forget(struct cpu_codegen *h)
 {
 	h->memo = (struct map){.arena = &h->scratch};
 }
@@ -406,7 +407,7 @@ void host_forget(struct host *h)
 /* --- masks that are true for a first part of a row --------------------------------------------------------------- */
 
 struct prefix {
-	struct host *h;
+	struct cpu_codegen *h;
 	LLVMValueRef count; /* of the row's elements for which all assumed masks are true; NULL: all */
 	struct assumed *assumed;
 	i64 row;
@@ -414,7 +415,7 @@ struct prefix {
 
 static void shorten(struct prefix *p, LLVMValueRef n)
 {
-	struct host *h = p->h;
+	struct cpu_codegen *h = p->h;
 	if (p->count)
 		n = LLVMBuildSelect(h->b, LLVMBuildICmp(h->b, LLVMIntSLT, n, p->count, ""), n, p->count, "");
 	p->count = n;
@@ -427,7 +428,7 @@ static void assume(struct prefix *p, const struct value *v, const struct at *at)
 	p->assumed = a;
 }
 
-LLVMValueRef host_count_true(struct host *h, const struct value *v, const struct at *at)
+LLVMValueRef cpu_count_true(struct cpu_codegen *h, const struct value *v, const struct at *at)
 {
 	const struct op *o = v->def;
 	i64 code = o->attr[ATTR_PREDICATE], row = v->type->shape[at->along];
@@ -443,7 +444,7 @@ LLVMValueRef host_count_true(struct host *h, const struct value *v, const struct
 		return NULL;
 	struct at first = *at;
 	set_along(&first, -1, 0);
-	LLVMValueRef x = host_eval(h, index, &first), y = host_eval(h, bound, &first);
+	LLVMValueRef x = cpu_eval(h, index, &first), y = cpu_eval(h, bound, &first);
 	if (LLVMTypeOf(x) != h->i64) {
 		x = no_sign ? LLVMBuildZExt(h->b, x, h->i64, "") : LLVMBuildSExt(h->b, x, h->i64, "");
 		y = no_sign ? LLVMBuildZExt(h->b, y, h->i64, "") : LLVMBuildSExt(h->b, y, h->i64, "");
@@ -452,15 +453,15 @@ LLVMValueRef host_count_true(struct host *h, const struct value *v, const struct
 	LLVMIntPredicate less = no_sign ? LLVMIntULT : LLVMIntSLT, or_less = no_sign ? LLVMIntULE : LLVMIntSLE;
 	LLVMValueRef more = LLVMBuildICmp(h->b, or_equal ? or_less : less, x, y, "");
 	/* in 64 bits the difference may overflow: then there are more than a row's */
-	LLVMValueRef far = LLVMBuildICmp(h->b, LLVMIntUGE, diff, host_i64(h, row), "");
-	LLVMValueRef n = or_equal ? LLVMBuildAdd(h->b, diff, host_i64(h, 1), "") : diff;
-	n = LLVMBuildSelect(h->b, far, host_i64(h, row), n, "");
-	return LLVMBuildSelect(h->b, more, n, host_i64(h, 0), "");
+	LLVMValueRef far = LLVMBuildICmp(h->b, LLVMIntUGE, diff, cpu_i64(h, row), "");
+	LLVMValueRef n = or_equal ? LLVMBuildAdd(h->b, diff, cpu_i64(h, 1), "") : diff;
+	n = LLVMBuildSelect(h->b, far, cpu_i64(h, row), n, "");
+	return LLVMBuildSelect(h->b, more, n, cpu_i64(h, 0), "");
 }
 
 static void assume_compare(struct prefix *p, const struct value *v, const struct at *at)
 {
-	LLVMValueRef n = host_count_true(p->h, v, at);
+	LLVMValueRef n = cpu_count_true(p->h, v, at);
 	if (!n)
 		return;
 	shorten(p, n);
@@ -469,7 +470,7 @@ static void assume_compare(struct prefix *p, const struct value *v, const struct
 
 static void assume_mask(struct prefix *p, const struct value *v, const struct at *at)
 {
-	struct host *h = p->h;
+	struct cpu_codegen *h = p->h;
 	const struct op *o = v->def;
 	struct at from;
 	if (!type_is_tensor(v->type) || !o || !info_of(h, v)->free || is_assumed(h, v, at))
@@ -481,8 +482,8 @@ static void assume_mask(struct prefix *p, const struct value *v, const struct at
 		if (o->code != IR_RESHAPE && view_index(h, o, at, &from))
 			assume_mask(p, operand(o, 0), &from);
 	} else if (at->along < 0 && o->code != IR_CONSTANT) {
-		LLVMValueRef x = host_eval(h, v, at);
-		shorten(p, LLVMBuildSelect(h->b, x, host_i64(h, p->row), host_i64(h, 0), ""));
+		LLVMValueRef x = cpu_eval(h, v, at);
+		shorten(p, LLVMBuildSelect(h->b, x, cpu_i64(h, p->row), cpu_i64(h, 0), ""));
 		assume(p, v, at);
 	} else if (at->along >= 0 && o->code == IR_CMPI) {
 		assume_compare(p, v, at);
@@ -490,7 +491,7 @@ static void assume_mask(struct prefix *p, const struct value *v, const struct at
 }
 
 /* The index of the nest is one of all of its loads without operations on shapes in between; see claim(). */
-static void find_prefix(struct prefix *p, struct nest *n, const struct at *at)
+static void find_prefix(struct prefix *p, struct cpu_nest *n, const struct at *at)
 {
 	for (u32 i = 0; i < n->loads.len; i++) {
 		const struct op *o = n->loads.at[i];
@@ -506,30 +507,30 @@ static void find_prefix(struct prefix *p, struct nest *n, const struct at *at)
 
 /* --- the loops --------------------------------------------------------------------------------------------------- */
 
-static bool along_lanes(const struct nest *n, const struct root *r)
+static bool along_lanes(const struct cpu_nest *n, const struct root *r)
 {
 	return r->op->code == IR_REDUCE && r->op->attr[ATTR_AXIS] == n->lane_dim;
 }
 
 /* Roots behind it, which may want fewer of its lanes at once, find a value in memory that lies in place of what it is
  * computed from. */
-static void store_root(struct host *h, struct root *r, const struct at *at)
+static void store_root(struct cpu_codegen *h, struct root *r, const struct at *at)
 {
 	struct info *i = info_of(h, r->v);
-	LLVMValueRef x = host_eval(h, r->v, at);
+	LLVMValueRef x = cpu_eval(h, r->v, at);
 	buffer_store(h, r->turned ? r->turned : buffer_of(h, r->v), r->v->type, at, x);
 	i->made = i->in_place;
 }
 
-static void emit_body(struct host *h, struct nest *n, const struct at *at)
+static void emit_body(struct cpu_codegen *h, struct cpu_nest *n, const struct at *at)
 {
-	LLVMValueRef first = LLVMBuildICmp(h->b, LLVMIntEQ, at->i[n->lane_dim], host_i64(h, 0), "");
-	host_forget(h);
+	LLVMValueRef first = LLVMBuildICmp(h->b, LLVMIntEQ, at->i[n->lane_dim], cpu_i64(h, 0), "");
+	cpu_forget(h);
 	for (u32 i = 0; i < n->roots.len; i++) {
 		struct root *r = &n->roots.at[i];
-		host_debug_location(h, r->op->loc);
+		cpu_debug_location(h, r->op->loc);
 		if (r->op->code == IR_STORE)
-			host_eval_store(h, r->op, at);
+			cpu_eval_store(h, r->op, at);
 		else if (r->op->code == IR_REDUCE)
 			reduce_body(h, n, r, at, first);
 		else
@@ -538,43 +539,43 @@ static void emit_body(struct host *h, struct nest *n, const struct at *at)
 	for (u32 i = 0; i < n->roots.len; i++)
 		if (n->roots.at[i].v && info_of(h, n->roots.at[i].v)->in_place)
 			info_of(h, n->roots.at[i].v)->made = false;
-	host_forget(h);
+	cpu_forget(h);
 }
 
-static void emit_range(struct host *h, struct nest *n, struct at *at, LLVMValueRef from, LLVMValueRef to,
+static void emit_range(struct cpu_codegen *h, struct cpu_nest *n, struct at *at, LLVMValueRef from, LLVMValueRef to,
 		       bool may_be_empty)
 {
 	i64 row = n->shape[n->lane_dim];
 	if (row == n->lanes) {
 		LLVMBasicBlockRef end = NULL;
 		if (may_be_empty)
-			end = host_if(h, LLVMBuildICmp(h->b, LLVMIntSLT, from, to, ""));
-		at->i[n->lane_dim] = host_i64(h, 0);
+			end = cpu_if(h, LLVMBuildICmp(h->b, LLVMIntSLT, from, to, ""));
+		at->i[n->lane_dim] = cpu_i64(h, 0);
 		emit_body(h, n, at);
 		if (end)
-			host_end_if(h, end);
+			cpu_end_if(h, end);
 		return;
 	}
-	struct loop l = host_loop(h, from, to, n->lanes, may_be_empty);
+	struct cpu_loop l = cpu_loop(h, from, to, n->lanes, may_be_empty);
 	at->i[n->lane_dim] = l.index;
 	emit_body(h, n, at);
-	host_loop_end(h, &l);
+	cpu_loop_end(h, &l);
 }
 
-static void emit_row(struct host *h, struct nest *n, struct at *at)
+static void emit_row(struct cpu_codegen *h, struct cpu_nest *n, struct at *at)
 {
 	i64 row = n->shape[n->lane_dim];
-	LLVMValueRef zero = host_i64(h, 0), end = host_i64(h, row);
+	LLVMValueRef zero = cpu_i64(h, 0), end = cpu_i64(h, row);
 	struct prefix p = {.h = h, .row = row};
 	set_along(at, n->lanes > 1 ? n->lane_dim : -1, n->lanes);
 	at->i[n->lane_dim] = zero;
 	for (u32 i = 0; i < n->roots.len; i++)
 		if (along_lanes(n, &n->roots.at[i]))
 			reduce_open(h, n, &n->roots.at[i]);
-	host_forget(h);
+	cpu_forget(h);
 	find_prefix(&p, n, at);
 	if (p.count) {
-		LLVMValueRef whole = LLVMBuildAnd(h->b, p.count, host_i64(h, -(i64)n->lanes), "");
+		LLVMValueRef whole = LLVMBuildAnd(h->b, p.count, cpu_i64(h, -(i64)n->lanes), "");
 		h->assumed = p.assumed;
 		emit_range(h, n, at, zero, whole, true);
 		h->assumed = NULL;
@@ -590,7 +591,7 @@ static void emit_row(struct host *h, struct nest *n, struct at *at)
 			reduce_close(h, n, &n->roots.at[i], at);
 }
 
-static void turn_operand(struct host *h, const struct nest *n, struct root *r)
+static void transpose_operand(struct cpu_codegen *h, const struct cpu_nest *n, struct root *r)
 {
 	const struct buffer *to = info_of(h, r->v)->buffer;
 	if (!to || to->operand == DT_COUNT || n->lane_dim != n->rank - 2 || n->lanes == 1)
@@ -601,16 +602,16 @@ static void turn_operand(struct host *h, const struct nest *n, struct root *r)
 }
 
 /* How many rows, of those along which the lanes go, are complete together: as many as operands of dots interleave. */
-static i64 rows_together(struct host *h, const struct nest *n)
+static i64 rows_together(struct cpu_codegen *h, const struct cpu_nest *n)
 {
 	u32 rows = 1;
 	for (u32 i = 0; i < n->roots.len && n->rank > 1 && n->lane_dim == n->rank - 1; i++)
 		if (n->roots.at[i].v)
-			rows = MAX(rows, host_dot_group(info_of(h, n->roots.at[i].v)->buffer));
+			rows = MAX(rows, cpu_dot_group(info_of(h, n->roots.at[i].v)->buffer));
 	return rows;
 }
 
-static void emit_rows(struct host *h, struct nest *n, struct at *at, i64 together)
+static void emit_rows(struct cpu_codegen *h, struct cpu_nest *n, struct at *at, i64 together)
 {
 	int d = n->rank - 2;
 	if (together == 1) {
@@ -618,21 +619,21 @@ static void emit_rows(struct host *h, struct nest *n, struct at *at, i64 togethe
 		return;
 	}
 	LLVMValueRef first = at->i[d];
-	struct loop l = host_loop(h, first, LLVMBuildAdd(h->b, first, host_i64(h, together), ""), 1, false);
+	struct cpu_loop l = cpu_loop(h, first, LLVMBuildAdd(h->b, first, cpu_i64(h, together), ""), 1, false);
 	at->i[d] = l.index;
 	emit_row(h, n, at);
-	host_loop_end(h, &l);
+	cpu_loop_end(h, &l);
 	at->i[d] = first;
 	for (u32 i = 0; i < n->roots.len; i++) {
 		const struct value *v = n->roots.at[i].v;
-		if (v && host_dot_group(info_of(h, v)->buffer) == together)
-			host_dot_interleave(h, v->type, info_of(h, v)->buffer, at);
+		if (v && cpu_dot_group(info_of(h, v)->buffer) == together)
+			cpu_dot_interleave(h, v->type, info_of(h, v)->buffer, at);
 	}
 }
 
-void host_emit_nest(struct host *h, struct nest *n)
+void cpu_emit_nest(struct cpu_codegen *h, struct cpu_nest *n)
 {
-	struct loop loops[MAX_RANK];
+	struct cpu_loop loops[MAX_RANK];
 	struct at at = {.along = -1};
 	for (u32 i = 0; i < n->roots.len; i++) {
 		const struct op *o = n->roots.at[i].op;
@@ -640,30 +641,30 @@ void host_emit_nest(struct host *h, struct nest *n)
 			if (type_is_tensor(o->results[k].type))
 				buffer_of(h, &o->results[k]);
 		if (n->roots.at[i].v)
-			turn_operand(h, n, &n->roots.at[i]);
+			transpose_operand(h, n, &n->roots.at[i]);
 	}
 	i64 together = rows_together(h, n);
 	for (int d = 0; d < n->rank; d++) {
-		at.i[d] = host_i64(h, 0);
+		at.i[d] = cpu_i64(h, 0);
 		if (d == n->lane_dim || n->shape[d] == 1)
 			continue;
 		loops[d] =
-			host_loop(h, host_i64(h, 0), host_i64(h, n->shape[d]), d == n->rank - 2 ? together : 1, false);
+			cpu_loop(h, cpu_i64(h, 0), cpu_i64(h, n->shape[d]), d == n->rank - 2 ? together : 1, false);
 		at.i[d] = loops[d].index;
 	}
 	emit_rows(h, n, &at, together);
 	for (int d = n->rank - 1; d >= 0; d--)
 		if (d != n->lane_dim && n->shape[d] != 1)
-			host_loop_end(h, &loops[d]);
-	host_forget(h);
+			cpu_loop_end(h, &loops[d]);
+	cpu_forget(h);
 	for (u32 i = 0; i < n->roots.len; i++) {
 		const struct op *o = n->roots.at[i].op;
 		for (u32 k = 0; k < o->nresults; k++)
 			info_of(h, &o->results[k])->made = type_is_tensor(o->results[k].type);
 		if (n->roots.at[i].turned)
-			host_dot_transpose(h, result(o)->type, n->roots.at[i].turned, info_of(h, result(o))->buffer);
-		else if (n->roots.at[i].v && host_dot_group(info_of(h, n->roots.at[i].v)->buffer) != together)
-			host_dot_interleave_all(h, n->roots.at[i].v->type, info_of(h, n->roots.at[i].v)->buffer);
+			cpu_dot_transpose(h, result(o)->type, n->roots.at[i].turned, info_of(h, result(o))->buffer);
+		else if (n->roots.at[i].v && cpu_dot_group(info_of(h, n->roots.at[i].v)->buffer) != together)
+			cpu_dot_interleave_all(h, n->roots.at[i].v->type, info_of(h, n->roots.at[i].v)->buffer);
 	}
 }
 
@@ -677,22 +678,22 @@ bool region_is_wide(const struct block *b)
 	return true;
 }
 
-void host_region(struct host *h, const struct block *b, const LLVMValueRef *args, LLVMValueRef *out, u32 lanes)
+void cpu_region(struct cpu_codegen *h, const struct block *b, const LLVMValueRef *args, LLVMValueRef *out, u32 lanes)
 {
 	for (u32 i = 0; i < b->nargs; i++)
-		host_set_scalar(h, b->args[i], args[i]);
+		cpu_set_scalar(h, b->args[i], args[i]);
 	if (!lanes && !region_is_wide(b)) {
-		host_emit_block(h, b);
+		cpu_emit_block(h, b);
 	} else {
 		for (const struct op *o = b->first; !op_has(o, END); o = o->next) {
 			LLVMValueRef in[8];
 			if (o->code == IR_CONSTANT)
 				continue;
 			for (u32 k = 0; k < o->noperands; k++)
-				in[k] = host_spread(h, host_scalar(h, operand(o, k)), lanes);
-			host_set_scalar(h, result(o), host_elementwise(h, o, in, lanes));
+				in[k] = cpu_spread(h, cpu_scalar(h, operand(o, k)), lanes);
+			cpu_set_scalar(h, result(o), cpu_elementwise(h, o, in, lanes));
 		}
 	}
 	for (u32 i = 0; i < b->last->noperands; i++)
-		out[i] = host_spread(h, host_scalar(h, operand(b->last, i)), lanes);
+		out[i] = cpu_spread(h, cpu_scalar(h, operand(b->last, i)), lanes);
 }

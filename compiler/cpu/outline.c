@@ -23,27 +23,27 @@ struct region {
 	bool outlined;
 };
 
-struct region *host_region_begin(struct host *h)
+struct region *cpu_region_begin(struct cpu_codegen *h)
 {
 	if (h->debug || h->region)
 		return NULL;
 	struct region *r = h->region = arena_new(&h->scratch, struct region);
-	*r = (struct region){.begin = host_block(h)};
+	*r = (struct region){.begin = cpu_block(h)};
 	LLVMBuildBr(h->b, r->begin);
 	LLVMPositionBuilderAtEnd(h->b, r->begin);
-	host_forget(h);
+	cpu_forget(h);
 	return r;
 }
 
-void host_region_end(struct host *h, struct region *r)
+void cpu_region_end(struct cpu_codegen *h, struct region *r)
 {
 	if (!r)
 		return;
-	r->end = host_block(h);
+	r->end = cpu_block(h);
 	LLVMMoveBasicBlockAfter(r->end, LLVMGetInsertBlock(h->b));
 	LLVMBuildBr(h->b, r->end);
 	LLVMPositionBuilderAtEnd(h->b, r->end);
-	host_forget(h);
+	cpu_forget(h);
 	vec_push(&h->scratch, &h->regions, r);
 	h->region = NULL;
 }
@@ -67,7 +67,7 @@ static void number(struct numbers *n, const void *x)
 }
 
 /* Collects the blocks of the region. False if the kernel may return from a block. */
-static bool find_blocks(struct host *h, struct region *r, struct numbers *n)
+static bool find_blocks(struct cpu_codegen *h, struct region *r, struct numbers *n)
 {
 	number(n, r->begin);
 	vec_push(&h->scratch, &r->blocks, r->begin);
@@ -86,7 +86,7 @@ static bool find_blocks(struct host *h, struct region *r, struct numbers *n)
 	return true;
 }
 
-u32 host_instruction_count(LLVMValueRef x, const struct description *target)
+u32 cpu_instruction_count(LLVMValueRef x, const struct target *target)
 {
 	LLVMTypeRef t = LLVMTypeOf(LLVMGetInstructionOpcode(x) == LLVMStore ? LLVMGetOperand(x, 0) : x);
 	if (LLVMGetTypeKind(t) != LLVMVectorTypeKind)
@@ -111,7 +111,7 @@ static void mix(struct region *r, u64 x)
 }
 
 /* LLVM makes each constant and type once, so that their addresses identify them. */
-static void mix_operand(struct host *h, struct region *r, struct numbers *n, LLVMValueRef x)
+static void mix_operand(struct cpu_codegen *h, struct region *r, struct numbers *n, LLVMValueRef x)
 {
 	if (is_local(x) && !number_of(n, x)) {
 		number(n, x);
@@ -122,7 +122,7 @@ static void mix_operand(struct host *h, struct region *r, struct numbers *n, LLV
 	mix(r, k ? k : (uintptr_t)x);
 }
 
-static void read_instruction(struct host *h, struct region *r, struct numbers *n, LLVMValueRef x)
+static void read_instruction(struct cpu_codegen *h, struct region *r, struct numbers *n, LLVMValueRef x)
 {
 	LLVMOpcode code = LLVMGetInstructionOpcode(x);
 	mix(r, code);
@@ -143,7 +143,7 @@ static void read_instruction(struct host *h, struct region *r, struct numbers *n
 			vec_push(&h->scratch, &r->escaping, x);
 			break;
 		}
-	r->size += host_instruction_count(x, h->s->target);
+	r->size += cpu_instruction_count(x, h->s->target);
 }
 
 /* Stack slots move into the function, so only the region may use them. */
@@ -160,7 +160,7 @@ static bool slots_are_own(const struct region *r, const struct numbers *n)
 	return true;
 }
 
-static bool read_region(struct host *h, struct region *r)
+static bool read_region(struct cpu_codegen *h, struct region *r)
 {
 	struct numbers n = {.of = {.arena = &h->scratch}};
 	if (!find_blocks(h, r, &n))
@@ -176,21 +176,21 @@ static bool read_region(struct host *h, struct region *r)
 
 /* --- functions of regions ----------------------------------------------------------------------------------------- */
 
-static void set_attribute(struct host *h, LLVMValueRef f, unsigned index, const char *name)
+static void set_attribute(struct cpu_codegen *h, LLVMValueRef f, unsigned index, const char *name)
 {
 	unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
 	LLVMAddAttributeAtIndex(f, index, LLVMCreateEnumAttribute(h->ctx, kind, 0));
 }
 
-/* Is x the memory of a tile (host_scratch)? No other captured value points there. */
-static bool is_scratch(const struct host *h, LLVMValueRef x)
+/* Is x the memory of a tile (cpu_scratch)? No other captured value points there. */
+static bool is_scratch(const struct cpu_codegen *h, LLVMValueRef x)
 {
 	return LLVMIsAGetElementPtrInst(x) && LLVMGetOperand(x, 0) == h->memory;
 }
 
 /* Declares the function. Its parameters are the captured values, except stack slots. `inside` maps captured values to
  * parameters. */
-static LLVMValueRef new_function(struct host *h, const struct region *r, struct map *inside)
+static LLVMValueRef new_function(struct cpu_codegen *h, const struct region *r, struct map *inside)
 {
 	u32 n = 0;
 	LLVMTypeRef *types = arena_array(&h->scratch, LLVMTypeRef, r->captured.len + r->escaping.len + 1u);
@@ -214,7 +214,7 @@ static LLVMValueRef new_function(struct host *h, const struct region *r, struct 
 }
 
 /* Replaces the region by a call, and the escaping values by the results of the call. */
-static void build_call(struct host *h, const struct region *r, LLVMValueRef f, LLVMBasicBlockRef from,
+static void build_call(struct cpu_codegen *h, const struct region *r, LLVMValueRef f, LLVMBasicBlockRef from,
 		       struct map *inside, struct map *replaced)
 {
 	u32 n = 0;
@@ -234,7 +234,7 @@ static void build_call(struct host *h, const struct region *r, LLVMValueRef f, L
 	LLVMBuildBr(h->b, r->end);
 }
 
-static void move_blocks(struct host *h, const struct region *r, LLVMValueRef f, const struct map *inside)
+static void move_blocks(struct cpu_codegen *h, const struct region *r, LLVMValueRef f, const struct map *inside)
 {
 	LLVMPositionBuilderAtEnd(h->b, LLVMAppendBasicBlockInContext(h->ctx, f, ""));
 	for (u32 i = 0; i < r->captured.len; i++)
@@ -256,7 +256,7 @@ static void move_blocks(struct host *h, const struct region *r, LLVMValueRef f, 
 	}
 }
 
-static void build_return(struct host *h, const struct region *r, LLVMBasicBlockRef last)
+static void build_return(struct cpu_codegen *h, const struct region *r, LLVMBasicBlockRef last)
 {
 	LLVMInstructionEraseFromParent(LLVMGetBasicBlockTerminator(last));
 	LLVMPositionBuilderAtEnd(h->b, last);
@@ -276,7 +276,7 @@ static LLVMBasicBlockRef block_before(LLVMBasicBlockRef b)
 }
 
 /* `replaced` maps escaping values of earlier regions to the results of their calls. */
-static void to_function(struct host *h, struct region *r, struct map *replaced)
+static void to_function(struct cpu_codegen *h, struct region *r, struct map *replaced)
 {
 	struct map inside = {.arena = &h->scratch};
 	for (u32 i = 0; i < r->captured.len; i++) {
@@ -295,17 +295,17 @@ static bool is_worth_it(const struct region *r)
 	return r->size >= LEAST + CAPTURED * r->captured.len;
 }
 
-static u32 size_of_kernel(const struct host *h)
+static u32 size_of_kernel(const struct cpu_codegen *h)
 {
 	u32 size = 0;
 	for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(h->fn); b; b = LLVMGetNextBasicBlock(b))
 		for (LLVMValueRef x = LLVMGetFirstInstruction(b); x; x = LLVMGetNextInstruction(x))
-			size += host_instruction_count(x, h->s->target);
+			size += cpu_instruction_count(x, h->s->target);
 	return size;
 }
 
 /* Marks regions of equal hash. */
-static void find_equal(struct host *h)
+static void find_equal(struct cpu_codegen *h)
 {
 	struct map first = {.arena = &h->scratch};
 	for (u32 i = 0; i < h->regions.len; i++) {
@@ -321,7 +321,7 @@ static void find_equal(struct host *h)
 	}
 }
 
-void host_outline_regions(struct host *h)
+void cpu_outline_regions(struct cpu_codegen *h)
 {
 	struct map replaced = {.arena = &h->scratch};
 	if (size_of_kernel(h) < LARGE)

@@ -8,7 +8,7 @@
 
 enum { PANEL_REGISTERS = HOST_PANEL_REGISTERS };
 
-const struct dot_unit host_dot_units[] = {
+const struct dot_unit cpu_dot_units[] = {
 	[DOT_MULTIPLY_ADD] = {1, 0, 1, 1, 1},
 	[DOT_BF16] = {2, 16, 1, 4, 2},  /* vdpbf16ps, which takes subnormal numbers for zero */
 	[DOT_INT16] = {2, 16, 1, 4, 2}, /* pmaddwd: exact but for -2^15 · -2^15 twice, which wraps as the sum does */
@@ -17,7 +17,7 @@ const struct dot_unit host_dot_units[] = {
 	[DOT_TILES_INT8] = {4, 8, 16, 16, 64},  /* tdpbssd */
 };
 
-enum dtype host_sum_dtype(const struct op *o)
+enum dtype cpu_sum_dtype(const struct op *o)
 {
 	enum dtype c = type_dtype(operand(o, 2)->type), a = type_dtype(operand(o, 0)->type);
 	if (dtype_is_int(c))
@@ -31,7 +31,7 @@ static bool is_bf16(enum dtype d) /* or has no values that bf16 lacks */
 }
 
 /* Does the processor have the unit, for these types? */
-static bool multiplies(const struct description *target, enum dot_unit_kind unit, enum dtype a, enum dtype b,
+static bool multiplies(const struct target *target, enum dot_unit_kind unit, enum dtype a, enum dtype b,
 		       enum dtype sum)
 {
 	bool bf16 = sum == DT_F32 && is_bf16(a) && is_bf16(b);
@@ -48,82 +48,82 @@ static bool multiplies(const struct description *target, enum dot_unit_kind unit
 }
 
 /* The last one in the enumeration that takes the operands. */
-enum dot_unit_kind host_dot_unit(const struct host *h, const struct op *o)
+enum dot_unit_kind cpu_dot_unit(const struct cpu_codegen *h, const struct op *o)
 {
 	const struct type *a = operand(o, 0)->type, *b = operand(o, 1)->type;
 	u32 unit = h->s->target->level == CPU_NEON ? DOT_MULTIPLY_ADD : DOT_TILES_INT8;
 	for (; unit > DOT_MULTIPLY_ADD; unit--) {
-		const struct dot_unit *u = &host_dot_units[unit];
+		const struct dot_unit *u = &cpu_dot_units[unit];
 		int r = a->rank;
-		if (multiplies(h->s->target, unit, type_dtype(a), type_dtype(b), host_sum_dtype(o)) &&
+		if (multiplies(h->s->target, unit, type_dtype(a), type_dtype(b), cpu_sum_dtype(o)) &&
 		    a->shape[r - 2] % u->rows == 0 && b->shape[r - 1] % u->columns == 0 && a->shape[r - 1] % u->k == 0)
 			break;
 	}
 	return (enum dot_unit_kind)unit;
 }
 
-LLVMTypeRef host_llvm_dtype(struct host *h, enum dtype d)
+LLVMTypeRef cpu_llvm_dtype(struct cpu_codegen *h, enum dtype d)
 {
 	return d == DT_F32 ? h->f32 : d == DT_F64 ? h->f64 : d == DT_I64 ? h->i64 : h->i32;
 }
 
-static LLVMValueRef to_int(struct host *h, LLVMValueRef x, LLVMTypeRef to, u32 lanes)
+static LLVMValueRef to_int(struct cpu_codegen *h, LLVMValueRef x, LLVMTypeRef to, u32 lanes)
 {
 	u32 from = LLVMGetIntTypeWidth(elem_of(LLVMTypeOf(x))), bits = LLVMGetIntTypeWidth(to);
-	LLVMTypeRef t = host_vector_type(to, lanes);
+	LLVMTypeRef t = cpu_vector_type(to, lanes);
 	return bits == from  ? x
 	       : from > bits ? LLVMBuildTrunc(h->b, x, t, "")
 	       : from == 1   ? LLVMBuildZExt(h->b, x, t, "")
 			     : LLVMBuildSExt(h->b, x, t, "");
 }
 
-LLVMValueRef host_to_sum(struct host *h, LLVMValueRef x, enum dtype from, LLVMTypeRef sum, u32 lanes)
+LLVMValueRef cpu_to_sum(struct cpu_codegen *h, LLVMValueRef x, enum dtype from, LLVMTypeRef sum, u32 lanes)
 {
 	if (dtype_is_int(from))
 		return to_int(h, x, sum, lanes);
-	x = host_widen(h, x, from, lanes);
-	return sum == h->f64 && from != DT_F64 ? LLVMBuildFPExt(h->b, x, host_vector_type(sum, lanes), "") : x;
+	x = cpu_widen(h, x, from, lanes);
+	return sum == h->f64 && from != DT_F64 ? LLVMBuildFPExt(h->b, x, cpu_vector_type(sum, lanes), "") : x;
 }
 
 /* To 10 bits of mantissa, ties away from zero (support/small_floats.h). */
-static LLVMValueRef round_tf32(struct host *h, LLVMValueRef x)
+static LLVMValueRef round_tf32(struct cpu_codegen *h, LLVMValueRef x)
 {
-	LLVMTypeRef t = host_vector_type(h->i32, lanes_of(x));
-	LLVMValueRef exponent = host_spread(h, host_i32(h, 0x7F800000), lanes_of(x)),
-		     half = host_spread(h, host_i32(h, 0x1000), lanes_of(x)),
-		     kept = host_spread(h, host_i32(h, ~0x1FFF), lanes_of(x));
+	LLVMTypeRef t = cpu_vector_type(h->i32, lanes_of(x));
+	LLVMValueRef exponent = cpu_spread(h, cpu_i32(h, 0x7F800000), lanes_of(x)),
+		     half = cpu_spread(h, cpu_i32(h, 0x1000), lanes_of(x)),
+		     kept = cpu_spread(h, cpu_i32(h, ~0x1FFF), lanes_of(x));
 	LLVMValueRef bits = LLVMBuildBitCast(h->b, x, t, "");
 	LLVMValueRef special = LLVMBuildICmp(h->b, LLVMIntEQ, LLVMBuildAnd(h->b, bits, exponent, ""), exponent, "");
 	LLVMValueRef r = LLVMBuildAnd(h->b, LLVMBuildAdd(h->b, bits, half, ""), kept, "");
 	return LLVMBuildSelect(h->b, special, x, LLVMBuildBitCast(h->b, r, LLVMTypeOf(x), ""), "");
 }
 
-LLVMValueRef host_to_operand(struct host *h, LLVMValueRef x, const struct buffer *to, u32 lanes)
+LLVMValueRef cpu_to_operand(struct cpu_codegen *h, LLVMValueRef x, const struct buffer *to, u32 lanes)
 {
 	switch (to->unit) {
 	case DOT_TILES_BF16:
 	case DOT_BF16:
 		return to->operand == DT_BF16 ? x
-					      : host_narrow(h, host_widen(h, x, to->operand, lanes), DT_BF16, lanes);
+					      : cpu_narrow(h, cpu_widen(h, x, to->operand, lanes), DT_BF16, lanes);
 	case DOT_INT16: return to_int(h, x, to->elem, lanes);
 	case DOT_INT8:
 		return to->panel ? x
-				 : LLVMBuildXor(h->b, x, host_spread(h, LLVMConstInt(h->i8, 0x80, false), lanes), "");
+				 : LLVMBuildXor(h->b, x, cpu_spread(h, LLVMConstInt(h->i8, 0x80, false), lanes), "");
 	case DOT_TILES_INT8: return x;
 	case DOT_MULTIPLY_ADD: break;
 	}
-	x = host_to_sum(h, x, to->operand, to->elem, lanes);
+	x = cpu_to_sum(h, x, to->operand, to->elem, lanes);
 	return to->tf32 ? round_tf32(h, x) : x;
 }
 
-struct buffer *host_dot_buffer(struct host *h, const struct op *o, u32 which)
+struct buffer *cpu_dot_buffer(struct cpu_codegen *h, const struct op *o, u32 which)
 {
 	const struct type *t = operand(o, which)->type;
-	enum dtype sum = host_sum_dtype(o);
+	enum dtype sum = cpu_sum_dtype(o);
 	struct buffer *b = arena_new(&h->scratch, struct buffer);
-	*b = (struct buffer){.elem = host_llvm_dtype(h, sum), .operand = type_dtype(t), .unit = host_dot_unit(h, o)};
-	if (host_dot_units[b->unit].bits)
-		b->elem = LLVMIntTypeInContext(h->ctx, (u32)host_dot_units[b->unit].bits);
+	*b = (struct buffer){.elem = cpu_llvm_dtype(h, sum), .operand = type_dtype(t), .unit = cpu_dot_unit(h, o)};
+	if (cpu_dot_units[b->unit].bits)
+		b->elem = LLVMIntTypeInContext(h->ctx, (u32)cpu_dot_units[b->unit].bits);
 	b->tf32 = o->attr[ATTR_PRECISION] == PRECISION_TF32 && b->operand == DT_F32;
 	i64 n = 1, bytes = dtype_bytes(sum);
 	for (int d = t->rank - 1; d >= 0; n *= t->shape[d--])
@@ -134,8 +134,8 @@ struct buffer *host_dot_buffer(struct host *h, const struct op *o, u32 which)
 		b->panel_stride = b->panel * t->shape[t->rank - 2];
 		b->stride[t->rank - 2] = b->panel;
 	}
-	b->bytes = (u64)(n * (host_dot_units[b->unit].bits ? host_dot_units[b->unit].bits / 8 : bytes));
-	b->at = host_scratch(h, b->bytes);
+	b->bytes = (u64)(n * (cpu_dot_units[b->unit].bits ? cpu_dot_units[b->unit].bits / 8 : bytes));
+	b->at = cpu_scratch(h, b->bytes);
 	return b;
 }
 
@@ -145,20 +145,20 @@ static bool is_operand(const struct buffer *b, u32 which)
 }
 
 /* x0 y0 x1 y1 … */
-static LLVMValueRef interleave(struct host *h, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef interleave(struct cpu_codegen *h, LLVMValueRef x, LLVMValueRef y)
 {
 	LLVMValueRef mask[512];
 	u32 n = lanes_of(x);
 	tl_assert(2 * n <= ARRAY_LEN(mask));
 	for (u32 i = 0; i < n; i++) {
-		mask[2 * i] = host_i32(h, i);
-		mask[2 * i + 1] = host_i32(h, n + i);
+		mask[2 * i] = cpu_i32(h, i);
+		mask[2 * i + 1] = cpu_i32(h, n + i);
 	}
 	return LLVMBuildShuffleVector(h->b, x, y, LLVMConstVector(mask, 2 * n), "");
 }
 
 /* The first elements of n vectors, then the second ones …; changes x. */
-static LLVMValueRef interleave_all(struct host *h, LLVMValueRef *x, u32 n)
+static LLVMValueRef interleave_all(struct cpu_codegen *h, LLVMValueRef *x, u32 n)
 {
 	for (n /= 2; n; n /= 2)
 		for (u32 i = 0; i < n; i++)
@@ -166,72 +166,72 @@ static LLVMValueRef interleave_all(struct host *h, LLVMValueRef *x, u32 n)
 	return x[0];
 }
 
-u32 host_dot_group(const struct buffer *b)
+u32 cpu_dot_group(const struct buffer *b)
 {
-	return b && b->panel ? (u32)host_dot_units[b->unit].group : 1;
+	return b && b->panel ? (u32)cpu_dot_units[b->unit].group : 1;
 }
 
-void host_dot_interleave(struct host *h, const struct type *t, const struct buffer *b, const struct at *first)
+void cpu_dot_interleave(struct cpu_codegen *h, const struct type *t, const struct buffer *b, const struct at *first)
 {
-	u32 group = (u32)host_dot_units[b->unit].group;
-	i64 bytes = host_dot_units[b->unit].bits / 8;
+	u32 group = (u32)cpu_dot_units[b->unit].group;
+	i64 bytes = cpu_dot_units[b->unit].bits / 8;
 	int r = t->rank;
 	LLVMTypeRef row = LLVMVectorType(b->elem, (u32)b->panel);
 	struct at at = *first;
 	LLVMValueRef x[4];
-	struct loop l = host_loop(h, host_i64(h, 0), host_i64(h, t->shape[r - 1]), b->panel, false);
+	struct cpu_loop l = cpu_loop(h, cpu_i64(h, 0), cpu_i64(h, t->shape[r - 1]), b->panel, false);
 	at.i[r - 1] = l.index;
-	LLVMValueRef to = host_row_address(h, b, r, &at);
+	LLVMValueRef to = cpu_row_address(h, b, r, &at);
 	for (u32 i = 0; i < group; i++) {
-		x[i] = LLVMBuildLoad2(h->b, row, host_gep(h, to, b->elem, host_i64(h, i * b->panel)), "");
+		x[i] = LLVMBuildLoad2(h->b, row, cpu_gep(h, to, b->elem, cpu_i64(h, i * b->panel)), "");
 		LLVMSetAlignment(x[i], (u32)bytes);
 	}
 	LLVMSetAlignment(LLVMBuildStore(h->b, interleave_all(h, x, group), to), (u32)bytes);
-	host_loop_end(h, &l);
+	cpu_loop_end(h, &l);
 }
 
-void host_dot_interleave_all(struct host *h, const struct type *t, const struct buffer *b)
+void cpu_dot_interleave_all(struct cpu_codegen *h, const struct type *t, const struct buffer *b)
 {
 	int r = t->rank;
 	struct at at = {.along = -1};
-	struct loop l[2];
-	if (host_dot_group(b) == 1)
+	struct cpu_loop l[2];
+	if (cpu_dot_group(b) == 1)
 		return;
 	for (int d = 0; d < r - 1; d++) {
-		l[d] = host_loop(h, host_i64(h, 0), host_i64(h, t->shape[d]), d == r - 2 ? host_dot_group(b) : 1,
+		l[d] = cpu_loop(h, cpu_i64(h, 0), cpu_i64(h, t->shape[d]), d == r - 2 ? cpu_dot_group(b) : 1,
 				 false);
 		at.i[d] = l[d].index;
 	}
-	host_dot_interleave(h, t, b, &at);
+	cpu_dot_interleave(h, t, b, &at);
 	for (int d = r - 2; d >= 0; d--)
-		host_loop_end(h, &l[d]);
+		cpu_loop_end(h, &l[d]);
 }
 
 /* --- squares of registers, transposed ------------------------------------------------------------------------------
  */
 
 /* Of each pair of groups of d lanes of a and b: the first ones, or the second ones. */
-static LLVMValueRef halves(struct host *h, LLVMValueRef a, LLVMValueRef b, u32 d, bool second)
+static LLVMValueRef halves(struct cpu_codegen *h, LLVMValueRef a, LLVMValueRef b, u32 d, bool second)
 {
 	LLVMValueRef mask[64];
 	u32 n = lanes_of(a);
 	for (u32 l = 0; l < n; l++)
-		mask[l] = host_i32(h, (l & ~d) + (second ? d : 0) + (l & d ? n : 0));
+		mask[l] = cpu_i32(h, (l & ~d) + (second ? d : 0) + (l & d ? n : 0));
 	return LLVMBuildShuffleVector(h->b, a, b, LLVMConstVector(mask, n), "");
 }
 
 /* a0 b0 a1 b1 of each four lanes, or a2 b2 a3 b3: one instruction, where halves() takes two. */
-static LLVMValueRef unpack(struct host *h, LLVMValueRef a, LLVMValueRef b, bool second)
+static LLVMValueRef unpack(struct cpu_codegen *h, LLVMValueRef a, LLVMValueRef b, bool second)
 {
 	LLVMValueRef mask[64];
 	u32 n = lanes_of(a);
 	for (u32 l = 0; l < n; l++)
-		mask[l] = host_i32(h, (l & ~3u) + (second ? 2 : 0) + (l & 2) / 2 + (l & 1 ? n : 0));
+		mask[l] = cpu_i32(h, (l & ~3u) + (second ? 2 : 0) + (l & 2) / 2 + (l & 1 ? n : 0));
 	return LLVMBuildShuffleVector(h->b, a, b, LLVMConstVector(mask, n), "");
 }
 
 /* Lane k of x[i] changes places with lane i of x[k]; n vectors of n lanes. */
-static void transpose_square(struct host *h, LLVMValueRef *x, u32 n)
+static void transpose_square(struct cpu_codegen *h, LLVMValueRef *x, u32 n)
 {
 	u32 d = 1;
 	for (u32 i = 0; n >= 4 && i < n; i += 4) {
@@ -252,130 +252,130 @@ static void transpose_square(struct host *h, LLVMValueRef *x, u32 n)
 }
 
 /* What a step of the instruction takes of an operand: some neighbours along k, as one integer. */
-static LLVMTypeRef step_type(struct host *h, const struct buffer *b, u32 lanes)
+static LLVMTypeRef step_type(struct cpu_codegen *h, const struct buffer *b, u32 lanes)
 {
-	u32 bits = host_dot_units[b->unit].bits ? 32 : b->elem == h->f64 || b->elem == h->i64 ? 64 : 32;
+	u32 bits = cpu_dot_units[b->unit].bits ? 32 : b->elem == h->f64 || b->elem == h->i64 ? 64 : 32;
 	return LLVMVectorType(LLVMIntTypeInContext(h->ctx, bits), lanes);
 }
 
-static LLVMValueRef load_operand(struct host *h, const struct buffer *from, const struct buffer *to,
+static LLVMValueRef load_operand(struct cpu_codegen *h, const struct buffer *from, const struct buffer *to,
 				 const struct type *t, struct at at, u32 lanes)
 {
 	at.along = t->rank - 2;
 	at.lanes = lanes;
-	return host_to_operand(h, buffer_load(h, from, t, &at), to, lanes);
+	return cpu_to_operand(h, buffer_load(h, from, t, &at), to, lanes);
 }
 
 /* `lanes` steps of k of as many columns of B, from row k on. */
-static void load_columns(struct host *h, const struct buffer *from, const struct buffer *to, const struct type *t,
-			 const struct at *at, u32 lanes, LLVMValueRef *x)
+static void load_columns(struct cpu_codegen *h, const struct buffer *from, const struct buffer *to,
+			 const struct type *t, const struct at *at, u32 lanes, LLVMValueRef *x)
 {
 	struct at one = *at;
 	for (u32 i = 0; i < lanes; i++) {
-		one.i[t->rank - 1] = LLVMBuildAdd(h->b, at->i[t->rank - 1], host_i64(h, i), "");
-		x[i] = load_operand(h, from, to, t, one, lanes * (u32)host_dot_units[to->unit].group);
+		one.i[t->rank - 1] = LLVMBuildAdd(h->b, at->i[t->rank - 1], cpu_i64(h, i), "");
+		x[i] = load_operand(h, from, to, t, one, lanes * (u32)cpu_dot_units[to->unit].group);
 		x[i] = LLVMBuildBitCast(h->b, x[i], step_type(h, to, lanes), "");
 	}
 }
 
 /* `lanes` rows of A, as many steps of k. */
-static void load_rows(struct host *h, const struct buffer *from, const struct buffer *to, const struct type *t,
+static void load_rows(struct cpu_codegen *h, const struct buffer *from, const struct buffer *to, const struct type *t,
 		      const struct at *at, u32 lanes, LLVMValueRef *x)
 {
-	u32 group = (u32)host_dot_units[to->unit].group;
+	u32 group = (u32)cpu_dot_units[to->unit].group;
 	struct at one = *at;
 	for (u32 i = 0; i < lanes; i++) {
 		LLVMValueRef part[4];
 		for (u32 g = 0; g < group; g++) {
-			one.i[t->rank - 1] = LLVMBuildAdd(h->b, at->i[t->rank - 1], host_i64(h, i * group + g), "");
+			one.i[t->rank - 1] = LLVMBuildAdd(h->b, at->i[t->rank - 1], cpu_i64(h, i * group + g), "");
 			part[g] = load_operand(h, from, to, t, one, lanes);
 		}
 		x[i] = LLVMBuildBitCast(h->b, interleave_all(h, part, group), step_type(h, to, lanes), "");
 	}
 }
 
-void host_dot_transpose(struct host *h, const struct type *t, const struct buffer *from, const struct buffer *to)
+void cpu_dot_transpose(struct cpu_codegen *h, const struct type *t, const struct buffer *from, const struct buffer *to)
 {
 	int r = t->rank;
-	u32 group = (u32)host_dot_units[to->unit].group;
+	u32 group = (u32)cpu_dot_units[to->unit].group;
 	bool is_b = to->panel > 0;
 	LLVMTypeRef step = LLVMGetElementType(step_type(h, to, 1));
 	u32 square = (u32)h->s->target->vector_bytes * 8 / LLVMGetIntTypeWidth(step);
 	i64 across = is_b ? to->panel : t->shape[r - 2], along = t->shape[r - (is_b ? 2 : 1)] / (i64)group;
 	square = (u32)MIN((i64)square, MIN(across, along));
 	struct at at = {.along = -1};
-	struct loop batch = {0}, panels = {0};
+	struct cpu_loop batch = {0}, panels = {0};
 	if (r == 3) {
-		batch = host_loop(h, host_i64(h, 0), host_i64(h, t->shape[0]), 1, false);
+		batch = cpu_loop(h, cpu_i64(h, 0), cpu_i64(h, t->shape[0]), 1, false);
 		at.i[0] = batch.index;
 	}
 	if (is_b)
-		panels = host_loop(h, host_i64(h, 0), host_i64(h, t->shape[r - 1]), across, false);
-	struct loop outer = host_loop(h, host_i64(h, 0), host_i64(h, across), square, false);
-	struct loop inner = host_loop(h, host_i64(h, 0), host_i64(h, along * group), (i64)square * group, false);
+		panels = cpu_loop(h, cpu_i64(h, 0), cpu_i64(h, t->shape[r - 1]), across, false);
+	struct cpu_loop outer = cpu_loop(h, cpu_i64(h, 0), cpu_i64(h, across), square, false);
+	struct cpu_loop inner = cpu_loop(h, cpu_i64(h, 0), cpu_i64(h, along * group), (i64)square * group, false);
 	LLVMValueRef x[64], target;
-	host_forget(h);
+	cpu_forget(h);
 	if (is_b) {
 		at.i[r - 2] = inner.index;
 		at.i[r - 1] = panels.index;
-		LLVMValueRef offset = host_offset(h, to, r, &at);
+		LLVMValueRef offset = cpu_offset(h, to, r, &at);
 		at.i[r - 1] = LLVMBuildAdd(h->b, panels.index, outer.index, "");
 		load_columns(h, from, to, t, &at, square, x);
-		target = LLVMBuildAdd(h->b, offset, LLVMBuildMul(h->b, outer.index, host_i64(h, group), ""), "");
+		target = LLVMBuildAdd(h->b, offset, LLVMBuildMul(h->b, outer.index, cpu_i64(h, group), ""), "");
 	} else {
 		at.i[r - 2] = outer.index;
 		at.i[r - 1] = inner.index;
 		load_rows(h, from, to, t, &at, square, x);
-		target = host_offset(h, to, r, &at);
+		target = cpu_offset(h, to, r, &at);
 	}
 	transpose_square(h, x, square);
 	for (u32 i = 0; i < square; i++) {
 		i64 apart = is_b ? to->panel * group : to->stride[r - 2];
-		LLVMValueRef p = LLVMBuildAdd(h->b, target, host_i64(h, i * apart), "");
-		LLVMSetAlignment(LLVMBuildStore(h->b, x[i], host_gep(h, to->at, to->elem, p)),
+		LLVMValueRef p = LLVMBuildAdd(h->b, target, cpu_i64(h, i * apart), "");
+		LLVMSetAlignment(LLVMBuildStore(h->b, x[i], cpu_gep(h, to->at, to->elem, p)),
 				 LLVMGetIntTypeWidth(step) / 8);
 	}
-	host_loop_end(h, &inner);
-	host_loop_end(h, &outer);
+	cpu_loop_end(h, &inner);
+	cpu_loop_end(h, &outer);
 	if (is_b)
-		host_loop_end(h, &panels);
+		cpu_loop_end(h, &panels);
 	if (r == 3)
-		host_loop_end(h, &batch);
-	host_forget(h);
+		cpu_loop_end(h, &batch);
+	cpu_forget(h);
 }
 
-bool host_dot_turns(struct host *h, const struct op *o)
+bool cpu_dot_turns(struct cpu_codegen *h, const struct op *o)
 {
 	if (o->code != IR_TRANS || !info_of(h, result(o))->buffer || info_of(h, result(o))->buffer->operand == DT_COUNT)
 		return false;
 	int r = result(o)->type->rank;
 	const struct info *i = info_of(h, operand(o, 0));
-	return i->stored && !i->free && perm_get(o->attr[ATTR_ORDER], r - 2) == host_inner(h, operand(o, 0));
+	return i->stored && !i->free && perm_get(o->attr[ATTR_ORDER], r - 2) == cpu_inner(h, operand(o, 0));
 }
 
-void host_dot_turn(struct host *h, const struct op *o)
+void cpu_dot_turn(struct cpu_codegen *h, const struct op *o)
 {
 	const struct value *v = result(o);
 	const struct buffer *from = info_of(h, operand(o, 0))->buffer;
 	struct buffer view = *from;
 	for (int d = 0; d < v->type->rank; d++)
 		view.stride[d] = from->stride[perm_get(o->attr[ATTR_ORDER], d)];
-	host_dot_transpose(h, v->type, &view, info_of(h, v)->buffer);
+	cpu_dot_transpose(h, v->type, &view, info_of(h, v)->buffer);
 	info_of(h, v)->made = true;
 }
 
 /* --- which tiles ----------------------------------------------------------------------------------------------------
  */
 
-bool host_dot_takes(struct host *h, const struct value *v, const struct op **dot, u32 *which)
+bool cpu_dot_takes(struct cpu_codegen *h, const struct value *v, const struct op **dot, u32 *which)
 {
 	const struct op *first = NULL;
 	for (const struct use *u = v->uses; u; u = u->next) {
 		const struct op *o = u->user;
 		u32 k = (u32)(u - o->operands);
 		if (o->code != IR_DOT || k > 1 ||
-		    (first && (k != *which || host_sum_dtype(o) != host_sum_dtype(first) ||
-			       host_dot_unit(h, o) != host_dot_unit(h, first) ||
+		    (first && (k != *which || cpu_sum_dtype(o) != cpu_sum_dtype(first) ||
+			       cpu_dot_unit(h, o) != cpu_dot_unit(h, first) ||
 			       o->attr[ATTR_PRECISION] != first->attr[ATTR_PRECISION])))
 			return false;
 		first = o;
@@ -385,14 +385,14 @@ bool host_dot_takes(struct host *h, const struct value *v, const struct op **dot
 	return first && info_of(h, v)->stored;
 }
 
-struct buffer *host_dot_operand(struct host *h, const struct op *o, u32 which)
+struct buffer *cpu_dot_operand(struct cpu_codegen *h, const struct op *o, u32 which)
 {
 	const struct value *v = operand(o, which);
 	const struct info *i = info_of(h, v);
 	if (i->made && is_operand(i->buffer, which))
 		return i->buffer;
-	struct buffer *b = host_dot_buffer(h, o, which);
-	host_compute(h, v, b, b->panel ? (u32)b->panel : 0);
-	host_dot_interleave_all(h, v->type, b);
+	struct buffer *b = cpu_dot_buffer(h, o, which);
+	cpu_compute(h, v, b, b->panel ? (u32)b->panel : 0);
+	cpu_dot_interleave_all(h, v->type, b);
 	return b;
 }

@@ -16,14 +16,14 @@ static bool has_identity(const struct op *o)
 }
 
 /* The x for which combining it with y gives y; NULL: none is known. */
-static LLVMValueRef identity(struct host *h, const struct op *o)
+static LLVMValueRef identity(struct cpu_codegen *h, const struct op *o)
 {
 	if (!has_identity(o))
 		return NULL;
 	const struct op *c = o->blocks[0]->first;
 	const struct type *elem = type_elem(operand(o, 0)->type);
 	enum dtype d = type_dtype(elem);
-	LLVMTypeRef t = host_elem_type(h, elem);
+	LLVMTypeRef t = cpu_elem_type(h, elem);
 	if (d == DT_F32 || d == DT_F64)
 		switch (c->code) {
 		case IR_ADDF: return LLVMConstReal(t, -0.0);
@@ -49,33 +49,34 @@ static LLVMValueRef identity(struct host *h, const struct op *o)
 	}
 }
 
-static void combine(struct host *h, const struct op *o, LLVMValueRef *a, LLVMValueRef *b, LLVMValueRef *out, u32 lanes)
+static void combine(struct cpu_codegen *h, const struct op *o, LLVMValueRef *a, LLVMValueRef *b, LLVMValueRef *out,
+		    u32 lanes)
 {
 	LLVMValueRef args[2 * MOST], one[2 * MOST], sum[MOST];
 	u32 n = o->noperands;
 	memcpy(args, a, n * sizeof *args);
 	memcpy(args + n, b, n * sizeof *args);
 	if (!lanes || region_is_wide(o->blocks[0])) {
-		host_region(h, o->blocks[0], args, out, lanes);
+		cpu_region(h, o->blocks[0], args, out, lanes);
 		return;
 	}
 	for (u32 i = 0; i < n; i++)
 		out[i] = LLVMGetPoison(LLVMTypeOf(a[i]));
 	for (u32 k = 0; k < lanes; k++) {
 		for (u32 i = 0; i < 2 * n; i++)
-			one[i] = host_lane(h, args[i], k);
-		host_region(h, o->blocks[0], one, sum, 0);
+			one[i] = cpu_lane(h, args[i], k);
+		cpu_region(h, o->blocks[0], one, sum, 0);
 		for (u32 i = 0; i < n; i++)
-			out[i] = LLVMBuildInsertElement(h->b, out[i], sum[i], host_i32(h, k), "");
+			out[i] = LLVMBuildInsertElement(h->b, out[i], sum[i], cpu_i32(h, k), "");
 	}
 }
 
-static bool in_registers(const struct nest *n, const struct root *r)
+static bool in_registers(const struct cpu_nest *n, const struct root *r)
 {
 	return r->op->attr[ATTR_AXIS] == n->lane_dim;
 }
 
-static u32 nest_lanes(const struct nest *n)
+static u32 nest_lanes(const struct cpu_nest *n)
 {
 	return n->lanes > 1 ? n->lanes : 0;
 }
@@ -83,33 +84,33 @@ static u32 nest_lanes(const struct nest *n)
 /* Sums of so many vectors one after the other are added up before the next begins: rounding errors grow with that. */
 enum { SUMMED = 64 };
 
-static bool in_segments(struct host *h, const struct nest *n, const struct root *r)
+static bool in_segments(struct cpu_codegen *h, const struct cpu_nest *n, const struct root *r)
 {
 	return in_registers(n, r) && identity(h, r->op) && r->op->blocks[0]->first->code == IR_ADDF &&
 	       n->shape[n->lane_dim] / (i64)n->lanes > SUMMED;
 }
 
 /* The part is added to the total, and begins anew. */
-static void close_segment(struct host *h, struct nest *n, struct root *r)
+static void close_segment(struct cpu_codegen *h, struct cpu_nest *n, struct root *r)
 {
-	LLVMValueRef none = host_spread(h, identity(h, r->op), nest_lanes(n));
+	LLVMValueRef none = cpu_spread(h, identity(h, r->op), nest_lanes(n));
 	LLVMValueRef part = LLVMBuildLoad2(h->b, LLVMTypeOf(none), r->part[0], ""),
 		     total = LLVMBuildLoad2(h->b, LLVMTypeOf(none), r->total, "");
 	LLVMBuildStore(h->b, LLVMBuildFAdd(h->b, total, part, ""), r->total);
 	LLVMBuildStore(h->b, none, r->part[0]);
 }
 
-void reduce_open(struct host *h, struct nest *n, struct root *r)
+void reduce_open(struct cpu_codegen *h, struct cpu_nest *n, struct root *r)
 {
 	LLVMValueRef none = identity(h, r->op);
 	for (u32 i = 0; i < r->op->noperands; i++) {
-		LLVMTypeRef t = host_vector_type(host_elem_type(h, type_elem(operand(r->op, i)->type)), nest_lanes(n));
+		LLVMTypeRef t = cpu_vector_type(cpu_elem_type(h, type_elem(operand(r->op, i)->type)), nest_lanes(n));
 		r->part[i] = LLVMBuildAlloca(h->entry, t, "");
 		if (none)
-			LLVMBuildStore(h->b, host_spread(h, none, nest_lanes(n)), r->part[i]);
+			LLVMBuildStore(h->b, cpu_spread(h, none, nest_lanes(n)), r->part[i]);
 		if (in_segments(h, n, r)) {
 			r->total = LLVMBuildAlloca(h->entry, t, "");
-			LLVMBuildStore(h->b, host_spread(h, none, nest_lanes(n)), r->total);
+			LLVMBuildStore(h->b, cpu_spread(h, none, nest_lanes(n)), r->total);
 		}
 	}
 }
@@ -131,13 +132,13 @@ static struct at result_index(const struct op *o, const struct at *at)
 	return out;
 }
 
-static void collect(struct host *h, const struct op *o, u32 i, const struct at *to, LLVMValueRef x)
+static void collect(struct cpu_codegen *h, const struct op *o, u32 i, const struct at *to, LLVMValueRef x)
 {
 	const struct value *v = &o->results[i];
 	buffer_store(h, buffer_of(h, v), v->type, to, x);
 }
 
-void reduce_body(struct host *h, struct nest *n, struct root *r, const struct at *at, LLVMValueRef first)
+void reduce_body(struct cpu_codegen *h, struct cpu_nest *n, struct root *r, const struct at *at, LLVMValueRef first)
 {
 	const struct op *o = r->op;
 	bool wide = in_registers(n, r), known = wide && identity(h, o);
@@ -146,11 +147,11 @@ void reduce_body(struct host *h, struct nest *n, struct root *r, const struct at
 	LLVMValueRef x[MOST], sum[MOST];
 	LLVMBasicBlockRef start = NULL, more = NULL, end = NULL;
 	for (u32 i = 0; i < o->noperands; i++)
-		x[i] = host_spread(h, host_eval(h, operand(o, i), at), lanes);
+		x[i] = cpu_spread(h, cpu_eval(h, operand(o, i), at), lanes);
 	if (!wide)
-		first = LLVMBuildICmp(h->b, LLVMIntEQ, at->i[o->attr[ATTR_AXIS]], host_i64(h, 0), "");
+		first = LLVMBuildICmp(h->b, LLVMIntEQ, at->i[o->attr[ATTR_AXIS]], cpu_i64(h, 0), "");
 	if (!known) {
-		start = host_block(h), more = host_block(h), end = host_block(h);
+		start = cpu_block(h), more = cpu_block(h), end = cpu_block(h);
 		LLVMBuildCondBr(h->b, first, start, more);
 		LLVMPositionBuilderAtEnd(h->b, start);
 		for (u32 i = 0; i < o->noperands; i++)
@@ -176,15 +177,15 @@ void reduce_body(struct host *h, struct nest *n, struct root *r, const struct at
 		LLVMPositionBuilderAtEnd(h->b, end);
 	}
 	if (in_segments(h, n, r)) {
-		LLVMValueRef last = host_i64(h, (SUMMED - 1) * n->lanes);
+		LLVMValueRef last = cpu_i64(h, (SUMMED - 1) * n->lanes);
 		LLVMValueRef here = LLVMBuildAnd(h->b, at->i[n->lane_dim], last, "");
-		end = host_if(h, LLVMBuildICmp(h->b, LLVMIntEQ, here, last, ""));
+		end = cpu_if(h, LLVMBuildICmp(h->b, LLVMIntEQ, here, last, ""));
 		close_segment(h, n, r);
-		host_end_if(h, end);
+		cpu_end_if(h, end);
 	}
 }
 
-void reduce_close(struct host *h, struct nest *n, struct root *r, const struct at *row)
+void reduce_close(struct cpu_codegen *h, struct cpu_nest *n, struct root *r, const struct at *row)
 {
 	const struct op *o = r->op;
 	LLVMValueRef x[MOST], low[MOST], high[MOST];
@@ -196,21 +197,21 @@ void reduce_close(struct host *h, struct nest *n, struct root *r, const struct a
 	if (segments)
 		close_segment(h, n, r);
 	for (u32 i = 0; i < o->noperands; i++) {
-		LLVMTypeRef t = host_vector_type(host_elem_type(h, type_elem(operand(o, i)->type)), nest_lanes(n));
+		LLVMTypeRef t = cpu_vector_type(cpu_elem_type(h, type_elem(operand(o, i)->type)), nest_lanes(n));
 		x[i] = LLVMBuildLoad2(h->b, t, segments ? r->total : r->part[i], "");
 	}
 	for (u32 half = nest_lanes(n) / 2; half; half /= 2) {
 		for (u32 i = 0; i < o->noperands; i++) {
-			low[i] = host_lanes(h, x[i], 0, half);
-			high[i] = host_lanes(h, x[i], half, half);
+			low[i] = cpu_lanes(h, x[i], 0, half);
+			high[i] = cpu_lanes(h, x[i], half, half);
 		}
 		combine(h, o, low, high, x, half);
 	}
 	for (u32 i = 0; i < o->noperands; i++) {
-		LLVMValueRef one = lanes_of(x[i]) ? host_lane(h, x[i], 0) : x[i];
+		LLVMValueRef one = lanes_of(x[i]) ? cpu_lane(h, x[i], 0) : x[i];
 		if (type_is_tensor(o->results[i].type))
 			buffer_store(h, buffer_of(h, &o->results[i]), o->results[i].type, &to, one);
 		else
-			host_set_scalar(h, &o->results[i], one);
+			cpu_set_scalar(h, &o->results[i], one);
 	}
 }

@@ -10,13 +10,13 @@
 enum { PART = 2 /* of the cache: behind inputs, a half of it is gone when the launch ends */ };
 
 /* Does anything in b, but o, read what o stores, or order stores? */
-static bool is_read(struct host *h, const struct block *b, const struct op *o)
+static bool is_read(struct cpu_codegen *h, const struct block *b, const struct op *o)
 {
 	for (const struct op *p = b->first; p; p = p->next) {
 		for (u32 i = 0; i < p->nblocks; i++)
 			if (is_read(h, p->blocks[i], o))
 				return true;
-		if (host_orders(p) || p->code == IR_ATOMIC_RMW || p->code == IR_ATOMIC_CAS)
+		if (cpu_orders(p) || p->code == IR_ATOMIC_RMW || p->code == IR_ATOMIC_CAS)
 			return true;
 		if (p->code == IR_LOAD &&
 		    may_overlap(h->s, pointer_base(operand(o, 0)), pointer_base(operand(p, 0)), false))
@@ -25,19 +25,19 @@ static bool is_read(struct host *h, const struct block *b, const struct op *o)
 	return false;
 }
 
-bool host_streams(struct host *h, const struct op *o)
+bool cpu_streams(struct cpu_codegen *h, const struct op *o)
 {
 	return o->code == IR_STORE && type_is_tensor(operand(o, 0)->type) && o->attr[ATTR_EVICT] != EVICT_LAST &&
 	       h->s->target->level != CPU_NEON && !h->s->target->checks && !is_read(h, h->k->body, o);
 }
 
-static u64 bytes_streamed(struct host *h, const struct block *b)
+static u64 bytes_streamed(struct cpu_codegen *h, const struct block *b)
 {
 	u64 n = 0;
 	for (const struct op *o = b->first; o; o = o->next) {
 		for (u32 i = 0; i < o->nblocks; i++)
 			n += bytes_streamed(h, o->blocks[i]);
-		if (!host_streams(h, o))
+		if (!cpu_streams(h, o))
 			continue;
 		const struct type *t = operand(o, 1)->type;
 		n += (u64)type_numel(t) * (((u32)type_elem_bits(t) + 7) / 8);
@@ -45,36 +45,36 @@ static u64 bytes_streamed(struct host *h, const struct block *b)
 	return n;
 }
 
-static LLVMValueRef field(struct host *h, size_t at)
+static LLVMValueRef field(struct cpu_codegen *h, size_t at)
 {
-	LLVMValueRef where = host_i64(h, (i64)at);
+	LLVMValueRef where = cpu_i64(h, (i64)at);
 	LLVMValueRef x = LLVMBuildLoad2(h->entry, h->i32, LLVMBuildGEP2(h->entry, h->i8, h->call, &where, 1, ""), "");
 	return LLVMBuildZExt(h->entry, x, h->i64, "");
 }
 
-void host_stream_begin(struct host *h)
+void cpu_stream_begin(struct cpu_codegen *h)
 {
 	u64 bytes = bytes_streamed(h, h->k->body);
 	if (!bytes)
 		return;
-	LLVMValueRef n = LLVMConstInt(h->i64, bytes, false), cache = field(h, offsetof(struct host_call, cache_kib));
+	LLVMValueRef n = LLVMConstInt(h->i64, bytes, false), cache = field(h, offsetof(struct cpu_call, cache_kib));
 	for (u32 d = 0; d < 3; d++)
-		n = LLVMBuildMul(h->entry, n, field(h, offsetof(struct host_call, grid) + 4 * d), "");
-	LLVMValueRef part = LLVMBuildMul(h->entry, cache, host_i64(h, 1024 / PART), "");
-	LLVMValueRef known = LLVMBuildICmp(h->entry, LLVMIntNE, cache, host_i64(h, 0), "");
+		n = LLVMBuildMul(h->entry, n, field(h, offsetof(struct cpu_call, grid) + 4 * d), "");
+	LLVMValueRef part = LLVMBuildMul(h->entry, cache, cpu_i64(h, 1024 / PART), "");
+	LLVMValueRef known = LLVMBuildICmp(h->entry, LLVMIntNE, cache, cpu_i64(h, 0), "");
 	h->streams = LLVMBuildAnd(h->entry, LLVMBuildICmp(h->entry, LLVMIntUGT, n, part, ""), known, "");
 }
 
-void host_stream_store(struct host *h, LLVMValueRef x, LLVMValueRef p, u32 bytes)
+void cpu_stream_store(struct cpu_codegen *h, LLVMValueRef x, LLVMValueRef p, u32 bytes)
 {
 	u32 vector = (u32)h->s->target->vector_bytes;
-	LLVMBasicBlockRef past = host_block(h), plain = host_block(h), end = host_block(h);
+	LLVMBasicBlockRef past = cpu_block(h), plain = cpu_block(h), end = cpu_block(h);
 	LLVMValueRef address = LLVMBuildPtrToInt(h->b, p, h->i64, ""),
-		     low = LLVMBuildAnd(h->b, address, host_i64(h, vector - 1), "");
-	LLVMValueRef aligned = LLVMBuildICmp(h->b, LLVMIntEQ, low, host_i64(h, 0), "");
+		     low = LLVMBuildAnd(h->b, address, cpu_i64(h, vector - 1), "");
+	LLVMValueRef aligned = LLVMBuildICmp(h->b, LLVMIntEQ, low, cpu_i64(h, 0), "");
 	LLVMBuildCondBr(h->b, LLVMBuildAnd(h->b, h->streams, aligned, ""), past, plain);
 	LLVMPositionBuilderAtEnd(h->b, past);
-	LLVMValueRef store = LLVMBuildStore(h->b, x, p), one = host_i32(h, 1);
+	LLVMValueRef store = LLVMBuildStore(h->b, x, p), one = cpu_i32(h, 1);
 	LLVMSetAlignment(store, vector);
 	LLVMSetMetadata(store, LLVMGetMDKindIDInContext(h->ctx, "nontemporal", 11),
 			LLVMMetadataAsValue(h->ctx, LLVMMDNodeInContext2(
@@ -86,11 +86,11 @@ void host_stream_store(struct host *h, LLVMValueRef x, LLVMValueRef p, u32 bytes
 	LLVMPositionBuilderAtEnd(h->b, end);
 }
 
-void host_stream_end(struct host *h)
+void cpu_stream_end(struct cpu_codegen *h)
 {
 	if (!h->streams)
 		return;
-	LLVMBasicBlockRef end = host_if(h, h->streams);
-	host_intrinsic(h, "llvm.x86.sse.sfence", NULL, 0, NULL, 0);
-	host_end_if(h, end);
+	LLVMBasicBlockRef end = cpu_if(h, h->streams);
+	cpu_intrinsic(h, "llvm.x86.sse.sfence", NULL, 0, NULL, 0);
+	cpu_end_if(h, end);
 }

@@ -7,10 +7,10 @@
 #include "llvm/math_functions.h"
 
 /* Overloaded on the type of x. */
-static inline LLVMValueRef host_intrinsic1(struct host *h, const char *name, LLVMValueRef x)
+static inline LLVMValueRef cpu_intrinsic1(struct cpu_codegen *h, const char *name, LLVMValueRef x)
 {
 	LLVMTypeRef t = LLVMTypeOf(x);
-	return host_intrinsic(h, name, &t, 1, &x, 1);
+	return cpu_intrinsic(h, name, &t, 1, &x, 1);
 }
 
 /* `elem`, or a vector of it with as many elements as x. */
@@ -43,16 +43,16 @@ static inline LLVMValueRef real_as(LLVMValueRef like, double x)
 	return LLVMConstReal(LLVMTypeOf(like), x);
 }
 /* The bits of floats, as integers, and back. */
-static inline LLVMValueRef bits_of(struct host *h, LLVMValueRef x)
+static inline LLVMValueRef bits_of(struct cpu_codegen *h, LLVMValueRef x)
 {
 	LLVMTypeRef t = LLVMIntTypeInContext(h->ctx, bits_of_elem(LLVMTypeOf(x)));
 	return LLVMBuildBitCast(h->b, x, as_many(x, t), "");
 }
-static inline LLVMValueRef of_bits(struct host *h, LLVMValueRef x, LLVMTypeRef elem)
+static inline LLVMValueRef of_bits(struct cpu_codegen *h, LLVMValueRef x, LLVMTypeRef elem)
 {
 	return LLVMBuildBitCast(h->b, x, as_many(x, elem), "");
 }
-static inline LLVMValueRef is_nan(struct host *h, LLVMValueRef x)
+static inline LLVMValueRef is_nan(struct cpu_codegen *h, LLVMValueRef x)
 {
 	return LLVMBuildFCmp(h->b, LLVMRealUNO, x, x, "");
 }
@@ -60,23 +60,23 @@ static inline LLVMValueRef is_nan(struct host *h, LLVMValueRef x)
 /* --- convert.c, math.c, exp_log.c --------------------------------------------------------------------------------- */
 
 /* NULL: the operation is none that converts. */
-LLVMValueRef host_convert(struct host *h, const struct op *o, LLVMValueRef x);
+LLVMValueRef cpu_convert(struct cpu_codegen *h, const struct op *o, LLVMValueRef x);
 /* What is rare is computed apart, if one element of `is_rare` is true: rare_end gives the results computed there, for
  * all elements, or `usual`. */
 struct rare {
 	LLVMValueRef usual;
 	LLVMBasicBlockRef from, end;
 };
-struct rare rare_begin(struct host *h, LLVMValueRef is_rare, LLVMValueRef usual);
-LLVMValueRef rare_end(struct host *h, const struct rare *r, LLVMValueRef x);
+struct rare rare_begin(struct cpu_codegen *h, LLVMValueRef is_rare, LLVMValueRef usual);
+LLVMValueRef rare_end(struct cpu_codegen *h, const struct rare *r, LLVMValueRef x);
 /* A function of one f32 or f64. */
-LLVMValueRef host_math(struct host *h, enum opcode code, LLVMValueRef x);
-LLVMValueRef host_fmod(struct host *h, LLVMValueRef x, LLVMValueRef y);
-LLVMValueRef host_exp(struct host *h, const struct functions *f, LLVMValueRef x, bool base2);
+LLVMValueRef cpu_math(struct cpu_codegen *h, enum opcode code, LLVMValueRef x);
+LLVMValueRef cpu_fmod(struct cpu_codegen *h, LLVMValueRef x, LLVMValueRef y);
+LLVMValueRef cpu_exp(struct cpu_codegen *h, const struct functions *f, LLVMValueRef x, bool base2);
 /* Of fp32: what is not normal is the least or the largest normal power. */
-LLVMValueRef host_normal_exp2(struct host *h, const struct functions *f, LLVMValueRef x);
-LLVMValueRef host_log_f64(struct host *h, const struct functions *f, LLVMValueRef x, bool base2);
+LLVMValueRef cpu_normal_exp2(struct cpu_codegen *h, const struct functions *f, LLVMValueRef x);
+LLVMValueRef cpu_log_f64(struct cpu_codegen *h, const struct functions *f, LLVMValueRef x, bool base2);
 /* r, or where x is not positive and finite its logarithm. */
-LLVMValueRef host_log_or_special(struct host *h, LLVMValueRef x, LLVMValueRef r);
+LLVMValueRef cpu_log_or_special(struct cpu_codegen *h, LLVMValueRef x, LLVMValueRef r);
 
 #endif

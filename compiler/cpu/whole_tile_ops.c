@@ -4,13 +4,13 @@
 
 enum { MOST = 8 };
 
-static u32 lanes_for(struct host *h, const struct type *t)
+static u32 lanes_for(struct cpu_codegen *h, const struct type *t)
 {
 	u32 bytes = MAX((u32)type_elem_bits(t) / 8, 4);
 	return MIN((u32)t->shape[t->rank - 1], (u32)h->s->target->vector_bytes / bytes);
 }
 
-static void made(struct host *h, const struct op *o)
+static void made(struct cpu_codegen *h, const struct op *o)
 {
 	for (u32 i = 0; i < o->nresults; i++)
 		info_of(h, &o->results[i])->made = true;
@@ -19,25 +19,25 @@ static void made(struct host *h, const struct op *o)
 /* --- scans ------------------------------------------------------------------------------------------------------- */
 
 /* Elements, in the order of the scan: lane i of x is that of lane i - by, and lanes before the first keep theirs. */
-static LLVMValueRef shifted(struct host *h, LLVMValueRef x, u32 by)
+static LLVMValueRef shifted(struct cpu_codegen *h, LLVMValueRef x, u32 by)
 {
 	LLVMValueRef mask[64];
 	u32 n = lanes_of(x);
 	for (u32 i = 0; i < n; i++)
-		mask[i] = host_i32(h, i < by ? i : i - by);
+		mask[i] = cpu_i32(h, i < by ? i : i - by);
 	return LLVMBuildShuffleVector(h->b, x, x, LLVMConstVector(mask, n), "");
 }
 
-static LLVMValueRef reversed(struct host *h, LLVMValueRef x)
+static LLVMValueRef reversed(struct cpu_codegen *h, LLVMValueRef x)
 {
 	LLVMValueRef mask[64];
 	u32 n = lanes_of(x);
 	for (u32 i = 0; i < n; i++)
-		mask[i] = host_i32(h, n - 1 - i);
+		mask[i] = cpu_i32(h, n - 1 - i);
 	return LLVMBuildShuffleVector(h->b, x, x, LLVMConstVector(mask, n), "");
 }
 
-static LLVMValueRef lanes_from(struct host *h, u32 first, u32 lanes)
+static LLVMValueRef lanes_from(struct cpu_codegen *h, u32 first, u32 lanes)
 {
 	LLVMValueRef x[64];
 	for (u32 i = 0; i < lanes; i++)
@@ -46,20 +46,21 @@ static LLVMValueRef lanes_from(struct host *h, u32 first, u32 lanes)
 }
 
 /* x becomes what the region makes of `before` and x, in the lanes where it is to. */
-static void combine(struct host *h, const struct op *o, const LLVMValueRef *before, LLVMValueRef *x, LLVMValueRef where)
+static void combine(struct cpu_codegen *h, const struct op *o, const LLVMValueRef *before, LLVMValueRef *x,
+		    LLVMValueRef where)
 {
 	LLVMValueRef args[2 * MOST], sum[MOST];
 	u32 n = o->noperands;
 	memcpy(args, before, n * sizeof *args);
 	memcpy(args + n, x, n * sizeof *args);
-	host_region(h, o->blocks[0], args, sum, lanes_of(x[0]));
+	cpu_region(h, o->blocks[0], args, sum, lanes_of(x[0]));
 	for (u32 i = 0; i < n; i++)
 		x[i] = LLVMBuildSelect(h->b, where, sum[i], x[i], "");
 }
 
 /* Along the lanes: each vector is scanned in log2(lanes) steps, then the last element before it is combined with all.
  */
-static void scan_vectors(struct host *h, const struct op *o, struct buffer *const *from, u32 lanes)
+static void scan_vectors(struct cpu_codegen *h, const struct op *o, struct buffer *const *from, u32 lanes)
 {
 	const struct type *t = operand(o, 0)->type;
 	int axis = t->rank - 1;
@@ -67,18 +68,18 @@ static void scan_vectors(struct host *h, const struct op *o, struct buffer *cons
 	struct type one = *t;
 	one.shape[axis] = 1;
 	struct loops l;
-	struct at at = host_loops(h, &one, 0, &l);
-	LLVMValueRef zero = host_i64(h, 0), carried[MOST], x[MOST], before[MOST];
+	struct at at = cpu_loops(h, &one, 0, &l);
+	LLVMValueRef zero = cpu_i64(h, 0), carried[MOST], x[MOST], before[MOST];
 	LLVMBasicBlockRef start = LLVMGetInsertBlock(h->b);
-	struct loop along = host_loop(h, zero, host_i64(h, t->shape[axis]), lanes, false);
+	struct cpu_loop along = cpu_loop(h, zero, cpu_i64(h, t->shape[axis]), lanes, false);
 	for (u32 i = 0; i < n; i++) {
-		LLVMTypeRef elem = host_elem_type(h, type_elem(operand(o, i)->type));
+		LLVMTypeRef elem = cpu_elem_type(h, type_elem(operand(o, i)->type));
 		LLVMValueRef none = LLVMConstNull(elem);
 		carried[i] = LLVMBuildPhi(h->b, elem, "");
 		LLVMAddIncoming(carried[i], &none, &start, 1);
 	}
 	bool reverse = o->attr[ATTR_REVERSE];
-	at.i[axis] = reverse ? LLVMBuildSub(h->b, host_i64(h, t->shape[axis] - lanes), along.index, "") : along.index;
+	at.i[axis] = reverse ? LLVMBuildSub(h->b, cpu_i64(h, t->shape[axis] - lanes), along.index, "") : along.index;
 	at.along = axis;
 	at.lanes = lanes;
 	for (u32 i = 0; i < n; i++) {
@@ -91,22 +92,22 @@ static void scan_vectors(struct host *h, const struct op *o, struct buffer *cons
 		combine(h, o, before, x, lanes_from(h, by, lanes));
 	}
 	for (u32 i = 0; i < n; i++)
-		before[i] = host_spread(h, carried[i], lanes);
+		before[i] = cpu_spread(h, carried[i], lanes);
 	LLVMValueRef more = LLVMBuildICmp(h->b, LLVMIntNE, along.index, zero, "");
-	combine(h, o, before, x, host_spread(h, more, lanes));
+	combine(h, o, before, x, cpu_spread(h, more, lanes));
 	LLVMBasicBlockRef end = LLVMGetInsertBlock(h->b);
 	for (u32 i = 0; i < n; i++) {
-		LLVMValueRef last = host_lane(h, x[i], lanes - 1);
+		LLVMValueRef last = cpu_lane(h, x[i], lanes - 1);
 		LLVMAddIncoming(carried[i], &last, &end, 1);
 		x[i] = reverse ? reversed(h, x[i]) : x[i];
 		buffer_store(h, buffer_of(h, &o->results[i]), o->results[i].type, &at, x[i]);
 	}
-	host_loop_end(h, &along);
-	host_loops_end(h, &l);
+	cpu_loop_end(h, &along);
+	cpu_loops_end(h, &l);
 }
 
 /* Results in memory: each element is combined with the one before it along the axis. */
-static void emit_scan(struct host *h, const struct op *o)
+static void emit_scan(struct cpu_codegen *h, const struct op *o)
 {
 	const struct type *t = operand(o, 0)->type;
 	int axis = (int)o->attr[ATTR_AXIS];
@@ -116,25 +117,25 @@ static void emit_scan(struct host *h, const struct op *o)
 	struct loops l;
 	struct buffer *from[MOST];
 	for (u32 i = 0; i < o->noperands; i++)
-		from[i] = host_in_memory(h, operand(o, i));
+		from[i] = cpu_in_memory(h, operand(o, i));
 	u32 lanes = region_is_wide(o->blocks[0]) ? lanes_for(h, t) : 0;
 	if (axis == t->rank - 1 && lanes >= 4) {
 		scan_vectors(h, o, from, lanes);
 		return;
 	}
 	lanes = axis != t->rank - 1 && lanes > 1 ? lanes : 0;
-	struct at at = host_loops(h, &one, lanes, &l);
-	struct loop along = host_loop(h, host_i64(h, 0), host_i64(h, length), 1, false);
+	struct at at = cpu_loops(h, &one, lanes, &l);
+	struct cpu_loop along = cpu_loop(h, cpu_i64(h, 0), cpu_i64(h, length), 1, false);
 	bool reverse = o->attr[ATTR_REVERSE];
-	LLVMValueRef here = reverse ? LLVMBuildSub(h->b, host_i64(h, length - 1), along.index, "") : along.index,
+	LLVMValueRef here = reverse ? LLVMBuildSub(h->b, cpu_i64(h, length - 1), along.index, "") : along.index,
 		     x[MOST];
 	struct at before = at;
 	at.i[axis] = here;
-	before.i[axis] = LLVMBuildAdd(h->b, here, host_i64(h, reverse ? 1 : -1), "");
+	before.i[axis] = LLVMBuildAdd(h->b, here, cpu_i64(h, reverse ? 1 : -1), "");
 	for (u32 i = 0; i < o->noperands; i++)
 		x[i] = buffer_load(h, from[i], operand(o, i)->type, &at);
-	LLVMBasicBlockRef start = host_block(h), more = host_block(h), end = host_block(h);
-	LLVMBuildCondBr(h->b, LLVMBuildICmp(h->b, LLVMIntEQ, along.index, host_i64(h, 0), ""), start, more);
+	LLVMBasicBlockRef start = cpu_block(h), more = cpu_block(h), end = cpu_block(h);
+	LLVMBuildCondBr(h->b, LLVMBuildICmp(h->b, LLVMIntEQ, along.index, cpu_i64(h, 0), ""), start, more);
 	LLVMPositionBuilderAtEnd(h->b, start);
 	for (u32 i = 0; i < o->nresults; i++)
 		buffer_store(h, buffer_of(h, &o->results[i]), o->results[i].type, &at, x[i]);
@@ -145,80 +146,80 @@ static void emit_scan(struct host *h, const struct op *o)
 		args[i] = buffer_load(h, buffer_of(h, &o->results[i]), o->results[i].type, &before);
 		args[o->noperands + i] = x[i];
 	}
-	host_region(h, o->blocks[0], args, sum, lanes);
+	cpu_region(h, o->blocks[0], args, sum, lanes);
 	for (u32 i = 0; i < o->nresults; i++)
 		buffer_store(h, buffer_of(h, &o->results[i]), o->results[i].type, &at, sum[i]);
 	LLVMBuildBr(h->b, end);
 	LLVMPositionBuilderAtEnd(h->b, end);
-	host_loop_end(h, &along);
-	host_loops_end(h, &l);
+	cpu_loop_end(h, &along);
+	cpu_loops_end(h, &l);
 }
 
 /* --- moving elements --------------------------------------------------------------------------------------------- */
 
-static void emit_gather(struct host *h, const struct op *o)
+static void emit_gather(struct cpu_codegen *h, const struct op *o)
 {
 	const struct type *t = result(o)->type, *source = operand(o, 0)->type;
 	int axis = (int)o->attr[ATTR_AXIS];
-	struct buffer *from = host_in_memory(h, operand(o, 0)), *to = buffer_of(h, result(o));
+	struct buffer *from = cpu_in_memory(h, operand(o, 0)), *to = buffer_of(h, result(o));
 	struct loops l;
-	struct at at = host_loops(h, t, 0, &l), there = at;
-	LLVMValueRef index = LLVMBuildSExtOrBitCast(h->b, host_eval(h, operand(o, 1), &at), h->i64, "");
-	there.i[axis] = LLVMBuildAnd(h->b, index, host_i64(h, source->shape[axis] - 1), "");
+	struct at at = cpu_loops(h, t, 0, &l), there = at;
+	LLVMValueRef index = LLVMBuildSExtOrBitCast(h->b, cpu_eval(h, operand(o, 1), &at), h->i64, "");
+	there.i[axis] = LLVMBuildAnd(h->b, index, cpu_i64(h, source->shape[axis] - 1), "");
 	buffer_store(h, to, t, &at, buffer_load(h, from, source, &there));
-	host_loops_end(h, &l);
+	cpu_loops_end(h, &l);
 }
 
-static void emit_histogram(struct host *h, const struct op *o)
+static void emit_histogram(struct cpu_codegen *h, const struct op *o)
 {
 	const struct type *t = operand(o, 0)->type, *bins = result(o)->type;
 	struct buffer *to = buffer_of(h, result(o));
-	LLVMBuildMemSet(h->b, to->at, LLVMConstInt(h->i8, 0, false), host_i64(h, (i64)to->bytes), 4);
+	LLVMBuildMemSet(h->b, to->at, LLVMConstInt(h->i8, 0, false), cpu_i64(h, (i64)to->bytes), 4);
 	struct loops l;
-	struct at at = host_loops(h, t, 0, &l);
-	LLVMValueRef bin = host_eval(h, operand(o, 0), &at);
-	LLVMValueRef ok = LLVMBuildICmp(h->b, LLVMIntULT, bin, host_i32(h, bins->shape[0]), "");
+	struct at at = cpu_loops(h, t, 0, &l);
+	LLVMValueRef bin = cpu_eval(h, operand(o, 0), &at);
+	LLVMValueRef ok = LLVMBuildICmp(h->b, LLVMIntULT, bin, cpu_i32(h, bins->shape[0]), "");
 	if (o->noperands > 1)
-		ok = LLVMBuildAnd(h->b, ok, host_eval(h, operand(o, 1), &at), "");
-	LLVMBasicBlockRef end = host_if(h, ok);
+		ok = LLVMBuildAnd(h->b, ok, cpu_eval(h, operand(o, 1), &at), "");
+	LLVMBasicBlockRef end = cpu_if(h, ok);
 	struct at there = {.i = {LLVMBuildZExt(h->b, bin, h->i64, "")}, .along = -1};
 	LLVMValueRef n = buffer_load(h, to, bins, &there);
-	buffer_store(h, to, bins, &there, LLVMBuildAdd(h->b, n, host_i32(h, 1), ""));
-	host_end_if(h, end);
-	host_loops_end(h, &l);
+	buffer_store(h, to, bins, &there, LLVMBuildAdd(h->b, n, cpu_i32(h, 1), ""));
+	cpu_end_if(h, end);
+	cpu_loops_end(h, &l);
 }
 
-static void emit_join(struct host *h, const struct op *o)
+static void emit_join(struct cpu_codegen *h, const struct op *o)
 {
 	const struct type *t = operand(o, 0)->type, *pair = result(o)->type;
 	struct loops l;
 	u32 lanes = lanes_for(h, t);
-	struct at at = host_loops(h, t, lanes, &l);
+	struct at at = cpu_loops(h, t, lanes, &l);
 	for (u32 k = 0; k < 2; k++) {
 		struct at there = at;
-		there.i[t->rank] = host_i64(h, k);
-		LLVMValueRef x = host_eval(h, operand(o, k), &at);
+		there.i[t->rank] = cpu_i64(h, k);
+		LLVMValueRef x = cpu_eval(h, operand(o, k), &at);
 		buffer_store(h, buffer_of(h, result(o)), pair, &there, x);
 	}
-	host_loops_end(h, &l);
+	cpu_loops_end(h, &l);
 }
 
-static void emit_split(struct host *h, const struct op *o)
+static void emit_split(struct cpu_codegen *h, const struct op *o)
 {
 	const struct type *t = o->results[0].type, *pair = operand(o, 0)->type;
 	struct loops l;
-	struct buffer *from = host_in_memory(h, operand(o, 0));
-	struct at at = host_loops(h, t, lanes_for(h, t), &l);
+	struct buffer *from = cpu_in_memory(h, operand(o, 0));
+	struct at at = cpu_loops(h, t, lanes_for(h, t), &l);
 	for (u32 k = 0; k < 2; k++) {
 		struct at there = at;
-		there.i[t->rank] = host_i64(h, k);
+		there.i[t->rank] = cpu_i64(h, k);
 		LLVMValueRef x = buffer_load(h, from, pair, &there);
 		buffer_store(h, buffer_of(h, &o->results[k]), t, &at, x);
 	}
-	host_loops_end(h, &l);
+	cpu_loops_end(h, &l);
 }
 
-static void emit_map(struct host *h, const struct op *o)
+static void emit_map(struct cpu_codegen *h, const struct op *o)
 {
 	const struct type *t = operand(o, 0)->type;
 	LLVMValueRef *args = arena_array(&h->scratch, LLVMValueRef, o->noperands),
@@ -227,54 +228,54 @@ static void emit_map(struct host *h, const struct op *o)
 	bool wide = region_is_wide(o->blocks[0]);
 	u32 lanes = wide ? lanes_for(h, t) : 0;
 	lanes = lanes > 1 ? lanes : 0;
-	struct at at = host_loops(h, t, lanes, &l);
+	struct at at = cpu_loops(h, t, lanes, &l);
 	for (u32 i = 0; i < o->noperands; i++)
-		args[i] = host_spread(h, host_eval(h, operand(o, i), &at), lanes);
-	host_region(h, o->blocks[0], args, out, lanes);
+		args[i] = cpu_spread(h, cpu_eval(h, operand(o, i), &at), lanes);
+	cpu_region(h, o->blocks[0], args, out, lanes);
 	for (u32 i = 0; i < o->nresults; i++)
 		buffer_store(h, buffer_of(h, &o->results[i]), o->results[i].type, &at, out[i]);
-	host_loops_end(h, &l);
+	cpu_loops_end(h, &l);
 }
 
 /* Atomics, and volatile loads, one element after the other. */
-static void emit_each(struct host *h, const struct op *o)
+static void emit_each(struct cpu_codegen *h, const struct op *o)
 {
 	const struct value *v = result(o);
 	struct loops l;
-	struct at at = host_loops(h, v->type, 0, &l);
-	LLVMValueRef x = o->code == IR_LOAD ? host_eval_load(h, o, &at) : host_eval_atomic(h, o, &at);
+	struct at at = cpu_loops(h, v->type, 0, &l);
+	LLVMValueRef x = o->code == IR_LOAD ? cpu_eval_load(h, o, &at) : cpu_eval_atomic(h, o, &at);
 	buffer_store(h, buffer_of(h, v), v->type, &at, x);
-	host_loops_end(h, &l);
+	cpu_loops_end(h, &l);
 }
 
-static void emit_unsplat(struct host *h, const struct op *o)
+static void emit_unsplat(struct cpu_codegen *h, const struct op *o)
 {
 	struct at at = {.along = -1};
 	for (int d = 0; d < MAX_RANK; d++)
-		at.i[d] = host_i64(h, 0);
-	host_forget(h);
-	host_set_scalar(h, result(o), host_eval(h, operand(o, 0), &at));
-	host_forget(h);
+		at.i[d] = cpu_i64(h, 0);
+	cpu_forget(h);
+	cpu_set_scalar(h, result(o), cpu_eval(h, operand(o, 0), &at));
+	cpu_forget(h);
 }
 
 /* --- reports ----------------------------------------------------------------------------------------------------- */
 
-static void emit_assert(struct host *h, const struct op *o)
+static void emit_assert(struct cpu_codegen *h, const struct op *o)
 {
 	if (!h->s->debug || o->code == IR_ASSUME)
 		return;
 	const struct type *t = operand(o, 0)->type;
 	struct loops l;
-	struct at at = host_loops(h, t, 0, &l);
+	struct at at = cpu_loops(h, t, 0, &l);
 	bool silent = !o->text || !*o->text;
 	const char *text = arena_printf(&h->scratch, "device-side assertion failed%s%s", silent ? "" : ": ",
 					silent ? "" : o->text);
-	LLVMValueRef bad = LLVMBuildNot(h->b, host_eval(h, operand(o, 0), &at), "");
-	host_fail_at(h, bad, o, text, t, &at);
-	host_loops_end(h, &l);
+	LLVMValueRef bad = LLVMBuildNot(h->b, cpu_eval(h, operand(o, 0), &at), "");
+	cpu_fail_at(h, bad, o, text, t, &at);
+	cpu_loops_end(h, &l);
 }
 
-static LLVMValueRef constant_struct(struct host *h, LLVMValueRef *fields, u32 n, const char *name)
+static LLVMValueRef constant_struct(struct cpu_codegen *h, LLVMValueRef *fields, u32 n, const char *name)
 {
 	LLVMValueRef c = LLVMConstStructInContext(h->ctx, fields, n, false);
 	LLVMValueRef g = LLVMAddGlobal(h->mod, LLVMTypeOf(c), arena_printf(&h->scratch, "%s%u", name, h->nstrings++));
@@ -283,12 +284,12 @@ static LLVMValueRef constant_struct(struct host *h, LLVMValueRef *fields, u32 n,
 	return g;
 }
 
-static LLVMValueRef print_plan(struct host *h, const struct op *o)
+static LLVMValueRef print_plan(struct cpu_codegen *h, const struct op *o)
 {
-	struct host_print p = {.place = host_place(o->loc), .hex = (i32)o->attr[ATTR_HEX], .n = (i32)o->noperands};
+	struct cpu_print p = {.place = cpu_place(o->loc), .hex = (i32)o->attr[ATTR_HEX], .n = (i32)o->noperands};
 	for (u32 k = 0; k < o->noperands; k++) {
 		const struct type *t = operand(o, k)->type;
-		struct host_print_operand *q = &p.at[k];
+		struct cpu_print_operand *q = &p.at[k];
 		q->dtype = (u8)type_dtype(t);
 		q->is_signed = o->attr[ATTR_SIGNED] >> k & 1;
 		q->is_pointer = type_is_ptr(t);
@@ -297,49 +298,50 @@ static LLVMValueRef print_plan(struct host *h, const struct op *o)
 			q->shape[d] = t->shape[d];
 	}
 	LLVMValueRef bytes = LLVMConstStringInContext2(h->ctx, (const char *)&p.hex,
-						       sizeof p - offsetof(struct host_print, hex), true);
-	LLVMValueRef fields[] = {LLVMConstInt(h->i64, p.place, false), host_string(h, o->text ? o->text : ""), bytes};
+						       sizeof p - offsetof(struct cpu_print, hex), true);
+	LLVMValueRef fields[] = {LLVMConstInt(h->i64, p.place, false), cpu_string(h, o->text ? o->text : ""), bytes};
 	return constant_struct(h, fields, 3, ".print_");
 }
 
 /* The address of an operand's elements. */
-static LLVMValueRef elements_of(struct host *h, const struct value *v)
+static LLVMValueRef elements_of(struct cpu_codegen *h, const struct value *v)
 {
 	if (type_is_tensor(v->type))
-		return host_in_memory(h, v)->at;
-	LLVMValueRef p = host_scratch(h, 8), x = host_scalar(h, v);
+		return cpu_in_memory(h, v)->at;
+	LLVMValueRef p = cpu_scratch(h, 8), x = cpu_scalar(h, v);
 	if (type_elem_bits(v->type) == 1)
 		x = LLVMBuildZExt(h->b, x, h->i8, "");
 	LLVMBuildStore(h->b, x, p);
 	return p;
 }
 
-static void store_pointer(struct host *h, LLVMValueRef data, u32 k, LLVMValueRef p)
+static void store_pointer(struct cpu_codegen *h, LLVMValueRef data, u32 k, LLVMValueRef p)
 {
-	LLVMBuildStore(h->b, p, host_gep(h, data, h->ptr, host_i64(h, k)));
+	LLVMBuildStore(h->b, p, cpu_gep(h, data, h->ptr, cpu_i64(h, k)));
 }
 
-/* Calls the function at this offset of host_call for an operation that `what` describes. */
-static LLVMValueRef call_outside(struct host *h, u64 offset, LLVMTypeRef result, LLVMValueRef what, LLVMValueRef data)
+/* Calls the function at this offset of cpu_call for an operation that `what` describes. */
+static LLVMValueRef call_outside(struct cpu_codegen *h, u64 offset, LLVMTypeRef result, LLVMValueRef what,
+				 LLVMValueRef data)
 {
 	LLVMTypeRef params[] = {h->ptr, h->ptr, h->ptr, h->ptr};
 	LLVMTypeRef t = LLVMFunctionType(result, params, 4, false);
-	LLVMValueRef at = host_i64(h, (i64)offset);
-	LLVMValueRef f = LLVMBuildLoad2(h->b, h->ptr, host_gep(h, h->call, h->i8, at), "");
+	LLVMValueRef at = cpu_i64(h, (i64)offset);
+	LLVMValueRef f = LLVMBuildLoad2(h->b, h->ptr, cpu_gep(h, h->call, h->i8, at), "");
 	LLVMValueRef args[] = {h->call, h->pid, what, data};
 	return LLVMBuildCall2(h->b, t, f, args, 4, "");
 }
 
-static void emit_print(struct host *h, const struct op *o)
+static void emit_print(struct cpu_codegen *h, const struct op *o)
 {
-	LLVMValueRef data = host_scratch(h, 8 * MOST);
+	LLVMValueRef data = cpu_scratch(h, 8 * MOST);
 	for (u32 k = 0; k < o->noperands; k++)
 		store_pointer(h, data, k, elements_of(h, operand(o, k)));
 	LLVMValueRef plan = print_plan(h, o);
-	call_outside(h, offsetof(struct host_call, print), h->v, plan, data);
+	call_outside(h, offsetof(struct cpu_call, print), h->v, plan, data);
 }
 
-static LLVMValueRef asm_constant(struct host *h, const struct op *o)
+static LLVMValueRef asm_constant(struct cpu_codegen *h, const struct op *o)
 {
 	u32 n = o->nresults + o->noperands;
 	char *bits = arena_alloc(&h->scratch, n + 1u);
@@ -350,51 +352,51 @@ static LLVMValueRef asm_constant(struct host *h, const struct op *o)
 		bits[k] = (char)type_elem_bits(k < o->nresults ? o->results[k].type
 							       : operand(o, k - o->nresults)->type);
 	bits[n] = 0;
-	LLVMValueRef text = host_string(h, o->text);
-	LLVMValueRef constraints = host_string(h, (const char *)(uintptr_t)o->attr[ATTR_CONSTRAINTS]);
-	LLVMValueRef sizes = host_string(h, bits);
-	/* struct host_asm */
-	LLVMValueRef fields[] = {LLVMConstInt(h->i64, host_place(o->loc), false),
+	LLVMValueRef text = cpu_string(h, o->text);
+	LLVMValueRef constraints = cpu_string(h, (const char *)(uintptr_t)o->attr[ATTR_CONSTRAINTS]);
+	LLVMValueRef sizes = cpu_string(h, bits);
+	/* struct cpu_asm */
+	LLVMValueRef fields[] = {LLVMConstInt(h->i64, cpu_place(o->loc), false),
 				 text,
 				 constraints,
 				 sizes,
 				 LLVMConstInt(h->i64, elements, false),
-				 host_i32(h, (i32)o->attr[ATTR_PACK]),
-				 host_i32(h, (i32)o->nresults),
-				 host_i32(h, (i32)o->noperands)};
+				 cpu_i32(h, (i32)o->attr[ATTR_PACK]),
+				 cpu_i32(h, (i32)o->nresults),
+				 cpu_i32(h, (i32)o->noperands)};
 	return constant_struct(h, fields, ARRAY_LEN(fields), ".asm_");
 }
 
-static void emit_unknown_asm(struct host *h, const struct op *o)
+static void emit_unknown_asm(struct cpu_codegen *h, const struct op *o)
 {
-	LLVMValueRef data = host_scratch(h, 8 * (o->nresults + o->noperands));
+	LLVMValueRef data = cpu_scratch(h, 8 * (o->nresults + o->noperands));
 	LLVMValueRef *made = arena_array(&h->scratch, LLVMValueRef, o->nresults);
 	for (u32 k = 0; k < o->noperands; k++)
 		store_pointer(h, data, o->nresults + k, elements_of(h, operand(o, k)));
 	for (u32 k = 0; k < o->nresults; k++) {
 		const struct value *v = &o->results[k];
-		made[k] = type_is_tensor(v->type) ? buffer_of(h, v)->at : host_scratch(h, 8);
+		made[k] = type_is_tensor(v->type) ? buffer_of(h, v)->at : cpu_scratch(h, 8);
 		store_pointer(h, data, k, made[k]);
 	}
 	LLVMValueRef what = asm_constant(h, o);
-	LLVMValueRef bad = call_outside(h, offsetof(struct host_call, assembly), h->i32, what, data);
-	LLVMBasicBlockRef failed = host_block(h), on = host_block(h);
-	LLVMBuildCondBr(h->b, LLVMBuildICmp(h->b, LLVMIntNE, bad, host_i32(h, 0), ""), failed, on);
+	LLVMValueRef bad = call_outside(h, offsetof(struct cpu_call, assembly), h->i32, what, data);
+	LLVMBasicBlockRef failed = cpu_block(h), on = cpu_block(h);
+	LLVMBuildCondBr(h->b, LLVMBuildICmp(h->b, LLVMIntNE, bad, cpu_i32(h, 0), ""), failed, on);
 	LLVMPositionBuilderAtEnd(h->b, failed);
-	LLVMBuildRet(h->b, host_i32(h, 1));
+	LLVMBuildRet(h->b, cpu_i32(h, 1));
 	LLVMPositionBuilderAtEnd(h->b, on);
 	for (u32 k = 0; k < o->nresults; k++) {
 		const struct value *v = &o->results[k];
 		if (type_is_tensor(v->type))
 			continue;
 		bool bit = type_elem_bits(v->type) == 1;
-		LLVMValueRef x = LLVMBuildLoad2(h->b, bit ? h->i8 : host_elem_type(h, v->type), made[k], "");
-		host_set_scalar(h, v, bit ? LLVMBuildTrunc(h->b, x, h->i1, "") : x);
+		LLVMValueRef x = LLVMBuildLoad2(h->b, bit ? h->i8 : cpu_elem_type(h, v->type), made[k], "");
+		cpu_set_scalar(h, v, bit ? LLVMBuildTrunc(h->b, x, h->i1, "") : x);
 	}
 }
 
 /* Clocks count in the processor's own cycles; there is one multiprocessor, number 0. */
-static void emit_asm(struct host *h, const struct op *o)
+static void emit_asm(struct cpu_codegen *h, const struct op *o)
 {
 	enum asm_source source = inline_asm_source(o);
 	if (source == ASM_UNKNOWN || o->nresults != 1) {
@@ -402,20 +404,20 @@ static void emit_asm(struct host *h, const struct op *o)
 		return;
 	}
 	LLVMValueRef x =
-		source == ASM_SM ? host_i64(h, 0) : host_intrinsic(h, "llvm.readcyclecounter", NULL, 0, NULL, 0);
+		source == ASM_SM ? cpu_i64(h, 0) : cpu_intrinsic(h, "llvm.readcyclecounter", NULL, 0, NULL, 0);
 	const struct value *v = result(o);
-	x = LLVMBuildTruncOrBitCast(h->b, x, host_elem_type(h, v->type), "");
+	x = LLVMBuildTruncOrBitCast(h->b, x, cpu_elem_type(h, v->type), "");
 	if (!type_is_tensor(v->type)) {
-		host_set_scalar(h, v, x);
+		cpu_set_scalar(h, v, x);
 		return;
 	}
 	struct loops l;
-	struct at at = host_loops(h, v->type, 0, &l);
+	struct at at = cpu_loops(h, v->type, 0, &l);
 	buffer_store(h, buffer_of(h, v), v->type, &at, x);
-	host_loops_end(h, &l);
+	cpu_loops_end(h, &l);
 }
 
-void host_whole(struct host *h, const struct op *o)
+void cpu_whole(struct cpu_codegen *h, const struct op *o)
 {
 	switch (o->code) {
 	case IR_SCAN: emit_scan(h, o); break;

@@ -11,13 +11,13 @@ enum {
 	MOST_LOOPS = 384,          /* for a GPU: 1 to 8 s */
 };
 
-static u32 count_instructions(const struct session *s, const struct description *target)
+static u32 count_instructions(const struct session *s, const struct target *target)
 {
 	u32 n = 0;
 	for (LLVMValueRef f = LLVMGetFirstFunction(s->mod); f; f = LLVMGetNextFunction(f))
 		for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b))
 			for (LLVMValueRef x = LLVMGetFirstInstruction(b); x; x = LLVMGetNextInstruction(x))
-				n += host_instruction_count(x, target);
+				n += cpu_instruction_count(x, target);
 	return n;
 }
 
@@ -36,7 +36,7 @@ static u32 count_loops(struct session *s)
 	return n;
 }
 
-bool session_bound_time(struct session *s, const struct description *target, const char **error)
+bool session_bound_time(struct session *s, const struct target *target, const char **error)
 {
 	bool cuda = target->kind == TARGET_CUDA;
 	u32 n = cuda ? count_loops(s) : count_instructions(s, target);

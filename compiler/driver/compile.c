@@ -43,8 +43,8 @@ static const struct pass cuda_tile_passes[] = {
 	 ANALYSIS_AXIS},
 	{"mask-elimination", "drop masks that are provably true", pass_mask_elimination, ANALYSIS_RANGES,
 	 ANALYSIS_AXIS},
-	{"unwrap", "mask rows in place of wrapping them around, where nobody asks for them", pass_unwrap, ANALYSIS_AXIS,
-	 ANALYSIS_AXIS},
+	{"unwrap", "mask rows in place of wrapping them around, where nobody asks for them", pass_modulo_to_mask,
+	 ANALYSIS_AXIS, ANALYSIS_AXIS},
 	{"index-set-splitting", "split a loop into a main loop without a mask and a tail", pass_index_set_splitting,
 	 ANALYSIS_AXIS, ANALYSIS_AXIS},
 	{"unroll", "unroll loops that have a factor", pass_unroll, ANALYSIS_RANGES, ANALYSIS_AXIS},
@@ -89,8 +89,8 @@ static const struct pass cpu_tile_passes[] = {
 	 ANALYSIS_AXIS},
 	{"mask-elimination", "drop masks that are provably true", pass_mask_elimination, ANALYSIS_RANGES,
 	 ANALYSIS_AXIS},
-	{"unwrap", "mask rows in place of wrapping them around, where nobody asks for them", pass_unwrap, ANALYSIS_AXIS,
-	 ANALYSIS_AXIS},
+	{"unwrap", "mask rows in place of wrapping them around, where nobody asks for them", pass_modulo_to_mask,
+	 ANALYSIS_AXIS, ANALYSIS_AXIS},
 	{"index-set-splitting", "split a loop into a main loop without a mask and a tail", pass_index_set_splitting,
 	 ANALYSIS_AXIS, ANALYSIS_AXIS},
 	{"cse2", "merge equal operations", pass_cse, 0, ANALYSIS_AXIS},
@@ -114,7 +114,7 @@ static const struct pass_list {
 
 static const struct pass_list debug_list = {debug_passes, NULL, ARRAY_LEN(debug_passes), 0};
 
-static const struct pass_list *passes_for(const struct description *target)
+static const struct pass_list *passes_for(const struct target *target)
 {
 	return target->lines ? &debug_list : &pass_lists[target->kind];
 }
@@ -197,7 +197,7 @@ void unit_free(struct unit *u)
 
 static void set_offsets(struct kernel *k, const struct compile_options *o)
 {
-	if (o->sizes == SIZES_WIDE)
+	if (o->sizes == BOUNDS_WIDE)
 		widen_offsets(k);
 	else
 		k->narrow_offsets = has_narrow_offsets(k);
@@ -241,7 +241,7 @@ struct kernel *compile_ir(struct unit *u, const struct func *func, const struct 
 				   .debug = o->debug,
 				   .lines = o->target.lines,
 				   .num_warps = num_warps,
-				   .capability = description_capability(&o->target)};
+				   .capability = target_capability(&o->target)};
 	struct kernel *k = eval_kernel(&u->ir, &req);
 	if (k) {
 		k->num_warps = num_warps;
@@ -371,7 +371,7 @@ static const char *size_name(struct arena *a, const struct kernel *k, int size)
 				     : arena_ascii(a, k->params[size].name);
 }
 
-static const char *product_text(struct arena *a, const struct kernel *k, const struct host_product *p)
+static const char *product_text(struct arena *a, const struct kernel *k, const struct launch_product *p)
 {
 	struct strbuf sb = {.arena = a};
 	if (p->times != 1 || !p->nparams)
@@ -489,7 +489,7 @@ static bool generate(struct run *r, struct compiled *out)
 	if (cuda)
 		lower_kernel(&r->s, session.mod);
 	else
-		out->scratch_bytes = host_lower(&r->s, session.mod);
+		out->scratch_bytes = cpu_lower(&r->s, session.mod);
 	after_step(r, "lower", start);
 	if (r->u->diags.nerrors) {
 		session_close(&session);
@@ -588,13 +588,13 @@ static bool begin(struct run *r, struct kernel *k, struct compiled *out)
 					    .few_buffers = r->limits.few_buffers,
 					    .few_operands = r->limits.few_operands,
 					    .no_warpgroups = r->limits.no_warpgroups,
-					    .no_boxes = o->no_boxes,
+					    .no_tma = o->no_tma,
 					    .grid = o->grid}};
 	out->kernel = k;
 	k->sizes = o->sizes;
 	if (o->sizes && o->remarks)
 		diag(&r->u->diags, R_ANY_SIZE, k->loc,
-		     o->sizes == SIZES_WIDE ? "offsets of addresses are computed in 64 bits"
+		     o->sizes == BOUNDS_WIDE ? "offsets of addresses are computed in 64 bits"
 					    : "accesses rely on no index that is not proved not to");
 	if (!check_start(r, k))
 		return false;
@@ -614,7 +614,7 @@ static bool begin(struct run *r, struct kernel *k, struct compiled *out)
 		measure_shared(&r->s, from >= PLACE_ALLOCATE);
 		struct unproved u = {0};
 		if (!r->s.failed && from >= PLACE_BARRIERS)
-			u = rings_prove(&r->s);
+			u = checker_prove(&r->s);
 		if (!placed_answer(&r->s, NULL, &r->u->diags, u.op, u.what))
 			return false;
 	}

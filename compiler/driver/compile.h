@@ -11,13 +11,13 @@ enum { DEFAULT_WARPS = 4, DEFAULT_STAGES = 3 };
 enum { MAX_REGISTERS = 255, MOST_MAXNREG = 256 };
 
 struct compile_options {
-	struct description target;
+	struct target target;
 	int num_warps, num_stages; /* 0: the default */
 	int group_pids;            /* remap a two-dimensional grid in groups of this many rows; 0: not */
 	int maxnreg;               /* the most registers of a thread; 0: ptxas decides */
 	/* no copies by TMA: they take distances of rows from 0 to 2^40 bytes only, and parameters of their own */
-	bool no_boxes;
-	enum sizes sizes; /* of a launch, which it is for: see analysis/launch_bounds.h */
+	bool no_tma;
+	enum launch_bounds sizes; /* of a launch, which it is for: see analysis/launch_bounds.h */
 	enum grid_kind grid; /* of launches: for GRID_MANY and GRID_ROWS a persistent kernel, if that is faster */
 	enum aliasing alias;       /* of pointer parameters: where they may overlap, accesses keep their order */
 	/* device_assert traps on the GPU too, and integers are checked for overflow */
@@ -67,7 +67,7 @@ struct compiled {
 	const char *code; /* PTX, or an object of a CPU */
 	size_t code_len;
 	const char *assembly;      /* of a CPU */
-	struct description target; /* of the code */
+	struct target target; /* of the code */
 	i32 shared_bytes;
 	u64 scratch_bytes; /* of a thread of a CPU */
 	bool waits;        /* programs may wait for others: see op_may_wait */

@@ -5,22 +5,22 @@
 
 enum { MAX_ROUNDS = 3, MAX_CHANGES = 16, SMALLEST_BLOCK = 16 };
 
-struct candidate {
+struct launch_config {
 	int num_warps, num_stages;
 	struct arg_spec *args;
 	i32 bytes; /* of shared memory; -1: it does not compile */
 	bool fits;
 };
 
-struct search {
+struct config_search {
 	struct unit *u;
 	const struct func *func;
 	const struct compile_options *o;
-	struct candidate start, now, best; /* best: of the current round */
+	struct launch_config start, now, best; /* best: of the current round */
 };
 
 /* What the constexpr parameter i is, when that is a power of two. */
-static i64 constant_of(const struct search *s, const struct arg_spec *args, u32 i)
+static i64 constant_of(const struct config_search *s, const struct arg_spec *args, u32 i)
 {
 	const struct param *p = &s->func->params[i];
 	const char *text = args[i].constant;
@@ -33,7 +33,7 @@ static i64 constant_of(const struct search *s, const struct arg_spec *args, u32 
 	return end && end != text && !*end && v > 0 && is_pow2((u64)v) ? v : 0;
 }
 
-static void try_candidate(struct search *s, struct candidate *c)
+static void try_candidate(struct config_search *s, struct launch_config *c)
 {
 	struct diags said = s->u->diags;
 	struct compile_options o = {.target = s->o->target,
@@ -41,7 +41,7 @@ static void try_candidate(struct search *s, struct candidate *c)
 				    .num_stages = c->num_stages,
 				    .group_pids = s->o->group_pids,
 				    .maxnreg = s->o->maxnreg,
-				    .no_boxes = s->o->no_boxes,
+				    .no_tma = s->o->no_tma,
 				    .sizes = s->o->sizes,
 				    .alias = s->o->alias,
 				    .debug = s->o->debug,
@@ -58,9 +58,9 @@ static void try_candidate(struct search *s, struct candidate *c)
 }
 
 /* All configurations one step away from the current one. */
-static void try_neighbours(struct search *s)
+static void try_neighbours(struct config_search *s)
 {
-	struct candidate c = s->now;
+	struct launch_config c = s->now;
 	if (c.num_stages > 1) {
 		c.num_stages--;
 		try_candidate(s, &c);
@@ -81,7 +81,7 @@ static void try_neighbours(struct search *s)
 	}
 }
 
-static const char *describe(const struct search *s, const struct candidate *c)
+static const char *describe(const struct config_search *s, const struct launch_config *c)
 {
 	struct strbuf out = {.arena = &s->u->arena};
 	for (u32 i = 0; i < s->func->nparams; i++) {
@@ -99,7 +99,8 @@ static const char *describe(const struct search *s, const struct candidate *c)
 void advise_fit(struct unit *u, const struct func *func, const struct arg_spec *args, const struct compile_options *o,
 		int num_warps, int num_stages, i32 bytes)
 {
-	struct search s = {u, func, o, {.num_warps = num_warps, .num_stages = num_stages, .bytes = bytes}, {0}, {0}};
+	struct config_search s = {u,   func, o, {.num_warps = num_warps, .num_stages = num_stages, .bytes = bytes},
+				  {0}, {0}};
 	if (func) {
 		s.start.args = arena_dup(&u->arena, args, func->nparams * sizeof *args);
 		s.now = s.start;

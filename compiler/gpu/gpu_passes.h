@@ -32,7 +32,7 @@ void pass_remarks(struct pass_state *s);
  * layout is one in the smallest pieces. */
 i32 scratch_bytes(const struct pass_state *s, const struct op *o);
 /* Decides how o changes a layout, with at most so many bytes of memory at once if it can be done in pieces. */
-void choose_way(const struct pass_state *s, struct op *o, i32 most);
+void choose_conversion(const struct pass_state *s, struct op *o, i32 most);
 
 /* Sizes of what the text of a placed kernel gives offsets in shared memory. `allocated`: all that needs some must have
  * an offset, within the kernel's bytes; s->failed otherwise. */

@@ -272,7 +272,7 @@ static struct size_claim *plan_claims(struct planner *p, const struct interp_che
 {
 	struct size_claim some[MOST_CLAIMS];
 	struct arena scratch = {0};
-	*n = sizes_claim(c->ranges, v, &scratch, some, most, bound);
+	*n = bounds_claim(c->ranges, v, &scratch, some, most, bound);
 	struct size_claim *kept = plan_alloc(p, *n * sizeof *kept);
 	for (u32 i = 0; i < *n; i++) {
 		size_t size = some[i].nlimits * sizeof *some[i].limits;

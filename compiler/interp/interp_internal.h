@@ -74,7 +74,7 @@ struct run {
 	struct strbuf *error;
 	u32 error_start;
 	struct first_fault first_fault; /* out of memory, or a bug, in one of the threads */
-	struct gang gang;
+	struct program_threads gang;
 };
 
 /* One thread of it. */
@@ -88,7 +88,7 @@ struct env {
 	/* Facts: it has divided by a number that is not positive, and no constant (analysis/launch_bounds.h). */
 	bool any_divisor;
 	const struct mem_range *range; /* where the last access hit; never NULL */
-	struct gang_waiter waiter;
+	struct program_threads_waiter waiter;
 };
 
 bool run_code(struct env *e, const struct code *c);

@@ -69,10 +69,10 @@ bool run_if(struct env *e, const struct inst *i)
 /* Called after so many iterations of a loop that waits. */
 static bool let_others_run(struct env *e, const struct inst *i)
 {
-	struct gang *g = &e->run->gang;
-	if (gang_wait(g, &e->waiter))
+	struct program_threads *g = &e->run->gang;
+	if (program_threads_wait(g, &e->waiter))
 		return true;
-	return fail(e, i, -1, GANG_VAIN, (unsigned long long)gang_left(g), atomic_load(&g->alive));
+	return fail(e, i, -1, GANG_VAIN, (unsigned long long)program_threads_left(g), atomic_load(&g->alive));
 }
 
 bool run_while(struct env *e, const struct inst *i)
@@ -157,7 +157,7 @@ static void work(void *run)
 	struct run *r = run;
 	struct worker w = {.run = r};
 	fault_catch(&r->first_fault, env_open, &w);
-	while (gang_next(&r->gang, &w.program)) {
+	while (program_threads_next(&r->gang, &w.program)) {
 		w.open = w.open && fault_catch(&r->first_fault, run_one, &w);
 		if (!w.open)
 			atomic_store(&r->failed, 0); /* the others stop */
@@ -172,13 +172,13 @@ bool interp_run(const struct interp_program *p, const struct interp_launch *l, s
 	enum { MOST_THREADS = 1024 };
 	struct run r = {.program = p, .launch = l, .failed = NOT_FAILED, .error = error, .error_start = error->len,
 			.lock = PTHREAD_MUTEX_INITIALIZER, .first_fault = FIRST_FAULT_NONE};
-	r.gang = (struct gang){.total = (u64)l->grid[0] * l->grid[1] * l->grid[2],
-			       .threads = l->threads > 0 ? (u32)l->threads : crew_most(),
+	r.gang = (struct program_threads){.total = (u64)l->grid[0] * l->grid[1] * l->grid[2],
+			       .threads = l->threads > 0 ? (u32)l->threads : thread_team_most(),
 			       .most = MOST_THREADS,
 			       .work = work,
 			       .arg = &r,
-			       .crew = CREW_INIT};
-	gang_run(&r.gang);
+			       .crew = THREAD_TEAM_INIT};
+	program_threads_run(&r.gang);
 	fault_pass_on(&r.first_fault);
 	return atomic_load(&r.failed) == NOT_FAILED;
 }

@@ -171,56 +171,88 @@ enum cache_modifier { CACHE_NONE, CACHE_CA, CACHE_CG, CACHE_WB, CACHE_CS, CACHE_
 enum evict_policy { EVICT_NORMAL, EVICT_FIRST, EVICT_LAST };
 enum rmw_kind { RMW_AND, RMW_OR, RMW_XOR, RMW_ADD, RMW_FADD, RMW_MAX, RMW_MIN, RMW_UMAX, RMW_UMIN, RMW_EXCH };
 enum mem_sem { SEM_RELAXED, SEM_ACQUIRE, SEM_RELEASE, SEM_ACQ_REL };
-/* How a layout is changed; WARP_MEMORY: each warp has the same elements before and behind it. */
-enum convert_way { WAY_UNKNOWN, WAY_REGISTERS, WAY_SHUFFLES, WAY_MEMORY, WAY_WARP_MEMORY };
 enum mem_scope { SCOPE_GPU, SCOPE_CTA, SCOPE_SYS };
 enum dot_precision { PRECISION_IEEE, PRECISION_TF32, PRECISION_TF32X3, PRECISION_BF16X3, PRECISION_BF16X6 };
 
 /* Slots of the attributes that code refers to, by operation. */
 enum {
-	ATTR_VALUE = 0,                                    /* CONSTANT: bits of the element */
-	ATTR_START = 0, ATTR_END = 1,                      /* MAKE_RANGE */
-	ATTR_PREDICATE = 0,                                /* CMPI, CMPF */
+	ATTR_VALUE = 0, /* CONSTANT: bits of the element */
+	ATTR_START = 0,
+	ATTR_END = 1,       /* MAKE_RANGE */
+	ATTR_PREDICATE = 0, /* CMPI, CMPF */
 	/* DIVSI, REMSI, EXTSI, ADDPTR's offset: in launches within the kernel's limits no element of the first operand
 	 * (offset) is negative; printed of placed kernels */
 	ATTR_NNEG = 0,
 	/* DIVSI, REMSI; ADDI: it is the program's number along this axis + 1, made by persist.c or swizzle.c */
-	ATTR_PROGRAM = 1, ATTR_SUM_PROGRAM = 0,
-	ATTR_AXIS = 0,                                     /* EXPAND_DIMS, REDUCE, SCAN, GATHER, PROGRAM_ID… */
-	ATTR_MAP_PACK = 0,                                 /* MAP */
-	ATTR_REVERSE = 1,                                  /* SCAN */
-	ATTR_ORDER = 0,                                    /* TRANS, MEMDESC_TRANS: see perm_get */
-	ATTR_ROUNDING = 0,                                 /* FP_TO_FP */
-	ATTR_NAN = 0,                                      /* CLAMPF: 1 = propagate */
-	ATTR_CACHE = 0, ATTR_EVICT = 1, ATTR_VOLATILE = 2, /* LOAD, STORE */
+	ATTR_PROGRAM = 1,
+	ATTR_SUM_PROGRAM = 0,
+	ATTR_AXIS = 0,     /* EXPAND_DIMS, REDUCE, SCAN, GATHER, PROGRAM_ID… */
+	ATTR_MAP_PACK = 0, /* MAP */
+	ATTR_REVERSE = 1,  /* SCAN */
+	ATTR_ORDER = 0,    /* TRANS, MEMDESC_TRANS: see perm_get */
+	ATTR_ROUNDING = 0, /* FP_TO_FP */
+	ATTR_NAN = 0,      /* CLAMPF: 1 = propagate */
+	ATTR_CACHE = 0,
+	ATTR_EVICT = 1,
+	ATTR_VOLATILE = 2, /* LOAD, STORE */
 	/* LOAD, placed: the elements of one vector along each dimension, or of a run whose pieces of so many bytes are
 	 * aligned; those for which one address is computed; L2 fetches lines in pairs. See gpu/layout/memory_access.h
 	 * */
-	ATTR_VECTOR = 3, ATTR_UNIT = 4, ATTR_ADDRESS = 5, ATTR_PREFETCH = 6,
-	ATTR_STORE_VECTOR = 2, ATTR_COPY_VECTOR = 1,       /* STORE; ASYNC_COPY; ATOMIC_RMW has it where LOAD has */
-	ATTR_RMW = 0, ATTR_RMW_SEM = 1, ATTR_RMW_SCOPE = 2, ATTR_CAS_SEM = 0, ATTR_CAS_SCOPE = 1,
-	ATTR_PRECISION = 0, ATTR_IMPRECISE = 1,            /* DOT, WARP_GROUP_DOT */
+	ATTR_VECTOR = 3,
+	ATTR_UNIT = 4,
+	ATTR_ADDRESS = 5,
+	ATTR_PREFETCH = 6,
+	ATTR_STORE_VECTOR = 2,
+	ATTR_COPY_VECTOR = 1, /* STORE; ASYNC_COPY; ATOMIC_RMW has it where LOAD has */
+	ATTR_RMW = 0,
+	ATTR_RMW_SEM = 1,
+	ATTR_RMW_SCOPE = 2,
+	ATTR_CAS_SEM = 0,
+	ATTR_CAS_SCOPE = 1,
+	ATTR_PRECISION = 0,
+	ATTR_IMPRECISE = 1, /* DOT, WARP_GROUP_DOT */
 	/* placed: the instruction's m, n, k (0: multiply-adds) and the warps along its rows, columns;
 	 * gpu/layout/mma.h */
-	ATTR_INSTR = 2, ATTR_WARPS = 3,
+	ATTR_INSTR = 2,
+	ATTR_WARPS = 3,
 	/* WARP_GROUP_DOT: B is the instruction's A; that is fetched into registers for so many groups of products; a
 	 * later wait completes it; the instruction's B is turned where it lies */
-	ATTR_EXCHANGED = 4, ATTR_FETCHED = 5, ATTR_ASYNC = 6, ATTR_TURNED = 7,
-	ATTR_WAY = 0, ATTR_PIECES = 1,                     /* CONVERT_LAYOUT, set by `allocate`; through memory */
-	ATTR_HEX = 1, ATTR_SIGNED = 2,                     /* PRINT; bit i of SIGNED: operand i */
-	ATTR_STAGES = 0, ATTR_UNROLL = 1, ATTR_FLATTEN = 2, ATTR_WARP_SPECIALIZE = 3, /* FOR */
+	ATTR_EXCHANGED = 4,
+	ATTR_FETCHED = 5,
+	ATTR_ASYNC = 6,
+	ATTR_TRANSPOSED = 7,
+	ATTR_CONVERSION = 0,
+	ATTR_PIECES = 1, /* CONVERT_LAYOUT, set by `allocate`; through memory */
+	ATTR_HEX = 1,
+	ATTR_SIGNED = 2, /* PRINT; bit i of SIGNED: operand i */
+	ATTR_STAGES = 0,
+	ATTR_UNROLL = 1,
+	ATTR_FLATTEN = 2,
+	ATTR_WARP_SPECIALIZE = 3, /* FOR */
 	/* BARRIER: of a warp's lanes only; of a warpgroup's warps; of all blocks of the cluster */
-	ATTR_WARP = 0, ATTR_WARPGROUP = 1, ATTR_CLUSTER = 2,
-	ATTR_CONSTRAINTS = 1, ATTR_PACK = 2, ATTR_PURE = 3, /* INLINE_ASM, PURE_ASM */
-	ATTR_ASYNC_EVICT = 0, ATTR_PENDING = 0,            /* ASYNC_COPY; ASYNC_WAIT, WARP_GROUP_WAIT */
+	ATTR_WARP = 0,
+	ATTR_WARPGROUP = 1,
+	ATTR_CLUSTER = 2,
+	ATTR_CONSTRAINTS = 1,
+	ATTR_PACK = 2,
+	ATTR_PURE = 3, /* INLINE_ASM, PURE_ASM */
+	ATTR_ASYNC_EVICT = 0,
+	ATTR_PENDING = 0, /* ASYNC_COPY; ASYNC_WAIT, WARP_GROUP_WAIT */
 	/* INIT_BARRIER: arrivals of a phase; BARRIER_EXPECT: bytes */
-	ATTR_COUNT = 0, ATTR_SIZE = 0,
-	ATTR_GLOBAL = 1,                                   /* FENCE_ASYNC: of global memory too */
-	ATTR_ONLY = 0, ATTR_FIRST = 0,                     /* PASS_TURN; AWAIT_TURN: only the first warpgroup */
-	ATTR_MORE_WARPS = 0, ATTR_REGISTERS = 1, ATTR_OTHER_REGISTERS = 2, /* PARTITION */
+	ATTR_COUNT = 0,
+	ATTR_SIZE = 0,
+	ATTR_GLOBAL = 1, /* FENCE_ASYNC: of global memory too */
+	ATTR_ONLY = 0,
+	ATTR_FIRST = 0, /* PINGPONG_ARRIVE; PINGPONG_WAIT: only the first warpgroup */
+	ATTR_MORE_WARPS = 0,
+	ATTR_REGISTERS = 1,
+	ATTR_OTHER_REGISTERS = 2, /* PARTITION */
 	/* TMA_COPY, TMA_TENSOR_COPY: dimension of rows; bytes between them, or times the last operand; the tensor's
 	 * offsets are of 31 bits; the last operand tells whether the other block of a pair asks for the same box */
-	ATTR_ALONG = 0, ATTR_STRIDE = 1, ATTR_NARROW = 2, ATTR_COPY_PAIR = 3,
+	ATTR_ALONG = 0,
+	ATTR_STRIDE = 1,
+	ATTR_NARROW = 2,
+	ATTR_COPY_PAIR = 3,
 	/* FOR: in launches within the kernel's limits the index behind the last one fits the type */
 	ATTR_NO_WRAP = 5,
 	IR_MAX_ATTRS = 8,
@@ -288,7 +320,7 @@ struct kernel_param {
 /* A number that the host knows at a launch: `times` a product of the kernel's integer parameters, by their numbers from
  * the least on, and `plus`. See launch_product.h. */
 enum { PRODUCT_PARAMS = 3 };
-struct host_product {
+struct launch_product {
 	i64 times;
 	i16 nparams, params[PRODUCT_PARAMS]; /* 0 behind them: products compare as bytes */
 	i64 plus;                            /* of sizes alone */
@@ -296,15 +328,15 @@ struct host_product {
 
 /* A tensor map that the host makes at each launch and passes after the parameters: see gpu/codegen/tma.c. */
 struct tensor_map_param {
-	struct host_product distance; /* of a row from the one before, in bytes */
-	struct host_product sizes[2]; /* of a tensor, in elements: of a row, and how many rows */
+	struct launch_product distance; /* of a row from the one before, in bytes */
+	struct launch_product sizes[2]; /* of a tensor, in elements: of a row, and how many rows */
 	i32 tensor; /* the parameter that points to it, or to memory in front of it; -1: the map is of all memory */
 	i32 box[3];    /* elements of a piece of a row as wide as the swizzle, rows, pieces */
 	i32 elem_bytes, swizzle; /* bytes */
 	i32 narrow;              /* the offset of the tensor's last element must fit 31 bits */
 	i32 moved;               /* it begins behind where the parameter points */
 };
-_Static_assert(sizeof(struct tensor_map_param) == 3 * sizeof(struct host_product) + 8 * sizeof(i32),
+_Static_assert(sizeof(struct tensor_map_param) == 3 * sizeof(struct launch_product) + 8 * sizeof(i32),
 	       "no padding: they compare as bytes");
 enum {
 	MAX_TENSOR_MAPS = 8,
@@ -348,10 +380,10 @@ static inline bool size_limit_kept(const struct size_limit *l, i64 a, i64 b)
 	return a >= 0 && b >= 0 && (i128)MAX(a, l->least) * MAX(b, l->least) <= l->most;
 }
 /* What compiled code counts on of sizes. */
-enum sizes {
-	SIZES_LIMITED, /* the limits, and few elements behind each pointer */
-	SIZES_ANY,     /* few elements behind each pointer: see transform/wide_offsets.h */
-	SIZES_WIDE,    /* nothing */
+enum launch_bounds {
+	BOUNDS_LIMITED, /* the limits, and few elements behind each pointer */
+	BOUNDS_ANY,     /* few elements behind each pointer: see transform/wide_offsets.h */
+	BOUNDS_WIDE,    /* nothing */
 };
 
 /* The grids for which code may differ: of at most as many programs as multiprocessors; of more; and of so many rows of
@@ -380,7 +412,7 @@ struct kernel {
 	VEC(struct param_pair) apart; /* see analysis/alias.h */
 	struct size_limit limits[MAX_SIZE_LIMITS];
 	u32 nlimits;
-	enum sizes sizes;
+	enum launch_bounds sizes;
 	bool narrow_offsets; /* counts on few elements behind each pointer: see transform/wide_offsets.h */
 	int num_warps; /* of all blocks that a program runs on */
 	/* set by placement */

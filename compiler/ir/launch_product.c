@@ -1,8 +1,8 @@
 #include "ir/launch_product.h"
 
-bool multiply_products(const struct host_product *x, const struct host_product *y, struct host_product *out)
+bool multiply_products(const struct launch_product *x, const struct launch_product *y, struct launch_product *out)
 {
-	struct host_product made = {0};
+	struct launch_product made = {0};
 	u32 i = 0, k = 0, n = (u32)(x->nparams + y->nparams);
 	if (n > PRODUCT_PARAMS || __builtin_mul_overflow(x->times, y->times, &made.times))
 		return false;
@@ -14,14 +14,14 @@ bool multiply_products(const struct host_product *x, const struct host_product *
 	return true;
 }
 
-bool is_host_product(const struct kernel *k, struct value *v, struct host_product *out)
+bool is_launch_product(const struct kernel *k, struct value *v, struct launch_product *out)
 {
 	enum { MOST = PRODUCT_PARAMS + 2 }; /* factors; the constants of one are folded */
 	struct value *work[MOST] = {v};
 	u32 n = 1, own = k->nparams - (k->cuda.persistent ? GRID_PARAMS : 0);
-	*out = (struct host_product){.times = 1};
+	*out = (struct launch_product){.times = 1};
 	for (u32 looked_at = 0; n; looked_at++) {
-		struct host_product factor = {.times = 1};
+		struct launch_product factor = {.times = 1};
 		for (v = work[--n]; v->def && (op_is_shape(v->def) || v->def->code == IR_SPLAT ||
 					       v->def->code == IR_EXTSI || v->def->code == IR_CONVERT_LAYOUT);)
 			v = operand(v->def, 0);
@@ -41,17 +41,17 @@ bool is_host_product(const struct kernel *k, struct value *v, struct host_produc
 	return true;
 }
 
-bool is_host_sum(const struct kernel *k, struct value *v, struct host_product *out)
+bool is_host_sum(const struct kernel *k, struct value *v, struct launch_product *out)
 {
 	i64 plus = 0;
 	if (def_if(v, IR_ADDI) && type_elem_bits(v->type) == 64 && value_const_int(operand(v->def, 1), &plus))
 		v = operand(v->def, 0);
-	bool yes = is_host_product(k, v, out);
+	bool yes = is_launch_product(k, v, out);
 	out->plus = plus;
 	return yes && plus >= 0 && plus <= INT32_MAX;
 }
 
-struct value *build_product(struct kernel *k, const struct host_product *p)
+struct value *build_product(struct kernel *k, const struct launch_product *p)
 {
 	struct builder b = builder_before(k->ctx, k->body->first);
 	const struct type *t = type_scalar(k->ctx, DT_I64);

@@ -33,7 +33,7 @@ struct cuda_state {
 	bool few_operands;         /* wgmma takes A from registers, unless a loop loads it into buffers */
 	bool no_warpgroups;        /* dots by mma.sync, which takes all operands from registers */
 	bool too_large;            /* the kernel failed, since it needs more shared memory than there is */
-	bool no_boxes;    /* no copies by TMA */
+	bool no_tma;    /* no copies by TMA */
 	enum grid_kind grid;       /* of the launch: see gpu/pipeline/persistent.c and transform/program_order.c */
 	struct programs *programs; /* the loop over them while it is tried, or NULL */
 	struct strbuf *schedules;  /* the text of pipelined loops' schedules, if it is wanted, or NULL */
@@ -45,7 +45,7 @@ struct pass_state {
 	struct ir_context *ctx;
 	struct diags *diags;
 	bool remarks;
-	const struct description *target;
+	const struct target *target;
 	int num_warps, num_stages; /* num_warps: of all blocks of a program, like the kernel's */
 	int most_stages;           /* of any loop, whatever its attribute says */
 	int group_pids;       /* remap a two-dimensional grid in groups of this many rows; 0: leave it */
@@ -81,7 +81,7 @@ void pass_unflatten(struct pass_state *s);
 void pass_if_conversion(struct pass_state *s);
 void pass_strength_reduction(struct pass_state *s);
 void pass_uniform_offsets(struct pass_state *s);
-void pass_unwrap(struct pass_state *s);
+void pass_modulo_to_mask(struct pass_state *s);
 void pass_versioning(struct pass_state *s);
 void pass_mask_elimination(struct pass_state *s);
 void pass_index_set_splitting(struct pass_state *s);

@@ -582,7 +582,7 @@ static const char *check_types(const struct op *o)
 	const struct type *t = o->noperands ? operand(o, 0)->type : &none;
 	switch (op_info[o->code].rule) {
 	case R_ALONE:
-		NEED(o->code != IR_PASS_TURN || o->attr[ATTR_ONLY] <= 2, "there are two warpgroups");
+		NEED(o->code != IR_PINGPONG_ARRIVE || o->attr[ATTR_ONLY] <= 2, "there are two warpgroups");
 		NEED(o->code != IR_BARRIER ||
 			     !!o->attr[ATTR_WARP] + !!o->attr[ATTR_WARPGROUP] + !!o->attr[ATTR_CLUSTER] <= 1,
 		     "a barrier of warps, of warpgroups or of the cluster's blocks");
@@ -725,10 +725,10 @@ static const char *check_like_others(struct checker *c, const struct op *o)
 static const char *check_tensor_map(const struct kernel *k, const struct op *o)
 {
 	for (u32 i = o->code == IR_TMA_TENSOR_COPY ? 5 : 3; i < MIN(o->noperands, 8); i++) {
-		struct host_product unused;
+		struct launch_product unused;
 		struct value *v = operand(o, i);
 		bool size = o->code == IR_TMA_TENSOR_COPY && i < 7;
-		NEED(v->type->kind == TY_SCALAR && (size ? is_host_sum : is_host_product)(k, v, &unused),
+		NEED(v->type->kind == TY_SCALAR && (size ? is_host_sum : is_launch_product)(k, v, &unused),
 		     "sizes and the distance of rows are integer parameters, constants, or products of these; a "
 		     "positive constant may be added to a size");
 	}

@@ -20,7 +20,7 @@ struct side {
 	u32 taken;
 };
 
-struct search {
+struct wait_search {
 	const struct op *loop;
 	struct arena arena;
 	struct map seen;
@@ -30,12 +30,12 @@ struct search {
 	u32 steps; /* that are left */
 };
 
-static bool outside(const struct search *s, const struct value *v)
+static bool outside(const struct wait_search *s, const struct value *v)
 {
 	return value_defined_outside(v, s->loop->blocks[0]) && value_defined_outside(v, s->loop->blocks[1]);
 }
 
-static void reach(struct search *s, struct value *v)
+static void reach(struct wait_search *s, struct value *v)
 {
 	if (outside(s, v) || map_get(&s->seen, v))
 		return;
@@ -43,14 +43,14 @@ static void reach(struct search *s, struct value *v)
 	vec_push(&s->arena, &s->work, v);
 }
 
-static void reach_operands(struct search *s, const struct op *o)
+static void reach_operands(struct wait_search *s, const struct op *o)
 {
 	for (u32 i = 0; i < o->noperands; i++)
 		reach(s, operand(o, i));
 }
 
 /* The operands of an operation and what its blocks pass on. */
-static void reach_inputs(struct search *s, const struct op *o)
+static void reach_inputs(struct wait_search *s, const struct op *o)
 {
 	reach_operands(s, o);
 	for (u32 i = 0; i < o->nblocks; i++)
@@ -59,7 +59,7 @@ static void reach_inputs(struct search *s, const struct op *o)
 }
 
 /* What v is computed from: in the loop's iteration alone, or in those before too. */
-static void reach_from(struct search *s, const struct value *v, bool iterations)
+static void reach_from(struct wait_search *s, const struct value *v, bool iterations)
 {
 	const struct block *before = s->loop->blocks[0], *after = s->loop->blocks[1];
 	if (v->def)
@@ -72,7 +72,7 @@ static void reach_from(struct search *s, const struct value *v, bool iterations)
 		reach(s, operand(after->last, v->index));
 }
 
-static void begin(struct search *s)
+static void begin(struct wait_search *s)
 {
 	s->seen = (struct map){.arena = &s->arena};
 	s->work.len = 0;
@@ -80,9 +80,9 @@ static void begin(struct search *s)
 
 /* --- can an iteration leave the address as it is? ------------------------------------------------------------- */
 
-static bool all_same(struct search *s);
+static bool all_same(struct wait_search *s);
 
-static bool then_same(struct search *s, struct value *v, struct value *arg)
+static bool then_same(struct wait_search *s, struct value *v, struct value *arg)
 {
 	vec_push(&s->arena, &s->goals, ((struct same){v, arg}));
 	bool good = all_same(s);
@@ -91,7 +91,8 @@ static bool then_same(struct search *s, struct value *v, struct value *arg)
 }
 
 /* One of two values, by a condition: the side that the way takes already, or either. */
-static bool side_same(struct search *s, const struct value *condition, struct value *const *from, struct value *arg)
+static bool side_same(struct wait_search *s, const struct value *condition, struct value *const *from,
+		      struct value *arg)
 {
 	for (u32 i = 0; i < s->sides.len; i++)
 		if (s->sides.at[i].condition == condition)
@@ -105,7 +106,7 @@ static bool side_same(struct search *s, const struct value *condition, struct va
 	return good;
 }
 
-static bool result_same(struct search *s, const struct value *v, struct value *arg)
+static bool result_same(struct wait_search *s, const struct value *v, struct value *arg)
 {
 	const struct op *o = v->def;
 	struct value *from[2];
@@ -139,7 +140,7 @@ static bool result_same(struct search *s, const struct value *v, struct value *a
 }
 
 /* The last goal, and with it all before it. */
-static bool all_same(struct search *s)
+static bool all_same(struct wait_search *s)
 {
 	if (!s->goals.len || !s->steps)
 		return true; /* where the search takes too long, the loop may wait */
@@ -158,7 +159,7 @@ static bool all_same(struct search *s)
 }
 
 /* May an iteration leave the address as the iteration before had it? */
-static bool address_may_stay(struct search *s, const struct op *look)
+static bool address_may_stay(struct wait_search *s, const struct op *look)
 {
 	const struct block *before = s->loop->blocks[0], *after = s->loop->blocks[1];
 	s->goals.len = s->sides.len = 0;
@@ -188,7 +189,7 @@ static bool looks_at_memory(const struct op *o)
 
 static bool loop_may_wait(const struct op *loop)
 {
-	struct search s = {.loop = loop};
+	struct wait_search s = {.loop = loop};
 	VEC(const struct op *) looks = {0};
 	struct cleanup c;
 	bool waits = false;

@@ -105,7 +105,7 @@ static int count_selects(const struct conversion *c)
 
 struct conversion plan_conversion(const struct layout *src, const struct layout *dst)
 {
-	struct conversion c = {.kind = CONVERT_SHARED}, none = c;
+	struct conversion c = {.kind = CONVERSION_MEMORY}, none = c;
 	struct source from = describe(src);
 	u32 reg_of_lane[LANE_BITS] = {0};
 	int regs = dst->bits[LL_REG];
@@ -127,7 +127,7 @@ struct conversion plan_conversion(const struct layout *src, const struct layout 
 		stays = false;
 	}
 	if (stays) {
-		c.kind = CONVERT_REGISTERS;
+		c.kind = CONVERSION_REGISTERS;
 		return c;
 	}
 	if (!spread_lanes(&c, regs, reg_of_lane))
@@ -136,7 +136,7 @@ struct conversion plan_conversion(const struct layout *src, const struct layout 
 	/* shared memory takes a write and a read each, and barriers */
 	if (count_selects(&c) > (regs <= 4 ? 4 : 2))
 		return none;
-	c.kind = CONVERT_SHUFFLE;
+	c.kind = CONVERSION_SHUFFLES;
 	return c;
 }
 

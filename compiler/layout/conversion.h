@@ -6,11 +6,13 @@
 
 enum { LANE_BITS = 5 };
 
-/* How a conversion is done, from the cheapest on. */
+/* The kinds of layout conversion, the cheapest first. */
 enum conversion_kind {
-	CONVERT_REGISTERS, /* every thread has what it needs: registers are renamed */
-	CONVERT_SHUFFLE,   /* within each warp */
-	CONVERT_SHARED,    /* through shared memory */
+	CONVERSION_UNKNOWN,
+	CONVERSION_REGISTERS,   /* each thread has its elements: registers are renamed */
+	CONVERSION_SHUFFLES,    /* lanes of a warp exchange elements */
+	CONVERSION_MEMORY,      /* through shared memory */
+	CONVERSION_WARP_MEMORY, /* the same, where each warp reads only elements that it has written: warps_apart */
 };
 
 /* Linear maps, given by their bases. The q-th shuffle brings to lane t, from lane

@@ -5,7 +5,7 @@
  * the others together, and the code would be no faster. */
 static const char passes[] = "mergefunc,function(sroa,early-cse<memssa>,loop-mssa(licm),early-cse,simplifycfg)";
 
-bool optimize_for_cpu(struct session *s, const struct description *target, const char **error)
+bool optimize_for_cpu(struct session *s, const struct target *target, const char **error)
 {
 	session_verify(s);
 	if (!session_machine(s, target, error) || (!target->lines && !session_passes(s, passes, error)))

@@ -223,7 +223,7 @@ static const char *emit(struct session *s, size_t *len, const char **error)
 	return text;
 }
 
-const char *emit_ptx(struct session *s, const struct description *target, bool loops, bool in_flight,
+const char *emit_ptx(struct session *s, const struct target *target, bool loops, bool in_flight,
 		     const char **llir, size_t *len, const char **error)
 {
 	struct arena *a = s->arena;

@@ -8,7 +8,7 @@
  * NULL after an error, whose text is in *error (there, too). loops: it has some; in_flight: it has asynchronous
  * dots, whose accumulators the back end must not copy: its optimisations stay on. *llir, unless NULL, gets the
  * optimised LLVM IR. */
-const char *emit_ptx(struct session *s, const struct description *target, bool loops, bool in_flight,
+const char *emit_ptx(struct session *s, const struct target *target, bool loops, bool in_flight,
 		     const char **llir, size_t *len, const char **error);
 /* The PTX with lines added to the directives of its one kernel: those that this LLVM cannot be asked for. */
 const char *ptx_with_directives(struct arena *arena, const char *ptx, size_t *len, const char *lines);

@@ -23,7 +23,7 @@ static u32 elem_bits(LLVMTypeRef elem)
 	}
 }
 
-static bool has_masked(const struct description *d, u32 bits)
+static bool has_masked(const struct target *d, u32 bits)
 {
 	return d->level == CPU_AVX512 || (d->level == CPU_AVX2 && bits >= 32);
 }
@@ -93,7 +93,7 @@ static void expand(struct expansion *x, LLVMValueRef call, bool is_load)
 	LLVMInstructionEraseFromParent(call);
 }
 
-void expand_masked_accesses(LLVMModuleRef mod, const struct description *target)
+void expand_masked_accesses(LLVMModuleRef mod, const struct target *target)
 {
 	LLVMContextRef ctx = LLVMGetModuleContext(mod);
 	struct expansion x = {.mod = mod,

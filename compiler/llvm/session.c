@@ -108,14 +108,14 @@ static const char *ptx_version(int sm)
 	return sm >= 89 ? "+ptx84" : "+ptx75";
 }
 
-static const char *triple_of(const struct description *d)
+static const char *triple_of(const struct target *d)
 {
 	return d->kind == TARGET_CUDA ? "nvptx64-nvidia-cuda"
 	       : d->level == CPU_NEON ? "aarch64-unknown-linux-gnu"
 				      : "x86_64-unknown-linux-gnu";
 }
 
-static bool make_machine(struct session *s, const struct description *d, bool quick, const char **error)
+static bool make_machine(struct session *s, const struct target *d, bool quick, const char **error)
 {
 	LLVMTargetRef target;
 	const char *triple = triple_of(d), *cpu, *features;
@@ -139,13 +139,13 @@ static bool make_machine(struct session *s, const struct description *d, bool qu
 	return true;
 }
 
-static bool same_machine(const struct description *x, const struct description *y)
+static bool same_machine(const struct target *x, const struct target *y)
 {
 	return x->kind == y->kind && x->sm == y->sm && x->arch_specific == y->arch_specific && x->level == y->level &&
 	       x->extensions == y->extensions;
 }
 
-static bool take_machine(struct session *s, const struct description *target, bool quick)
+static bool take_machine(struct session *s, const struct target *target, bool quick)
 {
 	bool found = false;
 	pthread_mutex_lock(&machines.lock);
@@ -172,12 +172,12 @@ static void give_back(struct machine *m)
 		LLVMDisposeTargetMachine(m->tm);
 }
 
-static bool find_machine(struct session *s, const struct description *target, bool quick, const char **error)
+static bool find_machine(struct session *s, const struct target *target, bool quick, const char **error)
 {
 	return take_machine(s, target, quick) || make_machine(s, target, quick, error);
 }
 
-bool session_quick_machine(struct session *s, const struct description *target, const char **error)
+bool session_quick_machine(struct session *s, const struct target *target, const char **error)
 {
 	give_back(&s->machine);
 	s->machine.tm = NULL;
@@ -185,7 +185,7 @@ bool session_quick_machine(struct session *s, const struct description *target, 
 }
 
 /* For debuggers nothing is moved. */
-bool session_machine(struct session *s, const struct description *target, const char **error)
+bool session_machine(struct session *s, const struct target *target, const char **error)
 {
 	if (!find_machine(s, target, target->lines, error))
 		return false;

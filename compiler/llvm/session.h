@@ -20,7 +20,7 @@
  * thread at a time uses each; LLVM lets it grow a little with each module, so not for ever. */
 struct machine {
 	LLVMTargetMachineRef tm;
-	struct description target;
+	struct target target;
 	bool quick; /* without optimisations */
 	u32 uses;
 };
@@ -50,11 +50,11 @@ void session_open(struct session *s, struct arena *arena, const char *name);
 void session_close(struct session *s);
 /* The machine for the target, whose triple and layout of data the module gets; false after an error, which is in
  * *error. */
-bool session_machine(struct session *s, const struct description *target, const char **error);
+bool session_machine(struct session *s, const struct target *target, const char **error);
 /* Replaces the session's machine by a machine without optimisations if the module is very large
  * (driver/backend_level.c), and sets `unoptimized`. False after an error. */
-bool session_bound_time(struct session *s, const struct description *target, const char **error);
-bool session_quick_machine(struct session *s, const struct description *target, const char **error);
+bool session_bound_time(struct session *s, const struct target *target, const char **error);
+bool session_quick_machine(struct session *s, const struct target *target, const char **error);
 /* Runs LLVM's passes over the module; false after an error. */
 bool session_passes(struct session *s, const char *passes, const char **error);
 /* Raises a fault where the module is no LLVM IR, unless NDEBUG is defined. */

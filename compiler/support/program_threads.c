@@ -13,14 +13,14 @@ static u64 now_ms(void)
 }
 
 /* All threads that wait are to say so again. */
-static void note_event(struct gang *g)
+static void note_event(struct program_threads *g)
 {
 	u64 w = atomic_load(&g->waiting);
 	while (!atomic_compare_exchange_weak(&g->waiting, &w, ((w >> 32) + 1) << 32))
 		;
 }
 
-static void end_thread(struct gang *g)
+static void end_thread(struct program_threads *g)
 {
 	atomic_fetch_sub(&g->alive, 1);
 	note_event(g);
@@ -28,27 +28,27 @@ static void end_thread(struct gang *g)
 
 static void help(void *gang)
 {
-	struct gang *g = gang;
+	struct program_threads *g = gang;
 	g->work(g->arg);
 	end_thread(g);
 }
 
 /* False: there are as many as there may be. */
-static bool start(struct gang *g, u32 most)
+static bool start(struct program_threads *g, u32 most)
 {
 	u32 alive = atomic_load(&g->alive);
 	do
 		if (alive >= most || atomic_load(&g->full))
 			return false;
 	while (!atomic_compare_exchange_weak(&g->alive, &alive, alive + 1));
-	if (crew_start(&g->crew, help, g))
+	if (thread_team_start(&g->crew, help, g))
 		return true;
 	atomic_store(&g->full, true);
 	end_thread(g);
 	return false;
 }
 
-bool gang_next(struct gang *g, u64 *program)
+bool program_threads_next(struct program_threads *g, u64 *program)
 {
 	*program = atomic_fetch_add(&g->next, 1);
 	if (*program >= g->total)
@@ -60,15 +60,15 @@ bool gang_next(struct gang *g, u64 *program)
 	return true;
 }
 
-u64 gang_left(const struct gang *g)
+u64 program_threads_left(const struct program_threads *g)
 {
 	return g->total - MIN(atomic_load(&g->next), g->total);
 }
 
 /* Of the last of all threads to wait: doubles their number. */
-static bool all_wait(struct gang *g)
+static bool all_wait(struct program_threads *g)
 {
-	u64 left = gang_left(g);
+	u64 left = program_threads_left(g);
 	u32 started = 0, others = (u32)MIN(left, atomic_load(&g->alive));
 	while (started < others && start(g, g->most))
 		started++;
@@ -80,12 +80,12 @@ static bool all_wait(struct gang *g)
 	return atomic_load(&g->rounds) < LAST_ROUNDS || now_ms() - atomic_load(&g->since) < LAST_MS;
 }
 
-bool gang_wait(struct gang *g, struct gang_waiter *w)
+bool program_threads_wait(struct program_threads *g, struct program_threads_waiter *w)
 {
 	u64 seen = atomic_load(&g->waiting);
 	bool counts = !w->counted || w->event != (u32)(seen >> 32), good = true;
 	if (counts && atomic_compare_exchange_strong(&g->waiting, &seen, seen + 1)) {
-		*w = (struct gang_waiter){(u32)(seen >> 32), true};
+		*w = (struct program_threads_waiter){(u32)(seen >> 32), true};
 		if ((u32)seen + 1 == atomic_load(&g->alive))
 			good = all_wait(g);
 	}
@@ -93,9 +93,9 @@ bool gang_wait(struct gang *g, struct gang_waiter *w)
 	return good;
 }
 
-void gang_run(struct gang *g)
+void program_threads_run(struct program_threads *g)
 {
 	atomic_store(&g->alive, 1);
 	help(g);
-	crew_join(&g->crew);
+	thread_team_join(&g->crew);
 }

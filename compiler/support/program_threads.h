@@ -9,13 +9,13 @@
 
 #include "support/thread_team.h"
 
-struct gang {
+struct program_threads {
 	u64 total;                /* programs, from 0 on: begun in order */
 	u32 threads;              /* that run at least as long as there are programs, the caller's among them */
 	u32 most;                 /* with those that are started since all others wait */
-	void (*work)(void *arg);  /* what a thread does: calls gang_next until there is no program */
+	void (*work)(void *arg);  /* what a thread does: calls program_threads_next until there is no program */
 	void *arg;
-	struct crew crew;
+	struct thread_team crew;
 	/* the rest: of program_threads.c */
 	_Atomic u64 next;   /* the first program that no thread has begun */
 	_Atomic u32 alive;  /* threads */
@@ -27,19 +27,19 @@ struct gang {
 	_Atomic u64 since;  /* the first of these, in ms */
 };
 
-/* What a thread must keep from one call of gang_wait to the next; zeroed at first. */
-struct gang_waiter {
+/* What a thread must keep from one call of program_threads_wait to the next; zeroed at first. */
+struct program_threads_waiter {
 	u32 event;
 	bool counted;
 };
 
-/* Runs all programs. The fields up to `crew`, which is CREW_INIT, are given, and the others 0. */
-void gang_run(struct gang *g);
+/* Runs all programs. The fields up to `crew`, which is THREAD_TEAM_INIT, are given, and the others 0. */
+void program_threads_run(struct program_threads *g);
 /* The next program for this thread. */
-bool gang_next(struct gang *g, u64 *program);
+bool program_threads_next(struct program_threads *g, u64 *program);
 /* Called every so often by a program that waits. False: it waits in vain, since other programs cannot begin. */
-bool gang_wait(struct gang *g, struct gang_waiter *w);
-u64 gang_left(const struct gang *g); /* programs that have not begun */
+bool program_threads_wait(struct program_threads *g, struct program_threads_waiter *w);
+u64 program_threads_left(const struct program_threads *g); /* programs that have not begun */
 /* What to say then; of these programs, and of the threads that are alive. */
 #define GANG_VAIN                                                                                                      \
 	"the program waits for others, of which %llu have not begun: %u run at once here, and a GPU has its limit too"

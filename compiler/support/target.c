@@ -17,9 +17,9 @@ static i32 shared_bytes(int sm)
 }
 
 /* PTX ISA, "Target ISA Notes" of each instruction. */
-struct description cuda_description(int sm, bool arch_specific)
+struct target cuda_description(int sm, bool arch_specific)
 {
-	return (struct description){
+	return (struct target){
 		.kind = TARGET_CUDA,
 		.vector_bytes = 16,
 		.has_async_copy = sm >= 80,
@@ -84,12 +84,12 @@ static const struct {
 	[EXT_BF16] = {"bf16", "bf16", CPU_NEON},
 };
 
-static struct description cpu_description(enum cpu_level level, u32 ext)
+static struct target cpu_description(enum cpu_level level, u32 ext)
 {
 	bool wide = level != CPU_BASELINE;
 	for (u32 i = 0; i < ARRAY_LEN(extensions); i++)
 		ext |= ext >> i & 1 ? extensions[i].implies : 0;
-	return (struct description){
+	return (struct target){
 		.kind = TARGET_CPU,
 		.vector_bytes = levels[level].vector_bytes,
 		.level = level,
@@ -116,7 +116,7 @@ static bool have_tiles(void)
 	return !syscall(SYS_arch_prctl, REQ_XCOMP_PERM, XTILEDATA);
 }
 
-bool cpu_here(struct description *out)
+bool cpu_here(struct target *out)
 {
 	u32 ext = 0;
 	__builtin_cpu_init();
@@ -136,7 +136,7 @@ bool cpu_here(struct description *out)
 }
 #elif defined(__aarch64__)
 #include <sys/auxv.h>
-bool cpu_here(struct description *out)
+bool cpu_here(struct target *out)
 {
 	enum { FPHP_ASIMDHP = 1 << 9 | 1 << 10, ASIMDDP = 1 << 20, BF16_2 = 1 << 14 }; /* HWCAP_*, HWCAP2_* */
 	unsigned long caps = getauxval(AT_HWCAP), caps2 = getauxval(AT_HWCAP2);
@@ -146,19 +146,19 @@ bool cpu_here(struct description *out)
 	return true;
 }
 #else
-bool cpu_here(struct description *out)
+bool cpu_here(struct target *out)
 {
 	*out = cpu_description(CPU_BASELINE, 0);
 	return false;
 }
 #endif
 
-const char *cpu_llvm_name(const struct description *d)
+const char *cpu_llvm_name(const struct target *d)
 {
 	return levels[d->level].llvm;
 }
 
-const char *cpu_llvm_features(struct arena *a, const struct description *d)
+const char *cpu_llvm_features(struct arena *a, const struct target *d)
 {
 	struct strbuf out = {.arena = a};
 	sb_puts(&out, "");
@@ -174,7 +174,7 @@ static bool is_word(const char *text, size_t len, const char *word)
 }
 
 /* "avx512+bf16" */
-static bool parse_cpu(const char *text, struct description *out)
+static bool parse_cpu(const char *text, struct target *out)
 {
 	size_t len = strcspn(text, "+");
 	u32 level = 0, ext = 0;
@@ -212,7 +212,7 @@ static bool parse_cpu(const char *text, struct description *out)
 const char cpu_names[] = LEVELS("") ", native";
 const char target_names[] = "cuda:sm_75, sm_80, sm_86, sm_87, sm_89, sm_90, sm_90a, cpu, " LEVELS("cpu:");
 
-bool description_parse(const char *text, struct description *out)
+bool target_parse(const char *text, struct target *out)
 {
 	static const int known[] = {75, 80, 86, 87, 89, 90};
 	if (!strncmp(text, "cpu", 3) && (!text[3] || text[3] == ':'))
@@ -231,7 +231,7 @@ bool description_parse(const char *text, struct description *out)
 	return !*end && ok && (!specific || sm == 90);
 }
 
-const char *description_name(struct arena *a, const struct description *d)
+const char *target_name(struct arena *a, const struct target *d)
 {
 	if (d->kind == TARGET_CUDA)
 		return arena_printf(a, "cuda:sm_%d%s", d->sm, d->arch_specific ? "a" : "");
@@ -250,7 +250,7 @@ const char *description_name(struct arena *a, const struct description *d)
 	return out.at;
 }
 
-bool description_runs(const struct description *here, const struct description *of)
+bool target_runs(const struct target *here, const struct target *of)
 {
 	if (here->kind != of->kind)
 		return false;
@@ -263,7 +263,7 @@ bool description_runs(const struct description *here, const struct description *
 	return here->level != CPU_NEON && of->level < here->level && !of->extensions;
 }
 
-int description_capability(const struct description *d)
+int target_capability(const struct target *d)
 {
 	return d->kind == TARGET_CUDA ? d->sm : 90;
 }

@@ -16,7 +16,7 @@ enum cpu_level { CPU_BASELINE, CPU_AVX2, CPU_AVX512, CPU_NEON };
 /* Tensor cores for mma.sync: each generation has the instructions of those before it. */
 enum mma_generation { MMA_NONE, MMA_TURING, MMA_AMPERE, MMA_ADA };
 
-struct description {
+struct target {
 	enum target_kind kind;
 	int vector_bytes;       /* the widest access to memory */
 	bool has_async_copy;    /* loads to shared memory that bypass registers and are waited for later (cp.async) */
@@ -59,26 +59,26 @@ struct description {
 
 /* A GPU of compute capability 7.5, 8.0, 8.6, 8.7, 8.9 or 9.0 as NVIDIA's documents describe it; sm is ten times
  * that. */
-struct description cuda_description(int sm, bool arch_specific);
+struct target cuda_description(int sm, bool arch_specific);
 /* The processor that this runs on; false: it is none of ours. Asks the system for the state of tile registers, which
  * it gives to a process for good. */
-bool cpu_here(struct description *out);
+bool cpu_here(struct target *out);
 /* What LLVM calls the level, and the extensions. */
-const char *cpu_llvm_name(const struct description *d);
-const char *cpu_llvm_features(struct arena *a, const struct description *d);
+const char *cpu_llvm_name(const struct target *d);
+const char *cpu_llvm_features(struct arena *a, const struct target *d);
 
 /* "cuda:sm_90a", "cuda:90", "sm_80"; "cpu:avx2", "cpu:avx512+bf16", "cpu" for the one here → a description. False
  * for other text. */
-bool description_parse(const char *text, struct description *out);
-/* What description_parse takes, for messages. */
+bool target_parse(const char *text, struct target *out);
+/* What target_parse takes, for messages. */
 extern const char target_names[];
 /* What of it may follow "cpu:". */
 extern const char cpu_names[];
 /* "cuda:sm_90a"; "cpu:avx2" */
-const char *description_name(struct arena *a, const struct description *d);
+const char *target_name(struct arena *a, const struct target *d);
 /* Does code for `of` run on `here`? Code for sm_80 runs on later GPUs, code for sm_90a on those of 9.0 only. */
-bool description_runs(const struct description *here, const struct description *of);
+bool target_runs(const struct target *here, const struct target *of);
 /* The compute capability that kernels see: of an H100 where there is none. */
-int description_capability(const struct description *d);
+int target_capability(const struct target *d);
 
 #endif

@@ -17,7 +17,7 @@ static void *run_member(void *member)
 	return NULL;
 }
 
-bool crew_start(struct crew *c, void (*run)(void *), void *arg)
+bool thread_team_start(struct thread_team *c, void (*run)(void *), void *arg)
 {
 	struct member *m = malloc(sizeof *m);
 	if (!m)
@@ -35,7 +35,7 @@ bool crew_start(struct crew *c, void (*run)(void *), void *arg)
 	return ok;
 }
 
-void crew_join(struct crew *c)
+void thread_team_join(struct thread_team *c)
 {
 	for (struct member *m;; free(m)) {
 		pthread_mutex_lock(&c->lock);
@@ -49,7 +49,7 @@ void crew_join(struct crew *c)
 }
 
 /* OpenMP's rules. */
-u32 crew_most(void)
+u32 thread_team_most(void)
 {
 	cpu_set_t set;
 	const char *text = getenv("OMP_NUM_THREADS");

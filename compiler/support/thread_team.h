@@ -6,17 +6,17 @@
 
 #include "support/base.h"
 
-struct crew {
+struct thread_team {
 	pthread_mutex_t lock;
 	struct member *members;
 };
-#define CREW_INIT {.lock = PTHREAD_MUTEX_INITIALIZER}
+#define THREAD_TEAM_INIT {.lock = PTHREAD_MUTEX_INITIALIZER}
 
 /* False when the machine has no room for another thread. */
-bool crew_start(struct crew *c, void (*run)(void *), void *arg);
+bool thread_team_start(struct thread_team *c, void (*run)(void *), void *arg);
 /* Waits for all threads of the crew, including those started meanwhile. */
-void crew_join(struct crew *c);
+void thread_team_join(struct thread_team *c);
 
 /* The threads for a launch: $OMP_NUM_THREADS, or as many as there are processors that this thread may use. */
-u32 crew_most(void);
+u32 thread_team_most(void);
 #endif

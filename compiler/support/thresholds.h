@@ -99,7 +99,7 @@ enum tuning {
 	PRODUCER_REGISTERS = 40,
 	CONSUMER_REGISTERS = 232,
 	/* Bytes of shared memory that a pipelined loop leaves for mbarriers and small scratch. */
-	SHARED_BESIDE_RING = 1024,
+	SHARED_BESIDE_MULTIBUFFER = 1024,
 	/* Sums of one dot in a thread that are compiled at all: of more, which spill anyway, LLVM takes minutes. */
 	MAX_SUMS = 512,
 	/* Groups of wgmma whose operand is fetched into registers: while the products of one run, those of another are

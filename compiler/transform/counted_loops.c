@@ -93,7 +93,7 @@ static void visit(struct op *o, void *arg)
 		return;
 	i64 most = type_elem_bits(step->type) == 64 ? INT64_MAX : INT32_MAX;
 	if (type_elem_bits(step->type) >= 32 && (value_range(s->ranges, end)->max <= most - (by - 1) ||
-						 sizes_keep_bounded(s->k, s->ranges, end, most - (by - 1))))
+						 bounds_keep_bounded(s->k, s->ranges, end, most - (by - 1))))
 		walk(make_for(s, o, counter, end, step)->blocks[0], visit, s);
 }
 

@@ -292,8 +292,8 @@ static bool host_knows_sizes(const struct pass_state *s, const split_vec *splits
 	bool yes = s->target->has_tensor_copy;
 	for (u32 i = 0; i < splits->len; i++)
 		for (int k = 0; k < splits->at[i].offset.n; k++)
-			yes &= is_host_product(s->k, (struct value *)splits->at[i].offset.term[k].scalar,
-					       &(struct host_product){0});
+			yes &= is_launch_product(s->k, (struct value *)splits->at[i].offset.term[k].scalar,
+					       &(struct launch_product){0});
 	return yes;
 }
 

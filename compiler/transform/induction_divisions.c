@@ -47,7 +47,7 @@ static bool grows(const struct op *loop, struct value *v, i64 *by, struct builde
 static bool is_not_negative(struct pass_state *s, const struct value *v)
 {
 	const struct range *r = value_range(s->ranges, v);
-	return (r->min >= 0 && !r->wraps) || sizes_keep_within(s->k, s->ranges, v, INT32_MAX);
+	return (r->min >= 0 && !r->wraps) || bounds_keep_within(s->k, s->ranges, v, INT32_MAX);
 }
 
 static bool is_division(struct pass_state *s, const struct op *loop, const struct op *o, i64 *by)

@@ -31,9 +31,9 @@ struct affine excess(struct kernel *k, struct ranges *r, const struct op *cmp, c
 	int bits = type_elem_bits(operand(cmp, 0)->type);
 	i64 lo, hi, max = bits >= 64 ? INT64_MAX / 2 : (1ll << (bits - 1)) - 1;
 	bool above = !left->wraps || (affine_interval(r, left->lo, cmp, &lo, &hi) && lo >= -max - 1) ||
-		     (k && sizes_keep_bounded(k, r, l->left, max));
+		     (k && bounds_keep_bounded(k, r, l->left, max));
 	bool below = !right->wraps || (affine_interval(r, right->hi, cmp, &lo, &hi) && hi <= max) ||
-		     (k && sizes_keep_bounded(k, r, l->right, max));
+		     (k && bounds_keep_bounded(k, r, l->right, max));
 	const struct affine *most = above ? left->hi : exact_hi(r, l->left);
 	const struct affine *least = below ? right->lo : exact_lo(r, l->right);
 	struct affine margin = affine_constant(l->margin), f = affine_difference(most, least);

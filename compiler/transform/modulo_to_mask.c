@@ -23,8 +23,8 @@ struct reach {
 	struct value *index;
 	struct number size;
 	struct arena scratch;
-	VEC(struct place) at; /* to be looked at, each once */
-	VEC(struct place) loads; /* their results */
+	VEC(struct tile_dim) at; /* to be looked at, each once */
+	VEC(struct tile_dim) loads; /* their results */
 	struct map seen;
 	bool fails;
 };
@@ -36,7 +36,7 @@ static void push(struct reach *r, const struct value *v, int dim)
 	if (known || dim < 0)
 		return;
 	map_put(&r->seen, v, (void *)(1 + (size_t)dim));
-	vec_push(&r->scratch, &r->at, ((struct place){v, dim}));
+	vec_push(&r->scratch, &r->at, ((struct tile_dim){v, dim}));
 }
 
 /* Other uses, such as addresses of stores, keep the index as it is. */
@@ -48,7 +48,7 @@ static void follow(struct reach *r, const struct op *o, u32 k, int d)
 	else if (op_is_shape(o) && o->code != IR_RESHAPE)
 		push(r, result(o), dim_behind(o, d));
 	else if (o->code == IR_LOAD && k == 0 && !o->attr[ATTR_VOLATILE])
-		vec_push(&r->scratch, &r->loads, ((struct place){result(o), d}));
+		vec_push(&r->scratch, &r->loads, ((struct tile_dim){result(o), d}));
 }
 
 /* The same number, perhaps in fewer bits. */
@@ -151,14 +151,14 @@ static bool can_unwrap(const struct pass_state *s, struct reach *r)
 			follow(r, u->user, (u32)(u - u->user->operands), r->at.at[i].dim);
 	u32 kept = 0;
 	for (u32 i = 0; i < r->loads.len && !r->fails; i++) {
-		struct place p = r->loads.at[i];
+		struct tile_dim p = r->loads.at[i];
 		if (is_worth_while(s, r, p.v->def) && demanded_under(p.v, p.dim, compares_the_same, r).v)
 			r->loads.at[kept++] = p;
 	}
 	r->loads.len = kept;
 	return !r->fails && r->loads.len &&
 	       (r->kept->code != IR_REMSI || value_range(s->ranges, r->index)->min >= 0 ||
-		sizes_keep_within(s->k, s->ranges, r->index, INT32_MAX));
+		bounds_keep_within(s->k, s->ranges, r->index, INT32_MAX));
 }
 
 /* A mask along dimension d as one of the load's tile. */
@@ -232,7 +232,7 @@ static void visit(struct op *o, void *arg)
 	arena_free(&r.scratch);
 }
 
-void pass_unwrap(struct pass_state *s)
+void pass_modulo_to_mask(struct pass_state *s)
 {
 	walk(s->k->body, visit, s);
 }

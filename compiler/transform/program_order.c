@@ -120,7 +120,7 @@ static struct value *of_axis(struct builder *b, enum opcode code, int axis)
 
 bool group_programs(struct pass_state *s, i64 group)
 {
-	if (!group || !sizes_keep_plane(s->k))
+	if (!group || !bounds_keep_plane(s->k))
 		return false;
 	struct builder b = builder_before(s->ctx, s->k->body->first);
 	const struct type *t = type_scalar(s->ctx, DT_I32);

@@ -1,7 +1,7 @@
 /* Offsets of addresses in 64 bits.
  *
  * Sources compute offsets in 32 bits, `pid * BLOCK + arange`, and behind 2^31 elements these wrap. Code compiled for
- * launches with more memory (SIZES_WIDE) has them in 64: each sum, difference, product, left shift, quotient,
+ * launches with more memory (BOUNDS_WIDE) has them in 64: each sum, difference, product, left shift, quotient,
  * remainder, minimum, maximum or choice of 32-bit integers that an offset is computed from, through tiles and control
  * flow, and the comparisons of such values, which are masks. Other operations (a bitwise and, a conversion, a store of
  * the number) read the low half, which is what wraps as the language says.

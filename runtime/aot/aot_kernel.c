@@ -36,10 +36,10 @@ struct tl_compiled {
 /* --- loading ---------------------------------------------------------------------------------------------------- */
 
 /* How well code for `target` suits the device; 0: not. */
-static int suits(const char *target, const struct description *device)
+static int suits(const char *target, const struct target *device)
 {
-	struct description t;
-	if (!description_parse(target, &t) || !description_runs(device, &t))
+	struct target t;
+	if (!target_parse(target, &t) || !target_runs(device, &t))
 		return 0;
 	return t.kind == TARGET_CUDA ? 2 * t.sm + t.arch_specific : 1 + ((int)t.level << 16 | (int)t.extensions);
 }
@@ -66,7 +66,7 @@ static tl_status open_pieces(struct tl_compiled *c, const tl_blob *blobs)
 static const char *kernel_of(const struct piece *p) { return p->is_bundle ? p->bundle.kernel : p->image.name; }
 static const char *target_of(const struct piece *p) { return p->is_bundle ? p->bundle.target : p->image.target; }
 
-static tl_status suits_none(const struct tl_compiled *c, const struct description *device)
+static tl_status suits_none(const struct tl_compiled *c, const struct target *device)
 {
 	const struct piece *p = c->pieces;
 	if (device->kind == TARGET_CUDA)
@@ -108,7 +108,7 @@ static tl_status choose(struct tl_compiled *c)
 	if (!dev->ops->target)
 		return failed(TL_ERR_DEVICE, "%s was compiled for others: %s runs no images", kernel_of(c->pieces),
 			      dev->ops->name);
-	const struct description t = dev->ops->target(dev);
+	const struct target t = dev->ops->target(dev);
 	int best = 0;
 	u32 n = 0;
 	for (u32 i = 0; i < c->npieces; i++)

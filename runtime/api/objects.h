@@ -99,7 +99,7 @@ struct variant {
 	bool has_composites; /* among its arguments */
 	struct image image;
 	struct map_memo *memos;            /* for each of its tensor maps */
-	_Atomic(struct binding *) binding; /* exact; NULL: none was needed yet, or there can be none */
+	_Atomic(struct arg_guard *) binding; /* exact; NULL: none was needed yet, or there can be none */
 	bool keeps; /* it would be the same in each process: the disk cache may keep it */
 	struct variant *same; /* the one with that value, if the image is for any grid: all else is there; or NULL */
 	struct unit *unit; /* of devices that keep it, else NULL */
@@ -108,7 +108,7 @@ struct variant {
 };
 
 enum { RECENT = 8, SHAPE_LISTS = 16 };
-struct binding;
+struct arg_guard;
 struct shape;
 
 struct tl_kernel {
@@ -120,7 +120,7 @@ struct tl_kernel {
 	bool has_dots; /* itself or in what it calls: only products gain by few blocks */
 	bool decorated;
 	/* what is found without the lock: bindings of variants launched lately, and the variant launched last */
-	_Atomic(struct binding *) recent[RECENT];
+	_Atomic(struct arg_guard *) recent[RECENT];
 	atomic_uint turn; /* of those that leave */
 	_Atomic(struct variant *) last;
 	struct link prepared; /* handles */
@@ -136,7 +136,7 @@ struct tl_kernel {
 struct tl_prepared {
 	struct link link; /* first */
 	tl_kernel *kernel;
-	_Atomic(struct binding *) bindings;
+	_Atomic(struct arg_guard *) bindings;
 	u32 grid[3]; /* of the config, all axes */
 	tl_config config;
 };
@@ -153,9 +153,9 @@ bool open_unit(struct unit *u, const char *name, const char *text, size_t len);
 
 struct options {
 	int num_warps, num_stages, group_pids, maxnreg;
-	bool debug, no_boxes; /* see struct compile_options */
+	bool debug, no_tma; /* see struct compile_options */
 	enum grid_kind grid;
-	enum sizes sizes;
+	enum launch_bounds sizes;
 	enum aliasing alias;
 	bool general; /* without specialisation */
 	void *stream; /* of the launch, which no variant is compiled for */

@@ -12,7 +12,7 @@ static i64 integer_of(const struct image *im, u32 slot, const u64 *bits)
 
 /* A number of units of so many bytes, in bytes. A product must fit 31 bits, in which the kernel computes it; what is
  * added is the host's alone. */
-static bool number_of(const struct image *im, const struct host_product *p, i64 unit, const u64 *bits, i64 *out)
+static bool number_of(const struct image *im, const struct launch_product *p, i64 unit, const u64 *bits, i64 *out)
 {
 	bool exact = true, single = !p->nparams || (p->nparams == 1 && p->times == unit);
 	*out = p->times;
@@ -63,7 +63,7 @@ struct map_values map_values(const struct image *im, u32 i, const u64 *bits)
 	return (struct map_values){bits[m->tensor], (u64)distance, {(u64)sizes[0], (u64)sizes[1]}};
 }
 
-struct tensor_box map_box(const struct image *im, u32 i, const struct map_values *of)
+struct tensor_map_shape tensor_map_shape_of(const struct image *im, u32 i, const struct map_values *of)
 {
 	const struct tensor_map_param *m = &im->maps[i];
 	return m->tensor < 0 ? memory_box(m, of->distance)
@@ -86,7 +86,7 @@ struct extent {
 };
 
 /* The memory that each argument may mean, by slot, once it has been asked for. */
-struct memory {
+struct memory_span {
 	u64 known[MAX_KERNEL_PARAMS / 64];
 	struct extent at[MAX_KERNEL_PARAMS];
 };
@@ -103,7 +103,7 @@ static struct extent find_extent(struct device *dev, const tl_arg *a)
 	return (struct extent){(u64)(uintptr_t)a->ptr, 1};
 }
 
-static struct extent extent_of(struct device *dev, struct memory *m, u32 slot, const tl_arg *a)
+static struct extent extent_of(struct device *dev, struct memory_span *m, u32 slot, const tl_arg *a)
 {
 	u64 *known = &m->known[slot / 64], bit = (u64)1 << slot % 64;
 	if (!(*known & bit))
@@ -119,7 +119,7 @@ static inline bool extents_overlap(struct extent x, struct extent y)
 }
 
 static enum aliasing pair_overlaps(struct device *dev, const struct image *im, const struct param_pair *p,
-				   const struct arguments *args, struct memory *m)
+				   const struct arguments *args, struct memory_span *m)
 {
 	const tl_arg *a = slot_argument(im, p->a, args), *b = slot_argument(im, p->b, args);
 	if (!a->ptr || !b->ptr)
@@ -134,7 +134,7 @@ static __attribute__((noinline)) enum aliasing memory_overlaps(struct device *de
 							       const struct arguments *a)
 {
 	enum aliasing worst = ALIAS_NONE;
-	struct memory m;
+	struct memory_span m;
 	memset(m.known, 0, sizeof m.known);
 	for (u32 i = 0; i < im->napart; i++)
 		worst = MAX(worst, pair_overlaps(dev, im, &im->apart[i], a, &m));
@@ -157,7 +157,7 @@ static inline bool plainly_apart(const struct image *im, const struct arguments 
 /* --- 32-bit offsets ------------------------------------------------------------------------------------------ */
 
 static bool few_elements(struct device *dev, const struct image *im, u32 slot, const struct arguments *args,
-			 struct memory *m)
+			 struct memory_span *m)
 {
 	const tl_arg *a = slot_argument(im, slot, args);
 	if (!im->slots[slot].pointers || !a->ptr)
@@ -171,7 +171,7 @@ static __attribute__((noinline)) bool all_few_elements(struct device *dev, const
 						       const struct arguments *a)
 {
 	bool few = true;
-	struct memory m;
+	struct memory_span m;
 	memset(m.known, 0, sizeof m.known);
 	for (u32 i = 0; i < im->nslots; i++)
 		few &= few_elements(dev, im, i, a, &m);
@@ -213,9 +213,9 @@ struct broken conditions_broken(struct device *dev, const struct image *im, cons
 		b.maps |= !map_fits(im, &im->maps[i], a->bits);
 	for (u32 i = 0; i < im->nlimits; i++)
 		if (!size_fits(im, &im->limits[i], a))
-			b.sizes = SIZES_ANY;
+			b.sizes = BOUNDS_ANY;
 	if (im->narrow_offsets && !plainly_few(im, a) && !all_few_elements(dev, im, a))
-		b.sizes = SIZES_WIDE;
+		b.sizes = BOUNDS_WIDE;
 	if (!plainly_apart(im, a))
 		b.alias = memory_overlaps(dev, im, a);
 	return b;
@@ -264,7 +264,7 @@ void conditions_explain(struct device *dev, const struct image *im, const struct
 			failed_more(" * %lld", (long long)size_of(im, l->b, a));
 		return;
 	}
-	struct memory m = {0};
+	struct memory_span m = {0};
 	for (u32 i = 0; i < im->nslots && im->narrow_offsets; i++)
 		if (!few_elements(dev, im, i, a, &m)) {
 			failed_more("counts on fewer than 2^31 - 2^24 elements behind '%s'", im->slots[i].name);

@@ -9,7 +9,7 @@
 /* The conditions that a launch breaks; all 0: none. */
 struct broken {
 	bool maps;
-	enum sizes sizes; /* that code must be for */
+	enum launch_bounds sizes; /* that code must be for */
 	enum aliasing alias;
 };
 
@@ -50,7 +50,7 @@ struct map_values {
 	u64 base, distance, sizes[2];
 };
 struct map_values map_values(const struct image *im, u32 i, const u64 *bits);
-struct tensor_box map_box(const struct image *im, u32 i, const struct map_values *of);
+struct tensor_map_shape tensor_map_shape_of(const struct image *im, u32 i, const struct map_values *of);
 /* Are there arguments that its tensor maps cannot describe? */
 bool maps_can_miss(const struct image *im);
 

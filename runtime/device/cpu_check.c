@@ -37,10 +37,10 @@ struct checker {
 	struct writers *writers; /* of each range */
 	const struct mem_range **homes;
 	u32 nhomes, nprograms, grid[2];
-	_Atomic(const struct host_site *) first_site; /* of which a store was noted */
-	struct host_bytes *good; /* of each parameter */
+	_Atomic(const struct cpu_site *) first_site; /* of which a store was noted */
+	struct cpu_bytes *good; /* of each parameter */
 	bool open;
-	struct kept *kept;
+	struct kept_bytes *kept;
 	pthread_mutex_t locks[LOCKS]; /* of stores, by page */
 };
 
@@ -55,7 +55,7 @@ static u32 element_shift(const struct slot *s)
 /* Words that no running launch has, of which none counts for a program of this one. */
 static void take_words(struct checker *c, struct writers *w)
 {
-	struct kept *k = c->kept;
+	struct kept_bytes *k = c->kept;
 	struct kept_words found = {0};
 	pthread_mutex_lock(&k->lock);
 	for (u32 i = 0; i < KEPT && !found.at; i++)
@@ -83,7 +83,7 @@ static void take_words(struct checker *c, struct writers *w)
 /* In place of those that have not been used for longest, if there are many. */
 static void keep_words(struct checker *c, const struct writers *w)
 {
-	struct kept *k = c->kept;
+	struct kept_bytes *k = c->kept;
 	u32 at = 0;
 	if (w->bytes > MOST_KEPT) {
 		munmap(w->at, w->bytes);
@@ -100,12 +100,12 @@ static void keep_words(struct checker *c, const struct writers *w)
 		munmap(old.at, old.bytes);
 }
 
-void kept_init(struct kept *k)
+void kept_init(struct kept_bytes *k)
 {
 	pthread_mutex_init(&k->lock, NULL);
 }
 
-void kept_free(struct kept *k)
+void kept_free(struct kept_bytes *k)
 {
 	for (u32 i = 0; i < KEPT; i++)
 		if (k->words[i].at)
@@ -137,21 +137,21 @@ static void watch(struct checker *c, const struct image *im)
 /* Buffers that have been written before the launch: all that is left to check is where loads go. */
 static void find_good(struct checker *c, const struct image *im)
 {
-	c->good = arena_array(&c->arena, struct host_bytes, im->nslots + 1u);
+	c->good = arena_array(&c->arena, struct cpu_bytes, im->nslots + 1u);
 	for (u32 i = 0; i < im->nslots; i++) {
 		const struct mem_range *r = im->slots[i].reads ? c->homes[i] : NULL;
 		const u8 *bits = r && r != &any_memory ? c->written[r - c->ranges] : NULL;
 		bool all = r && r != &any_memory && (!bits || bits_all(bits, 0, r->size));
-		c->good[i] = all ? (struct host_bytes){range_start(r), r->size} : (struct host_bytes){0, 0};
+		c->good[i] = all ? (struct cpu_bytes){range_start(r), r->size} : (struct cpu_bytes){0, 0};
 	}
 }
 
-const struct host_bytes *checker_good(const struct checker *c)
+const struct cpu_bytes *checker_good(const struct checker *c)
 {
 	return c->good;
 }
 
-struct checker *checker_open(struct host_device *d, struct kept *kept, const struct device_launch *l,
+struct checker *checker_open(struct host_device *d, struct kept_bytes *kept, const struct device_launch *l,
 			     const struct image *im)
 {
 	struct checker *c = calloc(1, sizeof *c);
@@ -188,22 +188,22 @@ void checker_close(struct checker *c)
 
 /* --- accesses ---------------------------------------------------------------------------------------------------- */
 
-struct access {
+struct checked_access {
 	struct checker *checker;
-	const struct host_site *site;
+	const struct cpu_site *site;
 	const struct mem_range *home;
 	u64 program;
 	struct strbuf *out;
 	u32 fault; /* the element at fault */
 };
 
-static const char *verb(const struct host_site *s)
+static const char *verb(const struct cpu_site *s)
 {
 	return s->kind == HOST_LOAD ? "load" : s->kind == HOST_STORE ? "store" : "atomic";
 }
 
 /* The range around these bytes that the access may touch. */
-static const struct mem_range *range_around(const struct access *a, u64 address, u64 bytes)
+static const struct mem_range *range_around(const struct checked_access *a, u64 address, u64 bytes)
 {
 	const struct checker *c = a->checker;
 	if (a->home != &any_memory)
@@ -217,7 +217,7 @@ static const char *name_of(const struct mem_range *r)
 	return r->name ? r->name : "a buffer";
 }
 
-static bool was_written(struct access *a, const struct mem_range *r, u64 address, u64 bytes, u32 first)
+static bool was_written(struct checked_access *a, const struct mem_range *r, u64 address, u64 bytes, u32 first)
 {
 	const u8 *bits = a->checker->written[r - a->checker->ranges];
 	u64 from = address - range_start(r);
@@ -236,9 +236,9 @@ static bool is_other(const struct checker *c, const struct writers *w, u32 word,
 }
 
 /* Sites are constants of one object, which is less than 2 GB. */
-static struct writer writer_of(struct checker *c, const struct writers *w, u64 program, const struct host_site *site)
+static struct writer writer_of(struct checker *c, const struct writers *w, u64 program, const struct cpu_site *site)
 {
-	const struct host_site *first = NULL;
+	const struct cpu_site *first = NULL;
 	if (atomic_compare_exchange_strong(&c->first_site, &first, site))
 		first = site;
 	return (struct writer){w->first + (u32)program, (i32)((const char *)site - (const char *)first)};
@@ -246,7 +246,7 @@ static struct writer writer_of(struct checker *c, const struct writers *w, u64 p
 
 /* Notes that the program stores n elements. False: other programs have stored to some of them. */
 static bool take(struct checker *c, const struct writers *w, u64 element, u64 n, u64 program,
-		 const struct host_site *site)
+		 const struct cpu_site *site)
 {
 	u32 others = 0;
 	struct writer me = writer_of(c, w, program, site), *at = w->at + element;
@@ -257,11 +257,11 @@ static bool take(struct checker *c, const struct writers *w, u64 element, u64 n,
 	return !others;
 }
 
-static void tell_race(struct access *a, const struct mem_range *r, u64 offset, u32 program, i32 site)
+static void tell_race(struct checked_access *a, const struct mem_range *r, u64 offset, u32 program, i32 site)
 {
 	const struct checker *c = a->checker;
-	const struct host_site *other = (const void *)((const char *)c->first_site + site);
-	struct loc at = host_place_loc(other->place), here = host_place_loc(a->site->place);
+	const struct cpu_site *other = (const void *)((const char *)c->first_site + site);
+	struct loc at = cpu_place_loc(other->place), here = cpu_place_loc(a->site->place);
 	bool whole = offset % (u64)a->site->bytes == 0;
 	sb_printf(a->out, "store to %s %llu of '%s', where program (%u, %u, %u) has stored another value in line %u%s",
 		  whole ? "element" : "byte", (unsigned long long)(whole ? offset / (u64)a->site->bytes : offset),
@@ -271,7 +271,7 @@ static void tell_race(struct access *a, const struct mem_range *r, u64 offset, u
 }
 
 /* Is there something else than x, of another program of this launch? */
-static bool differs(struct access *a, const struct mem_range *r, u64 address, const char *x)
+static bool differs(struct checked_access *a, const struct mem_range *r, u64 address, const char *x)
 {
 	struct writers *w = &a->checker->writers[r - a->checker->ranges];
 	struct writer me = writer_of(a->checker, w, a->program, a->site);
@@ -295,7 +295,8 @@ static pthread_mutex_t *lock_of(struct checker *c, u64 address)
 }
 
 /* Elements of one page. */
-static bool store_some(struct access *a, const struct mem_range *r, u64 address, u64 n, u32 first, const char *data)
+static bool store_some(struct checked_access *a, const struct mem_range *r, u64 address, u64 n, u32 first,
+		       const char *data)
 {
 	u64 bytes = (u64)a->site->bytes;
 	struct writers *w = r ? &a->checker->writers[r - a->checker->ranges] : NULL;
@@ -318,7 +319,8 @@ static bool store_some(struct access *a, const struct mem_range *r, u64 address,
 	return good;
 }
 
-static bool store_run(struct access *a, const struct mem_range *r, u64 address, u64 n, u32 first, const char *data)
+static bool store_run(struct checked_access *a, const struct mem_range *r, u64 address, u64 n, u32 first,
+		      const char *data)
 {
 	u64 bytes = (u64)a->site->bytes;
 	for (u64 done = 0; done < n;) {
@@ -332,7 +334,7 @@ static bool store_run(struct access *a, const struct mem_range *r, u64 address, 
 	return true;
 }
 
-static bool check_run(struct access *a, u64 address, u64 n, u32 first, const char *data)
+static bool check_run(struct checked_access *a, u64 address, u64 n, u32 first, const char *data)
 {
 	const struct checker *c = a->checker;
 	u64 bytes = (u64)a->site->bytes;
@@ -355,7 +357,7 @@ static bool check_run(struct access *a, u64 address, u64 n, u32 first, const cha
 }
 
 /* Loads of single elements. */
-static bool each_is_good(const struct mem_range *r, const u8 *bits, const struct host_site *site, const u64 *address,
+static bool each_is_good(const struct mem_range *r, const u8 *bits, const struct cpu_site *site, const u64 *address,
 			 u64 n)
 {
 	u64 bytes = (u64)site->bytes, start = range_start(r);
@@ -381,7 +383,7 @@ static i64 first_lanes(const u8 *mask, i32 lanes)
 	return memchr(off, 1, (size_t)(lanes - n)) ? -1 : n;
 }
 
-bool checker_quick(struct checker *c, u64 program, const struct host_site *site, const void *at, const u8 *mask,
+bool checker_quick(struct checker *c, u64 program, const struct cpu_site *site, const void *at, const u8 *mask,
 		   const void *data)
 {
 	i64 lanes = first_lanes(mask, site->lanes);
@@ -410,10 +412,10 @@ bool checker_quick(struct checker *c, u64 program, const struct host_site *site,
 	return mine;
 }
 
-bool checker_access(struct checker *c, u64 program, const struct host_site *site, i64 *element, const void *at,
+bool checker_access(struct checker *c, u64 program, const struct cpu_site *site, i64 *element, const void *at,
 		    const u8 *mask, const void *data, struct strbuf *out)
 {
-	struct access a = {.checker = c,
+	struct checked_access a = {.checker = c,
 			   .site = site,
 			   .home = site->param >= 0 && (u32)site->param < c->nhomes ? c->homes[site->param]
 										    : &any_memory,

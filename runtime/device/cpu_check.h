@@ -25,7 +25,7 @@ void outputs_read(const struct outputs *o, struct host_device *d, const char *p,
 
 /* What launches leave to later ones: memory in which they note which programs store. */
 enum { KEPT = 16 };
-struct kept {
+struct kept_bytes {
 	pthread_mutex_t lock;
 	u64 used;
 	struct kept_words {
@@ -35,22 +35,22 @@ struct kept {
 		u64 used;
 	} words[KEPT];
 };
-void kept_init(struct kept *k);
-void kept_free(struct kept *k);
+void kept_init(struct kept_bytes *k);
+void kept_free(struct kept_bytes *k);
 
 /* For one launch; NULL: out of memory. */
-struct checker *checker_open(struct host_device *d, struct kept *kept, const struct device_launch *l,
+struct checker *checker_open(struct host_device *d, struct kept_bytes *kept, const struct device_launch *l,
 			     const struct image *im);
-/* See host_call.good. */
-const struct host_bytes *checker_good(const struct checker *c);
+/* See cpu_call.good. */
+const struct cpu_bytes *checker_good(const struct checker *c);
 void checker_close(struct checker *c);
-/* See host_call.check. Text of an error, in `out`; false: there is one. *element: the one at fault. `program` is the
+/* See cpu_call.check. Text of an error, in `out`; false: there is one. *element: the one at fault. `program` is the
  * number of the program. Makes the store. From any thread. */
-bool checker_access(struct checker *c, u64 program, const struct host_site *site, i64 *element, const void *at,
+bool checker_access(struct checker *c, u64 program, const struct cpu_site *site, i64 *element, const void *at,
 		    const u8 *mask, const void *data, struct strbuf *out);
 
 /* The same for neighbours, or loads, of the first lanes, as nearly all are: false where it takes a closer look. */
-bool checker_quick(struct checker *c, u64 program, const struct host_site *site, const void *at, const u8 *mask,
+bool checker_quick(struct checker *c, u64 program, const struct cpu_site *site, const void *at, const u8 *mask,
 		   const void *data);
 
 #endif

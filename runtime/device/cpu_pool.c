@@ -316,7 +316,7 @@ static u64 run_alone(const struct pool_job *j, char *scratch)
 
 /* Such a launch has threads of its own: it may wait for a launch that another host thread makes meanwhile. */
 struct waiting {
-	struct gang gang;
+	struct program_threads gang;
 	struct pool *pool;
 	const struct pool_job *job;
 };
@@ -326,7 +326,7 @@ static void work_alone(void *waiting)
 	struct waiting *w = waiting;
 	const struct pool_job *j = w->job;
 	struct scratch *s = scratch_take(w->pool, j->scratch_bytes);
-	for (u64 program; s && gang_next(&w->gang, &program);) {
+	for (u64 program; s && program_threads_next(&w->gang, &program);) {
 		u64 start = program ? 0 : now_ns();
 		j->run(j->arg, program, program + 1, (char *)(s + 1));
 		if (!program)
@@ -350,12 +350,12 @@ static bool run_waiting(struct pool *p, const struct pool_job *j)
 				     .most = MOST_THREADS,
 				     .work = work_alone,
 				     .arg = &w,
-				     .crew = CREW_INIT},
+				     .crew = THREAD_TEAM_INIT},
 			    .pool = p,
 			    .job = j};
 	*j->gang = &w.gang;
-	gang_run(&w.gang);
-	return !gang_left(&w.gang); /* without memory no thread has begun any */
+	program_threads_run(&w.gang);
+	return !program_threads_left(&w.gang); /* without memory no thread has begun any */
 }
 
 bool pool_run(struct pool *p, const struct pool_job *j)

@@ -12,8 +12,9 @@ struct pool_job {
 	u64 total;
 	u32 threads;          /* at most, the caller's among them */
 	size_t scratch_bytes; /* of each thread, aligned to 64 */
-	/* not NULL: programs may wait, in gang_wait. It gets the threads that run them, which are not the pool's */
-	struct gang **gang;
+	/* not NULL: programs may wait, in program_threads_wait. It gets the threads that run them, which are not the
+	 * pool's */
+	struct program_threads **gang;
 	/* nanoseconds of a program as the last launch found them, in units of 1/16; 0: not known. Kept with what is
 	 * launched: a grid that takes less than others need to wake up is run by the caller alone. */
 	_Atomic u32 *cost;

@@ -21,11 +21,11 @@
 
 struct cpu_device {
 	struct host_device host; /* first */
-	struct description target;
+	struct target target;
 	struct pool *pool;
 	u32 cache_kib;          /* of the last-level cache, or what $TL_CPU_CACHE says; 0: not known */
 	struct outputs outputs; /* of checked launches */
-	struct kept kept;
+	struct kept_bytes kept;
 };
 
 struct cpu_kernel {
@@ -33,7 +33,7 @@ struct cpu_kernel {
 	const struct source *source;
 	struct linked *linked;
 	struct gdb_entry *gdb; /* NULL: it was not told */
-	host_program *run;
+	cpu_program *run;
 	_Atomic u32 cost; /* see pool_job */
 };
 
@@ -44,9 +44,9 @@ static bool is_set(const char *name)
 }
 
 /* What kernels are compiled for: all that this processor has, or the part of it that $TL_CPU names. */
-static tl_status processor(struct description *out)
+static tl_status processor(struct target *out)
 {
-	struct description part;
+	struct target part;
 	struct arena a = {0};
 	const char *level = getenv("TL_CPU");
 	if (!cpu_here(out))
@@ -54,11 +54,11 @@ static tl_status processor(struct description *out)
 	if (!level || !*level)
 		return TL_OK;
 	tl_status s = TL_OK;
-	if (!description_parse(arena_printf(&a, "cpu:%s", level), &part))
+	if (!target_parse(arena_printf(&a, "cpu:%s", level), &part))
 		s = failed(TL_ERR_DEVICE, "TL_CPU=%s names no level: there are %s", level, cpu_names);
-	else if (!description_runs(out, &part))
+	else if (!target_runs(out, &part))
 		s = failed(TL_ERR_DEVICE, "TL_CPU=%s is more than this processor has: it is %s", level,
-			   description_name(&a, out));
+			   target_name(&a, out));
 	else
 		*out = part;
 	arena_free(&a);
@@ -102,7 +102,7 @@ static tl_status last_cache(u32 *kib)
 
 static tl_status cpu_open(int ordinal, struct device **out)
 {
-	struct description target;
+	struct target target;
 	u32 cache_kib;
 	bool checks = ordinal == OPTION;
 	tl_status s = processor(&target);
@@ -137,18 +137,18 @@ static void cpu_close(struct device *device)
 
 static tl_status count(int *out)
 {
-	struct description target;
+	struct target target;
 	*out = cpu_here(&target);
 	return TL_OK;
 }
 
-static void tell(struct device *device, const struct description *target, tl_device_info *out)
+static void tell(struct device *device, const struct target *target, tl_device_info *out)
 {
 	struct arena a = {0};
 	host_info(device, out);
 	if (target->checks)
 		snprintf(out->spec, sizeof out->spec, "%s:%s", cpu_ops.name, cpu_ops.option);
-	snprintf(out->target, sizeof out->target, "%s", description_name(&a, target));
+	snprintf(out->target, sizeof out->target, "%s", target_name(&a, target));
 	arena_free(&a);
 }
 
@@ -159,7 +159,7 @@ static void cpu_info(struct device *device, tl_device_info *out)
 
 static tl_status at(int index, tl_device_info *out)
 {
-	struct description target;
+	struct target target;
 	tl_status s = processor(&target);
 	(void)index;
 	if (!s)
@@ -167,7 +167,7 @@ static tl_status at(int index, tl_device_info *out)
 	return s;
 }
 
-static struct description cpu_target(const struct device *device)
+static struct target cpu_target(const struct device *device)
 {
 	return ((const struct cpu_device *)device)->target;
 }
@@ -208,7 +208,7 @@ static bool is_of_code(struct arena *a, const struct image *im)
 	bool same = scratch == im->scratch_bytes;
 	for (u32 i = 0; i < im->nslots; i++)
 		same &= record[sizeof scratch + i] ==
-			host_record_byte(im->slots[i].pointers, (int)im->slots[i].dtype);
+			cpu_record_byte(im->slots[i].pointers, (int)im->slots[i].dtype);
 	return same;
 }
 
@@ -230,7 +230,7 @@ static tl_status cpu_load(struct device *device, const struct device_load *l, vo
 	cleanup_drop(&c);
 	k->image = im;
 	k->source = l->source;
-	k->run = (host_program *)address;
+	k->run = (cpu_program *)address;
 	tl_status s = k->linked ? TL_OK : failed(TL_ERR_COMPILE, "%s: %s", im->name, error);
 	arena_free(&a);
 	if (s) {
@@ -261,11 +261,11 @@ static void cpu_unload(struct device *device, void *kernel)
 
 /* One launch, for all its threads. */
 struct run {
-	struct host_call call;
+	struct cpu_call call;
 	const struct cpu_kernel *kernel;
 	struct device *device;
 	_Atomic u64 failed;   /* the lowest program that failed */
-	struct gang *gang;    /* of kernels whose programs may wait */
+	struct program_threads *gang;    /* of kernels whose programs may wait */
 	pthread_mutex_t lock; /* of the error */
 	struct arena arena;
 	struct strbuf error;
@@ -274,7 +274,7 @@ struct run {
 	struct checker *checker;  /* or NULL */
 };
 
-static u64 number_of(const struct host_call *c, const u32 *pid)
+static u64 number_of(const struct cpu_call *c, const u32 *pid)
 {
 	return pid[0] + (u64)c->grid[0] * (pid[1] + (u64)c->grid[1] * pid[2]);
 }
@@ -312,33 +312,34 @@ static void note_failure(void *failure)
 /* Of the standard library and of imported files the text is not at hand. */
 enum { KERNEL_FILE = 2 };
 
-static void on_fail(const struct host_call *c, const u32 *pid, u64 place, i64 element, const i32 *shape, i32 rank,
+static void on_fail(const struct cpu_call *c, const u32 *pid, u64 place, i64 element, const i32 *shape, i32 rank,
 		    const char *text)
 {
 	struct run *r = c->self;
-	struct failure f = {r, {NULL, host_place_loc(place), pid, shape, rank, element}, text};
+	struct failure f = {r, {NULL, cpu_place_loc(place), pid, shape, rank, element}, text};
 	if (f.at.loc.file == KERNEL_FILE)
 		f.at.source = r->kernel->source;
 	if (!fault_catch(&r->fault, note_failure, &f))
 		atomic_store(&r->failed, 0);
 }
 
-/* What a thread runs. The kernel passes the numbers back to the functions of host_call. */
+/* What a thread runs. The kernel passes the numbers back to the functions of cpu_call. */
 struct program {
 	u32 pid[3]; /* first */
-	struct gang_waiter waiter;
+	struct program_threads_waiter waiter;
 };
 
 /* In a program that waits for others: a failed one may be among them. */
-static i32 on_wait(const struct host_call *c, const u32 *pid, u64 place)
+static i32 on_wait(const struct cpu_call *c, const u32 *pid, u64 place)
 {
 	struct run *r = c->self;
 	char text[160];
 	if (atomic_load(&r->failed) != NOT_FAILED)
 		return 1;
-	if (gang_wait(r->gang, &((struct program *)pid)->waiter))
+	if (program_threads_wait(r->gang, &((struct program *)pid)->waiter))
 		return 0;
-	snprintf(text, sizeof text, GANG_VAIN, (unsigned long long)gang_left(r->gang), atomic_load(&r->gang->alive));
+	snprintf(text, sizeof text, GANG_VAIN, (unsigned long long)program_threads_left(r->gang),
+		 atomic_load(&r->gang->alive));
 	on_fail(c, pid, place, -1, NULL, 0, text);
 	return 1;
 }
@@ -346,7 +347,7 @@ static i32 on_wait(const struct host_call *c, const u32 *pid, u64 place)
 struct check {
 	struct run *run;
 	const u32 *pid;
-	const struct host_site *site;
+	const struct cpu_site *site;
 	i64 element;
 	const void *at;
 	const u8 *mask;
@@ -368,7 +369,7 @@ static void check_access(void *check)
 	arena_free(&a);
 }
 
-static i32 on_check(const struct host_call *c, const u32 *pid, const struct host_site *site, i64 element,
+static i32 on_check(const struct cpu_call *c, const u32 *pid, const struct cpu_site *site, i64 element,
 		    const void *at, const u8 *mask, const void *data)
 {
 	struct run *r = c->self;
@@ -382,13 +383,13 @@ static i32 on_check(const struct host_call *c, const u32 *pid, const struct host
 struct print {
 	struct run *run;
 	const u32 *pid;
-	const struct host_print *what;
+	const struct cpu_print *what;
 	const void *const *data;
 };
 
 static void print_operand(struct strbuf *out, const struct print *p, i32 i)
 {
-	const struct host_print_operand *o = &p->what->at[i];
+	const struct cpu_print_operand *o = &p->what->at[i];
 	const struct printed_tile t = {.dtype = (enum dtype)o->dtype,
 				       .is_signed = o->is_signed,
 				       .is_pointer = o->is_pointer,
@@ -412,11 +413,11 @@ static void print_lines(void *print)
 		if (!p->what->n)
 			sb_printf(&out, "pid (%u, %u, %u)%s\n", p->pid[0], p->pid[1], p->pid[2], p->what->prefix);
 	}
-	host_print(p->run->device, out.at, out.len);
+	cpu_print(p->run->device, out.at, out.len);
 	arena_free(&a);
 }
 
-static void on_print(const struct host_call *c, const u32 *pid, const struct host_print *what, const void *const *data)
+static void on_print(const struct cpu_call *c, const u32 *pid, const struct cpu_print *what, const void *const *data)
 {
 	struct run *r = c->self;
 	fault_catch(&r->fault, print_lines, &(struct print){r, pid, what, data});
@@ -425,7 +426,7 @@ static void on_print(const struct host_call *c, const u32 *pid, const struct hos
 struct assembly {
 	struct run *run;
 	const u32 *pid;
-	const struct host_asm *what;
+	const struct cpu_asm *what;
 	char *const *tiles;
 	bool good;
 };
@@ -433,7 +434,7 @@ struct assembly {
 static void run_assembly(void *assembly)
 {
 	struct assembly *s = assembly;
-	const struct host_asm *w = s->what;
+	const struct cpu_asm *w = s->what;
 	struct arena a = {0};
 	struct cleanup c;
 	cleanup_arena(&c, &a);
@@ -444,7 +445,7 @@ static void run_assembly(void *assembly)
 	cleanup_run(&c);
 }
 
-static i32 on_assembly(const struct host_call *c, const u32 *pid, const struct host_asm *what, char *const *tiles)
+static i32 on_assembly(const struct cpu_call *c, const u32 *pid, const struct cpu_asm *what, char *const *tiles)
 {
 	struct run *r = c->self;
 	struct assembly s = {.run = r, .pid = pid, .what = what, .tiles = tiles};
@@ -455,7 +456,7 @@ static void run_programs(void *run, u64 from, u64 to, char *scratch)
 {
 	struct run *r = run;
 	const u32 *grid = r->call.grid;
-	host_program *f = r->kernel->run;
+	cpu_program *f = r->kernel->run;
 	struct program p = {
 		.pid = {(u32)(from % grid[0]), (u32)(from / grid[0] % grid[1]), (u32)(from / grid[0] / grid[1])}};
 	u32 *pid = p.pid;
@@ -522,7 +523,7 @@ static tl_status cpu_launch(struct device *device, const struct device_launch *l
 	const struct pool_job job = {.total = (u64)l->grid[0] * l->grid[1] * l->grid[2],
 				     /* a debugger steps through one program, while no other runs */
 				     .threads = d->target.lines      ? 1
-						: device->threads > 0 ? (u32)device->threads : crew_most(),
+						: device->threads > 0 ? (u32)device->threads : thread_team_most(),
 				     .scratch_bytes = (size_t)k->image->scratch_bytes,
 				     .gang = k->image->waits ? &r.gang : NULL,
 				     .cost = &k->cost,

@@ -224,7 +224,7 @@ static tl_status cuda_open(int ordinal, struct device **out)
 	return s ? s : cuda_device_new(&api, ordinal, NULL, out);
 }
 
-bool cuda_probe(struct description *out)
+bool cuda_probe(struct target *out)
 {
 	struct cuda d = {0};
 	if (open_driver(&d.api) || d.api.device_get(&d.id, 0) || choose_target(&d))
@@ -427,7 +427,7 @@ static bool cuda_capturing(struct device *device, void *stream)
 
 /* --- kernels ------------------------------------------------------------------------------------------------- */
 
-static struct description cuda_target(const struct device *device)
+static struct target cuda_target(const struct device *device)
 {
 	return ((const struct cuda *)device)->target;
 }
@@ -592,7 +592,7 @@ static tl_status cuda_resources(struct device *device, void *kernel, tl_resource
 	return s;
 }
 
-static tl_status cuda_tensor_map(struct device *device, const struct tensor_box *b, void *out)
+static tl_status cuda_tensor_map(struct device *device, const struct tensor_map_shape *b, void *out)
 {
 	static const unsigned steps[] = {1, 1, 1, 1, 1};
 	struct cuda *d = (struct cuda *)device;

@@ -29,7 +29,7 @@ struct cuda {
 	const struct nvtx *nvtx; /* or NULL */
 	bool own_context;
 	int ordinal;               /* -1: not known */
-	struct description target; /* with this GPU's own limits */
+	struct target target; /* with this GPU's own limits */
 	int l2_bytes, driver;      /* driver: the version of CUDA that it serves */
 	pthread_mutex_t lock; /* of the scratch memory, while something is timed */
 	CUdeviceptr scratch;

@@ -24,9 +24,9 @@ struct build {
 	const struct func *func; /* NULL when the unit is IR text */
 	const struct arg_spec *args;
 	int num_warps, num_stages, group_pids, maxnreg;
-	bool no_boxes;
+	bool no_tma;
 	enum grid_kind grid;
-	enum sizes sizes;
+	enum launch_bounds sizes;
 	enum aliasing alias;
 	bool debug; /* device_assert stops the kernel */
 	bool remarks; /* are wanted, whatever the stage */
@@ -115,7 +115,7 @@ struct device_ops {
 
 	/* What it compiles for. Images may be kept on disk: they run on every device of the same target. NULL: there
 	 * are none. */
-	struct description (*target)(const struct device *d);
+	struct target (*target)(const struct device *d);
 	/* As much of the pipeline as this device needs. False after an error, which is in b->unit->diags. NULL:
 	 * device_compile for the target. */
 	bool (*compile)(struct device *d, const struct build *b, struct compiled *out);
@@ -141,7 +141,7 @@ struct device_ops {
 
 	/* The 128 bytes, aligned to 64, that a kernel takes as a parameter of its own. NULL: the device copies no
 	 * tensors. */
-	tl_status (*tensor_map)(struct device *d, const struct tensor_box *box, void *out);
+	tl_status (*tensor_map)(struct device *d, const struct tensor_map_shape *box, void *out);
 };
 
 extern const struct device_ops cuda_ops, interp_ops, cpu_ops, sim_ops;
@@ -152,17 +152,17 @@ extern const u32 ndevices;
 /* "cuda", "cuda:1", "interp"; NULL: the best one here. */
 tl_status device_open(const char *spec, struct device **out);
 /* A device that compiles for this target, and runs nothing. */
-tl_status offline_open(const struct description *target, struct device **out);
+tl_status offline_open(const struct target *target, struct device **out);
 /* Compiles for the device. */
 bool device_build(struct device *d, const struct build *b, struct compiled *out);
 /* Compiles to code for the target, or to the stage that b asks for. */
-bool device_compile(const struct description *target, const struct build *b, struct compiled *out);
+bool device_compile(const struct target *target, const struct build *b, struct compiled *out);
 /* The default target: the GPU present, else "cuda:sm_90a". */
 const char *device_default_target(struct arena *a);
 /* Is there no CUDA driver here, or no GPU? */
 bool cuda_absent(void);
 /* The target of GPU 0; false without a driver, a GPU, or one that is new enough. */
-bool cuda_probe(struct description *out);
+bool cuda_probe(struct target *out);
 /* The median, which reorders `x`; the mean of the middle two of an even number. */
 double median(double *x, int n);
 

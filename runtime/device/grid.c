@@ -27,7 +27,7 @@ static tl_status pass_maps(struct device *dev, const struct image *im, struct la
 	for (u32 i = 0; i < im->nmaps && !s; i++) {
 		const struct map_values of = map_values(im, i, l->bits);
 		begins |= of.base | of.distance;
-		const struct tensor_box box = map_box(im, i, &of);
+		const struct tensor_map_shape box = tensor_map_shape_of(im, i, &of);
 		s = dev->ops->tensor_map(dev, &box, l->maps[i]);
 		l->bits[l->device.nargs++] = (u64)(uintptr_t)l->maps[i];
 	}

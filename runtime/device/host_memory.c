@@ -319,7 +319,7 @@ void host_log(const struct device *d, tl_log_kind kind, const char *text, size_t
 		fwrite(text, 1, len, kind == TL_LOG_PRINT ? stdout : stderr);
 }
 
-void host_print(void *device, const char *text, size_t len)
+void cpu_print(void *device, const char *text, size_t len)
 {
 	host_log(device, TL_LOG_PRINT, text, len);
 }

@@ -32,7 +32,7 @@ void host_unwrap(struct device *device, void *p);
 /* Passes a text to the log, or to the stream. */
 void host_log(const struct device *d, tl_log_kind kind, const char *text, size_t len);
 /* For what device_print prints; arg: the device. */
-void host_print(void *device, const char *text, size_t len);
+void cpu_print(void *device, const char *text, size_t len);
 
 /* The host has written these bytes, of one buffer. */
 void host_mark_written(struct device *device, const char *p, size_t size);

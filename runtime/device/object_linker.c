@@ -206,7 +206,7 @@ static u64 address_of(struct linking *l, u32 symbol)
 
 /* --- relocations ------------------------------------------------------------------------------------------------- */
 
-struct place {
+struct relocation {
 	u8 *at;
 	u64 room; /* bytes behind it */
 	u32 type;
@@ -215,7 +215,7 @@ struct place {
 	i64 addend;
 };
 
-static bool put(struct linking *l, const struct place *p, u64 x, u32 bytes)
+static bool put(struct linking *l, const struct relocation *p, u64 x, u32 bytes)
 {
 	if (bytes > p->room)
 		return damaged(l);
@@ -223,7 +223,7 @@ static bool put(struct linking *l, const struct place *p, u64 x, u32 bytes)
 	return true;
 }
 
-static bool put_near(struct linking *l, const struct place *p, u64 target)
+static bool put_near(struct linking *l, const struct relocation *p, u64 target)
 {
 	i64 distance = (i64)(target + (u64)p->addend - (u64)(uintptr_t)p->at);
 	if (distance != (i32)distance) {
@@ -241,7 +241,7 @@ static bool unknown_type(struct linking *l, u32 type)
 
 #if defined(__x86_64__)
 /* System V ABI, AMD64 supplement, "Relocation Types". */
-static bool relocate(struct linking *l, const struct place *p)
+static bool relocate(struct linking *l, const struct relocation *p)
 {
 	switch (p->type) {
 	case R_X86_64_NONE: return true;
@@ -257,7 +257,7 @@ static bool relocate(struct linking *l, const struct place *p)
 }
 #elif defined(__aarch64__)
 /* Bits `from` to `from + n - 1` of x, from bit `to` of the instruction on. */
-static bool put_bits(struct linking *l, const struct place *p, u64 x, u32 from, u32 n, u32 to)
+static bool put_bits(struct linking *l, const struct relocation *p, u64 x, u32 from, u32 n, u32 to)
 {
 	u32 code, mask = (u32)((1ull << n) - 1) << to;
 	if (p->room < sizeof code)
@@ -268,14 +268,14 @@ static bool put_bits(struct linking *l, const struct place *p, u64 x, u32 from, 
 	return true;
 }
 
-static bool put_page(struct linking *l, const struct place *p, u64 target)
+static bool put_page(struct linking *l, const struct relocation *p, u64 target)
 {
 	u64 pages = (target >> 12) - ((u64)(uintptr_t)p->at >> 12);
 	return put_bits(l, p, pages, 0, 2, 29) && put_bits(l, p, pages, 2, 19, 5);
 }
 
 /* ELF for the Arm 64-bit Architecture, "Relocation". */
-static bool relocate(struct linking *l, const struct place *p)
+static bool relocate(struct linking *l, const struct relocation *p)
 {
 	u64 x = p->symbol + (u64)p->addend;
 	switch (p->type) {
@@ -298,7 +298,7 @@ static bool relocate(struct linking *l, const struct place *p)
 	}
 }
 #else
-static bool relocate(struct linking *l, const struct place *p)
+static bool relocate(struct linking *l, const struct relocation *p)
 {
 	return unknown_type(l, p->type);
 }
@@ -316,7 +316,7 @@ static bool relocate_section(struct linking *l, const Elf64_Shdr *s)
 		if (symbol >= l->nsymbols || r[i].r_offset > bytes)
 			return damaged(l);
 		u64 entry = (u64)(uintptr_t)(l->plt + (size_t)symbol * ENTRY_SIZE);
-		struct place p = {.at = base + r[i].r_offset,
+		struct relocation p = {.at = base + r[i].r_offset,
 				  .room = bytes - r[i].r_offset,
 				  .type = ELF64_R_TYPE(r[i].r_info),
 				  .symbol = symbol ? address_of(l, symbol) : 0,

@@ -91,7 +91,7 @@ static tl_status interp_launch(struct device *device, const struct device_launch
 	launch.open = host_name_ranges(k->image, l->args, ranges, n, homes);
 	launch.guard = HOST_GUARD;
 	launch.threads = device->threads;
-	launch.print = host_print;
+	launch.print = cpu_print;
 	launch.print_arg = device;
 	launch.assembly = assembly_run;
 	struct source_place place = {0};

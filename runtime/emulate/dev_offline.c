@@ -6,12 +6,12 @@
 
 struct offline {
 	struct device device; /* first */
-	struct description target;
+	struct target target;
 };
 
 static const struct device_ops offline_ops;
 
-tl_status offline_open(const struct description *target, struct device **out)
+tl_status offline_open(const struct target *target, struct device **out)
 {
 	struct offline *d = calloc(1, sizeof *d);
 	if (!d)
@@ -32,7 +32,7 @@ static tl_status offline_synchronize(struct device *device)
 	return TL_OK;
 }
 
-static struct description offline_target(const struct device *device)
+static struct target offline_target(const struct device *device)
 {
 	return ((const struct offline *)device)->target;
 }

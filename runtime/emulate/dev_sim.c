@@ -26,10 +26,10 @@ struct sim_kernel {
 	const struct ptx_kernel *ptx;
 };
 
-static struct description target_of(const struct device *device)
+static struct target target_of(const struct device *device)
 {
 	int sm = ((const struct host_device *)device)->ordinal;
-	struct description d = cuda_description(sm ? sm : 90, sm == 0 || sm == 90);
+	struct target d = cuda_description(sm ? sm : 90, sm == 0 || sm == 90);
 	d.multiprocessors = NUM_SMS;
 	return d;
 }
@@ -55,7 +55,7 @@ static tl_status sim_open(int ordinal, struct device **out)
 
 static void sim_info(struct device *device, tl_device_info *out)
 {
-	struct description t = target_of(device);
+	struct target t = target_of(device);
 	host_info(device, out);
 	snprintf(out->name, sizeof out->name, "simulated sm_%d%s", t.sm, t.arch_specific ? "a" : "");
 	snprintf(out->target, sizeof out->target, "cuda:sm_%d%s", t.sm, t.arch_specific ? "a" : "");
@@ -113,7 +113,7 @@ static tl_status check_parameters(const struct image *im, const struct ptx_kerne
 static tl_status read_code(struct device *device, const struct device_load *l, struct sim_kernel *k)
 {
 	const struct image *im = l->image;
-	struct description t = target_of(device);
+	struct target t = target_of(device);
 	const char *error = NULL;
 	k->image = im;
 	k->source = l->source;
@@ -299,7 +299,7 @@ static tl_status run(struct device *device, const struct device_launch *d, doubl
 	l.guard = HOST_GUARD;
 	l.threads = (u32)device->threads;
 	l.independent = !k->image->waits;
-	l.print = host_print;
+	l.print = cpu_print;
 	l.print_arg = device;
 	struct source_place place = {0};
 	l.place = &place;
@@ -334,7 +334,7 @@ static tl_status sim_cost(struct device *device, const struct device_launch *d, 
 	return run(device, d, cost);
 }
 
-static tl_status sim_tensor_map(struct device *device, const struct tensor_box *b, void *out)
+static tl_status sim_tensor_map(struct device *device, const struct tensor_map_shape *b, void *out)
 {
 	static const u32 steps[TENSOR_MAP_RANK] = {1, 1, 1, 1, 1};
 	int sm = target_of(device).sm, swizzle = tensor_swizzle_mode(b->swizzle);

@@ -5,7 +5,7 @@
 const struct device_ops *const devices[] = {&cuda_ops, &cpu_ops, &interp_ops, &sim_ops};
 const u32 ndevices = ARRAY_LEN(devices);
 
-bool device_compile(const struct description *target, const struct build *b, struct compiled *out)
+bool device_compile(const struct target *target, const struct build *b, struct compiled *out)
 {
 	const char *stage = b->stage ? b->stage : "";
 	struct compile_options o = {
@@ -14,7 +14,7 @@ bool device_compile(const struct description *target, const struct build *b, str
 		.num_stages = b->num_stages,
 		.group_pids = b->group_pids,
 		.maxnreg = b->maxnreg,
-		.no_boxes = b->no_boxes,
+		.no_tma = b->no_tma,
 		.sizes = b->sizes,
 		.grid = b->grid,
 		.alias = b->alias,
@@ -35,15 +35,15 @@ bool device_build(struct device *d, const struct build *b, struct compiled *out)
 {
 	if (d->ops->compile)
 		return d->ops->compile(d, b, out);
-	const struct description target = d->ops->target(d);
+	const struct target target = d->ops->target(d);
 	check_divisors(&target, b);
 	return device_compile(&target, b, out);
 }
 
 const char *device_default_target(struct arena *a)
 {
-	struct description t;
+	struct target t;
 	if (!cuda_probe(&t))
 		return "cuda:sm_90a";
-	return description_name(a, &t);
+	return target_name(a, &t);
 }

@@ -26,7 +26,7 @@ static struct arg_spec with_divisors(struct arena *a, struct arg_spec s, const i
 	return s;
 }
 
-static const char *ptx_with(struct unit *u, const struct description *target, const struct build *b, const i16 *useful)
+static const char *ptx_with(struct unit *u, const struct target *target, const struct build *b, const i16 *useful)
 {
 	struct build other = *b;
 	struct compiled out;
@@ -57,7 +57,7 @@ static void free_units(void *units)
 		unit_free((struct unit *)units + i);
 }
 
-void check_divisors(const struct description *target, const struct build *b)
+void check_divisors(const struct target *target, const struct build *b)
 {
 	if (!compile_check("divisors") || b->stage || !b->func)
 		return;

@@ -6,6 +6,6 @@
 
 #include "runtime/device/device.h"
 
-void check_divisors(const struct description *target, const struct build *b);
+void check_divisors(const struct target *target, const struct build *b);
 
 #endif

@@ -104,7 +104,7 @@ bool every_pass_compile(const struct build *b, struct compiled *out)
 				    .num_warps = b->num_warps,
 				    .num_stages = b->num_stages,
 				    .group_pids = b->group_pids,
-				    .no_boxes = b->no_boxes,
+				    .no_tma = b->no_tma,
 				    .sizes = b->sizes,
 				    .grid = b->grid,
 				    .debug = b->debug,

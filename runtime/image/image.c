@@ -94,7 +94,7 @@ static void code_slot(struct coder *c, struct slot *s)
 	CODE_RANGE(c, s->always, 0, 1);
 }
 
-static void code_product(struct coder *c, struct host_product *p, i32 nslots)
+static void code_product(struct coder *c, struct launch_product *p, i32 nslots)
 {
 	CODE(c, p->times);
 	CODE_RANGE(c, p->nparams, 0, PRODUCT_PARAMS);
@@ -142,8 +142,8 @@ static void code_fields(struct coder *c, struct image *im)
 	CODE_RANGE(c, im->group_pids, 0, INT32_MAX);
 	CODE_RANGE(c, im->maxnreg, 0, 255);
 	CODE_RANGE(c, im->debug, 0, 1);
-	CODE_RANGE(c, im->no_boxes, 0, 1);
-	CODE_RANGE(c, im->sizes, SIZES_LIMITED, SIZES_WIDE);
+	CODE_RANGE(c, im->no_tma, 0, 1);
+	CODE_RANGE(c, im->sizes, BOUNDS_LIMITED, BOUNDS_WIDE);
 	CODE_RANGE(c, im->alias, ALIAS_NONE, ALIAS_ANY);
 	code_text(c, &im->name);
 	code_block(c, &im->code, &im->code_bytes);
@@ -285,7 +285,7 @@ void image_show(const struct image *im, struct strbuf *out)
 			  (unsigned long long)im->imports[i].hash);
 	sb_printf(out, "arguments    %s\n", *im->signature ? im->signature : "-");
 	sb_printf(out, "options      num_stages %d%s%s%s%s", im->num_stages, im->debug ? ", debug" : "",
-		  im->no_boxes ? ", no TMA" : "", sizes[im->sizes], overlaps[im->alias]);
+		  im->no_tma ? ", no TMA" : "", sizes[im->sizes], overlaps[im->alias]);
 	if (im->group_pids)
 		sb_printf(out, ", group_pids %d", im->group_pids);
 	if (im->maxnreg)

@@ -40,8 +40,8 @@ struct image {
 	const char *signature; /* types and constants of the parameters, as -s and -D take them */
 	const char *target;    /* "cuda:sm_90a", "cpu:avx2"; "" without code */
 	i32 num_stages, group_pids, maxnreg;
-	bool debug, no_boxes;
-	enum sizes sizes;
+	bool debug, no_tma;
+	enum launch_bounds sizes;
 	enum aliasing alias;
 	/* code */
 	const char *name; /* of the kernel, and of its symbol */

@@ -9,9 +9,9 @@ static enum dtype word_of(const struct tensor_map_param *m)
 	return words[ilog2((u64)m->elem_bytes)];
 }
 
-struct tensor_box memory_box(const struct tensor_map_param *m, u64 distance)
+struct tensor_map_shape memory_box(const struct tensor_map_param *m, u64 distance)
 {
-	struct tensor_box box = {.dtype = word_of(m), .rank = 4, .swizzle = (u32)m->swizzle};
+	struct tensor_map_shape box = {.dtype = word_of(m), .rank = 4, .swizzle = (u32)m->swizzle};
 	for (u32 d = 0; d < box.rank; d++) {
 		box.sizes[d] = 1u << 31;
 		box.box[d] = d < 3 ? (u32)m->box[d] : 1;
@@ -22,9 +22,9 @@ struct tensor_box memory_box(const struct tensor_map_param *m, u64 distance)
 	return box;
 }
 
-struct tensor_box bounded_box(const struct tensor_map_param *m, void *base, u64 distance, const i64 *sizes)
+struct tensor_map_shape bounded_box(const struct tensor_map_param *m, void *base, u64 distance, const i64 *sizes)
 {
-	return (struct tensor_box){.dtype = word_of(m),
+	return (struct tensor_map_shape){.dtype = word_of(m),
 				   .rank = m->moved ? 4 : 2,
 				   .base = base,
 				   .sizes = {(u64)sizes[0], (u64)sizes[1], 1u << 31, 1u << 31},
@@ -52,7 +52,7 @@ int tensor_map_type(enum dtype t)
 
 /* Rows that begin within a sector of 32 bytes share sectors with their neighbours: asking for more than a line costs
  * then (4088³ fp16 277 µs, 246 with a line), where other rows gain (4096³ 186 µs, 195). */
-int tensor_promotion(const struct tensor_box *b)
+int tensor_promotion(const struct tensor_map_shape *b)
 {
 	u64 offset = (u64)(uintptr_t)b->base;
 	for (u32 d = 0; d + 1 < b->rank; d++)

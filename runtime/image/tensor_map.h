@@ -29,7 +29,7 @@ enum { TENSOR_FILL_ZERO, TENSOR_FILL_NAN };
 
 /* A tensor in device memory and the boxes of it that are copied. Dimensions are innermost first. Outside the tensor a
  * copy reads zeros, or NaN. */
-struct tensor_box {
+struct tensor_map_shape {
 	enum dtype dtype;
 	u32 rank;       /* 1 to 5 */
 	void *base;     /* aligned to 16 bytes */
@@ -43,13 +43,13 @@ struct tensor_box {
 
 struct tensor_map_param;
 /* All of memory, in rows so many bytes apart, as the copies of a kernel address it: see gpu/codegen/tma.c. */
-struct tensor_box memory_box(const struct tensor_map_param *m, u64 distance);
+struct tensor_map_shape memory_box(const struct tensor_map_param *m, u64 distance);
 /* A tensor of sizes[1] rows of sizes[0] elements, so many bytes apart. */
-struct tensor_box bounded_box(const struct tensor_map_param *m, void *base, u64 distance, const i64 *sizes);
+struct tensor_map_shape bounded_box(const struct tensor_map_param *m, void *base, u64 distance, const i64 *sizes);
 /* The data type of elements like these. */
 int tensor_map_type(enum dtype t);
 /* How much of memory its copies ask for at once. */
-int tensor_promotion(const struct tensor_box *b);
+int tensor_promotion(const struct tensor_map_shape *b);
 /* The mode of a swizzle of 0, 32, 64 or 128 bytes. */
 static inline int tensor_swizzle_mode(u32 bytes) { return bytes ? ilog2(bytes) - 4 : TENSOR_SWIZZLE_NONE; }
 

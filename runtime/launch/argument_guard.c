@@ -8,7 +8,7 @@ _Static_assert(sizeof(tl_arg) == 3 * sizeof(u64), "steps compare the words of an
 
 /* --- making one ---------------------------------------------------------------------------------------------- */
 
-static void range(struct step *s, i128 least, i128 most)
+static void range(struct guard_step *s, i128 least, i128 most)
 {
 	s->least = (u64)least;
 	s->span = (u64)(most - least);
@@ -33,25 +33,25 @@ static void narrow(i128 *least, i128 *most, enum dtype d, bool any_sign)
 	*most = MIN(*most, m);
 }
 
-static void needs(struct step *s, i32 divisor)
+static void needs(struct guard_step *s, i32 divisor)
 {
 	if (divisor > 1)
 		s->mask |= (u64)divisor - 1;
 }
 
-static void one_of(struct step *s, u8 bits)
+static void one_of(struct guard_step *s, u8 bits)
 {
 	s->kind = s->kind == STEP_WORD ? STEP_PART : s->kind;
 	s->some = bits;
 }
 
-static void but_one(struct step *s)
+static void but_one(struct guard_step *s)
 {
 	s->kind = s->kind == STEP_WORD ? STEP_PART : s->kind;
 	s->but_one = true;
 }
 
-static void step_of_pointer(struct step *s, const struct params *ps, const struct tl_param *p, const tl_arg *a,
+static void step_of_pointer(struct guard_step *s, const struct params *ps, const struct tl_param *p, const tl_arg *a,
 			    const struct spec *spec, bool exact)
 {
 	s->kind = STEP_WORD;
@@ -62,8 +62,8 @@ static void step_of_pointer(struct step *s, const struct params *ps, const struc
 		one_of(s, 15);
 }
 
-static void step_of_integer(struct step *s, struct step_more *more, const struct params *ps, const struct tl_param *p,
-			    const tl_arg *a, const struct spec *spec, bool exact)
+static void step_of_integer(struct guard_step *s, struct step_more *more, const struct params *ps,
+			    const struct tl_param *p, const tl_arg *a, const struct spec *spec, bool exact)
 {
 	i128 v = int_value(a), least = a->kind == TL_ARG_INT ? INT64_MIN : 0,
 	     most = a->kind == TL_ARG_INT    ? INT64_MAX
@@ -106,14 +106,14 @@ static void step_of_integer(struct step *s, struct step_more *more, const struct
 }
 
 /* False: the argument needs its key. */
-static bool make_step(struct step *s, struct step_more *more, const struct params *ps, const struct tl_param *p,
+static bool make_step(struct guard_step *s, struct step_more *more, const struct params *ps, const struct tl_param *p,
 		      const tl_arg *a, bool exact)
 {
 	struct spec spec;
 	if (is_composite(a) || !argument_spec(ps, p, (u32)(p - ps->at), a, &spec) ||
 	    (spec.divisibility & (spec.divisibility - 1)))
 		return false;
-	*s = (struct step){.head = argument_word(a, 0),
+	*s = (struct guard_step){.head = argument_word(a, 0),
 			   .flags = (u8)argument_word(a, 1),
 			   .flags_mask = 0xFF,
 			   .span = -1,
@@ -143,7 +143,7 @@ static bool make_step(struct step *s, struct step_more *more, const struct param
 	}
 }
 
-static bool make_steps(struct binding *b, const struct params *ps, const tl_arg *args, size_t nargs, bool exact)
+static bool make_steps(struct arg_guard *b, const struct params *ps, const tl_arg *args, size_t nargs, bool exact)
 {
 	const struct image *im = &b->variant->image;
 	for (u32 i = 0; i < nargs; i++)
@@ -167,7 +167,7 @@ static u64 most_of(const struct slot *s)
 	return least ? (u64)most : 0;
 }
 
-static bool add_bound(struct binding *b, i64 slot, u64 most, u64 mask)
+static bool add_bound(struct arg_guard *b, i64 slot, u64 most, u64 mask)
 {
 	bool known = slot >= 0 && slot < b->variant->image.nslots && most < most_of(&b->variant->image.slots[slot]);
 	if (known)
@@ -176,10 +176,10 @@ static bool add_bound(struct binding *b, i64 slot, u64 most, u64 mask)
 }
 
 /* Rows of all memory, a number times a parameter apart. */
-static bool bound_map(struct binding *b, const struct tensor_map_param *m)
+static bool bound_map(struct arg_guard *b, const struct tensor_map_param *m)
 {
 	enum { MOST_BITS = 40 };
-	const struct host_product *p = &m->distance;
+	const struct launch_product *p = &m->distance;
 	if (m->tensor >= 0 || p->nparams != 1 || p->times <= 0)
 		return false;
 	u64 factor = (u64)p->times, lowest = factor & (~factor + 1); /* bit */
@@ -189,7 +189,7 @@ static bool bound_map(struct binding *b, const struct tensor_map_param *m)
 }
 
 /* What conditions_broken looks at, for the usual cases of it. */
-static void make_plain(struct binding *b)
+static void make_plain(struct arg_guard *b)
 {
 	const struct image *im = &b->variant->image;
 	b->plain = true;
@@ -208,11 +208,11 @@ static void make_plain(struct binding *b)
 			b->few[b->nfew++] = (struct few){most_narrow_bytes(&im->slots[i]), im->slots[i].leaf};
 }
 
-struct binding *binding_new(const struct variant *v, const struct options *o, const tl_arg *args, size_t nargs,
+struct arg_guard *arg_guard_new(const struct variant *v, const struct options *o, const tl_arg *args, size_t nargs,
 			    bool exact)
 {
-	size_t size = sizeof(struct binding) + nargs * sizeof(struct step);
-	struct binding *b = aligned_alloc(_Alignof(struct binding), size);
+	size_t size = sizeof(struct arg_guard) + nargs * sizeof(struct guard_step);
+	struct arg_guard *b = aligned_alloc(_Alignof(struct arg_guard), size);
 	if (!b)
 		return NULL;
 	memset(b, 0, size);
@@ -225,7 +225,7 @@ struct binding *binding_new(const struct variant *v, const struct options *o, co
 	b->few = calloc(v->image.nslots + 1, sizeof *b->few);
 	b->bounds = calloc(v->image.nmaps + v->image.nlimits + 1, sizeof *b->bounds);
 	if (!b->more || !b->apart || !b->few || !b->bounds) {
-		binding_free(b);
+		arg_guard_free(b);
 		return NULL;
 	}
 	b->by_key = !make_steps(b, v->params, args, nargs, exact);
@@ -233,11 +233,11 @@ struct binding *binding_new(const struct variant *v, const struct options *o, co
 		make_plain(b);
 	for (u32 i = 0; i < v->image.nslots; i++)
 		b->divisors += (u32)ilog2((u64)MAX(v->image.slots[i].divisibility, 1));
-	binding_add(b, 0, v);
+	arg_guard_add(b, 0, v);
 	return b;
 }
 
-void binding_free(struct binding *b)
+void arg_guard_free(struct arg_guard *b)
 {
 	if (!b)
 		return;
@@ -259,7 +259,7 @@ static bool same_slots(const struct image *x, const struct image *y)
 	return same;
 }
 
-void binding_add(struct binding *b, u32 way, const struct variant *v)
+void arg_guard_add(struct arg_guard *b, u32 way, const struct variant *v)
 {
 	if (same_slots(&v->image, &b->variant->image))
 		atomic_store_explicit(&b->ways[way], v, memory_order_release);
@@ -267,7 +267,7 @@ void binding_add(struct binding *b, u32 way, const struct variant *v)
 
 /* --- taking arguments ---------------------------------------------------------------------------------------- */
 
-bool binding_step_rare(const struct step *s, const tl_arg *a, u64 *bits)
+bool arg_guard_step_rare(const struct guard_step *s, const tl_arg *a, u64 *bits)
 {
 	const struct step_more *m = s->more;
 	switch (s->kind) {
@@ -282,7 +282,7 @@ bool binding_step_rare(const struct step *s, const tl_arg *a, u64 *bits)
 }
 
 /* Another variant that is right for these arguments: one that counts on less. */
-static const struct variant *serving(const struct binding *b, const struct broken *broken)
+static const struct variant *serving(const struct arg_guard *b, const struct broken *broken)
 {
 	for (u32 way = 0; way < BINDING_WAYS; way++) {
 		if ((way & 1) < broken->maps || (way >> 1 & 3) < broken->sizes || way >> 3 < broken->alias)
@@ -294,11 +294,11 @@ static const struct variant *serving(const struct binding *b, const struct broke
 	return NULL;
 }
 
-static const struct variant *choose(const struct binding *b, struct device *dev, const struct arguments *a, bool serves,
-				    struct broken *broken)
+static const struct variant *choose(const struct arg_guard *b, struct device *dev, const struct arguments *a,
+				    bool serves, struct broken *broken)
 {
 	for (;;) {
-		const struct variant *v = atomic_load_explicit(&b->ways[way_of(broken)], memory_order_acquire);
+		const struct variant *v = atomic_load_explicit(&b->ways[conversion_of(broken)], memory_order_acquire);
 		if (!v && serves)
 			v = serving(b, broken);
 		if (!v || !v->conditions)
@@ -312,7 +312,7 @@ static const struct variant *choose(const struct binding *b, struct device *dev,
 	}
 }
 
-static bool key_fits(const struct binding *b, const tl_arg *args, size_t nargs)
+static bool key_fits(const struct arg_guard *b, const tl_arg *args, size_t nargs)
 {
 	struct key key;
 	const struct variant *v = b->variant;
@@ -322,8 +322,8 @@ static bool key_fits(const struct binding *b, const tl_arg *args, size_t nargs)
 	return fits;
 }
 
-static const struct variant *find_by_key(const struct binding *b, struct device *dev, const tl_arg *args, size_t nargs,
-					 const u32 *grid, bool serves, u64 *bits)
+static const struct variant *find_by_key(const struct arg_guard *b, struct device *dev, const tl_arg *args,
+					 size_t nargs, const u32 *grid, bool serves, u64 *bits)
 {
 	tl_arg leaves[MAX_KERNEL_PARAMS];
 	u32 n;
@@ -335,12 +335,12 @@ static const struct variant *find_by_key(const struct binding *b, struct device 
 	return choose(b, dev, &a, serves, &broken);
 }
 
-bool binding_takes(const struct binding *b, const tl_arg *args, size_t nargs, u64 *bits)
+bool arg_guard_takes(const struct arg_guard *b, const tl_arg *args, size_t nargs, u64 *bits)
 {
-	return b->by_key ? key_fits(b, args, nargs) : nargs == b->nargs && binding_take(b, args, bits) == b->nargs;
+	return b->by_key ? key_fits(b, args, nargs) : nargs == b->nargs && arg_guard_take(b, args, bits) == b->nargs;
 }
 
-const struct variant *binding_choose(const struct binding *b, struct device *dev, const tl_arg *args, size_t nargs,
+const struct variant *arg_guard_choose(const struct arg_guard *b, struct device *dev, const tl_arg *args, size_t nargs,
 				     const u32 *grid, bool serves, bool taken, u64 *bits)
 {
 	if (!taken)
@@ -351,7 +351,7 @@ const struct variant *binding_choose(const struct binding *b, struct device *dev
 
 /* --- what is wrong ------------------------------------------------------------------------------------------- */
 
-static void explain_step(const struct step *s, const tl_arg *a)
+static void explain_step(const struct guard_step *s, const tl_arg *a)
 {
 	static const tl_arg none = {.kind = TL_ARG_NONE};
 	char have[ARGUMENT_WORDS], want[ARGUMENT_WORDS];
@@ -374,7 +374,8 @@ static void explain_step(const struct step *s, const tl_arg *a)
 	failed_more("; it is %s", have);
 }
 
-tl_status binding_missed(const struct binding *b, struct device *dev, const tl_arg *args, size_t nargs, const u32 *grid)
+tl_status arg_guard_missed(const struct arg_guard *b, struct device *dev, const tl_arg *args, size_t nargs,
+			   const u32 *grid)
 {
 	u64 bits[BOUND_BITS];
 	tl_arg leaves[MAX_KERNEL_PARAMS];
@@ -389,7 +390,7 @@ tl_status binding_missed(const struct binding *b, struct device *dev, const tl_a
 	failed(TL_ERR_ARGUMENT, "%s was prepared for other arguments: ", ps->kernel);
 	if (!b->by_key && nargs != b->nargs) {
 		failed_more("for %u, and here are %zu", b->nargs, nargs);
-	} else if (!b->by_key && (n = binding_take(b, args, bits)) < b->nargs) {
+	} else if (!b->by_key && (n = arg_guard_take(b, args, bits)) < b->nargs) {
 		failed_more("of argument %u, '%s', ", n + 1, ps->at[n].name);
 		explain_step(&b->steps[n], &args[n]);
 	} else if (b->by_key && !key_fits(b, args, nargs)) {
@@ -401,7 +402,7 @@ tl_status binding_missed(const struct binding *b, struct device *dev, const tl_a
 		for (u32 way = 0; way < BINDING_WAYS; way++) { /* the one that counts on least */
 			const struct variant *w = atomic_load_explicit(&b->ways[way], memory_order_acquire);
 			const struct broken breaks = w ? conditions_broken(dev, &w->image, &a) : (struct broken){0};
-			v = way_of(&breaks) ? w : v;
+			v = conversion_of(&breaks) ? w : v;
 		}
 		failed_more("its code ");
 		conditions_explain(dev, &v->image, &a);

@@ -10,8 +10,8 @@
 enum { MAX_DEPTH = 32, MAX_MAP_BYTES = 1 << 30 };
 
 /* The place of an argument inside the one that was passed. */
-struct place {
-	const struct place *outer;
+struct leaf_path {
+	const struct leaf_path *outer;
 	const char *name; /* or NULL */
 	size_t index;
 };
@@ -66,7 +66,7 @@ static struct tl_param element(const struct tl_param *p, const tl_arg *a)
 
 /* --- checks and the key -------------------------------------------------------------------------------------- */
 
-static void show_place(const struct place *at)
+static void show_place(const struct leaf_path *at)
 {
 	if (!at)
 		return;
@@ -84,7 +84,7 @@ struct walk {
 	u32 leaves, depth;
 };
 
-static void name_argument(const struct walk *w, const struct place *at)
+static void name_argument(const struct walk *w, const struct leaf_path *at)
 {
 	failed(TL_ERR_ARGUMENT, "%s: argument %u, '%s'", w->params->kernel, w->param + 1, w->params->at[w->param].name);
 	show_place(at);
@@ -123,9 +123,9 @@ static const char *descriptor_fault(const tl_descriptor *d)
 	return NULL;
 }
 
-static tl_status add(struct walk *w, const struct place *at, const struct tl_param *p, const tl_arg *a);
+static tl_status add(struct walk *w, const struct leaf_path *at, const struct tl_param *p, const tl_arg *a);
 
-static tl_status add_leaf(struct walk *w, const struct place *at, const struct tl_param *p, const tl_arg *a)
+static tl_status add_leaf(struct walk *w, const struct leaf_path *at, const struct tl_param *p, const tl_arg *a)
 {
 	if (++w->leaves > MAX_KERNEL_PARAMS)
 		return failed(TL_ERR_ARGUMENT, "%s: the arguments have more than %d parts", w->params->kernel,
@@ -136,7 +136,7 @@ static tl_status add_leaf(struct walk *w, const struct place *at, const struct t
 	return refuse_more(p, a);
 }
 
-static tl_status add_descriptor(struct walk *w, const struct place *at, const struct tl_param *p,
+static tl_status add_descriptor(struct walk *w, const struct leaf_path *at, const struct tl_param *p,
 				const tl_descriptor *d)
 {
 	const char *fault = !d ? "is NULL" : p->constant ? "is no compile-time value" : descriptor_fault(d);
@@ -157,7 +157,7 @@ static tl_status add_descriptor(struct walk *w, const struct place *at, const st
 	return s;
 }
 
-static tl_status add_tuple(struct walk *w, const struct place *at, const struct tl_param *p, const tl_tuple *t)
+static tl_status add_tuple(struct walk *w, const struct leaf_path *at, const struct tl_param *p, const tl_tuple *t)
 {
 	const char *fault = !t                           ? "is NULL"
 			    : t->len && !t->items        ? "has no items"
@@ -177,7 +177,7 @@ static tl_status add_tuple(struct walk *w, const struct place *at, const struct 
 	w->depth++;
 	for (size_t i = 0; i < t->len && !s; i++) {
 		struct tl_param q = element(p, &t->items[i]);
-		struct place inner = {at, t->names ? t->names[i] : NULL, i};
+		struct leaf_path inner = {at, t->names ? t->names[i] : NULL, i};
 		if (t->names)
 			key_add_text(w->key, SPEC_TUPLE, t->names[i]);
 		s = add(w, &inner, &q, &t->items[i]);
@@ -186,7 +186,7 @@ static tl_status add_tuple(struct walk *w, const struct place *at, const struct 
 	return s;
 }
 
-static tl_status add(struct walk *w, const struct place *at, const struct tl_param *p, const tl_arg *a)
+static tl_status add(struct walk *w, const struct leaf_path *at, const struct tl_param *p, const tl_arg *a)
 {
 	return a->kind == TL_ARG_TUPLE        ? add_tuple(w, at, p, a->tuple)
 	       : a->kind == TL_ARG_DESCRIPTOR ? add_descriptor(w, at, p, a->descriptor)

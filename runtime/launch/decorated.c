@@ -45,12 +45,12 @@ static tl_status evaluate(const tl_kernel *k, const tl_arg *args, size_t nargs, 
 	const struct func *f = function_of(k);
 	struct unit *u = out->unit;
 	struct c_locale c;
-	struct description t = dev->ops->target ? dev->ops->target(dev) : (struct description){.kind = TARGET_CPU};
+	struct target t = dev->ops->target ? dev->ops->target(dev) : (struct target){.kind = TARGET_CPU};
 	if (!unit_again(u, &k->module->unit) || !f)
 		return failed(TL_ERR_COMPILE, "%s: its decorators cannot be read", k->name);
 	enter_c_locale(&c);
 	unit_tuning(u, f, of == DECORATORS_KNOWN ? NULL : host_specs(&u->arena, k, args, nargs),
-		    description_capability(&t), of, &out->tuning);
+		    target_capability(&t), of, &out->tuning);
 	leave_c_locale(&c);
 	return u->diags.nerrors ? failed_text(TL_ERR_COMPILE, u->diags.text.at) : TL_OK;
 }

@@ -86,7 +86,7 @@ static const struct shape *new_shape(tl_kernel *k, const struct params *ps, cons
 	return add(k, key, hash, s);
 }
 
-const struct params *useful_params(tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs)
+const struct params *divisibility_params(tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs)
 {
 	if (o->general || !k->module->unit.module)
 		return o->general ? &k->general : &k->params;

@@ -6,7 +6,7 @@
 
 /* The kernel's parameters, specialised as launches with such arguments and options are; they live as long as the
  * kernel. With a lock: not for launches that are known. */
-const struct params *useful_params(tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs);
+const struct params *divisibility_params(tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs);
 void shapes_free(tl_kernel *k);
 
 #endif

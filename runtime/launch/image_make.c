@@ -84,7 +84,7 @@ void image_make(struct image *im, const struct unit *u, const struct func *f, co
 			     .group_pids = o->group_pids,
 			     .maxnreg = MIN(o->maxnreg, MAX_REGISTERS),
 			     .debug = o->debug,
-			     .no_boxes = o->no_boxes,
+			     .no_tma = o->no_tma,
 			     .sizes = o->sizes,
 			     .alias = o->alias,
 			     .num_warps = c->num_warps,
@@ -102,7 +102,7 @@ void image_make(struct image *im, const struct unit *u, const struct func *f, co
 	im->source = arena_str(&im->arena, source->name, strlen(source->name));
 	im->name = arena_str(&im->arena, k->name, strlen(k->name));
 	im->signature = signature_of(&im->arena, f, args);
-	im->target = c->code ? description_name(&im->arena, &c->target) : "";
+	im->target = c->code ? target_name(&im->arena, &c->target) : "";
 	im->code_bytes = c->code ? (u32)c->code_len : 0;
 	im->code = arena_str(&im->arena, c->code ? c->code : "", im->code_bytes);
 	im->binary = "";

@@ -162,10 +162,10 @@ tl_status choose_variant(tl_kernel *k, const struct options *o, const tl_config 
 			return TL_OK;
 		if (k->module->compiled)
 			return missed(k, im, args, nargs, grid, bits);
-		out->options.no_boxes = all.maps |= b.maps;
+		out->options.no_tma = all.maps |= b.maps;
 		out->options.sizes = all.sizes = MAX(all.sizes, b.sizes);
 		out->options.alias = all.alias = MAX(all.alias, b.alias);
-		out->way = way_of(&all);
+		out->way = conversion_of(&all);
 	}
 }
 
@@ -224,7 +224,7 @@ static tl_status pass_maps(struct device *dev, const struct variant *v, struct l
 		const struct map_values of = map_values(&v->image, i, l->bits);
 		begins |= of.base | of.distance;
 		if (!recall_map(&v->memos[i], &of, l->maps[i])) {
-			struct tensor_box box = map_box(&v->image, i, &of);
+			struct tensor_map_shape box = tensor_map_shape_of(&v->image, i, &of);
 			s = dev->ops->tensor_map(dev, &box, l->maps[i]);
 			if (!s)
 				remember_map(&v->memos[i], &of, l->maps[i]);
@@ -281,7 +281,7 @@ static tl_status take_launch(const char *call, tl_kernel *k, const tl_config *cf
 }
 
 /* Would check_options find nothing wrong, and these options? */
-static inline bool same_options(const tl_kernel *k, const struct binding *b, const tl_config *cfg, const u32 *grid)
+static inline bool same_options(const tl_kernel *k, const struct arg_guard *b, const tl_config *cfg, const u32 *grid)
 {
 	const struct options *x = &b->options;
 	if (k->module->compiled)
@@ -315,10 +315,10 @@ bool launch_known(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t
 	if (!good_grid(cfg, grid) || (cfg->stream && !dev->ops->has_streams))
 		return false;
 	for (u32 i = 0; i < RECENT; i++) {
-		const struct binding *b = atomic_load_explicit(&k->recent[i], memory_order_acquire);
+		const struct arg_guard *b = atomic_load_explicit(&k->recent[i], memory_order_acquire);
 		if (!b || !same_options(k, b, cfg, grid))
 			continue;
-		const struct variant *v = binding_find(b, dev, args, nargs, grid, false, l.bits);
+		const struct variant *v = arg_guard_find(b, dev, args, nargs, grid, false, l.bits);
 		if (!v)
 			continue;
 		*s = launch_now(k, v, cfg, grid, cfg->stream, &l);
@@ -329,19 +329,19 @@ bool launch_known(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t
 
 void launch_remember(tl_kernel *k, const struct options *o, const struct choice *c, const tl_arg *args, size_t nargs)
 {
-	struct binding *b = atomic_load_explicit(&c->first->binding, memory_order_acquire), *none = NULL;
+	struct arg_guard *b = atomic_load_explicit(&c->first->binding, memory_order_acquire), *none = NULL;
 	if (!b) {
-		b = binding_new(c->first, o, args, nargs, true);
+		b = arg_guard_new(c->first, o, args, nargs, true);
 		if (!b || b->by_key) {
-			binding_free(b);
+			arg_guard_free(b);
 			return;
 		}
 		if (!atomic_compare_exchange_strong(&c->first->binding, &none, b)) {
-			binding_free(b);
+			arg_guard_free(b);
 			b = none;
 		}
 	}
-	binding_add(b, c->way, c->variant);
+	arg_guard_add(b, c->way, c->variant);
 	for (u32 i = 0; i < RECENT; i++)
 		if (atomic_load_explicit(&k->recent[i], memory_order_relaxed) == b)
 			return;

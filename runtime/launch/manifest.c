@@ -36,7 +36,7 @@ static const struct number numbers[] = {
 };
 static const struct number flags[] = {
 	{"debug", NUMBER(options.debug), 0},
-	{"no_boxes", NUMBER(options.no_boxes), 0},
+	{"no_boxes", NUMBER(options.no_tma), 0},
 };
 /* Choices; what usually is chosen, the first one, is left out. */
 enum { MOST_CHOICES = 3 };
@@ -46,10 +46,10 @@ static const struct choices {
 	const char *names[MOST_CHOICES];
 } choices[] = {
 	{"overlap", NUMBER(options.alias), {[ALIAS_NONE] = "none", [ALIAS_EQUAL] = "equal", [ALIAS_ANY] = "any"}},
-	{"sizes", NUMBER(options.sizes), {[SIZES_LIMITED] = "limited", [SIZES_ANY] = "any", [SIZES_WIDE] = "wide"}},
+	{"sizes", NUMBER(options.sizes), {[BOUNDS_LIMITED] = "limited", [BOUNDS_ANY] = "any", [BOUNDS_WIDE] = "wide"}},
 	{"programs", NUMBER(options.grid), {[GRID_FEW] = "few", [GRID_MANY] = "many", [GRID_ROWS] = "rows"}},
 };
-_Static_assert(sizeof(enum aliasing) == sizeof(u32) && sizeof(enum sizes) == sizeof(u32) &&
+_Static_assert(sizeof(enum aliasing) == sizeof(u32) && sizeof(enum launch_bounds) == sizeof(u32) &&
 		       sizeof(enum grid_kind) == sizeof(u32),
 	       "choices are read as numbers");
 #undef NUMBER
@@ -61,7 +61,7 @@ void manifest_print(struct strbuf *out, const struct manifest_entry *e)
 	print_string(out, "hash", e->hash);
 	print_string(out, "kernel", e->kernel);
 	print_string(out, "arguments", e->arguments);
-	print_string(out, "target", description_name(out->arena, &e->target));
+	print_string(out, "target", target_name(out->arena, &e->target));
 	for (u32 i = 0; i < ARRAY_LEN(numbers); i++) {
 		int n = *(const int *)((const char *)e + numbers[i].at);
 		if (n != numbers[i].usual)
@@ -175,8 +175,8 @@ static bool take_string(struct manifest_entry *e, const char *key, const char *s
 				*(u32 *)((char *)e + choices[i].at) = k;
 				return true;
 			}
-	struct description t;
-	if (strcmp(key, "target") != 0 || !description_parse(s, &t))
+	struct target t;
+	if (strcmp(key, "target") != 0 || !target_parse(s, &t))
 		return false;
 	/* the device's own limits may stand in front of it */
 	t.shared_bytes = e->target.shared_bytes >= 0 ? e->target.shared_bytes : t.shared_bytes;

@@ -13,7 +13,7 @@ struct manifest_entry {
 	const char *hash;   /* of the source: hexadecimal digits */
 	const char *path;   /* PYTHONPATH, or NULL */
 	const char *kernel, *arguments;
-	struct description target; /* with the device's own limits */
+	struct target target; /* with the device's own limits */
 	struct options options;
 };
 

@@ -24,18 +24,18 @@ static void free_owned(struct link *m)
 static tl_status check_target(const tl_module *m, const struct image *im)
 {
 	const struct device *dev = m->ctx->dev;
-	struct description of;
+	struct target of;
 	if (!dev->ops->target)
 		return failed(TL_ERR_ARGUMENT, "%s: the %s device runs no kernel images; cuda, cpu and sim do", m->name,
 			      dev->ops->name);
-	if (!description_parse(im->target, &of))
+	if (!target_parse(im->target, &of))
 		return failed(TL_ERR_ARGUMENT, "%s: the image has no code", m->name);
-	const struct description here = dev->ops->target(dev);
-	if (description_runs(&here, &of))
+	const struct target here = dev->ops->target(dev);
+	if (target_runs(&here, &of))
 		return TL_OK;
 	struct arena a = {0};
 	tl_status s = failed(TL_ERR_ARGUMENT, "%s: the image is for %s, and the device is %s", m->name, im->target,
-			     description_name(&a, &here));
+			     target_name(&a, &here));
 	arena_free(&a);
 	return s;
 }

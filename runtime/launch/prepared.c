@@ -8,29 +8,29 @@
 /* --- binding ------------------------------------------------------------------------------------------------- */
 
 /* The same launch with rows that a tensor map cannot describe. */
-static tl_status bind_without_boxes(tl_kernel *k, struct options o, const tl_arg *args, size_t nargs, struct binding *b)
+static tl_status bind_without_tma(tl_kernel *k, struct options o, const tl_arg *args, size_t nargs, struct arg_guard *b)
 {
 	struct variant *v;
 	const struct broken maps = {.maps = true};
 	if (!maps_can_miss(&b->variant->image) || k->module->compiled)
 		return TL_OK;
-	o.no_boxes = true;
+	o.no_tma = true;
 	tl_status s = variant_get(k, &o, args, nargs, &v);
 	if (!s)
-		binding_add(b, way_of(&maps), v);
+		arg_guard_add(b, conversion_of(&maps), v);
 	return s;
 }
 
 /* One that is there, or a new one, in its place; NULL: out of memory. */
-static struct binding *bind_variant(tl_prepared *p, const struct options *o, const struct variant *v,
+static struct arg_guard *bind_variant(tl_prepared *p, const struct options *o, const struct variant *v,
 				    const tl_arg *args, size_t nargs)
 {
 	u64 bits[BOUND_BITS];
-	_Atomic(struct binding *) *at = &p->bindings;
-	struct binding *new = binding_new(v, o, args, nargs, false), *b;
+	_Atomic(struct arg_guard *) *at = &p->bindings;
+	struct arg_guard *new = arg_guard_new(v, o, args, nargs, false), *b;
 	for (; new && (b = atomic_load(at)); at = &b->next) {
-		if (b->variant == v && binding_takes(b, args, nargs, bits)) {
-			binding_free(new);
+		if (b->variant == v && arg_guard_takes(b, args, nargs, bits)) {
+			arg_guard_free(new);
 			return b;
 		}
 		if (b->divisors < new->divisors)
@@ -55,19 +55,19 @@ static tl_status bind(tl_prepared *p, const tl_config *cfg, const tl_arg *args, 
 	if (s || (s = check_options(k, cfg, &o)) || (s = choose_variant(k, &o, cfg, args, nargs, bits, &c)))
 		return s;
 	lock_hold(&h, &k->lock);
-	struct binding *b = bind_variant(p, &o, c.first, args, nargs);
+	struct arg_guard *b = bind_variant(p, &o, c.first, args, nargs);
 	if (b)
-		binding_add(b, c.way, c.variant);
+		arg_guard_add(b, c.way, c.variant);
 	lock_release(&h);
-	return b ? bind_without_boxes(k, o, args, nargs, b) : failed(TL_ERR_MEMORY, "out of host memory");
+	return b ? bind_without_tma(k, o, args, nargs, b) : failed(TL_ERR_MEMORY, "out of host memory");
 }
 
 void prepared_free(tl_prepared *p)
 {
 	link_remove(&p->link);
-	for (struct binding *b = p->bindings, *next; b; b = next) {
+	for (struct arg_guard *b = p->bindings, *next; b; b = next) {
 		next = b->next;
-		binding_free(b);
+		arg_guard_free(b);
 	}
 	free(p);
 }
@@ -164,11 +164,11 @@ static const struct variant *find(const tl_prepared *p, const tl_arg *args, size
 				  const enum grid_kind *kind, u64 *bits)
 {
 	struct device *dev = p->kernel->module->ctx->dev;
-	for (const struct binding *b = atomic_load_explicit(&p->bindings, memory_order_acquire); b;
+	for (const struct arg_guard *b = atomic_load_explicit(&p->bindings, memory_order_acquire); b;
 	     b = atomic_load_explicit(&b->next, memory_order_acquire)) {
 		if (kind && !serves_grid(&b->variant->image, *kind))
 			continue;
-		const struct variant *v = binding_find(b, dev, args, nargs, grid, true, bits);
+		const struct variant *v = arg_guard_find(b, dev, args, nargs, grid, true, bits);
 		if (v)
 			return v;
 	}
@@ -178,10 +178,10 @@ static const struct variant *find(const tl_prepared *p, const tl_arg *args, size
 /* What the binding that counts on least does not take. */
 static tl_status explain(const tl_prepared *p, const tl_arg *args, size_t nargs, const u32 *grid)
 {
-	const struct binding *b = p->bindings;
+	const struct arg_guard *b = p->bindings;
 	while (b->next)
 		b = b->next;
-	return binding_missed(b, p->kernel->module->ctx->dev, args, nargs, grid);
+	return arg_guard_missed(b, p->kernel->module->ctx->dev, args, nargs, grid);
 }
 
 bool prepared_known(const tl_prepared *p, const uint32_t *to, void *stream, const tl_arg *args, size_t nargs,

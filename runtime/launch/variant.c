@@ -111,7 +111,7 @@ static tl_status compile_in(const tl_kernel *k, const struct params *ps, struct 
 			  .num_stages = o->num_stages,
 			  .group_pids = o->group_pids,
 			  .maxnreg = o->maxnreg,
-			  .no_boxes = o->no_boxes,
+			  .no_tma = o->no_tma,
 			  .sizes = o->sizes,
 			  .grid = o->grid,
 			  .alias = o->alias,
@@ -138,7 +138,7 @@ static void take_image(const tl_kernel *k, const struct options *o, struct unit 
 					     .group_pids = o->group_pids,
 					     .maxnreg = o->maxnreg,
 					     .debug = o->debug,
-					     .no_boxes = o->no_boxes,
+					     .no_tma = o->no_tma,
 					     .sizes = o->sizes,
 					     .grid = o->grid,
 					     .alias = o->alias};
@@ -176,10 +176,10 @@ static bool image_key(const tl_kernel *k, const struct variant *v, struct cache_
 	cleanup_arena(&c, &a);
 	struct strbuf from = {.arena = &a};
 	const struct source *source = source_of(k->module);
-	const struct description t = dev->ops->target(dev);
+	const struct target t = dev->ops->target(dev);
 	const int limits[] = {t.shared_bytes, t.registers, t.thread_registers, t.multiprocessors};
 	add_piece(&from, limits, sizeof limits);
-	add_text(&from, description_name(&a, &t));
+	add_text(&from, target_name(&a, &t));
 	add_text(&from, source->name);
 	add_piece(&from, source->text, source->len);
 	add_text(&from, k->name);
@@ -479,7 +479,7 @@ tl_status variant_dump(tl_kernel *k, const struct options *o, const struct varia
 	if (k->module->compiled)
 		return dump_image(&k->module->image, stage, text);
 	struct key key; /* only to check the arguments */
-	const struct params *ps = useful_params(k, o, args, nargs);
+	const struct params *ps = divisibility_params(k, o, args, nargs);
 	key_init(&key, 0);
 	tl_status s = specialize(ps, args, nargs, &key);
 	key_free(&key);
@@ -665,10 +665,10 @@ static void run_build(void *call)
 tl_status variant_get(tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs, struct variant **out)
 {
 	struct key key;
-	key_init(&key, (u64)o->num_warps | (u64)o->num_stages << 8 | (u64)o->debug << 16 | (u64)o->no_boxes << 17 |
+	key_init(&key, (u64)o->num_warps | (u64)o->num_stages << 8 | (u64)o->debug << 16 | (u64)o->no_tma << 17 |
 			       (u64)o->alias << 19 | (u64)o->sizes << 21 | (o->general ? GENERAL : 0) |
 			       (u64)o->maxnreg << 24 | (u64)o->group_pids << 32 | (u64)o->grid << GRID_SHIFT);
-	const struct params *ps = useful_params(k, o, args, nargs);
+	const struct params *ps = divisibility_params(k, o, args, nargs);
 	tl_status s = specialize(ps, args, nargs, &key);
 	struct variant *v = s ? NULL : atomic_load_explicit(&k->last, memory_order_acquire);
 	if (v && !key_equals(&key, v->key, v->key_len))
@@ -684,7 +684,7 @@ tl_status variant_get(tl_kernel *k, const struct options *o, const tl_arg *args,
 		}
 		if (!s && is_new && !k->module->compiled)
 			note_use(k, ps, o, args, nargs);
-		if (!s && !o->no_boxes && !o->alias) /* the first one that a launch asks for */
+		if (!s && !o->no_tma && !o->alias) /* the first one that a launch asks for */
 			atomic_store_explicit(&k->last, v, memory_order_release);
 	}
 	key_free(&key);
@@ -707,7 +707,7 @@ static void variant_free(struct device *dev, struct store *store, struct variant
 		free_unit(v->unit);
 	store_forget(store, &v->image);
 	image_free(&v->image);
-	binding_free(v->binding);
+	arg_guard_free(v->binding);
 	free(v->memos);
 	free(v->error);
 	free(v->key);

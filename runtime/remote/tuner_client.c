@@ -296,10 +296,10 @@ tl_status mirror_load(struct device *mirror, const struct image *im, void **out)
 	return s;
 }
 
-static tl_status mirror_map(struct device *device, const struct tensor_box *box, void *out)
+static tl_status mirror_map(struct device *device, const struct tensor_map_shape *box, void *out)
 {
 	struct mirror *m = (struct mirror *)device;
-	struct tensor_box copy = *box;
+	struct tensor_map_shape copy = *box;
 	copy.base = (void *)(uintptr_t)address(m, box->base);
 	return request(m, (struct call){.what = WIRE_MAP, .bytes = sizeof copy}, &copy, out, TENSOR_MAP_BYTES, NULL);
 }

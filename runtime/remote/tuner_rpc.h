@@ -16,7 +16,7 @@ enum wire_call {
 	WIRE_FILL,        /* a: to, b: size, c: byte */
 	WIRE_COPY,        /* a: to, b: size, c: from */
 	WIRE_LOAD,        /* the bytes of an image → value: kernel */
-	WIRE_MAP,         /* a struct tensor_box → a tensor map */
+	WIRE_MAP,         /* a struct tensor_map_shape → a tensor map */
 	WIRE_TRY,         /* a: limit in ms, a struct wire_launch → value: it has ended */
 	WIRE_TIME,        /* a: warmup, b: repeats, a struct wire_launch → doubles, ms */
 	WIRE_SYNCHRONIZE,

@@ -27,7 +27,7 @@ struct grid {
 	struct first_fault first_fault; /* out of memory, or a bug, in one of the threads */
 	_Atomic u32 idle;   /* threads whose blocks have run for too long */
 	u64 clusters;
-	struct gang gang; /* most: clusters that a GPU keeps at once */
+	struct program_threads gang; /* most: clusters that a GPU keeps at once */
 };
 
 /* What a CPU thread keeps from block to block. */
@@ -36,7 +36,7 @@ struct workspace {
 	bool too_long;
 	u64 last; /* steps that it may have since nobody else goes on; 0: others do */
 	u64 patience; /* looks at memory before others are begun, of which it may be waiting for one */
-	struct gang_waiter waiter;
+	struct program_threads_waiter waiter;
 	u64 *regs;
 	char *shared, *local, *call;
 	struct counters *counters;
@@ -81,7 +81,7 @@ static bool does_not_end(struct grid *g, struct workspace *s)
 	b->failed = true;
 	sb_printf(&b->error, "block (%u, %u, %u) does not end: its %s run %llu instructions so far", b->id[0], b->id[1],
 		  b->id[2], c->nblocks > 1 ? "cluster has" : "warps have", (unsigned long long)steps);
-	u64 left = gang_left(&g->gang);
+	u64 left = program_threads_left(&g->gang);
 	if (left && alive >= g->gang.most)
 		sb_printf(&b->error,
 			  "; %llu of %llu blocks have not begun, since an H100 keeps no more than %u of this kernel at "
@@ -105,7 +105,7 @@ static void let_others_run(struct grid *g, struct workspace *s)
 	if (polls < s->patience)
 		return;
 	s->patience = polls + PATIENCE;
-	gang_wait(&g->gang, &s->waiter);
+	program_threads_wait(&g->gang, &s->waiter);
 }
 
 /* A warp that can go on, any; NULL if there is none. */
@@ -350,7 +350,7 @@ static void work(void *grid)
 	struct grid *g = grid;
 	struct worker w = {.grid = g};
 	bool open = fault_catch(&g->first_fault, open_worker, &w);
-	while (gang_next(&g->gang, &w.index)) {
+	while (program_threads_next(&g->gang, &w.index)) {
 		open = open && fault_catch(&g->first_fault, run_index, &w);
 		if (!open) { /* the others stop */
 			races_abandon(g->races);
@@ -375,13 +375,13 @@ static u32 most_alive(const struct launch *l, u32 nblocks)
 
 static void run_clusters(struct grid *g)
 {
-	g->gang = (struct gang){.total = g->clusters,
-				.threads = g->launch->threads ? (u32)g->launch->threads : crew_most(),
+	g->gang = (struct program_threads){.total = g->clusters,
+				.threads = g->launch->threads ? (u32)g->launch->threads : thread_team_most(),
 				.most = most_alive(g->launch, g->shape[0] * g->shape[1] * g->shape[2]),
 				.work = work,
 				.arg = g,
-				.crew = CREW_INIT};
-	gang_run(&g->gang);
+				.crew = THREAD_TEAM_INIT};
+	program_threads_run(&g->gang);
 }
 
 static void free_tables(void *grid)

@@ -24,21 +24,21 @@ enum { PAGE = 1024, PAGE_WORDS = PAGE / 4 };
 enum { C_FLIGHT = 1, C_STRONG = 2, C_SPLIT = 4, C_VECTOR = 8, C_SOURCE = 16, C_MBARRIER = 32, C_COPIED = 128 };
 enum { C_VISIT = 64 }; /* written by another block last */
 
-struct cell {
+struct shadow_cell {
 	u32 wtime, winstr; /* the last write: 0 if there was none */
 	u32 rtime, rinstr; /* readers' time, or with C_VECTOR an index of vectors */
 	u32 readers;       /* mask of warps */
 	u8 writer, wlane, flags; /* writer: an agent */
 };
 
-struct page {
-	struct cell words[PAGE_WORDS];
-	struct cell *bytes; /* of split words */
+struct shadow_page {
+	struct shadow_cell words[PAGE_WORDS];
+	struct shadow_cell *bytes; /* of split words */
 };
 
 struct shadow {
 	struct arena *arena;
-	struct page **pages;
+	struct shadow_page **pages;
 	u32 nwarps;
 	VEC(u32) vectors;    /* one behind the other, nwarps each */
 	VEC(u32) unused;     /* of these */
@@ -47,13 +47,14 @@ struct shadow {
 struct shadow *shadow_new(struct arena *a, u64 bytes, u32 nwarps)
 {
 	struct shadow *s = arena_new(a, struct shadow);
-	*s = (struct shadow){.arena = a, .nwarps = nwarps, .pages = arena_array(a, struct page *, bytes / PAGE + 1)};
+	*s = (struct shadow){
+		.arena = a, .nwarps = nwarps, .pages = arena_array(a, struct shadow_page *, bytes / PAGE + 1)};
 	return s;
 }
 
 /* --- reports --------------------------------------------------------------------------------------------------- */
 
-struct who {
+struct shadow_reader {
 	struct warp *w;
 	struct cta *owner;         /* of the memory */
 	const struct clock *clock; /* what happened before in that block */
@@ -63,7 +64,7 @@ struct who {
 	u32 flags;
 	const u32 *seen;             /* the clock that tells which writes are in order, for each agent */
 	const u32 *seen_copied;      /* the same for what cp.async wrote */
-	struct cell written;         /* a cell that this access has written */
+	struct shadow_cell written;         /* a cell that this access has written */
 	u64 at, from;                /* from: of the word or byte being looked at */
 	u32 bytes, size;             /* size: of a lane's access, of which `at` and `bytes` may be a part */
 	const struct places *places; /* NULL: values are not known */
@@ -78,7 +79,7 @@ static const char *access_name(u32 flags)
 	return flags & A_READ ? flags & A_WRITE ? "atomic" : "read" : "write";
 }
 
-static void report(const struct who *me, const char *how, const char *other, u32 warp, i64 lane, u32 instr)
+static void report(const struct shadow_reader *me, const char *how, const char *other, u32 warp, i64 lane, u32 instr)
 {
 	struct cta *b = me->w->block;
 	if (b->failed)
@@ -100,7 +101,7 @@ static void report(const struct who *me, const char *how, const char *other, u32
 	fault(me->w, me->i, 1u << me->lane, "%s", text.at);
 }
 
-static void report_write(const struct who *me, const struct cell *c)
+static void report_write(const struct shadow_reader *me, const struct shadow_cell *c)
 {
 	bool is_copy = c->flags & C_FLIGHT || c->writer >= MAX_WARPS, in_order = c->wtime <= me->clock->at[c->writer];
 	const char *how = is_copy    ? "asynchronous copy not waited for"
@@ -109,7 +110,7 @@ static void report_write(const struct who *me, const struct cell *c)
 	report(me, how, is_copy ? "copy" : "other write", c->writer, c->wlane, c->winstr);
 }
 
-static void report_mark(const struct who *me, const struct cell *c)
+static void report_mark(const struct shadow_reader *me, const struct shadow_cell *c)
 {
 	if (c->flags & C_MBARRIER)
 		report(me, "the bytes are an mbarrier", "mbarrier.init", c->writer, c->wlane, c->winstr);
@@ -133,13 +134,13 @@ static inline u32 *vector_at(const struct shadow *s, u32 n)
 	return &s->vectors.at[(size_t)n * s->nwarps];
 }
 
-static u32 read_time(const struct shadow *s, const struct cell *c, u32 warp)
+static u32 read_time(const struct shadow *s, const struct shadow_cell *c, u32 warp)
 {
 	return c->flags & C_VECTOR ? vector_at(s, c->rtime)[warp] : c->rtime;
 }
 
 /* The readers that did not happen before now. */
-static u32 unordered_readers(const struct shadow *s, const struct cell *c, const struct who *me)
+static u32 unordered_readers(const struct shadow *s, const struct shadow_cell *c, const struct shadow_reader *me)
 {
 	u32 r = 0;
 	EACH_LANE(v, c->readers & ~me->bit)
@@ -148,7 +149,7 @@ static u32 unordered_readers(const struct shadow *s, const struct cell *c, const
 	return r;
 }
 
-static void add_reader(struct shadow *s, struct cell *c, const struct who *me)
+static void add_reader(struct shadow *s, struct shadow_cell *c, const struct shadow_reader *me)
 {
 	c->rinstr = c->flags & C_SOURCE ? c->rinstr : me->index;
 	if (c->flags & C_VECTOR) {
@@ -168,7 +169,7 @@ static void add_reader(struct shadow *s, struct cell *c, const struct who *me)
 }
 
 /* Did this warp see the last write, or store the same, or is it after one that did? */
-static bool has_seen(const struct shadow *s, const struct cell *c, const struct warp *w)
+static bool has_seen(const struct shadow *s, const struct shadow_cell *c, const struct warp *w)
 {
 	EACH_LANE(v, c->readers)
 	if (v == w->id || read_time(s, c, v) <= w->clock.at[v])
@@ -176,7 +177,7 @@ static bool has_seen(const struct shadow *s, const struct cell *c, const struct 
 	return false;
 }
 
-static void read_cell(struct shadow *s, struct cell *c, const struct who *me)
+static void read_cell(struct shadow *s, struct shadow_cell *c, const struct shadow_reader *me)
 {
 	bool both_strong = me->flags & A_STRONG && c->flags & C_STRONG;
 	bool seen = c->wtime <= (c->flags & C_COPIED ? me->seen_copied : me->seen)[c->writer] ||
@@ -194,7 +195,7 @@ static void read_cell(struct shadow *s, struct cell *c, const struct who *me)
 }
 
 /* Does the write leave these n bytes as they are? */
-static bool changes_nothing(const struct who *me, u32 n)
+static bool changes_nothing(const struct shadow_reader *me, u32 n)
 {
 	const struct places *p = me->places;
 	if (!p || (!p->values && !p->rows) || me->flags & A_FLIGHT)
@@ -213,13 +214,13 @@ static bool changes_nothing(const struct who *me, u32 n)
 }
 
 /* Does the write deliver what this warp's copy began to write here? */
-static inline bool completes(const struct cell *c, const struct who *me)
+static inline bool completes(const struct shadow_cell *c, const struct shadow_reader *me)
 {
 	return c->flags & C_FLIGHT && c->winstr == me->index && c->writer == me->w->id && !(me->flags & A_FLIGHT);
 }
 
 /* False after a fault, or when the write is out of order but changes nothing: then it counts like a read. */
-static bool check_write(struct shadow *s, struct cell *c, const struct who *me, bool is_byte)
+static bool check_write(struct shadow *s, struct shadow_cell *c, const struct shadow_reader *me, bool is_byte)
 {
 	if (c->flags & (C_SOURCE | C_MBARRIER)) {
 		report_mark(me, c);
@@ -246,7 +247,7 @@ static bool check_write(struct shadow *s, struct cell *c, const struct who *me, 
 	return true;
 }
 
-static void touch_cell(struct shadow *s, struct cell *c, const struct who *me, bool is_byte)
+static void touch_cell(struct shadow *s, struct shadow_cell *c, const struct shadow_reader *me, bool is_byte)
 {
 	if (me->flags & A_READ)
 		read_cell(s, c, me);
@@ -257,7 +258,7 @@ static void touch_cell(struct shadow *s, struct cell *c, const struct who *me, b
 }
 
 /* The same for most cells, without calls. */
-static inline bool read_quickly(struct shadow *s, struct cell *c, const struct who *me)
+static inline bool read_quickly(struct shadow *s, struct shadow_cell *c, const struct shadow_reader *me)
 {
 	bool ordered = c->wtime <= (c->flags & C_COPIED ? me->seen_copied : me->seen)[c->writer];
 	if (c->flags & ~(C_COPIED | C_VECTOR) || !c->wtime || !ordered)
@@ -276,7 +277,7 @@ static inline bool read_quickly(struct shadow *s, struct cell *c, const struct w
 	return true;
 }
 
-static inline bool write_quickly(struct shadow *s, struct cell *c, const struct who *me)
+static inline bool write_quickly(struct shadow *s, struct shadow_cell *c, const struct shadow_reader *me)
 {
 	(void)s;
 	bool after_write = c->wtime <= me->seen[c->writer];
@@ -291,13 +292,13 @@ static inline bool write_quickly(struct shadow *s, struct cell *c, const struct 
 
 /* --- words and their bytes ------------------------------------------------------------------------------------- */
 
-static void split(struct shadow *s, struct page *p, u32 word)
+static void split(struct shadow *s, struct shadow_page *p, u32 word)
 {
 	if (!p->bytes)
-		p->bytes = arena_array(s->arena, struct cell, PAGE);
-	struct cell *c = &p->words[word];
+		p->bytes = arena_array(s->arena, struct shadow_cell, PAGE);
+	struct shadow_cell *c = &p->words[word];
 	for (u32 k = 0; k < 4; k++) {
-		struct cell *to = &p->bytes[word * 4 + k];
+		struct shadow_cell *to = &p->bytes[word * 4 + k];
 		*to = *c;
 		if (c->flags & C_VECTOR && k) {
 			to->rtime = new_vector(s);
@@ -307,17 +308,17 @@ static void split(struct shadow *s, struct page *p, u32 word)
 	c->flags = C_SPLIT;
 }
 
-static bool alike(const struct cell *a, const struct cell *b)
+static bool alike(const struct shadow_cell *a, const struct shadow_cell *b)
 {
 	return a->wtime == b->wtime && a->winstr == b->winstr && a->rtime == b->rtime && a->readers == b->readers &&
 	       a->writer == b->writer && a->flags == b->flags;
 }
 
 /* Some bytes of a word, or all of one that is split. */
-static void touch_bytes(struct shadow *s, struct page *p, u32 from, u32 to, struct who *me)
+static void touch_bytes(struct shadow *s, struct shadow_page *p, u32 from, u32 to, struct shadow_reader *me)
 {
 	u32 word = from / 4;
-	struct cell *c = &p->words[word], *b = NULL;
+	struct shadow_cell *c = &p->words[word], *b = NULL;
 	if (!(c->flags & C_SPLIT))
 		split(s, p, word);
 	b = &p->bytes[word * 4];
@@ -327,20 +328,20 @@ static void touch_bytes(struct shadow *s, struct page *p, u32 from, u32 to, stru
 		*c = *b;
 }
 
-static inline struct page *page_at(struct shadow *s, u64 at)
+static inline struct shadow_page *page_at(struct shadow *s, u64 at)
 {
-	struct page *p = s->pages[at / PAGE];
+	struct shadow_page *p = s->pages[at / PAGE];
 	if (!p)
-		p = s->pages[at / PAGE] = arena_new(s->arena, struct page);
+		p = s->pages[at / PAGE] = arena_new(s->arena, struct shadow_page);
 	return p;
 }
 
-static void touch(struct shadow *s, struct who *me)
+static void touch(struct shadow *s, struct shadow_reader *me)
 {
 	for (u64 at = me->at, end = at + me->bytes; at < end;) {
-		struct page *p = page_at(s, at);
+		struct shadow_page *p = page_at(s, at);
 		u32 from = (u32)(at % PAGE), to = MIN((u32)MIN(end - at, PAGE) + from, (from | 3) + 1);
-		struct cell *c = &p->words[from / 4];
+		struct shadow_cell *c = &p->words[from / 4];
 		me->from = at;
 		if (to - from == 4 && !(c->flags & C_SPLIT))
 			touch_cell(s, c, me, false);
@@ -351,8 +352,8 @@ static void touch(struct shadow *s, struct who *me)
 }
 
 /* Of a block's memory, where `c` is what happened before in it. */
-static struct who who_in(struct warp *w, const struct instr *i, struct cta *owner, const struct clock *c, u32 bytes,
-			 u32 flags)
+static struct shadow_reader who_in(struct warp *w, const struct instr *i, struct cta *owner, const struct clock *c,
+				   u32 bytes, u32 flags)
 {
 	bool own = owner == w->block;
 	u32 lowest = UINT32_MAX, index = (u32)(i - w->block->launch->kernel->code), now = w->clock.at[w->id];
@@ -362,7 +363,7 @@ static struct who who_in(struct warp *w, const struct instr *i, struct cta *owne
 			     (flags & A_COPIED ? C_COPIED : 0));
 	const u32 *seen = flags & A_ASYNC ? c->fenced : c->at;
 	bool trusts_copies = flags & A_PRODUCT && !w->block->launch->strict_proxies;
-	return (struct who){.w = w,
+	return (struct shadow_reader){.w = w,
 			    .i = i,
 			    .owner = owner,
 			    .clock = c,
@@ -379,7 +380,7 @@ static struct who who_in(struct warp *w, const struct instr *i, struct cta *owne
 					.flags = cell_flags}};
 }
 
-static struct who make_who(struct warp *w, const struct instr *i, u32 bytes, u32 flags)
+static struct shadow_reader make_who(struct warp *w, const struct instr *i, u32 bytes, u32 flags)
 {
 	return who_in(w, i, w->block, &w->clock, bytes, flags);
 }
@@ -387,8 +388,8 @@ static struct who make_who(struct warp *w, const struct instr *i, u32 bytes, u32
 /* Whole words of each lane, none across pages. */
 #define EACH_WORD(quickly)                                                                                             \
 	EACH_LANE (l, mask) {                                                                                          \
-		struct page *p = page_at(s, at[l]);                                                                    \
-		struct cell *c = &p->words[at[l] % PAGE / 4];                                                          \
+		struct shadow_page *p = page_at(s, at[l]);                                                             \
+		struct shadow_cell *c = &p->words[at[l] % PAGE / 4];                                                   \
 		me->lane = l;                                                                                          \
 		for (u32 k = 0; k < bytes / 4; k++)                                                                    \
 			if (!quickly(s, &c[k], me)) {                                                                  \
@@ -399,11 +400,11 @@ static struct who make_who(struct warp *w, const struct instr *i, u32 bytes, u32
 	}
 
 /* Neighbouring lanes that touch neighbouring bytes, word by word. */
-static void touch_run(struct shadow *s, struct who *me, u32 first, u64 from, u64 end)
+static void touch_run(struct shadow *s, struct shadow_reader *me, u32 first, u64 from, u64 end)
 {
 	for (u64 at = from, stop; at < end; at = stop) {
 		stop = MIN(end, (at | 3) + 1);
-		struct cell *c = &page_at(s, at)->words[at % PAGE / 4];
+		struct shadow_cell *c = &page_at(s, at)->words[at % PAGE / 4];
 		me->lane = first + (u32)((at - from) / me->size);
 		bool done = stop - at == 4 && (me->flags == A_READ ? read_quickly(s, c, me)
 								   : !(me->flags & A_READ) && write_quickly(s, c, me));
@@ -415,7 +416,7 @@ static void touch_run(struct shadow *s, struct who *me, u32 first, u64 from, u64
 	}
 }
 
-static void touch_runs(struct shadow *s, struct who *me, u32 mask, const u64 at[LANES])
+static void touch_runs(struct shadow *s, struct shadow_reader *me, u32 mask, const u64 at[LANES])
 {
 	u32 first = 0, next = 0;
 	u64 end = 0;
@@ -431,7 +432,7 @@ static void touch_runs(struct shadow *s, struct who *me, u32 mask, const u64 at[
 	touch_run(s, me, first, at[first], end);
 }
 
-static void touch_lanes(struct who *me, u32 mask, const u64 at[LANES], u32 bytes)
+static void touch_lanes(struct shadow_reader *me, u32 mask, const u64 at[LANES], u32 bytes)
 {
 	struct shadow *s = me->w->block->shadow;
 	bool reads = !(me->flags & ~(A_READ | A_ASYNC | A_PRODUCT));
@@ -452,7 +453,7 @@ static void touch_lanes(struct who *me, u32 mask, const u64 at[LANES], u32 bytes
 }
 
 /* With other blocks of the cluster there may be races, too; within the block they are known by now. */
-static void share(struct who *me, u32 mask, const u64 at[LANES], u32 bytes, const struct places *values)
+static void share(struct shadow_reader *me, u32 mask, const u64 at[LANES], u32 bytes, const struct places *values)
 {
 	struct cta *b = me->w->block;
 	struct races *r = b->cluster->races;
@@ -466,7 +467,7 @@ static void share(struct who *me, u32 mask, const u64 at[LANES], u32 bytes, cons
 	races_access(r, me->w, me->i, mask, &p, bytes, me->flags & (A_READ | A_WRITE | A_STRONG | A_ASYNC), NULL);
 }
 
-static void share_one(struct who *me, u64 at, u32 bytes)
+static void share_one(struct shadow_reader *me, u64 at, u32 bytes)
 {
 	u64 places[LANES];
 	places[me->lane] = at;
@@ -475,7 +476,7 @@ static void share_one(struct who *me, u64 at, u32 bytes)
 
 void shadow_places(struct warp *w, const struct instr *i, u32 mask, const struct places *p, u32 bytes, u32 flags)
 {
-	struct who me = make_who(w, i, bytes, flags);
+	struct shadow_reader me = make_who(w, i, bytes, flags);
 	me.places = p;
 	touch_lanes(&me, mask, p->at, bytes);
 	share(&me, mask, p->at, bytes, p);
@@ -484,7 +485,7 @@ void shadow_places(struct warp *w, const struct instr *i, u32 mask, const struct
 /* Without values. */
 void shadow_lanes(struct warp *w, const struct instr *i, u32 mask, const u64 at[LANES], u32 bytes, u32 flags)
 {
-	struct who me = make_who(w, i, bytes, flags);
+	struct shadow_reader me = make_who(w, i, bytes, flags);
 	touch_lanes(&me, mask, at, bytes);
 	share(&me, mask, at, bytes, NULL);
 }
@@ -494,9 +495,9 @@ void shadow_visit(struct warp *w, const struct instr *i, u32 lane, struct cta *o
 	struct shadow *s = owner->shadow;
 	typedef unsigned long long ull;
 	for (u64 k = at; k < at + bytes && !w->block->failed; k++) {
-		struct page *p = page_at(s, k);
+		struct shadow_page *p = page_at(s, k);
 		u32 word = (u32)(k % PAGE / 4);
-		struct cell *c = &p->words[word];
+		struct shadow_cell *c = &p->words[word];
 		bool whole = k % 4 == 0 && at + bytes - k >= 4;
 		if (whole && !(c->flags & C_SPLIT)) {
 			k += 3;
@@ -523,7 +524,7 @@ void shadow_visit(struct warp *w, const struct instr *i, u32 lane, struct cta *o
 
 static void touch_one(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 bytes, u32 flags)
 {
-	struct who me = make_who(w, i, bytes, flags);
+	struct shadow_reader me = make_who(w, i, bytes, flags);
 	me.lane = lane;
 	me.at = at;
 	touch(w->block->shadow, &me);
@@ -543,13 +544,13 @@ void shadow_write(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 b
 void shadow_range(struct warp *w, const struct instr *i, u32 lane, struct cta *owner, u64 at, u32 bytes, u32 flags)
 {
 	struct clock space;
-	struct who me = who_in(w, i, owner, sync_clock(w, owner, &space), bytes, flags);
+	struct shadow_reader me = who_in(w, i, owner, sync_clock(w, owner, &space), bytes, flags);
 	struct shadow *s = owner->shadow;
 	u64 first = at;
 	me.lane = lane;
 	for (u64 end = at + bytes, stop; at < end && !w->block->failed; at = stop) {
 		stop = MIN(end, (at | 3) + 1);
-		struct cell *c = &page_at(s, at)->words[at % PAGE / 4];
+		struct shadow_cell *c = &page_at(s, at)->words[at % PAGE / 4];
 		if (stop - at == 4 && (flags & A_READ ? read_quickly(s, c, &me) : write_quickly(s, c, &me)))
 			continue;
 		me.at = at;
@@ -562,14 +563,14 @@ void shadow_range(struct warp *w, const struct instr *i, u32 lane, struct cta *o
 /* --- what copies leave ----------------------------------------------------------------------------------------- */
 
 /* Each word of [at, at + bytes), or of a split one its bytes. */
-typedef void cell_fn(struct cell *c, const void *data);
+typedef void cell_fn(struct shadow_cell *c, const void *data);
 
 static void for_cells(struct shadow *s, u64 at, u32 bytes, cell_fn *f, const void *data)
 {
 	for (u64 end = at + bytes; at < end;) {
-		struct page *p = page_at(s, at);
+		struct shadow_page *p = page_at(s, at);
 		u64 stop = MIN(end, (at | 3) + 1);
-		struct cell *c = &p->words[at % PAGE / 4];
+		struct shadow_cell *c = &p->words[at % PAGE / 4];
 		if (stop - at < 4 && !(c->flags & C_SPLIT))
 			split(s, p, (u32)(at % PAGE / 4));
 		if (!(c->flags & C_SPLIT))
@@ -581,12 +582,12 @@ static void for_cells(struct shadow *s, u64 at, u32 bytes, cell_fn *f, const voi
 	}
 }
 
-static void set_flag(struct cell *c, const void *flag)
+static void set_flag(struct shadow_cell *c, const void *flag)
 {
 	c->flags |= *(const u8 *)flag;
 }
 
-static void clear_flag(struct cell *c, const void *flag)
+static void clear_flag(struct shadow_cell *c, const void *flag)
 {
 	c->flags &= (u8)~*(const u8 *)flag;
 }
@@ -597,16 +598,16 @@ void shadow_mark(struct cta *k, u64 at, u32 bytes, enum shadow_mark mark, bool o
 	for_cells(k->shadow, at, bytes, on ? set_flag : clear_flag, &flag);
 }
 
-static void overwrite(struct cell *c, const void *with)
+static void overwrite(struct shadow_cell *c, const void *with)
 {
-	*c = *(const struct cell *)with;
+	*c = *(const struct shadow_cell *)with;
 }
 
 void shadow_arrive(struct warp *w, const struct instr *i, u32 lane, struct cta *owner, u64 at, u32 bytes, u32 agent,
 		   u32 when)
 {
 	u32 index = (u32)(i - w->block->launch->kernel->code);
-	struct cell c = {.wtime = when,
+	struct shadow_cell c = {.wtime = when,
 			 .winstr = index,
 			 .writer = (u8)agent,
 			 .wlane = (u8)lane,

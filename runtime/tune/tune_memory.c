@@ -21,7 +21,7 @@ static bool overlap(const struct kept *a, const struct kept *b)
 	return a->at < b->at + b->size && b->at < a->at + a->size;
 }
 
-tl_status memory_add(struct memory *m, const struct touched *t)
+tl_status memory_add(struct saved_memory *m, const struct touched *t)
 {
 	void *base = t->arg->ptr;
 	size_t size = t->arg->bytes;
@@ -60,13 +60,13 @@ tl_status memory_add(struct memory *m, const struct touched *t)
 }
 
 /* On the device, where its memory is not the host's. */
-static tl_status copy(struct memory *m, void *dst, const void *src, size_t size)
+static tl_status copy(struct saved_memory *m, void *dst, const void *src, size_t size)
 {
 	tl_status s = m->dev->ops->queue->copy(m->dev, dst, m->dev, src, size, NULL);
 	return s ? s : m->dev->ops->synchronize(m->dev);
 }
 
-static tl_status save(struct memory *m, struct kept *k)
+static tl_status save(struct saved_memory *m, struct kept *k)
 {
 	const struct device_ops *ops = m->dev->ops;
 	if (!k->on_device)
@@ -83,7 +83,7 @@ static tl_status save(struct memory *m, struct kept *k)
 	return ops->read(m->dev, k->saved, k->at, k->size);
 }
 
-tl_status memory_save(struct memory *m)
+tl_status memory_save(struct saved_memory *m)
 {
 	tl_status s = TL_OK;
 	for (u32 i = 0; i < m->at.len && !s; i++)
@@ -91,7 +91,7 @@ tl_status memory_save(struct memory *m)
 	return s;
 }
 
-static tl_status restore(struct memory *m, const struct kept *k)
+static tl_status restore(struct saved_memory *m, const struct kept *k)
 {
 	if (!k->saved || !k->size)
 		return TL_OK;
@@ -99,7 +99,7 @@ static tl_status restore(struct memory *m, const struct kept *k)
 			    : m->dev->ops->write(m->dev, k->at, k->saved, k->size);
 }
 
-tl_status memory_renew(struct memory *m)
+tl_status memory_renew(struct saved_memory *m)
 {
 	tl_status s = TL_OK;
 	for (u32 i = 0; i < m->at.len && !s; i++) {
@@ -112,7 +112,7 @@ tl_status memory_renew(struct memory *m)
 	return s;
 }
 
-tl_status memory_restore(struct memory *m)
+tl_status memory_restore(struct saved_memory *m)
 {
 	tl_status s = TL_OK;
 	for (u32 i = 0; i < m->at.len; i++) {
@@ -122,7 +122,7 @@ tl_status memory_restore(struct memory *m)
 	return s;
 }
 
-static tl_status read_all(struct memory *m, const struct kept *k, char **out)
+static tl_status read_all(struct saved_memory *m, const struct kept *k, char **out)
 {
 	*out = malloc(k->size + 1);
 	if (!*out)
@@ -130,7 +130,7 @@ static tl_status read_all(struct memory *m, const struct kept *k, char **out)
 	return k->size ? m->dev->ops->read(m->dev, *out, k->at, k->size) : TL_OK;
 }
 
-tl_status memory_keep_result(struct memory *m)
+tl_status memory_keep_result(struct saved_memory *m)
 {
 	tl_status s = TL_OK;
 	for (u32 i = 0; i < m->at.len && !s; i++)
@@ -160,7 +160,7 @@ static const char *compare(struct arena *a, const struct kept *k, const char *is
 	return NULL;
 }
 
-tl_status memory_compare(struct memory *m, double tolerance, const char **difference)
+tl_status memory_compare(struct saved_memory *m, double tolerance, const char **difference)
 {
 	tl_status s = TL_OK;
 	*difference = NULL;
@@ -174,7 +174,7 @@ tl_status memory_compare(struct memory *m, double tolerance, const char **differ
 	return s;
 }
 
-void memory_free(struct memory *m)
+void memory_free(struct saved_memory *m)
 {
 	for (u32 i = 0; i < m->at.len; i++) {
 		struct kept *k = &m->at.at[i];

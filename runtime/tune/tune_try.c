@@ -101,7 +101,7 @@ static void compile_all(tl_tuner *t, struct tuned_choice *ch)
 struct adding {
 	const tl_tuner *tuner;
 	struct device *mirror; /* or NULL */
-	struct memory *memory;
+	struct saved_memory *memory;
 	tl_status status;
 };
 
@@ -130,7 +130,7 @@ static void add_pointer(void *arg, const struct slot *s, const tl_arg *a)
 		add->status = memory_add(add->memory, &touched);
 }
 
-static tl_status save_memory(tl_tuner *t, const struct tuned_choice *ch, struct device *mirror, struct memory *m)
+static tl_status save_memory(tl_tuner *t, const struct tuned_choice *ch, struct device *mirror, struct saved_memory *m)
 {
 	struct adding add = {t, mirror, m, TL_OK};
 	for (u32 i = 0; i < ch->n && !add.status; i++) {
@@ -157,7 +157,7 @@ struct trial {
 	struct tuned_choice *choice;
 	struct candidate *candidate;
 	struct device *mirror; /* that they run on, or NULL: here */
-	struct memory *memory;
+	struct saved_memory *memory;
 	double best; /* so far; 0: none */
 	double again; /* the last time */
 	bool has_result, ended;
@@ -410,7 +410,7 @@ static struct candidate *only_one(const struct tuned_choice *ch)
 static tl_status try_compiled(tl_tuner *t, struct tuned_choice *ch, struct device *mirror)
 {
 	struct device *dev = t->kernel->module->ctx->dev;
-	struct memory m = {.dev = mirror ? mirror : dev, .arena = &ch->arena};
+	struct saved_memory m = {.dev = mirror ? mirror : dev, .arena = &ch->arena};
 	struct cleanup c;
 	cleanup_push(&c, free_memory, &m);
 	struct trial r = {.tuner = t, .choice = ch, .mirror = mirror, .memory = &m};

@@ -36,7 +36,7 @@ static int some_value(const struct pipelines *d, int kind, int rows, int columns
 
 /* --- memory -------------------------------------------------------------------------------------------------- */
 
-static void choose_way(const struct pipelines *d, struct pipe_step *s)
+static void choose_conversion(const struct pipelines *d, struct pipe_step *s)
 {
 	static const int clean[] = {BY_POINTERS, BY_POINTERS, BY_POINTERS, BY_POINTERS, BY_WALK,  BY_BASE,
 				    BY_RUN,      BY_RUN,      BY_MADE,     BY_MADE,     BY_GIVEN, BY_BLOCK},
@@ -83,7 +83,7 @@ static void choose_place(const struct pipelines *d, struct pipe_step *s)
 	s->moves = d->where && chance(94);
 	s->wide = s->moves && chance(d->bounded ? 65 : 40);
 	s->of = chance(50) ? OF_TILE : random_below(OFS);
-	choose_way(d, s);
+	choose_conversion(d, s);
 	s->stated = chance(40);
 	s->swapped = chance(50);
 	s->apart = chance(40);

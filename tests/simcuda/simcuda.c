@@ -121,7 +121,7 @@ CALL cuDeviceGetName(char *name, int len, CUdevice device)
 
 CALL cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
 {
-	const struct description t = sim_ops.target(sim);
+	const struct target t = sim_ops.target(sim);
 	*value = attribute == CU_DEVICE_MULTIPROCESSOR_COUNT                ? t.multiprocessors
 		 : attribute == CU_DEVICE_COMPUTE_CAPABILITY_MAJOR          ? t.sm / 10
 		 : attribute == CU_DEVICE_COMPUTE_CAPABILITY_MINOR          ? t.sm % 10

@@ -27,8 +27,8 @@ struct rig {
 	struct ir_context ctx;
 	struct kernel *kernel;
 	struct pass_state state;
-	struct description target;
-	struct host host;
+	struct target target;
+	struct cpu_codegen host;
 	const char *cpu, *features;
 	LLVMOrcThreadSafeContextRef context;
 	LLVMOrcLLJITRef jit;
@@ -45,7 +45,7 @@ static inline void rig_error(LLVMErrorRef e)
 static inline struct rig *rig_new(bool baseline)
 {
 	struct rig *r = calloc(1, sizeof *r);
-	struct host *h = &r->host;
+	struct cpu_codegen *h = &r->host;
 	LLVMInitializeNativeTarget();
 	LLVMInitializeNativeAsmPrinter();
 	dlopen("libmvec.so.1", RTLD_NOW | RTLD_GLOBAL);
@@ -53,13 +53,13 @@ static inline struct rig *rig_new(bool baseline)
 	diags_init(&r->diags, &r->arena);
 	ir_context_init(&r->ctx, &r->arena, &r->names, &r->diags);
 	r->kernel = kernel_new(&r->ctx, "k");
-	assert_true(description_parse(baseline ? "cpu:baseline" : "cpu", &r->target));
+	assert_true(target_parse(baseline ? "cpu:baseline" : "cpu", &r->target));
 	r->cpu = baseline ? "x86-64" : LLVMGetHostCPUName();
 	r->features = baseline ? "" : LLVMGetHostCPUFeatures();
 	r->state = (struct pass_state){.k = r->kernel, .ctx = &r->ctx, .diags = &r->diags, .target = &r->target};
 	r->context = LLVMOrcCreateNewThreadSafeContext();
 	LLVMContextRef c = LLVMOrcThreadSafeContextGetContext(r->context);
-	*h = (struct host){.s = &r->state, .k = r->kernel, .ctx = c, .b = LLVMCreateBuilderInContext(c)};
+	*h = (struct cpu_codegen){.s = &r->state, .k = r->kernel, .ctx = c, .b = LLVMCreateBuilderInContext(c)};
 	h->exact.arena = &r->arena;
 	r->state.ranges = ranges_analyze(r->kernel); /* of values made later it knows the type */
 	h->mod = LLVMModuleCreateWithNameInContext("rig", c);
@@ -101,18 +101,18 @@ static inline struct op *rig_op(struct rig *r, enum opcode code, i64 attr, const
 	return o;
 }
 
-static inline LLVMValueRef rig_load(struct host *h, const struct type *t, LLVMValueRef at, u32 lanes)
+static inline LLVMValueRef rig_load(struct cpu_codegen *h, const struct type *t, LLVMValueRef at, u32 lanes)
 {
-	LLVMTypeRef elem = host_elem_type(h, t), kept = elem == h->i1 ? h->i8 : elem;
-	LLVMValueRef v = LLVMBuildLoad2(h->b, host_vector_type(kept, lanes), at, "");
+	LLVMTypeRef elem = cpu_elem_type(h, t), kept = elem == h->i1 ? h->i8 : elem;
+	LLVMValueRef v = LLVMBuildLoad2(h->b, cpu_vector_type(kept, lanes), at, "");
 	LLVMSetAlignment(v, (u32)MAX(type_elem_bits(t) / 8, 1));
-	return kept == elem ? v : LLVMBuildTrunc(h->b, v, host_vector_type(elem, lanes), "");
+	return kept == elem ? v : LLVMBuildTrunc(h->b, v, cpu_vector_type(elem, lanes), "");
 }
 
-static inline void rig_store(struct host *h, const struct type *t, LLVMValueRef v, LLVMValueRef at, u32 lanes)
+static inline void rig_store(struct cpu_codegen *h, const struct type *t, LLVMValueRef v, LLVMValueRef at, u32 lanes)
 {
-	if (host_elem_type(h, t) == h->i1)
-		v = LLVMBuildZExt(h->b, v, host_vector_type(h->i8, lanes), "");
+	if (cpu_elem_type(h, t) == h->i1)
+		v = LLVMBuildZExt(h->b, v, cpu_vector_type(h->i8, lanes), "");
 	LLVMSetAlignment(LLVMBuildStore(h->b, v, at), (u32)MAX(type_elem_bits(t) / 8, 1));
 }
 
@@ -122,10 +122,10 @@ struct rig_how {
 	bool scalar_condition; /* of SELECT: that of the first lane */
 };
 
-static inline LLVMValueRef rig_constant(struct host *h, const struct type *t, u64 bits, u32 lanes)
+static inline LLVMValueRef rig_constant(struct cpu_codegen *h, const struct type *t, u64 bits, u32 lanes)
 {
 	LLVMValueRef c = LLVMConstInt(LLVMIntTypeInContext(h->ctx, (u32)type_elem_bits(t)), bits, false), all[64];
-	c = LLVMConstBitCast(c, host_elem_type(h, t));
+	c = LLVMConstBitCast(c, cpu_elem_type(h, t));
 	for (u32 i = 0; i < lanes; i++)
 		all[i] = c;
 	return lanes ? LLVMConstVector(all, lanes) : c;
@@ -134,7 +134,7 @@ static inline LLVMValueRef rig_constant(struct host *h, const struct type *t, u6
 /* The number of the function that applies o. */
 static inline u32 rig_add(struct rig *r, const struct op *o, struct rig_how how)
 {
-	struct host *h = &r->host;
+	struct cpu_codegen *h = &r->host;
 	LLVMTypeRef params[] = {h->ptr, h->ptr, h->i64};
 	char name[20];
 	snprintf(name, sizeof name, "f%u", r->nfunctions);
@@ -156,15 +156,15 @@ static inline u32 rig_add(struct rig *r, const struct op *o, struct rig_how how)
 	LLVMValueRef i = LLVMBuildPhi(h->b, h->i64, ""), zero = LLVMConstInt(h->i64, 0, false);
 	for (u32 k = 0; k < o->noperands; k++) {
 		const struct type *t = operand(o, k)->type;
-		LLVMTypeRef elem = host_elem_type(h, t);
+		LLVMTypeRef elem = cpu_elem_type(h, t);
 		u32 lanes = !k && how.scalar_condition ? 0 : how.lanes;
 		LLVMValueRef at = LLVMBuildGEP2(h->b, elem == h->i1 ? h->i8 : elem, arrays[k], &i, 1, "");
 		in[k] = how.constant && k + 1 == o->noperands ? rig_constant(h, t, *how.constant, lanes)
 							      : rig_load(h, t, at, lanes);
 	}
-	LLVMValueRef v = host_elementwise(h, o, in, how.lanes);
-	LLVMTypeRef elem = host_elem_type(h, result(o)->type);
-	assert_true(LLVMTypeOf(v) == host_vector_type(elem, how.lanes));
+	LLVMValueRef v = cpu_elementwise(h, o, in, how.lanes);
+	LLVMTypeRef elem = cpu_elem_type(h, result(o)->type);
+	assert_true(LLVMTypeOf(v) == cpu_vector_type(elem, how.lanes));
 	LLVMValueRef at = LLVMBuildGEP2(h->b, elem == h->i1 ? h->i8 : elem, LLVMGetParam(f, 0), &i, 1, "");
 	rig_store(h, result(o)->type, v, at, how.lanes);
 	LLVMValueRef next = LLVMBuildAdd(h->b, i, LLVMConstInt(h->i64, MAX(how.lanes, 1u), false), "");

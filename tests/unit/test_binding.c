@@ -164,13 +164,13 @@ static void as_the_key_says(void **state)
 		}
 		made++;
 		struct options o = {.num_warps = 4};
-		struct binding *exact = binding_new(&v, &o, args, NPARAMS, true),
-			       *handle = binding_new(&v, &o, args, NPARAMS, false);
+		struct arg_guard *exact = arg_guard_new(&v, &o, args, NPARAMS, true),
+			       *handle = arg_guard_new(&v, &o, args, NPARAMS, false);
 		assert_false(exact->by_key || handle->by_key);
 		u64 bits[BOUND_BITS];
-		assert_true(binding_takes(exact, args, NPARAMS, bits));
+		assert_true(arg_guard_takes(exact, args, NPARAMS, bits));
 		check_bits(&v, args, bits);
-		assert_true(binding_takes(handle, args, NPARAMS, bits));
+		assert_true(arg_guard_takes(handle, args, NPARAMS, bits));
 		check_bits(&v, args, bits);
 		for (int m = 0; m < 20; m++) {
 			struct key other;
@@ -180,7 +180,7 @@ static void as_the_key_says(void **state)
 				!specialize(&params, others, NPARAMS, &other) && key_equals(&other, key.at, key.len);
 			key_free(&other);
 			same += fits;
-			if (binding_takes(exact, others, NPARAMS, bits)) {
+			if (arg_guard_takes(exact, others, NPARAMS, bits)) {
 				taken++;
 				assert_true(fits);
 				check_bits(&v, others, bits);
@@ -189,16 +189,16 @@ static void as_the_key_says(void **state)
 			for (u32 i = 0; i < NPARAMS; i++)
 				all &= right_for(&args[i], &others[i], i);
 			right += all;
-			if (binding_takes(handle, others, NPARAMS, bits)) {
+			if (arg_guard_takes(handle, others, NPARAMS, bits)) {
 				loose++;
 				assert_true(all);
 				check_bits(&v, others, bits);
 			} else {
-				assert_false(fits && binding_takes(exact, others, NPARAMS, bits));
+				assert_false(fits && arg_guard_takes(exact, others, NPARAMS, bits));
 			}
 		}
-		binding_free(exact);
-		binding_free(handle);
+		arg_guard_free(exact);
+		arg_guard_free(handle);
 		key_free(&key);
 	}
 	/* they miss only numbers of the same type that are given in another way */
@@ -292,22 +292,22 @@ static void as_conditions_say(void **state)
 		random_conditions(&v.image, maps, limits, pairs);
 		random_launch(args);
 		args[3] = tl_int(7);
-		struct binding *b = binding_new(&v, &o, args, ALL, false);
+		struct arg_guard *b = arg_guard_new(&v, &o, args, ALL, false);
 		assert_false(b->by_key);
 		plain += b->plain;
 		for (int m = 0; m < 20 && b->plain; m++) {
 			random_launch(args);
-			if (!binding_takes(b, args, ALL, bits))
+			if (!arg_guard_takes(b, args, ALL, bits))
 				continue;
 			const struct arguments a = {&ps, args, ALL, bits, grid};
 			struct broken broken = conditions_broken(&dev, &v.image, &a);
 			bool none = !broken.maps && !broken.sizes && !broken.alias,
-			     holds = binding_holds(b, args, bits);
+			     holds = arg_guard_holds(b, args, bits);
 			assert_true(none || !holds);
 			fine += none;
 			held += holds;
 		}
-		binding_free(b);
+		arg_guard_free(b);
 	}
 	print_message("%u of 5000 are plain; of %u launches that break nothing %u are found\n", plain, fine, held);
 	assert_true(plain > 1000 && fine > 5000 && held > fine * 8 / 10);

@@ -72,7 +72,7 @@ static void check_plan(const struct layout *src, const struct layout *dst, const
 				assert_true(reg < (u32)layout_num_regs(src));
 				assert_int_equal(layout_apply(dst, q ^ linear(c->moved, t), t, w),
 						 layout_apply(src, reg, lane, w));
-				if (c->kind == CONVERT_REGISTERS)
+				if (c->kind == CONVERSION_REGISTERS)
 					assert_int_equal(lane, t);
 			}
 }
@@ -83,7 +83,7 @@ static void test_all_pairs(void **state)
 	static const struct {
 		int m, n, warps, spt;
 	} tiles[] = {{16, 32, 1, 4}, {32, 16, 2, 4}, {4, 8, 1, 2}, {1, 64, 2, 2}, {64, 16, 4, 2}};
-	int kinds[3] = {0}, exchanges = 0;
+	int kinds[CONVERSION_WARP_MEMORY] = {0}, exchanges = 0;
 	for (u32 i = 0; i < ARRAY_LEN(tiles); i++) {
 		struct list l = layouts_of(tiles[i].m, tiles[i].n, tiles[i].warps, tiles[i].spt);
 		for (int a = 0; a < l.n; a++)
@@ -91,15 +91,15 @@ static void test_all_pairs(void **state)
 				struct conversion c = plan_conversion(l.at[a], l.at[b]);
 				kinds[c.kind]++;
 				exchanges += linear(c.moved, 31) != 0;
-				if (c.kind != CONVERT_SHARED)
+				if (c.kind != CONVERSION_MEMORY)
 					check_plan(l.at[a], l.at[b], &c);
 				if (a == b)
-					assert_int_equal(c.kind, CONVERT_REGISTERS);
+					assert_int_equal(c.kind, CONVERSION_REGISTERS);
 			}
 	}
-	print_message("%d by registers, %d by shuffles, %d by shared memory, %d exchanges\n", kinds[0], kinds[1],
-		      kinds[2], exchanges);
-	assert_true(kinds[CONVERT_REGISTERS] > 100 && exchanges > 1000 && kinds[CONVERT_SHARED] > 1000);
+	print_message("%d by registers, %d by shuffles, %d by shared memory, %d exchanges\n",
+		      kinds[CONVERSION_REGISTERS], kinds[CONVERSION_SHUFFLES], kinds[CONVERSION_MEMORY], exchanges);
+	assert_true(kinds[CONVERSION_REGISTERS] > 100 && exchanges > 1000 && kinds[CONVERSION_MEMORY] > 1000);
 }
 
 /* Each piece is a conversion of a part of the tile, the same part on both sides, and together they are all of it. */
@@ -161,14 +161,14 @@ static void test_cheapest_route(void **state)
 		layout_blocked(&pool, 2, shape, (int[]){1, 2}, (int[]){4, 8}, (int[]){4, 1}, (int[]){1, 0});
 	const struct layout *cols =
 		layout_blocked(&pool, 2, shape, (int[]){1, 4}, (int[]){4, 8}, (int[]){1, 4}, (int[]){1, 0});
-	assert_int_equal(plan_conversion(rows, swapped).kind, CONVERT_SHUFFLE);
-	assert_int_equal(plan_conversion(rows, narrow).kind, CONVERT_SHUFFLE);
-	assert_int_equal(plan_conversion(rows, cols).kind, CONVERT_SHARED);
+	assert_int_equal(plan_conversion(rows, swapped).kind, CONVERSION_SHUFFLES);
+	assert_int_equal(plan_conversion(rows, narrow).kind, CONVERSION_SHUFFLES);
+	assert_int_equal(plan_conversion(rows, cols).kind, CONVERSION_MEMORY);
 	/* attention: the first product's accumulator is the second's operand without leaving the thread */
 	int warps[2] = {4, 1};
 	const struct layout *acc = layout_mma(&pool, 2, (i32[]){64, 32}, warps, 16, 8);
 	assert_int_equal(plan_conversion(acc, layout_dot_operand(&pool, 2, (i32[]){64, 32}, 0, warps, 16, 16)).kind,
-			 CONVERT_REGISTERS);
+			 CONVERSION_REGISTERS);
 }
 
 /* A layout of `len` elements with these bases, one of registers, of the first lane and of the only warp bit each. */

@@ -267,7 +267,7 @@ static void emit_call(void *name)
 	LLVMBuildStore(b, LLVMBuildCall2(b, type, callee, NULL, 0, ""), LLVMConstNull(p));
 	LLVMBuildRetVoid(b);
 	LLVMDisposeBuilder(b);
-	const struct description sm_80 = cuda_description(80, false);
+	const struct target sm_80 = cuda_description(80, false);
 	assert_null(emit_ptx(&s, &sm_80, false, false, NULL, &len, &error));
 	snprintf(trail, sizeof trail, "%s", error);
 	session_close(&s);

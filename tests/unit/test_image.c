@@ -24,8 +24,8 @@ static struct image random_image(void)
 			   .group_pids = (i32)(random_bits() % 9),
 			   .maxnreg = (i32)(random_bits() % 256),
 			   .debug = random_bits() & 1,
-			   .no_boxes = random_bits() & 1,
-			   .sizes = (enum sizes)(random_bits() % 3),
+			   .no_tma = random_bits() & 1,
+			   .sizes = (enum launch_bounds)(random_bits() % 3),
 			   .alias = (enum aliasing)(random_bits() % 3),
 			   .name = "kernel",
 			   .code_bytes = (u32)(random_bits() % 300),
@@ -88,7 +88,7 @@ static void assert_same(const struct image *x, const struct image *y)
 	assert_string_equal(x->name, y->name);
 	assert_true(x->source_hash == y->source_hash && x->num_stages == y->num_stages &&
 		    x->group_pids == y->group_pids && x->maxnreg == y->maxnreg && x->debug == y->debug &&
-		    x->no_boxes == y->no_boxes && x->sizes == y->sizes && x->alias == y->alias &&
+		    x->no_tma == y->no_tma && x->sizes == y->sizes && x->alias == y->alias &&
 		    x->num_warps == y->num_warps && x->shared_bytes == y->shared_bytes && x->cluster == y->cluster &&
 		    x->pairs == y->pairs && x->persistent == y->persistent && x->grids == y->grids &&
 		    x->narrow_offsets == y->narrow_offsets);

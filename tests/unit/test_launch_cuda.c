@@ -123,7 +123,7 @@ static int compilations;
 static bool counting_compile(struct device *d, const struct build *b, struct compiled *out)
 {
 	compilations++;
-	const struct description target = cuda_ops.target(d);
+	const struct target target = cuda_ops.target(d);
 	return device_compile(&target, b, out);
 }
 

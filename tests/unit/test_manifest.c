@@ -24,11 +24,11 @@ static struct manifest_entry random_entry(void)
 					       .group_pids = (int)(random_bits() % 9),
 					       .maxnreg = (int)(random_bits() % 256),
 					       .debug = random_bits() & 1,
-					       .no_boxes = random_bits() & 1,
+					       .no_tma = random_bits() & 1,
 					       .grid = (enum grid_kind)(random_bits() % GRID_KINDS),
-					       .sizes = (enum sizes)(random_bits() % (SIZES_WIDE + 1)),
+					       .sizes = (enum launch_bounds)(random_bits() % (BOUNDS_WIDE + 1)),
 					       .alias = (enum aliasing)(random_bits() % (ALIAS_ANY + 1))}};
-	assert_true(description_parse(targets[random_bits() % ARRAY_LEN(targets)], &e.target));
+	assert_true(target_parse(targets[random_bits() % ARRAY_LEN(targets)], &e.target));
 	return e;
 }
 
@@ -54,11 +54,11 @@ static void what_is_printed_is_read(void **state)
 		same_text(e.arguments, read.arguments);
 		same_text(e.path, read.path);
 		same_text(e.text, read.text);
-		same_text(description_name(&a, &e.target), description_name(&a, &read.target));
+		same_text(target_name(&a, &e.target), target_name(&a, &read.target));
 		const struct options *x = &e.options, *y = &read.options;
 		assert_true(x->num_warps == y->num_warps && x->num_stages == y->num_stages);
 		assert_true(x->group_pids == y->group_pids && x->maxnreg == y->maxnreg);
-		assert_true(x->debug == y->debug && x->no_boxes == y->no_boxes && x->grid == y->grid);
+		assert_true(x->debug == y->debug && x->no_tma == y->no_tma && x->grid == y->grid);
 		assert_true(x->sizes == y->sizes && x->alias == y->alias);
 		arena_free(&a);
 	}

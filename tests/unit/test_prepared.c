@@ -42,11 +42,11 @@ static struct device_ops ops;
 static bool counting_compile(struct device *d, const struct build *b, struct compiled *out)
 {
 	compiled++;
-	const struct description target = sim_ops.target(d);
+	const struct target target = sim_ops.target(d);
 	return device_compile(&target, b, out);
 }
 
-static tl_status counting_map(struct device *d, const struct tensor_box *box, void *out)
+static tl_status counting_map(struct device *d, const struct tensor_map_shape *box, void *out)
 {
 	encoded++;
 	return sim_ops.tensor_map(d, box, out);
@@ -306,7 +306,7 @@ static void threads(void **state)
 }
 
 /* A map says in each of its words how far rows are apart, and a launch looks whether it got its own. */
-static tl_status write_map(struct device *d, const struct tensor_box *box, void *out)
+static tl_status write_map(struct device *d, const struct tensor_map_shape *box, void *out)
 {
 	u64 words[TENSOR_MAP_BYTES / 8];
 	(void)d;

@@ -63,18 +63,18 @@ static void test_targets(void **state)
 	static const char *const wrong[] = {"cpu:",          "cpu:avx3", "cpu:avx2+",      "cpu:avx2+fp16",
 					    "cpu:neon+vnni", "cpus",     "cpu:native+fp16"};
 	struct arena a = {0};
-	struct description of, on;
+	struct target of, on;
 	for (u32 i = 0; i < ARRAY_LEN(pairs); i++) {
-		assert_true(description_parse(pairs[i].of, &of) && description_parse(pairs[i].on, &on));
-		assert_string_equal(description_name(&a, &of), pairs[i].of);
-		assert_string_equal(description_name(&a, &on), pairs[i].on);
+		assert_true(target_parse(pairs[i].of, &of) && target_parse(pairs[i].on, &on));
+		assert_string_equal(target_name(&a, &of), pairs[i].of);
+		assert_string_equal(target_name(&a, &on), pairs[i].on);
 		assert_true(strlen(pairs[i].of) < sizeof((tl_device_info *)0)->target);
-		assert_int_equal(description_runs(&on, &of), pairs[i].runs);
+		assert_int_equal(target_runs(&on, &of), pairs[i].runs);
 	}
 	for (u32 i = 0; i < ARRAY_LEN(wrong); i++)
-		assert_false(description_parse(wrong[i], &of));
-	assert_true(description_parse("cpu", &of) && description_parse("cpu:native", &on));
-	assert_string_equal(description_name(&a, &of), description_name(&a, &on));
+		assert_false(target_parse(wrong[i], &of));
+	assert_true(target_parse("cpu", &of) && target_parse("cpu:native", &on));
+	assert_string_equal(target_name(&a, &of), target_name(&a, &on));
 	arena_free(&a);
 }
 
@@ -84,11 +84,11 @@ static void test_info(void **state)
 {
 	const struct fixture *f = *state;
 	tl_device_info info;
-	struct description target;
+	struct target target;
 	ok(tl_device(f->ctx, &info));
 	assert_string_equal(info.kind, "cpu");
 	assert_string_equal(info.spec, "cpu");
-	assert_true(description_parse(info.target, &target));
+	assert_true(target_parse(info.target, &target));
 	assert_int_equal(target.kind, TARGET_CPU);
 	assert_false(target.checks);
 
@@ -96,7 +96,7 @@ static void test_info(void **state)
 	ok(tl_context_create("cpu:check", &checked));
 	ok(tl_device(checked, &info));
 	assert_string_equal(info.spec, "cpu:check");
-	assert_true(description_parse(info.target, &target));
+	assert_true(target_parse(info.target, &target));
 	assert_true(target.checks);
 	tl_context_destroy(checked);
 }
@@ -216,7 +216,7 @@ static void *launch_often(void *launcher)
 	_Atomic u8 *ran = calloc(most, 1);
 	for (u32 i = 0; i < 3000; i++) {
 		random = random * 1664525 + 1013904223;
-		struct gang *gang;
+		struct program_threads *gang;
 		struct count c = {.total = 1 + (random >> 8) % (i % 8 ? 20 : most), .ran = ran};
 		const struct pool_job job = {.total = c.total,
 					     .threads = 1 + (random >> 4) % 6,
@@ -255,7 +255,7 @@ static void test_pool(void **state)
 static const char *object_of(struct arena *a, const char *ir, size_t *len)
 {
 	struct session s;
-	struct description target;
+	struct target target;
 	const char *error = NULL;
 	LLVMModuleRef mod;
 	char *message;

@@ -39,7 +39,7 @@ static char *image_of(const char *kernel, const struct arg_spec *args, const cha
 	struct arena a = {0};
 	struct image im;
 	struct compile_options o = {.num_warps = num_warps, .want_code = true};
-	assert_true(description_parse(target, &o.target));
+	assert_true(target_parse(target, &o.target));
 	assert_true(unit_open(&u, "t.tl", text, sizeof text - 1));
 	const struct func *f = map_get(&u.module->by_name, intern_str(&u.names, kernel));
 	if (!compile(&u, f, args, &o, &c))

@@ -278,7 +278,7 @@ static void slots(void **state)
 static bool sm90_compile(struct device *d, const struct build *b, struct compiled *out)
 {
 	((struct counter *)d)->compiled++;
-	struct description target = cuda_description(90, true);
+	struct target target = cuda_description(90, true);
 	return device_compile(&target, b, out);
 }
 
@@ -366,7 +366,7 @@ static void few_blocks(void **state)
 	assert_int_equal(c.live, 0);
 }
 
-static tl_status no_tensor_map(struct device *d, const struct tensor_box *b, void *out)
+static tl_status no_tensor_map(struct device *d, const struct tensor_map_shape *b, void *out)
 {
 	(void)d, (void)b;
 	memset(out, 0, TENSOR_MAP_BYTES);

@@ -525,7 +525,7 @@ static void test_encoding(void **state)
 static void test_promotion(void **state)
 {
 	(void)state;
-	struct tensor_box b = {.dtype = DT_F16, .rank = 3, .base = (void *)0x10000, .strides = {8192, 1 << 20}};
+	struct tensor_map_shape b = {.dtype = DT_F16, .rank = 3, .base = (void *)0x10000, .strides = {8192, 1 << 20}};
 	assert_int_equal(tensor_promotion(&b), TENSOR_PROMOTION_256B);
 	b.strides[0] = 8160;
 	assert_int_equal(tensor_promotion(&b), TENSOR_PROMOTION_256B);
@@ -545,7 +545,7 @@ static void test_promotion(void **state)
 static void run_on_device(struct device *d, struct trial *t)
 {
 	void *kernel, *tensor, *image;
-	struct tensor_box b = {
+	struct tensor_map_shape b = {
 		.dtype = DT_F16, .rank = t->rank, .swizzle = t->swizzle ? 16u << t->swizzle : 0, .fills_nan = t->fill};
 	assert_int_equal(d->ops->alloc(d, t->extent, &tensor), TL_OK);
 	assert_int_equal(d->ops->alloc(d, MAX_BYTES, &image), TL_OK);
@@ -605,7 +605,7 @@ static void test_device(void **state)
 	}
 	d->ops->close(d);
 	assert_int_equal(device_open("sim:80", &d), TL_OK);
-	assert_int_equal(d->ops->tensor_map(d, &(struct tensor_box){0}, NULL), TL_ERR_DEVICE);
+	assert_int_equal(d->ops->tensor_map(d, &(struct tensor_map_shape){0}, NULL), TL_ERR_DEVICE);
 	d->ops->close(d);
 }
 

@@ -19,7 +19,7 @@ static bool counting_compile(struct device *d, const struct build *b, struct com
 	usleep(1000);
 	if (refuse && refuse--)
 		tl_out_of_memory(1);
-	const struct description target = sim_ops.target(d);
+	const struct target target = sim_ops.target(d);
 	return device_compile(&target, b, out);
 }
 

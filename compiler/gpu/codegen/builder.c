@@ -275,9 +275,9 @@ LLVMValueRef shared_base(struct lower *l, const struct op *o)
 	return shared_at(l, l->shared, NULL, (u32)o->scratch_offset);
 }
 
-struct place go_behind(struct lower *l, LLVMValueRef last)
+struct insertion_point go_behind(struct lower *l, LLVMValueRef last)
 {
-	struct place here = {LLVMGetInsertBlock(l->b), LLVMGetCurrentDebugLocation2(l->b)};
+	struct insertion_point here = {LLVMGetInsertBlock(l->b), LLVMGetCurrentDebugLocation2(l->b)};
 	LLVMValueRef next = last ? LLVMGetNextInstruction(last) : NULL;
 	while (next && LLVMIsAPHINode(next))
 		next = LLVMGetNextInstruction(next);
@@ -286,7 +286,7 @@ struct place go_behind(struct lower *l, LLVMValueRef last)
 	return here;
 }
 
-void come_back(struct lower *l, struct place here)
+void come_back(struct lower *l, struct insertion_point here)
 {
 	LLVMPositionBuilderAtEnd(l->b, here.block);
 	LLVMSetCurrentDebugLocation2(l->b, here.line);

@@ -47,7 +47,7 @@ static LLVMValueRef from_memory(struct lower *l, LLVMValueRef v, const struct ty
 }
 
 /* What an operation's accesses have in common, one by each thread to each of its vectors. */
-struct access {
+struct lane_access {
 	const struct value *ptr, *mask;
 	const struct type *type; /* of the tile that is loaded or stored */
 	LLVMTypeRef elem;        /* in memory */
@@ -58,9 +58,9 @@ struct access {
 };
 
 /* `sizes`: of the operation's vectors. */
-static struct access access_of(struct lower *l, const struct op *o, const struct type *type, i64 sizes)
+static struct lane_access access_of(struct lower *l, const struct op *o, const struct type *type, i64 sizes)
 {
-	struct access a = {.ptr = operand(o, 0),
+	struct lane_access a = {.ptr = operand(o, 0),
 			   .mask = mask_of(o),
 			   .type = type,
 			   .elem = memory_type(l, type),
@@ -74,7 +74,7 @@ static struct access access_of(struct lower *l, const struct op *o, const struct
 }
 
 /* Register of element e of vector number i. */
-static u32 vector_reg(const struct access *a, u32 i, u32 e)
+static u32 vector_reg(const struct lane_access *a, u32 i, u32 e)
 {
 	u32 r = spread(i, ~a->vec_mask);
 	for (int k = 0; k < a->v.bits; k++)
@@ -89,13 +89,14 @@ static LLVMValueRef owner_of(struct lower *l, const struct value *v)
 }
 
 /* Where vector number i is accessed; NULL: everywhere. */
-static LLVMValueRef predicate(struct lower *l, const struct access *a, u32 i)
+static LLVMValueRef predicate(struct lower *l, const struct lane_access *a, u32 i)
 {
 	return and_i1(l, a->mine, a->mask ? elem(l, a->mask, vector_reg(a, i, 0)) : NULL);
 }
 
 /* The words of v's vector number i; zeros without a v. */
-static void words_of_vector(struct lower *l, const struct access *a, const struct value *v, u32 i, LLVMValueRef *words)
+static void words_of_vector(struct lower *l, const struct lane_access *a, const struct value *v, u32 i,
+			    LLVMValueRef *words)
 {
 	LLVMValueRef elems[16] = {0};
 	for (u32 e = 0; e < a->width; e++)
@@ -107,8 +108,8 @@ static void words_of_vector(struct lower *l, const struct access *a, const struc
 }
 
 /* Its elements from words, or from `other` where the mask is false, if there is one. */
-static void elements_of_vector(struct lower *l, const struct access *a, LLVMValueRef *words, const struct value *other,
-			       u32 i, LLVMValueRef *at)
+static void elements_of_vector(struct lower *l, const struct lane_access *a, LLVMValueRef *words,
+			       const struct value *other, u32 i, LLVMValueRef *at)
 {
 	LLVMValueRef elems[16] = {0};
 	unpack(l, words, a->w.n, a->elem, a->width, elems);
@@ -328,7 +329,7 @@ static void finish_run(struct lower *l, const struct runs *r, u32 i, LLVMValueRe
 void finish_runs(struct lower *l, struct tile *t)
 {
 	const struct runs *r = t->runs;
-	struct place here = go_behind(l, LLVMGetInsertBlock(l->b) == r->block ? NULL : t->last);
+	struct insertion_point here = go_behind(l, LLVMGetInsertBlock(l->b) == r->block ? NULL : t->last);
 	t->words = arena_array(&l->scratch, LLVMValueRef, r->n * r->words);
 	for (u32 i = 0; i < r->n; i++)
 		finish_run(l, r, i, t->words + i * r->words);
@@ -365,7 +366,7 @@ struct runs *runs_of_words(struct lower *l, LLVMValueRef *words, const struct ru
 }
 
 /* Are the words of a load words of its result too: of small elements, in the order of its registers? */
-static bool has_words(struct lower *l, const struct access *a, int word_bits)
+static bool has_words(struct lower *l, const struct lane_access *a, int word_bits)
 {
 	int bits = type_bits(llvm_type(l, a->type));
 	bool in_order = word_bits == 32 && bits >= 8 && bits < 32;
@@ -377,7 +378,7 @@ static bool has_words(struct lower *l, const struct access *a, int word_bits)
 static void load_runs(struct lower *l, const struct op *o)
 {
 	const struct value *other = o->noperands > 2 ? operand(o, 2) : NULL;
-	struct access a = access_of(l, o, result(o)->type, o->attr[ATTR_VECTOR]);
+	struct lane_access a = access_of(l, o, result(o)->type, o->attr[ATTR_VECTOR]);
 	LLVMValueRef words[4];
 	int unit = (int)o->attr[ATTR_UNIT];
 	struct runs r = {.n = a.n,
@@ -415,7 +416,7 @@ void lower_load(struct lower *l, const struct op *o)
 	}
 	const struct value *other = o->noperands > 2 ? operand(o, 2) : NULL;
 	struct access_vector near = vector_of(o, o->attr[ATTR_ADDRESS]);
-	struct access a = access_of(l, o, result(o)->type, o->attr[ATTR_VECTOR]);
+	struct lane_access a = access_of(l, o, result(o)->type, o->attr[ATTR_VECTOR]);
 	LLVMValueRef *at = new_tile(l, result(o)), words[16] = {0};
 	const char *policy = policy_of(l, o);
 	a.mine = o->scratch_size ? owner_of(l, a.ptr) : NULL;
@@ -460,7 +461,7 @@ void lower_load(struct lower *l, const struct op *o)
 
 void lower_store(struct lower *l, const struct op *o)
 {
-	struct access a = access_of(l, o, operand(o, 1)->type, o->attr[ATTR_STORE_VECTOR]);
+	struct lane_access a = access_of(l, o, operand(o, 1)->type, o->attr[ATTR_STORE_VECTOR]);
 	const char *policy = policy_of(l, o);
 	a.mine = owner_of(l, a.ptr);
 	for (u32 i = 0; i < a.n; i++) {
@@ -485,7 +486,7 @@ void lower_store(struct lower *l, const struct op *o)
 void lower_async_copy(struct lower *l, const struct op *o)
 {
 	const struct type *mem = operand(o, 1)->type;
-	struct access a = access_of(l, o, mem, o->attr[ATTR_COPY_VECTOR]);
+	struct lane_access a = access_of(l, o, mem, o->attr[ATTR_COPY_VECTOR]);
 	const struct layout *lay = a.ptr->type->layout;
 	u32 bytes = (u32)dtype_bytes(type_dtype(mem)), thread_bits = 0, size = a.width * bytes;
 	if (size < 4) { /* in placed text only: the pipeliner asks before it makes a copy */
@@ -570,7 +571,7 @@ static LLVMValueRef emit_atomic(struct lower *l, const struct op *o, LLVMValueRe
 /* Adds floats that lie side by side, each atomically. */
 static void add_vectors(struct lower *l, const struct op *o, LLVMValueRef mine)
 {
-	struct access a = access_of(l, o, operand(o, 1)->type, o->attr[ATTR_VECTOR]);
+	struct lane_access a = access_of(l, o, operand(o, 1)->type, o->attr[ATTR_VECTOR]);
 	enum dtype d = type_dtype(a.type);
 	const char *type = d == DT_F32 ? "f32" : d == DT_F16 ? "f16x2" : "bf16x2", *half = d == DT_F32 ? "" : ".noftz";
 	a.mine = mine;

@@ -47,7 +47,7 @@ static struct tile *tile_of(struct lower *l, const struct value *v)
 	/* known as packed words only: unpacked behind them, since other paths may want the elements too */
 	if (!t->at) {
 		LLVMTypeRef e = llvm_type(l, v->type);
-		struct place here = go_behind(l, t->last);
+		struct insertion_point here = go_behind(l, t->last);
 		t->at = arena_array(&l->scratch, LLVMValueRef, t->n);
 		unpack(l, t->words, t->n * (u32)type_bits(e) / 32, e, t->n, t->at);
 		come_back(l, here);
@@ -579,8 +579,8 @@ void lower_op(struct lower *l, const struct op *o)
 		[IR_CLUSTER_SIZE] = lower_cluster_size,
 		[IR_WARP_GROUP_DOT] = lower_wgmma,
 		[IR_WARP_GROUP_WAIT] = lower_wgmma_wait,
-		[IR_AWAIT_TURN] = lower_turn,
-		[IR_PASS_TURN] = lower_turn,
+		[IR_PINGPONG_WAIT] = lower_turn,
+		[IR_PINGPONG_ARRIVE] = lower_turn,
 		[IR_ONE_THREAD] = lower_one_thread,
 		[IR_PARTITION] = lower_partition,
 		[IR_TMA_COPY] = lower_tma_copy,

@@ -111,9 +111,9 @@ LLVMValueRef and_i1(struct lower *l, LLVMValueRef a, LLVMValueRef b); /* either 
 LLVMValueRef shared_at(struct lower *l, LLVMValueRef base, LLVMValueRef offset, u32 constant);
 LLVMValueRef shared_base(struct lower *l, const struct op *o);
 /* Code behind the instruction `last` (NULL: here), until come_back: other paths may want what it makes, too. */
-struct place { LLVMBasicBlockRef block; LLVMMetadataRef line; };
-struct place go_behind(struct lower *l, LLVMValueRef last);
-void come_back(struct lower *l, struct place here);
+struct insertion_point { LLVMBasicBlockRef block; LLVMMetadataRef line; };
+struct insertion_point go_behind(struct lower *l, LLVMValueRef last);
+void come_back(struct lower *l, struct insertion_point here);
 LLVMBasicBlockRef new_block(struct lower *l);
 /* Code inside `if (cond)`; NULL cond: always. */
 struct guarded { LLVMBasicBlockRef end; };

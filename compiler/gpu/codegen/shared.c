@@ -184,15 +184,15 @@ static void read_vectors(struct lower *l, const struct value *v, const struct la
  * the memory's vectors: `bits` register bits count them. Four words of four such vectors become words along them. Lanes
  * follow each other across the vectors too, and all would store to the same banks; so each lane begins with another of
  * its vectors: register r of layout `lay` is r ^ flip, where bit i of the flip is lane bit lanes[i]. */
-struct turned {
+struct transposed {
 	const struct layout *lay;
 	int bits, nlanes, lanes[3];
 };
 
-static struct turned turn(struct lower *l, const struct layout *from)
+static struct transposed turn(struct lower *l, const struct layout *from)
 {
 	struct layout lay = *from;
-	struct turned t = {0};
+	struct transposed t = {0};
 	int d = 0;
 	for (int i = 0; i < from->rank; i++)
 		if (from->bits[LL_REG] && from->basis[LL_REG][0] & layout_dim_mask(from, i))
@@ -209,7 +209,7 @@ static struct turned turn(struct lower *l, const struct layout *from)
 }
 
 /* One or the other, by bit i of the flip. */
-static LLVMValueRef by_flip(struct lower *l, const struct turned *t, int i, LLVMValueRef is_0, LLVMValueRef is_1)
+static LLVMValueRef by_flip(struct lower *l, const struct transposed *t, int i, LLVMValueRef is_0, LLVMValueRef is_1)
 {
 	return i < t->nlanes ? LLVMBuildSelect(l->b, lane_bit(l, t->lanes[i]), is_1, is_0, "") : is_0;
 }
@@ -220,12 +220,12 @@ static LLVMValueRef permute_bytes(struct lower *l, LLVMValueRef low, LLVMValueRe
 	return intrinsic(l, "llvm.nvvm.prmt", l->i32, args, 3);
 }
 
-static bool write_turned(struct lower *l, const struct value *v, const struct layout *mem, LLVMValueRef base)
+static bool write_transposed(struct lower *l, const struct value *v, const struct layout *mem, LLVMValueRef base)
 {
 	enum { LOW_HALVES = 0x5140, HIGH_HALVES = 0x7362, LOW_PAIRS = 0x5410, HIGH_PAIRS = 0x7632 };
 	if (elem_bytes(l, v) != 1 || !words_of_tile(l, v))
 		return false;
-	struct turned t = turn(l, v->type->layout);
+	struct transposed t = turn(l, v->type->layout);
 	struct mapped p = map_value(l, tile_like(l, v, t.lay), mem, base);
 	const struct memory_map *m = &p.m;
 	if (t.bits < 2 || m->vec_bits < 2)
@@ -495,7 +495,7 @@ void lower_local_store(struct lower *l, const struct op *o)
 {
 	const struct layout *mem = operand(o, 1)->type->layout;
 	LLVMValueRef base = elem(l, operand(o, 1), 0);
-	if (!write_turned(l, operand(o, 0), mem, base))
+	if (!write_transposed(l, operand(o, 0), mem, base))
 		write_shared(l, operand(o, 0), mem, base);
 }
 
@@ -618,7 +618,7 @@ static void convert_by_memory(struct lower *l, const struct op *o)
 	int bits = MAX(type_bits(llvm_type(l, v->type)), 8);
 	struct pieces p = plan_pieces(&l->s->ctx->layouts, x->type->layout, v->type->layout, bits, o->scratch_size);
 	const struct layout *mem = plan_shared(&l->s->ctx->layouts, p.src, p.dst, bits, has_stmatrix(l)).mem;
-	bool apart = o->attr[ATTR_WAY] == WAY_WARP_MEMORY; /* each warp has memory of its own */
+	bool apart = o->attr[ATTR_CONVERSION] == CONVERSION_WARP_MEMORY; /* each warp has memory of its own */
 	LLVMValueRef base = shared_base(l, o), *at = p.bits ? new_tile(l, v) : NULL;
 	for (u32 i = 0; i >> p.bits == 0; i++) {
 		const struct value *in = p.bits ? tile_like(l, x, p.src) : x,
@@ -639,12 +639,12 @@ static void convert_by_memory(struct lower *l, const struct op *o)
 void lower_convert(struct lower *l, const struct op *o)
 {
 	const struct value *x = operand(o, 0), *v = result(o);
-	if (o->attr[ATTR_WAY] >= WAY_MEMORY) {
+	if (o->attr[ATTR_CONVERSION] >= CONVERSION_MEMORY) {
 		convert_by_memory(l, o);
 		return;
 	}
 	struct conversion c = plan_conversion(x->type->layout, v->type->layout);
-	if (o->attr[ATTR_WAY] == WAY_SHUFFLES) {
+	if (o->attr[ATTR_CONVERSION] == CONVERSION_SHUFFLES) {
 		convert_by_shuffle(l, o, &c);
 		return;
 	}

@@ -16,9 +16,9 @@ enum { LOG2_PAGE = TENSOR_MAP_LOG2_PAGE, LOG2_UNIT = TENSOR_MAP_LOG2_UNIT };
 
 /* --- tensor maps --------------------------------------------------------------------------------------------- */
 
-static struct host_product product_of(const struct kernel *k, struct value *v)
+static struct launch_product product_of(const struct kernel *k, struct value *v)
 {
-	struct host_product p;
+	struct launch_product p;
 	bool known = is_host_sum(k, v, &p);
 	tl_assert(known);
 	return p;

@@ -99,7 +99,7 @@ static const char *check_wgmma_operand(const struct verifier *v, const struct op
 	}
 	bool along_k = is_swizzled(v, t, k), across = is_swizzled(v, t, 1 - k);
 	NEED(!(first && o->attr[ATTR_FETCHED]), "its operand A, which is fetched, is not in registers");
-	NEED(!first && o->attr[ATTR_TURNED] ? across && !along_k : along_k || (w->any_major && across),
+	NEED(!first && o->attr[ATTR_TRANSPOSED] ? across && !along_k : along_k || (w->any_major && across),
 	     "a buffer has not a layout that wgmma's descriptors have");
 	return NULL;
 }
@@ -124,10 +124,10 @@ static const char *check_wgmma(const struct verifier *v, const struct op *o)
 	struct wgmma_split split;
 	bool fetched = o->attr[ATTR_FETCHED];
 	struct op expected = *o;
-	bool turned = o->attr[ATTR_TURNED];
-	NEED(w && !(turned && w->any_major), "the target's wgmma takes no operands of these types and sizes");
+	bool transposed = o->attr[ATTR_TRANSPOSED];
+	NEED(w && !(transposed && w->any_major), "the target's wgmma takes no operands of these types and sizes");
 	u32 second = !o->attr[ATTR_EXCHANGED];
-	NEED(!turned || wgmma_turns(operand(o, second)->type, second, v->s->num_warps),
+	NEED(!transposed || wgmma_turns(operand(o, second)->type, second, v->s->num_warps),
 	     "an operand is too small to be turned");
 	NEED(wgmma_split(v->s->num_warps, t, (int)o->attr[ATTR_EXCHANGED], &split), "its result is too small");
 	int groups = (int)o->attr[ATTR_FETCHED];
@@ -161,10 +161,11 @@ static const char *check_reduction(const struct verifier *v, const struct op *o)
 static const char *check_conversion(const struct verifier *v, const struct op *o)
 {
 	struct op chosen = *o;
-	if (!o->attr[ATTR_WAY] && v->last < PLACE_ALLOCATE)
+	if (!o->attr[ATTR_CONVERSION] && v->last < PLACE_ALLOCATE)
 		return NULL;
-	choose_way(v->s, &chosen, scratch_bytes(v->s, o));
-	NEED(chosen.attr[ATTR_WAY] == o->attr[ATTR_WAY] && chosen.attr[ATTR_PIECES] == o->attr[ATTR_PIECES],
+	choose_conversion(v->s, &chosen, scratch_bytes(v->s, o));
+	NEED(chosen.attr[ATTR_CONVERSION] == o->attr[ATTR_CONVERSION] &&
+		     chosen.attr[ATTR_PIECES] == o->attr[ATTR_PIECES],
 	     "its layout is not changed in this way, or not in so many pieces");
 	return NULL;
 }
@@ -214,8 +215,8 @@ static const char *check_layouts(const struct verifier *v, const struct op *o)
 	case IR_REDUCE: return check_reduction(v, o);
 	case IR_CONVERT_LAYOUT: return check_conversion(v, o);
 	case IR_MAP: return check_one_layout(o, operand(o, 0)->type, 0, o->nresults);
-	case IR_AWAIT_TURN:
-	case IR_PASS_TURN: return check_warpgroups(v);
+	case IR_PINGPONG_WAIT:
+	case IR_PINGPONG_ARRIVE: return check_warpgroups(v);
 	case IR_BARRIER: return o->attr[ATTR_WARPGROUP] ? check_warpgroups(v) : NULL;
 	case IR_GATHER: return check_one_layout(o, operand(o, 1)->type, 1, 1);
 	case IR_HISTOGRAM: return check_one_layout(o, operand(o, 0)->type, 0, 0);

@@ -99,11 +99,11 @@ static u32 add_input(struct gemm *g, const char *constraint, LLVMValueRef v)
 
 /* Operand v in shared memory, the warpgroup's own part of it, as an input of the text; `turned`: there it lies across k
  * yet. */
-static struct matrix describe_operand(struct gemm *g, const struct value *v, int mn_dim, bool turned)
+static struct matrix describe_operand(struct gemm *g, const struct value *v, int mn_dim, bool transposed)
 {
 	const struct type *t = v->type;
 	struct ir_context *ctx = g->l->s->ctx;
-	if (turned) {
+	if (transposed) {
 		const struct layout *to = layout_swizzled(&ctx->layouts, 2, t->shape, 1 - mn_dim, type_elem_bits(t));
 		turn_in_place(g->l, v, 1 - mn_dim, to);
 		t = type_memdesc(ctx, t->elem, 2, t->shape, to, 0);
@@ -347,7 +347,7 @@ void lower_wgmma(struct lower *l, const struct op *o)
 		name_results(&g, v);
 	bool fetched = o->attr[ATTR_FETCHED];
 	if (fetched && g.pin) {
-		g.b = describe_operand(&g, b, 1 - g.row_dim, o->attr[ATTR_TURNED]);
+		g.b = describe_operand(&g, b, 1 - g.row_dim, o->attr[ATTR_TRANSPOSED]);
 		lower_groups(&g, o, nk, zero);
 		return;
 	}
@@ -361,7 +361,7 @@ void lower_wgmma(struct lower *l, const struct op *o)
 		struct mma shape = {.m = 16, .k = g.w->k};
 		g.regs = fragments_of(l, a, 0, &shape);
 	}
-	g.b = describe_operand(&g, b, 1 - g.row_dim, o->attr[ATTR_TURNED]);
+	g.b = describe_operand(&g, b, 1 - g.row_dim, o->attr[ATTR_TRANSPOSED]);
 	begin_text(&g);
 	for (u32 k = 0, per = nk / (u32)wgmma_groups(o); k < nk; k += per)
 		print_group(&g, k, per, zero);
@@ -419,7 +419,7 @@ void warpgroup_barrier(struct lower *l)
  * once, as there is no barrier 16, which ptxas does not know of a number that a shuffle brings. */
 void lower_turn(struct lower *l, const struct op *o)
 {
-	bool wait = o->code == IR_AWAIT_TURN;
+	bool wait = o->code == IR_PINGPONG_WAIT;
 	i64 only = wait ? o->attr[ATTR_FIRST] : o->attr[ATTR_ONLY];
 	LLVMValueRef w = warpgroup(l), id = wait ? LLVMBuildAdd(l->b, w, c_i32(l, FIRST_TURN), "")
 						 : LLVMBuildSub(l->b, c_i32(l, FIRST_TURN + 1), w, "");

@@ -100,7 +100,7 @@ bool is_memory_op(const struct op *o)
 	return o->code == IR_LOAD || o->code == IR_STORE || o->code == IR_ATOMIC_RMW || o->code == IR_ATOMIC_CAS;
 }
 
-struct access {
+struct layout_access {
 	struct op *op;
 	int order[MAX_RANK], vec;
 	int run; /* elements of its runs: neighbours too, but of no interest to others */
@@ -108,8 +108,8 @@ struct access {
 };
 struct accesses {
 	struct placer *p;
-	VEC(struct access) at;
-	VEC(struct access) groups; /* of one shape and order */
+	VEC(struct layout_access) at;
+	VEC(struct layout_access) groups; /* of one shape and order */
 	VEC(const struct op *) scans;
 };
 
@@ -169,7 +169,7 @@ static void note_access(struct op *o, void *arg)
 		vec_push(&all->p->scratch, &all->scans, o);
 	if (!is_memory_op(o) || !type_is_tensor(operand(o, 0)->type))
 		return;
-	struct access a = {.op = o};
+	struct layout_access a = {.op = o};
 	bool feeds = feeds_dot(all->p, o, false);
 	if (!memory_order(all->p, o, a.order) && o->code == IR_LOAD && !feeds)
 		return; /* scattered: any layout will do */
@@ -189,7 +189,7 @@ static void note_access(struct op *o, void *arg)
 	vec_push(&all->p->scratch, &all->at, a);
 }
 
-static bool same_group(const struct access *a, const struct access *b)
+static bool same_group(const struct layout_access *a, const struct layout_access *b)
 {
 	const struct type *s = operand(a->op, 0)->type, *t = operand(b->op, 0)->type;
 	return s->rank == t->rank && !memcmp(s->shape, t->shape, sizeof s->shape) &&
@@ -197,7 +197,7 @@ static bool same_group(const struct access *a, const struct access *b)
 }
 
 /* Groups are few, accesses may be many. The first access of each group stands for it. */
-static void add_to_group(struct accesses *all, struct access *a)
+static void add_to_group(struct accesses *all, struct layout_access *a)
 {
 	u32 i = 0;
 	while (i < all->groups.len && !same_group(&all->groups.at[i], a))
@@ -209,7 +209,7 @@ static void add_to_group(struct accesses *all, struct access *a)
 }
 
 /* The layout of a scan of such a tile, if it suits the access as well as its own. */
-static const struct layout *layout_of_scan(const struct accesses *all, const struct access *a, int vec)
+static const struct layout *layout_of_scan(const struct accesses *all, const struct layout_access *a, int vec)
 {
 	const struct type *t = operand(a->op, 0)->type;
 	for (u32 i = 0; i < all->scans.len; i++) {
@@ -248,12 +248,12 @@ static void place_accesses(struct placer *p)
 
 /* --- homes --------------------------------------------------------------------------------------------------- */
 
-const struct layout *home_of(const struct placer *p, const struct value *v)
+const struct layout *assigned_layout(const struct placer *p, const struct value *v)
 {
-	return map_get(&p->home, v);
+	return map_get(&p->assigned, v);
 }
 
-bool is_strong(const struct placer *p, const struct layout *l)
+bool prefers_mma(const struct placer *p, const struct layout *l)
 {
 	return map_get(&p->strong, l) != NULL;
 }
@@ -364,19 +364,19 @@ static void make_parts(struct placer *p)
 /* A layout made from another keeps its strength. */
 static const struct layout *derived(struct placer *p, const struct layout *from, const struct layout *to)
 {
-	if (is_strong(p, from) && !is_strong(p, to)) {
+	if (prefers_mma(p, from) && !prefers_mma(p, to)) {
 		map_put(&p->strong, to, p);
 		queue_all(p);
 	}
 	return to;
 }
 
-void set_home(struct placer *p, const struct value *v, const struct layout *l)
+void assign_layout(struct placer *p, const struct value *v, const struct layout *l)
 {
-	const struct layout *old = home_of(p, v);
-	if (!l || !type_is_tensor(v->type) || old == l || (old && (is_strong(p, old) || !is_strong(p, l))))
+	const struct layout *old = assigned_layout(p, v);
+	if (!l || !type_is_tensor(v->type) || old == l || (old && (prefers_mma(p, old) || !prefers_mma(p, l))))
 		return;
-	map_put(&p->home, v, (void *)l);
+	map_put(&p->assigned, v, (void *)l);
 	p->changed = true;
 	queue_inferences(p, v);
 }
@@ -384,7 +384,7 @@ void set_home(struct placer *p, const struct value *v, const struct layout *l)
 static void set_homes(struct placer *p, const struct op *o, const struct layout *l)
 {
 	for (u32 i = 0; i < o->nresults; i++)
-		set_home(p, &o->results[i], l);
+		assign_layout(p, &o->results[i], l);
 }
 
 enum { FREE = 1, NOT_FREE = 2 };
@@ -457,7 +457,7 @@ static const struct layout *forward_layout(struct placer *p, const struct op *o,
 static const struct layout *split_layout(struct placer *p, const struct op *o)
 {
 	const struct type *t = operand(o, 0)->type;
-	const struct layout *l = home_of(p, operand(o, 0));
+	const struct layout *l = assigned_layout(p, operand(o, 0));
 	int order[MAX_RANK];
 	if (l && layout_bits_in(l, LL_REG, 1))
 		return l;
@@ -471,7 +471,7 @@ const struct layout *input_layout(struct placer *p, const struct op *o)
 	if (o->code != IR_REDUCE)
 		return o->code == IR_SCAN ? scan_layout(p, o) : split_layout(p, o);
 	for (u32 i = 0; i < o->noperands && !l; i++)
-		l = home_of(p, operand(o, i));
+		l = assigned_layout(p, operand(o, i));
 	return l;
 }
 
@@ -501,8 +501,8 @@ static const struct layout *strongest(struct placer *p, const struct op *o)
 {
 	const struct layout *best = NULL;
 	for (u32 i = 0; i < o->noperands; i++) {
-		const struct layout *l = type_is_tensor(operand(o, i)->type) ? home_of(p, operand(o, i)) : NULL;
-		if (l && (!best || (is_strong(p, l) && !is_strong(p, best))))
+		const struct layout *l = type_is_tensor(operand(o, i)->type) ? assigned_layout(p, operand(o, i)) : NULL;
+		if (l && (!best || (prefers_mma(p, l) && !prefers_mma(p, best))))
 			best = l;
 	}
 	return best;
@@ -514,11 +514,11 @@ static void infer_elementwise(struct placer *p, struct op *o)
 {
 	const struct layout *best = strongest(p, o);
 	if (!best && op_is_asm(o))
-		best = home_of(p, &o->results[0]);
+		best = assigned_layout(p, &o->results[0]);
 	set_homes(p, o, best);
 	for (u32 i = 0; i < o->noperands; i++)
 		if (def_if(operand(o, i), IR_LOAD) && !map_get(&p->memory, operand(o, i)->def))
-			set_home(p, operand(o, i), best);
+			assign_layout(p, operand(o, i), best);
 }
 
 /* What operand i of o passes on gets its home. */
@@ -526,7 +526,7 @@ static void infer_passed(struct placer *p, const struct op *o, u32 i)
 {
 	struct value *to = value_passed_to(o, i);
 	if (to && (op_has(o, END) || !is_free(p, operand(o, i))))
-		set_home(p, to, home_of(p, operand(o, i)));
+		assign_layout(p, to, assigned_layout(p, operand(o, i)));
 }
 
 static void infer_op(struct placer *p, struct op *o)
@@ -538,8 +538,8 @@ static void infer_op(struct placer *p, struct op *o)
 	switch (o->code) {
 	case IR_LOAD:
 	case IR_ATOMIC_RMW:
-	case IR_ATOMIC_CAS: set_home(p, result(o), map_get(&p->memory, o)); return;
-	case IR_DOT: set_home(p, result(o), ((struct dot_plan *)map_get(&p->dots, o))->acc); return;
+	case IR_ATOMIC_CAS: assign_layout(p, result(o), map_get(&p->memory, o)); return;
+	case IR_DOT: assign_layout(p, result(o), ((struct dot_plan *)map_get(&p->dots, o))->acc); return;
 	case IR_REDUCE:
 	case IR_SCAN:
 	case IR_SPLIT:
@@ -547,19 +547,20 @@ static void infer_op(struct placer *p, struct op *o)
 		set_homes(p, o, l ? output_layout(p, o, l) : NULL);
 		return;
 	case IR_MAP: set_homes(p, o, strongest(p, o)); return;
-	case IR_GATHER: set_home(p, result(o), home_of(p, operand(o, 1))); return;
+	case IR_GATHER: assign_layout(p, result(o), assigned_layout(p, operand(o, 1))); return;
 	case IR_JOIN:
-		l = home_of(p, operand(o, 0)) ? home_of(p, operand(o, 0)) : home_of(p, operand(o, 1));
+		l = assigned_layout(p, operand(o, 0)) ? assigned_layout(p, operand(o, 0))
+						      : assigned_layout(p, operand(o, 1));
 		if (l)
-			set_home(p, result(o), join_layout(p, o, l));
+			assign_layout(p, result(o), join_layout(p, o, l));
 		return;
 	default: break;
 	}
 	if (is_free(p, &o->results[0]))
 		return;
 	if (op_is_shape(o)) {
-		l = home_of(p, operand(o, 0));
-		set_home(p, result(o), l ? forward_layout(p, o, l) : NULL);
+		l = assigned_layout(p, operand(o, 0));
+		assign_layout(p, result(o), l ? forward_layout(p, o, l) : NULL);
 	} else if (op_has(o, ELEM) || op_is_asm(o)) {
 		infer_elementwise(p, o);
 	}
@@ -569,7 +570,7 @@ static void run_part(struct placer *p, const struct inference *part)
 {
 	struct op *o = part->op;
 	if (part->result)
-		set_home(p, &o->results[part->i], home_of(p, result_passed_by(o, part->i)));
+		assign_layout(p, &o->results[part->i], assigned_layout(p, result_passed_by(o, part->i)));
 	else if (op_is_control(o) || op_has(o, END))
 		infer_passed(p, o, part->i);
 	else
@@ -597,7 +598,7 @@ void infer(struct placer *p)
 void pass_layouts(struct pass_state *s)
 {
 	struct placer p = {.s = s, .ctx = s->ctx, .pool = &s->ctx->layouts};
-	struct map *maps[] = {&p.home, &p.memory, &p.dots, &p.free, &p.strong, &p.made, &p.copied, &p.of_load};
+	struct map *maps[] = {&p.assigned, &p.memory, &p.dots, &p.free, &p.strong, &p.made, &p.copied, &p.of_load};
 	for (u32 i = 0; i < ARRAY_LEN(maps); i++)
 		maps[i]->arena = &p.scratch;
 	walk(s->k->body, note_operands, &p);
@@ -606,7 +607,7 @@ void pass_layouts(struct pass_state *s)
 	place_results(&p);
 	make_parts(&p);
 	infer(&p);
-	settle_block(&p, s->k->body);
+	assign_fallback_block(&p, s->k->body);
 	materialize(&p);
 	remove_dead_code(s->k);
 	arena_free(&p.operands.scratch);

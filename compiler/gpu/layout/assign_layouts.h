@@ -15,7 +15,7 @@ struct dot_plan {
 	struct wgmma_split split;      /* of wgmma */
 	bool computed;                 /* wgmma's A is computed in registers */
 	bool fetched;                  /* it lies across k in shared memory, and goes through registers */
-	bool turned;                   /* its B lies across k, and is turned there */
+	bool transposed;                   /* its B lies across k, and is turned there */
 	int bytes;                     /* of an element of A as it is fetched, where it lies across k; or 0 */
 	int warps[MAX_RANK];           /* of mma.sync */
 	const struct layout *acc, *a, *b; /* a and b: of mma.sync; a: of an A that is computed or fetched, too */
@@ -39,7 +39,7 @@ struct placer {
 	struct arena scratch;
 	struct value_set operands, shaped_operands; /* values from which dots' operands are made element by element;
 						     * or by shape operations too */
-	struct map home;   /* value → layout it is computed in */
+	struct map assigned;   /* value → layout it is computed in */
 	struct map memory; /* load, store or atomic → layout it prefers; absent: it does not care */
 	struct map dots;   /* dot → struct dot_plan */
 	struct map free;   /* value → is_free's answer */
@@ -58,8 +58,8 @@ struct placer {
 
 /* Index arithmetic and constants: recomputed in whatever layout is wanted rather than moved. */
 bool is_free(struct placer *p, const struct value *v);
-const struct layout *home_of(const struct placer *p, const struct value *v);
-void set_home(struct placer *p, const struct value *v, const struct layout *l);
+const struct layout *assigned_layout(const struct placer *p, const struct value *v);
+void assign_layout(struct placer *p, const struct value *v, const struct layout *l);
 const struct layout *default_layout(struct placer *p, const struct type *t);
 /* The layout that the operand of a shape operation has when its result has layout l. */
 const struct layout *operand_layout(struct placer *p, const struct op *o, const struct layout *l);
@@ -86,14 +86,14 @@ void order_rows(const struct type *t, int *order);
 int elements_per_thread(const struct placer *p, const struct type *t);
 
 /* Is this a layout of tensor cores, or made from one? */
-bool is_strong(const struct placer *p, const struct layout *l);
+bool prefers_mma(const struct placer *p, const struct layout *l);
 
 bool is_memory_op(const struct op *o);
 /* Derives homes of values from the homes of other values, until no home changes. */
 void infer(struct placer *p);
 /* Gives a home to each value that needs a home and has none, in program order, and infers further homes after each
  * (fallback_layout.c). */
-void settle_block(struct placer *p, struct block *b);
+void assign_fallback_block(struct placer *p, struct block *b);
 void materialize(struct placer *p);
 
 #endif

@@ -96,13 +96,13 @@ static bool consumed(const struct value *v)
 }
 
 /* A tile is held from its definition until its last use, through the whole of a loop that it enters. */
-static void add_value(struct pressure *q, struct value *v, u32 begin, const struct block *home)
+static void add_value(struct pressure *q, struct value *v, u32 begin, const struct block *assigned)
 {
 	if (!type_is_tensor(v->type) || is_free(&q->p, v) || (q->streams && consumed(v)))
 		return;
 	i64 bytes = type_numel(v->type) * MAX(type_elem_bits(v->type) / 8, 1);
 	q->change[begin] += bytes;
-	q->change[last_use(v, home, begin)] -= bytes; /* what takes its place may be made of it */
+	q->change[last_use(v, assigned, begin)] -= bytes; /* what takes its place may be made of it */
 }
 
 static void add_block(struct pressure *q, struct block *b)

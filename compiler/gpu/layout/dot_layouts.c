@@ -113,7 +113,7 @@ static const struct op *load_of(const struct value *v)
 
 /* For a load that wgmma wants along the other dimension: each thread has a few rows, which it turns before it stores
  * them. NULL if the tile is too small, or its rows not aligned. */
-static const struct layout *turned_load(struct placer *p, const struct op *load)
+static const struct layout *transposed_load(struct placer *p, const struct op *load)
 {
 	/* bytes of a column that are stored at once; of a row that are loaded at once */
 	enum { COLUMN = 8, LINE = 128 };
@@ -131,7 +131,7 @@ static const struct layout *turned_load(struct placer *p, const struct op *load)
 	warps[k] = MIN(w, MAX(t->shape[k] / (spt[k] * lanes[k]), 1));
 	warps[d] = w / warps[k];
 	/* words: lanes that store together have columns of two neighbours, which fill all banks; bytes: see
-	 * write_turned */
+	 * write_transposed */
 	return layout_blocked(p->pool, 2, t->shape, spt, lanes, warps, size == 4 ? (int[]){k, d} : order);
 }
 
@@ -164,28 +164,28 @@ static bool choose_wgmma(struct placer *p, const struct op *dot, bool chained, s
 	struct wgmma_split other;
 	if (!w)
 		return false;
-	const struct layout *turned[2];
+	const struct layout *transposed[2];
 	bool good[2], in_place[2], exchanged = few_rows(dot);
 	for (u32 i = 0; i < 2; i++) {
 		const struct op *load = load_of(operand(dot, i));
 		good[i] = w->any_major || loaded_along(p, operand(dot, i), 1 - (int)i);
 		in_place[i] = !good[i] && !(i == 0 ? chained : exchanged) && is_made_for(p, dot, i);
 		bool may_turn = !good[i] && !in_place[i] && load && (dtype_bytes(w->a) == 1 || i == 0);
-		turned[i] = may_turn ? turned_load(p, load) : NULL;
+		transposed[i] = may_turn ? transposed_load(p, load) : NULL;
 	}
 	bool fetched_b = !good[1] && !chained && wgmma_split(p->s->num_warps, t, 1, &other),
-	     fetched_a = !fetched_b && !good[0] && !exchanged && !(chained && turned[0]);
+	     fetched_a = !fetched_b && !good[0] && !exchanged && !(chained && transposed[0]);
 	exchanged |= fetched_b;
 	plan->fetched = fetched_a || fetched_b;
 	plan->bytes = plan->fetched ? dtype_bytes(w->a) : 0;
 	if (plan->fetched) {
 		in_place[fetched_b] = false;
-		turned[fetched_b] = NULL;
+		transposed[fetched_b] = NULL;
 		good[fetched_b] = true;
 	}
 	for (u32 i = 0; i < 2; i++)
-		good[i] |= in_place[i] || turned[i];
-	plan->turned = in_place[0] || in_place[1];
+		good[i] |= in_place[i] || transposed[i];
+	plan->transposed = in_place[0] || in_place[1];
 	const char *why = NULL;
 	if (!good[0])
 		why = "one of the operands contiguous along k";
@@ -194,11 +194,11 @@ static bool choose_wgmma(struct placer *p, const struct op *dot, bool chained, s
 	else if (!good[1] || !wgmma_split(p->s->num_warps, t, exchanged, &plan->split))
 		why = "both operands contiguous along k where the result has fewer than 64 columns";
 	for (u32 i = 0; i < 2 && !why; i++)
-		if (turned[i])
-			map_put(&p->memory, load_of(operand(dot, i)), (void *)turned[i]);
-	if (!why && (turned[0] || turned[1] || plan->turned) && p->s->remarks)
-		diag(p->s->diags, R_DOT_TURNED, dot->loc, dtype_name(w->a),
-		     plan->turned ? "" : "registers on its way to ");
+		if (transposed[i])
+			map_put(&p->memory, load_of(operand(dot, i)), (void *)transposed[i]);
+	if (!why && (transposed[0] || transposed[1] || plan->transposed) && p->s->remarks)
+		diag(p->s->diags, R_DOT_TRANSPOSED, dot->loc, dtype_name(w->a),
+		     plan->transposed ? "" : "registers on its way to ");
 	if (why && p->s->remarks && wgmma_split(p->s->num_warps, t, 0, &other))
 		diag(p->s->diags, R_DOT_NOT_ALONG_K, dot->loc, dtype_name(w->a), why);
 	if (!why && plan->fetched)
@@ -294,7 +294,7 @@ static bool choose_computed(struct placer *p, const struct op *dot, int i, struc
 	*plan = (struct dot_plan){.wgmma = w, .split = split, .bytes = bytes, .computed = true, .a = a};
 	for (u32 k = 0; k < c.values.len; k++) {
 		map_put(&p->strong, c.layouts.at[k], plan);
-		set_home(p, c.values.at[k], c.layouts.at[k]);
+		assign_layout(p, c.values.at[k], c.layouts.at[k]);
 	}
 	return true;
 }

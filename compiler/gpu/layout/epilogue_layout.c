@@ -119,7 +119,8 @@ static void place_operand(struct op *o, void *arg)
 {
 	struct placer *p = arg;
 	const struct dot_plan *plan = o->code == IR_DOT ? map_get(&p->dots, o) : NULL;
-	struct op *load = plan && plan->wgmma && !plan->fetched && !plan->turned ? load_behind(operand(o, 0)) : NULL;
+	struct op *load =
+		plan && plan->wgmma && !plan->fetched && !plan->transposed ? load_behind(operand(o, 0)) : NULL;
 	const struct layout *l = load && load->block != o->block ? map_get(&p->memory, load) : NULL;
 	int order[MAX_RANK] = {0};
 	if (!l)

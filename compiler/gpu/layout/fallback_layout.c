@@ -14,12 +14,12 @@ static const struct layout *wanted_by(struct placer *p, const struct use *u, con
 		return i == 0 ? plan->a : i == 1 ? plan->b : plan->acc;
 	}
 	if (o->code == IR_YIELD && o->block->parent && o->block->parent->code == IR_FOR)
-		return home_of(p, for_arg(o->block->parent, i));
+		return assigned_layout(p, for_arg(o->block->parent, i));
 	if (!o->nresults || !type_is_tensor(o->results[0].type) || !(op_is_shape(o) || op_has(o, ELEM)))
 		return NULL;
-	const struct layout *home = op_is_shape(o) ? NULL : home_of(p, result(o));
-	*next = home ? NULL : result(o);
-	return home;
+	const struct layout *assigned = op_is_shape(o) ? NULL : assigned_layout(p, result(o));
+	*next = assigned ? NULL : result(o);
+	return assigned;
 }
 
 /* The layout that the first of v's users to want one wants, depth first. */
@@ -49,23 +49,23 @@ static const struct layout *wanted(struct placer *p, const struct value *v)
 }
 
 /* Gives homes to what must have one: carried values, branch results, scattered loads, operands of reductions. */
-static void give_home(struct placer *p, struct value *v)
+static void assign_default(struct placer *p, struct value *v)
 {
-	if (!type_is_tensor(v->type) || home_of(p, v))
+	if (!type_is_tensor(v->type) || assigned_layout(p, v))
 		return;
 	const struct layout *l = wanted(p, v);
-	set_home(p, v, l ? l : default_layout(p, v->type));
+	assign_layout(p, v, l ? l : default_layout(p, v->type));
 }
 
-static void settle(struct placer *p, struct value *v)
+static void assign_fallback(struct placer *p, struct value *v)
 {
-	if (!type_is_tensor(v->type) || home_of(p, v))
+	if (!type_is_tensor(v->type) || assigned_layout(p, v))
 		return;
-	give_home(p, v);
+	assign_default(p, v);
 	infer(p);
 }
 
-static bool needs_home(const struct op *o)
+static bool needs_layout(const struct op *o)
 {
 	switch (o->code) {
 	case IR_LOAD:
@@ -78,23 +78,23 @@ static bool needs_home(const struct op *o)
 	}
 }
 
-void settle_block(struct placer *p, struct block *b)
+void assign_fallback_block(struct placer *p, struct block *b)
 {
 	for (struct op *o = b->first; o; o = o->next) {
 		for (u32 k = 0; op_is_control(o) && k < o->nblocks; k++) {
 			for (u32 i = 0; i < o->blocks[k]->nargs; i++)
-				settle(p, o->blocks[k]->args[i]);
-			settle_block(p, o->blocks[k]);
+				assign_fallback(p, o->blocks[k]->args[i]);
+			assign_fallback_block(p, o->blocks[k]);
 		}
-		if (o->code == IR_MAP && !home_of(p, &o->results[0])) {
+		if (o->code == IR_MAP && !assigned_layout(p, &o->results[0])) {
 			for (u32 i = 0; i < o->nresults; i++)
-				give_home(p, &o->results[i]);
+				assign_default(p, &o->results[i]);
 			infer(p);
 		}
-		for (u32 i = 0; needs_home(o) && i < o->nresults; i++)
-			settle(p, &o->results[i]);
+		for (u32 i = 0; needs_layout(o) && i < o->nresults; i++)
+			assign_fallback(p, &o->results[i]);
 		if (o->code == IR_REDUCE && !input_layout(p, o)) {
-			set_home(p, operand(o, 0), default_layout(p, operand(o, 0)->type));
+			assign_layout(p, operand(o, 0), default_layout(p, operand(o, 0)->type));
 			infer(p);
 		}
 	}

@@ -40,11 +40,12 @@ static struct value *straight(struct value *v)
 }
 
 /* `base`, transposed as v is. */
-static struct value *turned(struct pass_state *s, struct builder *b, const struct value *v, struct value *base)
+static struct value *transposed_value(struct pass_state *s, struct builder *b, const struct value *v,
+				      struct value *base)
 {
 	if (!def_if(v, IR_TRANS))
 		return base;
-	struct value *in = turned(s, b, operand(v->def, 0), base);
+	struct value *in = transposed_value(s, b, operand(v->def, 0), base);
 	const struct layout *l = transposed(&s->ctx->layouts, v->def, in->type->layout);
 	bool memory = in->type->kind == TY_MEMDESC;
 	const struct type *t = memory ? type_memdesc(s->ctx, v->type->elem, v->type->rank, v->type->shape, l, 0)
@@ -72,10 +73,10 @@ static struct value *in_memory(struct stored *all, struct op *dot, u32 i)
 	struct op *load = def_if(base, IR_LOCAL_LOAD), *convert = def_if(base, IR_CONVERT_LAYOUT);
 	struct builder b = builder_before(s->ctx, dot);
 	if (load && stays(load, dot))
-		return turned(s, &b, v, operand(load, 0));
+		return transposed_value(s, &b, v, operand(load, 0));
 	b = builder_before(s->ctx, ancestor_in(v->def ? v->def->block : v->block, dot));
 	b.loc = v->def ? v->def->loc : dot->loc;
-	struct value *src = convert ? turned(s, &b, v, operand(convert, 0)) : v;
+	struct value *src = convert ? transposed_value(s, &b, v, operand(convert, 0)) : v;
 	const struct type *t = v->type;
 	const struct layout *to = layout_fma_operand(&s->ctx->layouts, result(dot)->type->layout, t->shape, (int)i),
 			    *mem = plan_shared(&s->ctx->layouts, src->type->layout, to, type_elem_bits(t),

@@ -88,7 +88,7 @@ static bool is_made_of_load(struct placer *p, const struct value *v, const struc
 	const struct value *loaded = v, *from;
 	if (map_get(&p->of_load, v))
 		return map_get(&p->of_load, v) == l;
-	if (!p->s->target->has_tensor_copy || !is_strong(p, l) || v->type->rank != 2 ||
+	if (!p->s->target->has_tensor_copy || !prefers_mma(p, l) || v->type->rank != 2 ||
 	    type_numel(v->type) <= (i64)32 * p->s->num_warps)
 		return false;
 	while ((from = sole_source(p, loaded)))
@@ -104,12 +104,12 @@ static bool is_made_of_load(struct placer *p, const struct value *v, const struc
 
 static bool is_made_again(struct placer *p, const struct value *v, const struct layout *l)
 {
-	const struct layout *home = home_of(p, v);
+	const struct layout *assigned = assigned_layout(p, v);
 	if (!v->def)
 		return false;
-	bool again = is_free(p, v) || op_is_shape(v->def) || (op_has(v->def, ELEM) && !home);
+	bool again = is_free(p, v) || op_is_shape(v->def) || (op_has(v->def, ELEM) && !assigned);
 	int most = MAX_COMPUTED_AGAIN;
-	return again || (home != l &&
+	return again || (assigned != l &&
 			 (made_of_loads_again(p, v, l, &most) || (!def_if(v, IR_LOAD) && is_made_of_load(p, v, l))));
 }
 
@@ -117,7 +117,7 @@ static bool is_made_again(struct placer *p, const struct value *v, const struct 
 static struct value *known_version(struct placer *p, struct value *v, const struct layout *l)
 {
 	struct value *known = type_is_tensor(v->type) ? find_version(p, v, l) : v;
-	return !known && home_of(p, v) == l && !is_made_again(p, v, l) ? v : known;
+	return !known && assigned_layout(p, v) == l && !is_made_again(p, v, l) ? v : known;
 }
 
 static const struct layout *layout_of_operands(struct placer *p, const struct op *o, const struct layout *l)
@@ -167,7 +167,7 @@ static void make_version(void *arg, struct demand d)
 	if (is_made_again(p, d.v, l)) {
 		made = remake(p, d.v, l);
 	} else {
-		tl_assert(home_of(p, d.v));
+		tl_assert(assigned_layout(p, d.v));
 		struct builder b = after_definition(p, d.v);
 		made = build1(&b, IR_CONVERT_LAYOUT, type_with_layout(p->ctx, d.v->type, l), d.v);
 	}
@@ -206,7 +206,7 @@ static void set_result(struct placer *p, struct value *v, const struct layout *l
 {
 	set_layout(p, v, l);
 	if (type_is_tensor(v->type))
-		map_put(&p->home, v, (void *)l);
+		map_put(&p->assigned, v, (void *)l);
 }
 
 static void set_results(struct placer *p, struct op *o, const struct layout *l)
@@ -216,9 +216,9 @@ static void set_results(struct placer *p, struct op *o, const struct layout *l)
 }
 
 /* What a store, print or assert takes its operands in when it has no wish of its own. */
-static const struct layout *home_or_default(struct placer *p, const struct value *v)
+static const struct layout *assigned_or_default(struct placer *p, const struct value *v)
 {
-	const struct layout *l = home_of(p, v);
+	const struct layout *l = assigned_layout(p, v);
 	return l ? l : default_layout(p, v->type);
 }
 
@@ -229,7 +229,7 @@ static void request_passed(struct placer *p, struct op *o)
 	for (u32 i = 0; i < o->noperands; i++) {
 		const struct value *to = value_passed_to(o, i);
 		if (to)
-			request_operand(p, o, i, home_of(p, to));
+			request_operand(p, o, i, assigned_layout(p, to));
 	}
 }
 
@@ -237,10 +237,10 @@ static void place_control(struct placer *p, struct op *o)
 {
 	request_passed(p, o);
 	for (u32 i = 0; i < o->nresults; i++)
-		set_result(p, &o->results[i], home_of(p, result_passed_by(o, i)));
+		set_result(p, &o->results[i], assigned_layout(p, result_passed_by(o, i)));
 	for (u32 k = 0; k < o->nblocks; k++)
 		for (u32 i = 0; i < o->blocks[k]->nargs; i++)
-			set_layout(p, o->blocks[k]->args[i], home_of(p, o->blocks[k]->args[i]));
+			set_layout(p, o->blocks[k]->args[i], assigned_layout(p, o->blocks[k]->args[i]));
 	for (u32 k = 0; k < o->nblocks; k++) {
 		materialize_block(p, o->blocks[k]);
 		request_passed(p, o->blocks[k]->last);
@@ -261,18 +261,18 @@ static struct value *request_memory(struct placer *p, struct value *v, const str
 	const struct type *t = v->type;
 	if (def_if(v, IR_TRANS)) {
 		struct value *base = request_memory(p, operand(v->def, 0), w, 1 - k_dim, across);
-		const struct layout *turned = layout_trans(p->pool, base->type->layout, (int[]){1, 0});
-		struct value *known = find_version(p, v, turned);
+		const struct layout *transposed = layout_trans(p->pool, base->type->layout, (int[]){1, 0});
+		struct value *known = find_version(p, v, transposed);
 		struct builder b = builder_after(p->ctx, base->def);
 		if (known)
 			return known;
 		while (b.before && (b.before->code == IR_LOCAL_STORE || b.before->code == IR_FENCE_ASYNC))
 			b = builder_after(p->ctx, b.before);
-		known = build1(&b, IR_MEMDESC_TRANS, type_memdesc(p->ctx, t->elem, 2, t->shape, turned, 0), base);
+		known = build1(&b, IR_MEMDESC_TRANS, type_memdesc(p->ctx, t->elem, 2, t->shape, transposed, 0), base);
 		known->def->attr[ATTR_ORDER] = v->def->attr[ATTR_ORDER];
-		return add_version(p, v, turned, known);
+		return add_version(p, v, transposed, known);
 	}
-	const struct layout *from = home_of(p, v) ? home_of(p, v) : default_layout(p, t);
+	const struct layout *from = assigned_layout(p, v) ? assigned_layout(p, v) : default_layout(p, t);
 	const struct layout *mem = layout_swizzled(
 		p->pool, 2, t->shape, across ? 1 - k_dim : contiguous_dim(from, w, k_dim), type_elem_bits(t));
 	struct value *known = find_version(p, v, mem), *src = request(p, v, from);
@@ -299,12 +299,12 @@ static bool comes_in_registers(struct placer *p, const struct op *dot, const str
 {
 	int row_dim = plan->split.row_dim;
 	const struct value *v = operand(dot, (u32)row_dim);
-	const struct layout *home = home_of(p, v);
+	const struct layout *assigned = assigned_layout(p, v);
 	if (p->s->cuda.few_operands && !is_buffered(p, v))
 		return true;
-	return row_dim == 0 && home && is_strong(p, home) &&
+	return row_dim == 0 && assigned && prefers_mma(p, assigned) &&
 	       (!plan->wgmma->any_major ||
-		plan_conversion(home, wgmma_operand(p->pool, v->type, &plan->split, 0)).kind != CONVERT_SHARED);
+		plan_conversion(assigned, wgmma_operand(p->pool, v->type, &plan->split, 0)).kind != CONVERSION_MEMORY);
 }
 
 /* A comes from registers or shared memory; B from shared memory. */
@@ -320,7 +320,7 @@ static void place_wgmma(struct placer *p, struct op *o, const struct dot_plan *p
 			request_operand(p, o, (u32)i, rows);
 			continue;
 		}
-		bool fetched = i == row_dim && plan->fetched, across = i == row_dim ? fetched : plan->turned;
+		bool fetched = i == row_dim && plan->fetched, across = i == row_dim ? fetched : plan->transposed;
 		const struct type *held = fetched ? type_with_layout(p->ctx, v->type, plan->a) : NULL;
 		v = request_memory(p, v, plan->wgmma, 1 - i, across);
 		struct builder b = builder_before(p->ctx, o);
@@ -331,7 +331,7 @@ static void place_wgmma(struct placer *p, struct op *o, const struct dot_plan *p
 		  plan->computed  ? COMPUTED_GROUPS
 		  : plan->fetched ? FETCHED_GROUPS
 				  : 0);
-	o->attr[ATTR_TURNED] = plan->turned;
+	o->attr[ATTR_TRANSPOSED] = plan->transposed;
 }
 
 /* Multiply-adds read their operands from shared memory (fma_dots.c). A load asks for the layout they do it in, as
@@ -364,12 +364,13 @@ static void place_dot(struct placer *p, struct op *o)
 static const struct layout *store_layout(struct placer *p, const struct op *o)
 {
 	const struct layout *l = map_get(&p->memory, o);
-	return l ? l : home_or_default(p, operand(o, 1));
+	return l ? l : assigned_or_default(p, operand(o, 1));
 }
 
 static void place_op(struct placer *p, struct op *o)
 {
-	const struct layout *l = o->nresults && type_is_tensor(o->results[0].type) ? home_of(p, &o->results[0]) : NULL;
+	const struct layout *l =
+		o->nresults && type_is_tensor(o->results[0].type) ? assigned_layout(p, &o->results[0]) : NULL;
 	bool tensor_operand = o->noperands && type_is_tensor(operand(o, 0)->type);
 	switch (o->code) {
 	case IR_FOR:
@@ -385,12 +386,12 @@ static void place_op(struct placer *p, struct op *o)
 		return;
 	}
 	case IR_GATHER:
-		request_operand(p, o, 0, home_or_default(p, operand(o, 0)));
+		request_operand(p, o, 0, assigned_or_default(p, operand(o, 0)));
 		request_operand(p, o, 1, l);
 		set_layout(p, result(o), l);
 		return;
 	case IR_HISTOGRAM:
-		request_all(p, o, home_or_default(p, operand(o, 0)));
+		request_all(p, o, assigned_or_default(p, operand(o, 0)));
 		set_layout(p, result(o), l);
 		return;
 	case IR_JOIN:
@@ -415,7 +416,7 @@ static void place_op(struct placer *p, struct op *o)
 	case IR_ASSUME:
 		for (u32 i = 0; i < o->noperands; i++)
 			if (type_is_tensor(operand(o, i)->type))
-				request_operand(p, o, i, home_or_default(p, operand(o, i)));
+				request_operand(p, o, i, assigned_or_default(p, operand(o, i)));
 		return;
 	default: break;
 	}

@@ -3,6 +3,7 @@
 #include "ir/scalar.h"
 #include "gpu/layout/memory_access.h"
 #include "gpu/layout/mma.h"
+#include "layout/conversion.h"
 #include "gpu/gpu_passes.h"
 
 enum { WIDEST = 16 /* bytes */ };
@@ -68,20 +69,20 @@ struct suspect {
 };
 
 /* The suspects, the next one last; the need of each one that has been looked at. */
-struct search {
+struct remark_search {
 	const struct pass_state *s;
 	struct arena scratch;
 	VEC(struct suspect) at;
 	struct map seen; /* value, plus its dimension → need */
 };
 
-static void suspect(struct search *q, const struct value *v, int d, i64 need, bool last)
+static void suspect(struct remark_search *q, const struct value *v, int d, i64 need, bool last)
 {
 	vec_push(&q->scratch, &q->at, ((struct suspect){v, d, need, last}));
 }
 
 /* Has it been asked of v along d before, for as much? */
-static bool was_seen(struct search *q, const struct suspect *at)
+static bool was_seen(struct remark_search *q, const struct suspect *at)
 {
 	const void *key = (const char *)at->value + at->d;
 	q->seen.arena = &q->scratch;
@@ -92,7 +93,7 @@ static bool was_seen(struct search *q, const struct suspect *at)
 }
 
 /* What the value of a loop starts as is suspect, then what it becomes; then itself. */
-static bool suspect_carried(struct search *q, const struct suspect *at)
+static bool suspect_carried(struct remark_search *q, const struct suspect *at)
 {
 	const struct value *v = at->value, *start, *next;
 	if (!carried(v, &start, &next))
@@ -109,7 +110,7 @@ static bool suspect_carried(struct search *q, const struct suspect *at)
 }
 
 /* The operands of what defines the value are suspect, the first one first. False where it is the culprit itself. */
-static bool suspect_operands(struct search *q, const struct suspect *at)
+static bool suspect_operands(struct remark_search *q, const struct suspect *at)
 {
 	const struct op *o = at->value->def;
 	switch (o->code) {
@@ -134,9 +135,9 @@ static bool suspect_operands(struct search *q, const struct suspect *at)
 /* Looks for the culprit from v on. `look` says of a suspect that it is it, or nothing, and adds those that it comes
  * from. */
 static struct culprit find_culprit(const struct pass_state *s, const struct value *v, int d, i64 need,
-				   struct culprit (*look)(struct search *q, const struct suspect *at))
+				   struct culprit (*look)(struct remark_search *q, const struct suspect *at))
 {
-	struct search q = {.s = s};
+	struct remark_search q = {.s = s};
 	struct culprit found = {0};
 	suspect(&q, v, d, need, false);
 	while (q.at.len && !found.value) {
@@ -147,7 +148,7 @@ static struct culprit find_culprit(const struct pass_state *s, const struct valu
 	return found;
 }
 
-static struct culprit look_for_multiple(struct search *q, const struct suspect *at)
+static struct culprit look_for_multiple(struct remark_search *q, const struct suspect *at)
 {
 	const struct op *o = at->value->def;
 	if (at->need <= 1 || axis_of(q->s->axis, at->value)->divisibility[at->d] >= at->need || was_seen(q, at))
@@ -201,7 +202,7 @@ static struct culprit blame_stride(const struct pass_state *s, const struct valu
 }
 
 /* The comparison of a mask that changes within a vector: what its edge is not a multiple of. */
-static struct culprit look_for_edge(struct search *q, const struct suspect *at)
+static struct culprit look_for_edge(struct remark_search *q, const struct suspect *at)
 {
 	const struct op *o = at->value->def;
 	struct culprit found = {0};
@@ -363,7 +364,7 @@ static void tell_gather(struct teller *t, const struct op *o)
 	diag(t->s->diags, R_ACCESS, o->loc, o->code == IR_GATHER ? "gather: " : "histogram: ", how);
 }
 
-static void tell_box(struct teller *t, const struct op *o)
+static void remark_tma_tile(struct teller *t, const struct op *o)
 {
 	const struct type *tile = operand(o, 1)->type;
 	i32 along = (i32)o->attr[ATTR_ALONG], bytes = tile->shape[along] * dtype_bytes(type_dtype(tile));
@@ -419,9 +420,9 @@ static void tell_conversion(struct teller *t, const struct op *o)
 	const struct value *v = result(o);
 	const struct layout *from = operand(o, 0)->type->layout, *to = v->type->layout;
 	int pieces = (int)o->attr[ATTR_PIECES];
-	if (o->attr[ATTR_WAY] == WAY_REGISTERS || !v->uses)
+	if (o->attr[ATTR_CONVERSION] == CONVERSION_REGISTERS || !v->uses)
 		return;
-	const char *way = o->attr[ATTR_WAY] == WAY_SHUFFLES
+	const char *way = o->attr[ATTR_CONVERSION] == CONVERSION_SHUFFLES
 				  ? "by shuffles"
 				  : arena_printf(&t->scratch, "through %d bytes of shared memory%s", o->scratch_size,
 						 pieces > 1 ? arena_printf(&t->scratch, " in %d pieces", pieces) : "");
@@ -469,7 +470,7 @@ static void tell(struct op *o, void *arg)
 	case IR_ATOMIC_CAS: tell_atomic(t, o); return;
 	case IR_ASYNC_COPY: tell_access(t, o, "load", "cp.async"); return;
 	case IR_TMA_COPY:
-	case IR_TMA_TENSOR_COPY: tell_box(t, o); return;
+	case IR_TMA_TENSOR_COPY: remark_tma_tile(t, o); return;
 	case IR_REDUCE:
 	case IR_SCAN: tell_reduction(t, o); return;
 	case IR_GATHER:

@@ -26,13 +26,13 @@ i64 mma_shape(const struct mma *m)
 	return dims_pack((int[]){m->m, m->n, m->operands == TO_F16 ? m->k / 2 : m->k}, 3);
 }
 
-static bool is_there(const struct description *d, const struct mma *m, enum dot_precision precision)
+static bool is_there(const struct target *d, const struct mma *m, enum dot_precision precision)
 {
 	return d->mma >= m->since && (m->operands != TO_TF32 || precision == PRECISION_TF32) &&
 	       (!dtype_is_fp8(m->a) || d->widens_fp8_mma == (m->operands == TO_F16));
 }
 
-const struct mma *mma_select(const struct description *d, enum dtype a, enum dtype b, enum dtype acc,
+const struct mma *mma_select(const struct target *d, enum dtype a, enum dtype b, enum dtype acc,
 			     enum dot_precision precision)
 {
 	for (u32 i = 0; i < ARRAY_LEN(table); i++) {
@@ -43,7 +43,7 @@ const struct mma *mma_select(const struct description *d, enum dtype a, enum dty
 	return NULL;
 }
 
-const struct mma *mma_for_dot(const struct description *d, const struct op *dot)
+const struct mma *mma_for_dot(const struct target *d, const struct op *dot)
 {
 	return mma_select(d, type_dtype(operand(dot, 0)->type), type_dtype(operand(dot, 1)->type),
 			  type_dtype(result(dot)->type), (enum dot_precision)dot->attr[ATTR_PRECISION]);

@@ -22,9 +22,9 @@ struct mma {
 };
 
 /* The instruction for a dot of these types on this target; NULL: it is done with fused multiply-adds. */
-const struct mma *mma_select(const struct description *d, enum dtype a, enum dtype b, enum dtype acc,
+const struct mma *mma_select(const struct target *d, enum dtype a, enum dtype b, enum dtype acc,
 			     enum dot_precision precision);
-const struct mma *mma_for_dot(const struct description *d, const struct op *dot);
+const struct mma *mma_for_dot(const struct target *d, const struct op *dot);
 /* Its m, n and k, as ATTR_INSTR has them. */
 i64 mma_shape(const struct mma *m);
 /* The one that a placed dot has; NULL: multiply-adds. */

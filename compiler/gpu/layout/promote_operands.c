@@ -16,7 +16,7 @@ static struct op *brought(const struct op *loop, const struct value *v)
 {
 	struct op *o = def_if(v, IR_CONVERT_LAYOUT);
 	bool yes = o && value_defined_outside(v, loop->blocks[0]) &&
-		   plan_conversion(operand(o, 0)->type->layout, v->type->layout).kind == CONVERT_SHARED;
+		   plan_conversion(operand(o, 0)->type->layout, v->type->layout).kind == CONVERSION_MEMORY;
 	for (const struct use *u = v->uses; u && yes; u = u->next)
 		yes = u->user->code == IR_DOT && u - u->user->operands < 2 && u->user->attr[ATTR_INSTR];
 	return yes ? o : NULL;

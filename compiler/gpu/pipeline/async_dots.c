@@ -226,7 +226,7 @@ void find_beside(struct schedule *p)
 	if (!first || operand(first, 0)->type->shape[1] < MIN_K_BESIDE)
 		return;
 	for (struct op *o = body->first; o; o = o->next) {
-		bool own = o->code == IR_WARP_GROUP_DOT && !o->attr[ATTR_FETCHED] && !o->attr[ATTR_TURNED];
+		bool own = o->code == IR_WARP_GROUP_DOT && !o->attr[ATTR_FETCHED] && !o->attr[ATTR_TRANSPOSED];
 		if (!own || stays_in_flight(p, o) || (p->late && o == first))
 			continue;
 		delay_change(o);
@@ -256,7 +256,7 @@ void find_turns(struct schedule *p)
 	p->turns = p->tma && p->s->num_warps == 8 && (p->stages > 2 || p->producer);
 	for (struct op *o = p->loop->blocks[0]->first; o && p->turns; o = o->next) {
 		dots += op_is_dot(o);
-		p->turns = (!op_is_dot(o) || (o->code == IR_WARP_GROUP_DOT && !o->attr[ATTR_TURNED])) &&
+		p->turns = (!op_is_dot(o) || (o->code == IR_WARP_GROUP_DOT && !o->attr[ATTR_TRANSPOSED])) &&
 			   (is_copied(p, o) || (!scratch_bytes(p->s, o) && o->code != IR_LOCAL_STORE)) &&
 			   (!o->nblocks || o->code == IR_REDUCE);
 	}

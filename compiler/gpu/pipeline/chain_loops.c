@@ -35,10 +35,10 @@ static bool same_loads(const struct schedule *p, const struct schedule *q)
 	bool same = p->loads.len == q->loads.len && !p->args.len && !q->args.len;
 	for (u32 i = 0; same && i < p->loads.len; i++) {
 		const struct op *a = p->loads.at[i], *b = q->loads.at[i];
-		const struct box *x = &p->boxes.at[i], *y = &q->boxes.at[i];
+		const struct tma_tile *x = &p->boxes.at[i], *y = &q->boxes.at[i];
 		same = x->along == y->along && same_product(&x->distance, &y->distance) && x->tensor == y->tensor &&
 		       x->begin == y->begin && !memcmp(x->size, y->size, sizeof x->size) &&
-		       result(a)->type == result(b)->type && ring_layout(p, a) == ring_layout(q, b) &&
+		       result(a)->type == result(b)->type && multibuffer_layout(p, a) == multibuffer_layout(q, b) &&
 		       same_function(operand(a, 0), operand(b, 0), p, q);
 	}
 	return same;

@@ -108,12 +108,12 @@ static struct value *compute(struct pair *q, struct value *v)
 }
 
 /* What tells where box i begins, apart from how the loop moves it on. */
-static u32 starts_of(const struct box *box, struct value **out)
+static u32 starts_of(const struct tma_tile *box, struct value **out)
 {
 	u32 n = 0;
 	for (int d = 0; d < 2; d++)
 		if (box->start[d])
-			out[n++] = box_start(box->start[d]);
+			out[n++] = tma_tile_start(box->start[d]);
 	if (box->begin)
 		out[n++] = box->begin;
 	return n;
@@ -123,7 +123,7 @@ static u32 starts_of(const struct box *box, struct value **out)
 static bool may_share(struct pair *q, u32 i)
 {
 	const struct schedule *p = q->p;
-	const struct box *box = &p->boxes.at[i];
+	const struct tma_tile *box = &p->boxes.at[i];
 	const struct type *t = result(p->loads.at[i])->type;
 	struct value *starts[3];
 	u32 n = box->tensor ? starts_of(box, starts) : 0;
@@ -140,7 +140,7 @@ static bool may_share(struct pair *q, u32 i)
 /* May a row of box i begin within a sector? */
 static bool begins_in_sector(const struct schedule *p, u32 i)
 {
-	const struct box *box = &p->boxes.at[i];
+	const struct tma_tile *box = &p->boxes.at[i];
 	u64 bytes = (u64)box->distance.times;
 	for (int k = 0; k < box->distance.nparams; k++)
 		bytes *= (u64)MAX(p->s->k->params[box->distance.params[k]].divisibility, 1);
@@ -219,7 +219,7 @@ static struct value *delta_of(const struct schedule *p, struct builder *b)
 	return build3(b, IR_SELECT, t, p->pair, delta, number(b, 0));
 }
 
-void compare_boxes(struct schedule *p, struct builder *b, struct map *map)
+void compare_tensor_maps(struct schedule *p, struct builder *b, struct map *map)
 {
 	struct pair q = pair_of(p, b, map);
 	q.delta = delta_of(p, b);

@@ -6,11 +6,11 @@
 
 u32 carry(struct schedule *p, struct value *init)
 {
-	vec_push(&p->scratch, &p->carried, ((struct carried){init, NULL}));
+	vec_push(&p->scratch, &p->carried, ((struct loop_carried){init, NULL}));
 	return p->carried.len - 1;
 }
 
-void carry_turn(struct schedule *p, struct turn init)
+void carry_state(struct schedule *p, struct pipeline_state init)
 {
 	p->turn = carry(p, init.slot);
 	if (init.phase)
@@ -91,7 +91,7 @@ static struct value *guard(struct builder *b, const struct value *ptr, struct va
 	return mask ? build2(b, IR_ANDI, t, mask, all) : all;
 }
 
-static struct value *index_ring(struct schedule *p, struct builder *b, struct value *ring, struct value *slot)
+static struct value *index_multibuffer(struct schedule *p, struct builder *b, struct value *ring, struct value *slot)
 {
 	const struct type *t = ring->type, *one = type_memdesc(p->ctx, t->elem, t->rank, t->shape, t->layout, 0);
 	return build2(b, IR_MEMDESC_INDEX, one, ring, slot);
@@ -99,7 +99,7 @@ static struct value *index_ring(struct schedule *p, struct builder *b, struct va
 
 static struct value *buffer_at(struct schedule *p, struct builder *b, u32 i, struct value *slot)
 {
-	return index_ring(p, b, p->buffers.at[i], slot);
+	return index_multibuffer(p, b, p->buffers.at[i], slot);
 }
 
 static struct value *barrier_at(struct schedule *p, struct builder *b, u32 part, struct value *slot, bool empty)
@@ -108,7 +108,7 @@ static struct value *barrier_at(struct schedule *p, struct builder *b, u32 part,
 	int first = p->parts.at[part].barriers + empty * p->stages;
 	if (first)
 		slot = build2(b, IR_ADDI, slot->type, slot, build_int(b, slot->type, first));
-	return index_ring(p, b, p->barriers, slot);
+	return index_multibuffer(p, b, p->barriers, slot);
 }
 
 i64 load_bytes(const struct op *load)
@@ -118,7 +118,7 @@ i64 load_bytes(const struct op *load)
 }
 
 /* Tells the buffers' barrier how many bytes will come. */
-static void expect(struct schedule *p, struct builder *b, const struct part *part, struct value *full)
+static void expect(struct schedule *p, struct builder *b, const struct buffer_part *part, struct value *full)
 {
 	struct op *o = build(b, IR_BARRIER_EXPECT, &full, 1, NULL, 0, 0);
 	for (u32 i = 0; i < part->loads.len; i++)
@@ -126,10 +126,10 @@ static void expect(struct schedule *p, struct builder *b, const struct part *par
 }
 
 /* Where a box begins along d, for the iteration whose values `map` holds. */
-static struct value *start_at(struct builder *b, const struct box *box, int d, const struct map *map)
+static struct value *start_at(struct builder *b, const struct tma_tile *box, int d, const struct map *map)
 {
 	const struct type *t = type_scalar(b->ctx, DT_I32);
-	struct value *start = box->start[d] ? mapped(map, box_start(box->start[d])) : NULL,
+	struct value *start = box->start[d] ? mapped(map, tma_tile_start(box->start[d])) : NULL,
 		     *moved = box->index[d] ? mapped(map, box->index[d]) : NULL;
 	if (start && type_elem_bits(start->type) == 64)
 		start = build1(b, IR_TRUNCI, t, start);
@@ -141,18 +141,18 @@ static struct value *start_at(struct builder *b, const struct box *box, int d, c
 }
 
 /* The parameters' part of the distance of rows. */
-static struct value *distance_of(struct schedule *p, const struct box *box)
+static struct value *distance_of(struct schedule *p, const struct tma_tile *box)
 {
-	struct host_product d = box->distance;
+	struct launch_product d = box->distance;
 	d.times = 1;
 	return build_product(p->s->k, &d);
 }
 
 /* Asks for box number i, which respects the bounds of its tensor, for the iteration whose values `map` holds. */
-static void issue_tensor_box(struct schedule *p, struct builder *b, u32 i, const struct map *map, struct value *slot,
+static void issue_bounded_copy(struct schedule *p, struct builder *b, u32 i, const struct map *map, struct value *slot,
 			     struct value *full)
 {
-	const struct box *box = &p->boxes.at[i];
+	const struct tma_tile *box = &p->boxes.at[i];
 	u32 n = 8;
 	struct value *ops[10] = {box->tensor, buffer_at(p, b, i, slot), full};
 	for (int d = 0; d < 2; d++) {
@@ -173,10 +173,10 @@ static void issue_tensor_box(struct schedule *p, struct builder *b, u32 i, const
 }
 
 /* Asks for box number i, from the address of its first element. */
-static void issue_box(struct schedule *p, struct builder *b, u32 i, struct value *first, struct value *slot,
+static void issue_tma_copy(struct schedule *p, struct builder *b, u32 i, struct value *first, struct value *slot,
 		      struct value *full)
 {
-	const struct box *box = &p->boxes.at[i];
+	const struct tma_tile *box = &p->boxes.at[i];
 	struct value *to = buffer_at(p, b, i, slot), *ops[] = {first, to, full, distance_of(p, box)};
 	struct op *copy = build(b, IR_TMA_COPY, ops, box->distance.nparams ? 4 : 3, NULL, 0, 0);
 	copy->attr[ATTR_ALONG] = box->along;
@@ -206,7 +206,7 @@ static struct value *issue(struct schedule *p, struct builder *b, u32 i, const s
 }
 
 /* All warps have read what the next boxes overwrite. */
-static void await_readers(struct schedule *p, struct builder *b, u32 part, struct turn next)
+static void await_readers(struct schedule *p, struct builder *b, u32 part, struct pipeline_state next)
 {
 	struct value *one = build_int(b, next.phase->type, 1);
 	struct value *barrier = barrier_at(p, b, part, next.slot, true);
@@ -214,8 +214,8 @@ static void await_readers(struct schedule *p, struct builder *b, u32 part, struc
 	build(b, IR_WAIT_BARRIER, ops, 2, NULL, 0, 0);
 }
 
-void pipeline_ask(struct schedule *p, struct builder *b, struct op *loop, const struct map *map, struct turn to,
-		  struct value *inside)
+void pipeline_ask(struct schedule *p, struct builder *b, struct op *loop, const struct map *map,
+		  struct pipeline_state to, struct value *inside)
 {
 	struct value **firsts = arena_array(&p->scratch, struct value *, p->loads.len);
 	for (u32 i = 0; i < p->loads.len; i++)
@@ -223,7 +223,7 @@ void pipeline_ask(struct schedule *p, struct builder *b, struct op *loop, const 
 			firsts[i] = first_element(b, loop, &p->firsts, mapped(map, operand(p->loads.at[i], 0)));
 	struct builder in = builder_at_end(p->ctx, build(b, IR_ONE_THREAD, &inside, 1, NULL, 0, 1)->blocks[0]);
 	for (u32 k = 0; k < p->parts.len; k++) {
-		const struct part *part = &p->parts.at[k];
+		const struct buffer_part *part = &p->parts.at[k];
 		if (to.phase)
 			await_readers(p, &in, k, to);
 		struct value *full = barrier_at(p, &in, k, to.slot, false);
@@ -231,9 +231,9 @@ void pipeline_ask(struct schedule *p, struct builder *b, struct op *loop, const 
 		for (u32 n = 0; n < part->loads.len; n++) {
 			u32 i = part->loads.at[n];
 			if (p->boxes.at[i].tensor)
-				issue_tensor_box(p, &in, i, map, to.slot, full);
+				issue_bounded_copy(p, &in, i, map, to.slot, full);
 			else
-				issue_box(p, &in, i, firsts[i], to.slot, full);
+				issue_tma_copy(p, &in, i, firsts[i], to.slot, full);
 		}
 	}
 	build(&in, IR_YIELD, NULL, 0, NULL, 0, 0);
@@ -246,7 +246,7 @@ static void clone_slice(struct schedule *p, struct builder *b, struct map *map)
 }
 
 /* All loads for one iteration. Those into registers are added to *loaded. */
-static void issue_all(struct schedule *p, struct builder *b, const struct map *map, struct turn to,
+static void issue_all(struct schedule *p, struct builder *b, const struct map *map, struct pipeline_state to,
 		      struct value *inside, value_vec *loaded)
 {
 	if (p->tma) {
@@ -265,12 +265,12 @@ static void issue_all(struct schedule *p, struct builder *b, const struct map *m
 void pipeline_copy(struct schedule *p, struct builder *b, struct map *map, struct value *slot, struct value *inside)
 {
 	clone_slice(p, b, map);
-	issue_all(p, b, map, (struct turn){slot, NULL}, inside, NULL);
+	issue_all(p, b, map, (struct pipeline_state){slot, NULL}, inside, NULL);
 }
 
 /* For each buffer one that tells that it is full and one that it is empty; where there is a producer the latter also
  * for a buffer that is none, for those to release who have read none yet. */
-static int num_barriers(const struct schedule *p, const struct part *part)
+static int num_barriers(const struct schedule *p, const struct buffer_part *part)
 {
 	return 2 * p->stages + (p->producer && part->lags);
 }
@@ -294,7 +294,7 @@ static void each_barrier(struct schedule *p, struct builder *b, enum opcode code
 	for (u32 k = 0; k < p->parts.len; k++)
 		for (int i = 0; i < num_barriers(p, &p->parts.at[k]); i++) {
 			struct value *n = build_int(&in, type_scalar(p->ctx, DT_I32), p->parts.at[k].barriers + i),
-				     *at = index_ring(p, &in, p->barriers, n);
+				     *at = index_multibuffer(p, &in, p->barriers, n);
 			struct op *o = build(&in, code, &at, 1, NULL, 0, 0);
 			if (code == IR_INIT_BARRIER)
 				o->attr[ATTR_COUNT] = i < p->stages ? 1 : p->s->num_warps << (p->pair != NULL);
@@ -333,7 +333,7 @@ void make_buffers(struct schedule *p, struct op *at)
 		const struct type *t = result(load)->type;
 		b.loc = load->loc;
 		const struct type *ring =
-			type_memdesc(p->ctx, t->elem, t->rank, t->shape, ring_layout(p, load), p->stages);
+			type_memdesc(p->ctx, t->elem, t->rank, t->shape, multibuffer_layout(p, load), p->stages);
 		struct value *v = result(build(&b, IR_LOCAL_ALLOC, NULL, 0, &ring, 1, 0));
 		v->name = load->results[0].name;
 		vec_push(&p->scratch, &p->buffers, v);
@@ -372,8 +372,8 @@ static void build_prologue(struct schedule *p, value_vec *loaded, value_vec *tok
 		clone_slice(p, &b, &map);
 		struct value *inside = p->follower ? is_below(&b, p->loop, p->end, first, n)
 						   : still_inside(&b, p->loop, p->end, first, n);
-		issue_all(p, &b, &map, (struct turn){p->async ? build_int(&b, i32_type, n) : NULL, NULL}, inside,
-			  loaded);
+		issue_all(p, &b, &map, (struct pipeline_state){p->async ? build_int(&b, i32_type, n) : NULL, NULL},
+			  inside, loaded);
 		vec_push(&p->scratch, tokens, p->issued);
 		value_vec next = {0};
 		for (u32 k = 0; k < p->args.len; k++)
@@ -450,7 +450,7 @@ static void use_buffer(struct schedule *p, u32 i, struct value *slot)
 	op_erase(load);
 }
 
-struct turn pipeline_turn(struct schedule *p, struct builder *b, struct turn at, int by)
+struct pipeline_state pipeline_state_at(struct schedule *p, struct builder *b, struct pipeline_state at, int by)
 {
 	tl_assert(at.slot);
 	const struct type *t = at.slot->type;
@@ -463,7 +463,7 @@ struct turn pipeline_turn(struct schedule *p, struct builder *b, struct turn at,
 }
 
 /* Until this iteration's buffers are filled. */
-static void await_buffers(struct schedule *p, struct builder *b, const struct step *s)
+static void await_buffers(struct schedule *p, struct builder *b, const struct schedule_step *s)
 {
 	if (!p->tma) {
 		struct value *token = carried_now(p, p->copies);
@@ -511,15 +511,15 @@ static void fill_ahead(struct schedule *p, struct builder *b)
 		p->carried.at[k].next = mapped(&map, for_yielded(p->loop, p->args.at[k]));
 }
 
-static void build_step(struct schedule *p, struct builder *b, const struct step *s)
+static void build_step(struct schedule *p, struct builder *b, const struct schedule_step *s)
 {
 	switch (s->kind) {
 	case STEP_OP: return;
 	case STEP_AWAIT: await_buffers(p, b, s); return;
 	case STEP_TURN:
 		if (p->async && p->stream->copy)
-			p->fill = pipeline_turn(p, b, p->now, p->ahead);
-		p->next = pipeline_turn(p, b, p->now, 1);
+			p->fill = pipeline_state_at(p, b, p->now, p->ahead);
+		p->next = pipeline_state_at(p, b, p->now, 1);
 		return;
 	case STEP_COPY: p->stream->copy(p, b); return;
 	case STEP_FINISH: finish_earlier_dots(p, b); return;
@@ -537,8 +537,8 @@ static void build_step(struct schedule *p, struct builder *b, const struct step 
 	case STEP_BARRIER: build(b, IR_BARRIER, NULL, 0, NULL, 0, 0); return;
 	case STEP_FENCE: build(b, IR_FENCE_ASYNC, NULL, 0, NULL, 0, 0); return;
 	case STEP_HOLD: build(b, IR_BARRIER, NULL, 0, NULL, 0, 0)->attr[ATTR_WARP] = true; return;
-	case STEP_AWAIT_TURN: build(b, IR_AWAIT_TURN, NULL, 0, NULL, 0, 0); return;
-	case STEP_PASS_TURN: build(b, IR_PASS_TURN, NULL, 0, NULL, 0, 0); return;
+	case STEP_PINGPONG_WAIT: build(b, IR_PINGPONG_WAIT, NULL, 0, NULL, 0, 0); return;
+	case STEP_PINGPONG_ARRIVE: build(b, IR_PINGPONG_ARRIVE, NULL, 0, NULL, 0, 0); return;
 	}
 }
 
@@ -572,8 +572,8 @@ static void begin_turns(struct schedule *p)
 	struct op *all = loop_of_turns(p);
 	struct builder before = builder_before(p->ctx, all), b = builder_before(p->ctx, p->loop);
 	if (all == p->loop || !p->before)
-		build(&before, IR_PASS_TURN, NULL, 0, NULL, 0, 0)->attr[ATTR_ONLY] = 2; /* the first one begins */
-	build(&b, IR_AWAIT_TURN, NULL, 0, NULL, 0, 0);
+		build(&before, IR_PINGPONG_ARRIVE, NULL, 0, NULL, 0, 0)->attr[ATTR_ONLY] = 2; /* the first one begins */
+	build(&b, IR_PINGPONG_WAIT, NULL, 0, NULL, 0, 0);
 }
 
 /* Each load of the iteration is what its buffer holds, or the registers that were loaded before. */
@@ -594,12 +594,12 @@ static void build_body(struct schedule *p)
 {
 	struct block *body = p->loop->blocks[0];
 	if (p->ring)
-		p->now = (struct turn){carried_now(p, p->turn), p->tma ? carried_now(p, p->turn + 1) : NULL};
+		p->now = (struct pipeline_state){carried_now(p, p->turn), p->tma ? carried_now(p, p->turn + 1) : NULL};
 	if (p->turns)
 		begin_turns(p);
 	struct op *next = body->first; /* of the body's own operations: each step stands in front of it */
 	for (u32 i = 0; i < p->steps.len; i++) {
-		const struct step *s = &p->steps.at[i];
+		const struct schedule_step *s = &p->steps.at[i];
 		struct builder b = builder_before(p->ctx, next);
 		if (s->partition == ALL_WARPS)
 			build_step(p, &b, s);
@@ -641,11 +641,11 @@ void end_turns(struct schedule *p, struct builder *b)
 	struct op *all = loop_of_turns(p);
 	if (!p->turns)
 		return;
-	build(b, IR_PASS_TURN, NULL, 0, NULL, 0, 0)->attr[ATTR_ONLY] = all == p->loop;
+	build(b, IR_PINGPONG_ARRIVE, NULL, 0, NULL, 0, 0)->attr[ATTR_ONLY] = all == p->loop;
 	if (all == p->loop || p->follower)
 		return;
 	struct builder behind = builder_after(p->ctx, all);
-	build(&behind, IR_AWAIT_TURN, NULL, 0, NULL, 0, 0)->attr[ATTR_FIRST] = true;
+	build(&behind, IR_PINGPONG_WAIT, NULL, 0, NULL, 0, 0)->attr[ATTR_FIRST] = true;
 }
 
 /* --- copies that the loop's own threads issue for later iterations of it, or of the loop behind it ------------- */
@@ -656,7 +656,7 @@ static void begin_ahead(struct schedule *p)
 	value_vec loaded = {0}, tokens = {0};
 	if (p->before) {
 		take_buffers(p);
-		carry_turn(p, (struct turn){carried_last(p->before, p->before->turn),
+		carry_state(p, (struct pipeline_state){carried_last(p->before, p->before->turn),
 					    carried_last(p->before, p->before->turn + 1)});
 		return;
 	}
@@ -669,7 +669,7 @@ static void begin_ahead(struct schedule *p)
 		struct builder b = builder_before(p->ctx, p->loop);
 		const struct type *t = type_scalar(p->ctx, DT_I32);
 		struct value *slot = build_int(&b, t, 0);
-		carry_turn(p, (struct turn){slot, p->tma ? build_int(&b, t, 0) : NULL});
+		carry_state(p, (struct pipeline_state){slot, p->tma ? build_int(&b, t, 0) : NULL});
 	}
 	if (p->async && !p->tma)
 		carry_copies(p, tokens.at);

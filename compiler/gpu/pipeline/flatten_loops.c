@@ -31,7 +31,7 @@ static u32 flat_size(const struct schedule *p)
 /* What the pipelined loop takes from the outer one, such as v. */
 static void add_tile_value(struct schedule *p, struct value *v)
 {
-	struct nest *f = p->flat;
+	struct loop_nest *f = p->flat;
 	bool known = v == for_index(f->outer) || value_defined_outside(v, f->top) ||
 		     !value_defined_outside(v, p->loop->blocks[0]);
 	for (u32 i = 0; i < f->tile.len; i++)
@@ -99,7 +99,7 @@ void pipeline_flatten(struct schedule *p)
 	outer->attr[ATTR_FLATTEN] = false; /* seen to */
 	const char *not = NULL;
 	if (!p->producer) {
-		p->flat = arena_new(&p->scratch, struct nest);
+		p->flat = arena_new(&p->scratch, struct loop_nest);
 		not = why_not(p);
 	}
 	if (not)
@@ -117,7 +117,7 @@ void pipeline_flatten(struct schedule *p)
 /* What the copies of a tile depend on, given its index of the outer loop. */
 static struct map compute_tile(struct schedule *p, struct builder *b, struct value *tile)
 {
-	struct nest *f = p->flat;
+	struct loop_nest *f = p->flat;
 	struct map map = {.arena = &p->scratch};
 	map_put(&map, for_index(f->outer), tile);
 	for (struct op *o = f->outer->blocks[0]->first; o; o = o->next)
@@ -165,7 +165,7 @@ static void skip_empty(struct schedule *p, struct builder *b, struct value **til
 static void begin_tile(struct schedule *p, struct builder *b, struct value *tile, struct value *more,
 		       struct value **fill)
 {
-	struct nest *f = p->flat;
+	struct loop_nest *f = p->flat;
 	struct block *body = f->outer->blocks[0];
 	if (value_defined_outside(for_lower(p->loop), body) && value_defined_outside(for_upper(p->loop), body)) {
 		struct map none = {.arena = &p->scratch};
@@ -187,7 +187,7 @@ static void begin_tile(struct schedule *p, struct builder *b, struct value *tile
 /* Issues the copies of `fill`, which becomes the next one. */
 static void copy_and_step(struct schedule *p, struct builder *b, struct value **fill, struct value *slot)
 {
-	struct nest *f = p->flat;
+	struct loop_nest *f = p->flat;
 	struct op *outer = f->outer;
 	struct map map = {.arena = &p->scratch};
 	map_put(&map, for_index(outer), fill[TILE]);
@@ -242,7 +242,7 @@ static void only_if_any(struct schedule *p)
 
 static void begin_flat(struct schedule *p)
 {
-	struct nest *f = p->flat;
+	struct loop_nest *f = p->flat;
 	u32 n = flat_size(p), all = n + (u32)p->ahead; /* and tokens */
 	const struct type *t = type_scalar(p->ctx, DT_I32);
 	value_vec first = {0};
@@ -286,7 +286,7 @@ static void begin_flat(struct schedule *p)
 	for (u32 i = 0; i < n; i++)
 		carry(p, fill[i]);
 	carry_copies(p, fill + n);
-	carry_turn(p, (struct turn){for_arg(f->outer, nargs + all), NULL});
+	carry_state(p, (struct pipeline_state){for_arg(f->outer, nargs + all), NULL});
 	struct builder behind = builder_after(p->ctx, f->outer);
 	wait_copies(&behind); /* those that nobody takes write zeros */
 }

@@ -107,7 +107,7 @@ bool is_read_again(const struct use *u)
 {
 	const struct op *o = u->user;
 	return o->code == IR_CONVERT_LAYOUT &&
-	       plan_conversion(operand(o, 0)->type->layout, result(o)->type->layout).kind == CONVERT_SHARED;
+	       plan_conversion(operand(o, 0)->type->layout, result(o)->type->layout).kind == CONVERSION_MEMORY;
 }
 
 /* How multiply-adds read v, also turned: as layouts of v; their number. */
@@ -197,7 +197,7 @@ static bool works_on_results(const struct schedule *p, const struct op *load)
 	return to && to->code == IR_CONVERT_LAYOUT && is_held_as_result(p, result(to));
 }
 
-const struct layout *ring_layout(const struct schedule *p, const struct op *load)
+const struct layout *multibuffer_layout(const struct schedule *p, const struct op *load)
 {
 	const struct type *t = result(load)->type;
 	struct op *to = load_consumer(load);
@@ -227,7 +227,7 @@ const struct layout *ring_layout(const struct schedule *p, const struct op *load
 
 static bool runs_alike(const struct schedule *p, const struct op *load)
 {
-	return runs_in(p, load, ring_layout(p, load));
+	return runs_in(p, load, multibuffer_layout(p, load));
 }
 
 bool can_copy_async(const struct schedule *p, const struct op *load)
@@ -363,7 +363,7 @@ void find_rows(struct schedule *p)
 		    may_conflict(p->s, b, pointer_base(operand(o, 0))) || !add_load(p, o))
 			continue;
 		p->rows++;
-		vec_push(&p->scratch, &p->boxes, ((struct box){0}));
+		vec_push(&p->scratch, &p->boxes, ((struct tma_tile){0}));
 		if (!load_consumer(o))
 			leave_in_layout(p, o, place_to_read(p, o));
 	}

@@ -4,7 +4,7 @@
 #include "gpu/layout/memory_access.h"
 #include "gpu/pipeline/schedule.h"
 
-static bool is_on_path(const struct nest *n, const struct block *b)
+static bool is_on_path(const struct loop_nest *n, const struct block *b)
 {
 	bool yes = false;
 	for (u32 i = 0; i < n->path.len; i++)
@@ -13,7 +13,7 @@ static bool is_on_path(const struct nest *n, const struct block *b)
 }
 
 /* Can v be computed at another time, and by others? */
-static bool need(struct schedule *p, struct nest *n, struct value *v)
+static bool need(struct schedule *p, struct loop_nest *n, struct value *v)
 {
 	value_vec work = {0};
 	vec_push(&p->scratch, &work, v);
@@ -34,7 +34,7 @@ static bool need(struct schedule *p, struct nest *n, struct value *v)
 	return true;
 }
 
-static bool need_operands(struct schedule *p, struct nest *n, const struct op *o, u32 count)
+static bool need_operands(struct schedule *p, struct loop_nest *n, const struct op *o, u32 count)
 {
 	const struct block *body = p->loop->blocks[0];
 	bool ok = true;
@@ -43,7 +43,7 @@ static bool need_operands(struct schedule *p, struct nest *n, const struct op *o
 	return ok;
 }
 
-static bool find_path(struct schedule *p, struct nest *n, struct op *loop)
+static bool find_path(struct schedule *p, struct loop_nest *n, struct op *loop)
 {
 	struct op *around = loop->block->parent;
 	bool ok = loop->block == n->top || (around && around->code == IR_FOR && find_path(p, n, around));
@@ -51,9 +51,9 @@ static bool find_path(struct schedule *p, struct nest *n, struct op *loop)
 	return ok;
 }
 
-bool nest_find(struct schedule *p, struct nest *n, const struct block *top, u32 load_operands)
+bool nest_find(struct schedule *p, struct loop_nest *n, const struct block *top, u32 load_operands)
 {
-	*n = (struct nest){.top = top, .needed.arena = &p->scratch};
+	*n = (struct loop_nest){.top = top, .needed.arena = &p->scratch};
 	bool ok = find_path(p, n, p->loop);
 	for (u32 i = 0; ok && i < n->path.len; i++)
 		ok = need_operands(p, n, n->path.at[i], FOR_INITS);

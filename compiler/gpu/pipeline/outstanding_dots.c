@@ -67,7 +67,7 @@ static void wait_for(struct schedule *p, struct builder *b, const value_vec *til
 	}
 }
 
-void await_result(struct schedule *p, struct builder *b, const struct step *s)
+void await_result(struct schedule *p, struct builder *b, const struct schedule_step *s)
 {
 	value_vec tile = {0}, token = {0};
 	vec_push(&p->scratch, &tile, &s->dot->results[0]);

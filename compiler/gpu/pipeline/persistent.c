@@ -10,7 +10,8 @@
  *     for p in range(program_id(0), programs, num_programs(0), flatten=True)
  *         x = p % grid.x;  y = p // grid.x % grid.y;  z = p // grid.x // grid.y;  the kernel
  *
- * An attention's too: where its programs take as long as their number along x says, in another order (struct order).
+ * An attention's too: where its programs take as long as their number along x says, in another order (struct
+ * program_order).
  *
  * The grid that the launch asked for is passed in three parameters behind the kernel's own. Otherwise programs are
  * started in the same order as without, that of transform/program_order.c. Kernels whose programs may talk to each
@@ -173,7 +174,7 @@ static struct value *mirror_if_odd(struct programs *g, struct builder *b, struct
 /* Programs in the order of how long they take, which their number along x tells. In rounds of as many as there are
  * blocks, and every other round backwards, each block has long and short ones. They read the same keys for all x: so
  * many rows at a time are done as fill a whole number of pairs of rounds, and not all at once, which no cache holds. */
-struct order {
+struct program_order {
 	struct value *blocks, *rounds, *first, *rows, *together;
 };
 
@@ -183,9 +184,9 @@ static struct value *lowest_bit(struct programs *g, struct builder *b, struct va
 	return make(g, b, IR_ANDI, v, make(g, b, IR_SUBI, number(b, 0), v));
 }
 
-static struct order begin_order(struct programs *g, struct builder *b, struct value *all, struct value *block)
+static struct program_order begin_order(struct programs *g, struct builder *b, struct value *all, struct value *block)
 {
-	struct order o = {.blocks = of_axis(b, IR_NUM_PROGRAMS, 0)};
+	struct program_order o = {.blocks = of_axis(b, IR_NUM_PROGRAMS, 0)};
 	vec_push(g->arena, &g->made, o.blocks->def);
 	o.rounds = make(g, b, IR_DIVSI, all, o.blocks);
 	/* the last round, of which not all blocks have a program, begins with block 0 */
@@ -198,7 +199,7 @@ static struct order begin_order(struct programs *g, struct builder *b, struct va
 	return o;
 }
 
-static void split_in_order(struct programs *g, struct builder *b, struct value *index, const struct order *o)
+static void split_in_order(struct programs *g, struct builder *b, struct value *index, const struct program_order *o)
 {
 	struct value *round = make(g, b, IR_DIVSI, index, o->blocks);
 	struct value *begin = make(g, b, IR_SUBI, index, o->first);
@@ -227,7 +228,7 @@ bool join_programs(struct pass_state *s, i64 group)
 	struct value *plane = make(g, &before, IR_MULI, g->count[0], g->count[1]);
 	struct value *all = make(g, &before, IR_MULI, plane, g->count[2]);
 	struct value *block = made(g, of_axis(&before, IR_PROGRAM_ID, 0));
-	struct order order = {0};
+	struct program_order order = {0};
 	if (by_length)
 		order = begin_order(g, &before, all, block);
 	struct value *step = made(g, of_axis(&before, IR_NUM_PROGRAMS, 0));

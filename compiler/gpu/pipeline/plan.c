@@ -57,20 +57,20 @@ struct op *next_loop(const struct op *loop)
  * work than dots, since none waits for the others; where one is alone, it gains with two buffers, and loses with more.
  * Where dots stay in flight, the thread that asks for boxes would hold up its warpgroup: cp.async is faster by 2 to 10
  * %, unless a warp of its own asks. */
-static void find_boxes(struct schedule *p)
+static void find_tma_tiles(struct schedule *p)
 {
 	struct pass_state *s = p->s;
-	p->tma = s->target->has_tensor_copy && !s->cuda.no_boxes && s->num_warps >= 4 &&
+	p->tma = s->target->has_tensor_copy && !s->cuda.no_tma && s->num_warps >= 4 &&
 		 first_dot(p->loop->blocks[0]) && s->k->cuda.cluster == 1 &&
 		 p->loads.len + s->k->cuda.nmaps <= MAX_TENSOR_MAPS;
 	for (u32 i = 0; p->tma && i < p->loads.len; i++) {
 		struct op *load = p->loads.at[i];
-		struct box box = {0};
-		const struct layout *ring = ring_layout(p, load);
+		struct tma_tile box = {0};
+		const struct layout *ring = multibuffer_layout(p, load);
 		p->tma = !load->attr[ATTR_EVICT] &&
 			 ((p->fetches && is_row_of_numbers(p, load)) ||
-			  (load->noperands == 1 && find_box(s, operand(load, 0), ring, &box)) ||
-			  find_tensor_box(s, load, ring, &box));
+			  (load->noperands == 1 && find_tma_tile(s, operand(load, 0), ring, &box)) ||
+			  find_bounded_tile(s, load, ring, &box));
 		vec_push(&p->scratch, &p->boxes, box);
 	}
 	if (p->tma && !p->dots.len)
@@ -148,13 +148,14 @@ static bool plan(struct schedule *p)
 	if (free && p->async) {
 		find_late(p);
 		find_beside(p);
-		find_boxes(p);
+		find_tma_tiles(p);
 		if (!p->producer || !p->dots.len)
 			find_turns(p);
 	}
 	p->ahead = p->stages - 1;
-	bool fits = !p->async || ring_bytes(p, p->stages) <= s->target->shared_bytes - SHARED_BESIDE_RING;
-	p->ring = p->async || (p->dots.len && ring_bytes(p, p->stages) <= s->target->shared_bytes - SHARED_BESIDE_RING);
+	bool fits = !p->async || multibuffer_bytes(p, p->stages) <= s->target->shared_bytes - SHARED_BESIDE_MULTIBUFFER;
+	p->ring = p->async || (p->dots.len &&
+			       multibuffer_bytes(p, p->stages) <= s->target->shared_bytes - SHARED_BESIDE_MULTIBUFFER);
 	if (!p->ring)
 		p->dots.len = 0;
 	if (s->remarks && (!p->loads.len || !fits))
@@ -188,7 +189,7 @@ static void carry_few(struct schedule *p)
 	const struct op *around = loop->block->parent;
 	struct schedule q = few_ahead(s, loop);
 	struct block *b = loop->blocks[0];
-	bool copies = false, turned = false;
+	bool copies = false, transposed = false;
 	bool programs = around && is_loop_of_programs(s, around);
 	if (!s->target->has_async_copy || stages_of(s, loop) < 2 || !block_has(b, op_is_dot) ||
 	    (around && is_flat(around) && !programs))
@@ -198,9 +199,9 @@ static void carry_few(struct schedule *p)
 	for (struct op *o = b->first; o; o = o->next)
 		if (o->code == IR_LOAD && type_is_tensor(result(o)->type)) {
 			copies |= can_copy_async(&q, o);
-			turned |= needs_registers(&q, o);
+			transposed |= needs_registers(&q, o);
 		}
-	for (struct op *o = b->first; o && copies && !turned; o = o->next) {
+	for (struct op *o = b->first; o && copies && !transposed; o = o->next) {
 		if (o->code != IR_LOAD || o->attr[ATTR_VOLATILE] || may_conflict(s, b, pointer_base(operand(o, 0))))
 			continue;
 		const struct type *t = result(o)->type;
@@ -235,7 +236,8 @@ static void carry_tile_loads(struct schedule *p)
 	struct op *around = p->loop->block->parent;
 	if (!p->producer || p->producer->path.len < 2 || p->follower)
 		return;
-	const struct op *turn = p->loop->next->code == IR_PASS_TURN ? p->loop->next : p->loop; /* others have it then */
+	const struct op *turn =
+		p->loop->next->code == IR_PINGPONG_ARRIVE ? p->loop->next : p->loop; /* others have it then */
 	const struct op *first = p->before ? p->before->loop : p->loop;
 	struct schedule q = few_ahead(p->s, around);
 	struct block *body = around->blocks[0];
@@ -275,11 +277,12 @@ static void rewrite(struct schedule *p)
 		     p->producer ? "and with its producer" : "where its first loads are issued");
 	else if (p->async)
 		diag(s->diags, R_PIPELINED_ASYNC, loc, p->loads.len, PLURAL(p->loads.len), p->ahead, PLURAL(p->ahead),
-		     p->tma ? "TMA" : "cp.async", p->stages, PLURAL(p->stages), (long long)ring_bytes(p, p->stages));
+		     p->tma ? "TMA" : "cp.async", p->stages, PLURAL(p->stages),
+		     (long long)multibuffer_bytes(p, p->stages));
 	else
 		diag(s->diags, R_PIPELINED_REGISTERS, loc, p->loads.len, PLURAL(p->loads.len),
 		     p->ring ? arena_printf(&p->scratch, ", then through 2 buffers (%lld bytes of shared memory)",
-					    (long long)ring_bytes(p, p->stages))
+					    (long long)multibuffer_bytes(p, p->stages))
 			     : "");
 	if (p->producer)
 		diag(s->diags, R_PRODUCER, loc);

@@ -44,7 +44,7 @@ static const char *copies(struct schedule *p)
 }
 
 /* With the names of the part's loads, if there is more than one part. */
-static const char *buffers(struct schedule *p, const char *what, const struct part *part)
+static const char *buffers(struct schedule *p, const char *what, const struct buffer_part *part)
 {
 	struct strbuf text = {.arena = &p->scratch};
 	sb_puts(&text, what);
@@ -68,7 +68,7 @@ static const char *dot_name(const struct op *dot)
 	return name_of(dot) ? name_of(dot) : "the dot";
 }
 
-static const char *step_text(struct schedule *p, const struct step *s)
+static const char *step_text(struct schedule *p, const struct schedule_step *s)
 {
 	switch (s->kind) {
 	case STEP_OP: return operation(p, s->op);
@@ -80,8 +80,8 @@ static const char *step_text(struct schedule *p, const struct step *s)
 	case STEP_BARRIER: return "barrier";
 	case STEP_FENCE: return "fence of stores before dots";
 	case STEP_HOLD: return "hold loads back";
-	case STEP_AWAIT_TURN: return "await the turn";
-	case STEP_PASS_TURN: return "pass the turn";
+	case STEP_PINGPONG_WAIT: return "await the turn";
+	case STEP_PINGPONG_ARRIVE: return "pass the turn";
 	case STEP_TURN: break;
 	}
 	return NULL;
@@ -118,7 +118,7 @@ void print_schedule(struct schedule *p, const char *file, struct strbuf *out)
 		  p->flat ? ", copies go on from tile to tile" : "", p->turns ? ", two warpgroups in turns" : "");
 	sb_puts(out, "  stage  warps     iter.   step\n");
 	for (u32 i = 0; i < p->steps.len; i++) {
-		const struct step *s = &p->steps.at[i];
+		const struct schedule_step *s = &p->steps.at[i];
 		const char *text = step_text(p, s);
 		if (s->kind == STEP_OP && is_part_of_copies(p, s->op))
 			continue;

@@ -13,17 +13,17 @@
 #include "gpu/layout/mma.h"
 #include "gpu/pipeline/schedule.h"
 
-static void add_step(struct schedule *p, enum step_kind kind, int stage)
+static void add_step(struct schedule *p, enum schedule_step_kind kind, int stage)
 {
-	vec_push(&p->scratch, &p->steps, ((struct step){.kind = kind, .stage = stage}));
+	vec_push(&p->scratch, &p->steps, ((struct schedule_step){.kind = kind, .stage = stage}));
 }
 
 static void add_op(struct schedule *p, struct op *o)
 {
-	vec_push(&p->scratch, &p->steps, ((struct step){.kind = STEP_OP, .stage = p->ahead, .op = o}));
+	vec_push(&p->scratch, &p->steps, ((struct schedule_step){.kind = STEP_OP, .stage = p->ahead, .op = o}));
 }
 
-static void insert_step(struct schedule *p, u32 at, struct step step)
+static void insert_step(struct schedule *p, u32 at, struct schedule_step step)
 {
 	vec_push(&p->scratch, &p->steps, step);
 	for (u32 i = p->steps.len - 1; i > at; i--)
@@ -35,7 +35,7 @@ static void insert_step(struct schedule *p, u32 at, struct step step)
 	}
 }
 
-static struct step *find_step(const struct schedule *p, enum step_kind kind)
+static struct schedule_step *find_step(const struct schedule *p, enum schedule_step_kind kind)
 {
 	for (u32 i = 0; i < p->steps.len; i++)
 		if (p->steps.at[i].kind == kind)
@@ -91,7 +91,7 @@ static void add_results(struct schedule *p, const struct op *o, u32 *n)
 			end = i + 1;
 	for (; *n < end; ++*n)
 		vec_push(&p->scratch, &p->steps,
-			 ((struct step){.kind = STEP_RESULT, .stage = p->ahead, .dot = p->beside.at[*n]}));
+			 ((struct schedule_step){.kind = STEP_RESULT, .stage = p->ahead, .dot = p->beside.at[*n]}));
 }
 
 static void choose_steps(struct schedule *p)
@@ -103,7 +103,7 @@ static void choose_steps(struct schedule *p)
 	u32 awaited = 0;
 	bool through_registers = p->ring && !p->async, finished = !through_registers;
 	if (p->producer)
-		vec_push(&p->scratch, &p->steps, ((struct step){.kind = STEP_COPY, .partition = PRODUCER}));
+		vec_push(&p->scratch, &p->steps, ((struct schedule_step){.kind = STEP_COPY, .partition = PRODUCER}));
 	if (p->async) {
 		add_step(p, STEP_AWAIT, work);
 		add_step(p, STEP_TURN, work);
@@ -116,11 +116,11 @@ static void choose_steps(struct schedule *p)
 			finished = true;
 		}
 		if (p->turns && o == last)
-			add_step(p, STEP_AWAIT_TURN, work);
+			add_step(p, STEP_PINGPONG_WAIT, work);
 		add_results(p, o, &awaited);
 		add_op(p, o);
 		if (p->turns && o == first)
-			add_step(p, STEP_PASS_TURN, work);
+			add_step(p, STEP_PINGPONG_ARRIVE, work);
 		if (o == finish)
 			add_step(p, STEP_FINISH, work + 1);
 		if (o != copy || p->producer)
@@ -170,11 +170,11 @@ static u32 end_of_read(const struct schedule *p, u32 i)
 }
 
 /* Where load i's buffer is read: until the finish of the dots, if one that stays in flight reads it. */
-static struct part reads_of(const struct schedule *p, u32 i)
+static struct buffer_part reads_of(const struct schedule *p, u32 i)
 {
-	const struct step *finish = find_step(p, STEP_FINISH);
+	const struct schedule_step *finish = find_step(p, STEP_FINISH);
 	u32 finished = finish ? (u32)(finish - p->steps.at) + 1 : 0;
-	struct part reads = {.begin = p->steps.len};
+	struct buffer_part reads = {.begin = p->steps.len};
 	for (u32 k = 0; k < p->steps.len; k++)
 		if (p->steps.at[k].op)
 			p->steps.at[k].op->mark = 0;
@@ -204,13 +204,13 @@ static void share_out(struct schedule *p, bool apart)
 {
 	p->parts.len = 0;
 	for (u32 i = 0; i < p->loads.len; i++) {
-		struct part reads = reads_of(p, i);
+		struct buffer_part reads = reads_of(p, i);
 		u32 k = 0;
 		while (k < p->parts.len && apart && p->parts.at[k].lags != reads.lags)
 			k++;
 		if (k == p->parts.len)
 			vec_push(&p->scratch, &p->parts, reads);
-		struct part *part = &p->parts.at[k];
+		struct buffer_part *part = &p->parts.at[k];
 		part->begin = MIN(part->begin, reads.begin);
 		part->end = part->lags == reads.lags ? MAX(part->end, reads.end) : part->lags ? part->end : reads.end;
 		part->lags |= reads.lags;
@@ -218,7 +218,7 @@ static void share_out(struct schedule *p, bool apart)
 		p->lags |= part->lags;
 	}
 	if (p->parts.len > 1 && p->parts.at[0].begin > p->parts.at[1].begin) {
-		struct part first = p->parts.at[1];
+		struct buffer_part first = p->parts.at[1];
 		p->parts.at[1] = p->parts.at[0];
 		p->parts.at[0] = first;
 	}
@@ -259,20 +259,20 @@ static bool meet_before_write(const struct schedule *p)
 }
 
 /* Of the ring of buffers that copies fill. */
-static void synchronise_ring(struct schedule *p)
+static void synchronise_multibuffer(struct schedule *p)
 {
 	int work = p->ahead;
-	struct step *await = find_step(p, STEP_AWAIT);
-	struct part *all = &p->parts.at[0];
-	struct step barrier = {STEP_BARRIER, .stage = work};
+	struct schedule_step *await = find_step(p, STEP_AWAIT);
+	struct buffer_part *all = &p->parts.at[0];
+	struct schedule_step barrier = {STEP_BARRIER, .stage = work};
 	for (u32 k = 0; p->tma && k < p->parts.len; k++) {
-		struct part *part = &p->parts.at[k];
-		insert_step(p, part->end, (struct step){STEP_RELEASE, .stage = work + part->lags, .part = k});
+		struct buffer_part *part = &p->parts.at[k];
+		insert_step(p, part->end, (struct schedule_step){STEP_RELEASE, .stage = work + part->lags, .part = k});
 		u32 at = part->begin;
-		if (at && p->steps.at[at - 1].kind == STEP_AWAIT_TURN) /* not while the others wait for it */
+		if (at && p->steps.at[at - 1].kind == STEP_PINGPONG_WAIT) /* not while the others wait for it */
 			at--;
 		if (k)
-			insert_step(p, at, (struct step){STEP_AWAIT, .stage = work, .part = k});
+			insert_step(p, at, (struct schedule_step){STEP_AWAIT, .stage = work, .part = k});
 	}
 	if (p->tma)
 		return;
@@ -280,7 +280,7 @@ static void synchronise_ring(struct schedule *p)
 		insert_step(p, (u32)(await - p->steps.at) + 1, barrier);
 	} else {
 		u32 stored = (u32)(find_step(p, STEP_FINISH) - p->steps.at) + 1; /* in front of the first dot */
-		insert_step(p, stored, (struct step){STEP_FENCE, .stage = work});
+		insert_step(p, stored, (struct schedule_step){STEP_FENCE, .stage = work});
 		insert_step(p, stored + 1, barrier);
 	}
 	barrier.stage += all->lags;
@@ -295,5 +295,5 @@ void schedule_steps(struct schedule *p)
 	if (p->ring)
 		find_parts(p);
 	if (p->ring)
-		synchronise_ring(p);
+		synchronise_multibuffer(p);
 }

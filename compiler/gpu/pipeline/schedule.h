@@ -24,7 +24,7 @@
 
 /* The loops through which the copies of a pipelined one go on by themselves: from tile to tile, or in a warp of their
  * own. */
-struct nest {
+struct loop_nest {
 	VEC(struct op *) path;   /* outermost first, the pipelined one last */
 	const struct block *top; /* what is defined outside of it is there */
 	struct map needed;       /* operations in it, and in the loops, that bounds and addresses are computed by */
@@ -34,17 +34,17 @@ struct nest {
 };
 
 /* A value that the loop carries for the pipeliner: before the first iteration, and after each. */
-struct carried {
+struct loop_carried {
 	struct value *init, *next;
 };
 
 /* A buffer, and how often the ring has been gone through before, modulo 2. */
-struct turn {
+struct pipeline_state {
 	struct value *slot, *phase;
 };
 
 /* Of a loop's body: see schedule.c. */
-enum step_kind {
+enum schedule_step_kind {
 	STEP_OP,         /* an operation of the body */
 	STEP_COPY,       /* issues the copies of an iteration */
 	STEP_AWAIT,      /* the iteration's copies are there; without mbarriers each thread's own */
@@ -55,8 +55,8 @@ enum step_kind {
 	STEP_BARRIER,    /* all threads meet */
 	STEP_FENCE,      /* orders stores before reads by the tensor cores */
 	STEP_HOLD,       /* ptxas moves no load in front of it */
-	STEP_AWAIT_TURN, /* the other warpgroup has left the tensor cores */
-	STEP_PASS_TURN,  /* it may have them */
+	STEP_PINGPONG_WAIT, /* the other warpgroup has left the tensor cores */
+	STEP_PINGPONG_ARRIVE,  /* it may have them */
 };
 
 /* Which warps run a step. */
@@ -65,8 +65,8 @@ enum partition {
 	PRODUCER, /* the warp beside them that asks for boxes */
 };
 
-struct step {
-	enum step_kind kind;
+struct schedule_step {
+	enum schedule_step_kind kind;
 	enum partition partition;
 	int stage;
 	struct op *op; /* STEP_OP */
@@ -76,7 +76,7 @@ struct step {
 
 /* Loads whose buffers are filled and released together. Where a producer asks for boxes, loads that are read until the
  * next iteration has begun are a part of their own, and the buffers of the others come back sooner. */
-struct part {
+struct buffer_part {
 	VEC(u32) loads;
 	bool lags;       /* an iteration's buffers are read until the next one has begun */
 	u32 begin, end;  /* where in the steps they are read */
@@ -116,7 +116,7 @@ struct schedule {
 	bool few;                /* a few registers beside what is copied; neither async nor ring */
 	const struct op *behind; /* these are loaded behind this operation of the body, or NULL: first */
 	bool tma;                /* async by boxes */
-	VEC(struct box) boxes;   /* of each load then */
+	VEC(struct tma_tile) boxes;   /* of each load then */
 	u32 rows;                /* the last so many are rows of one dimension, which come as they lie */
 	bool fetches;            /* does one of the dots fetch an operand into registers? */
 	VEC(struct op *) dots;   /* that stay in flight into the next iteration; in program order */
@@ -132,8 +132,8 @@ struct schedule {
 	 * this one; or NULL */
 	const struct schedule *follower, *before;
 	bool second;             /* behind an attention's loop, whose producer asks for its boxes too, or none does */
-	struct nest *flat;       /* from one iteration of the loop around it to the next; or NULL */
-	struct nest *producer;   /* in a warp that asks for the boxes; or NULL */
+	struct loop_nest *flat;       /* from one iteration of the loop around it to the next; or NULL */
+	struct loop_nest *producer;   /* in a warp that asks for the boxes; or NULL */
 	struct op *asks;         /* that warp's code */
 	struct value *pair;      /* do two blocks share boxes? NULL: no */
 	struct value **shared;   /* of each load, whether the other one asks for the same box; NULL: it never does */
@@ -141,8 +141,8 @@ struct schedule {
 	const char *no_producer; /* why not, if it would be faster */
 
 	/* the order: */
-	VEC(struct step) steps;
-	VEC(struct part) parts;
+	VEC(struct schedule_step) steps;
+	VEC(struct buffer_part) parts;
 	bool lags;               /* does one of them? */
 
 	/* the code: */
@@ -152,9 +152,9 @@ struct schedule {
 	/* what the loop carries behind its own values, which are `first` in number: which copies come next, the turn,
 	 * the tokens of copies, the oldest first, or the buffer that was read before; what has been loaded into
 	 * registers; the tokens of dots that stay in flight */
-	VEC(struct carried) carried;
+	VEC(struct loop_carried) carried;
 	u32 first, turn, copies, registers, flights;
-	struct turn now, next, fill; /* of the step being built */
+	struct pipeline_state now, next, fill; /* of the step being built */
 	value_vec loaded;            /* by registers */
 	struct value *issued;        /* the token of the last copies */
 };
@@ -189,7 +189,7 @@ struct op *load_consumer(const struct op *load);
 /* Does a change of layout use what load_consumer gives, through shared memory? It reads the load's buffer instead. */
 bool is_read_again(const struct use *u);
 /* A layout of the buffer that both the copy and the dot can use without conflicts. */
-const struct layout *ring_layout(const struct schedule *p, const struct op *load);
+const struct layout *multibuffer_layout(const struct schedule *p, const struct op *load);
 /* Can cp.async bring what is loaded to where load_consumer takes it? */
 bool can_copy_async(const struct schedule *p, const struct op *load);
 /* Of the tile that a load fills. */
@@ -225,7 +225,7 @@ bool stays_in_flight(const struct schedule *p, const struct op *dot);
  * -------------------------------------------------------------------------------------------------- */
 
 /* Of so many buffers for each load. */
-i64 ring_bytes(const struct schedule *p, int stages);
+i64 multibuffer_bytes(const struct schedule *p, int stages);
 /* As many stages as fit beside what the loop reads and what it and the operations before it use for changes of
  * layout, or 1. */
 int stages_that_fit(struct schedule *p, int stages);
@@ -238,7 +238,7 @@ bool pipeline_is_alone(const struct schedule *p);
 
 /* The nest from the block `top` down to p's loop: can bounds and addresses be computed apart from the rest? Those of a
  * load are its first so many operands. */
-bool nest_find(struct schedule *p, struct nest *n, const struct block *top, u32 load_operands);
+bool nest_find(struct schedule *p, struct loop_nest *n, const struct block *top, u32 load_operands);
 /* Lets a warp of its own ask for the boxes, if that is possible and faster. */
 void pipeline_find_producer(struct schedule *p);
 /* The same for the first loop of an attention, and for q's that goes on with its buffers (NULL: none does). */
@@ -258,7 +258,7 @@ void pipeline_join(struct schedule *p, struct schedule *q);
  * faster? */
 void find_pair(struct schedule *p, struct op *at);
 /* p->shared, in the producer in front of its copy of p's loop: `map` says what stands for values there. */
-void compare_boxes(struct schedule *p, struct builder *b, struct map *map);
+void compare_tensor_maps(struct schedule *p, struct builder *b, struct map *map);
 /* At the kernel's end: the other block of the pair asks for nothing more. */
 void end_pair(struct schedule *p);
 
@@ -299,12 +299,12 @@ void carry_copies(struct schedule *p, struct value *const *tokens);
 /* `tokens` of copies after one more group. */
 void add_token(struct schedule *p, struct value **tokens);
 /* The next buffer; without a phase if that is NULL. */
-void carry_turn(struct schedule *p, struct turn init);
+void carry_state(struct schedule *p, struct pipeline_state init);
 /* Carried value i in the loop, and behind it. */
 struct value *carried_now(const struct schedule *p, u32 i);
 struct value *carried_last(const struct schedule *p, u32 i);
 /* So many iterations later. */
-struct turn pipeline_turn(struct schedule *p, struct builder *b, struct turn at, int by);
+struct pipeline_state pipeline_state_at(struct schedule *p, struct builder *b, struct pipeline_state at, int by);
 /* The ring of buffers for each load, and their mbarriers, in front of `at`; or those of the loop before. */
 void make_buffers(struct schedule *p, struct op *at);
 void take_buffers(struct schedule *p);
@@ -312,8 +312,8 @@ void take_buffers(struct schedule *p);
 void pipeline_copy(struct schedule *p, struct builder *b, struct map *map, struct value *slot, struct value *inside);
 /* Asks for all boxes for the iteration of `loop`, p's or a copy of it, whose values `map` holds. `to.phase` NULL:
  * nobody has read that buffer yet. */
-void pipeline_ask(struct schedule *p, struct builder *b, struct op *loop, const struct map *map, struct turn to,
-		  struct value *inside);
+void pipeline_ask(struct schedule *p, struct builder *b, struct op *loop, const struct map *map,
+		  struct pipeline_state to, struct value *inside);
 /* All copies are there for everybody. */
 void wait_copies(struct builder *b);
 /* This warp has read the buffer. If the last dot is late, every iteration releases that of the one before, the first
@@ -337,7 +337,7 @@ void carry_flights(struct schedule *p);
 /* And at its end those of this iteration's. */
 void next_flights(struct schedule *p);
 /* The result of the step's dot is there. */
-void await_result(struct schedule *p, struct builder *b, const struct step *s);
+void await_result(struct schedule *p, struct builder *b, const struct schedule_step *s);
 /* The dots of the iteration before are done. */
 void finish_earlier_dots(struct schedule *p, struct builder *b);
 /* Behind the loop: the dots in flight are done. */

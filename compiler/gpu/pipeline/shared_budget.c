@@ -9,7 +9,7 @@ static i64 buffer_bytes(const struct op *alloc)
 	return type_numel(t) * dtype_bytes(type_dtype(t)) * MAX(t->nbuf, 1);
 }
 
-i64 ring_bytes(const struct schedule *p, int stages)
+i64 multibuffer_bytes(const struct schedule *p, int stages)
 {
 	i64 total = 0;
 	for (u32 i = 0; i < p->loads.len; i++)
@@ -58,7 +58,7 @@ static i64 most_needed(const struct schedule *p, struct block *b)
 {
 	i64 most = 0;
 	for (struct op *o = b->first; o; o = o->next) {
-		struct needs n = {p, ring_bytes(p, p->stages), 0};
+		struct needs n = {p, multibuffer_bytes(p, p->stages), 0};
 		for (struct op *before = b->first; before != o; before = before->next)
 			if (before->code == IR_LOCAL_ALLOC && is_alive_at(result(before), o))
 				add_needs(before, &n);
@@ -110,7 +110,7 @@ static i64 memory_needed(const struct schedule *p, int stages)
 	for (struct op *o = p->loop->prev; o && left--; o = o->prev)
 		if (o->code != IR_LOCAL_ALLOC || is_used_in(result(o), p->loop->blocks[0]))
 			add_needs(o, &n);
-	return ring_bytes(p, stages) + n.buffers + MAX(n.scratch, SHARED_BESIDE_RING);
+	return multibuffer_bytes(p, stages) + n.buffers + MAX(n.scratch, SHARED_BESIDE_MULTIBUFFER);
 }
 
 bool pipeline_is_alone(const struct schedule *p)

@@ -95,11 +95,11 @@ void pipeline_find_producer(struct schedule *p)
 	u32 dots = count_dots(p);
 	bool products = dots && dots_are_apart(p->ctx, p->loop->blocks[0]),
 	     late = is_attention(p) && !next_loop(p->loop);
-	bool possible = p->s->target->has_tensor_copy && !p->s->cuda.no_boxes && dots && !p->second;
+	bool possible = p->s->target->has_tensor_copy && !p->s->cuda.no_tma && dots && !p->second;
 	bool asked = possible && take_request(p->loop);
 	if (!asked && (!possible || (!products && !late) || !pipeline_is_alone(p)))
 		return;
-	p->producer = arena_new(&p->scratch, struct nest);
+	p->producer = arena_new(&p->scratch, struct loop_nest);
 	const char *reason = why_not(p);
 	if (reason)
 		p->producer = NULL;
@@ -117,7 +117,7 @@ void pipeline_share_producer(struct schedule *p, struct schedule *q)
 	for (u32 i = 0; i < n && can; i++)
 		can = is_attention(loops[i]);
 	for (u32 i = 0; i < n && can; i++)
-		loops[i]->producer = arena_new(&loops[i]->scratch, struct nest);
+		loops[i]->producer = arena_new(&loops[i]->scratch, struct loop_nest);
 	for (u32 i = 0; i < n && can; i++)
 		can = !why_not(loops[i]);
 	for (u32 i = 0; i < n; i++)
@@ -130,9 +130,9 @@ void pipeline_share_producer(struct schedule *p, struct schedule *q)
 /* --- the producer -------------------------------------------------------------------------------------------- */
 
 /* The loop path.at[level], and what comes before it in its block, as far as it is needed. */
-static void build_loop(struct schedule *p, u32 level, struct builder *b, struct map *map, struct turn *turn)
+static void build_loop(struct schedule *p, u32 level, struct builder *b, struct map *map, struct pipeline_state *turn)
 {
-	struct nest *q = p->producer;
+	struct loop_nest *q = p->producer;
 	struct op *loop = q->path.at[level], *end = loop->blocks[0]->last;
 	u32 nargs = loop == p->loop ? p->args.len : 0;
 	value_vec ops = {0};
@@ -147,7 +147,7 @@ static void build_loop(struct schedule *p, u32 level, struct builder *b, struct 
 	for (u32 i = 0; i < nargs; i++)
 		vec_push(&p->scratch, &ops, mapped(map, for_init(loop, p->args.at[i])));
 	if (loop == p->loop && p->pair)
-		compare_boxes(p, b, map);
+		compare_tensor_maps(p, b, map);
 	vec_push(&p->scratch, &ops, turn->slot);
 	vec_push(&p->scratch, &ops, turn->phase);
 	for (u32 i = 3; i < ops.len; i++)
@@ -158,7 +158,7 @@ static void build_loop(struct schedule *p, u32 level, struct builder *b, struct 
 	map_put(map, for_index(loop), block_add_arg(p->ctx, body, ops.at[0]->type));
 	for (u32 i = 0; i < nargs; i++)
 		map_put(map, for_arg(loop, p->args.at[i]), block_add_arg(p->ctx, body, types.at[i]));
-	struct turn now = {block_add_arg(p->ctx, body, turn->slot->type), NULL};
+	struct pipeline_state now = {block_add_arg(p->ctx, body, turn->slot->type), NULL};
 	now.phase = block_add_arg(p->ctx, body, turn->phase->type);
 	struct builder in = builder_at_end(p->ctx, body);
 	struct op *yield = build(&in, IR_YIELD, NULL, 0, NULL, 0, 0);
@@ -170,13 +170,13 @@ static void build_loop(struct schedule *p, u32 level, struct builder *b, struct 
 		pipeline_ask(p, &in, copy, map, now, build_int(&in, type_scalar(p->ctx, DT_I1), 1));
 		for (u32 i = 0; i < nargs; i++)
 			op_add_operand(p->ctx, yield, mapped(map, operand(end, p->args.at[i])));
-		now = pipeline_turn(p, &in, now, 1);
+		now = pipeline_state_at(p, &in, now, 1);
 	} else {
 		build_loop(p, level + 1, &in, map, &now);
 	}
 	op_add_operand(p->ctx, yield, now.slot);
 	op_add_operand(p->ctx, yield, now.phase);
-	*turn = (struct turn){&copy->results[nargs], &copy->results[nargs + 1]};
+	*turn = (struct pipeline_state){&copy->results[nargs], &copy->results[nargs + 1]};
 }
 
 /* The producer has asked for the boxes of the loop before and for these. */
@@ -187,7 +187,8 @@ static void go_on(struct schedule *p)
 	take_buffers(p);
 	for (u32 i = 0; i + 1 < p->producer->path.len; i++)
 		p->producer->path.at[i] = before->producer->path.at[i];
-	carry_turn(p, (struct turn){carried_last(before, before->turn), carried_last(before, before->turn + 1)});
+	carry_state(
+		p, (struct pipeline_state){carried_last(before, before->turn), carried_last(before, before->turn + 1)});
 	if (p->lags)
 		carry(p, build_int(&b, type_scalar(p->ctx, DT_I32), p->stages));
 }
@@ -199,7 +200,7 @@ static void begin_producer(struct schedule *p)
 		go_on(p);
 		return;
 	}
-	struct nest *q = p->producer;
+	struct loop_nest *q = p->producer;
 	struct op *first = q->path.at[0]->block->first;
 	value_vec inits = {0};
 	find_pair(p, first);
@@ -208,7 +209,7 @@ static void begin_producer(struct schedule *p)
 	const struct type *t = type_scalar(p->ctx, DT_I32);
 	b.loc = p->loop->loc;
 	struct value *slot = build_int(&b, t, 0);
-	struct turn turn = {slot, build_int(&b, t, 0)};
+	struct pipeline_state turn = {slot, build_int(&b, t, 0)};
 	struct value *none = build_int(&b, t, p->stages);
 	vec_push(&p->scratch, &inits, turn.slot);
 	vec_push(&p->scratch, &inits, turn.phase);
@@ -232,7 +233,7 @@ static void begin_producer(struct schedule *p)
 		for (u32 k = 0; k < 2; k++)
 			inits.at[k] = for_arg(loop, loop->nresults - 2 + k);
 	}
-	carry_turn(p, (struct turn){inits.at[0], inits.at[1]});
+	carry_state(p, (struct pipeline_state){inits.at[0], inits.at[1]});
 	if (p->lags)
 		carry(p, none);
 }
@@ -240,7 +241,7 @@ static void begin_producer(struct schedule *p)
 /* Lets the loops around the pipelined one go on with its turn. Returns the outermost of them, or it. */
 static struct op *carry_outwards(struct schedule *p)
 {
-	struct nest *q = p->producer;
+	struct loop_nest *q = p->producer;
 	struct op *loop = p->loop;
 	u32 turn = p->first + p->turn;
 	for (u32 i = q->path.len - 1; i--;) {

@@ -47,12 +47,12 @@ static i32 shared_result_bytes(const struct op *o)
 	return lanes || warps ? (i32)(type_numel(t) * element_bytes(&o->results[0])) : 0;
 }
 
-void choose_way(const struct pass_state *s, struct op *o, i32 most)
+void choose_conversion(const struct pass_state *s, struct op *o, i32 most)
 {
 	const struct layout *from = operand(o, 0)->type->layout, *to = result(o)->type->layout;
 	enum conversion_kind kind = plan_conversion(from, to).kind;
-	bool shared = kind == CONVERT_SHARED;
-	o->attr[ATTR_WAY] = shared && warps_apart(from, to) ? WAY_WARP_MEMORY : WAY_REGISTERS + (int)kind;
+	bool shared = kind == CONVERSION_MEMORY;
+	o->attr[ATTR_CONVERSION] = shared && warps_apart(from, to) ? CONVERSION_WARP_MEMORY : kind;
 	o->attr[ATTR_PIECES] =
 		shared ? 1 << plan_pieces(&s->ctx->layouts, from, to, 8 * element_bytes(result(o)), most).bits : 0;
 }
@@ -83,8 +83,8 @@ i32 scratch_bytes(const struct pass_state *s, const struct op *o)
 	switch (o->code) {
 	case IR_CONVERT_LAYOUT: {
 		struct op chosen = *o;
-		if (!chosen.attr[ATTR_WAY])
-			choose_way(s, &chosen, LEAST_PIECE);
+		if (!chosen.attr[ATTR_CONVERSION])
+			choose_conversion(s, &chosen, LEAST_PIECE);
 		i64 bytes = type_numel(result(o)->type) * element_bytes(result(o)), pieces = chosen.attr[ATTR_PIECES];
 		return pieces ? (i32)(bytes / pieces) : 0;
 	}
@@ -170,8 +170,8 @@ void measure_shared(struct pass_state *s, bool allocated)
  * tile without the other, if what they have in shared memory is not each other's (barriers.c). */
 static bool is_between_turns(const struct allocator *a, const struct op *o)
 {
-	return a->turns && o->code == IR_CONVERT_LAYOUT && o->attr[ATTR_WAY] == WAY_WARP_MEMORY && o->block->parent &&
-	       has_turns(o->block);
+	return a->turns && o->code == IR_CONVERT_LAYOUT && o->attr[ATTR_CONVERSION] == CONVERSION_WARP_MEMORY &&
+	       o->block->parent && has_turns(o->block);
 }
 
 /* Do dots of the block run on while what is behind them is done? */
@@ -187,8 +187,8 @@ static bool has_dots_in_flight(const struct block *b)
  * warp. */
 static bool is_beside_dots(const struct op *o, bool dots)
 {
-	return dots && o->code == IR_CONVERT_LAYOUT && o->attr[ATTR_WAY] == WAY_WARP_MEMORY && o->block->parent &&
-	       o->block->parent->code == IR_FOR;
+	return dots && o->code == IR_CONVERT_LAYOUT && o->attr[ATTR_CONVERSION] == CONVERSION_WARP_MEMORY &&
+	       o->block->parent && o->block->parent->code == IR_FOR;
 }
 
 static void collect(struct allocator *a, struct block *b)
@@ -198,10 +198,10 @@ static void collect(struct allocator *a, struct block *b)
 	for (struct op *o = b->first; o; o = o->next) {
 		struct interval n = {.op = o, .start = o->mark, .end = o->mark};
 		if (o->code == IR_CONVERT_LAYOUT)
-			choose_way(a->s, o, a->most);
+			choose_conversion(a->s, o, a->most);
 		bool turns = is_between_turns(a, o);
 		if (turns)
-			choose_way(a->s, o, MIN(a->most, BETWEEN_TURNS));
+			choose_conversion(a->s, o, MIN(a->most, BETWEEN_TURNS));
 		if (turns || is_beside_dots(o, dots)) {
 			n.tile_start = b->first->mark;
 			n.tile_end = b->last->mark;

@@ -23,7 +23,7 @@
 
 enum meeting { NOBODY, WARPGROUPS /* each for itself */, EVERYBODY };
 
-struct access {
+struct shared_use {
 	i32 start, end;
 	bool apart; /* each warpgroup has a half of its own (shared_access.h) */
 	bool write;
@@ -35,11 +35,11 @@ struct access {
 	const struct op *ring;
 };
 
-typedef VEC(struct touched) touches;
+typedef VEC(struct pending_access) touches;
 
 /* What has been done since all threads met, each access once. */
 struct pending {
-	VEC(struct access) shared;
+	VEC(struct shared_use) shared;
 	touches reads, writes; /* of global memory */
 };
 
@@ -50,7 +50,7 @@ enum { MOST_READS = 1024, MOST_WRITES = 256 };
 struct barriers {
 	struct pass_state *s;
 	struct arena scratch; /* of all that is pending somewhere */
-	struct order order;
+	struct access_order order;
 	struct map halves;    /* see find_halves */
 	struct map runs;      /* the first operation of a run (gpu/layout/register_operand.h) → its dot */
 	VEC(struct pending) free;
@@ -61,7 +61,7 @@ static void met(struct pending *p, enum meeting who)
 {
 	u32 left = 0;
 	for (u32 i = 0; i < p->shared.len; i++) {
-		struct access a = p->shared.at[i];
+		struct shared_use a = p->shared.at[i];
 		a.met |= !a.in_flight;
 		if (who == WARPGROUPS || a.in_flight)
 			p->shared.at[left++] = a;
@@ -89,11 +89,11 @@ static void issue_dots(struct pending *p, int groups)
 }
 
 /* Who must meet before the access. */
-static enum meeting conflict(const struct pending *p, const struct access *a)
+static enum meeting conflict(const struct pending *p, const struct shared_use *a)
 {
 	enum meeting who = NOBODY;
 	for (u32 i = 0; i < p->shared.len; i++) {
-		const struct access *b = &p->shared.at[i];
+		const struct shared_use *b = &p->shared.at[i];
 		if (a->start >= b->end || b->start >= a->end || (!a->write && !b->write) ||
 		    (a->ring && a->ring == b->ring))
 			continue;
@@ -102,10 +102,10 @@ static enum meeting conflict(const struct pending *p, const struct access *a)
 	return who;
 }
 
-static void add(struct barriers *w, struct pending *p, const struct access *a)
+static void add(struct barriers *w, struct pending *p, const struct shared_use *a)
 {
 	for (u32 i = 0; i < p->shared.len; i++) {
-		const struct access *b = &p->shared.at[i];
+		const struct shared_use *b = &p->shared.at[i];
 		if (b->start == a->start && b->end == a->end && b->apart == a->apart && b->write == a->write &&
 		    b->ring == a->ring && b->in_flight == a->in_flight && b->met == a->met)
 			return;
@@ -113,7 +113,7 @@ static void add(struct barriers *w, struct pending *p, const struct access *a)
 	vec_push(&w->scratch, &p->shared, *a);
 }
 
-static void add_touch(struct barriers *w, touches *all, const struct touched *t)
+static void add_touch(struct barriers *w, touches *all, const struct pending_access *t)
 {
 	for (u32 i = 0; i < all->len; i++)
 		if (all->at[i].op == t->op && all->at[i].loop == t->loop)
@@ -121,7 +121,7 @@ static void add_touch(struct barriers *w, touches *all, const struct touched *t)
 	vec_push(&w->scratch, all, *t);
 }
 
-static void add_global(struct barriers *w, struct pending *p, const struct touched *t)
+static void add_global(struct barriers *w, struct pending *p, const struct pending_access *t)
 {
 	add_touch(w, may_write(t->op) ? &p->writes : &p->reads, t);
 }
@@ -205,7 +205,7 @@ static void touch_global(struct barriers *w, struct pending *p, struct op *o)
 {
 	keep_few(w, p, o);
 	barrier_before(w, p, o, must_wait_for_global(w, p, o) ? EVERYBODY : NOBODY);
-	add_global(w, p, &(struct touched){.op = o});
+	add_global(w, p, &(struct pending_access){.op = o});
 }
 
 /* Assembly may do anything to memory. The same text in the iteration before is not waited for: where each thread waits
@@ -218,13 +218,13 @@ static void touch_anything(struct barriers *w, struct pending *p, struct op *o)
 	for (u32 i = 0; i < p->writes.len; i++)
 		wait |= p->writes.at[i].op != o;
 	barrier_before(w, p, o, wait ? EVERYBODY : NOBODY);
-	add_global(w, p, &(struct touched){.op = o});
+	add_global(w, p, &(struct pending_access){.op = o});
 }
 
-static struct access access_of(const struct barriers *w, const struct op *o, struct shared_access a)
+static struct shared_use access_of(const struct barriers *w, const struct op *o, struct shared_access a)
 {
 	bool ring = a.memory->code == IR_LOCAL_ALLOC && result(a.memory)->type->nbuf;
-	return (struct access){
+	return (struct shared_use){
 		.start = a.memory->scratch_offset,
 		.end = a.memory->scratch_offset + a.memory->scratch_size,
 		.apart = map_get(&w->halves, a.memory),
@@ -240,7 +240,7 @@ static enum meeting conflict_of(const struct barriers *w, const struct pending *
 	enum meeting who = NOBODY;
 	struct shared_access at[2];
 	for (u32 n = shared_accesses(o, at); n--;) {
-		struct access a = access_of(w, o, at[n]);
+		struct shared_use a = access_of(w, o, at[n]);
 		who = MAX(who, conflict(p, &a));
 	}
 	return who;
@@ -252,7 +252,7 @@ static void touch(struct barriers *w, struct pending *p, struct op *o)
 	struct shared_access at[2];
 	barrier_before(w, p, o, conflict_of(w, p, o));
 	for (u32 n = shared_accesses(o, at); n--;) {
-		struct access a = access_of(w, o, at[n]);
+		struct shared_use a = access_of(w, o, at[n]);
 		add(w, p, &a);
 	}
 }
@@ -321,7 +321,7 @@ static void visit_alone(struct barriers *w, struct pending *p, struct op *o)
 /* The loop in which warpgroups take turns, the first of which o awaits; or NULL. */
 static struct op *loop_behind(const struct op *o)
 {
-	struct op *next = o->code == IR_AWAIT_TURN ? o->next : NULL;
+	struct op *next = o->code == IR_PINGPONG_WAIT ? o->next : NULL;
 	while (next && op_has(next, PURE) && !op_has(next, SYNC))
 		next = next->next;
 	return next && next->code == IR_FOR ? next : NULL;
@@ -344,7 +344,7 @@ static void add_reads(struct barriers *w, struct pending *p, const struct op *o)
 {
 	struct shared_access at[2];
 	for (u32 n = shared_accesses(o, at); n--;) {
-		struct access a = access_of(w, o, at[n]);
+		struct shared_use a = access_of(w, o, at[n]);
 		a.write = false;
 		add(w, p, &a);
 	}
@@ -408,7 +408,7 @@ static void visit_op(struct barriers *w, struct pending *p, struct op *o)
 		release(w, &no);
 		return;
 	}
-	case IR_AWAIT_TURN:
+	case IR_PINGPONG_WAIT:
 		if (o->attr[ATTR_FIRST])
 			return;
 		met(p, WARPGROUPS); /* its warps wait together */
@@ -424,7 +424,7 @@ static void visit_op(struct barriers *w, struct pending *p, struct op *o)
 	}
 	struct shared_access at[2];
 	bool scratch = shared_accesses(o, at) && at[0].memory == o && !at[0].within_warps;
-	if (scratch || is_turned(o, 0) || is_turned(o, 1))
+	if (scratch || is_transposed(o, 0) || is_transposed(o, 1))
 		read_behind(w, p, o);
 	if (o->code == IR_WARP_GROUP_DOT && !o->attr[ATTR_ASYNC])
 		finish_dots(p, 0);
@@ -438,13 +438,13 @@ static void visit_block(struct barriers *w, struct pending *p, struct block *b)
 
 static bool is_for_all(const struct op *o)
 {
-	return (o->code == IR_BARRIER && !o->attr[ATTR_WARP] && !o->attr[ATTR_WARPGROUP]) || is_turned(o, 0) ||
-	       is_turned(o, 1);
+	return (o->code == IR_BARRIER && !o->attr[ATTR_WARP] && !o->attr[ATTR_WARPGROUP]) || is_transposed(o, 0) ||
+	       is_transposed(o, 1);
 }
 
 static bool is_turn(const struct op *o)
 {
-	return o->code == IR_AWAIT_TURN || o->code == IR_PASS_TURN;
+	return o->code == IR_PINGPONG_WAIT || o->code == IR_PINGPONG_ARRIVE;
 }
 
 /* The next operation behind o, or in front of it, that passes or awaits a turn; NULL: there is none. */
@@ -516,7 +516,7 @@ static void visit_kernel(struct barriers *w)
 {
 	struct pending p = {0};
 	if (w->s->k->cuda.cluster > 1)
-		add(w, &p, &(struct access){.end = INT32_MAX, .write = true});
+		add(w, &p, &(struct shared_use){.end = INT32_MAX, .write = true});
 	visit_block(w, &p, w->s->k->body);
 }
 

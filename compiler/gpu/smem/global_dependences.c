@@ -196,7 +196,7 @@ static bool find_extent(const struct pass_state *s, const struct op *o, struct e
 	return !v->block->parent; /* a parameter: pointers that a loop carries are anywhere */
 }
 
-static const struct extent *extent_of(struct order *w, const struct op *o)
+static const struct extent *extent_of(struct access_order *w, const struct op *o)
 {
 	struct extent *e = map_get(&w->extents, o);
 	if (e)
@@ -243,7 +243,8 @@ static bool find_step(const struct extent *e, const struct op *loop, i64 *step)
 }
 
 /* Do a, maybe of an earlier iteration, and b never touch the same byte? */
-static bool are_apart(struct pass_state *s, const struct touched *t, const struct extent *a, const struct extent *b)
+static bool are_apart(struct pass_state *s, const struct pending_access *t, const struct extent *a,
+		      const struct extent *b)
 {
 	i64 least, most, step = 0, step_b = 0;
 	if (t->loop && (!find_step(a, t->loop, &step) || !find_step(b, t->loop, &step_b) || step != step_b))
@@ -344,7 +345,7 @@ static bool is_whole(const struct pass_state *s, const struct value *v)
 
 /* Do both touch tiles of memory that begin at multiples of their length, distributed alike? Then they touch the same
  * tile, or nothing in common, and a sum that wraps changes nothing about that. */
-static bool are_aligned(struct pass_state *s, const struct touched *t, const struct op *o)
+static bool are_aligned(struct pass_state *s, const struct pending_access *t, const struct op *o)
 {
 	const struct value *p = operand(t->op, 0), *q = operand(o, 0);
 	if (!type_is_tensor(p->type) || !type_is_tensor(q->type) || p->type->layout != q->type->layout ||
@@ -369,7 +370,7 @@ static bool are_aligned(struct pass_state *s, const struct touched *t, const str
 /* --- earlier iterations ---------------------------------------------------------------------------------------- */
 
 /* The address is another one in each iteration: what the same operation says of it does not hold of an earlier one. */
-static bool moves(const struct touched *t, const struct op *o)
+static bool moves(const struct pending_access *t, const struct op *o)
 {
 	return !is_outside(operand(t->op, 0), t->loop) || !is_outside(operand(o, 0), t->loop);
 }
@@ -391,7 +392,7 @@ static bool commute(const struct op *a, const struct op *b)
 }
 
 /* Are the two in order, or apart, if their bases are the same address? */
-static bool is_fine_if_equal(struct order *w, const struct touched *t, const struct op *o)
+static bool is_fine_if_equal(struct access_order *w, const struct pending_access *t, const struct op *o)
 {
 	const struct op *a = t->op;
 	bool by_one = is_scalar(a) && is_scalar(o) && writes_memory(a) && writes_memory(o);
@@ -403,15 +404,15 @@ static bool is_fine_if_equal(struct order *w, const struct touched *t, const str
 	return are_aligned(w->s, t, o) && ((writes_memory(a) && writes_memory(o)) || !is_shared_by_warps(w->s, a));
 }
 
-/* Tiles of products, which a loop over tiles stores, are taken to be apart (docs/guide/language.md says so): what rows are
- * apart is known at the launch only, and to meet for each tile would let no warp go on to the next product while
- * another still stores. */
-static bool are_tiles_of_products(const struct touched *t, const struct op *o)
+/* Tiles of products, which a loop over tiles stores, are taken to be apart (docs/guide/language.md says so): what
+ * rows are apart is known at the launch only, and to meet for each tile would let no warp go on to the next product
+ * while another still stores. */
+static bool are_tiles_of_products(const struct pending_access *t, const struct op *o)
 {
 	return t->of_products && t->op->code == IR_STORE && o->code == IR_STORE;
 }
 
-bool must_meet(struct order *w, const struct touched *before, const struct op *o)
+bool must_meet(struct access_order *w, const struct pending_access *before, const struct op *o)
 {
 	struct pass_state *s = w->s;
 	const struct op *a = before->op;

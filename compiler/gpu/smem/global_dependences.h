@@ -9,14 +9,14 @@
 #include "ir/pass.h"
 
 /* An access that other threads may not have done yet. */
-struct touched {
+struct pending_access {
 	const struct op *op;   /* NULL: any access to any memory */
 	const struct op *loop; /* NULL, or a loop: the access was in an earlier iteration of it */
 	bool of_products;      /* the loop has dots */
 };
 
 /* What is known of accesses. */
-struct order {
+struct access_order {
 	struct pass_state *s;
 	struct map extents; /* access → where it is */
 };
@@ -26,6 +26,6 @@ bool touches_memory(const struct op *o);
 /* May o write, or is it any access? Two accesses that do not need no order. */
 bool may_write(const struct op *o);
 /* Must the threads meet between the earlier access and o? */
-bool must_meet(struct order *w, const struct touched *before, const struct op *o);
+bool must_meet(struct access_order *w, const struct pending_access *before, const struct op *o);
 
 #endif

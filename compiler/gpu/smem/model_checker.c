@@ -22,28 +22,28 @@
 
 enum { MAX_WORK = 1 << 24 /* slots of all states that are run through all operations */, MAX_COUNTED = 64 };
 
-static void refuse(struct rings *w, const struct op *o, const char *what)
+static void refuse(struct model_checker *w, const struct op *o, const char *what)
 {
 	if (!w->bad)
 		w->bad = o, w->what = what;
 }
 
-static struct slot *copy_state(struct rings *w, const struct slot *at)
+static struct slot *copy_state(struct model_checker *w, const struct slot *at)
 {
 	return arena_dup(&w->scratch, at, w->size);
 }
 
-static void push(struct rings *w, states *to, struct slot *at)
+static void push(struct model_checker *w, states *to, struct slot *at)
 {
 	vec_push(&w->scratch, to, at);
 }
 
 /* The state in the set with the same key, which is a new one if there has been none. */
-static struct keyed_state *find_state(struct rings *w, struct state_set *set, struct slot *at)
+static struct keyed_state *find_state(struct model_checker *w, struct state_set *set, struct slot *at)
 {
 	set->heads.arena = &w->scratch;
 	memcpy(w->key, at, w->size);
-	rings_make_key(w, w->key);
+	checker_make_key(w, w->key);
 	const void *hash = (const void *)(uintptr_t)(hash_bytes(w->key, w->size, 0) | 1);
 	struct keyed_state *head = map_get(&set->heads, hash), *k = head;
 	while (k && memcmp(k->key, w->key, w->size))
@@ -58,11 +58,11 @@ static struct keyed_state *find_state(struct rings *w, struct state_set *set, st
 }
 
 /* The set takes the state. */
-static void add_state(struct rings *w, struct state_set *set, struct slot *at)
+static void add_state(struct model_checker *w, struct state_set *set, struct slot *at)
 {
-	rings_normalize(w, at);
+	checker_normalize(w, at);
 	struct keyed_state *k = find_state(w, set, at);
-	if (k->state && !rings_join(w, k->state, at))
+	if (k->state && !checker_join(w, k->state, at))
 		return;
 	k->state = k->state ? k->state : at;
 	for (u32 i = 0; i < set->fresh.len; i++)
@@ -71,7 +71,7 @@ static void add_state(struct rings *w, struct state_set *set, struct slot *at)
 	push(w, &set->fresh, k->state);
 }
 
-static states all_of(struct rings *w, const struct state_set *set)
+static states all_of(struct model_checker *w, const struct state_set *set)
 {
 	states all = {0};
 	for (u32 i = 0; i < set->at.len; i++)
@@ -80,7 +80,7 @@ static states all_of(struct rings *w, const struct state_set *set)
 }
 
 /* `to` becomes what `from` is, number by number; 0 in place of the state's number: it is not followed. */
-static void bind(struct rings *w, struct slot *at, struct value *const *to, const struct use *from, u32 n)
+static void bind(struct model_checker *w, struct slot *at, struct value *const *to, const struct use *from, u32 n)
 {
 	i32 *values = values_of(w, at), *now = arena_array(&w->scratch, i32, n);
 	for (u32 i = 0; i < n; i++)
@@ -90,7 +90,7 @@ static void bind(struct rings *w, struct slot *at, struct value *const *to, cons
 			values[to[i]->mark] = now[i];
 }
 
-static void bind_results(struct rings *w, struct slot *at, const struct op *o, const struct use *from)
+static void bind_results(struct model_checker *w, struct slot *at, const struct op *o, const struct use *from)
 {
 	struct value **to = arena_array(&w->scratch, struct value *, o->nresults);
 	for (u32 i = 0; i < o->nresults; i++)
@@ -99,13 +99,13 @@ static void bind_results(struct rings *w, struct slot *at, const struct op *o, c
 }
 
 /* Values inside are known no more, but for those with numbers below `from`. */
-static void forget(struct rings *w, struct slot *at, const struct loop_note *n, u32 from)
+static void forget(struct model_checker *w, struct slot *at, const struct loop_note *n, u32 from)
 {
 	for (u32 i = MAX(n->first, from); i < n->end; i++)
 		values_of(w, at)[i] = UNKNOWN;
 }
 
-static void run_block(struct rings *w, const struct block *b, states *at);
+static void run_block(struct model_checker *w, const struct block *b, states *at);
 
 /* --- loops --------------------------------------------------------------------------------------------------- */
 
@@ -127,7 +127,7 @@ static struct trips count_trips(const struct op *loop)
 }
 
 /* Adds the states in which any number of iterations of the loop are left, or the one that it has. */
-static void choose_left(struct rings *w, const struct op *loop, states *at)
+static void choose_left(struct model_checker *w, const struct op *loop, states *at)
 {
 	const struct loop_note *n = map_get(&w->notes, loop);
 	struct state_set different = {0};
@@ -157,7 +157,7 @@ static bool counts(const struct op *o, i64 *lower, i64 *upper, i64 *step)
 	       *upper <= most && *step > 0 && *step <= most && *upper - *lower <= MAX_COUNTED * *step;
 }
 
-static void next_iteration(struct rings *w, const struct op *o, struct slot *at, struct state_set *heads)
+static void next_iteration(struct model_checker *w, const struct op *o, struct slot *at, struct state_set *heads)
 {
 	const struct loop_note *n = map_get(&w->notes, o);
 	const struct block *body = o->blocks[0];
@@ -177,7 +177,7 @@ static void next_iteration(struct rings *w, const struct op *o, struct slot *at,
 }
 
 /* The loop ends in this state, which is a head of it. */
-static void end_loop(struct rings *w, const struct op *o, struct slot *at, struct state_set *ends)
+static void end_loop(struct model_checker *w, const struct op *o, struct slot *at, struct state_set *ends)
 {
 	const struct loop_note *n = map_get(&w->notes, o);
 	VEC(struct use) args = {0};
@@ -190,7 +190,7 @@ static void end_loop(struct rings *w, const struct op *o, struct slot *at, struc
 	add_state(w, ends, at);
 }
 
-static void run_for(struct rings *w, const struct op *o, states *at)
+static void run_for(struct model_checker *w, const struct op *o, states *at)
 {
 	const struct loop_note *n = map_get(&w->notes, o);
 	struct state_set heads = {0}, ends = {0};
@@ -221,7 +221,7 @@ static void run_for(struct rings *w, const struct op *o, states *at)
 	*at = all_of(w, &ends);
 }
 
-static void run_while(struct rings *w, const struct op *o, states *at)
+static void run_while(struct model_checker *w, const struct op *o, states *at)
 {
 	struct state_set heads = {0}, ends = {0};
 	const struct loop_note *n = map_get(&w->notes, o);
@@ -248,7 +248,7 @@ static void run_while(struct rings *w, const struct op *o, states *at)
 
 /* --- branches and threads of their own --------------------------------------------------------------------------- */
 
-static void run_if(struct rings *w, const struct op *o, states *at)
+static void run_if(struct model_checker *w, const struct op *o, states *at)
 {
 	struct state_set ends = {0};
 	for (u32 k = 0; k < o->nblocks; k++) {
@@ -266,7 +266,7 @@ static void run_if(struct rings *w, const struct op *o, states *at)
 	*at = all_of(w, &ends);
 }
 
-static void run_ask(struct rings *w, const struct op *o, states *at)
+static void run_ask(struct model_checker *w, const struct op *o, states *at)
 {
 	const struct ahead *a = map_get(&w->asks, o);
 	states in = {0}, out = {0};
@@ -304,7 +304,7 @@ static void run_ask(struct rings *w, const struct op *o, states *at)
 }
 
 /* A producer goes its way alone. What it fills, and where it waits for that to be read, is the same for all of them. */
-static void run_producer(struct rings *w, const struct op *o, states *at)
+static void run_producer(struct model_checker *w, const struct op *o, states *at)
 {
 	states apart = {0};
 	for (u32 i = 0; i < at->len; i++)
@@ -312,16 +312,16 @@ static void run_producer(struct rings *w, const struct op *o, states *at)
 	w->producing = true;
 	run_block(w, o->blocks[0], &apart);
 	w->producing = false;
-	if (!rings_same_loops(o))
+	if (!checker_same_loops(o))
 		refuse(w, o, "its loops are not those of who waits for its copies");
 	for (u32 i = 0; i < at->len && !w->bad; i++) {
-		const char *what = rings_fill_first(w, at->at[i]);
+		const char *what = checker_fill_first(w, at->at[i]);
 		if (what)
 			refuse(w, o, what);
 	}
 }
 
-static void run_op(struct rings *w, const struct op *o, states *at)
+static void run_op(struct model_checker *w, const struct op *o, states *at)
 {
 	switch (o->code) {
 	case IR_FOR: run_for(w, o, at); return;
@@ -332,13 +332,13 @@ static void run_op(struct rings *w, const struct op *o, states *at)
 	default: break;
 	}
 	for (u32 i = 0; i < at->len && !w->bad; i++) {
-		const char *what = rings_step(w, at->at[i], o);
+		const char *what = checker_step(w, at->at[i], o);
 		if (what)
 			refuse(w, o, what);
 	}
 }
 
-static void run_block(struct rings *w, const struct block *b, states *at)
+static void run_block(struct model_checker *w, const struct block *b, states *at)
 {
 	for (const struct op *o = b->first; o && !w->bad && at->len; o = o->next) {
 		if (!o->mark)
@@ -349,13 +349,13 @@ static void run_block(struct rings *w, const struct block *b, states *at)
 		run_op(w, o, at);
 		for (const struct area *a = map_get(&w->lasts, o); a; a = a->next)
 			for (u32 i = 0; i < at->len; i++)
-				rings_drop(at->at[i], a);
+				checker_drop(at->at[i], a);
 	}
 }
 
 /* --- what is followed -------------------------------------------------------------------------------------------- */
 
-static void add_area(struct rings *w, struct op *o, u32 count)
+static void add_area(struct model_checker *w, struct op *o, u32 count)
 {
 	struct area a = {.op = o, .last = o, .first = w->nslots, .count = count, .bytes = o->scratch_size / (i32)count};
 	w->nslots += count;
@@ -391,21 +391,21 @@ static void clear(struct op *o, void *arg)
 			o->blocks[k]->args[i]->mark = 0;
 }
 
-static bool is_in_group(const struct rings *w, const struct op *o)
+static bool is_in_group(const struct model_checker *w, const struct op *o)
 {
 	return map_get(w->groups, o) == w->group;
 }
 
 static void add_mbarriers(struct op *o, void *arg)
 {
-	struct rings *w = arg;
+	struct model_checker *w = arg;
 	if (is_in_group(w, o) && o->code == IR_LOCAL_ALLOC && is_mbarrier(o))
 		add_area(w, o, count_of(o));
 }
 
 static void add_others(struct op *o, void *arg)
 {
-	struct rings *w = arg;
+	struct model_checker *w = arg;
 	if (is_in_group(w, o) && !o->mark)
 		add_area(w, o, o->code == IR_LOCAL_ALLOC ? count_of(o) : 1);
 }
@@ -413,10 +413,10 @@ static void add_others(struct op *o, void *arg)
 /* Called for each operation in program order, so that the last use remains noted. */
 static void note_use(struct op *o, void *arg)
 {
-	struct rings *w = arg;
+	struct model_checker *w = arg;
 	for (u32 i = 0; i < o->noperands; i++) {
 		const struct op *alloc =
-			operand(o, i)->type->kind == TY_MEMDESC ? rings_allocation(operand(o, i)) : NULL;
+			operand(o, i)->type->kind == TY_MEMDESC ? checker_allocation(operand(o, i)) : NULL;
 		if (!alloc || !alloc->mark)
 			continue;
 		struct op *user = o;
@@ -427,14 +427,14 @@ static void note_use(struct op *o, void *arg)
 }
 
 /* Registers the area under its last use, after which its buffer is dropped. */
-static void note_drop(struct rings *w, struct area *a)
+static void note_drop(struct model_checker *w, struct area *a)
 {
 	a->next = map_get(&w->lasts, a->last);
 	map_put(&w->lasts, a->last, a);
 	a->last->mark = a->last->mark ? a->last->mark : UINT32_MAX;
 }
 
-static void find_areas(struct rings *w)
+static void find_areas(struct model_checker *w)
 {
 	walk(w->s->k->body, add_mbarriers, w);
 	w->nmbarriers = w->nslots;
@@ -457,7 +457,7 @@ static void find_areas(struct rings *w)
 }
 
 /* Which buffer or phase it is hangs on v: v and what it is computed from are followed. */
-static void follow(struct rings *w, struct value *v)
+static void follow(struct model_checker *w, struct value *v)
 {
 	value_vec work = {0};
 	vec_push(&w->scratch, &work, v);
@@ -482,7 +482,7 @@ static void follow(struct rings *w, struct value *v)
 	}
 }
 
-static void count_left(struct rings *w, const struct op *loop)
+static void count_left(struct model_checker *w, const struct op *loop)
 {
 	struct loop_note *n = map_get(&w->notes, loop);
 	if (!n)
@@ -493,7 +493,7 @@ static void count_left(struct rings *w, const struct op *loop)
 
 /* A loop that never asks for copies has those that are asked for in front of it: its steps are so large that it has few
  * iterations. */
-static void count_few(struct rings *w, const struct op *loop)
+static void count_few(struct model_checker *w, const struct op *loop)
 {
 	enum { FEW = 8 };
 	if (!loop || loop->code != IR_FOR || count_trips(loop).most > FEW)
@@ -508,7 +508,7 @@ static bool uses_buffer(const struct op *o)
 	bool yes = o->code == IR_LOCAL_ALLOC && o->mark;
 	for (u32 i = 0; i < o->noperands && !yes; i++) {
 		const struct op *alloc =
-			operand(o, i)->type->kind == TY_MEMDESC ? rings_allocation(operand(o, i)) : NULL;
+			operand(o, i)->type->kind == TY_MEMDESC ? checker_allocation(operand(o, i)) : NULL;
 		yes = alloc && alloc->mark;
 	}
 	for (u32 k = 0; k < o->nblocks; k++)
@@ -527,7 +527,7 @@ static bool has_buffer(const struct op *o)
 
 static void find_followed(struct op *o, void *arg)
 {
-	struct rings *w = arg;
+	struct model_checker *w = arg;
 	i64 constant;
 	if ((o->code == IR_MEMDESC_INDEX || o->code == IR_WAIT_BARRIER) && uses_buffer(o))
 		follow(w, operand(o, 1));
@@ -538,7 +538,7 @@ static void find_followed(struct op *o, void *arg)
 			count_few(w, o->block->parent);
 		return;
 	}
-	struct ahead a = rings_ahead(o);
+	struct ahead a = checker_ahead(o);
 	map_put(&w->asks, o, arena_dup(&w->scratch, &a, sizeof a));
 	if (a.known)
 		count_left(w, a.loop);
@@ -549,7 +549,7 @@ static void find_followed(struct op *o, void *arg)
 }
 
 /* Numbers the values that are followed, those of a region one after another. Does the walk stop in the block? */
-static bool number_values(struct rings *w, struct block *b)
+static bool number_values(struct model_checker *w, struct block *b)
 {
 	bool any = false;
 	for (struct op *o = b->first; o; o = o->next) {
@@ -620,7 +620,7 @@ static void unite_operands(struct op *o, void *arg)
 	const struct op *first = NULL;
 	for (u32 i = 0; op_is_tensor_copy(o) && i < o->noperands; i++) {
 		const struct op *alloc =
-			operand(o, i)->type->kind == TY_MEMDESC ? rings_allocation(operand(o, i)) : NULL;
+			operand(o, i)->type->kind == TY_MEMDESC ? checker_allocation(operand(o, i)) : NULL;
 		if (alloc && first)
 			unite(arg, first->mark - 1, alloc->mark - 1);
 		first = first ? first : alloc;
@@ -690,7 +690,7 @@ static void clear_all(struct pass_state *s)
 		s->k->body->args[i]->mark = 0;
 }
 
-static void run_group(struct rings *w)
+static void run_group(struct model_checker *w)
 {
 	struct pass_state *s = w->s;
 	clear_all(s);
@@ -716,12 +716,12 @@ static void run_group(struct rings *w)
 	arena_free(&w->scratch);
 }
 
-struct unproved rings_prove(struct pass_state *s)
+struct unproved checker_prove(struct pass_state *s)
 {
 	struct arena scratch = {0};
 	struct memory m = {.scratch = &scratch};
 	struct map groups = {.arena = &scratch}, done = {.arena = &scratch}, halves = {.arena = &scratch};
-	struct rings w = {0};
+	struct model_checker w = {0};
 	if (!block_has(s->k->body, is_copied))
 		return (struct unproved){0};
 	clear_all(s);
@@ -732,7 +732,7 @@ struct unproved rings_prove(struct pass_state *s)
 		if (m.at.at[i]->code != IR_LOCAL_ALLOC || map_get(&done, group))
 			continue;
 		map_put(&done, group, group);
-		w = (struct rings){.s = s, .groups = &groups, .halves = &halves, .group = group};
+		w = (struct model_checker){.s = s, .groups = &groups, .halves = &halves, .group = group};
 		run_group(&w);
 	}
 	arena_free(&scratch);
@@ -748,7 +748,7 @@ static bool is_refused(const struct pass_state *s)
 
 void pass_prove_buffers(struct pass_state *s)
 {
-	struct unproved u = rings_prove(s);
+	struct unproved u = checker_prove(s);
 	if (u.op && compile_check("buffers"))
 		placed_answer(s, "prove-buffers", NULL, u.op, u.what);
 	if (!u.op && is_refused(s))

@@ -97,7 +97,7 @@ struct state_set {
 	states fresh;
 };
 
-struct rings {
+struct model_checker {
 	struct pass_state *s;
 	const struct map *groups; /* operation that has memory → its group */
 	const struct map *halves; /* see find_halves */
@@ -119,39 +119,39 @@ struct rings {
 	const char *what;
 };
 
-static inline i32 *values_of(const struct rings *w, struct slot *at)
+static inline i32 *values_of(const struct model_checker *w, struct slot *at)
 {
 	return (i32 *)(at + w->nslots);
 }
-static inline u8 *left_of(const struct rings *w, struct slot *at)
+static inline u8 *left_of(const struct model_checker *w, struct slot *at)
 {
 	return (u8 *)(values_of(w, at) + w->nvalues);
 }
 
 /* The allocation that v is a part of, or NULL. */
-const struct op *rings_allocation(const struct value *v);
+const struct op *checker_allocation(const struct value *v);
 /* The scalar, if the walk knows it, or UNKNOWN. */
-i32 scalar_in(const struct rings *w, struct slot *at, const struct value *v);
+i32 scalar_in(const struct model_checker *w, struct slot *at, const struct value *v);
 /* Does o, in this state, what it does to buffers; NULL, or why it must not be there. */
-const char *rings_step(struct rings *w, struct slot *at, const struct op *o);
+const char *checker_step(struct model_checker *w, struct slot *at, const struct op *o);
 /* What is there is of no more use. */
-void rings_drop(struct slot *at, const struct area *a);
+void checker_drop(struct slot *at, const struct area *a);
 /* Two states in which the same may happen become the same. */
-void rings_normalize(const struct rings *w, struct slot *at);
+void checker_normalize(const struct model_checker *w, struct slot *at);
 /* What is left to do for others, or is on its way: of two states that differ in that alone, the one in which all of it
  * is stands for both. `key`: a state without. */
-void rings_make_key(const struct rings *w, struct slot *key);
-bool rings_join(const struct rings *w, struct slot *to, struct slot *from); /* did `to` change? */
+void checker_make_key(const struct model_checker *w, struct slot *key);
+bool checker_join(const struct model_checker *w, struct slot *to, struct slot *from); /* did `to` change? */
 /* A producer has filled its buffers for the first time; or why it must not. */
-const char *rings_fill_first(const struct rings *w, struct slot *at);
+const char *checker_fill_first(const struct model_checker *w, struct slot *at);
 /* What the condition of the ask o says. */
-struct ahead rings_ahead(const struct op *o);
+struct ahead checker_ahead(const struct op *o);
 /* Do the loops around the first ask of a producer, and around the first wait behind it, run equally often? */
-bool rings_same_loops(const struct op *producer);
+bool checker_same_loops(const struct op *producer);
 
 /* Behind pass_barriers, where buffers are filled asynchronously or in turn: is each read behind its copies, and each
  * fill behind the reads? The first operation for which that is not proved. */
-struct unproved rings_prove(struct pass_state *s);
+struct unproved checker_prove(struct pass_state *s);
 /* The same as a pass: s->failed, without a message, and s->cuda.unproved where it is not proved. */
 void pass_prove_buffers(struct pass_state *s);
 

@@ -6,6 +6,7 @@
  */
 #include "ir/scalar.h"
 #include "gpu/layout/mma.h"
+#include "layout/conversion.h"
 #include "gpu/smem/model_checker.h"
 
 #define NEED(condition, what)                                                                                          \
@@ -20,7 +21,7 @@
 			return what_;                                                                                  \
 	} while (0)
 
-i32 scalar_in(const struct rings *w, struct slot *at, const struct value *v)
+i32 scalar_in(const struct model_checker *w, struct slot *at, const struct value *v)
 {
 	i64 x;
 	if (!value_const_int(v, &x))
@@ -29,7 +30,7 @@ i32 scalar_in(const struct rings *w, struct slot *at, const struct value *v)
 }
 
 /* The result of an operation on scalars. */
-static i32 compute(const struct rings *w, struct slot *at, const struct op *o)
+static i32 compute(const struct model_checker *w, struct slot *at, const struct op *o)
 {
 	u64 in[3], out;
 	i32 x[3] = {0};
@@ -49,7 +50,7 @@ static i32 compute(const struct rings *w, struct slot *at, const struct op *o)
 
 /* --- slots ------------------------------------------------------------------------------------------------------- */
 
-const struct op *rings_allocation(const struct value *v)
+const struct op *checker_allocation(const struct value *v)
 {
 	while (v->def && (v->def->code == IR_MEMDESC_INDEX || v->def->code == IR_MEMDESC_TRANS))
 		v = operand(v->def, 0);
@@ -57,10 +58,10 @@ const struct op *rings_allocation(const struct value *v)
 }
 
 /* The slot that a buffer or mbarrier is; -1: unknown. */
-static i32 slot_of(const struct rings *w, struct slot *at, const struct value *v)
+static i32 slot_of(const struct model_checker *w, struct slot *at, const struct value *v)
 {
 	i32 number = 0;
-	const struct op *alloc = rings_allocation(v);
+	const struct op *alloc = checker_allocation(v);
 	for (; alloc && v->def != alloc; v = operand(v->def, 0))
 		if (v->def->code == IR_MEMDESC_INDEX)
 			number = scalar_in(w, at, operand(v->def, 1));
@@ -71,7 +72,7 @@ static i32 slot_of(const struct rings *w, struct slot *at, const struct value *v
 /* Is the buffer looked at now? */
 static bool is_followed(const struct value *v)
 {
-	const struct op *alloc = rings_allocation(v);
+	const struct op *alloc = checker_allocation(v);
 	return v->type->kind == TY_MEMDESC && (!alloc || alloc->mark);
 }
 
@@ -86,7 +87,7 @@ static u8 older(u8 age, i64 by)
 }
 
 /* Calls f for each slot of other areas that shares bytes with `slot`, until one answers. */
-static const char *each_over(const struct rings *w, struct slot *at, u32 slot,
+static const char *each_over(const struct model_checker *w, struct slot *at, u32 slot,
 			     const char *(*f)(struct slot *other, int arg), int arg)
 {
 	const struct area *a = &w->areas.at[w->area_of[slot]];
@@ -129,7 +130,7 @@ static const char *check_read_over(struct slot *other, int arg)
 	return NULL;
 }
 
-static const char *read_slot(const struct rings *w, struct slot *at, const struct value *v, bool by_dot)
+static const char *read_slot(const struct model_checker *w, struct slot *at, const struct value *v, bool by_dot)
 {
 	i32 i = slot_of(w, at, v);
 	NEED(i >= 0, "the buffer that it reads is none of the ring, or not known");
@@ -160,7 +161,7 @@ static const char *ruin(struct slot *other, int kind)
 	return NULL;
 }
 
-static const char *write_slot(const struct rings *w, struct slot *at, u32 i, enum content kind)
+static const char *write_slot(const struct model_checker *w, struct slot *at, u32 i, enum content kind)
 {
 	PASS_ON(check_write(&at[i], kind));
 	PASS_ON(each_over(w, at, i, ruin, kind));
@@ -170,7 +171,8 @@ static const char *write_slot(const struct rings *w, struct slot *at, u32 i, enu
 	return NULL;
 }
 
-static const char *write_buffer(const struct rings *w, struct slot *at, const struct value *v, enum content kind)
+static const char *write_buffer(const struct model_checker *w, struct slot *at, const struct value *v,
+				enum content kind)
 {
 	i32 i = slot_of(w, at, v);
 	NEED(i >= 0, "the buffer that it writes is none of the ring, or not known");
@@ -178,7 +180,7 @@ static const char *write_buffer(const struct rings *w, struct slot *at, const st
 }
 
 /* All warps, or those of each warpgroup, which is enough where these have memory of their own. */
-static void meet(const struct rings *w, struct slot *at, bool warpgroups)
+static void meet(const struct model_checker *w, struct slot *at, bool warpgroups)
 {
 	for (u32 i = 0; i < w->nslots; i++) {
 		struct slot *s = &at[i];
@@ -194,9 +196,9 @@ static void meet(const struct rings *w, struct slot *at, bool warpgroups)
 }
 
 /* o works in memory of its own, between barriers unless each warp has a part of it. */
-static const char *use_scratch(const struct rings *w, struct slot *at, const struct op *o)
+static const char *use_scratch(const struct model_checker *w, struct slot *at, const struct op *o)
 {
-	bool apart = o->code == IR_CONVERT_LAYOUT && o->attr[ATTR_WAY] == WAY_WARP_MEMORY;
+	bool apart = o->code == IR_CONVERT_LAYOUT && o->attr[ATTR_CONVERSION] == CONVERSION_WARP_MEMORY;
 	struct slot *s = o->mark <= w->areas.len ? &at[w->areas.at[o->mark - 1].first] : NULL;
 	if (s && apart)
 		*s = (struct slot){0}; /* of the conversion before */
@@ -213,14 +215,14 @@ static const char *use_scratch(const struct rings *w, struct slot *at, const str
 
 /* --- dots -------------------------------------------------------------------------------------------------------- */
 
-static void begin_dots(const struct rings *w, struct slot *at, i64 groups)
+static void begin_dots(const struct model_checker *w, struct slot *at, i64 groups)
 {
 	for (u32 i = 0; i < w->nslots; i++)
 		if (at[i].dot)
 			at[i].dot = older(at[i].dot, groups);
 }
 
-static void wait_dots(const struct rings *w, struct slot *at, i64 pending)
+static void wait_dots(const struct model_checker *w, struct slot *at, i64 pending)
 {
 	for (u32 i = 0; i < w->nslots; i++)
 		if (at[i].dot > pending) {
@@ -229,17 +231,17 @@ static void wait_dots(const struct rings *w, struct slot *at, i64 pending)
 		}
 }
 
-static const char *run_dot(const struct rings *w, struct slot *at, const struct op *o)
+static const char *run_dot(const struct model_checker *w, struct slot *at, const struct op *o)
 {
 	bool async = o->attr[ATTR_ASYNC];
-	if (o->attr[ATTR_TURNED]) { /* gpu/codegen/transpose_operand.c: read, barrier, write, barrier */
-		const struct value *turned = operand(o, !o->attr[ATTR_EXCHANGED]);
-		if (is_followed(turned))
-			PASS_ON(read_slot(w, at, turned, false));
+	if (o->attr[ATTR_TRANSPOSED]) { /* gpu/codegen/transpose_operand.c: read, barrier, write, barrier */
+		const struct value *transposed = operand(o, !o->attr[ATTR_EXCHANGED]);
+		if (is_followed(transposed))
+			PASS_ON(read_slot(w, at, transposed, false));
 		meet(w, at, false);
-		if (is_followed(turned)) {
-			PASS_ON(write_buffer(w, at, turned, STORED));
-			at[slot_of(w, at, turned)].unfenced = false;
+		if (is_followed(transposed)) {
+			PASS_ON(write_buffer(w, at, transposed, STORED));
+			at[slot_of(w, at, transposed)].unfenced = false;
 		}
 		meet(w, at, false);
 	}
@@ -256,7 +258,7 @@ static const char *run_dot(const struct rings *w, struct slot *at, const struct 
 
 /* --- mbarriers --------------------------------------------------------------------------------------------------- */
 
-static const char *find_mbarrier(const struct rings *w, struct slot *at, const struct op *o, u32 *out)
+static const char *find_mbarrier(const struct model_checker *w, struct slot *at, const struct op *o, u32 *out)
 {
 	i32 i = slot_of(w, at, operand(o, 0));
 	NEED(i >= 0, "its mbarrier is none of the ring, or not known");
@@ -271,7 +273,7 @@ static void set_released(struct slot *s, u32 mbarrier)
 }
 
 /* All warps have come to where they arrived at the mbarrier. */
-static void take_released(const struct rings *w, struct slot *at, u32 mbarrier)
+static void take_released(const struct model_checker *w, struct slot *at, u32 mbarrier)
 {
 	for (u32 i = 0; i < w->nslots; i++)
 		if (at[i].released[mbarrier / 64] >> mbarrier % 64 & 1) {
@@ -281,7 +283,7 @@ static void take_released(const struct rings *w, struct slot *at, u32 mbarrier)
 }
 
 /* Is a slot that is asked for at `mbarrier`, or behind a wait for it, the first of all that have been asked for? */
-static bool is_oldest(const struct rings *w, const struct slot *at, const struct slot *s)
+static bool is_oldest(const struct model_checker *w, const struct slot *at, const struct slot *s)
 {
 	for (u32 i = 0; i < w->nslots; i++)
 		if (at[i].content == ASKED && at[i].age > s->age && w->area_of[at[i].full] == w->area_of[s->full])
@@ -289,7 +291,7 @@ static bool is_oldest(const struct rings *w, const struct slot *at, const struct
 	return true;
 }
 
-static const char *init_mbarrier(const struct rings *w, struct slot *at, const struct op *o)
+static const char *init_mbarrier(const struct model_checker *w, struct slot *at, const struct op *o)
 {
 	u32 i = 0;
 	PASS_ON(find_mbarrier(w, at, o, &i));
@@ -302,7 +304,7 @@ static const char *init_mbarrier(const struct rings *w, struct slot *at, const s
 	return NULL;
 }
 
-static const char *end_mbarrier(const struct rings *w, struct slot *at, const struct op *o)
+static const char *end_mbarrier(const struct model_checker *w, struct slot *at, const struct op *o)
 {
 	u32 i = 0;
 	PASS_ON(find_mbarrier(w, at, o, &i));
@@ -320,7 +322,7 @@ static const char *end_mbarrier(const struct rings *w, struct slot *at, const st
 }
 
 /* A thread that is to ask waits for those who have read. Behind the first parity it waits for nothing. */
-static const char *wait_for_readers(const struct rings *w, struct slot *at, u32 i)
+static const char *wait_for_readers(const struct model_checker *w, struct slot *at, u32 i)
 {
 	if (w->producing) {
 		for (u32 k = 0; k < w->nslots; k++)
@@ -338,7 +340,7 @@ static const char *wait_for_readers(const struct rings *w, struct slot *at, u32 
 	return NULL;
 }
 
-static const char *wait_for_copies(const struct rings *w, struct slot *at, u32 i)
+static const char *wait_for_copies(const struct model_checker *w, struct slot *at, u32 i)
 {
 	bool asked = false;
 	for (u32 k = 0; k < w->nslots; k++)
@@ -361,7 +363,7 @@ static bool is_asked(const struct op *o)
 	return o->block->parent && o->block->parent->code == IR_ONE_THREAD;
 }
 
-static const char *wait_mbarrier(const struct rings *w, struct slot *at, const struct op *o)
+static const char *wait_mbarrier(const struct model_checker *w, struct slot *at, const struct op *o)
 {
 	u32 i = 0;
 	PASS_ON(find_mbarrier(w, at, o, &i));
@@ -379,7 +381,7 @@ static const char *wait_mbarrier(const struct rings *w, struct slot *at, const s
 }
 
 /* One thread says how many bytes come. */
-static const char *expect(const struct rings *w, struct slot *at, u32 i)
+static const char *expect(const struct model_checker *w, struct slot *at, u32 i)
 {
 	NEED(at[i].content == READY && at[i].count == 1, "its mbarrier has not begun, or counts other arrivals");
 	NEED(!at[i].unfenced, "the copy engine does not know of the mbarrier: no fence stands in between");
@@ -391,7 +393,7 @@ static const char *expect(const struct rings *w, struct slot *at, u32 i)
 	return NULL;
 }
 
-static const char *ask(struct rings *w, struct slot *at, u32 i, u32 full, i32 gate)
+static const char *ask(struct model_checker *w, struct slot *at, u32 i, u32 full, i32 gate)
 {
 	if (!w->producing) {
 		PASS_ON(write_slot(w, at, i, ASKED));
@@ -413,7 +415,7 @@ static const char *ask(struct rings *w, struct slot *at, u32 i, u32 full, i32 ga
 }
 
 /* A copy into both blocks of a pair, of which either has read its buffer. */
-static const char *copy_to_both(const struct rings *w, struct slot *at, i32 full)
+static const char *copy_to_both(const struct model_checker *w, struct slot *at, i32 full)
 {
 	i32 gate = values_of(w, at)[GATE];
 	NEED(gate >= 0 && at[gate].count == w->s->k->num_warps << 1,
@@ -422,7 +424,7 @@ static const char *copy_to_both(const struct rings *w, struct slot *at, i32 full
 	return NULL;
 }
 
-static const char *copy_box(struct rings *w, struct slot *at, const struct op *o)
+static const char *copy_tma_tile(struct model_checker *w, struct slot *at, const struct op *o)
 {
 	i32 *values = values_of(w, at), i = slot_of(w, at, operand(o, 1)), full = slot_of(w, at, operand(o, 2));
 	NEED(i >= 0 && full >= 0, "the buffer that it fills is none of the ring, or not known");
@@ -432,7 +434,7 @@ static const char *copy_box(struct rings *w, struct slot *at, const struct op *o
 	return ask(w, at, (u32)i, (u32)full, values[GATE]);
 }
 
-const char *rings_fill_first(const struct rings *w, struct slot *at)
+const char *checker_fill_first(const struct model_checker *w, struct slot *at)
 {
 	u8 last = 0;
 	for (u32 i = 0; i < w->nslots; i++)
@@ -448,7 +450,7 @@ const char *rings_fill_first(const struct rings *w, struct slot *at)
 }
 
 /* Every warp arrives. A producer fills at once what has been released. */
-static const char *arrive(struct rings *w, struct slot *at, const struct op *o)
+static const char *arrive(struct model_checker *w, struct slot *at, const struct op *o)
 {
 	u32 i = 0, full = 0;
 	PASS_ON(find_mbarrier(w, at, o, &i));
@@ -474,13 +476,13 @@ static const char *arrive(struct rings *w, struct slot *at, const struct op *o)
 	return NULL;
 }
 
-void rings_drop(struct slot *at, const struct area *a)
+void checker_drop(struct slot *at, const struct area *a)
 {
 	for (u32 i = 0; i < a->count; i++)
 		at[a->first + i].dropped = true;
 }
 
-void rings_normalize(const struct rings *w, struct slot *at)
+void checker_normalize(const struct model_checker *w, struct slot *at)
 {
 	for (u32 i = 0; i < w->nslots; i++) {
 		struct slot *s = &at[i];
@@ -495,7 +497,7 @@ void rings_normalize(const struct rings *w, struct slot *at)
 	}
 }
 
-void rings_make_key(const struct rings *w, struct slot *key)
+void checker_make_key(const struct model_checker *w, struct slot *key)
 {
 	for (u32 i = 0; i < w->nslots; i++) {
 		memset(key[i].released, 0, sizeof key[i].released);
@@ -511,7 +513,7 @@ static u8 later(u8 a, u8 b)
 	return a && b ? MIN(a, b) : MAX(a, b);
 }
 
-bool rings_join(const struct rings *w, struct slot *to, struct slot *from)
+bool checker_join(const struct model_checker *w, struct slot *to, struct slot *from)
 {
 	bool changed = false;
 	for (u32 i = 0; i < w->nslots; i++) {
@@ -533,10 +535,10 @@ bool rings_join(const struct rings *w, struct slot *to, struct slot *from)
 
 /* Two warpgroups wait for their turns, the `first` one alone behind all tiles, and pass them to each other; `only` one,
  * for which nobody waits before. */
-static const char *take_turns(const struct rings *w, struct slot *at, const struct op *o)
+static const char *take_turns(const struct model_checker *w, struct slot *at, const struct op *o)
 {
 	i32 *turns = values_of(w, at) + TURNS;
-	bool waits = o->code == IR_AWAIT_TURN;
+	bool waits = o->code == IR_PINGPONG_WAIT;
 	for (i64 group = 1; group <= 2; group++) {
 		if (waits)
 			turns[group - 1] -= group == 1 || !o->attr[ATTR_FIRST];
@@ -549,7 +551,7 @@ static const char *take_turns(const struct rings *w, struct slot *at, const stru
 }
 
 /* Does neither wait for a turn, nor, at the end, have one left? */
-static const char *check_turns(const struct rings *w, struct slot *at, bool end)
+static const char *check_turns(const struct model_checker *w, struct slot *at, bool end)
 {
 	const i32 *turns = values_of(w, at) + TURNS;
 	NEED(turns[0] >= 0 && turns[1] >= 0, "a warpgroup comes here that waits for a turn");
@@ -559,7 +561,7 @@ static const char *check_turns(const struct rings *w, struct slot *at, bool end)
 
 /* --- all --------------------------------------------------------------------------------------------------------- */
 
-static const char *end_kernel(const struct rings *w, const struct slot *at)
+static const char *end_kernel(const struct model_checker *w, const struct slot *at)
 {
 	for (u32 i = 0; i < w->nslots; i++) {
 		NEED(at[i].content != COPYING, "the kernel ends while copies are under way");
@@ -570,13 +572,13 @@ static const char *end_kernel(const struct rings *w, const struct slot *at)
 	return NULL;
 }
 
-const char *rings_step(struct rings *w, struct slot *at, const struct op *o)
+const char *checker_step(struct model_checker *w, struct slot *at, const struct op *o)
 {
 	i64 pending = o->attr[ATTR_PENDING];
 	u32 i = 0;
 	switch (o->code) {
 	case IR_LOCAL_ALLOC: /* what was there before is nobody's */
-		rings_normalize(w, at);
+		checker_normalize(w, at);
 		for (const struct area *a = &w->areas.at[o->mark - 1]; i < a->count; i++)
 			at[a->first + i].dropped = false;
 		return NULL;
@@ -599,12 +601,12 @@ const char *rings_step(struct rings *w, struct slot *at, const struct op *o)
 				PASS_ON(read_slot(w, at, operand(o, i), false));
 		return NULL;
 	case IR_WARP_GROUP_DOT:
-		if (o->attr[ATTR_TURNED])
+		if (o->attr[ATTR_TRANSPOSED])
 			PASS_ON(check_turns(w, at, false));
 		return run_dot(w, at, o);
 	case IR_WARP_GROUP_WAIT: wait_dots(w, at, pending); return NULL;
-	case IR_AWAIT_TURN: meet(w, at, true); return take_turns(w, at, o);
-	case IR_PASS_TURN: return take_turns(w, at, o);
+	case IR_PINGPONG_WAIT: meet(w, at, true); return take_turns(w, at, o);
+	case IR_PINGPONG_ARRIVE: return take_turns(w, at, o);
 	case IR_BARRIER:
 		for (; o->attr[ATTR_CLUSTER] && i < w->nslots; i++)
 			at[i].unborn = at[i].visited = false;
@@ -624,7 +626,7 @@ const char *rings_step(struct rings *w, struct slot *at, const struct op *o)
 		values_of(w, at)[BYTES] = (i32)o->attr[ATTR_SIZE];
 		return expect(w, at, i);
 	case IR_TMA_COPY:
-	case IR_TMA_TENSOR_COPY: return copy_box(w, at, o);
+	case IR_TMA_TENSOR_COPY: return copy_tma_tile(w, at, o);
 	case IR_RETURN: PASS_ON(check_turns(w, at, true)); return end_kernel(w, at);
 	default: break;
 	}

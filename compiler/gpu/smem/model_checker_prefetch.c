@@ -199,7 +199,7 @@ static struct ahead ahead_of(const struct op *o, const struct value *condition, 
 	return match_next(&left, o, false, &a) ? a : none;
 }
 
-struct ahead rings_ahead(const struct op *o)
+struct ahead checker_ahead(const struct op *o)
 {
 	return ahead_of(o, operand(o, 0), DEPTH);
 }
@@ -263,7 +263,7 @@ static bool runs_as_often(const struct op *a, const struct op *b)
 			is_of_both(for_upper(a), IR_MAXSI, for_upper(b), for_upper(next)));
 }
 
-bool rings_same_loops(const struct op *producer)
+bool checker_same_loops(const struct op *producer)
 {
 	const struct op *ask = find_op(producer->blocks[0], IR_BARRIER_EXPECT, NULL, NULL);
 	const struct op *wait = ask ? find_op(producer->block, IR_WAIT_BARRIER, producer, barriers_of(ask)) : NULL;

@@ -8,9 +8,9 @@ static const struct op *allocation(const struct value *v)
 	return v->def;
 }
 
-bool is_turned(const struct op *o, u32 i)
+bool is_transposed(const struct op *o, u32 i)
 {
-	return o->code == IR_WARP_GROUP_DOT && o->attr[ATTR_TURNED] && i != o->attr[ATTR_EXCHANGED];
+	return o->code == IR_WARP_GROUP_DOT && o->attr[ATTR_TRANSPOSED] && i != o->attr[ATTR_EXCHANGED];
 }
 
 /* The bit of a tile's positions that tells which of two warpgroups has one, in this layout; 0: there is none. */
@@ -91,7 +91,7 @@ u32 shared_accesses(const struct op *o, struct shared_access *out)
 		for (u32 i = 0; i < 2; i++)
 			if (operand(o, i)->type->kind == TY_MEMDESC)
 				out[n++] = (struct shared_access){.memory = allocation(operand(o, i)),
-								  .write = is_turned(o, i),
+								  .write = is_transposed(o, i),
 								  .operand = (int)i};
 		return n;
 	default:
@@ -99,7 +99,7 @@ u32 shared_accesses(const struct op *o, struct shared_access *out)
 			return 0;
 		a.memory = o;
 		a.write = true;
-		a.within_warps = o->code == IR_CONVERT_LAYOUT && o->attr[ATTR_WAY] == WAY_WARP_MEMORY;
+		a.within_warps = o->code == IR_CONVERT_LAYOUT && o->attr[ATTR_CONVERSION] == CONVERSION_WARP_MEMORY;
 	}
 	out[0] = a;
 	return 1;
@@ -161,7 +161,7 @@ static bool go_together(const struct memory *a, const struct memory *b)
 
 static bool awaits_turn(const struct op *o)
 {
-	return o->code == IR_AWAIT_TURN;
+	return o->code == IR_PINGPONG_WAIT;
 }
 
 bool has_turns(const struct block *b)

@@ -18,6 +18,6 @@ void find_halves(struct pass_state *s, struct map *halves);
 /* Do warpgroups take turns in the block? */
 bool has_turns(const struct block *b);
 /* Is operand i of a dot turned where it lies? */
-bool is_turned(const struct op *o, u32 i);
+bool is_transposed(const struct op *o, u32 i);
 
 #endif

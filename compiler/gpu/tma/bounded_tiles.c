@@ -15,14 +15,14 @@
 #include "gpu/tma/tma_tile.h"
 
 /* A tile and the dimension of the load's that each of its own is. */
-struct part {
+struct address_part {
 	struct value *v;
 	u8 dims[2];
 };
 
 /* A row of places along a dimension: start, start + 1, …, as they are without a width; start is *by or c, and times *
  * *index more. */
-struct places {
+struct tile_corners {
 	struct value *by, *splat; /* of by */
 	struct value *index;      /* of a loop; NULL: 0 */
 	i64 times, c;
@@ -32,23 +32,23 @@ struct places {
 /* An offset that a loop carries: index * stride. */
 struct advance {
 	struct value *index;
-	struct host_product stride;
+	struct launch_product stride;
 };
 
 struct finder {
 	const struct pass_state *s;
 	const struct type *tile;
 	struct arena scratch;
-	VEC(struct part) work;
+	VEC(struct address_part) work;
 	VEC(struct advance) advances;
-	struct places rows[2];
+	struct tile_corners rows[2];
 	bool known[2], at_least_0[2], bounded[2];
-	struct host_product stride[2]; /* in elements */
-	struct box *out;
+	struct launch_product stride[2]; /* in elements */
+	struct tma_tile *out;
 };
 
 /* Without operations that only change the shape. */
-static struct part peel(struct part p)
+static struct address_part peel(struct address_part p)
 {
 	const struct op *o;
 	while ((o = p.v->def) &&
@@ -62,7 +62,7 @@ static struct part peel(struct part p)
 
 static bool is_exact(const struct finder *f, const struct value *v)
 {
-	return sizes_keep_exact(f->s->k, f->s->ranges, v);
+	return bounds_keep_exact(f->s->k, f->s->ranges, v);
 }
 
 /* Parts of an offset do not wrap where the offset of the tensor's last element does not: the launch sees to it. Ranges
@@ -76,7 +76,7 @@ static void note_width(struct finder *f, const struct value *v)
 	f->out->narrow |= type_elem_bits(v->type) < 64 && (unknown || value_range(f->s->ranges, v)->wraps);
 }
 
-static struct part without_extension(struct part p)
+static struct address_part without_extension(struct address_part p)
 {
 	p = peel(p);
 	if (p.v->def && p.v->def->code == IR_EXTSI) {
@@ -86,36 +86,37 @@ static struct part without_extension(struct part p)
 	return p;
 }
 
-struct value *box_start(const struct value *splat)
+struct value *tma_tile_start(const struct value *splat)
 {
 	struct value *v = operand(splat->def, 0);
 	return v->def && v->def->code == IR_EXTSI ? operand(v->def, 0) : v;
 }
 
 /* Is it the same number everywhere, and one of 32 bits, in launches within the kernel's limits? */
-static bool is_start(const struct finder *f, struct part p, struct places *out)
+static bool is_start(const struct finder *f, struct address_part p, struct tile_corners *out)
 {
 	p = peel(p);
-	*out = (struct places){0};
+	*out = (struct tile_corners){0};
 	if (value_const_int(p.v, &out->c))
 		return out->c == (i32)out->c;
 	if (!p.v->def || p.v->def->code != IR_SPLAT)
 		return false;
 	out->c = 0;
 	out->splat = p.v;
-	out->by = box_start(p.v);
+	out->by = tma_tile_start(p.v);
 	return out->by->type->kind == TY_SCALAR &&
 	       (type_elem_bits(out->by->type) == 32 ||
-		(type_elem_bits(out->by->type) == 64 && sizes_keep_within(f->s->k, f->s->ranges, out->by, INT32_MAX)));
+		(type_elem_bits(out->by->type) == 64 && bounds_keep_within(f->s->k, f->s->ranges, out->by, INT32_MAX)));
 }
 
-static bool is_row(const struct finder *f, struct part p, struct places *out)
+static bool is_row(const struct finder *f, struct address_part p, struct tile_corners *out)
 {
-	*out = (struct places){0};
+	*out = (struct tile_corners){0};
 	p = without_extension(p);
 	const struct op *o = p.v->def;
 	if (o && o->code == IR_ADDI) {
-		struct part x = {operand(o, 0), {p.dims[0], p.dims[1]}}, y = {operand(o, 1), {p.dims[0], p.dims[1]}};
+		struct address_part x = {operand(o, 0), {p.dims[0], p.dims[1]}},
+				    y = {operand(o, 1), {p.dims[0], p.dims[1]}};
 		bool first = is_start(f, x, out);
 		if (!is_exact(f, p.v) || (!first && !is_start(f, y, out)))
 			return false;
@@ -126,7 +127,7 @@ static bool is_row(const struct finder *f, struct part p, struct places *out)
 	return o && o->code == IR_MAKE_RANGE && !o->attr[ATTR_START] && o->attr[ATTR_END] == f->tile->shape[out->dim];
 }
 
-static void ask(struct finder *f, struct value *v, struct part whole)
+static void ask(struct finder *f, struct value *v, struct address_part whole)
 {
 	whole.v = v;
 	vec_push(&f->scratch, &f->work, whole);
@@ -134,7 +135,7 @@ static void ask(struct finder *f, struct value *v, struct part whole)
 
 /* --- addresses ----------------------------------------------------------------------------------------------- */
 
-static bool add_row(struct finder *f, const struct places *row, struct host_product stride)
+static bool add_row(struct finder *f, const struct tile_corners *row, struct launch_product stride)
 {
 	int d = row->dim;
 	if (f->known[d])
@@ -146,9 +147,9 @@ static bool add_row(struct finder *f, const struct places *row, struct host_prod
 }
 
 /* What a loop adds to an offset; no product in it wraps. */
-static bool is_scaled(struct finder *f, struct value *v, struct host_product *by)
+static bool is_scaled(struct finder *f, struct value *v, struct launch_product *by)
 {
-	bool yes = is_host_product(f->s->k, v, by); /* of few factors */
+	bool yes = is_launch_product(f->s->k, v, by); /* of few factors */
 	value_vec work = {0};
 	vec_push(&f->scratch, &work, v);
 	while (yes && work.len) {
@@ -181,7 +182,7 @@ static bool add_advance(struct finder *f, struct value *v)
 	return true;
 }
 
-static bool is_multiple_of(struct host_product x, const struct host_product *y, i64 *times)
+static bool is_multiple_of(struct launch_product x, const struct launch_product *y, i64 *times)
 {
 	bool positive = x.times > 0 && y->times > 0 && x.times % y->times == 0;
 	*times = positive ? x.times / y->times : 0;
@@ -196,7 +197,7 @@ static bool settle_advances(struct finder *f)
 		const struct advance *a = &f->advances.at[i];
 		bool found = false;
 		for (int d = 0; d < 2 && !found; d++) {
-			struct places *row = &f->rows[d];
+			struct tile_corners *row = &f->rows[d];
 			i64 times;
 			found = is_multiple_of(a->stride, &f->stride[d], &times) && !row->index && !row->c;
 			if (found) {
@@ -211,10 +212,10 @@ static bool settle_advances(struct finder *f)
 }
 
 /* A part of the offsets: a row of places times a stride, or a sum. */
-static bool add_offset(struct finder *f, struct part p)
+static bool add_offset(struct finder *f, struct address_part p)
 {
-	struct places row;
-	struct host_product stride = {.times = 1};
+	struct tile_corners row;
+	struct launch_product stride = {.times = 1};
 	p = peel(p);
 	const struct op *o = p.v->def;
 	if (is_row(f, p, &row))
@@ -230,8 +231,8 @@ static bool add_offset(struct finder *f, struct part p)
 		return true;
 	}
 	for (u32 i = 0; o->code == IR_MULI && i < 2; i++) {
-		struct part x = {operand(o, i), {p.dims[0], p.dims[1]}};
-		if (is_host_product(f->s->k, operand(o, 1 - i), &stride) && is_row(f, x, &row))
+		struct address_part x = {operand(o, i), {p.dims[0], p.dims[1]}};
+		if (is_launch_product(f->s->k, operand(o, 1 - i), &stride) && is_row(f, x, &row))
 			return add_row(f, &row, stride);
 	}
 	return false;
@@ -240,7 +241,7 @@ static bool add_offset(struct finder *f, struct part p)
 /* Is it not negative, in launches within the kernel's limits? */
 static bool is_not_negative(const struct finder *f, const struct value *v)
 {
-	return value_range(f->s->ranges, v)->min >= 0 || sizes_keep_within(f->s->k, f->s->ranges, v, INT32_MAX);
+	return value_range(f->s->ranges, v)->min >= 0 || bounds_keep_within(f->s->k, f->s->ranges, v, INT32_MAX);
 }
 
 /* The same of a distance of elements, which may be more than 2^31: all that it is a sum and product of is not negative.
@@ -272,7 +273,7 @@ static struct value *read_moves(struct finder *f, const struct op *load, struct 
 /* The parameter that the pointers of a load's tile, or the one that all are made of, are computed from. */
 static struct value *read_base(struct finder *f, const struct op *load)
 {
-	struct part p = {operand(load, 0), {0, 1}};
+	struct address_part p = {operand(load, 0), {0, 1}};
 	const struct op *o;
 	for (p = peel(p); (o = p.v->def) && (o->code == IR_ADDPTR || o->code == IR_SPLAT); p = peel(p)) {
 		if (o->code == IR_ADDPTR && !type_is_tensor(p.v->type) && !add_advance(f, operand(o, 1))) {
@@ -298,7 +299,7 @@ static bool read_addresses(struct finder *f, const struct op *load)
 /* --- the mask ------------------------------------------------------------------------------------------------ */
 
 /* Is v what the loop adds to where the row begins? */
-static bool is_advance(const struct finder *f, struct value *v, const struct places *row)
+static bool is_advance(const struct finder *f, struct value *v, const struct tile_corners *row)
 {
 	const struct op *o = v ? def_if(v, IR_MULI) : NULL;
 	i64 c;
@@ -309,26 +310,26 @@ static bool is_advance(const struct finder *f, struct value *v, const struct pla
 }
 
 /* The scalar that is subtracted from `size` everywhere; NULL: v is no such difference. */
-static struct value *subtracted(const struct finder *f, struct value *v, struct host_product *size)
+static struct value *subtracted(const struct finder *f, struct value *v, struct launch_product *size)
 {
-	v = peel((struct part){.v = v}).v;
+	v = peel((struct address_part){.v = v}).v;
 	const struct op *splat = def_if(v, IR_SPLAT), *o = splat ? def_if(operand(splat, 0), IR_SUBI) : NULL;
-	return o && is_exact(f, result(o)) && is_host_product(f->s->k, operand(o, 0), size) ? operand(o, 1) : NULL;
+	return o && is_exact(f, result(o)) && is_launch_product(f->s->k, operand(o, 0), size) ? operand(o, 1) : NULL;
 }
 
-static bool add_comparison(struct finder *f, const struct op *o, struct part p)
+static bool add_comparison(struct finder *f, const struct op *o, struct address_part p)
 {
-	struct host_product size;
-	struct places row;
+	struct launch_product size;
+	struct tile_corners row;
 	p.v = operand(o, 0);
 	if (!is_row(f, p, &row))
 		return false;
-	const struct places *place = &f->rows[row.dim];
+	const struct tile_corners *place = &f->rows[row.dim];
 	struct value *x = row.by, *y = subtracted(f, operand(o, 1), &size);
 	bool same = place->index
 			    ? (x == place->by && is_advance(f, y, place)) || (y == place->by && is_advance(f, x, place))
 			    : (x == place->by && !y) || (y == place->by && !x);
-	if (!same || place->c != row.c || (!y && !is_host_product(f->s->k, operand(o, 1), &size)))
+	if (!same || place->c != row.c || (!y && !is_launch_product(f->s->k, operand(o, 1), &size)))
 		return false;
 	if (o->attr[ATTR_PREDICATE] == CMPI_SGE && !size.times)
 		return f->at_least_0[row.dim] = true;
@@ -342,9 +343,9 @@ static bool add_comparison(struct finder *f, const struct op *o, struct part p)
 static bool read_mask(struct finder *f, struct value *mask)
 {
 	if (mask)
-		ask(f, mask, (struct part){.dims = {0, 1}});
+		ask(f, mask, (struct address_part){.dims = {0, 1}});
 	while (f->work.len) {
-		struct part p = peel(f->work.at[--f->work.len]);
+		struct address_part p = peel(f->work.at[--f->work.len]);
 		const struct op *o = p.v->def;
 		if (o && o->code == IR_ANDI) {
 			ask(f, operand(o, 0), p);
@@ -398,14 +399,14 @@ static struct value *rounded_down(struct value *v, i64 *to)
  * multiple ends where the loop does, or up to a tile behind it. */
 static void bound_by_loop(struct finder *f, int d, const struct op *loop, i64 times)
 {
-	struct host_product size;
+	struct launch_product size;
 	i64 from, step, more, by, to = 1, places = f->tile->shape[d];
 	if (!loop || !value_const_int(for_lower(loop), &from) || !value_const_int(for_step(loop), &step) || step <= 0 ||
 	    times <= 0 || __builtin_mul_overflow(step, times, &by))
 		return;
 	struct value *end = times == 1 ? rounded_down(for_upper(loop), &to) : for_upper(loop);
 	struct value *all = counted_by(f, end, times, &more);
-	if (!all || !is_host_product(f->s->k, all, &size))
+	if (!all || !is_launch_product(f->s->k, all, &size))
 		return;
 	bool counts = !size.nparams; /* the number of iterations' bound, not of places */
 	if (counts && __builtin_mul_overflow(size.times, times, &size.times))
@@ -425,7 +426,7 @@ static void bound_by_loop(struct finder *f, int d, const struct op *loop, i64 ti
 /* A bound that the mask does not have to say: the rows are always the same, or a loop's. */
 static void bound_without_mask(struct finder *f, int d)
 {
-	const struct places *row = &f->rows[d];
+	const struct tile_corners *row = &f->rows[d];
 	struct value *index = row->by ? row->by : row->index;
 	i64 times = row->by ? 1 : row->times;
 	if (f->bounded[d] || (row->by && row->index))
@@ -444,14 +445,14 @@ static void bound_without_mask(struct finder *f, int d)
 static bool settle_bounds(struct finder *f)
 {
 	for (int d = 0; d < 2; d++) {
-		const struct places *p = &f->rows[d];
+		const struct tile_corners *p = &f->rows[d];
 		if (f->out->narrow || p->index)
 			bound_without_mask(f, d);
 		if (!f->at_least_0[d] && !(p->by ? is_not_negative(f, p->by) : p->c >= 0))
 			return false;
 		if (!f->bounded[d])
 			f->out->size[d].times = (i64)1 << 31; /* no place is further on */
-		const struct host_product *size = &f->out->size[d];
+		const struct launch_product *size = &f->out->size[d];
 		if (!size->nparams && (size->times < 1 || size->times > (i64)1 << 31))
 			return false;
 		if (p->index && !f->bounded[d] && (p->by || p->times != 1)) /* it may wrap */
@@ -480,12 +481,12 @@ static bool find(struct finder *f, const struct op *load, const struct layout *m
 	    !settle_bounds(f))
 		return false;
 	i64 bytes = dtype_bytes(type_elem(t)->elem->dtype);
-	const struct host_product one = {.times = 1}, elem = {.times = bytes};
+	const struct launch_product one = {.times = 1}, elem = {.times = bytes};
 	for (int d = 0; d < 2; d++) {
-		const struct host_product *rows = &f->stride[1 - d];
+		const struct launch_product *rows = &f->stride[1 - d];
 		if (!same_product(&f->stride[d], &one) || rows->times <= 0 || rows->times > INT32_MAX ||
 		    (!rows->nparams && rows->times * bytes % 16) || !begins_aligned(f, d, bytes) ||
-		    !box_fits(&f->s->ctx->layouts, t, d, mem))
+		    !tma_tile_fits(&f->s->ctx->layouts, t, d, mem))
 			continue;
 		f->out->along = d;
 		return multiply_products(rows, &elem, &f->out->distance) &&
@@ -494,15 +495,16 @@ static bool find(struct finder *f, const struct op *load, const struct layout *m
 	return false;
 }
 
-bool find_tensor_box(const struct pass_state *s, const struct op *load, const struct layout *mem, struct box *out)
+bool find_bounded_tile(const struct pass_state *s, const struct op *load, const struct layout *mem,
+		       struct tma_tile *out)
 {
 	const struct type *t = operand(load, 0)->type;
 	struct finder f = {.s = s, .tile = t, .out = out};
-	*out = (struct box){0};
+	*out = (struct tma_tile){0};
 	bool found = type_is_tensor(t) && t->rank == 2 && type_elem(t)->elem->kind == TY_SCALAR &&
 		     load_fills_zero(load) && find(&f, load, mem);
 	arena_free(&f.scratch);
 	if (!found)
-		*out = (struct box){0};
+		*out = (struct tma_tile){0};
 	return found;
 }

@@ -10,9 +10,9 @@
 struct strides {
 	const struct pass_state *s;
 	struct arena scratch;
-	struct map known; /* value, plus the dimension → struct host_product; &no_stride: there is none */
+	struct map known; /* value, plus the dimension → struct launch_product; &no_stride: there is none */
 };
-static const struct host_product no_stride;
+static const struct launch_product no_stride;
 
 static const void *key_of(struct demand at)
 {
@@ -25,7 +25,7 @@ static bool part_of_stride(const struct strides *s, struct demand at, u32 i, str
 	const struct op *o = at.v->def;
 	const struct type *t = at.v->type;
 	int d = (int)at.aspect;
-	struct host_product unused;
+	struct launch_product unused;
 	if (!o || i >= o->noperands || !type_is_tensor(t) || t->shape[d] == 1 ||
 	    axis_of(s->s->axis, at.v)->constancy[d] >= t->shape[d] ||
 	    axis_proved(s->s->axis, at.v)->contiguity[d] >= t->shape[d])
@@ -38,7 +38,7 @@ static bool part_of_stride(const struct strides *s, struct demand at, u32 i, str
 	case IR_EXTSI:
 	case IR_BROADCAST:
 	case IR_CONVERT_LAYOUT: return true;
-	case IR_MULI: return is_host_product(s->s->k, operand(o, 1 - i), &unused);
+	case IR_MULI: return is_launch_product(s->s->k, operand(o, 1 - i), &unused);
 	case IR_EXPAND_DIMS: part->aspect = d - (d > o->attr[ATTR_AXIS]); return true;
 	case IR_TRANS: part->aspect = perm_get(o->attr[ATTR_ORDER], d); return true;
 	default: return false;
@@ -54,10 +54,10 @@ static bool find_unknown_stride(void *arg, struct demand at, struct demand *firs
 	return false;
 }
 
-static bool add_strides(const struct host_product *x, const struct host_product *y, bool subtract,
-			struct host_product *out)
+static bool add_strides(const struct launch_product *x, const struct launch_product *y, bool subtract,
+			struct launch_product *out)
 {
-	struct host_product alike = *y;
+	struct launch_product alike = *y;
 	*out = x->times ? *x : *y;
 	alike.times = x->times;
 	return (!x->times || !y->times || same_product(x, &alike)) &&
@@ -66,18 +66,18 @@ static bool add_strides(const struct host_product *x, const struct host_product 
 }
 
 /* Of a product of at's operand i, whose distance is x, with a scalar. */
-static bool scale_stride(const struct strides *s, struct demand at, u32 i, const struct host_product *x,
-			 struct host_product *out)
+static bool scale_stride(const struct strides *s, struct demand at, u32 i, const struct launch_product *x,
+			 struct launch_product *out)
 {
-	struct host_product y;
-	return x != &no_stride && is_host_product(s->s->k, operand(at.v->def, 1 - i), &y) &&
+	struct launch_product y;
+	return x != &no_stride && is_launch_product(s->s->k, operand(at.v->def, 1 - i), &y) &&
 	       multiply_products(x, &y, out);
 }
 
 /* From the distances of the operands. */
-static bool combine_strides(const struct strides *s, struct demand at, struct host_product *out)
+static bool combine_strides(const struct strides *s, struct demand at, struct launch_product *out)
 {
-	const struct host_product *x[2] = {&no_stride, &no_stride};
+	const struct launch_product *x[2] = {&no_stride, &no_stride};
 	enum opcode code = at.v->def ? at.v->def->code : IR_OPCODES;
 	for (u32 i = 0; i < 2; i++) {
 		struct demand part;
@@ -97,7 +97,7 @@ static void make_stride(void *arg, struct demand at)
 	struct strides *s = arg;
 	const struct type *t = at.v->type;
 	int d = (int)at.aspect;
-	struct host_product made = {0};
+	struct launch_product made = {0};
 	bool found = true;
 	if (type_is_tensor(t) && t->shape[d] > 1 && axis_of(s->s->axis, at.v)->constancy[d] < t->shape[d]) {
 		if (axis_proved(s->s->axis, at.v)->contiguity[d] >= t->shape[d])
@@ -110,13 +110,13 @@ static void make_stride(void *arg, struct demand at)
 
 /* False when the distance is not the same everywhere, or not known to the host. As in axis.h, index arithmetic is taken
  * not to wrap. */
-static bool stride_of(const struct pass_state *state, struct value *v, int d, struct host_product *out)
+static bool stride_of(const struct pass_state *state, struct value *v, int d, struct launch_product *out)
 {
 	struct strides s = {.s = state};
 	tl_assert(d >= 0);
 	s.known.arena = &s.scratch;
 	meet_demand((struct demand){v, d}, find_unknown_stride, make_stride, &s);
-	const struct host_product *found = map_get(&s.known, key_of((struct demand){v, d}));
+	const struct launch_product *found = map_get(&s.known, key_of((struct demand){v, d}));
 	bool yes = found != &no_stride;
 	*out = *found;
 	arena_free(&s.scratch);
@@ -125,7 +125,7 @@ static bool stride_of(const struct pass_state *state, struct value *v, int d, st
 
 /* --- boxes --------------------------------------------------------------------------------------------------- */
 
-bool box_fits(struct layout_pool *pool, const struct type *t, int d, const struct layout *mem)
+bool tma_tile_fits(struct layout_pool *pool, const struct type *t, int d, const struct layout *mem)
 {
 	enum { LEAST_BYTES = 32, MOST_ROWS = 256, PERIOD = 8 }; /* of a row; of a box; of a swizzle */
 	int bytes = dtype_bytes(type_elem(t)->elem->dtype);
@@ -133,23 +133,24 @@ bool box_fits(struct layout_pool *pool, const struct type *t, int d, const struc
 	       mem == layout_swizzled(pool, 2, t->shape, d, bytes * 8);
 }
 
-bool find_box(const struct pass_state *s, struct value *ptr, const struct layout *mem, struct box *out)
+bool find_tma_tile(const struct pass_state *s, struct value *ptr, const struct layout *mem, struct tma_tile *out)
 {
 	const struct type *t = ptr->type;
 	const struct type *elem = type_elem(t)->elem;
 	if (t->rank != 2 || elem->kind != TY_SCALAR || !has_first_element(s->ctx, ptr))
 		return false;
 	i64 bytes = dtype_bytes(elem->dtype);
-	const struct host_product one = {.times = 1};
+	const struct launch_product one = {.times = 1};
 	for (int d = 0; d < 2; d++) {
-		struct host_product along, rows;
+		struct launch_product along, rows;
 		const struct axis_info *info = axis_of(s->axis, ptr);
 		if (axis_proved(s->axis, ptr)->contiguity[d] < t->shape[d] || info->divisibility[d] < 16 ||
-		    !box_fits(&s->ctx->layouts, t, d, mem))
+		    !tma_tile_fits(&s->ctx->layouts, t, d, mem))
 			continue;
-		*out = (struct box){.along = d};
+		*out = (struct tma_tile){.along = d};
 		if (stride_of(s, ptr, d, &along) && same_product(&along, &one) && stride_of(s, ptr, 1 - d, &rows) &&
-		    rows.times > 0 && multiply_products(&rows, &(struct host_product){.times = bytes}, &out->distance))
+		    rows.times > 0 &&
+		    multiply_products(&rows, &(struct launch_product){.times = bytes}, &out->distance))
 			return true;
 	}
 	return false;

@@ -7,12 +7,12 @@
 
 enum { MAX_INLINED = 1 << 18 }; /* operations, calls and jumps */
 
-static struct place here(const struct reader *r)
+static struct text_position here(const struct reader *r)
 {
-	return (struct place){r->at, r->line, r->line_at};
+	return (struct text_position){r->at, r->line, r->line_at};
 }
 
-static void go_to(struct reader *r, struct place p)
+static void go_to(struct reader *r, struct text_position p)
 {
 	r->at = p.at, r->line = p.line, r->line_at = p.line_at;
 }
@@ -104,7 +104,7 @@ struct text_function *read_functions(struct reader *r)
 {
 	struct text_function *kernel = NULL;
 	while (!r->failed && rd_accept(r, "tt.func")) {
-		struct place start = here(r);
+		struct text_position start = here(r);
 		scan_function(r);
 		struct text_function *f = r->functions.len ? r->functions.at[r->functions.len - 1] : NULL;
 		if (r->failed || f->is_private)
@@ -309,9 +309,9 @@ static void find_results(struct reader *r, struct text_function *f)
 bool read_region_blocks(struct reader *r, const char *end, struct builder *b, value_vec *out)
 {
 	struct text_function region = {.end = end}, *outer = r->function;
-	struct place start = here(r);
+	struct text_position start = here(r);
 	scan_body(r, &region, 1);
-	struct place behind = here(r);
+	struct text_position behind = here(r);
 	go_to(r, start);
 	if (!region.labels.len)
 		return false;
@@ -351,7 +351,7 @@ void read_call(struct reader *r, struct builder *b, value_vec *out)
 	if (++r->depth > 250)
 		rd_fail(r, "nested too deeply");
 	if (!r->failed) {
-		struct place behind = here(r);
+		struct text_position behind = here(r);
 		struct map values = r->values;
 		r->values = (struct map){.arena = r->ctx->arena};
 		go_to(r, f->at);

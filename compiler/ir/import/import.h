@@ -16,7 +16,7 @@ struct alias {
 };
 
 /* A place in the text. */
-struct place {
+struct text_position {
 	u32 at, line, line_at;
 };
 
@@ -27,14 +27,14 @@ struct type_vec {
 
 struct text_label {
 	const char *name;
-	struct place at;
+	struct text_position at;
 	bool open; /* its block is being read */
 };
 
 struct text_function {
 	const char *name;
 	struct loc loc;
-	struct place at; /* of the '(' in front of its parameters */
+	struct text_position at; /* of the '(' in front of its parameters */
 	bool is_private, open;
 	VEC(struct text_label) labels;
 	const char *end; /* the operation that ends it: tt.return, or of a region */

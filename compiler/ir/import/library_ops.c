@@ -101,17 +101,17 @@ static struct op *call(struct reader *r, struct builder *b, const char *function
 }
 
 /* {…}, of which `says` finds out what is in it; where it begins. */
-static struct place read_ignored_dict(struct reader *r)
+static struct text_position read_ignored_dict(struct reader *r)
 {
 	struct attrs ignored = {0};
 	rd_skip_space(r);
-	struct place p = {r->at, r->line, r->line_at};
+	struct text_position p = {r->at, r->line, r->line_at};
 	read_dict(r, IR_ADDI, &ignored);
 	return p;
 }
 
 /* Does the text from `from` on, up to here, have these words? */
-static bool says(const struct reader *r, struct place from, const char *words)
+static bool says(const struct reader *r, struct text_position from, const char *words)
 {
 	return memmem(r->src->text + from.at, r->at - from.at, words, strlen(words));
 }
@@ -172,7 +172,7 @@ void read_make_descriptor(struct reader *r, const char *name, struct loc loc)
 	read_list(r, &sizes);
 	rd_expect(r, ",");
 	read_list(r, &strides);
-	struct place dict = read_ignored_dict(r);
+	struct text_position dict = read_ignored_dict(r);
 	bool nan = says(r, dict, "padding = 2");
 	rd_expect(r, ":");
 	rd_accept(r, "!tt.ptr");
@@ -276,7 +276,7 @@ static struct op *read_dot_scaled(struct reader *r, struct builder *b)
 		rd_expect(r, "=");
 		a[3 * i + 2] = (struct text_arg){.kind = TEXT_STR, .text = read_word(r, false)};
 	}
-	struct place dict = read_ignored_dict(r);
+	struct text_position dict = read_ignored_dict(r);
 	a[7] = (struct text_arg){.kind = TEXT_BOOL, .integer = says(r, dict, "fastMath = true")};
 	a[8] = (struct text_arg){.kind = TEXT_BOOL, .integer = !says(r, dict, "lhs_k_pack = false")};
 	a[9] = (struct text_arg){.kind = TEXT_BOOL, .integer = !says(r, dict, "rhs_k_pack = false")};

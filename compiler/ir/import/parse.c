@@ -657,7 +657,7 @@ static void read_params(struct reader *r, struct kernel *k)
 static struct kernel *read_kernel(struct reader *r, struct text_function *f)
 {
 	struct kernel *k = kernel_new(r->ctx, f->name);
-	struct place end = {r->at, r->line, r->line_at};
+	struct text_position end = {r->at, r->line, r->line_at};
 	value_vec returned = {0};
 	k->loc = f->loc;
 	k->loc.len = (u16)MIN(strlen(k->name), 1000u);
