@@ -99,10 +99,9 @@ $(GPT_TESTS): $(wildcard examples/gpt/*.h) runtime/tl.h $(BUILD)/libtl.so
 	$(call say,CC,$<)
 	$(Q)$(CC) $(GPT_FLAGS) -I. -o $@ $(filter %.c,$^) -L$(BUILD) -ltl -Wl,-rpath,'$$ORIGIN/..' -lm
 
-TEST_PROGRAMS = $(BUILD)/simcuda/libcuda.so.1 $(AMX) $(BUILD)/other/tlc $(UNIT) $(SIM_TESTS) $(BUILD)/tests/names \
-	$(BUILD)/tests/cache-stress $(BUILD)/test-run $(BUILD)/test-random \
-	$(BUILD)/checked/test-random $(EXAMPLE_PROGRAMS) $(BUILD)/tests/test_two_gpus \
-	$(GPT_TESTS) $(BUILD)/gpt $(BUILD)/gpt-mpi
+CORE_PROGRAMS = $(BUILD)/simcuda/libcuda.so.1 $(AMX) $(UNIT) $(SIM_TESTS) $(BUILD)/tests/cache-stress $(BUILD)/test-run \
+	$(BUILD)/test-random $(BUILD)/checked/test-random $(EXAMPLE_PROGRAMS) $(BUILD)/tests/test_two_gpus $(GPT_TESTS)
+TEST_PROGRAMS = $(CORE_PROGRAMS) $(BUILD)/other/tlc $(BUILD)/tests/names $(BUILD)/gpt $(BUILD)/gpt-mpi
 $(TEST_PROGRAMS): | $(BUILD)/deps-test
 LIT = python3 /usr/lib/llvm-19/build/utils/lit/lit.py
 
@@ -110,9 +109,13 @@ ifdef TESTS
 test: $(BUILD)/tlc $(BUILD)/deps-test
 	$(Q)$(LIT) -v --param build=$(BUILD) $(TESTS)
 else
+test: all $(CORE_PROGRAMS)
+	$(Q)LIT='$(LIT)' sh tests/test.sh $(BUILD) core $(UNIT)
 test-programs: all $(TEST_PROGRAMS)
-test: test-programs
-	$(Q)LIT='$(LIT)' sh tests/test.sh $(BUILD) $(UNIT)
+test-all: test-programs
+	$(Q)LIT='$(LIT)' sh tests/test.sh $(BUILD) all $(UNIT)
+test-share: test-programs
+	$(Q)LIT='$(LIT)' sh tests/test.sh $(BUILD) share $(UNIT)
 endif
 
 # The tree for arm64, by qemu; without Debian's packages for that it says so and tests nothing.

@@ -123,6 +123,8 @@ bool case_begin(struct suite *s, const char *file, const char *format, ...)
 	va_start(ap, format);
 	vsnprintf(s->name + n, sizeof s->name - (size_t)n, format, ap);
 	va_end(ap);
+	if (s->pairs >= 0 && !pairs_take(s))
+		return false;
 	int index = s->index++;
 	if (index < s->resume || (s->filter && !strstr(s->name, s->filter)) || index % s->shards != s->shard)
 		return false;
@@ -393,6 +395,7 @@ static void run_device(struct suite *s, const struct theme *themes, int n)
 		themes[i].run(s);
 		unload_modules(s); /* what was compiled would fill gigabytes */
 	}
+	pairs_free(s);
 	tl_context_destroy(s->ctx);
 }
 
@@ -405,12 +408,13 @@ static bool read_resume(struct suite *s, const char *text, char *device)
 
 static void usage(void)
 {
-	printf("usage: test-run [-v] [--every-pass] [--shard I/N] [--schedules N] [--sources DIR] [--texts DIR] "
-	       "[--calls FILE] [FILTER]\n"
+	printf("usage: test-run [-v] [--every-pass] [--pairs SEED] [--shard I/N] [--schedules N] [--sources DIR] "
+	       "[--texts DIR] [--calls FILE] [FILTER]\n"
 	       "  FILTER         only cases whose name contains it\n"
 	       "  -v             every case, with its time\n"
 	       "  --every-pass   on the interpreter: the IR after each pass against the one before "
 	       "it, and facts against values\n"
+	       "  --pairs SEED   a share of the cases in which all pairs of choices occur; others vary with SEED\n"
 	       "  --shard I/N    of the cases, the I-th of N shares (I from 0)\n"
 	       "  --schedules N  on the simulator: each case under N seeds, from $TL_SIM_SEED on (0 if not set), "
 	       "compiled once\n"
@@ -451,6 +455,8 @@ static bool read_options(struct suite *s, int argc, char **argv, char *resumed)
 		else if (!strcmp(argv[i], "--shard") && i + 1 < argc) {
 			if (sscanf(argv[++i], "%d/%d", &s->shard, &s->shards) != 2 || s->shards < 1)
 				return false;
+		} else if (!strcmp(argv[i], "--pairs") && i + 1 < argc) {
+			s->pairs = atoi(argv[++i]) & 0xFFFFFF;
 		} else if (!strncmp(argv[i], "--resume=", 9)) {
 			if (!read_resume(s, argv[i] + 9, resumed))
 				return false;
@@ -482,7 +488,11 @@ int run_themes(int argc, char **argv, const struct theme *themes, int n)
 	setenv("TL_COMPILE_CHECK", "buffers", 0);
 	const char *root = getenv("TL_TESTS");
 	const char *seed = getenv("TL_SIM_SEED");
-	struct suite s = {.shards = 1, .simulated = 1, .seed = seed ? atoi(seed) : 0, .root = root ? root : TESTS_ROOT};
+	struct suite s = {.shards = 1,
+			  .pairs = -1,
+			  .simulated = 1,
+			  .seed = seed ? atoi(seed) : 0,
+			  .root = root ? root : TESTS_ROOT};
 	char resumed[16] = "";
 	if (!read_options(&s, argc, argv, resumed)) {
 		usage();

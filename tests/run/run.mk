@@ -1,6 +1,6 @@
 # Kernels on every device against plain C references. The programs look for their kernels in tests/run, from where they
 # are run, or in $TL_TESTS.
-TEST_RUN_LIB = run array number sources texts
+TEST_RUN_LIB = run array number pairs sources texts
 TEST_RUN_SRC = $(TEST_RUN_LIB:%=tests/run/%.c) $(wildcard tests/run/test_*.c)
 TEST_RANDOM_SRC = $(TEST_RUN_LIB:%=tests/run/%.c) $(wildcard tests/random/*.c)
 TEST_RUN_FLAGS = -std=c11 -D_GNU_SOURCE -O2 -g $(WARN) $(SAN_FLAGS) -ffp-contract=off -Iruntime -DTESTS_ROOT='"tests/run"' \

@@ -8,6 +8,8 @@ struct suite {
 	/* what is run */
 	const char *device, *theme, *filter, *root;
 	int shard, shards, resume;
+	int pairs;             /* the seed of pairs_take; -1: all cases */
+	struct pair_set *covered; /* of pairs_take */
 	int schedules, schedule; /* of the simulator: under each a case is launched; the one at hand */
 	int simulated;           /* how many there are on the simulator; 1 elsewhere */
 	int seed, variation;     /* the environment's; the case's own: see seed_of() */
@@ -47,6 +49,11 @@ bool arrays_upload(struct suite *s);
 /* Reads back and compares; fails the case at the first array that differs. */
 void arrays_check(struct suite *s);
 void arrays_free(struct suite *s);
+
+/* pairs.c: is the case at hand, whose name is known, of the share in which all pairs of choices occur? Asked in the order
+ * of the cases. */
+bool pairs_take(struct suite *s);
+void pairs_free(struct suite *s);
 
 /* texts.c: around a launch, which is done again from the text `hash`. constant: the parameters that the text lacks. */
 void text_before(struct suite *s);

@@ -7,6 +7,7 @@
  * harmless must be in the list below.
  *
  *   mutants [-v]        -v: every mutant, with the first line of its report
+ *   mutants -s I/N      of the kernels, the I-th of N shares (I from 0)
  *   mutants -p KERNEL   the PTX whose lines are named, of one of the kernels */
 #include <math.h>
 #include <stdlib.h>
@@ -316,6 +317,7 @@ struct tally {
 
 struct session {
 	bool verbose;
+	u32 share, shares; /* of the workloads */
 	u32 passed, failed;
 	u32 found[ARRAY_LEN(harmless)];
 };
@@ -355,10 +357,20 @@ static void judge(struct session *t, const struct workload *w, const struct muta
 	printf("%s%s\n", v == REPORTED ? ": " : "", v == REPORTED ? o->report : "");
 }
 
+static bool in_share(const struct session *t, const char *workload)
+{
+	for (u32 n = 0; n < nworkloads; n++)
+		if (!strcmp(workloads[n].name, workload))
+			return n % t->shares == t->share;
+	return true;
+}
+
 static void print_harmless(struct session *t)
 {
 	printf("\nharmless:\n");
 	for (u32 k = 0; k < ARRAY_LEN(harmless); k++) {
+		if (!in_share(t, harmless[k].workload))
+			continue;
 		bool all = t->found[k] == harmless[k].last - harmless[k].first + 1;
 		printf("%s%s, %s %u", all ? "" : "FAILED: no longer there: ", harmless[k].workload,
 		       kind_names[harmless[k].kind], harmless[k].first);
@@ -473,12 +485,15 @@ int main(int argc, char **argv)
 {
 	if (argc > 2 && !strcmp(argv[1], "-p"))
 		return print_text(argv[2]);
-	struct session t = {.verbose = argc > 1 && !strcmp(argv[1], "-v")};
+	struct session t = {.verbose = argc > 1 && !strcmp(argv[1], "-v"), .shares = 1};
+	if (argc > 2 && !strcmp(argv[1], "-s") && (sscanf(argv[2], "%u/%u", &t.share, &t.shares) != 2 || !t.shares))
+		return 2;
 	struct tally totals[KINDS] = {0};
 	printf("%-18s %-24s %8s %9s %8s %8s %9s\n", "kernel", "fault", "mutants", "reported", "always", "wrong",
 	       "harmless");
 	for (u32 n = 0; n < nworkloads; n++)
-		test_workload(&t, &workloads[n], totals);
+		if (n % t.shares == t.share)
+			test_workload(&t, &workloads[n], totals);
 	for (u32 k = 0; k < KINDS; k++)
 		print_row("all", kind_names[k], &totals[k]);
 	print_harmless(&t);
