@@ -134,7 +134,7 @@ struct schedule {
 	/* chained loops: the next loop, which uses the buffers of this one and has its first loads issued here; and the
 	 * preceding loop of which this one is the follower; or NULL */
 	const struct schedule *follower, *before;
-	bool second;             /* the loop after an attention's loop: both have a producer, or neither */
+	bool second;             /* the loop after an attention's first loop: one producer serves both, or none */
 	struct loop_nest *flat;       /* copies run ahead across the outer loop's iterations; or NULL */
 	struct loop_nest *producer;   /* a producer warp issues the TMA copies; or NULL */
 	struct op *asks;         /* the IR_PARTITION operation that holds the producer's code */
