@@ -575,8 +575,9 @@ static void begin_turns(struct schedule *p)
 {
 	struct op *all = loop_of_turns(p);
 	struct builder before = builder_before(p->ctx, all), b = builder_before(p->ctx, p->loop);
+	/* the second warpgroup arrives, so that the first can begin */
 	if (all == p->loop || !p->before)
-		build(&before, IR_PINGPONG_ARRIVE, NULL, 0, NULL, 0, 0)->attr[ATTR_ONLY] = 2; /* the first begins */
+		build(&before, IR_PINGPONG_ARRIVE, NULL, 0, NULL, 0, 0)->attr[ATTR_ONLY] = 2;
 	build(&b, IR_PINGPONG_WAIT, NULL, 0, NULL, 0, 0);
 }
 
