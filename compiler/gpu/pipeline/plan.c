@@ -241,8 +241,7 @@ static void carry_tile_loads(struct schedule *p)
 	if (!p->producer || p->producer->path.len < 2 || p->follower)
 		return;
 	/* the arrival that releases the tensor cores to the other warpgroup comes first */
-	const struct op *turn =
-		p->loop->next->code == IR_PINGPONG_ARRIVE ? p->loop->next : p->loop;
+	const struct op *turn = p->loop->next->code == IR_PINGPONG_ARRIVE ? p->loop->next : p->loop;
 	const struct op *first = p->before ? p->before->loop : p->loop;
 	struct schedule q = few_ahead(p->s, around);
 	struct block *body = around->blocks[0];
