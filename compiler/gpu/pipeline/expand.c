@@ -420,8 +420,8 @@ static void next_tokens(struct schedule *p)
 		p->carried.at[p->copies + i].next = i + 1 < n ? carried_now(p, p->copies + i + 1) : p->issued;
 }
 
-/* Replaces load i and its consumer with a view of the buffer: of copies, the readers read the buffer; of loads into
- * registers, the store remains and stores there. */
+/* Replaces load i's consumer with reads of the buffer. With copies, the load and its store are removed; with loads into
+ * registers, the store remains, and stores to the buffer. */
 static void use_buffer(struct schedule *p, u32 i, struct value *slot)
 {
 	struct op *load = p->loads.at[i], *to = load_consumer(load);

@@ -1,5 +1,5 @@
-/* The loads of a loop that can be issued ahead: their addresses and masks depend on index arithmetic alone, which is
- * the slice. And the loads among them that cp.async can copy into multi-buffers. */
+/* The loads of a loop that can be issued ahead: their addresses and masks depend on index arithmetic alone (the slice).
+ * Also decides which of these loads cp.async can copy into multi-buffers. */
 #include "support/thresholds.h"
 #include "ir/graph.h"
 #include "ir/inline_asm.h"

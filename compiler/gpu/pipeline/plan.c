@@ -232,7 +232,7 @@ static bool is_used_before(const struct value *v, const struct op *o)
 	return yes;
 }
 
-/* Where a producer runs ahead across tiles, all warps would wait for memory at the begin of each tile for the tensors
+/* Where a producer runs ahead across tiles, all warps would wait for memory at the start of each tile for the tensors
  * that they load before the loop, such as an attention's queries. These loads are issued one tile ahead, after the loop
  * of the preceding tile. */
 static void carry_tile_loads(struct schedule *p)

@@ -64,7 +64,7 @@ static const struct op *finish_behind(const struct schedule *p, const struct blo
 	return p->async && p->dots.len ? p->dots.at[p->dots.len - 1] : NULL;
 }
 
-/* The operation after which the next copies are issued (STEP_COPY); NULL: at the begin of the body. Copies follow the
+/* The operation after which the next copies are issued (STEP_COPY); NULL: at the start of the body. Copies follow the
  * last read of the buffer that they overwrite. With mbarriers other warps may not have released the buffer yet, so the
  * copies stand after a dot, which runs meanwhile. Loads into registers follow the stores that free their registers or,
  * with multi-buffers, the dots that run meanwhile. */

@@ -80,7 +80,7 @@ struct schedule_step {
  * released one iteration later form a second part, so that the buffers of the other loads are released sooner. */
 struct buffer_part {
 	VEC(u32) loads;
-	bool lags;       /* released one iteration later: dots of the next iteration run while the buffers are read */
+	bool lags;       /* released one iteration later, when the outstanding dots that read them are done */
 	u32 begin, end;  /* the range of steps that reads the buffers */
 	int barriers;    /* the index of the part's first mbarrier */
 };
