@@ -152,10 +152,10 @@ struct schedule {
 	value_vec buffers;       /* the multi-buffer of each load */
 	struct value *barriers;  /* mbarriers: for each part, "full" of each buffer, then "empty" of each buffer */
 	struct map firsts;       /* tile of pointers → its first element, where that has been computed */
-	/* The iter args that the pipeliner adds after the loop's own `first`: the slice's iter args; from `turn` on the
-	 * pipeline state (with a producer and a part released one iteration later, then the slot to release); from
-	 * `copies` on the tokens of the commit groups, oldest first; from `registers` on the prefetched values; from
-	 * `flights` on the tokens of outstanding dots. */
+	/* The iter args that the pipeliner adds after the loop's own `first`: the slice's iter args, or the copy state
+	 * of flatten_loops.c; from `turn` on the pipeline state (with a producer and a part released one iteration
+	 * later, then the slot to release); from `copies` on the tokens of the commit groups, oldest first; from
+	 * `registers` on the prefetched values; from `flights` on the tokens of outstanding dots. */
 	VEC(struct loop_carried) carried;
 	u32 first, turn, copies, registers, flights;
 	struct pipeline_state now, next, fill; /* of this iteration, of the next, and of the copies being issued */
