@@ -1,5 +1,5 @@
-/* Which dots of a pipelined loop may run on into its next iteration, and whether two warpgroups take turns with the
- * tensor cores. */
+/* Asynchronous dots of a pipelined loop: dots outstanding across iterations, the deferred wait, overlapped dots, and
+ * ping-pong scheduling of two warpgroups. */
 #include "support/thresholds.h"
 #include "ir/graph.h"
 #include "analysis/register_pressure.h"
@@ -53,7 +53,8 @@ static bool is_buffer(const struct schedule *p, const struct value *v)
 	return value_defined_outside(v, body);
 }
 
-/* Is v in no register behind `last`? LLVM computes what has no effects as late as it likes. */
+/* True if v holds no register after `last`. All pure operations that depend on v must stand before `last` too, since
+ * LLVM may sink them. */
 static bool is_gone(struct schedule *p, const struct value *v, const struct op *last)
 {
 	VEC(const struct value *) work = {0};
@@ -74,7 +75,7 @@ static bool is_gone(struct schedule *p, const struct value *v, const struct op *
 	return yes;
 }
 
-/* Is it a dot that nothing but the next iteration's needs? */
+/* True if o is a wgmma, and the only use of its result is as its own accumulator in the next iteration. */
 static bool only_adds(const struct schedule *p, const struct op *o)
 {
 	const struct block *body = p->loop->blocks[0];
@@ -100,7 +101,7 @@ struct op *dot_that_loads(struct op *o)
 	return o->code == IR_LOCAL_LOAD ? dot_fetching(o) : NULL;
 }
 
-/* Does it read a buffer, or will when there is one? */
+/* True if o reads one of the loop's buffers, or is a conversion that becomes such a read. */
 static bool reads_buffer(const struct schedule *p, const struct op *o)
 {
 	bool yes = o->code == IR_LOCAL_LOAD && is_buffer(p, operand(o, 0));
@@ -109,8 +110,8 @@ static bool reads_buffer(const struct schedule *p, const struct op *o)
 	return yes;
 }
 
-/* Is operand i fetched into registers, or computed there of what is copied, and of nothing else that an iteration
- * changes? The dot waits itself for the products that may still read these registers. */
+/* True if operand i is taken from registers, and is computed from buffers of the loop and from loop-invariant values
+ * only. The dot itself waits for earlier wgmmas that may still read these registers. */
 static bool is_fetched(const struct schedule *p, const struct op *dot, u32 i)
 {
 	struct value_walk w = {.id = begin_walk(p->ctx)};
@@ -131,7 +132,7 @@ static bool is_fetched(const struct schedule *p, const struct op *dot, u32 i)
 	return end_walk(&w, reads);
 }
 
-/* Moves what fetches an operand, and computes it, in front of the dot. */
+/* Moves the operations that load and compute an operand in registers directly before the dot. */
 static void gather_operand(struct schedule *p, struct op *dot)
 {
 	op_vec run = {0};
@@ -145,7 +146,8 @@ static void gather_operand(struct schedule *p, struct op *dot)
 	}
 }
 
-/* Dots that nothing needs before the next iteration's, reading what stays until then. */
+/* The operands must stay valid until the wait in the next iteration: they are in buffers of the loop, loop-invariant,
+ * or in registers and computed from buffers. */
 void find_dots(struct schedule *p)
 {
 	for (struct op *o = p->loop->blocks[0]->first; o; o = o->next) {
@@ -164,10 +166,10 @@ void find_dots(struct schedule *p)
 	}
 }
 
-/* The last dot of an iteration, if its sum is needed behind the first one of the next: the tensor cores then do both
- * without a pause between them. Not if what both hold in registers meanwhile is too much, nor if the sum of the
- * iteration before may be needed behind the last dot, too: it would be in other registers, to which a sum in flight
- * cannot be copied. */
+/* The last dot of an iteration gets a deferred wait if its accumulator is needed only after the first dot of the next
+ * iteration: the tensor cores then run both without a pause. Not if both together hold too many registers. Nor if the
+ * preceding iteration's accumulator may be needed after the last dot too: it would be in other registers, to which an
+ * outstanding accumulator cannot be copied. */
 void find_late(struct schedule *p)
 {
 	struct block *body = p->loop->blocks[0];
@@ -176,13 +178,13 @@ void find_late(struct schedule *p)
 	    first->attr[ATTR_FETCHED] || last->attr[ATTR_FETCHED])
 		return;
 	for (u32 i = 0; i < p->dots.len; i++)
-		if (p->dots.at[i] == last) /* it stays in flight as it is */
+		if (p->dots.at[i] == last) /* it stays outstanding anyway */
 			return;
 	const struct value *sum = result(last), *a = operand(last, 0);
 	bool stays = is_buffer(p, operand(last, 1)) && (type_is_tensor(a->type) || is_buffer(p, a)) &&
 		     value_has_one_use(sum) && sum->uses->user == body->last;
 	const struct value *arg = stays ? for_arg(p->loop, (u32)(sum->uses - body->last->operands)) : NULL;
-	stays &= arg && !value_unused(arg); /* else nothing keeps its registers in place until the wait */
+	stays &= arg && !value_unused(arg); /* otherwise nothing keeps its registers in place until the wait */
 	for (const struct use *u = arg ? arg->uses : NULL; u; u = u->next)
 		stays &= u->user != first && comes_behind(u->user, first);
 	stays = stays && is_gone(p, arg, last);
@@ -209,7 +211,7 @@ const struct op *first_need(const struct value *sum, const struct block *body)
 	return first;
 }
 
-/* A change of a dot's layout stands right behind it: it goes to where its result is needed. */
+/* The layout conversion of a dot's result stands directly after the dot: moves the conversion to its own first use. */
 static void delay_change(struct op *dot)
 {
 	struct op *change = value_has_one_use(result(dot)) ? result(dot)->uses->user : NULL;
@@ -217,8 +219,9 @@ static void delay_change(struct op *dot)
 		op_insert_before(change, (struct op *)first_need(result(change), dot->block));
 }
 
-/* Dots with others behind them before anything needs their results: the tensor cores go on with those, and have work
- * while the results are worked on. Where products are short, ptxas interleaves them with the work better. */
+/* Overlapped dots: further dots are issued after them before their results are needed, so that the tensor cores are
+ * busy while the results are worked on. Not where dots are short along k: ptxas interleaves them with the work
+ * better. */
 void find_beside(struct schedule *p)
 {
 	struct block *body = p->loop->blocks[0];
@@ -238,7 +241,7 @@ void find_beside(struct schedule *p)
 	}
 }
 
-/* Does a copy take the place of this store? */
+/* True if a copy replaces this store. */
 static bool is_copied(const struct schedule *p, const struct op *store)
 {
 	for (u32 i = 0; i < p->loads.len; i++)
@@ -247,9 +250,10 @@ static bool is_copied(const struct schedule *p, const struct op *store)
 	return false;
 }
 
-/* Of two dots, if work on the first one's result gives the second one's operand: where both are independent, turns lose
- * 14 to 16 % (an H100, scaled blocks of fp8). No thread may wait for all others while its warpgroup has the turn. With
- * two buffers the next one would come late, unless a producer asks for it. */
+/* Ping-pong scheduling, for loops of two dots where work on the first dot's result gives the second dot's operand. With
+ * independent dots it loses 14 to 16 % (an H100, scaled blocks of fp8). No thread may wait at a block-wide barrier
+ * while its warpgroup holds the tensor cores. With two buffers the next copy would be late, unless a producer issues
+ * it. */
 void find_turns(struct schedule *p)
 {
 	u32 dots = 0;

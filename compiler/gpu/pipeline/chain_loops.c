@@ -1,12 +1,12 @@
-/* Two loops, one pipeline.
+/* Chained loops: two loops, one pipeline.
  *
- * Attention walks over the keys in two loops, since only the last ones need masks. The second goes on with the buffers
- * of the first, which has its first boxes issued too: else it would begin by waiting for memory. Where a producer asks
- * for the boxes, it goes through both loops. */
+ * Attention walks over the keys in two loops, since only the last keys need masks. The second loop, the follower,
+ * continues with the multi-buffers of the first, which issues the follower's first TMA copies too: otherwise the
+ * follower would begin by waiting for memory. If a producer issues the copies, it runs through both loops. */
 #include "ir/graph.h"
 #include "gpu/pipeline/schedule.h"
 
-/* Are x and y computed alike from the indices of their loops? */
+/* True if x, in p's loop, and y, in q's, are the same function of the loops' indices. */
 static bool same_function(const struct value *x, const struct value *y, const struct schedule *p,
 			  const struct schedule *q)
 {
@@ -44,7 +44,8 @@ static bool same_loads(const struct schedule *p, const struct schedule *q)
 	return same;
 }
 
-/* Can the end of q's copies be computed before p's loop? `needed`: empty, then the values on the way. */
+/* True if the end of q's copies can be computed before p's loop. `needed`: empty at first, then that value and those it
+ * depends on. */
 static bool can_come_before(const struct schedule *p, const struct schedule *q, struct value_set *needed)
 {
 	set_add(needed, q->end);
@@ -63,8 +64,8 @@ static void bring_before(const struct schedule *p, const struct schedule *q, con
 	}
 }
 
-/* Does the second loop take the very next steps? A third one may not: the first would have to issue boxes for it
- * too. */
+/* True if q's loop begins at the index where p's ends, with the same step and the same method. A third loop cannot be
+ * chained: p's loop would have to issue copies for it too. */
 static bool takes_next_steps(const struct schedule *p, const struct schedule *q)
 {
 	i64 step;
@@ -82,7 +83,7 @@ void pipeline_join(struct schedule *p, struct schedule *q)
 	struct value_set needed = {0};
 	if (!takes_next_steps(p, q))
 		return;
-	if ((p->rows || q->rows) && !same_loads(p, q)) { /* masked in one of the loops, for example */
+	if ((p->rows || q->rows) && !same_loads(p, q)) { /* for example if only one of the loops masks them */
 		leave_out_rows(p);
 		leave_out_rows(q);
 	}
@@ -93,7 +94,7 @@ void pipeline_join(struct schedule *p, struct schedule *q)
 	if (!joined)
 		return;
 	struct builder b = builder_before(p->ctx, p->loop);
-	/* the next loop begins where this one ends, even if that is before its beginning */
+	/* the follower begins at this loop's end, even if that is less than this loop's start */
 	p->start = build2(&b, IR_MINSI, p->end->type, p->start, p->end);
 	p->end = build2(&b, IR_MAXSI, p->end->type, p->end, q->end);
 	p->follower = q;

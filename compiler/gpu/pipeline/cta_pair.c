@@ -1,38 +1,39 @@
-/* Pairs: two neighbouring blocks, launched as a cluster, share boxes.
+/* CTA pairs with multicast: two neighbouring blocks, launched as a cluster, share TMA tiles.
  *
- * Where neighbouring programs read the same box of one operand, each block asks for one half of it, which the copy
- * engine brings to both (multicast): so the box comes through L2 once. Whether both ask for the same box, each block
- * computes from its own program's number and the other one's, for each tile anew; where they do not, or where it has no
- * other, a block brings its boxes to itself.
+ * Where neighbouring programs read the same TMA tile of an operand, each block issues the copy of one half of it, which
+ * is multicast to both blocks: so the tile is read from L2 once. Each block computes from both programs' numbers
+ * whether both read the same TMA tile, anew for each tile of the result. If they do not, or if there is no other block,
+ * the block copies its TMA tiles for itself.
  *
- *     producer                                        other warps
- *       same: the box of the other's program is this
- *       await that the buffer is empty in both blocks   await that the buffer is full
- *       expect the bytes of whole boxes                 dots
- *       same: half of the box to both; else all of it   the buffer is empty: at both blocks' mbarriers
+ *     producer                                        consumers
+ *       same: both programs read the same TMA tile
+ *       wait for "empty", of both blocks                wait for "full"
+ *       expect the bytes of whole TMA tiles             dots
+ *       same: half of the tile, multicast; else all     arrive at "empty" of both blocks
  *
- * Both blocks go through the ring equally often: bounds of loops are the same for all programs, and where a loop over
- * tiles begins with the program's number, blocks of which one has a tile less than the other are no pair. Neither block
- * begins before the other's mbarriers are there, nor ends before the other has arrived at its own for the last time.
+ * Both blocks use the multi-buffers equally often: the loops' bounds are equal in all programs. Where a loop over tiles
+ * begins with the program's number, two blocks are no pair if one has a tile less than the other. Neither block begins
+ * before the other's mbarriers are initialized, nor ends before the other has arrived at them for the last time.
  *
- * Rows that begin within a sector of 32 bytes of memory take five sectors in two lines for each 128 bytes: L2 is the
- * limit then, and one operand halved gains. Where rows begin with a sector it gains nothing, and there are no pairs. */
+ * Rows that begin within a 32-byte sector of memory take five sectors in two lines for each 128 bytes. L2 is the limit
+ * then, and halving the traffic of one operand gains. Where rows begin with a sector pairs gain nothing, and are not
+ * used. */
 #include "transform/program_order.h"
 #include "gpu/pipeline/schedule.h"
 
-/* What a value has to do with the program's number. */
+/* How a value depends on the program's number, along axis 0. */
 enum relation {
-	SAME,     /* nothing */
-	MOSTLY,   /* through quotients alone: mostly the same for neighbours */
-	OTHER,    /* another one for each */
-	NOT_KNOWN /* what others cannot compute */
+	SAME,     /* not: equal for all programs */
+	MOSTLY,   /* through quotients only: equal for most neighbours */
+	OTHER,    /* a different value for each program */
+	NOT_KNOWN /* other blocks cannot compute it */
 };
 
 struct pair {
 	struct schedule *p;
-	const struct op *tiles; /* the loop over these, or programs, from the block's own number on; or NULL */
+	const struct op *tiles; /* the loop over tiles or programs that begins at the block's number; or NULL */
 	struct map relations;   /* operation → its relation + 1 */
-	/* to compute values anew, as the number is `delta` more (NULL: the same): */
+	/* to clone a value's computation for the program's number + delta (NULL: + 0): */
 	struct builder *b;
 	struct map *map, made;
 	struct value *delta;
@@ -54,7 +55,7 @@ static struct pair pair_of(struct schedule *p, struct builder *b, struct map *ma
 			     .made.arena = &p->scratch};
 }
 
-/* Is it the index of a loop through which the producer goes? */
+/* True if v is the index of a loop that the producer copies. */
 static bool is_index(const struct schedule *p, const struct value *v)
 {
 	bool yes = false;
@@ -107,7 +108,7 @@ static struct value *compute(struct pair *q, struct value *v)
 	return known;
 }
 
-/* What tells where box i begins, apart from how the loop moves it on. */
+/* The values that determine where the TMA tile begins, apart from the loop's index. */
 static u32 starts_of(const struct tma_tile *box, struct value **out)
 {
 	u32 n = 0;
@@ -119,7 +120,7 @@ static u32 starts_of(const struct tma_tile *box, struct value **out)
 	return n;
 }
 
-/* Can the box be the same for both, and be parted? */
+/* True if both blocks may read the same TMA tile i, and it can be split in halves. */
 static bool may_share(struct pair *q, u32 i)
 {
 	const struct schedule *p = q->p;
@@ -137,7 +138,7 @@ static bool may_share(struct pair *q, u32 i)
 	return may;
 }
 
-/* May a row of box i begin within a sector? */
+/* True if a row of TMA tile i may begin within a sector. */
 static bool begins_in_sector(const struct schedule *p, u32 i)
 {
 	const struct tma_tile *box = &p->boxes.at[i];
@@ -147,7 +148,8 @@ static bool begins_in_sector(const struct schedule *p, u32 i)
 	return result(p->loads.at[i])->type->rank == 2 && bytes % SECTOR_BYTES;
 }
 
-/* Do all programs go through the loops equally often, or as often as their number says at which a loop begins? */
+/* True if all programs run the same iterations of all loops, except that a loop over tiles begins at the program's own
+ * number. */
 static bool run_in_step(struct pair *q)
 {
 	const struct schedule *p = q->p;
@@ -162,7 +164,7 @@ static bool may_pair(struct pair *q)
 {
 	const struct schedule *p = q->p;
 	const struct kernel *k = p->s->k;
-	/* else programs will get other numbers, see transform/program_order.c */
+	/* otherwise group_programs (transform/program_order.c) renumbers the programs later */
 	bool numbered = k->cuda.persistent || !rows_in_group(p->s, p->s->cuda.grid == GRID_ROWS);
 	bool gain = false, any = false;
 	for (u32 i = 0; i < p->boxes.len; i++) {
@@ -177,7 +179,7 @@ static struct value *number(struct builder *b, i64 n)
 	return build_int(b, type_scalar(b->ctx, DT_I32), n);
 }
 
-/* Have both blocks equally many tiles from theirs on? Not if one is left for the even one alone. */
+/* i1: both blocks have the same number of tiles left. Not so if one last tile is left, for the even block. */
 static struct value *equally_many(struct pair *q)
 {
 	struct builder *b = q->b;
@@ -204,13 +206,13 @@ void find_pair(struct schedule *p, struct op *at)
 	p->s->k->cuda.pairs = true;
 }
 
-/* A number that tells v. */
+/* v as an integer. */
 static struct value *build_number(struct builder *b, struct value *v)
 {
 	return v->type->kind == TY_PTR ? build1(b, IR_PTR_TO_INT, type_scalar(b->ctx, DT_I64), v) : v;
 }
 
-/* How much more the number of the other block is: 1, or -1, or 0 if there is none. */
+/* The other block's number minus this block's: 1 or -1; 0 if there is no other block. */
 static struct value *delta_of(const struct schedule *p, struct builder *b)
 {
 	const struct type *t = type_scalar(p->ctx, DT_I32);

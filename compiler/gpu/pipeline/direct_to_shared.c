@@ -1,14 +1,14 @@
-/* Loads that are only stored where a dot will read them, and that no loop issues ahead: copied there by cp.async
- * instead, which takes no registers. Attention's keys behind the last whole tile are such; the registers of that rarely
- * executed rest would otherwise decide how many blocks fit on a multiprocessor.
+/* Loads that no loop issues ahead, and that are only stored to shared memory for a dot: copied there by cp.async
+ * instead, which takes no registers. An example is attention's keys after the last whole tile: the registers of this
+ * rarely executed remainder would otherwise determine how many blocks fit on a multiprocessor.
  *
- * The copies are waited for where something reads a buffer, or before anything that might write what they still read.
- * That wait is for all copies there are, so where others are on their way to later iterations, these loads keep to
- * registers. */
+ * The wait for the copies stands before the first operation that reads a buffer, or that may write memory that the
+ * copies still read. It waits for all cp.async copies, so where others are in progress for later iterations, these
+ * loads remain loads into registers. */
 #include "gpu/layout/memory_access.h"
 #include "gpu/pipeline/schedule.h"
 
-/* Is o a load that is stored in a dot's buffer right away? */
+/* True if o is a load that is stored to a dot's buffer directly. */
 static bool is_stored(const struct op *o)
 {
 	if (o->code != IR_LOAD || o->attr[ATTR_VOLATILE] || !type_is_tensor(result(o)->type))
@@ -19,7 +19,8 @@ static bool is_stored(const struct op *o)
 	return between == to && to->code == IR_LOCAL_STORE && to->next->code == IR_FENCE_ASYNC;
 }
 
-/* Can all be copied, so that none waits for one that takes registers, and are they alone? */
+/* True if all such loads of the block can be copied, so that no copy waits for a load into registers, and the block has
+ * no other commit groups. */
 static bool all_can_be_copied(const struct schedule *p, const struct block *b)
 {
 	bool yes = true;
@@ -28,7 +29,7 @@ static bool all_can_be_copied(const struct schedule *p, const struct block *b)
 	return yes;
 }
 
-/* Puts a copy in place of the load and its store. */
+/* Replaces the load and its store with a copy. */
 static void copy(struct schedule *p, struct op *load)
 {
 	struct op *store = load_consumer(load), *alloc = operand(store, 1)->def;
@@ -41,7 +42,7 @@ static void copy(struct schedule *p, struct op *load)
 	op_erase(load);
 }
 
-/* Does o leave memory as it is, and not read the buffers? */
+/* True if o may run while copies are in progress: it does not write memory, and does not read the buffers. */
 static bool goes_beside(const struct op *o)
 {
 	bool reads_buffer = false;

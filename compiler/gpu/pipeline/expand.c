@@ -1,4 +1,5 @@
-/* The code of a pipelined loop, from its schedule: what is issued before it, in it, and what waits for that. */
+/* Code generation for a pipelined loop from its schedule: the prologue, the steps in the body, and the waits after the
+ * loop. */
 #include "transform/first_element.h"
 #include "analysis/interval.h"
 #include "gpu/layout/mma.h"
@@ -27,8 +28,8 @@ struct value *carried_last(const struct schedule *p, u32 i)
 	return &p->loop->results[p->first + i];
 }
 
-/* Is index + n·step below the end, for indices of 64 bits? The sum may wrap; the distance to the end does not, as an
- * unsigned number. */
+/* i1: index + n·step < end, for 64-bit indices. The sum may wrap around; the distance end - index, as an unsigned
+ * number, does not. */
 static struct value *is_far_from(struct builder *b, const struct op *loop, struct value *end, struct value *index,
 				 int n)
 {
@@ -40,7 +41,7 @@ static struct value *is_far_from(struct builder *b, const struct op *loop, struc
 	return build2(b, IR_ANDI, below->type, below, build_cmpi(b, CMPI_SLE, step, build_int(b, t, most)));
 }
 
-/* Is index + n·step below the end? Computed in 64 bits, where sums of fewer bits cannot wrap. */
+/* i1: index + n·step < end. Computed in 64 bits, where sums of narrower integers cannot wrap around. */
 struct value *is_below(struct builder *b, const struct op *loop, struct value *end, struct value *index, int n)
 {
 	const struct type *t = type_scalar(b->ctx, DT_I64);
@@ -51,8 +52,8 @@ struct value *is_below(struct builder *b, const struct op *loop, struct value *e
 	return build_cmpi(b, CMPI_SLT, build2(b, IR_ADDI, t, build_i64(b, index), by), last);
 }
 
-/* The same in the index's own type where the loop does not begin below zero and the sum does not pass the type's end,
- * or 32 bits. */
+/* is_below in the index's own type, where that cannot wrap around: the loop's lower bound is not negative, and lower
+ * bound + n·step fits the type and 32 bits. The loop-invariant part is computed before the loop. */
 static struct value *still_inside(struct builder *b, const struct op *loop, struct value *end, struct value *index,
 				  int n)
 {
@@ -79,7 +80,7 @@ struct value *step_index(struct builder *b, const struct op *loop, struct value 
 		      build2(b, IR_MULI, step->type, step, build_int(b, step->type, n)));
 }
 
-/* The mask and the predicate (either may be NULL: true), as a mask of the tile of pointers. */
+/* The conjunction of the mask and the predicate (either may be NULL: true), as a mask of the tile of pointers. */
 static struct value *guard(struct builder *b, const struct value *ptr, struct value *mask, struct value *inside)
 {
 	if (!inside)
@@ -117,7 +118,7 @@ i64 load_bytes(const struct op *load)
 	return type_numel(t) * dtype_bytes(type_dtype(t));
 }
 
-/* Tells the buffers' barrier how many bytes will come. */
+/* Sets the expected bytes of the part's "full" mbarrier. */
 static void expect(struct schedule *p, struct builder *b, const struct buffer_part *part, struct value *full)
 {
 	struct op *o = build(b, IR_BARRIER_EXPECT, &full, 1, NULL, 0, 0);
@@ -125,7 +126,7 @@ static void expect(struct schedule *p, struct builder *b, const struct buffer_pa
 		o->attr[ATTR_SIZE] += load_bytes(p->loads.at[part->loads.at[i]]);
 }
 
-/* Where a box begins along d, for the iteration whose values `map` holds. */
+/* The start of the TMA tile along dimension d, for the iteration with the values in `map`. */
 static struct value *start_at(struct builder *b, const struct tma_tile *box, int d, const struct map *map)
 {
 	const struct type *t = type_scalar(b->ctx, DT_I32);
@@ -140,7 +141,7 @@ static struct value *start_at(struct builder *b, const struct tma_tile *box, int
 	return start ? start : moved ? moved : build_int(b, t, 0);
 }
 
-/* The parameters' part of the distance of rows. */
+/* The row stride as a product of kernel parameters, without its constant factor, which is an attribute of the copy. */
 static struct value *distance_of(struct schedule *p, const struct tma_tile *box)
 {
 	struct launch_product d = box->distance;
@@ -148,7 +149,7 @@ static struct value *distance_of(struct schedule *p, const struct tma_tile *box)
 	return build_product(p->s->k, &d);
 }
 
-/* Asks for box number i, which respects the bounds of its tensor, for the iteration whose values `map` holds. */
+/* Issues the TMA copy of load i, with bounds checked against its tensor, for the iteration with the values in `map`. */
 static void issue_bounded_copy(struct schedule *p, struct builder *b, u32 i, const struct map *map, struct value *slot,
 			     struct value *full)
 {
@@ -172,7 +173,7 @@ static void issue_bounded_copy(struct schedule *p, struct builder *b, u32 i, con
 	copy->loc = p->loads.at[i]->loc;
 }
 
-/* Asks for box number i, from the address of its first element. */
+/* Issues the TMA copy of load i, addressed by the first element of its tile. */
 static void issue_tma_copy(struct schedule *p, struct builder *b, u32 i, struct value *first, struct value *slot,
 		      struct value *full)
 {
@@ -184,7 +185,8 @@ static void issue_tma_copy(struct schedule *p, struct builder *b, u32 i, struct 
 	copy->loc = p->loads.at[i]->loc;
 }
 
-/* Issues load number i for the iteration whose values `map` holds; into `slot` of its ring, or into registers. */
+/* Issues load i for the iteration with the values in `map`: a cp.async copy into buffer `slot` of its multi-buffer, or
+ * a load into registers (the value returned). */
 static struct value *issue(struct schedule *p, struct builder *b, u32 i, const struct map *map, struct value *slot,
 			   struct value *inside)
 {
@@ -205,7 +207,7 @@ static struct value *issue(struct schedule *p, struct builder *b, u32 i, const s
 	return NULL;
 }
 
-/* All warps have read what the next boxes overwrite. */
+/* Waits until all warps have released the buffer that the next copies overwrite. */
 static void await_readers(struct schedule *p, struct builder *b, u32 part, struct pipeline_state next)
 {
 	struct value *one = build_int(b, next.phase->type, 1);
@@ -245,7 +247,7 @@ static void clone_slice(struct schedule *p, struct builder *b, struct map *map)
 		op_clone(b, p->slice.at[i], map);
 }
 
-/* All loads for one iteration. Those into registers are added to *loaded. */
+/* Issues all loads of one iteration. Appends the values of loads into registers to *loaded. */
 static void issue_all(struct schedule *p, struct builder *b, const struct map *map, struct pipeline_state to,
 		      struct value *inside, value_vec *loaded)
 {
@@ -268,8 +270,8 @@ void pipeline_copy(struct schedule *p, struct builder *b, struct map *map, struc
 	issue_all(p, b, map, (struct pipeline_state){slot, NULL}, inside, NULL);
 }
 
-/* For each buffer one that tells that it is full and one that it is empty; where there is a producer the latter also
- * for a buffer that is none, for those to release who have read none yet. */
+/* A "full" and an "empty" mbarrier for each buffer. With a producer, a part that is released one iteration later has
+ * one more "empty" mbarrier, of no buffer: the first iteration releases it, since no buffer has been read yet. */
 static int num_barriers(const struct schedule *p, const struct buffer_part *part)
 {
 	return 2 * p->stages + (p->producer && part->lags);
@@ -285,7 +287,7 @@ static int number_barriers(struct schedule *p)
 	return n;
 }
 
-/* Makes the mbarriers, or ends them. */
+/* Initializes or invalidates the mbarriers, by `code`. */
 static void each_barrier(struct schedule *p, struct builder *b, enum opcode code)
 {
 	struct value *always = build_int(b, type_scalar(p->ctx, DT_I1), 1);
@@ -311,7 +313,7 @@ static bool writes_global(const struct op *o)
 	return yes;
 }
 
-/* Can the program have written to global memory when it comes to o? */
+/* True if the program may have written to global memory before it reaches o. */
 static bool written_before(const struct op *o)
 {
 	for (; o; o = o->block->parent) {
@@ -324,7 +326,7 @@ static bool written_before(const struct op *o)
 	return false;
 }
 
-/* The ring of buffers for each load, in front of `at`. */
+/* Allocates the multi-buffer of each load, before `at`. */
 void make_buffers(struct schedule *p, struct op *at)
 {
 	struct builder b = builder_before(p->ctx, at);
@@ -346,7 +348,7 @@ void make_buffers(struct schedule *p, struct op *at)
 					    layout_intern(&p->ctx->layouts, &l), number_barriers(p));
 	p->barriers = result(build(&b, IR_LOCAL_ALLOC, NULL, 0, &t, 1, 0));
 	each_barrier(p, &b, IR_INIT_BARRIER);
-	/* what was here before has been read and written, and the barriers are ready, also for the copy engine */
+	/* earlier accesses to this memory are complete, and the mbarriers are initialized, also for the async proxy */
 	build(&b, IR_FENCE_ASYNC, NULL, 0, NULL, 0, 0)->attr[ATTR_GLOBAL] = !p->producer && written_before(p->loop);
 	build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0)->attr[ATTR_CLUSTER] = p->pair != NULL;
 }
@@ -358,7 +360,7 @@ void take_buffers(struct schedule *p)
 	number_barriers(p);
 }
 
-/* The first iterations' loads, in front of the loop, which carries what the next ones depend on. */
+/* The prologue: issues the loads of the first `ahead` iterations before the loop, and adds the slice's iter args. */
 static void build_prologue(struct schedule *p, value_vec *loaded, value_vec *tokens)
 {
 	struct builder b = builder_before(p->ctx, p->loop);
@@ -390,8 +392,8 @@ static void await_own_copies(struct builder *b)
 	build(b, IR_ASYNC_WAIT, NULL, 0, NULL, 0, 0);
 }
 
-/* That includes wgmma: what cp.async has delivered needs no fence between proxies, which would wait for everything else
- * too. */
+/* The barrier suffices before wgmma too: data written by cp.async needs no proxy fence, which would wait for all other
+ * accesses too. */
 void wait_copies(struct builder *b)
 {
 	await_own_copies(b);
@@ -411,14 +413,15 @@ void add_token(struct schedule *p, struct value **tokens)
 	tokens[p->ahead - 1] = p->issued;
 }
 
-/* Those that the loop carries, at its end. */
+/* Yields the tokens of the commit groups, shifted by one group. */
 static void next_tokens(struct schedule *p)
 {
 	for (u32 i = 0, n = (u32)p->ahead; i < n; i++)
 		p->carried.at[p->copies + i].next = i + 1 < n ? carried_now(p, p->copies + i + 1) : p->issued;
 }
 
-/* Load i of this iteration is in its buffer, or is stored there, in place of what followed it. */
+/* Replaces load i's consumer with reads of the buffer. With copies, the load and its store are removed; with loads into
+ * registers, the store remains, and stores to the buffer. */
 static void use_buffer(struct schedule *p, u32 i, struct value *slot)
 {
 	struct op *load = p->loads.at[i], *to = load_consumer(load);
@@ -462,7 +465,7 @@ struct pipeline_state pipeline_state_at(struct schedule *p, struct builder *b, s
 	return at;
 }
 
-/* Until this iteration's buffers are filled. */
+/* Waits until this iteration's buffers are filled. */
 static void await_buffers(struct schedule *p, struct builder *b, const struct schedule_step *s)
 {
 	if (!p->tma) {
@@ -480,9 +483,10 @@ void release_buffer(struct schedule *p, struct builder *b, u32 part, struct valu
 	build(b, IR_ARRIVE_BARRIER, ops, p->pair ? 2 : 1, NULL, 0, 0);
 }
 
-/* Loads into registers whose addresses hang on numbers alone: in the last iteration they load again what that one uses,
- * which is cheaper than predicates and zeros for every register in all the others. Not a few, which may become part of
- * what runs further ahead. */
+/* True if the prefetches past the last iteration may repeat the last iteration's loads instead of being predicated off,
+ * which is cheaper than a predicate and a zero for every register in all other iterations: unmasked loads into
+ * registers, with no tiles among the slice's iter args. Not the register prefetch of small loads, which may become part
+ * of the slice of copies with a larger prefetch distance. */
 static bool may_repeat(const struct schedule *p)
 {
 	bool unmasked = !p->async && !p->few;
@@ -493,7 +497,7 @@ static bool may_repeat(const struct schedule *p)
 	return unmasked;
 }
 
-/* The loads for the iteration `ahead` of this one. */
+/* STEP_COPY of stream_ahead: the loads of the iteration `ahead` iterations later. */
 static void fill_ahead(struct schedule *p, struct builder *b)
 {
 	struct map map = {.arena = &p->scratch};
@@ -525,7 +529,7 @@ static void build_step(struct schedule *p, struct builder *b, const struct sched
 	case STEP_FINISH: finish_earlier_dots(p, b); return;
 	case STEP_RESULT: await_result(p, b, s); return;
 	case STEP_RELEASE:
-		if (p->parts.at[s->part].lags && !p->producer) { /* the buffer that is filled next */
+		if (p->parts.at[s->part].lags && !p->producer) { /* of the preceding iteration, which is filled next */
 			struct value *phase = p->now.phase;
 			release_buffer(p, b, s->part, p->fill.slot);
 			p->fill.phase = build2(b, IR_XORI, phase->type, phase, build_int(b, phase->type, 1));
@@ -544,7 +548,7 @@ static void build_step(struct schedule *p, struct builder *b, const struct sched
 
 struct others {
 	const struct schedule *p;
-	bool any; /* loops with products beside p's and those that it shares buffers with */
+	bool any; /* there are loops with dots other than p's and those chained to it */
 };
 
 static void note_other(struct op *o, void *arg)
@@ -555,8 +559,8 @@ static void note_other(struct op *o, void *arg)
 		  (!p->before || o != p->before->loop) && (!p->follower || o != p->follower->loop);
 }
 
-/* The loop over tiles around p's, from one of which to the next a producer goes on, and turns do; or p's. Other loops
- * in it might have turns of their own. */
+/* The loop that ping-pong scheduling spans: the loop over tiles around p's, if a producer runs ahead across it and it
+ * contains no other loops with dots, which may have ping-pong scheduling themselves; else p's loop. */
 static struct op *loop_of_turns(const struct schedule *p)
 {
 	struct others a = {.p = p};
@@ -566,17 +570,18 @@ static struct op *loop_of_turns(const struct schedule *p)
 	return a.any ? p->loop : p->producer->path.at[0];
 }
 
-/* Both warpgroups wait and arrive equally often: compute-sanitizer's racecheck loses count otherwise. */
+/* Both warpgroups wait and arrive equally often: otherwise the racecheck tool of compute-sanitizer loses count. */
 static void begin_turns(struct schedule *p)
 {
 	struct op *all = loop_of_turns(p);
 	struct builder before = builder_before(p->ctx, all), b = builder_before(p->ctx, p->loop);
+	/* the second warpgroup arrives, so that the first can begin */
 	if (all == p->loop || !p->before)
-		build(&before, IR_PINGPONG_ARRIVE, NULL, 0, NULL, 0, 0)->attr[ATTR_ONLY] = 2; /* the first one begins */
+		build(&before, IR_PINGPONG_ARRIVE, NULL, 0, NULL, 0, 0)->attr[ATTR_ONLY] = 2;
 	build(&b, IR_PINGPONG_WAIT, NULL, 0, NULL, 0, 0);
 }
 
-/* Each load of the iteration is what its buffer holds, or the registers that were loaded before. */
+/* Replaces each load of the iteration with a read of its buffer, or with the registers loaded ahead. */
 static void replace_loads(struct schedule *p)
 {
 	for (u32 i = 0; i < p->loads.len; i++) {
@@ -597,7 +602,7 @@ static void build_body(struct schedule *p)
 		p->now = (struct pipeline_state){carried_now(p, p->turn), p->tma ? carried_now(p, p->turn + 1) : NULL};
 	if (p->turns)
 		begin_turns(p);
-	struct op *next = body->first; /* of the body's own operations: each step stands in front of it */
+	struct op *next = body->first; /* the next of the body's own operations: steps are inserted before it */
 	for (u32 i = 0; i < p->steps.len; i++) {
 		const struct schedule_step *s = &p->steps.at[i];
 		struct builder b = builder_before(p->ctx, next);
@@ -619,7 +624,6 @@ static void build_body(struct schedule *p)
 		op_add_operand(p->ctx, body->last, p->carried.at[i].next);
 }
 
-/* Does anything behind o need shared memory, or what comes in the next iteration of a loop around it? */
 bool needs_memory_behind(const struct schedule *p, const struct op *o)
 {
 	bool yes = o->block->parent;
@@ -635,7 +639,8 @@ void end_barriers(struct schedule *p, struct builder *b)
 	each_barrier(p, b, IR_INVAL_BARRIER);
 }
 
-/* The second one ends; where there are tiles, it passes the turn to the first one for the next tile, or loop. */
+/* The second warpgroup leaves the loop last, so the first arrives for it. Across tiles the second arrives too, for the
+ * first warpgroup's next tile, or for the follower; after the loop over tiles the first waits for that arrival. */
 void end_turns(struct schedule *p, struct builder *b)
 {
 	struct op *all = loop_of_turns(p);
@@ -648,7 +653,7 @@ void end_turns(struct schedule *p, struct builder *b)
 	build(&behind, IR_PINGPONG_WAIT, NULL, 0, NULL, 0, 0)->attr[ATTR_FIRST] = true;
 }
 
-/* --- copies that the loop's own threads issue for later iterations of it, or of the loop behind it ------------- */
+/* --- copies issued by the loop's own threads for later iterations of it or of its follower -------------------- */
 
 static void begin_ahead(struct schedule *p)
 {
@@ -694,7 +699,8 @@ static void end_ahead(struct schedule *p, struct builder *b)
 
 const struct stream stream_ahead = {begin_ahead, fill_ahead, end_ahead};
 
-/* The loop with what the pipeliner carries. A box may move on with its index, which is another value then. */
+/* Rebuilds the loop with the iter args of the pipeliner. A TMA tile that moves with the loop's index gets the new
+ * loop's index. */
 static void extend(struct schedule *p, const value_vec *inits)
 {
 	const struct block *before = p->loop->blocks[0];

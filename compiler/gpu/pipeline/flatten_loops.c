@@ -1,25 +1,25 @@
-/* Loops over tiles (`flatten=True`): the copies of a pipelined loop go on from one tile to the next.
+/* Loops over tiles (`flatten=True`): the copies of the inner, pipelined loop run ahead across tiles.
  *
- * A pipelined loop that stands in another one would have no copies on their way while the outer loop's body ends and
- * begins anew. So which copies come next is carried through both loops, apart from what is computed: the tile, the
- * index in it, the slice's carried values, and the tile's addresses. When a tile's last copies have been issued, these
- * are computed for the next tile, while the tensor cores work on this one.
+ * Without this, no copies would be in progress while the outer loop's body ends and begins again. So both loops carry
+ * the copy state, apart from the computation: the tile, the index in it, the slice's iter args, and the tile's
+ * addresses. When a tile's last copies have been issued, the state is computed for the next tile, while the tensor
+ * cores work on this one.
  *
  *     for tile                        fill = first tile, first index
- *       addresses                     for a few:  copies of fill;  fill = the next
+ *       addresses                     `ahead` times:  copies of fill;  fill = the next
  *       first copies                  for tile
  *       for k                           for k
  *         copies ahead; work              copies of fill;  fill = the next;  work
- *       results                         results
+ *       epilogue                        epilogue
  *
- * Ring and fill stay in use all the time, also by the side of what the results need. Where the inner loop's bounds
- * depend on the tile, the fill passes over tiles without iterations. */
+ * The multi-buffers and the copy state stay live during the epilogue, in addition to its own memory and registers.
+ * Where the inner loop's bounds depend on the tile, the copy state skips tiles without iterations. */
 #include "gpu/layout/memory_access.h"
 #include "gpu/pipeline/schedule.h"
 #include "gpu/gpu_passes.h"
 #include "gpu/pipeline/persistent.h"
 
-enum { TILE, MORE, INDEX, ARGS }; /* of the fill; then the tile's values */
+enum { TILE, MORE, INDEX, ARGS }; /* of the copy state, `fill`; then the tile's values */
 
 static u32 flat_size(const struct schedule *p)
 {
@@ -28,7 +28,7 @@ static u32 flat_size(const struct schedule *p)
 
 /* --- what can be flattened ----------------------------------------------------------------------------------- */
 
-/* What the pipelined loop takes from the outer one, such as v. */
+/* Adds v to the tile's values if the outer loop's body computes it. */
 static void add_tile_value(struct schedule *p, struct value *v)
 {
 	struct loop_nest *f = p->flat;
@@ -96,7 +96,7 @@ void pipeline_flatten(struct schedule *p)
 	if (!outer || outer->code != IR_FOR || !outer->attr[ATTR_FLATTEN])
 		return;
 	bool programs = is_loop_of_programs(p->s, outer);
-	outer->attr[ATTR_FLATTEN] = false; /* seen to */
+	outer->attr[ATTR_FLATTEN] = false; /* taken up */
 	const char *not = NULL;
 	if (!p->producer) {
 		p->flat = arena_new(&p->scratch, struct loop_nest);
@@ -107,14 +107,14 @@ void pipeline_flatten(struct schedule *p)
 	if (programs && not)
 		part_programs(p->s);
 	else if (programs)
-		p->s->cuda.programs = NULL; /* as it stays */
+		p->s->cuda.programs = NULL; /* the loop over programs stays */
 	if (p->s->remarks)
 		tell(p->s, programs, outer->loc, not);
 }
 
-/* --- the fill ------------------------------------------------------------------------------------------------ */
+/* --- the copy state ------------------------------------------------------------------------------------------ */
 
-/* What the copies of a tile depend on, given its index of the outer loop. */
+/* Clones the computation of the values that the copies of a tile depend on, from its index of the outer loop. */
 static struct map compute_tile(struct schedule *p, struct builder *b, struct value *tile)
 {
 	struct loop_nest *f = p->flat;
@@ -131,7 +131,7 @@ static struct value *any_iteration(struct schedule *p, struct builder *b, const 
 	return build_cmpi(b, CMPI_SLT, mapped(map, for_lower(p->loop)), mapped(map, for_upper(p->loop)));
 }
 
-/* The tile behind *tile, or the last one again, whose addresses can be computed. */
+/* The next tile. After the last tile that tile again, since its addresses can be computed; *more is false then. */
 static void step_tile(struct schedule *p, struct builder *b, struct value **tile, struct value **more)
 {
 	struct op *outer = p->flat->outer;
@@ -140,7 +140,7 @@ static void step_tile(struct schedule *p, struct builder *b, struct value **tile
 	*more = build2(b, IR_ANDI, another->type, *more, another);
 }
 
-/* From *tile on, the first one in which the inner loop has iterations. */
+/* The first tile, from *tile on, in which the inner loop has iterations. */
 static void skip_empty(struct schedule *p, struct builder *b, struct value **tile, struct value **more)
 {
 	struct value *inits[] = {*tile, *more}, *next[2];
@@ -161,7 +161,7 @@ static void skip_empty(struct schedule *p, struct builder *b, struct value **til
 	*more = &loop->results[1];
 }
 
-/* The first copies of `tile`, or, if it has none, of one behind it. */
+/* Sets the copy state to the first copies of `tile`, or of the first tile after it that has any. */
 static void begin_tile(struct schedule *p, struct builder *b, struct value *tile, struct value *more,
 		       struct value **fill)
 {
@@ -184,7 +184,7 @@ static void begin_tile(struct schedule *p, struct builder *b, struct value *tile
 		fill[ARGS + p->args.len + i] = mapped(&map, f->tile.at[i]);
 }
 
-/* Issues the copies of `fill`, which becomes the next one. */
+/* Issues the copies of `fill`, and advances it. */
 static void copy_and_step(struct schedule *p, struct builder *b, struct value **fill, struct value *slot)
 {
 	struct loop_nest *f = p->flat;
@@ -219,7 +219,7 @@ static void copy_and_step(struct schedule *p, struct builder *b, struct value **
 		fill[i] = &branch->results[i];
 }
 
-/* Around the outer loop: if it runs at all. There, a first tile exists. */
+/* Wraps the outer loop in a branch that runs if the loop has iterations, so that a first tile exists. */
 static void only_if_any(struct schedule *p)
 {
 	struct op *outer = p->flat->outer;
@@ -243,7 +243,7 @@ static void only_if_any(struct schedule *p)
 static void begin_flat(struct schedule *p)
 {
 	struct loop_nest *f = p->flat;
-	u32 n = flat_size(p), all = n + (u32)p->ahead; /* and tokens */
+	u32 n = flat_size(p), all = n + (u32)p->ahead; /* with the tokens of commit groups */
 	const struct type *t = type_scalar(p->ctx, DT_I32);
 	value_vec first = {0};
 	make_buffers(p, f->outer);
@@ -268,7 +268,7 @@ static void begin_flat(struct schedule *p)
 		block_add_arg(p->ctx, body, i ? types[i - 1] : t);
 	struct builder in = builder_at_end(p->ctx, body);
 	memcpy(fill, body->args + 1, all * sizeof *fill);
-	build(&in, IR_YIELD, NULL, 0, NULL, 0, 0); /* the slice's operations are put before it */
+	build(&in, IR_YIELD, NULL, 0, NULL, 0, 0); /* the slice's operations are inserted before it */
 	in = builder_before(p->ctx, body->last);
 	copy_and_step(p, &in, fill, for_index(loop));
 	add_token(p, fill + n);
@@ -278,7 +278,7 @@ static void begin_flat(struct schedule *p)
 	value_vec inits = {0};
 	for (u32 i = 0; i < all; i++)
 		vec_push(&p->scratch, &inits, &loop->results[i]);
-	vec_push(&p->scratch, &inits, zero); /* the turn */
+	vec_push(&p->scratch, &inits, zero); /* the slot of the pipeline state */
 	u32 nargs = f->outer->nresults;
 	f->outer = extend_loop(p->ctx, &p->scratch, f->outer, &inits);
 	for (u32 i = 0; i < all; i++)
@@ -288,7 +288,7 @@ static void begin_flat(struct schedule *p)
 	carry_copies(p, fill + n);
 	carry_state(p, (struct pipeline_state){for_arg(f->outer, nargs + all), NULL});
 	struct builder behind = builder_after(p->ctx, f->outer);
-	wait_copies(&behind); /* those that nobody takes write zeros */
+	wait_copies(&behind); /* copies past the last tile write zeros to buffers that are not read */
 }
 
 static void fill_flat(struct schedule *p, struct builder *b)

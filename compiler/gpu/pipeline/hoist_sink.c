@@ -1,10 +1,11 @@
-/* What stands in front of a pipelined loop, and better stands elsewhere: loads that wait, and what is only needed
- * behind it.
+/* Operations before a pipelined loop that are better placed elsewhere: loads and the operations that wait for them, and
+ * operations needed only after the loop.
  *
- * Attention loads its queries, scales them and stores them where a dot will read them, all before the loop over the
- * keys. If the keys were asked for only then, memory's latency would pass twice. So such loads and what waits for them
- * come after the first copies, if these need none of it. The loads come too, because ptxas moves all that computes up
- * to where it can begin. Only what needs no scratch memory moves: the buffers are in use by then.
+ * Attention loads its queries, scales them and stores them for a dot, all before the loop over the keys. If the copies
+ * of keys were issued only then, the latency of memory would count twice. So such loads, and the operations that wait
+ * for them, move after the first copies, if these do not depend on them. The loads move too, because ptxas hoists
+ * computation to the point where its operands are ready. Only operations without scratch memory move, since the
+ * multi-buffers are in use by then.
  *
  * Values that are used only after a loop with dots, such as the pointers of a remainder loop, would hold registers
  * during the loop: their operations sink past it. */
@@ -12,8 +13,8 @@
 
 struct front {
 	struct schedule *p;
-	struct map waits;       /* op → itself */
-	VEC(struct op *) moves; /* these, in program order */
+	struct map waits;       /* loads, and operations and buffers that wait for them, → an operation */
+	VEC(struct op *) moves; /* the operations of `waits` that move, in program order */
 };
 
 static bool waits(const struct front *f, const struct op *o)
@@ -36,14 +37,15 @@ static bool may_move(const struct op *o)
 	       (op_has(o, PURE) && !op_has(o, SYNC) && o->code != IR_CONVERT_LAYOUT);
 }
 
-/* Nothing passes these. */
+/* True if no operation may move past o. */
 static bool is_end(const struct op *o)
 {
 	bool own = o->code == IR_LOCAL_ALLOC || o->code == IR_LOCAL_STORE || o->code == IR_FENCE_ASYNC;
 	return o->nblocks || (op_has(o, WRITE) && !own) || o->code == IR_BARRIER;
 }
 
-/* Finds what waits among the operations up to `last`. */
+/* Fills f->waits and f->moves from the operations up to `last`. False: there is no store among them, or they cannot
+ * move. */
 static bool find_waiting(struct front *f, struct op *last)
 {
 	struct op *first = NULL;
@@ -61,7 +63,7 @@ static bool find_waiting(struct front *f, struct op *last)
 				return false;
 			map_put(&f->waits, o, o);
 			vec_push(&f->p->scratch, &f->moves, o);
-			if (o->code == IR_LOCAL_STORE) { /* and so does who reads the buffer */
+			if (o->code == IR_LOCAL_STORE) { /* readers of the buffer wait too */
 				map_put(&f->waits, operand(o, 1)->def, o);
 				stores = true;
 			}
@@ -70,7 +72,7 @@ static bool find_waiting(struct front *f, struct op *last)
 	return stores;
 }
 
-/* The operations behind `last`, up to the loop, are those that issue the first copies. */
+/* The operations after `last`, up to the loop, issue the first copies. */
 void pipeline_issue_first(struct schedule *p, struct op *last)
 {
 	struct front f = {.p = p, .waits = {.arena = &p->scratch}};
@@ -97,12 +99,12 @@ void pipeline_issue_first(struct schedule *p, struct op *last)
 struct segments {
 	struct block *b;
 	struct arena scratch;
-	u32 *home, *limit;              /* of each operation, by its mark */
-	VEC(struct op *) *limited;      /* of each segment: operations that have had it as their limit */
+	u32 *home, *limit;              /* the segment and the limit of each operation, by its mark */
+	VEC(struct op *) *limited;      /* of each segment: operations that it has been the limit of */
 	bool *passed;
 };
 
-/* The operation in b that o is, or is part of. */
+/* The operation of b that is o or contains it. */
 static struct op *within(struct op *o, const struct block *b)
 {
 	while (o->block != b)
@@ -110,7 +112,7 @@ static struct op *within(struct op *o, const struct block *b)
 	return o;
 }
 
-/* A tile that is known from the thread's place alone. */
+/* True if v is computed from the thread's position and from scalars only. */
 static bool is_place(const struct value *v)
 {
 	const struct op *o = v->def;

@@ -1,5 +1,5 @@
-/* Which loads of a loop can be issued ahead: those whose addresses and masks hang on index arithmetic alone,
- * which is the slice; and which of them cp.async can bring into a ring of buffers. */
+/* The loads of a loop that can be issued ahead: their addresses and masks depend on index arithmetic alone (the slice).
+ * Also decides which of these loads cp.async can copy into multi-buffers. */
 #include "support/thresholds.h"
 #include "ir/graph.h"
 #include "ir/inline_asm.h"
@@ -13,7 +13,8 @@ static bool in_body(const struct schedule *p, const struct value *v)
 	return !value_defined_outside(v, p->loop->blocks[0]);
 }
 
-/* Adds what v depends on to the slice; false when that is more than index arithmetic. */
+/* Adds v and the operations of the body that it depends on to the slice. False: one of them is more than index
+ * arithmetic. */
 static bool add_slice(struct schedule *p, struct value *v)
 {
 	struct block *body = p->loop->blocks[0];
@@ -67,7 +68,8 @@ struct op *load_consumer(const struct op *load)
 	return o->code == IR_CONVERT_LAYOUT || o->code == IR_LOCAL_STORE ? o : NULL;
 }
 
-/* What becomes an operand of a dot, by work that waits for none of the operations `behind` (or NULL). */
+/* The operands of dots and of stores to shared memory, and the values from which pure operations compute them.
+ * Operations in the set `behind` (NULL: empty) are not looked through. */
 struct operands {
 	struct value_set values;
 	const struct map *behind;
@@ -97,7 +99,7 @@ static struct access_vector accessed(const struct schedule *p, const struct op *
 	return access_vector(p->s->axis, operand(load, 0), mask_of(load), NULL);
 }
 
-/* Is what is contiguous in global memory so in this layout of shared memory? */
+/* True if vectors that are contiguous in global memory are contiguous in layout `mem` of shared memory too. */
 static bool runs_in(const struct schedule *p, const struct op *load, const struct layout *mem)
 {
 	return access_vector(p->s->axis, operand(load, 0), mask_of(load), mem).bits == accessed(p, load).bits;
@@ -110,7 +112,7 @@ bool is_read_again(const struct use *u)
 	       plan_conversion(operand(o, 0)->type->layout, result(o)->type->layout).kind == CONVERSION_MEMORY;
 }
 
-/* How multiply-adds read v, also turned: as layouts of v; their number. */
+/* The layouts in which FMA dots read v, also after a transposition, given as layouts of v. Returns their number. */
 static u32 multiply_add_readers(struct layout_pool *pool, const struct value *v, const struct layout **out, u32 most)
 {
 	u32 n = 0;
@@ -132,7 +134,8 @@ static u32 multiply_add_readers(struct layout_pool *pool, const struct value *v,
 	return n;
 }
 
-/* The wavefronts that a warp takes to read a tile in layout l from a memory; what lanes have in common is read once. */
+/* The number of wavefronts in which a warp reads a tile in layout l from layout `mem` of shared memory. A word that
+ * several lanes read counts once. */
 static u32 wavefronts(const struct layout *l, const struct layout *mem, int bits)
 {
 	enum { LANES = 32, BANKS = 32, MOST_WORDS = 4 };
@@ -156,8 +159,8 @@ static u32 wavefronts(const struct layout *l, const struct layout *mem, int bits
 	return most * (layout_num_regs(l) >> m.vec_bits);
 }
 
-/* Where several multiply-adds read what is loaded: of the layouts that suit one of them, the one that all read in the
- * fewest wavefronts, as far as the copy can write it. NULL: there are no two. */
+/* If several FMA dots read the load: of the buffer layouts that suit one of them, the layout that the copy can write
+ * and that all dots read in the fewest wavefronts. NULL: fewer than two dots read it, or there is no such layout. */
 static const struct layout *layout_for_all(const struct schedule *p, const struct op *load)
 {
 	enum { MOST_READERS = 8 };
@@ -178,8 +181,8 @@ static const struct layout *layout_for_all(const struct schedule *p, const struc
 	return best;
 }
 
-/* Is it held as a dot's result is, and no factor of one? Fragments of tensor cores meet no bank conflicts in rows that
- * are swizzled. */
+/* True if v has the layout of a tensor-core dot's result, and no dot takes it as A or B. In swizzled rows, fragments of
+ * tensor cores have no bank conflicts. */
 static bool is_held_as_result(const struct schedule *p, const struct value *v)
 {
 	bool yes = false;
@@ -190,7 +193,7 @@ static bool is_held_as_result(const struct schedule *p, const struct value *v)
 	return yes && v->type->rank == 2;
 }
 
-/* Is it read as dots' results are held? */
+/* True if the load is read in the layout of a dot's result, to be combined with it. */
 static bool works_on_results(const struct schedule *p, const struct op *load)
 {
 	const struct op *to = load_consumer(load);
@@ -206,7 +209,7 @@ const struct layout *multibuffer_layout(const struct schedule *p, const struct o
 	const struct layout *all = layout_for_all(p, load);
 	if (all)
 		return all;
-	if (p->tma && t->rank == 1) /* a row, as it lies; boxes have two dimensions */
+	if (p->tma && t->rank == 1) /* a vector of a bulk copy; TMA tiles have two dimensions */
 		return layout_row_major(&p->ctx->layouts, 1, t->shape);
 	int bits = MAX(type_elem_bits(t), 8);
 	const struct use *reader = result(to)->uses;
@@ -219,7 +222,7 @@ const struct layout *multibuffer_layout(const struct schedule *p, const struct o
 		return layout_swizzled(&p->ctx->layouts, 2, t->shape, along, bits);
 	struct shared_plan plan = plan_shared(&p->ctx->layouts, t->layout, dst, bits, false);
 	bool one_by_one = bits >= 32 || (!plan.load && !map_to_memory(dst, plan.mem, ilog2(128 / (u64)bits)).vec_bits);
-	bool few = type_numel(t) <= 32 * p->s->num_warps; /* so it does not matter how they are read */
+	bool few = type_numel(t) <= 32 * p->s->num_warps; /* so bank conflicts of its reads do not matter */
 	return (one_by_one || few) && !runs_in(p, load, plan.mem)
 		       ? plan_for_writers(&p->ctx->layouts, t->layout, dst, bits)
 		       : plan.mem;
@@ -242,15 +245,16 @@ static bool is_barrier(const struct op *o)
 	return o->code == IR_BARRIER || op_is_opaque(o);
 }
 
-/* A store in the loop might write what a load issued early reads: then order must be kept. Only kernels that read and
- * write through the same parameter are affected, or wait for others. */
+/* A store in the loop might write memory that a load issued early reads: then the order must be kept. This affects only
+ * kernels that read and write through the same parameter, or that wait for other writers. */
 bool may_conflict(struct pass_state *s, const struct block *b, const struct value *base)
 {
 	return block_has(b, is_barrier) || may_be_written(s, b, base);
 }
 
-/* A dot's operand that cp.async cannot bring, since its rows begin at any element or are turned, is not left behind:
- * then all go through registers. A few numbers that work on one are. */
+/* cp.async cannot copy an operand of a dot if its rows are unaligned, or if the buffer stores it transposed. All loads
+ * of the loop then go through registers, rather than this one being loaded without prefetch. Small loads in their own
+ * layout, such as scales of an operand, have no such effect. */
 bool needs_registers(const struct schedule *p, const struct op *load)
 {
 	int unit;
@@ -276,8 +280,8 @@ static void mark_users(struct map *found, const struct value *v)
 		}
 }
 
-/* The elements of what is loaded stay distributed as they are on the way through the buffer: a change of layout that
- * changes nothing says so, in front of `at`, and is dropped later if the load is not chosen. */
+/* Gives the load a consumer in the load's own layout: a layout conversion that changes nothing, before `at`. It is
+ * removed later if the load is not chosen. */
 static void leave_in_layout(struct schedule *p, struct op *load, struct op *at)
 {
 	struct value *v = result(load);
@@ -287,7 +291,6 @@ static void leave_in_layout(struct schedule *p, struct op *load, struct op *at)
 	op_set_operand(same->def, 0, v);
 }
 
-/* Loads that become a dot's operand by some work, and all of a loop that asks, can come by cp.async too. */
 void keep_distributed(struct schedule *p, bool all)
 {
 	struct block *b = p->loop->blocks[0];
@@ -315,8 +318,8 @@ void collect_slice(struct schedule *p)
 			vec_push(&p->scratch, &p->slice, o);
 }
 
-/* Does an iteration reduce a tile that the loop carries, worked on element by element, as recurrences do? Then it
- * cannot begin before the one before it has ended, and what it loads should be there by then. */
+/* An iteration of a recurrence cannot begin before the preceding one has ended, so its loads should be complete by
+ * then. */
 bool is_recurrence(struct ir_context *ctx, const struct block *body)
 {
 	struct value_walk w = {.id = begin_walk(ctx)};
@@ -345,8 +348,9 @@ bool is_row_of_numbers(const struct schedule *p, const struct op *load)
 	       has_first_element(p->ctx, ptr);
 }
 
-/* Where a row is read from its buffer: behind the last dot in front of its need that takes what is computed, and so
- * waits anyway; else where it stood, in front of all dots. In between, reads wait for those of the tensor cores. */
+/* The place before which a vector of a bulk copy is read from its buffer: after the last dot, before the vector's first
+ * use, that takes a computed operand from registers, since that dot waits anyway; else the load's place, before all
+ * dots. Reads in between would wait for the tensor cores' reads of shared memory. */
 static struct op *place_to_read(const struct schedule *p, const struct op *load)
 {
 	struct op *at = (struct op *)first_need(result(load), p->loop->blocks[0]);
@@ -402,7 +406,7 @@ bool leave_out_results(struct schedule *p)
 void find_loads(struct schedule *p, bool asked, bool plain, bool far)
 {
 	struct block *b = p->loop->blocks[0];
-	bool numbers = plain && is_recurrence(p->ctx, b); /* too */
+	bool numbers = plain && is_recurrence(p->ctx, b); /* scalars too */
 	int want_async = !plain;
 	for (const struct op *o = b->first; o; o = o->next)
 		if (o->code == IR_LOAD && type_is_tensor(result(o)->type) && needs_registers(p, o))

@@ -1,6 +1,6 @@
-/* The nest of loops through which the copies of a pipelined loop go on by themselves. Of these loops only bounds, and
- * the addresses of the copies, are computed there: in the same threads at another time (flatten_loops.c), or by a
- * warp of its own (warp_specialize.c). */
+/* The loops across which the copies of a pipelined loop run ahead. The code that issues these copies contains only the
+ * bounds of the loops and the addresses of the copies. It runs in the same threads at another time (flatten_loops.c),
+ * or in a producer warp (warp_specialize.c). */
 #include "gpu/layout/memory_access.h"
 #include "gpu/pipeline/schedule.h"
 
@@ -12,7 +12,7 @@ static bool is_on_path(const struct loop_nest *n, const struct block *b)
 	return yes;
 }
 
-/* Can v be computed at another time, and by others? */
+/* Adds v and the operations that compute it to n->needed. False: they cannot run at another time or in other warps. */
 static bool need(struct schedule *p, struct loop_nest *n, struct value *v)
 {
 	value_vec work = {0};
@@ -22,7 +22,7 @@ static bool need(struct schedule *p, struct loop_nest *n, struct value *v)
 		struct op *o = v->def;
 		if (value_defined_outside(v, n->top) || (o && map_get(&n->needed, o)))
 			continue;
-		/* an operation, or a parameter or an index */
+		/* v is the result of an operation, or a kernel parameter, or a loop's index */
 		bool can = is_on_path(n, o ? o->block : v->block);
 		if (!can || (o ? !can_be_repeated(p->s, o, n->top) : v->block->parent && v->index))
 			return false;
@@ -57,7 +57,7 @@ bool nest_find(struct schedule *p, struct loop_nest *n, const struct block *top,
 	bool ok = find_path(p, n, p->loop);
 	for (u32 i = 0; ok && i < n->path.len; i++)
 		ok = need_operands(p, n, n->path.at[i], FOR_INITS);
-	ok = ok && need(p, n, p->start) && need(p, n, p->end); /* of this loop and perhaps the next one */
+	ok = ok && need(p, n, p->start) && need(p, n, p->end); /* of this loop, or to its follower's end */
 	for (u32 i = 0; ok && i < p->args.len; i++)
 		ok = need(p, n, for_init(p->loop, p->args.at[i]));
 	for (u32 i = 0; ok && i < p->slice.len; i++) {

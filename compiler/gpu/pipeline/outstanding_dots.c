@@ -1,8 +1,8 @@
-/* Dots in flight: which dots give tokens, how the loop carries these, and the waits for them in the loop and behind it.
- * How many groups a wait leaves running follows from its tokens (gpu/smem/completion.c). */
+/* Outstanding dots: the dots that return tokens, the iter args for these tokens, and the waits in the loop and after
+ * it. The number of wgmma groups that a wait leaves pending follows from its tokens (gpu/smem/completion.c). */
 #include "gpu/pipeline/schedule.h"
 
-/* A dot that runs on gives a token. */
+/* Replaces the dot with an asynchronous one, which returns a token. */
 static struct op *run_on(struct schedule *p, struct op *old)
 {
 	struct builder b = builder_before(p->ctx, old);
@@ -49,7 +49,8 @@ void next_flights(struct schedule *p)
 
 /* --- waits --------------------------------------------------------------------------------------------------- */
 
-/* Waits for the dots of the tokens, of which the tiles are results: what uses these takes the wait's. */
+/* Waits for the dots of the tokens. The tiles are accumulators of these dots: their users take the results of the
+ * wait. */
 static void wait_for(struct schedule *p, struct builder *b, const value_vec *tiles, const value_vec *tokens)
 {
 	value_vec all = {0};
@@ -75,8 +76,8 @@ void await_result(struct schedule *p, struct builder *b, const struct schedule_s
 	wait_for(p, b, &tile, &token);
 }
 
-/* The sum of a late dot is there, and that of the first one with it unless it stays in flight too. An accumulator of
- * p->dots needs not pass through the wait: only dots touch it. */
+/* The accumulator of the dot with deferred wait passes through the wait, and with it that of the first dot unless that
+ * stays outstanding too. The accumulators of p->dots need not pass through it, since only dots use them. */
 void finish_earlier_dots(struct schedule *p, struct builder *b)
 {
 	value_vec tiles = {0}, tokens = {0};
@@ -92,7 +93,7 @@ void finish_earlier_dots(struct schedule *p, struct builder *b)
 	wait_for(p, b, &tiles, &tokens);
 }
 
-/* The tokens of dots in flight behind the loop. */
+/* The tokens of the dots outstanding after the loop. */
 static value_vec flights_behind(struct schedule *p)
 {
 	value_vec tokens = {0};

@@ -1,21 +1,20 @@
-/* Persistent programs: where a launch has more programs than the GPU has multiprocessors, as many blocks as these are
- * launched, and each runs one program after the other.
+/* Persistent blocks: where a launch has more programs than the GPU has multiprocessors, one block for each
+ * multiprocessor is launched, and each block runs several programs in sequence.
  *
- * A product's block has a multiprocessor for itself: nobody computes while it stores its tile and the next block's
- * first copies are on their way. So all of the kernel becomes the body of a loop over programs, like the one that
- * kernels with `flatten=True` write themselves, and the pipeliner lets the copies go on from one program to the next.
- * If it cannot, the loop is taken away again: programs of their own are as fast then, and the hardware shares them out
- * better.
+ * Where a GEMM's block fills a multiprocessor, nothing is computed while the block stores its tile and the first copies
+ * of the next block are in progress. So the whole kernel becomes the body of a loop over programs, like the loop that
+ * kernels with `flatten=True` contain, and the pipeliner lets the copies run ahead across programs. If it cannot, the
+ * loop is removed again: a block for each program is as fast then, and the hardware distributes the programs better.
  *
  *     for p in range(program_id(0), programs, num_programs(0), flatten=True)
  *         x = p % grid.x;  y = p // grid.x % grid.y;  z = p // grid.x // grid.y;  the kernel
  *
- * An attention's too: where its programs take as long as their number along x says, in another order (struct
- * program_order).
+ * The loop serves attention too. If the time of a program depends on its number along x, the programs run in another
+ * order (struct program_order).
  *
- * The grid that the launch asked for is passed in three parameters behind the kernel's own. Otherwise programs are
- * started in the same order as without, that of transform/program_order.c. Kernels whose programs may talk to each
- * other (atomics, volatile loads) are left alone. */
+ * The grid that the launch requested is passed in three parameters after the kernel's. Apart from that order, programs
+ * start in the same order as without the loop, that of transform/program_order.c. Kernels with programs that may
+ * communicate (atomics, volatile loads) are left unchanged. */
 #include "support/thresholds.h"
 #include "analysis/register_pressure.h"
 #include "transform/program_order.h"
@@ -24,14 +23,14 @@
 
 struct programs {
 	struct op *loop;
-	/* what stands for the program's number along each axis; how many there are */
+	/* replacements of program_id and of num_programs, by axis */
 	struct value *index[3], *count[3];
-	/* what these and the loop's bounds are computed by, users after what they use */
+	/* the operations that compute these and the loop's bounds, users after their operands */
 	VEC(struct op *) made;
-	struct arena *arena; /* of `made` */
+	struct arena *arena; /* `made` is allocated in it */
 };
 
-/* Does the loop do nothing but independent products, and arithmetic with their results? */
+/* True if the loop does nothing but independent dots and arithmetic with their results. */
 static bool sums_products(const struct pass_state *s, const struct op *loop)
 {
 	u32 dots = 0;
@@ -43,7 +42,8 @@ static bool sums_products(const struct pass_state *s, const struct op *loop)
 	return yes && dots && dots_are_apart(s->ctx, loop->blocks[0]);
 }
 
-/* An attention of two warpgroups: two products, whose sums leave a thread registers? */
+/* True if the loop may be an attention by two warpgroups: two dots, with accumulators of at most MAX_SUMS_OF_TILES
+ * registers. */
 static bool may_be_attention(const struct pass_state *s, const struct op *loop)
 {
 	u32 dots = 0;
@@ -56,11 +56,11 @@ static bool may_be_attention(const struct pass_state *s, const struct op *loop)
 	return s->num_warps == 8 && dots == 2 && most <= MAX_SUMS_OF_TILES;
 }
 
-/* Can few blocks run all programs, and share them out as well as the hardware would? */
+/* Whether persistent blocks can run all programs, and distribute them as well as the hardware would. */
 enum sharing {
 	NO_SHARING,
-	BY_TURNS,  /* all take equally long */
-	BY_LENGTH, /* an attention takes as long as the number along the first axis says, longest first or last */
+	BY_TURNS,  /* all programs take the same time */
+	BY_LENGTH, /* attention: the time is monotonic in the number along the first axis */
 };
 
 static enum sharing sharing_of(const struct pass_state *s)
@@ -140,8 +140,8 @@ static void replace_number(struct op *o, void *arg)
 		replace_uses(result(o), g->count[o->attr[ATTR_AXIS]]);
 }
 
-/* The numbers along each axis of program number `index`, counted along x first, or in groups of rows, of which each
- * plane has so many programs. */
+/* The program's numbers by axis, from its linear number `index`: x varies fastest, or, with `group`, rows are taken in
+ * groups of that size within each plane of `plane` programs. */
 static void split_number(struct programs *g, struct builder *b, struct value *index, struct value *plane, i64 group)
 {
 	if (!group) {
@@ -161,7 +161,7 @@ static void split_number(struct programs *g, struct builder *b, struct value *in
 	}
 }
 
-/* v, or mirrored in [0, blocks), if that is odd. */
+/* blocks - 1 - v if `odd` is odd, else v. */
 static struct value *mirror_if_odd(struct programs *g, struct builder *b, struct value *odd, struct value *blocks,
 				   struct value *v)
 {
@@ -171,14 +171,15 @@ static struct value *mirror_if_odd(struct programs *g, struct builder *b, struct
 	return made(g, build3(b, IR_SELECT, v->type, yes, other, v));
 }
 
-/* Programs in the order of how long they take, which their number along x tells. In rounds of as many as there are
- * blocks, and every other round backwards, each block has long and short ones. They read the same keys for all x: so
- * many rows at a time are done as fill a whole number of pairs of rounds, and not all at once, which no cache holds. */
+/* Programs sorted by the time that they take, which depends on their number along x. Each round gives each block one
+ * program. Every other round runs backwards, so each block gets long and short programs. The programs of a row, with
+ * the same y and z, read the same keys. Rows are taken in groups of `together`, which fill a whole number of pairs of
+ * rounds, since the keys of all rows exceed the cache. */
 struct program_order {
 	struct value *blocks, *rounds, *first, *rows, *together;
 };
 
-/* The greatest power of two that divides v. */
+/* The largest power of two that divides v. */
 static struct value *lowest_bit(struct programs *g, struct builder *b, struct value *v)
 {
 	return make(g, b, IR_ANDI, v, make(g, b, IR_SUBI, number(b, 0), v));
@@ -189,7 +190,7 @@ static struct program_order begin_order(struct programs *g, struct builder *b, s
 	struct program_order o = {.blocks = of_axis(b, IR_NUM_PROGRAMS, 0)};
 	vec_push(g->arena, &g->made, o.blocks->def);
 	o.rounds = make(g, b, IR_DIVSI, all, o.blocks);
-	/* the last round, of which not all blocks have a program, begins with block 0 */
+	/* the last round, in which not every block has a program, begins with block 0 */
 	o.first = mirror_if_odd(g, b, o.rounds, o.blocks, block);
 	o.rows = make(g, b, IR_MULI, g->count[1], g->count[2]);
 	struct value *pair = make(g, b, IR_ADDI, o.blocks, o.blocks);
@@ -235,7 +236,7 @@ bool join_programs(struct pass_state *s, i64 group)
 	struct value *bounds[] = {by_length ? order.first : block, all, step};
 	g->loop = build(&before, IR_FOR, bounds, 3, NULL, 0, 1);
 	g->loop->attr[ATTR_FLATTEN] = true;
-	g->loop->attr[ATTR_NO_WRAP] = true; /* libtl launches so up to 2^30 programs only */
+	g->loop->attr[ATTR_NO_WRAP] = true; /* libtl launches persistent blocks for up to 2^30 programs only */
 	struct block *body = g->loop->blocks[0];
 	struct value *index = block_add_arg(s->ctx, body, t);
 	struct builder in = builder_at_end(s->ctx, body);
@@ -268,7 +269,7 @@ void part_programs(struct pass_state *s)
 		op_set_operand(g->loop, i, none);
 	for (u32 i = g->made.len; i--;)
 		op_erase(g->made.at[i]);
-	before = builder_before(s->ctx, k->body->first); /* what uses the counts has been moved out of the loop */
+	before = builder_before(s->ctx, k->body->first); /* users of the counts may have been hoisted out of the loop */
 	for (int i = GRID_PARAMS; i--;) {
 		replace_uses(g->count[i], of_axis(&before, IR_NUM_PROGRAMS, i));
 		block_remove_arg(k->body, --k->nparams);

@@ -1,13 +1,13 @@
-/* One block for many programs: see persistent.c. */
+/* Persistent blocks, each of which runs several programs: see persistent.c. */
 #ifndef TLC_GPU_PIPELINE_PERSISTENT_H
 #define TLC_GPU_PIPELINE_PERSISTENT_H
 
 #include "ir/pass.h"
 
-/* Could the kernel gain by it? Then it is worth while to compile it for many programs too. */
+/* True if the kernel may gain from persistent blocks, so that it is compiled for large grids too. */
 bool may_persist(const struct pass_state *s);
-/* Puts all of the kernel into a loop over programs, s->cuda.programs, in groups of so many rows, or, if that is 0, of
- * all: does it take them in groups? And takes that away again. */
+/* Wraps the whole kernel in a loop over programs, s->cuda.programs, which takes `group` rows of programs at a time (0:
+ * all). True if it does so in groups. part_programs removes the loop. */
 bool join_programs(struct pass_state *s, i64 group);
 void part_programs(struct pass_state *s);
 bool is_loop_of_programs(const struct pass_state *s, const struct op *loop);

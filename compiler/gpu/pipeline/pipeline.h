@@ -1,4 +1,4 @@
-/* Software pipelining of the loops of a placed kernel: see plan.c. */
+/* Software pipelining of the loops of laid-out GPU IR: see plan.c. */
 #ifndef TLC_GPU_PIPELINE_PIPELINE_H
 #define TLC_GPU_PIPELINE_PIPELINE_H
 

@@ -1,29 +1,31 @@
 /* Software pipelining: loads of a loop are issued iterations ahead of their use.
  *
- * What a load's address and mask depend on (the slice: index arithmetic on the loop's index and on carried values that
- * are themselves such arithmetic) is run ahead of the rest of the body, in carried copies of its own. Loads that feed a
- * dot go through a ring of S buffers in shared memory by cp.async, S - 1 iterations ahead; one barrier an iteration is
- * enough, since the buffer being filled was last read before the barrier. Other loads, and every load before sm_80,
- * are kept in registers one iteration ahead. Loads past the last iteration are predicated off, so there is no epilogue.
- * A few numbers beside what is copied are too, such as the numbers of pages that the copies come from.
- * So are, unasked, those of a loop that only sums what it loads: each register asks for the next element as soon as its
- * own has been added. And those of a recurrence, whose iterations cannot overlap.
+ * The slice of a load is the index arithmetic that its address and mask depend on, over the loop's index and over iter
+ * args that are such arithmetic themselves. It runs ahead of the rest of the body, in separate iter args. Loads that
+ * feed a dot go through S buffers in shared memory (multi-buffering) by cp.async, S - 1 iterations ahead. One barrier
+ * per iteration is enough, since the buffer being filled was last read before the barrier. Other loads, and every load
+ * before sm_80, are held in registers one iteration ahead (register prefetch). Loads past the last iteration are
+ * predicated off, so there is no epilogue.
  *
- * Where all of these loads are boxes, sm_90's copy engine (TMA) moves them: one thread asks for them, and no thread
- * computes addresses. Each buffer then has two mbarriers: "full" completes when its boxes have come, "empty" when all
- * warps have read them. Numbers in a row come with the boxes. No barrier holds all threads, so warps may be an
- * iteration apart. Where two warpgroups make two dots each with other work between them, they take turns: while one
- * does the last dot of an iteration and the first of the next, the other does the work (FlashAttention-3, Shah et al.,
- * 2024, "pingpong scheduling").
+ * Register prefetch also serves small loads in a loop with copies, such as page numbers on which the copies' addresses
+ * depend. Without a num_stages attribute it serves loops that only sum loaded tiles, where each register is reloaded as
+ * soon as its element has been added, and recurrences, since their iterations cannot overlap.
  *
- * A warpgroup's dot whose result only the next iteration's dot adds to is waited for when that one has been issued, so
- * that the tensor cores always have work; its buffer is filled after that, and a second barrier. So is the last dot of
- * an iteration that makes several, if nothing needs it before the first one of the next. Others run beside the work
- * until their results are needed, if more dots stand between. If a dot's operands come through
- * registers, they are stored into a ring of two buffers while the dot before it still reads the other; the next ones
- * are loaded when it has been issued. An operand that the body computes of what it has copied, such as weights of few
- * bits, needs no buffer: the dot takes it from registers, where it is computed for some steps of k at a time while
- * products of others run. */
+ * Where all loads of a loop on sm_90 are TMA tiles, one thread issues TMA copies, and no thread computes addresses.
+ * Each buffer then has two mbarriers: "full" completes when the bytes have arrived, "empty" when all warps have read
+ * them. Contiguous vectors come by bulk copies together with the tiles. No barrier holds all threads, so warps may be
+ * an iteration apart. Where each of two warpgroups runs two dots with other work between them, they use ping-pong
+ * scheduling: while one runs the last dot of an iteration and the first of the next, the other does the work between
+ * (FlashAttention-3, Shah et al., 2024).
+ *
+ * If only the next iteration's dot uses the result of a wgmma, as its accumulator, the wait for the wgmma follows the
+ * issue of that dot, so that the tensor cores always have work. The wgmma's buffer is filled after that wait and a
+ * second barrier. The last dot of an iteration with several dots has such a deferred wait too, if nothing needs its
+ * result before the first dot of the next iteration. Other dots are overlapped with the work until their results are
+ * needed, if further dots are issued in between. If a dot's operands come through registers, they are stored into one
+ * of two buffers while the preceding dot still reads the other buffer; the next operands are loaded when the dot has
+ * been issued. An operand that the body computes from copied data, such as weights of few bits, needs no buffer: the
+ * wgmma takes it from registers, where it is computed for a few steps of k at a time while other wgmmas run. */
 #include "support/thresholds.h"
 #include "analysis/register_pressure.h"
 #include "transform/program_order.h"
@@ -53,10 +55,10 @@ struct op *next_loop(const struct op *loop)
 
 /* --- choosing ------------------------------------------------------------------------------------------------ */
 
-/* Can boxes be copied instead, and is it worth while? On an H100 attention gains up to 20 % where warpgroups have other
- * work than dots, since none waits for the others; where one is alone, it gains with two buffers, and loses with more.
- * Where dots stay in flight, the thread that asks for boxes would hold up its warpgroup: cp.async is faster by 2 to 10
- * %, unless a warp of its own asks. */
+/* Sets p->tma if all loads are TMA tiles and TMA is faster than cp.async. On an H100, attention gains up to 20 % where
+ * warpgroups have work other than dots, since no warpgroup waits for the others. A single warpgroup gains with two
+ * buffers, and loses with more. Where dots stay outstanding across iterations, the thread that issues TMA copies would
+ * delay its warpgroup: cp.async is then faster by 2 to 10 %, unless a producer warp issues the copies. */
 static void find_tma_tiles(struct schedule *p)
 {
 	struct pass_state *s = p->s;
@@ -79,7 +81,7 @@ static void find_tma_tiles(struct schedule *p)
 	p->tma &= !p->dots.len || p->producer;
 }
 
-/* Do all loads go to shared memory before the first dot, so that one barrier between is enough? */
+/* True if all loads are stored to shared memory before the first dot, so that one barrier between is enough. */
 static bool stores_come_first(const struct schedule *p)
 {
 	bool seen = false, ok = true;
@@ -102,7 +104,8 @@ static i64 loaded_registers(const struct schedule *p)
 	return n;
 }
 
-/* More buffers than a loop has iterations serve nothing, if no loop around it goes on with them. */
+/* Limits the stages to the loop's number of iterations, if that is a constant and no outer loop could use the buffers
+ * further; to 2 at least. */
 static int stages_of_use(const struct op *loop, int stages)
 {
 	i64 from, to, step;
@@ -121,7 +124,7 @@ static bool is_long(const struct block *b)
 	return n > MAX_PIPELINED_OPS;
 }
 
-/* How the loop will be pipelined; false if it will not. */
+/* Plans how the loop is pipelined. False: it is not. */
 static bool plan(struct schedule *p)
 {
 	struct pass_state *s = p->s;
@@ -178,10 +181,10 @@ static struct schedule few_ahead(struct pass_state *s, struct op *loop)
 				 .end = for_upper(loop)};
 }
 
-/* Beside what is copied to shared memory, loops load a few numbers that cp.async cannot bring, or that are needed at
- * once: a scale, the number of the page that the copies come from. Those are loaded one iteration ahead, into
- * registers; since their masks end with the loop, they can then run further ahead, with the addresses that hang on
- * them. */
+/* Register prefetch of small loads, in a loop with copies to shared memory: loads that cp.async cannot copy or that are
+ * needed at once, such as a scale or the number of the page that the copies come from. They are loaded one iteration
+ * ahead. Their masks are false past the last iteration, so they can then run further ahead, as part of the slice of the
+ * copies that depend on them. */
 static void carry_few(struct schedule *p)
 {
 	struct pass_state *s = p->s;
@@ -220,7 +223,7 @@ static void carry_few(struct schedule *p)
 	arena_free(&q.scratch);
 }
 
-/* Is v used in front of `o` alone, in o's block? */
+/* True if all users of v stand before `o`, in o's block. */
 static bool is_used_before(const struct value *v, const struct op *o)
 {
 	bool yes = true;
@@ -229,15 +232,16 @@ static bool is_used_before(const struct value *v, const struct op *o)
 	return yes;
 }
 
-/* Where a producer goes on from tile to tile, what all warps load in front of its loop, such as an attention's queries,
- * would have them wait for memory at each tile's begin. It is loaded while the tile before ends, behind its loop. */
+/* Where a producer runs ahead across tiles, all warps would wait for memory at the start of each tile for the tensors
+ * that they load before the loop, such as an attention's queries. These loads are issued one tile ahead, after the loop
+ * of the preceding tile. */
 static void carry_tile_loads(struct schedule *p)
 {
 	struct op *around = p->loop->block->parent;
 	if (!p->producer || p->producer->path.len < 2 || p->follower)
 		return;
-	const struct op *turn =
-		p->loop->next->code == IR_PINGPONG_ARRIVE ? p->loop->next : p->loop; /* others have it then */
+	/* the arrival that releases the tensor cores to the other warpgroup comes first */
+	const struct op *turn = p->loop->next->code == IR_PINGPONG_ARRIVE ? p->loop->next : p->loop;
 	const struct op *first = p->before ? p->before->loop : p->loop;
 	struct schedule q = few_ahead(p->s, around);
 	struct block *body = around->blocks[0];
@@ -268,7 +272,7 @@ static void rewrite(struct schedule *p)
 	if (p->ring)
 		s->cuda.stages = MAX(s->cuda.stages, p->stages);
 	if (p->tma)
-		s->k->cuda.nmaps += p->loads.len; /* at most; how many differ is seen when they are collected */
+		s->k->cuda.nmaps += p->loads.len; /* an upper bound: code generation merges equal maps */
 	pipeline_rewrite(p);
 	if (!s->remarks)
 		return;
@@ -294,8 +298,9 @@ static void rewrite(struct schedule *p)
 
 /* --- loops of a block ------------------------------------------------------------------------------------------ */
 
-/* The loop, and those behind it that might go on with its buffers. Returns the last of these. Two loops of an attention
- * have a producer if they are joined, which tells whether a loop of programs stays around them. */
+/* Pipelines the loop and the loops after it that may be chained to it. Returns the last of these. The two loops of an
+ * attention get a producer only after they have been chained, and the producer decides whether a loop over programs
+ * stays around them. */
 static struct op *pipeline_loop(struct schedule *p, bool planned)
 {
 	struct schedule q = {
@@ -325,7 +330,7 @@ static void pipeline_block(struct pass_state *s, struct block *b)
 {
 	for (struct op *o = b->first, *next; o; o = next) {
 		bool inner = is_inner_loop(o);
-		next = o->next; /* o itself may be built anew */
+		next = o->next; /* o itself may be replaced */
 		for (u32 i = 0; i < o->nblocks; i++)
 			pipeline_block(s, o->blocks[i]);
 		struct schedule p = {.s = s, .ctx = s->ctx, .loop = o};
@@ -341,7 +346,7 @@ static void pipeline_block(struct pass_state *s, struct block *b)
 	}
 }
 
-/* Those that no inner loop has seen to. */
+/* Reports the attributes that the plan of no inner loop has taken up. */
 static void not_seen_to(struct op *o, void *arg)
 {
 	const struct pass_state *s = arg;
@@ -351,7 +356,8 @@ static void not_seen_to(struct op *o, void *arg)
 		diag(s->diags, R_NOT_FLATTENED, o->loc, "no loop in it has copies issued ahead by cp.async");
 }
 
-/* For which grids the code is the same: few blocks that run many programs, and groups of rows, make a difference. */
+/* Sets the kinds of grid for which the code is the same. Persistent blocks and programs in groups of rows make a
+ * difference. */
 static void note_grids(struct pass_state *s, bool persist, bool grouped)
 {
 	enum { ALL = (1 << GRID_KINDS) - 1, FEW = 1 << GRID_FEW, ROWS = 1 << GRID_ROWS };
@@ -367,7 +373,7 @@ void pass_pipeline(struct pass_state *s)
 	bool persist = s->cuda.pipelining == PIPELINE_ALL && may_persist(s);
 	bool many = s->cuda.grid != GRID_FEW, in_groups = many && persist && join_programs(s, group);
 	if (block_has(s->k->body, is_flat))
-		pass_licm(s); /* what is the same for all tiles is not carried */
+		pass_licm(s); /* loop-invariant values of the loop over tiles need no iter args */
 	if (s->cuda.pipelining < PIPELINE_NONE) {
 		pipeline_block(s, s->k->body);
 		if (s->cuda.programs)

@@ -1,6 +1,6 @@
-/* The schedule of a pipelined loop as text, for --emit schedule: a line a step, with the iteration that it belongs to
- * while the body runs for iteration i. Operations in a row between two steps that are neither loads, dots, reductions
- * nor accesses to memory are counted. */
+/* The schedule of a pipelined loop as text, for --emit schedule: one line for each step, with the iteration that it
+ * belongs to while the body runs for iteration i. Consecutive operations other than loads, stores, dots, reductions,
+ * layout conversions and branches are counted in one line. */
 #include "gpu/pipeline/schedule.h"
 
 static const char *iteration(struct schedule *p, int stage)
@@ -15,7 +15,7 @@ static void print_line(struct schedule *p, struct strbuf *out, int stage, enum p
 	sb_printf(out, "  %5d  %-8s  %-6s  %s\n", stage, names[warps], iteration(p, stage), text);
 }
 
-/* Does a line of its own tell of o? */
+/* True if o has a separate line. */
 static bool is_shown(const struct op *o)
 {
 	return o->nblocks || op_is_dot(o) || op_has(o, WRITE) || o->code == IR_LOAD || o->code == IR_REDUCE ||
@@ -43,7 +43,7 @@ static const char *copies(struct schedule *p)
 	return text.at;
 }
 
-/* With the names of the part's loads, if there is more than one part. */
+/* Appends the names of the part's loads, if there is more than one part. */
 static const char *buffers(struct schedule *p, const char *what, const struct buffer_part *part)
 {
 	struct strbuf text = {.arena = &p->scratch};
@@ -87,7 +87,7 @@ static const char *step_text(struct schedule *p, const struct schedule_step *s)
 	return NULL;
 }
 
-/* Is it part of the copies, which are a step of their own? */
+/* True if o is part of the copies, which STEP_COPY prints. */
 static bool is_part_of_copies(const struct schedule *p, const struct op *o)
 {
 	bool yes = map_get(&p->in_slice, o);

@@ -1,15 +1,15 @@
 /* The schedule of a pipelined loop: the operations of its body in order, and between them the steps that the pipeliner
- * adds. A step's stage tells the iteration that it belongs to: at stage 0 the copies of an iteration are issued, at
- * stage `ahead` the body of the same iteration runs, one stage later the dots that it left in flight are finished.
+ * adds. The stage of a step tells the iteration that it belongs to: at stage 0 the copies of an iteration are issued,
+ * at stage `ahead` the body of the same iteration runs, one stage later its outstanding dots are waited for.
  *
- * choose_steps places the steps that the plan asks for: copies, the wait for them, the finish of dots in flight, the
- * waits for results of those that run beside others, turns. synchronise derives the others from who writes and reads
- * the ring of buffers, where, and at which stage:
+ * choose_steps places the steps that follow from the plan: copies, waits for copies, waits for outstanding and for
+ * overlapped dots, ping-pong synchronisation. synchronise_multibuffer derives the other steps from the reads and writes
+ * of the multi-buffers, their positions and their stages:
  *
- *   copies, then reads      a wait for the copies, then all threads meet. With an mbarrier the wait is that for "full"
- *   stores, then dots       a fence between the proxies, and all threads meet
- *   reads, then writes      of the same buffer, an iteration later: all threads meet in between, unless a barrier
- * stands there anyway. With an mbarrier each warp releases the buffer behind its last read */
+ *   copies, then reads      a wait for the copies, then a block-wide barrier. With mbarriers: a wait for "full"
+ *   stores, then dots       a proxy fence, and a block-wide barrier
+ *   reads, then writes      of the same buffer, an iteration later: a block-wide barrier in between, unless another
+ *                           step has one there. With mbarriers each warp releases the buffer after its last read */
 #include "gpu/layout/mma.h"
 #include "gpu/pipeline/schedule.h"
 
@@ -45,9 +45,10 @@ static struct schedule_step *find_step(const struct schedule *p, enum schedule_s
 
 /* --- the order of the steps ---------------------------------------------------------------------------------- */
 
-/* Behind which operation the dots of the iteration before are finished; NULL if none is left in flight. With two
- * buffers through registers it is in front of the first dot. The late one is finished with the first one, behind those
- * that run beside it. */
+/* The operation after which the outstanding dots of the preceding iteration are waited for (STEP_FINISH). NULL: no dots
+ * are outstanding, or operands come through registers, and the wait stands before the first dot. A dot with deferred
+ * wait is waited for together with the first dot, after the overlapped dots that are issued before either result is
+ * needed. */
 static const struct op *finish_behind(const struct schedule *p, const struct block *body)
 {
 	if (p->late) {
@@ -63,13 +64,14 @@ static const struct op *finish_behind(const struct schedule *p, const struct blo
 	return p->async && p->dots.len ? p->dots.at[p->dots.len - 1] : NULL;
 }
 
-/* Behind which operation the next copies are issued; NULL: where the body begins. They follow the last read of what
- * they overwrite. Where others may still be reading it, there is work to do meanwhile. Loads go behind the stores that
- * free their registers or, with a ring, the dots that run meanwhile. */
+/* The operation after which the next copies are issued (STEP_COPY); NULL: at the start of the body. Copies follow the
+ * last read of the buffer that they overwrite. With mbarriers other warps may not have released the buffer yet, so the
+ * copies stand after a dot, which runs meanwhile. Loads into registers follow the stores that free their registers or,
+ * with multi-buffers, the dots that run meanwhile. */
 static const struct op *copy_behind(const struct schedule *p, const struct block *body)
 {
 	const struct op *behind = p->behind;
-	if (p->late && p->ahead > 1) /* there is time, and nothing else to do there */
+	if (p->late && p->ahead > 1) /* the copies are not urgent, and the warp would idle there */
 		return p->late;
 	if (p->async)
 		return p->tma && !p->late && !p->dots.len ? first_dot(body) : finish_behind(p, body);
@@ -81,8 +83,8 @@ static const struct op *copy_behind(const struct schedule *p, const struct block
 	return behind;
 }
 
-/* The results of dots that ran beside others and that o needs, or ends the body with: those of all before them are
- * there, too. `n`: so many have been awaited. */
+/* Adds the waits for overlapped dots (STEP_RESULT) before o, if o uses their results or ends the body. A wait includes
+ * all earlier dots. *n: the number of overlapped dots already waited for. */
 static void add_results(struct schedule *p, const struct op *o, u32 *n)
 {
 	u32 end = *n;
@@ -143,12 +145,13 @@ static void mark_in_body(const struct schedule *p, struct op *o)
 	o->mark = 1;
 }
 
-/* Notes the operations of the body that read a buffer, or contain others that do. A dot loads its own operand. */
+/* Marks the operations of the body that read the buffer, or contain such reads. Loads that are emitted with a dot mark
+ * the dot too. */
 static void note_readers(const struct schedule *p, const struct value *buffer)
 {
 	for (const struct use *u = buffer->uses; u; u = u->next) {
 		struct op *o = u->user;
-		if (o->code == IR_MEMDESC_TRANS) { /* another view */
+		if (o->code == IR_MEMDESC_TRANS) { /* a transposed view */
 			note_readers(p, result(o));
 			continue;
 		}
@@ -159,7 +162,8 @@ static void note_readers(const struct schedule *p, const struct value *buffer)
 	}
 }
 
-/* Behind which step the dot at step i has read its operands, if that is in its iteration. */
+/* The index after the step by which the dot at step i has read its operands: its own wait if it has one in this
+ * iteration, else step i. */
 static u32 end_of_read(const struct schedule *p, u32 i)
 {
 	const struct op *o = p->steps.at[i].op;
@@ -169,7 +173,8 @@ static u32 end_of_read(const struct schedule *p, u32 i)
 	return i + 1;
 }
 
-/* Where load i's buffer is read: until the finish of the dots, if one that stays in flight reads it. */
+/* The range of steps that reads load i's buffer. If an outstanding dot reads it, the range ends with STEP_FINISH of the
+ * next iteration. */
 static struct buffer_part reads_of(const struct schedule *p, u32 i)
 {
 	const struct schedule_step *finish = find_step(p, STEP_FINISH);
@@ -181,7 +186,7 @@ static struct buffer_part reads_of(const struct schedule *p, u32 i)
 	struct op *to = load_consumer(p->loads.at[i]);
 	if (to->code == IR_LOCAL_STORE)
 		note_readers(p, operand(to, 1));
-	to->mark = !p->async || to->code != IR_LOCAL_STORE; /* else the copy takes its place */
+	to->mark = !p->async || to->code != IR_LOCAL_STORE; /* a copy replaces the store */
 	struct op *fetching = dot_fetching(to);
 	if (fetching)
 		fetching->mark = 1;
@@ -199,7 +204,8 @@ static struct buffer_part reads_of(const struct schedule *p, u32 i)
 	return reads;
 }
 
-/* The parts in the order in which they are read; `apart`: those that lag, and those that do not. */
+/* Distributes the loads to parts, in the order in which their buffers are read. `apart`: loads with buffers released
+ * one iteration later form a separate part. */
 static void share_out(struct schedule *p, bool apart)
 {
 	p->parts.len = 0;
@@ -224,9 +230,10 @@ static void share_out(struct schedule *p, bool apart)
 	}
 }
 
-/* With more than two buffers none comes late, and what waits for one part alone is faster: on an H100 by 1 to 3 % where
- * attention has three. Where what lags is read first, or released last, the other part's buffers would not come back
- * sooner: the producer fills the parts in this order. */
+/* Two parts are used with two buffers only: with more, no buffer is refilled late, and waiting for one part is faster,
+ * on an H100 by 1 to 3 % for attention with three buffers. One part, too, if the buffers that are released one
+ * iteration later are read first or released last: since the producer fills the parts in order, the other part's
+ * buffers would not be refilled sooner. */
 static void find_parts(struct schedule *p)
 {
 	share_out(p, p->producer && p->stages == 2);
@@ -234,7 +241,8 @@ static void find_parts(struct schedule *p)
 		share_out(p, false);
 }
 
-/* The first step that overwrites the ring, and the iteration before whose buffer it overwrites. */
+/* The first step that overwrites a buffer. *earlier: the distance in iterations to the iteration that used the buffer
+ * before. */
 static u32 first_write(const struct schedule *p, int *earlier)
 {
 	u32 i = 0;
@@ -246,7 +254,8 @@ static u32 first_write(const struct schedule *p, int *earlier)
 	return i;
 }
 
-/* Do all threads meet between the end of an iteration's reads and the write that overwrites its buffer? */
+/* True if a block-wide barrier stands between the end of an iteration's reads and the write that overwrites its
+ * buffer. */
 static bool meet_before_write(const struct schedule *p)
 {
 	int earlier, read = p->lags;
@@ -258,7 +267,7 @@ static bool meet_before_write(const struct schedule *p)
 	return met;
 }
 
-/* Of the ring of buffers that copies fill. */
+/* Inserts the steps that synchronise the multi-buffers. */
 static void synchronise_multibuffer(struct schedule *p)
 {
 	int work = p->ahead;
@@ -269,7 +278,7 @@ static void synchronise_multibuffer(struct schedule *p)
 		struct buffer_part *part = &p->parts.at[k];
 		insert_step(p, part->end, (struct schedule_step){STEP_RELEASE, .stage = work + part->lags, .part = k});
 		u32 at = part->begin;
-		if (at && p->steps.at[at - 1].kind == STEP_PINGPONG_WAIT) /* not while the others wait for it */
+		if (at && p->steps.at[at - 1].kind == STEP_PINGPONG_WAIT) /* not while it holds the tensor cores */
 			at--;
 		if (k)
 			insert_step(p, at, (struct schedule_step){STEP_AWAIT, .stage = work, .part = k});
@@ -279,7 +288,7 @@ static void synchronise_multibuffer(struct schedule *p)
 	if (await) {
 		insert_step(p, (u32)(await - p->steps.at) + 1, barrier);
 	} else {
-		u32 stored = (u32)(find_step(p, STEP_FINISH) - p->steps.at) + 1; /* in front of the first dot */
+		u32 stored = (u32)(find_step(p, STEP_FINISH) - p->steps.at) + 1; /* before the first dot */
 		insert_step(p, stored, (struct schedule_step){STEP_FENCE, .stage = work});
 		insert_step(p, stored + 1, barrier);
 	}

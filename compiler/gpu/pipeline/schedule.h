@@ -1,68 +1,70 @@
-/* The schedule of a pipelined loop, and between the parts of the pipeliner that make it and make code of it:
+/* The schedule of a pipelined loop: the data structure that the files of the software pipeliner share.
  *
- *   plan.c        how each loop is pipelined, by these:
- *   loads.c       what can be issued ahead
- *   async_dots.c        what stays in flight, and turns with the tensor cores
- *   shared_budget.c        shared memory for the ring
- *   loop_nest.c        whether the copies can go on by themselves through the loops around:
- *   warp_specialize.c  in a warp of their own
- *   flatten_loops.c     in the loop's own threads, from tile to tile
- *   persistent.c     or from program to program
- *   cta_pair.c        two blocks of a cluster share boxes
- *   chain_loops.c        the next loop goes on with the buffers
+ * Planning: which loads are issued ahead, and how
+ *   plan.c              the pass: chooses how each loop is pipelined
+ *   loads.c             the loads that can be issued ahead, and the slice of index arithmetic that they need
+ *   async_dots.c        dots outstanding across iterations, the deferred wait, ping-pong scheduling
+ *   shared_budget.c     the shared-memory budget for the multi-buffers
+ *   loop_nest.c         whether the copies of a loop can run ahead across its outer loops:
+ *   warp_specialize.c     issued by a producer warp
+ *   flatten_loops.c       issued by the loop's own threads, across tiles
+ *   persistent.c          across programs of a persistent block
+ *   cta_pair.c          CTA pair with multicast: two blocks of a cluster share TMA tiles
+ *   chain_loops.c       the next loop continues with the multi-buffers of this loop
  *
- *   schedule.c    the order of the body's steps, and the synchronisation that follows from it
- *   print_schedule.c       the schedule as text
- *   expand.c      code in front of the loop, in it, and behind it
- *   outstanding_dots.c     tokens of dots in flight, and the waits for them
- *   hoist_sink.c      what stands in front of the loop and better stands elsewhere
- *   direct_to_shared.c      copies of what no loop loads ahead */
+ * Scheduling and code generation
+ *   schedule.c          the order of the steps of the body, and the synchronisation that follows from it
+ *   print_schedule.c    the schedule as text
+ *   expand.c            code before the loop, in it, and after it
+ *   outstanding_dots.c  tokens of outstanding dots, and the waits for them
+ *   hoist_sink.c        code before the loop that moves after the first copies, or after the loop
+ *   direct_to_shared.c  cp.async for loads that no loop issues ahead */
 #ifndef TLC_GPU_PIPELINE_SCHEDULE_H
 #define TLC_GPU_PIPELINE_SCHEDULE_H
 
 #include "gpu/tma/tma_tile.h"
 
-/* The loops through which the copies of a pipelined one go on by themselves: from tile to tile, or in a warp of their
- * own. */
+/* The loops across which the copies of a pipelined loop run ahead, issued by a producer warp or across tiles. */
 struct loop_nest {
-	VEC(struct op *) path;   /* outermost first, the pipelined one last */
-	const struct block *top; /* what is defined outside of it is there */
-	struct map needed;       /* operations in it, and in the loops, that bounds and addresses are computed by */
-	/* from tile to tile: the loop over these, and values computed in it that the pipelined loop uses */
+	VEC(struct op *) path;   /* the loops, outermost first, the pipelined loop last */
+	const struct block *top; /* the block of the outermost loop; values defined outside of it are available */
+	struct map needed;       /* operation of `top` or of the loops that computes bounds or addresses → itself */
+	/* across tiles: the loop over tiles, and the values computed in it that the pipelined loop's copies use */
 	struct op *outer;
 	value_vec tile;
 };
 
-/* A value that the loop carries for the pipeliner: before the first iteration, and after each. */
+/* A value that the pipeliner adds to the loop's iter args: the initial value, and the value yielded. */
 struct loop_carried {
 	struct value *init, *next;
 };
 
-/* A buffer, and how often the ring has been gone through before, modulo 2. */
+/* Pipeline state, as CUTLASS's PipelineState: the index of a buffer, and the parity of its mbarriers' phase, which
+ * flips each time the index wraps around. */
 struct pipeline_state {
 	struct value *slot, *phase;
 };
 
-/* Of a loop's body: see schedule.c. */
+/* The steps of a loop's body: see schedule.c. */
 enum schedule_step_kind {
 	STEP_OP,         /* an operation of the body */
 	STEP_COPY,       /* issues the copies of an iteration */
-	STEP_AWAIT,      /* the iteration's copies are there; without mbarriers each thread's own */
-	STEP_TURN,       /* computes which buffers come next */
-	STEP_FINISH,     /* the dots of the iteration before are done */
-	STEP_RESULT,     /* the result of a dot of this iteration is there */
-	STEP_RELEASE,    /* this warp has read the iteration's buffers */
-	STEP_BARRIER,    /* all threads meet */
-	STEP_FENCE,      /* orders stores before reads by the tensor cores */
-	STEP_HOLD,       /* ptxas moves no load in front of it */
-	STEP_PINGPONG_WAIT, /* the other warpgroup has left the tensor cores */
-	STEP_PINGPONG_ARRIVE,  /* it may have them */
+	STEP_AWAIT,      /* waits for an iteration's copies; without mbarriers, each thread for its own copies */
+	STEP_TURN,       /* advances the pipeline state */
+	STEP_FINISH,     /* waits for the dots of the preceding iteration */
+	STEP_RESULT,     /* waits for the result of an overlapped dot of this iteration */
+	STEP_RELEASE,    /* this warp arrives at the "empty" mbarrier of the iteration's buffers */
+	STEP_BARRIER,    /* block-wide barrier */
+	STEP_FENCE,      /* proxy fence: orders stores before reads by the tensor cores */
+	STEP_HOLD,       /* a barrier of each warp, before which ptxas moves no load */
+	STEP_PINGPONG_WAIT, /* waits until the other warpgroup has released the tensor cores */
+	STEP_PINGPONG_ARRIVE,  /* releases the tensor cores to the other warpgroup */
 };
 
-/* Which warps run a step. */
+/* The warps that run a step. */
 enum partition {
 	ALL_WARPS,
-	PRODUCER, /* the warp beside them that asks for boxes */
+	PRODUCER, /* the additional warp that issues the TMA copies */
 };
 
 struct schedule_step {
@@ -74,25 +76,26 @@ struct schedule_step {
 	u32 part;      /* STEP_AWAIT, STEP_RELEASE */
 };
 
-/* Loads whose buffers are filled and released together. Where a producer asks for boxes, loads that are read until the
- * next iteration has begun are a part of their own, and the buffers of the others come back sooner. */
+/* Loads with common mbarriers: their buffers are filled and released together. With a producer, the loads with buffers
+ * released one iteration later form a second part, so that the buffers of the other loads are released sooner. */
 struct buffer_part {
 	VEC(u32) loads;
-	bool lags;       /* an iteration's buffers are read until the next one has begun */
-	u32 begin, end;  /* where in the steps they are read */
-	int barriers;    /* the number of their first mbarrier */
+	bool lags;       /* released one iteration later, when the outstanding dots that read them are done */
+	u32 begin, end;  /* the range of steps that reads the buffers */
+	int barriers;    /* the index of the part's first mbarrier */
 };
 
 struct schedule;
 
-/* The stream of copies of a pipelined loop: who issues them, and where they go on. */
+/* Code generation for the copies of a pipelined loop, by the warps that issue them and the loops across which they
+ * run. */
 struct stream {
-	/* In front of the loop: makes the ring, issues what comes first, and lets the loop carry what tells which
-	 * copies and buffers come next. */
+	/* Before the loop: allocates the multi-buffers, issues the first copies, and adds the iter args for the
+	 * copies' slice and the pipeline state. */
 	void (*begin)(struct schedule *p);
-	/* The next copies, in the loop; NULL: none are issued there. */
+	/* STEP_COPY, in the loop. NULL: the loop's own threads issue no copies. */
 	void (*copy)(struct schedule *p, struct builder *b);
-	/* Behind the loop. */
+	/* After the loop. */
 	void (*end)(struct schedule *p, struct builder *b);
 };
 
@@ -102,247 +105,255 @@ struct schedule {
 	struct arena scratch;
 	struct op *loop;
 
-	/* what is issued ahead */
+	/* loads issued ahead: */
 	VEC(struct op *) loads;
-	struct map in_slice;     /* op or argument that addresses and masks are computed by → itself */
-	VEC(struct op *) slice;  /* these in program order */
-	VEC(u32) args;           /* carried values among them: their index among the iter args */
-	bool few_buffers;        /* there is no room for what works on dots' results */
-	struct map few_loads;    /* of a loop before: they may be in the slice → the yield */
+	struct map in_slice;     /* operation or iter arg that addresses and masks depend on → itself */
+	VEC(struct op *) slice;  /* the operations of in_slice, in program order */
+	VEC(u32) args;           /* the iter args of in_slice, by index */
+	bool few_buffers;        /* no shared memory for loads that are combined with results of dots */
+	struct map few_loads;    /* loads of a preceding register prefetch, allowed in the slice → the rebuilt loop */
 
-	/* how: */
-	int stages, ahead;       /* buffers of the ring; iterations between issue and use */
-	bool async, ring;        /* by cp.async; into a ring of buffers, asynchronously or from registers */
-	bool few;                /* a few registers beside what is copied; neither async nor ring */
-	const struct op *behind; /* these are loaded behind this operation of the body, or NULL: first */
-	bool tma;                /* async by boxes */
-	VEC(struct tma_tile) boxes;   /* of each load then */
-	u32 rows;                /* the last so many are rows of one dimension, which come as they lie */
-	bool fetches;            /* does one of the dots fetch an operand into registers? */
-	VEC(struct op *) dots;   /* that stay in flight into the next iteration; in program order */
-	struct op *late;         /* a dot waited for together with the first one of the next iteration, or NULL */
-	bool turns;              /* the warpgroups take turns with the tensor cores then */
-	/* dots that run while the body goes on, with other dots among it, until something needs their results */
+	/* method: */
+	int stages, ahead;       /* buffers of each load; prefetch distance in iterations */
+	bool async, ring;        /* copied by cp.async or TMA; multi-buffered, from copies or from registers */
+	bool few;                /* register prefetch of small loads; then async and `ring` are false */
+	const struct op *behind; /* the operation of the body after which prefetches are issued; NULL: at its begin */
+	bool tma;                /* async by TMA */
+	VEC(struct tma_tile) boxes;   /* with tma: the TMA tile of each load */
+	u32 rows;                /* the last `rows` loads are contiguous vectors, moved by bulk copies */
+	bool fetches;            /* one of `dots` takes its A operand from registers, loaded from shared memory */
+	VEC(struct op *) dots;   /* dots outstanding when the next iteration begins, in program order */
+	struct op *late;         /* the dot with deferred wait, with that of the next iteration's first dot; or NULL */
+	bool turns;              /* ping-pong scheduling of two warpgroups */
+	/* overlapped asynchronous dots: others are issued after them before their results are needed */
 	VEC(struct op *) beside;
 
-	/* where the copies go on: */
-	/* of the index from which, and up to which loads are issued: the loop's, or those of it and the next one */
+	/* the range of the copies: */
+	/* first index and end of the loads issued: the loop's, or from the loop's to its follower's */
 	struct value *start, *end;
-	/* the next loop goes on with the buffers, and has its first loads issued here; and the loop that does so for
-	 * this one; or NULL */
+	/* chained loops: the next loop, which uses the buffers of this one and has its first loads issued here; and the
+	 * preceding loop of which this one is the follower; or NULL */
 	const struct schedule *follower, *before;
-	bool second;             /* behind an attention's loop, whose producer asks for its boxes too, or none does */
-	struct loop_nest *flat;       /* from one iteration of the loop around it to the next; or NULL */
-	struct loop_nest *producer;   /* in a warp that asks for the boxes; or NULL */
-	struct op *asks;         /* that warp's code */
-	struct value *pair;      /* do two blocks share boxes? NULL: no */
-	struct value **shared;   /* of each load, whether the other one asks for the same box; NULL: it never does */
+	bool second;             /* the loop after an attention's first loop: one producer serves both, or none */
+	struct loop_nest *flat;       /* copies run ahead across the outer loop's iterations; or NULL */
+	struct loop_nest *producer;   /* a producer warp issues the TMA copies; or NULL */
+	struct op *asks;         /* the IR_PARTITION operation that holds the producer's code */
+	struct value *pair;      /* i1: the block is half of a CTA pair; NULL: never */
+	struct value **shared;   /* i1 of each load: both blocks of the pair copy the same TMA tile; NULL: never */
 	const struct stream *stream;
-	const char *no_producer; /* why not, if it would be faster */
+	const char *no_producer; /* why there is no producer although it would be faster */
 
-	/* the order: */
+	/* order: */
 	VEC(struct schedule_step) steps;
 	VEC(struct buffer_part) parts;
-	bool lags;               /* does one of them? */
+	bool lags;               /* one of the parts is released one iteration later */
 
-	/* the code: */
-	value_vec buffers;       /* of each load */
-	struct value *barriers;  /* of each part's buffers: full; empty */
-	struct map firsts;       /* tile → its first element */
-	/* what the loop carries behind its own values, which are `first` in number: which copies come next, the turn,
-	 * the tokens of copies, the oldest first, or the buffer that was read before; what has been loaded into
-	 * registers; the tokens of dots that stay in flight */
+	/* code generation: */
+	value_vec buffers;       /* the multi-buffer of each load */
+	struct value *barriers;  /* mbarriers: for each part, "full" of each buffer, then "empty" of each buffer */
+	struct map firsts;       /* tile of pointers → its first element, where that has been computed */
+	/* The iter args that the pipeliner adds after the loop's own `first`: the slice's iter args, or the copy state
+	 * of flatten_loops.c; from `turn` on the pipeline state (with a producer and a part released one iteration
+	 * later, then the slot to release); from `copies` on the tokens of the commit groups, oldest first; from
+	 * `registers` on the prefetched values; from `flights` on the tokens of outstanding dots. */
 	VEC(struct loop_carried) carried;
 	u32 first, turn, copies, registers, flights;
-	struct pipeline_state now, next, fill; /* of the step being built */
-	value_vec loaded;            /* by registers */
-	struct value *issued;        /* the token of the last copies */
+	struct pipeline_state now, next, fill; /* of this iteration, of the next, and of the copies being issued */
+	value_vec loaded;            /* what STEP_COPY has loaded into registers */
+	struct value *issued;        /* the token of the last commit group */
 };
 
 /* --- loads.c ------------------------------------------------------------------------------------------------- */
 
-/* Finds p->loads and their slice. plain: of a loop that nobody asked to pipeline, without dots; asked: of one that
- * somebody did; far: by more than one iteration. */
+/* Fills p->loads and their slice, and sets p->async. plain: the loop has no num_stages attribute and no dots; asked: it
+ * has the attribute; far: the prefetch distance is more than one iteration. */
 void find_loads(struct schedule *p, bool asked, bool plain, bool far);
-/* Takes the loads back, for find_loads to find those alone that dots' results are not worked on with. False: no others
- * have been found. */
+/* Clears p->loads, and sets few_buffers so that find_loads leaves out the loads that are combined with results of dots.
+ * False, and nothing cleared: there are no such loads. */
 bool leave_out_results(struct schedule *p);
-/* Can the copy engine bring the tile as it lies in memory: numbers in a row, none of which is masked? */
+/* True if the load is a contiguous, aligned, unmasked vector, which a bulk copy can move (cp.async.bulk). */
 bool is_row_of_numbers(const struct schedule *p, const struct op *load);
-/* Adds those that come with the boxes p->loads: rows of numbers. */
+/* Adds to p->loads the vectors that bulk copies move together with the TMA tiles; counts them in p->rows. */
 void find_rows(struct schedule *p);
 void leave_out_rows(struct schedule *p);
-/* Adds a load and what its address and mask depend on; false when that is more than index arithmetic. */
+/* Adds a load, and its address and mask to the slice. False: they depend on more than index arithmetic. */
 bool add_load(struct schedule *p, struct op *load);
-/* The slice of the loads that have been added, in program order. */
+/* Fills p->slice from p->in_slice, in program order. */
 void collect_slice(struct schedule *p);
-/* Lets loads that become a dot's operand by some work, and all if `all`, come by cp.async too. */
+/* Gives loads that become a dot's operand by elementwise work (with `all`, every load) a consumer in the load's own
+ * layout, so that cp.async can copy them. */
 void keep_distributed(struct schedule *p, bool all);
-/* Is it a dot's operand that cp.async cannot bring? */
+/* True if the load feeds a dot but cp.async cannot copy it there. */
 bool needs_registers(const struct schedule *p, const struct op *load);
-/* May something in the block write what is loaded from addresses of this base, or tell that somebody else has? */
+/* True if the block may write memory at addresses of this base, or synchronise with another writer. */
 bool may_conflict(struct pass_state *s, const struct block *b, const struct value *base);
-/* Does an iteration reduce a tile that the loop carries, worked on element by element? */
+/* True if each iteration reduces a loop-carried tile after elementwise work on it. */
 bool is_recurrence(struct ir_context *ctx, const struct block *body);
-/* What takes the load to a dot, if nothing else uses it: a conversion or a store into an operand's buffer. */
+/* The only user of the load, if it is a layout conversion or a store into a buffer, in the same block; or NULL. */
 struct op *load_consumer(const struct op *load);
-/* Does a change of layout use what load_consumer gives, through shared memory? It reads the load's buffer instead. */
+/* True if the use, of the result of load_consumer, is a layout conversion through shared memory. It becomes a read of
+ * the load's buffer. */
 bool is_read_again(const struct use *u);
-/* A layout of the buffer that both the copy and the dot can use without conflicts. */
+/* The layout of the load's buffers, which avoids bank conflicts of copies and of readers. */
 const struct layout *multibuffer_layout(const struct schedule *p, const struct op *load);
-/* Can cp.async bring what is loaded to where load_consumer takes it? */
+/* True if cp.async can copy the tile to where load_consumer puts it. */
 bool can_copy_async(const struct schedule *p, const struct op *load);
-/* Of the tile that a load fills. */
+/* Size of the loaded tile in bytes. */
 i64 load_bytes(const struct op *load);
 
-/* --- async_dots.c --------------------------------------------------------------------------------------------------
- * */
+/* --- async_dots.c -------------------------------------------------------------------------------------------- */
 
 struct op *first_dot(const struct block *body);
 struct op *last_dot(const struct block *body);
-/* Are all dots products of warpgroups, none of which takes what another one of the iteration has given? */
+/* True if all dots are wgmma, and no operand depends on the result of another dot of the same iteration. */
 bool dots_are_apart(struct ir_context *ctx, const struct block *body);
-/* Is it a dot, or one in a branch? */
+/* True if o is a dot, or contains one in a branch. */
 bool has_dot(const struct op *o);
-/* The dot that fetches into registers what a load's consumer, or a load of a buffer, brings; or NULL. */
+/* The dot that takes its A operand from registers, as elementwise and shape operations compute it from the result of
+ * `o`, a load's consumer or a load of a buffer; or NULL. */
 struct op *dot_fetching(struct op *o);
-/* The dot with which a load of a buffer is lowered, since it fetches what that brings; NULL: o is something else. */
+/* dot_fetching of a load of a buffer, which NVPTX code generation then emits with the dot; NULL for other
+ * operations. */
 struct op *dot_that_loads(struct op *o);
-/* p->dots and p->fetches, p->late, p->beside, p->turns. What fetches an operand is moved to its dot. */
+/* Sets p->dots and p->fetches. Moves the operations that compute an operand in registers to its dot. */
 void find_dots(struct schedule *p);
+/* Sets p->late. */
 void find_late(struct schedule *p);
+/* Fills p->beside, the overlapped dots. */
 void find_beside(struct schedule *p);
+/* Decides on ping-pong scheduling. */
 void find_turns(struct schedule *p);
-/* The first operation of the body that needs the result of a dot there, or contains one that does; or its end. */
+/* The first operation of the body that uses the result of a dot, or contains a use; or the body's terminator. */
 const struct op *first_need(const struct value *sum, const struct block *body);
-/* The carried value that the late dot adds to. */
+/* The iter arg that holds the accumulator of the dot with deferred wait. */
 struct value *late_sum(const struct schedule *p);
 bool runs_beside(const struct schedule *p, const struct op *dot);
-/* Does the dot run on into the next iteration? */
+/* True if the dot is outstanding when the next iteration begins. */
 bool stays_in_flight(const struct schedule *p, const struct op *dot);
 
-/* --- shared_budget.c
- * -------------------------------------------------------------------------------------------------- */
+/* --- shared_budget.c ----------------------------------------------------------------------------------------- */
 
-/* Of so many buffers for each load. */
+/* Bytes of `stages` buffers for each load. */
 i64 multibuffer_bytes(const struct schedule *p, int stages);
-/* As many stages as fit beside what the loop reads and what it and the operations before it use for changes of
- * layout, or 1. */
+/* The largest number of stages, at most `stages`, that fits together with the buffers that the loop reads and with the
+ * scratch memory that it and the operations before it use for layout conversions; at least 1. */
 int stages_that_fit(struct schedule *p, int stages);
-/* Does the ring fit beside what else a loop around p's needs? */
+/* True if the multi-buffers fit together with the other shared memory of `around`, a loop around p's. */
 bool pipeline_fits(const struct schedule *p, const struct op *around);
-/* Is there no room for another block on the multiprocessor? */
+/* True if shared memory or registers allow one block per multiprocessor only. */
 bool pipeline_is_alone(const struct schedule *p);
 
-/* --- where the copies go on ---------------------------------------------------------------------------------- */
+/* --- copies across loops ------------------------------------------------------------------------------------- */
 
-/* The nest from the block `top` down to p's loop: can bounds and addresses be computed apart from the rest? Those of a
- * load are its first so many operands. */
+/* Fills n with the loops from the block `top` down to p's loop. True if their bounds and the copies' addresses can be
+ * computed apart from the rest of the computation. Of each load, the first `load_operands` operands count. */
 bool nest_find(struct schedule *p, struct loop_nest *n, const struct block *top, u32 load_operands);
-/* Lets a warp of its own ask for the boxes, if that is possible and faster. */
+/* Sets p->producer, if a producer warp is possible, and either requested or faster. */
 void pipeline_find_producer(struct schedule *p);
-/* The same for the first loop of an attention, and for q's that goes on with its buffers (NULL: none does). */
+/* Sets the producer of an attention's first loop p and of its follower q (NULL: there is none). */
 void pipeline_share_producer(struct schedule *p, struct schedule *q);
-/* If the loop around p's asks for it and it is possible, lets the copies go on from one of its iterations to the
- * next. */
+/* Sets p->flat, so that copies run ahead across the outer loop's iterations, if that loop has the flatten attribute and
+ * it is possible. */
 void pipeline_flatten(struct schedule *p);
-/* The loop behind this one, if nothing is done between them. */
+/* The innermost loop after this one, if only pure operations stand between them; or NULL. */
 struct op *next_loop(const struct op *loop);
-/* Lets q's loop, the next one behind p's, go on with p's buffers, if it takes the next steps with the same loads.
- * Before either is rewritten. */
+/* Makes q, the schedule of the loop next after p's, the follower of p, if its iterations continue p's with the same
+ * loads. Called before either loop is rewritten. */
 void pipeline_join(struct schedule *p, struct schedule *q);
 
-/* --- cta_pair.c -------------------------------------------------------------------------------------------------- */
+/* --- cta_pair.c ---------------------------------------------------------------------------------------------- */
 
-/* p->pair, of a loop whose producer is about to be built, in front of `at`: may two blocks share boxes, and is that
- * faster? */
+/* Sets p->pair, computed before `at`, for a loop about to get its producer: if two blocks may share TMA tiles and
+ * that is faster. */
 void find_pair(struct schedule *p, struct op *at);
-/* p->shared, in the producer in front of its copy of p's loop: `map` says what stands for values there. */
+/* Sets p->shared, computed in the producer before its copy of p's loop. `map`: value → its clone in the producer. */
 void compare_tensor_maps(struct schedule *p, struct builder *b, struct map *map);
-/* At the kernel's end: the other block of the pair asks for nothing more. */
+/* At the kernel's end: waits until the other block of the pair issues no more copies. */
 void end_pair(struct schedule *p);
 
-/* --- schedule.c, print_schedule.c
- * ------------------------------------------------------------------------------------- */
+/* --- schedule.c, print_schedule.c ---------------------------------------------------------------------------- */
 
-/* Orders the steps of the loop's body, as *p says. */
+/* Fills p->steps and p->parts from the plan in *p. */
 void schedule_steps(struct schedule *p);
-/* The schedule of a loop in a file of this name, as a table. */
+/* Prints the schedule as a table. `file`: the name of the source. */
 void print_schedule(struct schedule *p, const char *file, struct strbuf *out);
 
-/* --- hoist_sink.c, direct_to_shared.c
- * -------------------------------------------------------------------------------------- */
+/* --- hoist_sink.c, direct_to_shared.c ------------------------------------------------------------------------ */
 
-/* Moves what waits for loads behind the first copies, which stand between `last` and the loop. */
+/* Moves loads before the loop, and the operations that wait for them, after the first copies, which stand between
+ * `last` and the loop. */
 void pipeline_issue_first(struct schedule *p, struct op *last);
 /* Sinks operations past loops with dots, in the block and in nested blocks, if only later operations use them: their
  * results hold no registers during the loop, and are computed while the last dots run. */
 void pipeline_defer(struct block *b);
-/* Copies loads that are left without passing through registers, if only a dot reads them. */
+/* Replaces loads that no loop issues ahead and that are only stored for a dot with cp.async, which takes no
+ * registers. */
 void copy_directly(struct pass_state *s);
 
 /* --- expand.c ------------------------------------------------------------------------------------------------ */
 
-/* Makes code of the schedule. */
+/* Rewrites the loop by its schedule. */
 void pipeline_rewrite(struct schedule *p);
 
 extern const struct stream stream_ahead, stream_flat, stream_producer;
 
 /* index + n·step. */
 struct value *step_index(struct builder *b, const struct op *loop, struct value *index, int n);
-/* Is that below `end`? Computed where b is. */
+/* i1: index + n·step < end. Computed at b. */
 struct value *is_below(struct builder *b, const struct op *loop, struct value *end, struct value *index, int n);
-/* Lets the loop carry one more value; its number among those of the pipeliner. */
+/* Adds an iter arg to p->carried; returns its index there. */
 u32 carry(struct schedule *p, struct value *init);
-/* And the tokens of as many groups of copies as are issued ahead. */
+/* Adds the tokens of the p->ahead commit groups outstanding when an iteration begins. */
 void carry_copies(struct schedule *p, struct value *const *tokens);
-/* `tokens` of copies after one more group. */
+/* Shifts `tokens` by one, and appends that of the last commit group. */
 void add_token(struct schedule *p, struct value **tokens);
-/* The next buffer; without a phase if that is NULL. */
+/* Adds the pipeline state; without a phase if init.phase is NULL. */
 void carry_state(struct schedule *p, struct pipeline_state init);
-/* Carried value i in the loop, and behind it. */
+/* Iter arg i of p->carried in the loop, and its value after the loop. */
 struct value *carried_now(const struct schedule *p, u32 i);
 struct value *carried_last(const struct schedule *p, u32 i);
-/* So many iterations later. */
+/* The pipeline state `by` iterations later; by <= p->stages. */
 struct pipeline_state pipeline_state_at(struct schedule *p, struct builder *b, struct pipeline_state at, int by);
-/* The ring of buffers for each load, and their mbarriers, in front of `at`; or those of the loop before. */
+/* Allocates the multi-buffer of each load and their mbarriers, before `at`. */
 void make_buffers(struct schedule *p, struct op *at);
+/* Uses the buffers and mbarriers of p->before. */
 void take_buffers(struct schedule *p);
-/* Issues the copies for the iteration whose values `map` holds, which gets the rest of the slice. */
+/* Issues the copies for one iteration, with the predicate `inside`. `map`: the iteration's index and iter args, to
+ * which the values of the cloned slice are added. */
 void pipeline_copy(struct schedule *p, struct builder *b, struct map *map, struct value *slot, struct value *inside);
-/* Asks for all boxes for the iteration of `loop`, p's or a copy of it, whose values `map` holds. `to.phase` NULL:
- * nobody has read that buffer yet. */
+/* Issues the TMA copies for one iteration of `loop`, p's or a clone of it. `map`: the iteration's values. `to.phase`
+ * NULL: the buffer has not been used yet, so there is no wait for "empty". */
 void pipeline_ask(struct schedule *p, struct builder *b, struct op *loop, const struct map *map,
 		  struct pipeline_state to, struct value *inside);
-/* All copies are there for everybody. */
+/* Waits for the thread's own cp.async copies, then for all threads: the copies are visible to the whole block. */
 void wait_copies(struct builder *b);
-/* This warp has read the buffer. If the last dot is late, every iteration releases that of the one before, the first
- * one of them a buffer that nobody has used yet: so each fill in the loop waits for as many releases of its buffer as
- * there have been fills. */
+/* This warp arrives at the "empty" mbarrier of the part's buffer. If the part is released one iteration later, each
+ * iteration releases the buffer of the preceding one, and the first iteration a buffer that is not in use yet: so each
+ * fill in the loop waits for one release of its buffer for each earlier fill. */
 void release_buffer(struct schedule *p, struct builder *b, u32 part, struct value *slot);
-/* No thread needs the mbarriers any more. */
+/* Invalidates the mbarriers, after all threads have stopped using them. */
 void end_barriers(struct schedule *p, struct builder *b);
-/* Nobody waits for a turn any more. */
+/* Balances the arrivals and waits of ping-pong scheduling after the loop. */
 void end_turns(struct schedule *p, struct builder *b);
-/* Does anything behind o need shared memory, or what comes in the next iteration of a loop around it? */
+/* True if an operation after o needs shared memory, or o stands in a loop or branch, so that operations of the next
+ * iteration may. */
 bool needs_memory_behind(const struct schedule *p, const struct op *o);
 
-/* --- outstanding_dots.c
- * ----------------------------------------------------------------------------------------------- */
+/* --- outstanding_dots.c -------------------------------------------------------------------------------------- */
 
-/* Those that stay in flight, or run beside others, and the first one until the late one is finished, give tokens. */
+/* Gives tokens to the dots that stay outstanding or are overlapped, and, with a deferred wait, to the first dot. */
 void let_dots_run_on(struct schedule *p);
-/* The loop carries the tokens of those that stay in flight: p->dots, with the late one from here on. */
+/* Adds iter args for the tokens of the dots that stay outstanding: p->dots, to which it appends p->late. */
 void carry_flights(struct schedule *p);
-/* And at its end those of this iteration's. */
+/* Yields the tokens of this iteration's dots. */
 void next_flights(struct schedule *p);
-/* The result of the step's dot is there. */
+/* STEP_RESULT: waits for the dot of the step. */
 void await_result(struct schedule *p, struct builder *b, const struct schedule_step *s);
-/* The dots of the iteration before are done. */
+/* STEP_FINISH: waits for the dots of the preceding iteration. */
 void finish_earlier_dots(struct schedule *p, struct builder *b);
-/* Behind the loop: the dots in flight are done. */
+/* After the loop: waits for the outstanding dots. */
 void wait_dots(struct schedule *p, struct builder *b);
-/* And their results are there. */
+/* The same, and passes their accumulators through the wait. */
 void finish_dots(struct schedule *p, struct builder *b);
 
 #endif

@@ -1,4 +1,5 @@
-/* The shared memory that a ring of buffers takes, beside what else the loop and its surroundings need. */
+/* The shared-memory budget for multi-buffers: the shared memory of a block, less that of the loop's other buffers and
+ * scratch and of the operations around it. */
 #include "support/thresholds.h"
 #include "analysis/register_pressure.h"
 #include "gpu/pipeline/schedule.h"
@@ -22,7 +23,8 @@ struct needs {
 	i64 buffers, scratch;
 };
 
-/* Does the ring take the place of o: of a load's way to shared memory, in this loop or one that shares the ring? */
+/* True if o is replaced with the multi-buffers: it stores a load to shared memory, or allocates its buffer, in this
+ * loop or in one chained to it. */
 static bool is_replaced(const struct schedule *p, const struct op *o)
 {
 	bool yes = false;
@@ -43,7 +45,8 @@ static void add_needs(struct op *o, void *arg)
 		n->scratch = MAX(n->scratch, scratch_bytes(n->p->s, o));
 }
 
-/* Is what an operation of the block makes used in o or behind it, or in what o contains? */
+/* True if v is used in o, in an operation after it, or in an operation that o contains. Uses of transposed views
+ * count. */
 static bool is_alive_at(const struct value *v, const struct op *o)
 {
 	bool yes = false;
@@ -53,7 +56,7 @@ static bool is_alive_at(const struct value *v, const struct op *o)
 	return yes;
 }
 
-/* The most that is needed at once, ring and all, while the block runs. */
+/* The largest amount of shared memory in use at any time while the block runs, multi-buffers included. */
 static i64 most_needed(const struct schedule *p, struct block *b)
 {
 	i64 most = 0;
@@ -75,8 +78,8 @@ bool pipeline_fits(const struct schedule *p, const struct op *around)
 	return most_needed(p, around->blocks[0]) <= p->s->target->shared_bytes;
 }
 
-/* What a thread holds at least: the tiles that the loop carries, and the result of a dot that becomes none of them as
- * it is. */
+/* Lower bound of a thread's registers in the loop: the loop-carried tiles, and the largest result of a wgmma that is
+ * not carried unchanged. */
 static i64 registers_held(const struct schedule *p)
 {
 	i64 carried = 0, most = 0;
@@ -99,9 +102,10 @@ static bool is_used_in(const struct value *v, const struct block *b)
 	return yes;
 }
 
-enum { FAR = 1024 /* operations: what is further in front of a loop is not looked at for each of many loops */ };
+enum { FAR = 1024 /* operations before a loop that its budget includes: bounds the compile time of many loops */ };
 
-/* With so many stages: what the loop reads, and what it and the operations before it use for changes of layout. */
+/* Bytes with `stages` buffers for each load: the multi-buffers, the other buffers that the loop reads, and the scratch
+ * memory that it and the operations before it use for layout conversions. */
 static i64 memory_needed(const struct schedule *p, int stages)
 {
 	struct needs n = {p, 0, 0};

@@ -1,33 +1,33 @@
-/* A producer: a warp of its own asks for the boxes of a product.
+/* Warp specialization: an additional warp, the producer, issues the TMA copies of a GEMM loop.
  *
- * All other warps need for the copies is then to wait until a buffer is filled, and to say when they have read it: they
- * execute no addresses, and no barrier in the loop makes warpgroups wait for each other. The producer runs as far ahead
- * as there are buffers, also from one iteration of the loops around to the next: it finds its way alone, through the
- * same loops, of which only bounds and addresses are left.
+ * The other warps, the consumers, only wait for full buffers and release them after the last read. They compute no
+ * addresses, and no barrier in the loop makes warpgroups wait for each other. The producer runs ahead as far as there
+ * are buffers, also across iterations of the outer loops. It runs a copy of the same loops, reduced to bounds and
+ * addresses.
  *
  *     producer {                          for tile
  *       for tile                            for k
- *         for k                               await that the buffer is full
- *           await that the buffer is empty    dots;  await those of the iteration before;  its buffer is empty
- *           ask for its boxes                 next buffer
- *           next buffer                     await the dots;  the last buffer is empty
- *     }                                     results
+ *         for k                               wait for "full"
+ *           wait for "empty"                  dots;  wait for iteration k - 1's dots;  release its buffer
+ *           issue TMA copies                  advance the pipeline state
+ *           advance the pipeline state      wait for the dots;  release the last buffer
+ *     }                                     epilogue
  *
- * On an H100 products gain 1 to 5 % over cp.async by all threads where a block has a multiprocessor for itself. */
+ * On an H100, GEMM gains 1 to 5 % over cp.async by all threads where a multiprocessor holds one block. */
 #include "support/thresholds.h"
 #include "transform/program_order.h"
 #include "gpu/layout/memory_access.h"
 #include "gpu/pipeline/schedule.h"
 #include "gpu/pipeline/persistent.h"
 
-/* May the producer's warps execute it too, in front of their partition? */
+/* True if the producer's warps may execute o too, before their partition begins. */
 static bool all_warps_may(const struct op *o)
 {
 	bool scalar = o->code == IR_LOAD && !type_is_tensor(result(o)->type);
 	return (op_has(o, PURE) || scalar) && !op_has(o, SYNC) && !o->nblocks;
 }
 
-/* The block that the partition begins: the kernel's body, or what is left of a program that has not ended early. */
+/* The block that begins with the partition: the kernel's body, or the rest of it after early exits. */
 static const struct block *block_of_partition(const struct kernel *k)
 {
 	const struct block *b = k->body;
@@ -41,7 +41,7 @@ static const struct block *block_of_partition(const struct kernel *k)
 	return b;
 }
 
-/* NULL: a producer can ask for the boxes. */
+/* Why no producer is possible; NULL: it is. Fills p->producer. */
 static const char *why_not(struct schedule *p)
 {
 	const struct op *around;
@@ -61,7 +61,7 @@ static const char *why_not(struct schedule *p)
 	return NULL;
 }
 
-/* Does the loop, or one around it, ask for a producer? The requests are taken back: they are seen to. */
+/* True if the loop or an outer loop has the warp_specialize attribute. Clears the attribute. */
 static bool take_request(struct op *loop)
 {
 	bool yes = false;
@@ -81,15 +81,16 @@ static u32 count_dots(const struct schedule *p)
 	return dots;
 }
 
-/* An attention of two warpgroups whose last dot is late? On an H100 it gains up to 2 % by a producer, with two buffers
- * 8 to 16 %; the gradients of keys, which have four dots, spill. */
+/* True for the loop of an attention by two warpgroups, with a deferred wait for the last dot. On an H100 a producer
+ * gains up to 2 %, with two buffers 8 to 16 %. The gradients of keys, with four dots, would spill registers. */
 static bool is_attention(const struct schedule *p)
 {
 	return p->late && count_dots(p) == 2 && p->s->num_warps == 8;
 }
 
-/* Where it is asked for; or else where the block has a multiprocessor for itself, and the loop does nothing but
- * independent products and arithmetic with their results, or is an attention, of one loop so far. */
+/* A producer is used where the warp_specialize attribute requests it. Without the attribute: where a multiprocessor
+ * holds one block, and the loop does nothing but independent dots and arithmetic with their results, or is the only
+ * loop of an attention. */
 void pipeline_find_producer(struct schedule *p)
 {
 	u32 dots = count_dots(p);
@@ -129,7 +130,8 @@ void pipeline_share_producer(struct schedule *p, struct schedule *q)
 
 /* --- the producer -------------------------------------------------------------------------------------------- */
 
-/* The loop path.at[level], and what comes before it in its block, as far as it is needed. */
+/* Builds the producer's copy of the loop path.at[level], and of the needed operations before it in its block. `turn`:
+ * the pipeline state before, then after the loop. */
 static void build_loop(struct schedule *p, u32 level, struct builder *b, struct map *map, struct pipeline_state *turn)
 {
 	struct loop_nest *q = p->producer;
@@ -179,7 +181,7 @@ static void build_loop(struct schedule *p, u32 level, struct builder *b, struct 
 	*turn = (struct pipeline_state){&copy->results[nargs], &copy->results[nargs + 1]};
 }
 
-/* The producer has asked for the boxes of the loop before and for these. */
+/* The follower of a chained pair: the producer of the preceding loop issues its copies too. */
 static void go_on(struct schedule *p)
 {
 	const struct schedule *before = p->before;
@@ -193,7 +195,7 @@ static void go_on(struct schedule *p)
 		carry(p, build_int(&b, type_scalar(p->ctx, DT_I32), p->stages));
 }
 
-/* The producer stands in front of all else. */
+/* The producer's partition is the first operation of its block. */
 static void begin_producer(struct schedule *p)
 {
 	if (p->before) {
@@ -216,10 +218,10 @@ static void begin_producer(struct schedule *p)
 	p->asks = build(&b, IR_PARTITION, NULL, 0, NULL, 0, 1);
 	p->asks->attr[ATTR_MORE_WARPS] = p->s->k->cuda.more_warps = PRODUCER_WARPS;
 	i32 *most = &p->s->k->cuda.maxnreg;
-	if (p->s->num_warps == 8 && (!*most || *most >= CONSUMER_REGISTERS)) { /* else there are enough, or no more */
+	if (p->s->num_warps == 8 && (!*most || *most >= CONSUMER_REGISTERS)) { /* enough otherwise, or limited */
 		p->asks->attr[ATTR_REGISTERS] = PRODUCER_REGISTERS;
 		p->asks->attr[ATTR_OTHER_REGISTERS] = CONSUMER_REGISTERS;
-		*most = 0; /* no thread has more; .maxnreg would count for all when the block begins */
+		*most = 0; /* no thread has more registers; .maxnreg would apply to all warps when the block begins */
 	}
 	struct builder in = builder_at_end(p->ctx, p->asks->blocks[0]);
 	build(&in, IR_YIELD, NULL, 0, NULL, 0, 0);
@@ -238,7 +240,7 @@ static void begin_producer(struct schedule *p)
 		carry(p, none);
 }
 
-/* Lets the loops around the pipelined one go on with its turn. Returns the outermost of them, or it. */
+/* Yields the pipeline state from the outer loops too. Returns the outermost loop, or p's if there is none around it. */
 static struct op *carry_outwards(struct schedule *p)
 {
 	struct loop_nest *q = p->producer;
@@ -254,14 +256,14 @@ static struct op *carry_outwards(struct schedule *p)
 	return loop;
 }
 
-/* The mbarriers end before the sums are taken out of their registers, where that is in one block of code: LLVM takes a
- * quarter longer for so many values that pass between blocks. */
+/* The mbarriers are invalidated before the accumulators leave their registers, where both are in one basic block: LLVM
+ * takes a quarter longer if that large a number of values passes between basic blocks. */
 static void end_producer(struct schedule *p, struct builder *b)
 {
 	struct op *outermost = p->follower ? p->loop : carry_outwards(p);
 	struct builder behind = builder_after(p->ctx, outermost);
 	bool again = !p->follower && needs_memory_behind(p, outermost), here = again && p->lags && outermost == p->loop;
-	end_turns(p, b); /* before any barrier */
+	end_turns(p, b); /* before any block-wide barrier */
 	if (here)
 		wait_dots(p, b);
 	else
