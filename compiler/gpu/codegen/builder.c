@@ -388,7 +388,7 @@ LLVMValueRef shuffle_xor(struct lower *l, LLVMValueRef v, u32 mask)
 	return shuffle_any(l, v, c_i32(l, mask), true);
 }
 
-/* --- registers that determine others ---------------------------------------------------------------------------- */
+/* --- registers that determine others ------------------------------------------------------------------------- */
 
 /* The register bits that move an element of v by less than run[d], and less than `most`, along a dimension d. */
 static u32 bits_within(const struct value *v, const i32 *run, i32 most)
