@@ -55,8 +55,8 @@ static LLVMValueRef source_lane(struct lower *l, const struct gather *g, LLVMVal
 	return LLVMBuildOr(l->b, linear_map(l, l->b, position, bases, layout_tile_bits(g->in)), own, "");
 }
 
-/* The element at `position`, shuffled from `lane`. Its register differs from `first` only in bits
- * of `open`; the position selects it. */
+/* The element at `position`, shuffled from `lane`. Its register differs from `first` only in bits of `open`; the
+ * position selects it. */
 static LLVMValueRef shuffle_registers(struct lower *l, const struct gather *g, LLVMValueRef position, LLVMValueRef lane,
 				      u32 first, u32 open)
 {
