@@ -122,7 +122,7 @@ void lower_division(struct lower *l, const struct op *o)
 		lower_elementwise(l, o);
 		return;
 	}
-	/* further tile divisions of this block whose operands are emitted already */
+	/* further tile divisions of this block with operands emitted already */
 	for (const struct op *other = o->next; type_is_tensor(result(o)->type) && other && n < MAX_TOGETHER;
 	     other = other->next) {
 		if ((other->code != IR_DIVSI && other->code != IR_REMSI) || !type_is_tensor(result(other)->type))

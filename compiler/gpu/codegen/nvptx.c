@@ -179,9 +179,9 @@ static void lower_cluster_size(struct lower *l, const struct op *o)
 
 /* --- control flow -------------------------------------------------------------------------------------------- */
 
-/* The form in which a loop carries a tile: elements, without those that others determine; packed words, in at most
- * half of the registers; the parts of an unaligned vector load that has no use yet; or no values, because the tile is
- * in pinned PTX registers. */
+/* The form in which a loop carries a tile: elements, except for elements that others determine; packed words, in at
+ * most half of the registers; the parts of an unaligned vector load that has no use yet; or no values, because the
+ * tile is in pinned PTX registers. */
 enum carried_as { AS_ELEMENTS, AS_WORDS, AS_RUNS, AS_PINNED };
 
 struct carried {
@@ -303,8 +303,8 @@ static struct value **results_of(struct lower *l, const struct op *o)
 	return results;
 }
 
-/* A loop with num_stages 1 is the tail of another loop, or its user has asked for a single stage. Unrolling would only
- * lengthen the code to load. */
+/* A loop with num_stages 1 is the tail of another loop, or has a single stage by choice of the kernel's author.
+ * Unrolling would only lengthen the code to load. */
 static void forbid_unrolling(struct lower *l, LLVMValueRef branch)
 {
 	static const char loop[] = "llvm.loop", disable[] = "llvm.loop.unroll.disable";

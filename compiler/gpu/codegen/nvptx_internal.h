@@ -15,7 +15,7 @@ struct tile {
 	u32 n;
 	LLVMValueRef *words; /* the elements packed into 32-bit words in register order; or NULL */
 	LLVMValueRef last;   /* last instruction of the words */
-	/* An unaligned vector load whose words are not put together yet. That waits for memory, so it is done at the
+	/* An unaligned vector load before its words are put together. That waits for memory, so it is done at the
 	 * first use. */
 	struct runs *runs;
 };
@@ -100,8 +100,8 @@ void tell_others(struct lower *l, const struct value *v, LLVMValueRef *at);
 LLVMValueRef pointer_plus(struct lower *l, const struct type *pointer, LLVMValueRef p, LLVMValueRef by);
 /* True in exactly one thread for each element, the thread that writes it. NULL: every thread owns its elements. */
 LLVMValueRef owner(struct lower *l, const struct layout *lay);
-/* True in threads whose lane has the value `which` in the bits `lanes`, and whose warp has 0 in the bits `warps`.
- * NULL: all threads. */
+/* True in threads with the value `which` in the bits `lanes` of the lane, and 0 in the bits `warps` of the warp. NULL:
+ * all threads. */
 LLVMValueRef is_thread(struct lower *l, u32 lanes, u32 which, u32 warps);
 void barrier(struct lower *l);
 void fence_async(struct lower *l, bool global); /* makes stores visible to TMA and wgmma */
@@ -171,7 +171,7 @@ void finish_runs(struct lower *l, struct tile *t);
 LLVMValueRef *parts_of_runs(const struct runs *r, u32 *n);
 struct runs *runs_of_parts(struct lower *l, LLVMValueRef *parts, const struct runs *shape);
 struct runs *runs_of_words(struct lower *l, LLVMValueRef *words, const struct runs *shape);
-/* The place of a thread's registers in a buffer. The offsets of lane and warp are computed once; those of registers
+/* The place of a thread's registers in a buffer. The offsets of lane and warp are computed once; offsets of registers
  * are constants. */
 struct mapped {
 	struct memory_map m;

@@ -181,9 +181,9 @@ static void read_vectors(struct lower *l, const struct value *v, const struct la
 /* --- transposed bytes ---------------------------------------------------------------------------------------- */
 
 /* wgmma needs bytes that are K-major in shared memory. The words of an MN-major load run across the memory's vectors:
- * `bits` register bits count the elements along them. Byte permutations turn four words of four such vectors into
- * words along the vectors. Neighbouring lanes run across the vectors too, and would all store to the same banks. So
- * each lane starts with a different vector: register r of layout `lay` is r ^ flip, where bit i of flip is lane bit
+ * `bits` register bits count the elements along them. Byte permutations make words along the vectors from four words
+ * of four such vectors. Neighbouring lanes run across the vectors too, and would all store to the same banks. So each
+ * lane starts with a different vector: register r of layout `lay` is r ^ flip, where bit i of flip is lane bit
  * lanes[i]. */
 struct transposed {
 	const struct layout *lay;
@@ -274,8 +274,8 @@ static bool write_transposed(struct lower *l, const struct value *v, const struc
  * except for lanes t = 2 and 3, where it has the last two. So its rows differ modulo 8 and are in different banks. */
 enum pairs { TWO_PAIRS, TWO_INTERLEAVED, FOUR_ROWS, NO_PAIRS };
 
-/* A tile as 8×8 matrices in memory. The register bits `counts` count matrices; one instruction moves those of the
- * first `together` bits. */
+/* A tile as 8×8 matrices in memory. The register bits `counts` count matrices; one instruction moves the matrices of
+ * the first `together` bits. */
 struct matrices {
 	struct mapped p;
 	enum matrix_kind kind;

@@ -1,5 +1,5 @@
-/* Conversion of small integers to floats without the conversion instruction, whose rate is at most an eighth of that
- * of an addition. The integer becomes the last bits of a float whose unit in the last place is 1 (fp16: 1024, fp32:
+/* Conversion of small integers to floats without the conversion instruction, which has at most an eighth of the rate
+ * of an addition. The integer becomes the last bits of a float with a unit in the last place of 1 (fp16: 1024, fp32:
  * 2^23), which is then subtracted. Two fp16 at a time, or one fp32; bf16 by conversion from fp32. The result is
  * exact. */
 #include "gpu/codegen/nvptx_internal.h"

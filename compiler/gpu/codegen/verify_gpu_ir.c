@@ -171,7 +171,7 @@ static const char *check_conversion(const struct verifier *v, const struct op *o
 	return NULL;
 }
 
-/* For TTGIR text: whether the vector widths of an access are those that its addresses allow. */
+/* For TTGIR text: whether the vector widths of an access match its addresses. */
 static const char *check_vectors(const struct verifier *v, const struct op *o)
 {
 	struct op chosen = *o;

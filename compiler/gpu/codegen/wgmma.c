@@ -48,8 +48,7 @@ static u32 byte_offset(const struct matrix *m, int d, u32 c)
 	return at * m->bytes;
 }
 
-/* The descriptor of a buffer whose layout is that of layout_swizzled, K-major or MN-major, possibly transposed
- * since. */
+/* The descriptor of a buffer in a layout of layout_swizzled, K-major or MN-major, possibly transposed since. */
 static struct matrix describe(struct lower *l, const struct type *t, int mn_dim)
 {
 	static const u8 modes[] = {0, 3, 2, 0, 1}; /* indexed by row bytes / 32 */
@@ -299,8 +298,8 @@ static struct instructions compute_operand(struct gemm *g, const struct op *o, u
 	return instructions_behind(l, before);
 }
 
-/* The wgmmas of a dot whose A is computed in registers: one text for each group of steps of k. The group's share of A
- * is computed before the text, once the wgmmas of the previous iteration that read the same registers are done. */
+/* The wgmmas of a dot with A computed in registers: one text for each group of steps of k. The group's share of A is
+ * computed before the text, once the wgmmas of the previous iteration that read the same registers are done. */
 static void lower_groups(struct gemm *g, const struct op *o, u32 steps, bool zero)
 {
 	struct lower *l = g->l;
