@@ -70,7 +70,7 @@ struct root {
 	const struct value *v;
 	LLVMValueRef part[8];  /* reduction along the lanes: memory of the partial results */
 	LLVMValueRef total;    /* long sum: memory of the total of earlier segments */
-	struct buffer *turned; /* dot operand whose lanes run along rows: its memory before the transposition */
+	struct buffer *turned; /* dot operand with lanes along rank - 2: memory before the transposition */
 };
 
 struct cpu_nest {
