@@ -58,10 +58,10 @@ struct info {
 	LLVMValueRef zero;
 	u32 depth;                       /* operations between it and values in memory */
 	u32 last_root;                   /* op.mark of the last operation of its block for which a nest computes it */
-	struct cpu_nest *nest;               /* the nest of its block that computes it, for later nests too; or NULL */
+	struct cpu_nest *nest;           /* the nest of its block that computes it, for later nests too; or NULL */
 	/* inner_dimension.c: another value of its class; the representative, where `same` is NULL, has the votes */
 	struct info *same;
-	i32 votes[MAX_RANK];             /* for each dimension, the loads and stores with neighbours along it */
+	i32 votes[MAX_RANK]; /* for each dimension, the loads and stores with neighbours along it */
 };
 
 /* A root of a nest: an operation (store, reduction), or a value that is stored in memory. */
@@ -109,7 +109,7 @@ struct cpu_codegen {
 	LLVMValueRef spilled[3];  /* checked_access.c */
 	/* the launch stores much (i1); NULL: the kernel has no store that may bypass the caches */
 	LLVMValueRef streams;
-	struct debug *debug;  /* debug.c; NULL: not compiled for debuggers */
+	struct debug *debug;          /* debug.c; NULL: not compiled for debuggers */
 	VEC(struct region *) regions; /* outline.c */
 	struct region *region;        /* the region under construction, or NULL */
 };
@@ -351,8 +351,8 @@ struct product {
 	i32 k;
 	/* of a block: registers of a row with `lanes` sums each, from one or several panels; lanes; rows */
 	u32 registers, lanes, rows;
-	struct at at;               /* first row and column of the block in C */
-	LLVMValueRef zero;          /* if true (i1), C is zero whatever its memory holds; or NULL */
+	struct at at;      /* first row and column of the block in C */
+	LLVMValueRef zero; /* if true (i1), C is zero whatever its memory holds; or NULL */
 };
 /* The address of the start of a row, of the block or of a step of k. */
 LLVMValueRef cpu_row_address(struct cpu_codegen *h, const struct buffer *b, int rank, const struct at *at);

@@ -30,11 +30,11 @@ struct function {
 	struct function *caller;
 	LLVMMetadataRef file, scope, call, block, place;
 	u32 line;
-	bool changed;                /* variables got or lost values since the start of `block` */
-	VEC(struct variable) names;  /* names that the function assigns */
+	bool changed;               /* variables got or lost values since the start of `block` */
+	VEC(struct variable) names; /* names that the function assigns */
 	/* one for each name and type: names are assigned several times, also with other types */
 	VEC(struct variable) slots;
-	VEC(u32) live;               /* slots with a value, in the order of their first values */
+	VEC(u32) live; /* slots with a value, in the order of their first values */
 };
 
 struct declaration {
@@ -47,7 +47,7 @@ struct debug {
 	struct function *in;
 	bool marked; /* the kernel has operations for debuggers */
 	LLVMValueRef line; /* slot for the line number; never read */
-	u32 count;   /* number of parameters */
+	u32 count;         /* number of parameters */
 	VEC(struct declaration) declarations;
 };
 

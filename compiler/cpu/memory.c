@@ -29,7 +29,7 @@ struct element_access {
 	LLVMValueRef mask; /* NULL: true */
 	LLVMTypeRef type;  /* type of an element in memory */
 	u32 bytes, lanes;
-	u32 run; /* number of consecutive lanes that are neighbours in memory; 1: each lane has an address */
+	u32 run;      /* number of consecutive lanes that are neighbours in memory; 1: each lane has an address */
 	bool uniform; /* all lanes have the same address */
 };
 

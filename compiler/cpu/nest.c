@@ -65,8 +65,7 @@ void nest_choose_lanes(struct cpu_codegen *h, struct cpu_nest *n)
 							       : n->roots.at[i].v;
 		bytes = MAX(bytes, (u32)type_elem_bits(v->type) / 8);
 		const struct buffer *b = info_of(h, v)->buffer;
-		votes[cpu_inner(h, v)] +=
-			!b || b->operand == DT_COUNT; /* dot operands are transposed after the nest */
+		votes[cpu_inner(h, v)] += !b || b->operand == DT_COUNT; /* dot operands are transposed after the nest */
 	}
 	for (int d = n->rank - 1; d >= 0; d--)
 		if (n->shape[best] == 1 || (votes[d] > votes[best] && n->shape[d] > 1))

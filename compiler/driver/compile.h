@@ -15,7 +15,7 @@ struct compile_options {
 	int num_warps, num_stages; /* 0: the default */
 	/* number of rows of a group when a two-dimensional grid is remapped; 0: not remapped */
 	int group_pids;
-	int maxnreg;               /* register limit of a thread; 0: ptxas decides */
+	int maxnreg; /* register limit of a thread; 0: ptxas decides */
 	/* No TMA copies. TMA needs row strides from 0 to 2^40 bytes and additional kernel parameters. */
 	bool no_tma;
 	enum launch_bounds sizes; /* bounds of launches that the kernel supports: see analysis/launch_bounds.h */
@@ -27,7 +27,7 @@ struct compile_options {
 	bool remarks;
 	/* does not search a configuration that fits if the kernel needs too much shared memory */
 	bool no_advice;
-	bool time;                 /* print the time of each pass to print_to */
+	bool time;                            /* print the time of each pass to print_to */
 	const char *print_after, *stop_after; /* pass name, or "all"; or NULL */
 	/* the pass after which the IR text was written; NULL: for TTGIR the last pass that changes it, otherwise no
 	 * pass */
@@ -51,9 +51,9 @@ struct unit {
 	const struct module *module, *std;
 	struct map imported;   /* path → struct module of another file */
 	struct strbuf schedules; /* on request: a schedule table for each pipelined loop */
-	struct strbuf calls;   /* on request: a line for each call of a built-in function, with its arguments */
-	double parse_ms;       /* time to parse the source */
-	struct kernel *parsed; /* IR text: TTGIR (parsed->target is set) or TTIR; else NULL */
+	struct strbuf calls;     /* on request: a line for each call of a built-in function, with its arguments */
+	double parse_ms;         /* time to parse the source */
+	struct kernel *parsed;   /* IR text: TTGIR (parsed->target is set) or TTIR; else NULL */
 };
 /* For struct import_files: imports a module in the folder of `from`, in the packages around it, or in the folder of
  * the unit's own file (imports.c). */
@@ -71,14 +71,14 @@ struct compiled {
 	const char *ttir, *ttgir, *llir;
 	const char *code; /* PTX, or an object file of a CPU */
 	size_t code_len;
-	const char *assembly;      /* assembly of a CPU */
+	const char *assembly; /* assembly of a CPU */
 	struct target target; /* target of the code */
 	i32 shared_bytes;
 	u64 scratch_bytes; /* scratch memory of a CPU thread */
 	bool waits;        /* programs may wait for each other: see op_may_wait */
-	int num_warps; /* warps of a block */
-	int cluster;   /* blocks of a program; a launch multiplies the grid's first dimension by it */
-	void *for_load; /* passed from a device's compile function to its load function */
+	int num_warps;     /* warps of a block */
+	int cluster;       /* blocks of a program; a launch multiplies the grid's first dimension by it */
+	void *for_load;    /* passed from a device's compile function to its load function */
 };
 
 /* Evaluates `func` of u (or takes the parsed IR), and runs the passes that the requested texts need. If the proof of

@@ -72,8 +72,8 @@ const struct layout *plan_for_writers(struct layout_pool *p, const struct layout
  * the same memory. Pieces are counted by position bits that are register bits on both sides. */
 enum { MOST_SCRATCH = 65536 /* bytes per kernel */, MAX_PIECE_BITS = 8 };
 struct pieces {
-	const struct layout *src, *dst;                    /* of a piece */
-	int bits;                                          /* log2 of the number of pieces */
+	const struct layout *src, *dst; /* of a piece */
+	int bits;                       /* log2 of the number of pieces */
 	/* register bits that count pieces, each numbered among the bits that remain after removing the earlier ones */
 	u8 src_reg[MAX_PIECE_BITS], dst_reg[MAX_PIECE_BITS];
 };
@@ -86,8 +86,8 @@ u32 piece_register(const u8 *regs, int bits, u32 piece, u32 r);
 struct memory_map {
 	u32 basis[LL_DIMS][LAYOUT_MAX_BITS];
 	u8 bits[LL_DIMS];
-	int vec_bits;               /* log2 of the elements of a vector access */
-	u8 vec_reg[8];              /* register bits that count the elements of a vector */
+	int vec_bits;  /* log2 of the elements of a vector access */
+	u8 vec_reg[8]; /* register bits that count the elements of a vector */
 };
 /* max_vec_bits bounds vec_bits. */
 struct memory_map map_to_memory(const struct layout *l, const struct layout *mem, int max_vec_bits);

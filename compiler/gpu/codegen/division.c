@@ -17,8 +17,8 @@ enum { MAX_TOGETHER = 8 };
 struct division {
 	const struct op *ops[2]; /* quotient and remainder of the same operands; NULL: absent */
 	const struct value *x;
-	LLVMValueRef by, usual;  /* divisor; its usual constant value, or NULL: usually x < by */
-	LLVMValueRef *at[2];     /* phis of the two results */
+	LLVMValueRef by, usual; /* divisor; its usual constant value, or NULL: usually x < by */
+	LLVMValueRef *at[2];    /* phis of the two results */
 };
 
 /* True outside innermost loops: in straight-line code, in a branch, or in a loop that contains loops. */

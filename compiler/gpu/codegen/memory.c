@@ -55,7 +55,7 @@ struct lane_access {
 	struct access_vector v;
 	/* number of vectors; elements of a vector; register bits that count a vector's elements */
 	u32 n, width, vec_mask;
-	struct words w;         /* the words of a vector */
+	struct words w; /* the words of a vector */
 };
 
 /* sizes: the operation's packed vector sizes (vector_of). */

@@ -105,7 +105,7 @@ LLVMValueRef owner(struct lower *l, const struct layout *lay);
 LLVMValueRef is_thread(struct lower *l, u32 lanes, u32 which, u32 warps);
 void barrier(struct lower *l);
 void fence_async(struct lower *l, bool global); /* makes stores visible to TMA and wgmma */
-void warp_barrier(struct lower *l); /* threads of the warp */
+void warp_barrier(struct lower *l);             /* threads of the warp */
 void warpgroup_barrier(struct lower *l);
 /* Synchronizes all threads of all blocks of the cluster. */
 void cluster_barrier(struct lower *l);
@@ -135,7 +135,7 @@ LLVMValueRef shuffle(struct lower *l, LLVMValueRef v, LLVMValueRef lane);
 LLVMValueRef shuffle_xor(struct lower *l, LLVMValueRef v, u32 mask);
 LLVMTypeRef int_type(struct lower *l, int bits);
 int type_bits(LLVMTypeRef t);
-LLVMValueRef to_bits(struct lower *l, LLVMValueRef v);                     /* bitcast to an integer of its width */
+LLVMValueRef to_bits(struct lower *l, LLVMValueRef v); /* bitcast to an integer of its width */
 LLVMValueRef from_bits(struct lower *l, LLVMValueRef v, LLVMTypeRef t);
 
 /* Code generation functions of an opcode; nvptx.c has the table. */
@@ -216,12 +216,12 @@ struct fragments {
 	const struct value *v;
 	const struct layout *lay;
 	int k_dim, other_dim;
-	int per_word, k_half;   /* elements of a register; log2 of the distance along k between the two halves, or -1 */
-	u32 second; /* distance in rows of the registers of the second half of the rows; 0: none */
+	int per_word, k_half; /* elements of a register; log2 of the distance along k between the two halves, or -1 */
+	u32 second;           /* distance in rows of the registers of the second half of the rows; 0: none */
 	/* widened: fp8 to fp16, where `half` selects the first or last two of four elements of k */
 	bool tf32, widened;
 	u32 half;
-	LLVMValueRef *cache;    /* packed words by register index / per_word; filled on demand */
+	LLVMValueRef *cache; /* packed words by register index / per_word; filled on demand */
 };
 struct fragments fragments_of(struct lower *l, const struct value *v, int operand_index, const struct mma *m);
 /* The registers of one fragment at offsets (other, k) from the thread's part: rows first, then halves of k. Returns
@@ -242,7 +242,7 @@ const struct pin *pin_down(struct lower *l, const struct value *v);
 /* v, just computed, is in the registers h */
 void pass_pin(struct lower *l, const struct pin *h, const struct value *v);
 void collect_tensor_maps(struct kernel *k);              /* tma.c */
-void prefetch_tensor_maps(struct lower *l); /* by the producer warp, before its first wait */
+void prefetch_tensor_maps(struct lower *l);              /* by the producer warp, before its first wait */
 void debug_begin(struct lower *l);
 void debug_location(struct lower *l, struct loc at);
 void debug_end(struct lower *l);
@@ -250,7 +250,7 @@ void debug_end(struct lower *l);
 /* inline_ptx.c: the texts of mma */
 struct ptx_mma {
 	const char *text, *constraints;
-	u8 na, nb, nc;        /* registers (32-bit, or 64-bit for fp64) of each fragment */
+	u8 na, nb, nc; /* registers (32-bit, or 64-bit for fp64) of each fragment */
 	enum dtype acc;
 };
 const struct ptx_mma *ptx_mma(const char *name);

@@ -16,7 +16,7 @@
 
 struct verifier {
 	struct pass_state *s;
-	int last;           /* number of the last pass that ran */
+	int last; /* number of the last pass that ran */
 	struct diags *report;
 	const struct op *bad;
 	const char *what;

@@ -26,9 +26,9 @@ struct gemm {
 	const struct layout *acc;
 	/* dimension of the result that the instruction's rows run along; columns of an instruction */
 	int row_dim, n;
-	u32 words, count;       /* accumulator registers of an instruction; instructions of a step of k */
-	struct matrix a, b;     /* a.mem NULL: A in registers */
-	struct fragments regs;  /* A in registers */
+	u32 words, count;      /* accumulator registers of an instruction; instructions of a step of k */
+	struct matrix a, b;    /* a.mem NULL: A in registers */
+	struct fragments regs; /* A in registers */
 	const struct pin *pin; /* pinned accumulators, or NULL: accumulators are operands */
 	struct strbuf text, constraints;
 	LLVMValueRef *args;
