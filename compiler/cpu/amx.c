@@ -1,15 +1,15 @@
-/* Dots on the tile registers of x86 processors (AMX): eight of 16 rows of 64 bytes.
+/* Dots on the tile registers of x86 CPUs (AMX): eight registers of 16 rows of 64 bytes.
  *
- * A block of 32 x 32 sums stays in four of them while k runs, in steps of a row's 64 bytes of A: two registers hold
- * rows of A as they lie in memory, two hold 16 columns each of a panel of B, whose rows are interleaved as for the
- * vector unit's sums of products (pack_operands.c). All registers have all their rows from the program's first
- * instruction to its last. */
+ * A block of 32 x 32 accumulators stays in four registers over all k. Each step covers 64 bytes of a row of A. Two
+ * registers hold rows of A as in memory. Two registers hold 16 columns each of a panel of B, with rows interleaved as
+ * for the dot-product instructions of the vector unit (pack_operands.c). All registers are configured with all rows
+ * for the whole program. */
 #include "cpu/vector_ops.h"
 
 enum {
 	SIDE = 16,
 	ROW_BYTES = 64,
-	ACROSS = 2, /* registers, of a block, in each direction */
+	ACROSS = 2, /* registers of a block in each direction */
 	FIRST_A = ACROSS * ACROSS,
 	FIRST_B = FIRST_A + ACROSS,
 };
@@ -63,10 +63,10 @@ static void store_tile(struct cpu_codegen *h, u32 tile, LLVMValueRef at, i64 str
 	cpu_intrinsic(h, "llvm.x86.tilestored64", NULL, 0, args, 3);
 }
 
-/* Of the block's register in row i and column j: where C lies as a register takes it, if it does. */
+/* The part of C in the block's register (i, j), and the memory that the register is loaded from and stored to. */
 struct amx_part {
 	struct at at;
-	LLVMValueRef memory; /* of C, or SIDE rows of ROW_BYTES */
+	LLVMValueRef memory; /* of C, or SIDE rows of ROW_BYTES if `apart` */
 	i64 stride;
 	bool apart;
 };
@@ -89,7 +89,7 @@ static struct amx_part part_of(struct cpu_codegen *h, const struct product *p, u
 	return x;
 }
 
-/* The rows of a part, from C to the register's memory or back. */
+/* Converts the rows of a part, from C to the register's memory or back. */
 static void move_rows(struct cpu_codegen *h, const struct product *p, const struct amx_part *x, bool back)
 {
 	int r = p->type->rank;
@@ -120,7 +120,7 @@ static void begin_sums(struct cpu_codegen *h, const struct product *p, u32 rows,
 {
 	LLVMBasicBlockRef end = NULL;
 	if (p->zero) {
-		/* before the branch, though the registers are overwritten behind it: clearing them costs nothing */
+		/* before the branch, although the branch overwrites the registers: clearing them costs nothing */
 		for (u32 i = 0; i < rows; i++)
 			for (u32 j = 0; j < columns; j++) {
 				LLVMValueRef tile = number(h, i * ACROSS + j);
@@ -143,7 +143,7 @@ static void store_sums(struct cpu_codegen *h, const struct product *p, u32 i, u3
 		move_rows(h, p, &x, true);
 }
 
-/* Of rows x columns registers, from p->at on. */
+/* A block of rows x columns registers at p->at. */
 static void emit_block_of_tiles(struct cpu_codegen *h, const struct product *p, u32 rows, u32 columns)
 {
 	const char *multiply = p->a->unit == DOT_TILES_BF16 ? "llvm.x86.tdpbf16ps" : "llvm.x86.tdpbssd";
@@ -175,7 +175,8 @@ static void emit_block_of_tiles(struct cpu_codegen *h, const struct product *p, 
 			store_sums(h, p, i, j);
 }
 
-/* Of the rows from `from` to `to` and of all columns asked for: those rows of A stay in cache while B goes by. */
+/* The blocks of rows `from` to `to` and of all demanded columns. These rows of A stay in cache while all of B is
+ * read. */
 static void emit_rows_of_tiles(struct cpu_codegen *h, struct product *p, LLVMValueRef from, LLVMValueRef to, u32 rows,
 			       LLVMValueRef columns)
 {
@@ -198,7 +199,7 @@ void cpu_dot_tiles(struct cpu_codegen *h, struct product *p, LLVMValueRef rows, 
 	p->at.lanes = SIDE;
 	if (!rows)
 		rows = cpu_i64(h, p->type->shape[r - 2]);
-	/* the last block is of one register's rows if these are enough */
+	/* the last block has the rows of one register if that suffices */
 	LLVMValueRef whole =
 		LLVMBuildAnd(h->b, LLVMBuildAdd(h->b, rows, cpu_i64(h, SIDE - 1), ""), cpu_i64(h, -block), "");
 	emit_rows_of_tiles(h, p, cpu_i64(h, 0), whole, ACROSS, columns);

@@ -1,4 +1,4 @@
-/* Short cuts to LLVM's builder. */
+/* Shorthands for LLVM's builder. */
 #include "cpu/cpu_internal.h"
 
 LLVMValueRef cpu_concat(struct cpu_codegen *h, LLVMValueRef *parts, u32 n)

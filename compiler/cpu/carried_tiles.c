@@ -1,11 +1,11 @@
-/* Loops that carry tiles whose elements do not meet: each iteration computes an element from those of other carried
- * tiles at the same index. Where rows of them fit some registers, such a loop runs inside a nest, once for each row,
- * which it carries without a way through memory; the results are stored when it ends. Parts of longer rows would take
- * memory in pieces, each a row's length behind the one before. */
+/* Elementwise loops inside a nest. The loop carries tiles, and each iteration computes an element only from elements
+ * of carried tiles at the same index. If a row of each tile fits a few registers, the loop runs inside a nest, once
+ * for each row. It then carries rows in registers, without memory traffic, and stores the results at its end. Pieces
+ * of longer rows would access memory in pieces that are a row's length apart. */
 #include "cpu/cpu_internal.h"
 
-/* Of the registers, for all carried tiles: with a half of them, or two rows at once, a product of a matrix in memory
- * with a vector took up to three times as long. */
+/* Fraction of the registers for all carried tiles. With half of the registers, or two rows at a time, a matrix-vector
+ * product with the matrix in memory took up to three times as long. */
 enum { PART = 4 };
 
 static bool same_shape(const struct value *a, const struct value *b)
@@ -15,7 +15,8 @@ static bool same_shape(const struct value *a, const struct value *b)
 	       !memcmp(x->shape, y->shape, (size_t)x->rank * sizeof *x->shape);
 }
 
-/* The carried tiles, all of one shape: the first of them; NULL: there are none, or others. */
+/* The first of the n carried tiles, which have one shape. NULL if there are none, or if the loop carries other values
+ * that have uses. */
 static const struct value *carried_tile(const struct op *loop, u32 *n)
 {
 	const struct value *first = NULL;
@@ -52,8 +53,8 @@ static bool is_yielded(const struct value *v)
 	return false;
 }
 
-/* As a nest of the loads and of the n tiles that are carried on, whole rows at once. Each operation of the body has one
- * result, which is computed at single indices. */
+/* A nest for the loads and the n carried tiles, with whole rows as lanes. Each operation of the body has one result,
+ * computed at single indices. */
 static struct cpu_nest nest_of(struct cpu_codegen *h, const struct op *loop, const struct value *tile, u32 n,
 			       bool *fits)
 {

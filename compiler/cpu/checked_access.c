@@ -1,4 +1,4 @@
-/* Checked code: each access to memory tells the runtime where it goes, which makes the stores itself (cpu_abi.h). */
+/* Checked code: each memory access is reported to the runtime, which performs the stores (cpu_abi.h). */
 #include "cpu/cpu_internal.h"
 #include "cpu/cpu_abi.h"
 
@@ -33,7 +33,7 @@ static LLVMValueRef site_constant(struct cpu_codegen *h, const struct op *o, con
 	return g;
 }
 
-/* In memory of its own, of which there is one piece for each use: 0 addresses, 1 mask, 2 data. */
+/* Stores x to scratch memory. Each use has a separate piece: 0 addresses, 1 mask, 2 data. */
 static LLVMValueRef spill(struct cpu_codegen *h, LLVMValueRef x, u32 use)
 {
 	enum { BYTES = 256 * 8 };
@@ -43,7 +43,7 @@ static LLVMValueRef spill(struct cpu_codegen *h, LLVMValueRef x, u32 use)
 	return h->spilled[use];
 }
 
-/* Whether a load of neighbours leaves the bytes that are known to be good, or is not aligned. */
+/* Whether a load of neighbours is outside the bytes known to be valid, or is misaligned. */
 static LLVMValueRef needs_check(struct cpu_codegen *h, const struct cpu_site *s, LLVMValueRef p)
 {
 	LLVMValueRef at[2], bytes = cpu_i64(h, (i64)s->bytes * s->lanes);

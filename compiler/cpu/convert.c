@@ -1,11 +1,11 @@
-/* Conversions between numbers: between float formats, and between those and integers. */
+/* Conversions between float formats, and between floats and integers. */
 #include "cpu/vector_ops.h"
 
 #include <math.h>
 
 /* --- float formats ----------------------------------------------------------------------------------------------- */
 
-/* fp16 in integer arithmetic, where LLVM would call a library: as fp_from_f16 and fp_to_f16 in
+/* fp16 conversion in integer arithmetic, where LLVM would call a library function. As fp_from_f16 and fp_to_f16 in
  * support/small_floats.h. */
 static LLVMValueRef f16_to_f32_by_bits(struct cpu_codegen *h, LLVMValueRef v)
 {
@@ -40,8 +40,8 @@ static LLVMValueRef f32_to_f16_by_bits(struct cpu_codegen *h, LLVMValueRef v)
 	return of_bits(h, LLVMBuildTrunc(b, r, as_many(v, h->i16), ""), h->f16);
 }
 
-/* The fence hides from LLVM where the number comes from: it would compare the narrow ones, which for vectors of fp16
- * means one after the other, and forgets the zeros' signs in minima. */
+/* The fence hides the conversion from LLVM. Otherwise LLVM would compare the narrow numbers, one after another for
+ * vectors of fp16, and it loses the signs of zeros in minima. */
 static LLVMValueRef extend(struct cpu_codegen *h, LLVMValueRef v, LLVMTypeRef elem)
 {
 	v = LLVMBuildFPExt(h->b, v, as_many(v, elem), "");
@@ -53,7 +53,7 @@ static LLVMValueRef f16_to_f32(struct cpu_codegen *h, LLVMValueRef v)
 	return h->s->target->has_f16c ? extend(h, v, h->f32) : f16_to_f32_by_bits(h, v);
 }
 
-/* Scaling by 2^(127 - 7) is exact, and normalises subnormals; 0x7F is NaN. */
+/* Scaling by 2^(127 - 7) is exact and normalizes subnormals. 0x7F is NaN. */
 static LLVMValueRef e4m3_to_f32(struct cpu_codegen *h, LLVMValueRef v)
 {
 	LLVMBuilderRef b = h->b;
@@ -88,8 +88,7 @@ LLVMValueRef cpu_widen(struct cpu_codegen *h, LLVMValueRef v, enum dtype d, u32 
 	}
 }
 
-/* The neighbour of r, a rounded x, on the side of zero, where rounding has gone away from it; both sizes are numbers of
- * the wider type. */
+/* The neighbour of r toward zero if x was rounded to r away from zero. Both magnitudes are in the wider type. */
 static LLVMValueRef step_back(struct cpu_codegen *h, LLVMValueRef r, LLVMValueRef size_of_r, LLVMValueRef size_of_x)
 {
 	LLVMValueRef away = LLVMBuildFCmp(h->b, LLVMRealOGT, size_of_r, size_of_x, ""), bits = bits_of(h, r);
@@ -102,7 +101,7 @@ static LLVMValueRef size(struct cpu_codegen *h, LLVMValueRef x)
 	return cpu_intrinsic1(h, "llvm.fabs", x);
 }
 
-/* By its instruction, which takes subnormal numbers for zero: those are rare. */
+/* Uses the instruction, which treats subnormals as zero. Vectors with subnormals, which are rare, take another path. */
 static LLVMValueRef f32_to_bf16(struct cpu_codegen *h, LLVMValueRef v)
 {
 	enum { LANES = 16, SUBNORMAL = 0x20 };
@@ -149,7 +148,7 @@ LLVMValueRef cpu_narrow(struct cpu_codegen *h, LLVMValueRef v, enum dtype d, u32
 	return narrow(h, v, d, false);
 }
 
-/* Toward zero, or to odd: then rounding again, to a format of at most 22 bits, is exact. */
+/* Rounds toward zero, or to odd: a second rounding, to a format of at most 22 bits, is then exact. */
 static LLVMValueRef f64_to_f32(struct cpu_codegen *h, LLVMValueRef x, bool to_odd)
 {
 	LLVMBuilderRef b = h->b;
@@ -176,8 +175,8 @@ static LLVMValueRef float_to_float(struct cpu_codegen *h, LLVMValueRef x, enum d
 
 /* --- integers ---------------------------------------------------------------------------------------------------- */
 
-/* A longer integer than a format with so many bits of mantissa holds loses as many low bits as that has less than x:
- * the last bit kept stands for them (odd), so that rounding once more is exact. */
+/* Rounds an integer with more bits than `mantissa` to odd: its low bits are cut, and the last bit that stays is set if
+ * any of them was. A second rounding is then exact. */
 static LLVMValueRef cut_to_odd(struct cpu_codegen *h, LLVMValueRef x, u32 mantissa, bool is_signed)
 {
 	LLVMBuilderRef b = h->b;
@@ -191,7 +190,8 @@ static LLVMValueRef cut_to_odd(struct cpu_codegen *h, LLVMValueRef x, u32 mantis
 	return LLVMBuildSelect(b, is_long, odd, x, "");
 }
 
-/* Formats whose greatest number is below 2^16: whatever is far beyond it becomes the same. */
+/* For formats with a largest number below 2^16: clamps x to a range beyond which all integers convert to the same
+ * number. */
 static LLVMValueRef clamp(struct cpu_codegen *h, LLVMValueRef x, bool is_signed)
 {
 	enum { FAR = 1 << 17 };
@@ -204,7 +204,7 @@ static LLVMValueRef clamp(struct cpu_codegen *h, LLVMValueRef x, bool is_signed)
 	return bits_of_elem(LLVMTypeOf(x)) > 32 ? LLVMBuildTrunc(b, x, as_many(x, h->i32), "") : x;
 }
 
-/* Does the type have all integers that v may be? */
+/* Whether the type represents all integers that v may be. */
 static bool is_exact(struct cpu_codegen *h, const struct value *v, enum dtype to, bool is_signed)
 {
 	const struct range *r = value_range(h->s->ranges, v);
@@ -212,7 +212,7 @@ static bool is_exact(struct cpu_codegen *h, const struct value *v, enum dtype to
 	return r->min >= (is_signed ? -most : 0) && r->max <= most;
 }
 
-/* Rounded once: what comes between has all bits of the integer, or those that count. */
+/* Rounds once: the intermediate type has all bits of the integer, or all that matter. */
 static LLVMValueRef int_to_float(struct cpu_codegen *h, const struct value *v, LLVMValueRef x, enum dtype to,
 				 bool is_signed)
 {
@@ -240,7 +240,7 @@ static LLVMValueRef int_to_float(struct cpu_codegen *h, const struct value *v, L
 	return narrow(h, by_f64 ? f64_to_f32(h, x, true) : x, to, false);
 }
 
-/* Toward zero, saturating; NaN gives 0. LLVM's own conversion that saturates takes twice as long on x86. */
+/* Toward zero, saturating; NaN becomes 0. LLVM's saturating conversion takes twice as long on x86. */
 static LLVMValueRef float_to_int(struct cpu_codegen *h, LLVMValueRef x, LLVMTypeRef to, bool is_signed)
 {
 	LLVMBuilderRef b = h->b;

@@ -1,4 +1,4 @@
-/* Kernels, blocks and control flow, and the memory of tiles. */
+/* Kernel entry, blocks and control flow, and the memory of tiles. */
 #include "cpu/cpu_internal.h"
 
 /* --- scalars and memory ------------------------------------------------------------------------------------------ */
@@ -163,8 +163,7 @@ static void set_made(struct cpu_codegen *h, const struct value *v, struct buffer
 	i->made = true;
 }
 
-/* Tiles from n values into the memory of others, all at once: sources that are themselves destinations are put aside
- * first. */
+/* Copies n tiles to the memory of others, as if in parallel: sources that are also destinations are saved first. */
 static void move_tiles(struct cpu_codegen *h, struct value **from, struct buffer **to, u32 n)
 {
 	struct buffer **source = arena_array(&h->scratch, struct buffer *, n + 1u);
@@ -202,8 +201,8 @@ bool cpu_ends_at(struct cpu_codegen *h, const struct value *v, const struct op *
 	return i->made && i->buffer->operand == DT_COUNT && value_has_one_use(v) && home == o->block;
 }
 
-/* Is the carried tile zero before the loop, and does the dot that alone takes it know the first iteration? Then zeros
- * are stored only if there is none. */
+/* Whether carried tile i starts as zero, and its only use is a dot that can tell the first iteration. Zeros are then
+ * stored only if the loop has no iteration. */
 static bool dot_clears(struct cpu_codegen *h, const struct op *o, u32 i)
 {
 	u64 bits;
@@ -213,7 +212,7 @@ static bool dot_clears(struct cpu_codegen *h, const struct op *o, u32 i)
 	       plan_in_place(h, arg, for_yielded(o, i));
 }
 
-/* Tiles that the loop carries in memory: they begin there. */
+/* Initializes the memory of tiles that the loop carries. */
 static void begin_carried(struct cpu_codegen *h, const struct op *o, struct buffer **to, LLVMValueRef empty)
 {
 	u32 n = o->nresults;
@@ -234,7 +233,7 @@ static void begin_carried(struct cpu_codegen *h, const struct op *o, struct buff
 	move_tiles(h, inits, filled, n);
 }
 
-/* The body, with those tiles. */
+/* Emits the body with the carried tiles in the memory `to`. */
 static void emit_carried(struct cpu_codegen *h, const struct op *o, struct buffer **to, LLVMValueRef first)
 {
 	u32 n = o->nresults;
@@ -253,7 +252,7 @@ static void emit_carried(struct cpu_codegen *h, const struct op *o, struct buffe
 	move_tiles(h, yields, to, n);
 }
 
-/* What a loop carries of v in a register: a scalar, or the elements of a tile at an index. */
+/* The value that a loop carries for v in a register: a scalar, or the elements of a tile at an index. */
 static LLVMValueRef in_register(struct cpu_codegen *h, const struct value *v, const struct at *at)
 {
 	return is_tile(v) ? cpu_spread(h, cpu_eval(h, v, at), at->lanes) : cpu_scalar(h, v);
@@ -316,7 +315,7 @@ void cpu_emit_for(struct cpu_codegen *h, const struct op *o, const struct at *at
 			cpu_emit_scalar(h, p);
 	for (u32 i = 0; i < n; i++)
 		x[i] = to[i] ? NULL : in_register(h, for_yielded(o, i), at);
-	/* the loop ends where the index would wrap */
+	/* the loop ends if the index would wrap */
 	LLVMTypeRef pair[] = {t};
 	LLVMValueRef args[] = {index, step};
 	LLVMValueRef sum = cpu_intrinsic(h, "llvm.sadd.with.overflow", pair, 1, args, 2);
@@ -396,7 +395,7 @@ static void emit_if(struct cpu_codegen *h, const struct op *o)
 	}
 }
 
-/* In a loop that waits: see op_may_wait. */
+/* Calls the runtime from time to time in a loop that waits for other programs: see op_may_wait. */
 static void let_others_run(struct cpu_codegen *h, const struct op *o, LLVMValueRef rounds)
 {
 	enum { PATIENCE = 256 /* iterations */ };
@@ -608,7 +607,7 @@ static void set_attribute(struct cpu_codegen *h, unsigned index, const char *nam
 	LLVMAddAttributeAtIndex(h->fn, index, LLVMCreateEnumAttribute(h->ctx, kind, 0));
 }
 
-/* The constant HOST_RECORD of cpu_abi.h. */
+/* Adds the constant HOST_RECORD of cpu_abi.h. */
 static void add_record(struct cpu_codegen *h)
 {
 	u32 n = h->k->nparams;

@@ -1,40 +1,40 @@
-/* What a debugger knows of a kernel: source lines, calls, and variables.
+/* Debug information of a kernel: source lines, calls, and variables.
  *
- * Only for targets with `lines`, whose code is made for it: nothing is moved (compile.c, llvm/emit_object.c), each
- * named tile lies in memory of its own from where it is computed on, and each operation has loops of its own
- * (fusion_plan.c). The evaluator has marked statements, variables and calls (frontend/debug_info.c). All code from
- * one mark to the next is of one line, and begins with a store of the line's number: so a line that computes nothing
- * has code too, and breakpoints lie on that store. To go on from a breakpoint a debugger executes the instruction
- * below it elsewhere; gdb 13 does so wrongly with vector instructions whose addresses are relative to the program
- * counter.
+ * Only for targets with `lines`. Their code is generated for debuggers: operations stay in place (compile.c,
+ * llvm/emit_object.c), each named tile has separate memory from its definition on, and each operation has separate
+ * loops (fusion_plan.c). The evaluator marks statements, variables and calls (frontend/debug_info.c). All code from
+ * one mark to the next has one line, and begins with a store of the line number. So a line that computes nothing has
+ * code too, and breakpoints are set on that store. To continue from a breakpoint, a debugger executes the instruction
+ * under it elsewhere. gdb 13 fails to do so for vector instructions with addresses relative to the program counter.
  *
- * A variable has a slot of the stack, which gets each value of that name in turn. Its first value begins a lexical
- * block: there each variable that has a value has its slot as its location, and each other one no location, which
- * debuggers show as <optimized out>. */
+ * A variable has a stack slot, which each value of that name is stored to. The first value starts a lexical block. In
+ * that block each variable with a value has its slot as its location. A variable without a value has no location,
+ * which debuggers show as <optimized out>. */
 #include <llvm-c/DebugInfo.h>
 
 #include "cpu/cpu_internal.h"
 
-/* The names of a function that are shown without a value; later ones always have a location. Bounds the number of
- * variables, which is that of names times that of blocks. */
+/* The largest number of names of a function that are shown without a value. Further names always have a location. This
+ * limits the number of debug variables, which is names times blocks. */
 enum { MAX_APART = 128 };
 
 struct variable {
 	const char *name;
 	LLVMMetadataRef type;
-	LLVMValueRef slot; /* NULL: a name that has no value yet */
-	bool deref;        /* the slot has the address of the value */
+	LLVMValueRef slot; /* NULL: a name without a value so far */
+	bool deref;        /* the slot holds the address of the value */
 };
 
-/* The kernel, or a call that is inlined. */
+/* The kernel, or an inlined call. */
 struct function {
 	struct function *caller;
 	LLVMMetadataRef file, scope, call, block, place;
 	u32 line;
-	bool changed;                /* other variables have a value than where `block` begins */
-	VEC(struct variable) names;  /* that the function assigns */
-	VEC(struct variable) slots;  /* names are assigned to more than once, and of other types too */
-	VEC(u32) live;               /* the slots with a value, in the order in which they got it */
+	bool changed;               /* variables got or lost values since the start of `block` */
+	VEC(struct variable) names; /* names that the function assigns */
+	/* one for each name and type: names are assigned several times, also with other types */
+	VEC(struct variable) slots;
+	VEC(u32) live; /* slots with a value, in the order of their first values */
 };
 
 struct declaration {
@@ -46,8 +46,8 @@ struct debug {
 	LLVMDIBuilderRef d;
 	struct function *in;
 	bool marked; /* the kernel has operations for debuggers */
-	LLVMValueRef line; /* a slot for the number of the line, which nobody reads */
-	u32 count;   /* of parameters */
+	LLVMValueRef line; /* slot for the line number; never read */
+	u32 count;         /* number of parameters */
 	VEC(struct declaration) declarations;
 };
 
@@ -56,7 +56,7 @@ static LLVMMetadataRef basic(struct debug *g, const char *name, u64 bits, LLVMDW
 	return LLVMDIBuilderCreateBasicType(g->d, name, strlen(name), bits, encoding, LLVMDIFlagZero);
 }
 
-/* Formats that C does not have are shown as their bits. */
+/* Formats without a C type are shown as their bits. */
 static LLVMMetadataRef element_type(struct debug *g, const struct type *t)
 {
 	enum { BOOLEAN = 2, FLOAT = 4, SIGNED = 5, UNSIGNED = 7 }; /* DW_ATE_* */
@@ -105,7 +105,7 @@ static void add_name(struct cpu_codegen *h, struct function *f, const char *name
 		vec_push(&h->scratch, &f->names, ((struct variable){.name = name, .type = variable_type(h->debug, t)}));
 }
 
-/* Of the operations from o on, up to the end of the function. */
+/* Collects the names from o to the end of the function. */
 static void collect_names(struct cpu_codegen *h, struct function *f, const struct op *o)
 {
 	u32 calls = 0;
@@ -121,7 +121,7 @@ static void collect_names(struct cpu_codegen *h, struct function *f, const struc
 	}
 }
 
-/* Its operations begin at o. */
+/* Enters a function. o: its first operation. */
 static void enter_function(struct cpu_codegen *h, const char *name, struct loc at, const struct op *o)
 {
 	struct debug *g = h->debug;
@@ -197,7 +197,7 @@ static LLVMValueRef new_slot(struct cpu_codegen *h, LLVMTypeRef t)
 	return slot;
 }
 
-/* The slot of a variable of that type, made if it is new. */
+/* The slot of a variable with that type, new if necessary. */
 static u32 slot_of(struct cpu_codegen *h, const char *name, LLVMMetadataRef type, LLVMTypeRef t, bool deref)
 {
 	struct function *f = h->debug->in;
@@ -213,7 +213,7 @@ static u32 slot_of(struct cpu_codegen *h, const char *name, LLVMMetadataRef type
 	return i;
 }
 
-/* From here on the variable has what the slot holds. */
+/* From here on, the variable has the value in the slot. */
 static void show_slot(struct cpu_codegen *h, u32 slot)
 {
 	struct function *f = h->debug->in;
@@ -265,7 +265,7 @@ void cpu_debug_begin(struct cpu_codegen *h)
 	LLVMAddModuleFlag(h->mod, LLVMModuleFlagBehaviorWarning, "Debug Info Version", 18,
 			  LLVMValueAsMetadata(cpu_i32(h, LLVMDebugMetadataVersion())));
 	g->line = LLVMBuildAlloca(h->entry, h->i32, "");
-	set_place(h, (struct loc){.line = at.line}); /* the entry is the prologue, behind which debuggers stop */
+	set_place(h, (struct loc){.line = at.line}); /* the entry block is the prologue; debuggers stop after it */
 }
 
 void cpu_debug_location(struct cpu_codegen *h, struct loc at)
@@ -323,7 +323,8 @@ void cpu_debug_parameters(struct cpu_codegen *h)
 
 enum { STORE = 1, SHOW = 2 };
 
-/* The variable has the scalar x, or the tile in b: its slot gets that, and is shown from here on. */
+/* The variable has the scalar x, or the tile in b. `what` selects whether its slot is set, and whether it is shown
+ * from here on. */
 static void set_variable(struct cpu_codegen *h, const char *name, const struct type *t, LLVMValueRef x,
 			 const struct buffer *b, u32 what)
 {
@@ -346,7 +347,7 @@ static void show_value(struct cpu_codegen *h, const char *name, const struct val
 	set_variable(h, name, v->type, x, i->made ? i->buffer : NULL, stored ? SHOW : STORE | SHOW);
 }
 
-/* The variable of that name that has v, a result of a branch, from there on. */
+/* Whether the variable called `name` has the branch result v after the branch. */
 static bool is_assigned_by(const struct op *branch, const struct value *v, const char *name)
 {
 	for (const struct op *o = branch->next; o && o->code == IR_DEBUG_VALUE; o = o->next)

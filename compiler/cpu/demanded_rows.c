@@ -1,9 +1,9 @@
-/* How many of a tile's first rows or columns are asked for (analysis/demanded_rows.h), at run time. Dots do not
- * compute the others (dot.c): the accumulator keeps what it was there. */
+/* The number of first rows or columns of a tile that are demanded (analysis/demanded_rows.h), at run time. Dots do not
+ * compute the other rows and columns (dot.c): there the accumulator keeps its value. */
 #include "cpu/cpu_internal.h"
 #include "analysis/demanded_rows.h"
 
-/* Is v an index along dimension d (`counts`), or the same along it, and the same along all others? */
+/* Whether v is an index along dimension d (`counts`) or constant along it, and constant along all other dimensions. */
 static bool runs_along(struct cpu_codegen *h, const struct value *v, int d, bool counts)
 {
 	const struct axis_info *a = axis_proved(h->s->axis, v);
@@ -20,7 +20,7 @@ static bool is_first_part(const struct op *cmp, int d, const void *arg)
 	return runs_along(h, operand(cmp, turned), d, true) && runs_along(h, operand(cmp, !turned), d, false);
 }
 
-/* Can v, computed anew at an index, be computed in block b, here? */
+/* Whether the rematerializable value v can be computed at this point of block b. */
 static bool is_known(struct cpu_codegen *h, const struct value *v, const struct block *b, u32 walk)
 {
 	if (!type_is_tensor(v->type)) {

@@ -1,15 +1,15 @@
-/* Dots: C += A · B, on the vector unit (on tile registers: amx.c). A block of rows of C by one panel of B
- * (pack_operands.c) stays in registers while k runs. */
+/* Dots (C += A · B) on the vector unit; amx.c has those on tile registers. A block of rows of C by one panel of B
+ * (pack_operands.c) stays in registers over all k. */
 #include "cpu/vector_ops.h"
 
 enum {
 	PANEL_REGISTERS = HOST_PANEL_REGISTERS,
-	/* of a block: with two registers of B, and one more for A, they are 15 of 16, and 27 of 32 */
+	/* rows of a block: with two registers of B and one of A, it takes 15 of 16 registers, or 27 of 32 */
 	ROWS16 = 6,
 	ROWS32 = 8,
 	UNROLLED = 4, /* steps of k */
-	/* Of small tiles, fewer rows than a block has, this many at most, are computed one by one, each with several
-	 * panels. */
+	/* In tiles of at most SMALL_TILE rows, up to SINGLE_ROWS rows that do not fill a block are computed one by
+	 * one, each with several panels. */
 	SMALL_TILE = 32,
 	SINGLE_ROWS = 3,
 	SINGLE_PANELS = 4,
@@ -27,7 +27,7 @@ LLVMValueRef cpu_from_sum(struct cpu_codegen *h, LLVMValueRef x, const struct pr
 	return cpu_narrow(h, x, to, lanes);
 }
 
-/* c + a · b, lane by lane; a unit's operands as integers of 32 bits. */
+/* c + a · b, lane by lane. A unit's operands are 32-bit integers. */
 static LLVMValueRef dot_step(struct cpu_codegen *h, enum dot_unit_kind unit, LLVMValueRef a, LLVMValueRef b,
 			     LLVMValueRef c)
 {
@@ -91,7 +91,7 @@ static void emit_block_of_c(struct cpu_codegen *h, const struct product *p)
 	LLVMTypeRef vt = LLVMVectorType(elem, p->lanes), bt = LLVMVectorType(step, p->lanes);
 	LLVMValueRef acc[ROWS32 + 1][MOST_REGISTERS], rows[ROWS32 + 1], first[ROWS32 + 1][MOST_REGISTERS];
 	int r = p->type->rank;
-	/* of a + 128, the products of 128 are to be subtracted: one row more */
+	/* A holds a + 128, so the products with 128 are subtracted: an additional row computes them */
 	u32 all = p->rows + (unit == DOT_INT8);
 	for (u32 i = 0; i < all; i++) {
 		for (u32 g = 0; g < p->registers; g++) {
@@ -146,7 +146,7 @@ static void emit_block_of_c(struct cpu_codegen *h, const struct product *p)
 		}
 }
 
-/* The sum lies where the accumulator did if that has no other use. */
+/* The result uses the accumulator's memory if the accumulator has no other use. */
 static struct buffer *sum_memory(struct cpu_codegen *h, const struct op *o)
 {
 	const struct value *acc = operand(o, 2);
@@ -159,7 +159,7 @@ static struct buffer *sum_memory(struct cpu_codegen *h, const struct op *o)
 	return c;
 }
 
-/* The blocks of rows from `from` to `to` and of all columns that anybody asks for. */
+/* The blocks of rows from `from` to `to` and of the first `columns` columns. */
 static void emit_blocks(struct cpu_codegen *h, struct product *p, LLVMValueRef from, LLVMValueRef to, u32 rows,
 			u32 panels, LLVMValueRef columns)
 {
@@ -184,7 +184,8 @@ static LLVMValueRef least(struct cpu_codegen *h, LLVMValueRef a, LLVMValueRef b)
 	return LLVMBuildSelect(h->b, LLVMBuildICmp(h->b, LLVMIntSLT, a, b, ""), a, b, "");
 }
 
-/* C's first `asked` rows (NULL: all): blocks of the most rows, one of those that these leave, and single ones. */
+/* The first `asked` rows of C (NULL: all): blocks of the maximum number of rows, one block of the remaining rows, and
+ * single rows. */
 static void emit_rows(struct cpu_codegen *h, struct product *p, LLVMValueRef asked, LLVMValueRef columns)
 {
 	i64 all = p->type->shape[p->type->rank - 2], most = h->s->target->vector_registers == 32 ? ROWS32 : ROWS16;

@@ -1,7 +1,7 @@
 /* Elementwise operations on a scalar or on a vector of neighbouring elements: ir/elementwise.def in LLVM IR.
  *
- * Masks are applied where values are stored, so operations run on whatever masked-off elements hold: none of them traps
- * or has an undefined result. Floats smaller than fp32 are computed in fp32 and rounded once. */
+ * Masks are applied at stores, so operations run on arbitrary values of masked-off elements: no operation traps or has
+ * an undefined result. Floats smaller than fp32 are computed in fp32 and rounded once. */
 #include "cpu/vector_ops.h"
 #include "ir/scalar.h"
 
@@ -46,8 +46,9 @@ static LLVMValueRef equal(struct cpu_codegen *h, LLVMValueRef x, u64 n)
 	return LLVMBuildICmp(h->b, LLVMIntEQ, x, int_as(x, n), "");
 }
 
-/* Quotients of integers of up to 32 bits are exact in a float format of at least twice that precision: what rounding
- * adds is less than what is missing to the next integer. x86 has no vector instruction that divides integers. */
+/* Divides integers of up to 32 bits in a float format with at least twice their precision. The truncated quotient is
+ * exact: the rounding error is less than the distance to the next integer. x86 has no vector instruction for integer
+ * division. */
 static LLVMValueRef quotient_by_floats(struct cpu_codegen *h, LLVMValueRef x, LLVMValueRef y, bool is_signed)
 {
 	LLVMBuilderRef b = h->b;
@@ -58,8 +59,8 @@ static LLVMValueRef quotient_by_floats(struct cpu_codegen *h, LLVMValueRef x, LL
 	return is_signed ? LLVMBuildFPToSI(b, q, t, "") : LLVMBuildFPToUI(b, q, t, "");
 }
 
-/* Of 64 bits: likewise, where no number needs more than 52 with its sign, which is usual; those are converted by adding
- * 1.5 · 2^52, whose low bits they then are. */
+/* The same method for 64 bits, if no number needs more than 52 bits with its sign, which is usual. These are converted
+ * by adding 1.5 · 2^52, which makes them its low bits. */
 static LLVMValueRef quotient_of_longs(struct cpu_codegen *h, LLVMValueRef x, LLVMValueRef y, bool is_signed)
 {
 	LLVMBuilderRef b = h->b;
@@ -79,7 +80,7 @@ static LLVMValueRef quotient_of_longs(struct cpu_codegen *h, LLVMValueRef x, LLV
 	return rare_end(h, &r, LLVMBuildBinOp(b, is_signed ? LLVMSDiv : LLVMUDiv, x, y, ""));
 }
 
-/* The divisor is known, and neither 0 nor -1. */
+/* Whether the divisor is constant and neither 0 nor -1. */
 static bool divides_safely(LLVMValueRef y)
 {
 	bool vector = LLVMGetTypeKind(LLVMTypeOf(y)) == LLVMVectorTypeKind;
@@ -104,7 +105,7 @@ static LLVMValueRef divide(struct cpu_codegen *h, enum opcode code, LLVMValueRef
 	LLVMTypeRef t = LLVMTypeOf(x);
 	if (divides_safely(y))
 		return LLVMBuildBinOp(b, direct[code], x, y, "");
-	/* what is divided by 0 or (signed) -1 is divided by 1 here; a 1 of one bit is -1 */
+	/* a divisor of 0 or (signed) -1 is replaced by 1; a 1-bit 1 is -1 */
 	LLVMValueRef none = equal(h, y, 0), minus = is_signed ? equal(h, y, ~0ull) : NULL, q;
 	LLVMValueRef odd = is_signed ? LLVMBuildOr(b, none, minus, "") : none;
 	if (bits_of_elem(t) == 1) {
@@ -118,19 +119,19 @@ static LLVMValueRef divide(struct cpu_codegen *h, enum opcode code, LLVMValueRef
 		else
 			q = quotient_by_floats(h, x, by, is_signed);
 	}
-	if (rest) /* of the quotient by 1 there is none */
+	if (rest) /* a divisor replaced by 1 has remainder 0 */
 		return LLVMBuildSelect(b, odd, int_as(x, 0), LLVMBuildSub(b, x, LLVMBuildMul(b, q, y, ""), ""), "");
 	if (is_signed)
 		q = LLVMBuildSelect(b, minus, LLVMBuildNeg(b, x, ""), q, "");
 	return LLVMBuildSelect(b, none, int_as(x, 0), q, "");
 }
 
-/* By the width or more all bits are shifted out; LLVM's result is not defined then. */
+/* A shift by at least the width shifts all bits out; LLVM's result is undefined then. */
 static LLVMValueRef shift(struct cpu_codegen *h, enum opcode code, LLVMValueRef x, LLVMValueRef y)
 {
 	LLVMBuilderRef b = h->b;
 	u32 bits = bits_of_elem(LLVMTypeOf(x));
-	if (bits == 1) /* by 1, which stands for itself in this type */
+	if (bits == 1) /* a 1-bit y of 1 shifts by 1 */
 		return code == IR_SHRSI ? x : LLVMBuildAnd(b, x, LLVMBuildNot(b, y, ""), "");
 	LLVMValueRef fits = LLVMBuildICmp(b, LLVMIntULT, y, int_as(y, bits), "");
 	if (code == IR_SHRSI)
@@ -199,7 +200,7 @@ static LLVMValueRef compare_float(struct cpu_codegen *h, const struct op *o, LLV
 	return LLVMBuildFCmp(h->b, preds[o->attr[ATTR_PREDICATE]], x, y, "");
 }
 
-/* A number other than 0 in all elements: no NaN, and equal to nothing but itself. */
+/* Whether all elements are constants other than 0 and NaN, which equal only themselves. */
 static bool is_plain_constant(LLVMValueRef x)
 {
 	if (!LLVMIsConstant(x))
@@ -223,8 +224,9 @@ static LLVMValueRef pick(struct cpu_codegen *h, bool max, LLVMValueRef x, LLVMVa
 	return LLVMBuildSelect(h->b, LLVMBuildFCmp(h->b, max ? LLVMRealOGT : LLVMRealOLT, x, y, ""), x, y, "");
 }
 
-/* x86 has x > y ? x : y, and the like. Of zeros, which are equal, the maximum is +0 if one of them is, so y has to be
- * the one that may be: x where x has no sign. NaN loses against numbers, or wins (`propagate`). */
+/* x86 has x > y ? x : y, and the like. If the operands are zeros, which compare equal, the maximum must be +0 if one
+ * of them is. So the second operand of the comparison must be the possible +0: x if y is negative. A NaN loses against
+ * a number, or wins (`propagate`). */
 static LLVMValueRef min_max(struct cpu_codegen *h, bool max, bool propagate, LLVMValueRef x, LLVMValueRef y)
 {
 	LLVMBuilderRef b = h->b;
@@ -239,7 +241,7 @@ static LLVMValueRef min_max(struct cpu_codegen *h, bool max, bool propagate, LLV
 	LLVMValueRef first = LLVMBuildSelect(b, minus, max ? y : x, max ? x : y, "");
 	LLVMValueRef second = LLVMBuildSelect(b, minus, max ? x : y, max ? y : x, "");
 	LLVMValueRef r = pick(h, max, first, second);
-	if (propagate) /* of a NaN that is second r is that NaN */
+	if (propagate) /* if the second operand is NaN, r is that NaN */
 		return LLVMBuildSelect(b, is_nan(h, first), first, r, "");
 	return LLVMBuildSelect(b, is_nan(h, second), first, r, "");
 }
@@ -270,7 +272,7 @@ static LLVMValueRef float_op(struct cpu_codegen *h, const struct op *o, LLVMValu
 	}
 }
 
-/* Of formats that have infinities and do not saturate only the sign changes. */
+/* Negation or absolute value of fp16 and bf16, by the sign bit: these formats have infinities and do not saturate. */
 static LLVMValueRef set_sign(struct cpu_codegen *h, enum opcode code, LLVMValueRef x)
 {
 	LLVMValueRef bits = bits_of(h, x);

@@ -1,15 +1,15 @@
-/* exp and exp2 of fp32 and fp64, log and log2 of fp64. Coefficients: minimax polynomials of the error of the result
- * (Remez), rounded. */
+/* exp and exp2 of fp32 and fp64, log and log2 of fp64. The coefficients belong to minimax polynomials of the error of
+ * the result (Remez), rounded. */
 #include "cpu/vector_ops.h"
 
 #include <math.h>
 
 struct format {
-	u32 mantissa;   /* bits */
-	double rounder; /* 1.5 · 2^mantissa: what is added to it is rounded to an integer, which its low bits are */
+	u32 mantissa;   /* bits of mantissa */
+	double rounder; /* 1.5 · 2^mantissa: a number added to it is rounded to an integer, in its low bits */
 	u64 one;        /* the bits of 1 */
-	double least[2], most[2]; /* exp, exp2: below it is 0, above it infinite */
-	double ln2[2];            /* in two parts; times an exponent the first is exact */
+	double least[2], most[2]; /* exp, exp2: 0 below `least`, infinite above `most` */
+	double ln2[2];            /* in two parts; the product of the first with an exponent is exact */
 	/* exp(r) = 1 + r + r² p(r), |r| <= log(2)/2; exp2(r) = 1 + r p(r), |r| <= 1/2 */
 	u32 degree[2];
 	double coefficients[2][11];
@@ -51,7 +51,7 @@ static LLVMValueRef polynomial(const struct functions *f, LLVMValueRef x, const 
 	return r;
 }
 
-/* NaN stays. */
+/* NaN is unchanged. */
 static LLVMValueRef clamp(struct cpu_codegen *h, LLVMValueRef x, double least, double most)
 {
 	LLVMValueRef lo = real_as(x, least), hi = real_as(x, most);
@@ -90,7 +90,7 @@ static LLVMValueRef scalef(struct cpu_codegen *h, LLVMValueRef x, LLVMValueRef n
 	tl_assert(lanes / width <= ARRAY_LEN(parts));
 	for (u32 i = 0; i < lanes / width; i++) {
 		LLVMValueRef y = cpu_lanes(h, x, i * width, width), by = cpu_lanes(h, n, i * width, width);
-		LLVMValueRef args[] = {y, by, y, all, cpu_i32(h, 4 /* rounds as the control register says */)};
+		LLVMValueRef args[] = {y, by, y, all, cpu_i32(h, 4 /* rounding mode of the control register */)};
 		parts[i] = cpu_intrinsic(h, name, NULL, 0, args, width == 16 ? 5 : 4);
 	}
 	return cpu_concat(h, parts, lanes / width);
@@ -104,7 +104,7 @@ static LLVMValueRef power_of_rest(const struct functions *f, const struct format
 	return LLVMBuildFAdd(f->b, multiply_add(f, LLVMBuildFMul(f->b, r, r, ""), p, r), one, "");
 }
 
-/* fp32: exp 1.02 ulp, exp2 0.88, without fused multiply-adds 1.1; fp64: 1, 1.2. */
+/* Errors. fp32: exp 1.02 ulp, exp2 0.88 ulp, without fused multiply-adds 1.1 ulp. fp64: 1 ulp, 1.2 ulp. */
 LLVMValueRef cpu_exp(struct cpu_codegen *h, const struct functions *f, LLVMValueRef x, bool base2)
 {
 	LLVMBuilderRef b = h->b;
@@ -115,7 +115,8 @@ LLVMValueRef cpu_exp(struct cpu_codegen *h, const struct functions *f, LLVMValue
 	LLVMValueRef r = power_of_rest(f, t, s.r, base2);
 	if (has_scalef(h, x))
 		return scalef(h, r, s.n);
-	/* by 2^n in two steps: only the second one may leave the normal numbers. Of n only the low bits are needed. */
+	/* multiplies by 2^n in two steps, so that only the second may leave the normal numbers; only the low bits of n
+	 * are needed */
 	LLVMValueRef n = bits_of(h, s.sum), one = int_as(n, t->one), up = int_as(n, t->mantissa);
 	LLVMValueRef first = LLVMBuildShl(b, LLVMBuildLShr(b, n, int_as(n, 1), ""), up, "");
 	LLVMValueRef second = LLVMBuildSub(b, LLVMBuildShl(b, n, up, ""), first, "");
@@ -123,7 +124,7 @@ LLVMValueRef cpu_exp(struct cpu_codegen *h, const struct functions *f, LLVMValue
 	return LLVMBuildFMul(b, r, of_bits(h, LLVMBuildAdd(b, second, one, ""), elem), "");
 }
 
-/* Of fp32; what is not normal is the least or largest normal power. */
+/* exp2 of fp32. A result that is not a normal number is replaced by the least or largest normal power. */
 LLVMValueRef cpu_normal_exp2(struct cpu_codegen *h, const struct functions *f, LLVMValueRef x)
 {
 	struct parts s = split(f, &single, clamp(h, x, -126, 127), true);
@@ -159,7 +160,7 @@ LLVMValueRef cpu_log_f64(struct cpu_codegen *h, const struct functions *f, LLVMV
 	LLVMValueRef power = LLVMBuildAnd(b, less, int_as(bits, 0xFFF0000000000000), "");
 	LLVMValueRef y = of_bits(h, LLVMBuildSub(b, bits, power, ""), h->f64);
 	y = LLVMBuildFAdd(b, y, real_as(x, -1), "");
-	/* the exponent, of 12 bits with a sign, plus 2048 at the end of 2^52 */
+	/* adds 2048 to the exponent, a 12-bit signed number, as the low bits of 2^52 */
 	LLVMValueRef e = LLVMBuildLShr(b, less, int_as(bits, 52), "");
 	e = LLVMBuildXor(b, e, int_as(bits, 0x4330000000000000 | 2048), "");
 	LLVMValueRef offset =

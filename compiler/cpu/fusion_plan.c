@@ -1,14 +1,14 @@
-/* Which values lie in memory, and which operations share a nest of loops.
+/* Loop fusion: decides which values are stored in memory, and which operations share a loop nest.
  *
- * A root is an operation that a nest is made for: a store, a reduction, or one whose value must lie in memory since it
- * is needed in another order, at another rate, or by an operation on whole tiles. Roots of the same shape that follow
- * one another share a nest as long as none needs what an earlier one completes with its last element. All else
- * (elementwise operations, loads) has no place of its own: nests compute it where a root needs it. A value that several
- * nests compute is kept in memory by the first, unless computing it again is as cheap. */
+ * A root is an operation that a nest is made for: a store, a reduction, or an operation whose value must be stored
+ * because it is needed in another order, at another rate, or by an operation on whole tiles. Consecutive roots of the
+ * same shape share a nest unless a root needs a result that an earlier root completes with its last element. All other
+ * operations (elementwise operations, loads) are computed inside the nests of the roots that need them. A value that
+ * several nests compute is stored by the first nest, unless recomputing it is as cheap. */
 #include "cpu/cpu_internal.h"
 #include "analysis/alias.h"
 
-enum { MOST_DEPTH = 200 /* operations computed without a value in memory: eval's recursion */ };
+enum { MOST_DEPTH = 200 /* operations computed without a value in memory; limits eval's recursion */ };
 
 struct info *info_of(struct cpu_codegen *h, const struct value *v)
 {
@@ -45,7 +45,7 @@ static bool is_tile_op(const struct op *o)
 	return false;
 }
 
-/* Takes whole tiles from memory. */
+/* Whether o takes whole tiles from memory. */
 bool is_whole_tile(const struct op *o)
 {
 	return is_tile_op(o) && !cpu_is_inline(o) && o->code != IR_STORE && o->code != IR_REDUCE &&
@@ -59,7 +59,7 @@ bool cpu_orders(const struct op *o)
 	       o->code == IR_INLINE_ASM || o->code == IR_GRID_WAIT;
 }
 
-/* May o, or an operation inside, write what the load reads, or order it? */
+/* Whether o, or an operation inside, may write the memory that the load reads, or is ordered with it. */
 static bool may_clobber(struct cpu_codegen *h, const struct op *o, const struct op *load)
 {
 	for (u32 i = 0; i < o->nblocks; i++)
@@ -70,8 +70,8 @@ static bool may_clobber(struct cpu_codegen *h, const struct op *o, const struct 
 								  pointer_base(operand(load, 0)), false));
 }
 
-/* Do both access the elements of one row, one after the other, so that element i of the one is at no other element's
- * address? */
+/* Whether both access the same row of consecutive elements, so that element i of one has the address of no other
+ * element. */
 static bool same_row(struct cpu_codegen *h, const struct op *o, const struct op *load)
 {
 	const struct value *p = operand(o, 0);
@@ -105,7 +105,7 @@ static void note_result(struct cpu_codegen *h, const struct op *o, const struct 
 	}
 }
 
-/* The operands of o that it takes from memory are stored. */
+/* Marks the operands that o takes from memory as stored. */
 static void note_uses(struct cpu_codegen *h, const struct op *o)
 {
 	bool whole = is_whole_tile(o) || op_is_control(o) || op_has(o, END) || op_is_shape(o);
@@ -122,7 +122,7 @@ static void note_uses(struct cpu_codegen *h, const struct op *o)
 	}
 }
 
-/* Operands come before what uses them. */
+/* Visits operands before their uses. */
 static void walk_forward(struct cpu_codegen *h, const struct block *b)
 {
 	for (u32 i = 0; i < b->nargs; i++)
@@ -142,7 +142,7 @@ static void walk_forward(struct cpu_codegen *h, const struct block *b)
 	}
 }
 
-/* A load of single elements anywhere costs more than keeping what it gave. */
+/* Whether the load has neighbours. A gather of single elements costs more than storing its result. */
 static bool is_contiguous(struct cpu_codegen *h, const struct op *load)
 {
 	const struct type *t = result(load)->type;
@@ -176,7 +176,7 @@ static void last_roots(struct cpu_codegen *h, const struct block *b)
 	}
 }
 
-/* What dots alone take lies as they want it. */
+/* Assigns memory in operand format to values that only dots take. */
 static void place_operands(struct cpu_codegen *h, const struct block *b)
 {
 	const struct op *dot;
@@ -237,7 +237,7 @@ struct fusion_search {
 	struct cpu_nest *nest;
 	const struct op *root;
 	u32 walk;
-	bool clashes; /* the root needs what the nest completes later, or in another order */
+	bool clashes; /* the root needs a result that the nest completes later, or in another order */
 	VEC(const struct op *) loads;
 };
 
@@ -247,7 +247,7 @@ static void search_value(struct fusion_search *s, const struct value *v, bool el
 	if (!type_is_tensor(v->type)) {
 		if (s->nest && v->def && v->def->code == IR_REDUCE && info_of(h, v)->nest == s->nest)
 			s->clashes = true;
-		/* a scalar that is computed from the results of this nest has closed it */
+		/* a scalar computed from results of this nest has closed it already */
 		return;
 	}
 	struct info *i = info_of(h, v);
@@ -309,7 +309,7 @@ static void push(struct cpu_codegen *h, struct steps *out, struct cpu_step x)
 	out->at[out->len++] = x;
 }
 
-/* Does o need a result of the open nest, directly or through scalars that wait? */
+/* Whether o needs a result of the open nest, directly or through scalars moved before it. */
 static bool needs_nest(struct cpu_codegen *h, const struct op *o, const struct cpu_nest *n)
 {
 	for (u32 k = 0; n && k < o->noperands; k++) {
@@ -348,7 +348,7 @@ static bool is_root(struct cpu_codegen *h, const struct op *o)
 	       info_of(h, result(o))->stored && !info_of(h, result(o))->free;
 }
 
-/* Values that a later nest needs too, found from the roots down, are kept by the first. */
+/* Finds values, from the roots down, that a later nest needs too, and has the first nest store them. */
 static void claim(struct cpu_codegen *h, struct cpu_nest *n, const struct value *v, bool elsewhere);
 
 bool cpu_cheap_again(struct cpu_codegen *h, const struct value *v)
@@ -431,7 +431,7 @@ void plan_block(struct cpu_codegen *h, const struct block *b, struct steps *out)
 		}
 		if (o->nresults == 1 && type_is_tensor(result(o)->type) && cpu_is_inline(o))
 			continue;
-		/* What runs between the roots of a nest runs before it. */
+		/* An operation between roots of a nest is moved before the nest. */
 		bool pure = op_has(o, PURE) && !is_whole_tile(o) && !op_has(o, END);
 		if (!pure || needs_nest(h, o, open))
 			open = NULL;

@@ -1,11 +1,12 @@
-/* Which dimension of a tile has its neighbours next to each other where the tile lies in scratch memory.
+/* Chooses the dimension of a tile that is contiguous in scratch memory.
  *
- * Tiles of one shape that elementwise operations, loads, stores and control flow connect are one class, which has one
- * answer: the dimension in which most of its loads and stores have neighbours, so that a nest need not gather from one
- * memory what it takes in vectors from the other. Operations on whole tiles take them row by row. */
+ * Tiles of one shape that are connected by elementwise operations, loads, stores and control flow form a class with a
+ * common answer: the dimension along which most of the class's loads and stores have neighbours. A nest then need not
+ * gather from one memory the elements that it accesses as vectors in another. Operations on whole tiles take them row
+ * by row. */
 #include "cpu/cpu_internal.h"
 
-enum { WHOLE = 1000 /* votes: more than loads and stores have */ };
+enum { WHOLE = 1000 /* votes: more than all loads and stores have */ };
 
 static struct info *class_of(struct cpu_codegen *h, const struct value *v)
 {
@@ -54,7 +55,7 @@ static void take_rows(struct cpu_codegen *h, const struct op *o)
 	}
 }
 
-/* The values of a block's last operation from `first` on become those of `to`, or of the operation's results. */
+/* Joins the operands of a block's last operation, from `first` on, with `to`, or with the results of o. */
 static void join_passed(struct cpu_codegen *h, const struct op *o, const struct block *b, u32 first,
 			struct value *const *to)
 {

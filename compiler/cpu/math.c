@@ -1,14 +1,14 @@
-/* Functions of fp32 and fp64.
+/* Math functions of fp32 and fp64.
  *
- * Those of fp32, and fp64's exponentials and logarithms, are straight-line code. The others are calls to the C
- * library's vector functions (libmvec) or, on scalars, to its own. */
+ * fp32 functions, and exponentials and logarithms of fp64, are straight-line code. The others are calls of the C
+ * library's vector functions (libmvec) or, for scalars, of its scalar functions. */
 #include "cpu/vector_ops.h"
 
 #include <math.h>
 
 /* --- calls ------------------------------------------------------------------------------------------------------- */
 
-/* A function of the C library, or of its vector library: t → t, with no effects. */
+/* Calls a function t → t of the C library or its vector library, with no effects. */
 static LLVMValueRef call_library(struct cpu_codegen *h, const char *name, LLVMTypeRef t, LLVMValueRef x)
 {
 	static const char *const attributes[] = {"memory", "nounwind",   "willreturn",  "nosync",
@@ -26,7 +26,7 @@ static LLVMValueRef call_library(struct cpu_codegen *h, const char *name, LLVMTy
 	return LLVMBuildCall2(h->b, type, f, &x, 1, "");
 }
 
-/* Elements from..from+n of x; behind its end its first ones again. */
+/* Elements from..from+n of x; after its end, the first ones again. */
 static LLVMValueRef part(struct cpu_codegen *h, LLVMValueRef x, u32 from, u32 n)
 {
 	enum { MOST = 16 };
@@ -47,7 +47,7 @@ static LLVMValueRef joined(struct cpu_codegen *h, LLVMValueRef x, LLVMValueRef y
 	return LLVMBuildShuffleVector(h->b, x, y, LLVMConstVector(which, n), "");
 }
 
-/* libmvec has functions of vectors of 16, 32 (AVX2) and 64 bytes (AVX-512): _ZGVbN4v_expf and so on. */
+/* libmvec has functions for vectors of 16, 32 (AVX2) and 64 bytes (AVX-512): _ZGVbN4v_expf and so on. */
 static LLVMValueRef call_vectors(struct cpu_codegen *h, const char *name, LLVMValueRef x)
 {
 	u32 bytes = bits_of_elem(LLVMTypeOf(x)) / 8, lanes = LLVMGetVectorSize(LLVMTypeOf(x));
@@ -66,7 +66,7 @@ static LLVMValueRef call_vectors(struct cpu_codegen *h, const char *name, LLVMVa
 	return parts[0];
 }
 
-/* Lane by lane. */
+/* Calls the scalar function for each lane. */
 static LLVMValueRef call_for_each(struct cpu_codegen *h, const char *name, LLVMValueRef x)
 {
 	LLVMTypeRef elem = elem_of(LLVMTypeOf(x));
@@ -80,7 +80,7 @@ static LLVMValueRef call_for_each(struct cpu_codegen *h, const char *name, LLVMV
 	return lanes ? r : call_library(h, name, elem, x);
 }
 
-/* On arm64 libmvec is part of glibc from 2.38 on only. */
+/* On arm64, libmvec is part of glibc only from 2.38 on. */
 static LLVMValueRef call(struct cpu_codegen *h, const char *name, LLVMValueRef x)
 {
 	return lanes_of(x) && h->s->target->level != CPU_NEON ? call_vectors(h, name, x) : call_for_each(h, name, x);
@@ -123,7 +123,7 @@ LLVMValueRef rare_end(struct cpu_codegen *h, const struct rare *r, LLVMValueRef 
 	return phi;
 }
 
-/* Arguments too large for the reduction are the C library's. */
+/* The C library computes arguments too large for the reduction. */
 static LLVMValueRef sin_cos(struct cpu_codegen *h, const struct functions *f, bool cosine, LLVMValueRef x)
 {
 	LLVMValueRef size = cpu_intrinsic1(h, "llvm.fabs", x);
@@ -132,8 +132,9 @@ static LLVMValueRef sin_cos(struct cpu_codegen *h, const struct functions *f, bo
 	return rare_end(h, &r, cpu_intrinsic1(h, cosine ? "llvm.cos" : "llvm.sin", x));
 }
 
-/* In fp64 the quotient of fp32 numbers, if it is less than 2^28, is cut to the right integer, and what that leaves of x
- * is exact: the quotient is an integer or at least 2^-52 of itself away from one. Else the C library's. */
+/* fp64 quotients of fp32 numbers, if less than 2^28, truncate to the correct integer, and the remainder of x is exact:
+ * the quotient is an integer, or at a relative distance of at least 2^-52 from an integer. For larger quotients the C
+ * library computes the result. */
 LLVMValueRef cpu_fmod(struct cpu_codegen *h, LLVMValueRef x, LLVMValueRef y)
 {
 	LLVMBuilderRef b = h->b;
@@ -144,7 +145,7 @@ LLVMValueRef cpu_fmod(struct cpu_codegen *h, LLVMValueRef x, LLVMValueRef y)
 	LLVMValueRef q = LLVMBuildFDiv(b, wide, by, ""), size = cpu_intrinsic1(h, "llvm.fabs", q);
 	LLVMValueRef whole = cpu_intrinsic1(h, "llvm.trunc", q);
 	LLVMValueRef left = LLVMBuildFSub(b, wide, LLVMBuildFMul(b, whole, by, ""), "");
-	/* of an infinite y too */
+	/* also for an infinite y */
 	LLVMValueRef none = LLVMBuildFCmp(b, LLVMRealOLT, size, real_as(q, 1), "");
 	left = LLVMBuildFPTrunc(b, LLVMBuildSelect(b, none, wide, left, ""), LLVMTypeOf(x), "");
 	LLVMTypeRef f32 = LLVMTypeOf(x);
@@ -156,9 +157,9 @@ LLVMValueRef cpu_fmod(struct cpu_codegen *h, LLVMValueRef x, LLVMValueRef y)
 
 /* --- erf by tables ----------------------------------------------------------------------------------------------- */
 
-enum { PIECES = 32, DEGREE = 4, APART = 8 /* pieces of an interval of 1 */, LANES = 16 };
+enum { PIECES = 32, DEGREE = 4, APART = 8 /* pieces of an interval of length 1 */, LANES = 16 };
 
-/* Polynomials in x - k/8 that are erf(x)/x within 1/16 of k/8, from its values at Chebyshev's nodes. */
+/* Polynomials in x - k/8 that approximate erf(x)/x within 1/16 of k/8, from its values at the Chebyshev nodes. */
 static void erf_pieces(double c[DEGREE + 1][PIECES])
 {
 	enum { N = DEGREE + 1 };
@@ -183,7 +184,7 @@ static void erf_pieces(double c[DEGREE + 1][PIECES])
 	}
 }
 
-/* For each lane the value of its piece. */
+/* The coefficient of each lane's piece. */
 static LLVMValueRef chosen(struct cpu_codegen *h, const double *of, LLVMValueRef piece)
 {
 	LLVMValueRef table[PIECES];
@@ -193,7 +194,7 @@ static LLVMValueRef chosen(struct cpu_codegen *h, const double *of, LLVMValueRef
 	return cpu_intrinsic(h, "llvm.x86.avx512.vpermi2var.ps.512", NULL, 0, args, 3);
 }
 
-/* Of 16 lanes, whose values of a table an instruction chooses: fewer steps than erf_f32. */
+/* erf of 16 lanes, with coefficients selected from a table by one instruction: fewer steps than erf_f32. */
 static LLVMValueRef erf_by_table(struct cpu_codegen *h, const struct functions *f, LLVMValueRef x)
 {
 	double c[DEGREE + 1][PIECES], first[PIECES];
@@ -201,7 +202,7 @@ static LLVMValueRef erf_by_table(struct cpu_codegen *h, const struct functions *
 	LLVMValueRef sum = multiply_add(f, size, real_as(x, APART), rounder), piece = bits_of(h, sum);
 	LLVMValueRef t = multiply_add(f, LLVMBuildFSub(h->b, sum, rounder, ""), real_as(x, -1.0 / APART), size);
 	erf_pieces(c);
-	for (int k = 0; k < PIECES; k++) { /* in two parts */
+	for (int k = 0; k < PIECES; k++) { /* as a sum of two parts */
 		first[k] = (float)c[0][k];
 		c[0][k] -= first[k];
 	}
@@ -210,7 +211,7 @@ static LLVMValueRef erf_by_table(struct cpu_codegen *h, const struct functions *
 		p = multiply_add(f, p, t, chosen(h, c[i], piece));
 	p = LLVMBuildFMul(h->b, size, p, "");
 	p = multiply_add(f, size, chosen(h, first, piece), p);
-	/* where erf is 1 in fp32 */
+	/* erf is 1 in fp32 there */
 	LLVMValueRef far = LLVMBuildFCmp(h->b, LLVMRealOGE, size, real_as(x, (PIECES - 0.5) / APART), "");
 	LLVMTypeRef type = LLVMTypeOf(x);
 	LLVMValueRef signs[] = {LLVMBuildSelect(h->b, far, real_as(x, 1), p, ""), x};
@@ -228,7 +229,7 @@ static LLVMValueRef erf_of_vector(struct cpu_codegen *h, const struct functions 
 	return cpu_concat(h, parts, n);
 }
 
-/* NULL: there is none. */
+/* The function as straight-line code, or NULL. */
 static LLVMValueRef inline_function(struct cpu_codegen *h, enum opcode code, LLVMValueRef x)
 {
 	bool has_fma = h->s->target->has_fma, f32 = elem_of(LLVMTypeOf(x)) == h->f32;
@@ -261,7 +262,7 @@ LLVMValueRef cpu_math(struct cpu_codegen *h, enum opcode code, LLVMValueRef x)
 	default: break;
 	}
 	LLVMValueRef r = inline_function(h, code, x);
-	/* of doubles the C library's are exact to half an ulp nearly always, its vector library's to four */
+	/* for fp64 the C library is nearly always exact to half an ulp, its vector library only to four ulp */
 	if (!r && (code == IR_SIN || code == IR_COS) && elem_of(LLVMTypeOf(x)) == h->f64)
 		return call_for_each(h, names[code], x);
 	return r ? r : call(h, names[code], x);

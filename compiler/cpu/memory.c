@@ -1,10 +1,10 @@
 /* Loads, stores and atomics at an index.
  *
- * Neighbours in the tile that are neighbours in memory are one access from the first one's address; otherwise each lane
- * has its own. A mask that is true for all lanes takes the plain access, others LLVM's masked ones. */
+ * Lanes that are neighbours in memory are one access at the address of the first lane. Otherwise each lane has an
+ * address. If a mask is true for all lanes, the access is unmasked; otherwise it is one of LLVM's masked intrinsics. */
 #include "cpu/cpu_internal.h"
 
-/* The type of elements in memory. */
+/* The type of an element in memory. */
 static LLVMTypeRef memory_type(struct cpu_codegen *h, const struct type *elem)
 {
 	return type_elem_bits(elem) == 1 ? h->i8 : cpu_elem_type(h, elem);
@@ -25,12 +25,12 @@ static bool is_true(LLVMValueRef mask)
 
 struct element_access {
 	const struct value *pointer, *mask_value;
-	LLVMValueRef p;    /* of the first lane, or of each */
-	LLVMValueRef mask; /* or NULL: true */
-	LLVMTypeRef type;  /* of an element in memory */
+	LLVMValueRef p;    /* address of the first lane, or of each lane */
+	LLVMValueRef mask; /* NULL: true */
+	LLVMTypeRef type;  /* type of an element in memory */
 	u32 bytes, lanes;
-	u32 run; /* so many lanes are neighbours in memory, then the next ones are elsewhere; 1: each has an address */
-	bool uniform; /* all lanes at one address */
+	u32 run;      /* number of consecutive lanes that are neighbours in memory; 1: each lane has an address */
+	bool uniform; /* all lanes have the same address */
 };
 
 static u32 type_bytes(const struct type *elem)
@@ -38,8 +38,8 @@ static u32 type_bytes(const struct type *elem)
 	return (u32)(type_elem_bits(elem) + 7) / 8;
 }
 
-/* Promises hold for elements that are not masked off, and where a tile hangs over an edge not even for those: they
- * count for vectors that a GPU would take, too (axis.h). */
+/* Hints hold only for elements that are not masked off, and for tiles that extend past an edge not even for these. So
+ * they count only for vectors that a GPU would access, too (axis.h). */
 static u32 run_along(struct cpu_codegen *h, const struct element_access *a, int d)
 {
 	u32 promised = (u32)axis_vector_width(h->s->axis, a->pointer, a->mask ? a->mask_value : NULL, d);
@@ -90,7 +90,7 @@ static LLVMValueRef plain_load(struct cpu_codegen *h, const struct element_acces
 	return x;
 }
 
-/* Is any lane of the mask true, or is each? */
+/* Whether any lane of the mask is true, or all lanes (`all`). */
 static LLVMValueRef any_lane(struct cpu_codegen *h, LLVMValueRef mask, bool all)
 {
 	LLVMTypeRef t = LLVMTypeOf(mask);
@@ -99,13 +99,13 @@ static LLVMValueRef any_lane(struct cpu_codegen *h, LLVMValueRef mask, bool all)
 		       : mask;
 }
 
-/* A part of an access, as wide as a register of elements or addresses. Of wider ones LLVM 19 takes lanes that are known
- * to be masked off for undefined where it splits them, and loads them (tests/lit/codegen/cpu-masks.tl). */
+/* A part of an access, as wide as a register of elements or addresses. In wider masked loads, which LLVM 19 splits, it
+ * treats lanes known to be masked off as undefined and loads them (tests/lit/codegen/cpu-masks.tl). */
 struct piece {
 	u32 lanes;
-	LLVMValueRef p;    /* the first address, or each */
-	LLVMValueRef mask; /* or NULL: true */
-	bool none;         /* it is false */
+	LLVMValueRef p;    /* first address, or all addresses */
+	LLVMValueRef mask; /* NULL: true */
+	bool none;         /* the mask is false */
 };
 
 static u32 piece_lanes(const struct cpu_codegen *h, const struct element_access *a)
@@ -182,7 +182,7 @@ static void store_pieces(struct cpu_codegen *h, const struct element_access *a, 
 	}
 }
 
-/* The same on one of two paths, whose values are not known behind it. */
+/* load_pieces on one of two paths; its values are not known after the paths join. */
 static LLVMValueRef load_pieces_here(struct cpu_codegen *h, const struct element_access *a, const struct at *at,
 				     LLVMValueRef other)
 {
@@ -193,7 +193,7 @@ static LLVMValueRef load_pieces_here(struct cpu_codegen *h, const struct element
 	return x;
 }
 
-/* Of checked code: before it, or instead of a store of x. */
+/* Checked code: called before an access, or instead of a store of x. */
 static void check_access(struct cpu_codegen *h, const struct op *o, const struct element_access *a, const struct at *at,
 			 LLVMValueRef x)
 {
@@ -228,9 +228,8 @@ LLVMValueRef cpu_eval_load(struct cpu_codegen *h, const struct op *o, const stru
 		      : LLVMConstNull(cpu_vector_type(a.type, lanes));
 	if (!one)
 		return to_value(h, load_pieces(h, &a, at, other), elem);
-	/* One branch: a mask of one truth value, or a load that no lane of a vector needs or all do. In the rest of a
-	 * row some lanes are masked off; if all are, the address may be where nothing is, and even masked loads take
-	 * long. */
+	/* A branch for a scalar mask, or for a vector mask that is false, or true, in all lanes. In the rest of a row
+	 * some lanes are masked off. If all are, the address may be invalid, and even masked loads take long. */
 	bool rest = h->in_rest && vector && !a.uniform;
 	LLVMBasicBlockRef from[3], end = cpu_block(h), plain = cpu_block(h),
 				   part = vector && !a.uniform && !rest ? cpu_block(h) : NULL;
@@ -269,7 +268,7 @@ void cpu_eval_store(struct cpu_codegen *h, const struct op *o, const struct at *
 		check_access(h, o, &a, at, x);
 		return;
 	}
-	if (a.uniform) { /* the last lane's value stays */
+	if (a.uniform) { /* the value of the last lane remains */
 		a.p = cpu_spread(h, a.p, a.lanes);
 		a.uniform = false;
 		a.run = 1;
@@ -330,7 +329,7 @@ static LLVMTypeRef bits_type(struct cpu_codegen *h, const struct type *elem)
 	return LLVMIntTypeInContext(h->ctx, 8 * type_bytes(elem));
 }
 
-/* Adds in f32, or takes the greater or lesser, until nobody has come between. */
+/* A compare-and-swap loop that adds in f32, or takes the maximum or minimum. */
 static LLVMValueRef update_small(struct cpu_codegen *h, enum rmw_kind kind, LLVMValueRef p, LLVMValueRef x,
 				 const struct type *elem)
 {
@@ -348,7 +347,7 @@ static LLVMValueRef update_small(struct cpu_codegen *h, enum rmw_kind kind, LLVM
 	LLVMValueRef both[] = {a, b};
 	c = kind == RMW_FADD ? LLVMBuildFAdd(h->b, a, b, "")
 			     : cpu_intrinsic(h, kind == RMW_MAX ? "llvm.maxnum" : "llvm.minnum", &wide, 1, both, 2);
-	if (kind != RMW_FADD) { /* -0 is below +0 */
+	if (kind != RMW_FADD) { /* -0 is less than +0 */
 		LLVMValueRef x = LLVMBuildBitCast(h->b, a, h->i32, ""), y = LLVMBuildBitCast(h->b, b, h->i32, "");
 		LLVMValueRef z = kind == RMW_MAX ? LLVMBuildAnd(h->b, x, y, "") : LLVMBuildOr(h->b, x, y, "");
 		LLVMValueRef equal = LLVMBuildFCmp(h->b, LLVMRealOEQ, a, b, "");
@@ -393,7 +392,7 @@ static LLVMValueRef atomic(struct cpu_codegen *h, const struct op *o, LLVMValueR
 	return kind == RMW_EXCH ? LLVMBuildBitCast(h->b, old, t, "") : old;
 }
 
-/* The element before; masked off: zero. */
+/* The old value of the element, or zero if masked off. */
 LLVMValueRef cpu_eval_atomic(struct cpu_codegen *h, const struct op *o, const struct at *at)
 {
 	u32 mask_at = o->code == IR_ATOMIC_CAS ? 3 : 2;

@@ -1,10 +1,10 @@
 /* The loops of a nest, and the values of tiles at an index.
  *
- * The innermost loop takes `lanes` neighbours at a time. Where masks of loads and stores are true for a first part of a
- * row (index < size), this part has a loop of its own without masks, and the rest another one. */
+ * The innermost loop computes `lanes` neighbours at a time. If masks of loads and stores are true for a first part of
+ * a row (index < size), that part has a separate loop without masks, and the rest of the row another loop. */
 #include "cpu/cpu_internal.h"
 
-enum { LANE_REGISTERS = 4 /* of a vector at an index: independent operations in flight */ };
+enum { LANE_REGISTERS = 4 /* registers of a vector at an index: independent operations in flight */ };
 
 /* --- lanes ------------------------------------------------------------------------------------------------------ */
 
@@ -16,7 +16,7 @@ void cpu_count_neighbours(struct cpu_codegen *h, const struct op *o, i32 *votes)
 		votes[d] += a->contiguity[d] > 1 && p->type->shape[d] > 1;
 }
 
-/* The dimension in which most of the accesses have neighbours, or -1. */
+/* The dimension along which most of the accesses have neighbours, or -1. */
 static int preferred(struct cpu_codegen *h, const struct op *const *accesses, u32 n, int rank)
 {
 	int votes[MAX_RANK] = {0}, best = -1;
@@ -35,7 +35,8 @@ bool nest_agrees(struct cpu_codegen *h, const struct cpu_nest *n, const struct o
 	return mine < 0 || other < 0 || mine == other;
 }
 
-/* What lanes are computed in: elements that are only moved need no room for indices and sums of 32 bits. */
+/* The least element size that determines the number of lanes. Nests that only move elements to dot operands need no
+ * registers for 32-bit indices and sums. */
 static u32 least_bytes(struct cpu_codegen *h, const struct cpu_nest *n)
 {
 	u32 bytes = 1;
@@ -64,8 +65,7 @@ void nest_choose_lanes(struct cpu_codegen *h, struct cpu_nest *n)
 							       : n->roots.at[i].v;
 		bytes = MAX(bytes, (u32)type_elem_bits(v->type) / 8);
 		const struct buffer *b = info_of(h, v)->buffer;
-		votes[cpu_inner(h, v)] +=
-			!b || b->operand == DT_COUNT; /* operands of dots are transposed on their way */
+		votes[cpu_inner(h, v)] += !b || b->operand == DT_COUNT; /* dot operands are transposed after the nest */
 	}
 	for (int d = n->rank - 1; d >= 0; d--)
 		if (n->shape[best] == 1 || (votes[d] > votes[best] && n->shape[d] > 1))
@@ -98,7 +98,7 @@ LLVMValueRef cpu_offset(struct cpu_codegen *h, const struct buffer *b, int rank,
 	return sum ? sum : cpu_i64(h, 0);
 }
 
-/* One after another, `stride` elements apart. */
+/* Loads lanes one by one, `stride` elements apart. */
 static LLVMValueRef load_strided(struct cpu_codegen *h, LLVMTypeRef elem, LLVMValueRef p, i64 stride, u32 lanes)
 {
 	LLVMValueRef x = LLVMGetPoison(LLVMVectorType(elem, lanes));
@@ -250,7 +250,8 @@ static void set_along(struct at *at, int along, u32 lanes)
 	at->lanes = along < 0 ? 0 : lanes;
 }
 
-/* The index of the operand of an operation on shapes; false: its lanes are no neighbours there. */
+/* The operand's index for an index of a shape operation's result. False if the lanes are not neighbours in the
+ * operand. */
 static bool view_index(struct cpu_codegen *h, const struct op *o, const struct at *at, struct at *out)
 {
 	const struct type *from = operand(o, 0)->type, *to = result(o)->type;
@@ -308,7 +309,7 @@ static bool view_index(struct cpu_codegen *h, const struct op *o, const struct a
 	return true;
 }
 
-/* Each lane by itself. */
+/* Evaluates each lane separately. */
 static LLVMValueRef eval_each(struct cpu_codegen *h, const struct value *v, const struct at *at)
 {
 	LLVMValueRef x = LLVMGetPoison(LLVMVectorType(cpu_elem_type(h, type_elem(v->type)), at->lanes));
@@ -331,7 +332,7 @@ static LLVMValueRef eval_range(struct cpu_codegen *h, const struct op *o, const 
 	return LLVMBuildAdd(h->b, cpu_spread(h, i, at->lanes), cpu_iota(h->i32, at->lanes), "");
 }
 
-/* all ? one & x : one | x, where `one` is the same for all lanes: nothing is spread. */
+/* all ? one & x : one | x, where `one` is a scalar: it is not splatted. */
 static LLVMValueRef combine_truth(struct cpu_codegen *h, bool all, LLVMValueRef one, LLVMValueRef x)
 {
 	if (LLVMIsConstant(one) && LLVMIsNull(one) == !all)
@@ -408,7 +409,7 @@ void cpu_forget(struct cpu_codegen *h)
 
 struct prefix {
 	struct cpu_codegen *h;
-	LLVMValueRef count; /* of the row's elements for which all assumed masks are true; NULL: all */
+	LLVMValueRef count; /* number of the row's elements for which all assumed masks are true; NULL: all */
 	struct assumed *assumed;
 	i64 row;
 };
@@ -452,7 +453,7 @@ LLVMValueRef cpu_count_true(struct cpu_codegen *h, const struct value *v, const 
 	LLVMValueRef diff = LLVMBuildSub(h->b, y, x, "");
 	LLVMIntPredicate less = no_sign ? LLVMIntULT : LLVMIntSLT, or_less = no_sign ? LLVMIntULE : LLVMIntSLE;
 	LLVMValueRef more = LLVMBuildICmp(h->b, or_equal ? or_less : less, x, y, "");
-	/* in 64 bits the difference may overflow: then there are more than a row's */
+	/* in 64 bits the difference may overflow: then the count exceeds the row */
 	LLVMValueRef far = LLVMBuildICmp(h->b, LLVMIntUGE, diff, cpu_i64(h, row), "");
 	LLVMValueRef n = or_equal ? LLVMBuildAdd(h->b, diff, cpu_i64(h, 1), "") : diff;
 	n = LLVMBuildSelect(h->b, far, cpu_i64(h, row), n, "");
@@ -490,7 +491,7 @@ static void assume_mask(struct prefix *p, const struct value *v, const struct at
 	}
 }
 
-/* The index of the nest is one of all of its loads without operations on shapes in between; see claim(). */
+/* All loads of the nest that no shape operation separates from it have the nest's index; see claim(). */
 static void find_prefix(struct prefix *p, struct cpu_nest *n, const struct at *at)
 {
 	for (u32 i = 0; i < n->loads.len; i++) {
@@ -512,8 +513,8 @@ static bool along_lanes(const struct cpu_nest *n, const struct root *r)
 	return r->op->code == IR_REDUCE && r->op->attr[ATTR_AXIS] == n->lane_dim;
 }
 
-/* Roots behind it, which may want fewer of its lanes at once, find a value in memory that lies in place of what it is
- * computed from. */
+/* A root stored over a tile that it is computed from counts as made for the following roots, which load it, possibly
+ * with fewer lanes. */
 static void store_root(struct cpu_codegen *h, struct root *r, const struct at *at)
 {
 	struct info *i = info_of(h, r->v);
@@ -601,7 +602,7 @@ static void transpose_operand(struct cpu_codegen *h, const struct cpu_nest *n, s
 	r->turned->stride[n->rank - 1] = n->shape[n->rank - 2];
 }
 
-/* How many rows, of those along which the lanes go, are complete together: as many as operands of dots interleave. */
+/* The number of rows along the lanes that are completed together: the rows that dot operands interleave. */
 static i64 rows_together(struct cpu_codegen *h, const struct cpu_nest *n)
 {
 	u32 rows = 1;

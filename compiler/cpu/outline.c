@@ -3,7 +3,7 @@
  * A step of a block (a loop nest, or an operation on whole tiles) is a region of basic blocks with a single entry and
  * a single exit. Large kernels repeat steps: products of tiles of equal shape, the rounds of an unrolled loop. Regions
  * are candidates if their instructions differ only in captured values, which are defined outside the region. Each
- * candidate becomes a function whose parameters are the captured values. A hash finds the candidates; LLVM's mergefunc
+ * candidate becomes a function with the captured values as parameters. A hash finds the candidates; LLVM's mergefunc
  * compares their functions exactly and merges equal functions. Small kernels are not changed. */
 #include "cpu/cpu_internal.h"
 
@@ -48,7 +48,7 @@ void cpu_region_end(struct cpu_codegen *h, struct region *r)
 	h->region = NULL;
 }
 
-/* --- what a region consists of ------------------------------------------------------------------------------------ */
+/* --- contents of a region ----------------------------------------------------------------------------------------- */
 
 /* The numbers of blocks, instructions and captured values, from 1; 0: not numbered. */
 struct numbers {
@@ -182,7 +182,7 @@ static void set_attribute(struct cpu_codegen *h, LLVMValueRef f, unsigned index,
 	LLVMAddAttributeAtIndex(f, index, LLVMCreateEnumAttribute(h->ctx, kind, 0));
 }
 
-/* Is x the memory of a tile (cpu_scratch)? No other captured value points there. */
+/* Whether x is the memory of a tile (cpu_scratch). No other captured value points there. */
 static bool is_scratch(const struct cpu_codegen *h, LLVMValueRef x)
 {
 	return LLVMIsAGetElementPtrInst(x) && LLVMGetOperand(x, 0) == h->memory;

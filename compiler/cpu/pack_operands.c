@@ -1,19 +1,19 @@
-/* Operands of dots in memory, in the form that the instruction takes.
+/* Packing of dot operands in memory, in the form that the instruction takes.
  *
- * B lies in panels of as many columns as two registers of sums hold, its rows one after the other. Where an instruction
- * adds up several products, as many rows are interleaved, so that the elements of a column that it takes are
- * neighbours. Nests store operands row by row; tiles whose neighbours in memory are those of the other dimension are
- * transposed, a square of registers at a time. */
+ * B is stored in panels as wide as two registers of sums, with the rows of a panel one after another. If an
+ * instruction adds several products, that number of rows is interleaved, so that the elements of a column for one
+ * instruction are neighbours. Nests store operands row by row. Tiles that are contiguous along the other dimension are
+ * transposed in registers, one square at a time. */
 #include "cpu/vector_ops.h"
 
 enum { PANEL_REGISTERS = HOST_PANEL_REGISTERS };
 
 const struct dot_unit cpu_dot_units[] = {
 	[DOT_MULTIPLY_ADD] = {1, 0, 1, 1, 1},
-	[DOT_BF16] = {2, 16, 1, 4, 2},  /* vdpbf16ps, which takes subnormal numbers for zero */
-	[DOT_INT16] = {2, 16, 1, 4, 2}, /* pmaddwd: exact but for -2^15 · -2^15 twice, which wraps as the sum does */
-	[DOT_INT8] = {4, 8, 1, 4, 4},   /* vpdpbusd: A without a sign, as a + 128 */
-	[DOT_TILES_BF16] = {2, 16, 16, 16, 32}, /* tdpbf16ps, subnormal numbers as above */
+	[DOT_BF16] = {2, 16, 1, 4, 2},  /* vdpbf16ps; treats subnormals as zero */
+	[DOT_INT16] = {2, 16, 1, 4, 2}, /* pmaddwd; exact except for -2^15 · -2^15 twice, which wraps as the sum does */
+	[DOT_INT8] = {4, 8, 1, 4, 4},   /* vpdpbusd; A is unsigned, as a + 128 */
+	[DOT_TILES_BF16] = {2, 16, 16, 16, 32}, /* tdpbf16ps; subnormals as above */
 	[DOT_TILES_INT8] = {4, 8, 16, 16, 64},  /* tdpbssd */
 };
 
@@ -25,12 +25,12 @@ enum dtype cpu_sum_dtype(const struct op *o)
 	return c == DT_F64 || a == DT_F64 ? DT_F64 : DT_F32;
 }
 
-static bool is_bf16(enum dtype d) /* or has no values that bf16 lacks */
+static bool is_bf16(enum dtype d) /* bf16, or a format with no values that bf16 lacks */
 {
 	return d == DT_BF16 || dtype_is_fp8(d);
 }
 
-/* Does the processor have the unit, for these types? */
+/* Whether the CPU has the unit, for these types. */
 static bool multiplies(const struct target *target, enum dot_unit_kind unit, enum dtype a, enum dtype b,
 		       enum dtype sum)
 {
@@ -47,7 +47,7 @@ static bool multiplies(const struct target *target, enum dot_unit_kind unit, enu
 	return true;
 }
 
-/* The last one in the enumeration that takes the operands. */
+/* The last unit of the enumeration that takes the operands. */
 enum dot_unit_kind cpu_dot_unit(const struct cpu_codegen *h, const struct op *o)
 {
 	const struct type *a = operand(o, 0)->type, *b = operand(o, 1)->type;
@@ -85,7 +85,7 @@ LLVMValueRef cpu_to_sum(struct cpu_codegen *h, LLVMValueRef x, enum dtype from, 
 	return sum == h->f64 && from != DT_F64 ? LLVMBuildFPExt(h->b, x, cpu_vector_type(sum, lanes), "") : x;
 }
 
-/* To 10 bits of mantissa, ties away from zero (support/small_floats.h). */
+/* Rounds to 10 bits of mantissa, ties away from zero (support/small_floats.h). */
 static LLVMValueRef round_tf32(struct cpu_codegen *h, LLVMValueRef x)
 {
 	LLVMTypeRef t = cpu_vector_type(h->i32, lanes_of(x));
@@ -157,7 +157,7 @@ static LLVMValueRef interleave(struct cpu_codegen *h, LLVMValueRef x, LLVMValueR
 	return LLVMBuildShuffleVector(h->b, x, y, LLVMConstVector(mask, 2 * n), "");
 }
 
-/* The first elements of n vectors, then the second ones …; changes x. */
+/* The first elements of n vectors, then the second elements, and so on; changes x. */
 static LLVMValueRef interleave_all(struct cpu_codegen *h, LLVMValueRef *x, u32 n)
 {
 	for (n /= 2; n; n /= 2)
@@ -207,10 +207,9 @@ void cpu_dot_interleave_all(struct cpu_codegen *h, const struct type *t, const s
 		cpu_loop_end(h, &l[d]);
 }
 
-/* --- squares of registers, transposed ------------------------------------------------------------------------------
- */
+/* --- transposition of squares in registers ------------------------------------------------------------------- */
 
-/* Of each pair of groups of d lanes of a and b: the first ones, or the second ones. */
+/* For each pair of groups of d lanes of a and b: the first groups, or the second groups. */
 static LLVMValueRef halves(struct cpu_codegen *h, LLVMValueRef a, LLVMValueRef b, u32 d, bool second)
 {
 	LLVMValueRef mask[64];
@@ -230,7 +229,7 @@ static LLVMValueRef unpack(struct cpu_codegen *h, LLVMValueRef a, LLVMValueRef b
 	return LLVMBuildShuffleVector(h->b, a, b, LLVMConstVector(mask, n), "");
 }
 
-/* Lane k of x[i] changes places with lane i of x[k]; n vectors of n lanes. */
+/* Exchanges lane k of x[i] and lane i of x[k], for n vectors of n lanes. */
 static void transpose_square(struct cpu_codegen *h, LLVMValueRef *x, u32 n)
 {
 	u32 d = 1;
@@ -251,7 +250,7 @@ static void transpose_square(struct cpu_codegen *h, LLVMValueRef *x, u32 n)
 			}
 }
 
-/* What a step of the instruction takes of an operand: some neighbours along k, as one integer. */
+/* A vector of the operand elements for one step of the instruction: neighbours along k as one integer. */
 static LLVMTypeRef step_type(struct cpu_codegen *h, const struct buffer *b, u32 lanes)
 {
 	u32 bits = cpu_dot_units[b->unit].bits ? 32 : b->elem == h->f64 || b->elem == h->i64 ? 64 : 32;
@@ -266,7 +265,7 @@ static LLVMValueRef load_operand(struct cpu_codegen *h, const struct buffer *fro
 	return cpu_to_operand(h, buffer_load(h, from, t, &at), to, lanes);
 }
 
-/* `lanes` steps of k of as many columns of B, from row k on. */
+/* Loads `lanes` steps of k for `lanes` columns of B, from row k on. */
 static void load_columns(struct cpu_codegen *h, const struct buffer *from, const struct buffer *to,
 			 const struct type *t, const struct at *at, u32 lanes, LLVMValueRef *x)
 {
@@ -278,7 +277,7 @@ static void load_columns(struct cpu_codegen *h, const struct buffer *from, const
 	}
 }
 
-/* `lanes` rows of A, as many steps of k. */
+/* Loads `lanes` steps of k for `lanes` rows of A. */
 static void load_rows(struct cpu_codegen *h, const struct buffer *from, const struct buffer *to, const struct type *t,
 		      const struct at *at, u32 lanes, LLVMValueRef *x)
 {
@@ -364,8 +363,7 @@ void cpu_dot_turn(struct cpu_codegen *h, const struct op *o)
 	info_of(h, v)->made = true;
 }
 
-/* --- which tiles ----------------------------------------------------------------------------------------------------
- */
+/* --- selection of tiles -------------------------------------------------------------------------------------- */
 
 bool cpu_dot_takes(struct cpu_codegen *h, const struct value *v, const struct op **dot, u32 *which)
 {

@@ -1,7 +1,7 @@
 /* Reductions inside a nest.
  *
- * Along the lanes: a vector of partial results, one a lane, in registers, combined by halves at the end of the row.
- * Along another dimension: the result in memory collects one index after the other. */
+ * Along the lanes: a vector of partial results, one for each lane, stays in registers and is combined by halves at the
+ * end of the row. Along another dimension: the result in memory accumulates one index after another. */
 #include <math.h>
 
 #include "cpu/cpu_internal.h"
@@ -15,7 +15,7 @@ static bool has_identity(const struct op *o)
 	       operand(b->last, 0) == result(b->first) && operand(b->first, 0) != operand(b->first, 1);
 }
 
-/* The x for which combining it with y gives y; NULL: none is known. */
+/* The identity element of the combination; NULL: none known. */
 static LLVMValueRef identity(struct cpu_codegen *h, const struct op *o)
 {
 	if (!has_identity(o))
@@ -81,7 +81,8 @@ static u32 nest_lanes(const struct cpu_nest *n)
 	return n->lanes > 1 ? n->lanes : 0;
 }
 
-/* Sums of so many vectors one after the other are added up before the next begins: rounding errors grow with that. */
+/* Long sums are split into segments of this many vectors, which are added separately: rounding errors grow with the
+ * length of a sum. */
 enum { SUMMED = 64 };
 
 static bool in_segments(struct cpu_codegen *h, const struct cpu_nest *n, const struct root *r)
@@ -90,7 +91,7 @@ static bool in_segments(struct cpu_codegen *h, const struct cpu_nest *n, const s
 	       n->shape[n->lane_dim] / (i64)n->lanes > SUMMED;
 }
 
-/* The part is added to the total, and begins anew. */
+/* Adds the segment to the total, and starts a new segment. */
 static void close_segment(struct cpu_codegen *h, struct cpu_nest *n, struct root *r)
 {
 	LLVMValueRef none = cpu_spread(h, identity(h, r->op), nest_lanes(n));
@@ -115,7 +116,7 @@ void reduce_open(struct cpu_codegen *h, struct cpu_nest *n, struct root *r)
 	}
 }
 
-/* The index of the result: without the axis. */
+/* The index of the result: the index without the axis. */
 static struct at result_index(const struct op *o, const struct at *at)
 {
 	struct at out = {.along = -1};

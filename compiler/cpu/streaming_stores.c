@@ -1,15 +1,15 @@
-/* Stores past the caches.
+/* Stores that bypass the caches.
  *
- * An output much larger than the last-level cache has left it before anybody reads it; storing it there costs a read of
- * each line, and evicts inputs. Where the programs of a launch together store more than a part of that cache, whole
- * vectors of tiles that the kernel does not load are stored past it. The launch tells its size. */
+ * An output much larger than the last-level cache is evicted before it is read again. Storing it in the cache costs a
+ * read of each line and evicts inputs. If the programs of a launch together store more than a part of the cache, whole
+ * vectors of tiles that the kernel does not load bypass it. The launch passes its grid and the cache size. */
 #include "cpu/cpu_abi.h"
 #include "cpu/cpu_internal.h"
 #include "analysis/alias.h"
 
-enum { PART = 2 /* of the cache: behind inputs, a half of it is gone when the launch ends */ };
+enum { PART = 2 /* of the cache: with inputs, half of the cache is evicted by the end of the launch */ };
 
-/* Does anything in b, but o, read what o stores, or order stores? */
+/* Whether an operation of b other than o reads the memory that o stores, or orders stores. */
 static bool is_read(struct cpu_codegen *h, const struct block *b, const struct op *o)
 {
 	for (const struct op *p = b->first; p; p = p->next) {

@@ -1,19 +1,19 @@
-/* Pieces that elementwise.c, convert.c and math.c build operations from. All of them take scalars, and vectors of any
- * number of elements: types follow those of the operands. */
+/* Helpers of elementwise.c, convert.c and math.c. All take scalars and vectors of any length: types follow the types
+ * of the operands. */
 #ifndef TLC_CPU_VECTOR_OPS_H
 #define TLC_CPU_VECTOR_OPS_H
 
 #include "cpu/cpu_internal.h"
 #include "llvm/math_functions.h"
 
-/* Overloaded on the type of x. */
+/* An intrinsic overloaded on the type of x. */
 static inline LLVMValueRef cpu_intrinsic1(struct cpu_codegen *h, const char *name, LLVMValueRef x)
 {
 	LLVMTypeRef t = LLVMTypeOf(x);
 	return cpu_intrinsic(h, name, &t, 1, &x, 1);
 }
 
-/* `elem`, or a vector of it with as many elements as x. */
+/* `elem`, or a vector of it with the number of elements of x. */
 static inline LLVMTypeRef as_many(LLVMValueRef x, LLVMTypeRef elem)
 {
 	return type_like(LLVMTypeOf(x), elem);
@@ -42,7 +42,7 @@ static inline LLVMValueRef real_as(LLVMValueRef like, double x)
 {
 	return LLVMConstReal(LLVMTypeOf(like), x);
 }
-/* The bits of floats, as integers, and back. */
+/* The bits of floats as integers, and back. */
 static inline LLVMValueRef bits_of(struct cpu_codegen *h, LLVMValueRef x)
 {
 	LLVMTypeRef t = LLVMIntTypeInContext(h->ctx, bits_of_elem(LLVMTypeOf(x)));
@@ -59,10 +59,10 @@ static inline LLVMValueRef is_nan(struct cpu_codegen *h, LLVMValueRef x)
 
 /* --- convert.c, math.c, exp_log.c --------------------------------------------------------------------------------- */
 
-/* NULL: the operation is none that converts. */
+/* NULL: the operation is not a conversion. */
 LLVMValueRef cpu_convert(struct cpu_codegen *h, const struct op *o, LLVMValueRef x);
-/* What is rare is computed apart, if one element of `is_rare` is true: rare_end gives the results computed there, for
- * all elements, or `usual`. */
+/* A branch for rare elements, taken if any element of `is_rare` is true. rare_end returns the results computed in the
+ * branch, for all elements, or `usual`. */
 struct rare {
 	LLVMValueRef usual;
 	LLVMBasicBlockRef from, end;
@@ -73,10 +73,10 @@ LLVMValueRef rare_end(struct cpu_codegen *h, const struct rare *r, LLVMValueRef 
 LLVMValueRef cpu_math(struct cpu_codegen *h, enum opcode code, LLVMValueRef x);
 LLVMValueRef cpu_fmod(struct cpu_codegen *h, LLVMValueRef x, LLVMValueRef y);
 LLVMValueRef cpu_exp(struct cpu_codegen *h, const struct functions *f, LLVMValueRef x, bool base2);
-/* Of fp32: what is not normal is the least or the largest normal power. */
+/* exp2 of fp32. A result that is not a normal number is replaced by the least or largest normal power. */
 LLVMValueRef cpu_normal_exp2(struct cpu_codegen *h, const struct functions *f, LLVMValueRef x);
 LLVMValueRef cpu_log_f64(struct cpu_codegen *h, const struct functions *f, LLVMValueRef x, bool base2);
-/* r, or where x is not positive and finite its logarithm. */
+/* r, or the logarithm of x if x is not positive and finite. */
 LLVMValueRef cpu_log_or_special(struct cpu_codegen *h, LLVMValueRef x, LLVMValueRef r);
 
 #endif

@@ -18,7 +18,7 @@ static void made(struct cpu_codegen *h, const struct op *o)
 
 /* --- scans ------------------------------------------------------------------------------------------------------- */
 
-/* Elements, in the order of the scan: lane i of x is that of lane i - by, and lanes before the first keep theirs. */
+/* Shifts elements in the order of the scan: lane i gets lane i - by; lanes below `by` keep their elements. */
 static LLVMValueRef shifted(struct cpu_codegen *h, LLVMValueRef x, u32 by)
 {
 	LLVMValueRef mask[64];
@@ -45,7 +45,7 @@ static LLVMValueRef lanes_from(struct cpu_codegen *h, u32 first, u32 lanes)
 	return LLVMConstVector(x, lanes);
 }
 
-/* x becomes what the region makes of `before` and x, in the lanes where it is to. */
+/* Combines `before` and x by the region, into x, in the lanes of `where`. */
 static void combine(struct cpu_codegen *h, const struct op *o, const LLVMValueRef *before, LLVMValueRef *x,
 		    LLVMValueRef where)
 {
@@ -58,8 +58,7 @@ static void combine(struct cpu_codegen *h, const struct op *o, const LLVMValueRe
 		x[i] = LLVMBuildSelect(h->b, where, sum[i], x[i], "");
 }
 
-/* Along the lanes: each vector is scanned in log2(lanes) steps, then the last element before it is combined with all.
- */
+/* Along the lanes: each vector is scanned in log2(lanes) steps, then combined with the last element before it. */
 static void scan_vectors(struct cpu_codegen *h, const struct op *o, struct buffer *const *from, u32 lanes)
 {
 	const struct type *t = operand(o, 0)->type;
@@ -106,7 +105,7 @@ static void scan_vectors(struct cpu_codegen *h, const struct op *o, struct buffe
 	cpu_loops_end(h, &l);
 }
 
-/* Results in memory: each element is combined with the one before it along the axis. */
+/* The result is in memory: each element is combined with the preceding result along the axis. */
 static void emit_scan(struct cpu_codegen *h, const struct op *o)
 {
 	const struct type *t = operand(o, 0)->type;
@@ -237,7 +236,7 @@ static void emit_map(struct cpu_codegen *h, const struct op *o)
 	cpu_loops_end(h, &l);
 }
 
-/* Atomics, and volatile loads, one element after the other. */
+/* Atomics and volatile loads, one element after another. */
 static void emit_each(struct cpu_codegen *h, const struct op *o)
 {
 	const struct value *v = result(o);
@@ -303,7 +302,7 @@ static LLVMValueRef print_plan(struct cpu_codegen *h, const struct op *o)
 	return constant_struct(h, fields, 3, ".print_");
 }
 
-/* The address of an operand's elements. */
+/* The address of an operand's elements in memory. */
 static LLVMValueRef elements_of(struct cpu_codegen *h, const struct value *v)
 {
 	if (type_is_tensor(v->type))
@@ -320,7 +319,7 @@ static void store_pointer(struct cpu_codegen *h, LLVMValueRef data, u32 k, LLVMV
 	LLVMBuildStore(h->b, p, cpu_gep(h, data, h->ptr, cpu_i64(h, k)));
 }
 
-/* Calls the function at this offset of cpu_call for an operation that `what` describes. */
+/* Calls the function at this offset of cpu_call. `what` describes the operation. */
 static LLVMValueRef call_outside(struct cpu_codegen *h, u64 offset, LLVMTypeRef result, LLVMValueRef what,
 				 LLVMValueRef data)
 {
@@ -395,7 +394,7 @@ static void emit_unknown_asm(struct cpu_codegen *h, const struct op *o)
 	}
 }
 
-/* Clocks count in the processor's own cycles; there is one multiprocessor, number 0. */
+/* Clocks count CPU cycles. There is one multiprocessor, number 0. */
 static void emit_asm(struct cpu_codegen *h, const struct op *o)
 {
 	enum asm_source source = inline_asm_source(o);

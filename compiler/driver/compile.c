@@ -22,8 +22,8 @@
 
 /* --- the pipeline ------------------------------------------------------------------------------------------------ */
 
-/* Every pass over the IR, in order, for each kind of target. The IR after the tile passes is the ttir dump, the IR
- * after the placing passes the ttgir dump. */
+/* All passes over the IR, in order, for each kind of target. The IR after the tile passes is the ttir dump, the IR
+ * after the GPU passes the ttgir dump. */
 static const struct pass cuda_tile_passes[] = {
 	{"canonicalize", "fold constants, shrink index arithmetic, remove dead code", pass_canonicalize, 0,
 	 ANALYSIS_AXIS},
@@ -75,8 +75,8 @@ static const struct pass cuda_place_passes[] = {
 	 pass_prove_buffers, 0, 0},
 	{"remarks", "report how memory is accessed (on request)", pass_remarks, ANALYSIS_AXIS, 0},
 };
-/* One thread runs a program: passes that serve wide accesses of many threads, or overlap loads with other work, gain
- * nothing. */
+/* A single thread runs a program, so passes for wide accesses by many threads, or for overlapping loads with other
+ * work, gain nothing. */
 static const struct pass cpu_tile_passes[] = {
 	{"canonicalize", "fold constants, shrink index arithmetic, remove dead code", pass_canonicalize, 0,
 	 ANALYSIS_AXIS},
@@ -97,7 +97,7 @@ static const struct pass cpu_tile_passes[] = {
 	{"contract-fma", "contract products and sums to multiply-adds", pass_contract_fma, 0, ANALYSIS_AXIS},
 };
 
-/* For debuggers: what changes results or is asked for. Operations stay where they are. */
+/* For debuggers: only passes that change results or were requested. Operations stay in place. */
 static const struct pass debug_passes[] = {
 	{"swizzle-pids", "remap a two-dimensional grid in groups (on request)", pass_swizzle_pids, 0, ANALYSIS_AXIS},
 	{"contract-fma", "contract products and sums to multiply-adds", pass_contract_fma, 0, ANALYSIS_AXIS},
@@ -121,10 +121,10 @@ static const struct pass_list *passes_for(const struct target *target)
 
 /* --- units --------------------------------------------------------------------------------------------------- */
 
-/* The part of the standard library that every module has, parsed once for the process. */
+/* The core of the standard library, which every module includes. Parsed once in the process. */
 static struct unit standard;
 
-enum { TEXT_FILE = 2 /* a unit's own, behind the standard library */ };
+enum { TEXT_FILE = 2 /* source number of a unit's own file, after the standard library */ };
 
 static double milliseconds(void)
 {
@@ -143,12 +143,12 @@ static void unit_init(struct unit *u, const struct interner *names)
 static void parse_standard(void)
 {
 	struct unit *u = &standard;
-	unit_free(u); /* of a first attempt that ran out of memory */
+	unit_free(u); /* frees a first attempt that ran out of memory */
 	unit_init(u, NULL);
 	u->std = library_core(&u->arena, &u->names, &u->diags);
 }
 
-/* Gives u the sources of `from`, so that locations are valid in both. */
+/* Appends the sources of `from` to those of u, so that locations are valid in both. */
 static void share_sources(struct unit *u, const struct unit *from)
 {
 	for (u32 i = u->diags.sources.len; i < from->diags.sources.len; i++)
@@ -180,7 +180,7 @@ bool unit_open(struct unit *u, const char *name, const char *text, size_t len)
 bool unit_again(struct unit *u, const struct unit *from)
 {
 	const struct source *s = from->diags.sources.at[TEXT_FILE];
-	if (from->parsed) /* passes change it */
+	if (from->parsed) /* passes change parsed IR, so the text is parsed again */
 		return unit_open(u, s->name, s->text, s->len);
 	unit_init(u, &from->names);
 	share_sources(u, from);
@@ -203,7 +203,7 @@ static void set_offsets(struct kernel *k, const struct compile_options *o)
 		k->narrow_offsets = has_narrow_offsets(k);
 }
 
-/* Operations for debuggers, which IR text may have for any target. */
+/* Removes operations for debuggers, which IR text may contain for any target. */
 static void remove_marks(struct block *b)
 {
 	for (struct op *o = b->first, *next; o; o = next) {
@@ -286,7 +286,7 @@ bool unit_divisors(struct unit *u, const struct func *func, const struct arg_spe
 
 /* --- running passes ------------------------------------------------------------------------------------------ */
 
-/* How much of what was asked for is done, since all of it is not proved or does not fit. */
+/* Limits of a further attempt to compile a kernel that was not proved or did not fit shared memory. */
 struct limits {
 	enum pipelining pipelining;
 	int most_stages;
@@ -299,7 +299,8 @@ struct run {
 	struct limits limits;
 	struct pass_state s;
 	bool stopped; /* by --stop-after */
-	const char *start_after; /* passes up to this one ran before the IR was read; NULL: none, or no longer */
+	/* last pass that ran before the IR text was written; NULL: no pass, or it has been reached */
+	const char *start_after;
 };
 
 static void after_step(struct run *r, const char *name, double start)
@@ -383,7 +384,7 @@ static const char *product_text(struct arena *a, const struct kernel *k, const s
 	return sb.at;
 }
 
-/* The tensor map number i, of a tensor that a parameter points to. */
+/* Describes tensor map number i, of a tensor that a parameter points to. */
 static void describe_tensor(struct strbuf *sb, const struct kernel *k, u32 i)
 {
 	const struct tensor_map_param *m = &k->cuda.maps[i];
@@ -399,7 +400,7 @@ static void describe_tensor(struct strbuf *sb, const struct kernel *k, u32 i)
 		  m->box[0], m->box[1], m->moved ? ", 1, 1" : "", m->swizzle);
 }
 
-/* Comments and directives in the PTX for hosts that launch it without libtl. */
+/* Comments and directives in the PTX, for hosts that launch the kernel without libtl. */
 static const char *directives(struct arena *a, const struct kernel *k)
 {
 	struct strbuf sb = {.arena = a};
@@ -444,7 +445,7 @@ static bool is_wgmma(const struct op *o)
 	return o->code == IR_WARP_GROUP_DOT;
 }
 
-/* The texts and the code that are wanted, from the session's module. */
+/* Emits the requested text and code from the session's module. */
 static bool emit_cuda(struct run *r, struct session *session, struct compiled *out, const char **error)
 {
 	const struct compile_options *o = r->o;
@@ -537,7 +538,8 @@ static void find_tile(struct op *o, void *arg)
 			*found = o->results[i].type;
 }
 
-/* For IR text: is it in the state (placed, with layouts, the target) of IR behind the pass that --start-after names? */
+/* For IR text: whether its state (laid out or not, with layouts, its target) is that of the IR after the pass that
+ * --start-after names. */
 static bool check_start(struct run *r, const struct kernel *k)
 {
 	const struct pass_list *list = passes_for(&r->o->target);
@@ -570,7 +572,7 @@ static bool check_start(struct run *r, const struct kernel *k)
 	return true;
 }
 
-/* Sets up the state of the passes for the evaluated or parsed kernel. */
+/* Initializes the pass state for the evaluated or parsed kernel. */
 static bool begin(struct run *r, struct kernel *k, struct compiled *out)
 {
 	const struct compile_options *o = r->o;
@@ -673,7 +675,7 @@ static bool compile_within(struct run *r, const struct func *func, const struct 
 	return r->stopped || !generates || generate(r, out);
 }
 
-/* Is the kernel pipelined here, not before it was read? */
+/* Whether the pipeline pass is still to run on the kernel. */
 static bool is_pipelined_here(const struct unit *u, const struct compile_options *o)
 {
 	const struct pass_list *list = passes_for(&o->target);
@@ -681,7 +683,7 @@ static bool is_pipelined_here(const struct unit *u, const struct compile_options
 	return index_of(list->place, list->nplace, after) < index_of(list->place, list->nplace, "pipeline");
 }
 
-/* Limits within which the kernel may be compiled that has failed to be; false: there are none. */
+/* Tightens the limits after the attempt `failed`. False if no further attempt is possible. */
 static bool limit_more(const struct run *failed, struct limits *l)
 {
 	const struct cuda_state *c = &failed->s.cuda;
@@ -723,8 +725,8 @@ static void remark_limits(const struct run *r, const struct unproved *why, i32 b
 		     o->target.shared_bytes);
 }
 
-/* Where the proof of the buffers fails, or shared memory does not suffice, the kernel is compiled again within limits.
- * The messages are those of the last attempt, or, if no attempt succeeds, of the first one. */
+/* If the proof of the buffers fails, or shared memory does not suffice, the kernel is compiled again within tighter
+ * limits. The messages are those of the last attempt or, if no attempt succeeds, of the first attempt. */
 bool compile(struct unit *u, const struct func *func, const struct arg_spec *args, const struct compile_options *o,
 	     struct compiled *out)
 {
@@ -739,7 +741,7 @@ bool compile(struct unit *u, const struct func *func, const struct arg_spec *arg
 	for (now = first; !good && again && limit_more(&now, &limits);) {
 		struct diags fresh = diags_copy(&before);
 		diags_restore(&u->diags, &fresh);
-		if (u->parsed) /* passes have changed it */
+		if (u->parsed) /* passes changed it */
 			u->parsed = kernel_parse(&u->ir, TEXT_FILE, text_library_new(&u->ir, u->std));
 		now = (struct run){.u = u, .o = o, .limits = limits};
 		good = compile_within(&now, func, args, out);

@@ -1,5 +1,5 @@
-/* The pipeline in one call: source → tile IR → placed IR → LLVM IR → PTX, or → LLVM IR → an object of the CPU. Used by
- * tlc and by libtl. */
+/* The compiler as one call: source → tile IR → laid-out GPU IR → LLVM IR → PTX, or source → tile IR → LLVM IR → object
+ * file of a CPU. tlc and libtl use it. */
 #ifndef TLC_DRIVER_COMPILE_H
 #define TLC_DRIVER_COMPILE_H
 
@@ -7,38 +7,42 @@
 #include "frontend/frontend.h"
 
 enum { DEFAULT_WARPS = 4, DEFAULT_STAGES = 3 };
-/* A thread has 255 registers; maxnreg=256 is no limit, to ptxas and here. */
+/* A thread has at most 255 registers. maxnreg=256 means no limit, for ptxas and for tlc. */
 enum { MAX_REGISTERS = 255, MOST_MAXNREG = 256 };
 
 struct compile_options {
 	struct target target;
 	int num_warps, num_stages; /* 0: the default */
-	int group_pids;            /* remap a two-dimensional grid in groups of this many rows; 0: not */
-	int maxnreg;               /* the most registers of a thread; 0: ptxas decides */
-	/* no copies by TMA: they take distances of rows from 0 to 2^40 bytes only, and parameters of their own */
+	/* number of rows of a group when a two-dimensional grid is remapped; 0: not remapped */
+	int group_pids;
+	int maxnreg; /* register limit of a thread; 0: ptxas decides */
+	/* No TMA copies. TMA needs row strides from 0 to 2^40 bytes and additional kernel parameters. */
 	bool no_tma;
-	enum launch_bounds sizes; /* of a launch, which it is for: see analysis/launch_bounds.h */
-	enum grid_kind grid; /* of launches: for GRID_MANY and GRID_ROWS a persistent kernel, if that is faster */
-	enum aliasing alias;       /* of pointer parameters: where they may overlap, accesses keep their order */
-	/* device_assert traps on the GPU too, and integers are checked for overflow */
+	enum launch_bounds sizes; /* bounds of launches that the kernel supports: see analysis/launch_bounds.h */
+	enum grid_kind grid; /* grid of launches; GRID_MANY and GRID_ROWS allow a persistent kernel if that is faster */
+	/* aliasing of pointer parameters; accesses keep their order where parameters may overlap */
+	enum aliasing alias;
+	/* device_assert traps on the GPU too, and integer operations are checked for overflow */
 	bool debug;
 	bool remarks;
-	bool no_advice;            /* when it needs too much shared memory, do not look for a configuration that fits */
-	bool time;                 /* report time per pass through diags */
-	const char *print_after, *stop_after; /* pass name, or "all"; NULL */
-	/* the pass whose IR was read; NULL: for placed text the last one that changes it, else none ran */
+	/* does not search a configuration that fits if the kernel needs too much shared memory */
+	bool no_advice;
+	bool time;                            /* print the time of each pass to print_to */
+	const char *print_after, *stop_after; /* pass name, or "all"; or NULL */
+	/* the pass after which the IR text was written; NULL: for TTGIR the last pass that changes it, otherwise no
+	 * pass */
 	const char *start_after;
 	FILE *print_to;
-	/* Called with the evaluated IR ("eval") and the IR after each pass before placement; NULL: not called. */
+	/* Called with the evaluated IR ("eval") and with the IR after each tile pass. NULL: not called. */
 	void (*after_pass)(void *arg, const char *pass, struct kernel *k);
 	void *after_pass_arg;
-	/* which texts to keep */
+	/* the texts to return */
 	bool want_ttir, want_ttgir, want_llir, want_code, want_asm;
-	bool want_calls;     /* the unit's `calls` */
-	bool want_schedules; /* the unit's `schedules` */
+	bool want_calls;     /* fills in the unit's `calls` */
+	bool want_schedules; /* fills in the unit's `schedules` */
 };
 
-/* One source file, and the memory and results of its compilation. */
+/* One source file, with the memory and results of its compilation. */
 struct unit {
 	struct arena arena;
 	struct interner names;
@@ -46,59 +50,60 @@ struct unit {
 	struct ir_context ir;
 	const struct module *module, *std;
 	struct map imported;   /* path → struct module of another file */
-	struct strbuf schedules; /* if wanted: of the loops that were pipelined, a table each */
-	struct strbuf calls;   /* if wanted: a line for each call of a built-in function, with the arguments given */
-	double parse_ms;       /* of the source, and of the library if it was the process's first */
-	struct kernel *parsed; /* when the file was IR text, placed (parsed->target) or not */
+	struct strbuf schedules; /* on request: a schedule table for each pipelined loop */
+	struct strbuf calls;     /* on request: a line for each call of a built-in function, with its arguments */
+	double parse_ms;         /* time to parse the source */
+	struct kernel *parsed;   /* IR text: TTGIR (parsed->target is set) or TTIR; else NULL */
 };
-/* For struct import_files: a module beside `from`, in the packages around it, or beside the unit's own file. */
+/* For struct import_files: imports a module in the folder of `from`, in the packages around it, or in the folder of
+ * the unit's own file (imports.c). */
 const struct module *import_module(void *unit, const struct module *from, const char *dotted);
-/* Parses `text` (kept by the caller until unit_free). `name` ending in ".ttir" means IR text. False after an error,
- * which is in u->diags. */
+/* Parses `text`, which the caller keeps until unit_free. A `name` ending in ".ttir" or ".ttgir" means IR text. False
+ * after an error, which is in u->diags. */
 bool unit_open(struct unit *u, const char *name, const char *text, size_t len);
-/* A unit of the same source with memory of its own, for one more compilation. `from` is only read, from several threads
- * at once, and must outlive the new unit. */
+/* A unit of the same source with separate memory, for a further compilation. `from` is only read, by several threads
+ * at a time, and must outlive the new unit. */
 bool unit_again(struct unit *u, const struct unit *from);
 void unit_free(struct unit *u);
 
 struct compiled {
 	struct kernel *kernel;   /* the IR after the last pass that ran */
 	const char *ttir, *ttgir, *llir;
-	const char *code; /* PTX, or an object of a CPU */
+	const char *code; /* PTX, or an object file of a CPU */
 	size_t code_len;
-	const char *assembly;      /* of a CPU */
-	struct target target; /* of the code */
+	const char *assembly; /* assembly of a CPU */
+	struct target target; /* target of the code */
 	i32 shared_bytes;
-	u64 scratch_bytes; /* of a thread of a CPU */
-	bool waits;        /* programs may wait for others: see op_may_wait */
-	int num_warps; /* of a block */
-	int cluster;   /* blocks a program runs on: the grid's first dimension is to be multiplied by it */
-	void *for_load; /* what a device's compile hands to its load */
+	u64 scratch_bytes; /* scratch memory of a CPU thread */
+	bool waits;        /* programs may wait for each other: see op_may_wait */
+	int num_warps;     /* warps of a block */
+	int cluster;       /* blocks of a program; a launch multiplies the grid's first dimension by it */
+	void *for_load;    /* passed from a device's compile function to its load function */
 };
 
-/* Evaluates `func` of u (or takes the parsed IR), and runs the passes that the wanted texts need. Where the proof of
- * its buffers fails, or these do not fit, they run again with less pipelining. The results live in u. False after an
- * error. */
+/* Evaluates `func` of u (or takes the parsed IR), and runs the passes that the requested texts need. If the proof of
+ * its buffers fails, or they do not fit shared memory, the passes run again with less pipelining. The results live in
+ * u. False after an error. */
 bool compile(struct unit *u, const struct func *func, const struct arg_spec *args, const struct compile_options *o,
 	     struct compiled *out);
-/* A remark on the machine code's resources, as ptxas or the driver reports them: registers and bytes of local memory of
- * a thread, and blocks that a multiprocessor holds at once (0: not known). */
+/* Emits a remark on the resources of the machine code, as ptxas or the driver reports them: registers and bytes of
+ * local memory of a thread, and resident blocks of a multiprocessor (0: unknown). */
 void remark_resources(struct unit *u, const struct compiled *c, int registers, i64 local_bytes, int resident);
-/* The names of all passes and what they do, for --help. */
+/* Prints the names and descriptions of all passes, for --help. */
 void compile_list_passes(FILE *out);
-/* The compute capability that a placed kernel's text is for, as in sm_<N>; 0 for others. */
+/* The compute capability that a TTGIR kernel is for, as in sm_<N>; 0 for other kernels. */
 int target_of_text(const struct kernel *k);
-/* Is `name` a pass, or one of the steps eval, lower and llvm? */
+/* Whether `name` is a pass, or one of the steps eval, lower and llvm. */
 bool compile_has_step(const char *name);
-/* What the decorators of `func` say; args may be NULL, if no launch is meant. */
+/* Evaluates the decorators of `func`. args may be NULL if there is no launch. */
 void unit_tuning(struct unit *u, const struct func *func, const struct arg_spec *args, int capability,
 		 enum decorators_of of, struct tuning *out);
-/* Only the first step: the tile IR as it is before any pass, for the interpreter. */
+/* Only the first step: the tile IR before any pass, for the interpreter. */
 struct kernel *compile_ir(struct unit *u, const struct func *func, const struct arg_spec *args,
 			  const struct compile_options *o);
 
-/* Of the kernel's integer arguments, by leaf, the largest divisors that can change its code: see analysis/divisors.h.
- * 1: of others. `at` has room for n. False after an error. */
+/* For the kernel's integer arguments, by leaf, the largest divisors that can change its code: see analysis/divisors.h.
+ * DIVISOR_NONE for other arguments. `at` holds n entries. False after an error. */
 bool unit_divisors(struct unit *u, const struct func *func, const struct arg_spec *args,
 		   const struct compile_options *o, i16 *at, u32 n);
 

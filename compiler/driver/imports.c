@@ -1,6 +1,6 @@
-/* Modules in other files, found as Python finds them: by relative imports beside the file; others in the folder above
- * the package that the file is in, beside the unit's own file, in folders around the file, in those
- * of PYTHONPATH. */
+/* Modules in other files, found as Python finds them. Relative imports are resolved from the file's folder. Other
+ * imports are searched in the folder above the file's package, the folder of the unit's own file, the folders around
+ * the importing file, and the folders of PYTHONPATH. */
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -24,7 +24,7 @@ static const struct module *module_at(struct unit *u, const char *path)
 	return m;
 }
 
-/* dir/a/b.py or dir/a/b/__init__.py; of no name the package's own file. */
+/* dir/a/b.py or dir/a/b/__init__.py; for an empty name the package's own dir/__init__.py. */
 static const struct module *module_in(struct unit *u, const char *dir, const char *dotted)
 {
 	struct strbuf sb = {.arena = &u->arena};
@@ -56,8 +56,8 @@ static const char *above(struct arena *a, const char *dir)
 	return folder_of(a, dir);
 }
 
-/* The module in the innermost folder around `dir` that has a folder named like the first part of `dotted`: a repository
- * with its package in it, or beside it in src/. Packages need no __init__.py where they are around the file. */
+/* The module in the innermost folder around `dir` that contains a folder named as the first part of `dotted`, either
+ * directly or in src/, as repositories do. A package around the file needs no __init__.py. */
 static const struct module *module_around(struct unit *u, const char *dir, const char *dotted)
 {
 	enum { FARTHEST = 32 };
@@ -102,7 +102,7 @@ const struct module *import_module(void *unit, const struct module *from, const 
 			dir = above(a, dir);
 		return module_in(u, dir, dotted + dots);
 	}
-	enum { DEEPEST = 32 }; /* packages inside each other */
+	enum { DEEPEST = 32 }; /* limit of nested packages */
 	for (int i = 0; i < DEEPEST && is_package(a, dir); i++)
 		dir = above(a, dir);
 	const struct module *m = module_in(u, dir, dotted);

@@ -1,4 +1,4 @@
-/* Out of shared memory: the nearest configuration that fits, found by compiling others. */
+/* Search for the nearest configuration that fits shared memory, by compiling other configurations. */
 #include "driver/suggest_config.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@ enum { MAX_ROUNDS = 3, MAX_CHANGES = 16, SMALLEST_BLOCK = 16 };
 struct launch_config {
 	int num_warps, num_stages;
 	struct arg_spec *args;
-	i32 bytes; /* of shared memory; -1: it does not compile */
+	i32 bytes; /* shared memory; -1: it does not compile */
 	bool fits;
 };
 
@@ -19,7 +19,7 @@ struct config_search {
 	struct launch_config start, now, best; /* best: of the current round */
 };
 
-/* What the constexpr parameter i is, when that is a power of two. */
+/* The value of the constexpr parameter i if it is a power of two, else 0. */
 static i64 constant_of(const struct config_search *s, const struct arg_spec *args, u32 i)
 {
 	const struct param *p = &s->func->params[i];
@@ -50,10 +50,10 @@ static void try_candidate(struct config_search *s, struct launch_config *c)
 	struct compiled out;
 	c->fits = compile(s->u, s->func, c->args, &o, &out);
 	c->bytes = c->fits || out.shared_bytes ? out.shared_bytes : -1;
-	diags_restore(&s->u->diags, &said); /* nothing of this was asked for */
+	diags_restore(&s->u->diags, &said); /* drops the messages of the candidate */
 	bool better = c->bytes >= 0 && (s->best.bytes < 0 || (c->fits && !s->best.fits) ||
 					(c->fits == s->best.fits && c->bytes < s->best.bytes));
-	if (better && !(s->best.fits && c->fits)) /* of those that fit, the first */
+	if (better && !(s->best.fits && c->fits)) /* the first candidate that fits stays */
 		s->best = *c;
 }
 

@@ -9,9 +9,9 @@ static bool same_warps(const struct layout *a, const struct layout *b)
 	return !memcmp(a->basis[LL_WARP], b->basis[LL_WARP], a->bits[LL_WARP] * sizeof(u32));
 }
 
-/* What a source holds, as sums of its lane and register bits: registers alone where they suffice. */
+/* The span of a source's register bits, and of its lane and register bits. */
 struct source {
-	struct gf2 regs, all; /* `all` counts lanes, then registers */
+	struct gf2 regs, all; /* `all` counts lanes first, then registers */
 };
 
 static struct source describe(const struct layout *src)
@@ -51,8 +51,8 @@ static bool locate(const struct source *s, u32 v, u32 *reg, u32 *lane)
 	return true;
 }
 
-/* Two lanes that want different registers of one lane cannot be served by one shuffle. The second takes another of its
- * registers first, one that comes from elsewhere, and the registers are put in order when all have arrived. */
+/* A shuffle cannot serve two lanes that need different registers of the same lane. The second lane then takes first a
+ * register of the result that comes from another lane, and its registers are put in order after all shuffles. */
 static bool spread_lanes(struct conversion *c, int regs, u32 *reg_of_lane)
 {
 	struct gf2 senders = {0};
@@ -77,13 +77,14 @@ static bool spread_lanes(struct conversion *c, int regs, u32 *reg_of_lane)
 	return true;
 }
 
-/* The sender's view: lane s serves lane back(s ^ lane_of_reg(q)), and what that one wants becomes a function of s. */
+/* The sender's view: lane s serves lane back(s ^ lane_of_reg(q)). The register that the receiver needs becomes a
+ * function of s. */
 static void from_sender(struct conversion *c, int regs, const u32 *reg_of_lane)
 {
 	struct gf2 g = {0};
 	for (int i = 0; i < LANE_BITS; i++)
 		gf2_add(&g, c->lane_of_lane[i]);
-	for (int i = 0; i < LANE_BITS; i++) /* lanes that serve no one */
+	for (int i = 0; i < LANE_BITS; i++) /* lanes that serve no lane */
 		gf2_add(&g, 1u << i);
 	for (int i = 0; i < LANE_BITS; i++) {
 		u32 back;
@@ -94,7 +95,7 @@ static void from_sender(struct conversion *c, int regs, const u32 *reg_of_lane)
 		c->reg_of_reg[j] ^= linear(c->sent, c->lane_of_reg[j]);
 }
 
-/* How often every register passes through a select. */
+/* The number of selects that each register passes through. */
 static int count_selects(const struct conversion *c)
 {
 	int n = 0;
@@ -133,7 +134,7 @@ struct conversion plan_conversion(const struct layout *src, const struct layout 
 	if (!spread_lanes(&c, regs, reg_of_lane))
 		return none;
 	from_sender(&c, regs, reg_of_lane);
-	/* shared memory takes a write and a read each, and barriers */
+	/* shared memory takes a store, a load and barriers instead */
 	if (count_selects(&c) > (regs <= 4 ? 4 : 2))
 		return none;
 	c.kind = CONVERSION_SHUFFLES;
@@ -160,7 +161,8 @@ struct vectors {
 	int n;
 };
 
-/* The position bits of a 16-byte row of a matrix, lowest first. Returns how many; 0 when l does not have the form. */
+/* The position bits of a 16-byte row of a matrix, lowest first. Returns their number, or 0 if l does not have the
+ * form. */
 static int matrix_row(const struct layout *l, int elem_bits, enum matrix_kind kind, u32 *row)
 {
 	int n = 0, per_reg = elem_bits <= 32 ? log2_units(4, elem_bits) : -1;
@@ -200,7 +202,7 @@ bool layout_is_matrix(const struct layout *l, int elem_bits, enum matrix_kind ki
 	return rows[0] && rows[1] && rows[2];
 }
 
-/* Adds v to list and set, if independent. */
+/* Adds v to the list and the set if it is independent. */
 static bool take(struct vectors *list, struct gf2 *set, u32 v)
 {
 	if (!v || !gf2_add(set, v))
@@ -209,9 +211,10 @@ static bool take(struct vectors *list, struct gf2 *set, u32 v)
 	return true;
 }
 
-/* What one wavefront of l touches when each lane moves 2^vec_bits elements: the vector, filled up to a 4-byte word, and
- * the lane bits that are served together. Lanes that have copies come with the others: an H100 serves 32 lanes that
- * load 16 bytes each from four places in one cycle, or in four if these share banks. */
+/* The positions that one wavefront of l touches if each lane moves 2^vec_bits elements: the vector, filled up to a
+ * 4-byte word, and the lane bits that are served together. Lanes with copies are served along with the others: an H100
+ * serves 32 lanes that load 16 bytes each from four places in one cycle, or in four cycles if these places share
+ * banks. */
 static struct vectors wavefront(const struct layout *l, const struct vectors *vec, int vec_bits, int elem_bits)
 {
 	struct vectors v = {0};
@@ -224,7 +227,7 @@ static struct vectors wavefront(const struct layout *l, const struct vectors *ve
 	return v;
 }
 
-/* The vectors of `from` that are new to the span of `of`. */
+/* The vectors of `from` outside the span of `of`, without dependent ones. */
 static struct vectors modulo(const struct vectors *from, const struct vectors *of)
 {
 	struct vectors out = {0}, ignored = {0};
@@ -244,10 +247,10 @@ static struct vectors joined(const struct vectors *a, const struct vectors *b)
 	return v;
 }
 
-/* Lays memory out: vector bits lowest, then bank bits, then segment bits. Two lanes collide when they differ by segment
- * bits, so the segments are a complement of both wavefronts a and b at once: what neither touches, and sums of one
- * vector of each, which neither contains. The vector bits stay out of these: rows of matrices begin where they are
- * zero. */
+/* Builds a memory layout with vector bits lowest, then bank bits, then segment bits. Two lanes collide if they differ
+ * only by segment bits, so the segments must be a complement of both wavefronts a and b: first vectors that neither
+ * wavefront touches, then sums of one vector of each, which neither wavefront contains. The vector bits are excluded
+ * from these: rows of matrices start where they are zero. */
 static const struct layout *assemble(struct layout_pool *p, const struct layout *src, const struct vectors *vec,
 				     const struct vectors *a, const struct vectors *b, int elem_bits)
 {
@@ -265,7 +268,7 @@ static const struct layout *assemble(struct layout_pool *p, const struct layout 
 		take(&seg, &used, neither.at[i]);
 	for (int i = 0; i < MIN(only_a.n, only_b.n) && seg.n < segments; i++)
 		take(&seg, &used, only_a.at[i] ^ only_b.at[i]);
-	for (int i = 0; i < n && seg.n < segments; i++) /* wavefronts wider than the banks: nothing can help */
+	for (int i = 0; i < n && seg.n < segments; i++) /* wavefronts wider than the banks: conflicts are unavoidable */
 		take(&seg, &used, units.at[i]);
 	for (int i = 0; i < all.n; i++)
 		take(&order, &used, all.at[i]);
@@ -276,19 +279,19 @@ static const struct layout *assemble(struct layout_pool *p, const struct layout 
 	memset(mem.basis, 0, sizeof mem.basis);
 	for (int i = 0; i < order.n; i++)
 		mem.basis[LL_OFFSET][mem.bits[LL_OFFSET]++] = order.at[i];
-	for (int i = seg.n; i-- > 0;) /* as they count positions */
+	for (int i = seg.n; i-- > 0;) /* in the order of positions */
 		mem.basis[LL_OFFSET][mem.bits[LL_OFFSET]++] = seg.at[i];
 	tl_assert(mem.bits[LL_OFFSET] == n);
 	return layout_intern(p, &mem);
 }
 
-/* One side of a way through memory: what its wavefront touches, and how many instructions it takes for the tile. */
+/* One side (writers or readers) of a plan: the positions of its wavefront, and its instructions for the tile. */
 struct side {
 	struct vectors wave;
 	int cost;
 };
 
-/* Vectors as wide as the lowest bits of `vec` that count registers of l. */
+/* Vectors as wide as the lowest bits of `vec` that are register bits of l. */
 static struct side by_vectors(const struct layout *l, const struct vectors *vec, int elem_bits)
 {
 	int width = 0;
@@ -297,7 +300,7 @@ static struct side by_vectors(const struct layout *l, const struct vectors *vec,
 	return (struct side){wavefront(l, vec, width, elem_bits), layout_num_regs(l) >> width};
 }
 
-/* Can wavefronts that touch this avoid bank conflicts in a memory of such rows? 8 of them fill the banks. */
+/* Whether such wavefronts can avoid bank conflicts in a memory with such rows: 8 rows fill the banks. */
 static bool suits_rows(const struct vectors *wave, const struct vectors *row)
 {
 	return modulo(wave, row).n <= 3;
@@ -317,7 +320,7 @@ static struct side side_of(const struct layout *l, const struct vectors *vec, in
 	return kind ? by_matrices(l, vec, elem_bits, kind) : by_vectors(l, vec, elem_bits);
 }
 
-/* Vectors of what both sides have in registers. */
+/* The widest vectors that both sides have in registers. */
 static struct vectors common_vector(const struct layout *src, const struct layout *dst, int elem_bits)
 {
 	struct vectors vec = {0};
@@ -326,7 +329,7 @@ static struct vectors common_vector(const struct layout *src, const struct layou
 	for (int i = 0; i < src->bits[LL_REG] && vec.n < most; i++)
 		if (has_reg(dst, src->basis[LL_REG][i]))
 			take(&vec, &g, src->basis[LL_REG][i]);
-	/* a word is one bank's: fill it with what the writers can at least write at once */
+	/* a word is in one bank, so it is filled with registers that the writers can store together */
 	for (int i = 0; i < src->bits[LL_REG] && vec.n < word; i++)
 		take(&vec, &g, src->basis[LL_REG][i]);
 	for (int i = 0; i < layout_tile_bits(src) && vec.n < word; i++)
@@ -334,7 +337,7 @@ static struct vectors common_vector(const struct layout *src, const struct layou
 	return vec;
 }
 
-/* The rows of 16 bytes that matrices of these kinds need in memory; false where a side has none, or they differ. */
+/* The 16-byte rows that matrices of these kinds need in memory. False if a side has no such rows or they differ. */
 static bool common_row(const struct layout *src, const struct layout *dst, int elem_bits, enum matrix_kind store,
 		       enum matrix_kind load, struct vectors *row)
 {
@@ -359,8 +362,7 @@ struct shared_plan plan_shared(struct layout_pool *p, const struct layout *src, 
 			struct side a = side_of(src, &row, elem_bits, store), b = side_of(dst, &row, elem_bits, load);
 			if (!suits_rows(&a.wave, &row) || !suits_rows(&b.wave, &row))
 				continue;
-			/* ldmatrix rather than vectors where the cost is the same: no address is computed for each
-			 * vector */
+			/* at equal cost ldmatrix is preferred to vectors: it needs no address for each vector */
 			if (a.cost + b.cost < from.cost + to.cost + (!best.store && !best.load && !store)) {
 				best = (struct shared_plan){.store = store, .load = load};
 				vec = row, from = a, to = b;
@@ -381,7 +383,7 @@ const struct layout *plan_for_writers(struct layout_pool *p, const struct layout
 	return assemble(p, src, &vec, &from.wave, &to.wave, elem_bits);
 }
 
-/* The register bit of l that alone counts position bit `bit`, or -1. */
+/* The register bit of l that is the only one to count position bit `bit`, or -1. */
 static int sole_register(const struct layout *l, int bit)
 {
 	int at = -1;
@@ -403,7 +405,7 @@ struct pieces plan_pieces(struct layout_pool *p, const struct layout *src, const
 	for (int bit = layout_tile_bits(src); bit-- > 0 && s.bits < MAX_PIECE_BITS;) {
 		int from = sole_register(s.src, bit), to = sole_register(s.dst, bit);
 		bool fits = (i64)elem_bits << layout_tile_bits(s.src) <= (i64)most * 8;
-		if (fits || from < 0 || to < log2_units(16, elem_bits)) /* the first registers are for vectors */
+		if (fits || from < 0 || to < log2_units(16, elem_bits)) /* the first registers are kept for vectors */
 			continue;
 		s.src_reg[s.bits] = (u8)from;
 		s.dst_reg[s.bits++] = (u8)to;
@@ -434,7 +436,7 @@ struct memory_map map_to_memory(const struct layout *l, const struct layout *mem
 		for (int i = 0; i < l->bits[dim]; i++)
 			tl_assert(gf2_solve(&g, l->basis[dim][i], &m.basis[dim][i]));
 	}
-	/* a vector: register bits that count offsets 1, 2, 4, …, which nothing else touches */
+	/* a vector: register bits with offsets 1, 2, 4, …, which no other bit touches */
 	for (; m.vec_bits < max_vec_bits; m.vec_bits++) {
 		u32 bit = 1u << m.vec_bits;
 		int holder = -1, others = 0;

@@ -101,8 +101,8 @@ static void push(struct layout *l, enum layout_dim dim, u32 basis)
 	l->basis[dim][l->bits[dim]++] = basis;
 }
 
-/* Appends `count` (a power of two) consecutive elements along d to input dimension `dim`; *used counts the bits of
- * dimension d already covered. Beyond the tile the bits are zero: a broadcast, or nothing in registers. */
+/* Appends `count` (a power of two) consecutive elements along d to input dimension `dim`. *used counts the bits of
+ * dimension d covered so far. Bits beyond the tile are zero (a broadcast), or are omitted for registers. */
 static void extend(struct layout *l, enum layout_dim dim, int d, int count, u8 *used)
 {
 	for (int n = count; n > 1; n >>= 1) {
@@ -113,7 +113,7 @@ static void extend(struct layout *l, enum layout_dim dim, int d, int count, u8 *
 	}
 }
 
-/* Whatever part of the tile is not covered yet repeats in registers. */
+/* The part of the tile not covered yet repeats in registers. */
 static void fill_registers(struct layout *l, const int *order, u8 *used)
 {
 	for (int i = 0; i < l->rank; i++)
@@ -177,8 +177,8 @@ const struct layout *layout_dot_operand(struct layout_pool *p, int rank, const i
 	extend(&l, LL_LANE, other, 8, used);
 	if (operand == 0 && instr_m == 16)
 		extend(&l, LL_REG, other, 2, used);
-	/* warps as in the accumulator: those that split the other operand's dimension hold copies. What is
-	 * left of k, the instruction's own second half included, comes first among the repeats in registers */
+	/* Warps as in the accumulator: warps that split the other operand's dimension hold copies. The rest of k,
+	 * including the instruction's second half, comes first among the repeats in registers. */
 	for (int i = warps[row]; i > 1; i >>= 1)
 		if (operand == 0)
 			extend(&l, LL_WARP, row, 2, used);
@@ -227,7 +227,7 @@ const struct layout *layout_swizzled(struct layout_pool *p, int rank, const i32 
 		if (i != along)
 			extend(&l, LL_OFFSET, i, shape[i], used);
 	extend(&l, LL_OFFSET, along, shape[along] >> row, used);
-	/* bits 7 to 9 of the address are added to bits 4 to 6, of which there are row - unit */
+	/* bits 7 to 9 of the address are XORed to bits 4 to 6; a row has row - unit bits of 16-byte units */
 	for (int i = 0; i < row - unit; i++)
 		if (unit + 3 + i < l.bits[LL_OFFSET])
 			l.basis[LL_OFFSET][unit + 3 + i] ^= l.basis[LL_OFFSET][unit + i];
@@ -361,7 +361,7 @@ void layout_redundant(const struct layout *l, u32 *lane_bits, u32 *warp_bits)
 
 /* --- linear algebra ------------------------------------------------------------------------------------------ */
 
-/* Reduces v by the vectors of g; returns what is left and which added vectors were used. */
+/* Reduces v by the vectors of g. Returns the remainder; *combo is the set of added vectors used. */
 static u32 reduce(const struct gf2 *g, u32 v, u32 *combo)
 {
 	for (int i = 0; i < g->n; i++)

@@ -1,8 +1,8 @@
 #include "llvm/emit_object.h"
 
-/* What the lowering leaves undone: slots of the stack, equal address arithmetic, values that a loop does not change.
- * Loops are neither vectorised nor unrolled: they arrive as they are to run. InstCombine would take twice the time of
- * the others together, and the code would be no faster. */
+/* The passes remove stack slots, equal address arithmetic and loop-invariant values. Loops are neither vectorized nor
+ * unrolled: code generation has done both. InstCombine would take twice the time of all of these passes, and the code
+ * would be no faster. */
 static const char passes[] = "mergefunc,function(sroa,early-cse<memssa>,loop-mssa(licm),early-cse,simplifycfg)";
 
 bool optimize_for_cpu(struct session *s, const struct target *target, const char **error)
@@ -18,7 +18,7 @@ bool optimize_for_cpu(struct session *s, const struct target *target, const char
 
 const char *emit_for_cpu(struct session *s, LLVMCodeGenFileType type, size_t *len, const char **error)
 {
-	/* the back end changes the module, which is wanted once more behind its assembly */
+	/* the back end changes the module, which is needed again after the assembly */
 	LLVMModuleRef from = type == LLVMAssemblyFile ? LLVMCloneModule(s->mod) : s->mod;
 	bool bad = LLVMTargetMachineEmitToMemoryBuffer(s->machine.tm, from, type, &s->text, &s->out);
 	if (from != s->mod)

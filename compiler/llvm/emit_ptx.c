@@ -5,7 +5,7 @@
 
 extern const char embed_math[], embed_math_end[];
 
-/* `to` is as long as `from`. */
+/* Replaces in place; `to` has the length of `from`. */
 static void rename_all(char *text, const char *from, const char *to)
 {
 	while ((text = strstr(text, from)))
@@ -20,7 +20,7 @@ static void drop_line(char *text, const char *beginning)
 		memmove(line, next + 1, strlen(next + 1) + 1);
 }
 
-/* Calls of libclc functions have its mangled names. */
+/* Whether the module calls libclc functions, by their mangled names. */
 static bool needs_math(LLVMModuleRef mod)
 {
 	for (LLVMValueRef f = LLVMGetFirstFunction(mod); f; f = LLVMGetNextFunction(f)) {
@@ -32,7 +32,7 @@ static bool needs_math(LLVMModuleRef mod)
 	return false;
 }
 
-/* libclc reads its tables of bytes 16 at a time: they must begin and end on such a boundary. */
+/* libclc reads its byte tables 16 bytes at a time, so they must start and end on 16-byte boundaries. */
 static void align_tables(LLVMModuleRef math, struct arena *a)
 {
 	enum { STEP = 16 };
@@ -74,7 +74,7 @@ static bool link_math(LLVMModuleRef mod, const char *layout, struct arena *a, co
 	LLVMSetTarget(math, LLVMGetTarget(mod));
 	LLVMSetDataLayout(math, layout);
 	align_tables(math, a);
-	/* definitions without a declaration in `mod` are dropped before linking */
+	/* definitions not declared in `mod` are dropped before linking */
 	unsigned inline_kind = LLVMGetEnumAttributeKindForName("alwaysinline", 12),
 		 noinline_kind = LLVMGetEnumAttributeKindForName("noinline", 8);
 	unsigned cpu = LLVMAttributeFunctionIndex;
@@ -108,8 +108,8 @@ static bool link_math(LLVMModuleRef mod, const char *layout, struct arena *a, co
 	return true;
 }
 
-/* Much shorter than default<O3>: the code, libclc's included, is already in the shape that O3 works for, and compile
- * time is a feature. Kernels without loops need none of it: the back end and ptxas do as well. */
+/* Much shorter than default<O3>: the code, including libclc's, already has the form that O3 produces, and compile time
+ * matters. Kernels without loops do not need these passes: the back end and ptxas suffice. */
 #define SIMPLIFY "function(early-cse,instcombine<no-verify-fixpoint>,simplifycfg)"
 
 static bool is_pure(LLVMValueRef v)
@@ -120,7 +120,7 @@ static bool is_pure(LLVMValueRef v)
 				 LLVMIsASelectInst(v) || LLVMIsAInsertElementInst(v) || LLVMIsAExtractElementInst(v);
 }
 
-/* Removes pure instructions without uses, from the end, such as extracted elements that no operation reads. */
+/* Removes pure instructions without uses, last first, such as extracted elements that no operation reads. */
 static void drop_unused(LLVMModuleRef mod)
 {
 	for (LLVMValueRef f = LLVMGetFirstFunction(mod); f; f = LLVMGetNextFunction(f))
@@ -140,7 +140,7 @@ static bool optimize(struct session *s, bool math, bool loops, const char **erro
 	return true;
 }
 
-/* The phi's sum with itself on the way round the loop, or NULL. */
+/* The phi's next value around the loop, if it is the phi plus a step; else NULL. */
 static LLVMValueRef recurrence(LLVMValueRef phi)
 {
 	for (unsigned i = 0; i < LLVMCountIncoming(phi); i++) {
@@ -154,8 +154,8 @@ static LLVMValueRef recurrence(LLVMValueRef phi)
 	return NULL;
 }
 
-/* A carried offset (of 64 bits, where indices have 32) that begins with a constant gets it from inline PTX: LLVM would
- * see that the freeze changes nothing. */
+/* Replaces the constant start of a carried 64-bit offset (indices have 32 bits) by inline PTX. With a constant start,
+ * LLVM would see that the freeze has no effect. */
 static void hide_start(LLVMBuilderRef b, LLVMValueRef phi)
 {
 	LLVMTypeRef t = LLVMTypeOf(phi);
@@ -174,9 +174,9 @@ static void hide_start(LLVMBuilderRef b, LLVMValueRef phi)
 	}
 }
 
-/* Loops arrive with the few offsets that they should carry (pass_strength_reduction). A freeze, which costs nothing,
- * keeps loop strength reduction from seeing that they are linear: it would take up to a third of the time, to compute
- * every address of every loop before it and keep the differences in registers. */
+/* Loops already carry the few offsets that they should (pass_strength_reduction). A freeze, which costs no
+ * instruction, hides from LLVM's loop strength reduction that they are linear. That pass would otherwise take up to a
+ * third of the time, compute every address of a loop before the loop, and keep the differences in registers. */
 static void keep_recurrences(LLVMModuleRef mod)
 {
 	LLVMBuilderRef b = LLVMCreateBuilderInContext(LLVMGetModuleContext(mod));
@@ -209,7 +209,7 @@ const char *ptx_with_directives(struct arena *a, const char *ptx, size_t *len, c
 	return out;
 }
 
-/* The PTX as LLVM prints it, mended. */
+/* LLVM's PTX with corrections. */
 static const char *emit(struct session *s, size_t *len, const char **error)
 {
 	if (LLVMTargetMachineEmitToMemoryBuffer(s->machine.tm, s->mod, LLVMAssemblyFile, &s->text, &s->out)) {
@@ -217,7 +217,7 @@ static const char *emit(struct session *s, size_t *len, const char **error)
 		return NULL;
 	}
 	char *text = arena_str(s->arena, LLVMGetBufferStart(s->out), LLVMGetBufferSize(s->out));
-	drop_line(text, "\t.section\t.debug_loc"); /* an empty one */
+	drop_line(text, "\t.section\t.debug_loc"); /* an empty section */
 	rename_all(text, "\tdiv.approx.f32", "\tdiv.full.f32  ");
 	*len = strlen(text);
 	return text;

@@ -47,7 +47,7 @@ LLVMValueRef encode_fp8(LLVMBuilderRef b, LLVMValueRef v, enum dtype d, bool tow
 	} else {
 		normal = LLVMBuildAdd(b, normal, int_like(i32, (1u << (drop - 1)) - 1), "");
 		normal = LLVMBuildAdd(b, normal, LLVMBuildAnd(b, lshr(b, mag, (u32)drop), int_like(i32, 1), ""), "");
-		/* adding a large number rounds at its last place, which is the result's smallest step */
+		/* adding this number rounds at its last place, which is the result's smallest step */
 		double magic = ldexp(1, 23 - scale);
 		f = LLVMBuildFAdd(b, f, LLVMConstReal(f32, magic), "");
 		sub = LLVMBuildSub(b, LLVMBuildBitCast(b, f, i32, ""), int_like(i32, fp_bits_f32((float)magic)), "");

@@ -1,12 +1,11 @@
-/* Long sums of integers. The loop strength reduction of LLVM's code generator looks for the cheapest way to form each
- * address of a loop among the ways to split its sum: its time grows with the cube of the number of terms (96 terms: 42
- * seconds). It takes a frozen value for a single term, so this file freezes parts of sums that have more terms than
- * addresses usually have. Of the two operands of a sum it prefers one that no loop changes. Freezing costs no
- * instruction. */
+/* Freezes parts of long integer sums. LLVM's loop strength reduction searches the ways to split the sum of each
+ * address of a loop for the cheapest one. Its time grows with the cube of the number of terms (96 terms: 42 seconds).
+ * A frozen value counts as a single term, so this file freezes parts of sums with more terms than addresses usually
+ * have. Of the two operands of a sum, it prefers a loop-invariant one. A freeze costs no instruction. */
 #include "support/map.h"
 #include "llvm/emit_object.h"
 
-enum { MOST_TERMS = 8, MOST_FIXED = 4 /* that no loop changes */ };
+enum { MOST_TERMS = 8, MOST_FIXED = 4 /* for loop-invariant sums */ };
 
 struct sum {
 	u32 terms;
@@ -16,7 +15,7 @@ struct sum {
 struct sums {
 	struct arena scratch;
 	struct map known;  /* value → struct sum */
-	struct map frozen; /* value → itself, frozen */
+	struct map frozen; /* value → frozen value */
 	LLVMBuilderRef b;
 };
 
@@ -37,7 +36,7 @@ static LLVMValueRef frozen(struct sums *s, LLVMValueRef v)
 	return f;
 }
 
-/* Freezes one operand of several terms; false: there is none. */
+/* Freezes one operand with several terms. False if there is none. */
 static bool freeze_operand(struct sums *s, LLVMValueRef i)
 {
 	int best = -1, n = LLVMGetNumOperands(i);
@@ -55,7 +54,7 @@ static bool freeze_operand(struct sums *s, LLVMValueRef i)
 	return best >= 0;
 }
 
-/* The terms of the expression that LLVM's analysis makes of i from its operands; 1: it is a term. */
+/* The number of terms of i in LLVM's scalar evolution, from its operands. 1: i is a term itself. */
 static u32 terms_of(const struct sums *s, LLVMValueRef i)
 {
 	u32 all = 0;

@@ -1,6 +1,6 @@
-/* Masked loads and stores that the processor has no instruction for. LLVM would make a branch for each lane, hundreds
- * of instructions where tiles are of fp16, which take longer to compile than the rest of a kernel. They are for the
- * ends of rows: a loop over the lanes, shared by all, serves as well. */
+/* Masked loads and stores that the CPU has no instruction for. LLVM would expand them to a branch for each lane:
+ * hundreds of instructions for tiles of fp16, which take longer to compile than the rest of a kernel. They only occur
+ * at the ends of rows, so a loop over the lanes, in a function shared by all accesses, suffices. */
 #include "llvm/emit_object.h"
 
 enum { MOST_LANES = 64, SLOT_ALIGN = 16 };
@@ -28,7 +28,7 @@ static bool has_masked(const struct target *d, u32 bits)
 	return d->level == CPU_AVX512 || (d->level == CPU_AVX2 && bits >= 32);
 }
 
-/* void copy(ptr to, ptr from, i64 lanes): the elements whose bits are set. */
+/* void copy(ptr to, ptr from, i64 lanes): copies the elements with a set bit in `lanes`. */
 static LLVMValueRef copy_function(struct expansion *x, u32 bits)
 {
 	char name[24];

@@ -1,9 +1,10 @@
-/* The coefficients are minimax polynomials, by linear programming over Chebyshev nodes in the error of the result,
- * rounded to fp32 one after another from the lowest power up, each time with the others fitted anew. The errors named
- * here are the largest over all arguments, with fused multiply-adds and the target's exp2 and inverse to nearest. */
+/* Minimax polynomials, computed by linear programming over Chebyshev nodes in the error of the result. The
+ * coefficients are rounded to fp32 one after another from the lowest power up, with the remaining ones fitted again
+ * after each. The errors named here are the largest over all arguments, with fused multiply-adds and with the target's
+ * exp2 and inverse rounded to nearest. */
 #include "llvm/math_functions.h"
 
-/* --- pieces -------------------------------------------------------------------------------------------------- */
+/* --- building blocks ----------------------------------------------------------------------------------------- */
 
 static LLVMValueRef real_as(LLVMValueRef v, double x)
 {
@@ -54,7 +55,7 @@ static LLVMValueRef polynomial_n(const struct functions *f, LLVMValueRef x, cons
 	return r;
 }
 
-/* Of x; the coefficient of x^0 comes first. */
+/* A polynomial in x; the coefficient of x^0 comes first. */
 #define polynomial(f, x, ...)                                                                                          \
 	polynomial_n(f, x, (const float[]){__VA_ARGS__}, sizeof((const float[]){__VA_ARGS__}) / sizeof(float))
 
@@ -63,7 +64,7 @@ static LLVMValueRef square(const struct functions *f, LLVMValueRef x)
 	return LLVMBuildFMul(f->b, x, x, "");
 }
 
-/* r, which is not negative, with the sign of x. */
+/* r, which must not be negative, with the sign of x. */
 static LLVMValueRef with_sign_of(const struct functions *f, LLVMValueRef x, LLVMValueRef r)
 {
 	LLVMValueRef bits = bits_of(f, x), sign = LLVMBuildAnd(f->b, bits, c_i32(bits, 0x80000000), "");
@@ -72,7 +73,8 @@ static LLVMValueRef with_sign_of(const struct functions *f, LLVMValueRef x, LLVM
 
 /* --- log, log2 ----------------------------------------------------------------------------------------------- */
 
-/* x = 2^e (1 + y), 1 + y from sqrt(1/2) to sqrt(2), so that e = ±1 cancels least. log: 0.94 ulp, log2: 0.97 ulp. */
+/* x = 2^e (1 + y) with 1 + y from sqrt(1/2) to sqrt(2), so that e = ±1 cancels least. Error: log 0.94 ulp, log2 0.97
+ * ulp. */
 LLVMValueRef log_f32(const struct functions *f, LLVMValueRef x, bool base2)
 {
 	LLVMBuilderRef b = f->b;
@@ -100,7 +102,7 @@ LLVMValueRef log_f32(const struct functions *f, LLVMValueRef x, bool base2)
 
 /* --- erf, tanh ----------------------------------------------------------------------------------------------- */
 
-/* Both are odd: x + x p(x²) near 0. NaN goes that way too. */
+/* Both functions are odd: x + x p(x²) near 0. NaN also takes the near path. */
 static LLVMValueRef near_or_far(const struct functions *f, LLVMValueRef x, LLVMValueRef size, double limit,
 				LLVMValueRef near, LLVMValueRef far)
 {
@@ -108,7 +110,8 @@ static LLVMValueRef near_or_far(const struct functions *f, LLVMValueRef x, LLVMV
 	return with_sign_of(f, x, LLVMBuildSelect(f->b, is_far, far, near, ""));
 }
 
-/* Else 1 - erfc(|x|), whose logarithm is nearly a parabola; the polynomial goes to -inf. 1.22 ulp. */
+/* Far from 0: 1 - erfc(|x|), where the logarithm of erfc is nearly a parabola; its polynomial goes to -inf. Error:
+ * 1.22 ulp. */
 LLVMValueRef erf_f32(const struct functions *f, LLVMValueRef x)
 {
 	LLVMValueRef size = size_of(f, x);
@@ -120,7 +123,7 @@ LLVMValueRef erf_f32(const struct functions *f, LLVMValueRef x)
 	return near_or_far(f, x, size, (double)1.1f, multiply_add(f, p, size, size), far);
 }
 
-/* Else 1 - 2 / (exp(2|x|) + 1). 1.37 ulp. */
+/* Far from 0: 1 - 2 / (exp(2|x|) + 1). Error: 1.37 ulp. */
 LLVMValueRef tanh_f32(const struct functions *f, LLVMValueRef x)
 {
 	LLVMValueRef size = size_of(f, x), s = square(f, x);
@@ -134,25 +137,25 @@ LLVMValueRef tanh_f32(const struct functions *f, LLVMValueRef x)
 
 /* --- sin, cos ------------------------------------------------------------------------------------------------ */
 
-/* π/2 in three parts. */
+/* Subtracts k π/2, with π/2 in three parts. */
 struct reduced reduce_f32(const struct functions *f, LLVMValueRef x)
 {
-	/* a number so large that its last place is 1 */
+	/* a number with a unit in the last place of 1 */
 	LLVMValueRef rounder = real_as(x, 0x1.8p23), sum = multiply_add(f, x, real_as(x, 0x1.45f306p-1), rounder);
 	LLVMValueRef k = LLVMBuildFSub(f->b, sum, rounder, "");
-	/* all of one sign, so that -0 stays */
+	/* all parts have one sign, so that -0 is preserved */
 	LLVMValueRef r = multiply_add(f, k, real_as(x, -0x1.921fb4p0), x);
 	r = multiply_add(f, k, real_as(x, -0x1.4442dp-24), r);
 	r = multiply_add(f, k, real_as(x, -0x1.84698ap-48), r);
 	return (struct reduced){r, bits_of(f, sum)};
 }
 
-/* 1.55 ulp, near zeros too. */
+/* Error: 1.55 ulp, also near zeros. */
 LLVMValueRef sin_cos_of_reduced(const struct functions *f, bool cosine, struct reduced x)
 {
 	LLVMBuilderRef b = f->b;
 	LLVMValueRef r = x.r, quadrant = x.quadrant, s = square(f, r), one = c_i32(quadrant, 1);
-	/* + 0: a product that is -0 would, times the negative polynomial, turn r = -0 into 0 */
+	/* + 0: a product of -0 times the negative polynomial would make 0 of r = -0 */
 	LLVMValueRef cubed = multiply_add(f, s, r, real_as(r, 0));
 	LLVMValueRef odd =
 		multiply_add(f, polynomial(f, s, -0x1.555544p-3f, 0x1.1106c2p-7f, -0x1.9919cep-13f), cubed, r);

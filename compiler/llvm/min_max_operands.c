@@ -1,5 +1,6 @@
-/* LLVM 19 simplifies a minimum or maximum of two intrinsics with the same first two operands, and takes both for minima
- * or maxima: it ends the process at max(fma(x, y, z), max(x, y)). The other intrinsic goes through inline PTX here. */
+/* Workaround for LLVM 19. It simplifies a minimum or maximum of two intrinsics with the same first two operands as if
+ * both were minima or maxima, and crashes on max(fma(x, y, z), max(x, y)). So inline PTX copies the result of the
+ * other intrinsic. */
 #include <string.h>
 
 #include <llvm-c/Core.h>

@@ -1,14 +1,14 @@
-/* Forms of integer negation that ptxas compiles rightly (12.9 and 13.0 do not the plain ones). The driver may compile
- * the PTX of any target for a newer GPU, so every target gets them.
+/* Forms of integer negation that ptxas compiles correctly. ptxas 12.9 and 13.0 miscompile the plain forms. The driver
+ * may compile the PTX of any target for a newer GPU, so all targets use these forms.
  *
- * - For sm_90, min(min(a, -b), c) of signed integers of 32 or 16 bits becomes one VIMNMX3 that reads b; max alike.
+ * - For sm_90, min(min(a, -b), c) of signed 32-bit or 16-bit integers becomes one VIMNMX3 that reads b; max alike.
  * - (-a >> n) + b of 32 bits becomes one LEA.HI.SX32 that shifts a, then negates.
- * - The extension of -a from 16 bits becomes the negation of a's: of the least number, they differ. So do products,
- *   comparisons and shifts of -a.
- * - abs.s32 is taken to be at least 0, and comparisons are decided by that; abs of the least number is negative.
+ * - The extension of a 16-bit -a becomes the negation of a's extension; these differ for the least number. The same
+ *   holds for products, comparisons and shifts of -a.
+ * - abs.s32 is assumed to be at least 0, and comparisons are decided by that; abs of the least number is negative.
  *
- * ptxas does not recognise ~x + 1 as a negation, nor max(x, ~x + 1) as an absolute value, and joins the addition with
- * the minimum or maximum of 32 bits. */
+ * ptxas does not recognize ~x + 1 as a negation, nor max(x, ~x + 1) as an absolute value. It fuses the addition with a
+ * 32-bit minimum or maximum. */
 #include <stdio.h>
 #include <string.h>
 
@@ -24,7 +24,7 @@ static bool calls(LLVMValueRef v, const char *intrinsic)
 	return id && !strcmp(LLVMIntrinsicGetName(id, &len), intrinsic);
 }
 
-/* x, where v is -x; else NULL. LLVM makes a negation of a product with the negative of a power of two. */
+/* x if v is -x, else NULL. To LLVM a product with the negative of a power of two is also a negation. */
 static LLVMValueRef negated(LLVMBuilderRef b, LLVMValueRef v)
 {
 	LLVMOpcode op = LLVMIsAInstruction(v) ? LLVMGetInstructionOpcode(v) : 0;
@@ -40,7 +40,7 @@ static LLVMValueRef negated(LLVMBuilderRef b, LLVMValueRef v)
 	return LLVMBuildShl(b, LLVMGetOperand(v, 0), LLVMConstInt(t, (u64)__builtin_ctzll((u64)by), false), "");
 }
 
-/* x, where v is its absolute value, which of the least number is that number; else NULL. */
+/* x if v is its absolute value (the least number stays itself), else NULL. */
 static LLVMValueRef absolute(LLVMValueRef v)
 {
 	return calls(v, "llvm.abs") && LLVMIsNull(LLVMGetOperand(v, 1)) ? LLVMGetOperand(v, 0) : NULL;

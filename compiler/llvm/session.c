@@ -6,16 +6,16 @@
 #include <llvm-c/Transforms/PassBuilder.h>
 #include <stdlib.h>
 
-/* Is this thread in a session? */
+/* Whether this thread is in a session. */
 static _Thread_local bool inside;
 
-/* --- what LLVM cannot go on from ----------------------------------------------------------------------------- */
+/* --- fatal errors of LLVM ------------------------------------------------------------------------------------ */
 
 static void on_fatal_error(const char *reason)
 {
 	char text[600];
 	if (!inside) {
-		/* and returns to LLVM, which then exits, as without a handler */
+		/* returns to LLVM, which then exits, as without a handler */
 		fprintf(stderr, "LLVM ERROR: %s\n", reason);
 		return;
 	}
@@ -23,7 +23,7 @@ static void on_fatal_error(const char *reason)
 	fault_from_llvm(FAULT_BUG, text);
 }
 
-/* C++ has these, C names them as the linker does. Weak: where they are missing, running out of memory stays fatal. */
+/* C++ functions under their mangled names. Weak: if they are missing, running out of memory stays fatal. */
 typedef void new_handler(void);
 extern new_handler *set_new_handler(new_handler *f) __asm__("_ZSt15set_new_handlerPFvvE") __attribute__((weak));
 extern _Noreturn void throw_bad_alloc(void) __asm__("_ZSt17__throw_bad_allocv") __attribute__((weak));
@@ -33,7 +33,7 @@ extern void install_bad_alloc_handler(bad_alloc_handler *f, void *arg)
 
 static new_handler *handler_before;
 
-/* operator new found no memory. */
+/* Called if operator new fails. */
 static void on_new_failed(void)
 {
 	if (inside)
@@ -46,7 +46,7 @@ static void on_new_failed(void)
 		abort();
 }
 
-/* LLVM's own containers did not. */
+/* Called if an allocation of LLVM's containers fails. */
 static void on_bad_alloc(void *arg, const char *reason, bool wants_report)
 {
 	(void)arg, (void)wants_report;
@@ -80,7 +80,8 @@ static void install_handlers(void)
 		install_bad_alloc_handler(on_bad_alloc, NULL);
 }
 
-/* Without a handler LLVM prints them, and exits after an error. No memory is asked for: LLVM is on the stack. */
+/* Without a handler LLVM prints diagnostics, and exits after an error. The handler must not raise a fault through
+ * LLVM's frames, so it allocates no memory. */
 static void on_diagnostic(LLVMDiagnosticInfoRef info, void *session)
 {
 	struct session *s = session;
@@ -102,7 +103,8 @@ static struct {
 	u32 n;
 } machines = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* The oldest PTX version that has what we emit for the target: fp8 mma needs 8.4, predicates of cp.async 7.5. */
+/* The oldest PTX version with the instructions emitted for the target: fp8 mma needs 8.4, predicates of cp.async
+ * 7.5. */
 static const char *ptx_version(int sm)
 {
 	return sm >= 89 ? "+ptx84" : "+ptx75";
@@ -130,7 +132,7 @@ static bool make_machine(struct session *s, const struct target *d, bool quick, 
 		cpu = cpu_llvm_name(d);
 		features = cpu_llvm_features(s->arena, d);
 	}
-	/* Aggressive would add two runs of GVN, which find nothing after EarlyCSE: the PTX is the same. */
+	/* The aggressive level would add two runs of GVN, which find nothing after EarlyCSE: the PTX is the same. */
 	LLVMCodeGenOptLevel level = quick ? LLVMCodeGenLevelNone : LLVMCodeGenLevelDefault;
 	s->machine = (struct machine){LLVMCreateTargetMachine(target, triple, cpu, features, level,
 							      d->kind == TARGET_CUDA ? LLVMRelocDefault : LLVMRelocPIC,
@@ -184,7 +186,7 @@ bool session_quick_machine(struct session *s, const struct target *target, const
 	return find_machine(s, target, true, error);
 }
 
-/* For debuggers nothing is moved. */
+/* Code for debuggers is compiled without optimizations. */
 bool session_machine(struct session *s, const struct target *target, const char **error)
 {
 	if (!find_machine(s, target, target->lines, error))

@@ -1,7 +1,9 @@
-/* Numbers of few bits out of bytes and words, ((word >> shift) & 15) - 8, become halves where they are: the bytes that
- * hold two of them are permuted into two halves, of which a mask leaves the numbers' bits as the last of 1024 + number
- * * 2^s, where s is what the shift moves within a byte, and a multiply-add brings them down. Exact, and all but the
- * three instructions for two numbers is the same for all words that are shifted alike.
+/* Conversion of bit fields to floats: ((word >> shift) & 15) - 8, a field of 1, 2 or 4 bits of a byte or a 32-bit
+ * word, becomes fp16 without an integer-to-float conversion. prmt moves the bytes that hold two fields into the two
+ * halves of a word. A mask then leaves each field as the last bits of the fp16 number 1024 + field * 2^s, where s is
+ * the shift within a byte, and a multiply-add scales the number down and removes the 1024. The result is exact. Two
+ * fields take three instructions. The other operands of these depend only on the shifts, so LLVM computes them once
+ * for all words that are shifted alike.
  *
  *     x = a byte of each word                      prmt
  *     y = x & mask << s | 0x6400                   lop3
@@ -16,17 +18,17 @@
 struct field {
 	const struct value *word, *shift;
 	int bits;
-	i64 plus;                 /* is added to it */
-	const struct value *less; /* is subtracted: zero points; or NULL */
+	i64 plus;                 /* constant added to the field */
+	const struct value *less; /* tile subtracted from the field (zero points), or NULL */
 };
 
-/* What is done to a field before it becomes a float, the last first. */
+/* Operations on a field between the mask and the conversion to float, last operation first. */
 struct changes {
 	const struct op *at[8];
 	u32 n;
 };
 
-/* The value that is changed. */
+/* The value before the additions, subtractions and integer casts that define v. These go to *to. */
 static const struct value *peel(const struct value *v, struct changes *to)
 {
 	for (const struct op *o; (o = v->def) && to->n < ARRAY_LEN(to->at); v = operand(o, 0)) {
@@ -38,8 +40,9 @@ static const struct value *peel(const struct value *v, struct changes *to)
 	return v;
 }
 
-/* Do the changes make of the field, which is at most `most`, what they say, in whatever types they are made, and in
- * halves, and nothing below `least`? */
+/* Adds the operations c to *f. False if the result differs from field + plus - less computed in fp16: an operation may
+ * wrap in its type, or a number may leave the range that fp16 represents exactly, or be less than `least`. The field
+ * itself is at most `most`. */
 static bool add_changes(struct lower *l, const struct changes *c, i64 most, i64 least, struct field *f)
 {
 	enum { EXACT = 1024 };
@@ -66,7 +69,7 @@ static bool add_changes(struct lower *l, const struct changes *c, i64 most, i64 
 	return ok && lo >= least;
 }
 
-/* Are the numbers that o makes floats of such fields? */
+/* Whether the conversion o takes such fields. Fills in *f. */
 static bool find_field(struct lower *l, const struct op *o, struct field *f)
 {
 	struct changes c = {0};
@@ -88,14 +91,14 @@ static LLVMValueRef both(struct lower *l, LLVMValueRef low, LLVMValueRef high, i
 	return LLVMBuildOr(l->b, low, LLVMBuildShl(l->b, high, c_i32(l, by), ""), "");
 }
 
-/* The bytes that hold elements r and r + 1, which are moved by so many bits. */
+/* The bytes that hold elements r and r + 1, in the two halves of a word. by: the shifts of the two elements. */
 static LLVMValueRef two_bytes(struct lower *l, const struct field *f, u32 r, LLVMValueRef *by)
 {
 	LLVMValueRef args[3];
 	if (type_elem_bits(f->word->type) == 8) {
 		u32 at[] = {r, r + 1};
 		const struct value *v = before_renames(f->word, at, 2);
-		if (num_elems(v) % 4) { /* which are no words */
+		if (num_elems(v) % 4) { /* v has no packed words */
 			v = f->word;
 			at[0] = r, at[1] = r + 1;
 		}
@@ -124,7 +127,7 @@ static LLVMValueRef two_of(struct lower *l, float x)
 	return c_i32(l, (i64)fp_to_f16(x) * 0x10001);
 }
 
-/* Elements r and r + 1 of integers as halves. */
+/* Elements r and r + 1 of the integer tile v, as two fp16 numbers in one word. */
 static LLVMValueRef two_halves_of(struct lower *l, const struct value *v, u32 r)
 {
 	LLVMValueRef half[2];
@@ -135,7 +138,7 @@ static LLVMValueRef two_halves_of(struct lower *l, const struct value *v, u32 r)
 	return both(l, half[0], half[1], 16);
 }
 
-/* Elements r and r + 1 of the fields as halves. */
+/* Fields r and r + 1, as two fp16 numbers in one word. */
 static LLVMValueRef two_fields(struct lower *l, const struct field *f, u32 r)
 {
 	LLVMValueRef by[2], in[2], mask[2], times[2];

@@ -1,4 +1,4 @@
-/* Small pieces of LLVM IR that the lowerings are made of. */
+/* Small sequences of LLVM IR that the other files of this folder build code from. */
 #include "gpu/codegen/nvptx_internal.h"
 
 LLVMValueRef c_i32(struct lower *l, i64 x)
@@ -45,7 +45,7 @@ LLVMValueRef inline_asm(struct lower *l, const char *text, const char *constrain
 	if (kind == ASM_CONVERGENT)
 		mark(l, call, "convergent");
 	if (kind == ASM_PURE) {
-		mark(l, call, "memory"); /* 0: none */
+		mark(l, call, "memory"); /* 0: no access to memory */
 		mark(l, call, "willreturn");
 	}
 	return call;
@@ -91,7 +91,7 @@ LLVMValueRef from_bits(struct lower *l, LLVMValueRef v, LLVMTypeRef t)
 	return LLVMBuildBitCast(l->b, v, t, "");
 }
 
-/* The word whose elements, in order, the values at `in` are; or NULL. */
+/* The word that the values at `in` were extracted from, if they are its elements in order; else NULL. */
 static LLVMValueRef packed_before(struct lower *l, LLVMValueRef *in, u32 per, int bits)
 {
 	LLVMValueRef v = LLVMIsAExtractElementInst(in[0]) ? LLVMGetOperand(in[0], 0) : NULL, word;
@@ -132,7 +132,7 @@ void pack(struct lower *l, LLVMValueRef *in, u32 n, int bits, LLVMValueRef *out)
 			pack(l, halves, 2, 32, &out[w]);
 			continue;
 		}
-		/* LLVM has no bit cast of two bytes but by way of local memory, where they are no part of a word */
+		/* LLVM bitcasts two bytes that are not part of a word through local memory */
 		if (bits == 16 && !LLVMIsAExtractElementInst(in[2 * w])) {
 			LLVMValueRef low = LLVMBuildZExt(l->b, to_bits(l, in[2 * w]), l->i16, ""),
 				     high = LLVMBuildZExt(l->b, to_bits(l, in[2 * w + 1]), l->i16, "");
@@ -165,7 +165,7 @@ LLVMValueRef linear_map(struct lower *l, LLVMBuilderRef b, LLVMValueRef index, c
 {
 	u32 all = (1u << bits) - 1;
 	LLVMValueRef sum = NULL;
-	/* bits that move by the same distance move together */
+	/* all index bits that move by the same shift take one AND and one shift */
 	for (int shift = -LAYOUT_MAX_BITS; shift < 32; shift++) {
 		u32 mask = 0;
 		for (int i = 0; i < bits; i++)
@@ -229,7 +229,7 @@ void cluster_barrier(struct lower *l)
 		   l->v, NULL, 0);
 }
 
-/* All threads of the program have come here, and see what the others wrote to shared memory before. */
+/* Synchronizes all threads of the program and makes their writes to shared memory visible to each other. */
 void barrier(struct lower *l)
 {
 	if (l->k->cuda.cluster > 1)
@@ -346,7 +346,7 @@ LLVMValueRef lane_bit(struct lower *l, int bit)
 	return LLVMBuildICmp(l->b, LLVMIntNE, LLVMBuildAnd(l->b, l->lane, c_i32(l, 1u << bit), ""), c_i32(l, 0), "");
 }
 
-/* Of an integer or a float. */
+/* Shuffles one i32 or float. */
 static LLVMValueRef shuffle_word(struct lower *l, LLVMValueRef v, LLVMValueRef lane, bool by_xor)
 {
 	static const char *const names[2][2] = {{"llvm.nvvm.shfl.sync.idx.i32", "llvm.nvvm.shfl.sync.idx.f32"},
@@ -388,9 +388,9 @@ LLVMValueRef shuffle_xor(struct lower *l, LLVMValueRef v, u32 mask)
 	return shuffle_any(l, v, c_i32(l, mask), true);
 }
 
-/* --- what some registers tell of the others ------------------------------------------------------------------ */
+/* --- registers that determine others ------------------------------------------------------------------------- */
 
-/* Register bits within runs of v that are no longer than `most` elements. */
+/* The register bits that move an element of v by less than run[d], and less than `most`, along a dimension d. */
 static u32 bits_within(const struct value *v, const i32 *run, i32 most)
 {
 	const struct layout *lay = type_is_tensor(v->type) ? v->type->layout : NULL;
@@ -409,7 +409,7 @@ u32 constant_bits(struct lower *l, const struct value *v)
 	return bits_within(v, axis_of(l->s->axis, v)->constancy, INT32_MAX);
 }
 
-/* Of pointers, and as far as one access goes. */
+/* The register bits within which pointers count up, over one access of at most 16 bytes. */
 static u32 following_bits(struct lower *l, const struct value *v)
 {
 	const struct type *t = type_elem(v->type);

@@ -1,9 +1,10 @@
-/* What helps to look inside: device_print, device_assert, and source lines in the PTX. */
+/* Debugging support: device_print, device_assert, and source lines in the PTX. */
 #include <llvm-c/DebugInfo.h>
 
 #include "gpu/codegen/nvptx_internal.h"
 
-enum { MOST_PRINTED = 3 + MAX_RANK + 1 }; /* of an element: the program, its place, and its value */
+/* arguments of a line: three program indices, the element's indices, its value */
+enum { MOST_PRINTED = 3 + MAX_RANK + 1 };
 
 /* --- text ---------------------------------------------------------------------------------------------------- */
 
@@ -18,8 +19,8 @@ static LLVMValueRef global_string(struct lower *l, const char *s)
 	return LLVMBuildAddrSpaceCast(l->b, g, LLVMPointerTypeInContext(l->ctx, 0), "");
 }
 
-/* vprintf(format, args): the arguments lie in a buffer, each at its own alignment (CUDA C++ guide, "Formatted
- * output"). */
+/* vprintf(format, args). args points to a buffer with each argument at its natural alignment (CUDA C++ guide,
+ * "Formatted output"). */
 static void emit_printf(struct lower *l, const char *format, LLVMValueRef *args, u32 n)
 {
 	LLVMTypeRef types[MOST_PRINTED];
@@ -33,7 +34,7 @@ static void emit_printf(struct lower *l, const char *format, LLVMValueRef *args,
 	intrinsic(l, "vprintf", l->i32, call, 2);
 }
 
-/* A printable argument: C's promotions. */
+/* v converted as C's variadic arguments are. Sets *spec to the format specifier. */
 static LLVMValueRef promoted(struct lower *l, LLVMValueRef v, enum dtype d, bool is_signed, bool hex, const char **spec)
 {
 	int bits = type_bits(LLVMTypeOf(v));
@@ -55,14 +56,14 @@ static LLVMValueRef promoted(struct lower *l, LLVMValueRef v, enum dtype d, bool
 	return is_signed ? LLVMBuildSExt(l->b, v, l->i32, "") : LLVMBuildZExt(l->b, v, l->i32, "");
 }
 
-/* Digits of the largest index. */
+/* The number of digits of the largest index along dimension d. */
 static int index_digits(const struct layout *lay, int d)
 {
 	return snprintf(NULL, 0, "%d", (1 << lay->log2_size[d]) - 1);
 }
 
-/* One line: "pid (0, 0, 0) idx (3, 4) x: 1.500000" for element r of v, which is operand `index`; without v the text
- * alone. */
+/* Prints one line, "pid (0, 0, 0) idx (3, 4) x: 1.500000", for element r of v, which is operand `index`. Without v it
+ * prints only the program indices and the text. */
 static void print_line(struct lower *l, const struct op *o, const struct value *v, u32 index, u32 r)
 {
 	const struct layout *lay = v && type_is_tensor(v->type) ? v->type->layout : NULL;
@@ -92,7 +93,7 @@ static void print_line(struct lower *l, const struct op *o, const struct value *
 	emit_printf(l, f.at, args, n);
 }
 
-/* Elements are printed by the thread that owns them, scalars by each. */
+/* The owning thread of an element prints it. Every thread prints a scalar. */
 void lower_print(struct lower *l, const struct op *o)
 {
 	for (u32 i = 0; i < o->noperands; i++) {
@@ -106,7 +107,7 @@ void lower_print(struct lower *l, const struct op *o)
 		print_line(l, o, NULL, 0, 0);
 }
 
-/* With debug on, a false condition stops the kernel with the message, file and line. */
+/* With debug on, a false condition stops the kernel and reports the message, file and line. */
 void lower_assert(struct lower *l, const struct op *o)
 {
 	const struct value *v = operand(o, 0);
@@ -125,10 +126,10 @@ void lower_assert(struct lower *l, const struct op *o)
 
 /* --- source lines -------------------------------------------------------------------------------------------- */
 
-/* Lines (.loc) are all we want. PTX with DWARF sections would count as debug code, which ptxas does not optimise. */
+/* Line directives (.loc) only. ptxas takes PTX with DWARF sections for debug code and does not optimize it. */
 void debug_begin(struct lower *l)
 {
-	enum { DIRECTIVES_ONLY = 3 }; /* DICompileUnit::DebugDirectivesOnly, for which LLVM's C interface has no name */
+	enum { DIRECTIVES_ONLY = 3 }; /* DICompileUnit::DebugDirectivesOnly, which LLVM's C interface does not name */
 	const struct source *src = l->s->diags->sources.at[l->k->loc.file];
 	if (!src)
 		return;

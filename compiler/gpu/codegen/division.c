@@ -1,26 +1,27 @@
-/* Quotients and remainders of 32-bit integers that are hardly ever computed.
+/* Quotients and remainders of 32-bit integers with a fast path for the usual case.
  *
- * Where a program begins, nothing can be loaded before it knows its tile, and each division by a number that only the
- * launch knows takes some 30 instructions, each waiting for the one before. But the usual answers are cheap:
+ * A program computes its tile index before its first load. Each division by a number known only at launch takes about
+ * 30 dependent instructions there. The usual results are cheap:
  *
- *   x / y, x % y where 0 <= x < y: 0, x: rows and columns that wrap around at the edge, the first group of tiles;
- *   x / min(z, C), …: by C, where only the last group may be smaller.
+ *     x / y, x % y where 0 <= x < y: 0 and x; indices that wrap around at the edge, the first group of tiles
+ *     x / min(z, C), x % min(z, C): the operation by the constant C; only the last group of tiles may be smaller
  *
- * So it is asked first whether that is so, once for all rows, and otherwise divided. Quotient and remainder of the same
- * operands share it. In innermost loops nothing is asked: there it would cost as often as it saves. */
+ * The code tests whether the usual case holds, once for all rows, and divides otherwise. The quotient and the
+ * remainder of the same operands share the test. Innermost loops have no test: it would run as often as the division
+ * that it saves. */
 #include "gpu/codegen/nvptx_internal.h"
 #include "analysis/ranges.h"
 
 enum { MAX_TOGETHER = 8 };
 
 struct division {
-	const struct op *ops[2]; /* the quotient and the remainder, of the same operands; NULL: not wanted */
+	const struct op *ops[2]; /* quotient and remainder of the same operands; NULL: absent */
 	const struct value *x;
-	LLVMValueRef by, usual;  /* the divisor, and the constant that it usually is; NULL: x is less then */
-	LLVMValueRef *at[2];     /* what becomes of them */
+	LLVMValueRef by, usual; /* divisor; its usual constant value, or NULL: usually x < by */
+	LLVMValueRef *at[2];    /* phis of the two results */
 };
 
-/* In a branch, or no loop or one around others? */
+/* True outside innermost loops: in straight-line code, in a branch, or in a loop that contains loops. */
 static bool runs_seldom(const struct op *o)
 {
 	const struct op *in = o->block->parent;
@@ -32,7 +33,7 @@ static bool is_lowered(const struct lower *l, const struct value *v)
 	return map_get(&l->tiles, v);
 }
 
-/* Is 0 <= x < y for all of the row? */
+/* Whether 0 <= x < y holds for all of the row. */
 static LLVMValueRef all_less(struct lower *l, const struct row *row, LLVMValueRef y)
 {
 	LLVMBuilderRef b = l->b;
@@ -42,8 +43,8 @@ static LLVMValueRef all_less(struct lower *l, const struct row *row, LLVMValueRe
 	return LLVMBuildICmp(b, LLVMIntULT, row->start ? elem(l, row->start, 0) : zero, room, "");
 }
 
-/* Describes o, or the pair that it is of. What must hold for the usual answer; NULL if o is a division like any
- * other. */
+/* Describes o in *d, together with the division or remainder of the same operands. Returns the condition of the usual
+ * case, or NULL if o has none. */
 static LLVMValueRef as_division(struct lower *l, const struct op *o, struct division *d)
 {
 	const struct value *x = operand(o, 0), *y = operand(o, 1);
@@ -76,7 +77,7 @@ static LLVMValueRef divided(struct lower *l, bool remainder, LLVMValueRef x, LLV
 	return remainder ? LLVMBuildSRem(l->b, x, y, "") : LLVMBuildSDiv(l->b, x, y, "");
 }
 
-/* In a block of its own: the usual results, or what they are in general. */
+/* A new block that computes the usual results, or the general ones. */
 static LLVMBasicBlockRef results(struct lower *l, const struct division *d, u32 n, LLVMBasicBlockRef end, bool usual)
 {
 	LLVMBasicBlockRef block = new_block(l);
@@ -113,7 +114,7 @@ static void divide(struct lower *l, struct division *d, u32 n, LLVMValueRef is_u
 void lower_division(struct lower *l, const struct op *o)
 {
 	if (is_lowered(l, result(o)))
-		return; /* together with another */
+		return; /* emitted together with an earlier division */
 	struct division d[MAX_TOGETHER];
 	LLVMValueRef usual = runs_seldom(o) ? as_division(l, o, &d[0]) : NULL;
 	u32 n = 1;
@@ -121,7 +122,7 @@ void lower_division(struct lower *l, const struct op *o)
 		lower_elementwise(l, o);
 		return;
 	}
-	/* the rows whose operands are known too */
+	/* further tile divisions of this block with operands emitted already */
 	for (const struct op *other = o->next; type_is_tensor(result(o)->type) && other && n < MAX_TOGETHER;
 	     other = other->next) {
 		if ((other->code != IR_DIVSI && other->code != IR_REMSI) || !type_is_tensor(result(other)->type))

@@ -1,11 +1,11 @@
-/* Dots: tensor-core fragments, or multiply-adds from shared memory. */
+/* Dots by mma.sync from registers, or by multiply-adds from shared memory. */
 #include "support/thresholds.h"
 #include "gpu/codegen/nvptx_internal.h"
 
 /* --- tensor cores -------------------------------------------------------------------------------------------- */
 
-/* The register that holds the element at `pos`, or -1 when its thread's part does not reach that far (a tile smaller
- * than the instruction): only bits that registers decide are looked at. */
+/* The register that holds the element at `pos`. -1 if pos has a bit that no register bit gives: the tile is smaller
+ * than the instruction. */
 static int register_at(const struct layout *lay, u32 pos)
 {
 	u32 r = 0;
@@ -17,7 +17,7 @@ static int register_at(const struct layout *lay, u32 pos)
 	return pos ? -1 : (int)r;
 }
 
-/* The part of a position along d: coordinate c, or an impossible bit when the tile is not that long. */
+/* Position of coordinate c along dimension d, or an impossible bit if the tile is shorter. */
 static u32 coordinate(const struct layout *lay, int d, u32 c)
 {
 	return c >> lay->log2_size[d] ? 1u << 31 : c << layout_dim_shift(lay, d);
@@ -29,7 +29,7 @@ static LLVMValueRef to_tf32(struct lower *l, LLVMValueRef word)
 	return inline_asm(l, "cvt.rna.tf32.f32 $0, $1;", "=r,f", ASM_PURE, l->i32, &f, 1);
 }
 
-/* The packed register that starts at position pos; zero beyond the tile. */
+/* The packed register whose first element is at position pos; zero beyond the tile. */
 static LLVMValueRef fragment_word(struct fragments *f, u32 pos)
 {
 	struct lower *l = f->l;
@@ -84,8 +84,7 @@ u32 load_fragment(struct fragments *f, u32 batch, u32 other, u32 k, LLVMValueRef
 	return n;
 }
 
-/* Multiples of `unit` up to the side of dimension d that a thread reaches by registers: the offsets of its instructions
- * along d. */
+/* The offsets of a thread's instructions along dimension d: all multiples of `unit` that register bits reach. */
 static const u32 *offsets_along(struct lower *l, const struct layout *lay, int d, u32 unit, u32 *count)
 {
 	u32 n = 1, *out = arena_array(&l->scratch, u32, 1u << lay->bits[LL_REG]);
@@ -120,7 +119,7 @@ static void emit_mma(struct lower *l, const struct ptx_mma *p, LLVMValueRef *a, 
 		c[i] = LLVMBuildExtractValue(l->b, r, i, "");
 }
 
-/* The accumulator registers of the instruction at (row, col): elements (0,0) (0,1) (8,0) (8,1), or the first two. */
+/* Tile registers of one instruction's accumulator at (row, col): elements (0,0) (0,1) (8,0) (8,1), or the first two. */
 struct accumulator {
 	int reg[4];
 	u32 n;
@@ -164,7 +163,7 @@ static void store_accumulator(struct lower *l, const struct accumulator *a, LLVM
 			tile[a->reg[i]] = e[i];
 }
 
-/* A tile narrower than the instruction: two columns that one thread computes may be the same element. */
+/* In a tile narrower than the instruction, two columns that a thread computes may be the same element. */
 static void lower_mma(struct lower *l, const struct op *o, const struct mma *m)
 {
 	const struct value *v = result(o), *acc = operand(o, 2);
@@ -202,15 +201,15 @@ static void lower_mma(struct lower *l, const struct op *o, const struct mma *m)
 
 /* --- multiply-adds ------------------------------------------------------------------------------------------- */
 
-/* An operand in shared memory as multiply-adds read it: the layout that would hold it in registers says what each
- * thread needs. The last registers' bits, and steps of k, count turns of a loop. */
+/* An operand in shared memory for multiply-adds. `lay` is the layout that holds the thread's elements in registers.
+ * The last register bits count steps of k; the last `turn_bits` of these count iterations of the loop. */
 struct lines {
 	enum dtype dtype;
 	LLVMTypeRef elem, wide;
 	const struct layout *lay;
 	struct mapped at;
 	int k, turn_bits;
-	LLVMValueRef *vectors; /* of this turn, by their first register */
+	LLVMValueRef *vectors; /* vectors loaded in this iteration, by their first register */
 };
 
 static struct lines lines_of(struct lower *l, const struct op *o, int i, int turn_bits, LLVMTypeRef wide)
@@ -244,7 +243,7 @@ static struct lines at_turn(struct lower *l, const struct lines *all, LLVMValueR
 	return r;
 }
 
-/* The element of step k that the result at `pos` takes, widened to what the products are computed in. */
+/* The element of step k for the result at position `pos`, widened to the type of the multiply-adds. */
 static LLVMValueRef line_element(struct lower *l, const struct lines *r, const struct layout *acc, u32 pos, u32 k)
 {
 	const struct memory_map *m = &r->at.m;
@@ -270,7 +269,7 @@ static LLVMValueRef line_element(struct lower *l, const struct lines *r, const s
 	return r->wide == l->f64 ? x : small_to_f32(l, x, r->dtype);
 }
 
-/* sum[i] += a[row of i, k] b[k, column of i] for some steps of k */
+/* sum[i] += a[row of i, k] * b[k, column of i] for `steps` steps of k. */
 static void add_products(struct lower *l, const struct lines *a, const struct lines *b, const struct layout *lay,
 			 u32 steps, LLVMValueRef *sum, u32 n)
 {
@@ -287,8 +286,8 @@ static void add_products(struct lower *l, const struct lines *a, const struct li
 		}
 }
 
-/* A loop over k loads what each thread needs of some steps at a time. ptxas overlaps loads and products of a turn, but
- * not turns: of four steps each they take 9 % longer. */
+/* A loop over k. Each iteration loads the thread's elements of a few steps. ptxas overlaps loads and multiply-adds
+ * within an iteration, but not across iterations: loops with four steps per iteration take 9 % longer. */
 static void lower_fma(struct lower *l, const struct op *o)
 {
 	const struct value *v = result(o), *acc = operand(o, 2);

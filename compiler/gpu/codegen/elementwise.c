@@ -1,7 +1,7 @@
 /* Elementwise operations, one element at a time.
  *
- * fp16 uses the hardware's own arithmetic. bf16 and fp8 travel as integers; bf16 arithmetic is done in fp32 and rounded
- * once, which is what the interpreter does too. Where the target lacks a conversion it is done with integers. */
+ * fp16 uses native arithmetic. bf16 and fp8 values are integers in LLVM IR. bf16 arithmetic is computed in fp32 and
+ * rounded once, as in the interpreter. A conversion that the target lacks is computed with integers. */
 #include "llvm/float_formats.h"
 #include "gpu/codegen/nvptx_internal.h"
 
@@ -19,8 +19,8 @@ static LLVMValueRef lshr(struct lower *l, LLVMValueRef v, int n)
 	return LLVMBuildLShr(l->b, v, LLVMConstInt(LLVMTypeOf(v), (u64)n, false), "");
 }
 
-/* fp8 → fp16, exactly. E5M2 is the upper half of fp16. E4M3 has the same shape with another bias, so its magnitude bits
- * are scaled by 2^8; 0x7F is NaN. */
+/* fp8 to fp16, exactly. E5M2 is the upper half of fp16. E4M3 has the same form with another bias, so its magnitude
+ * bits are scaled by 2^8; 0x7F is NaN. */
 static LLVMValueRef fp8_to_f16(struct lower *l, LLVMValueRef v, enum dtype d)
 {
 	LLVMValueRef x = LLVMBuildZExt(l->b, v, l->i16, "");
@@ -47,8 +47,8 @@ LLVMValueRef small_to_f32(struct lower *l, LLVMValueRef v, enum dtype d)
 	}
 }
 
-/* Two or four fp32 → as many fp8 in one i32 (sm_89 on). ptxas 13.0 ends in a segmentation fault where it finds the
- * result of a conversion moved to two different words: each is moved to one here, from which all else takes it. */
+/* Converts two or four fp32 to fp8, packed in one i32 (sm_89 on). ptxas 13.0 crashes if a conversion's result is moved
+ * to two different words, so the text moves it to a single word and all uses read that word. */
 static LLVMValueRef cvt_fp8(struct lower *l, LLVMValueRef *v, u32 n, enum dtype d)
 {
 	static const char two[] = "{ .reg .b16 lo; cvt.rn.satfinite.%s.f32 lo, $2, $1; cvt.u32.u16 $0, lo; }",
@@ -86,7 +86,7 @@ LLVMValueRef f32_to_small(struct lower *l, LLVMValueRef v, enum dtype d, enum ro
 
 /* --- one element --------------------------------------------------------------------------------------------- */
 
-/* libclc's sin and cos for fp64 look up 2/π at the exponent, which for infinity and NaN is behind the table. */
+/* libclc's sin and cos for fp64 look up 2/π by the exponent. For infinity and NaN the index is beyond the table. */
 static LLVMValueRef call_finite(struct lower *l, const char *name, LLVMValueRef x)
 {
 	LLVMValueRef zero = LLVMConstNull(l->f64), nan = LLVMBuildFSub(l->b, x, x, "");
@@ -124,8 +124,9 @@ static LLVMValueRef is_below(struct lower *l, LLVMValueRef x, double limit)
 	return LLVMBuildFCmp(l->b, LLVMRealOLT, size, LLVMConstReal(l->f64, limit), "");
 }
 
-/* libclc's fmod multiplies y by powers of 2 until the product is about as large as x, or infinite. So an x from 2^900
- * on is first made less than y, or than 2^512 y, with both times 2^-64: all of that is exact. */
+/* libclc's fmod multiplies y by powers of 2 until the product is about as large as x, or infinite. So an x of at least
+ * 2^900 is first reduced to less than y, or than 2^512 y, with both operands scaled by 2^-64. All of these steps are
+ * exact. */
 static LLVMValueRef fmod_f64(struct lower *l, LLVMValueRef x, LLVMValueRef y)
 {
 	LLVMValueRef one = LLVMConstReal(l->f64, 1), zero = LLVMConstNull(l->f64);
@@ -150,8 +151,8 @@ static LLVMValueRef min_max(struct lower *l, enum opcode code, LLVMValueRef x, L
 	return LLVMBuildSelect(l->b, nan, LLVMConstReal(LLVMTypeOf(x), NAN), r, "");
 }
 
-/* Math functions: for fp32 approximations of the hardware where Triton uses them, otherwise (NULL) our own; libclc for
- * fp64. */
+/* Math functions. fp32: the approximate hardware instruction where Triton uses it, NULL: tlc's own function. fp64:
+ * libclc. */
 static const struct {
 	const char *f32, *f64;
 } math[IR_OPCODES] = {
@@ -192,7 +193,7 @@ static LLVMValueRef math_function(struct lower *l, enum opcode code, LLVMValueRe
 	return code == IR_RSQRT && !f ? LLVMBuildFDiv(l->b, LLVMConstReal(l->f64, 1), x, "") : x;
 }
 
-/* Operations that LLVM has an instruction for. */
+/* Operations with an LLVM instruction. */
 static const LLVMOpcode binary[IR_OPCODES] = {
 	[IR_SUBI] = LLVMSub,   [IR_MULI] = LLVMMul,   [IR_DIVSI] = LLVMSDiv, [IR_DIVUI] = LLVMUDiv,
 	[IR_REMSI] = LLVMSRem, [IR_REMUI] = LLVMURem, [IR_ANDI] = LLVMAnd,   [IR_ORI] = LLVMOr,
@@ -277,7 +278,7 @@ static LLVMValueRef compare_int(struct lower *l, const struct op *o, LLVMValueRe
 static LLVMValueRef mulhi(struct lower *l, LLVMValueRef x, LLVMValueRef y)
 {
 	int bits = type_bits(LLVMTypeOf(x));
-	if (bits == 64) /* LLVM would join it with what else is done, in 128 bits */
+	if (bits == 64) /* LLVM would combine a 128-bit product with other arithmetic */
 		return call2(l, "llvm.nvvm.mulhi.ull", x, y);
 	LLVMTypeRef wide = int_type(l, 2 * bits);
 	LLVMValueRef right = LLVMBuildZExt(l->b, y, wide, "");
@@ -285,8 +286,8 @@ static LLVMValueRef mulhi(struct lower *l, LLVMValueRef x, LLVMValueRef y)
 	return LLVMBuildTrunc(l->b, lshr(l, p, bits), int_type(l, bits), "");
 }
 
-/* x + (y + c) is computed as (x + y) + c: the elements of a tile of offsets then differ by constants from one sum,
- * which loads and stores take into their addresses. */
+/* Reassociates x + (y + c) to (x + y) + c. The elements of a tile of offsets then differ by constants from one sum,
+ * and loads and stores fold these constants into their addresses. */
 static LLVMValueRef add(struct lower *l, LLVMValueRef x, LLVMValueRef y)
 {
 	if (LLVMIsABinaryOperator(x) && !LLVMIsABinaryOperator(y))
@@ -318,7 +319,8 @@ static LLVMValueRef int_op(struct lower *l, const struct op *o, LLVMValueRef *in
 	}
 }
 
-/* Truncation toward zero that saturates, NaN to 0: what cvt.rzi does, but for NaN where 64 bits come in or go out. */
+/* Truncation toward zero that saturates; NaN becomes 0. cvt.rzi does this, except for NaN with a 64-bit operand or
+ * result. */
 static LLVMValueRef float_to_int(struct lower *l, LLVMValueRef x, enum dtype from, int bits, bool is_signed)
 {
 	if (from != DT_F32 && from != DT_F64)
@@ -344,8 +346,8 @@ static LLVMValueRef float_to_int(struct lower *l, LLVMValueRef x, enum dtype fro
 	return LLVMBuildTrunc(l->b, v, int_type(l, bits), "");
 }
 
-/* f is a number rounded toward zero. The result is that number rounded to odd, so that rounding again, to a format of
- * at most 22 bits, is exact (as from_unsigned_odd in ir/scalar_math.h). */
+/* f is a number rounded toward zero. The result is the number rounded to odd, so that a second rounding, to a format
+ * of at most 22 bits, is exact (as from_unsigned_odd in ir/scalar_math.h). */
 static LLVMValueRef to_odd(struct lower *l, LLVMValueRef f, LLVMValueRef inexact)
 {
 	LLVMValueRef bits = LLVMBuildBitCast(l->b, f, l->i32, "");
@@ -433,7 +435,7 @@ LLVMValueRef lower_scalar_op(struct lower *l, const struct op *o, LLVMValueRef *
 	return dtype_is_float(d) ? any_float_op(l, o, in, d) : int_op(l, o, in);
 }
 
-/* LLVM's intrinsic would need a bit cast to a word, each of which costs NVPTX a walk over the whole function. */
+/* LLVM's intrinsic would need a bitcast to a word. Each such bitcast costs NVPTX a walk over the whole function. */
 LLVMValueRef cvt_f16x2(struct lower *l, LLVMValueRef lo, LLVMValueRef hi, enum dtype d)
 {
 	LLVMValueRef args[] = {hi, lo};
@@ -441,7 +443,7 @@ LLVMValueRef cvt_f16x2(struct lower *l, LLVMValueRef lo, LLVMValueRef hi, enum d
 	return inline_asm(l, text, "=r,f,f", ASM_PURE, l->i32, args, 2);
 }
 
-/* Small floats in pairs, as the instructions have it: fp8 from any, fp16 and bf16 from fp32. */
+/* Conversions of small floats in pairs: to fp8 from any float but fp64, to fp16 and bf16 from fp32. */
 static bool lower_float_pairs(struct lower *l, const struct op *o)
 {
 	const struct value *v = result(o), *x = operand(o, 0);
@@ -472,8 +474,8 @@ static bool lower_float_pairs(struct lower *l, const struct op *o)
 	return true;
 }
 
-/* ptxas 13.0 takes 8 or 16 for the upper half of a word that it finds to be zero, where a move splits the word; the
- * pair is the lower half of a register here, where a shift has brought it. */
+/* ptxas 13.0 takes 8 or 16 for the upper half of a word that it finds to be zero, if a move splits the word. So the
+ * text takes the pair from the lower half of a register, and a shift brings an upper half there. */
 LLVMValueRef fp8_pair_to_f16(struct lower *l, const struct value *v, u32 i)
 {
 	const char *text = arena_printf(
@@ -492,7 +494,7 @@ LLVMValueRef fp8_pair_to_f16(struct lower *l, const struct value *v, u32 i)
 	return inline_asm(l, text, "=r,r", ASM_PURE, l->i32, &pair, 1);
 }
 
-/* fp8 to any other in pairs, as there is an instruction for (sm_89 on). */
+/* Conversions from fp8 in pairs, by the sm_89 instruction. */
 static bool lower_fp8_pairs(struct lower *l, const struct op *o)
 {
 	const struct value *v = result(o), *x = operand(o, 0);
@@ -523,8 +525,8 @@ static bool lower_fp8_pairs(struct lower *l, const struct op *o)
 	return true;
 }
 
-/* Products of bf16 in pairs. They are what fp32 gives and rounding once: the product of two numbers of 8 bits is exact
- * in fp32, or less than half of the least bf16. x y - 0 has the sign of x y where that is zero. */
+/* Products of bf16 in pairs, equal to an fp32 product rounded once: the product of two numbers with 8-bit significands
+ * is exact in fp32, or less than half of the least bf16. x y - 0 keeps the sign of a zero x y. */
 static bool lower_bf16_products(struct lower *l, const struct op *o)
 {
 	const struct value *v = result(o);
@@ -541,7 +543,7 @@ static bool lower_bf16_products(struct lower *l, const struct op *o)
 	return true;
 }
 
-/* sin and cos of fp32 branch, once for all elements. */
+/* sin and cos of fp32, with one branch for all elements. */
 static bool lower_sin_cos(struct lower *l, const struct op *o)
 {
 	const struct value *v = result(o), *x = operand(o, 0);

@@ -1,7 +1,7 @@
-/* Elements taken, or counted, by the numbers in a tile; and maps, which take each as it is. */
+/* Gathers, histograms, and maps. */
 #include "gpu/codegen/nvptx_internal.h"
 
-/* Register r of a tile of integers as 32 bits; those above do not count. */
+/* Register r of an integer tile, as i32; wider integers are truncated. */
 static LLVMValueRef number(struct lower *l, const struct value *v, u32 r)
 {
 	LLVMValueRef x = elem(l, v, r);
@@ -15,10 +15,10 @@ struct gather {
 	const struct value *from, *index;
 	const struct layout *in, *out;
 	int axis;
-	LLVMValueRef thread; /* the thread's part of a position in the source, beside the axis */
+	LLVMValueRef thread; /* lane and warp part of a position in the source, without the gathered axis */
 };
 
-/* The part of it that the thread tells. */
+/* Computes g->thread. */
 static LLVMValueRef thread_beside_axis(struct lower *l, const struct gather *g)
 {
 	u32 bases[LL_DIMS][LAYOUT_MAX_BITS];
@@ -28,7 +28,7 @@ static LLVMValueRef thread_beside_axis(struct lower *l, const struct gather *g)
 	return thread_map(l, l->b, bases[LL_LANE], bases[LL_WARP], g->out->bits[LL_WARP]);
 }
 
-/* The position in the source of what register r of the result takes. */
+/* The source position of the element for register r of the result. */
 static LLVMValueRef taken_position(struct lower *l, const struct gather *g, u32 r)
 {
 	u32 here = beside_axis(g->out, g->in, g->axis, layout_apply(g->out, r, 0, 0));
@@ -38,7 +38,7 @@ static LLVMValueRef taken_position(struct lower *l, const struct gather *g, u32 
 	return LLVMBuildOr(l->b, at, c_i32(l, here), "");
 }
 
-/* Is the position's bit `basis` set? As an i32. */
+/* Bit `basis` of the position, as an i32. */
 static LLVMValueRef position_bit(struct lower *l, LLVMValueRef position, u32 basis)
 {
 	LLVMValueRef x = LLVMBuildLShr(l->b, position, c_i32(l, __builtin_ctz(basis)), "");
@@ -55,8 +55,8 @@ static LLVMValueRef source_lane(struct lower *l, const struct gather *g, LLVMVal
 	return LLVMBuildOr(l->b, linear_map(l, l->b, position, bases, layout_tile_bits(g->in)), own, "");
 }
 
-/* Of the source's registers from `first` on that differ in the bits of `open`, the one that the position tells, in the
- * lane that has it. */
+/* The element at `position`, shuffled from `lane`. Its register differs from `first` only in bits of `open`; the
+ * position selects it. */
 static LLVMValueRef shuffle_registers(struct lower *l, const struct gather *g, LLVMValueRef position, LLVMValueRef lane,
 				      u32 first, u32 open)
 {
@@ -118,7 +118,8 @@ static void clear_bins(struct lower *l, LLVMValueRef base, u32 bins)
 	end_if(l, g);
 }
 
-/* Each element adds one to its bin in shared memory, one lane after another where bins are the same. */
+/* Each element adds one to its bin in shared memory by an atomic, so lanes with equal bins take effect one after
+ * another. */
 void lower_histogram(struct lower *l, const struct op *o)
 {
 	const struct value *v = operand(o, 0), *mask = o->noperands > 1 ? operand(o, 1) : NULL;

@@ -1,8 +1,8 @@
-/* Inline assembly: each thread runs the text for its elements, packed_element at a time. */
+/* Inline assembly: each thread runs the text for its elements, `pack` elements at a time. */
 #include "ir/inline_asm.h"
 #include "gpu/codegen/nvptx_internal.h"
 
-/* The LLVM type that a register of this class has in a call. */
+/* The LLVM type of a register of this class. */
 static LLVMTypeRef class_type(struct lower *l, char class)
 {
 	switch (class) {
@@ -12,7 +12,7 @@ static LLVMTypeRef class_type(struct lower *l, char class)
 	}
 }
 
-/* n elements (of 32 bits together at most, or one) in a register of this class, zeros above them. */
+/* n elements (together at most 32 bits, or a single element) in a register of this class, zero-extended. */
 static LLVMValueRef to_register(struct lower *l, LLVMValueRef *in, u32 n, char class)
 {
 	LLVMValueRef v;
@@ -29,7 +29,7 @@ static void from_register(struct lower *l, LLVMValueRef v, u32 n, LLVMTypeRef el
 	unpack(l, &v, 1, elem_type, n, out);
 }
 
-/* LLVM's constraints have no blanks. */
+/* The constraints without blanks, which LLVM does not accept. */
 static const char *constraints_of(struct lower *l, const struct op *o)
 {
 	struct strbuf sb = {.arena = &l->scratch};
@@ -46,10 +46,10 @@ static const char *constraints_of(struct lower *l, const struct op *o)
 struct call {
 	struct asm_form form;
 	const char *constraints;
-	LLVMTypeRef type; /* of what it gives */
+	LLVMTypeRef type; /* of the result */
 };
 
-/* The elements from `first` on. Where a thread has fewer than a call takes, the last one stands for the rest. */
+/* Runs the text on `pack` elements from `first` on. If a thread has fewer elements, the last one is repeated. */
 static void run_text(struct lower *l, const struct op *o, const struct call *c, u32 first, LLVMValueRef **results)
 {
 	u32 size = (u32)o->attr[ATTR_PACK], n = num_elems(&o->results[0]), at = 0;

@@ -5,7 +5,7 @@
 
 void lower_ptx(struct lower *l, const struct op *o)
 {
-	/* The operands are registers of 32 bits; %d is the operation's first attribute. */
+	/* Operands are 32-bit registers. %d is the operation's first attribute. */
 	static const struct {
 		const char *text;
 		enum asm_kind kind;
@@ -34,11 +34,11 @@ void lower_ptx(struct lower *l, const struct op *o)
 
 /* --- mma ----------------------------------------------------------------------------------------------------- */
 
-/* One row per instruction of gpu/layout/mma.c. Registers: results, then A, B, and the accumulator tied to the results
- * (PTX ISA, "Warp-level matrix instructions: mma"). */
+/* One row for each instruction of gpu/layout/mma.c. Operands: the results, A, B, and the accumulator tied to the
+ * results (PTX ISA, "Warp-level matrix instructions: mma"). */
 #define D4 "{$0, $1, $2, $3}"
 #define D2 "{$0, $1}"
-/* one whose A is four registers and B two */
+/* an instruction with four registers of A and two of B */
 #define WIDE(name, k, types, reg, acc) \
 	{name, \
 	 {"mma.sync.aligned.m16n8k" k ".row.col." types " " D4 ", {$4, $5, $6, $7}, {$8, $9}, " D4 ";", \

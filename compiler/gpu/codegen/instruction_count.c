@@ -1,13 +1,14 @@
 #include "gpu/codegen/nvptx.h"
 
-/* Elements of tiles that the operations of a block give each thread, in sum. LLVM's time grows with the square of the
- * instructions of a block: a store of 32,768 different elements takes half a minute, other code of that size less. */
+/* Limit of the tile elements per thread of a block, summed over its operations. LLVM's time grows with the square of
+ * the instructions of a block: a store of 32,768 different elements takes half a minute, other code of that size
+ * less. */
 enum { MUCH = 32768 };
 
 struct amount {
 	const struct kernel *k;
-	i64 all;               /* of the block with the most */
-	const struct op *most; /* of that block, the operation with the most */
+	i64 all;               /* elements of the largest block */
+	const struct op *most; /* operation with the most elements in that block */
 };
 
 static i64 elements_of(const struct kernel *k, const struct op *o)

@@ -1,4 +1,4 @@
-/* fp32 functions, with the instructions that approximate: exp2, the inverse, the logarithm. */
+/* fp32 math functions, built on the approximate instructions for exp2, the reciprocal and log2. */
 #include "llvm/math_functions.h"
 #include "gpu/codegen/nvptx_internal.h"
 
@@ -19,7 +19,7 @@ static LLVMValueRef rcp_approx(const struct functions *f, LLVMValueRef x)
 	return call1(f->target, "llvm.nvvm.rcp.approx.ftz.f", x);
 }
 
-/* Of what is not positive and finite the instruction knows the result. */
+/* The result of lg2.approx if x is not positive and finite, else r. */
 static LLVMValueRef lg2_of_special(const struct functions *f, LLVMValueRef x, LLVMValueRef r)
 {
 	struct lower *l = f->target;
@@ -49,8 +49,8 @@ LLVMValueRef math_f32(struct lower *l, enum opcode code, LLVMValueRef x)
 
 enum { WORDS = 24 };
 
-/* 2/π in binary, after 23 zeros and its own 0: 32 bits from each byte on. A product takes three of them, 4 bytes apart;
- * those of the largest x begin at word 15. */
+/* 2/π in binary, after 23 zeros and its own 0: 32 bits from each byte on. A product takes three of these words, 4
+ * bytes apart. The words of the largest x begin at word 15. */
 static LLVMValueRef two_over_pi(struct lower *l)
 {
 	static const u8 bytes[WORDS + 3] = {0x00, 0x00, 0x00, 0xA2, 0xF9, 0x83, 0x6E, 0x4E, 0x44,
@@ -70,9 +70,9 @@ static LLVMValueRef two_over_pi(struct lower *l)
 	return table;
 }
 
-/* The same of any finite x: its mantissa times the 96 bits of 2/π that begin where products stop being multiples of 4
- * is x / (π/2) modulo 4 as a fixed-point number, of which the upper 64 bits are kept. Inline PTX, since as instructions
- * of its own LLVM takes three times as long over the kernel. */
+/* Reduces any finite x. The mantissa is multiplied by the 96 bits of 2/π that begin where products stop being
+ * multiples of 4. The product is x / (π/2) modulo 4 as a fixed-point number, of which the upper 64 bits are kept.
+ * Inline PTX: as separate instructions LLVM takes three times as long to compile the kernel. */
 static struct reduced reduce_large(struct lower *l, LLVMValueRef x)
 {
 	static const char text[] = "{\n\t.reg .pred minus; .reg .b32 place, m, w; .reg .b64 at, p; .reg .f64 f;\n\t"
@@ -110,7 +110,7 @@ static struct reduced reduce_large(struct lower *l, LLVMValueRef x)
 	return (struct reduced){first, LLVMBuildExtractValue(l->b, v, 1, "")};
 }
 
-/* Is some |x| too large, infinite included? */
+/* Whether some |x| is greater than MOST_REDUCED. Infinity is. */
 static LLVMValueRef any_large(struct lower *l, const LLVMValueRef *x, u32 n)
 {
 	LLVMValueRef *most = arena_array(&l->scratch, LLVMValueRef, n);
@@ -124,7 +124,7 @@ static LLVMValueRef any_large(struct lower *l, const LLVMValueRef *x, u32 n)
 	return LLVMBuildFCmp(l->b, LLVMRealOGT, most[0], c_f32(l, MOST_REDUCED), "");
 }
 
-/* One branch for all elements: large ones are rare. */
+/* Reduces n arguments, with one branch for all of them: large arguments are rare. */
 static void reduce_all(struct lower *l, const struct functions *f, const LLVMValueRef *x, u32 n, struct reduced *out)
 {
 	LLVMBuilderRef b = l->b;
@@ -141,7 +141,7 @@ static void reduce_all(struct lower *l, const struct functions *f, const LLVMVal
 		LLVMValueRef finite = LLVMBuildFCmp(b, LLVMRealOLT, size, c_f32(l, (double)INFINITY), "");
 		LLVMValueRef is =
 			LLVMBuildAnd(b, finite, LLVMBuildFCmp(b, LLVMRealOGT, size, c_f32(l, MOST_REDUCED), ""), "");
-		large[i].r = LLVMBuildSelect(b, is, all.r, out[i].r, ""); /* NaN of infinity */
+		large[i].r = LLVMBuildSelect(b, is, all.r, out[i].r, ""); /* NaN if x is infinite */
 		large[i].quadrant = LLVMBuildSelect(b, is, all.quadrant, out[i].quadrant, "");
 	}
 	end_if(l, g);

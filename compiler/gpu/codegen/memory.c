@@ -1,14 +1,14 @@
 /* Loads, stores, atomics and asynchronous copies of global memory.
  *
- * Accesses are as wide as axis analysis allows; neighbours that may begin anywhere in a word are loaded in runs of
- * words. An access that is masked, or asks for a cache policy, is inline PTX with a predicate; a plain one is left to
- * LLVM. Of threads that hold the same element only one writes. */
+ * Accesses are as wide as the axis analysis allows. Neighbouring elements that may begin anywhere in a word are loaded
+ * by unaligned vector loads, called runs here. A masked access, or one with a cache policy, is inline PTX with a
+ * predicate; LLVM emits a plain access. If several threads hold the same element, only one of them writes it. */
 #include <math.h>
 
 #include "gpu/codegen/nvptx_internal.h"
 
-/* How a vector travels: n words of so many bits, integers unless the elements are floats as long, and what inline PTX
- * calls them. */
+/* How a vector travels: n words of `bits` bits, and their LLVM type and PTX spelling. Words are integers, except that
+ * fp32 elements stay floats. */
 struct words {
 	LLVMTypeRef as;
 	int bits;
@@ -46,18 +46,19 @@ static LLVMValueRef from_memory(struct lower *l, LLVMValueRef v, const struct ty
 	return type_dtype(t) == DT_I1 ? LLVMBuildICmp(l->b, LLVMIntNE, v, LLVMConstNull(l->i8), "") : v;
 }
 
-/* What an operation's accesses have in common, one by each thread to each of its vectors. */
+/* The accesses of an operation: each thread makes n of them, one for each of its vectors. */
 struct lane_access {
 	const struct value *ptr, *mask;
-	const struct type *type; /* of the tile that is loaded or stored */
-	LLVMTypeRef elem;        /* in memory */
-	LLVMValueRef mine;       /* the threads that do it; NULL: all */
+	const struct type *type; /* of the tile loaded or stored */
+	LLVMTypeRef elem;        /* element type in memory */
+	LLVMValueRef mine;       /* true in the accessing threads; NULL: all */
 	struct access_vector v;
-	u32 n, width, vec_mask; /* vectors, elements of each, register bits that walk through one */
-	struct words w;         /* of each */
+	/* number of vectors; elements of a vector; register bits that count a vector's elements */
+	u32 n, width, vec_mask;
+	struct words w; /* the words of a vector */
 };
 
-/* `sizes`: of the operation's vectors. */
+/* sizes: the operation's packed vector sizes (vector_of). */
 static struct lane_access access_of(struct lower *l, const struct op *o, const struct type *type, i64 sizes)
 {
 	struct lane_access a = {.ptr = operand(o, 0),
@@ -73,7 +74,7 @@ static struct lane_access access_of(struct lower *l, const struct op *o, const s
 	return a;
 }
 
-/* Register of element e of vector number i. */
+/* The register of element e of vector i. */
 static u32 vector_reg(const struct lane_access *a, u32 i, u32 e)
 {
 	u32 r = spread(i, ~a->vec_mask);
@@ -88,13 +89,13 @@ static LLVMValueRef owner_of(struct lower *l, const struct value *v)
 	return owner(l, type_is_tensor(v->type) ? v->type->layout : NULL);
 }
 
-/* Where vector number i is accessed; NULL: everywhere. */
+/* The condition of the access of vector i. NULL: always. */
 static LLVMValueRef predicate(struct lower *l, const struct lane_access *a, u32 i)
 {
 	return and_i1(l, a->mine, a->mask ? elem(l, a->mask, vector_reg(a, i, 0)) : NULL);
 }
 
-/* The words of v's vector number i; zeros without a v. */
+/* The words of vector i of v; zeros if v is NULL. */
 static void words_of_vector(struct lower *l, const struct lane_access *a, const struct value *v, u32 i,
 			    LLVMValueRef *words)
 {
@@ -107,7 +108,7 @@ static void words_of_vector(struct lower *l, const struct lane_access *a, const 
 		pack(l, elems, a->width, a->w.bits, words);
 }
 
-/* Its elements from words, or from `other` where the mask is false, if there is one. */
+/* Writes the elements of vector i to `at`. A masked-off element is that of `other`, if given. */
 static void elements_of_vector(struct lower *l, const struct lane_access *a, LLVMValueRef *words,
 			       const struct value *other, u32 i, LLVMValueRef *at)
 {
@@ -125,14 +126,14 @@ static void elements_of_vector(struct lower *l, const struct lane_access *a, LLV
 
 /* --- inline PTX ---------------------------------------------------------------------------------------------- */
 
-/* A call in the making. */
+/* A call of inline PTX under construction. */
 struct ptx {
 	struct strbuf constraints;
 	LLVMValueRef args[8];
-	u32 nargs, n; /* operands, the results among them */
+	u32 nargs, n; /* number of inputs; of all operands, outputs included */
 };
 
-/* Adds operand number p->n, by its value, or a result. The number. */
+/* Appends an operand: the input v, or an output if v is NULL. Returns its number. */
 static u32 add_operand(struct lower *l, struct ptx *p, const char *kind, char constraint, LLVMValueRef v)
 {
 	p->constraints.arena = &l->scratch;
@@ -148,13 +149,13 @@ static void add_words(struct lower *l, struct ptx *p, const struct words *w, LLV
 		add_operand(l, p, "", w->constraint, words[i]);
 }
 
-/* What stands before an instruction that is done where pred (NULL: everywhere). */
+/* The predicate prefix of an instruction that is guarded by pred; empty if pred is NULL. */
 static const char *guard(struct lower *l, struct ptx *p, LLVMValueRef pred)
 {
 	return pred ? arena_printf(&l->scratch, "@$%u ", add_operand(l, p, "", 'b', pred)) : "";
 }
 
-/* Of an instruction with effects. */
+/* Emits the call as an instruction with effects. */
 static LLVMValueRef finish(struct lower *l, struct ptx *p, const char *text, LLVMTypeRef ret)
 {
 	sb_puts(&p->constraints, ",~{memory}");
@@ -163,7 +164,7 @@ static LLVMValueRef finish(struct lower *l, struct ptx *p, const char *text, LLV
 
 /* --- loads and stores ---------------------------------------------------------------------------------------- */
 
-/* How caches treat an access; NULL: it is volatile. */
+/* Cache policy as a PTX suffix. NULL: the access is volatile. */
 static const char *policy_of(struct lower *l, const struct op *o)
 {
 	static const char *const loads[] = {"", ".ca", ".cg", "", ".cs", "", ".cv"}, *const stores[] = {
@@ -178,7 +179,7 @@ static const char *policy_of(struct lower *l, const struct op *o)
 	return load && o->attr[ATTR_PREFETCH] ? arena_printf(&l->scratch, "%s.L2::256B", policy) : policy;
 }
 
-/* "{$0, $1, …}" of n operands, or other names, from `first`, or "$0". */
+/* "{$0, $1, …}": n operands (or registers called `name`) from number `first`; "$0" if n is 1. */
 static const char *list(struct lower *l, char name, u32 first, u32 n)
 {
 	struct strbuf sb = {.arena = &l->scratch};
@@ -188,7 +189,7 @@ static const char *list(struct lower *l, char name, u32 first, u32 n)
 	return sb.at;
 }
 
-/* The bits of a constant word. */
+/* Whether v is a constant. Sets *bits to its value. */
 static bool is_known(LLVMValueRef v, u64 *bits)
 {
 	if (LLVMIsAConstantInt(v)) {
@@ -203,8 +204,8 @@ static bool is_known(LLVMValueRef v, u64 *bits)
 	return !isnan(f);
 }
 
-/* Loads into words; where the predicate is false they stay as they are. Constants are written to them by the same PTX:
- * LLVM need not know of them. */
+/* Loads into words. If the predicate is false the words keep their values. The same PTX writes constant values to
+ * them, which keeps these moves out of LLVM IR. */
 static void masked_load(struct lower *l, LLVMValueRef ptr, u32 constant, LLVMValueRef pred, const struct words *w,
 			const char *policy, LLVMValueRef *words)
 {
@@ -236,7 +237,7 @@ static void masked_load(struct lower *l, LLVMValueRef ptr, u32 constant, LLVMVal
 	}
 }
 
-/* Threads that hold a copy of an element get it from the one that did the atomic or the load, through memory. */
+/* Passes the results of the executing threads to the threads with copies of the elements, through shared memory. */
 static void share_results(struct lower *l, const struct op *o, LLVMValueRef mine)
 {
 	const struct value *v = result(o);
@@ -257,9 +258,9 @@ static void share_results(struct lower *l, const struct op *o, LLVMValueRef mine
 	}
 }
 
-/* --- runs ---------------------------------------------------------------------------------------------------- */
+/* --- unaligned vector loads ---------------------------------------------------------------------------------- */
 
-/* One piece of memory, less than a vector; zero where the predicate is false. */
+/* One piece of less than a vector, at base + offset + constant. Zero if the predicate is false. */
 static LLVMValueRef load_piece(struct lower *l, LLVMValueRef base, LLVMValueRef offset, u32 constant, int bytes,
 			       LLVMValueRef pred, const char *policy)
 {
@@ -273,15 +274,16 @@ static LLVMValueRef load_piece(struct lower *l, LLVMValueRef base, LLVMValueRef 
 	return word;
 }
 
-/* n words of memory from any multiple of `unit` bytes, loaded without a byte beside them: p lies s bytes into an
- * aligned word. The n - 1 words behind that one are loaded whole. Of the first, the bytes before p are not ours, but as
- * many of the word behind the last are, at the same places: so one word is put together of pieces from both ends.
- * Shifting each word and the one after it, around in a ring, by s gives the result. */
+/* Unaligned vector loads. A run is a load of `words` words from a multiple of `unit` bytes that reads no byte outside
+ * them. p lies s bytes after the start of an aligned word. The words - 1 words after that aligned word are loaded
+ * whole. The bytes of the first word before p do not belong to the run, but the same number of bytes after the last
+ * word does, at the same places within a word. So pieces of both ends make up a single word. A funnel shift of each
+ * word with the next one, the last with the first, by s bytes gives the result. */
 struct runs {
-	/* of each run one after another: pieces, which become the first word; the other words; and which bytes of two
-	 * words make one */
+	/* the parts of all runs: for each run the pieces of its first word, its other words, and the prmt selector of
+	 * the shift */
 	LLVMValueRef *parts;
-	u32 n, words, pieces; /* runs; words and pieces of each */
+	u32 n, words, pieces; /* number of runs; words and pieces of a run */
 	int unit;             /* bytes of a piece */
 	LLVMBasicBlockRef block;
 };
@@ -294,8 +296,8 @@ static u32 parts_of_each(const struct runs *r)
 static void load_run(struct lower *l, const struct runs *r, LLVMValueRef p, LLVMValueRef pred, const char *policy,
 		     LLVMValueRef *parts)
 {
-	/* opaque to LLVM, which would make induction variables of all that follows from p, more than there are
-	 * registers */
+	/* Inline PTX hides p from LLVM. Otherwise LLVM makes induction variables of all values computed from p, more
+	 * than there are registers. */
 	LLVMValueRef w = inline_asm(l, "and.b64 $0, $1, -4;", "=l,l", ASM_PURE, l->gptr, &p, 1);
 	LLVMValueRef s = inline_asm(l, "cvt.u32.u64 $0, $1;", "=r,l", ASM_PURE, l->i32, &p, 1);
 	s = LLVMBuildAnd(l->b, s, c_i32(l, 4 - r->unit), "");
@@ -303,7 +305,7 @@ static void load_run(struct lower *l, const struct runs *r, LLVMValueRef p, LLVM
 		LLVMBuildAdd(l->b, LLVMBuildMul(l->b, s, c_i32(l, 0x1111), ""), c_i32(l, 0x3210), "");
 	for (u32 i = 0; i < r->pieces; i++) {
 		u32 at = i * (u32)r->unit;
-		LLVMValueRef end = NULL; /* the last of the first word is always ours */
+		LLVMValueRef end = NULL; /* the last piece of the first word always belongs to the run */
 		if (i < r->pieces - 1) {
 			LLVMValueRef before = LLVMBuildICmp(l->b, LLVMIntULT, c_i32(l, at), s, "");
 			end = LLVMBuildSelect(l->b, before, c_i64(l, 4 * r->words), c_i64(l, 0), "");
@@ -325,7 +327,8 @@ static void finish_run(struct lower *l, const struct runs *r, u32 i, LLVMValueRe
 	}
 }
 
-/* Here, if that is in the block of the loads, else behind them, since other paths may want the words too. */
+/* Emitted here if this is the block of the loads. Otherwise directly after the loads, since other paths may use the
+ * words too. */
 void finish_runs(struct lower *l, struct tile *t)
 {
 	const struct runs *r = t->runs;
@@ -365,7 +368,7 @@ struct runs *runs_of_words(struct lower *l, LLVMValueRef *words, const struct ru
 	return runs_of_parts(l, parts, shape);
 }
 
-/* Are the words of a load words of its result too: of small elements, in the order of its registers? */
+/* Whether the words of a load are also words of its result: small elements, in register order. */
 static bool has_words(struct lower *l, const struct lane_access *a, int word_bits)
 {
 	int bits = type_bits(llvm_type(l, a->type));
@@ -427,7 +430,7 @@ void lower_load(struct lower *l, const struct op *o)
 	u32 again = o->attr[ATTR_VOLATILE] ? 0 : constant_bits(l, result(o)) & ~a.vec_mask;
 	for (u32 i = 0; i < a.n; i++) {
 		u32 reg = vector_reg(&a, i, 0), same = i;
-		if (reg & again) { /* has been loaded */
+		if (reg & again) { /* a load of the same element precedes */
 			while (vector_reg(&a, same, 0) != (reg & ~again))
 				same--;
 			if (tile->words)
@@ -437,7 +440,7 @@ void lower_load(struct lower *l, const struct op *o)
 			continue;
 		}
 		if (by_hand) {
-			/* one address for all of a run, and distances that are constants */
+			/* one address for a whole run of elements, with constant offsets from it */
 			u32 first = reg, behind = 0;
 			for (int k = 0; k < near.bits; k++)
 				if (reg >> near.reg[k] & 1) {
@@ -489,7 +492,7 @@ void lower_async_copy(struct lower *l, const struct op *o)
 	struct lane_access a = access_of(l, o, mem, o->attr[ATTR_COPY_VECTOR]);
 	const struct layout *lay = a.ptr->type->layout;
 	u32 bytes = (u32)dtype_bytes(type_dtype(mem)), thread_bits = 0, size = a.width * bytes;
-	if (size < 4) { /* in placed text only: the pipeliner asks before it makes a copy */
+	if (size < 4) { /* only in TTGIR text: the pipeliner checks the size before it makes a copy */
 		diag(l->s->diags, E_COPY_PIECES, o->loc, size, PLURAL(size));
 		return;
 	}
@@ -500,7 +503,7 @@ void lower_async_copy(struct lower *l, const struct op *o)
 		for (int i = 0; i < m.bits[dim]; i++)
 			thread_bits |= m.basis[dim][i];
 	tl_assert(m.vec_bits == a.v.bits);
-	/* the last operand is true where zeros are to be written */
+	/* the last operand is true if zeros are to be written */
 	const char *text = arena_printf(&l->scratch, "cp.async.%s.shared.global [$0], [$1], %u%s;",
 					size == 16 ? "cg" : "ca", size, a.mask ? ", $2" : "");
 	struct guarded g = begin_if(l, mine);
@@ -546,7 +549,7 @@ static const char *order_of(struct lower *l, const struct op *o)
 			    scopes[o->attr[cas ? ATTR_CAS_SCOPE : ATTR_RMW_SCOPE]]);
 }
 
-/* One atomic on one element, by the threads for which pred holds; the old value, or 0 elsewhere. */
+/* One atomic on one element, under the predicate pred. The result is the old value, or 0 if pred is false. */
 static LLVMValueRef emit_atomic(struct lower *l, const struct op *o, LLVMValueRef ptr, LLVMValueRef cmp,
 				LLVMValueRef val, LLVMValueRef pred)
 {
@@ -557,7 +560,7 @@ static LLVMValueRef emit_atomic(struct lower *l, const struct op *o, LLVMValueRe
 	enum rmw_kind kind = cmp ? RMW_EXCH : (enum rmw_kind)o->attr[ATTR_RMW];
 	struct ptx p = {0};
 	add_operand(l, &p, "=", c, NULL);
-	add_operand(l, &p, "", '0', LLVMConstNull(int_type(l, bits))); /* the result where pred is false */
+	add_operand(l, &p, "", '0', LLVMConstNull(int_type(l, bits))); /* result if pred is false */
 	add_operand(l, &p, "", 'l', ptr);
 	if (cmp)
 		add_operand(l, &p, "", c, to_bits(l, cmp));
@@ -568,7 +571,7 @@ static LLVMValueRef emit_atomic(struct lower *l, const struct op *o, LLVMValueRe
 	return from_bits(l, finish(l, &p, text, int_type(l, bits)), t);
 }
 
-/* Adds floats that lie side by side, each atomically. */
+/* Adds vectors of floats, each element atomically. */
 static void add_vectors(struct lower *l, const struct op *o, LLVMValueRef mine)
 {
 	struct lane_access a = access_of(l, o, operand(o, 1)->type, o->attr[ATTR_VECTOR]);
@@ -590,7 +593,7 @@ static void add_vectors(struct lower *l, const struct op *o, LLVMValueRef mine)
 	}
 }
 
-/* Of 16 bits: what the hardware has no instruction for, and a compare-and-swap loop on the element does. */
+/* Whether a 16-bit atomic lacks an instruction. A compare-and-swap loop on the element replaces it. */
 static bool is_by_cas(struct lower *l, const struct op *o)
 {
 	enum dtype d = type_dtype(operand(o, 1)->type);
@@ -599,7 +602,7 @@ static bool is_by_cas(struct lower *l, const struct op *o)
 	return o->attr[ATTR_RMW] != RMW_FADD || (d == DT_BF16 && !l->s->target->has_bf16_atomics);
 }
 
-/* The 16 bits that such an atomic leaves where `old` was. */
+/* The new 16-bit value of such an atomic over the value `old`. */
 static LLVMValueRef updated(struct lower *l, const struct op *o, LLVMValueRef old, LLVMValueRef val)
 {
 	enum dtype d = type_dtype(operand(o, 1)->type);
@@ -620,7 +623,7 @@ static LLVMValueRef update_by_cas(struct lower *l, const struct op *o, LLVMValue
 	struct guarded g = begin_if(l, pred);
 	LLVMBasicBlockRef start = LLVMGetInsertBlock(l->b), loop = new_block(l), done = pred ? g.end : new_block(l),
 			  from[] = {before, loop};
-	LLVMMoveBasicBlockAfter(done, loop); /* so that it needs no jump */
+	LLVMMoveBasicBlockAfter(done, loop); /* fall-through, without a jump */
 	LLVMValueRef first = inline_asm(l, "ld.relaxed.gpu.global.b16 $0, [$1];", "=h,l", ASM_EFFECT, l->i16, &ptr, 1);
 	LLVMBuildBr(l->b, loop);
 	LLVMPositionBuilderAtEnd(l->b, loop);

@@ -1,4 +1,4 @@
-/* The walk over the placed IR: values, control flow, and who lowers what. */
+/* The walk over the laid-out GPU IR: tiles, control flow, and the table of code generation functions by opcode. */
 #include "support/thresholds.h"
 #include "support/recover.h"
 #include "gpu/codegen/nvptx_internal.h"
@@ -44,7 +44,8 @@ static struct tile *tile_of(struct lower *l, const struct value *v)
 	struct tile *t = map_get(&l->tiles, v);
 	tl_assert(t);
 	words_of_tile(l, v);
-	/* known as packed words only: unpacked behind them, since other paths may want the elements too */
+	/* Only packed words are known. They are unpacked directly after the last of them, since other paths may use
+	 * the elements too. */
 	if (!t->at) {
 		LLVMTypeRef e = llvm_type(l, v->type);
 		struct insertion_point here = go_behind(l, t->last);
@@ -111,8 +112,9 @@ static void lower_range(struct lower *l, const struct op *o)
 	}
 }
 
-/* Operations on shapes only rename registers: an element is where its position in the operand was. The results of
- * tt.split are the elements at even and at odd positions. Here: register r of result k, in the operand. */
+/* Shape operations only rename registers: an element stays in the register that gives its position in the operand.
+ * tt.split has the elements at even positions as result 0 and those at odd positions as result 1. Returns the
+ * operand's register for register r of result k. */
 static u32 renamed_from(const struct op *o, u32 k, u32 r)
 {
 	u32 pos = source_position(o, layout_apply(o->results[k].type->layout, r, 0, 0)) | k;
@@ -139,7 +141,7 @@ const struct value *before_renames(const struct value *v, u32 *regs, u32 n)
 static void lower_join(struct lower *l, const struct op *o)
 {
 	const struct layout *to = result(o)->type->layout, *from = operand(o, 0)->type->layout;
-	/* of which half the thread is, if registers alone do not tell */
+	/* true in threads of the second operand's half; NULL if registers alone select the half */
 	LLVMValueRef *at = new_tile(l, result(o)), odd = NULL;
 	if (layout_bits_in(to, LL_LANE, 1) || layout_bits_in(to, LL_WARP, 1))
 		odd = LLVMBuildTrunc(l->b, thread_position(l, to), l->i1, "");
@@ -177,16 +179,16 @@ static void lower_cluster_size(struct lower *l, const struct op *o)
 
 /* --- control flow -------------------------------------------------------------------------------------------- */
 
-/* What a loop carries of a tile: the elements that tell the others; its packed words, in half the registers or less;
- * what a load that nobody has waited for yet has brought; or nothing, as it stays in registers that LLVM does not
- * know. */
+/* The form in which a loop carries a tile: elements, except for elements that others determine; packed words, in at
+ * most half of the registers; the parts of an unaligned vector load that has no use yet; or no values, because the
+ * tile is in pinned PTX registers. */
 enum carried_as { AS_ELEMENTS, AS_WORDS, AS_RUNS, AS_PINNED };
 
 struct carried {
 	enum carried_as as;
 	LLVMValueRef *at;
 	u32 n;
-	const struct runs *shape; /* AS_RUNS */
+	const struct runs *shape; /* for AS_RUNS */
 };
 
 static u32 num_words(struct lower *l, const struct value *v)
@@ -204,7 +206,7 @@ static LLVMValueRef *packed_words(struct lower *l, const struct value *v)
 	return words;
 }
 
-/* v, for the loop's argument `arg`. */
+/* The values of v that become the loop argument `arg`. */
 static struct carried carried(struct lower *l, const struct value *v, const struct value *arg, enum carried_as as,
 			      const struct runs *shape)
 {
@@ -238,8 +240,9 @@ static struct carried first_carried(struct lower *l, const struct op *loop, u32 
 		       t->runs);
 }
 
-/* What loads have brought may wait for its first use in the next iteration if the registers last: pieces of words take
- * more of them. */
+/* The words of unaligned vector loads may be put together as late as their first use in the next iteration, but their
+ * parts take more registers than the words do. So they are put together before the loop if the carried values exceed
+ * the registers. */
 static void choose_carried(struct lower *l, const struct op *loop)
 {
 	i64 most = most_registers(l->s, l->s->num_warps, 1) - REGISTERS_BESIDE_CARRIED, total = 0;
@@ -253,7 +256,7 @@ static void choose_carried(struct lower *l, const struct op *loop)
 			words_of_tile(l, for_init(loop, i));
 }
 
-/* v becomes phis, which are returned: of `first` from one block, and later of another. */
+/* Makes phis for v with the incoming values `first` from the block `from`, and returns them. */
 static LLVMValueRef *carry(struct lower *l, const struct value *v, const struct carried *first, LLVMBasicBlockRef from)
 {
 	struct tile *t = arena_new(&l->scratch, struct tile);
@@ -283,7 +286,7 @@ static void carry_on(LLVMValueRef *phis, const struct carried *next, LLVMBasicBl
 		LLVMAddIncoming(phis[i], &next->at[i], &from, 1);
 }
 
-/* The operands of o as elements, for n values that they become. */
+/* The operands of o as elements, for the n values `to` that they become. */
 static struct carried *carried_operands(struct lower *l, const struct op *o, struct value **to, u32 n)
 {
 	struct carried *all = arena_array(&l->scratch, struct carried, n + 1u);
@@ -300,8 +303,8 @@ static struct value **results_of(struct lower *l, const struct op *o)
 	return results;
 }
 
-/* A loop without stages is the tail of another, or one whose user wants it so: unrolling it would only make the kernel
- * longer to load. */
+/* A loop with num_stages 1 is the tail of another loop, or has a single stage by choice of the kernel's author.
+ * Unrolling would only lengthen the code to load. */
 static void forbid_unrolling(struct lower *l, LLVMValueRef branch)
 {
 	static const char loop[] = "llvm.loop", disable[] = "llvm.loop.unroll.disable";
@@ -309,12 +312,12 @@ static void forbid_unrolling(struct lower *l, LLVMValueRef branch)
 			self = LLVMTemporaryMDNode(l->ctx, NULL, 0);
 	LLVMMetadataRef parts[] = {self, LLVMMDNodeInContext2(l->ctx, &text, 1)};
 	LLVMMetadataRef node = LLVMMDNodeInContext2(l->ctx, parts, 2);
-	LLVMMetadataReplaceAllUsesWith(self, node); /* a loop's node names itself, which makes it distinct */
+	LLVMMetadataReplaceAllUsesWith(self, node); /* loop metadata is distinct because it refers to itself */
 	LLVMSetMetadata(branch, LLVMGetMDKindIDInContext(l->ctx, loop, sizeof loop - 1),
 			LLVMMetadataAsValue(l->ctx, node));
 }
 
-/* Phis for what `from` brings of a loop's values; those of `to` are theirs from here on. */
+/* Makes phis of the carried values `first`, which come from the block `from`, and makes the phis the values of `to`. */
 static void carry_all(struct lower *l, struct value **to, u32 n, const struct carried *first, LLVMBasicBlockRef from,
 		      LLVMValueRef **phis)
 {
@@ -326,12 +329,12 @@ static void carry_all(struct lower *l, struct value **to, u32 n, const struct ca
 			tell_others(l, to[i], tile_of(l, to[i])->at);
 }
 
-/* May the index behind the last one lie beyond its type, or the distance from the first index to the end? ptxas
- * subtracts the one from the other where it unrolls a loop. And where the step is a constant it subtracts some from the
- * end: 13.0, which unrolls by four, three of them. */
+/* Whether the index after the last one may exceed its type, or the distance from the first index to the end may. ptxas
+ * subtracts the first index from the end where it unrolls a loop. If the step is a constant, ptxas also subtracts
+ * multiples of it from the end: 13.0, which unrolls by four, subtracts three steps. */
 static bool index_may_wrap(const struct lower *l, const struct op *o)
 {
-	enum { MOST_UNROLLED = 8 }; /* to be safe of later ones */
+	enum { MOST_UNROLLED = 8 }; /* margin for later versions */
 	int bits = type_elem_bits(for_index(o)->type);
 	i64 most = bits == 64 ? INT64_MAX : ((i64)1 << (bits - 1)) - 1, distance, known,
 	    step = value_range(l->s->ranges, for_step(o))->max, first = value_range(l->s->ranges, for_lower(o))->min,
@@ -342,7 +345,8 @@ static bool index_may_wrap(const struct lower *l, const struct op *o)
 					  __builtin_sub_overflow(end, first, &distance) || distance > most);
 }
 
-/* The index of the last iteration of a loop that runs. A step of 0, for which there is none, counts as 1 here. */
+/* The index of the last iteration of a loop that runs at least once. A step of 0, for which there is no last
+ * iteration, counts as 1. */
 static LLVMValueRef last_index(struct lower *l, const struct op *o, LLVMValueRef lb, LLVMValueRef ub, LLVMValueRef step)
 {
 	LLVMValueRef one = LLVMConstInt(LLVMTypeOf(lb), 1, false), last = LLVMBuildSub(l->b, ub, one, "");
@@ -351,9 +355,9 @@ static LLVMValueRef last_index(struct lower *l, const struct op *o, LLVMValueRef
 	return LLVMBuildSub(l->b, last, LLVMBuildURem(l->b, LLVMBuildSub(l->b, last, lb, ""), step, ""), "");
 }
 
-/* Tested before each iteration: what the loop carries is its results too, where a test at the end would need other phis
- * behind it. ptxas turns the loop round. One that runs once at most is a branch, which keeps nothing for another
- * time. */
+/* The loop tests before each iteration, so that the phis of the carried values are also its results. A test at the end
+ * would need further phis after the loop. ptxas rotates the loop. A loop that runs at most once becomes a branch
+ * without phis for a next iteration. */
 static void lower_for(struct lower *l, const struct op *o)
 {
 	const struct block *b = o->blocks[0];
@@ -368,13 +372,14 @@ static void lower_for(struct lower *l, const struct op *o)
 	struct value **results = results_of(l, o);
 	choose_carried(l, o);
 	for (u32 i = 0; i < n; i++) {
-		first[i] = first_carried(l, o, i); /* unpacked before the branch */
+		first[i] = first_carried(l, o, i); /* unpacks before the branch */
 		if (first[i].as == AS_PINNED)
 			pass_pin(l, pin_down(l, for_init(o, i)), for_arg(o, i));
 	}
 	LLVMBasicBlockRef before = LLVMGetInsertBlock(l->b);
-	/* Then the index behind the last one is not compared with the end, but each with the last one, and for equality
-	 * only: ptxas moves a constant from one side of a comparison of indices to the other as if no sum wrapped. */
+	/* If the index may wrap, it is compared with the last index, for equality only, instead of the next index with
+	 * the end: ptxas moves a constant from one side of a comparison of indices to the other as if no sum
+	 * wrapped. */
 	bool wraps = !once && index_may_wrap(l, o);
 	LLVMValueRef any = wraps ? LLVMBuildICmp(l->b, LLVMIntSLT, lb, ub, "") : NULL, more = NULL;
 	LLVMValueRef last = wraps ? last_index(l, o, lb, ub, step) : NULL;
@@ -384,8 +389,8 @@ static void lower_for(struct lower *l, const struct op *o)
 		iv = LLVMBuildPhi(l->b, LLVMTypeOf(lb), "");
 		more = wraps ? LLVMBuildPhi(l->b, LLVMTypeOf(any), "") : NULL;
 		carry_all(l, b->args + 1, n, first, before, phis);
-		/* a result is what the argument was at the last test; what the body makes of that is not there behind
-		 * the loop */
+		/* a result is the argument at the last test; values that the body makes of it do not dominate the
+		 * exit */
 		for (u32 i = 0; i < n; i++)
 			if (first[i].as != AS_PINNED)
 				map_put(&l->tiles, results[i],
@@ -472,7 +477,7 @@ static void lower_while(struct lower *l, const struct op *o)
 	LLVMPositionBuilderAtEnd(l->b, exit);
 }
 
-/* --- all of them --------------------------------------------------------------------------------------------- */
+/* --- operations ---------------------------------------------------------------------------------------------- */
 
 static void lower_assume(struct lower *l, const struct op *o)
 {
@@ -496,7 +501,7 @@ static void lower_constant(struct lower *l, const struct op *o)
 	fill(l, result(o), LLVMGetTypeKind(t) == LLVMIntegerTypeKind ? c : LLVMConstBitCast(c, t));
 }
 
-/* Everywhere the scalar, or address, that the operand is. */
+/* A tile, or scalar, that is everywhere the scalar or address of the operand. */
 static void lower_same(struct lower *l, const struct op *o)
 {
 	fill(l, result(o), elem(l, operand(o, 0), 0));
@@ -515,7 +520,7 @@ static void lower_fence(struct lower *l, const struct op *o)
 	fence_async(l, o->attr[ATTR_GLOBAL]);
 }
 
-/* Without the instructions a grid begins behind those before it, and nothing is to be done. */
+/* On targets without these instructions a grid starts only after preceding grids end, so nothing is emitted. */
 static void lower_grid_dependency(struct lower *l, const struct op *o)
 {
 	if (l->s->target->has_grid_dependencies)
@@ -596,7 +601,7 @@ void lower_op(struct lower *l, const struct op *o)
 		lowerings[o->code](l, o);
 	else if (op_has(o, ELEM))
 		lower_elementwise(l, o);
-	else if (!op_has(o, END) && o->code != IR_DONE) /* what ends a region is read by the operation that has it */
+	else if (!op_has(o, END) && o->code != IR_DONE) /* the parent operation reads the terminator of a region */
 		lower_ptx(l, o);
 	for (u32 i = 0; i < o->nresults; i++)
 		if (o->results[i].type->kind == TY_TOKEN)
@@ -624,7 +629,7 @@ static void add_annotation(struct lower *l, const char *name, LLVMValueRef value
 	LLVMAddNamedMetadataOperand(l->mod, "nvvm.annotations", LLVMMDNodeInContext(l->ctx, vals, 3));
 }
 
-/* Parameter i is a tensor map: 128 bytes, read where they were passed. */
+/* Marks parameter i as a tensor map: 128 bytes in parameter space, read in place. */
 static void pass_by_value(struct lower *l, u32 i)
 {
 	LLVMTypeRef t = LLVMArrayType2(l->i8, 128);
@@ -674,7 +679,7 @@ static void begin_function(struct lower *l)
 		fill(l, k->params[i].value, p);
 	}
 	l->thread = number_below(l, "llvm.nvvm.read.ptx.sreg.tid.x", threads);
-	if (k->cuda.cluster > 1) /* the threads of the blocks before come first */
+	if (k->cuda.cluster > 1) /* threads are numbered by block of the cluster */
 		l->thread = LLVMBuildOr(
 			l->b, l->thread,
 			LLVMBuildMul(l->b, number_below(l, "llvm.nvvm.read.ptx.sreg.cluster.ctarank", k->cuda.cluster),

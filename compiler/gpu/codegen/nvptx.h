@@ -1,4 +1,4 @@
-/* Placed IR → LLVM IR for NVPTX: every tile becomes the registers a thread holds of it. */
+/* NVPTX code generation: laid-out GPU IR to LLVM IR. Each tile becomes the registers that a thread holds of it. */
 #ifndef TLC_GPU_CODEGEN_NVPTX_H
 #define TLC_GPU_CODEGEN_NVPTX_H
 
@@ -6,12 +6,13 @@
 
 #include "ir/pass.h"
 
-/* Fills an empty module with one kernel function; math functions it calls are declared only. Needs ANALYSIS_AXIS. */
+/* Adds one kernel function to the empty module. Math functions are declared but not defined. Needs ANALYSIS_AXIS. */
 void lower_kernel(struct pass_state *s, LLVMModuleRef mod);
-/* Warns of a kernel for whose code LLVM may take minutes. */
+/* Warns of a kernel that LLVM may take minutes to compile. */
 void warn_of_amount(struct pass_state *s);
 
-/* emit_ptx makes it div.full.f32, for which LLVM 19 has no intrinsic; inline PTX takes it ten times as long. */
+/* Approximate division. emit_ptx replaces it by div.full.f32, which has no intrinsic in LLVM 19; as inline PTX it
+ * takes ten times as long to compile. */
 #define APPROXIMATE_DIVISION "llvm.nvvm.div.approx.f"
 
 #endif

@@ -1,15 +1,15 @@
-/* Pinned accumulators: registers of PTX that hold an accumulator of wgmma from before a loop till behind it.
+/* Pinned accumulators: PTX registers that hold a wgmma accumulator from before a loop until after it.
  *
- * LLVM knows nothing of them. They are declared by inline PTX, and written and read by inline PTX with effects, whose
- * order LLVM keeps: so it cannot copy or read a register while a product in flight writes to it, and none of its passes
- * has to carry a hundred values round a loop through each product and each wait.
+ * LLVM does not know of these registers. Inline PTX declares, writes and reads them, and is marked as having effects,
+ * so LLVM keeps its order. LLVM therefore cannot copy or read a register while an outstanding wgmma group writes to
+ * it, and its passes need not carry a hundred values around a loop through each wgmma and each wait.
  *
- * An accumulator is pinned where each of the values it passes through, from the loop's argument to what is yielded for
- * it, has one use, in its own block, which is the next one: then its registers hold one value at a time. A value
- * without such an heir is copied out where it is made. */
+ * An accumulator is pinned if each value from the loop argument to the yielded value has a single use, in the block of
+ * its definition, and that use makes the next of these values. Its registers then hold one value at a time. A value
+ * without such a successor is copied out of the registers where it is defined. */
 #include "gpu/codegen/nvptx_internal.h"
 
-/* What v's only use makes of it in the same registers; NULL if v has others. */
+/* The successor of v: the value that v's only use makes in the same registers. NULL if there is none. */
 static const struct value *heir(struct lower *l, const struct value *v)
 {
 	const struct use *u = v->uses;

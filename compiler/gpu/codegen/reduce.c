@@ -1,8 +1,9 @@
-/* Reductions and scans: up the ladder of registers, lanes and warps.
+/* Reductions and scans, over registers, then lanes, then warps.
  *
- * A reduction first combines the registers of a thread, then lanes by butterfly shuffles, then warps through shared
- * memory: each warp leaves its partial results, and after a barrier every thread combines those it needs. A scan climbs
- * the same ladder with prefixes. The combine function is the operation's region, emitted anew for each combination. */
+ * A reduction combines the registers of a thread, then lanes by butterfly shuffles, then warps through shared memory:
+ * each warp stores its partial results, and after a barrier each thread combines the partial results that it needs. A
+ * scan takes the same three steps with prefixes. The combine function is the operation's region, emitted again for
+ * each combination. */
 #include "support/thresholds.h"
 #include "gpu/codegen/nvptx_internal.h"
 
@@ -32,7 +33,7 @@ static bool has_effects(const struct lower *l, const struct op *o)
 	return block_has(r, l->s->debug ? op_is_report : op_is_print);
 }
 
-/* combine(a, b) → v where `cond` is true (NULL: everywhere); else v stays as it is. */
+/* combine(a, b) → v if `cond` is true (NULL: always); otherwise v is unchanged. */
 static void combine_where(struct lower *l, const struct op *o, LLVMValueRef cond, LLVMValueRef *a, LLVMValueRef *b,
 			  LLVMValueRef *v)
 {
@@ -49,7 +50,7 @@ static void combine_where(struct lower *l, const struct op *o, LLVMValueRef cond
 			      : sum[i];
 }
 
-/* Combines `count` (a power of two) partial results in their order, neighbours first, into the first. */
+/* Combines `count` (a power of two) partial results in order, neighbours first, into the first of them. */
 static void combine_tree(struct lower *l, const struct op *o, LLVMValueRef *part, u32 count)
 {
 	u32 n = o->noperands;
@@ -59,13 +60,13 @@ static void combine_tree(struct lower *l, const struct op *o, LLVMValueRef *part
 }
 
 struct ladder {
-	const struct layout *in, *out; /* out: of the results, of a scalar too */
+	const struct layout *in, *out; /* out: layout of the results, also for a scalar result */
 	u32 regs, lanes, warps;        /* register, lane and warp bits along the axis */
-	u32 n;                         /* operands */
-	u32 results;                   /* partial results a thread has, numbered as the registers of `out` */
-	u32 count;                     /* warps that share results */
-	/* so many of a thread's results lie side by side in a row of each warp's in shared memory; 0: all warps' of one
-	 * do */
+	u32 n;                         /* number of operands */
+	u32 results;                   /* partial results of a thread, numbered by the registers of `out` */
+	u32 count;                     /* number of warps that share results */
+	/* number of a thread's results that are adjacent in shared memory, which then has a row of results for each
+	 * warp. 0: shared memory has the results of all warps for one position side by side. */
 	u32 run;
 };
 
@@ -104,16 +105,16 @@ static void reduce_registers(struct lower *l, const struct op *o, const struct l
 		out[i] = part[i];
 }
 
-/* Is the combination one commutative operation, and so to the last bit? Others may not be (on ties of an argmax, in the
- * rounding of several steps), and lanes that hold the same element must agree. */
+/* Whether the combination is a single commutative operation, exact to the last bit. Other combinations may differ
+ * between lanes (ties of an argmax, rounding in several steps), but lanes with the same element must agree. */
 static bool is_commutative(const struct op *o)
 {
 	const struct op *first = o->blocks[0]->first;
 	return op_has(first, COMM) && op_has(first->next, END);
 }
 
-/* Combines the lanes that differ in these bits of their numbers, by butterfly. All get the result if `all`, else those
- * of them whose bits are 0, who have combined everything in order. */
+/* Combines lanes that differ in these bits of their numbers, by butterfly. If `all`, all of these lanes get the same
+ * result. Otherwise only the lane with zero bits has combined all elements in order. */
 static void combine_lanes(struct lower *l, const struct op *o, u32 bits, bool all, LLVMValueRef *v)
 {
 	LLVMValueRef other[MAX_VALUES] = {0};
@@ -130,7 +131,7 @@ static void combine_lanes(struct lower *l, const struct op *o, u32 bits, bool al
 		v[i] = shuffle(l, v[i], first);
 }
 
-/* The thread's part of the position of a partial result, and the position of result r. */
+/* The thread's part of the position of a partial result. */
 static LLVMValueRef thread_result(struct lower *l, const struct ladder *d)
 {
 	return thread_map(l, l->b, d->out->basis[LL_LANE], d->out->basis[LL_WARP], d->out->bits[LL_WARP]);
@@ -141,8 +142,8 @@ static LLVMValueRef result_position(struct lower *l, const struct ladder *d, LLV
 	return LLVMBuildOr(l->b, thread, c_i32(l, layout_apply(d->out, r, 0, 0)), "");
 }
 
-/* Address of slot (result, warp) of operand i's partial results: result * warps + warp, or in rows warp * results +
- * result, in elements. */
+/* Address of the slot for a result and a warp among operand i's partial results: element result * warps + warp; with
+ * rows for warps, element warp * results + result. */
 static LLVMValueRef slot_address(struct lower *l, const struct op *o, const struct ladder *d, u32 i,
 				 LLVMValueRef result_pos, LLVMValueRef warp)
 {
@@ -153,7 +154,7 @@ static LLVMValueRef slot_address(struct lower *l, const struct op *o, const stru
 	return shared_at(l, base, at, (u32)partial_bytes(o, i));
 }
 
-/* To the shared memory of every block of the program. */
+/* Stores to the shared memory of every block of the program. */
 static void store_slot_to_all(struct lower *l, LLVMValueRef address, LLVMValueRef v)
 {
 	LLVMValueRef at = LLVMBuildPtrToInt(l->b, address, l->i32, "");
@@ -172,7 +173,7 @@ static void store_slot_to_all(struct lower *l, LLVMValueRef address, LLVMValueRe
 	}
 }
 
-/* n results that lie side by side. */
+/* Stores n adjacent results. */
 static void store_slots(struct lower *l, LLVMValueRef address, LLVMValueRef *v, u32 n)
 {
 	LLVMValueRef byte = LLVMTypeOf(v[0]) == l->i1 ? LLVMBuildZExt(l->b, v[0], l->i8, "") : NULL;
@@ -182,7 +183,7 @@ static void store_slots(struct lower *l, LLVMValueRef address, LLVMValueRef *v, 
 		store_vector(l, byte ? &byte : v, n, address);
 }
 
-/* By a predicate. */
+/* A store with a predicate. */
 static void store_word_if(struct lower *l, LLVMValueRef pred, LLVMValueRef address, LLVMValueRef v)
 {
 	bool is_float = LLVMTypeOf(v) == l->f32;
@@ -191,7 +192,7 @@ static void store_word_if(struct lower *l, LLVMValueRef pred, LLVMValueRef addre
 		   args, 3);
 }
 
-/* This warp's number among those that share results. */
+/* This warp's number among the warps that share results. */
 static LLVMValueRef axis_warp(struct lower *l, const struct ladder *d)
 {
 	u32 bases[LAYOUT_MAX_BITS] = {0};
@@ -200,14 +201,14 @@ static LLVMValueRef axis_warp(struct lower *l, const struct ladder *d)
 	return linear_map(l, l->b, l->warp, bases, d->in->bits[LL_WARP]);
 }
 
-/* Do all lanes of a warp hold the same results? */
+/* Whether all lanes of a warp hold the same results. */
 static bool same_in_lanes(const struct ladder *d)
 {
 	return !layout_bits_in(d->out, LL_LANE, ~0u);
 }
 
-/* Of the threads that hold the same partial result one writes it: along the axis the lane whose bits equal `which`,
- * of copies the first. */
+/* Condition of the thread that writes a partial result. Of the threads that hold it, this is the lane with the bits
+ * `which` along the axis, and the first of several copies. */
 static LLVMValueRef writer(struct lower *l, const struct ladder *d, u32 which)
 {
 	u32 lanes = (1u << d->in->bits[LL_LANE]) - 1, warps = (1u << d->in->bits[LL_WARP]) - 1;
@@ -215,8 +216,8 @@ static LLVMValueRef writer(struct lower *l, const struct ladder *d, u32 which)
 			 warps & ~layout_bits_in(d->in, LL_WARP, ~0u));
 }
 
-/* Leaves the partial results to the others: of the threads along the axis the lane `which` stores them. A few words
- * without a branch: LLVM takes much longer for more blocks. */
+/* Stores the partial results for the other warps: of the threads along the axis, lane `which` stores. A few words are
+ * stored with predicates instead of a branch, since further blocks take LLVM much longer. */
 static void leave_results(struct lower *l, const struct op *o, const struct ladder *d, u32 which, LLVMValueRef *part)
 {
 	LLVMValueRef mine = writer(l, d, which), thread = thread_result(l, d), warp = axis_warp(l, d), words[4];
@@ -246,8 +247,8 @@ static void load_slot(struct lower *l, const struct op *o, const struct ladder *
 		out[i] = read_element(l, slot_address(l, o, d, i, pos, warp), llvm_type(l, operand(o, i)->type));
 }
 
-/* What all warps have left of the result at pos, and of the others of its run: each result's in the warps' order. What
- * lies side by side is loaded as words up to four at a time. */
+/* Loads the partial results of all warps for the result at pos and the adjacent results of its row, each result's in
+ * the order of the warps. Adjacent 32-bit values are loaded up to four at a time. */
 static void load_all_slots(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef pos,
 			   LLVMValueRef *out)
 {
@@ -266,8 +267,8 @@ static void load_all_slots(struct lower *l, const struct op *o, const struct lad
 	}
 }
 
-/* Combines the warps' results, each thread all that it needs; or when there are many warps and all lanes want the same,
- * each lane its share and then the lanes' among them. */
+/* Combines the partial results of the warps. Each thread combines all that it needs. If there are many warps and all
+ * lanes need the same results, each lane combines a share, and then the lanes combine theirs. */
 static void combine_warps(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef *part)
 {
 	enum { LANES = 32 };
@@ -292,8 +293,8 @@ static void combine_warps(struct lower *l, const struct op *o, const struct ladd
 	}
 }
 
-/* How many results of a thread are neighbours, as words of a vector; 0 if that is no use. With the warps' side by side,
- * lanes that each have a run of results would meet in few banks. */
+/* The number of a thread's results that are neighbours, as words of a vector; 0 if slots for warps should be adjacent
+ * instead. With adjacent slots for warps, lanes that each have several results would hit few banks. */
 static u32 run_of(struct lower *l, const struct op *o, const struct ladder *d)
 {
 	u32 run = 1;
@@ -331,17 +332,17 @@ void lower_reduce(struct lower *l, const struct op *o)
 
 /* --- scans --------------------------------------------------------------------------------------------------- */
 
-/* Inclusive scan of v over the lanes along the axis, in the axis' order (or against it). */
+/* Inclusive scan of v over the lanes along the axis, in the order of the axis or in reverse. */
 static void scan_lanes(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef *v, bool reverse)
 {
 	for (int bit = 0; bit < d->in->bits[LL_LANE]; bit++) {
 		if (!(d->lanes >> bit & 1))
 			continue;
-		/* the layout gives the axis consecutive lane bits, so the neighbours at distance 2^k along it are at
-		 * lane distance 2^bit; blocks of lanes below this bit end in their last (first) lane */
+		/* The layout gives the axis consecutive lane bits, so neighbours at distance 2^k along the axis are at
+		 * lane distance 2^bit. Groups of lanes below this bit end in their last (in reverse, first) lane. */
 		LLVMValueRef other[MAX_VALUES];
 		u32 below = d->lanes & ((1u << bit) - 1);
-		/* partner: the other half-block's last element in scan order */
+		/* partner: the last element, in scan order, of the other half of the group */
 		LLVMValueRef lane = reverse ? LLVMBuildAnd(l->b, l->lane, c_i32(l, ~below), "")
 					    : LLVMBuildOr(l->b, l->lane, c_i32(l, below), "");
 		lane = LLVMBuildXor(l->b, lane, c_i32(l, 1u << bit), "");
@@ -354,7 +355,7 @@ static void scan_lanes(struct lower *l, const struct op *o, const struct ladder 
 	}
 }
 
-/* The lane before this one along the axis, and whether there is one. */
+/* The preceding lane along the axis. *has: whether there is one. */
 static LLVMValueRef previous_lane(struct lower *l, const struct ladder *d, bool reverse, LLVMValueRef *has)
 {
 	*has = NULL;
@@ -366,7 +367,7 @@ static LLVMValueRef previous_lane(struct lower *l, const struct ladder *d, bool 
 	return LLVMBuildAdd(l->b, l->lane, c_i32(l, reverse ? one : -one), "");
 }
 
-/* Warps: totals through shared memory, then each warp adds those before it. */
+/* Stores the warps' totals to shared memory. Each warp then combines the totals before it. */
 static void scan_warps(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef *total,
 		       LLVMValueRef *v, u32 per_result, bool reverse)
 {
@@ -405,7 +406,7 @@ void lower_scan(struct lower *l, const struct op *o)
 	for (u32 r = 0; r < d.results; r++) {
 		u32 base = spread(r, other_bits(&d));
 		LLVMValueRef *row = &v[r * per * d.n], before[MAX_VALUES];
-		for (u32 k = 0; k < per; k++) { /* the thread's own run, in scan order */
+		for (u32 k = 0; k < per; k++) { /* the thread's elements, in scan order */
 			u32 at = reverse ? per - 1 - k : k;
 			for (u32 i = 0; i < d.n; i++)
 				row[at * d.n + i] = elem(l, operand(o, i), base | spread(at, d.regs));
@@ -418,7 +419,7 @@ void lower_scan(struct lower *l, const struct op *o)
 		scan_lanes(l, o, &d, &total[r * d.n], reverse);
 		for (u32 i = 0; i < d.n; i++)
 			before[i] = shuffle(l, total[r * d.n + i], lane);
-		/* to the total of what comes before this lane's part: the inclusive scan of the previous lane */
+		/* combine with the total before this lane's elements: the inclusive scan of the preceding lane */
 		for (u32 k = 0; k < per; k++)
 			combine_where(l, o, has, before, &row[k * d.n], &row[k * d.n]);
 	}

@@ -1,4 +1,4 @@
-/* Through shared memory and between lanes: layout conversions, buffers, ldmatrix, stmatrix. */
+/* Layout conversions, buffers in shared memory, ldmatrix and stmatrix. */
 #include "gpu/codegen/nvptx_internal.h"
 
 static bool has_stmatrix(const struct lower *l)
@@ -25,7 +25,7 @@ static u32 elem_bytes(struct lower *l, const struct value *v)
 	return (u32)MAX(type_bits(llvm_type(l, v->type)), 8) / 8;
 }
 
-/* Threads' bits are exchanged with those of `at`, and the rest is as good as added. */
+/* The bits of `at` shared with threads are combined by XOR; the other bits are added as a constant. */
 LLVMValueRef mapped_address(struct lower *l, const struct mapped *p, u32 at, u32 *rest)
 {
 	u32 clash = at & p->thread_bits;
@@ -34,7 +34,7 @@ LLVMValueRef mapped_address(struct lower *l, const struct mapped *p, u32 at, u32
 	return shared_at(l, p->base, LLVMBuildMul(l->b, off, c_i32(l, p->bytes), ""), 0);
 }
 
-/* The address of the element at constant offset `at` (elements) from the thread's own part. */
+/* The address of the element at constant offset `at` (in elements) from the thread's part. */
 static LLVMValueRef address(struct lower *l, const struct mapped *p, u32 at)
 {
 	u32 rest;
@@ -70,7 +70,7 @@ u32 vector_elem(const struct memory_map *m, u32 base, u32 e)
 	return base;
 }
 
-/* Booleans live in memory as bytes. */
+/* Booleans are bytes in memory, pointers are integers. */
 static LLVMValueRef to_memory(struct lower *l, LLVMValueRef v)
 {
 	return LLVMTypeOf(v) == l->i1                                  ? LLVMBuildZExt(l->b, v, l->i8, "")
@@ -88,7 +88,7 @@ static LLVMTypeRef memory_type(struct lower *l, LLVMTypeRef t)
 	return t == l->i1 ? l->i8 : LLVMGetTypeKind(t) == LLVMPointerTypeKind ? l->i64 : t;
 }
 
-/* Elements of one vector are registers that follow each other. */
+/* Whether the elements of a vector are consecutive registers. */
 static bool in_order(const struct memory_map *m)
 {
 	for (int i = 0; i < m->vec_bits; i++)
@@ -107,7 +107,7 @@ struct value *tile_like(struct lower *l, const struct value *v, const struct lay
 	return piece;
 }
 
-/* A vector of these words, at register r's place. */
+/* Stores a vector of these words at the place of register r. */
 static void store_words(struct lower *l, const struct mapped *p, u32 r, LLVMValueRef *words, u32 nwords)
 {
 	LLVMValueRef x = words[0];
@@ -139,7 +139,7 @@ static void write_vectors(struct lower *l, const struct value *v, const struct l
 	}
 }
 
-/* Pairs of bytes, two of which make a word. */
+/* Loads words of four bytes as two loads of two bytes each. */
 static void read_pairs(struct lower *l, const struct value *v, const struct mapped *p)
 {
 	u32 n = num_elems(v) / 4;
@@ -178,12 +178,13 @@ static void read_vectors(struct lower *l, const struct value *v, const struct la
 	}
 }
 
-/* --- bytes that are turned ----------------------------------------------------------------------------------- */
+/* --- transposed bytes ---------------------------------------------------------------------------------------- */
 
-/* wgmma wants bytes along k in shared memory. Those of a load that runs along the other dimension are in words across
- * the memory's vectors: `bits` register bits count them. Four words of four such vectors become words along them. Lanes
- * follow each other across the vectors too, and all would store to the same banks; so each lane begins with another of
- * its vectors: register r of layout `lay` is r ^ flip, where bit i of the flip is lane bit lanes[i]. */
+/* wgmma needs bytes that are K-major in shared memory. The words of an MN-major load run across the memory's vectors:
+ * `bits` register bits count the elements along them. Byte permutations make words along the vectors from four words
+ * of four such vectors. Neighbouring lanes run across the vectors too, and would all store to the same banks. So each
+ * lane starts with a different vector: register r of layout `lay` is r ^ flip, where bit i of flip is lane bit
+ * lanes[i]. */
 struct transposed {
 	const struct layout *lay;
 	int bits, nlanes, lanes[3];
@@ -208,7 +209,7 @@ static struct transposed turn(struct lower *l, const struct layout *from)
 	return t;
 }
 
-/* One or the other, by bit i of the flip. */
+/* is_1 if bit i of the flip is set, else is_0. */
 static LLVMValueRef by_flip(struct lower *l, const struct transposed *t, int i, LLVMValueRef is_0, LLVMValueRef is_1)
 {
 	return i < t->nlanes ? LLVMBuildSelect(l->b, lane_bit(l, t->lanes[i]), is_1, is_0, "") : is_0;
@@ -264,20 +265,23 @@ static bool write_transposed(struct lower *l, const struct value *v, const struc
 
 /* --- ldmatrix, stmatrix -------------------------------------------------------------------------------------- */
 
-/* ldmatrix.trans moves pairs of a row's elements. Of bytes, both go to one thread, and differ there by the register bit
- * of this number. A word has two rows' pairs, in order or the first byte of each first. Or it has four rows' bytes,
- * those 4t to 4t + 3 in lane t of four, all first or all second ones, and two matrices have two of these rows each: the
- * first matrix the former two, but for lanes t = 2 and 3 the latter, so that its rows differ modulo 8, and lie in
- * different banks. */
+/* How ldmatrix.trans on bytes distributes pairs. It moves pairs of a row's elements, so both bytes of a pair go to one
+ * thread, in registers that differ by the register bit of this enumerator's number.
+ *
+ * TWO_PAIRS: a word has pairs of two rows, one after the other. TWO_INTERLEAVED: a word has the first bytes of both
+ * rows, then the second bytes. FOUR_ROWS: a word has bytes of four rows, 4t to 4t + 3 in lane t of four, all first
+ * bytes or all second bytes, and two matrices have two of these rows each. The first matrix has the first two rows,
+ * except for lanes t = 2 and 3, where it has the last two. So its rows differ modulo 8 and are in different banks. */
 enum pairs { TWO_PAIRS, TWO_INTERLEAVED, FOUR_ROWS, NO_PAIRS };
 
-/* A tile as matrices in memory: register bits `counts` count them, the first `together` of these in one instruction. */
+/* A tile as 8×8 matrices in memory. The register bits `counts` count matrices; one instruction moves the matrices of
+ * the first `together` bits. */
 struct matrices {
 	struct mapped p;
 	enum matrix_kind kind;
-	enum pairs pairs; /* of bytes that are turned */
+	enum pairs pairs; /* for transposed bytes */
 	int counts[LAYOUT_MAX_BITS], together, per_word;
-	u32 n; /* instructions */
+	u32 n; /* number of instructions */
 };
 
 static enum pairs pairs_of(const struct memory_map *m)
@@ -288,8 +292,8 @@ static enum pairs pairs_of(const struct memory_map *m)
 	return i < m->bits[LL_REG] ? (enum pairs)i : NO_PAIRS;
 }
 
-/* Do the threads' registers, seen through the memory, have the shape of 8×8 matrices with rows of 16 bytes? Fills in
- * the offsets of a matrix's rows, and the register bits that count matrices; returns how many, or -1. */
+/* Whether the threads' registers, mapped to memory, form 8×8 matrices with rows of 16 bytes. Fills in the offsets of a
+ * matrix's rows and the register bits that count matrices. Returns the number of these bits, or -1. */
 static int matrix_shape(const struct memory_map *m, int elem_bits, enum matrix_kind kind, u32 *rows,
 			struct matrices *out)
 {
@@ -331,7 +335,8 @@ static int matrix_shape(const struct memory_map *m, int elem_bits, enum matrix_k
 		out->counts[ncounts++] = i;
 	}
 	for (int i = 0; i < 3; i++)
-		if ((!rows[i] && !(bytes && i)) || rows[i] & row_mask) /* of bytes, lanes may have the same ones */
+		/* for bytes, several lanes may have the same rows */
+		if ((!rows[i] && !(bytes && i)) || rows[i] & row_mask)
 			return -1;
 	for (int i = 0; i < m->bits[LL_WARP]; i++)
 		if (m->basis[LL_WARP][i] & row_mask)
@@ -367,7 +372,7 @@ static bool as_matrices(struct lower *l, const struct value *v, const struct lay
 	return true;
 }
 
-/* The register where matrix k of instruction i begins. */
+/* The first register of matrix k of instruction i. */
 static u32 matrix_reg(const struct matrices *m, u32 i, u32 k)
 {
 	u32 reg = 0, at = i << m->together | k;
@@ -382,7 +387,8 @@ static LLVMValueRef matrix_address(struct lower *l, const struct matrices *m, u3
 	return address(l, &m->p, linear(m->p.m.basis[LL_REG], matrix_reg(m, i, 0)));
 }
 
-/* The permutations of bytes that make words along k of two matrices: of a pair's first byte, and of its second. */
+/* The byte permutations that make words along k from two matrices: from the first bytes of pairs, and from the second
+ * bytes. */
 static void byte_selectors(struct lower *l, const struct memory_map *m, LLVMValueRef *which)
 {
 	LLVMValueRef latter = lane_bit(l, 1),
@@ -501,8 +507,8 @@ void lower_local_store(struct lower *l, const struct op *o)
 
 /* --- conversions --------------------------------------------------------------------------------------------- */
 
-/* Renames registers in each lane on its own: register r becomes r ^ of_lane(this lane), of those that differ in the
- * bits of `mask`. */
+/* Renames registers by lane: register r becomes r ^ of_lane(this lane), among registers that differ in bits of
+ * `mask`. */
 static void rename_by_lane(struct lower *l, LLVMValueRef *at, u32 mask, const u32 *of_lane)
 {
 	LLVMValueRef *was = arena_array(&l->scratch, LLVMValueRef, mask + 1);
@@ -516,9 +522,9 @@ static void rename_by_lane(struct lower *l, LLVMValueRef *at, u32 mask, const u3
 	}
 }
 
-/* Register bits of the result by which elements differ that go one way, from lane to lane, and fit in 32 bits together:
- * they are packed before lanes exchange and rename registers, which saves as many shuffles and selects. renamed: what
- * the sender renames by, in terms of the result's registers. */
+/* The register bits of the result whose elements take the same path between lanes and together fit in 32 bits. These
+ * elements are packed before lanes exchange and rename registers, which saves shuffles and selects. renamed: the
+ * sender's renaming, in terms of the result's registers. */
 static u32 packed_bits(const struct conversion *c, int regs, int elem_bits, u32 *renamed)
 {
 	struct gf2 sources = {0};
@@ -536,9 +542,9 @@ static u32 packed_bits(const struct conversion *c, int regs, int elem_bits, u32 
 	return packed;
 }
 
-/* Where lanes rename by the register bit that makes halves of the result's words of four bytes, and what was packed are
- * two such halves that differ in a later bit: renaming and unpacking are one permutation of bytes, which lanes choose.
- * `at`: what was packed; false: it is otherwise. */
+/* Merges the receiver's renaming and the unpacking to one byte permutation, chosen by lane. This requires that lanes
+ * rename by the register bit of the halves of the result's words, and that a packed word is two such halves that
+ * differ in a later bit. at: the packed words. Returns false otherwise. */
 static bool merge_halves(struct lower *l, const struct value *v, LLVMValueRef *at, u32 words, u32 packed,
 			 const u32 *moved)
 {
@@ -551,7 +557,8 @@ static bool merge_halves(struct lower *l, const struct value *v, LLVMValueRef *a
 	}
 	if (lane < 0 || (packed & within) != within || __builtin_popcount(later) != 1 || later <= half)
 		return false;
-	static const i32 selectors[2][2] = {{0x5410, 0x1054}, {0x7632, 0x3276}}; /* of lower and upper halves */
+	/* selectors of lower and upper halves */
+	static const i32 selectors[2][2] = {{0x5410, 0x1054}, {0x7632, 0x3276}};
 	LLVMValueRef *out = arena_array(&l->scratch, LLVMValueRef, n), bit = lane_bit(l, lane);
 	for (u32 k = 0, q; (q = spread(k, words & ~half)), k < n / 2; k++)
 		for (u32 upper = 0; upper < 2; upper++) {
@@ -602,14 +609,14 @@ static void convert_by_shuffle(struct lower *l, const struct op *o, const struct
 	}
 }
 
-/* May the program come to o again? */
+/* Whether o may run more than once. */
 static bool runs_again(const struct lower *l, const struct op *o)
 {
 	const struct block *b = o->block;
 	bool again = false;
 	for (; b->parent; b = b->parent->block)
 		again |= op_is_loop(b->parent);
-	return again || b != l->k->body; /* else it is in a function */
+	return again || b != l->k->body; /* otherwise o is in a function */
 }
 
 static void convert_by_memory(struct lower *l, const struct op *o)
@@ -618,7 +625,8 @@ static void convert_by_memory(struct lower *l, const struct op *o)
 	int bits = MAX(type_bits(llvm_type(l, v->type)), 8);
 	struct pieces p = plan_pieces(&l->s->ctx->layouts, x->type->layout, v->type->layout, bits, o->scratch_size);
 	const struct layout *mem = plan_shared(&l->s->ctx->layouts, p.src, p.dst, bits, has_stmatrix(l)).mem;
-	bool apart = o->attr[ATTR_CONVERSION] == CONVERSION_WARP_MEMORY; /* each warp has memory of its own */
+	/* each warp has a separate part of the memory */
+	bool apart = o->attr[ATTR_CONVERSION] == CONVERSION_WARP_MEMORY;
 	LLVMValueRef base = shared_base(l, o), *at = p.bits ? new_tile(l, v) : NULL;
 	for (u32 i = 0; i >> p.bits == 0; i++) {
 		const struct value *in = p.bits ? tile_like(l, x, p.src) : x,
@@ -626,7 +634,8 @@ static void convert_by_memory(struct lower *l, const struct op *o)
 		LLVMValueRef *from = p.bits ? new_tile(l, in) : NULL;
 		for (u32 r = 0; from && r < num_elems(in); r++)
 			from[r] = elem(l, x, piece_register(p.src_reg, p.bits, i, r));
-		if (i || (apart && runs_again(l, o))) /* the warp may be reading there; of others see barriers.c */
+		/* a warp may still read the previous piece; barriers.c covers reads of other operations */
+		if (i || (apart && runs_again(l, o)))
 			(apart ? warp_barrier : barrier)(l);
 		write_shared(l, in, mem, base);
 		(apart ? warp_barrier : barrier)(l);

@@ -1,13 +1,13 @@
-/* Boxes of global memory copied by hardware (TMA), and the mbarriers that tell when they have come.
+/* TMA copies of tiles of global memory, and the mbarriers that signal their completion.
  *
- * A tensor map of a TMA_TENSOR_COPY describes a tensor of the user's. That of a TMA_COPY describes all of memory, from
- * address 0 on, in four dimensions: elements side by side, rows at the box's distance, pieces of a row as wide as the
- * swizzle, and PAGEs. An address is then four coordinates, (element in its page, 0, 0, page), whatever the pointer was
- * computed from, and nothing is ever outside: only the distance of rows is the host's to fill in. A tensor that begins
- * behind where a parameter points, as that of a batch does, has its own two dimensions and bounds, and UNITs of 16
- * bytes and PAGEs from there on; not from address 0 on, since an H200 touches a map's first element for boxes that lie
- * outside as a whole. A TMA_COPY into one dimension has no map: it is a bulk copy of bytes as they lie. PTX ISA,
- * "Tensors"; CUDA driver API, cuTensorMapEncodeTiled. */
+ * The tensor map of a TMA_TENSOR_COPY describes a tensor of the kernel's user. The tensor map of a TMA_COPY describes
+ * all of memory from address 0, in four dimensions: the elements of a row, rows at the tile's row stride, pieces of a
+ * row as wide as the swizzle, and PAGEs. An address is then four coordinates, (element in its page, 0, 0, page),
+ * however the pointer was computed, and no access is out of bounds. The host only fills in the row stride. A tensor
+ * that begins after the address of a parameter, as in a batch, has its own two dimensions and bounds, and in addition
+ * UNITs of 16 bytes and PAGEs relative to the parameter. These are not relative to address 0, since an H200 touches a
+ * map's first element for TMA tiles that are out of bounds as a whole. A one-dimensional TMA_COPY has no map: it is a
+ * bulk copy of bytes. PTX ISA, "Tensors"; CUDA driver API, cuTensorMapEncodeTiled. */
 #include "support/thresholds.h"
 #include "ir/launch_product.h"
 #include "gpu/codegen/nvptx_internal.h"
@@ -42,13 +42,14 @@ static struct tensor_map_param map_of(const struct kernel *k, const struct op *o
 	m.box[2] = t->shape[along] / m.box[0];
 	if (!bounded)
 		return m;
-	m.box[2] = 1; /* each piece is copied by itself: a row may end in any of them */
+	m.box[2] = 1; /* each piece is copied separately: a row may end in any of them */
 	m.tensor = param_number(k, operand(o, 0));
 	for (int i = 0; i < 2; i++)
 		m.sizes[i] = product_of(k, operand(o, (u32)(i == 0 ? 5 + along : 6 - along)));
 	m.narrow = (i32)o->attr[ATTR_NARROW];
 	m.moved = o->noperands > 8u + (o->attr[ATTR_COPY_PAIR] != 0);
-	if (o->attr[ATTR_COPY_PAIR] && t->shape[along] == m.box[0]) /* each block of a pair brings half of the rows */
+	/* each block of a CTA pair copies half of the rows */
+	if (o->attr[ATTR_COPY_PAIR] && t->shape[along] == m.box[0])
 		m.box[1] /= 2;
 	return m;
 }
@@ -79,13 +80,14 @@ void collect_tensor_maps(struct kernel *k)
 
 /* --- mbarriers ----------------------------------------------------------------------------------------------- */
 
-/* One thread, and ptxas knows that it is one: for a choice by number it may put a loop over all lanes around each
- * copy. */
+/* True in one thread, chosen by elect.sync so that ptxas knows it is a single thread. For a comparison of thread
+ * numbers, ptxas may put a loop over all lanes around each copy. */
 static LLVMValueRef is_first_thread(struct lower *l)
 {
 	static const char text[] = "{\n\t.reg .pred one;\n\telect.sync _|one, -1;\n\tselp.b32 $0, 1, 0, one;\n\t}";
 	LLVMValueRef one = inline_asm(l, text, "=r", ASM_CONVERGENT, l->i32, NULL, 0);
-	/* of the last warpgroup: where they take turns, it knows first that the others have read a buffer */
+	/* of the last warpgroup: under ping-pong scheduling it is the first to know that the others have read a
+	 * buffer */
 	LLVMValueRef warp = c_i32(l, MAX(l->k->num_warps - 4, 0)),
 		     elected = LLVMBuildICmp(l->b, LLVMIntNE, one, c_i32(l, 0), "");
 	return l->in_partition ? elected : and_i1(l, LLVMBuildICmp(l->b, LLVMIntEQ, l->warp, warp, ""), elected);
@@ -97,7 +99,7 @@ void lower_one_thread(struct lower *l, const struct op *o)
 	struct guarded g = begin_if(l, and_i1(l, is_first_thread(l), condition));
 	lower_block(l, o->blocks[0]);
 	end_if(l, g);
-	/* so that ptxas takes the warp to be together again, and keeps to uniform registers */
+	/* ptxas then assumes a converged warp and keeps uniform registers */
 	inline_asm(l, "bar.warp.sync -1;", "~{memory}", ASM_CONVERGENT, l->v, NULL, 0);
 }
 
@@ -113,7 +115,7 @@ void prefetch_tensor_maps(struct lower *l)
 	end_if(l, g);
 }
 
-/* All warps of a warpgroup must do so. */
+/* All warps of a warpgroup must execute it. */
 static void set_registers(struct lower *l, const char *change, i64 registers)
 {
 	if (registers)
@@ -138,8 +140,8 @@ void lower_partition(struct lower *l, const struct op *o)
 	l->meet = 32 * l->k->num_warps;
 }
 
-/* The same for both blocks of a pair, by a lane for each; at the own block's twice where there is no other. No scope is
- * named: that of the cluster is a fence of all memory. */
+/* Arrives at the mbarriers of both blocks of a CTA pair, by one lane for each; twice at this block's mbarrier if there
+ * is no other block. The instruction names no scope: cluster scope would fence all memory. */
 static void arrive_at_both(struct lower *l, const struct op *o)
 {
 	LLVMValueRef own = number_below(l, "llvm.nvvm.read.ptx.sreg.cluster.ctarank", 2);
@@ -152,7 +154,7 @@ static void arrive_at_both(struct lower *l, const struct op *o)
 		"r,r,r,~{memory}", ASM_CONVERGENT, l->v, args, 3);
 }
 
-/* One arrival a warp, when all its threads have come. */
+/* One arrival for a warp, after all of its threads. */
 void lower_arrive_barrier(struct lower *l, const struct op *o)
 {
 	if (o->noperands > 1) {
@@ -172,7 +174,7 @@ static LLVMValueRef address(struct lower *l, const struct value *ptr)
 	return LLVMBuildPtrToInt(l->b, elem(l, ptr, 0), l->i64, "");
 }
 
-/* The page of an address or a distance, and the place there in pieces of 2^log2 bytes. */
+/* The page of an address or an offset. *place: the offset in the page, in units of 2^log2 bytes. */
 static LLVMValueRef page_of(struct lower *l, LLVMValueRef at, int log2, LLVMValueRef *place)
 {
 	LLVMValueRef page =
@@ -208,8 +210,8 @@ void lower_tma_copy(struct lower *l, const struct op *o)
 		   "r,l,r,r,r,r,~{memory}", ASM_EFFECT, l->v, args, 6);
 }
 
-/* One piece of a box. The place: elements along a row, the row, units and pages from the parameter (NULL: it begins
- * there). `pair`: NULL, or whether the piece is brought to both blocks, and whether to this one alone. */
+/* Copies one piece of a TMA tile. place: element in the row, row, units and pages from the parameter (NULL: none).
+ * pair: NULL, or two conditions: the piece is multicast to both blocks; it is copied to this block only. */
 static void copy_piece(struct lower *l, LLVMValueRef to, LLVMValueRef map, LLVMValueRef full, LLVMValueRef *place,
 		       const LLVMValueRef *pair)
 {
@@ -235,7 +237,7 @@ static void copy_piece(struct lower *l, LLVMValueRef to, LLVMValueRef map, LLVMV
 		   l->v, args, n);
 }
 
-/* A pair's block brings one half of the box's pieces to both blocks; or all of them to itself. */
+/* A block of a CTA pair multicasts one half of the tile's pieces to both blocks, or copies all pieces for itself. */
 void lower_tma_tensor_copy(struct lower *l, const struct op *o)
 {
 	const struct tensor_map_param *m = &l->k->cuda.maps[o->mark];

@@ -1,8 +1,8 @@
-/* An operand of wgmma that lies across k in shared memory is turned where it lies: all threads read it, meet, and write
- * it along k. */
+/* Transposition of an MN-major wgmma operand in shared memory, in place: all threads read it, synchronize, and write
+ * it K-major. */
 #include "gpu/codegen/nvptx_internal.h"
 
-/* The bits of a position along dimension d, from number `low` up to `high`. */
+/* The position bits of dimension d from number `low` up to, excluding, `high`. Returns their number. */
 static int bits_along(const struct layout *lay, int d, int low, int high, u32 *out)
 {
 	int n = 0;
@@ -11,8 +11,7 @@ static int bits_along(const struct layout *lay, int d, int low, int high, u32 *o
 	return n;
 }
 
-/* Gives these bits of the tile's positions to lanes as far as they have none, then to warps, and the rest to registers.
- */
+/* Assigns these position bits to lanes until all lane bits are used, then to warps, then to registers. */
 static const struct layout *share_out(struct lower *l, struct layout *lay, const u32 *rest, int n)
 {
 	int warp_bits = ilog2((u64)l->k->num_warps);
@@ -26,8 +25,8 @@ static const struct layout *share_out(struct lower *l, struct layout *lay, const
 	return layout_intern(&l->s->ctx->layouts, lay);
 }
 
-/* A thread has four words along k at a time. Lanes read neighbours across k, and write to rows that follow each other,
- * which the swizzle puts into different banks. */
+/* Each thread holds four consecutive words along k at a time. Lanes read neighbours along the other dimension, and
+ * write to consecutive rows, which the swizzle puts in different banks. */
 static const struct layout *layout_of_words(struct lower *l, const i32 *shape, int k)
 {
 	enum { VECTOR_BITS = 2 };
@@ -40,8 +39,8 @@ static const struct layout *layout_of_words(struct lower *l, const i32 *shape, i
 	return share_out(l, &lay, rest, n);
 }
 
-/* Words of four along k, of two neighbours across k: they come by ldmatrix, and go by stmatrix, whose rows of 8 lanes
- * differ modulo 8, since in the upper lanes the second neighbour comes first. */
+/* Words of four bytes along k, for two neighbours along the other dimension. ldmatrix loads them and stmatrix stores
+ * them. The rows of 8 lanes differ modulo 8, since in the upper lanes the second neighbour comes first. */
 static const struct layout *layout_of_bytes(struct lower *l, const i32 *shape, int k)
 {
 	struct layout lay = layout_empty(2, shape);

@@ -1,7 +1,7 @@
-/* What lowering takes for granted about the layouts of placed IR. ir/verify.c asks that the operands of each operation
- * which go together have one layout. Here: an operation that only renames registers leaves each element in its thread,
- * and dots have the layouts of their instructions. Conversions, and accesses of shared memory by tiles, join any two
- * layouts. */
+/* Verifies the invariants of layouts in laid-out GPU IR that code generation relies on. ir/verify.c checks that the
+ * operands of an operation that belong together have one layout. This file checks that register-renaming operations
+ * keep each element in its thread, and that dots have the layouts of their instructions. Layout conversions and tile
+ * accesses of shared memory connect any two layouts. */
 #include "support/recover.h"
 #include "gpu/layout/memory_access.h"
 #include "gpu/layout/register_operand.h"
@@ -16,7 +16,7 @@
 
 struct verifier {
 	struct pass_state *s;
-	int last;           /* number of the last pass that has run */
+	int last; /* number of the last pass that ran */
 	struct diags *report;
 	const struct op *bad;
 	const char *what;
@@ -29,7 +29,8 @@ static const struct layout *layout_of_value(const struct value *v)
 
 /* --- renaming registers ---------------------------------------------------------------------------------------- */
 
-/* Has each thread the elements of the result among those of the operand? Then the registers have the rest in both. */
+/* Whether each thread has the result's elements among its operand's elements. If lanes and warps agree, registers hold
+ * the remaining position bits in both layouts. */
 static const char *check_rename(const struct op *o)
 {
 	const struct layout *from = layout_of_value(operand(o, 0)), *to = layout_of_value(&o->results[0]);
@@ -44,7 +45,7 @@ static const char *check_rename(const struct op *o)
 
 /* --- dots ------------------------------------------------------------------------------------------------------ */
 
-/* The warps along each dimension of a dot: false if these are not all of them. */
+/* The warps along each dimension of a dot. False if their product is not the number of warps. */
 static bool get_warps(const struct verifier *v, const struct op *o, int *warps)
 {
 	i64 n = 1;
@@ -78,7 +79,7 @@ static const char *check_mma(const struct verifier *v, const struct op *o)
 	return NULL;
 }
 
-/* Is the buffer one that wgmma can describe, with rows along dimension d? */
+/* Whether wgmma's descriptor can describe the buffer with rows along dimension d. */
 static bool is_swizzled(const struct verifier *v, const struct type *t, int d)
 {
 	return t->shape[d] * type_elem_bits(t) >= 256 &&
@@ -104,8 +105,8 @@ static const char *check_wgmma_operand(const struct verifier *v, const struct op
 	return NULL;
 }
 
-/* A that is fetched into registers, which the products of the iteration before may still read, is loaded where the dot
- * waits for these. */
+/* Whether operand A in registers is loaded at the dot. Asynchronous wgmmas of the previous iteration may still read
+ * its registers, so it is loaded where the dot waits for these. */
 static bool loads_operand(const struct op *dot)
 {
 	struct arena scratch = {0};
@@ -137,7 +138,7 @@ static const char *check_wgmma(const struct verifier *v, const struct op *o)
 	NEED(!memcmp(expected.attr, o->attr, sizeof o->attr), "its instruction or share of the warps is not wgmma's");
 	int bytes = fetched ? w->any_major ? 1 : dtype_bytes(w->a) : 0;
 	if (fetched && w->any_major && t->layout == wgmma_accumulator(&v->s->ctx->layouts, t, &split, 0))
-		bytes = 0; /* it lies along k in memory */
+		bytes = 0; /* A is K-major in shared memory */
 	NEED(t->layout == wgmma_accumulator(&v->s->ctx->layouts, t, &split, bytes),
 	     "its result has not the layout of wgmma's accumulators");
 	NEED(!o->attr[ATTR_ASYNC] || !fetched || loads_operand(o),
@@ -170,7 +171,7 @@ static const char *check_conversion(const struct verifier *v, const struct op *o
 	return NULL;
 }
 
-/* Of text: is an access what its addresses allow? */
+/* For TTGIR text: whether the vector widths of an access match its addresses. */
 static const char *check_vectors(const struct verifier *v, const struct op *o)
 {
 	struct op chosen = *o;
@@ -181,7 +182,8 @@ static const char *check_vectors(const struct verifier *v, const struct op *o)
 	return NULL;
 }
 
-/* Beside the source of a gather and what a histogram makes of numbers, all has one layout. */
+/* All operands from number `first` on and the results have the layout of t. Exempt are the source of a gather and the
+ * result of a histogram. */
 static const char *check_one_layout(const struct op *o, const struct type *t, u32 first, u32 nresults)
 {
 	bool same = true;
@@ -232,7 +234,8 @@ static const char *check_layouts(const struct verifier *v, const struct op *o)
 	}
 }
 
-/* Each bit of a position is given by one register, lane or warp bit; what remains of the threads holds copies. */
+/* Whether each position bit is given by exactly one register, lane or warp bit. Lane and warp bits without a position
+ * bit hold copies. */
 static const char *check_distributed(const struct op *o)
 {
 	for (u32 k = 0; k < o->nresults; k++) {

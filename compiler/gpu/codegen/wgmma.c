@@ -1,9 +1,10 @@
-/* wgmma: all products of a dot in one piece of inline PTX, so that LLVM carries the accumulators past it only once.
+/* wgmma: all instructions of a dot are one piece of inline PTX, so that LLVM carries the accumulators past it only
+ * once.
  *
- * Operands in shared memory are described to the instruction by where they begin and two strides, which follow from the
- * buffer's layout (layout_swizzled). PTX ISA, "Matrix Descriptor Format".
+ * A matrix descriptor describes an operand in shared memory to the instruction: its start address and two strides,
+ * which follow from the buffer's layout (layout_swizzled). PTX ISA, "Matrix Descriptor Format".
  *
- * Also the turns that two warpgroups take with the tensor cores. */
+ * Also ping-pong scheduling of two warpgroups with named barriers. */
 #include "support/thresholds.h"
 #include "gpu/codegen/nvptx_internal.h"
 #include "gpu/layout/register_operand.h"
@@ -12,28 +13,29 @@
 struct matrix {
 	const struct layout *mem;
 	u32 bytes;              /* of an element */
-	int mn_dim;             /* the other dimension is k */
+	int mn_dim;             /* dimension M or N; the other dimension is K */
 	bool mn_major;
-	u64 fields;             /* of the descriptor, but for the address */
+	u64 fields;             /* descriptor without the address */
 	LLVMValueRef start;     /* descriptor of the warpgroup's first element */
-	u32 arg;                /* its operand number in the text */
+	u32 arg;                /* operand number in the text */
 };
 
 struct gemm {
 	struct lower *l;
 	const struct wgmma *w;
 	const struct layout *acc;
-	int row_dim, n;         /* of the result, along which the instruction's rows run; columns of an instruction */
-	u32 words, count;       /* accumulator registers of an instruction; instructions for a step of k */
-	struct matrix a, b;     /* a.mem NULL: in registers */
-	struct fragments regs;  /* of A then */
-	const struct pin *pin; /* of the accumulators, or NULL: they are operands */
+	/* dimension of the result that the instruction's rows run along; columns of an instruction */
+	int row_dim, n;
+	u32 words, count;      /* accumulator registers of an instruction; instructions of a step of k */
+	struct matrix a, b;    /* a.mem NULL: A in registers */
+	struct fragments regs; /* A in registers */
+	const struct pin *pin; /* pinned accumulators, or NULL: accumulators are operands */
 	struct strbuf text, constraints;
 	LLVMValueRef *args;
 	u32 nargs, noutputs;
 };
 
-/* Bytes from the matrix's first element to coordinate c of dimension d; 0 beyond its end, where nothing is read. */
+/* Bytes from the matrix's first element to coordinate c of dimension d. 0 beyond its end, where wgmma reads nothing. */
 static u32 byte_offset(const struct matrix *m, int d, u32 c)
 {
 	struct gf2 g = {0};
@@ -46,35 +48,35 @@ static u32 byte_offset(const struct matrix *m, int d, u32 c)
 	return at * m->bytes;
 }
 
-/* The layout was made by layout_swizzled, along k or across it, and perhaps transposed since. */
+/* The descriptor of a buffer in a layout of layout_swizzled, K-major or MN-major, possibly transposed since. */
 static struct matrix describe(struct lower *l, const struct type *t, int mn_dim)
 {
-	static const u8 modes[] = {0, 3, 2, 0, 1}; /* by units of 32 bytes */
+	static const u8 modes[] = {0, 3, 2, 0, 1}; /* indexed by row bytes / 32 */
 	struct matrix m = {.mem = t->layout, .bytes = (u32)dtype_bytes(type_dtype(t)), .mn_dim = mn_dim};
 	m.mn_major = m.mem->basis[LL_OFFSET][0] == 1u << layout_dim_shift(m.mem, mn_dim);
 	int along = m.mn_major ? mn_dim : 1 - mn_dim;
 	u32 row = MIN((u32)t->shape[along] * m.bytes, 128u);
 	tl_assert(m.mem == layout_swizzled(&l->s->ctx->layouts, 2, t->shape, along, (int)m.bytes * 8));
-	/* 8 rows on; a row's next piece */
+	/* offsets of 8 rows, and of the next piece of a row */
 	u64 stride = byte_offset(&m, 1 - along, 8), leading = byte_offset(&m, along, row / m.bytes);
 	m.fields = (leading >> 4) << 16 | (stride >> 4) << 32 | (u64)modes[row / 32] << 62;
 	return m;
 }
 
-enum { FRAGMENT = 4 /* registers of an instruction */ };
+enum { FRAGMENT = 4 /* registers of A of an instruction */ };
 
 static u32 coordinate_of(const struct layout *lay, int d, u32 pos)
 {
 	return (pos & layout_dim_mask(lay, d)) >> layout_dim_shift(lay, d);
 }
 
-/* Warp-uniform, and known to be so. */
+/* Number of the warpgroup, by a shuffle so that ptxas knows it to be warp-uniform. */
 static LLVMValueRef warpgroup(struct lower *l)
 {
 	return shuffle(l, LLVMBuildLShr(l->b, l->warp, c_i32(l, 2), ""), c_i32(l, 0));
 }
 
-/* The descriptor of the warpgroup's own part. */
+/* Sets m->start to the descriptor of the warpgroup's part. */
 static void locate(struct gemm *g, struct matrix *m, const struct value *v)
 {
 	struct lower *l = g->l;
@@ -97,8 +99,8 @@ static u32 add_input(struct gemm *g, const char *constraint, LLVMValueRef v)
 	return g->noutputs + g->nargs - 1;
 }
 
-/* Operand v in shared memory, the warpgroup's own part of it, as an input of the text; `turned`: there it lies across k
- * yet. */
+/* The warpgroup's part of operand v in shared memory, as an input of the text. transposed: v is MN-major and is
+ * transposed in place first. */
 static struct matrix describe_operand(struct gemm *g, const struct value *v, int mn_dim, bool transposed)
 {
 	const struct type *t = v->type;
@@ -128,13 +130,13 @@ static void print_descriptor(struct gemm *g, const struct matrix *m, const char 
 	sb_printf(&g->text, "add.s64 %s, $%u, %u;\n\t", reg, m->arg, at >> 4);
 }
 
-/* The row where instruction i begins. */
+/* The first row of instruction i. */
 static u32 first_row(const struct gemm *g, u32 i)
 {
 	return coordinate_of(g->acc, g->row_dim, layout_apply(g->acc, i * (u32)g->n / 2, 0, 0));
 }
 
-/* D += A·B of instruction i at step k; `add`: the predicate that is false where D is not read. */
+/* D += A·B of instruction i at step k. add: the predicate that is false if D is not read. */
 static void print_product(struct gemm *g, u32 i, u32 k, const char *add)
 {
 	u32 pos = layout_apply(g->acc, i * (u32)g->n / 2, 0, 0), a = 0;
@@ -180,7 +182,7 @@ static void print_step(struct gemm *g, u32 k, bool zero)
 		print_product(g, i, k * g->w->k, zero && !k ? "no" : "yes");
 }
 
-/* A group of products, of so many steps from one on; `zero`: D begins at zero. */
+/* A wgmma group of n steps from `first` on. zero: D starts at zero. */
 static void print_group(struct gemm *g, u32 first, u32 n, bool zero)
 {
 	print_fence(g);
@@ -189,7 +191,7 @@ static void print_group(struct gemm *g, u32 first, u32 n, bool zero)
 	print_commit(g);
 }
 
-/* Accumulators of a 32-bit register. */
+/* Accumulators in a 32-bit register. */
 static u32 per_word(const struct value *v)
 {
 	return type_dtype(v->type) == DT_F16 ? 2 : 1;
@@ -219,7 +221,7 @@ void get_accumulators(struct lower *l, const struct value *v, LLVMValueRef *word
 	}
 }
 
-/* Emits the text, whose results are v's accumulators. */
+/* Emits the text with v's accumulators as results. */
 void set_accumulators(struct lower *l, const struct value *v, const char *text, const char *constraints,
 		      LLVMValueRef *args, u32 nargs)
 {
@@ -229,8 +231,8 @@ void set_accumulators(struct lower *l, const struct value *v, const char *text, 
 	LLVMValueRef *at = new_tile(l, v);
 	for (u32 i = 0; i < n; i++)
 		types[i] = t;
-	/* a type of its own: instruction combining would make one phi of the structs of two products, and each
-	 * extraction from that costs as much as all registers */
+	/* A separate named type. Otherwise instruction combining would make one phi of the structs of two wgmmas, and
+	 * each extraction from that phi costs as much as all registers. */
 	LLVMTypeRef ret = LLVMStructCreateNamed(l->ctx, "wgmma");
 	LLVMStructSetBody(ret, types, n, false);
 	LLVMValueRef all = inline_asm(l, text, constraints, ASM_CONVERGENT, ret, args, nargs);
@@ -243,8 +245,8 @@ void set_accumulators(struct lower *l, const struct value *v, const char *text, 
 	}
 }
 
-/* The accumulators are results of the text, which writes them before it has read all of A: even where A is what they
- * begin with, it needs registers of its own. */
+/* The accumulators are early-clobber results of the text, which writes them before it has read all of A. Even if A has
+ * the value of the accumulators, it needs separate registers. */
 static void name_results(struct gemm *g, const struct value *v)
 {
 	g->noutputs = num_accumulators(v);
@@ -252,7 +254,7 @@ static void name_results(struct gemm *g, const struct value *v)
 		sb_printf(&g->constraints, "%s=&%s", i ? "," : "", accumulator_letter(v));
 }
 
-/* And in the same registers v's are operands. */
+/* Adds v's accumulators as operands in the same registers. */
 static void tie_accumulators(struct gemm *g, const struct value *v)
 {
 	get_accumulators(g->l, v, g->args + g->nargs);
@@ -273,7 +275,8 @@ static void wait_groups(struct lower *l, u32 pending)
 	inline_asm(l, wait, "~{memory}", ASM_CONVERGENT, l->v, NULL, 0);
 }
 
-/* A, by the operations of its run, and its registers of all steps. Returns what LLVM has been given for it. */
+/* Computes A by its deferred operations, and its registers of all steps. Returns the LLVM instructions emitted for
+ * it. */
 static struct instructions compute_operand(struct gemm *g, const struct op *o, u32 steps)
 {
 	struct lower *l = g->l;
@@ -295,8 +298,8 @@ static struct instructions compute_operand(struct gemm *g, const struct op *o, u
 	return instructions_behind(l, before);
 }
 
-/* The products where A is computed: a piece of text for each group of steps of k, and in front of it what computes A
- * for it, when those of the iteration before that read the same registers are done. */
+/* The wgmmas of a dot with A computed in registers: one text for each group of steps of k. The group's share of A is
+ * computed before the text, once the wgmmas of the previous iteration that read the same registers are done. */
 static void lower_groups(struct gemm *g, const struct op *o, u32 steps, bool zero)
 {
 	struct lower *l = g->l;
@@ -379,7 +382,7 @@ void lower_wgmma(struct lower *l, const struct op *o)
 	}
 }
 
-/* Results that are not pinned pass through the wait, so that nothing that reads them can come before it. */
+/* Unpinned results pass through the wait, so that no use of them can move before it. */
 void lower_wgmma_wait(struct lower *l, const struct op *o)
 {
 	const char *wait = arena_printf(&l->scratch, "wgmma.wait_group.sync.aligned %d;", (int)o->attr[ATTR_PENDING]);
@@ -403,20 +406,21 @@ void lower_wgmma_wait(struct lower *l, const struct op *o)
 			pass_pin(l, pin_of(l, operand(o, r)), &o->results[r]);
 }
 
-enum { FIRST_TURN = 1, FIRST_OF_WARPGROUP = 3 }; /* barriers, of the two warpgroups; 0 is for all */
+/* named barriers of the two warpgroups; barrier 0 is for all threads */
+enum { FIRST_TURN = 1, FIRST_OF_WARPGROUP = 3 };
 
-/* Where the warpgroup's own warps meet. */
+/* Synchronizes the warps of the warpgroup. */
 void warpgroup_barrier(struct lower *l)
 {
 	LLVMValueRef id = LLVMBuildAdd(l->b, warpgroup(l), c_i32(l, FIRST_OF_WARPGROUP), "");
 	inline_asm(l, "bar.sync $0, 128;", "r,~{memory}", ASM_CONVERGENT, l->v, &id, 1);
 }
 
-/* Barrier 1 + w is that for which warpgroup w waits, and where the other one arrives.
+/* Ping-pong scheduling: warpgroup w waits at named barrier 1 + w, where the other warpgroup arrives.
  *
- * ptxas moves arithmetic past a barrier as it likes; what it moves behind this one is done while the other warpgroup
- * waits, and an attention takes up to 12 % longer. So the barrier is a block of code of its own: a loop that ends at
- * once, as there is no barrier 16, which ptxas does not know of a number that a shuffle brings. */
+ * ptxas moves arithmetic past a barrier freely. Arithmetic moved after this barrier runs while the other warpgroup
+ * waits, and an attention kernel takes up to 12 % longer. So the barrier is a separate basic block: a loop that ends
+ * at once, since there is no barrier 16, which ptxas cannot tell for a number that comes from a shuffle. */
 void lower_turn(struct lower *l, const struct op *o)
 {
 	bool wait = o->code == IR_PINGPONG_WAIT;
