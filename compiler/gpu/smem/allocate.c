@@ -16,8 +16,8 @@ enum { LEAST_PIECE = 8192 /* bytes */ };
 struct interval {
 	struct op *op;
 	u32 start, end;
-	/* loop body through which scratch may be live, so that no other warp must be waited for: see is_between_turns
-	 * and is_beside_dots; 0: none */
+	/* the loop body through which the scratch is live if `apart`, see is_between_turns and is_beside_dots; tile_end
+	 * 0: none */
 	u32 tile_start, tile_end;
 	i32 size, offset;
 };

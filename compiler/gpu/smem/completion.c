@@ -15,7 +15,7 @@ enum queue { PRODUCTS, COPIES, QUEUES };
 enum { DONE = UINT8_MAX, MOST_COPIES = 64 };
 static const u8 most_pending[QUEUES] = {MAX_PENDING_DOTS, MOST_COPIES};
 
-/* A value whose groups may be running. */
+/* A value with groups that may be running. */
 struct in_flight {
 	u32 number;
 	u8 age;
