@@ -137,8 +137,8 @@ static const struct layout *transposed_load(struct placer *p, const struct op *l
 	return layout_blocked(p->pool, 2, t->shape, spt, lanes, warps, size == 4 ? (int[]){k, d} : order);
 }
 
-/* True if the result has fewer rows than the instruction, and exchanged operands help: then the instruction's rows are
- * columns of the result. B must be a load, not computed in registers. */
+/* True if the result has fewer rows than the instruction and B is a load, not computed in registers. Then the operands
+ * are exchanged, so that the instruction's rows are columns of the result. */
 static bool few_rows(const struct op *dot)
 {
 	return result(dot)->type->shape[0] < 64 && load_of(operand(dot, 1));

@@ -94,8 +94,8 @@ struct access_vector vector_of(const struct op *o, i64 sizes)
 }
 
 /* True if a warp reads consecutive lines, but parts of two lines at a time, because rows may begin at any address. With
- * prefetch into L2, available from sm_80 on, an H100 reads rows of 50,257 floats 5 % faster. Aligned rows do not
- * change. For tiles with short rows, as in a GEMM, L2 then fetches unneeded neighbouring data (2–7 % slower). */
+ * prefetch into L2, available from sm_80 on, an H100 reads rows of 50,257 floats 5 % faster. For aligned rows it makes
+ * no difference. For tiles with short rows, as in a GEMM, L2 then fetches unneeded neighbouring data (2–7 % slower). */
 static bool straddles_lines(const struct pass_state *s, const struct value *ptr)
 {
 	enum { ALIGNED = 16 /* bytes: the greatest alignment known of pointers */ };

@@ -113,9 +113,9 @@ bool wgmma_split(int num_warps, const struct type *t, int row_dim, struct wgmma_
 
 /* Renumbers the rows of l for an A that is loaded MN-major into registers. Takes the bits of a row's number in this
  * order: first the bits that select elements of a thread, then the bits in which the lanes of one wavefront differ.
- * Assigns them to bits of the element's position along MN. Of words, a vector takes two bits. The next bits avoid bank
- * conflicts with each other and with the two lane bits of k, which layout_swizzled exchanges with bits 2 and 3. Of
- * bytes, 16 adjacent elements are a matrix row, which ldmatrix gives to 8 lanes. */
+ * Assigns them to bits of the element's position along MN. With 4-byte elements, a vector takes two bits. The next bits
+ * avoid bank conflicts with each other and with the two lane bits of k, which layout_swizzled exchanges with bits 2 and
+ * 3. With 1-byte elements, 16 adjacent elements are a matrix row, which ldmatrix gives to 8 lanes. */
 static const struct layout *number_rows(struct layout_pool *p, const struct layout *l, int row_warps, int bytes)
 {
 	static const u8 places[] = {0, 1, 4, 2, 3};
