@@ -360,7 +360,7 @@ static bool read_mask(struct finder *f, struct value *mask)
 	return true;
 }
 
-/* The loop whose index v is; NULL: none. */
+/* The loop with index v; NULL: none. */
 static const struct op *loop_counted_by(const struct value *v)
 {
 	const struct op *loop = v->def ? NULL : v->block->parent;

@@ -127,7 +127,7 @@ static bool stride_of(const struct pass_state *state, struct value *v, int d, st
 
 bool tma_tile_fits(struct layout_pool *pool, const struct type *t, int d, const struct layout *mem)
 {
-	/* of a row; of a box (boxDim); rows of a swizzle's period */
+	/* of a row; of a tile (boxDim); rows of a swizzle's period */
 	enum { LEAST_BYTES = 32, MOST_ROWS = 256, PERIOD = 8 };
 	int bytes = dtype_bytes(type_elem(t)->elem->dtype);
 	return t->shape[d] * bytes >= LEAST_BYTES && t->shape[1 - d] >= PERIOD && t->shape[1 - d] <= MOST_ROWS &&
