@@ -3,7 +3,7 @@
  * A buffer is live from its allocation to its last use, and through the whole of a loop that uses it but does not
  * contain the allocation. The scratch of an operation is live while the operation runs. Small scratch stays live until
  * the scratch of the next operation has been written: the barrier inside that operation then also ensures that all
- * threads have read the earlier scratch, and none is needed between the two. Buffers and scratch are placed in order of
+ * threads have read the earlier scratch, so that no other barrier is needed. Buffers and scratch are placed in order of
  * their start, at the lowest offset that nothing live at the same time covers. */
 #include "layout/conversion.h"
 #include "gpu/layout/memory_access.h"
@@ -337,7 +337,7 @@ i32 shared_align(const struct pass_state *s)
 	return s->target->has_tensor_copy ? 1024 : 128;
 }
 
-/* Places all, with large conversions in as many pieces as necessary. */
+/* Places all, with large conversions in the fewest pieces that fit. */
 static i32 allocate(struct allocator *a)
 {
 	struct pass_state *s = a->s;

@@ -6,7 +6,8 @@
  * The result of a dot in flight stands for its completion as well, and has no other use before the wait.
  *
  * The age of a token at an operation is the least number of groups of its queue that have been issued after the token's
- * group, over all paths to the operation. A wait leaves as many groups running as its youngest token is old. */
+ * group, over all paths to the operation. A wait leaves a number of groups running that is the age of its youngest
+ * token. */
 #include "ir/graph.h"
 #include "gpu/smem/completion.h"
 #include "gpu/layout/mma.h"

@@ -258,8 +258,8 @@ static bool are_apart(struct pass_state *s, const struct pending_access *t, cons
 
 /* --- identical or disjoint tiles -------------------------------------------------------------------------------- */
 
-/* The offsets of an address: one that varies, in the loop or between the two accesses, and a tile of others that is
- * invariant, or NULL. */
+/* The offsets of an address: an offset that varies, in the loop or between the two accesses, and a tile of invariant
+ * offsets, or NULL. */
 struct sum {
 	const struct value *changes, *tile;
 };

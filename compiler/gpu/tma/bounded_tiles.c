@@ -1,5 +1,6 @@
-/* TMA tiles of tensors: loads whose mask only says that the coordinates are inside the tensor. TMA compares coordinates
- * with the tensor's sizes itself and fills in zeros outside, so such a load needs neither addresses nor a mask.
+/* TMA tiles of tensors: loads with a mask that only says that the coordinates are inside the tensor. TMA compares
+ * coordinates with the tensor's sizes itself and fills in zeros outside, so such a load needs neither addresses nor a
+ * mask.
  *
  * A descriptor's load of the block at (i, j) is, after the earlier passes,
  *
