@@ -1,11 +1,12 @@
-/* Layout assignment, first half: the home of each value, the layout it is computed in.
+/* Layout assignment, first half: the assigned layout of each value, in which it is computed.
  *
- * Anchors have a layout of their own: loads, stores and atomics want their pointers' contiguous dimension across
- * adjacent threads in wide vectors (axis analysis tells); dots want the fragments of their instruction. From there
- * homes spread forward: an elementwise operation is computed where its operands live, fragments of tensor cores being
- * the strongest; a reduction's result lives in a slice; a loop-carried value where its initial or its next value lives.
- * Shape operations have no home: they follow whoever asks. Index arithmetic is free: it is recomputed wherever it is
- * wanted (insert_conversions.c), so that conversions remain only where data really moves. */
+ * Anchors determine their layouts themselves. Loads, stores and atomics prefer the contiguous dimension of their
+ * pointers across adjacent threads, in wide vectors (from axis analysis). Dots need the fragments of their instruction.
+ * From there, layouts spread forward. An elementwise operation takes the layout of its operands, an MMA-preferred one
+ * first. The result of a reduction takes a slice of the operand's layout. A loop-carried value takes the layout of its
+ * initial or its next value. Shape operations are computed in the layout that each user needs. Index arithmetic is
+ * rematerializable: it is recomputed in each layout needed (insert_conversions.c), so that conversions remain only
+ * where data really moves. */
 #include "support/thresholds.h"
 #include "gpu/layout/assign_layouts.h"
 
@@ -25,7 +26,7 @@ void divide_among(const struct type *t, const int *order, int ndims, int n, int 
 	}
 }
 
-/* The usual distribution: `vec` elements a thread along order[0], then lanes, then warps, in order. */
+/* The blocked layout: `vec` elements a thread along order[0], then lanes, then warps, in order. */
 static const struct layout *blocked(struct placer *p, const struct type *t, const int *order, int vec)
 {
 	int spt[MAX_RANK], covered[MAX_RANK], lanes[MAX_RANK], warps[MAX_RANK];
@@ -56,8 +57,9 @@ const struct layout *default_layout(struct placer *p, const struct type *t)
 	return blocked(p, t, order, MIN(elements_per_thread(p, t), 4));
 }
 
-/* The axis runs through registers, then lanes, then warps, in order, so that a scan can go up the same ladder. Rows are
- * held as memory accesses hold them, whole vectors at a time, and columns by as few threads as there can be. */
+/* The layout of a scan. The axis runs through registers, then lanes, then warps, so that the scan combines partial
+ * results in the same order. Rows are held as memory accesses hold them, in whole vectors, and columns by as few
+ * threads as possible. */
 static const struct layout *scan_layout(struct placer *p, const struct op *o)
 {
 	enum { WIDEST = 16 }; /* bytes */
@@ -103,13 +105,13 @@ bool is_memory_op(const struct op *o)
 struct layout_access {
 	struct op *op;
 	int order[MAX_RANK], vec;
-	int run; /* elements of its runs: neighbours too, but of no interest to others */
+	int run; /* elements of its unaligned vector loads, which other accesses do not share; 0: none */
 	u32 group;
 };
 struct accesses {
 	struct placer *p;
 	VEC(struct layout_access) at;
-	VEC(struct layout_access) groups; /* of one shape and order */
+	VEC(struct layout_access) groups; /* one for each shape and order */
 	VEC(const struct op *) scans;
 };
 
@@ -137,9 +139,9 @@ bool feeds_dot(const struct placer *p, const struct op *load, bool shapes)
 	return load->code == IR_LOAD && set_has(shapes ? &p->shaped_operands : &p->operands, result(load));
 }
 
-/* Is o a load of a few numbers that work on a dot's operand in a loop, and that cp.async can bring as far ahead as what
- * they work on? Registers hold them one iteration ahead only, which is shorter than the way to memory. So many elements
- * at a time, or 0. */
+/* The elements of one copy if o is a load of few elements, in a loop, that is combined with a dot's operand, and that
+ * cp.async can issue as far ahead as the operand itself; otherwise 0. Registers hold such elements only one iteration
+ * ahead, which is less than the memory latency. */
 static int copied_ahead(struct placer *p, const struct op *o, const int *order)
 {
 	enum { LEAST = 4, MOST = 16 }; /* bytes of a copy */
@@ -177,12 +179,12 @@ static void note_access(struct op *o, void *arg)
 	bool few = type_numel(operand(o, 0)->type) < 32 * all->p->s->num_warps && all->p->s->k->cuda.cluster == 1 &&
 		   !copied;
 	if (few && (o->code == IR_STORE || (o->code == IR_LOAD && !feeds)))
-		return; /* a few accesses more cost less than a way through other threads */
+		return; /* a few redundant accesses cost less than a conversion through other threads */
 	a.vec = axis_vector_width(all->p->s->axis, operand(o, 0), mask_of(o), a.order[0]);
 	a.vec = copied ? copied : MIN(a.vec, most);
 	if (copied)
 		map_put(&all->p->copied, o, o);
-	/* between memory and a dot, elements are packed anyway; others would have to be stored one by one */
+	/* on the way to a dot, elements are packed anyway; elements of other loads would be stored one by one */
 	if (feeds)
 		a.run = axis_run_length(all->p->s->axis, operand(o, 0), NULL, a.order[0], &unit);
 	a.run = a.run <= most ? a.run : 0;
@@ -196,7 +198,7 @@ static bool same_group(const struct layout_access *a, const struct layout_access
 	       !memcmp(a->order, b->order, sizeof a->order);
 }
 
-/* Groups are few, accesses may be many. The first access of each group stands for it. */
+/* Finds the group of an access. Its first access stands for a group: groups are few, accesses may be many. */
 static void add_to_group(struct accesses *all, struct layout_access *a)
 {
 	u32 i = 0;
@@ -208,7 +210,7 @@ static void add_to_group(struct accesses *all, struct layout_access *a)
 	all->groups.at[i].vec = MAX(all->groups.at[i].vec, a->vec);
 }
 
-/* The layout of a scan of such a tile, if it suits the access as well as its own. */
+/* The layout of a scan of a tile of this shape, if it suits the access as well as a blocked layout; or NULL. */
 static const struct layout *layout_of_scan(const struct accesses *all, const struct layout_access *a, int vec)
 {
 	const struct type *t = operand(a->op, 0)->type;
@@ -227,7 +229,8 @@ static const struct layout *layout_of_scan(const struct accesses *all, const str
 	return NULL;
 }
 
-/* Accesses of one shape and order share the widest vector among them, so that values pass between them unmoved. */
+/* Accesses of one shape and order share the widest vector among them, so that values pass between them without
+ * conversion. */
 static void place_accesses(struct placer *p)
 {
 	struct accesses all = {.p = p};
@@ -246,7 +249,7 @@ static void place_accesses(struct placer *p)
 	}
 }
 
-/* --- homes --------------------------------------------------------------------------------------------------- */
+/* --- assigned layouts ------------------------------------------------------------------------------------------- */
 
 const struct layout *assigned_layout(const struct placer *p, const struct value *v)
 {
@@ -258,7 +261,7 @@ bool prefers_mma(const struct placer *p, const struct layout *l)
 	return map_get(&p->strong, l) != NULL;
 }
 
-/* --- the work list of the inference -------------------------------------------------------------------------- */
+/* --- the worklist of layout inference --------------------------------------------------------------------------- */
 
 static void push_part(struct arena *scratch, inference_queue *q, u32 part)
 {
@@ -283,7 +286,7 @@ static u32 pop_part(inference_queue *q)
 	return least;
 }
 
-/* A part after the running part runs in this sweep, others in the next sweep. */
+/* A part after the running part runs in this sweep, other parts in the next sweep. */
 static void queue_part(struct placer *p, u32 part)
 {
 	if (p->queued[part])
@@ -311,7 +314,7 @@ static bool has_parts(const struct op *o)
 	return !o->block->parent || op_is_control(o->block->parent);
 }
 
-/* The home of v has changed: the parts that read it run again. */
+/* The assigned layout of v has changed: the parts that read it run again. */
 static void queue_inferences(struct placer *p, const struct value *v)
 {
 	const struct op *around = v->def ? NULL : v->block->parent;
@@ -361,7 +364,7 @@ static void make_parts(struct placer *p)
 
 /* --- inference ----------------------------------------------------------------------------------------------- */
 
-/* A layout made from another keeps its strength. */
+/* A layout derived from an MMA-preferred layout is MMA-preferred, too. */
 static const struct layout *derived(struct placer *p, const struct layout *from, const struct layout *to)
 {
 	if (prefers_mma(p, from) && !prefers_mma(p, to)) {
@@ -389,7 +392,7 @@ static void set_homes(struct placer *p, const struct op *o, const struct layout 
 
 enum { FREE = 1, NOT_FREE = 2 };
 
-/* What is known of v; 0: nothing yet. */
+/* FREE or NOT_FREE; 0: not known yet. */
 static uintptr_t known_free(const struct placer *p, const struct value *v)
 {
 	if (!type_is_tensor(v->type) || !v->def)
@@ -449,11 +452,11 @@ static const struct layout *forward_layout(struct placer *p, const struct op *o,
 	case IR_EXPAND_DIMS: return derived(p, l, layout_add_dim(p->pool, l, (int)o->attr[ATTR_AXIS]));
 	case IR_RESHAPE: return derived(p, l, layout_reshape(p->pool, l, t->rank, t->shape));
 	case IR_TRANS: return derived(p, l, transposed(p->pool, o, l));
-	default: return NULL; /* a broadcast says nothing of the new elements */
+	default: return NULL; /* a broadcast does not determine the layout of the new elements */
 	}
 }
 
-/* Both halves of a pair in one thread: the last dimension is a register bit. */
+/* A layout with both elements of a pair in one thread: the last dimension is a register bit. */
 static const struct layout *split_layout(struct placer *p, const struct op *o)
 {
 	const struct type *t = operand(o, 0)->type;
@@ -496,7 +499,7 @@ static const struct layout *join_layout(struct placer *p, const struct op *o, co
 	return derived(p, l, layout_intern(p->pool, &wide));
 }
 
-/* The strongest layout of o's operands. */
+/* The layout of o's operands, an MMA-preferred one first. */
 static const struct layout *strongest(struct placer *p, const struct op *o)
 {
 	const struct layout *best = NULL;
@@ -508,8 +511,8 @@ static const struct layout *strongest(struct placer *p, const struct op *o)
 	return best;
 }
 
-/* An elementwise operation, assembly too, lives with its strongest operand, and loads that do not care move in with
- * it. */
+/* An elementwise operation, or inline assembly, takes the layout of its operands, an MMA-preferred one first. Operands
+ * that are loads without a preferred layout take it, too. */
 static void infer_elementwise(struct placer *p, struct op *o)
 {
 	const struct layout *best = strongest(p, o);
@@ -521,7 +524,7 @@ static void infer_elementwise(struct placer *p, struct op *o)
 			assign_layout(p, operand(o, i), best);
 }
 
-/* What operand i of o passes on gets its home. */
+/* The value that operand i of o is passed to takes the operand's layout. */
 static void infer_passed(struct placer *p, const struct op *o, u32 i)
 {
 	struct value *to = value_passed_to(o, i);
@@ -577,8 +580,8 @@ static void run_part(struct placer *p, const struct inference *part)
 		infer_op(p, o);
 }
 
-/* Sweeps through the kernel until no home changes. A value gets a home once, and a strong home in its place at most
- * once, so the sweeps end. A part runs only if a value that it reads has changed. */
+/* Sweeps through the kernel until no assigned layout changes. A value is assigned a layout once, and then an
+ * MMA-preferred layout at most once, so the sweeps end. A part runs only if a value that it reads has changed. */
 void infer(struct placer *p)
 {
 	do {

@@ -1,6 +1,7 @@
-/* Shared by the parts of layout assignment: assign_layouts.c decides the home of each value, dot_layouts.c the
- * layouts of dots, epilogue_layout.c which threads store what dots give and load what all iterations multiply,
- * insert_conversions.c rewrites the kernel with them. */
+/* Layout assignment: assign_layouts.c chooses the assigned layout of each value, dot_layouts.c the layouts of dots,
+ * epilogue_layout.c the layouts in which dot results are stored and loop-invariant operands are loaded,
+ * fallback_layout.c the layouts of values that inference does not reach. insert_conversions.c rewrites the kernel with
+ * them. */
 #ifndef TLC_GPU_LAYOUT_ASSIGN_LAYOUTS_H
 #define TLC_GPU_LAYOUT_ASSIGN_LAYOUTS_H
 
@@ -8,21 +9,21 @@
 #include "gpu/layout/mma.h"
 #include "gpu/gpu_passes.h"
 
-/* A dot's share of the block. */
+/* The instruction and the layouts of a dot. */
 struct dot_plan {
 	const struct mma *mma;         /* NULL: wgmma or multiply-adds */
-	const struct wgmma *wgmma;     /* its operands lie in shared memory, A perhaps in registers */
+	const struct wgmma *wgmma;     /* operands in shared memory, A perhaps in registers; NULL: no wgmma */
 	struct wgmma_split split;      /* of wgmma */
 	bool computed;                 /* wgmma's A is computed in registers */
-	bool fetched;                  /* it lies across k in shared memory, and goes through registers */
-	bool transposed;                   /* its B lies across k, and is turned there */
-	int bytes;                     /* of an element of A as it is fetched, where it lies across k; or 0 */
-	int warps[MAX_RANK];           /* of mma.sync */
-	const struct layout *acc, *a, *b; /* a and b: of mma.sync; a: of an A that is computed or fetched, too */
+	bool fetched;                  /* wgmma's A is MN-major in shared memory, and loaded into registers */
+	bool transposed;                   /* wgmma's B is MN-major, and transposed in place in shared memory */
+	int bytes;                     /* element size of an MN-major A that is loaded into registers; or 0 */
+	int warps[MAX_RANK];           /* along each dimension, for mma.sync */
+	const struct layout *acc, *a, *b; /* a and b: for mma.sync; a: also for an A that is computed or fetched */
 };
 
-/* A unit of work of the inference of homes: an operation, operand i of a control operation or terminator, or result i
- * of a control operation. Parts are numbered in program order. */
+/* A unit of work of layout inference: an operation, operand i of a control operation or terminator, or result i of a
+ * control operation. Parts are numbered in program order. */
 struct inference {
 	struct op *op;
 	u32 i;
@@ -37,62 +38,63 @@ struct placer {
 	struct ir_context *ctx;
 	struct layout_pool *pool;
 	struct arena scratch;
-	struct value_set operands, shaped_operands; /* values from which dots' operands are made element by element;
-						     * or by shape operations too */
-	struct map assigned;   /* value → layout it is computed in */
-	struct map memory; /* load, store or atomic → layout it prefers; absent: it does not care */
+	/* values from which operands of dots are computed elementwise, or (the second) by shape operations, too */
+	struct value_set operands, shaped_operands;
+	struct map assigned;   /* value → its assigned layout, in which it is computed */
+	struct map memory; /* load, store or atomic → layout it prefers; absent: no preference */
 	struct map dots;   /* dot → struct dot_plan */
-	struct map free;   /* value → is_free's answer */
-	/* value → layout of dots' results that it is computed in, from a load (insert_conversions.c) */
+	struct map free;   /* value → FREE or NOT_FREE */
+	/* value computed from a load in the layout of a dot's result → that layout (insert_conversions.c) */
 	struct map of_load;
-	struct map strong; /* layouts that come from tensor cores: others give way to them */
+	struct map strong; /* MMA-preferred layouts, which come from tensor cores and replace others */
 	struct map made;   /* value → its versions in other layouts */
-	struct map copied; /* loads of few numbers that cp.async is to bring → themselves */
-	const struct layout *common; /* of all tiles of a kernel that runs on several blocks, or NULL */
+	struct map copied; /* loads of few elements that cp.async is to execute → themselves */
+	const struct layout *common; /* layout of all tiles of a kernel on several blocks, or NULL */
 	bool changed;
 	VEC(struct inference) parts; /* an operation's mark is the number of its first part */
-	bool *queued;                /* of each part */
+	bool *queued;                /* for each part: it is in a queue */
 	inference_queue now, next;   /* of this sweep, and of the next sweep */
 	u32 at;                      /* the part that runs */
 };
 
-/* Index arithmetic and constants: recomputed in whatever layout is wanted rather than moved. */
+/* True if v is rematerializable: index arithmetic or a constant, which is recomputed in each layout needed rather than
+ * converted. */
 bool is_free(struct placer *p, const struct value *v);
 const struct layout *assigned_layout(const struct placer *p, const struct value *v);
 void assign_layout(struct placer *p, const struct value *v, const struct layout *l);
 const struct layout *default_layout(struct placer *p, const struct type *t);
-/* The layout that the operand of a shape operation has when its result has layout l. */
+/* The layout of a shape operation's operand if the result has layout l. */
 const struct layout *operand_layout(struct placer *p, const struct op *o, const struct layout *l);
-/* Dimensions of o's pointers by contiguity, longest runs first; of equal ones the last dimension first. False: nothing
- * is contiguous. */
+/* Orders the dimensions of o's pointers by contiguity, the most contiguous first. Among equals, the last dimension
+ * comes first. False: no dimension is contiguous. */
 bool memory_order(const struct placer *p, const struct op *o, int *order);
-/* Fragments are held by several threads: a tile is loaded once and goes to its dot through shared memory. `shapes`: or
- * works on one that is. */
+/* True if the load's tile becomes a dot's operand by elementwise operations (`shapes`: and shape operations). Several
+ * threads hold the same fragments, so such a tile is loaded once and goes to its dot through shared memory. */
 bool feeds_dot(const struct placer *p, const struct op *load, bool shapes);
-/* Plans for all dots, when accesses have their places. */
+/* Chooses plans for all dots. Accesses must have their layouts. */
 void place_dots(struct placer *p);
-/* Between places of accesses and of dots, and homes. */
+/* Chooses epilogue layouts. Accesses and dots must have their layouts; inference comes later. */
 void place_results(struct placer *p);
-/* The layout in which a reduction (NULL: its operands have none yet), a scan, or tt.split takes its operands; and that
- * of its results then. */
+/* The layout in which a reduction (NULL: its operands have none yet), a scan, or tt.split takes its operands; and the
+ * layout of the results for operands in layout `in`. */
 const struct layout *input_layout(struct placer *p, const struct op *o);
 const struct layout *output_layout(struct placer *p, const struct op *o, const struct layout *in);
 
-/* Divides n lanes or warps among dimensions, in this order, as far as each has elements that are not `covered`; the
- * last one takes the rest. */
+/* Divides n lanes or warps among dimensions, in this order, as far as each dimension has elements that are not
+ * `covered`. The last dimension takes the rest. */
 void divide_among(const struct type *t, const int *order, int ndims, int n, int *covered, int *out);
-/* The last dimension first. */
+/* Row-major order: the last dimension first. */
 void order_rows(const struct type *t, int *order);
 int elements_per_thread(const struct placer *p, const struct type *t);
 
-/* Is this a layout of tensor cores, or made from one? */
+/* True if l is MMA-preferred: a layout of tensor cores, or derived from one. */
 bool prefers_mma(const struct placer *p, const struct layout *l);
 
 bool is_memory_op(const struct op *o);
-/* Derives homes of values from the homes of other values, until no home changes. */
+/* Derives assigned layouts from the assigned layouts of other values, until none changes. */
 void infer(struct placer *p);
-/* Gives a home to each value that needs a home and has none, in program order, and infers further homes after each
- * (fallback_layout.c). */
+/* Assigns a fallback layout to each value that needs a layout and has none, in program order, and infers further
+ * layouts after each (fallback_layout.c). */
 void assign_fallback_block(struct placer *p, struct block *b);
 void materialize(struct placer *p);
 

@@ -1,25 +1,25 @@
-/* Programs on several blocks: kernels whose tiles do not fit the registers of one.
+/* Clusters: several blocks run one program if its tiles do not fit the registers of one block.
  *
- * A block has 64 K registers, so a row of 131,072 fp32 values cannot be held by one. From sm_90 on the blocks of a
- * cluster reach each other's shared memory, and a program may be given several: its tiles are distributed over the
- * warps of all of them, and reductions exchange their partial results through all blocks' shared memory. It is done for
- * kernels of which only reductions move data between threads: one-dimensional tiles of one size, accessed contiguously,
- * so that all have one layout. */
+ * A block has 64 K registers, so it cannot hold a row of 131,072 fp32 values. From sm_90 on, the blocks of a cluster
+ * access each other's shared memory. The tiles of such a program are distributed over the warps of all its blocks, and
+ * reductions exchange their partial results through the shared memory of all blocks. This is done for kernels in which
+ * only reductions move data between threads: one-dimensional tiles of one size, accessed contiguously, so that all have
+ * one layout. */
 #include "support/thresholds.h"
 #include "analysis/axis.h"
 #include "analysis/register_pressure.h"
 #include "gpu/layout/assign_layouts.h"
 
 enum {
-	MAX_BLOCKS = 8,          /* what every device grants without being asked */
+	MAX_BLOCKS = 8,          /* the largest cluster that every device supports without an attribute */
 	MAX_CLUSTER_WARPS = 64,
 };
 
 struct survey {
 	struct pass_state *s;
 	const struct type *shape;  /* of the tiles */
-	const struct op *widest;   /* the first operation on one */
-	bool fits_pattern, has_dots; /* dots: assign_layouts.c checks whether their results fit */
+	const struct op *widest;   /* the first operation on a tile */
+	bool fits_pattern, has_dots; /* dots: dot_layouts.c checks whether accumulators fit */
 };
 
 static bool moves_nothing(const struct op *o)
@@ -65,16 +65,16 @@ static void survey_op(struct op *o, void *arg)
 		v->fits_pattern &= axis_of(v->s->axis, operand(o, 0))->contiguity[0] > 1;
 }
 
-/* --- how many registers? ------------------------------------------------------------------------------------- */
+/* --- register pressure ------------------------------------------------------------------------------------------ */
 
 struct pressure {
 	struct placer p; /* for is_free */
-	i64 *change; /* by operation, in order: bytes that begin to live minus those that end */
+	i64 *change; /* change of the live bytes at each operation, in program order */
 	bool streams; /* leave out tiles that are consumed() */
 };
 
-/* Does a reduction take the tile, perhaps through elementwise operations, and nobody else? Then its elements are added
- * up, or whatever, as they are loaded, and never all there. */
+/* True if the only use of the tile is a reduction, perhaps through elementwise operations. Its elements are then
+ * combined as they are loaded, and never all live. */
 static bool consumed(const struct value *v)
 {
 	const struct op *o = v->def;
@@ -95,14 +95,14 @@ static bool consumed(const struct value *v)
 	return false;
 }
 
-/* A tile is held from its definition until its last use, through the whole of a loop that it enters. */
+/* A tile is live from its definition to its last use, and through the whole of a loop that uses it. */
 static void add_value(struct pressure *q, struct value *v, u32 begin, const struct block *assigned)
 {
 	if (!type_is_tensor(v->type) || is_free(&q->p, v) || (q->streams && consumed(v)))
 		return;
 	i64 bytes = type_numel(v->type) * MAX(type_elem_bits(v->type) / 8, 1);
 	q->change[begin] += bytes;
-	q->change[last_use(v, assigned, begin)] -= bytes; /* what takes its place may be made of it */
+	q->change[last_use(v, assigned, begin)] -= bytes; /* the result of its last use may reuse its registers */
 }
 
 static void add_block(struct pressure *q, struct block *b)
@@ -118,7 +118,7 @@ static void add_block(struct pressure *q, struct block *b)
 	}
 }
 
-/* The most bytes of tiles that live at once. */
+/* The most bytes of tiles that are live at once. */
 static i64 tile_bytes(struct pass_state *s, bool streams)
 {
 	struct pressure q = {.p = {.s = s}, .streams = streams};
@@ -135,7 +135,7 @@ static i64 tile_bytes(struct pass_state *s, bool streams)
 	return most;
 }
 
-/* `together`: that many blocks are to fit a multiprocessor at once. */
+/* True if `bytes` of tiles fit the registers of `blocks` blocks, with `together` blocks on a multiprocessor at once. */
 static bool fits(const struct pass_state *s, i64 bytes, int num_warps, int blocks, int together)
 {
 	i64 most = most_registers(s, num_warps, together) - REGISTERS_BESIDE_ROW;
@@ -157,7 +157,7 @@ void pass_cluster(struct pass_state *s)
 	i64 bytes = tile_bytes(s, false);
 	if (fits(s, bytes, warps, 1, 1))
 		return;
-	/* where one block waits for the others of its cluster, another should have work */
+	/* while one block waits for the others of its cluster, another block should have work */
 	if (v.fits_pattern && s->target->has_clusters)
 		while (!fits(s, bytes, warps, blocks, 2) && can_double(&v, warps, blocks))
 			blocks *= 2;

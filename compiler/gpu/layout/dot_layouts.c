@@ -1,5 +1,5 @@
-/* Which instruction each dot gets, in which layouts its operands and its result are held then, and which way an operand
- * takes to wgmma: from shared memory as it lies there, turned, through registers, or computed in them. */
+/* Chooses the instruction of each dot, the layouts of its operands and its result, and the way of each operand to
+ * wgmma: from shared memory directly, transposed there, loaded into registers, or computed in registers. */
 #include "support/thresholds.h"
 #include "gpu/layout/assign_layouts.h"
 
@@ -12,12 +12,12 @@
 struct dot_list {
 	struct placer *p;
 	VEC(struct op *) at;
-	struct value_set made_by_dots; /* computed from a dot's result without leaving its block */
+	struct value_set made_by_dots; /* computed from a dot's result in the same block */
 	struct map chained;            /* blocks in which an operand of a dot is such a value → themselves */
 };
 
-/* One dot feeds another's operands (attention): warps then split rows only, so that what is computed per row between
- * them stays inside a warp. */
+/* Finds blocks in which the result of one dot feeds an operand of another (attention). There, warps divide rows only,
+ * so that per-row computations between the dots stay inside a warp. */
 static void note_dot(struct op *o, void *arg)
 {
 	struct dot_list *l = arg;
@@ -46,7 +46,7 @@ static void split_warps(const struct placer *p, const struct type *t, const stru
 		warps[d] = MIN(left, t->shape[d]);
 		left /= warps[d];
 	}
-	if (chained) { /* of few rows columns too: otherwise several warps would do the same */
+	if (chained) { /* with few rows columns, too: otherwise several warps would do the same work */
 		warps[rows] = MIN(left, MAX(t->shape[rows] / im, 1));
 		warps[cols] = MIN(left / warps[rows], MAX(t->shape[cols] / in, 1));
 		warps[rows] = left / warps[cols];
@@ -60,7 +60,7 @@ static void split_warps(const struct placer *p, const struct type *t, const stru
 	}
 }
 
-/* How many of the warps share the columns of a tile, so that a thread loads the fewest elements of rows and columns;
+/* The number of warps along the columns of a tile for which a thread loads the fewest elements of rows and columns.
  * `least`: columns of a warp. */
 static int warps_across(const struct type *t, int warps, const int *lanes, int least)
 {
@@ -74,7 +74,8 @@ static int warps_across(const struct type *t, int warps, const int *lanes, int l
 	return best;
 }
 
-/* Multiply-adds: a square of results a thread, so that each operand element is used several times. */
+/* The layout of a result of multiply-adds: a square of results a thread, so that each operand element is used several
+ * times. */
 static const struct layout *fma_layout(struct placer *p, const struct type *t)
 {
 	int n = elements_per_thread(p, t), order[MAX_RANK], spt[MAX_RANK], covered[MAX_RANK], lanes[MAX_RANK],
@@ -92,7 +93,7 @@ static const struct layout *fma_layout(struct placer *p, const struct type *t)
 	return layout_blocked(p->pool, t->rank, t->shape, spt, lanes, warps, order);
 }
 
-/* Does v run along dimension d in memory, as far as one can tell: is it loaded so? */
+/* True if v is loaded contiguously along dimension d, or if that is unknown. */
 static bool loaded_along(struct placer *p, const struct value *v, int d)
 {
 	while (v->def && v->def->code != IR_LOAD && (op_has(v->def, ELEM) || v->def->code == IR_TRANS)) {
@@ -103,7 +104,7 @@ static bool loaded_along(struct placer *p, const struct value *v, int d)
 	return !l || !l->bits[LL_REG] || l->basis[LL_REG][0] & layout_dim_mask(l, d);
 }
 
-/* The load that brings v as it is, or transposed. */
+/* The load with result v, or with v as its transposed result; or NULL. */
 static const struct op *load_of(const struct value *v)
 {
 	while (def_if(v, IR_TRANS))
@@ -111,8 +112,9 @@ static const struct op *load_of(const struct value *v)
 	return def_if(v, IR_LOAD);
 }
 
-/* For a load that wgmma wants along the other dimension: each thread has a few rows, which it turns before it stores
- * them. NULL if the tile is too small, or its rows not aligned. */
+/* The layout of a load for which wgmma needs the other dimension to be contiguous: each thread has a few rows, which it
+ * transposes in registers before it stores them to shared memory. NULL if the tile is too small, or its rows are not
+ * aligned. */
 static const struct layout *transposed_load(struct placer *p, const struct op *load)
 {
 	/* bytes of a column that are stored at once; of a row that are loaded at once */
@@ -130,19 +132,20 @@ static const struct layout *transposed_load(struct placer *p, const struct op *l
 	lanes[k] = 32 / lanes[d];
 	warps[k] = MIN(w, MAX(t->shape[k] / (spt[k] * lanes[k]), 1));
 	warps[d] = w / warps[k];
-	/* words: lanes that store together have columns of two neighbours, which fill all banks; bytes: see
-	 * write_transposed */
+	/* 4-byte elements: lanes that store together have two adjacent columns, which fill all banks; 1-byte elements:
+	 * see write_transposed */
 	return layout_blocked(p->pool, 2, t->shape, spt, lanes, warps, size == 4 ? (int[]){k, d} : order);
 }
 
-/* Has the result fewer rows than the instruction? Its columns can take their place, if B is loaded as it is: from
- * registers it would not come so. */
+/* True if the result has fewer rows than the instruction and B is a load, not computed in registers. Then the operands
+ * are exchanged, so that the instruction's rows are columns of the result. */
 static bool few_rows(const struct op *dot)
 {
 	return result(dot)->type->shape[0] < 64 && load_of(operand(dot, 1));
 }
 
-/* Is the operand made for this dot alone, and each time anew? Then it may be turned where it lies in shared memory. */
+/* True if the operand has no other use than this dot, and is made anew each time the dot runs. Then it may be
+ * transposed in place in shared memory. */
 static bool is_made_for(const struct placer *p, const struct op *dot, u32 i)
 {
 	const struct value *v = operand(dot, i);
@@ -154,9 +157,11 @@ static bool is_made_for(const struct placer *p, const struct op *dot, u32 i)
 	return alone && v->def && v->def->block == dot->block && wgmma_turns(operand(dot, i)->type, i, p->s->num_warps);
 }
 
-/* Where wgmma wants its operands along k, one of them may lie otherwise, since registers can be its way to the tensor
- * cores: B too, if the operands are exchanged. But what goes from dot to dot stays in rows of its own warps. Another
- * operand is turned in shared memory, or, if it is loaded, on its way there, of four-byte elements A alone. */
+/* If wgmma needs K-major operands in shared memory, one operand may be MN-major, because it can be loaded into
+ * registers as the instruction's A: this can also be B, with exchanged operands. Chained dots do not exchange operands,
+ * because values that pass from dot to dot stay in the rows of their warps. The other operand, if MN-major, is
+ * transposed in place in shared memory or, if it is loaded, on its way there. With 4-byte elements, only A can be
+ * transposed on its way. */
 static bool choose_wgmma(struct placer *p, const struct op *dot, bool chained, struct dot_plan *plan)
 {
 	const struct wgmma *w = wgmma_for_dot(p->s, dot);
@@ -207,17 +212,17 @@ static bool choose_wgmma(struct placer *p, const struct op *dot, bool chained, s
 	return !why;
 }
 
-/* What an operand of a dot is computed of, element by element, or renamed from: values that the dot's block computes,
- * each for the next one alone. */
+/* The values from which the dot's block computes an operand, by elementwise and shape operations. Each value has one
+ * use. */
 struct computation {
 	value_vec values;
-	VEC(const struct layout *) layouts; /* in which they are computed */
-	int bits;                           /* of an element of the largest tile that the block loads for it */
+	VEC(const struct layout *) layouts; /* in which the values are computed */
+	int bits;                           /* element size of the largest tile that the block loads for the operand */
 	i64 elements;
 };
 
-/* Can a load come ahead by asynchronous copies, and does it run along the dimension in which the instruction's rows
- * follow each other, or else k? Bits 2 to 4 of the lane count rows. */
+/* True if asynchronous copies can execute the load ahead, and its memory is contiguous along the dimension of the
+ * instruction's rows (`rows`), or otherwise along k. Bits 2 to 4 of the lane count rows. */
 static bool runs_along(struct placer *p, const struct op *load, const struct layout *l, bool rows)
 {
 	enum { LEAST = 32 /* bits that cp.async copies at once */ };
@@ -232,8 +237,8 @@ static bool runs_along(struct placer *p, const struct op *load, const struct lay
 	return yes;
 }
 
-/* Of an operand in layout l, whose loads run along the instruction's rows, or else k. False: some of it is shared, or
- * comes from elsewhere. */
+/* Finds the computation of operand v in layout l, with loads contiguous along the instruction's rows (`rows`), or
+ * otherwise along k. False: some of the values have other uses, or other sources. */
 static bool find_computation(struct placer *p, const struct op *dot, struct value *v, const struct layout *l, bool rows,
 			     struct computation *c)
 {
@@ -268,9 +273,9 @@ static bool find_computation(struct placer *p, const struct op *dot, struct valu
 	return ok && c->elements;
 }
 
-/* Is operand i computed of what the loop loads? Then its rows, or columns if the operands are exchanged, are the
- * instruction's rows, and it is computed in the registers from which the tensor cores take it: through shared memory it
- * would be written once, and read by each warpgroup. */
+/* Plans wgmma with operand i computed in registers, if it is computed from tiles that the loop loads. Its rows, or its
+ * columns if the operands are exchanged, are the instruction's rows. It is computed in the registers from which the
+ * tensor cores take it: in shared memory it would be written once, and read by each warpgroup. */
 static bool choose_computed(struct placer *p, const struct op *dot, int i, struct dot_plan *plan)
 {
 	const struct wgmma *w = wgmma_for_dot(p->s, dot);
@@ -281,7 +286,7 @@ static bool choose_computed(struct placer *p, const struct op *dot, int i, struc
 	if (!w || !w->any_major || load_of(v) || !loop || loop->code != IR_FOR || stages_of(p->s, loop) < 2 ||
 	    v->type->shape[i] < 16 * p->s->num_warps || !wgmma_split(p->s->num_warps, result(dot)->type, i, &split))
 		return false;
-	/* pairs of neighbours across k are fetched together, but of 16 bits, which ldmatrix turns */
+	/* pairs adjacent along MN are loaded together, except 16-bit elements, which ldmatrix transposes */
 	int bytes = 1;
 	const struct layout *a = wgmma_operand(p->pool, v->type, &split, bytes);
 	bool across = find_computation(p, dot, v, a, true, &c);
@@ -299,8 +304,8 @@ static bool choose_computed(struct placer *p, const struct op *dot, int i, struc
 	return true;
 }
 
-/* Sums that the registers cannot hold are read and written at each step. So many that LLVM would take minutes for them
- * are refused; products of batches take less. */
+/* Warns if the registers cannot hold the accumulators, which are then read and written at each step. Refuses
+ * accumulators so large that LLVM would take minutes for them, except for batched dots, which take less time. */
 static void check_accumulator(struct placer *p, const struct op *dot, const struct layout *acc)
 {
 	enum { MAX_WARPS = 32 };

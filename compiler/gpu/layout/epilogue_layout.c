@@ -1,16 +1,17 @@
-/* Layout assignment: which threads store the results of dots, and load an operand that no loop loads.
+/* Layout assignment: epilogue layouts, in which results of dots are stored, and layouts in which operands from outside
+ * a loop are loaded.
  *
- * A store would rather have rows spread over all lanes and then all warps, but a dot's result lies in its warps as the
- * tensor cores leave it. If each warp stores the rows that it holds, the change of layout stays within the warp: no
- * warp waits for another at the end of a tile, and warpgroups need not end it together. So stores take their warps from
- * the dot, and lanes and registers from the order of memory. On an H100 a product of 8192 × 8192 × 512 gains 3 %, 4096³
+ * A store would rather have rows spread over all lanes and then all warps, but the tensor cores leave a dot's result in
+ * other warps. If each warp stores the rows that it holds, the conversion stays within the warp: no warp waits for
+ * another at the end of a tile, and warpgroups need not end it together. So stores take their warps from the dot, and
+ * lanes and registers from the order of memory. On an H100, a GEMM of 8192 × 8192 × 512 gains 3 %, and one of 4096³
  * about 1 %.
  *
- * Likewise an operand that all iterations of a loop multiply, such as an attention's queries, is loaded by the warps
- * that multiply its rows: what one warpgroup stores in shared memory the other one never reads. */
+ * Likewise, an operand that all iterations of a loop multiply, such as the queries of an attention, is loaded by the
+ * warps that multiply its rows: no warpgroup reads data that the other one has stored in shared memory. */
 #include "gpu/layout/assign_layouts.h"
 
-/* The dot whose result is stored as v; NULL if more than elementwise operations lies between. */
+/* The dot from which v is computed by elementwise operations, loops and branches; NULL: none. */
 static const struct op *dot_behind(struct ir_context *ctx, const struct value *v)
 {
 	struct value_walk w = {.id = begin_walk(ctx)};
@@ -31,12 +32,12 @@ static const struct op *dot_behind(struct ir_context *ctx, const struct value *v
 	return NULL;
 }
 
-/* Like l, which is blocked in this order, but with each warp where it is in `to`: what lies between them stays in each
- * warp. NULL where a warp would then write pieces of less than a sector, or a row. */
+/* A layout like l, which is blocked in this order, but with the warps of `to`: a conversion between it and `to` stays
+ * within each warp. NULL if a warp would then access pieces of less than a sector, or a row. */
 static const struct layout *with_warps_of(struct placer *p, const struct layout *l, const struct layout *to,
 					  const int *order, int elem_bytes)
 {
-	enum { SECTOR = 32 }; /* bytes that memory takes at once: whole lines are no faster */
+	enum { SECTOR = 32 }; /* bytes that memory transfers at once: whole lines are no faster */
 	struct layout r = *l;
 	u32 bits[LAYOUT_MAX_BITS], taken = 0;
 	int n = 0, vec = 0, run = 0, shift = layout_dim_shift(l, order[0]);
@@ -76,7 +77,8 @@ static void replace_layout(struct op *o, void *arg)
 		map_put(&r->p->memory, o, (void *)r->to);
 }
 
-/* Of a store, or an atomic whose result nobody uses. Other accesses that had its layout keep to it. */
+/* Chooses the layout of a store, or of an atomic with an unused result. Other accesses that had the same layout change
+ * with it, except loads that feed a dot. */
 static void place_result(struct op *o, void *arg)
 {
 	struct placer *p = arg;
@@ -94,7 +96,7 @@ static void place_result(struct op *o, void *arg)
 		walk(p->s->k->body, replace_layout, &r);
 }
 
-/* The load that becomes v element by element; NULL if it is none, or more than one. */
+/* The load from which v is computed elementwise; NULL if there is none, or more than one. */
 static struct op *load_behind(const struct value *v)
 {
 	while (v->def && op_has(v->def, ELEM) && v->def->code != IR_LOAD) {
@@ -114,7 +116,7 @@ static struct op *load_behind(const struct value *v)
 	return def_if(v, IR_LOAD);
 }
 
-/* The first operand of a dot of wgmma. */
+/* Chooses the layout of a load in another block than the wgmma that has it as its first operand. */
 static void place_operand(struct op *o, void *arg)
 {
 	struct placer *p = arg;

@@ -1,7 +1,9 @@
-/* Layout assignment: homes of values that nothing has placed yet. Each gets the layout that a user wants. */
+/* Layout assignment: fallback layouts of values that inference has not reached. Each value gets the layout that one of
+ * its users needs. */
 #include "gpu/layout/assign_layouts.h"
 
-/* The layout in which the user wants its operand, or NULL; then *next may be a value of which the users tell. */
+/* The layout in which the user needs its operand, or NULL. Then *next may be a value whose users determine the
+ * layout. */
 static const struct layout *wanted_by(struct placer *p, const struct use *u, const struct value **next)
 {
 	const struct op *o = u->user;
@@ -22,7 +24,7 @@ static const struct layout *wanted_by(struct placer *p, const struct use *u, con
 	return assigned;
 }
 
-/* The layout that the first of v's users to want one wants, depth first. */
+/* The layout needed by the first of v's users that needs one, depth first. */
 static const struct layout *wanted(struct placer *p, const struct value *v)
 {
 	u32 walk = begin_walk(p->ctx);
@@ -48,7 +50,8 @@ static const struct layout *wanted(struct placer *p, const struct value *v)
 	return l;
 }
 
-/* Gives homes to what must have one: carried values, branch results, scattered loads, operands of reductions. */
+/* Assigns a layout to a value that must have one: a loop-carried value, a result of a branch, a scattered load, or an
+ * operand of a reduction. */
 static void assign_default(struct placer *p, struct value *v)
 {
 	if (!type_is_tensor(v->type) || assigned_layout(p, v))

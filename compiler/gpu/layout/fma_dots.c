@@ -1,7 +1,7 @@
-/* Dots that no tensor core does: their operands in shared memory, where multiply-adds read them a few steps of k at a
- * time.
+/* Dots without tensor cores: their operands go to shared memory, from which multiply-adds read them a few steps of k at
+ * a time.
  *
- * What a pipelined loop has copied is read from its buffer; the rest is stored for the dot. */
+ * An operand that a pipelined loop has copied is read from its buffer. Other operands are stored for the dot. */
 #include "layout/conversion.h"
 #include "gpu/layout/memory_access.h"
 #include "gpu/layout/mma.h"
@@ -10,7 +10,7 @@
 struct stored {
 	struct pass_state *s;
 	struct arena scratch;
-	struct map memory; /* what is stored → its last buffer */
+	struct map memory; /* stored value → its last buffer */
 };
 
 static bool writes(const struct op *o, const struct value *buffer)
@@ -19,8 +19,8 @@ static bool writes(const struct op *o, const struct value *buffer)
 	       operand(o, 1) == buffer;
 }
 
-/* Does the buffer that `load` reads stay as it is up to the dot? Copies for later iterations go to other places of a
- * ring. */
+/* True if nothing writes the buffer that `load` reads before the dot. Copies for later iterations go to other buffers
+ * of the load. */
 static bool stays(const struct op *load, const struct op *dot)
 {
 	while (dot && dot->block != load->block)
@@ -31,7 +31,7 @@ static bool stays(const struct op *load, const struct op *dot)
 	return o && o == dot;
 }
 
-/* What v is a transposition of, or v. */
+/* The value that v is a transposition of, or v. */
 static struct value *straight(struct value *v)
 {
 	while (def_if(v, IR_TRANS))
@@ -39,7 +39,7 @@ static struct value *straight(struct value *v)
 	return v;
 }
 
-/* `base`, transposed as v is. */
+/* `base` with the transpositions of v. */
 static struct value *transposed_value(struct pass_state *s, struct builder *b, const struct value *v,
 				      struct value *base)
 {
@@ -63,9 +63,9 @@ static struct op *ancestor_in(const struct block *block, struct op *o)
 	return o;
 }
 
-/* Operand i of the dot in shared memory. The store of a value stands in front of the first dot that reads it, in the
- * block that defines the value: later dots find the buffer there, and the waits behind a pipelined loop stand in front
- * of the store of the loop's results. */
+/* Operand i of the dot in shared memory. The store of a value goes before the first dot that reads it, in the block
+ * that defines the value: later dots find the buffer there, and the store of a pipelined loop's results comes after the
+ * waits that follow the loop. */
 static struct value *in_memory(struct stored *all, struct op *dot, u32 i)
 {
 	struct pass_state *s = all->s;

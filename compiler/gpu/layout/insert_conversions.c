@@ -1,8 +1,9 @@
-/* Layout assignment, second half: the kernel rewritten so that every tile has its layout.
+/* Layout assignment, second half: rewrites the kernel so that every tile has its layout.
  *
- * Walks in program order. An operation with a home asks for its operands in the layouts it needs; asking for a value
- * in another layout than its home makes a conversion right after its definition, while free values and shape
- * operations are simply made again in the layout asked for. What was only there to be made again dies. */
+ * Walks in program order. An operation with an assigned layout requests its operands in the layouts that it needs. A
+ * request for a value in another layout than the assigned one creates a conversion right after the value's definition.
+ * Rematerializable values and shape operations are computed again in the requested layout. Values that only served to
+ * be computed again become dead. */
 #include "support/thresholds.h"
 #include "gpu/layout/memory_access.h"
 #include "layout/conversion.h"
@@ -31,7 +32,7 @@ static struct value *add_version(struct placer *p, struct value *v, const struct
 	return made;
 }
 
-/* Where new operations for v go: right after its definition. */
+/* The place of new operations for v: right after its definition. */
 static struct builder after_definition(struct placer *p, struct value *v)
 {
 	if (v->def)
@@ -39,8 +40,9 @@ static struct builder after_definition(struct placer *p, struct value *v)
 	return builder_before(p->ctx, v->block->first);
 }
 
-/* Few elements that many threads need, such as a scale for each column, come faster from memory again than from other
- * threads: those would be waited for. Nobody may have written there meanwhile. */
+/* True if v is loaded again in layout l rather than converted. Few elements that many threads need, such as a scale for
+ * each column, come faster from memory again than from other threads, which would have to be waited for. No operation
+ * may write that memory meanwhile. */
 static bool loads_again(struct placer *p, const struct value *v, const struct layout *l)
 {
 	const struct op *o = def_if(v, IR_LOAD);
@@ -52,8 +54,8 @@ static bool loads_again(struct placer *p, const struct value *v, const struct la
 	return yes;
 }
 
-/* Is v loaded again, or computed by at most *left operations from what is, element by element? So are the rows of a
- * gather: numbers of rows, and whether they exist. */
+/* True if v is loaded again, or computed elementwise by at most *left operations from loads that are. This includes the
+ * rows of a gather: row numbers, and whether the rows exist. */
 static bool made_of_loads_again(struct placer *p, const struct value *v, const struct layout *l, int *left)
 {
 	const struct op *o = v->def;
@@ -65,7 +67,8 @@ static bool made_of_loads_again(struct placer *p, const struct value *v, const s
 	return yes;
 }
 
-/* What v is computed from element by element, if that is one value that is not free, and v has one use. */
+/* The value from which v is computed elementwise, if there is only one that is not rematerializable, and v has one use;
+ * otherwise NULL. */
 static const struct value *sole_source(struct placer *p, const struct value *v)
 {
 	const struct op *o = v->def;
@@ -80,9 +83,10 @@ static const struct value *sole_source(struct placer *p, const struct value *v)
 	return n == 1 ? from : NULL;
 }
 
-/* Is v, which only results of dots in layout l ask for, computed from a tile that the loop loads and that is as narrow?
- * Then that changes its layout: the copy to shared memory ahead of time is part of it. All that is computed on the way
- * is noted, since it has more uses meanwhile. */
+/* True if v, which is needed in the layout l of dot results, is computed from a tile that a pipelined loop loads, with
+ * elements no wider than v's. Then the loaded tile changes its layout instead of v, as part of its copy to shared
+ * memory ahead of time. All values computed on the way are noted in of_load, since they have more uses in the
+ * meantime. */
 static bool is_made_of_load(struct placer *p, const struct value *v, const struct layout *l)
 {
 	const struct value *loaded = v, *from;
@@ -113,7 +117,7 @@ static bool is_made_again(struct placer *p, const struct value *v, const struct 
 			 (made_of_loads_again(p, v, l, &most) || (!def_if(v, IR_LOAD) && is_made_of_load(p, v, l))));
 }
 
-/* v in layout l, if that is there. */
+/* v in layout l if that exists, otherwise NULL. */
 static struct value *known_version(struct placer *p, struct value *v, const struct layout *l)
 {
 	struct value *known = type_is_tensor(v->type) ? find_version(p, v, l) : v;
@@ -125,7 +129,7 @@ static const struct layout *layout_of_operands(struct placer *p, const struct op
 	return op_is_shape(o) ? operand_layout(p, o, l) : l;
 }
 
-/* The operation that defines v, again, with its result in layout l. Its operands are there. */
+/* Computes v again, in layout l. Its operands exist in the layouts needed. */
 static struct value *remake(struct placer *p, struct value *v, const struct layout *l)
 {
 	struct op *o = v->def;
@@ -143,7 +147,7 @@ static struct value *remake(struct placer *p, struct value *v, const struct layo
 	return result(n);
 }
 
-/* The first operand that v made again in a layout would need, and that is not there. */
+/* The first operand that is needed to compute v again in a layout, and does not exist yet. */
 static bool find_missing_operand(void *arg, struct demand d, struct demand *first)
 {
 	struct placer *p = arg;
@@ -174,7 +178,7 @@ static void make_version(void *arg, struct demand d)
 	add_version(p, d.v, l, made);
 }
 
-/* v in layout l. */
+/* v in layout l, created if necessary. */
 static struct value *request(struct placer *p, struct value *v, const struct layout *l)
 {
 	if (!known_version(p, v, l))
@@ -201,7 +205,8 @@ static void set_layout(struct placer *p, struct value *v, const struct layout *l
 		v->type = type_with_layout(p->ctx, v->type, l);
 }
 
-/* A result whose layout follows from the operands': these may have got another home since it got its. */
+/* Sets the layout of a result that follows from the operands' layouts. The operands may have been assigned other
+ * layouts after the result was. */
 static void set_result(struct placer *p, struct value *v, const struct layout *l)
 {
 	set_layout(p, v, l);
@@ -215,7 +220,7 @@ static void set_results(struct placer *p, struct op *o, const struct layout *l)
 		set_result(p, &o->results[i], l);
 }
 
-/* What a store, print or assert takes its operands in when it has no wish of its own. */
+/* The layout in which a store, print or assert without a preference takes its operands. */
 static const struct layout *assigned_or_default(struct placer *p, const struct value *v)
 {
 	const struct layout *l = assigned_layout(p, v);
@@ -247,15 +252,16 @@ static void place_control(struct placer *p, struct op *o)
 	}
 }
 
-/* The dimension along which a thread's elements of layout l run, and 16-bit data may stay; otherwise k. */
+/* The contiguous dimension of an operand in shared memory: for 16-bit data, the dimension along which a thread's
+ * elements of layout l run; otherwise k. */
 static int contiguous_dim(const struct layout *l, const struct wgmma *w, int k_dim)
 {
 	u32 first = l->bits[LL_REG] ? l->basis[LL_REG][0] : 0;
 	return w->any_major && first & layout_dim_mask(l, 1 - k_dim) ? 1 - k_dim : k_dim;
 }
 
-/* v in shared memory, as operands of wgmma lie there; or `across` k, if it is fetched or turned. Transposition is only
- * another view of it. */
+/* v in shared memory, in a layout for operands of wgmma; `across`: MN-major, for an operand that is loaded into
+ * registers or transposed in place. A transposition is only another view of the buffer. */
 static struct value *request_memory(struct placer *p, struct value *v, const struct wgmma *w, int k_dim, bool across)
 {
 	const struct type *t = v->type;
@@ -284,7 +290,7 @@ static struct value *request_memory(struct placer *p, struct value *v, const str
 	return add_version(p, v, mem, buffer);
 }
 
-/* Does a pipelined loop load v, or its transpose, into buffers? */
+/* True if a pipelined loop loads v, or its transpose, into buffers. */
 static bool is_buffered(const struct placer *p, const struct value *v)
 {
 	while (def_if(v, IR_TRANS))
@@ -293,8 +299,8 @@ static bool is_buffered(const struct placer *p, const struct value *v)
 	return loop && loop->code == IR_FOR && stages_of(p->s, loop) > 1;
 }
 
-/* Does the wgmma instruction take A from registers? It does if A is the result of a wgmma and its conversion exchanges
- * no data between warps. Where shared memory is short, it does unless a loop loads A into its buffers. */
+/* True if wgmma takes A from registers: A is the result of a wgmma, and its conversion exchanges no data between warps.
+ * If shared memory is short (few_operands), also if no loop loads A into buffers. */
 static bool comes_in_registers(struct placer *p, const struct op *dot, const struct dot_plan *plan)
 {
 	int row_dim = plan->split.row_dim;
@@ -307,7 +313,7 @@ static bool comes_in_registers(struct placer *p, const struct op *dot, const str
 		plan_conversion(assigned, wgmma_operand(p->pool, v->type, &plan->split, 0)).kind != CONVERSION_MEMORY);
 }
 
-/* A comes from registers or shared memory; B from shared memory. */
+/* Rewrites o as wgmma. A comes from registers or shared memory, B from shared memory. */
 static void place_wgmma(struct placer *p, struct op *o, const struct dot_plan *plan)
 {
 	int row_dim = plan->split.row_dim;
@@ -334,8 +340,9 @@ static void place_wgmma(struct placer *p, struct op *o, const struct dot_plan *p
 	o->attr[ATTR_TRANSPOSED] = plan->transposed;
 }
 
-/* Multiply-adds read their operands from shared memory (fma_dots.c). A load asks for the layout they do it in, as
- * the way there; what is computed is not computed in that: many threads have the same elements. */
+/* The layout of operand i of a dot by multiply-adds, which read their operands from shared memory (fma_dots.c). A load
+ * takes the layout of these reads, on its way to shared memory. A computed value does not, because in that layout many
+ * threads have the same elements. */
 static const struct layout *fma_operand(struct placer *p, const struct op *o, u32 i, const struct dot_plan *plan)
 {
 	const struct value *v = operand(o, i);
@@ -360,7 +367,7 @@ static void place_dot(struct placer *p, struct op *o)
 	set_layout(p, result(o), plan->acc);
 }
 
-/* A store takes its value where it is if the pointers are scattered; otherwise the value comes to the pointers. */
+/* The layout of a store: the value's layout if the pointers are scattered, otherwise the pointers' layout. */
 static const struct layout *store_layout(struct placer *p, const struct op *o)
 {
 	const struct layout *l = map_get(&p->memory, o);
@@ -429,7 +436,7 @@ static void place_op(struct placer *p, struct op *o)
 static void materialize_block(struct placer *p, struct block *b)
 {
 	for (struct op *o = b->first, *next; o; o = next) {
-		next = o->next; /* what is made for o goes in front of next */
+		next = o->next; /* new operations for o go before `next` */
 		place_op(p, o);
 	}
 }

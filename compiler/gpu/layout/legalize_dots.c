@@ -1,8 +1,8 @@
 /* Dots: operand types that the target's tensor cores take.
  *
- * fp8 that no instruction takes is exact in fp16, so it is widened. fp32 in more precision than one number of tf32 or
- * bf16 has is done by several products of its parts. A dot that then no instruction does is left for multiply-adds. A
- * remark says which. */
+ * fp8 types without an instruction are widened to fp16, which is exact. A dot of fp32 with more precision than one
+ * number of tf32 or bf16 becomes several dots of its operands' parts. A dot that still has no instruction is left to
+ * multiply-adds. Remarks report each case. */
 #include "gpu/layout/mma.h"
 #include "gpu/gpu_passes.h"
 
@@ -11,18 +11,18 @@ static struct value *widen(struct builder *b, struct value *v)
 	return build1(b, IR_FP_TO_FP, type_with_dtype(b->ctx, v->type, DT_F16), v);
 }
 
-/* --- products of parts --------------------------------------------------------------------------------------- */
+/* --- dots of parts ---------------------------------------------------------------------------------------------- */
 
-/* An fp32 operand as the sum of parts, the largest first, each the nearest to what those before it leave. */
+/* An fp32 operand as a sum of parts, the largest first. Each part is the number nearest to the remainder after the
+ * parts before it. */
 enum { MAX_PARTS = 3 };
 struct parts {
 	struct value *at[MAX_PARTS];
 };
 
-/* Which products are summed, in this order, the largest last: of small ones that is more exact. What is missing is
- * smaller than an error of fp32 (six products), or of the smallest part.
- * Henry, Tang, Heinecke: "Leveraging the bfloat16 Artificial Intelligence Datatype For Higher-Precision Computations",
- * arXiv:1904.06376. */
+/* The products of parts to sum, in this order, the largest last: to sum small ones first is more exact. The omitted
+ * products are smaller than an error of fp32 (six products), or of the smallest part. Henry, Tang, Heinecke:
+ * "Leveraging the bfloat16 Artificial Intelligence Datatype For Higher-Precision Computations", arXiv:1904.06376. */
 struct split {
 	enum dtype dtype;
 	enum dot_precision of_products;
@@ -44,7 +44,7 @@ static const struct split *split_of(const struct op *dot)
 	return fp32 && precision < (i64)ARRAY_LEN(splits) && splits[precision].parts ? &splits[precision] : NULL;
 }
 
-/* The nearest of tf32, ties away from zero; a NaN stays one. */
+/* The nearest tf32 number, ties away from zero. NaN stays NaN. */
 static struct value *round_tf32(struct builder *b, struct value *v)
 {
 	const struct type *t = v->type, *bits = type_with_dtype(b->ctx, t, DT_I32);
@@ -56,7 +56,8 @@ static struct value *round_tf32(struct builder *b, struct value *v)
 	return build3(b, IR_SELECT, t, nan, v, x);
 }
 
-/* The parts are made where the operand is, so outside loops that do not change it, and once for all dots. */
+/* The parts of an operand, computed right after its definition: outside loops in which it is invariant, and once for
+ * all dots. */
 static struct parts *split_operand(struct pass_state *s, struct map *done, struct value *v, const struct split *how)
 {
 	struct parts *p = map_get(done, v);
@@ -84,7 +85,7 @@ static struct parts *split_operand(struct pass_state *s, struct map *done, struc
 	return p;
 }
 
-/* Of an infinite operand the small parts are NaN, and their products say nothing. */
+/* v with NaN replaced by 0: the small parts of an infinite operand are NaN, and their products must not count. */
 static struct value *without_nan(struct builder *b, struct value *v)
 {
 	struct value *nan = build2(b, IR_CMPF, type_with_dtype(b->ctx, v->type, DT_I1), v, v);

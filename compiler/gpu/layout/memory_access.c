@@ -12,7 +12,7 @@ struct value *mask_of(const struct op *o)
 	return o->code != IR_ATOMIC_CAS && o->noperands > i ? operand(o, i) : NULL;
 }
 
-/* The register bits of up to `width` neighbours along d. */
+/* The register bits of up to `width` adjacent elements along d. */
 static struct access_vector neighbours(const struct layout *l, int d, int width)
 {
 	struct access_vector v = {.dim = d};
@@ -63,7 +63,7 @@ enum mem_sem memory_order_of(const struct op *o)
 					  : SEM_RELAXED;
 }
 
-/* Does o tell the program what another one has done, so that what comes behind it must not be loaded before? */
+/* True if o is an acquire: loads after it must not move before it, because it may observe another program's writes. */
 static bool acquires(const struct op *o)
 {
 	enum mem_sem sem = memory_order_of(o);
@@ -93,13 +93,12 @@ struct access_vector vector_of(const struct op *o, i64 sizes)
 	return (struct access_vector){0};
 }
 
-/* Does a warp read one line after another, but parts of two at a time, since rows may begin anywhere? If L2 fetches
- * more than it is asked for, which it can from sm_80 on, an H100 reads rows of 50,257 floats 5 % faster. Where rows are
- * aligned that changes nothing; of tiles with short rows, as products have, it fetches what is beside them (2–7 %
- * slower). */
+/* True if a warp reads consecutive lines, but parts of two lines at a time, because rows may begin at any address. With
+ * prefetch into L2, available from sm_80 on, an H100 reads rows of 50,257 floats 5 % faster. For aligned rows it makes
+ * no difference. For tiles with short rows, as in a GEMM, L2 then fetches unneeded neighbouring data (2–7 % slower). */
 static bool straddles_lines(const struct pass_state *s, const struct value *ptr)
 {
-	enum { ALIGNED = 16 /* bytes: more is not known of pointers */ };
+	enum { ALIGNED = 16 /* bytes: the greatest alignment known of pointers */ };
 	const struct axis_info *a = axis_of(s->axis, ptr);
 	bool yes = false;
 	for (int d = 0; s->target->has_cache_policies && type_is_tensor(ptr->type) && d < ptr->type->rank; d++)
@@ -108,8 +107,8 @@ static bool straddles_lines(const struct pass_state *s, const struct value *ptr)
 	return yes;
 }
 
-/* The floats that one instruction adds to memory: 16 bytes from sm_90 on, two halves before, if nobody asks what was
- * there; else none. */
+/* The floats that one atomic instruction adds to memory: 16 bytes from sm_90 on, two fp16 numbers before. Otherwise, or
+ * if the result is used: single elements. */
 static struct access_vector added_together(const struct pass_state *s, const struct op *o)
 {
 	struct access_vector one = {0};

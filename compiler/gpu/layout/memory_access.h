@@ -1,5 +1,5 @@
-/* How a placed load, store or copy touches memory. The pipeliner asks; what is chosen in the end (pass_vectorize) is
- * kept in attributes. */
+/* How a load, store or copy with a layout accesses memory. The pipeliner uses these functions in advance.
+ * pass_vectorize stores the final choice in attributes. */
 #ifndef TLC_GPU_LAYOUT_MEMORY_ACCESS_H
 #define TLC_GPU_LAYOUT_MEMORY_ACCESS_H
 
@@ -9,50 +9,51 @@
 /* The mask of a load, store or atomic operation, or NULL. */
 struct value *mask_of(const struct op *o);
 
-/* What an atomic operation orders; of others SEM_RELAXED. */
+/* The memory order of an atomic operation; SEM_RELAXED for other operations. */
 enum mem_sem memory_order_of(const struct op *o);
 
-/* The register bits that walk through one vector: bit i of the element's index in it is register bit reg[i]. */
+/* The register bits of one vector: bit i of an element's index in the vector is register bit reg[i]. */
 struct access_vector {
-	int bits;   /* log2 of the elements, neighbours along dim */
+	int bits;   /* log2 of the elements, which are adjacent along dim */
 	int dim;
 	u8 reg[5];
 };
-/* The widest vector with which a thread can access memory through `ptr` (placed) under `mask` (or NULL), and that goes
- * on in shared memory laid out like `mem` (or NULL) too. More may be known of one copy's address than of those that the
- * memory was laid out for. */
+/* The widest vector with which a thread can access memory through `ptr` (with a layout) under `mask` (or NULL), and
+ * that is contiguous in shared memory of layout `mem` (or NULL), too. This copy's address may be known to be more
+ * aligned than the addresses for which `mem` was chosen. */
 struct access_vector access_vector(const struct axis_analysis *a, const struct value *ptr, const struct value *mask,
 				   const struct layout *mem);
 
-/* A run of elements read through `ptr` under `mask` (or NULL): see axis_run_length. No bits where there is none in a
- * thread's registers. */
+/* An unaligned vector load through `ptr` under `mask` (or NULL): see axis_run_length. No bits if no thread's registers
+ * hold such a vector. */
 struct access_vector access_run(const struct axis_analysis *a, const struct value *ptr, const struct value *mask,
 				int *unit);
 
-/* Sets the attributes of a load, store, copy or atomic addition that say so; `state`: a struct pass_state. */
+/* Sets the vector attributes of a load, store, copy or atomic addition; `state`: a struct pass_state. */
 void choose_vectors(struct op *o, void *state);
-/* The vector that one of these attributes of o says, with so many elements along each dimension. */
+/* The vector that one of these attributes of o describes: `sizes` has the log2 of its elements along each dimension. */
 struct access_vector vector_of(const struct op *o, i64 sizes);
 
-/* Warps that share one element along the axis of a reduction or scan. Each leaves a partial result in shared memory: so
- * many bytes of those of the first operands. */
+/* The warps along the axis of a reduction or scan. Each leaves a partial result in shared memory: partial_bytes is the
+ * size of the partial results of the first `operands` operands. */
 u32 warps_along_axis(const struct op *o);
 i32 partial_bytes(const struct op *o, u32 operands);
 
-/* The layout of what o, a transposition, makes of a tile or buffer of layout l. */
+/* The layout of the result of o, a transposition of a tile or buffer of layout l. */
 const struct layout *transposed(struct layout_pool *pool, const struct op *o, const struct layout *l);
-/* Of an operation that only moves elements: the position in its operand (tt.join: in one of them) of what is at this
- * position of its result (tt.split: the first one). */
+/* For an operation that only moves elements: the position in its operand (tt.join: in one of them) of the element at
+ * this position of its result (tt.split: of the first result). */
 u32 source_position(const struct op *o, u32 position);
-/* The coordinates beside `axis` of a position in layout `from`, as a position in `to`, whose other dimensions are as
- * long. */
+/* The position in layout `to` that has the coordinates of a position in layout `from`, except along `axis`, where it is
+ * 0. The other dimensions of both layouts are equally long. */
 u32 beside_axis(const struct layout *from, const struct layout *to, int axis, u32 position);
 
-/* May something in the block write what is loaded from addresses of this base, or tell that somebody else has? */
+/* True if an operation in the block may write memory at addresses of this base, or may observe that another program
+ * has. */
 bool may_be_written(struct pass_state *s, const struct block *b, const struct value *base);
 
-/* Can o, of the block or of one around it, be done at another time, and by others, too? It has no effects, or loads
- * what nothing in the block writes. */
+/* True if o, in the block or in a block around it, may be executed at another time, and by other threads, too: it has
+ * no effects, or loads memory that no operation in the block writes. */
 bool can_be_repeated(struct pass_state *s, const struct op *o, const struct block *b);
 
 #endif

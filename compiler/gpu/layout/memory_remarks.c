@@ -1,5 +1,5 @@
-/* Remarks about memory: what loads, stores, reductions and changes of layout became, and where that is not the best,
- * why and what the author of the kernel can do. Placement decides; this only looks. */
+/* Remarks about memory: how loads, stores, reductions and layout conversions are executed, and if that is not the best,
+ * the reason, and what the author of the kernel can do. The passes before decide; this pass only reports. */
 #include "ir/scalar.h"
 #include "gpu/layout/memory_access.h"
 #include "gpu/layout/mma.h"
@@ -8,12 +8,12 @@
 
 enum { WIDEST = 16 /* bytes */ };
 
-/* --- who is to blame? ---------------------------------------------------------------------------------------- */
+/* --- causes of narrow accesses ---------------------------------------------------------------------------------- */
 
-/* What is not known to be what it would have to be. */
+/* The value that lacks a known property. */
 struct culprit {
 	const struct value *value; /* NULL: nothing */
-	i64 multiple;              /* of this; 0: it should be 1 */
+	i64 multiple;              /* it should be a multiple of this; 0: it should be 1 */
 };
 
 static bool is_param(const struct pass_state *s, const struct value *v)
@@ -21,7 +21,8 @@ static bool is_param(const struct pass_state *s, const struct value *v)
 	return param_number(s->k, v) >= 0;
 }
 
-/* What a loop's argument, or result, starts as, and what it becomes (the index: grows by). False when v is neither. */
+/* The initial value of a loop's argument or result, and its next value (for the index: the step). False if v is
+ * neither. */
 static bool carried(const struct value *v, const struct value **start, const struct value **next)
 {
 	const struct op *loop = v->def ? v->def : v->block->parent;
@@ -34,13 +35,13 @@ static bool carried(const struct value *v, const struct value **start, const str
 	return true;
 }
 
-/* What an offset must be a multiple of, for a sum to be one of `need`. */
+/* The number that an offset must be a multiple of, so that the sum is a multiple of `need`. */
 static i64 offset_multiple(const struct op *sum, i64 need)
 {
 	return sum->code == IR_ADDPTR ? need / MAX(type_elem_bits(type_elem(result(sum)->type)->elem) / 8, 1) : need;
 }
 
-/* Of a product the factor that the caller chooses. */
+/* The factor of a product that the kernel's caller chooses. */
 static struct culprit blame_factor(const struct pass_state *s, const struct op *o, i64 need)
 {
 	for (u32 i = 0; i < 2; i++) {
@@ -65,15 +66,15 @@ struct suspect {
 	const struct value *value;
 	int d;
 	i64 need;
-	bool last; /* it is, if nothing that it comes from is */
+	bool last; /* it is the culprit if no value that it is computed from is */
 };
 
-/* The suspects, the next one last; the need of each one that has been looked at. */
+/* A stack of suspects, and the need for which each suspect has been examined. */
 struct remark_search {
 	const struct pass_state *s;
 	struct arena scratch;
 	VEC(struct suspect) at;
-	struct map seen; /* value, plus its dimension → need */
+	struct map seen; /* value plus dimension → need */
 };
 
 static void suspect(struct remark_search *q, const struct value *v, int d, i64 need, bool last)
@@ -81,7 +82,7 @@ static void suspect(struct remark_search *q, const struct value *v, int d, i64 n
 	vec_push(&q->scratch, &q->at, ((struct suspect){v, d, need, last}));
 }
 
-/* Has it been asked of v along d before, for as much? */
+/* True if the value has been examined before, along the same dimension and for at least the same need. */
 static bool was_seen(struct remark_search *q, const struct suspect *at)
 {
 	const void *key = (const char *)at->value + at->d;
@@ -92,7 +93,8 @@ static bool was_seen(struct remark_search *q, const struct suspect *at)
 	return seen;
 }
 
-/* What the value of a loop starts as is suspect, then what it becomes; then itself. */
+/* Adds suspects for a loop-carried value, to be examined in this order: its initial value, its next value, the value
+ * itself. */
 static bool suspect_carried(struct remark_search *q, const struct suspect *at)
 {
 	const struct value *v = at->value, *start, *next;
@@ -101,7 +103,7 @@ static bool suspect_carried(struct remark_search *q, const struct suspect *at)
 	bool grows =
 		next->def && (next->def->code == IR_ADDPTR || next->def->code == IR_ADDI) && operand(next->def, 0) == v;
 	suspect(q, v, at->d, at->need, true);
-	if (grows) /* by the other operand; v itself would lead back here */
+	if (grows) /* by the other operand; v itself would be examined again */
 		suspect(q, operand(next->def, 1), at->d, offset_multiple(next->def, at->need), false);
 	else
 		suspect(q, next, at->d, at->need, false);
@@ -109,7 +111,8 @@ static bool suspect_carried(struct remark_search *q, const struct suspect *at)
 	return true;
 }
 
-/* The operands of what defines the value are suspect, the first one first. False where it is the culprit itself. */
+/* Adds the operands of the value's definition as suspects, the first operand to be examined first. False if the value
+ * itself is the culprit. */
 static bool suspect_operands(struct remark_search *q, const struct suspect *at)
 {
 	const struct op *o = at->value->def;
@@ -132,8 +135,8 @@ static bool suspect_operands(struct remark_search *q, const struct suspect *at)
 	}
 }
 
-/* Looks for the culprit from v on. `look` says of a suspect that it is it, or nothing, and adds those that it comes
- * from. */
+/* Searches for the culprit, starting from v. `look` returns the culprit, or nothing after it has added the values that
+ * the suspect is computed from. */
 static struct culprit find_culprit(const struct pass_state *s, const struct value *v, int d, i64 need,
 				   struct culprit (*look)(struct remark_search *q, const struct suspect *at))
 {
@@ -161,13 +164,14 @@ static struct culprit look_for_multiple(struct remark_search *q, const struct su
 	return (struct culprit){at->value, at->need};
 }
 
-/* What keeps the start of each run of v along d from being known as a multiple of `need` (bytes of pointers)? */
+/* The value that keeps the start of each contiguous stretch of v along d from being known as a multiple of `need`
+ * (bytes of pointers). */
 static struct culprit blame_multiple(const struct pass_state *s, const struct value *v, int d, i64 need)
 {
 	return find_culprit(s, v, d, need, look_for_multiple);
 }
 
-/* What keeps v from counting up along d? */
+/* The value that keeps v from counting up along d. */
 static struct culprit blame_stride(const struct pass_state *s, const struct value *v, int d)
 {
 	for (;;) {
@@ -201,7 +205,7 @@ static struct culprit blame_stride(const struct pass_state *s, const struct valu
 	}
 }
 
-/* The comparison of a mask that changes within a vector: what its edge is not a multiple of. */
+/* The culprit in a comparison of a mask that changes within a vector: the edge is not known to be a multiple. */
 static struct culprit look_for_edge(struct remark_search *q, const struct suspect *at)
 {
 	const struct op *o = at->value->def;
@@ -243,7 +247,7 @@ static const char *words(struct teller *t, u32 bytes, u32 elem)
 	return arena_printf(&t->scratch, "%sb%u", n > 1 ? arena_printf(&t->scratch, "v%u.", n) : "", word * 8);
 }
 
-/* The dimension along which memory runs. */
+/* The dimension of greatest contiguity. */
 static int fastest(const struct pass_state *s, const struct value *ptr)
 {
 	int best = ptr->type->rank - 1;
@@ -265,7 +269,7 @@ static const char *hint_multiple(struct teller *t, const struct culprit *c)
 	return arena_printf(&t->scratch, hint, (long long)c->multiple, (long long)c->multiple);
 }
 
-/* Why `width` elements at a time, and not `want`? */
+/* Reports why an access takes `width` elements at a time and not `want`. */
 static void explain(struct teller *t, const struct op *o, const char *what, u32 width, u32 want, u32 elem)
 {
 	const struct pass_state *s = t->s;
@@ -305,7 +309,7 @@ static void explain(struct teller *t, const struct op *o, const char *what, u32 
 		diag_hint(s->diags, "%s", hint);
 }
 
-/* Elements that could be accessed at a time. */
+/* The most elements that one access could take. */
 static u32 wanted(const struct teller *t, const struct value *ptr, u32 elem)
 {
 	return MIN(WIDEST / elem, (u32)ptr->type->shape[fastest(t->s, ptr)]);
@@ -405,7 +409,7 @@ static void tell_reduction(struct teller *t, const struct op *o)
 			  t->s->num_warps);
 }
 
-/* The dimension that registers, then lanes, run along. */
+/* The dimension along which registers, then lanes, run. */
 static int runs_along(const struct layout *l)
 {
 	u32 first = l->bits[LL_REG] && l->basis[LL_REG][0] ? l->basis[LL_REG][0] : l->basis[LL_LANE][0];
@@ -431,7 +435,7 @@ static void tell_conversion(struct teller *t, const struct op *o)
 	     was != is ? arena_printf(&t->scratch, ", which takes it along dimension %d and not %d", is, was) : "");
 }
 
-/* Dots that are done with multiply-adds, and why, are told where that is decided (dot_layouts.c). */
+/* Dots by multiply-adds, and the reason for them, are reported where that is decided (legalize_dots.c). */
 static void tell_dot(struct teller *t, const struct op *o)
 {
 	struct pass_state *s = t->s;

@@ -1,6 +1,6 @@
 #include "gpu/layout/mma.h"
 
-/* Best first: the first row that fits is taken. */
+/* In order of preference: the first row that fits is used. */
 static const struct mma table[] = {
 	{"mma_f16_f32", DT_F16, DT_F16, DT_F32, AS_IT_IS, 16, 8, 16, MMA_AMPERE},
 	{"mma_f16_f16", DT_F16, DT_F16, DT_F16, AS_IT_IS, 16, 8, 16, MMA_AMPERE},
@@ -111,14 +111,15 @@ bool wgmma_split(int num_warps, const struct type *t, int row_dim, struct wgmma_
 	return true;
 }
 
-/* Bits of a row's number, first those that a thread holds, then those that the lanes of one wavefront differ by. They
- * get the bits of the element's place along the rows in this order: of words two for a vector, then those that neither
- * k's two lane bits (exchanged with bits 2 and 3 by layout_swizzled) nor each other put into the same bank. Of bytes
- * 16 neighbours are a row of a matrix, which comes to 8 lanes (ldmatrix). */
+/* Renumbers the rows of l for an A that is loaded MN-major into registers. Takes the bits of a row's number in this
+ * order: first the bits that select elements of a thread, then the bits in which the lanes of one wavefront differ.
+ * Assigns them to bits of the element's position along MN. With 4-byte elements, a vector takes two bits. The next bits
+ * avoid bank conflicts with each other and with the two lane bits of k, which layout_swizzled exchanges with bits 2 and
+ * 3. With 1-byte elements, 16 adjacent elements are a matrix row, which ldmatrix gives to 8 lanes. */
 static const struct layout *number_rows(struct layout_pool *p, const struct layout *l, int row_warps, int bytes)
 {
 	static const u8 places[] = {0, 1, 4, 2, 3};
-	enum { HALF = 3 /* registers 8 rows apart, behind three bits of lanes */ };
+	enum { HALF = 3 /* bit of registers 8 rows apart, after three bits of lanes */ };
 	int side = l->log2_size[0], block = 4 + ilog2((u64)row_warps), n = bytes == 1 ? HALF + 1 : 1,
 	    to[LAYOUT_MAX_BITS];
 	u8 order[LAYOUT_MAX_BITS] = {HALF, 0, 1, 2};
@@ -132,7 +133,7 @@ static const struct layout *number_rows(struct layout_pool *p, const struct layo
 	return layout_permute_bits(p, l, 0, to);
 }
 
-/* Of the instruction's rows and the other dimension, l as the dot has them. */
+/* l, whose dimensions are the instruction's rows and the other dimension, with the dimensions of the dot. */
 static const struct layout *as_in_dot(struct layout_pool *p, const struct layout *l, const struct wgmma_split *s,
 				      int bytes)
 {
@@ -156,7 +157,7 @@ const struct layout *wgmma_operand(struct layout_pool *p, const struct type *t, 
 
 bool wgmma_turns(const struct type *t, u32 i, int num_warps)
 {
-	enum { PIECE = 512 /* bytes that a warp turns at once */, ROW = 32 /* the shortest in shared memory */ };
+	enum { PIECE = 512 /* bytes that a warp transposes at once */, ROW = 32 /* the shortest in shared memory */ };
 	int bytes = type_elem_bits(t) / 8;
 	return type_numel(t) * bytes >= (i64)PIECE * num_warps && t->shape[i] * bytes >= ROW;
 }

@@ -1,17 +1,16 @@
-/* Operands of a loop's dots that are the same in all iterations stay in shared memory where the registers do not hold
- * them.
+/* Loop-invariant operands of dots stay in shared memory if the registers cannot hold them.
  *
- * mma.sync takes operands from registers, and a change of layout in front of the loop would fill them for all of it:
- * the queries of a decoding step, 16 × 512, take 128 in each thread. Instead they are stored once, and loaded where the
- * dot takes them, a few at a time. */
+ * mma.sync takes operands from registers, and a conversion before the loop would occupy them for the whole loop: the
+ * queries of a decoding step, 16 × 512, take 128 registers in each thread. Instead, the operand is stored once, and
+ * loaded right before the dot, a few elements at a time. */
 #include "support/thresholds.h"
 #include "layout/conversion.h"
 #include "analysis/register_pressure.h"
 #include "gpu/layout/mma.h"
 #include "gpu/gpu_passes.h"
 
-/* What brings an operand into its layout in front of the loop, through shared memory, for dots alone; or NULL. That of
- * multiply-adds goes there anyway. */
+/* The conversion through shared memory, before the loop, that gives v its layout for dots only; or NULL. Operands of
+ * multiply-adds go to shared memory anyway. */
 static struct op *brought(const struct op *loop, const struct value *v)
 {
 	struct op *o = def_if(v, IR_CONVERT_LAYOUT);

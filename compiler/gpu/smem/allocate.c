@@ -1,9 +1,10 @@
-/* Shared memory: what needs it, how much, and at which offset.
+/* Allocation of shared memory: which operations need it, how many bytes, and at which offset.
  *
- * A buffer lives from its allocation to its last use, and through the whole of a loop it is used in but allocated
- * outside of; an operation's scratch lives while the operation runs, and if it is small until the next one's has been
- * written: then the barrier inside that one also tells that everybody has read this one's, and none is needed between.
- * Buffers are placed in order of their start at the lowest offset that no buffer alive at the same time covers. */
+ * A buffer is live from its allocation to its last use, and through the whole of a loop that uses it but does not
+ * contain the allocation. The scratch of an operation is live while the operation runs. Small scratch stays live until
+ * the scratch of the next operation has been written: the barrier inside that operation then also ensures that all
+ * threads have read the earlier scratch, so that no other barrier is needed. Buffers and scratch are placed in order of
+ * their start, at the lowest offset that nothing live at the same time covers. */
 #include "layout/conversion.h"
 #include "gpu/layout/memory_access.h"
 #include "gpu/layout/mma.h"
@@ -15,7 +16,9 @@ enum { LEAST_PIECE = 8192 /* bytes */ };
 struct interval {
 	struct op *op;
 	u32 start, end;
-	u32 tile_start, tile_end; /* of the body in which it is between turns, or beside dots; or 0 */
+	/* the loop body through which the scratch is live if `apart`, see is_between_turns and is_beside_dots; tile_end
+	 * 0: none */
+	u32 tile_start, tile_end;
 	i32 size, offset;
 };
 
@@ -23,10 +26,9 @@ struct allocator {
 	struct pass_state *s;
 	struct arena scratch;
 	VEC(struct interval) at;
-	i32 most; /* bytes of scratch for a change of layout that can be done in pieces */
-	bool turns; /* there are some */
-	bool apart; /* what is between turns, or beside dots, has memory of its own during all of a tile, or iteration
-		     */
+	i32 most; /* limit of the scratch of a conversion that can be done in pieces, in bytes */
+	bool turns; /* the kernel has ping-pong scheduling */
+	bool apart; /* scratch with a tile_end is live from tile_start to tile_end */
 };
 
 static i32 element_bytes(const struct value *v)
@@ -34,8 +36,8 @@ static i32 element_bytes(const struct value *v)
 	return dtype_bytes(type_dtype(v->type));
 }
 
-/* One thread or lane does the atomic, or the volatile load; the others that hold a copy of the element get the result
- * through memory, for another access might find something else. */
+/* One thread or lane executes the atomic, or the volatile load. Other threads that hold a copy of the element get the
+ * result through shared memory, because another access might read a different value. */
 static i32 shared_result_bytes(const struct op *o)
 {
 	u32 lanes = 1, warps = 1;
@@ -57,12 +59,12 @@ void choose_conversion(const struct pass_state *s, struct op *o, i32 most)
 		shared ? 1 << plan_pieces(&s->ctx->layouts, from, to, 8 * element_bytes(result(o)), most).bits : 0;
 }
 
-/* Has each warp all that the lanes of it take from the source of this tt.gather, so that shuffles bring it? And not in
- * so many registers that shared memory is faster: each is shuffled, as the lane that has it does not know which is
- * meant. */
+/* True if shuffles do this tt.gather: each warp holds all source elements that its lanes read, in so few registers that
+ * shared memory is not faster. Each of these registers is shuffled, because the source lane does not know which one is
+ * read. */
 static bool gathers_in_warp(const struct op *o)
 {
-	enum { MOST_SHUFFLES = 4 /* an element; a way through shared memory is a store, a barrier and a load */ };
+	enum { MOST_SHUFFLES = 4 /* per element; the way through shared memory is a store, a barrier and a load */ };
 	const struct layout *from = operand(o, 0)->type->layout, *to = result(o)->type->layout;
 	int axis = (int)o->attr[ATTR_AXIS];
 	u32 along = layout_dim_mask(from, axis), fixed = 0;
@@ -101,7 +103,7 @@ i32 scratch_bytes(const struct pass_state *s, const struct op *o)
 	case IR_DOT:
 		if (o->attr[ATTR_INSTR] || operand(o, 0)->type->kind == TY_MEMDESC)
 			return 0;
-		/* multiply-adds.c will take so much */
+		/* as much as fma_dots.c allocates */
 		return (i32)(type_numel(operand(o, 0)->type) * element_bytes(operand(o, 0)) +
 			     type_numel(operand(o, 1)->type) * element_bytes(operand(o, 1)));
 	default: return 0;
@@ -122,11 +124,11 @@ u32 last_use(const struct value *v, const struct block *home, u32 begin)
 	for (const struct use *u = v->uses; u; u = u->next) {
 		const struct op *o = u->user;
 		end = MAX(end, o->mark);
-		if (o->code == IR_WARP_GROUP_DOT && o->attr[ATTR_ASYNC]) /* read until the wait for it */
+		if (o->code == IR_WARP_GROUP_DOT && o->attr[ATTR_ASYNC]) /* read until the wait for the dot */
 			end = MAX(end, last_use(result(o), o->block, o->mark));
 		if (o->code == IR_MEMDESC_INDEX || o->code == IR_MEMDESC_TRANS)
 			end = last_use(result(o), home, end);
-		while (o->block != home) { /* used inside a loop: alive to its end */
+		while (o->block != home) { /* used inside a loop: live to its end */
 			o = o->block->parent;
 			end = MAX(end, last_mark(o));
 		}
@@ -134,7 +136,7 @@ u32 last_use(const struct value *v, const struct block *home, u32 begin)
 	return end;
 }
 
-/* A buffer, or scratch. */
+/* Bytes of a buffer, or of an operation's scratch. */
 static i32 own_bytes(const struct pass_state *s, const struct op *o)
 {
 	if (o->code != IR_LOCAL_ALLOC)
@@ -166,15 +168,15 @@ void measure_shared(struct pass_state *s, bool allocated)
 		walk(s->k->body, check_place, s);
 }
 
-/* Does o change a layout within warps, in a loop over tiles in which warpgroups take turns? Each goes on to the next
- * tile without the other, if what they have in shared memory is not each other's (barriers.c). */
+/* True if o converts a layout within warps, in a loop over tiles with ping-pong scheduling. A warpgroup continues with
+ * the next tile without the other one, if their scratch is separate (barriers.c). */
 static bool is_between_turns(const struct allocator *a, const struct op *o)
 {
 	return a->turns && o->code == IR_CONVERT_LAYOUT && o->attr[ATTR_CONVERSION] == CONVERSION_WARP_MEMORY &&
 	       o->block->parent && has_turns(o->block);
 }
 
-/* Do dots of the block run on while what is behind them is done? */
+/* True if the block has asynchronous dots, which run while later operations of the block execute. */
 static bool has_dots_in_flight(const struct block *b)
 {
 	const struct op *o = b->first;
@@ -183,8 +185,8 @@ static bool has_dots_in_flight(const struct block *b)
 	return o;
 }
 
-/* `dots`: of o's block. Does o change a layout within warps while dots run? In bytes of its own it waits for no other
- * warp. */
+/* True if o converts a layout within warps in a loop body with asynchronous dots (`dots`: has_dots_in_flight of o's
+ * block). With separate scratch, it waits for no other warp. */
 static bool is_beside_dots(const struct op *o, bool dots)
 {
 	return dots && o->code == IR_CONVERT_LAYOUT && o->attr[ATTR_CONVERSION] == CONVERSION_WARP_MEMORY &&
@@ -193,7 +195,7 @@ static bool is_beside_dots(const struct op *o, bool dots)
 
 static void collect(struct allocator *a, struct block *b)
 {
-	enum { BETWEEN_TURNS = 16384 /* bytes of scratch: of an operand's 64 elements in a row, too */ };
+	enum { BETWEEN_TURNS = 16384 /* bytes, as a 128-row panel of an operand, 64 16-bit elements a row */ };
 	bool dots = has_dots_in_flight(b);
 	for (struct op *o = b->first; o; o = o->next) {
 		struct interval n = {.op = o, .start = o->mark, .end = o->mark};
@@ -257,7 +259,7 @@ static i32 place_interval(struct allocator *a, u32 index)
 
 enum { SMALL_SCRATCH = 2048 };
 
-/* Small scratch lives until the next operation with scratch, or to its own end again. */
+/* Extends small scratch until the next operation with scratch, or (`extend` false) ends it at its own operation. */
 static void extend_scratch(struct allocator *a, bool extend)
 {
 	struct interval *last = NULL;
@@ -280,7 +282,8 @@ static i32 place_all(struct allocator *a)
 	return total;
 }
 
-/* With memory of its own for what is beside dots, unless fewer blocks have room then. Of turns there is one block. */
+/* Places all, with separate memory for scratch that is used while dots run, unless fewer blocks then fit a
+ * multiprocessor. With ping-pong scheduling there is one block anyway. */
 static i32 place_apart(struct allocator *a)
 {
 	i32 all = a->s->target->shared_bytes, shared, apart;
@@ -309,14 +312,14 @@ static const char *what_for(struct allocator *a, const struct op *o)
 	return names[o->code] ? names[o->code] : "an operation's result";
 }
 
-/* The bill: what is alive where most is. */
+/* Reports the bytes needed, and the large buffers that are live where most memory is in use. */
 static void report_overflow(struct allocator *a, i32 total)
 {
 	enum { SMALL = 1024 };
 	struct pass_state *s = a->s;
 	const struct interval *highest = &a->at.at[0];
 	diag(s->diags, E_OUT_OF_SHARED, s->k->loc, s->k->name, total, s->target->shared_bytes);
-	u32 hint_at = s->diags->hint_at; /* advice comes later, and is to stand before the bill */
+	u32 hint_at = s->diags->hint_at; /* hints are added later, and go before this list of buffers */
 	for (u32 i = 0; i < a->at.len; i++)
 		if (a->at.at[i].offset + a->at.at[i].size == total)
 			highest = &a->at.at[i];
@@ -334,7 +337,7 @@ i32 shared_align(const struct pass_state *s)
 	return s->target->has_tensor_copy ? 1024 : 128;
 }
 
-/* With large conversions in as many pieces as must be. */
+/* Places all, with large conversions in the fewest pieces that fit. */
 static i32 allocate(struct allocator *a)
 {
 	struct pass_state *s = a->s;

@@ -1,60 +1,62 @@
-/* Barriers: a data-flow over what has been done to memory since the last one.
+/* Barrier insertion: a data-flow analysis of the memory accesses since the last barrier.
  *
- * Before an operation that reads what another thread may have written, or overwrites what another may still read, all
- * threads meet. An operation with scratch writes it, synchronises inside, and reads it; so before it only earlier
- * accesses matter, and after it only its reads are pending. Where each warp has a part of that memory it synchronises
- * warps only, and what was pending still is. Rings of buffers filled by asynchronous copies bring their own waits and
- * barriers (gpu/pipeline/schedule.c), so within one ring accesses do not count against each other;
- * gpu/smem/model_checker.c asks whether they need to.
+ * Threads synchronise before an operation that reads memory another thread may have written, or that overwrites memory
+ * another thread may still read. An operation with scratch memory writes the scratch, synchronises inside, and reads
+ * it. So only earlier accesses conflict with the write, and only the reads are pending after the operation. If each
+ * warp has a part of the scratch, the operation synchronises only within warps, and earlier accesses remain pending.
+ * Multi-buffered allocations that asynchronous copies fill come with the waits and barriers of the pipeliner
+ * (gpu/pipeline/schedule.c), so accesses to the same such allocation do not conflict here. gpu/smem/model_checker.c
+ * proves that they are synchronised.
  *
- * Global memory is the same: global_dependences.h says which accesses have an order that threads do not keep by
- * themselves.
+ * Accesses to global memory are treated alike: global_dependences.h decides which pairs need a barrier in between.
  *
- * Of two warpgroups each may have a part of the memory for itself: the rows of an operand that it alone multiplies, and
- * the scratch of its warps. Then it is enough that the warps of a warpgroup meet, and the other one may be anywhere.
+ * Each of two warpgroups may use a separate part of shared memory: the rows of an operand that only this warpgroup
+ * multiplies, and the scratch of its warps. Then a barrier of each warpgroup is enough, and the other warpgroup may be
+ * anywhere.
  *
- * Where a program runs on several blocks, each writes to the shared memory of all of them. That needs all to have
- * begun: at the start everything is pending. */
+ * In a cluster, each block writes to the shared memory of all blocks, so all blocks must have started before. At kernel
+ * entry, a write of all shared memory is therefore pending. */
 #include "ir/inline_asm.h"
 #include "gpu/layout/register_operand.h"
 #include "gpu/smem/global_dependences.h"
 #include "gpu/gpu_passes.h"
 #include "gpu/smem/shared_access.h"
 
-enum meeting { NOBODY, WARPGROUPS /* each for itself */, EVERYBODY };
+enum meeting { NOBODY, WARPGROUPS /* one barrier for each */, EVERYBODY };
 
 struct shared_use {
 	i32 start, end;
-	bool apart; /* each warpgroup has a half of its own (shared_access.h) */
+	bool apart; /* each warpgroup uses a separate half (shared_access.h) */
 	bool write;
-	/* by a dot that no wait has finished, which may go on behind a barrier: 1 and the groups of dots issued since
-	 */
+	/* read by a dot that no wait has completed, so that the read may continue after a barrier: 1 + the groups of
+	 * dots issued since; 0: any other access */
 	u8 in_flight;
-	bool met;       /* the warps of each warpgroup have met since */
-	/* the allocation, when it is a ring of buffers; or the conversion, when each warp has a part of its own */
+	bool met;       /* the warps of each warpgroup have synchronised since */
+	/* a multi-buffered allocation, or a conversion with a part of the scratch for each warp; NULL: neither. Two
+	 * accesses with the same `ring` do not conflict. */
 	const struct op *ring;
 };
 
 typedef VEC(struct pending_access) touches;
 
-/* What has been done since all threads met, each access once. */
+/* The accesses since the last barrier of all threads, each access once. */
 struct pending {
 	VEC(struct shared_use) shared;
 	touches reads, writes; /* of global memory */
 };
 
-/* Accesses to global memory are compared with all that are pending: where so many are, all threads meet, which costs
- * little after as many accesses, so that the time for a kernel grows with its size. */
+/* Each access to global memory is compared with all pending accesses. With this many pending, a barrier is inserted:
+ * after that many accesses it costs little, and compile time stays proportional to the size of the kernel. */
 enum { MOST_READS = 1024, MOST_WRITES = 256 };
 
 struct barriers {
 	struct pass_state *s;
-	struct arena scratch; /* of all that is pending somewhere */
+	struct arena scratch; /* memory of all `struct pending` */
 	struct access_order order;
 	struct map halves;    /* see find_halves */
-	struct map runs;      /* the first operation of a run (gpu/layout/register_operand.h) → its dot */
+	struct map runs;      /* first operation of an operand's run (gpu/layout/register_operand.h) → the dot */
 	VEC(struct pending) free;
-	bool placed;          /* every barrier: what is visited now needs no other */
+	bool placed;          /* all barriers are inserted: a visit must find no conflict */
 };
 
 static void met(struct pending *p, enum meeting who)
@@ -71,7 +73,7 @@ static void met(struct pending *p, enum meeting who)
 		p->reads.len = p->writes.len = 0;
 }
 
-/* None but the last so many groups of dots is in flight any more. */
+/* At most the last `but` groups of dots remain in flight. */
 static void finish_dots(struct pending *p, i64 but)
 {
 	for (u32 i = 0; i < p->shared.len; i++)
@@ -79,16 +81,16 @@ static void finish_dots(struct pending *p, i64 but)
 			p->shared.at[i].in_flight = 0;
 }
 
-/* More groups of dots are issued. */
+/* Issues `groups` more groups of dots. */
 static void issue_dots(struct pending *p, int groups)
 {
-	enum { MOST = 8 /* every wait finishes those */ };
+	enum { MOST = 8 /* every wait completes groups of this age */ };
 	for (u32 i = 0; i < p->shared.len; i++)
 		if (p->shared.at[i].in_flight)
 			p->shared.at[i].in_flight = (u8)MIN(p->shared.at[i].in_flight + groups, MOST);
 }
 
-/* Who must meet before the access. */
+/* The threads that must synchronise before the access. */
 static enum meeting conflict(const struct pending *p, const struct shared_use *a)
 {
 	enum meeting who = NOBODY;
@@ -126,7 +128,7 @@ static void add_global(struct barriers *w, struct pending *p, const struct pendi
 	add_touch(w, may_write(t->op) ? &p->writes : &p->reads, t);
 }
 
-/* Most often the one begins as the other does. */
+/* Skips the common prefix first: most often `into` begins like `from`. */
 static void merge_touches(struct barriers *w, touches *into, const touches *from)
 {
 	u32 i = 0;
@@ -137,7 +139,7 @@ static void merge_touches(struct barriers *w, touches *into, const touches *from
 		add_touch(w, into, &from->at[i]);
 }
 
-/* Did `into` change? */
+/* True if `into` has changed. */
 static bool merge(struct barriers *w, struct pending *into, const struct pending *from)
 {
 	u32 before = into->shared.len + into->reads.len + into->writes.len;
@@ -148,7 +150,7 @@ static bool merge(struct barriers *w, struct pending *into, const struct pending
 	return into->shared.len + into->reads.len + into->writes.len > before;
 }
 
-/* What is pending where the kernel's paths part: a copy that each path changes for itself. */
+/* A copy of the pending accesses, for one path where control flow splits. */
 static struct pending copy(struct barriers *w, const struct pending *p)
 {
 	struct pending q = w->free.len ? w->free.at[--w->free.len] : (struct pending){0};
@@ -162,7 +164,7 @@ static struct pending copy(struct barriers *w, const struct pending *p)
 	return q;
 }
 
-/* Nobody looks at the copy any more. */
+/* Returns a copy to the free list. */
 static void release(struct barriers *w, struct pending *p)
 {
 	vec_push(&w->scratch, &w->free, *p);
@@ -186,14 +188,14 @@ static bool must_wait(struct barriers *w, const touches *all, const struct op *o
 	return wait;
 }
 
-/* Must all threads meet between what is pending and o? */
+/* True if all threads must synchronise between the pending accesses and o. */
 static bool must_wait_for_global(struct barriers *w, const struct pending *p, const struct op *o)
 {
 	return must_wait(w, &p->writes, o) || (may_write(o) && must_wait(w, &p->reads, o));
 }
 
-/* Where too much is pending, all threads meet, unless one thread alone does o. Also in front of a branch or loop, since
- * what is pending there would remain so on the other way. */
+/* Inserts a barrier of all threads if too many accesses are pending, unless a single thread executes o. Called before a
+ * branch or loop, too: accesses pending there would remain pending on the path without a barrier. */
 static void keep_few(struct barriers *w, struct pending *p, struct op *o)
 {
 	bool full = p->reads.len >= MOST_READS || p->writes.len >= MOST_WRITES;
@@ -208,8 +210,8 @@ static void touch_global(struct barriers *w, struct pending *p, struct op *o)
 	add_global(w, p, &(struct pending_access){.op = o});
 }
 
-/* Assembly may do anything to memory. The same text in the iteration before is not waited for: where each thread waits
- * for memory to change, they leave the loop one by one. */
+/* Inline assembly may access any memory. It does not wait for its own execution in an earlier iteration: in a loop in
+ * which each thread polls memory, the threads leave one by one. */
 static void touch_anything(struct barriers *w, struct pending *p, struct op *o)
 {
 	bool wait = p->reads.len;
@@ -234,7 +236,7 @@ static struct shared_use access_of(const struct barriers *w, const struct op *o,
 	};
 }
 
-/* Who must meet before o, for its accesses. */
+/* The threads that must synchronise before o, for its accesses to shared memory. */
 static enum meeting conflict_of(const struct barriers *w, const struct pending *p, const struct op *o)
 {
 	enum meeting who = NOBODY;
@@ -246,7 +248,7 @@ static enum meeting conflict_of(const struct barriers *w, const struct pending *
 	return who;
 }
 
-/* o makes its accesses to shared memory, all at once. */
+/* Adds o's accesses to shared memory, all at once, with a barrier before o if they conflict with pending ones. */
 static void touch(struct barriers *w, struct pending *p, struct op *o)
 {
 	struct shared_access at[2];
@@ -266,7 +268,7 @@ static bool is_inside(const struct op *o, const struct op *loop)
 	return o;
 }
 
-/* What was done in the body of `loop` was done in an earlier iteration when the next one begins. */
+/* Marks accesses in the body of `loop` as accesses of an earlier iteration. */
 static void carry(touches *all, const struct op *loop)
 {
 	bool dots = false;
@@ -279,10 +281,10 @@ static void carry(touches *all, const struct op *loop)
 		}
 }
 
-/* A region that may run again: what is pending at its end is pending at its start too, until that adds nothing. There
- * is an end to it: what is pending at the start only grows, and a kernel has so many accesses. The rest of a split
- * loop, which often does not run at all, synchronises at its end instead of where it begins again, so that nothing is
- * left to those who come after; unless something was left in front of it when the barriers were placed. */
+/* A region that may run again: accesses pending at its end are pending at its start, too, until that adds nothing. The
+ * iteration ends, because the set at the start only grows and a kernel has a finite number of accesses. The remainder
+ * of a split loop (ATTR_STAGES 1), which often has no iterations, synchronises at its end instead of its start, so that
+ * no accesses remain pending after it, unless some were pending before it when the barriers were inserted. */
 static void visit_loop(struct barriers *w, struct pending *p, struct op *o)
 {
 	struct pending in = copy(w, p), out, again;
@@ -306,7 +308,7 @@ static void visit_loop(struct barriers *w, struct pending *p, struct op *o)
 	*p = in;
 }
 
-/* What one thread does to mbarriers and buffers: all threads meet in front of it. */
+/* A region that one thread executes, on mbarriers and buffers: the barrier goes before the region. */
 static void visit_alone(struct barriers *w, struct pending *p, struct op *o)
 {
 	enum meeting who = NOBODY;
@@ -318,7 +320,7 @@ static void visit_alone(struct barriers *w, struct pending *p, struct op *o)
 	visit_block(w, p, o->blocks[0]);
 }
 
-/* The loop in which warpgroups take turns, the first of which o awaits; or NULL. */
+/* The loop with ping-pong scheduling that follows o, a ping-pong wait; or NULL. */
 static struct op *loop_behind(const struct op *o)
 {
 	struct op *next = o->code == IR_PINGPONG_WAIT ? o->next : NULL;
@@ -327,8 +329,8 @@ static struct op *loop_behind(const struct op *o)
 	return next && next->code == IR_FOR ? next : NULL;
 }
 
-/* Where warpgroups wait for their turns, no warp may wait for others: who must meet in front of the loop for what is
- * done in it. */
+/* Inside a loop with ping-pong scheduling, where warpgroups wait for each other at named barriers, no warp may wait at
+ * another barrier. Returns the threads that must synchronise before the loop, for the accesses inside. */
 static enum meeting conflict_in(const struct barriers *w, const struct pending *p, const struct block *b)
 {
 	enum meeting who = NOBODY;
@@ -356,7 +358,7 @@ static op_vec run_of(struct barriers *w, const struct op *o)
 	return fetches ? operand_run(&w->scratch, o) : (op_vec){0};
 }
 
-/* What o, whose accesses have been added, reads of them behind a barrier of its own, and its run with it. */
+/* Adds the reads of o and of its run that follow the barrier inside o. o's accesses have been added before. */
 static void read_behind(struct barriers *w, struct pending *p, const struct op *o)
 {
 	op_vec run = run_of(w, o);
@@ -366,7 +368,8 @@ static void read_behind(struct barriers *w, struct pending *p, const struct op *
 		add_reads(w, p, run.at[i]);
 }
 
-/* The operations of a run read memory with its dot. */
+/* Inserts the barrier for a run before its first operation: the operations of a run read memory together with their
+ * dot. */
 static void meet_before_run(struct barriers *w, struct pending *p, struct op *first, const struct op *dot)
 {
 	enum meeting who = conflict_of(w, p, dot);
@@ -411,13 +414,13 @@ static void visit_op(struct barriers *w, struct pending *p, struct op *o)
 	case IR_PINGPONG_WAIT:
 		if (o->attr[ATTR_FIRST])
 			return;
-		met(p, WARPGROUPS); /* its warps wait together */
+		met(p, WARPGROUPS); /* its warps synchronise at the named barrier */
 		if (loop_behind(o))
 			barrier_before(w, p, o, conflict_in(w, p, loop_behind(o)->blocks[0]));
 		return;
 	case IR_WARP_GROUP_WAIT: finish_dots(p, o->attr[ATTR_PENDING]); return;
 	case IR_WARP_GROUP_DOT:
-		if (o->attr[ATTR_FETCHED] && o->attr[ATTR_ASYNC]) /* as it goes, it waits for all before it */
+		if (o->attr[ATTR_FETCHED] && o->attr[ATTR_ASYNC]) /* its code waits for all earlier dots */
 			finish_dots(p, 0);
 		issue_dots(p, wgmma_groups(o)); /* fallthrough */
 	default: touch(w, p, o); break;
@@ -447,7 +450,7 @@ static bool is_turn(const struct op *o)
 	return o->code == IR_PINGPONG_WAIT || o->code == IR_PINGPONG_ARRIVE;
 }
 
-/* The next operation behind o, or in front of it, that passes or awaits a turn; NULL: there is none. */
+/* The next ping-pong wait or arrive after o in its block, or with `back` the last one before o; NULL: there is none. */
 static struct op *find_turn(struct op *o, bool back)
 {
 	do
@@ -473,10 +476,10 @@ static void erase_turns(struct block *b)
 	}
 }
 
-/* Two warpgroups of which one waits for its turn, and the other for all threads, would wait for ever: a loop in which
- * all threads meet has no turns, nor has the loop over tiles around it. In front of it the first turn is passed and
- * awaited, and behind it the last one passed; the turns of all loops in one over tiles are passed first in front of
- * that, and awaited last behind it. */
+/* Removes ping-pong scheduling from a loop that contains a barrier of all threads, and from the loop over tiles around
+ * it. Otherwise one warpgroup would wait at its named barrier, and the other at the barrier of all threads: a deadlock.
+ * Without a loop over tiles, the first arrive and its wait precede the loop, and the last arrive follows it. With a
+ * loop over tiles, the first arrive of all loops inside precedes that loop, and the last wait follows it. */
 static bool part_turns(struct pass_state *s, struct op *await)
 {
 	struct op *loop = loop_behind(await);
@@ -499,14 +502,14 @@ static bool part_turns(struct pass_state *s, struct op *await)
 	return true;
 }
 
-/* Have any been parted? */
+/* True if ping-pong scheduling was removed from any loop. */
 static bool part_turns_in(struct pass_state *s, struct block *b)
 {
 	bool any = false;
 	for (struct op *o = b->first, *next; o; o = next) {
 		for (u32 i = 0; i < o->nblocks; i++)
 			any |= part_turns_in(s, o->blocks[i]);
-		next = loop_behind(o) ? loop_behind(o) : o->next; /* o itself may go */
+		next = loop_behind(o) ? loop_behind(o) : o->next; /* o itself may be erased */
 		any |= part_turns(s, o);
 	}
 	return any;
@@ -520,7 +523,7 @@ static void visit_kernel(struct barriers *w)
 	visit_block(w, &p, w->s->k->body);
 }
 
-/* A second visit finds every barrier in its place, or the first one has stopped too early. */
+/* In debug builds, another visit verifies that no barrier is missing. */
 void pass_barriers(struct pass_state *s)
 {
 	struct barriers w = {.s = s, .order.s = s};
@@ -528,7 +531,7 @@ void pass_barriers(struct pass_state *s)
 	walk(s->k->body, note_run, &w);
 	find_halves(s, &w.halves);
 	visit_kernel(&w);
-	if (part_turns_in(s, s->k->body)) { /* where warps have met no more */
+	if (part_turns_in(s, s->k->body)) { /* the ping-pong waits that were erased had synchronised warps, too */
 		w.halves = (struct map){.arena = &w.scratch};
 		find_halves(s, &w.halves);
 		visit_kernel(&w);

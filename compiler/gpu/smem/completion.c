@@ -1,12 +1,13 @@
-/* The completion of what is asynchronous: how many groups a wait leaves running.
+/* Completion of asynchronous operations: how many groups each wait leaves running.
  *
- * Products in flight, and copies by cp.async, are issued in groups. Each kind is a queue: its groups complete in order,
- * and the instruction that waits names how many of the last ones it leaves running. In the IR a wait names what it is
- * for, by tokens: ttng.warp_group_dot gives one if it is asynchronous, ttg.async_commit_group always; loops carry them.
- * The result of a dot in flight stands for its completion as well, and nothing else may use it before.
+ * Asynchronous dots, and copies by cp.async, are issued in groups. Each kind is a queue: its groups complete in order,
+ * and the wait instruction gives the number of last groups that it leaves running. In the IR, a wait names tokens
+ * instead: ttng.warp_group_dot yields a token if it is asynchronous, ttg.async_commit_group always. Loops carry tokens.
+ * The result of a dot in flight stands for its completion as well, and has no other use before the wait.
  *
- * The age of a token at an operation is the least number of groups of its queue that have been issued behind its own,
- * over all paths there. A wait leaves as many groups running as the youngest of its tokens is old. */
+ * The age of a token at an operation is the least number of groups of its queue that have been issued after the token's
+ * group, over all paths to the operation. A wait leaves a number of groups running that is the age of its youngest
+ * token. */
 #include "ir/graph.h"
 #include "gpu/smem/completion.h"
 #include "gpu/layout/mma.h"
@@ -15,23 +16,23 @@ enum queue { PRODUCTS, COPIES, QUEUES };
 enum { DONE = UINT8_MAX, MOST_COPIES = 64 };
 static const u8 most_pending[QUEUES] = {MAX_PENDING_DOTS, MOST_COPIES};
 
-/* A value whose groups may be running. */
+/* A value with groups that may be running. */
 struct in_flight {
 	u32 number;
 	u8 age;
 };
 
-/* Where the kernel has come to. */
+/* The groups that may be running at a point of the kernel. */
 struct running {
-	u8 groups[QUEUES]; /* that may be running, at most */
+	u8 groups[QUEUES]; /* upper bound */
 	VEC(struct in_flight) values; /* sorted by number; the groups of other values are complete */
 };
 
 struct completion {
 	struct arena scratch;
-	struct map numbers; /* such a value → its number + 1 */
-	VEC(u8) queues;     /* of each */
-	bool sets;          /* what waits leave running */
+	struct map numbers; /* token, or result in flight → its number + 1 */
+	VEC(u8) queues;     /* of each numbered value */
+	bool sets;          /* set the groups that waits leave running; otherwise verify them */
 	const struct op *bad;
 	const char *what;
 };
@@ -44,7 +45,7 @@ static void refuse(struct completion *c, const struct op *o, const char *what)
 		c->bad = o, c->what = what;
 }
 
-/* v, and what loops and branches make of it, stands for groups of the queue. */
+/* Numbers v, and the values that loops and branches pass it on to, as values of the queue. */
 static void follow(struct completion *c, struct value *v, enum queue q)
 {
 	value_vec work = {0};
@@ -139,7 +140,7 @@ static void issue(const struct completion *c, struct running *r, enum queue q, i
 	r->groups[q] = (u8)MIN(r->groups[q] + groups, most_pending[q]);
 }
 
-/* All but the last so many groups are complete. */
+/* All but the last `but` groups are complete. */
 static void complete(const struct completion *c, struct running *r, enum queue q, i64 but)
 {
 	u32 n = 0;
@@ -158,7 +159,7 @@ static void wait(struct completion *c, struct running *r, struct op *o)
 		youngest = MIN(youngest, age_of(c, r, operand(o, i)));
 	if (c->sets && o->noperands) {
 		o->attr[ATTR_PENDING] = MIN(youngest, r->groups[q]);
-		o->mark = youngest == DONE && !o->nresults; /* nothing is left to wait for */
+		o->mark = youngest == DONE && !o->nresults; /* all groups are complete */
 	} else if (o->attr[ATTR_PENDING] > youngest) {
 		refuse(c, o, "it leaves groups running that it is for");
 	}
@@ -173,7 +174,7 @@ static struct running copy(struct completion *c, const struct running *r)
 	return to;
 }
 
-/* Either way may have been taken. Does that say less than `to` has said? */
+/* Merges the states of two paths. True if more groups may be running than `to` had before. */
 static bool merge(struct completion *c, struct running *to, const struct running *from)
 {
 	struct running both = {0};
@@ -199,7 +200,7 @@ static bool merge(struct completion *c, struct running *to, const struct running
 
 static void visit_block(struct completion *c, struct running *r, const struct block *b);
 
-/* The n values at `to` are what `from` has been, all at once. */
+/* Gives the n values `to` the ages of the values `from`, in parallel. */
 static void pass_on(struct completion *c, struct running *r, struct value *const *to, const struct use *from, u32 n)
 {
 	u8 *ages = arena_array(&c->scratch, u8, n);
@@ -209,7 +210,7 @@ static void pass_on(struct completion *c, struct running *r, struct value *const
 		set_age(c, r, to[i], ages[i]);
 }
 
-/* Until another iteration adds nothing. `end`: where the body has come to behind each. */
+/* Runs the body until another iteration adds nothing. `end` is the state at the end of the body. */
 static void visit_for(struct completion *c, struct running *r, const struct op *o)
 {
 	const struct block *b = o->blocks[0];
@@ -224,7 +225,7 @@ static void visit_for(struct completion *c, struct running *r, const struct op *
 		set_age(c, r, &o->results[i], age_of(c, r, for_arg(o, i)));
 }
 
-/* A block that ends the kernel goes nowhere. */
+/* A block that ends the kernel has no successor. */
 static void visit_if(struct completion *c, struct running *r, const struct op *o)
 {
 	struct running before = copy(c, r);
@@ -245,7 +246,7 @@ static void visit_if(struct completion *c, struct running *r, const struct op *o
 	}
 }
 
-/* Its condition and its body, any number of times. */
+/* Runs the condition and the body until another iteration adds nothing. */
 static void visit_while(struct completion *c, struct running *r, const struct op *o)
 {
 	for (bool more = true; more;) {
@@ -259,7 +260,7 @@ static void visit_while(struct completion *c, struct running *r, const struct op
 static void visit_dot(struct completion *c, struct running *r, const struct op *o)
 {
 	bool async = o->attr[ATTR_ASYNC];
-	if (o->attr[ATTR_FETCHED] && async) /* as it goes, it waits for all before it (gpu/codegen/wgmma.c) */
+	if (o->attr[ATTR_FETCHED] && async) /* its code waits for all earlier dots (gpu/codegen/wgmma.c) */
 		complete(c, r, PRODUCTS, 0);
 	issue(c, r, PRODUCTS, wgmma_groups(o));
 	if (!async)

@@ -19,13 +19,13 @@ bool may_write(const struct op *o)
 	return !o || op_is_opaque(o) || writes_memory(o);
 }
 
-/* Does o give its operand's elements as they are? */
+/* True if the elements of o's result are elements of its operand, unchanged. */
 static bool renames(const struct op *o)
 {
 	return op_is_shape(o) || o->code == IR_SPLAT || o->code == IR_CONVERT_LAYOUT;
 }
 
-/* Is v the same in all iterations of the loop (NULL: there is none)? */
+/* True if v is invariant in the loop (NULL: no loop). */
 static bool is_outside(const struct value *v, const struct op *loop)
 {
 	bool yes = true;
@@ -36,7 +36,7 @@ static bool is_outside(const struct value *v, const struct op *loop)
 
 /* --- the same address ---------------------------------------------------------------------------------------- */
 
-/* Does a loop move both by the same? */
+/* True if one loop advances the pointers x and y by the same value. */
 static bool same_step(const struct value *x, const struct value *y)
 {
 	const struct op *loop = x->block->parent;
@@ -54,7 +54,7 @@ static bool adds_the_same(const struct op *a, const struct op *b)
 	       (renames(a) || (a->code == IR_ADDPTR && operand(a, 1) == operand(b, 1)));
 }
 
-/* Are x and y the same addresses, if their bases are? */
+/* True if x and y are the same addresses, provided that their bases are equal. */
 static bool same_addresses(const struct value *x, const struct value *y)
 {
 	while (x != y) {
@@ -78,14 +78,14 @@ static bool same_addresses(const struct value *x, const struct value *y)
 	return true;
 }
 
-/* --- who does an access ---------------------------------------------------------------------------------------- */
+/* --- threads of an access ---------------------------------------------------------------------------------------- */
 
 static bool is_scalar(const struct op *o)
 {
 	return !type_is_tensor(operand(o, 0)->type);
 }
 
-/* Do all warps do it, or one of several that could? */
+/* True if several warps hold an element of the access: either all of them execute it, or one of them. */
 static bool is_shared_by_warps(const struct pass_state *s, const struct op *o)
 {
 	u32 lanes = 0, warps = 0;
@@ -97,7 +97,8 @@ static bool is_shared_by_warps(const struct pass_state *s, const struct op *o)
 	return warps;
 }
 
-/* A parameter itself; what a loop begins with for v, if it moves v as a whole each time it runs. Else NULL. */
+/* v if it is a parameter; its initial value if a loop carries v and adds the same value to all its elements; otherwise
+ * NULL. */
 static const struct value *start_of_moved(const struct value *v)
 {
 	const struct op *loop = v->block->parent;
@@ -128,8 +129,8 @@ static bool keeps_apart(const struct op *o)
 	}
 }
 
-/* Is the tile computed from numbers of elements, of which no two are told to be the same? Numbers from memory and
- * remainders may be. */
+/* True if the tile is computed from element numbers, by operations that keep different numbers different. Loaded
+ * indices and remainders may repeat. Repetitions that axis analysis knows of are left to the caller. */
 static bool is_each_once(struct ir_context *ctx, const struct value *v)
 {
 	struct value_walk w = {.id = begin_walk(ctx)};
@@ -148,8 +149,8 @@ static bool is_each_once(struct ir_context *ctx, const struct value *v)
 	return true;
 }
 
-/* Does a thread that touches an address in one of the two do so in the other, and nobody else? What a scalar is
- * written by is one thread. */
+/* True if the same thread accesses an address in both operations, and no other thread does. A scalar is written by one
+ * thread. */
 static bool same_threads(struct pass_state *s, const struct op *a, const struct op *b)
 {
 	const struct value *x = operand(a, 0), *y = operand(b, 0);
@@ -166,9 +167,9 @@ static bool same_threads(struct pass_state *s, const struct op *a, const struct 
 	return (writes_memory(a) && writes_memory(b)) || !is_shared_by_warps(s, a);
 }
 
-/* --- where an access is -------------------------------------------------------------------------------------- */
+/* --- extents of accesses ---------------------------------------------------------------------------------------- */
 
-/* Bytes behind the base where the first and the last element begin. */
+/* Byte offsets from the base to the first and the last element of an access. */
 struct extent {
 	struct affine lo, hi;
 	i64 bytes; /* of an element */
@@ -193,7 +194,7 @@ static bool find_extent(const struct pass_state *s, const struct op *o, struct e
 	for (; v->def; v = operand(v->def, 0))
 		if (!renames(v->def) && (v->def->code != IR_ADDPTR || !add_offset(s, operand(v->def, 1), e->bytes, e)))
 			return false;
-	return !v->block->parent; /* a parameter: pointers that a loop carries are anywhere */
+	return !v->block->parent; /* a parameter; pointers that a loop carries may be anywhere */
 }
 
 static const struct extent *extent_of(struct access_order *w, const struct op *o)
@@ -207,7 +208,7 @@ static const struct extent *extent_of(struct access_order *w, const struct op *o
 	return e;
 }
 
-/* Is every term a value that does not change while the loop runs, but for its index? */
+/* True if every term is invariant in the loop. */
 static bool is_fixed(const struct affine *a, const struct op *loop)
 {
 	for (i32 i = 0; i < a->n; i++)
@@ -216,8 +217,8 @@ static bool is_fixed(const struct affine *a, const struct op *loop)
 	return true;
 }
 
-/* Least and greatest distance in bytes from an element of `a` to one of `b`, in the same iteration of every loop
- * around both. `index`: the loop's, by whose multiples b is further, or NULL. */
+/* Least and greatest distance in bytes from an element of `a` to an element of `b`, in the same iteration of every loop
+ * around both. False if unknown, or if the distance varies in `loop` (or NULL). */
 static bool distances(struct pass_state *s, const struct extent *a, const struct extent *b, const struct op *loop,
 		      i64 *least, i64 *most)
 {
@@ -229,7 +230,7 @@ static bool distances(struct pass_state *s, const struct extent *a, const struct
 	       affine_interval(s->ranges, &hi, NULL, &unused, most);
 }
 
-/* How far an iteration of the loop moves the access; all its elements by the same, else false. */
+/* The bytes by which an iteration of the loop moves the access. False if not all elements move by the same amount. */
 static bool find_step(const struct extent *e, const struct op *loop, i64 *step)
 {
 	struct affine lo = e->lo, hi = e->hi;
@@ -242,7 +243,7 @@ static bool find_step(const struct extent *e, const struct op *loop, i64 *step)
 	       !__builtin_mul_overflow(*step, by, step);
 }
 
-/* Do a, maybe of an earlier iteration, and b never touch the same byte? */
+/* True if a, perhaps of an earlier iteration, and b never access the same byte. */
 static bool are_apart(struct pass_state *s, const struct pending_access *t, const struct extent *a,
 		      const struct extent *b)
 {
@@ -255,16 +256,16 @@ static bool are_apart(struct pass_state *s, const struct pending_access *t, cons
 	return (least >= a->bytes && step >= 0) || (most <= -b->bytes && step <= 0);
 }
 
-/* --- tiles that are the same or apart -------------------------------------------------------------------------- */
+/* --- identical or disjoint tiles -------------------------------------------------------------------------------- */
 
-/* What is added up to an address: the one offset that the loop (or its place) changes, and a tile of others that it
- * does not, or NULL. */
+/* The offsets of an address: an offset that varies, in the loop or between the two accesses, and a tile of invariant
+ * offsets, or NULL. */
 struct sum {
 	const struct value *changes, *tile;
 };
 
-/* known: the offsets of the access that this one is compared with, which are the same in both where the loop (or
- * NULL) does not change them. False where the address is no such sum. */
+/* Splits the offsets of o's address. `known` has the offsets of the other access, which are equal in both accesses if
+ * they are invariant in the loop (or NULL). False if the address has another form. */
 static bool find_sum(const struct op *o, const struct op *loop, const struct value_set *known, struct sum *out)
 {
 	*out = (struct sum){0};
@@ -276,7 +277,7 @@ static bool find_sum(const struct op *o, const struct op *loop, const struct val
 		const struct value *offset = operand(v->def, 1), **part = &out->changes;
 		bool same = set_has(known, offset) && is_outside(offset, loop);
 		if (same && !type_is_tensor(offset->type))
-			continue; /* moves both alike */
+			continue; /* moves both by the same amount */
 		if (same)
 			part = &out->tile;
 		if (*part)
@@ -297,7 +298,7 @@ static bool find_sum_beside(const struct op *o, const struct op *other, const st
 	return found;
 }
 
-/* Do x and y differ by a number that is the same for all elements? `loop`: x is of an earlier iteration. */
+/* True if x and y differ by the same number in all elements. `loop`: x is from an earlier iteration. */
 static bool same_pattern(const struct value *x, const struct value *y, const struct op *loop)
 {
 	struct pair_walk w = {0};
@@ -332,7 +333,7 @@ static bool is_multiple(const struct pass_state *s, const struct affine *a, i64 
 	return a->known;
 }
 
-/* Is the tile all numbers from its least to its greatest, each once? */
+/* True if the tile contains all numbers from its least to its greatest, each once. */
 static bool is_whole(const struct pass_state *s, const struct value *v)
 {
 	const struct range *r = value_range(s->ranges, v);
@@ -343,8 +344,8 @@ static bool is_whole(const struct pass_state *s, const struct value *v)
 	return once && width.known && !width.n && width.constant == type_numel(v->type) - 1;
 }
 
-/* Do both touch tiles of memory that begin at multiples of their length, distributed alike? Then they touch the same
- * tile, or nothing in common, and a sum that wraps changes nothing about that. */
+/* True if both access tiles of memory that begin at multiples of their length and have the same layout. Then the tiles
+ * are identical or disjoint, even if a sum wraps. */
 static bool are_aligned(struct pass_state *s, const struct pending_access *t, const struct op *o)
 {
 	const struct value *p = operand(t->op, 0), *q = operand(o, 0);
@@ -369,29 +370,30 @@ static bool are_aligned(struct pass_state *s, const struct pending_access *t, co
 
 /* --- earlier iterations ---------------------------------------------------------------------------------------- */
 
-/* The address is another one in each iteration: what the same operation says of it does not hold of an earlier one. */
+/* True if an address changes between iterations. Then the same operation in an earlier iteration has another
+ * address. */
 static bool moves(const struct pending_access *t, const struct op *o)
 {
 	return !is_outside(operand(t->op, 0), t->loop) || !is_outside(operand(o, 0), t->loop);
 }
 
-/* --- meeting ----------------------------------------------------------------------------------------------------- */
+/* --- barriers ---------------------------------------------------------------------------------------------------- */
 
-/* Does o tell other programs that what this one did before is done? */
+/* True if o is a release: it tells other programs that the accesses before it are done. */
 static bool releases(const struct op *o)
 {
 	enum mem_sem sem = memory_order_of(o);
 	return (sem == SEM_RELEASE || sem == SEM_ACQ_REL) && is_scalar(o);
 }
 
-/* Updates that nobody reads the results of give the same in any order. */
+/* True for atomic updates of one kind with unused results: they give the same in any order. */
 static bool commute(const struct op *a, const struct op *b)
 {
 	return a->code == IR_ATOMIC_RMW && b->code == IR_ATOMIC_RMW && a->attr[ATTR_RMW] == b->attr[ATTR_RMW] &&
 	       a->attr[ATTR_RMW] != RMW_EXCH && value_unused(result(a)) && value_unused(result(b));
 }
 
-/* Are the two in order, or apart, if their bases are the same address? */
+/* True if the two accesses are ordered or disjoint, provided that their bases are the same address. */
 static bool is_fine_if_equal(struct access_order *w, const struct pending_access *t, const struct op *o)
 {
 	const struct op *a = t->op;
@@ -404,9 +406,9 @@ static bool is_fine_if_equal(struct access_order *w, const struct pending_access
 	return are_aligned(w->s, t, o) && ((writes_memory(a) && writes_memory(o)) || !is_shared_by_warps(w->s, a));
 }
 
-/* Tiles of products, which a loop over tiles stores, are taken to be apart (docs/guide/language.md says so): what
- * rows are apart is known at the launch only, and to meet for each tile would let no warp go on to the next product
- * while another still stores. */
+/* Tiles of a GEMM's result, which a loop over tiles stores, are assumed to be disjoint (docs/guide/language.md says
+ * so). Row strides are known only at launch, and a barrier in each tile would stop all warps from starting the next
+ * tile while one of them still stores. */
 static bool are_tiles_of_products(const struct pending_access *t, const struct op *o)
 {
 	return t->of_products && t->op->code == IR_STORE && o->code == IR_STORE;
@@ -418,7 +420,7 @@ bool must_meet(struct access_order *w, const struct pending_access *before, cons
 	const struct op *a = before->op;
 	if (!a || op_is_opaque(a))
 		return true;
-	bool by_one = is_scalar(a) && writes_memory(a); /* by the thread that does o, if that releases */
+	bool by_one = is_scalar(a) && writes_memory(a); /* by the thread that executes o, if o is a release */
 	if (releases(o) && !by_one && s->num_warps > 1)
 		return true;
 	if ((!writes_memory(a) && !writes_memory(o)) || commute(a, o) || are_tiles_of_products(before, o))

@@ -1,18 +1,20 @@
-/* Rings of buffers: is each read behind the copy that it reads, and each copy behind the reads of what it overwrites?
+/* Shared-memory model checker: on every path, each read of a buffer must come after the copies of the data, and each
+ * copy after the reads of the data that it overwrites.
  *
- * The pipeliner derives the synchronisation of one schedule (gpu/pipeline/schedule.c), and pass_barriers leaves it
- * alone. Here is asked of all that has become of it, with the loops around, in front and behind: whatever way the
- * kernel takes, does each operation meet the buffers in a state in which it may use them?
+ * The pipeliner derives the synchronisation of one schedule at a time (gpu/pipeline/schedule.c), and pass_barriers does
+ * not change it. The model checker takes the resulting kernel as a whole, with the loops around, before and after: on
+ * every path through the kernel, each operation must find the buffers in a state in which it may use them.
  *
- * A kernel meets few states, as buffers are used in turn: from a loop's first state on, its body is run for each state
- * that it has not been run for. A loop may end in any of them, and a branch go both ways. Of states that differ in what
- * others may still do, one in which they may do all of it stands for all. Only where threads ask for copies ahead, if
- * there will be an iteration for them, the iterations that are left are counted, up to a few: at the beginning there
- * may be any number of them. A producer is taken to fill a buffer as soon as it may; that it waits before, and fills in
- * turn, is asked of it alone.
+ * The states of a kernel are few, since loops use their buffers in rotation. The body of a loop is run for the states
+ * at the loop's entry, and for each new state at the end of an iteration. A loop may end in any of these states, and a
+ * branch may go both ways. Of states that differ only in accesses still pending in other threads, a state with all of
+ * them stands for the others. The iterations left of a loop are counted, up to a small number, only where threads issue
+ * TMA copies ahead on condition that an iteration for them follows. At the loop's entry any number of iterations may be
+ * left. A producer is assumed to fill a buffer as soon as it may. Its waits before, and the order of its fills, are
+ * checked in the producer alone.
  *
- * What each access of a buffer that is no ring's must wait for, pass_barriers knows by itself; they are here for what
- * is asynchronous, and share bytes with rings. */
+ * For other buffers, pass_barriers knows by itself which accesses must wait. They are included here for asynchronous
+ * accesses, and because they share bytes with multi-buffers. */
 #include <stdlib.h>
 
 #include "support/compile_checks.h"
@@ -20,7 +22,7 @@
 #include "gpu/smem/model_checker.h"
 #include "gpu/gpu_passes.h"
 
-enum { MAX_WORK = 1 << 24 /* slots of all states that are run through all operations */, MAX_COUNTED = 64 };
+enum { MAX_WORK = 1 << 24 /* sum over all operations of the slots of their states */, MAX_COUNTED = 64 };
 
 static void refuse(struct model_checker *w, const struct op *o, const char *what)
 {
@@ -38,7 +40,7 @@ static void push(struct model_checker *w, states *to, struct slot *at)
 	vec_push(&w->scratch, to, at);
 }
 
-/* The state in the set with the same key, which is a new one if there has been none. */
+/* The set's entry with the key of the state, created if there is none. */
 static struct keyed_state *find_state(struct model_checker *w, struct state_set *set, struct slot *at)
 {
 	set->heads.arena = &w->scratch;
@@ -57,7 +59,8 @@ static struct keyed_state *find_state(struct model_checker *w, struct state_set 
 	return k;
 }
 
-/* The set takes the state. */
+/* Adds the state to the set, or joins it with the state of the same key. A new or changed state is also added to
+ * `fresh`. */
 static void add_state(struct model_checker *w, struct state_set *set, struct slot *at)
 {
 	checker_normalize(w, at);
@@ -79,7 +82,7 @@ static states all_of(struct model_checker *w, const struct state_set *set)
 	return all;
 }
 
-/* `to` becomes what `from` is, number by number; 0 in place of the state's number: it is not followed. */
+/* Assigns the values `from` to `to`, in parallel. A value with mark 0 is not tracked. */
 static void bind(struct model_checker *w, struct slot *at, struct value *const *to, const struct use *from, u32 n)
 {
 	i32 *values = values_of(w, at), *now = arena_array(&w->scratch, i32, n);
@@ -98,7 +101,7 @@ static void bind_results(struct model_checker *w, struct slot *at, const struct 
 	bind(w, at, to, from, o->nresults);
 }
 
-/* Values inside are known no more, but for those with numbers below `from`. */
+/* Sets the values of a region to UNKNOWN, except for the numbers below `from`. */
 static void forget(struct model_checker *w, struct slot *at, const struct loop_note *n, u32 from)
 {
 	for (u32 i = MAX(n->first, from); i < n->end; i++)
@@ -109,8 +112,8 @@ static void run_block(struct model_checker *w, const struct block *b, states *at
 
 /* --- loops --------------------------------------------------------------------------------------------------- */
 
-/* How many iterations a loop may have. Between constants it has none, or at least one, whatever its step; between any
- * bounds no more than its type has steps. */
+/* Bounds of a loop's trip count. Between constants, the count is zero or at least one, whatever the step. Between other
+ * bounds, it is at most the number of steps of the index type. */
 struct trips {
 	i128 least, most;
 };
@@ -126,7 +129,7 @@ static struct trips count_trips(const struct op *loop)
 	return (struct trips){bounds && known ? most : bounds, most};
 }
 
-/* Adds the states in which any number of iterations of the loop are left, or the one that it has. */
+/* Replaces each state without a count of iterations left by states with each possible count. */
 static void choose_left(struct model_checker *w, const struct op *loop, states *at)
 {
 	const struct loop_note *n = map_get(&w->notes, loop);
@@ -148,7 +151,7 @@ static void choose_left(struct model_checker *w, const struct op *loop, states *
 	}
 }
 
-/* The index of a loop between constants, if it is asked for. */
+/* True if the loop's index is tracked, and its bounds and step are constants with at most MAX_COUNTED iterations. */
 static bool counts(const struct op *o, i64 *lower, i64 *upper, i64 *step)
 {
 	const i64 most = INT32_MAX / 2;
@@ -169,14 +172,14 @@ static void next_iteration(struct model_checker *w, const struct op *o, struct s
 	forget(w, at, n, n->first + n->args);
 	if (n->left) {
 		u8 *left = &left_of(w, at)[n->left - 1];
-		if (*left == w->most && count_trips(o).most > w->most) /* that stands for more, too */
+		if (*left == w->most && count_trips(o).most > w->most) /* w->most stands for larger counts, too */
 			add_state(w, heads, copy_state(w, at));
 		--*left;
 	}
 	add_state(w, heads, at);
 }
 
-/* The loop ends in this state, which is a head of it. */
+/* Leaves the loop in a state at its head. */
 static void end_loop(struct model_checker *w, const struct op *o, struct slot *at, struct state_set *ends)
 {
 	const struct loop_note *n = map_get(&w->notes, o);
@@ -246,7 +249,7 @@ static void run_while(struct model_checker *w, const struct op *o, states *at)
 	*at = all_of(w, &ends);
 }
 
-/* --- branches and threads of their own --------------------------------------------------------------------------- */
+/* --- branches, single threads and producers -------------------------------------------------------------------- */
 
 static void run_if(struct model_checker *w, const struct op *o, states *at)
 {
@@ -303,7 +306,8 @@ static void run_ask(struct model_checker *w, const struct op *o, states *at)
 	*at = out;
 }
 
-/* A producer goes its way alone. What it fills, and where it waits for that to be read, is the same for all of them. */
+/* A producer runs concurrently with the other warps, on a separate copy of the states. The buffers that it fills, and
+ * the mbarriers that it waits for, are the same in all states (w->refills). */
 static void run_producer(struct model_checker *w, const struct op *o, states *at)
 {
 	states apart = {0};
@@ -353,7 +357,7 @@ static void run_block(struct model_checker *w, const struct block *b, states *at
 	}
 }
 
-/* --- what is followed -------------------------------------------------------------------------------------------- */
+/* --- tracked operations and values ------------------------------------------------------------------------------ */
 
 static void add_area(struct model_checker *w, struct op *o, u32 count)
 {
@@ -410,7 +414,7 @@ static void add_others(struct op *o, void *arg)
 		add_area(w, o, o->code == IR_LOCAL_ALLOC ? count_of(o) : 1);
 }
 
-/* Called for each operation in program order, so that the last use remains noted. */
+/* Notes o as the last use of its buffers. Operations are visited in program order, so the last call remains. */
 static void note_use(struct op *o, void *arg)
 {
 	struct model_checker *w = arg;
@@ -456,7 +460,7 @@ static void find_areas(struct model_checker *w)
 	}
 }
 
-/* Which buffer or phase it is hangs on v: v and what it is computed from are followed. */
+/* Tracks v, which selects a buffer or a phase, and the values that v is computed from. */
 static void follow(struct model_checker *w, struct value *v)
 {
 	value_vec work = {0};
@@ -491,8 +495,8 @@ static void count_left(struct model_checker *w, const struct op *loop)
 		n->left = ++w->nleft;
 }
 
-/* A loop that never asks for copies has those that are asked for in front of it: its steps are so large that it has few
- * iterations. */
+/* Counts the iterations of a loop that issues no copies because all of them are issued before the loop: its step is so
+ * large that it has few iterations. */
 static void count_few(struct model_checker *w, const struct op *loop)
 {
 	enum { FEW = 8 };
@@ -502,7 +506,7 @@ static void count_few(struct model_checker *w, const struct op *loop)
 	w->most = MAX(w->most, (i64)count_trips(loop).most);
 }
 
-/* Is one of o's buffers followed, or one that is used inside? */
+/* True if o, or an operation inside o, uses a buffer of the group. */
 static bool uses_buffer(const struct op *o)
 {
 	bool yes = o->code == IR_LOCAL_ALLOC && o->mark;
@@ -548,7 +552,8 @@ static void find_followed(struct op *o, void *arg)
 		w->most = MAX(w->most, a.n + 1);
 }
 
-/* Numbers the values that are followed, those of a region one after another. Does the walk stop in the block? */
+/* Numbers the tracked values, consecutively within a region, and marks the operations that the walk must visit. True if
+ * the block contains any. */
 static bool number_values(struct model_checker *w, struct block *b)
 {
 	bool any = false;
@@ -586,12 +591,13 @@ static bool number_values(struct model_checker *w, struct block *b)
 
 /* --- groups ------------------------------------------------------------------------------------------------------ */
 
-/* What has memory: allocations, and operations with scratch memory over them. What shares bytes or mbarriers is looked
- * at together, and all else apart, as the states of each would go with all those of the others. */
+/* Operations with shared memory: allocations, and operations with scratch memory that overlaps an allocation.
+ * Operations that share bytes or mbarriers form a group. Each group is checked separately, because the states of
+ * several groups together would be the product of the states of each. */
 struct memory {
 	struct arena *scratch;
 	VEC(struct op *) at;
-	u32 *same; /* another one of its group, or itself */
+	u32 *same; /* union-find: another member of the same group, or itself */
 };
 
 static void add_memory(struct op *o, void *arg)
@@ -638,8 +644,8 @@ static int by_begin(const void *a, const void *b)
 	return (x->begin > y->begin) - (x->begin < y->begin);
 }
 
-/* Unites operations that share bytes, if at least one is an allocation. The allocations are merged into disjoint spans,
- * by a sweep in the order of their offsets; other operations are compared with the spans. */
+/* Unites operations that share bytes, if at least one is an allocation. A sweep in the order of offsets merges the
+ * allocations into disjoint spans. Other operations are compared with the spans. */
 static void unite_sharing(struct memory *m)
 {
 	struct span *spans = arena_array(m->scratch, struct span, m->at.len + 1);
@@ -665,7 +671,7 @@ static void unite_sharing(struct memory *m)
 	}
 }
 
-/* Gives each memory its group, which is one of its operations. */
+/* Maps each operation with memory to its group, represented by one of the group's operations. */
 static void find_groups(struct pass_state *s, struct memory *m, struct map *groups)
 {
 	walk(s->k->body, add_memory, m);
@@ -739,7 +745,7 @@ struct unproved checker_prove(struct pass_state *s)
 	return (struct unproved){w.bad, w.what};
 }
 
-/* Is the proof to fail, for a test of how the kernel is compiled again? */
+/* True if a test wants the proof to fail, so that the kernel is compiled again (support/compile_checks.h). */
 static bool is_refused(const struct pass_state *s)
 {
 	return (s->cuda.pipelining == PIPELINE_ALL && compile_check("unproved")) ||

@@ -1,10 +1,11 @@
-/* The proof that buffers in shared memory are synchronised, of placed IR as a whole:
+/* Shared-memory model checker: proves that buffers in shared memory are synchronised, for the laid-out GPU IR of a
+ * whole kernel.
  *
- *   model_checker.c        a walk over all states that the kernel's buffers can be in, along its control flow
- *   model_checker_ops.c    what an operation asks of that state, and makes of it
- *   model_checker_prefetch.c  how many iterations are left where copies are issued ahead
+ *   model_checker.c           exploration of all states of the kernel's buffers, along its control flow
+ *   model_checker_ops.c       preconditions and effects of each operation on a state
+ *   model_checker_prefetch.c  the number of iterations left where copies are issued ahead
  *
- * A state holds what is known of each buffer, and the numbers of the buffers that come next. */
+ * A state holds the known properties of each buffer, and the values of the scalars that select buffers and phases. */
 #ifndef TLC_GPU_SMEM_MODEL_CHECKER_H
 #define TLC_GPU_SMEM_MODEL_CHECKER_H
 
@@ -12,75 +13,79 @@
 
 enum content {
 	EMPTY,
-	COPYING, /* by cp.async */
-	COPIED,  /* each thread has what it copied */
-	ASKED,   /* by TMA, which counts at an mbarrier */
-	STORED,  /* by threads that have not met since */
-	RUINED,  /* the same: what is there is of no use */
-	READY,   /* for everybody */
+	COPYING, /* by cp.async, not waited for */
+	COPIED,  /* each thread has waited for its own copies, no barrier since */
+	ASKED,   /* by TMA, which signals an mbarrier */
+	STORED,  /* by threads, no barrier since */
+	RUINED,  /* like STORED, but the data is not read later */
+	READY,   /* visible to all threads */
 };
 
 /* A buffer, an mbarrier, or the scratch memory of an operation. */
 struct slot {
-	u64 released[2]; /* the mbarriers at which all have arrived since they have read it: a bit for each */
-	u16 full;        /* ASKED: the slot of the mbarrier */
-	u16 gate;        /* the mbarrier waited for before it was asked for, in a producer */
+	u64 released[2]; /* mbarriers at which all warps have arrived since they read the slot: one bit each */
+	u16 full;        /* ASKED: slot of the mbarrier that the copies signal */
+	u16 gate;        /* ASKED: slot of the mbarrier that the issuing thread waited for before; used in a producer */
 	u8 content;
-	u8 age;    /* COPYING: groups ended since, its own too; ASKED: fills of its ring asked for since, its own too */
-	u8 dot;    /* groups of dots begun since one reads it that is on its way, its own too; 0: none does */
-	bool read; /* other threads may still be reading it, or waiting here */
-	bool unfenced; /* written by threads, and no fence since */
-	/* of an mbarrier: */
+	/* COPYING: groups committed since, its own included; ASKED: fills of the same multi-buffer issued since, its
+	 * own included */
+	u8 age;
+	u8 dot;    /* groups of dots issued since a dot in flight that reads it, its own included; 0: none reads it */
+	bool read; /* other threads may still be reading the buffer, or waiting at the mbarrier */
+	bool unfenced; /* written by threads, no async-proxy fence since */
+	/* the rest is for mbarriers: */
 	u8 parity;    /* of the phase that has not been waited for */
 	u8 arrivals;  /* of all warps, not waited for: 0, 1, or 2 for several */
-	u8 count;     /* of a phase */
-	bool dropped; /* nobody uses it any more */
-	bool unborn;  /* the cluster's blocks have not met since it began */
-	bool visited; /* nor since they may have arrived at each other's */
+	u8 count;     /* arrivals that complete a phase */
+	bool dropped; /* outside the live range of its allocation */
+	bool unborn;  /* no cluster barrier since its initialisation */
+	bool visited; /* no cluster barrier since the other block may have arrived at it */
 	u8 unused;
 };
 _Static_assert(sizeof(struct slot) == 32, "no padding: states compare as bytes");
 
-/* A state is the slots, the values of scalars, and for each loop the iterations left. */
+/* A state consists of the slots, the values of scalars, and for each counted loop the iterations left. The first values
+ * describe the thread that issues TMA copies, and ping-pong scheduling. GATE and FULL are slots of mbarriers, or -1. */
 enum {
 	GATE,
 	FULL,
-	BYTES,              /* of the thread that asks */
-	TURNS,              /* that each of two warpgroups has been given and has not waited for */
-	VALUES = TURNS + 2, /* then of scalars, by their marks */
+	BYTES,              /* expected at FULL and not copied yet */
+	TURNS,              /* ping-pong arrivals for each of two warpgroups, minus its waits */
+	VALUES = TURNS + 2, /* first of the scalars, which their marks number */
 };
 enum { UNKNOWN = INT32_MIN, NOT_CHOSEN = UINT8_MAX, MAX_MBARRIERS = 128 };
 
-/* An allocation, or an operation with scratch memory: `count` slots from `first` on. Its number + 1 is the mark of the
- * operation. */
+/* An allocation, or an operation with scratch memory, with `count` slots from `first` on. The mark of the operation is
+ * the area's number + 1. */
 struct area {
 	const struct op *op;
-	struct op *last;         /* the operation of its block that contains the last use of an allocation */
+	struct op *last;         /* operation of the allocation's block that is, or contains, the last use */
 	u32 first, count;
 	i32 bytes;               /* of each slot */
-	bool apart;              /* each of two warpgroups has a half of its own: see find_halves */
-	VEC(u32) over;           /* areas that share bytes with it */
-	const struct area *next; /* whose last use is the same operation's */
+	bool apart;              /* each of two warpgroups uses a separate half: see find_halves */
+	VEC(u32) over;           /* areas that overlap it */
+	const struct area *next; /* another area with the same `last` */
 };
 
-/* The condition of an ask: more than n iterations are left of `loop` and of `next`, which goes on where that ends, or
- * NULL. */
+/* The condition under which TMA copies are issued: more than n iterations are left of `loop` and `next` together.
+ * `next` is the loop that continues where `loop` ends, or NULL. */
 struct ahead {
 	const struct op *loop, *next;
 	i64 n;
 	bool known;
 };
 
-/* Of a loop: the values inside have these numbers. */
+/* The values inside a loop, or another operation with blocks, have the numbers first … end - 1. */
 struct loop_note {
-	u32 first, end, args; /* `args` of the first are the block's arguments */
-	u32 left;             /* number among the loops whose iterations are counted, + 1; 0: it may end any time */
+	u32 first, end, args; /* the first `args` of them are block arguments */
+	/* number + 1 of a loop with counted iterations; 0: the loop may end after any iteration */
+	u32 left;
 };
 
-/* What a producer fills a slot with: the mbarrier that says so, the one that it waits for before, and when it does so
- * first. */
+/* A producer's fills of a slot: the mbarrier that the copies signal, the mbarrier that the producer waits for before,
+ * and the number of fills of other slots issued before the first one. */
 struct refill {
-	u16 full, gate; /* + 1; 0: no producer */
+	u16 full, gate; /* slot + 1; 0: no producer */
 	u8 order;
 };
 
@@ -90,30 +95,30 @@ struct keyed_state {
 	struct slot *state;
 	struct keyed_state *next;
 };
-/* States that differ in more than what can be joined. */
+/* States with different keys; states of equal key are joined. */
 struct state_set {
-	struct map heads; /* hash of a key → the first of a chain */
+	struct map heads; /* hash of a key → first state of its chain */
 	VEC(struct keyed_state *) at;
 	states fresh;
 };
 
 struct model_checker {
 	struct pass_state *s;
-	const struct map *groups; /* operation that has memory → its group */
+	const struct map *groups; /* operation with memory → its group */
 	const struct map *halves; /* see find_halves */
-	const struct op *group;   /* that is looked at */
+	const struct op *group;   /* the one being checked */
 	struct arena scratch;
 	struct map notes; /* loop → struct loop_note */
-	struct map lasts; /* operation → the areas of which it is the last use, in the block of the allocation */
+	struct map lasts; /* operation → list of the areas with this `last` */
 	struct map asks;  /* tlc.elect_one → struct ahead */
 	VEC(struct area) areas;
 	u32 *area_of; /* of each slot */
 	u32 nslots, nmbarriers, nvalues, nleft;
-	size_t size;      /* of a state */
-	struct slot *key; /* as large */
-	i64 most;         /* iterations left that are counted; as many stand for more, too */
+	size_t size;      /* of a state, in bytes */
+	struct slot *key; /* scratch key, as large */
+	i64 most;         /* largest count of iterations left, which stands for all larger ones, too */
 	struct refill *refills;
-	bool producing; /* the walk is in a producer */
+	bool producing; /* inside a producer */
 	u64 work;
 	const struct op *bad;
 	const char *what;
@@ -128,31 +133,34 @@ static inline u8 *left_of(const struct model_checker *w, struct slot *at)
 	return (u8 *)(values_of(w, at) + w->nvalues);
 }
 
-/* The allocation that v is a part of, or NULL. */
+/* The allocation that v is, or is a part of; or NULL. */
 const struct op *checker_allocation(const struct value *v);
-/* The scalar, if the walk knows it, or UNKNOWN. */
+/* The value of the scalar in the state, or UNKNOWN. */
 i32 scalar_in(const struct model_checker *w, struct slot *at, const struct value *v);
-/* Does o, in this state, what it does to buffers; NULL, or why it must not be there. */
+/* Applies the effects of o on buffers to the state. Returns NULL, or the reason why o is not allowed in the state. */
 const char *checker_step(struct model_checker *w, struct slot *at, const struct op *o);
-/* What is there is of no more use. */
+/* Ends the live range of the slots. */
 void checker_drop(struct slot *at, const struct area *a);
-/* Two states in which the same may happen become the same. */
+/* Clears fields without effect in this state, so that equivalent states compare as equal. */
 void checker_normalize(const struct model_checker *w, struct slot *at);
-/* What is left to do for others, or is on its way: of two states that differ in that alone, the one in which all of it
- * is stands for both. `key`: a state without. */
+/* Clears the accesses that are pending in other threads or in flight. Among states that differ only in these, the state
+ * with all of them stands for the others. */
 void checker_make_key(const struct model_checker *w, struct slot *key);
-bool checker_join(const struct model_checker *w, struct slot *to, struct slot *from); /* did `to` change? */
-/* A producer has filled its buffers for the first time; or why it must not. */
+bool checker_join(const struct model_checker *w, struct slot *to, struct slot *from); /* true if `to` has changed */
+/* Applies a producer's first fill of each buffer. Returns NULL, or the reason why it is not allowed. */
 const char *checker_fill_first(const struct model_checker *w, struct slot *at);
-/* What the condition of the ask o says. */
+/* The condition of o, a tlc.elect_one that issues TMA copies. */
 struct ahead checker_ahead(const struct op *o);
-/* Do the loops around the first ask of a producer, and around the first wait behind it, run equally often? */
+/* True if the loops around a producer's first copies, and the loops around the first wait for these copies, have equal
+ * trip counts. */
 bool checker_same_loops(const struct op *producer);
 
-/* Behind pass_barriers, where buffers are filled asynchronously or in turn: is each read behind its copies, and each
- * fill behind the reads? The first operation for which that is not proved. */
+/* Proves, after pass_barriers, that each read of a buffer comes after its copies, and each fill after the reads of the
+ * previous data. Applies to buffers that are filled asynchronously, or multi-buffered. Returns the first operation
+ * without a proof. */
 struct unproved checker_prove(struct pass_state *s);
-/* The same as a pass: s->failed, without a message, and s->cuda.unproved where it is not proved. */
+/* Runs checker_prove as a pass: without a proof, sets s->failed and s->cuda.unproved. Prints a message only on request
+ * (`buffers` in support/compile_checks.h). */
 void pass_prove_buffers(struct pass_state *s);
 
 #endif

@@ -1,9 +1,9 @@
-/* What operations on shared memory ask of the state of the buffers, and make of it.
+/* Preconditions and effects of the operations on shared memory.
  *
- * All threads run the same operations, but each at its own pace. So what one of them has done may be done by others
- * later, until all have met (gpu.barrier, or an operation with such a barrier inside), or until one has waited for an
- * mbarrier at which all arrived behind it. What is asynchronous, copies and dots, is done when it has been waited for.
- */
+ * All threads run the same operations, each at its own pace. An access that one thread has done may therefore still be
+ * pending in other threads, until a barrier of all threads (gpu.barrier, or an operation with such a barrier inside),
+ * or until the thread has waited for an mbarrier at which all warps arrived after the access. Asynchronous copies and
+ * dots are complete after a wait for them. */
 #include "ir/scalar.h"
 #include "gpu/layout/mma.h"
 #include "layout/conversion.h"
@@ -29,7 +29,7 @@ i32 scalar_in(const struct model_checker *w, struct slot *at, const struct value
 	return x > INT32_MIN && x <= INT32_MAX ? (i32)x : UNKNOWN;
 }
 
-/* The result of an operation on scalars. */
+/* The result of an operation on scalars, or UNKNOWN. */
 static i32 compute(const struct model_checker *w, struct slot *at, const struct op *o)
 {
 	u64 in[3], out;
@@ -57,7 +57,7 @@ const struct op *checker_allocation(const struct value *v)
 	return v->def && v->def->code == IR_LOCAL_ALLOC ? v->def : NULL;
 }
 
-/* The slot that a buffer or mbarrier is; -1: unknown. */
+/* The slot of a buffer or mbarrier; -1: unknown. */
 static i32 slot_of(const struct model_checker *w, struct slot *at, const struct value *v)
 {
 	i32 number = 0;
@@ -69,7 +69,7 @@ static i32 slot_of(const struct model_checker *w, struct slot *at, const struct 
 	return a && number >= 0 && (u32)number < a->count ? (i32)a->first + number : -1;
 }
 
-/* Is the buffer looked at now? */
+/* True if the buffer is in the current group, or its allocation is unknown. */
 static bool is_followed(const struct value *v)
 {
 	const struct op *alloc = checker_allocation(v);
@@ -86,7 +86,7 @@ static u8 older(u8 age, i64 by)
 	return (u8)MIN(age + by, UINT8_MAX);
 }
 
-/* Calls f for each slot of other areas that shares bytes with `slot`, until one answers. */
+/* Calls f for each slot of other areas that overlaps `slot`, until a call returns an error. */
 static const char *each_over(const struct model_checker *w, struct slot *at, u32 slot,
 			     const char *(*f)(struct slot *other, int arg), int arg)
 {
@@ -103,7 +103,7 @@ static const char *each_over(const struct model_checker *w, struct slot *at, u32
 	return NULL;
 }
 
-/* A read that is done: others may be doing it. */
+/* Notes a read that this thread has done: other threads may still be reading. */
 static void note_read(struct slot *s)
 {
 	s->read = true;
@@ -179,7 +179,8 @@ static const char *write_buffer(const struct model_checker *w, struct slot *at, 
 	return write_slot(w, at, (u32)i, kind);
 }
 
-/* All warps, or those of each warpgroup, which is enough where these have memory of their own. */
+/* A barrier of all warps, or (`warpgroups`) one of each warpgroup, which is enough for memory of which each warpgroup
+ * uses a separate half. */
 static void meet(const struct model_checker *w, struct slot *at, bool warpgroups)
 {
 	for (u32 i = 0; i < w->nslots; i++) {
@@ -195,13 +196,14 @@ static void meet(const struct model_checker *w, struct slot *at, bool warpgroups
 	}
 }
 
-/* o works in memory of its own, between barriers unless each warp has a part of it. */
+/* o writes and then reads its scratch memory, with a barrier of all threads in between unless each warp has a separate
+ * part. */
 static const char *use_scratch(const struct model_checker *w, struct slot *at, const struct op *o)
 {
 	bool apart = o->code == IR_CONVERT_LAYOUT && o->attr[ATTR_CONVERSION] == CONVERSION_WARP_MEMORY;
 	struct slot *s = o->mark <= w->areas.len ? &at[w->areas.at[o->mark - 1].first] : NULL;
 	if (s && apart)
-		*s = (struct slot){0}; /* of the conversion before */
+		*s = (struct slot){0}; /* each warp reuses its part without a barrier */
 	if (s)
 		PASS_ON(write_slot(w, at, (u32)(s - at), RUINED));
 	if (!apart)
@@ -245,7 +247,7 @@ static const char *run_dot(const struct model_checker *w, struct slot *at, const
 		}
 		meet(w, at, false);
 	}
-	if (o->attr[ATTR_FETCHED] && async) /* as it goes, it waits for all before it (gpu/codegen/wgmma.c) */
+	if (o->attr[ATTR_FETCHED] && async) /* its code waits for all earlier dots (gpu/codegen/wgmma.c) */
 		wait_dots(w, at, 0);
 	begin_dots(w, at, wgmma_groups(o));
 	for (u32 i = 0; i < 2; i++)
@@ -272,7 +274,7 @@ static void set_released(struct slot *s, u32 mbarrier)
 		s->released[mbarrier / 64] |= (u64)1 << mbarrier % 64;
 }
 
-/* All warps have come to where they arrived at the mbarrier. */
+/* All warps have arrived at the mbarrier: the reads before their arrivals are complete. */
 static void take_released(const struct model_checker *w, struct slot *at, u32 mbarrier)
 {
 	for (u32 i = 0; i < w->nslots; i++)
@@ -282,7 +284,7 @@ static void take_released(const struct model_checker *w, struct slot *at, u32 mb
 		}
 }
 
-/* Is a slot that is asked for at `mbarrier`, or behind a wait for it, the first of all that have been asked for? */
+/* True if no earlier fill of the same multi-buffer is still outstanding. */
 static bool is_oldest(const struct model_checker *w, const struct slot *at, const struct slot *s)
 {
 	for (u32 i = 0; i < w->nslots; i++)
@@ -295,7 +297,7 @@ static const char *init_mbarrier(const struct model_checker *w, struct slot *at,
 {
 	u32 i = 0;
 	PASS_ON(find_mbarrier(w, at, o, &i));
-	if (at[i].content == RUINED) /* by the same thread */
+	if (at[i].content == RUINED) /* invalidated by the same thread */
 		at[i].content = EMPTY;
 	PASS_ON(write_slot(w, at, i, STORED));
 	at[i].parity = at[i].arrivals = 0;
@@ -314,14 +316,15 @@ static const char *end_mbarrier(const struct model_checker *w, struct slot *at, 
 	for (u32 k = 0; k < w->nslots; k++) {
 		bool filled = at[k].content == ASKED && at[k].full == i;
 		NEED(!filled || w->refills[k].full, "copies are under way that nobody waits for");
-		if (filled) /* its producer has come to its end */
+		if (filled) /* its producer has ended */
 			at[k].content = EMPTY;
 	}
 	at[i].content = RUINED;
 	return NULL;
 }
 
-/* A thread that is to ask waits for those who have read. Behind the first parity it waits for nothing. */
+/* The thread that issues copies waits until all warps have read the buffer. The wait for the parity that precedes the
+ * first phase returns at once. */
 static const char *wait_for_readers(const struct model_checker *w, struct slot *at, u32 i)
 {
 	if (w->producing) {
@@ -352,7 +355,7 @@ static const char *wait_for_copies(const struct model_checker *w, struct slot *a
 	for (u32 k = 0; k < w->nslots; k++)
 		if (at[k].content == ASKED && at[k].full == i) {
 			at[k].content = READY;
-			note_read(&at[k]); /* others may still be waiting */
+			note_read(&at[k]); /* other threads may still be waiting */
 		}
 	at[i].parity ^= 1;
 	return NULL;
@@ -380,7 +383,7 @@ static const char *wait_mbarrier(const struct model_checker *w, struct slot *at,
 	return waits ? wait_for_readers(w, at, i) : NULL;
 }
 
-/* One thread says how many bytes come. */
+/* One thread sets the number of bytes that the mbarrier expects. */
 static const char *expect(const struct model_checker *w, struct slot *at, u32 i)
 {
 	NEED(at[i].content == READY && at[i].count == 1, "its mbarrier has not begun, or counts other arrivals");
@@ -414,7 +417,7 @@ static const char *ask(struct model_checker *w, struct slot *at, u32 i, u32 full
 	return NULL;
 }
 
-/* A copy into both blocks of a pair, of which either has read its buffer. */
+/* A multicast copy into both blocks of a CTA pair, each of which must have read its buffer before. */
 static const char *copy_to_both(const struct model_checker *w, struct slot *at, i32 full)
 {
 	i32 gate = values_of(w, at)[GATE];
@@ -449,7 +452,7 @@ const char *checker_fill_first(const struct model_checker *w, struct slot *at)
 	return NULL;
 }
 
-/* Every warp arrives. A producer fills at once what has been released. */
+/* Every warp arrives. A producer is assumed to fill the released buffers at once. */
 static const char *arrive(struct model_checker *w, struct slot *at, const struct op *o)
 {
 	u32 i = 0, full = 0;
@@ -507,7 +510,7 @@ void checker_make_key(const struct model_checker *w, struct slot *key)
 	}
 }
 
-/* The one that began later, if one is there. */
+/* The age of the dot that was issued later; 0: no dot. */
 static u8 later(u8 a, u8 b)
 {
 	return a && b ? MIN(a, b) : MAX(a, b);
@@ -533,8 +536,9 @@ bool checker_join(const struct model_checker *w, struct slot *to, struct slot *f
 	return changed;
 }
 
-/* Two warpgroups wait for their turns, the `first` one alone behind all tiles, and pass them to each other; `only` one,
- * for which nobody waits before. */
+/* A ping-pong wait or arrive of two warpgroups. Both wait, except for the wait after all tiles (ATTR_FIRST), where only
+ * the first warpgroup waits. Each arrives for the other one. With ATTR_ONLY, only that warpgroup arrives, without a
+ * wait before. */
 static const char *take_turns(const struct model_checker *w, struct slot *at, const struct op *o)
 {
 	i32 *turns = values_of(w, at) + TURNS;
@@ -542,7 +546,7 @@ static const char *take_turns(const struct model_checker *w, struct slot *at, co
 	for (i64 group = 1; group <= 2; group++) {
 		if (waits)
 			turns[group - 1] -= group == 1 || !o->attr[ATTR_FIRST];
-		else if (o->attr[ATTR_ONLY] != group) /* the other one passes */
+		else if (o->attr[ATTR_ONLY] != group) /* the other warpgroup arrives for this one */
 			turns[group - 1]++;
 		NEED(turns[group - 1] <= 1, "a warpgroup is given a second turn before it has waited for one");
 		NEED(turns[group - 1] >= -1, "a warpgroup waits for a turn that nobody gives");
@@ -550,7 +554,7 @@ static const char *take_turns(const struct model_checker *w, struct slot *at, co
 	return NULL;
 }
 
-/* Does neither wait for a turn, nor, at the end, have one left? */
+/* Checks that no warpgroup is waiting for the other one, and with `end` that no ping-pong arrival is left over. */
 static const char *check_turns(const struct model_checker *w, struct slot *at, bool end)
 {
 	const i32 *turns = values_of(w, at) + TURNS;
@@ -577,7 +581,7 @@ const char *checker_step(struct model_checker *w, struct slot *at, const struct 
 	i64 pending = o->attr[ATTR_PENDING];
 	u32 i = 0;
 	switch (o->code) {
-	case IR_LOCAL_ALLOC: /* what was there before is nobody's */
+	case IR_LOCAL_ALLOC: /* the earlier contents are dead */
 		checker_normalize(w, at);
 		for (const struct area *a = &w->areas.at[o->mark - 1]; i < a->count; i++)
 			at[a->first + i].dropped = false;

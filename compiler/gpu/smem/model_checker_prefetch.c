@@ -1,10 +1,10 @@
-/* Copies that threads ask for ahead are those of iterations that there will be: the condition of an ask says that more
- * than n iterations are left, of the loop around it or of the next one. And a producer's loops are those of who reads
- * what it fills. */
+/* Copies that are issued ahead must be for iterations that will run: the condition of a tlc.elect_one implies that more
+ * than n iterations are left, of the loop around it or of the next loop. The loops of a producer must match the loops
+ * that read the buffers it fills. */
 #include "ir/graph.h"
 #include "gpu/smem/model_checker.h"
 
-/* A sum of values with factors. */
+/* A linear combination of values. `full`: it has more terms than fit. */
 struct sum {
 	i128 constant;
 	u32 n;
@@ -31,9 +31,9 @@ static void add_value(struct sum *s, const struct value *v, i128 factor)
 	s->at[i].factor += factor;
 }
 
-enum { LARGE = 1 << 30 /* products of more are not looked into: no sum here passes 128 bits */ };
+enum { LARGE = 1 << 30 /* larger factors are not multiplied out: no sum exceeds 128 bits */ };
 
-/* Adds factor · v. Of the larger one of v and 0, v: it is compared with what is not negative. */
+/* Adds factor · v. max(v, 0) is taken for v, since it is compared with a value that is not negative. */
 static void add_terms(struct sum *s, const struct value *v, i128 factor, int depth)
 {
 	const struct op *o = v->def;
@@ -65,7 +65,7 @@ static i128 factor_of(const struct sum *s, const struct value *v)
 	return 0;
 }
 
-/* Is the sum -n steps of the loop? A step that is a sum itself is one in the same terms. */
+/* True if the sum is -n steps of the loop. A step that is a sum itself must have the same terms. */
 static bool get_steps(const struct sum *s, const struct op *loop, i64 *n)
 {
 	struct sum step = {0}, rest = *s;
@@ -96,7 +96,8 @@ static const struct value *barriers_of(const struct op *o)
 	return one && one->code == IR_MEMDESC_INDEX ? operand(one, 0) : operand(o, 0);
 }
 
-/* The first such operation behind `behind` in the block; `on`: that waits for one of these mbarriers. */
+/* The first operation with this opcode after `behind` (NULL: in the whole block), inner blocks included. `on`: the
+ * mbarriers that it must use, or NULL. */
 static const struct op *find_op(const struct block *b, enum opcode code, const struct op *behind,
 				const struct value *on)
 {
@@ -109,14 +110,14 @@ static const struct op *find_op(const struct block *b, enum opcode code, const s
 	return found;
 }
 
-/* Does the loop contain a wait for the copies that the ask o expects? */
+/* True if the loop contains a wait for the copies that o issues. */
 static bool waits_inside(const struct op *loop, const struct op *o)
 {
 	const struct op *expect = find_op(o->blocks[0], IR_BARRIER_EXPECT, NULL, NULL);
 	return expect && find_op(loop->blocks[0], IR_WAIT_BARRIER, NULL, barriers_of(expect));
 }
 
-/* --- the condition of an ask ------------------------------------------------------------------------------------- */
+/* --- the condition of issued copies ---------------------------------------------------------------------------- */
 
 static const struct op *find_next_loop(const struct op *o)
 {
@@ -130,14 +131,15 @@ static bool is_either(const struct op *o, const struct value *a, const struct va
 	return (operand(o, 0) == a && operand(o, 1) == b) || (operand(o, 0) == b && operand(o, 1) == a);
 }
 
-/* Does `left` > 0, the distance to an end, say that more than n iterations are left when the loop's index is `now`? */
+/* True if `left` > 0 implies that more than a->n iterations are left when the loop's index is `now`. `left` is the
+ * distance from `now` to the end of the loop, or of the next loop. */
 static bool match(const struct sum *left, const struct op *loop, const struct value *now, struct ahead *a)
 {
 	const struct op *next = find_next_loop(loop);
 	struct sum s = *left;
 	add_terms(&s, now, 1, DEPTH);
 	*a = (struct ahead){.loop = loop, .known = true};
-	/* up to where the next one ends, which begins where this one does */
+	/* up to the end of the next loop, which begins where this loop ends */
 	for (u32 i = 0; i < s.n && next && for_lower(next) == for_upper(loop); i++) {
 		const struct op *both = s.at[i].v->def;
 		if (both && both->code == IR_MAXSI && is_either(both, for_upper(loop), for_upper(next))) {
@@ -150,7 +152,8 @@ static bool match(const struct sum *left, const struct op *loop, const struct va
 	return get_steps(&s, loop, &a->n);
 }
 
-/* In front of a loop: from its lower bound on, or, if it has no iterations, from its upper one. */
+/* match for a point before the loop: `now` is the lower bound or, in case the loop has no iterations, min(lower,
+ * upper). */
 static bool match_before(const struct sum *left, const struct op *loop, struct ahead *a)
 {
 	bool ok = match(left, loop, for_lower(loop), a);
@@ -162,7 +165,7 @@ static bool match_before(const struct sum *left, const struct op *loop, struct a
 	return ok;
 }
 
-/* The same of the loops behind the ask o: those that wait for its copies, or any. */
+/* match_before for the loops after o: with `waits` the loops that wait for o's copies, otherwise any loop. */
 static bool match_next(const struct sum *left, const struct op *o, bool waits, struct ahead *a)
 {
 	bool ok = false;
@@ -177,7 +180,7 @@ static struct ahead ahead_of(const struct op *o, const struct value *condition, 
 	struct ahead none = {0}, a = none, b;
 	if (!c || !depth)
 		return none;
-	if (c->code == IR_ANDI) { /* the rest is about sums that wrap */
+	if (c->code == IR_ANDI) { /* the other operand excludes sums that wrap */
 		a = ahead_of(o, operand(c, 0), depth - 1);
 		b = ahead_of(o, operand(c, 1), depth - 1);
 		return !a.known || (b.known && b.n > a.n) ? b : a;
@@ -214,7 +217,7 @@ static const struct op *loop_around(const struct op *o)
 	return o;
 }
 
-/* Are x and y computed alike, from indices of loops that run alike? */
+/* True if the same operations compute x and y, where the indices of loops count as equal. */
 static bool same_value(const struct value *x, const struct value *y)
 {
 	struct pair_walk w = {0};
@@ -225,7 +228,7 @@ static bool same_value(const struct value *x, const struct value *y)
 		const struct op *a = at.x->def, *b = at.y->def;
 		if (at.x == at.y)
 			continue;
-		if (!a && !b) { /* indices: their loops are compared, too */
+		if (!a && !b) { /* loop indices: the caller compares the loops */
 			same = !at.x->index && !at.y->index && at.x->block->parent && at.y->block->parent;
 			continue;
 		}
@@ -237,7 +240,7 @@ static bool same_value(const struct value *x, const struct value *y)
 	return end_pair_walk(&w, same);
 }
 
-/* Is v the least (code: IR_MINSI), or the most, of two values like these, as it is or folded? */
+/* True if v is the minimum (code: IR_MINSI) or the maximum of two values equal to x and y, possibly folded. */
 static bool is_of_both(const struct value *v, enum opcode code, const struct value *x, const struct value *y)
 {
 	const struct op *o = def_if(v, code);
@@ -250,7 +253,7 @@ static bool is_of_both(const struct value *v, enum opcode code, const struct val
 		     (same_value(operand(o, 0), y) && same_value(operand(o, 1), x)));
 }
 
-/* Does loop a run as often as b, or as b and the next one, which goes on where b ends? */
+/* True if loop a has the iterations of b, or of b and the next loop, which continues where b ends. */
 static bool runs_as_often(const struct op *a, const struct op *b)
 {
 	const struct op *next = find_next_loop(b);

@@ -13,7 +13,8 @@ bool is_transposed(const struct op *o, u32 i)
 	return o->code == IR_WARP_GROUP_DOT && o->attr[ATTR_TRANSPOSED] && i != o->attr[ATTR_EXCHANGED];
 }
 
-/* The bit of a tile's positions that tells which of two warpgroups has one, in this layout; 0: there is none. */
+/* The bit of an element's position that selects which of two warpgroups holds the element in this layout; 0: there is
+ * no such bit. */
 static u32 warpgroup_bit(const struct layout *l)
 {
 	enum { WARPS_BITS = 3, GROUP = 2 };
@@ -24,8 +25,8 @@ static u32 warpgroup_bit(const struct layout *l)
 	return is_pow2(bit) && !(others & bit) ? bit : 0;
 }
 
-/* Bytes of memory `mem` in a row that all have this bit of their position, or all have not; 0: it is not one bit of the
- * offset that says so. */
+/* Length in bytes of the stretches of memory with layout `mem` in which this bit of the position is constant; 0: the
+ * bit does not correspond to one bit of the offset. */
 static i32 bytes_alike(const struct layout *mem, u32 bit, int elem_bits)
 {
 	u32 offsets = 0;
@@ -39,13 +40,13 @@ static int bits_in_memory(const struct type *t)
 	return MAX(type_elem_bits(t), 8);
 }
 
-/* Of a buffer to which a tile of layout l is written. */
+/* bytes_alike for a buffer to which a tile of layout l is written. */
 static i32 half_stored(const struct layout *l, const struct value *buffer)
 {
 	return bytes_alike(buffer->type->layout, warpgroup_bit(l), bits_in_memory(buffer->type));
 }
 
-/* Of operand i of a dot whose warpgroups share out rows (i = 0) or columns of the result. */
+/* bytes_alike for operand i of a dot whose warpgroups divide the rows (i = 0) or columns of the result. */
 static i32 half_multiplied(const struct op *o, u32 i)
 {
 	const struct layout *sums = result(o)->type->layout, *mem = operand(o, i)->type->layout;
@@ -56,7 +57,7 @@ static i32 half_multiplied(const struct op *o, u32 i)
 	return bytes_alike(mem, bit, bits_in_memory(operand(o, i)->type));
 }
 
-/* Of the scratch of a change of layout within warps. */
+/* bytes_alike for the scratch of a conversion within warps. */
 static i32 half_converted(const struct pass_state *s, const struct op *o)
 {
 	struct layout_pool *pool = &s->ctx->layouts;
@@ -105,8 +106,7 @@ u32 shared_accesses(const struct op *o, struct shared_access *out)
 	return 1;
 }
 
-/* A power of two: the warpgroups have so many bytes each in turn, the first one those from the beginning on; 0: it is
- * not known. */
+/* The bytes that each warpgroup uses in alternation, the first warpgroup first: a power of two; 0: unknown. */
 static i32 half_of(const struct pass_state *s, const struct op *o, const struct shared_access *a)
 {
 	if (o->code == IR_LOCAL_STORE)
@@ -118,7 +118,7 @@ static i32 half_of(const struct pass_state *s, const struct op *o, const struct 
 
 struct memory {
 	const struct op *op;
-	i32 half; /* in an access, NOT_APART, or 0: there is none */
+	i32 half; /* half_of all accesses, NOT_APART if they differ, or 0 before the first */
 };
 enum { NOT_APART = -1 };
 
@@ -151,7 +151,7 @@ static void note_half(struct op *o, void *arg)
 	}
 }
 
-/* Do they share no bytes, or leave each warpgroup the same ones? */
+/* True if they share no bytes, or each warpgroup uses the same bytes of both. */
 static bool go_together(const struct memory *a, const struct memory *b)
 {
 	i32 distance = b->op->scratch_offset - a->op->scratch_offset;

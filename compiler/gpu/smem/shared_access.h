@@ -1,23 +1,24 @@
-/* What an operation reads and writes in shared memory, and what each of two warpgroups has of it for itself. */
+/* Accesses of an operation to shared memory, and the half of it that each of two warpgroups uses. */
 #ifndef TLC_GPU_SMEM_SHARED_ACCESS_H
 #define TLC_GPU_SMEM_SHARED_ACCESS_H
 
 #include "gpu/gpu_passes.h"
 
 struct shared_access {
-	const struct op *memory; /* the allocation; or the operation, whose scratch it is */
-	bool write;              /* perhaps besides reading */
-	bool within_warps;       /* each warp has bytes of its own */
-	int operand;             /* of a product, or -1 */
+	const struct op *memory; /* the allocation, or the operation itself for its scratch */
+	bool write;              /* and perhaps a read, too */
+	bool within_warps;       /* each warp uses separate bytes */
+	int operand;             /* number of a dot's operand, or -1 */
 };
-/* At most two; their number. */
+/* Stores o's accesses, at most two, to `out`. Returns their number. */
 u32 shared_accesses(const struct op *o, struct shared_access *out);
-/* Where two warpgroups take turns, finds memory of which each has a half for itself: to all accesses, and in all that
- * shares bytes with it. Keys are struct shared_access.memory. After placement. */
+/* In a kernel with ping-pong scheduling, finds the memory of which each of two warpgroups uses a separate half, in all
+ * accesses, and in all memory that overlaps. Keys are struct shared_access.memory. Needs the offsets of
+ * pass_allocate. */
 void find_halves(struct pass_state *s, struct map *halves);
-/* Do warpgroups take turns in the block? */
+/* True if the block has ping-pong scheduling. */
 bool has_turns(const struct block *b);
-/* Is operand i of a dot turned where it lies? */
+/* True if operand i of the dot o is transposed in place in shared memory. */
 bool is_transposed(const struct op *o, u32 i);
 
 #endif

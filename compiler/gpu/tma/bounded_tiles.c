@@ -1,29 +1,30 @@
-/* Boxes of tensors: loads whose mask says no more than that the place lies in the tensor. The copy engine compares
- * places with a tensor's sizes itself and fills in zeros outside, so such a load needs neither addresses nor a mask.
+/* TMA tiles of tensors: loads with a mask that only says that the coordinates are inside the tensor. TMA compares
+ * coordinates with the tensor's sizes itself and fills in zeros outside, so such a load needs neither addresses nor a
+ * mask.
  *
- * A descriptor's load of the block at (i, j) is, after the passes before,
+ * A descriptor's load of the block at (i, j) is, after the earlier passes,
  *
  *     rows    = splat(i) + arange(0, M)                 columns = splat(j) + arange(0, N)
  *     address = base + rows[:, None] * stride + columns[None, :]
  *     mask    = (rows >= 0 & rows < m)[:, None] & (columns >= 0 & columns < n)[None, :]
  *
- * where comparisons that always hold are gone. A loop that moves pointers on has the block at (0, j) plus an offset
- * that it carries, from 0 on in equal steps, and compares what is left of the tensor: columns < n - index. That is the
- * block at (index, j), or at a multiple of the index. Rows in addresses and in the mask may be different values, since
- * each has the layout of its own: they are the same if they begin at the same scalar. */
+ * without comparisons that always hold. A loop that advances pointers loads the block at (0, j) plus an offset that it
+ * carries, which grows from 0 in equal steps, and compares with the rest of the tensor: columns < n - index. That is
+ * the block at (index, j), or at a multiple of the index. The rows in addresses and in the mask may be different
+ * values, since each has a separate layout: they are the same rows if they begin at the same scalar. */
 #include "analysis/launch_bounds.h"
 #include "gpu/tma/tma_tile.h"
 
-/* A tile and the dimension of the load's that each of its own is. */
+/* A tile, and for each of its dimensions the corresponding dimension of the load. */
 struct address_part {
 	struct value *v;
 	u8 dims[2];
 };
 
-/* A row of places along a dimension: start, start + 1, …, as they are without a width; start is *by or c, and times *
- * *index more. */
+/* A row of coordinates along a dimension: start, start + 1, …, as unbounded integers. start is *by or c, plus times *
+ * *index. */
 struct tile_corners {
-	struct value *by, *splat; /* of by */
+	struct value *by, *splat; /* splat of `by` */
 	struct value *index;      /* of a loop; NULL: 0 */
 	i64 times, c;
 	int dim;
@@ -47,7 +48,7 @@ struct finder {
 	struct tma_tile *out;
 };
 
-/* Without operations that only change the shape. */
+/* Skips operations that change only the shape or the layout. */
 static struct address_part peel(struct address_part p)
 {
 	const struct op *o;
@@ -65,8 +66,9 @@ static bool is_exact(const struct finder *f, const struct value *v)
 	return bounds_keep_exact(f->s->k, f->s->ranges, v);
 }
 
-/* Parts of an offset do not wrap where the offset of the tensor's last element does not: the launch sees to it. Ranges
- * take a product of two variables for a variable of its own. */
+/* Requires a narrow tensor if part of an offset may wrap: the launch then checks that the offset of the tensor's last
+ * element does not wrap, and so no part does. Range analysis treats a product of two variables as a separate
+ * variable. */
 static void note_width(struct finder *f, const struct value *v)
 {
 	const struct op *o = v->def;
@@ -92,7 +94,7 @@ struct value *tma_tile_start(const struct value *splat)
 	return v->def && v->def->code == IR_EXTSI ? operand(v->def, 0) : v;
 }
 
-/* Is it the same number everywhere, and one of 32 bits, in launches within the kernel's limits? */
+/* True if all elements are the same number, which fits 32 bits in launches within the kernel's launch bounds. */
 static bool is_start(const struct finder *f, struct address_part p, struct tile_corners *out)
 {
 	p = peel(p);
@@ -146,10 +148,10 @@ static bool add_row(struct finder *f, const struct tile_corners *row, struct lau
 	return true;
 }
 
-/* What a loop adds to an offset; no product in it wraps. */
+/* True if v, the step that a loop adds to an offset, is a product known at launch. No product inside may wrap. */
 static bool is_scaled(struct finder *f, struct value *v, struct launch_product *by)
 {
-	bool yes = is_launch_product(f->s->k, v, by); /* of few factors */
+	bool yes = is_launch_product(f->s->k, v, by); /* with few factors */
 	value_vec work = {0};
 	vec_push(&f->scratch, &work, v);
 	while (yes && work.len) {
@@ -162,7 +164,7 @@ static bool is_scaled(struct finder *f, struct value *v, struct launch_product *
 	return yes;
 }
 
-/* Is v, one number for the tile, an offset that a loop carries? */
+/* True if the scalar v is an offset that a loop carries. Then it is added to f->advances. */
 static bool add_advance(struct finder *f, struct value *v)
 {
 	const struct op *loop = v->def ? NULL : v->block->parent;
@@ -190,7 +192,8 @@ static bool is_multiple_of(struct launch_product x, const struct launch_product 
 	return positive && same_product(&x, y);
 }
 
-/* The rows whose stride an offset is a multiple of begin at as many times the loop's index. */
+/* Adds each carried offset to the row of coordinates whose stride divides the offset's step: the quotient, times the
+ * loop's index, is added to the row's start. */
 static bool settle_advances(struct finder *f)
 {
 	for (u32 i = 0; i < f->advances.len; i++) {
@@ -211,7 +214,7 @@ static bool settle_advances(struct finder *f)
 	return true;
 }
 
-/* A part of the offsets: a row of places times a stride, or a sum. */
+/* Reads a part of the offsets: a row of coordinates times a stride, or a sum. */
 static bool add_offset(struct finder *f, struct address_part p)
 {
 	struct tile_corners row;
@@ -238,14 +241,14 @@ static bool add_offset(struct finder *f, struct address_part p)
 	return false;
 }
 
-/* Is it not negative, in launches within the kernel's limits? */
+/* True if v is not negative in launches within the kernel's launch bounds. */
 static bool is_not_negative(const struct finder *f, const struct value *v)
 {
 	return value_range(f->s->ranges, v)->min >= 0 || bounds_keep_within(f->s->k, f->s->ranges, v, INT32_MAX);
 }
 
-/* The same of a distance of elements, which may be more than 2^31: all that it is a sum and product of is not negative.
- * What has 64 bits does not wrap where the memory is there. */
+/* is_not_negative for an offset in elements, which may exceed 2^31: all its terms and factors are not negative. A
+ * 64-bit offset does not wrap if the memory exists. */
 static bool is_forward(const struct finder *f, const struct value *v)
 {
 	const struct op *o = v->def;
@@ -255,7 +258,8 @@ static bool is_forward(const struct finder *f, const struct value *v)
 	return (parts && is_exact(f, v)) || is_not_negative(f, v);
 }
 
-/* From a pointer in front of the loop, to 16 bytes, down to a parameter that points to memory in front of it. */
+/* From a pointer that is defined before the loop and aligned to 16 bytes, back to the parameter that it is computed
+ * from; NULL: none. The parameter points to the same memory, or to memory before it. */
 static struct value *read_moves(struct finder *f, const struct op *load, struct value *ptr)
 {
 	if (type_is_tensor(ptr->type) || axis_of(f->s->axis, ptr)->divisibility[0] % 16 ||
@@ -270,7 +274,7 @@ static struct value *read_moves(struct finder *f, const struct op *load, struct 
 	return ptr;
 }
 
-/* The parameter that the pointers of a load's tile, or the one that all are made of, are computed from. */
+/* The parameter from which the load's pointers are computed, as a tile or as one scalar; NULL: none. */
 static struct value *read_base(struct finder *f, const struct op *load)
 {
 	struct address_part p = {operand(load, 0), {0, 1}};
@@ -298,7 +302,7 @@ static bool read_addresses(struct finder *f, const struct op *load)
 
 /* --- the mask ------------------------------------------------------------------------------------------------ */
 
-/* Is v what the loop adds to where the row begins? */
+/* True if v is the term that the loop adds to the row's start. */
 static bool is_advance(const struct finder *f, struct value *v, const struct tile_corners *row)
 {
 	const struct op *o = v ? def_if(v, IR_MULI) : NULL;
@@ -309,7 +313,7 @@ static bool is_advance(const struct finder *f, struct value *v, const struct til
 	return v == row->index && row->times == 1;
 }
 
-/* The scalar that is subtracted from `size` everywhere; NULL: v is no such difference. */
+/* The scalar x if v is size - x in all elements; otherwise NULL. */
 static struct value *subtracted(const struct finder *f, struct value *v, struct launch_product *size)
 {
 	v = peel((struct address_part){.v = v}).v;
@@ -357,14 +361,14 @@ static bool read_mask(struct finder *f, struct value *mask)
 	return true;
 }
 
-/* The loop whose index v is; NULL: none. */
+/* The loop with index v; NULL: none. */
 static const struct op *loop_counted_by(const struct value *v)
 {
 	const struct op *loop = v->def ? NULL : v->block->parent;
 	return loop && loop->code == IR_FOR && v == for_index(loop) ? loop : NULL;
 }
 
-/* What v is, or v is how many times `by` goes into, or into `*more` more; NULL: unknown. */
+/* The value x where v is x, x / by, or (x + *more) / by; NULL: unknown. */
 static struct value *counted_by(const struct finder *f, struct value *v, i64 by, i64 *more)
 {
 	const struct op *div = def_if(v, IR_DIVSI), *sum = div ? def_if(operand(div, 0), IR_ADDI) : NULL;
@@ -380,7 +384,7 @@ static struct value *counted_by(const struct finder *f, struct value *v, i64 by,
 	return operand(sum, 0);
 }
 
-/* What v is the greatest multiple of *to in, if it is one: v = max(x, 0) / to * to; or v, and 1. */
+/* The value x where v = max(x, 0) / *to * *to; otherwise v, with *to = 1. */
 static struct value *rounded_down(struct value *v, i64 *to)
 {
 	const struct op *product = def_if(v, IR_MULI), *div = product ? def_if(operand(product, 0), IR_DIVSI) : NULL;
@@ -395,8 +399,8 @@ static struct value *rounded_down(struct value *v, i64 *to)
 	return most && value_const_int(operand(most, 1), &zero) && !zero ? operand(most, 0) : v;
 }
 
-/* Sets a bound of times * the index of the loop, and as many places behind it as the tile has: the last index's
- * multiple ends where the loop does, or up to a tile behind it. */
+/* Sets the tensor's size from the bound of a loop, for coordinates from times * index to a tile length later. The tile
+ * of the last index ends where the loop does, or up to a tile length later. */
 static void bound_by_loop(struct finder *f, int d, const struct op *loop, i64 times)
 {
 	struct launch_product size;
@@ -408,10 +412,10 @@ static void bound_by_loop(struct finder *f, int d, const struct op *loop, i64 ti
 	struct value *all = counted_by(f, end, times, &more);
 	if (!all || !is_launch_product(f->s->k, all, &size))
 		return;
-	bool counts = !size.nparams; /* the number of iterations' bound, not of places */
+	bool counts = !size.nparams; /* a bound of the index, not of coordinates */
 	if (counts && __builtin_mul_overflow(size.times, times, &size.times))
 		return;
-	/* a last step that ends with the loop */
+	/* the last step ends exactly where the loop does */
 	bool steps = step == 1 || (from % step == 0 &&
 				   (counts ? size.times % by == 0
 					   : times == 1 && (to % step == 0 || is_known_multiple(f->s->k, all, step))));
@@ -423,7 +427,7 @@ static void bound_by_loop(struct finder *f, int d, const struct op *loop, i64 ti
 	f->bounded[d] = true;
 }
 
-/* A bound that the mask does not have to say: the rows are always the same, or a loop's. */
+/* Sets a bound without a mask: the coordinates are constant, or follow from a loop's index. */
 static void bound_without_mask(struct finder *f, int d)
 {
 	const struct tile_corners *row = &f->rows[d];
@@ -441,7 +445,8 @@ static void bound_without_mask(struct finder *f, int d)
 	bound_by_loop(f, d, loop_counted_by(index), times);
 }
 
-/* Does the tensor begin where the mask does, and is there a size of the tensor that says as much as the mask? */
+/* Sets the tile's start and size. True if no coordinate is negative without a mask, and the sizes of the tensor express
+ * the rest of the mask. */
 static bool settle_bounds(struct finder *f)
 {
 	for (int d = 0; d < 2; d++) {
@@ -451,11 +456,11 @@ static bool settle_bounds(struct finder *f)
 		if (!f->at_least_0[d] && !(p->by ? is_not_negative(f, p->by) : p->c >= 0))
 			return false;
 		if (!f->bounded[d])
-			f->out->size[d].times = (i64)1 << 31; /* no place is further on */
+			f->out->size[d].times = (i64)1 << 31; /* larger than all coordinates */
 		const struct launch_product *size = &f->out->size[d];
 		if (!size->nparams && (size->times < 1 || size->times > (i64)1 << 31))
 			return false;
-		if (p->index && !f->bounded[d] && (p->by || p->times != 1)) /* it may wrap */
+		if (p->index && !f->bounded[d] && (p->by || p->times != 1)) /* the sum may wrap */
 			return false;
 		f->out->start[d] = p->splat;
 		f->out->index[d] = p->index;
@@ -466,7 +471,8 @@ static bool settle_bounds(struct finder *f)
 	return true;
 }
 
-/* Does the box begin at a multiple of 16 bytes of its row? An H100 calls others illegal instructions. */
+/* True if the tile begins at a multiple of 16 bytes in its row. On an H100, other tiles raise an illegal
+ * instruction. */
 static bool begins_aligned(const struct finder *f, int d, i64 bytes)
 {
 	const struct value *start = f->out->start[d], *index = f->out->index[d];

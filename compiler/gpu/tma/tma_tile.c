@@ -4,13 +4,13 @@
 
 #include "ir/graph.h"
 
-/* --- distances ----------------------------------------------------------------------------------------------- */
+/* --- strides ---------------------------------------------------------------------------------------------------- */
 
-/* Distances from an element to the next along a dimension, as far as they have been asked for. */
+/* Strides from an element to the next along a dimension, computed on demand. */
 struct strides {
 	const struct pass_state *s;
 	struct arena scratch;
-	struct map known; /* value, plus the dimension → struct launch_product; &no_stride: there is none */
+	struct map known; /* value plus dimension → struct launch_product; &no_stride: none */
 };
 static const struct launch_product no_stride;
 
@@ -19,7 +19,7 @@ static const void *key_of(struct demand at)
 	return (const char *)at.v + at.aspect;
 }
 
-/* The demand of at's operand i, if the operand's distance is part of at's. */
+/* The demand of at's operand i, if the stride of at depends on the operand's stride. */
 static bool part_of_stride(const struct strides *s, struct demand at, u32 i, struct demand *part)
 {
 	const struct op *o = at.v->def;
@@ -65,7 +65,7 @@ static bool add_strides(const struct launch_product *x, const struct launch_prod
 			  : __builtin_add_overflow(x->times, y->times, &out->times));
 }
 
-/* Of a product of at's operand i, whose distance is x, with a scalar. */
+/* The stride of a product: at's operand i, with stride x, times a scalar. */
 static bool scale_stride(const struct strides *s, struct demand at, u32 i, const struct launch_product *x,
 			 struct launch_product *out)
 {
@@ -74,7 +74,7 @@ static bool scale_stride(const struct strides *s, struct demand at, u32 i, const
 	       multiply_products(x, &y, out);
 }
 
-/* From the distances of the operands. */
+/* The stride of at, from the strides of its operands. */
 static bool combine_strides(const struct strides *s, struct demand at, struct launch_product *out)
 {
 	const struct launch_product *x[2] = {&no_stride, &no_stride};
@@ -108,8 +108,8 @@ static void make_stride(void *arg, struct demand at)
 	map_put(&s->known, key_of(at), found ? arena_dup(&s->scratch, &made, sizeof made) : (void *)&no_stride);
 }
 
-/* False when the distance is not the same everywhere, or not known to the host. As in axis.h, index arithmetic is taken
- * not to wrap. */
+/* The stride of v along d. False if it is not the same everywhere, or not known to the host. As in axis.h, index
+ * arithmetic is assumed not to wrap. */
 static bool stride_of(const struct pass_state *state, struct value *v, int d, struct launch_product *out)
 {
 	struct strides s = {.s = state};
@@ -123,11 +123,12 @@ static bool stride_of(const struct pass_state *state, struct value *v, int d, st
 	return yes;
 }
 
-/* --- boxes --------------------------------------------------------------------------------------------------- */
+/* --- TMA tiles -------------------------------------------------------------------------------------------------- */
 
 bool tma_tile_fits(struct layout_pool *pool, const struct type *t, int d, const struct layout *mem)
 {
-	enum { LEAST_BYTES = 32, MOST_ROWS = 256, PERIOD = 8 }; /* of a row; of a box; of a swizzle */
+	/* of a row; of a tile (boxDim); rows of a swizzle's period */
+	enum { LEAST_BYTES = 32, MOST_ROWS = 256, PERIOD = 8 };
 	int bytes = dtype_bytes(type_elem(t)->elem->dtype);
 	return t->shape[d] * bytes >= LEAST_BYTES && t->shape[1 - d] >= PERIOD && t->shape[1 - d] <= MOST_ROWS &&
 	       mem == layout_swizzled(pool, 2, t->shape, d, bytes * 8);
