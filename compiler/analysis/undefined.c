@@ -421,7 +421,7 @@ static struct elements visit_dot(struct walker *w, const struct op *o)
 		u32 inner = 1u << (i ? rank - 2 : rank - 1), of_other = 1u << (i ? rank - 1 : rank - 2);
 		bool zero;
 		if (!(y->zeros & of_other) && !(is_constant(operand(o, 1 - i), &zero) && zero))
-			use_elements(w, x, inner, o, "a dot takes them in");
+			use_elements(w, x, inner, o, "a dot uses them");
 		e.changes |= x->changes & ~inner;
 		for (u32 g = 0; g < x->ngaps; g++)
 			if (!(x->gaps[g].along & inner))
@@ -450,7 +450,7 @@ static struct elements visit_reduce(struct walker *w, const struct op *o)
 	for (u32 i = 0; i < n; i++) {
 		struct gap g = e.gaps[i];
 		if ((g.along & along) && !has_filled(w, o, &g, along))
-			tell(w, &g, o, "a reduction takes them in");
+			tell(w, &g, o, "a reduction uses them");
 		if (g.along & along)
 			continue;
 		g.along = drop_dimension(g.along, axis);

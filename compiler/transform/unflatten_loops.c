@@ -392,8 +392,8 @@ static struct value *count_tiles(const struct flat *f, struct builder *b, struct
 	struct value *all = for_upper(f->loop), *zero = for_lower(f->loop), *one = build_int(b, all->type, 1);
 	struct value *fits = f->tiles ? build_guard(f, b) : build_cmpi(b, CMPI_SGT, f->slices, zero);
 	*left = all;
-	*why = f->tiles ? ", and behind these as it is, should the number of iterations wrap"
-			: ", and behind these as it is, for what is left";
+	*why = f->tiles ? ", followed by the original loop, in case the number of iterations overflows"
+			: ", followed by the original loop for the remaining iterations";
 	if (!fits) {
 		*why = "";
 		return f->tiles;
