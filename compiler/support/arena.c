@@ -10,7 +10,7 @@ struct arena_chunk {
 	_Alignas(ALIGN) char data[];
 };
 
-/* Frees a chunk whose arena was in a stack frame that a fault has unwound. */
+/* Frees a chunk of an arena in a stack frame that a fault has unwound. */
 static void free_chunk(struct abandoned *abandoned)
 {
 	free((char *)abandoned - offsetof(struct arena_chunk, abandoned));

@@ -22,7 +22,7 @@ static inline bool range_has(const struct mem_range *r, u64 address, u64 bytes)
 	return bytes_within(range_start(r), r->size, address, bytes);
 }
 
-/* All memory, for accesses whose range is not known. */
+/* All memory, for accesses with an unknown range. */
 extern const struct mem_range any_memory;
 
 /* True if one of the n ranges, sorted by address and extended by `guard` bytes on both sides, overlaps [address,
