@@ -112,7 +112,7 @@ static struct axis_info div_info(const struct axis_info *x, const struct axis_in
 		r.constancy[d] = MIN(x->constancy[d], y->constancy[d]);
 		if (y->is_constant && y->constant <= 0)
 			continue;
-		/* adjacent elements share a quotient within an aligned run whose length divides the divisor */
+		/* adjacent elements share a quotient within aligned runs of a length that divides the divisor */
 		i32 g = MIN(MIN(x->contiguity[d], x->divisibility[d]),
 			    MIN(y->constancy[d], divisibility_at(y, d, 1, 1)));
 		if (floors)
@@ -123,7 +123,7 @@ static struct axis_info div_info(const struct axis_info *x, const struct axis_in
 	return r;
 }
 
-/* For x >= 0 (`floors`): within aligned runs whose length divides y, the remainder increases by one with x. */
+/* For x >= 0 (`floors`): within aligned runs of a length that divides y, the remainder increases by one with x. */
 static struct axis_info rem_info(const struct axis_info *x, const struct axis_info *y, const struct type *t,
 				 bool floors)
 {

@@ -41,7 +41,7 @@ int dim_behind(const struct op *o, int d)
 	return -1;
 }
 
-/* A comparison of an index along dimension d that is true wherever the mask is true; .v is NULL if none is known. */
+/* A comparison of an index along dimension d that is true wherever the mask is true; .v is NULL if not known. */
 static struct tile_dim comparison(const struct uses *u, const struct value *mask, int d)
 {
 	struct tile_dim none = {0};

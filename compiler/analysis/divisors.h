@@ -1,5 +1,5 @@
-/* Integer parameters with divisors that can change the code: those that reach an address, a mask or a quotient of a
- * tile, or the index of a loop. Other parameters, such as seeds, scales and numbers that are only stored, need no
+/* Integer parameters with divisors that can change the code: parameters that reach an address, a mask or a quotient of
+ * a tile, or the index of a loop. Other parameters, such as seeds, scales and numbers that are only stored, need no
  * separate variants. */
 #ifndef TLC_ANALYSIS_DIVISORS_H
 #define TLC_ANALYSIS_DIVISORS_H

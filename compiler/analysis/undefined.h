@@ -1,4 +1,4 @@
-/* Warns of masked loads without `other` whose undefined elements are used.
+/* Warns of uses of the undefined elements of masked loads without `other`.
  *
  * An element of such a load is undefined where its mask is false. The mask is split into the conditions of its
  * conjunction. Each condition is followed forward from the load, with the dimensions of the tile along which it

@@ -1,7 +1,7 @@
 /* Mask elimination: comparisons that are provably true are replaced by true.
  *
- * `offs < n` over a tile is true for all elements if the largest left value is less than the smallest right value. As
- * affine expressions, both have a difference whose sign is often known. */
+ * `offs < n` over a tile is true for all elements if the largest left value is less than the smallest right value. Both
+ * are affine expressions, and the sign of their difference is often known. */
 #include "ir/graph.h"
 #include "analysis/comparison.h"
 

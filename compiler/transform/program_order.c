@@ -41,7 +41,7 @@ u32 axes_behind(struct ir_context *ctx, const struct value *v, u32 memory)
 	return axes;
 }
 
-/* The search for loops with dots whose loads show that sharing rows gains. */
+/* State of the search for loops of dots with loads that gain from shared rows. */
 struct wish {
 	struct pass_state *s;
 	bool yes;

@@ -54,7 +54,7 @@ static bool counts_round(const struct value *next, const struct value *now, stru
 	return true;
 }
 
-/* Turns a counter that a branch resets, `if k == last: k = 0; else: k += 1`, into a select. */
+/* Replaces a counter that a branch resets, `if k == last: k = 0; else: k += 1`, by a select. */
 static void choose_next(struct ir_context *ctx, struct op *branch)
 {
 	struct op *test = branch->code == IR_IF ? def_if(operand(branch, 0), IR_CMPI) : NULL;
