@@ -11,10 +11,10 @@ TEXTS = {  # of diagnostics whose format is too general to be found, and of thos
     "E_IR_INVALID": "error: tt.dot: the shapes do not match",
     "N_DECORATOR_UNKNOWN": "note: 'EVEN' of triton.heuristics: ",
     "R_ACCESS": "remark: load: ",
-    "R_CONVERSION": "remark: change of layout: ",
-    "R_GOES_ON": "remark: loop: goes on with the buffers of the loop before",
-    "R_ANY_SIZE": "for sizes at which indices of 32 bits may wrap",
-    "W_SPILLS": "bytes of tiles, which are there at once as the kernel is written, do not fit the registers of",
+    "R_CONVERSION": "remark: layout conversion: ",
+    "R_GOES_ON": "remark: loop: continues with the buffers of the preceding loop",
+    "R_ANY_SIZE": "for sizes at which 32-bit indices may overflow",
+    "W_SPILLS": "bytes of tiles are live at once in the order in which the kernel is written, and do not fit the registers of",
 }
 UNREACHABLE = {"E_LLVM", "W_LLVM"}  # no kernel is known that LLVM has something to say about
 

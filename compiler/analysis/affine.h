@@ -1,5 +1,5 @@
-/* Affine expressions c + Σ coef·scalar over the integers, without a width: see analysis/ranges.h. Unknown (known is
- * false) where a coefficient leaves 64 bits or AFFINE_MAX_TERMS do not suffice. */
+/* Affine expressions c + Σ coef·scalar over unbounded integers (see analysis/ranges.h). An expression is unknown (known
+ * is false) if a coefficient overflows 64 bits or it needs more than AFFINE_MAX_TERMS terms. */
 #ifndef TLC_ANALYSIS_AFFINE_H
 #define TLC_ANALYSIS_AFFINE_H
 
@@ -7,7 +7,7 @@
 
 enum { AFFINE_MAX_TERMS = 8 };
 
-/* Copies in an arena end behind their last term. */
+/* An affine expression. Copies in an arena are allocated without the unused terms. */
 struct affine {
 	i64 constant;
 	i32 n;
@@ -25,7 +25,7 @@ struct affine affine_constant(i64 c);
 struct affine affine_scalar(const struct value *v);
 struct affine affine_copied(const struct affine *a);
 bool affine_equals(const struct affine *a, const struct affine *b);
-/* The coefficient of `scalar`, whose term is removed. */
+/* Removes the term of `scalar` and returns its coefficient; 0 if there is no such term. */
 i64 affine_take(struct affine *a, const struct value *scalar);
 
 #endif

@@ -8,8 +8,9 @@ struct axis_analysis {
 	struct kernel *kernel;
 	const struct ranges *ranges;
 	struct map infos; /* value → struct axis_info */
-	bool believes, promised;       /* promises are taken for facts; one of contiguity was */
-	struct axis_analysis *without; /* then: of the same kernel, as far as it follows without promises */
+	bool believes, promised;       /* believes: hints of the kernel (tl.max_contiguous …) count as facts. promised:
+				        * a hint of contiguity added something. */
+	struct axis_analysis *without; /* if promised: the analysis of the same kernel without hints; else NULL */
 };
 
 static const struct axis_info nothing = {
@@ -39,8 +40,8 @@ static i32 dim_size(const struct type *t, int d)
 	return type_is_tensor(t) ? t->shape[d] : 1;
 }
 
-/* A divisor of the first value of each run of `run` elements along d, where x's own runs may be longer. `unit` is the
- * step between neighbours: the element size for pointers. */
+/* A divisor of the first value of each run of `run` elements along d, which may be shorter than the runs of x. `unit`
+ * is the step between adjacent elements: the element size for pointers. */
 static i32 divisibility_at(const struct axis_info *x, int d, i32 run, i32 unit)
 {
 	return run >= x->contiguity[d] ? x->divisibility[d] : MIN(x->divisibility[d], times(run, unit));
@@ -101,8 +102,8 @@ static struct axis_info mul_info(const struct axis_info *x, const struct axis_in
 	return r;
 }
 
-/* `floors`: the quotient is rounded down, as for every x >= 0. Rounded toward zero, -4 … -1 divided by 4
- * are -1, 0, 0, 0: an aligned run has no common quotient. */
+/* `floors`: the quotient is rounded down, as for x >= 0. Rounded toward zero, -4 … -1 divided by 4 are -1, 0, 0, 0: the
+ * quotient is not constant in an aligned run. */
 static struct axis_info div_info(const struct axis_info *x, const struct axis_info *y, const struct type *t,
 				 bool floors)
 {
@@ -111,7 +112,7 @@ static struct axis_info div_info(const struct axis_info *x, const struct axis_in
 		r.constancy[d] = MIN(x->constancy[d], y->constancy[d]);
 		if (y->is_constant && y->constant <= 0)
 			continue;
-		/* neighbours within an aligned run of what divides the divisor share a quotient */
+		/* adjacent elements share a quotient within aligned runs of a length that divides the divisor */
 		i32 g = MIN(MIN(x->contiguity[d], x->divisibility[d]),
 			    MIN(y->constancy[d], divisibility_at(y, d, 1, 1)));
 		if (floors)
@@ -122,7 +123,7 @@ static struct axis_info div_info(const struct axis_info *x, const struct axis_in
 	return r;
 }
 
-/* For x >= 0 (`floors`): within aligned runs that divide y the remainder counts up with x. */
+/* For x >= 0 (`floors`): within aligned runs of a length that divides y, the remainder increases by one with x. */
 static struct axis_info rem_info(const struct axis_info *x, const struct axis_info *y, const struct type *t,
 				 bool floors)
 {
@@ -147,7 +148,7 @@ static struct axis_info cmp_info(const struct op *o, const struct axis_info *x, 
 				 const struct type *t)
 {
 	enum cmpi_predicate p = (enum cmpi_predicate)o->attr[ATTR_PREDICATE];
-	/* x < y and x >= y change at a multiple of what divides y; y > x and y <= x likewise */
+	/* x < y and x >= y change at a multiple of the divisor of y; y > x and y <= x likewise */
 	bool left = p == CMPI_SLT || p == CMPI_SGE || p == CMPI_ULT || p == CMPI_UGE;
 	bool right = p == CMPI_SGT || p == CMPI_SLE || p == CMPI_UGT || p == CMPI_ULE;
 	struct axis_info r = nothing;
@@ -243,12 +244,12 @@ static struct axis_info shift_info(const struct op *o, const struct axis_info *x
 	return o->code == IR_SHLI ? mul_info(x, &by, t) : div_info(x, &by, t, true);
 }
 
-/* Is operand i of o nowhere negative? The operation keeps the answer as an attribute, for passes that change how the
- * operand is computed, such as loop splitting. */
+/* True if no element of operand i of o is negative. The operation keeps the answer as an attribute, for passes that
+ * change how the operand is computed, such as loop splitting. */
 static bool is_not_negative(const struct axis_analysis *a, const struct op *o, u32 i)
 {
 	bool has_note = o->code == IR_DIVSI || o->code == IR_REMSI || o->code == IR_EXTSI || o->code == IR_ADDPTR;
-	/* The limits of launches are those of the analysis that believes. */
+	/* Only the analysis that uses hints adds launch bounds to the kernel. */
 	if (!a->believes || (has_note && o->attr[ATTR_NNEG]))
 		return has_note && o->attr[ATTR_NNEG];
 	bool yes = bounds_keep_within(a->kernel, a->ranges, operand(o, i), INT64_MAX);
@@ -257,9 +258,8 @@ static bool is_not_negative(const struct axis_analysis *a, const struct op *o, u
 	return yes;
 }
 
-/* The axis info of operand i of o, extended to a wider type. Elements on both sides of a wrap (from the type's largest
- * number to its least, unsigned: to zero) are no neighbours in the wider type; inside an aligned run there is no
- * wrap. */
+/* The axis info of operand i of o, extended to a wider type. Elements on both sides of a wrap (from the type's maximum
+ * to its minimum; for unsigned types, to zero) are not adjacent in the wider type. An aligned run contains no wrap. */
 static struct axis_info extended_info(const struct axis_analysis *a, const struct op *o, u32 i)
 {
 	const struct value *v = operand(o, i);
@@ -282,7 +282,7 @@ static struct axis_info extended_info(const struct axis_analysis *a, const struc
 	return r;
 }
 
-/* The axis info of an integer in another width. A constant that does not fit becomes another number. */
+/* The axis info of an integer converted to another width. A constant that does not fit becomes another number. */
 static struct axis_info resized_info(const struct axis_analysis *a, const struct op *o, const struct axis_info *x,
 				     const struct type *t)
 {
@@ -370,13 +370,13 @@ static struct axis_info transfer(const struct axis_analysis *a, const struct op 
 	return r;
 }
 
-/* --- the walk ------------------------------------------------------------------------------------------------ */
+/* --- the analysis -------------------------------------------------------------------------------------------- */
 
 static void apply_hints(struct axis_analysis *a, const struct hints *h, const struct type *t, struct axis_info *r)
 {
 	for (int d = 0; h && a->believes && d < dims(t); d++) {
 		a->promised |= h->contiguity[d] > r->contiguity[d];
-		/* a promise about every element also holds for the first of each run */
+		/* a hint about every element also holds for the first of each run */
 		r->divisibility[d] = MAX(r->divisibility[d], h->divisibility[d]);
 		r->contiguity[d] = MAX(r->contiguity[d], h->contiguity[d]);
 		r->constancy[d] = MAX(r->constancy[d], h->constancy[d]);
@@ -391,7 +391,7 @@ static bool same_info(const struct axis_info *x, const struct axis_info *y)
 	       x->constant == y->constant;
 }
 
-/* False when nothing changed. */
+/* False if nothing changed. */
 static bool record(struct axis_analysis *a, const struct value *v, const struct axis_info *i)
 {
 	struct axis_info *old = map_get(&a->infos, v);
@@ -419,8 +419,8 @@ static struct axis_info meet(const struct axis_info *x, const struct axis_info *
 
 static void analyze_block(struct axis_analysis *a, const struct block *b);
 
-/* Notes on the loop that the index behind the last iteration fits its type, and the distance from the first index to
- * the end, if that is proved. */
+/* Sets ATTR_NO_WRAP if it is proved that the index after the last iteration fits its type, and the difference between
+ * the end and the first index too. */
 static void note_no_wrap(const struct axis_analysis *a, struct op *o)
 {
 	struct value *end = for_upper(o), *step = for_step(o);
@@ -502,7 +502,7 @@ static struct axis_analysis *analyze(struct kernel *k, const struct ranges *rang
 	for (u32 i = 0; i < k->nparams; i++) {
 		struct axis_info r = nothing;
 		r.divisibility[0] = MAX(k->params[i].divisibility, 1);
-		if (type_is_ptr(k->params[i].value->type)) /* at least the alignment of its element */
+		if (type_is_ptr(k->params[i].value->type)) /* a pointer has at least the alignment of its element */
 			r.divisibility[0] = MAX(r.divisibility[0], pointee_bytes(k->params[i].value->type));
 		record(a, k->params[i].value, &r);
 	}
@@ -538,7 +538,8 @@ int axis_run_length(const struct axis_analysis *a, const struct value *ptr, cons
 	const struct axis_info *p = axis_proved(a, ptr);
 	i32 bytes = pointee_bytes(ptr->type), same = mask ? axis_of(a, mask)->constancy[d] : p->contiguity[d];
 	*unit = MAX(MIN(p->divisibility[d], 4), bytes);
-	/* 2 words for 2-byte units, 4 for bytes: fewer words save no loads, and more lie further apart in each lane */
+	/* 2 words for 2-byte units, 4 for bytes. Fewer words save no loads. With more words, the accesses of adjacent
+	 * lanes lie further apart. */
 	i32 n = 16 / *unit / bytes;
 	return *unit < 4 && MIN(p->contiguity[d], same) >= n ? n : 0;
 }

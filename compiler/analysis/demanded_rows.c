@@ -6,11 +6,11 @@ struct uses {
 	is_limit *fits;
 	const void *arg;
 	struct arena scratch;
-	VEC(struct tile_dim) at; /* to be looked at, each once */
-	struct map seen;      /* value → a bit for each dimension, + 1 */
-	struct tile_dim mask;    /* the comparison under which all stores so far are made; v NULL: there was none */
-	VEC(const struct op *) around; /* loops that carry what is asked for to their next iteration */
-	bool all;                      /* something asks for everything */
+	VEC(struct tile_dim) at; /* worklist; each value and dimension enters once */
+	struct map seen;      /* value → bit set of dimensions, shifted left by 1; bit 0 marks a present entry */
+	struct tile_dim mask;    /* the comparison that guards all stores so far; .v is NULL if none was found */
+	VEC(const struct op *) around; /* loops that carry demanded values to their next iteration */
+	bool all;                      /* all elements are demanded */
 };
 
 static void push(struct uses *u, const struct value *v, int dim)
@@ -22,7 +22,7 @@ static void push(struct uses *u, const struct value *v, int dim)
 	vec_push(&u->scratch, &u->at, ((struct tile_dim){v, dim}));
 }
 
-/* The operand's dimension that is dimension d of the result of an operation on shapes; -1: none. */
+/* The operand's dimension that becomes dimension d of the result of a shape operation; -1 if none. */
 static int dim_before(const struct op *o, int d)
 {
 	switch (o->code) {
@@ -41,7 +41,7 @@ int dim_behind(const struct op *o, int d)
 	return -1;
 }
 
-/* A comparison of an index along dimension d that must hold where the mask does; v NULL: none is known. */
+/* A comparison of an index along dimension d that is true wherever the mask is true; .v is NULL if not known. */
 static struct tile_dim comparison(const struct uses *u, const struct value *mask, int d)
 {
 	struct tile_dim none = {0};
@@ -65,7 +65,7 @@ static void ask_store(struct uses *u, const struct value *mask, int d)
 	u->mask = p;
 }
 
-/* v or what it becomes behind a control operation */
+/* Adds to the worklist the values that operand k of a control operation or terminator is passed to. */
 static void ask_control(struct uses *u, const struct op *o, u32 k, int d)
 {
 	const struct op *in = op_has(o, END) ? o->block->parent : o;
@@ -113,7 +113,7 @@ static void ask(struct uses *u, const struct op *o, u32 k, int d)
 		u->all = true;
 }
 
-/* Is it another comparison in each iteration? */
+/* True if the loop changes an operand of the comparison. */
 static bool changes_in(const struct op *loop, const struct op *cmp)
 {
 	bool changes = false;

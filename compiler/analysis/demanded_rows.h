@@ -1,26 +1,26 @@
-/* What is asked for of a tile along a dimension, by everything that uses it.
+/* Demanded rows: the elements of a tile along a dimension that its uses need.
  *
- * A kernel whose tile hangs over the edge of a matrix, or that takes sixteen rows where there is one, stores its result
- * under a mask `index < size`. What that leaves out is asked for nowhere if each use of a value ends in such stores, by
- * operations that keep the elements' places along the dimension. What a loop carries to its next iteration is asked for
- * under a comparison that is the same in each. */
+ * A kernel stores its result under a mask `index < size` if a tile extends beyond the edge of a matrix, or if it
+ * computes sixteen rows although only one exists. The masked-off elements of a value are not demanded if each use of
+ * the value ends in such stores, through operations that keep the positions of elements along the dimension. For a
+ * value that a loop carries to its next iteration, the comparison must be the same in each iteration. */
 #ifndef TLC_ANALYSIS_DEMANDED_ROWS_H
 #define TLC_ANALYSIS_DEMANDED_ROWS_H
 
 #include "ir/ir.h"
 
 struct tile_dim {
-	const struct value *v; /* NULL: none */
+	const struct value *v; /* NULL if none */
 	int dim;
 };
 
-/* Does a comparison, which must hold where a mask does, say which elements along dimension d are meant? */
+/* Callback: true if the comparison, which is true wherever a mask is true, limits the elements along dimension d. */
 typedef bool is_limit(const struct op *cmp, int d, const void *arg);
-/* The one comparison of which `fits` says so under which all stores are made that what v holds along dimension `dim`
- * ends in; .v NULL: there are others, or other uses. */
+/* The comparison accepted by `fits` that guards all stores of the elements of v along dimension `dim`. .v is NULL if
+ * there are several such comparisons, or other uses of the elements. */
 struct tile_dim demanded_under(const struct value *v, int dim, is_limit *fits, const void *arg);
 
-/* The dimension of the result of an operation on shapes that dimension d of its operand becomes; -1: none. */
+/* The dimension of the result that dimension d of the operand of a shape operation becomes; -1 if none. */
 int dim_behind(const struct op *o, int d);
 
 #endif

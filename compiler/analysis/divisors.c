@@ -3,9 +3,9 @@
 #include "ir/graph.h"
 #include "ir/pass.h"
 
-/* Divisors of scalars go into the axis analysis alone (analysis/axis.h), whose results are asked for tiles of
- * pointers, for masks, for tiles that a quotient, a shift or a comparison makes constant in runs, and for the ends of
- * loops. So what these are computed from is what matters. */
+/* Only the axis analysis (analysis/axis.h) uses divisors of scalars. Its results are queried for tiles of pointers, for
+ * masks, for tiles that a quotient, a shift or a comparison makes constant in runs, and for the ends of loops. The
+ * search starts at these values and follows their operands backward. */
 struct divisor_search {
 	struct value_walk walk;
 	bool has_dots;
@@ -22,7 +22,7 @@ static void visit_tile(struct divisor_search *s, const struct op *o, u32 i)
 		visit_later(&s->walk, operand(o, i));
 }
 
-/* What is asked about the operands of o. */
+/* Adds the operands of o for which the axis analysis is queried. */
 static void find_questions(struct op *o, void *arg)
 {
 	struct divisor_search *s = arg;
@@ -37,7 +37,7 @@ static void find_questions(struct op *o, void *arg)
 		visit_tile(s, o, 0);
 		visit_tile(s, o, 2);
 		break;
-	case IR_DIVSI: /* of scalars, too: remainders are folded */
+	case IR_DIVSI: /* of scalars too, because remainders are folded */
 	case IR_DIVUI:
 	case IR_REMSI:
 	case IR_REMUI: visit_operands(&s->walk, o); break;
@@ -48,15 +48,15 @@ static void find_questions(struct op *o, void *arg)
 		visit_tile(s, o, 1);
 		break;
 	case IR_FOR:
-		if (s->has_dots) /* loops by TMA are joined where one ends at a multiple of its step */
+		if (s->has_dots) /* consecutive TMA loops are joined if the first ends at a multiple of its step */
 			visit_later(&s->walk, for_upper(o));
 		break;
 	default: break;
 	}
 }
 
-/* Does a divisor of an operand tell something of the result? Of other operations the analysis knows no more than which
- * elements are equal, and that does not come from divisors but by way of the operations above. */
+/* True if a divisor of an operand gives a divisor or a run of the result. For other operations the analysis knows only
+ * which elements are equal. That does not follow from divisors directly, only through the operations above. */
 static bool keeps_divisors(const struct op *o)
 {
 	switch (o->code) {
@@ -76,7 +76,7 @@ static bool keeps_divisors(const struct op *o)
 	case IR_MINSI:
 	case IR_MINUI:
 	case IR_SELECT:
-	case IR_CMPI: /* of a mask, whose parts are combined */
+	case IR_CMPI: /* part of a mask */
 	case IR_ORI:
 	case IR_EXTSI:
 	case IR_EXTUI:
@@ -88,7 +88,7 @@ static bool keeps_divisors(const struct op *o)
 	}
 }
 
-/* What an argument of a block or the result of an operation with blocks comes from. */
+/* Visits the values that a block argument, or the result of an operation with blocks, may receive. */
 static void visit_flow(struct divisor_search *s, const struct op *o, const struct value *v)
 {
 	u32 i = v->index;

@@ -27,12 +27,12 @@ static struct interval product(struct interval a, struct interval b)
 	return r;
 }
 
-/* Quotients are rounded toward zero. The divisor is not zero. */
+/* The interval of quotients rounded toward zero. The divisor is not zero. */
 static struct interval quotient(struct interval x, struct interval y)
 {
 	i128 most = MAX(x.hi, -x.lo);
 	y.lo = y.lo ? y.lo : MIN(y.hi, 1);
-	if (y.lo <= 0) /* a divisor of either sign: the quotient is no farther from zero than x */
+	if (y.lo <= 0) /* a divisor of either sign: the quotient is not farther from zero than x */
 		return (struct interval){-most, most};
 	return (struct interval){x.lo < 0 ? x.lo / y.lo : x.lo / y.hi, x.hi < 0 ? x.hi / y.hi : x.hi / y.lo};
 }

@@ -1,4 +1,4 @@
-/* Intervals of integers of one type, read as signed numbers; of i1: 0 and 1. */
+/* Intervals of the integers of a type, read as signed numbers. i1 has the values 0 and 1. */
 #ifndef TLC_ANALYSIS_INTERVAL_H
 #define TLC_ANALYSIS_INTERVAL_H
 
@@ -11,10 +11,11 @@ struct interval {
 struct interval interval_of_type(const struct type *t);
 bool interval_within(struct interval i, struct interval outer);
 struct interval interval_joined(struct interval a, struct interval b);
-/* The interval of an operation's results for operands in x and y; `all`: the interval of the type. Unsigned operations
- * equal signed ones where no operand is negative. If the interval leaves the type, the operation may wrap. */
+/* The interval of the results of an operation for operands in x and y. `all` is the interval of the type. Unsigned
+ * operations equal signed operations if no operand is negative. The operation may wrap if the interval exceeds the
+ * type. */
 struct interval interval_binary(enum opcode code, struct interval x, struct interval y, struct interval all);
-/* Of absolute values. */
+/* The interval of absolute values. */
 struct interval interval_magnitude(struct interval x, struct interval all);
 
 #endif

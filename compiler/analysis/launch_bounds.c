@@ -1,19 +1,19 @@
 #include "analysis/launch_bounds.h"
 
-/* Operations of an index that one question looks at anew, beside those that earlier questions have seen: bounds the
- * depth of the recursion, to about 1 MB of stack. Indices in the examples, tests and benchmarks have less than 100. */
+/* Limit on the operations that a query visits, without those known from earlier queries. Bounds the depth of the
+ * recursion, to about 1 MB of stack. Indices in the examples, tests and benchmarks have fewer than 100. */
 enum { MOST_OPERATIONS = 1024 };
 
-/* In limits of products with a rounded-up factor (cdiv), smaller sizes count as this one: their products are small. */
+/* In limits of products with a rounded-up factor (cdiv), smaller sizes count as this size: their products are small. */
 enum { COUNTS_AS = 256 };
 
-/* Of a value, in launches within the limits: it is from 0 to `least` (negative: not known), and cannot be kept from 0
- * to `fails` or less. */
+/* The known bounds of a value in launches within the limits: it is from 0 to `least` (negative if not known), and
+ * cannot be kept within 0 to `fails` or less. */
 struct known_bound {
 	i64 least, fails;
 };
 
-/* What a value's bound was before. */
+/* An undo record: the previous `least` of a bound. */
 struct change {
 	struct known_bound *of;
 	i64 least;
@@ -26,12 +26,13 @@ struct query {
 	struct size_limit limits[MAX_SIZE_LIMITS];
 	u32 nlimits;
 	struct map *bounds; /* value → struct known_bound */
-	int narrower;       /* by so many bits than indices are: the least limits are smaller by as many */
+	int narrower;       /* number of bits by which indices are narrower than 32, for checks; the smallest allowed
+			     * limits shrink by the same number of bits */
 	struct arena scratch;
-	VEC(struct change) changes; /* by limits that may be withdrawn */
+	VEC(struct change) changes; /* undo log: changes that follow from limits that may be withdrawn */
 };
 
-/* The limits at some point of a query. */
+/* The state of a query, to return to. */
 struct checkpoint {
 	struct size_limit limits[MAX_SIZE_LIMITS];
 	u32 nlimits, nchanges;
@@ -63,7 +64,7 @@ static const struct value *without_shape(const struct value *v)
 
 static bool add_limit(struct query *q, i16 a, i16 b, i32 least, i64 most)
 {
-	if (q->k->sizes) /* what every launch keeps: a grid has less than 2^31 programs along an axis */
+	if (q->k->sizes) /* true of every launch: a grid has fewer than 2^31 programs along an axis */
 		return a <= SIZE_PROGRAMS && b == SIZE_NONE && most >= INT32_MAX;
 	bool batches = b == SIZE_NONE && a < SIZE_PROGRAMS;
 	i64 least_most = batches ? BOUNDS_LEAST_BATCHES : b == SIZE_NONE ? BOUNDS_LEAST : BOUNDS_LEAST_PRODUCT;
@@ -88,7 +89,7 @@ static bool add_limit(struct query *q, i16 a, i16 b, i32 least, i64 most)
 static bool within(struct query *q, const struct value *v, i64 most);
 static bool bounded(struct query *q, const struct value *v, i64 most);
 
-/* The numbers of a bound stay below 2^24, else there is none. */
+/* No bound. The numbers of a bound stay below 2^24; beyond that there is no bound. */
 static const struct size_bound no_bound = {.size = SIZE_NONE, .by = 1};
 
 static struct size_bound scaled(struct size_bound b, i64 c)
@@ -112,7 +113,8 @@ static struct size_bound plus_constant(struct size_bound b, i64 by)
 
 enum { MOST_FACTORS = 4 };
 
-/* Adds the factors of v, the first MOST_FACTORS of which `out` has, to n; returns how many there are. */
+/* Appends the factors of v to `out`, which has n, and returns the new number. Only the first MOST_FACTORS are
+ * stored. */
 static u32 factors_of(struct value *v, struct value **out, u32 n)
 {
 	while (def_if(v, IR_MULI)) {
@@ -124,8 +126,8 @@ static u32 factors_of(struct value *v, struct value **out, u32 n)
 	return n + 1;
 }
 
-/* Where x counts up to a product of y and one number more: that number, which x / y stays below, if neither it nor y is
- * negative and y does not wrap. The product may wrap, to a smaller number. NULL: otherwise. */
+/* If x is a loop index with an upper bound that is the product of y and one more factor: that factor, which is greater
+ * than x / y if neither is negative and y does not wrap. The product may wrap to a smaller number. Else NULL. */
 static struct value *quotient_below(struct query *q, const struct value *x, struct value *y)
 {
 	const struct op *loop = x->def ? NULL : x->block->parent;
@@ -145,7 +147,7 @@ static struct value *quotient_below(struct query *q, const struct value *x, stru
 	return all[0];
 }
 
-/* A bound of v by one size. Only for values whose operations are known not to wrap (within). */
+/* An upper bound of v in terms of one size. Only for values whose operations do not wrap (see within). */
 static struct size_bound bound_of(struct query *q, const struct value *v)
 {
 	v = without_shape(v);
@@ -177,7 +179,7 @@ static struct size_bound bound_of(struct query *q, const struct value *v)
 			b.by *= c;
 		return b;
 	case IR_REMSI:
-		b = bound_of(q, operand(o, 1)); /* less than the divisor, and at most the dividend */
+		b = bound_of(q, operand(o, 1)); /* less than the divisor, and not more than the dividend */
 		b.plus -= b.by;
 		return b.size != SIZE_NONE ? b : bound_of(q, operand(o, 0));
 	case IR_MULI: return value_const_int(operand(o, 1), &c) ? scaled(bound_of(q, operand(o, 0)), c) : no_bound;
@@ -192,13 +194,13 @@ static struct size_bound bound_of(struct query *q, const struct value *v)
 	}
 }
 
-/* (times · size + plus) <= slope · size for sizes of `least` and more. */
+/* The slope for which times · size + plus <= slope · size, for sizes of `least` or more. */
 static i64 slope(struct size_bound b, i32 least)
 {
 	return b.times + (MAX(b.plus, 0) + least - 1) / least;
 }
 
-/* Is 0 <= x · y <= most? For a small or known factor, or two values that sizes bound. */
+/* True if 0 <= x · y <= most. Handles a small or known factor, and two values with bounds by sizes. */
 static bool product_within(struct query *q, const struct value *x, const struct value *y, i64 most)
 {
 	const struct range *p = value_range(q->r, x), *s = value_range(q->r, y);
@@ -214,7 +216,7 @@ static bool product_within(struct query *q, const struct value *x, const struct 
 	return add_limit(q, a.size, b.size, least, (i64)MIN(top, INT64_MAX));
 }
 
-/* It is, or the limits stay as they were. */
+/* within(x), or false with the limits unchanged. */
 static bool alone_within(struct query *q, const struct value *x, i64 most)
 {
 	struct checkpoint before = checkpoint(q);
@@ -224,7 +226,7 @@ static bool alone_within(struct query *q, const struct value *x, i64 most)
 	return false;
 }
 
-/* Both hold, or the limits stay as they were. */
+/* True if both hold. Else false, with the limits unchanged. */
 static bool both_within(struct query *q, const struct value *x, i64 most_x, const struct value *y, i64 most_y)
 {
 	struct checkpoint before = checkpoint(q);
@@ -241,12 +243,12 @@ static bool sum_within(struct query *q, const struct value *x, const struct valu
 		i64 for_y = py <= most / 2 ? py : most - MAX(px, 0);
 		return for_y >= 0 && within(q, x, most - for_y) && within(q, y, for_y);
 	}
-	/* one of the two is mostly much larger: rows times their length, plus columns */
+	/* one of the two is usually much larger: rows times their length, plus columns */
 	return both_within(q, x, most - few, y, few) || both_within(q, x, few, y, most - few) ||
 	       both_within(q, x, most / 2, y, most / 2);
 }
 
-/* The largest number whose quotient by `by` is at most `most`. */
+/* The largest number with a quotient by `by` of at most `most`. */
 static i64 dividend(i64 most, i64 by)
 {
 	i64 r;
@@ -299,7 +301,7 @@ static bool operation_within(struct query *q, const struct op *o, i64 most)
 	}
 }
 
-/* `most`, or the largest number that v's bits hold if that is less. */
+/* The smaller of `most` and the largest signed number of v's width. */
 static i64 held(const struct value *v, i64 most)
 {
 	int bits = type_elem_bits(v->type);
@@ -314,7 +316,7 @@ static bool value_within(struct query *q, const struct value *v, i64 most)
 	const struct op *parent = v->block->parent;
 	if (parent)
 		return parent->code == IR_FOR && !v->index && within(q, for_lower(parent), most) &&
-		       bounded(q, for_upper(parent), most); /* below 0 there is no iteration */
+		       bounded(q, for_upper(parent), most); /* a loop with an upper bound below 0 has no iteration */
 	return dtype_is_int(type_dtype(v->type)) && add_limit(q, (i16)v->index, SIZE_NONE, 1, most);
 }
 
@@ -335,8 +337,8 @@ static void note_failure(const struct query *q, const struct value *v, i64 most)
 	bound->fails = MAX(bound->fails, most);
 }
 
-/* Is 0 <= v <= most, by what v is computed from? It does not wrap then, though what is assumed of it may hold where it
- * does. */
+/* True if 0 <= v <= most follows from the operands of v. Then v does not wrap. tl.assume may bound v even if it wraps,
+ * so value_range is not used for v here. */
 static bool computed_within(struct query *q, const struct value *v, i64 most)
 {
 	struct known_bound *bound = map_get(q->bounds, v);
@@ -356,14 +358,15 @@ static bool computed_within(struct query *q, const struct value *v, i64 most)
 	return yes;
 }
 
-/* Is 0 <= v <= most, as the machine holds v? Every operation on the way is kept from wrapping. */
+/* True if 0 <= v <= most for the value in its width. If the answer comes from the operands, no operation on the way
+ * wraps. */
 static bool within(struct query *q, const struct value *v, i64 most)
 {
 	const struct range *known = value_range(q->r, v);
 	return (known->min >= 0 && known->max <= most) || computed_within(q, v, most);
 }
 
-/* Is v between -most and most, likewise? */
+/* True if -most <= v <= most follows from the operands of v. */
 static bool computed_bounded(struct query *q, const struct value *v, i64 most)
 {
 	struct checkpoint before = checkpoint(q);
@@ -404,7 +407,7 @@ static bool limits_make(struct kernel *k, const struct ranges *r, const struct v
 	if (!yes)
 		withdraw(&q, &before);
 	if (!yes && how == within)
-		note_failure(&q, v, most); /* for want of operations too */
+		note_failure(&q, v, most); /* also if the limit on operations was reached */
 	memcpy(k->limits, q.limits, sizeof q.limits);
 	k->nlimits = q.nlimits;
 	arena_free(&q.scratch);
@@ -439,11 +442,11 @@ bool bounds_keep_plane(struct kernel *k)
 
 /* --- checks -------------------------------------------------------------------------------------------------- */
 
-/* A claim of v, made afresh. NULL limits: there is none. */
+/* A claim about v, computed without results of earlier queries. limits is NULL if there is none. */
 static struct size_claim claim(const struct ranges *r, const struct value *v, struct arena *a, i64 most, int narrower,
 			       bool negative, struct size_bound *bound)
 {
-	static const struct kernel launched; /* within limits */
+	static const struct kernel launched; /* kernel.sizes is 0: limits apply */
 	struct query q = {.k = &launched, .r = r, .narrower = narrower};
 	struct map bounds = {.arena = &q.scratch};
 	q.bounds = &bounds;

@@ -1,22 +1,22 @@
-/* Limits of launches: bounds on a kernel's integer arguments and on its grid that keep an index from wrapping.
+/* Launch bounds: bounds on a kernel's integer arguments and on its grid that keep an index from wrapping.
  *
- * `(program_id * 128 + arange) % M` runs on from neighbour to neighbour only where the sum is not negative, and in 32
- * bits it may wrap. Nobody launches 2^24 such programs, but nothing forbids it. So the compiler states the sizes up to
- * which the index does not wrap (kernel.limits: here 2^24 - 1 programs) and uses that fact. The launch compares its
- * sizes with the limits; beyond them it runs a variant compiled without any (kernel.sizes).
+ * `(program_id * 128 + arange) % M` is contiguous only where the sum is not negative, and in 32 bits the sum may wrap.
+ * No practical launch has 2^24 such programs, but nothing forbids it. So the compiler records the sizes up to which the
+ * index does not wrap (kernel.limits: here 2^24 - 1 programs) and relies on them. The launch compares its sizes with
+ * the limits. Beyond them it runs a variant that is compiled without limits (kernel.sizes).
  *
- * One rule of the language helps where no size does (docs/guide/language.md, "Integers"): the divisor of an index is
+ * A rule of the language helps where no size does (docs/guide/language.md, "Integers"): the divisor of an index is
  * positive unless it is a constant. Without the rule, the number of programs in a last group, min(tiles - first,
  * GROUP), would not be known to be positive.
  *
- * An index that counts up to a product, as the number of a tile of several matrices does, has a quotient by one factor
+ * An index that counts up to a product, such as the number of a tile of several matrices, has a quotient by one factor
  * that is less than the other factor, whatever the product wraps to, and a remainder that is less than its divisor.
  *
- * Only bounds that launches keep in practice are stated (BOUNDS_LEAST, of a product of two sizes BOUNDS_LEAST_PRODUCT,
- * and of programs along axes 1 and 2, which number batches, BOUNDS_LEAST_BATCHES); an index that needs a smaller one,
- * as a hash does, has no limit and no fact.
+ * Only bounds that launches respect in practice are recorded: at least BOUNDS_LEAST, for a product of two sizes
+ * BOUNDS_LEAST_PRODUCT, and for programs along axes 1 and 2, which number batches, BOUNDS_LEAST_BATCHES. An index that
+ * needs a smaller bound, such as a hash, gets no limit, and nothing is assumed about it.
  *
- * The interpreter compares what this says with the values that occur (bounds_claim, interp/check_facts.c). */
+ * The interpreter compares these claims with the values that occur (bounds_claim, interp/check_facts.c). */
 #ifndef TLC_ANALYSIS_LAUNCH_BOUNDS_H
 #define TLC_ANALYSIS_LAUNCH_BOUNDS_H
 
@@ -24,35 +24,35 @@
 
 enum { BOUNDS_LEAST = 1 << 14, BOUNDS_LEAST_PRODUCT = 1 << 22, BOUNDS_LEAST_BATCHES = 1 << 5 };
 
-/* Is every element of v between 0 and `most`, for all launches within k's limits? Adds to the limits if that
- * suffices. */
+/* True if every element of v is between 0 and `most` in all launches within k->limits. Adds to the limits if that makes
+ * it true. */
 bool bounds_keep_within(struct kernel *k, const struct ranges *r, const struct value *v, i64 most);
-/* The same between -most and `most`. */
+/* Same, between -most and `most`. */
 bool bounds_keep_bounded(struct kernel *k, const struct ranges *r, const struct value *v, i64 most);
 
-/* Is v, and what it is computed from, the number that it would be without a width? What is wider than an index of 32
- * bits is where the memory is there. */
+/* True if neither v nor an operand that it is computed from wraps, in launches within the limits. 64-bit values are
+ * assumed exact: memory is not large enough for them to wrap. */
 bool bounds_keep_exact(struct kernel *k, const struct ranges *r, const struct value *v);
 
 /* A claim about each element of a value: it is from `least` to `most` in launches within the limits, and the operation
- * that makes it does not wrap. */
+ * that defines it does not wrap. */
 struct size_claim {
 	i64 least, most;
 	const struct size_limit *limits;
 	u32 nlimits;
 };
-/* An upper bound of a value, (times · size + plus) / by, rounded down, for a size that is not negative. */
+/* An upper bound of a value: (times · size + plus) / by, rounded down, for a size that is not negative. */
 struct size_bound {
-	i16 size; /* SIZE_NONE: there is none */
+	i16 size; /* SIZE_NONE if there is no bound */
 	i64 times, plus, by;
 };
-/* For checks: up to `most` claims about v, as they would be made if indices had 32 bits, 31, 30 …: some have limits
- * that a small launch is only just within. The bound holds within the limits of the first claim. Returns how many there
- * are. */
+/* For checks: up to `most` claims about v, made as if indices had 32 bits, 31, 30 …, so that some claims have limits
+ * that a small launch is barely within. *bound holds within the limits of the first claim. Returns the number of
+ * claims. */
 u32 bounds_claim(const struct ranges *r, const struct value *v, struct arena *a, struct size_claim *out, u32 most,
 		struct size_bound *bound);
 
-/* Are the programs along axes 0 and 1 at most INT32_MAX together, likewise? */
+/* True if the programs along axes 0 and 1 together are at most INT32_MAX. Adds to the limits. */
 bool bounds_keep_plane(struct kernel *k);
 
 #endif

@@ -13,7 +13,7 @@ struct ranges {
 
 static const struct affine unknown;
 
-/* A copy in the arena, without unused terms. */
+/* A copy in the arena, without the unused terms. */
 static const struct affine *keep(struct ranges *r, const struct affine *f)
 {
 	return arena_dup(r->arena, f, offsetof(struct affine, term) + (size_t)f->n * sizeof f->term[0]);
@@ -21,7 +21,7 @@ static const struct affine *keep(struct ranges *r, const struct affine *f)
 
 /* --- assumptions --------------------------------------------------------------------------------------------- */
 
-/* Has every execution that reaches `at` passed `o`? */
+/* True if every execution that reaches `at` has passed `o`. */
 static bool dominates(const struct op *o, const struct op *at)
 {
 	while (at && at->block != o->block)
@@ -31,14 +31,14 @@ static bool dominates(const struct op *o, const struct op *at)
 	return at != NULL;
 }
 
-/* Does the assumption hold for v wherever v exists, or where `at` executes? */
+/* True if the assumption holds wherever v is defined, or where `at` executes. */
 static bool holds(const struct op *assume, const struct value *v, const struct op *at)
 {
 	const struct block *home = v->def ? v->def->block : v->block;
 	return (assume->block == home && always_reaches(home, v->def, assume)) || (at && dominates(assume, at));
 }
 
-/* Is the condition assumed, itself or as part of a conjunction? */
+/* True if the condition is assumed, directly or as part of a conjunction. */
 static bool is_assumed(const struct ranges *r, const struct value *condition, const struct value *v,
 		       const struct op *at)
 {
@@ -65,7 +65,7 @@ static enum cmpi_predicate mirrored(enum cmpi_predicate p)
 	}
 }
 
-/* Narrows [lo, hi] by the assumptions about v and a constant that hold wherever v exists, or at `at`. */
+/* Narrows [lo, hi] by the assumptions that compare v with a constant and hold wherever v is defined, or at `at`. */
 static void apply_assumptions(const struct ranges *r, const struct value *v, const struct op *at, i64 *lo, i64 *hi)
 {
 	for (const struct use *u = r->has_assumes ? v->uses : NULL; u; u = u->next) {
@@ -86,7 +86,7 @@ static void apply_assumptions(const struct ranges *r, const struct value *v, con
 	}
 }
 
-/* --- the walk ------------------------------------------------------------------------------------------------ */
+/* --- the analysis -------------------------------------------------------------------------------------------- */
 
 static bool is_integer(const struct value *v)
 {
@@ -124,8 +124,8 @@ bool affine_interval(const struct ranges *r, const struct affine *f, const struc
 	return true;
 }
 
-/* The range of v. `in`: the interval of its elements unless the operation wraps; lo, hi: bounds of its ideal value, or
- * unknown; `exact`: `in` bounds the ideal value too, so the machine's equals it where `in` lies within the type. */
+/* The range of v. `in`: the interval of its elements unless the operation wraps. lo, hi: bounds of its ideal value, or
+ * unknown. `exact`: `in` bounds the ideal value too, so the machine value equals it if `in` lies within the type. */
 static struct range described(struct ranges *r, const struct value *v, struct interval in, bool exact, struct affine lo,
 			      struct affine hi)
 {
@@ -181,7 +181,7 @@ struct map *size_bounds(const struct ranges *r)
 	return &((struct ranges *)r)->sizes;
 }
 
-/* The source of the elements of a tile that shape operations made. */
+/* The value that provides the elements of v, before splats and shape operations. */
 static const struct value *without_shape(const struct value *v)
 {
 	while (v->def && (v->def->code == IR_SPLAT || op_is_shape(v->def)))
@@ -225,7 +225,7 @@ static bool constant_bounds(const struct range *x, i64 *c)
 	return x->lo->known && !x->lo->n && x->lo == x->hi;
 }
 
-/* Of a product with a constant, or a shift by one. */
+/* A bound of a product with a constant, or of a shift by a constant. */
 static struct affine product_bound(const struct op *o, const struct range *x, const struct range *y, bool upper)
 {
 	i64 c;
@@ -241,7 +241,7 @@ static struct affine product_bound(const struct op *o, const struct range *x, co
 	return affine_scaled((c < 0) == upper ? x->lo : x->hi, c);
 }
 
-/* Sums, differences, and products with a constant. */
+/* The range of a sum, a difference, a product or a left shift. */
 static struct range ring(struct ranges *r, const struct op *o, struct interval in)
 {
 	const struct range *x = value_range(r, operand(o, 0)), *y = value_range(r, operand(o, 1));
@@ -263,7 +263,7 @@ static struct range ring(struct ranges *r, const struct op *o, struct interval i
 	return described(r, result(o), in, known_shift && !x->wraps && !y->wraps, lo, hi);
 }
 
-/* x % m for x >= 0: 0 … m - 1, and no more than x; min(x, m): no more than m. For tiles, whose bounds would else be
+/* An upper bound of x % m for x >= 0 (m - 1) and of min(x, m). Only for tiles, whose bounds would otherwise be
  * constants. */
 static struct affine upper_bound(struct ranges *r, const struct op *o)
 {
@@ -308,7 +308,7 @@ static bool is_logic(enum opcode code)
 	return code == IR_ANDI || code == IR_ORI || code == IR_XORI;
 }
 
-/* CUDA's limits of a grid, which libtl enforces on every device. */
+/* CUDA's grid limits, which libtl enforces on every device. */
 static i64 most_programs(i64 axis)
 {
 	return axis ? 65535 : INT32_MAX;
@@ -372,7 +372,8 @@ static struct range transfer(struct ranges *r, const struct op *o)
 	return described(r, v, in, true, lo, hi);
 }
 
-/* Bounds of a carried value that grows by a constant: its initial value plus the constant times the iterations. */
+/* Bounds of a carried value that grows by a constant: its initial value plus the constant times the number of
+ * iterations. */
 static bool carried_sum(struct ranges *r, const struct op *loop, u32 i, struct affine *lo, struct affine *hi)
 {
 	const struct block *body = loop->blocks[0];
@@ -409,7 +410,7 @@ static void analyze_for(struct ranges *r, const struct op *o)
 		struct affine lo = unknown, hi = unknown;
 		const struct value *arg = for_arg(o, i);
 		if (is_integer(arg) && carried_sum(r, o, i, &lo, &hi)) {
-			/* between its values at the index's bounds */
+			/* the interval between the values at the bounds of the index */
 			struct affine a = affine_without_indices(r, &lo, NULL, false),
 				      b = affine_without_indices(r, &hi, NULL, true);
 			struct interval least, most, in = interval_of_type(arg->type);
@@ -472,7 +473,8 @@ static const struct op *loop_of_index(const struct value *v)
 	return !v->def && v->block->parent && v->block->parent->code == IR_FOR && !v->index ? v->block->parent : NULL;
 }
 
-/* The innermost index is replaced first: bounds of a loop name the indices of outer loops only. */
+/* The innermost loop with an index in f. It is replaced first, because bounds of a loop contain indices of outer loops
+ * only. */
 static const struct op *innermost(const struct affine *f, const struct op *keep_index)
 {
 	const struct op *best = NULL;
@@ -507,11 +509,11 @@ struct affine lower_bound_of_rounded(struct ranges *r, const struct value *v)
 	i64 m, n;
 	if (!div || !value_const_int(operand(mul, 1), &m) || !value_const_int(operand(div, 1), &n) || m != n || m <= 0)
 		return affine_copied(exact_lo(r, v));
-	struct affine most = affine_constant(m - 1); /* toward zero: down or up */
+	struct affine most = affine_constant(m - 1); /* the quotient is rounded toward zero, down or up */
 	return affine_difference(exact_lo(r, operand(div, 0)), &most);
 }
 
-/* Is v the loop's end, or max(end, c) for a constant c >= 0? */
+/* True if v is the loop's end, or max(end, c) for a constant c >= 0. */
 static bool is_end(const struct value *v, const struct value *end)
 {
 	const struct op *greater = def_if(v, IR_MAXSI);
@@ -520,7 +522,7 @@ static bool is_end(const struct value *v, const struct value *end)
 	       (greater && operand(greater, 0) == end && value_const_int(operand(greater, 1), &c) && c >= 0);
 }
 
-/* Decides two kinds of loops, whose bounds cannot wrap: between constants, and from end / m * m to the end. */
+/* Handles two kinds of loops with bounds that cannot wrap: between constants, and from end / m * m to the end. */
 bool loop_runs_once(const struct op *loop)
 {
 	const struct value *first = for_lower(loop), *end = for_upper(loop);

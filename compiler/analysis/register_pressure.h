@@ -1,16 +1,16 @@
-/* Register pressure: 32-bit registers of a thread. What a pass lets a thread hold must leave what the rest of the code
- * needs, a constant of support/thresholds.h for each purpose, of what the target has for a thread. */
+/* Register pressure, in 32-bit registers of a thread. A pass that keeps values in registers must leave enough registers
+ * for the rest of the code. Each such pass has a constant for this in support/thresholds.h. */
 #ifndef TLC_ANALYSIS_REGISTER_PRESSURE_H
 #define TLC_ANALYSIS_REGISTER_PRESSURE_H
 
 #include "ir/pass.h"
 
-/* Registers that hold v: of a placed tile as its layout says, before placement an equal part of the tile; of a scalar
+/* Registers of each thread for v: by its layout; for a tile without a layout, an equal share of the tile; for a scalar,
  * one or two. */
 i64 registers_of(const struct pass_state *s, const struct value *v);
-/* Registers that the loop carries from one iteration to the next. */
+/* Registers of each thread for the values that the loop carries from one iteration to the next. */
 i64 carried_registers(const struct pass_state *s, const struct op *loop);
-/* Registers that a thread can have where so many blocks of so many warps share a multiprocessor. */
+/* The registers available to a thread if `blocks` blocks of `num_warps` warps share a multiprocessor. */
 int most_registers(const struct pass_state *s, int num_warps, int blocks);
 
 #endif

@@ -3,20 +3,20 @@
 #include "analysis/axis.h"
 #include "analysis/comparison.h"
 
-/* The elements of a load that are undefined because one condition of its mask is false. */
+/* The elements of a load that are undefined because a condition of its mask is false. */
 struct gap {
 	const struct op *load;
 	const struct value *condition;
-	u32 along; /* a bit for each dimension along which the condition changes */
+	u32 along; /* bit set of the dimensions along which the condition changes */
 };
 
-enum { MAX_GAPS = 16 }; /* of one value: what is beyond gets no warning */
+enum { MAX_GAPS = 16 }; /* limit for each value; further gaps get no warning */
 
-/* What is known of the elements of a value. */
+/* Facts about the elements of a value. */
 struct elements {
-	u32 changes; /* a bit for each dimension along which they are not known to be the same */
-	/* … along which some of them may have been set to 0, or to another constant such as -inf before a maximum: by
-	 * the `other` of a load, by a choice */
+	u32 changes; /* bit set of the dimensions along which the elements may differ */
+	/* Bit sets of the dimensions along which some elements may have been set to 0, or to another constant such as
+	 * -inf before a maximum, by the `other` of a load or by a select. */
 	u32 zeros, others;
 	u32 ngaps;
 	struct gap gaps[MAX_GAPS];
@@ -26,14 +26,15 @@ struct walker {
 	const struct kernel *k;
 	struct diags *diags;
 	struct arena scratch;
-	struct map of; /* value → its struct elements */
-	bool follows;  /* gaps; else only what changes and fills */
-	bool tells;    /* of uses */
+	struct map of; /* value → struct elements */
+	bool follows;  /* computes gaps too; else only changes, zeros and others */
+	bool tells;    /* reports uses */
 	struct ranges *ranges;
 	const struct axis_analysis *axis;
 };
 
-/* Walks over the kernel for what changes, and for gaps: what loops carry comes round once in each. */
+/* Number of walks over the kernel for changes, and of walks for gaps. Each walk propagates loop-carried values by one
+ * iteration. */
 enum { ROUNDS = 3 };
 
 static const struct elements *elements_of(const struct walker *w, const struct value *v)
@@ -43,7 +44,7 @@ static const struct elements *elements_of(const struct walker *w, const struct v
 	return e ? e : &scalar;
 }
 
-/* The map holds elements without room for more gaps. */
+/* The size of an entry in the map, which has no space for further gaps. */
 static size_t size_of(const struct elements *e)
 {
 	return offsetof(struct elements, gaps) + e->ngaps * sizeof e->gaps[0];
@@ -84,7 +85,7 @@ static void add_elements(struct elements *to, const struct elements *e)
 		add_gap(to, e->gaps[i]);
 }
 
-/* Those of dimensions first to end - 1 that have more than one element. */
+/* Bit set of the dimensions in [first, end) that have more than one element. */
 static u32 wide_dimensions(const struct type *t, int first, int end)
 {
 	u32 wide = 0;
@@ -113,7 +114,8 @@ static u32 drop_dimension(u32 set, i64 axis)
 	return (set & below) | (set >> 1 & ~below);
 }
 
-/* Dimensions that become one are that one; UNKNOWN where one becomes several. */
+/* The dimensions of the reshaped tile. Dimensions that are merged map to the merged dimension. UNKNOWN if a dimension
+ * in the set is split. */
 enum { UNKNOWN = 1u << 31 };
 static u32 reshape_dimensions(const struct type *from, const struct type *to, u32 set)
 {
@@ -140,7 +142,7 @@ static u32 reshape_dimensions(const struct type *from, const struct type *to, u3
 	return out;
 }
 
-/* The dimensions of o's result, a shape operation's, that come from those of its operand. */
+/* The dimensions of the result of shape operation o that come from the dimensions `set` of its operand. */
 static u32 moved(const struct op *o, u32 set)
 {
 	u32 out = 0;
@@ -173,7 +175,7 @@ static void move_elements(struct elements *e, const struct op *o)
 
 /* --- masks ----------------------------------------------------------------------------------------------------- */
 
-/* Has one of the elements a gap for the same reason? It then tells nothing of where the gap is. */
+/* True if the elements have a gap from the same load. They then say nothing about the position of the gap. */
 static bool has_gap(const struct elements *e, const struct gap *g)
 {
 	for (u32 i = 0; i < e->ngaps; i++)
@@ -182,7 +184,8 @@ static bool has_gap(const struct elements *e, const struct gap *g)
 	return false;
 }
 
-/* May a mask or a choice with these elements, which changes along those dimensions, leave the gap out? */
+/* True if a mask or a select condition with these elements, which changes along the dimensions `along`, may leave the
+ * gap out. */
 static bool may_leave_out(const struct elements *by, u32 along, const struct gap *g)
 {
 	return !has_gap(by, g) && (!g->along || (g->along & along));
@@ -197,7 +200,7 @@ static void leave_out(struct elements *e, const struct elements *by, u32 along)
 			e->gaps[e->ngaps++] = e->gaps[i];
 }
 
-/* A part of a mask, and the shape operations that make the mask's shape of it, innermost first. */
+/* A part of a mask, and the shape operations that bring it to the shape of the mask, innermost first. */
 struct path {
 	const struct op *o;
 	const struct path *outer;
@@ -212,7 +215,7 @@ static void add_condition(const struct walker *w, struct elements *e, const stru
 	u32 along = elements_of(w, part.v)->changes;
 	const struct axis_info *axis = axis_of(w->axis, part.v);
 	for (int d = 0; type_is_tensor(part.v->type) && d < part.v->type->rank; d++)
-		if (axis->constancy[d] >= part.v->type->shape[d]) /* rows are masked as a whole */
+		if (axis->constancy[d] >= part.v->type->shape[d]) /* the condition is constant along whole rows */
 			along &= ~(1u << d);
 	for (const struct path *p = part.path; p && along != UNKNOWN; p = p->outer)
 		along = moved(p->o, along);
@@ -247,7 +250,7 @@ static void add_conditions(struct walker *w, struct elements *e, const struct op
 
 /* --- uses ------------------------------------------------------------------------------------------------------ */
 
-/* Is it computed from one constant? */
+/* True if v is computed from a constant by unary operations. */
 static bool is_constant(const struct value *v, bool *zero)
 {
 	u64 bits = 1;
@@ -258,7 +261,8 @@ static bool is_constant(const struct value *v, bool *zero)
 	return constant;
 }
 
-/* Elements become the constant v, if it is one, in places that change along those dimensions. */
+/* Records that elements become the constant v, if v is a constant, at positions that change along the dimensions
+ * `along`. */
 static void fill(struct elements *e, const struct value *v, u32 along)
 {
 	bool zero;
@@ -266,7 +270,7 @@ static void fill(struct elements *e, const struct value *v, u32 along)
 		*(zero ? &e->zeros : &e->others) |= along;
 }
 
-/* A comparison that holds for all elements. */
+/* True if v is a comparison that holds for all elements. */
 static bool always_holds(struct walker *w, const struct value *v)
 {
 	struct less l;
@@ -278,8 +282,8 @@ static bool always_holds(struct walker *w, const struct value *v)
 			   (affine_interval(w->ranges, &most, v->def, &lo, &hi) && hi <= 0));
 }
 
-/* Is `use` in a branch or a loop that may run no iteration, and the load is not? Its condition may say that the mask is
- * true. */
+/* True if `use` is in a branch, or in a loop that may have no iteration, and the load is not. The condition of the
+ * branch may imply that the mask is true. */
 static bool is_conditional(const struct op *load, const struct op *use)
 {
 	const struct block *b = use->block;
@@ -299,7 +303,7 @@ static void tell(struct walker *w, const struct gap *g, const struct op *use, co
 	diag(w->diags, N_UNDEFINED_USED, use->loc, what);
 }
 
-/* The use takes in elements along these dimensions, or all where it writes them: what has gaps there is told. */
+/* Reports the gaps along the dimensions `along`: `use` combines their elements. */
 static void use_elements(struct walker *w, const struct elements *e, u32 along, const struct op *use, const char *what)
 {
 	for (u32 i = 0; i < e->ngaps; i++)
@@ -313,7 +317,7 @@ static void use_all(struct walker *w, const struct elements *e, const struct op 
 		tell(w, &e->gaps[i], use, what);
 }
 
-/* What a store or atomic writes through a pointer, where the mask, if there is one, is true. */
+/* Reports undefined elements that a store or atomic writes, or uses as pointers, where its mask may be true. */
 static void use_written(struct walker *w, const struct op *o, u32 nwritten, const char *what)
 {
 	const struct elements *mask = o->noperands > nwritten ? elements_of(w, operand(o, nwritten)) : NULL;
@@ -357,8 +361,8 @@ static struct elements visit_load(struct walker *w, const struct op *o)
 	return e;
 }
 
-/* The dimensions along which y may say which elements of x * y, x & y or x + y are not to count: by a zero in a
- * product, or a summand of -inf. */
+/* The dimensions along which y may neutralise elements of x * y, x & y or x + y: by a zero in a product, or a summand
+ * of -inf. */
 static u32 decides(const struct op *o, const struct elements *y)
 {
 	switch (o->code) {
@@ -399,7 +403,7 @@ static struct elements visit_select(const struct walker *w, const struct op *o)
 	return e;
 }
 
-/* A truth value is zero where it is false, and exp(-inf) is. */
+/* A boolean is zero where it is false, and exp(-inf) is zero. */
 static struct elements visit_unary(const struct walker *w, const struct op *o)
 {
 	struct elements e = copy_of(elements_of(w, operand(o, 0)));
@@ -421,7 +425,7 @@ static struct elements visit_dot(struct walker *w, const struct op *o)
 		u32 inner = 1u << (i ? rank - 2 : rank - 1), of_other = 1u << (i ? rank - 1 : rank - 2);
 		bool zero;
 		if (!(y->zeros & of_other) && !(is_constant(operand(o, 1 - i), &zero) && zero))
-			use_elements(w, x, inner, o, "a dot takes them in");
+			use_elements(w, x, inner, o, "a dot uses them");
 		e.changes |= x->changes & ~inner;
 		for (u32 g = 0; g < x->ngaps; g++)
 			if (!(x->gaps[g].along & inner))
@@ -430,7 +434,7 @@ static struct elements visit_dot(struct walker *w, const struct op *o)
 	return e;
 }
 
-/* Other operands may be weights, zero where elements are masked off. */
+/* True if another operand may be a weight that is zero where elements are masked off. */
 static bool has_filled(const struct walker *w, const struct op *o, const struct gap *g, u32 along)
 {
 	for (u32 i = 0; i < o->noperands; i++) {
@@ -450,7 +454,7 @@ static struct elements visit_reduce(struct walker *w, const struct op *o)
 	for (u32 i = 0; i < n; i++) {
 		struct gap g = e.gaps[i];
 		if ((g.along & along) && !has_filled(w, o, &g, along))
-			tell(w, &g, o, "a reduction takes them in");
+			tell(w, &g, o, "a reduction uses them");
 		if (g.along & along)
 			continue;
 		g.along = drop_dimension(g.along, axis);
@@ -462,7 +466,7 @@ static struct elements visit_reduce(struct walker *w, const struct op *o)
 	return e;
 }
 
-/* The index may take elements from where they are defined. */
+/* The index may select defined elements only, so gaps along the axis are dropped. */
 static struct elements visit_gather(const struct walker *w, const struct op *o)
 {
 	struct elements e = {.changes = all_dimensions(result(o)->type)};
@@ -484,7 +488,7 @@ static struct elements visit_histogram(struct walker *w, const struct op *o)
 	return (struct elements){.changes = 1};
 }
 
-/* Of one result, or of all alike. */
+/* The elements of all results of o, which have the same facts. */
 static struct elements visit_plain(struct walker *w, const struct op *o)
 {
 	switch (o->code) {
@@ -575,7 +579,8 @@ void warn_of_undefined(const struct kernel *k, struct diags *d)
 {
 	if (!block_has(k->body, leaves_gaps))
 		return;
-	struct kernel copy = *k; /* the analysis adds the limits that it relies on, which are the passes' to decide */
+	struct kernel copy = *k; /* on a copy: the analysis adds launch bounds to the kernel, and only passes may do
+				  * that */
 	struct walker w = {.k = k, .diags = d, .ranges = ranges_analyze(k)};
 	w.axis = axis_analyze(&copy, w.ranges);
 	w.of.arena = &w.scratch;

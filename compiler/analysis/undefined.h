@@ -1,18 +1,18 @@
-/* A warning of masked loads without `other` whose undefined elements are used.
+/* Warns of uses of the undefined elements of masked loads without `other`.
  *
- * One element of such a load is undefined where its mask is false. The mask is taken apart into the conditions that it
- * is a conjunction of, and each is followed forward from the load, with the dimensions of the tile along which it
- * changes. A reduction or dot along one of these dimensions takes undefined elements in; a reduction along another one
- * keeps them apart, and the condition goes on to its result. What chooses, or a mask further on, is taken to leave the
- * undefined elements out where it changes along one of these dimensions: whether it does so exactly is not decided, so
- * that a program that is right gets no warning. Conditions that always hold are none, and one that holds for whole rows
- * (analysis/axis.h) does not change along them. */
+ * An element of such a load is undefined where its mask is false. The mask is split into the conditions of its
+ * conjunction. Each condition is followed forward from the load, with the dimensions of the tile along which it
+ * changes. A reduction or dot along one of these dimensions uses undefined elements. A reduction along another
+ * dimension keeps them apart, and its result has the condition too. A select or a later mask that changes along one of
+ * these dimensions is assumed to leave the undefined elements out. Whether it does so exactly is not decided, so that a
+ * correct program gets no warning. Conditions that always hold are ignored. A condition that is constant along whole
+ * rows (analysis/axis.h) does not change along them. */
 #ifndef TLC_ANALYSIS_UNDEFINED_H
 #define TLC_ANALYSIS_UNDEFINED_H
 
 #include "ir/ir.h"
 
-/* Of a kernel as it was evaluated. */
+/* `k` is the kernel before any pass. */
 void warn_of_undefined(const struct kernel *k, struct diags *d);
 
 #endif

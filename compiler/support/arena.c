@@ -6,11 +6,11 @@ enum { CHUNK_MIN = 4 * 1024, ALIGN = 16 };
 
 struct arena_chunk {
 	struct arena_chunk *next;
-	struct abandoned abandoned; /* of an arena in a frame that a fault would leave */
+	struct abandoned abandoned; /* registers the chunk of an arena in a stack frame that a fault would unwind */
 	_Alignas(ALIGN) char data[];
 };
 
-/* A fault has left the frame with the arena. */
+/* Frees a chunk of an arena in a stack frame that a fault has unwound. */
 static void free_chunk(struct abandoned *abandoned)
 {
 	free((char *)abandoned - offsetof(struct arena_chunk, abandoned));
@@ -34,7 +34,7 @@ void *arena_alloc(struct arena *a, size_t size)
 	size = (size + ALIGN - 1) & ~(size_t)(ALIGN - 1);
 	if (!a->at || size > (size_t)(a->end - a->at)) {
 		size_t want = MAX(size, MIN(MAX(a->total, (size_t)CHUNK_MIN), (size_t)16 << 20));
-		/* calloc: large chunks come zeroed from the system without being touched */
+		/* calloc: the system provides large chunks zeroed, without touching them */
 		struct arena_chunk *c = calloc(1, sizeof *c + want);
 		if (!c)
 			tl_out_of_memory(want);
@@ -60,7 +60,7 @@ void *arena_dup(struct arena *a, const void *data, size_t size)
 
 void *scanner_memory(struct arena *a, void *p, size_t size)
 {
-	size_t *block = arena_alloc(a, ALIGN + size); /* its size stands in front */
+	size_t *block = arena_alloc(a, ALIGN + size); /* the block's size is stored before its data */
 	size_t old = p ? *(size_t *)((char *)p - ALIGN) : 0;
 	*block = size;
 	if (p)
@@ -104,7 +104,7 @@ void *vec_grow(struct arena *a, void *at, u32 len, u32 *cap, size_t size)
 	void *p = arena_alloc(a, more * size);
 	if (len)
 		memcpy(p, at, len * size);
-	*cap = more; /* behind the allocation, which may fault */
+	*cap = more; /* after the allocation, which may raise a fault */
 	return p;
 }
 

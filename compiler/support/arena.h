@@ -1,6 +1,6 @@
-/* Arenas: memory by lifetime. Everything allocated from an arena is freed with it, at once; nothing is freed alone.
+/* Arenas: memory by lifetime. Memory allocated from an arena is freed together with the arena, never separately.
  *
- * Also the growable array (VEC) and the string builder, both of which grow inside an arena. */
+ * Also the growable array (VEC) and the string builder. Both grow inside an arena. */
 #ifndef TLC_SUPPORT_ARENA_H
 #define TLC_SUPPORT_ARENA_H
 
@@ -16,15 +16,14 @@ struct arena {
 };
 
 void arena_free(struct arena *a);
-/* Zeroed memory, aligned for any scalar type. Never NULL: where there is none, a fault is raised (support/recover.h).
- * */
+/* Zeroed memory, aligned for any scalar type. Never NULL: an allocation failure raises a fault (support/recover.h). */
 void *arena_alloc(struct arena *a, size_t size);
 void *arena_dup(struct arena *a, const void *data, size_t size);
 /* A NUL-terminated copy of `len` bytes. */
 char *arena_str(struct arena *a, const char *s, size_t len);
 char *arena_printf(struct arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 char *arena_vprintf(struct arena *a, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
-/* The name where only ASCII will do (IR text, assembly): other bytes become $xx. */
+/* The name in ASCII, for IR text and assembly: each other byte becomes $xx. */
 const char *arena_ascii(struct arena *a, const char *name);
 
 /* realloc for flex's scanners: `p` is NULL or comes from this function; its contents are kept. */
@@ -47,7 +46,7 @@ void *vec_grow(struct arena *a, void *at, u32 len, u32 *cap, size_t size);
 		(v)->at[(v)->len++] = (x);                                                                         \
 	} while (0)
 
-/* A string being built; always NUL-terminated once something was added. */
+/* A string builder. The string is NUL-terminated after the first addition. */
 struct strbuf {
 	struct arena *arena;
 	char *at;
@@ -56,7 +55,7 @@ struct strbuf {
 void sb_add(struct strbuf *sb, const char *s, size_t len);
 void sb_puts(struct strbuf *sb, const char *s);
 void sb_printf(struct strbuf *sb, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* A string as JSON has it, in quotes. */
+/* Appends a JSON string literal, in quotes. */
 void sb_json(struct strbuf *sb, const char *s);
 void sb_vprintf(struct strbuf *sb, const char *fmt, va_list ap);
 

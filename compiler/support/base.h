@@ -1,7 +1,7 @@
-/* The vocabulary every other file uses: short integer names, bit helpers, the invariant check.
+/* Basic definitions for all files: short integer names, bit helpers, assertions.
  *
- * A broken invariant is a bug in tlc, never the user's: tl_assert raises a fault (support/recover.h) that says where it
- * broke, which pass was running and the IR it was running on (see crash_scope). */
+ * A failed assertion is a bug in tlc, never an error of the user: tl_assert raises a fault (support/recover.h) that
+ * reports the place, the running pass and the IR that the pass works on (see crash_scope). */
 #ifndef TLC_SUPPORT_BASE_H
 #define TLC_SUPPORT_BASE_H
 
@@ -29,7 +29,8 @@ static inline bool is_pow2(i64 x) { return x > 0 && (x & (x - 1)) == 0; }
 /* Floor of log2; 0 for 0. */
 static inline int ilog2(u64 x) { return x ? 63 - __builtin_clzll(x) : 0; }
 
-/* The work under way, for the report of a broken invariant. Scopes nest per thread; `dump` prints the IR at hand. */
+/* The work in progress, for the report of a failed assertion. Scopes nest, one stack for each thread. `dump` prints the
+ * current IR. */
 struct crash_scope {
 	const char *what;
 	void (*dump)(const void *arg, FILE *out);
@@ -39,12 +40,12 @@ struct crash_scope {
 void crash_enter(struct crash_scope *s);
 void crash_leave(struct crash_scope *s);
 
-/* Both raise a fault: support/recover.h. */
+/* Both raise a fault (support/recover.h). */
 _Noreturn void tl_assert_failed(const char *file, int line, const char *what);
 _Noreturn void tl_out_of_memory(size_t size);
 
 #define tl_assert(cond) ((cond) ? (void)0 : tl_assert_failed(__FILE__, __LINE__, #cond))
-/* Where the check would cost: not in a build without the verifiers. */
+/* An assertion for hot code, left out of builds without the verifiers (NDEBUG). */
 #ifdef NDEBUG
 #define debug_assert(cond) ((void)0)
 #else

@@ -1,10 +1,10 @@
-/* Bitmaps of bytes of memory: which were written. */
+/* Bitmaps with a bit for each byte of memory: set if the byte has been written. */
 #ifndef TLC_SUPPORT_BYTE_MAP_H
 #define TLC_SUPPORT_BYTE_MAP_H
 
 #include "support/base.h"
 
-/* A bitmap begins at a multiple of 8. Other threads may be setting bits, so that each read is an atomic one. */
+/* A word of a bitmap. Bitmaps are aligned to 8 bytes. Other threads may set bits meanwhile, so each read is atomic. */
 typedef u64 __attribute__((may_alias)) bits_word;
 
 static inline u8 bits_byte(const u8 *bits, u64 at)
@@ -12,7 +12,7 @@ static inline u8 bits_byte(const u8 *bits, u64 at)
 	return __atomic_load_n(&bits[at / 8], __ATOMIC_RELAXED);
 }
 
-/* Bits [from, from + n): are all set? */
+/* True if all bits in [from, from + n) are set. */
 static inline bool bits_all(const u8 *bits, u64 from, u64 n)
 {
 	u64 end = from + n;
@@ -31,7 +31,7 @@ static inline bool bits_all(const u8 *bits, u64 from, u64 n)
 	return !tail || (bits_byte(bits, from) & tail) == tail;
 }
 
-/* Sets them. */
+/* Sets the bits in [from, from + n). */
 static inline void bits_set(u8 *bits, u64 from, u64 n)
 {
 	if (bits_all(bits, from, n))
@@ -44,7 +44,7 @@ static inline void bits_set(u8 *bits, u64 from, u64 n)
 	}
 }
 
-/* The first one from there on that is not set; there is one. */
+/* The first clear bit at or after `from`. Such a bit must exist. */
 static inline u64 bits_first_clear(const u8 *bits, u64 from)
 {
 	while (bits_byte(bits, from) >> from % 8 & 1)

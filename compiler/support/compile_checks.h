@@ -1,9 +1,9 @@
-/* Checks of the compiler on request: TL_COMPILE_CHECK names them, with commas between.
+/* Checks of the compiler on request: TL_COMPILE_CHECK is a comma-separated list of their names.
  *
  *   buffers          a failed proof of the buffers in shared memory is an internal error (gpu/smem/model_checker.h)
- *   unproved         that proof fails, but where the kernel is compiled again with less pipelining
- *   unproved-copies  and there too, where copies are still issued ahead
- *   quick            LLVM's back end optimises nothing, as for very large kernels (driver/backend_level.c)
+ *   unproved         makes that proof fail, except in the second compilation, which pipelines less
+ *   unproved-copies  makes it fail in the second compilation too, if that still issues copies ahead
+ *   quick            LLVM's back end runs without optimisations, as for very large kernels (driver/backend_level.c)
  *   divisors         compares code with and without divisors of arguments (runtime/emulate/divisor_check.h) */
 #ifndef TLC_SUPPORT_COMPILE_CHECKS_H
 #define TLC_SUPPORT_COMPILE_CHECKS_H

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Of a flat, row-major index. */
+/* The coordinate along `dim` of a flat, row-major index. */
 static i64 coordinate(const i32 *shape, i32 rank, i64 element, i32 dim)
 {
 	for (i32 k = rank - 1; k > dim; k--)

@@ -123,7 +123,7 @@ void diag_hint(struct diags *d, const char *format, ...)
 		return;
 	struct strbuf *hint = &d->messages.at[d->hint_to].hint;
 	sb_printf(hint, "%s%s", hint->len ? "\n" : "", text);
-	for (u32 i = d->hint_to + 1; i < d->messages.len; i++) /* its notes */
+	for (u32 i = d->hint_to + 1; i < d->messages.len; i++) /* the notes of this message */
 		d->messages.at[i].at += d->hint_at - before;
 }
 

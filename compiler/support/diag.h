@@ -1,14 +1,14 @@
-/* Diagnostics: what a user did wrong, where, and what to do about it.
+/* Diagnostics: errors, warnings, notes and remarks with source locations and hints.
  *
- * Every message stands in diag.def, once. `diag(d, E_UNKNOWN_NAME, at, name)` appends the formatted message, the
- * source line with a caret and the hint to d->text; nothing is printed here and nothing exits, so several errors
- * are reported in one run. Message formats are checked by the compiler like printf's. */
+ * All messages are in diag.def. `diag(d, E_UNKNOWN_NAME, at, name)` appends the formatted message, the source line with
+ * a caret, and the hint to d->text. Nothing is printed here and nothing exits, so a compilation can report several
+ * errors. The C compiler checks the formats like those of printf. */
 #ifndef TLC_SUPPORT_DIAG_H
 #define TLC_SUPPORT_DIAG_H
 
 #include "support/arena.h"
 
-/* A span of source text. file 0 means "nowhere"; line and col count from 1. */
+/* A span of source text. file 0 means "no location". line and col count from 1. */
 struct loc {
 	u32 line;
 	u16 col, len, file;
@@ -25,12 +25,12 @@ struct source {
 	u32 *line_start; /* offset of each line; line_start[nlines] == len */
 	u32 nlines;
 };
-/* A place for programs to read. */
+/* A source location in the form that API callers receive. */
 struct source_place {
-	const char *file; /* NULL: none */
+	const char *file; /* NULL if none */
 	u32 line, col;
 };
-/* The source line with carets under the span; tabs are kept so that the caret lines up. */
+/* Appends the source line with carets under the span. Tabs are kept so that the carets line up. */
 void source_show(const struct source *s, struct loc at, struct strbuf *out);
 
 enum diag_severity { DIAG_ERROR, DIAG_WARNING, DIAG_NOTE, DIAG_REMARK };
@@ -45,40 +45,42 @@ enum diag_id {
 #include "support/diag.def"
 #undef D
 
-/* One message in its parts, for callbacks. */
+/* One message, split into its parts for callbacks. */
 struct message {
 	enum diag_severity severity;
 	struct loc loc;
 	const char *text;
-	struct strbuf hint; /* at is NULL without one */
-	u32 at;             /* where in diags.text it begins */
+	struct strbuf hint; /* hint.at is NULL if there is no hint */
+	u32 at;             /* offset of the message in diags.text */
 };
 
 struct diag_place {
-	enum diag_id id; /* of errors NDIAGS: one error a place is enough, whatever follows from it */
+	enum diag_id id; /* NDIAGS for all errors: only the first error at a location is reported, since others follow
+			  * from it */
 	struct loc loc;
-	u32 at; /* where in diags.text the message begins */
+	u32 at; /* offset of the message in diags.text */
 };
 
 struct diags {
 	struct arena *arena;
-	VEC(struct source *) sources; /* [0] is unused */
+	VEC(struct source *) sources; /* indexed by loc.file; [0] is unused */
 	struct strbuf text;
 	VEC(struct message) messages;
-	u32 hint_at; /* where in text a hint for the last message goes: before its notes */
-	u32 hint_to; /* and which message that is */
-	u32 nerrors; /* all of them, also those that had been shown before */
+	u32 hint_at; /* offset in text for a hint of the last message: before its notes */
+	u32 hint_to; /* index of that message */
+	u32 nerrors; /* number of errors, including repeated ones that are not shown */
 	u32 nshown, nwarnings;
-	bool full;  /* too many errors: further ones are dropped */
-	bool muted; /* the last message was dropped, and so are its hints */
+	bool full;  /* MAX_ERRORS were shown: all further messages are dropped */
+	bool muted; /* the last message was dropped, so its hints and notes are dropped too */
 	/* Called after each error, to append notes such as "called from here". */
 	void (*backtrace)(void *arg, struct diags *d);
 	void *backtrace_arg;
-	VEC(struct diag_place) seen; /* reported: a loop unrolled 8 times says it once */
+	VEC(struct diag_place) seen; /* messages that were reported: code that is evaluated 8 times, as in an unrolled
+				      * loop, reports a message once */
 };
 
 void diags_init(struct diags *d, struct arena *arena);
-/* The same messages: what is said to either is not said to the other. */
+/* A copy with the same messages. Messages added to one of them do not appear in the other. */
 struct diags diags_copy(const struct diags *d);
 /* Replaces the messages of d by the messages of `to`. The source texts of d stay registered, since modules that have
  * been read refer to them. */
@@ -92,12 +94,12 @@ u16 diags_add_source(struct diags *d, const char *name, const char *text, size_t
 #define diag(d, id, at, ...) diag_emit((d), (id), (at), id##_format, ##__VA_ARGS__)
 void diag_emit(struct diags *d, enum diag_id id, struct loc at, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
-/* Drops the messages from offset `len` of the text on. */
+/* Drops the messages from offset `text_len` of the text on. */
 void diags_cut(struct diags *d, u32 text_len);
-/* Adds a "hint:" line to the message just emitted. */
+/* Adds a "hint:" line to the last message. */
 void diag_hint(struct diags *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* From the start of `a` to the end of `b` when both are on one line; else `a`. */
+/* The span from the start of `a` to the end of `b` if both are on one line; else `a`. */
 struct loc loc_join(struct loc a, struct loc b);
 
 #endif

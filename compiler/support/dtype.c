@@ -52,12 +52,13 @@ static enum fp_format small_format(enum dtype d)
 	}
 }
 
-/* float8e4b15 is binary16 with four bits of the exponent and three of the mantissa; nothing is infinite or NaN. To
- * nearest, ties away from zero; what is larger than 1.75, or NaN, becomes that. */
+/* float8e4b15 is binary16 with four exponent bits and three mantissa bits, without infinities and NaNs. Rounds to
+ * nearest, ties away from zero. Magnitudes above 1.75, and NaN, become 1.75. */
 static u64 encode_e4b15(double x)
 {
 	double magnitude = __builtin_fabs(x);
-	u64 bits = magnitude < 1.75 ? fp_encode(FP_F16, magnitude, true) : 0x3F00; /* false of a NaN */
+	u64 bits = magnitude < 1.75 ? fp_encode(FP_F16, magnitude, true) : 0x3F00; /* the comparison is false for a
+										    * NaN */
 	return (__builtin_signbit(x) ? 0x80u : 0) | (2 * bits + 0x80) >> 8;
 }
 

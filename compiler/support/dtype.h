@@ -1,8 +1,9 @@
-/* Element types. One list serves the language (which tells signed from unsigned) and the IR (which does not: there the
- * operation carries the sign, and only the signed names appear).
+/* Element types. One list serves the language and the IR. The language distinguishes signed and unsigned integers. The
+ * IR does not: its operations carry the signedness, and its types have the signed names only.
  *
- * float8e4b15, a format of Triton's own, exists in the language only: in the IR, as in Triton's, its values are i8, and
- * lang/std/fp8.tl converts them. The two after it are names without values, formats of AMD's GPUs. */
+ * float8e4b15, a format of Triton, exists in the language only. Its values are i8 in the IR, as in Triton's, and
+ * lang/std/fp8.tl converts them. The two formats after it belong to AMD GPUs: only their names exist, without
+ * values. */
 #ifndef TLC_SUPPORT_DTYPE_H
 #define TLC_SUPPORT_DTYPE_H
 
@@ -50,12 +51,12 @@ static inline int dtype_bytes(enum dtype d) { return (dtype_bits(d) + 7) / 8; }
 static inline bool dtype_is_int(enum dtype d) { return d <= DT_U64; }
 static inline bool dtype_is_float(enum dtype d) { return d >= DT_E4M3; }
 static inline bool dtype_is_fp8(enum dtype d) { return d == DT_E4M3 || d == DT_E5M2 || d >= DT_E4B15; }
-/* Are there values of the type? */
+/* True if values of the type exist. False for AMD's formats, which are names only. */
 static inline bool dtype_has_values(enum dtype d) { return d <= DT_E4B15; }
 /* int1 counts as unsigned, as in Triton. */
 static inline bool dtype_is_unsigned(enum dtype d) { return d == DT_I1 || (d >= DT_U8 && d <= DT_U64); }
 static inline bool dtype_is_signed(enum dtype d) { return d >= DT_I8 && d <= DT_I64; }
-/* The IR's element type for a language type: signedness dropped, formats that are bits there. */
+/* The IR's element type for a language type: without signedness; i8 for formats that the IR treats as bits. */
 static inline enum dtype dtype_signless(enum dtype d)
 {
 	return d >= DT_E4B15 ? DT_I8 : d >= DT_U8 && d <= DT_U64 ? d - DT_U8 + DT_I8 : d;
@@ -65,13 +66,13 @@ static inline enum dtype dtype_unsigned(enum dtype d) { return d >= DT_I8 && d <
 const char *dtype_name(enum dtype d);    /* "fp16" */
 const char *dtype_tl_name(enum dtype d); /* "float16" */
 const char *dtype_ir_name(enum dtype d); /* "f16" */
-/* Any of the three names, or DT_COUNT. Common aliases ("float8_e4m3fn", "e5m2", "bfloat16", "f32"…) are known. */
+/* The type with any of the three names or a common alias ("float8_e4m3fn", "e5m2", "half"…); DT_COUNT if none. */
 enum dtype dtype_parse(const char *s, size_t len);
 
-/* A constant of type d from a number, as the bits of its memory representation. */
+/* The memory representation of a number of type d, as bits. */
 u64 dtype_encode_float(enum dtype d, double x);
 u64 dtype_encode_int(enum dtype d, i64 x);
-/* And back. Integers are sign-extended by dtype_decode_int, except int1, which is 0 or 1. */
+/* The number that the bits represent. dtype_decode_int sign-extends integers, except int1, which is 0 or 1. */
 double dtype_decode_float(enum dtype d, u64 bits);
 i64 dtype_decode_int(enum dtype d, u64 bits);
 

@@ -28,6 +28,7 @@ char *file_read_open(struct arena *a, int fd, size_t most, size_t *len)
 
 char *file_read(struct arena *a, const char *path, size_t most, size_t *len)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK); /* a FIFO is waited for else */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK); /* without O_NONBLOCK, opening a FIFO
+									    * blocks */
 	return fd < 0 ? NULL : file_read_open(a, fd, most, len);
 }

@@ -2,10 +2,10 @@
 
 #include <pthread.h>
 
-/* State of the process, which the handlers of fork() change. */
+/* State of the process, changed by the handlers of fork(). */
 static _Atomic u32 generation;
 static pthread_rwlock_t sections = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
-static _Thread_local u32 depth; /* of this thread's sections */
+static _Thread_local u32 depth; /* nesting depth of this thread's sections */
 
 static void before_fork(void)
 {
@@ -19,7 +19,7 @@ static void in_parent(void)
 		pthread_rwlock_unlock(&sections);
 }
 
-/* The lock knows its owner by a number that the child's thread does not have. */
+/* Resets the lock: it identifies its owner by a thread id, which the child's thread does not have. */
 static void in_child(void)
 {
 	static const pthread_rwlock_t unlocked = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;

@@ -1,4 +1,4 @@
-/* What threads share, in the child of a fork: the child has the thread that called fork() and no other one. */
+/* State shared by threads, in the child of a fork. The child has only the thread that called fork(). */
 #ifndef TLC_SUPPORT_FORKED_H
 #define TLC_SUPPORT_FORKED_H
 
@@ -6,17 +6,18 @@
 
 #include "support/recover.h"
 
-/* A number that a child has for itself: threads that were started under another number are not there. */
+/* A number that differs between a process and its forked children. Threads that were started under another number do
+ * not exist in this process. */
 u32 fork_generation(void);
 
-/* Calls in progress on an object, in the lower half; in the upper half the fork_generation they began in. */
+/* Lower half: number of calls in progress on an object. Upper half: the fork_generation in which they began. */
 typedef _Atomic u64 fork_calls;
-/* False: other threads were in the midst of calls when the process was forked. What they held stays held. */
+/* False if other threads had calls in progress when the process was forked. Locks that they held stay locked. */
 bool fork_enter(fork_calls *calls);
 void fork_leave(fork_calls *calls);
 
-/* fork() waits for the end of this section, which may take locks of the process and use LLVM. For a thread again and
- * again, one in the other; a fault ends it. */
+/* A section during which fork() in another thread waits. The section may take locks of the process and use LLVM.
+ * Sections of a thread may nest, and a fault ends them. */
 struct fork_section {
 	struct cleanup cleanup;
 };

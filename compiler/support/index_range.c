@@ -31,7 +31,7 @@ const struct mem_range *ranges_describe(const struct mem_range *ranges, u32 n, u
 	const struct mem_range *r = below ? &ranges[below - 1] : NULL, *next = below < n ? &ranges[below] : NULL;
 	u64 offset = r ? address - range_start(r) : 0, distance;
 	const char *where = "past the end";
-	if (r && offset < r->size) { /* it starts inside */
+	if (r && offset < r->size) { /* the access starts inside r */
 		distance = r->size - offset;
 		where = "before the end";
 	} else {
@@ -67,7 +67,7 @@ void access_fault_text(struct strbuf *out, const char *what, u64 address, u32 by
 	const struct mem_range *in = NULL;
 	u32 below = ranges_below(ranges, n, address);
 	if (home && home != &any_memory && below && range_has(&ranges[below - 1], address, bytes))
-		in = &ranges[below - 1]; /* another parameter's */
+		in = &ranges[below - 1]; /* the access lies in the buffer of another parameter */
 	sb_printf(out, "%s of %u byte%s outside %s buffer: address 0x%llx", what, bytes, plural, in ? "its" : "every",
 		  at);
 	ranges_describe(in ? home : ranges, in ? 1 : n, address, " is ", out);

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-/* The text without white space outside of strings. */
+/* The text without the white space outside strings. */
 static char *squeezed(struct arena *a, const char *text, size_t len)
 {
 	char *out = arena_str(a, text, len), *to = out;
@@ -20,7 +20,7 @@ static char *squeezed(struct arena *a, const char *text, size_t len)
 	return out;
 }
 
-/* The end of the value that begins at s; NULL: there is none. */
+/* The end of the value that begins at s; NULL if the text ends first. */
 static const char *value_end(const char *s)
 {
 	int depth = 0;
@@ -70,7 +70,8 @@ const char *json_value(const struct json_member *m, u32 n, const char *name)
 	return NULL;
 }
 
-/* The character behind a backslash, and *s at its end; 0: none that is written. */
+/* The character of the escape sequence after a backslash; *s is advanced to the sequence's last character. 0 if the
+ * sequence is not supported. */
 static char escaped(struct arena *a, const char **s)
 {
 	static const char from[] = "\"\\/nrtbf", to[] = "\"\\/\n\r\t\b\f";

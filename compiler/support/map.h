@@ -1,10 +1,10 @@
-/* Hash maps keyed by address, and string interning: equal strings get equal addresses, so names compare with ==. */
+/* Hash maps keyed by address, and string interning: equal strings have equal addresses, so names are compared by ==. */
 #ifndef TLC_SUPPORT_MAP_H
 #define TLC_SUPPORT_MAP_H
 
 #include "support/arena.h"
 
-/* Pointer → pointer. Open addressing; grows inside its arena. A NULL key is not allowed. */
+/* A map from pointer to pointer: open addressing, grows inside its arena. A NULL key is not allowed. */
 struct map {
 	struct arena *arena;
 	const void **keys;
@@ -14,7 +14,8 @@ struct map {
 void *map_get(const struct map *m, const void *key);
 void map_put(struct map *m, const void *key, void *val);
 
-/* A set of byte strings, each stored once. Strings of `parent`, which must not grow any more, are found there. */
+/* A set of byte strings, each stored once. Strings that `parent` contains are returned from there; `parent` must not
+ * grow any more. */
 struct interner {
 	struct arena *arena;
 	const struct interner *parent;
@@ -23,10 +24,10 @@ struct interner {
 };
 const char *intern(struct interner *in, const char *s, size_t len);
 const char *intern_str(struct interner *in, const char *s);
-/* The stored string equal to s, or NULL. */
+/* The stored string equal to s; NULL if none. */
 const char *intern_find(const struct interner *in, const char *s);
 
-/* 64-bit hash of `len` bytes (XXH3). */
+/* A 64-bit hash of `len` bytes (XXH3). */
 u64 hash_bytes(const void *data, size_t len, u64 seed);
 
 #endif

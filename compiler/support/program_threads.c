@@ -12,7 +12,7 @@ static u64 now_ms(void)
 	return (u64)t.tv_sec * 1000 + (u64)t.tv_nsec / 1000000;
 }
 
-/* All threads that wait are to say so again. */
+/* Starts a new event: every waiting thread must be counted again. */
 static void note_event(struct program_threads *g)
 {
 	u64 w = atomic_load(&g->waiting);
@@ -33,7 +33,7 @@ static void help(void *gang)
 	end_thread(g);
 }
 
-/* False: there are as many as there may be. */
+/* Starts a thread. False if `most` threads run, or the system refuses another one. */
 static bool start(struct program_threads *g, u32 most)
 {
 	u32 alive = atomic_load(&g->alive);
@@ -65,7 +65,9 @@ u64 program_threads_left(const struct program_threads *g)
 	return g->total - MIN(atomic_load(&g->next), g->total);
 }
 
-/* Of the last of all threads to wait: doubles their number. */
+/* Called by the thread that makes the number of waiting threads equal to the number of all threads: doubles the number
+ * of threads, up to `most` and the programs left. False if all have waited for LAST_ROUNDS rounds and LAST_MS without a
+ * new thread. */
 static bool all_wait(struct program_threads *g)
 {
 	u64 left = program_threads_left(g);

@@ -1,7 +1,7 @@
-/* The threads of a launch whose programs may wait for others.
+/* The threads of a launch of programs that may wait for each other.
  *
- * A thread runs its program to the end, so a program that waits for another one may wait for one that no thread has
- * begun. Where all threads run programs that wait, a further thread is started, up to a limit. */
+ * A thread runs a program to its end, so a waiting program may wait for a program that no thread has begun. If all
+ * threads run waiting programs, further threads are started, up to a limit. */
 #ifndef TLC_SUPPORT_PROGRAM_THREADS_H
 #define TLC_SUPPORT_PROGRAM_THREADS_H
 
@@ -10,37 +10,37 @@
 #include "support/thread_team.h"
 
 struct program_threads {
-	u64 total;                /* programs, from 0 on: begun in order */
-	u32 threads;              /* that run at least as long as there are programs, the caller's among them */
-	u32 most;                 /* with those that are started since all others wait */
-	void (*work)(void *arg);  /* what a thread does: calls program_threads_next until there is no program */
+	u64 total;                /* number of programs; they begin in order, from 0 */
+	u32 threads;              /* number of threads while programs are left, including the calling thread */
+	u32 most;                 /* limit, including threads that are started because all others wait */
+	void (*work)(void *arg);  /* body of a thread: calls program_threads_next until no program is left */
 	void *arg;
 	struct thread_team crew;
-	/* the rest: of program_threads.c */
+	/* the remaining fields are private to program_threads.c */
 	_Atomic u64 next;   /* the first program that no thread has begun */
-	_Atomic u32 alive;  /* threads */
-	_Atomic bool full;  /* the system has no room for another one */
-	/* events, which are programs that begin and threads that end, in the upper half; in the lower half the threads
-	 * that have waited since the last event */
+	_Atomic u32 alive;  /* number of running threads */
+	_Atomic bool full;  /* the system refused to start another thread */
+	/* Upper half: number of events. An event is a program that begins or a thread that ends. Lower half: number of
+	 * threads that have waited since the last event. */
 	_Atomic u64 waiting;
-	_Atomic u32 rounds; /* in which all threads waited, and no other one could be started */
-	_Atomic u64 since;  /* the first of these, in ms */
+	_Atomic u32 rounds; /* rounds in which all threads waited and no further thread could be started */
+	_Atomic u64 since;  /* time of the first such round, in ms */
 };
 
-/* What a thread must keep from one call of program_threads_wait to the next; zeroed at first. */
+/* State of a thread between calls of program_threads_wait. Initially zero. */
 struct program_threads_waiter {
 	u32 event;
 	bool counted;
 };
 
-/* Runs all programs. The fields up to `crew`, which is THREAD_TEAM_INIT, are given, and the others 0. */
+/* Runs all programs. The caller sets the fields up to `crew`, which is THREAD_TEAM_INIT; the others are 0. */
 void program_threads_run(struct program_threads *g);
-/* The next program for this thread. */
+/* Sets *program to the next program for this thread. False after the last program. */
 bool program_threads_next(struct program_threads *g, u64 *program);
-/* Called every so often by a program that waits. False: it waits in vain, since other programs cannot begin. */
+/* Called repeatedly by a waiting program. False if the wait is in vain, because no other program can begin. */
 bool program_threads_wait(struct program_threads *g, struct program_threads_waiter *w);
-u64 program_threads_left(const struct program_threads *g); /* programs that have not begun */
-/* What to say then; of these programs, and of the threads that are alive. */
+u64 program_threads_left(const struct program_threads *g); /* number of programs that have not begun */
+/* Message for a wait in vain. Arguments: programs that have not begun, running threads. */
 #define GANG_VAIN                                                                                                      \
 	"the program waits for others, of which %llu have not begun: %u run at once here, and a GPU has its limit too"
 

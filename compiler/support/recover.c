@@ -4,15 +4,15 @@
 
 #include "support/forked.h"
 
-/* The state of this thread's calls. Nothing here outlives a call. No static TLS: a program that opens the library at
- * run time may have none left. */
+/* State of this thread's calls. Nothing here outlives a call. Not static TLS (initial-exec): a program that loads the
+ * library by dlopen may have no static TLS left. */
 static _Thread_local struct {
 	struct recovery *recovery;
 	struct cleanup *cleanups;
 	struct crash_scope *crash;
 } thread;
 
-/* --- what is being done -------------------------------------------------------------------------------------- */
+/* --- work in progress ---------------------------------------------------------------------------------------- */
 
 void crash_enter(struct crash_scope *s)
 {
@@ -35,7 +35,7 @@ void cleanup_push(struct cleanup *c, void (*run)(void *arg), void *arg)
 
 void cleanup_drop(struct cleanup *c)
 {
-	struct cleanup **at = &thread.cleanups; /* locks need not be released in order */
+	struct cleanup **at = &thread.cleanups; /* locks are not always released in reverse order */
 	while (*at != c)
 		at = &(*at)->outer;
 	*at = c->outer;
@@ -61,7 +61,7 @@ void abandoned_add(struct abandoned *a, const void *owner, void (*free)(struct a
 {
 	const char *top = __builtin_frame_address(0), *at = owner;
 	struct recovery *r = at > top ? thread.recovery : NULL;
-	while (r && at > (const char *)r) /* the stack grows down */
+	while (r && at > (const char *)r) /* the stack grows downwards */
 		r = r->outer;
 	*a = (struct abandoned){.free = free};
 	if (!r)
@@ -119,7 +119,7 @@ void recovery_begin(struct recovery *r)
 void recovery_end(struct recovery *r)
 {
 	thread.recovery = r->outer;
-	while (r->abandoned) /* somebody has taken it over */
+	while (r->abandoned) /* another owner has taken the memory over */
 		abandoned_remove(r->abandoned);
 }
 
@@ -153,7 +153,7 @@ static void dump(void *arg)
 	d->scope->dump(d->scope->arg, d->out);
 }
 
-/* The passes under way, and the IR of the innermost one that has any. A dump that faults itself ends early. */
+/* The running passes, and the IR of the innermost pass that has a dump. A dump that raises a fault ends early. */
 static void describe(const struct crash_scope *s, FILE *out)
 {
 	char text[64];
@@ -176,7 +176,7 @@ static void describe_into(struct recovery *r, const struct crash_scope *s, const
 	FILE *out = len < r->size ? fmemopen(r->text + len, r->size - len, "w") : NULL;
 	if (out) {
 		describe(s, out);
-		fclose(out); /* adds a NUL, or has cut the text */
+		fclose(out); /* adds a NUL, or has truncated the text */
 	}
 	r->text[r->size - 1] = 0;
 }
@@ -185,7 +185,7 @@ _Noreturn static void raise_text(enum fault fault, bool from_llvm, const char *t
 {
 	struct recovery *r = thread.recovery;
 	struct crash_scope *scope = thread.crash;
-	thread.crash = NULL; /* a description that faults must not recurse */
+	thread.crash = NULL; /* a fault in the description must not recurse */
 	if (!r) {
 		fprintf(stderr, "tlc: %s\n", text);
 		if (fault == FAULT_BUG) {
@@ -194,7 +194,7 @@ _Noreturn static void raise_text(enum fault fault, bool from_llvm, const char *t
 		}
 		abort();
 	}
-	if (r->fault == FAULT_NONE) { /* else a cleanup has faulted: the first text stays */
+	if (r->fault == FAULT_NONE) { /* otherwise a cleanup raised this fault: the first text stays */
 		r->fault = fault;
 		r->from_llvm = from_llvm;
 		if (fault == FAULT_BUG)

@@ -1,8 +1,8 @@
-/* Small floating-point formats: decoding is exact, encoding rounds once, to nearest even (or toward zero).
+/* Small floating-point formats. Decoding is exact. Encoding rounds once, to nearest even or toward zero.
  *
- * fp8 encodings saturate to the largest finite value, infinities included, as PTX `cvt.rn.satfinite` does
- * (PTX ISA, "cvt"); NaN becomes the canonical NaN. Formats: IEEE 754 binary16; bfloat16; OFP8 E4M3 (no infinity,
- * S.1111.111 is NaN) and E5M2 (OCP 8-bit Floating Point Specification 1.0). */
+ * fp8 encodings saturate to the largest finite value, infinities included, as PTX `cvt.rn.satfinite` does (PTX ISA,
+ * "cvt"). NaN becomes the canonical NaN. Formats: IEEE 754 binary16; bfloat16; OFP8 E4M3 (no infinity, S.1111.111 is
+ * NaN) and E5M2 (OCP 8-bit Floating Point Specification 1.0). */
 #ifndef TLC_SUPPORT_SMALL_FLOATS_H
 #define TLC_SUPPORT_SMALL_FLOATS_H
 
@@ -37,8 +37,8 @@ static inline u64 fp_bits_f64(double f)
 
 static inline float fp_from_bf16(u16 h) { return fp_f32_bits((u32)h << 16); }
 
-/* Branch-free so that loops over it vectorise: the magnitude is scaled by 2^112 exactly, which also normalises
- * subnormals; infinities and NaNs get their exponent restored. */
+/* Branch-free, so that loops over it are vectorised. Scaling the magnitude by 2^112 is exact and normalises subnormals.
+ * Infinities and NaNs get their exponent back. */
 static inline float fp_from_f16(u16 h)
 {
 	u32 sign = (u32)(h & 0x8000) << 16, mag = (u32)(h & 0x7FFF) << 13;
@@ -57,7 +57,8 @@ static inline u16 fp_to_bf16(float f)
 static inline u16 fp_to_f16(float f)
 {
 	u32 b = fp_bits_f32(f), sign = b >> 16 & 0x8000, mag = b & 0x7FFFFFFF;
-	/* normal results: rebias, round to nearest even in integer arithmetic (a carry into the exponent is right) */
+	/* normal results: rebias, round to nearest even in integer arithmetic; a carry into the exponent gives the
+	 * right result */
 	u32 normal = (mag - 0x38000000 + 0xFFF + (mag >> 13 & 1)) >> 13;
 	/* subnormal results: adding 0.5 puts the last kept bit at the end of the mantissa */
 	u32 sub = fp_bits_f32(fp_f32_bits(mag) + 0.5f) - 0x3F000000;

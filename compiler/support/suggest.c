@@ -1,6 +1,7 @@
 #include "support/suggest.h"
 
-/* Insertions, deletions, replacements and swaps of neighbours. */
+/* Edit distance: insertions, deletions, replacements, and swaps of adjacent characters. limit + 1 if above the
+ * limit. */
 static u32 edit_distance(const char *a, const char *b, u32 limit)
 {
 	u32 n = (u32)strlen(a), m = (u32)strlen(b), rows[3][64];

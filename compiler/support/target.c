@@ -43,7 +43,7 @@ struct target cuda_description(int sm, bool arch_specific)
 	};
 }
 
-/* --- processors ------------------------------------------------------------------------------------------------ */
+/* --- CPUs ------------------------------------------------------------------------------------------------------ */
 
 static const struct level {
 	const char *name, *llvm;
@@ -55,7 +55,7 @@ static const struct level {
 	[CPU_NEON] = {"neon", "generic", 16, 32},
 };
 
-/* Of one level each; some imply others, which names leave out. */
+/* Each extension belongs to one level. Some imply others, which the names of targets omit. */
 enum extension {
 	EXT_AVXVNNI,
 	EXT_AVX512VNNI,
@@ -109,7 +109,7 @@ static struct target cpu_description(enum cpu_level level, u32 ext)
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Linux refuses where the processor has no tiles; those that have them multiply bf16 and int8. */
+/* Requests the AMX tile state. Linux refuses if the CPU has no AMX. CPUs with AMX have AMX-BF16 and AMX-INT8. */
 static bool have_tiles(void)
 {
 	enum { REQ_XCOMP_PERM = 0x1023, XTILEDATA = 18 };

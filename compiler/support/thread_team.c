@@ -23,7 +23,7 @@ bool thread_team_start(struct thread_team *c, void (*run)(void *), void *arg)
 	if (!m)
 		return false;
 	*m = (struct member){.run = run, .arg = arg};
-	pthread_mutex_lock(&c->lock); /* whoever joins it sees the thread */
+	pthread_mutex_lock(&c->lock); /* thread_team_join then sees the thread */
 	bool ok = !pthread_create(&m->thread, NULL, run_member, m);
 	if (ok) {
 		m->next = c->members;
@@ -48,7 +48,7 @@ void thread_team_join(struct thread_team *c)
 	}
 }
 
-/* OpenMP's rules. */
+/* The rules of OpenMP. */
 u32 thread_team_most(void)
 {
 	cpu_set_t set;

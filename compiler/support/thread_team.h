@@ -1,4 +1,4 @@
-/* Threads that are started while others run: a running thread may wait for results of work that has not begun. */
+/* A thread team that grows while it runs: a running thread may wait for the results of work that has not begun. */
 #ifndef TLC_SUPPORT_THREAD_TEAM_H
 #define TLC_SUPPORT_THREAD_TEAM_H
 
@@ -12,11 +12,11 @@ struct thread_team {
 };
 #define THREAD_TEAM_INIT {.lock = PTHREAD_MUTEX_INITIALIZER}
 
-/* False when the machine has no room for another thread. */
+/* Starts a thread of the team. False if the system refuses. */
 bool thread_team_start(struct thread_team *c, void (*run)(void *), void *arg);
-/* Waits for all threads of the crew, including those started meanwhile. */
+/* Waits for all threads of the team, including threads that are started meanwhile. */
 void thread_team_join(struct thread_team *c);
 
-/* The threads for a launch: $OMP_NUM_THREADS, or as many as there are processors that this thread may use. */
+/* Number of threads for a launch: $OMP_NUM_THREADS, or the number of CPUs that this thread may use. */
 u32 thread_team_most(void);
 #endif

@@ -1,8 +1,8 @@
-/* Canonicalisation: constants folded, identities removed, and elementwise work moved to the smallest shape.
+/* Canonicalisation: folds constants, removes identities, and moves elementwise operations to the smallest shape.
  *
- * The third keeps index arithmetic cheap: an operation on splats becomes a scalar operation, and one on
- * broadcasts is done before broadcasting, so that offs[:, None] * stride costs one multiplication a row. Runs to a
- * fixed point over the kernel; every rule shrinks the work, so few rounds are needed. */
+ * The last of these keeps index arithmetic cheap: an operation on splats becomes a scalar operation, and an operation
+ * on broadcast tiles is done before the broadcast, so that offs[:, None] * stride costs one multiplication for each
+ * row. The rules run over the kernel to a fixed point. Every rule reduces the work, so few rounds are needed. */
 #include "ir/scalar.h"
 #include "ir/pass.h"
 
@@ -33,8 +33,8 @@ static bool is_bool(const struct value *v, bool b)
 	return type_elem_bits(v->type) == 1 && value_const_bits(v, &bits) && (bits & 1) == b;
 }
 
-/* Multiply-adds of constants are left to LLVM: where the interpreter compares passes, it rounds each of them twice, as
- * the product and sum that it may have been. */
+/* Folds an elementwise operation on constants. Multiply-adds are left to LLVM: to compare passes, the interpreter
+ * rounds a multiply-add twice, like the multiplication and addition that it may have been. */
 static struct value *fold_constants(struct builder *b, const struct op *o)
 {
 	u64 in[4], out;
@@ -50,7 +50,7 @@ static struct value *fold_constants(struct builder *b, const struct op *o)
 
 /* --- identities ---------------------------------------------------------------------------------------------- */
 
-/* Of equal values; of tiles, the one with one number everywhere stands on the right. */
+/* Folds a comparison of equal values. A comparison of tiles gets the uniform operand on the right. */
 static struct value *fold_compare(struct builder *b, const struct op *o)
 {
 	static const enum cmpi_predicate mirrored[] = {
@@ -82,7 +82,7 @@ static struct value *fold_select(struct builder *b, const struct op *o)
 	return NULL;
 }
 
-/* (x * c) * d as x * (c * d), if that has 32 bits. */
+/* (x * c) * d → x * (c * d), if c * d fits 32 bits. */
 static struct value *fold_factors(struct builder *b, const struct op *o)
 {
 	i64 c, d;
@@ -99,7 +99,7 @@ static bool is_sum(const struct op *o)
 	return o && (o->code == IR_ADDI || o->code == IR_SUBI);
 }
 
-/* Does adding w, or its negative, undo what adding y, or its negative, did? */
+/* True if adding w, or its negative, cancels the addition of y, or its negative. */
 static bool cancel(const struct value *w, bool minus_w, const struct value *y, bool minus_y)
 {
 	i64 c, d;
@@ -108,7 +108,8 @@ static bool cancel(const struct value *w, bool minus_w, const struct value *y, b
 	return w == y && minus_w != minus_y;
 }
 
-/* (z - y) + y is z, and so in a sum: what v + y, or v - y, is then; NULL if it is nothing of the kind. */
+/* Folds v + y (v - y if `minus`) if v contains the inverse term: (z - y) + y → z, also inside a sum. NULL if it does
+ * not. */
 static struct value *fold_there_and_back(struct builder *b, const struct value *v, struct value *y, bool minus)
 {
 	const struct op *o = v->def;
@@ -126,7 +127,7 @@ static struct value *fold_there_and_back(struct builder *b, const struct value *
 	return NULL;
 }
 
-/* x op x and x op constant. */
+/* Folds x op x and x op constant. */
 static struct value *fold_identity(struct builder *b, const struct op *o)
 {
 	if (!o->noperands || !o->nresults)
@@ -236,7 +237,7 @@ static struct value *fold_shape(struct builder *b, const struct op *o)
 	return NULL;
 }
 
-/* The value of operand v on the smaller shape of `small`: v must be uniform (a splat or constant). */
+/* The uniform tile v (a splat or constant) in the smaller shape `small`. */
 static struct value *shrink_uniform(struct builder *b, struct value *v, const struct type *small)
 {
 	const struct type *t = type_with_elem(b->ctx, small, type_elem(v->type));
@@ -251,13 +252,13 @@ static bool is_uniform(const struct value *v)
 	return def_if(v, IR_SPLAT) || (def_if(v, IR_CONSTANT) && type_is_tensor(v->type));
 }
 
-/* An elementwise operation all of whose operands come from the same smaller shape, by broadcast, expand_dims or splat,
- * is done on that shape: op(broadcast(a), splat(s)) → broadcast(op(a, splat(s))). */
+/* Moves an elementwise operation before the broadcast, expand_dims or splat of its operands, if they all come from the
+ * same smaller shape: op(broadcast(a), splat(s)) → broadcast(op(a, splat(s))). */
 static struct value *hoist_above_broadcast(struct builder *b, const struct op *o)
 {
 	if (!op_has(o, ELEM) || !type_is_tensor(o->results[0].type))
 		return NULL;
-	const struct op *shape = NULL; /* a broadcast or expand_dims that gives the smaller shape */
+	const struct op *shape = NULL; /* a broadcast or expand_dims whose operand has the smaller shape */
 	for (u32 i = 0; i < o->noperands; i++) {
 		struct value *v = operand(o, i);
 		if (!type_is_tensor(v->type))
@@ -294,7 +295,7 @@ static struct value *hoist_above_broadcast(struct builder *b, const struct op *o
 
 /* --- dots, loads, stores ------------------------------------------------------------------------------------- */
 
-/* dot(a, b, 0) + c → dot(a, b, c), when nothing else needs the product. */
+/* dot(a, b, 0) + c → dot(a, b, c), if the dot has no other use. */
 static struct value *combine_dot(struct builder *b, const struct op *o)
 {
 	if (o->code != IR_ADDF && o->code != IR_ADDI)
@@ -327,7 +328,8 @@ static struct value *fold_load(struct builder *b, struct op *o)
 	return v;
 }
 
-/* Stores and atomics without results to replace: changed in place, or erased (true). */
+/* Simplifies stores and assertions, which have no results. True if the operation is erased; otherwise it may be changed
+ * in place. */
 static bool simplify_effect(struct canon *c, struct op *o)
 {
 	if (o->code == IR_STORE && o->noperands > 2) {
@@ -356,8 +358,9 @@ static struct op *splice(struct block *from, struct op *at)
 	return from->last;
 }
 
-/* Is it no more than a choice between values? In front of loops perhaps of a few scalar operations: what is known of
- * those is known of the choice. In a loop a branch may tell where a tile begins (unflatten_loops.c). */
+/* True if a select can replace the branch: the block is empty or, outside loops, has a few scalar operations. Facts
+ * about their results then hold for the select. In a loop, a branch may mark where a tile begins
+ * (unflatten_loops.c). */
 static bool is_choice(const struct block *b)
 {
 	enum { FEW = 2 };
@@ -396,7 +399,7 @@ static bool simplify_if(struct canon *c, struct op *o)
 	return true;
 }
 
-/* A carried value that never changes is its initial value. */
+/* Erases a loop without iterations. Replaces a carried value that never changes by its initial value. */
 static bool simplify_for(struct canon *c, struct op *o)
 {
 	i64 lb, ub;
@@ -420,7 +423,8 @@ static bool simplify_for(struct canon *c, struct op *o)
 	return false;
 }
 
-/* The same of an scf.while, and a carried value goes that nobody reads. */
+/* Replaces carried values of an scf.while that never change by their initial values, and removes carried values without
+ * uses. */
 static bool simplify_while(struct canon *c, struct op *o)
 {
 	struct block *before = o->blocks[0], *after = o->blocks[1];
@@ -446,7 +450,7 @@ static bool simplify_while(struct canon *c, struct op *o)
 	return false;
 }
 
-/* x / n * n is x, and x % n zero, of a multiple of n. */
+/* x / n * n → x, and x % n → 0, if x is a multiple of n. */
 static struct value *fold_multiple(struct canon *c, struct builder *b, const struct op *o)
 {
 	const struct op *div = o->code == IR_MULI ? def_if(operand(o, 0), IR_DIVSI) : o->code == IR_REMSI ? o : NULL;
@@ -457,7 +461,7 @@ static struct value *fold_multiple(struct canon *c, struct builder *b, const str
 	return o == div ? build_int(b, o->results[0].type, 0) : operand(div, 0);
 }
 
-/* Constants move to the start of the kernel, so that cse merges equal ones and no loop holds any. */
+/* Moves a constant to the start of the kernel, so that cse merges equal constants and no loop contains any. */
 static void hoist_constant(struct op *o)
 {
 	struct block *top = o->block;

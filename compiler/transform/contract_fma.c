@@ -1,5 +1,5 @@
-/* Contraction to fma: x * y + z becomes one instruction, rounded once, where the product has no other use. Triton
- * leaves this to ptxas, with the contraction on by default too. */
+/* Contraction to fma: x * y + z becomes one instruction, rounded once, if the product has no other use. Triton leaves
+ * this to ptxas, which contracts by default too. */
 #include "ir/pass.h"
 
 static bool has_fma(enum dtype d)
@@ -7,7 +7,7 @@ static bool has_fma(enum dtype d)
 	return d == DT_F16 || d == DT_F32 || d == DT_F64;
 }
 
-/* The variable of a debugger is none. */
+/* True if v has one use, not counting debug variables. */
 static bool has_one_use(const struct value *v)
 {
 	u32 n = 0;

@@ -1,13 +1,13 @@
-/* Counted loops: an scf.while that counts up to a bound becomes an scf.for, whose loads can be issued ahead.
+/* Counted loops: an scf.while that counts up to a bound becomes an scf.for, so that its loads can be issued ahead.
  *
  *     while (i < n) { …; i += c }            for i0 to n step c { … }
  *
- * The index behind the last one must fit the type, or the scf.while would go on from a negative one: for a step beyond
- * 1 that is a limit of launches (analysis/launch_bounds.h). */
+ * The index after the last iteration must fit its type. Otherwise it wraps to a negative index, from which the
+ * scf.while would continue. For a step greater than 1 this may add a launch bound (analysis/launch_bounds.h). */
 #include "ir/pass.h"
 #include "analysis/launch_bounds.h"
 
-/* Number of the argument of the first region that the loop counts by, up to *end in steps of *step; -1: it does not. */
+/* Number of the argument of the first region that counts up to *end in steps of *step; -1 if none. */
 static int counter_of(const struct op *loop, struct value **end, struct value **step)
 {
 	const struct block *before = loop->blocks[0], *body = loop->blocks[1];

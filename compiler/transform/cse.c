@@ -1,4 +1,4 @@
-/* Common subexpressions: one operation for equal ones, where the first dominates the second.
+/* Common-subexpression elimination: an operation is replaced by an equal operation that dominates it.
  *
  * Blocks nest, so dominance is scope: an operation is visible in the rest of its block and in the blocks inside. */
 #include "ir/graph.h"
@@ -7,9 +7,9 @@
 struct cse {
 	struct arena scratch;
 	VEC(struct op *) seen;  /* visible operations, innermost block last */
-	VEC(u32) next;          /* of seen[i]: the one before it in its bucket, + 1 */
-	VEC(u32) slot;          /* of seen[i]: its bucket */
-	u32 bucket[1024];       /* newest of each bucket, + 1 */
+	VEC(u32) next;          /* for seen[i]: the previous entry in its bucket, + 1 */
+	VEC(u32) slot;          /* for seen[i]: its bucket */
+	u32 bucket[1024];       /* newest entry of each bucket, + 1; 0 if empty */
 };
 
 static u64 op_hash(const struct op *o)
@@ -26,7 +26,7 @@ static bool same_hints(const struct hints *a, const struct hints *b)
 	return a == b || (a && b && !memcmp(a, b, sizeof *a));
 }
 
-/* Can a, which dominates b, replace b? Only with all of b's hints: a promise made at b need not hold at a. */
+/* True if a, which dominates b, can replace b. a must have all hints of b. A hint at b need not hold at a. */
 static bool same_op(const struct op *a, const struct op *b)
 {
 	if ((b->hints && !same_hints(a->hints, b->hints)) || !same_operation(a, b))

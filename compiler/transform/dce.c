@@ -1,7 +1,8 @@
-/* Dead code, loop-carried values included.
+/* Dead-code elimination, including loop-carried values.
  *
- * Marks what is needed, starting from effects, and removes the rest. A carried value is needed only if its result is,
- * or if something needed in the loop uses it; so a counter that only counts itself goes. */
+ * Marks what is needed, starting from operations with effects, and removes the rest. A carried value is needed only if
+ * its result is needed, or if something needed in the loop uses it. So a counter that is used only by its own increment
+ * is removed. */
 #include "ir/pass.h"
 
 struct marker {
@@ -23,14 +24,14 @@ static void need_operands(struct marker *m, const struct op *o)
 		need(m, operand(o, i));
 }
 
-/* Operations that are needed for the operations in their regions only. */
+/* True if o is needed only if operations in its regions are needed. */
 static bool is_control(const struct op *o)
 {
 	return o->code == IR_FOR || o->code == IR_IF || o->code == IR_WHILE || o->code == IR_ONE_THREAD ||
 	       o->code == IR_PARTITION;
 }
 
-/* An operation that must stay even if its results are unused. */
+/* True if o must stay even if its results are unused. */
 static bool has_effect(const struct op *o)
 {
 	if (o->code == IR_LOAD)
@@ -78,7 +79,7 @@ static void clear_marks(struct block *b)
 	}
 }
 
-/* Regions for elements stay as they are. */
+/* Marks everything in regions that run on elements, such as a combine function. */
 static void mark_regions(struct marker *m, struct op *o)
 {
 	for (u32 i = 0; i < o->nblocks; i++)
@@ -106,7 +107,7 @@ static void mark_effects(struct marker *m, struct block *b)
 	}
 }
 
-/* A needed result of `for` or `if` needs the values yielded for it. */
+/* Marks what result i of o needs: for `for` and `if`, the values yielded for it. */
 static void follow_result(struct marker *m, struct op *o, u32 i)
 {
 	switch (o->code) {
@@ -160,7 +161,7 @@ static void remove_dead_results(struct op *o)
 	}
 }
 
-/* Bottom up, so that an operation goes after everything that used it. */
+/* Erases unmarked operations, bottom up, so that an operation is erased after its users. */
 static void sweep(struct block *b)
 {
 	for (struct op *o = b->last, *prev; o; o = prev) {

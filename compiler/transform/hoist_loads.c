@@ -1,11 +1,11 @@
-/* Load hoisting: a load that does not depend on the reductions, scans and loops in front of it moves above them, so
- * that its latency overlaps with theirs.
+/* Load hoisting: a load that does not depend on the preceding reductions, scans and loops moves above them, so that its
+ * latency overlaps with them.
  *
- * It moves over stores only if they go through another pointer parameter to another type, and over no atomic, barrier,
- * assertion or volatile access. The registers that it holds meanwhile are limited: a layer normalisation that loads its
- * weights and biases early has fewer rows on a multiprocessor at once, which on an H200 made some configurations a
- * quarter slower and none faster. The loads of a pipelined loop's prologue, which all others wait for, may hold
- * more. */
+ * A load moves above stores only if they go through another pointer parameter with another element type, and never
+ * above atomics, barriers, assertions or volatile accesses. The registers that are live meanwhile are limited: a layer
+ * normalisation that loads its weights and biases early has fewer rows on a multiprocessor at once, which on an H200
+ * made some configurations a quarter slower and none faster. Loads in the prologue of a pipelined loop, for which all
+ * iterations wait, have a higher limit. */
 #include "support/thresholds.h"
 #include "ir/graph.h"
 #include "analysis/alias.h"
@@ -13,12 +13,12 @@
 
 struct hoisting {
 	struct pass_state *s;
-	bool first;            /* only loops' first loads */
-	i64 most, most_in_all; /* registers of a thread that a load may hold, and all of them */
-	i64 registers;  /* registers: held by loads that have moved */
+	bool first;            /* only loads in the prologues of pipelined loops */
+	i64 most, most_in_all; /* limits on the registers of a thread, for each load and for all hoisted loads */
+	i64 registers;  /* registers of the loads that have moved */
 };
 
-/* Does o, or an operation inside it, forbid the load to move over it? */
+/* True if o, or an operation inside it, prevents the load from moving above it. */
 static bool conflicts(struct pass_state *s, const struct op *load, const struct op *o)
 {
 	const struct value *mine = pointer_base(operand(load, 0)), *other;
@@ -29,7 +29,7 @@ static bool conflicts(struct pass_state *s, const struct op *load, const struct 
 	case IR_ASSERT:
 	case IR_INLINE_ASM:
 	case IR_GRID_WAIT:
-	/* the program may end or hang here; promises behind it do not hold in front of it */
+	/* the program may end or hang here; hints after it do not hold before it */
 	case IR_WHILE: return true;
 	case IR_LOAD: return o->attr[ATTR_VOLATILE];
 	case IR_STORE:
@@ -53,7 +53,7 @@ static bool has_dot(const struct op *o)
 	return yes;
 }
 
-/* Is a loop the only user of the load? */
+/* True if a loop is the only user of the load. */
 static bool is_first_load(const struct op *load)
 {
 	const struct use *u = result(load)->uses;
@@ -65,8 +65,8 @@ static bool is_worth_passing(const struct op *o)
 	return op_is_loop(o) || op_runs_on_elements(o);
 }
 
-/* The earliest reduction, scan or loop that the load can move above; NULL if there is none. `needed`: empty, then what
- * the load is computed from. */
+/* The earliest reduction, scan or loop that the load can move above; NULL if none. `needed` is empty at first, and
+ * receives the operands that move along. */
 static struct op *highest_place(const struct hoisting *e, const struct op *load, struct value_set *needed)
 {
 	struct op *best = NULL;
@@ -84,7 +84,7 @@ static struct op *highest_place(const struct hoisting *e, const struct op *load,
 	return best;
 }
 
-/* Moves the load, and what it needs of what stands between, in front of `at`. */
+/* Moves the load, and its operands in `needed` defined after `at`, before `at`. */
 static void move_before(struct op *load, struct op *at, const struct value_set *needed)
 {
 	for (struct op *o = at, *next; o != load; o = next) {
@@ -104,7 +104,7 @@ static void visit(struct hoisting *e, struct block *b)
 	for (const struct op *o = b->first; o; o = o->next)
 		if (op_is_dot(o))
 			return; /* the pipeliner schedules its operands */
-	bool worth = false; /* to look for a place */
+	bool worth = false; /* true after the first reduction, scan or loop */
 	for (struct op *o = b->first, *next; o; o = next) {
 		next = o->next;
 		worth |= is_worth_passing(o);

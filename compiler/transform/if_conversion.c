@@ -1,14 +1,14 @@
-/* If-conversion: where a branch in a loop of products computes the addresses of what the loop loads, both ways are
- * computed in every iteration, and selects choose.
+/* If-conversion: if a branch in a loop of dots computes the addresses of the loop's loads, both sides are computed in
+ * every iteration, and selects choose between their results.
  *
  *     for …                                 for …
  *         if k == 0:                            i_next = i_of(tile)
  *             i = i_of(tile)                    i = select(k == 0, i_next, i)
  *         x = load(a + i …)                     x = load(a + i …)
  *
- * Loads are issued ahead of the iteration that needs them if their addresses are index arithmetic alone, which a branch
- * is not. One loop over all slices of all tiles is such a loop, where unflatten_loops.c makes no two of it. What the
- * text promises of a value in the branch holds where it is chosen, and so wherever it is used. */
+ * Loads are issued ahead of their iteration if their addresses are index arithmetic only, without branches. A loop over
+ * all slices of all tiles needs this if unflatten_loops.c does not split it into two loops. Hints about a value in the
+ * branch hold where the select chooses it, and so for all uses. */
 #include "support/thresholds.h"
 #include "ir/graph.h"
 #include "ir/pass.h"
@@ -18,7 +18,7 @@ static bool is_index(const struct type *t)
 	return type_is_ptr(t) || !dtype_is_float(type_dtype(t));
 }
 
-/* Is the block index arithmetic alone, whose values may be computed where nobody needs them? */
+/* True if the block contains only index arithmetic, which may be executed speculatively. */
 static bool is_index_arithmetic(const struct block *b)
 {
 	u32 n = 0;
@@ -29,7 +29,7 @@ static bool is_index_arithmetic(const struct block *b)
 	return true;
 }
 
-/* Does the address or the mask of a load depend on the branch, in its block? */
+/* True if the address or the mask of a load in the same block depends on the branch. */
 static bool is_loaded_by(const struct op *branch)
 {
 	struct value_set found = {0};
@@ -58,7 +58,7 @@ static bool can_convert(const struct op *branch)
 	return yes && is_loaded_by(branch);
 }
 
-/* Division by what may be 0 where the branch is not taken is one by 1 there. */
+/* Replaces the divisor by 1 if the branch is not taken, since it may be 0 then. */
 static void divide_safely(struct builder *b, struct op *o, struct value *condition, bool taken)
 {
 	struct value *by = operand(o, 1), *one = build_int(b, by->type, 1);

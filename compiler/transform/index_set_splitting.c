@@ -1,15 +1,14 @@
-/* Index-set splitting: a loop whose mask only matters at its end becomes a main loop without the mask and a tail.
+/* Index-set splitting: a loop whose mask matters only at its end becomes a main loop without the mask and a tail.
  *
- * A comparison a·i + b <= 0 in a loop's index i, with a > 0, is true exactly for i <= floor(-b / a): the main loop runs
- * up to there with the comparison replaced by true, and a second loop (the tail, usually one iteration or none) runs
- * the remaining iterations with the mask as written. The bound is computed in 64 bits before the loop, and only
- * comparisons that cannot wrap in the machine's integers are treated so; the split is therefore always right, whatever
- * the values.
+ * A comparison a·i + b <= 0 in a loop's index i, with a > 0, is true exactly for i <= floor(-b / a). The main loop runs
+ * up to there with the comparison replaced by true. A second loop (the tail, usually one iteration or none) runs the
+ * remaining iterations with the original mask. The bound is computed in 64 bits before the loop, and only comparisons
+ * that cannot wrap in their width are split. So the split is correct for all values.
  *
- * It costs the code of a second loop and the time to enter it, so it is done where the mask costs more: in loops with
- * dots, where the mask forbids wide loads or stores, where the mask combines rows and columns, and where the bounds are
- * constants, so that often only one of the loops remains. Not where masks of whole 16-byte copies to shared memory are
- * all: a mask is one of their operands. */
+ * A split costs the code of a second loop and the time to enter it. It is done where the mask costs more: in loops with
+ * dots, where the mask prevents wide loads or stores, where the mask combines rows and columns, and where the bounds
+ * are constants, so that often only one of the loops remains. It is not done if all masks belong to whole 16-byte
+ * copies to shared memory: cp.async takes such a mask as an operand. */
 #include "support/thresholds.h"
 #include "ir/graph.h"
 #include "ir/launch_product.h"
@@ -19,8 +18,8 @@
 
 struct split {
 	struct op *cmp;
-	bool chooses;         /* and is no part of a load's or store's mask */
-	struct affine offset; /* of a·i + offset */
+	bool chooses;         /* the comparison feeds a select, and no mask of a load or store */
+	struct affine offset; /* offset of the excess a·i + offset */
 	i64 a;
 };
 typedef VEC(struct split) split_vec;
@@ -37,7 +36,7 @@ static bool is_part_of_mask(const struct op *o)
 	       o->code == IR_SPLAT;
 }
 
-/* Adds the parts of o's mask. */
+/* Adds the parts of the mask of o to the set. */
 static void note_mask(struct op *o, void *set)
 {
 	const struct value *mask = mask_of(o);
@@ -45,14 +44,14 @@ static void note_mask(struct op *o, void *set)
 		add_sources(set, mask, is_part_of_mask);
 }
 
-/* Adds the parts of what a tile's elements are chosen by. */
+/* Adds the parts of the condition of a select on a matrix to the set. */
 static void note_choice(struct op *o, void *set)
 {
 	if (o->code == IR_SELECT && type_is_tensor(result(o)->type) && result(o)->type->rank == 2)
 		add_sources(set, operand(o, 0), is_part_of_mask);
 }
 
-/* Does a dot's result go through more than the accumulator of the next iteration? */
+/* True if the loop uses a dot's result for more than the accumulator of the next iteration. */
 static bool works_on_results(const struct op *loop)
 {
 	bool sums = true;
@@ -73,11 +72,12 @@ static u32 count_ops(const struct block *b, bool *nested)
 	return n;
 }
 
-/* The largest part of a split point: a constant, or a product of a coefficient and a scalar. No sum of parts wraps. */
-enum { MOST_PARTS = AFFINE_MAX_TERMS + 4 /* the constant, and what rounding adds */ };
+/* The maximum of a term of a split point: a constant, or a product of a coefficient and a scalar. No sum of MOST_PARTS
+ * such terms overflows. */
+enum { MOST_PARTS = AFFINE_MAX_TERMS + 4 /* the constant, and the terms that rounding adds */ };
 static const i64 most_of_part = INT64_MAX / MOST_PARTS;
 
-/* Do the constants of the split point leave room for values at run time? */
+/* True if the constants of the split point are small enough that terms with run-time values can be guarded. */
 static bool is_computable(const struct split *sp)
 {
 	bool yes = sp->a <= most_of_part && sp->offset.constant <= most_of_part && sp->offset.constant >= -most_of_part;
@@ -86,7 +86,7 @@ static bool is_computable(const struct split *sp)
 	return yes;
 }
 
-/* `guard` and a condition under which the computation of the split point does not wrap. NULL: it never does. */
+/* The conjunction of `guard` and the condition under which the split point does not overflow. NULL if it never does. */
 static struct value *guard_split_point(struct pass_state *s, struct builder *b, const struct split *sp,
 				       struct value *guard)
 {
@@ -97,9 +97,9 @@ static struct value *guard_split_point(struct pass_state *s, struct builder *b, 
 	return guard;
 }
 
-/* The comparisons of masks, directly in the loop's body, that are true up to some index and false from there on. Where
- * dots' results are chosen from, as attention's scores are that nobody may see, those too, if the loop for what is left
- * may go on with the buffers of the other. */
+/* Finds the comparisons in the loop's body that belong to masks of accesses and are true up to some index and false
+ * afterwards. Comparisons of selects on the results of dots, such as the causal mask of attention, count too if the
+ * tail can continue with the buffers of the main loop (TMA). */
 static void find_splits(struct pass_state *s, struct op *loop, struct arena *a, split_vec *out)
 {
 	struct value_set masks = {0}, choices = {0};
@@ -125,7 +125,7 @@ static void find_splits(struct pass_state *s, struct op *loop, struct arena *a, 
 	arena_free(&choices.scratch);
 }
 
-/* ceil(x / a) for a constant a > 0, rounding toward plus infinity for negative x too. */
+/* ceil(x / a) for a constant a > 0, rounded toward plus infinity for negative x too. */
 static struct value *ceil_div(struct builder *b, struct value *x, i64 a)
 {
 	const struct type *t = x->type;
@@ -158,7 +158,7 @@ static struct value *clamp(struct builder *b, struct value *x, struct value *lo,
 	return build2(b, IR_MINSI, x->type, build2(b, IR_MAXSI, x->type, x, lo), hi);
 }
 
-/* The first index value lower + n·step that is not below `end`. */
+/* The first index value lower + n·step that is not less than `end`. */
 static struct value *round_to_step(struct builder *b, const struct op *loop, struct value *lower, struct value *end)
 {
 	const struct type *t = end->type;
@@ -169,7 +169,7 @@ static struct value *round_to_step(struct builder *b, const struct op *loop, str
 	return build2(b, IR_ADDI, t, lower, build2(b, IR_MULI, t, n, build_i64(b, for_step(loop))));
 }
 
-/* Are all comparisons i + step - 1 < ub: tiles as long as a step, against the loop's end? */
+/* True if all comparisons are i + step - 1 < ub: tiles of `step` elements are compared with the loop's end. */
 static bool only_part_of_a_step(const struct op *loop, const split_vec *splits)
 {
 	i64 lb, step;
@@ -184,12 +184,13 @@ static bool only_part_of_a_step(const struct op *loop, const split_vec *splits)
 	return true;
 }
 
-/* The main loop's end: lb <= end <= max(lb, ub), an index value of the loop. */
+/* The end of the main loop, an index value of the loop: lb <= end <= max(lb, ub). */
 static struct value *end_of_main(struct pass_state *s, struct builder *b, const struct op *loop,
 				 const split_vec *splits)
 {
 	const struct type *t = for_lower(loop)->type;
-	if (only_part_of_a_step(loop, splits)) { /* the distance to the end is not negative: nothing wraps */
+	if (only_part_of_a_step(loop, splits)) { /* the difference from the lower bound is not negative: nothing
+						  * wraps */
 		struct value *lb = for_lower(loop), *step = for_step(loop);
 		struct value *n = build2(b, IR_SUBI, t, build2(b, IR_MAXSI, t, for_upper(loop), lb), lb);
 		return build2(b, IR_ADDI, t, lb, build2(b, IR_MULI, t, build2(b, IR_DIVSI, t, n, step), step));
@@ -202,7 +203,7 @@ static struct value *end_of_main(struct pass_state *s, struct builder *b, const 
 	}
 	struct value *last = loop_end(b, loop);
 	end = clamp(b, end, lower, last);
-	/* rounding past the end would leave no tail anyway */
+	/* an end rounded up beyond the last iteration leaves no tail */
 	end = build2(b, IR_MINSI, end->type, round_to_step(b, loop, lower, end), last);
 	return guarded_end(s, b, loop, end, guard);
 }
@@ -218,7 +219,7 @@ static void split_at(struct pass_state *s, struct op *loop, const split_vec *spl
 	if (chooses)
 		name_offsets(s, loop);
 	split_loop(s, loop, end_of_main(s, &b, loop, splits), &map);
-	if (chooses) /* what is left may be several iterations, as those on the diagonal are */
+	if (chooses) /* the tail may have several iterations, as on the diagonal of a causal attention */
 		loop->attr[ATTR_STAGES] = stages;
 	for (u32 i = 0; i < splits->len; i++) {
 		struct value *cmp = mapped(&map, &splits->at[i].cmp->results[0]);
@@ -227,14 +228,14 @@ static void split_at(struct pass_state *s, struct op *loop, const split_vec *spl
 	}
 }
 
-/* Would accesses be wider without their masks, or does a dot depend on them? */
+/* True if accesses would be wider without their masks, or if the block has a dot. */
 static bool splitting_pays(const struct pass_state *s, const struct block *b)
 {
 	for (const struct op *o = b->first; o; o = o->next) {
 		const struct value *mask = mask_of(o);
 		if (o->code == IR_DOT)
 			return true;
-		if (mask && operand(o, 0)->type->rank > 1) /* a predicate for each row */
+		if (mask && operand(o, 0)->type->rank > 1) /* the mask needs a predicate for each row */
 			return true;
 		for (int d = 0; mask && d < operand(o, 0)->type->rank; d++)
 			if (axis_vector_width(s->axis, operand(o, 0), mask, d) <
@@ -247,7 +248,7 @@ static bool splitting_pays(const struct pass_state *s, const struct block *b)
 	return false;
 }
 
-/* Is v the operand of dots alone, as it is or transposed? */
+/* True if all uses of v are operands A or B of dots, directly or transposed. */
 static bool only_dots_use(const struct value *v)
 {
 	bool yes = !value_unused(v);
@@ -257,7 +258,7 @@ static bool only_dots_use(const struct value *v)
 	return yes;
 }
 
-/* Is o the load of dots' operand to shared memory, in copies of 16 bytes in spite of its mask? */
+/* True if o loads an operand of dots and can be copied to shared memory by 16-byte copies in spite of its mask. */
 static bool masked_copy(const struct pass_state *s, const struct op *o)
 {
 	if (o->code != IR_LOAD || !s->target->has_async_copy || o->attr[ATTR_VOLATILE] || !load_fills_zero(o))
@@ -286,7 +287,8 @@ static bool masks_only_copies(const struct pass_state *s, const split_vec *split
 	return true;
 }
 
-/* Does the host know what the masks compare with? Then the copy engine does, too (gpu/tma/bounded_tiles.c). */
+/* True if the host can compute the sizes that the masks compare with. Then a TMA tensor map can have these bounds
+ * (gpu/tma/bounded_tiles.c). */
 static bool host_knows_sizes(const struct pass_state *s, const split_vec *splits)
 {
 	bool yes = s->target->has_tensor_copy;
@@ -297,9 +299,9 @@ static bool host_knows_sizes(const struct pass_state *s, const split_vec *splits
 	return yes;
 }
 
-/* Splitting gains nothing: the loop's copies are pipelined, and their masks slow nothing down. Not where a dot's result
- * is more than the accumulator of the next iteration: there copies without masks may go by TMA (gpu/tma/tma_tile.c),
- * and with masks only if the host knows the sizes. */
+/* True if splitting gains nothing: the loop's copies are pipelined, and their masks do not slow them down. If a dot's
+ * result is used for more than the accumulator of the next iteration, copies without masks may use TMA
+ * (gpu/tma/tma_tile.c), and copies with masks only if the host knows the sizes. */
 static bool masks_are_free(const struct pass_state *s, const struct op *loop, const split_vec *splits)
 {
 	if (stages_of(s, loop) < 2)
@@ -307,8 +309,8 @@ static bool masks_are_free(const struct pass_state *s, const struct op *loop, co
 	return (!works_on_results(loop) || host_knows_sizes(s, splits)) && masks_only_copies(s, splits);
 }
 
-/* Is one of the comparisons false in the first iteration already? Then there is no main loop. If the loop runs at most
- * once, it is not pipelined either. */
+/* True if a comparison is false in the first iteration already, so that there is no main loop. If such a loop runs at
+ * most once, pipelining is disabled for it. */
 static bool nothing_to_split(struct pass_state *s, struct op *loop, const split_vec *splits)
 {
 	struct affine first = lower_bound_of_rounded(s->ranges, for_lower(loop));

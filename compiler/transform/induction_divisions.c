@@ -1,12 +1,12 @@
 /* Induction divisions: a loop carries the quotient and the remainder of a number that grows by a constant in each
- * iteration, such as the group of scales that its index is in.
+ * iteration, such as the index of a group of scales.
  *
  *     q = i * 128 // g             q += 128 // g;  r += 128 % g;  if r >= g: q += 1, r -= g
  *
- * A division takes about 30 instructions on a GPU, and the sum 5. Divisors that are constants are left alone, since
- * LLVM multiplies by their inverse, and so are those of loops around others: copies of the next tile are issued ahead
- * where its number alone tells its place. The number and the divisor must not be negative: a limit of launches if they
- * are sizes. */
+ * A division takes about 30 instructions on a GPU, and the carried form 5. Two kinds of divisions are left alone.
+ * Constant divisors: LLVM multiplies by their inverse. Divisions in loops around other loops: copies of the next tile
+ * are issued ahead only if the tile's address depends on its number alone. The number and the divisor must not be
+ * negative, which may add a launch bound if they depend on sizes. */
 #include "ir/pass.h"
 #include "analysis/launch_bounds.h"
 
@@ -15,8 +15,8 @@ static struct value *sum(struct builder *b, struct value *x, struct value *y)
 	return build2(b, IR_ADDI, x->type, x, y);
 }
 
-/* Is v the index, a multiple of it, or that plus what the loop does not change? *at: in front of the loop, its value
- * in the first iteration, if `b` is not NULL. */
+/* True if v is the index, a multiple of it, or one of these plus a loop-invariant value. *by: its increment in each
+ * iteration. If `b` is not NULL, *at is set to its value in the first iteration, built before the loop. */
 static bool grows(const struct op *loop, struct value *v, i64 *by, struct builder *b, struct value **at)
 {
 	const struct op *o = v->def;
@@ -68,7 +68,7 @@ static bool divides_too(const struct op *o, struct value *number, struct value *
 	return (o->code == IR_DIVSI || o->code == IR_REMSI) && operand(o, 0) == number && operand(o, 1) == divisor;
 }
 
-/* The divisions of `number` by `divisor` in the loop become carried values. Returns the loop that carries them. */
+/* Replaces the divisions of `number` by `divisor` in the loop by carried values. Returns the loop that carries them. */
 static struct op *carry_division(struct pass_state *s, struct op *loop, struct value *number, struct value *divisor,
 				 i64 by)
 {
@@ -79,10 +79,11 @@ static struct op *carry_division(struct pass_state *s, struct op *loop, struct v
 	struct value *first = NULL, *one = build_int(&b, t, 1), *step = build_int(&b, t, by);
 	b.loc = loop->loc;
 	grows(loop, number, &by, &b, &first);
-	/* a loop without iterations may have a divisor of 0 */
+	/* the divisor may be 0 if the loop has no iterations */
 	struct value *d = build2(&b, IR_MAXSI, t, divisor, one);
 	struct value *more = build2(&b, IR_DIVSI, t, step, d), *rest = build2(&b, IR_REMSI, t, step, d);
-	struct value *room = build2(&b, IR_SUBI, t, d, rest); /* no remainder has more room for `rest` */
+	struct value *room = build2(&b, IR_SUBI, t, d, rest); /* adding `rest` to a remainder of at least this value
+							       * exceeds the divisor */
 	vec_push(&scratch, &inits, build2(&b, IR_DIVSI, t, first, d));
 	vec_push(&scratch, &inits, build2(&b, IR_REMSI, t, first, d));
 	bool of_index = number == for_index(loop);

@@ -1,7 +1,7 @@
-/* Loop-invariant code motion: pure operations on values from outside a loop move in front of it.
+/* Loop-invariant code motion: pure operations on values from outside a loop move before it.
  *
- * Divisions move only when the divisor is a non-zero constant: a loop that runs zero times must not divide by zero.
- * Promises made inside the loop do not hold before it, so operations with hints stay. */
+ * Divisions move only if the divisor is a non-zero constant: a loop without iterations must not divide by zero.
+ * Operations with hints stay, because hints inside the loop need not hold before it. */
 #include "ir/pass.h"
 
 static bool invariant(const struct op *o, const struct block *loop)

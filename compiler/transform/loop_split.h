@@ -1,29 +1,33 @@
-/* Cutting a loop in two: a main loop that some transformation rewrites, and the loop itself for the iterations left.
+/* Splitting a loop in two: a main loop that a transformation rewrites, and the original loop for the remaining
+ * iterations.
  *
- * Ends are computed in 64 bits. Bounds and steps of fewer bits cannot wrap there; where bounds of 64 bits might, the
- * cut is guarded at run time: outside the range in which its arithmetic is exact, the main loop has no iterations. */
+ * Ends are computed in 64 bits. Bounds and steps of fewer bits cannot wrap there. If bounds of 64 bits might wrap, the
+ * split is guarded at run time: outside the range in which its arithmetic is exact, the main loop has no iterations. */
 #ifndef TLC_TRANSFORM_LOOP_SPLIT_H
 #define TLC_TRANSFORM_LOOP_SPLIT_H
 
 #include "support/map.h"
 #include "ir/pass.h"
 
-/* What the arithmetic of a cut may rely on: -EXACT_BOUND <= lower, upper <= EXACT_BOUND, step <= EXACT_BOUND. */
+/* The range in which the arithmetic of a split is exact: -EXACT_BOUND <= lower, upper <= EXACT_BOUND, step <=
+ * EXACT_BOUND. */
 #define EXACT_BOUND (INT64_MAX / 8)
 
-/* max(upper, lower) in 64 bits: where the loop ends, if it has iterations, and where it begins otherwise. */
+/* max(upper, lower) in 64 bits: the end of the loop, or its lower bound if it has no iterations. */
 struct value *loop_end(struct builder *b, const struct op *loop);
-/* The number of iterations of a loop from `from` until `end`, 64 bits both: ceil((end - from) / step). */
+/* The number of iterations from `from` until `end`, both in 64 bits: ceil((end - from) / step). */
 struct value *count_iterations(struct builder *b, const struct op *loop, struct value *from, struct value *end);
-/* `guard` (NULL: true) and min <= v <= max, of which comparisons are made that the range of v does not decide. */
+/* The conjunction of `guard` (NULL if true) and min <= v <= max. Only the comparisons that the range of v does not
+ * decide are built. */
 struct value *guard_range(struct pass_state *s, struct builder *b, struct value *guard, struct value *v, i64 min,
 			  i64 max);
-/* `end`, 64 bits, as the upper bound of a main loop; the loop's lower bound where its bounds are not known to be exact
- * (above), and are not at run time, and where `guard` (or NULL) is false. */
+/* `end`, given in 64 bits, as the upper bound of a main loop. Selects the loop's lower bound at run time if `guard` is
+ * false (NULL if true), or if the bounds are outside the exact range (see above). */
 struct value *guarded_end(struct pass_state *s, struct builder *b, const struct op *loop, struct value *end,
 			  struct value *guard);
-/* The main loop, a copy of the loop up to `end`, which must be an index value of the loop or behind the last one; the
- * loop goes on from there, as a loop that is neither pipelined nor unrolled. `map` gets the copies of what it holds. */
+/* Builds the main loop, a copy of the loop up to `end`, and returns it. `end` must be an index value of the loop, or
+ * the value after the last one. The original loop runs from there, neither pipelined nor unrolled. `map` receives the
+ * copies of the values in the loop. */
 struct op *split_loop(struct pass_state *s, struct op *loop, struct value *end, struct map *map);
 
 #endif

@@ -1,7 +1,7 @@
 /* Mask elimination: comparisons that are provably true are replaced by true.
  *
- * `offs < n` over a tile is true everywhere when the largest left value is below the smallest right value. With both as
- * affine expressions, the difference often has a known sign; then the comparison is a constant. */
+ * `offs < n` over a tile is true for all elements if the largest left value is less than the smallest right value. Both
+ * are affine expressions, and the sign of their difference is often known. */
 #include "ir/graph.h"
 #include "analysis/comparison.h"
 
@@ -22,9 +22,10 @@ bool as_less(const struct op *o, struct less *l)
 	return true;
 }
 
-/* hi(L) - lo(R) + margin: at most zero means that the comparison is true everywhere. Where it is, the left value is
- * below the right one: so the left one needs a lower limit only, and the right one an upper limit. A scalar without
- * is taken as the machine holds it; what else has none leaves the excess unknown. */
+/* hi(L) - lo(R) + margin. At most zero means that the comparison is true for all elements. Then the left value is
+ * less than the right one, so the left value needs only a lower limit against wrapping, and the right value an upper
+ * limit. A scalar without such a limit stands for its machine value. Any other value without a limit makes the
+ * excess unknown. */
 struct affine excess(struct kernel *k, struct ranges *r, const struct op *cmp, const struct less *l)
 {
 	const struct range *left = value_range(r, l->left), *right = value_range(r, l->right);
@@ -40,7 +41,8 @@ struct affine excess(struct kernel *k, struct ranges *r, const struct op *cmp, c
 	return (above || most->n) && (below || least->n) ? affine_sum(&f, &margin) : (struct affine){0};
 }
 
-/* Do shape and width, as far as multiples of powers of two go, make no difference? */
+/* True if o keeps multiples of n: shape operations and changes of width, for truncations and zero extensions only if n
+ * is a power of two. */
 static bool keeps_multiples(const struct op *o, i64 n)
 {
 	return o->code == IR_SPLAT || o->code == IR_EXTSI || o->code == IR_CONVERT_LAYOUT || op_is_shape(o) ||
@@ -62,7 +64,7 @@ static bool is_multiple(const struct kernel *k, const struct value *v, i64 n, in
 	case IR_MINSI:
 	case IR_MAXSI: return is_multiple(k, x, n, depth - 1) && is_multiple(k, y, n, depth - 1);
 	case IR_ADDI:
-	case IR_SUBI: /* of powers of two also where it wraps */
+	case IR_SUBI: /* multiples of powers of two remain multiples even if the operation wraps */
 		return is_pow2((u64)n) && is_multiple(k, x, n, depth - 1) && is_multiple(k, y, n, depth - 1);
 	case IR_ANDI:
 	case IR_MULI: return is_pow2((u64)n) && (is_multiple(k, x, n, depth - 1) || is_multiple(k, y, n, depth - 1));
@@ -77,9 +79,9 @@ bool is_known_multiple(const struct kernel *k, const struct value *v, i64 n)
 	return is_multiple(k, v, n, DEPTH);
 }
 
-/* An upper bound of a · index over all iterations of a loop whose steps reach its end exactly: from one multiple of
- * the step to another, or up to cdiv(x, m) for a multiple x of m. Unknown for other loops. `bound`: the end, or more.
- */
+/* An upper bound of a · index over all iterations of a loop whose last step ends exactly at its end: from one multiple
+ * of the step to another, or up to cdiv(x, m) for a multiple x of m. Unknown for other loops. `bound` is the end, or a
+ * value that is not less. */
 static struct affine most_of_index(struct pass_state *s, const struct op *loop, i64 a, const struct value *bound)
 {
 	const struct value *first = for_lower(loop), *end = for_upper(loop);
@@ -104,7 +106,7 @@ static struct affine most_of_index(struct pass_state *s, const struct op *loop, 
 	return affine_scaled(&most, a);
 }
 
-/* Is f <= 0 wherever `at` executes? */
+/* True if f <= 0 wherever `at` executes. */
 static bool never_positive(struct pass_state *s, const struct affine *f, const struct op *keep_index,
 			   const struct op *at)
 {
@@ -114,14 +116,14 @@ static bool never_positive(struct pass_state *s, const struct affine *f, const s
 	       (affine_interval(s->ranges, &most, at, &lo, &hi) && hi <= 0);
 }
 
-/* Is the comparison true in the last iteration of a loop around it, and so in all iterations? */
+/* True if the comparison is true in the last iteration of an enclosing loop, and so in all its iterations. */
 static bool holds_to_the_end(struct pass_state *s, const struct op *o, const struct affine *excess)
 {
 	for (const struct op *loop = o->block->parent; loop; loop = loop->block->parent) {
 		if (loop->code != IR_FOR)
 			continue;
 		struct affine f = affine_without_indices(s->ranges, excess, loop, true);
-		const struct op *least = def_if(for_upper(loop), IR_MINSI); /* an end that is below two values */
+		const struct op *least = def_if(for_upper(loop), IR_MINSI); /* the end is the minimum of two values */
 		i64 a = affine_take(&f, for_index(loop));
 		for (u32 i = 0; a > 0 && i < (least ? 3 : 1); i++) {
 			struct affine most = most_of_index(s, loop, a, i ? operand(least, i - 1) : for_upper(loop));
@@ -135,7 +137,7 @@ static bool holds_to_the_end(struct pass_state *s, const struct op *o, const str
 
 struct elimination {
 	struct pass_state *s;
-	struct value_set assumed; /* conditions of assumptions, and the parts of these */
+	struct value_set assumed; /* conditions of assumptions, and the operands of their conjunctions */
 };
 
 static bool is_conjunction(const struct op *o)
@@ -149,13 +151,13 @@ static void note_assumption(struct op *o, void *set)
 		add_sources(set, operand(o, 0), is_conjunction);
 }
 
-/* Is the user an assumption, or a conjunction that feeds one? */
+/* True if the user is an assumption, or a conjunction that feeds an assumption. */
 static bool feeds_assume(const struct elimination *e, const struct op *user)
 {
 	return user->code == IR_ASSUME || (is_conjunction(user) && set_has(&e->assumed, result(user)));
 }
 
-/* Replaces a comparison that is provably true, except in assumptions: later passes read their conditions. */
+/* Replaces a comparison that is provably true. Assumptions keep it, because later passes read their conditions. */
 static void prove(struct op *o, void *arg)
 {
 	struct elimination *e = arg;

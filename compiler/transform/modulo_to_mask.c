@@ -1,30 +1,31 @@
-/* Unwrapping: `ptr + (index % size) * stride` becomes a load under the mask `index < size`, where nobody asks for what
- * the indices beyond the size find. So does one of `where(index < size, index, 0)` and of `minimum(index, size - 1)`.
+/* Modulo to mask: a load from `ptr + (index % size) * stride` becomes a load under the mask `index < size`, if the
+ * elements with indices beyond the size are not demanded. Same for `where(index < size, index, 0)` and `minimum(index,
+ * size - 1)`.
  *
- * Tutorials keep the rows of a tile that hangs over the edge of a matrix inside by wrapping them around, and store the
- * product's rows below the size alone. The mask does as well: the rows run on, so the copy engine can take them for a
- * box, and a processor loads neighbours. */
+ * Tutorials keep the rows of a tile inside the matrix by a modulo, and store only the rows of the result below the
+ * size. A mask has the same effect. The rows are then consecutive, so that TMA can load them as a tile, and a CPU loads
+ * contiguous elements. */
 #include "ir/graph.h"
 #include "analysis/axis.h"
 #include "analysis/demanded_rows.h"
 #include "ir/pass.h"
 #include "analysis/launch_bounds.h"
 
-/* A scalar, or if v is NULL a constant. */
+/* A scalar v, or the constant c if v is NULL. */
 struct number {
 	struct value *v;
 	i64 c;
 };
 
-/* What the addresses that an index that stays inside is part of belong to, each with the dimension that the index's is
- * there. */
+/* The addresses and loads that depend on a wrapped index, each with the dimension that the dimension of the index
+ * becomes there. */
 struct reach {
-	const struct op *kept;      /* the remainder, choice or minimum, of */
+	const struct op *kept;      /* the remainder, select or minimum, of `index` and `size` */
 	struct value *index;
 	struct number size;
 	struct arena scratch;
-	VEC(struct tile_dim) at; /* to be looked at, each once */
-	VEC(struct tile_dim) loads; /* their results */
+	VEC(struct tile_dim) at; /* worklist; each value enters once */
+	VEC(struct tile_dim) loads; /* results of the loads */
 	struct map seen;
 	bool fails;
 };
@@ -39,7 +40,7 @@ static void push(struct reach *r, const struct value *v, int dim)
 	vec_push(&r->scratch, &r->at, ((struct tile_dim){v, dim}));
 }
 
-/* Other uses, such as addresses of stores, keep the index as it is. */
+/* Follows a use to the addresses and loads. Other uses, such as addresses of stores, keep the wrapped index. */
 static void follow(struct reach *r, const struct op *o, u32 k, int d)
 {
 	bool address = o->code == IR_ADDI || o->code == IR_MULI || o->code == IR_EXTSI || o->code == IR_ADDPTR;
@@ -51,7 +52,7 @@ static void follow(struct reach *r, const struct op *o, u32 k, int d)
 		vec_push(&r->scratch, &r->loads, ((struct tile_dim){result(o), d}));
 }
 
-/* The same number, perhaps in fewer bits. */
+/* v before sign extensions. */
 static struct value *without_extension(const struct value *v)
 {
 	while (def_if(v, IR_EXTSI))
@@ -59,7 +60,7 @@ static struct value *without_extension(const struct value *v)
 	return (struct value *)v;
 }
 
-/* The number that each element of the tile is. */
+/* Sets *out to the number that all elements of the tile equal. False if there is none. */
 static bool get_number(const struct value *tile, struct number *out)
 {
 	const struct op *splat = def_if(without_extension(tile), IR_SPLAT);
@@ -80,8 +81,8 @@ static bool compares_the_same(const struct op *cmp, int d, const void *arg)
 	       get_number(operand(cmp, 1), &size) && size.v == r->size.v && size.c == r->size.c;
 }
 
-/* On a GPU a mask costs as much as the remainder, unless boxes take the place of both. Indices that may be another one
- * are no neighbours. */
+/* True if the load gains. On a GPU, a mask costs as much as the remainder, unless TMA replaces both. Indices from a
+ * select or minimum are not consecutive, so for these a mask always gains. */
 static bool is_worth_while(const struct pass_state *s, const struct reach *r, const struct op *load)
 {
 	const struct type *t = result(load)->type;
@@ -98,7 +99,7 @@ static bool is_worth_while(const struct pass_state *s, const struct reach *r, co
 	return width * dtype_bytes(type_dtype(t)) == s->target->vector_bytes;
 }
 
-/* Is it a remainder, a choice between the index and another, or a minimum, of a tile of one dimension and one size? */
+/* True if o is a remainder, a select or a minimum of a one-dimensional index tile and a uniform size. Sets *r. */
 static bool stays_inside(const struct op *o, struct reach *r)
 {
 	const struct op *from = o;
@@ -132,7 +133,8 @@ static bool stays_inside(const struct op *o, struct reach *r)
 	return type_is_tensor(r->index->type) && r->index->type->rank == 1;
 }
 
-/* Does it wrap between tiles only? A hint says so also of the last tile, where it may not be true. */
+/* True if the index wraps between tiles only. A hint of contiguity does not prove this: it may be false for the last
+ * tile. */
 static bool keeps_tiles(const struct pass_state *s, const struct reach *r)
 {
 	i32 n = r->index->type->shape[0];
@@ -161,7 +163,7 @@ static bool can_unwrap(const struct pass_state *s, struct reach *r)
 		bounds_keep_within(s->k, s->ranges, r->index, INT32_MAX));
 }
 
-/* A mask along dimension d as one of the load's tile. */
+/* Expands a mask along dimension d to the shape of the load's tile. */
 static struct value *spread(struct builder *b, struct value *mask, const struct type *tile, int d)
 {
 	const struct type *elem = type_elem(mask->type);
@@ -193,7 +195,7 @@ static void add_mask(struct pass_state *s, struct op *load, struct value *mask)
 struct addresses {
 	struct pass_state *s;
 	const struct reach *of;
-	struct map map; /* to the same of the index as it is */
+	struct map map; /* value → the same value computed from the index without the wrap */
 };
 
 static void make_address(struct op *o, void *arg)

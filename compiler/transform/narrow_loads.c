@@ -1,21 +1,21 @@
-/* Narrowing of broadcast loads: a tile that holds each element of memory several times in a row is loaded once and
+/* Narrowing of broadcast loads: a tile that contains each element of memory several times in a row is loaded once and
  * repeated in registers.
  *
  * Eight 4-bit weights packed in a word, or one scale for 128 columns, are addressed by `arange // 8`: 8 elements of the
- * tile have one address. The narrow load reads every eighth element, and expand_dims, broadcast and reshape make the
- * whole tile of it. That is an eighth of the memory traffic, and the words can be unpacked in the layout of a dot's
- * operand. A tile of which all elements have one address is a scalar's load. */
+ * tile have the same address. The narrow load reads every eighth element, and expand_dims, broadcast and reshape build
+ * the whole tile from it. That is an eighth of the memory traffic, and the words can be unpacked in the layout of a dot
+ * operand. If all elements of a tile have the same address, the load becomes a scalar load. */
 #include "ir/graph.h"
 #include "analysis/axis.h"
 #include "transform/first_element.h"
 #include "ir/pass.h"
 
-/* Every step-th element along a dimension, for one load. */
+/* A sample of the operands of a load: every step-th element along a dimension. */
 struct sample {
 	struct pass_state *s;
 	i32 step;
 	struct arena scratch;
-	struct map along;     /* value → 1 + the dimension along which a sample of it can be made */
+	struct map along;     /* value → 1 + the dimension along which it can be sampled */
 	struct map made;      /* value → its sample */
 	struct map quotients; /* value → its sample, divided by the step */
 };
@@ -33,7 +33,7 @@ static const struct type *sampled(const struct sample *m, const struct type *t, 
 	return type_with_dim_size(m->s->ctx, t, d, t->shape[d] / m->step);
 }
 
-/* The operand's dimension that becomes dimension d of a shape operation's result. */
+/* The operand's dimension that becomes dimension d of the result of a shape operation. */
 static int operand_dim(const struct op *o, int d)
 {
 	return o->code == IR_EXPAND_DIMS ? d - (d > o->attr[ATTR_AXIS])
@@ -53,7 +53,7 @@ static bool is_multiple(const struct sample *m, const struct value *scalar)
 	return axis_of(m->s->axis, scalar)->divisibility[0] % m->step == 0;
 }
 
-/* Can v's sample be divided by the step without a remainder, by changing constants and scalars only? */
+/* True if the sample of v can be divided by the step without a remainder by changing constants and scalars only. */
 static bool can_divide(const struct sample *m, const struct value *v)
 {
 	struct value_walk w = {.id = begin_walk(m->s->ctx)};
@@ -71,7 +71,7 @@ static bool can_divide(const struct sample *m, const struct value *v)
 	return end_walk(&w, yes);
 }
 
-/* Is operand i of o needed where a sample of o's result along dimension d is made? */
+/* True if a sample of o's result along dimension d needs a sample of operand i. */
 static bool is_sampled(const struct op *o, u32 i, int d)
 {
 	const struct type *t = operand(o, i)->type;
@@ -93,7 +93,7 @@ static bool can_be_remade(const struct op *o)
 	}
 }
 
-/* Each value is sampled along one dimension only. */
+/* True if v can be sampled along dimension d. Each value is sampled along one dimension only. */
 static bool can_sample(struct sample *m, struct value *v, int d)
 {
 	VEC(struct demand) work = {0};
@@ -159,13 +159,14 @@ static struct value *divided_by_step(struct sample *m, struct value *v)
 	return map_get(&m->quotients, v);
 }
 
-/* Is the sample of o's result a quotient of samples that are divided by the step? */
+/* True if o is a division and its sample can be computed from quotients of samples by the step. */
 static bool is_divided(const struct sample *m, const struct op *o)
 {
 	return result(o)->type->rank == 1 && divides_evenly(m, o) && can_divide(m, operand(o, 0));
 }
 
-/* Built behind v's definition, so that samples of loop-invariant values stay outside of loops. */
+/* The sample of v along dimension d, built after v's definition, so that samples of loop-invariant values stay outside
+ * loops. */
 static struct value *make_sample(struct sample *m, struct value *v, int d)
 {
 	struct op *o = v->def;
@@ -223,7 +224,7 @@ static struct value *sample(struct sample *m, struct value *v, int d)
 	return map_get(&m->made, v);
 }
 
-/* The tile of type t in which each element of x stands `step` times in a row along dimension d. */
+/* The tile of type t that repeats each element of x `step` times along dimension d. */
 static struct value *repeat_elements(struct builder *b, struct value *x, const struct type *t, int d, i32 step)
 {
 	if (x->type->shape[d] == 1)
@@ -238,7 +239,7 @@ static struct value *repeat_elements(struct builder *b, struct value *x, const s
 	return build1(b, IR_RESHAPE, t, v);
 }
 
-/* Is every operand one scalar everywhere? */
+/* True if every operand is uniform: a single scalar for all elements. */
 static bool is_uniform(const struct pass_state *s, const struct op *load)
 {
 	bool yes = true;

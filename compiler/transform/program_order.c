@@ -1,13 +1,13 @@
-/* Program order: takes the programs of a two-dimensional grid in groups of rows, for reuse in the L2 cache.
+/* Program order: reorders the programs of a two-dimensional grid into groups of rows, for reuse in the L2 cache.
  *
- * Blocks start in the order of their linear number, x fastest. A kernel that reads its tile's row and column from axes
- * 0 and 1 then walks down one column of tiles after the other. With a group of G, it walks through G rows at a time,
- * column by column inside them, so that the tiles in flight share both rows and columns (the remapping is that of
- * tl.swizzle2d, done here without touching the kernel's source).
+ * Blocks start in the order of their linear number, x fastest. A kernel that takes the row and column of its tile from
+ * axes 0 and 1 then walks down the columns of tiles one by one. With groups of G rows, it walks through G rows, column
+ * by column, before the next G rows. So the tiles that run at the same time share both rows and columns. (The mapping
+ * is that of tl.swizzle2d, without a change of the kernel's source.)
  *
- * Unasked for it is done in launches of many rows, where a loop with independent products reads what the row alone
- * tells and what the column tells: all rows may be more than L2 holds, and each column would fetch them again. On an
- * H100 the layer of experts of the benchmark, with 16,384 tokens (64 MB), goes from 582 to 463 µs. */
+ * Without an option, this is done in launches of many rows, for a loop with independent dots that loads some values by
+ * the row alone and some by the column: all rows may exceed L2, and each column would load them again. On an H100 the
+ * mixture of experts of the benchmarks, with 16,384 tokens (64 MB), goes from 582 to 463 µs. */
 #include "transform/program_order.h"
 
 #include "support/thresholds.h"
@@ -41,7 +41,7 @@ u32 axes_behind(struct ir_context *ctx, const struct value *v, u32 memory)
 	return axes;
 }
 
-/* Do the loads of a loop with products tell that rows are worth sharing? */
+/* State of the search for loops of dots with loads that gain from shared rows. */
 struct wish {
 	struct pass_state *s;
 	bool yes;
@@ -73,7 +73,7 @@ i64 rows_in_group(struct pass_state *s, bool many)
 	struct wish w = {.s = s};
 	u32 axes = 0;
 	walk(s->k->body, note_axis, &axes);
-	if ((axes & 3) != 3) /* not a two-dimensional grid */
+	if ((axes & 3) != 3) /* the kernel does not use a two-dimensional grid */
 		return 0;
 	if (s->group_pids)
 		return s->group_pids > 1 ? s->group_pids : 0;
@@ -100,7 +100,7 @@ void split_by_groups(struct builder *b, struct value *linear, struct value *rows
 /* --- blocks of one program each ---------------------------------------------------------------------------------- */
 
 struct pids {
-	struct op *own[2]; /* what the order is computed from */
+	struct op *own[2]; /* the program ids that the order is computed from */
 	struct value *id[2];
 };
 

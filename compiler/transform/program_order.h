@@ -4,17 +4,18 @@
 
 #include "ir/pass.h"
 
-/* May its programs talk to each other, or their threads among themselves: by atomics, volatile loads, barriers? */
+/* True if programs, or the threads of a program, may communicate: by atomics, volatile loads, barriers. */
 bool kernel_talks(const struct kernel *k);
-/* The axes (bit i: axis i) of which the program's number tells v; `memory` where what is loaded does, beside those that
- * tell its address. */
+/* The axes of the grid (bit i for axis i) that v depends on through program ids. For a loaded value, the axes of its
+ * address, and `memory` in addition. */
 u32 axes_behind(struct ir_context *ctx, const struct value *v, u32 memory);
-/* How many rows of programs to take at a time, in a launch of `many` or not; 0: all. */
+/* The number of rows of programs in a group; 0 for no groups. `many`: the launch has many rows. */
 i64 rows_in_group(struct pass_state *s, bool many);
-/* Row and column of program number `linear` of rows × cols, at most INT32_MAX, in groups of so many rows. */
+/* Row and column of program number `linear` in a grid of rows × cols programs, at most INT32_MAX, in groups of `group`
+ * rows. */
 void split_by_groups(struct builder *b, struct value *linear, struct value *rows, struct value *cols, i64 group,
 		     struct value **row, struct value **col);
-/* Lets the kernel's programs be those of this order. False: not in a variant for any number of programs. */
+/* Replaces the program ids of the kernel by the grouped order. False in a variant for any number of programs. */
 bool group_programs(struct pass_state *s, i64 group);
 
 #endif

@@ -1,9 +1,10 @@
-/* Strength reduction: a pointer or a tile of pointers or integers that a loop carries and advances by the same distance
- * in every element becomes the one before the loop plus a carried scalar offset. One register instead of one or two for
- * each element, addresses that differ by constants, and tensors that begin where a parameter points. */
+/* Strength reduction: a loop that carries a pointer, or a tile of pointers or integers, and advances all elements by
+ * the same amount, carries a scalar offset instead. The value in the loop is the initial value plus the offset. This
+ * takes one register instead of one or two for each element, gives addresses that differ by constants, and lets tensors
+ * begin at a parameter's pointer. */
 #include "ir/pass.h"
 
-/* The scalar that v or all its elements equal, defined outside of the loop; NULL if there is none. */
+/* The scalar that v, or all elements of v, equal, defined outside the loop; NULL if none. */
 static struct value *uniform_scalar(struct pass_state *s, struct op *loop, struct value *v)
 {
 	i64 constant;
@@ -32,7 +33,7 @@ static const struct value *without_hints(const struct value *v)
 	return o && operand(o, 0)->type == v->type ? operand(o, 0) : v;
 }
 
-/* The operand that the loop's carried value arg is advanced by; NULL: it is not advanced. */
+/* The operand by which the loop advances the carried value arg; NULL if it is not advanced. */
 static struct value *distance(const struct value *arg, const struct value *next)
 {
 	const struct op *add = next->def;
@@ -43,7 +44,7 @@ static struct value *distance(const struct value *arg, const struct value *next)
 						       : NULL;
 }
 
-/* In place of v, but in what is built here, comes what init has become when v is the offset. */
+/* Replaces uses of v, which becomes the offset, by init advanced by v. The operations built here keep v. */
 static void replace_by_advanced(struct builder b, struct value *v, struct value *init)
 {
 	struct value *now = advanced(&b, init, v);
@@ -77,7 +78,7 @@ static void carry_offset(struct pass_state *s, struct op *loop, u32 i)
 	arg->type = out->type = t;
 }
 
-/* Is v the value `from` plus *by? */
+/* True if v is `from` plus a constant, which is stored in *by. */
 static bool is_apart(const struct value *v, const struct value *from, i64 *by)
 {
 	const struct op *o = v->def;
@@ -92,10 +93,10 @@ static bool is_apart(const struct value *v, const struct value *from, i64 *by)
 	return true;
 }
 
-/* What a carried number that begins as `first` and grows by `by` is in the loop, computed from the index; NULL: it is
- * better carried. If it grows by the loop's step, it is as far from the index as at the beginning. If both begin at 0
- * and it grows by a multiple of the step, it is a multiple of the index; around other loops, whose addresses come from
- * it, that plus `first`. */
+/* The value in the loop of a carried number that begins as `first` and grows by `by`, computed from the index. NULL if
+ * it is better carried. If it grows by the loop's step, its difference from the index is constant. If both begin at 0
+ * and it grows by a multiple of the step, it is a multiple of the index. In loops around other loops, whose addresses
+ * depend on it, it may also be a multiple plus `first`. */
 static struct value *from_index(struct builder *b, const struct op *loop, struct value *first, struct value *by)
 {
 	struct value *index = for_index(loop), *factor = by;
@@ -115,7 +116,7 @@ static struct value *from_index(struct builder *b, const struct op *loop, struct
 	return begin ? build2(b, IR_ADDI, by->type, grown, first) : grown;
 }
 
-/* The index in place of carried value i. Is it more than that, or a multiple of it? */
+/* Replaces carried value i by an expression of the index. True if the expression is a sum. */
 static bool name_index(struct pass_state *s, struct op *loop, u32 i)
 {
 	struct value *arg = for_arg(loop, i), *by = distance(arg, for_yielded(loop, i));
@@ -159,7 +160,7 @@ void name_offsets(struct pass_state *s, struct op *loop)
 
 struct reduction {
 	struct pass_state *s;
-	bool sums; /* of an index and more are in place of carried numbers */
+	bool sums; /* carried numbers were replaced by sums with an index */
 };
 
 static void visit_loop(struct op *o, void *arg)
@@ -175,14 +176,14 @@ void pass_strength_reduction(struct pass_state *s)
 {
 	struct reduction r = {.s = s};
 	walk(s->k->body, visit_loop, &r);
-	if (r.sums) { /* so that equal numbers are the same */
+	if (r.sums) { /* so that equal numbers become the same value */
 		pass_canonicalize(s);
 		pass_cse(s);
 	}
 	remove_dead_code(s->k);
 }
 
-/* What carried number i grows by in each iteration, or NULL. */
+/* The increment of carried number i in each iteration; NULL if it has none. */
 static const struct value *increment(const struct op *loop, u32 i)
 {
 	const struct value *arg = for_arg(loop, i);
@@ -191,14 +192,14 @@ static const struct value *increment(const struct op *loop, u32 i)
 	return here ? distance(arg, for_yielded(loop, i)) : NULL;
 }
 
-/* Is carried value i read by the code behind the loop only? */
+/* True if carried value i is read only after the loop. */
 static bool only_result_used(const struct op *loop, u32 i)
 {
 	return !value_unused(&loop->results[i]) && value_has_one_use(for_arg(loop, i)) &&
 	       value_has_one_use(for_yielded(loop, i));
 }
 
-/* The loop, or the last of the operations with effects right behind it, such as waits, that do not read v. */
+/* The loop, or the last of the operations with effects directly after it, such as waits, that do not read v. */
 static struct op *end_of_effects(struct op *loop, const struct value *v)
 {
 	struct op *last = loop;

@@ -1,4 +1,4 @@
-/* Unflattening: one loop over all slices of all tiles becomes a loop over tiles around one over the slices of a tile.
+/* Unflattening: a loop over all slices of all tiles becomes a loop over tiles around a loop over the slices of a tile.
  *
  *     for _ in range(slices * tiles):              for t in range(tiles):
  *         k = where(k == slices - 1, 0, k + 1)         the next tile
@@ -8,27 +8,29 @@
  *         if k == slices - 1:
  *             the tile's end
  *
- * Persistent products were written so before compilers could let the copies of one tile go on where those of the tile
- * before end. Here they do (`flatten`), and addresses of a tile are computed once. The product may wrap: then, and if
- * there are no slices, the loop runs behind the two as it was, with all of its iterations. Where the bound is no such
- * product, it has as many tiles as it holds, and the loop behind does the slices that are left. */
+ * Persistent GEMMs were written this way before compilers could overlap the copies of a tile with the end of the
+ * preceding tile. Here the `flatten` attribute of the outer loop does that, and addresses of a tile are computed once.
+ * The product may wrap. If it does, or if there are no slices, the original loop runs all iterations after the two
+ * loops. If the bound is not such a product, the two loops run the whole tiles that it contains, and the original loop
+ * runs the remaining slices. */
 #include "ir/pass.h"
 #include "analysis/ranges.h"
 
 struct flat {
 	struct pass_state *s;
 	struct op *loop;
-	struct value *slices, *tiles; /* how many; tiles NULL: as many as the upper bound holds */
-	u32 counter;                  /* the number of the carried value that counts a tile's slices */
-	struct value *slice, *last;   /* the slice's number in an iteration; slices - 1 */
-	struct op *begin, *end;       /* scf.if of the first slice, and of the last */
+	struct value *slices, *tiles; /* number of slices of a tile, and of tiles; tiles is NULL if the upper bound is
+				       * not a product */
+	u32 counter;                  /* the number of the carried value that counts the slices of a tile */
+	struct value *slice, *last;   /* the number of the slice in an iteration; slices - 1 */
+	struct op *begin, *end;       /* the scf.if of the first slice, and of the last slice */
 	struct arena scratch;
-	struct map of_tile; /* carried values that only `begin` changes: the argument → its result, and back */
+	struct map of_tile; /* carried values that only `begin` changes: argument → result of `begin`, and back */
 };
 
-/* --- which loops ------------------------------------------------------------------------------------------------- */
+/* --- recognition ------------------------------------------------------------------------------------------------- */
 
-/* Is v `of` - 1? */
+/* True if v is `of` - 1. */
 static bool is_before(const struct value *v, const struct value *of)
 {
 	const struct op *o = v->def;
@@ -40,7 +42,7 @@ static bool is_before(const struct value *v, const struct value *of)
 	return value_is_int(operand(o, 1), o->code == IR_SUBI ? 1 : -1);
 }
 
-/* Does next count on from `now`, and from `last` on from 0 again? */
+/* True if `next` is select(now == last, 0, now + 1). Sets *last. */
 static bool counts_round(const struct value *next, const struct value *now, struct value **last)
 {
 	const struct op *choice = def_if(next, IR_SELECT), *test = choice ? def_if(operand(choice, 0), IR_CMPI) : NULL;
@@ -52,7 +54,7 @@ static bool counts_round(const struct value *next, const struct value *now, stru
 	return true;
 }
 
-/* Where a branch sets a counter back, `if k == last: k = 0; else: k += 1`, the next number becomes a choice. */
+/* Replaces a counter that a branch resets, `if k == last: k = 0; else: k += 1`, by a select. */
 static void choose_next(struct ir_context *ctx, struct op *branch)
 {
 	struct op *test = branch->code == IR_IF ? def_if(operand(branch, 0), IR_CMPI) : NULL;
@@ -77,7 +79,7 @@ static void choose_next(struct ir_context *ctx, struct op *branch)
 		op_erase(branch);
 }
 
-/* Is v used for the next number alone? */
+/* True if v is used only to compute `next`. */
 static bool only_counts(const struct value *v, const struct value *next)
 {
 	for (const struct use *u = v->uses; u; u = u->next)
@@ -87,7 +89,7 @@ static bool only_counts(const struct value *v, const struct value *next)
 	return true;
 }
 
-/* Is the loop's carried value i the number of the slice, or that of the slice before? */
+/* True if the loop's carried value i is the number of the slice, or of the preceding slice. */
 static bool is_counter(struct flat *f, u32 i)
 {
 	struct value *arg = for_arg(f->loop, i), *next = for_yielded(f->loop, i), *init = for_init(f->loop, i);
@@ -99,7 +101,7 @@ static bool is_counter(struct flat *f, u32 i)
 	return f->slice == arg ? value_has_one_use(next) : value_is_int(init, -1) && only_counts(arg, next);
 }
 
-/* The number of the slice for which the scf.if does anything; NULL: it is no such one. */
+/* The slice number for which the scf.if does something; NULL if o is not such an scf.if. */
 static const struct value *slice_of(const struct flat *f, const struct op *o)
 {
 	const struct op *test = o->code == IR_IF ? def_if(operand(o, 0), IR_CMPI) : NULL;
@@ -107,7 +109,7 @@ static const struct value *slice_of(const struct flat *f, const struct op *o)
 	return one && o->blocks[1]->first == o->blocks[1]->last ? operand(test, 1) : NULL;
 }
 
-/* Is v used in `begin` alone, or as what the loop carries on? */
+/* True if v is used only in `begin`, or carried on unchanged. */
 static bool only_begins(const struct flat *f, const struct value *v)
 {
 	for (const struct use *u = v->uses; u; u = u->next)
@@ -116,7 +118,7 @@ static bool only_begins(const struct flat *f, const struct value *v)
 	return true;
 }
 
-/* What `begin` computes is the tile's: each result is carried, and changed by nothing else. */
+/* Finds the values of a tile. True if each result of `begin` is carried, and nothing else changes it. */
 static bool find_values_of_tile(struct flat *f)
 {
 	u32 found = 0;
@@ -153,13 +155,13 @@ static bool find_ends(struct flat *f)
 	       find_values_of_tile(f);
 }
 
-/* Does the loop over slices carry value i? */
+/* True if the loop over slices carries value i. */
 static bool is_of_slice(const struct flat *f, u32 i)
 {
 	return i != f->counter && !map_get(&f->of_tile, for_arg(f->loop, i));
 }
 
-/* What carried value i is behind a slice, but for what `end` does. */
+/* Carried value i after a slice, without the changes by `end`. */
 static struct value *behind_slice(const struct flat *f, u32 i)
 {
 	struct value *next = for_yielded(f->loop, i);
@@ -174,7 +176,7 @@ static bool is_carried(const struct flat *f, const struct value *v)
 	return false;
 }
 
-/* Can v, which `end` reads, be had behind the loop over the slices? */
+/* True if v, which `end` reads, is available or can be computed after the loop over the slices. */
 static bool is_known_behind(const struct flat *f, const struct value *v, int depth)
 {
 	if (value_defined_outside(v, f->loop->blocks[0]) || !value_defined_outside(v, f->end->blocks[0]) ||
@@ -188,7 +190,7 @@ static bool is_known_behind(const struct flat *f, const struct value *v, int dep
 	return true;
 }
 
-enum { DEPTH = 16 /* of addresses, at most */ };
+enum { DEPTH = 16 /* limit on the depth of address computations */ };
 
 static bool all_known_behind(const struct flat *f, const struct block *b)
 {
@@ -203,7 +205,8 @@ static bool all_known_behind(const struct flat *f, const struct block *b)
 	return true;
 }
 
-/* Is it a loop of products that counts its iterations, and may count slices by itself? */
+/* True for a loop with dots from 0 in steps of 1 that does not use its index, so it may count slices by a carried
+ * value. */
 static bool may_be_flat(const struct op *loop)
 {
 	return loop->code == IR_FOR && type_elem_bits(for_index(loop)->type) == 32 && !for_index(loop)->uses &&
@@ -221,7 +224,7 @@ static bool is_flat(struct flat *f)
 
 /* --- the two loops ----------------------------------------------------------------------------------------------- */
 
-/* A loop from 0 to n, which carries values from `inits` on. */
+/* A loop from 0 to n with carried values that begin as `inits`. */
 static struct op *begin_loop(struct flat *f, struct builder *b, struct value *n, const value_vec *inits)
 {
 	value_vec operands = {0};
@@ -240,7 +243,7 @@ static struct op *begin_loop(struct flat *f, struct builder *b, struct value *n,
 	return loop;
 }
 
-/* The operations of the block but the last one, and but `begin`, `end` and what counts slices. */
+/* Clones the operations of the block before `up_to`, except the terminator, `begin`, `end` and the slice counter. */
 static void clone_block(const struct flat *f, struct builder *b, const struct block *of, const struct op *up_to,
 			struct map *map)
 {
@@ -249,7 +252,7 @@ static void clone_block(const struct flat *f, struct builder *b, const struct bl
 			op_clone(b, o, map);
 }
 
-/* v behind the last slice. */
+/* Computes v after the last slice. */
 static void compute_behind(const struct flat *f, struct builder *b, struct value *v, struct map *map)
 {
 	if (mapped(map, v) != v || value_defined_outside(v, f->loop->blocks[0]))
@@ -270,7 +273,8 @@ static void compute_for(const struct flat *f, struct builder *b, const struct bl
 	}
 }
 
-/* The loop over a tile's slices, behind what `map` has of the tile. Then `map` has what is known behind it. */
+/* Builds the loop over a tile's slices. `map` has the values of the tile, and receives the values that are available
+ * after the loop. */
 static void build_inner(struct flat *f, struct builder *b, struct map *map)
 {
 	value_vec inits = {0}, next = {0};
@@ -304,7 +308,7 @@ static void build_inner(struct flat *f, struct builder *b, struct map *map)
 	*map = behind;
 }
 
-/* The loop over tiles. Its results are the flat loop's. */
+/* Builds the loop over tiles. Its results correspond to the results of the flat loop. */
 static struct op *build_outer(struct flat *f, struct builder *b, struct value *n)
 {
 	struct block *body = f->loop->blocks[0], *begin = f->begin->blocks[0], *end = f->end->blocks[0];
@@ -338,7 +342,7 @@ static struct op *build_outer(struct flat *f, struct builder *b, struct value *n
 	return outer;
 }
 
-/* The number of slices, the last of which is f->last; and of tiles, where the loop's bound is that times slices. */
+/* Finds the number of slices, and the number of tiles if the loop's bound is the product of both. */
 static void find_factors(struct flat *f, struct builder *b)
 {
 	struct value *all = for_upper(f->loop);
@@ -360,7 +364,7 @@ static void find_factors(struct flat *f, struct builder *b)
 		f->slices = build2(b, IR_ADDI, all->type, f->last, build_int(b, all->type, 1));
 }
 
-/* Is the product of the two what its 32 bits hold, and are there slices? NULL: always. */
+/* A run-time condition: the product of slices and tiles does not wrap, and there are slices. NULL if always true. */
 static struct value *build_guard(const struct flat *f, struct builder *b)
 {
 	const struct range *slices = value_range(f->s->ranges, f->slices), *tiles = value_range(f->s->ranges, f->tiles);
@@ -374,8 +378,8 @@ static struct value *build_guard(const struct flat *f, struct builder *b)
 		      build_cmpi(b, CMPI_SGT, f->slices, build_int(b, f->slices->type, 0)));
 }
 
-/* Does nobody ask for carried value i as it is in front of the loop behind the two? `begin` gives it another one there,
- * without reading it. */
+/* True if the original loop after the two loops does not need carried value i: `begin` sets it there without reading
+ * it. */
 static bool begins_anew(const struct flat *f, u32 i)
 {
 	const struct value *arg = for_arg(f->loop, i);
@@ -385,15 +389,15 @@ static bool begins_anew(const struct flat *f, u32 i)
 	return yes;
 }
 
-/* How many tiles the two loops do, and from where on the loop behind them does what is left: all that the bound holds
- * of whole tiles, or, where it is a product, as many as that has, unless it wraps. */
+/* The number of tiles for the two loops. *left: the iteration from which the original loop runs the rest. If the bound
+ * is a product, the two loops run all its tiles, unless it wraps. Otherwise they run the whole tiles in the bound. */
 static struct value *count_tiles(const struct flat *f, struct builder *b, struct value **left, const char **why)
 {
 	struct value *all = for_upper(f->loop), *zero = for_lower(f->loop), *one = build_int(b, all->type, 1);
 	struct value *fits = f->tiles ? build_guard(f, b) : build_cmpi(b, CMPI_SGT, f->slices, zero);
 	*left = all;
-	*why = f->tiles ? ", and behind these as it is, should the number of iterations wrap"
-			: ", and behind these as it is, for what is left";
+	*why = f->tiles ? ", followed by the original loop, in case the number of iterations overflows"
+			: ", followed by the original loop for the remaining iterations";
 	if (!fits) {
 		*why = "";
 		return f->tiles;
@@ -422,7 +426,7 @@ static void unflatten(struct flat *f)
 	op_set_operand(f->loop, FOR_LOWER, left);
 	if (f->s->remarks)
 		diag(f->s->diags, R_UNFLATTENED, f->loop->loc, why);
-	if (f->tiles) /* mostly nothing is left */
+	if (f->tiles) /* usually no iteration remains */
 		f->loop->attr[ATTR_STAGES] = 1;
 	f->loop->attr[ATTR_UNROLL] = 0;
 	f->loop->attr[ATTR_FLATTEN] = false;

@@ -1,13 +1,14 @@
-/* Uniform offsets: what is the same in all elements of an offset moves to the pointer that it is added to.
+/* Uniform offsets: the part of an offset that is equal in all elements moves to the pointer that the offset is added
+ * to.
  *
  *     splat(p) + (rows * stride + columns + splat(batch * size))    splat(p + batch * size) + (rows * stride + columns)
  *
- * So the matrices of a batch begin at a scalar, as those that copies of boxes want (gpu/tma/bounded_tiles.c). A sum
- * of 32 bits must not wrap: a limit of launches if that depends on sizes. */
+ * Then each matrix of a batch begins at a scalar pointer, as TMA copies need (gpu/tma/bounded_tiles.c). A 32-bit sum
+ * must not wrap. If that depends on sizes, it adds a launch bound. */
 #include "ir/pass.h"
 #include "analysis/launch_bounds.h"
 
-/* The sum's operand that is one number for the tile, and no constant; NULL: none is. */
+/* The operand of the sum that is a splat of a scalar and not constant; NULL if none. *rest is the other operand. */
 static struct value *uniform_part(const struct op *sum, struct value **rest)
 {
 	i64 c;

@@ -1,10 +1,10 @@
-/* Loops with an unroll factor of F: a loop over F iterations at a time, and the loop itself for the remaining
+/* Unrolling by a factor F: a main loop runs F iterations at a time, and the original loop runs the remaining
  * iterations. Loops that sum columns get a factor without an attribute. */
 #include "support/thresholds.h"
 #include "transform/loop_split.h"
 #include "analysis/register_pressure.h"
 
-/* The largest step of which `factor` fit the index's type. */
+/* The largest step for which `factor` steps fit the type of the index. */
 static i64 most_step(const struct op *loop, i64 factor)
 {
 	int bits = type_elem_bits(for_step(loop)->type);
@@ -20,12 +20,12 @@ static struct value *main_end(struct pass_state *s, struct builder *b, const str
 	struct value *n = count_iterations(b, loop, lower, last);
 	n = build2(b, IR_DIVSI, t, n, build_int(b, t, factor));
 	i64 constant;
-	if (!value_const_int(step, &constant)) { /* no iteration with a step that does not fit */
+	if (!value_const_int(step, &constant)) { /* the main loop has no iteration if the step is too large */
 		struct value *fits = build_cmpi(b, CMPI_SLE, step, build_int(b, t, most_step(loop, factor)));
 		n = build3(b, IR_SELECT, t, fits, n, build_int(b, t, 0));
 	}
 	n = build2(b, IR_MULI, t, n, build2(b, IR_MULI, t, step, build_int(b, t, factor)));
-	/* beyond the last only when no iteration remains */
+	/* greater than `last` only if no iteration remains */
 	struct value *end = build2(b, IR_MINSI, t, build2(b, IR_ADDI, t, lower, n), last);
 	return guarded_end(s, b, loop, end, NULL);
 }
@@ -97,8 +97,8 @@ bool only_sums(const struct op *loop)
 struct loads {
 	const struct pass_state *s;
 	const struct block *body;
-	int rank;      /* the smallest of the loaded tiles */
-	i64 registers; /* registers of a thread that one iteration loads */
+	int rank;      /* the smallest rank of the loaded tiles */
+	i64 registers; /* registers of a thread for the loads of an iteration */
 };
 
 static void add_load(struct op *o, void *arg)
@@ -122,8 +122,8 @@ static i64 iterations(const struct op *loop, i64 most)
 }
 
 /* The unroll factor of a loop that only sums tiles, so that a thread has enough loads in flight: on an H100 the sum of
- * columns by 8 warps takes 37 instead of 54 µs. Not for tiles of one dimension, mostly rows or parts of rows: their
- * loops lose up to a tenth. */
+ * columns by 8 warps takes 37 instead of 54 µs. Not for tiles of one dimension, usually rows or parts of rows: their
+ * loops become up to a tenth slower. */
 static i64 factor_of_sum(const struct pass_state *s, const struct op *loop)
 {
 	struct loads l = {s, loop->blocks[0], MAX_RANK, 0};
@@ -141,7 +141,7 @@ static void count(struct op *o, void *n)
 	++*(u32 *)n;
 }
 
-/* Inner loops first, so that the outer loop copies them unrolled. */
+/* Unrolls inner loops first, so that the outer loop copies the unrolled loops. */
 static bool unroll_loops(struct pass_state *s, struct block *b)
 {
 	bool changed = false;

@@ -1,11 +1,11 @@
 /* Versioning: a fast path for programs in the interior of a matrix.
  *
- * Kernels keep rows and columns inside with `(start + arange) % n`, or a mask `start + arange < n`. Where n may be
- * anything, neighbours of such a tile may be far apart, or masked, and a load with them as columns of a row moves one
- * element at a time. But for all programs except those at the edge x % n == x, and the mask is true. So the rest of the
- * block gets two versions: for 0 <= start and start + length <= n, one with the remainder replaced by its operand and
- * the mask by true; else one as written. Only where elements of a dot's operand that are smaller than a word are
- * contiguous along the tile; wider elements gain nothing. */
+ * Kernels keep rows and columns inside a matrix by `(start + arange) % n`, or by a mask `start + arange < n`. For an
+ * arbitrary n, adjacent elements of such a tile may be far apart in memory, or masked, so a load along them accesses
+ * one element at a time. But for all programs except those at the edge, x % n == x, and the mask is true. So the rest
+ * of the block gets two versions. For 0 <= start and start + length <= n, the remainder is replaced by its operand and
+ * the mask by true. Otherwise the original code runs. This is done only if elements of a dot operand that are smaller
+ * than a word are contiguous along the tile. Wider elements gain nothing. */
 #include "support/thresholds.h"
 #include "ir/graph.h"
 #include "analysis/axis.h"
@@ -14,10 +14,11 @@
 
 struct versioning {
 	struct pass_state *s;
-	struct value_set operands; /* of dots, and what they are made from element by element */
-	struct value_set rows;     /* of which neighbours address neighbouring small elements of a dot's operand */
-	struct value_set masks;    /* (parts of) masks that split runs of such an operand, whole without the mask */
-	struct map runs;           /* parts of such masks → struct run_lengths, of the longest run that they mask */
+	struct value_set operands; /* operands of dots, and their elementwise sources */
+	struct value_set rows;     /* index tiles in which adjacent elements address adjacent small elements of a dot
+				    * operand */
+	struct value_set masks;    /* masks, or parts of them, that split contiguous runs of such an operand */
+	struct map runs;           /* parts of such masks → struct run_lengths: the longest run that they mask */
 };
 
 struct run_lengths {
@@ -41,7 +42,8 @@ static bool is_row_arithmetic(const struct op *o)
 	       o->code == IR_BROADCAST || o->code == IR_TRANS;
 }
 
-/* Adds where the pointers of an operand come from, also from before loops that carry them. */
+/* Adds the values that the pointers of an operand are computed from, including initial values of loop-carried
+ * pointers. */
 static void add_rows(struct value_set *rows, const struct value *v)
 {
 	vec_push(&rows->scratch, &rows->work, v);
@@ -57,7 +59,7 @@ static void add_rows(struct value_set *rows, const struct value *v)
 	}
 }
 
-/* Notes the runs of the load for its mask and the parts of which this is the conjunction. */
+/* Records the lengths of the load's contiguous runs for its mask and the operands of its conjunction. */
 static void note_runs(struct versioning *g, const struct op *load)
 {
 	struct arena *a = &g->masks.scratch;
@@ -101,7 +103,7 @@ static bool is_wider_shape(const struct op *o)
 	return o->code == IR_EXPAND_DIMS || o->code == IR_BROADCAST;
 }
 
-/* Adds masks whose constancy is less than a run that they are to mask. */
+/* Adds masks with a constancy less than the runs that they mask. */
 static void find_masks(struct versioning *g)
 {
 	for (u32 i = 0; i < g->runs.cap; i++) {
@@ -128,7 +130,8 @@ static bool versioning_pays(const struct versioning *g, const struct op *o)
 	       set_has(&g->rows, result(o));
 }
 
-/* 0 <= row (of remainders) and row < n, computed in 64 bits, where it cannot wrap. */
+/* The condition that all elements are inside: row < n, and for remainders 0 <= row. Computed in 64 bits, where it
+ * cannot wrap. */
 static struct value *inside_condition(struct builder *b, const struct op *o)
 {
 	const struct type *t = type_scalar(b->ctx, DT_I64);
@@ -144,7 +147,7 @@ static struct value *inside_condition(struct builder *b, const struct op *o)
 	return build2(b, IR_ANDI, low->type, low, high);
 }
 
-/* Is v defined before `at`, in its block or outside? */
+/* True if v is defined before `at` in the same block, or outside the block. */
 static bool is_defined_before(const struct value *v, const struct op *at)
 {
 	if (!v->def || v->def->block != at->block)
@@ -155,7 +158,7 @@ static bool is_defined_before(const struct value *v, const struct op *at)
 	return false;
 }
 
-/* Operations from o on; no more than `most` are counted, and one. */
+/* The number of operations from o on. Stops after `most` + 1. */
 static u32 count_ops(const struct op *o, u32 most)
 {
 	u32 n = 0;
@@ -167,7 +170,7 @@ static u32 count_ops(const struct op *o, u32 most)
 	return n;
 }
 
-/* The block from `first` on becomes an `if`. */
+/* Replaces the block from `first` on by an `if` with two versions of it. */
 static void split_block(struct pass_state *s, struct op *first, struct value *inside, const struct map *picked)
 {
 	struct op *end = first->block->last;
@@ -216,7 +219,7 @@ static void version_block(const struct versioning *g, struct block *b)
 				version_block(g, o->blocks[i]);
 			continue;
 		}
-		/* the ends must be defined in front of the `if` */
+		/* the bounds must be defined before the `if` */
 		struct row r;
 		if (!versioning_pays(g, o) || !row_of(operand(o, 0), &r) ||
 		    (r.start && !is_defined_before(r.start, first)) ||

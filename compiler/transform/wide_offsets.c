@@ -14,25 +14,25 @@ struct widening {
 	struct kernel *k;
 	struct ranges *ranges;
 	struct arena scratch;
-	struct map wide;            /* value → the same in 64 bits */
-	VEC(struct passed) sources; /* of arguments and results that are wide already */
+	struct map wide;            /* value → the same value in 64 bits */
+	VEC(struct passed) sources; /* operands that are passed to arguments and results that are already wide */
 	bool changed;
 };
 
-/* --- which values -------------------------------------------------------------------------------------------- */
+/* --- classification ------------------------------------------------------------------------------------------ */
 
 static bool is_index(const struct value *v)
 {
 	return !type_is_ptr(v->type) && (type_dtype(v->type) == DT_I32 || type_dtype(v->type) == DT_I64);
 }
 
-/* May wrap, where its operands do not? */
+/* True if o may wrap even if its operands do not. */
 static bool op_grows(const struct op *o)
 {
 	return o->code == IR_ADDI || o->code == IR_SUBI || o->code == IR_MULI || o->code == IR_SHLI;
 }
 
-/* Operations that are made again on wide operands. */
+/* True if o is rebuilt with wide operands. */
 static bool is_remade(const struct op *o)
 {
 	switch (o->code) {
@@ -44,12 +44,12 @@ static bool is_remade(const struct op *o)
 	case IR_SPLAT:
 	case IR_UNSPLAT: return true;
 	case IR_EXTSI: return is_index(operand(o, 0));                  /* from 32 to 64 bits */
-	case IR_BITCAST: return operand(o, 0)->type == result(o)->type; /* with hints */
+	case IR_BITCAST: return operand(o, 0)->type == result(o)->type; /* a no-op that carries hints */
 	default: return op_grows(o) || op_is_shape(o);
 	}
 }
 
-/* An argument of a region, or a result, that control flow passes values to. */
+/* The control operation that passes values to v, an argument of a region or a result; NULL if none. */
 static const struct op *control_of(const struct value *v)
 {
 	const struct op *o = v->def ? v->def : v->block->parent;
@@ -62,7 +62,7 @@ static bool same_value(const struct value *v, const struct value *wide)
 	return wide == v || def_if(v, IR_CONSTANT) || (def_if(wide, IR_EXTSI) && operand(wide->def, 0) == v);
 }
 
-/* --- making them --------------------------------------------------------------------------------------------- */
+/* --- construction -------------------------------------------------------------------------------------------- */
 
 static struct value *known_wide(const struct widening *w, const struct value *v)
 {
@@ -84,7 +84,7 @@ static struct builder behind(const struct widening *w, const struct value *v)
 	return at;
 }
 
-/* What used v, of 32 bits, uses the low half of `wide`, made at b. */
+/* Replaces uses of the 32-bit value v by the low half of `wide`, built at b. */
 static void use_low_half(struct widening *w, struct builder *b, struct value *v, const struct type *narrow,
 			 struct value *wide)
 {
@@ -95,7 +95,7 @@ static void use_low_half(struct widening *w, struct builder *b, struct value *v,
 	map_put(&w->wide, low, wide);
 }
 
-/* v, an argument or a result, becomes wide. */
+/* Widens v, an argument or a result of a control operation. */
 static void widen_passed(struct widening *w, struct value *v)
 {
 	struct builder b = behind(w, v);
@@ -112,7 +112,7 @@ static void add_source(struct widening *w, struct op *o, u32 i)
 	vec_push(&w->scratch, &w->sources, ((struct passed){o, i}));
 }
 
-/* Argument or result i of a control operation, with all that have its type. */
+/* Widens v, an argument or result of a control operation, with the corresponding arguments and results. */
 static void widen_control(struct widening *w, const struct op *control, const struct value *v)
 {
 	struct op *o = (struct op *)control;
@@ -126,7 +126,7 @@ static void widen_control(struct widening *w, const struct op *control, const st
 		add_source(w, o->blocks[0]->last, i);
 		widen_passed(w, for_arg(o, i));
 		widen_passed(w, &o->results[i]);
-	} else if (!v->def && v->block == o->blocks[0]) { /* of a while: what its condition reads */
+	} else if (!v->def && v->block == o->blocks[0]) { /* arguments of the condition region of a while */
 		add_source(w, o, v->index);
 		add_source(w, o->blocks[1]->last, v->index);
 		widen_passed(w, o->blocks[0]->args[v->index]);
@@ -153,7 +153,7 @@ static bool find_narrow_operand(void *arg, struct demand d, struct demand *first
 	return false;
 }
 
-/* v itself with more bits. */
+/* v sign-extended to 64 bits. */
 static struct value *extended(struct widening *w, struct value *v)
 {
 	struct builder b = behind(w, v);
@@ -211,13 +211,13 @@ static struct value *wide_of(struct widening *w, struct value *v)
 		struct value *from = operand(s.o, s.operand);
 		if (!known_wide(w, from))
 			meet_demand((struct demand){from, 0}, find_narrow_operand, make_wide, w);
-		/* which may have replaced the operand */
+		/* this may have replaced the operand */
 		op_set_operand(s.o, s.operand, known_wide(w, operand(s.o, s.operand)));
 	}
 	return known_wide(w, v);
 }
 
-/* --- their uses ---------------------------------------------------------------------------------------------- */
+/* --- uses ---------------------------------------------------------------------------------------------------- */
 
 static void widen_address(struct op *o, void *arg)
 {
@@ -228,7 +228,7 @@ static void widen_address(struct op *o, void *arg)
 		op_set_operand(o, 1, wide);
 }
 
-/* Has v, apart from an extension, been found to differ in 64 bits? */
+/* True if the 64-bit version of v is more than an extension of v. */
 static bool is_widened(const struct widening *w, const struct value *v)
 {
 	if (def_if(v, IR_EXTSI))
@@ -252,7 +252,7 @@ static void widen_comparison(struct op *o, void *arg)
 
 void widen_offsets(struct kernel *k)
 {
-	pass_cse(&(struct pass_state){.k = k}); /* masks often have sums of their own, equal to those of addresses */
+	pass_cse(&(struct pass_state){.k = k}); /* masks often recompute sums that addresses contain too */
 	struct widening w = {.k = k, .ranges = ranges_analyze(k)};
 	w.wide.arena = &w.scratch;
 	walk(k->body, widen_address, &w);
@@ -264,7 +264,7 @@ void widen_offsets(struct kernel *k)
 	remove_dead_code(k);
 }
 
-/* --- are there any ------------------------------------------------------------------------------------------- */
+/* --- detection ----------------------------------------------------------------------------------------------- */
 
 static void add_offset(struct op *o, void *walk)
 {
