@@ -268,7 +268,7 @@ static void run_wait_all(struct warp *w, const struct instr *i, u32 mask)
 	wait_below(w, mask, a->open);
 }
 
-/* Copies without a wait stay in flight for the warps that continue. */
+/* Copies without a wait stay outstanding for the warps that continue. */
 void async_end(struct warp *w)
 {
 	w->async = NULL;

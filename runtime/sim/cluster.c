@@ -279,7 +279,7 @@ static bool is_register(const struct operand *o, int bits)
 	return o->kind == O_REG && ptx_bits(o->reg_type) == bits;
 }
 
-/* mapa and getctarank: {.shared::cluster}.type of the address. */
+/* Decodes mapa and getctarank: {.shared::cluster}.type of the address. */
 static bool decode_address(struct decoder *d, u32 nops)
 {
 	struct instr *i = d->i;

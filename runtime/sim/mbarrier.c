@@ -367,7 +367,7 @@ static void arrive(struct warp *w, const struct instr *i, u32 lane, struct mbarr
 		return;
 	if (drops)
 		b->expected -= MIN(count, b->expected);
-	/* a clock holds agents of its own block only, so versions carry the order to another block */
+	/* a clock holds agents of one block only, so versions carry the order to another block */
 	struct clock away = {.known = NULL};
 	bool releases = !(i->mods & B_RELAXED), own = b->block == w->block;
 	if (releases && !own)
