@@ -1,4 +1,4 @@
-/* Addresses: which memory they mean, whether a lane may go there, and what the access costs. */
+/* Address resolution: the memory of an address, the checks of an access, and its cost. */
 #include "runtime/sim/memory.h"
 
 #include <string.h>
@@ -24,7 +24,7 @@ static const char *verb(const struct instr *i, bool is_write)
 
 /* --- global memory --------------------------------------------------------------------------------------------- */
 
-/* The range around these bytes, or NULL. */
+/* Allocation that contains these bytes, or NULL. */
 static const struct mem_range *range_of(struct cta *b, u64 address, u64 bytes)
 {
 	const struct launch *l = b->launch;
@@ -45,7 +45,7 @@ static u8 *written_bits(const struct launch *l, const struct mem_range *r)
 	return l->written ? l->written[r - l->ranges] : NULL;
 }
 
-/* Memory of the module's variables. */
+/* True if the bytes lie in a module-scope variable of the state space. */
 static bool in_variable(const struct launch *l, enum ptx_space space, u64 address, u64 bytes)
 {
 	for (u32 k = 0; k < l->module->nvars; k++) {
@@ -114,7 +114,7 @@ char *global_memory_at(struct warp *w, const struct instr *i, u32 lane, u64 addr
 	return (char *)(uintptr_t)address;
 }
 
-/* The lowest and the highest address of the lanes, and all bits of any. */
+/* Lowest and highest address of the lanes, and the bitwise or of all addresses. */
 static void extent(const u64 at[LANES], u32 mask, u64 *lo, u64 *hi, u64 *any)
 {
 	u64 least = UINT64_MAX, most = 0, bits = 0;
@@ -147,7 +147,7 @@ static bool consecutive(const u64 at[LANES], u32 mask, u32 bytes)
 	return !off;
 }
 
-/* Global memory, for all lanes at once. */
+/* Checks an access to global memory, with one check for all lanes where possible. False after a fault. */
 static bool global_lanes(struct warp *w, const struct instr *i, u32 mask, const u64 at[LANES], u32 bytes, u32 flags)
 {
 	u64 lo, hi, any;
@@ -212,7 +212,7 @@ static bool shared_lanes(struct warp *w, const struct instr *i, u32 mask, struct
 	return !b->failed;
 }
 
-/* The same in the window of the cluster: own and others' shared memory. */
+/* As shared_lanes, for addresses in the window of the cluster: own and other blocks' shared memory. */
 static bool cluster_lanes(struct warp *w, const struct instr *i, u32 mask, struct places *p, u32 bytes, u32 flags)
 {
 	struct cta *b = w->block;
@@ -366,7 +366,7 @@ void count_global(struct warp *w, const struct instr *i, u32 mask, const u64 at[
 		return;
 	EACH_LANE(l, mask)
 	{
-		u64 sector = at[l] / SECTOR; /* an aligned access lies in one */
+		u64 sector = at[l] / SECTOR; /* an aligned access lies in one sector */
 		u32 k = nseen;
 		while (k && seen[k - 1] != sector)
 			k--;
@@ -377,11 +377,11 @@ void count_global(struct warp *w, const struct instr *i, u32 mask, const u64 at[
 	add(&c->transactions, nseen);
 }
 
-/* An access takes as many wavefronts as words of one bank are wanted, by whichever lanes: so measured on an H100, with
- * loads of 4 to 16 bytes. */
+/* The number of wavefronts of an access is the maximum, over the banks, of the distinct words that the lanes access in
+ * the bank. Measured on an H100 with loads of 4 to 16 bytes. */
 void count_shared(struct warp *w, const struct instr *i, u32 mask, const u64 at[LANES], u32 bytes, bool conflicts_only)
 {
-	enum { BANKS = 32, MOST = 4 /* words of a lane */ };
+	enum { BANKS = 32, MOST = 4 /* maximum words of a lane */ };
 	struct counters *c = counters_of(w, i);
 	u64 words[BANKS][LANES * MOST];
 	u32 depth[BANKS] = {0}, most = 0, all = 0;
@@ -435,7 +435,7 @@ static bool find_in(struct warp *w, const struct instr *i, u32 mask, enum ptx_sp
 	}
 }
 
-/* Lanes of a generic access may go to different spaces. */
+/* A generic access, with lanes in possibly different state spaces. */
 static bool find_generic(struct warp *w, const struct instr *i, u32 mask, u32 bytes, u32 flags, struct places *p)
 {
 	u32 in[SPACE_CLUSTER + 1] = {0};

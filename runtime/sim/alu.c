@@ -1,4 +1,4 @@
-/* Arithmetic instructions: the table, the check of operands, mov. */
+/* Arithmetic instructions: opcode table, check of operands, mov. */
 #include "runtime/sim/alu.h"
 
 /* --- operands --------------------------------------------------------------------------------------------------- */
@@ -74,7 +74,7 @@ static void run_mov(struct warp *w, const struct instr *i, u32 mask)
 	FINISH(d, 0);
 }
 
-/* {a, b, …} → d; the first is the lowest. */
+/* mov {a, b, …} → d; the first element is the lowest. */
 static void run_pack(struct warp *w, const struct instr *i, u32 mask)
 {
 	const struct operand *from = &i->ops[1];

@@ -1,5 +1,5 @@
-/* What the arithmetic files share: loops over the lanes of a warp, checks of operands, f32 and f64 as registers hold
- * them. */
+/* Helpers of the arithmetic instructions: loops over the lanes of a warp, checks of operands, and f32 and f64 as bits
+ * of registers. */
 #ifndef TL_SIM_ALU_H
 #define TL_SIM_ALU_H
 
@@ -12,8 +12,9 @@ typedef void run_fn(struct warp *w, const struct instr *i, u32 mask);
 
 /* --- loops ------------------------------------------------------------------------------------------------------ */
 
-/* Where an instruction writes all lanes: the register itself, or `space` if only some lanes count, from where `finish`
- * copies those. So an operation must be defined for whatever bits the other lanes hold. */
+/* begin: the array to which an instruction writes all lanes. It is the register itself, or `space` if the mask is
+ * partial; then finish copies the lanes of the mask. So an operation must be defined for arbitrary bits in the other
+ * lanes. */
 static inline u64 *begin(struct warp *w, const struct operand *o, u32 mask, u64 space[LANES])
 {
 	return mask == ALL_LANES && o->kind == O_REG ? reg(w, o) : space;
@@ -27,7 +28,7 @@ static inline void finish(struct warp *w, const struct operand *o, u32 mask, con
 	to[l] = result[l];
 }
 
-/* Lanes are independent, whichever registers are the same. */
+/* Loop over all lanes. Lanes are independent, even if source and destination registers coincide. */
 #define ALL(l) _Pragma("omp simd") for (u32 l = 0; l < LANES; l++)
 
 #define SOURCE(v, k, bits)                                                                                             \
@@ -38,7 +39,7 @@ static inline void finish(struct warp *w, const struct operand *o, u32 mask, con
 	u64 *v = begin(w, &i->ops[k], mask, v##_space)
 #define FINISH(v, k) finish(w, &i->ops[k], mask, v)
 
-/* Functions named `name`; `expr` is of x, y, z of type T, and its value is stored as a U. */
+/* Defines a function `name` for all lanes; `expr` uses operands x, y, z of type T, and its value is stored as a U. */
 #define RUN1(name, T, U, expr)                                                                                         \
 	static void name(struct warp *w, const struct instr *i, u32 mask)                                              \
 	{                                                                                                              \
@@ -64,7 +65,7 @@ static inline void finish(struct warp *w, const struct operand *o, u32 mask, con
 		}                                                                                                      \
 		FINISH(d, 0);                                                                                          \
 	}
-/* The third operand is a V. */
+/* As RUN2 with a third operand of type V. */
 #define RUN3(name, T, V, U, expr)                                                                                      \
 	static void name(struct warp *w, const struct instr *i, u32 mask)                                              \
 	{                                                                                                              \
@@ -107,7 +108,7 @@ static inline bool is_packed(enum ptx_type t)
 {
 	return t == PT_F16X2 || t == PT_BF16X2;
 }
-/* 16 → 0, 32 → 1, 64 → 2 */
+/* Index by width: 16 → 0, 32 → 1, 64 → 2. */
 static inline u32 width_index(enum ptx_type t)
 {
 	int bits = ptx_bits(t);
@@ -115,22 +116,22 @@ static inline u32 width_index(enum ptx_type t)
 	return bits == 16 ? 0 : bits == 32 ? 1 : 2;
 }
 
-/* May operand `o` be read or written as a `t`? As ptxas decides: sizes agree, and a register of a floating-point type
- * is no integer. `wider`: a register of more bits is allowed. Sets the error. */
+/* True if operand `o` may be read or written as a `t`, by the rules of ptxas: sizes agree, and a floating-point
+ * register is not an integer. `wider`: a wider register is allowed. Sets the error otherwise. */
 bool alu_operand(struct decoder *d, const struct operand *o, enum ptx_type t, bool wider);
 bool alu_operands(struct decoder *d, u32 n, const enum ptx_type *t);
 #define OPERANDS(d, ...)                                                                                               \
 	alu_operands(d, sizeof(enum ptx_type[]){__VA_ARGS__} / sizeof(enum ptx_type),                                  \
 		     (const enum ptx_type[]){__VA_ARGS__})
 bool need_sm(struct decoder *d, int sm);
-/* Sets `run`, which is NULL where there is no such form. */
+/* Sets d->i->run; fails if `run` is NULL, for a form that does not exist. */
 bool alu_run(struct decoder *d, run_fn *run);
 
 /* --- floating point --------------------------------------------------------------------------------------------- */
 
 enum { F_FTZ = 1, F_SAT = 2, F_NAN = 4, F_XORSIGN = 8, F_RELU = 16 };
 #define CANONICAL_F32 0x7FFFFFFFu
-/* Of an invalid operation; a NaN that comes in keeps its payload and becomes quiet. */
+/* Result of an invalid operation. An input NaN keeps its payload and becomes quiet. */
 #define CANONICAL_F64 0xFFF8000000000000ull
 #define QUIET_F64 0x0008000000000000ull
 static inline bool is_nan_f64(u64 b)
@@ -146,7 +147,7 @@ static inline float get_f32(u64 bits, u32 flags)
 {
 	return fp_f32_bits(flags & F_FTZ ? flush_f32((u32)bits) : (u32)bits);
 }
-/* NaN, -0 and negative numbers become +0 if F_SAT. */
+/* With F_SAT, NaN, -0 and negative numbers become +0. */
 static inline u32 put_f32(float r, u32 flags)
 {
 	if (flags & F_SAT) {
@@ -158,7 +159,7 @@ static inline u32 put_f32(float r, u32 flags)
 	return r != r ? CANONICAL_F32 : b;
 }
 
-/* x, rounded to an odd mantissa: rounding that to 22 bits or fewer gives what rounding x at once would. */
+/* x rounded to odd: a second rounding, to 22 bits or fewer, gives the same result as a single rounding of x. */
 static inline float odd_f32(double x)
 {
 	float f = (float)x;
@@ -169,23 +170,24 @@ static inline float odd_f32(double x)
 	return fp_f32_bits(move ? b + step : b);
 }
 
-/* x·y + z, rounded to an odd mantissa (as fma_f32 in ir/scalar_math.h). */
+/* x·y + z rounded to odd (as fma_f32 in ir/scalar_math.h). */
 static inline double odd_fma(float x, float y, float z)
 {
 	double p = (double)x * y, c = z, s = p + c;
 	double t = s - p, error = (p - (s - t)) + (c - t);
 	u64 b = fp_bits_f64(s);
 	bool inexact = (error < 0) | (error > 0);
-	u64 away = (error > 0) == (s > 0) ? 1 : ~0ull; /* s is not 0 then */
+	u64 away = (error > 0) == (s > 0) ? 1 : ~0ull; /* s is not 0 if the sum is inexact */
 	b += (inexact & !(b & 1)) ? away : 0;
 	return fp_f64_bits(b);
 }
 
-/* What rounds to a number below the smallest normal one is flushed; the rounding is that of normal numbers. */
+/* Limits below which a result is flushed: it would round to less than the smallest normal number, with the rounding of
+ * normal numbers. */
 #define TINY_F32 (0x1p-126 - 0x1p-151)
 #define TINY_F16 (0x1p-14f - 0x1p-26f)
 
-/* x is exact, or was made odd. */
+/* Rounds x, which is exact or rounded to odd. */
 static inline u32 put_f32_of(double x, u32 flags)
 {
 	u32 b = put_f32((float)x, flags);

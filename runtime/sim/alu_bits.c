@@ -1,4 +1,4 @@
-/* Logic, shifts, bit fields, permutations of bytes. */
+/* Logic, shifts, bit fields and byte permutations. */
 #include "runtime/sim/alu.h"
 
 static bool any_of(enum ptx_type t, const char *classes)
@@ -21,7 +21,7 @@ RUN1(not_32, u32, u32, ~x)
 RUN1(not_64, u64, u64, ~x)
 RUN1(cnot_any, u64, u64, x == 0)
 
-/* The functions above take registers of any width; constants must be cut to the right one. */
+/* The functions above accept registers of any width; this one truncates constants to the width of the type. */
 static void logic_with_constants(struct warp *w, const struct instr *i, u32 mask)
 {
 	int bits = ptx_bits(i->type[0]);
@@ -84,7 +84,8 @@ bool decode_cnot(struct decoder *d)
 	return OPERANDS(d, t, t) && alu_run(d, cnot_any);
 }
 
-/* Any function of three bits: the look-up table has the results for a = 1111_0000, b = 1100_1100, c = 1010_1010. */
+/* Any boolean function of three inputs: the lookup table holds its results for a = 1111_0000, b = 1100_1100, c =
+ * 1010_1010. */
 static void run_lop3(struct warp *w, const struct instr *i, u32 mask)
 {
 	SOURCE(a, 1, 32);
@@ -156,7 +157,7 @@ bool decode_shr(struct decoder *d)
 	return any_of(t, "bus") && OPERANDS(d, t, t, PT_B32) && alu_run(d, runs[width_index(t)][is_signed(t)]);
 }
 
-/* Of the 64 bits y:x */
+/* The 64 bits y:x. */
 #define BOTH_WORDS ((u64)y << 32 | x)
 RUN3(shf_l_clamp, u32, u32, u32, BOTH_WORDS << MIN(z, 32) >> 32)
 RUN3(shf_l_wrap, u32, u32, u32, BOTH_WORDS << (z & 31) >> 32)
@@ -172,7 +173,7 @@ bool decode_shf(struct decoder *d)
 	return OPERANDS(d, PT_B32, PT_B32, PT_B32, PT_B32) && alu_run(d, runs[right][wrap]);
 }
 
-/* The low y bits of x, with their sign if they are signed. */
+/* The low n bits of x, sign-extended or zero-extended. */
 static inline u32 extend(u32 x, u32 n, bool sign)
 {
 	u32 up = 32 - n, moved = n ? x << (up & 31) : 0;
@@ -197,17 +198,17 @@ bool decode_szext(struct decoder *d)
 /* --- bit fields
  * ----------------------------------------------------------------------------------------------------- */
 
-/* Position and length should be below 256; of a greater one the hardware takes 8 bits for words of 32 bits, all for
- * 64. */
+/* Position and length should be below 256. For a larger one the hardware uses the low 8 bits for 32-bit words, and all
+ * bits for 64-bit words. */
 #define FIELD_BITS(v, bits) ((bits) == 32 ? (u32)(u8)(v) : (u32)MIN(v, 255))
 
-/* Ones in the low n bits. */
+/* Mask of the low n bits. */
 static inline u64 ones(u32 n)
 {
 	return n > 63 ? ~(u64)0 : ((u64)1 << (n & 63)) - 1;
 }
 
-/* Beyond the top bit come copies of the sign, or zeros. */
+/* Bits beyond the top bit of x are copies of the sign bit, or zeros. */
 static inline u64 extract(u64 x, u32 at, u32 len, u32 bits, bool sign)
 {
 	u32 top = MIN(at + len - 1, bits - 1);
@@ -223,7 +224,7 @@ static inline u64 insert(u64 x, u64 into, u32 at, u32 len, u32 bits)
 	return (into & ~where) | (x << (at & 63) & where);
 }
 
-/* The one form in common use: position and length are constants, and the field lies within the word. */
+/* Fast path for the common form: constant position and length, with the field inside the word. */
 static void bfe_constant(struct warp *w, const struct instr *i, u32 mask)
 {
 	SOURCE(a, 1, 64);
@@ -317,7 +318,7 @@ static inline u64 reversed(u64 x)
 	x = (x >> 2 & 0x3333333333333333) | (x & 0x3333333333333333) << 2;
 	return (x >> 1 & 0x5555555555555555) | (x & 0x5555555555555555) << 1;
 }
-/* The place of the highest bit that differs from the sign; or how far to shift it to the top. */
+/* bfind: position of the highest bit that differs from the sign, or (by) the left shift that moves it to the top. */
 #define FROM_TOP(top, place) ((place) == UINT32_MAX ? UINT32_MAX : (top) - (place))
 RUN1(bfind_u32, u32, u32, find_top(x))
 RUN1(bfind_s32, i32, u32, find_top((u32)(x < 0 ? ~x : x)))
@@ -370,7 +371,7 @@ bool decode_popc(struct decoder *d)
 
 /* --- prmt ------------------------------------------------------------------------------------------------------- */
 
-/* Selects bytes of y:x by the four digits of `how`; 8 + k is k's sign, eight times. */
+/* Selects bytes of y:x by the four hex digits of `how`; the digit 8 + k replicates the sign of byte k eight times. */
 static inline u32 permute(u32 x, u32 y, u32 how)
 {
 	u64 from = (u64)y << 32 | x;
@@ -385,7 +386,7 @@ static inline u32 permute(u32 x, u32 y, u32 how)
 }
 RUN3(prmt_any, u32, u32, u32, permute(x, y, z))
 
-/* The digits of a constant, taken apart once. */
+/* A constant selector is decoded once for all lanes. */
 static void prmt_constant(struct warp *w, const struct instr *i, u32 mask)
 {
 	SOURCE(a, 1, 32);

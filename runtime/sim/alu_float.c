@@ -1,5 +1,5 @@
-/* f32 and f64. Rounding to nearest is the processor's own; other roundings set its mode. Approximations are computed
- * more precisely than the hardware does. */
+/* f32 and f64 arithmetic. Rounding to nearest is that of the CPU; other roundings set the CPU's rounding mode.
+ * Approximations are more precise than on the hardware. */
 #include "runtime/sim/alu.h"
 
 #include <fenv.h>
@@ -10,7 +10,7 @@ static inline double get_f64(u64 bits)
 {
 	return fp_f64_bits(bits);
 }
-/* r is of x, y, z; which of several NaNs stays is what the hardware does. */
+/* Result r of operands x, y, z as bits; of several input NaNs it keeps the same one as the hardware. */
 static inline u64 put_f64(double r, u64 x)
 {
 	return r == r ? fp_bits_f64(r) : is_nan_f64(x) ? x | QUIET_F64 : CANONICAL_F64;
@@ -49,7 +49,7 @@ F32_2(div_f32, QUOTIENT, 0)
 #define FLUSHED(name, f, F) RUN2(name, u32, u32, put_f32_of(f((double)get_f32(x, F_FTZ), (double)get_f32(y, F_FTZ)), F))
 FLUSHED(mul_f32_ftz, PRODUCT, F_FTZ)
 FLUSHED(mul_f32_ftz_sat, PRODUCT, F_FTZ | F_SAT)
-/* the double quotient of two f32 lies on the right side of every f32 and half-way point */
+/* the double quotient of two f32 lies on the correct side of every f32 and of every midpoint */
 FLUSHED(div_f32_ftz, QUOTIENT, F_FTZ)
 #define FUSED_FLUSHED(name, F)                                                                                         \
 	RUN3(name, u32, u32, u32, put_f32_of(odd_fma(get_f32(x, F_FTZ), get_f32(y, F_FTZ), get_f32(z, F_FTZ)), F))
@@ -85,7 +85,7 @@ static void fused_f64(struct warp *w, const struct instr *i, u32 mask)
 }
 
 #ifdef __x86_64__
-/* The same where the processor has the instruction. */
+/* Fused multiply-add for CPUs with the FMA instruction. */
 __attribute__((target("avx2,fma"))) static void fused_f32_native(struct warp *w, const struct instr *i, u32 mask)
 {
 	SOURCE(a, 1, 32);
@@ -108,7 +108,7 @@ static bool has_fma(void)
 }
 #endif
 
-/* min and max of magnitudes, with the sign of the product. */
+/* min and max of the magnitudes, with the xor of the signs. */
 static void minmax_xorsign(struct warp *w, const struct instr *i, u32 mask)
 {
 	SOURCE(a, 1, 32);
@@ -130,7 +130,7 @@ static void minmax_xorsign(struct warp *w, const struct instr *i, u32 mask)
 
 static const int rounding_modes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
 
-/* volatile keeps each operation between the changes of mode. */
+/* volatile keeps each operation between the changes of the rounding mode. */
 #define COMPUTE(name, T, FMA, SQRT)                                                                                    \
 	static T name(enum arith op, T vx, T vy, T vz)                                                                 \
 	{                                                                                                              \
@@ -150,8 +150,8 @@ static const int rounding_modes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, F
 COMPUTE(compute_f32, float, fmaf, sqrtf)
 COMPUTE(compute_f64, double, fma, sqrt)
 
-/* The smallest normal number came of rounding one below it away from zero: would it still be below as a normal
- * number? */
+/* True if r, the smallest normal number, was rounded up from a value that is below it even when rounded with the
+ * precision of a normal number. */
 static bool tiny_before(enum arith op, float x, float y, float z, float r)
 {
 	if (fabsf(r) != 0x1p-126f || (op != A_MUL && op != A_FMA && op != A_DIV && op != A_RCP))
@@ -275,7 +275,7 @@ static inline float approx_rsqrt(float x)
 {
 	return (float)(1 / __builtin_sqrt((double)x));
 }
-/* The reciprocal of a divisor beyond 2^126 is flushed. */
+/* The reciprocal of a divisor above 2^126 is flushed to zero. */
 static inline float approx_div(float x, float y)
 {
 	float size = __builtin_fabsf(y);
@@ -298,7 +298,7 @@ RUN_LIBM(sine_f32, sin)
 RUN_LIBM(cosine_f32, cos)
 RUN_LIBM(tangent_f32, tanh)
 
-/* Only the upper words of f64 take part. */
+/* Approximations that use only the upper word of an f64. */
 #define UPPER(x) ((x) & ~(u64)UINT32_MAX)
 #define FLUSH_F64(x) ((x)&0x7FF0000000000000 ? (x) : (x)&0x8000000000000000)
 static inline u64 put_upper(double r) { return r == r ? UPPER(fp_bits_f64(r)) : (u64)CANONICAL_F32 << 32; }
@@ -411,7 +411,7 @@ static void run_testp(struct warp *w, const struct instr *i, u32 mask)
 	    least = wide ? (u64)1 << 52 : (u64)1 << 23;
 	u64 from[] = {0, inf, 0, inf + 1, least, 1};
 	u64 to[] = {inf - 1, inf, inf, sign - 1, inf - 1, least - 1};
-	u64 lo = from[i->mods], hi = to[i->mods], zero = i->mods == 4; /* which counts as normal */
+	u64 lo = from[i->mods], hi = to[i->mods], zero = i->mods == 4; /* zero counts as normal */
 	ALL(l)
 	{
 		u64 size = a[l] & (sign - 1);

@@ -1,5 +1,5 @@
-/* f16 and bf16, alone and in pairs. Each operation rounds once: an f32 has enough bits for sums and products of these
- * types to be rounded twice without harm; an fma is rounded to odd first. */
+/* f16 and bf16 arithmetic, scalar and packed. Each operation rounds once in effect: an f32 has enough bits that
+ * rounding sums and products of these types twice is harmless; an fma is rounded to odd first. */
 #include "runtime/sim/alu.h"
 
 #include "ir/scalar_math.h"
@@ -49,7 +49,7 @@ static inline u16 half_op(enum arith op, u16 a, u16 b, u16 c, bool bf, u32 flags
 /* --- loops
  * ---------------------------------------------------------------------------------------------------------- */
 
-/* Second and third operands are the first where there are none. */
+/* Missing operands are replaced by the last existing one. */
 #define HALF_SOURCES                                                                                                   \
 	SOURCE(a, 1, 32);                                                                                              \
 	SOURCE(b, MIN(2, i->nops - 1), 32);                                                                            \
@@ -64,7 +64,7 @@ static inline u16 half_op(enum arith op, u16 a, u16 b, u16 c, bool bf, u32 flags
 		d[l] = half_op(op, (u16)a[l], (u16)b[l], (u16)c[l], bf, 0);                                            \
 		FINISH(d, 0);                                                                                          \
 	}
-/* In two passes, which vectorise. */
+/* Two passes, one for each half, so that each loop vectorises. */
 #define RUN_PAIR(name, op, bf)                                                                                         \
 	static void name(struct warp *w, const struct instr *i, u32 mask)                                              \
 	{                                                                                                              \
@@ -91,7 +91,7 @@ HALF_RUNS(max, A_MAX)
 HALF_RUNS(neg, A_NEG)
 HALF_RUNS(abs, A_ABS)
 
-/* With any flags. */
+/* Slow path for all flags. */
 static void run_flagged(struct warp *w, const struct instr *i, u32 mask)
 {
 	HALF_SOURCES;

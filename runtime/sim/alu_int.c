@@ -3,7 +3,7 @@
 
 typedef unsigned __int128 u128;
 
-/* [width: 16, 32, 64][is signed] */
+/* indexed by [width: 16, 32, 64][is signed] */
 typedef run_fn *by_type[3][2];
 #define BOTH(name)                                                                                                     \
 	{                                                                                                              \
@@ -27,7 +27,7 @@ typedef run_fn *by_type[3][2];
 		}                                                                                                      \
 	}
 
-/* 16 bits are computed in 32: registers have zeros above, and the result is cut. */
+/* 16-bit operations are computed in 32 bits: registers have zeros above, and the result is truncated. */
 #define WRAPPING(X, name, expr) X(name##_u16, u32, u16, expr) X(name##_u32, u32, u32, expr)                            \
 	X(name##_u64, u64, u64, expr)
 #define EACH_TYPE(X, name, expr)                                                                                       \
@@ -92,8 +92,7 @@ RUN3(sad_s32, i32, u32, u32, DIFFERENCE(u32) + z)
 RUN3(sad_u64, u64, u64, u64, DIFFERENCE(u64) + z)
 RUN3(sad_s64, i64, u64, u64, DIFFERENCE(u64) + z)
 
-/* Division by zero gives all ones, and so does its remainder, as on the hardware. The least number divided by -1
- * wraps. */
+/* Division by zero and its remainder give all ones, as on the hardware. The minimum divided by -1 wraps. */
 #define DIVIDE_U(U) (U)(y ? x / y : (U)-1)
 #define REMAINDER_U(U) (U)(y ? x % y : (U)-1)
 #define DIVIDE_S(U) (y == 0 ? ~(U)0 : y == -1 ? (U)0 - (U)x : (U)(x / y))

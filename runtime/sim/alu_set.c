@@ -6,7 +6,7 @@
 /* --- comparing
  * ------------------------------------------------------------------------------------------------------ */
 
-/* All lanes at once: 1 where it holds, else 0. */
+/* Compares all lanes; r is 1 where the comparison holds, else 0. */
 typedef void compare_fn(const u64 *a, const u64 *b, u64 *r);
 
 #define COMPARE(name, T, get, expr)                                                                                    \
@@ -45,7 +45,7 @@ static inline float f16_flushed(u16 h)
 	COMPARE(le_##suffix, T, get, x <= y)                                                                           \
 	COMPARE(gt_##suffix, T, get, x > y)                                                                            \
 	COMPARE(ge_##suffix, T, get, x >= y)
-/* `ne` is false for NaN; those that end in u are true. */
+/* Ordered comparisons, `ne` too, are false for NaN; the comparisons with the suffix u are true. */
 #define COMPARE_FLOATS(suffix, T, get)                                                                                 \
 	COMPARE(eq_##suffix, T, get, x == y)                                                                           \
 	COMPARE(ne_##suffix, T, get, (x < y) | (x > y))                                                                \
@@ -129,7 +129,7 @@ static void invert(u64 *r)
 	r[l] ^= 1;
 }
 
-/* The predicate behind the two numbers, !c too. */
+/* The predicate operand c after the two numbers, with its negation applied. */
 static void third(const struct warp *w, const struct instr *i, u64 c[LANES])
 {
 	u64 space[LANES];
@@ -140,7 +140,7 @@ static void third(const struct warp *w, const struct instr *i, u64 c[LANES])
 		invert(c);
 }
 
-/* mods: the comparison, 8 bits; what is compared; how a third predicate is combined. */
+/* Fields of mods, 8 bits each: the comparison, the input type, the operator for a third predicate. */
 #define MODS_COMPARE(m) ((m)&0xFF)
 #define MODS_INPUT(m) ((m) >> 8 & 0xFF)
 #define MODS_BOOL(m) ((u32)((m) >> 16) & 0xFF)
@@ -156,7 +156,7 @@ static void run_setp(struct warp *w, const struct instr *i, u32 mask)
 	FINISH(d, 0);
 }
 
-/* p|q: q is the opposite; of packed numbers p is the low one's and q the high one's. */
+/* setp with p|q: q is the complement of p; for packed numbers p is the result for the low and q for the high number. */
 static void run_setp_full(struct warp *w, const struct instr *i, u32 mask)
 {
 	int bits = ptx_bits(i->type[0]);
@@ -182,7 +182,7 @@ static void run_setp_full(struct warp *w, const struct instr *i, u32 mask)
 		finish(w, &to[1], mask, q);
 }
 
-/* set: all ones or a 1.0 where it holds; of packed numbers in each half. */
+/* set: all ones or 1.0 where the comparison holds; for packed numbers in each half. */
 static void run_set(struct warp *w, const struct instr *i, u32 mask)
 {
 	int bits = ptx_bits(i->type[1]);
@@ -218,7 +218,7 @@ static void run_set(struct warp *w, const struct instr *i, u32 mask)
 /* --- decoding
  * -------------------------------------------------------------------------------------------------------- */
 
-/* Takes the comparison, the boolean operator and .ftz; the type is known. */
+/* Takes the comparison, the boolean operator and .ftz for operands of type t. */
 static bool take_compare(struct decoder *d, enum ptx_type t)
 {
 	static const u8 inputs[] = {
@@ -250,7 +250,7 @@ static bool take_compare(struct decoder *d, enum ptx_type t)
 	return true;
 }
 
-/* The two numbers, and the predicate that a boolean operator takes. */
+/* Checks the two numbers, and the predicate operand of a boolean operator. */
 static bool compare_operands(struct decoder *d, enum ptx_type t)
 {
 	struct instr *i = d->i;
@@ -329,7 +329,7 @@ bool decode_selp(struct decoder *d)
 	return is_word(t) && OPERANDS(d, t, t, t, PT_PRED) && alu_run(d, run_selp);
 }
 
-/* a where c >= 0, which a NaN is not. */
+/* slct: a where c >= 0, else b; a NaN counts as negative. */
 static void run_slct(struct warp *w, const struct instr *i, u32 mask)
 {
 	int bits = ptx_bits(i->type[0]);

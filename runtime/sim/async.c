@@ -1,10 +1,11 @@
-/* cp.async: copies from global to shared memory that complete when they are waited for.
+/* cp.async: copies from global to shared memory, which complete when a lane waits for them.
  *
- * Each lane has groups of its own. A copy's bytes are in flight, for the shadow, from the instruction until a wait of
- * its lane covers it, whenever the data really move. They move at that wait (ASYNC_LATE: what is in global memory then,
- * and poison until then), at once (ASYNC_EARLY), or for some lanes so and for others so (ASYNC_MIXED).
+ * Each lane has its own groups. For the shadow, the bytes of a copy are in flight from the instruction until a wait of
+ * the issuing lane covers the copy, no matter when the data move. The data move at that wait (ASYNC_LATE: the contents
+ * of global memory at that time, with poison in shared memory until then), at once (ASYNC_EARLY), or at either time, by
+ * a random choice per lane (ASYNC_MIXED).
  *
- * A kernel may end with copies that nobody waits for, as on the hardware; whoever reads their bytes is at fault. */
+ * A kernel may end with copies that no wait covers, as on the hardware. A read of their bytes is a fault. */
 #include "runtime/sim/bulk.h"
 #include "runtime/sim/engine.h"
 #include "runtime/sim/memory.h"
@@ -15,19 +16,19 @@ enum { POISON = 0xFF }; /* a NaN in every format */
 
 struct copy {
 	const struct instr *i;
-	u32 pending; /* lanes not waited for */
-	u32 moved;   /* lanes whose data are there */
+	u32 pending; /* lanes with an outstanding copy */
+	u32 moved;   /* lanes that have moved their data */
 	u32 group[LANES];
 	u32 to[LANES];
 	u64 from[LANES];
-	u8 source[LANES]; /* bytes; the rest are zeros */
+	u8 source[LANES]; /* bytes to read; the rest of the copy is filled with zeros */
 };
 
 struct async {
 	VEC(struct copy) copies;
-	u64 forgotten;   /* copies before these */
-	u32 first;       /* that may be pending */
-	u32 open[LANES]; /* number of the group that copies go to now */
+	u64 forgotten;   /* number of copies removed from `copies` */
+	u32 first;       /* index of the first copy that may be outstanding */
+	u32 open[LANES]; /* number of the group that is open */
 	u64 random;
 };
 
@@ -68,7 +69,8 @@ static void move(struct warp *w, const struct copy *c, u32 lane)
 
 /* --- beginning ------------------------------------------------------------------------------------------------- */
 
-/* How many bytes each lane reads: the operand behind the size is a number, or a predicate that says to read nothing. */
+/* Bytes that each lane reads. The operand after the size is a number of bytes, or a predicate that is true to read
+ * nothing. */
 static bool source_sizes(struct warp *w, const struct instr *i, u32 mask, u8 source[LANES])
 {
 	u32 size = size_of(i);
@@ -90,7 +92,8 @@ static bool source_sizes(struct warp *w, const struct instr *i, u32 mask, u8 sou
 	return true;
 }
 
-/* Of lanes that copy the same bytes to the same place, one is enough; different ones must not meet. */
+/* Keeps one of the lanes that copy the same bytes to the same address. Faults if two lanes copy different bytes
+ * there. */
 static bool drop_duplicates(struct warp *w, const struct instr *i, u32 *mask, const struct copy *c)
 {
 	enum { SLOTS = 64 };
@@ -222,7 +225,7 @@ static void complete(struct warp *w, struct copy *c, u32 lanes)
 	shadow_lanes(w, c->i, lanes, to, size_of(c->i), A_WRITE | A_COPIED);
 }
 
-/* Completes the copies of groups below limit[lane]. */
+/* Completes the copies of each lane in groups below limit[lane]. */
 static void wait_below(struct warp *w, u32 mask, const u32 limit[LANES])
 {
 	struct async *a = w->async;
@@ -265,7 +268,7 @@ static void run_wait_all(struct warp *w, const struct instr *i, u32 mask)
 	wait_below(w, mask, a->open);
 }
 
-/* Copies that nobody waited for stay in flight for those warps that go on. */
+/* Copies without a wait stay outstanding for the warps that continue. */
 void async_end(struct warp *w)
 {
 	w->async = NULL;
@@ -273,13 +276,13 @@ void async_end(struct warp *w)
 
 /* --- arrivals at mbarriers ------------------------------------------------------------------------------------- */
 
-/* When all copies of a lane up to now are done, it arrives. */
+/* cp.async.mbarrier.arrive: an arrival triggered when all prior copies of the lane are complete. */
 struct arrival {
 	struct flight flight;
 	struct async *async;
 	struct mbarrier *at;
-	u64 end;          /* copies before this one, counted from the first of all */
-	struct clock clock; /* of the warp when it said so */
+	u64 end;          /* number of the first copy not covered, counted from the first copy of the warp */
+	struct clock clock; /* clock of the warp at the instruction */
 };
 
 static bool arrival_step(struct flight *f)

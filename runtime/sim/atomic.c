@@ -1,8 +1,7 @@
-/* atom and red: read-modify-write of one word, atomic against everything else that other threads of the host do with
- * it.
+/* atom and red: read-modify-write of one word, atomic with respect to all other accesses by threads of the host.
  *
- * Lanes take their turns in order. An f32 sum in global memory flushes subnormals, one in shared memory does not; sums
- * of 16-bit floats and of f64 keep them (PTX ISA, "atom"). */
+ * Lanes execute in ascending order. An f32 addition in global memory flushes subnormals, one in shared memory does not;
+ * additions of 16-bit floats and of f64 keep them (PTX ISA, "atom"). */
 #include "support/small_floats.h"
 #include "runtime/sim/memory.h"
 
@@ -14,7 +13,7 @@ enum {
 	A_SPACE = 8,
 	A_VEC = 12,
 	A_SCOPE = 16
-}; /* the last four: shifts of four bits */
+}; /* flags, then the shifts of four fields of four bits each */
 enum op { OP_AND, OP_OR, OP_XOR, OP_CAS, OP_EXCH, OP_ADD, OP_INC, OP_DEC, OP_MIN, OP_MAX };
 
 #define APPLY(name, expr)                                                                                              \
@@ -61,8 +60,8 @@ APPLY(add_f32, sum_f32((u32)old, (u32)b))
 APPLY(add_f32_flush, flush(sum_f32(flush((u32)old), flush((u32)b))))
 APPLY(add_f64, sum_f64(old, b))
 
-/* The sum of two 16-bit floats, rounded to float first: that has more than twice their digits, so it changes
- * nothing. */
+/* Sum of two 16-bit floats. The first rounding, to float, does not change the result, because a float has more than
+ * twice the digits. */
 static u16 add_f16(u16 a, u16 b)
 {
 	return fp_to_f16(fp_from_f16(a) + fp_from_f16(b));
@@ -73,7 +72,7 @@ static u16 add_bf16(u16 a, u16 b)
 	return fp_to_bf16(fp_from_bf16(a) + fp_from_bf16(b));
 }
 
-/* The smaller of two, -0 below +0; a number rather than NaN. `inf` is the format's infinity. */
+/* Minimum of two numbers, with -0 below +0 and a number preferred to a NaN. `inf` is the format's infinity. */
 static u16 least(u16 a, u16 b, u16 inf)
 {
 	bool a_nan = (a & 0x7FFF) > inf, b_nan = (b & 0x7FFF) > inf;
@@ -105,7 +104,7 @@ APPLY_HALVES(max_f16, greatest(old, b, INF_F16))
 APPLY_HALVES(min_bf16, least(old, b, INF_BF16))
 APPLY_HALVES(max_bf16, greatest(old, b, INF_BF16))
 
-/* NULL: there is no such instruction. */
+/* Function of a floating-point operation; NULL if the instruction does not exist. */
 static apply_fn *float_op(enum op op, enum ptx_type t, bool in_shared)
 {
 	bool add = op == OP_ADD, min = op == OP_MIN;
@@ -184,7 +183,7 @@ static const struct operand *item(const struct operand *o, u32 n)
 	return o->kind == O_VECTOR ? &o->items[n] : o;
 }
 
-/* One lane: the elements of a vector are atomic each on its own. */
+/* Executes one lane. Each element of a vector is a separate atomic. */
 static void run_lane(struct warp *w, const struct instr *i, u32 l, char *host, apply_fn *apply)
 {
 	u32 n = (u32)(i->mods >> A_VEC & 15), returns = i->mods & A_RETURNS ? 1 : 0;
@@ -235,7 +234,7 @@ static void run_atomic(struct warp *w, const struct instr *i, u32 mask)
 
 /* --- decoding -------------------------------------------------------------------------------------------------- */
 
-/* Which vectors there are: of .f32 v2 and v4, of 16-bit floats up to v8, of pairs up to v4; in global memory, from
+/* Takes the vector size. Valid: v2 and v4 of .f32, up to v8 of 16-bit floats, up to v4 of pairs; in global memory, from
  * sm_90 on. */
 static bool take_vector(struct decoder *d, enum ptx_space space, enum op op, u32 *n)
 {
@@ -244,7 +243,7 @@ static bool take_vector(struct decoder *d, enum ptx_space space, enum op op, u32
 	int vec = take_one_of(d, "v2 v4 v8");
 	*n = counts[vec + 1];
 	bool half = t == PT_F16 || t == PT_BF16, pair = t == PT_F16X2 || t == PT_BF16X2;
-	if (vec < 0) /* without a vector, 16-bit floats are only added */
+	if (vec < 0) /* scalar 16-bit floats support add only */
 		return op == OP_ADD || !(half || pair);
 	if (d->module->sm < 90 || (space != SPACE_GLOBAL && space != SPACE_GENERIC))
 		return false;

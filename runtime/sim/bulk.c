@@ -1,9 +1,9 @@
 /* cp.async.bulk: copies by the async proxy.
  *
- * Into shared memory, of the own block or others of the cluster: the bytes are in flight from the instruction until the
- * engine brings them, and after that belong to those who have waited for the phase of the mbarrier that counts them.
- * From shared memory: nothing may write the source until the thread has waited for its bulk group, or at least for that
- * to be read. */
+ * Copies into shared memory, of the issuing block or of other blocks of the cluster: the bytes are in flight from the
+ * instruction until the engine writes them. Afterwards a warp may access them once it has waited for the phase of the
+ * mbarrier that counts them. Copies from shared memory: writes to the source are faults until the thread has waited for
+ * the bulk group to complete, or at least to be read. */
 #include "runtime/sim/bulk.h"
 #include "runtime/sim/cluster.h"
 
@@ -12,8 +12,9 @@
 enum { POISON = 0xFF, UNIT = 16, TENSOR_ALIGN = 128 };
 
 struct bulk {
-	u32 open[LANES]; /* the group that copies go to now */
-	VEC(struct transfer *) sources; /* copies from shared memory that are not waited for, or not written */
+	u32 open[LANES]; /* number of the group that is open */
+	/* copies from shared memory that are not waited for or not completely written */
+	VEC(struct transfer *) sources;
 };
 
 typedef unsigned long long ull;
@@ -48,7 +49,7 @@ static bool check_piece(struct transfer *t, u32 shared, u64 global, u32 bytes)
 	       (!writes || global_memory_at(f->w, f->i, f->lane, global, bytes, 1, true));
 }
 
-/* A box that lies outside as a whole touches the tensor's first element, as an H200 does. */
+/* A TMA tile that lies entirely outside the tensor accesses the tensor's first element, as on an H200. */
 static bool check_outside(const struct transfer *t)
 {
 	const struct flight *f = &t->flight;
@@ -108,9 +109,9 @@ static bool unmark_source(struct transfer *t, u32 shared, u64 global, u32 bytes)
 	return true;
 }
 
-/* --- what happens ------------------------------------------------------------------------------------------------ */
+/* --- steps ------------------------------------------------------------------------------------------------------- */
 
-/* Others may write the source now, if no other copy reads it. */
+/* Allows writes to the source, except where another outstanding copy reads it. */
 static void release_source(struct transfer *t)
 {
 	struct cta *k = t->flight.w->block;
@@ -188,11 +189,11 @@ static void left_in_flight(struct flight *f, const struct cta *ended)
 
 /* --- beginning --------------------------------------------------------------------------------------------------- */
 
-/* The block in whose shared memory an operand points, and where there. NULL after a fault. */
+/* Resolves a shared-memory operand to its block and the address within it. NULL after a fault. */
 static struct cta *shared_place(struct transfer *t, const struct operand *o, bool own_only, u32 *at)
 {
 	const struct flight *f = &t->flight;
-	enum ptx_space space = SPACE_CLUSTER; /* an address of shared::cta is one of these too */
+	enum ptx_space space = SPACE_CLUSTER; /* a shared::cta address is also a valid shared::cluster address */
 	u64 given = address_of(f->w, o, f->lane, &space), size = f->w->block->shared_bytes, address;
 	struct cta *owner = cluster_block(f->w->block, given, &address);
 	u32 align = t->plan->kind == FROM_REGISTERS ? t->bytes : t->plan->rank ? TENSOR_ALIGN : UNIT;
@@ -214,7 +215,8 @@ static struct cta *shared_place(struct transfer *t, const struct operand *o, boo
 	return f->w->block->failed ? NULL : owner;
 }
 
-/* The blocks, by rank, to which it copies, and where in each the mbarrier is. 0 after a fault. */
+/* Mask of the destination blocks, by rank; *signal receives the address of the mbarrier within each. 0 after a
+ * fault. */
 static u32 destinations(struct transfer *t, u64 *signal)
 {
 	const struct flight *f = &t->flight;
@@ -237,7 +239,7 @@ static u32 destinations(struct transfer *t, u64 *signal)
 	return f->w->block->failed ? 0 : mask;
 }
 
-/* The size and address of a copy of consecutive bytes. */
+/* Evaluates the size and addresses of a copy of consecutive bytes. False after a fault. */
 static bool open_bytes(struct transfer *t)
 {
 	const struct flight *f = &t->flight;
@@ -281,7 +283,7 @@ static bool open_reduction(struct transfer *t)
 	t->element = p->element;
 	if (p->op < 0 || !p->rank)
 		return true;
-	enum ptx_type type = word_of(t->map.type, p->op <= 2); /* and, or, xor */
+	enum ptx_type type = word_of(t->map.type, p->op <= 2); /* and, or, xor: bit types */
 	t->apply = type ? reduction(p->op, type, t->map.type == TENSOR_FLOAT32_FTZ) : NULL;
 	t->element = (u32)t->map.strides[0];
 	if (!t->apply)
@@ -308,7 +310,7 @@ static struct transfer *keep(const struct transfer *t)
 	return kept;
 }
 
-/* From now on it is on its way to a block, whose mbarrier is at `signal`. */
+/* Starts a copy to block `to`, with the mbarrier at address `signal` there. */
 static void begin_into(struct transfer *t, struct cta *to, u64 signal)
 {
 	struct flight *f = &t->flight;
@@ -426,7 +428,7 @@ static void wait_for(struct transfer *t, bool only_read)
 	if (t->released)
 		return;
 	release_source(t);
-	source_pieces(t, read_source); /* until now */
+	source_pieces(t, read_source); /* the source must have stayed unchanged until the wait: check for races again */
 }
 
 static void run_wait(struct warp *w, const struct instr *i, u32 mask)
@@ -488,13 +490,13 @@ static bool take_rank(struct decoder *d, u32 *rank)
 	return *rank;
 }
 
-/* The kind, from where the bytes come and go, and how one waits for them. */
+/* Takes the kind of the copy: from its state spaces and its completion mechanism. */
 static bool take_kind(struct decoder *d, struct transfer_plan *p)
 {
 	bool group = take(d, "bulk_group"), counted = take(d, "mbarrier::complete_tx::bytes");
 	bool global = take(d, "global"), cluster = take(d, "shared::cluster"), cta = take(d, "shared::cta");
 	bool multicast = take(d, "multicast::cluster");
-	bool is_out = strstr(d->i->opcode, ".global.shared"); /* the destination comes first */
+	bool is_out = strstr(d->i->opcode, ".global.shared"); /* the destination is named first */
 	if (group == counted || group != is_out || (multicast && (!global || !cluster)))
 		return false;
 	p->kind = group ? FROM_SHARED : global ? TO_SHARED : WITHIN_SHARED;

@@ -1,4 +1,4 @@
-/* Bulk copies, of consecutive bytes (bulk.c) and of boxes of tensors (tensor.c). */
+/* Bulk copies of consecutive bytes (bulk.c), and tensor copies, which copy TMA tiles (tensor.c). */
 #ifndef TL_SIM_BULK_H
 #define TL_SIM_BULK_H
 
@@ -8,55 +8,56 @@
 
 enum transfer_kind { TO_SHARED, FROM_SHARED, WITHIN_SHARED, FROM_REGISTERS };
 
-/* What the decoder finds out; instr.mods is its address. */
+/* Decoded form of a bulk copy; instr.mods holds its address. */
 struct transfer_plan {
 	enum transfer_kind kind;
-	u32 rank;           /* of a tensor copy; else 0 */
-	int op;             /* of ATOMIC_OPERATIONS: a reduction; -1: a copy */
+	u32 rank;           /* rank of a tensor copy; else 0 */
+	int op;             /* reduction: index in ATOMIC_OPERATIONS; -1: a copy */
 	bool op_noftz;
-	u8 to, from, size, mbarrier; /* operands; of a tensor copy one of the first two is the map */
-	u8 mask;            /* operand: of the cluster's blocks to which it copies; 0: there is none */
-	bool own_only;      /* the destination is in the own block */
-	apply_fn *apply;    /* of a reduction whose type the opcode tells */
-	u32 element;        /* bytes, likewise; and of each of the registers */
+	u8 to, from, size, mbarrier; /* operand indices; in a tensor copy `to` or `from` is the tensor map */
+	u8 mask;            /* operand index of the mask of destination blocks (multicast); 0: none */
+	bool own_only;      /* the destination must be in the issuing block */
+	apply_fn *apply;    /* operation of a reduction with its type in the opcode */
+	u32 element;        /* bytes of a word of that reduction, or of a register of st.async */
 };
 
-/* A copy to several blocks is one of these for each. */
+/* An outstanding bulk copy. A multicast copy has one transfer per destination block. */
 struct transfer {
-	struct flight flight; /* first */
+	struct flight flight; /* must be the first field */
 	const struct transfer_plan *plan;
-	struct cta *to;       /* in whose shared memory the destination is */
-	u32 shared, bytes;    /* the part of shared memory that it fills or empties */
+	struct cta *to;       /* block with the destination in its shared memory */
+	u32 shared, bytes;    /* the range of shared memory that it writes or reads */
 	u64 global;
-	u32 source;           /* WITHIN_SHARED */
+	u32 source;           /* WITHIN_SHARED: address of the source */
 	struct mbarrier *mbarrier;
 	u32 group;
-	char *data;           /* of its source, once that was read */
-	bool written, released; /* the destination; the source, for others to write */
+	char *data;           /* contents of the source, once read */
+	bool written, released; /* written: the destination is written; released: the source may be overwritten */
 	struct tensor_map map;
 	i32 at[TENSOR_MAP_RANK];
-	bool whole;           /* no part of the box is outside the tensor */
+	bool whole;           /* the TMA tile lies entirely inside the tensor */
 	apply_fn *apply;
 	u32 element;
 };
 
-/* Neighbouring bytes that stay together: of shared memory, and of global memory. False stops. */
+/* Callback for a piece of a copy: bytes that are consecutive in both shared and global memory. Returning false stops
+ * the iteration. */
 typedef bool piece_fn(struct transfer *t, u32 shared, u64 global, u32 bytes);
-/* Each piece of a box within the tensor; false when f did. */
+/* Calls f for each piece of a TMA tile inside the tensor; false if f returned false. */
 bool tensor_pieces(struct transfer *t, piece_fn *f);
-/* Is no element of the box in the tensor? */
+/* True if the whole TMA tile is outside the tensor. */
 bool tensor_is_outside(const struct transfer *t);
-/* What a copy leaves where the box is outside the tensor. */
+/* Fills the destination with the value of elements outside the tensor. */
 void tensor_fill(const struct transfer *t);
-/* The map and coordinates of lane `lane`; false after a fault. */
+/* Reads the tensor map and the coordinates of lane `lane`; false after a fault. */
 bool tensor_open(struct transfer *t, struct warp *w, const struct instr *i, u32 lane);
 
-/* cp.async.bulk and cp.reduce.async.bulk, up to that taken. */
+/* Decode cp.async.bulk and cp.reduce.async.bulk; these parts of the opcode are already taken. */
 bool decode_bulk(struct decoder *d);
 bool decode_bulk_reduce(struct decoder *d);
-/* st.async, up to that taken. */
+/* Decodes st.async; these parts of the opcode are already taken. */
 bool decode_st_async(struct decoder *d);
-/* Faults if shared memory may be gone before a copy has read it. */
+/* Called when a warp ends: faults if a copy from shared memory was not waited for, at least for reading its source. */
 void bulk_end(struct warp *w);
 
 #endif

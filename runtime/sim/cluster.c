@@ -1,4 +1,4 @@
-/* Clusters: blocks that run together, use each other's shared memory and meet at a barrier. */
+/* Clusters: the shape, access to shared memory of other blocks, the cluster barrier, mapa and getctarank. */
 #include "runtime/sim/cluster.h"
 
 #include <string.h>
@@ -59,7 +59,7 @@ static bool has_ended(const struct cta *b)
 	return true;
 }
 
-/* A barrier of the cluster shows it, or anything else that came from there. */
+/* True if `owner` has begun for certain: a cluster barrier completed, or an action of `owner` happened before. */
 static bool has_begun(const struct warp *w, const struct cta *owner)
 {
 	bool begun = w->block->met;
@@ -68,7 +68,7 @@ static bool has_begun(const struct warp *w, const struct cta *owner)
 	return begun;
 }
 
-/* The last access by each warp of the other blocks. */
+/* Last access by one warp of another block; cta.visits has one for each warp of the cluster. */
 struct visit {
 	u32 time, instr;
 };
@@ -103,7 +103,7 @@ bool cluster_access(struct warp *w, const struct instr *i, u32 lane, struct cta 
 	return true;
 }
 
-/* Does any warp of the block know that this happened? Else the block could have ended before. */
+/* True if the access happened before for a warp of the block. Otherwise the block could end before the access. */
 static bool came_before_end(const struct cta *b, const struct cta *by, u32 warp, u32 time)
 {
 	for (u32 n = 0; n < b->nwarps; n++)
@@ -133,7 +133,7 @@ static void check_visits(struct warp *last)
 
 /* --- the barrier ----------------------------------------------------------------------------------------------- */
 
-/* Lets the waiting warps go when all that have not ended have come. */
+/* Completes the cluster barrier if all warps that have not ended have arrived, and wakes the waiting warps. */
 static void complete(struct cluster *c)
 {
 	bool any = false;
@@ -230,7 +230,7 @@ bool needs_clusters(struct decoder *d)
 	return d->module->sm >= 90 || decode_fail(d, "'%s': clusters begin with sm_90", d->i->opcode);
 }
 
-/* Where an operand points in the window of shared::cluster; false after a fault. */
+/* Address of an operand in the window of shared::cluster; false after a fault. */
 static bool window_address(struct warp *w, const struct instr *i, u32 lane, const struct operand *o, u64 *at)
 {
 	bool generic = i->mods == SPACE_GENERIC;
@@ -279,7 +279,7 @@ static bool is_register(const struct operand *o, int bits)
 	return o->kind == O_REG && ptx_bits(o->reg_type) == bits;
 }
 
-/* mapa and getctarank: {.shared::cluster}.type of the address. */
+/* Decodes mapa and getctarank: {.shared::cluster}.type of the address. */
 static bool decode_address(struct decoder *d, u32 nops)
 {
 	struct instr *i = d->i;

@@ -1,4 +1,5 @@
-/* cvt. Common pairs of types have their own loops; the others go number by number through a double or 64 bits. */
+/* cvt. Common pairs of types have dedicated loops; other pairs are converted one value at a time, through a double or
+ * 64 bits. */
 #include "runtime/sim/alu.h"
 
 #include <fenv.h>
@@ -18,13 +19,13 @@ static inline u64 ones(int n)
 	return n > 63 ? ~(u64)0 : ((u64)1 << n) - 1;
 }
 
-/* The sign bit of a signed type, else 0: (x ^ s) - s extends x. */
+/* Sign bit of a signed type, else 0: (x ^ s) - s sign-extends x. */
 static inline u64 sign_of(enum ptx_type t)
 {
 	return is_signed(t) ? (u64)1 << (ptx_bits(t) - 1) : 0;
 }
 
-/* A register may be wider than the number: what is above is ignored. */
+/* Source values. A register may be wider than its type; the upper bits are ignored. */
 static const u64 *source(const struct warp *w, const struct instr *i, u64 space[LANES])
 {
 	return operand_lanes(w, &i->ops[1],
@@ -32,7 +33,7 @@ static const u64 *source(const struct warp *w, const struct instr *i, u64 space[
 			     space);
 }
 
-/* A result in a wider register is extended. */
+/* Extends a result to the width of its register. */
 static inline u64 widen(u64 r, const struct instr *i)
 {
 	enum ptx_type t = i->type[0];
@@ -82,7 +83,7 @@ static void int_to_int_sat(struct warp *w, const struct instr *i, u32 mask)
 
 /* --- rounding to floating point --------------------------------------------------------------------------------- */
 
-/* Of a NaN the sign and the upper bits stay. */
+/* A NaN as f16 or bf16: keeps the sign and the upper bits of the mantissa. */
 static u16 nan_half(double x, bool bf)
 {
 	u64 b = fp_bits_f64(x);
@@ -95,11 +96,12 @@ static u16 round_half(double x, bool bf, enum rounding r)
 	u32 h = fp_encode(f, x, r != R_NEAREST);
 	double got = fp_decode(f, h);
 	if ((r == R_DOWN && got > x) || (r == R_UP && got < x))
-		h++; /* away from zero: the sign is above */
+		h++; /* next magnitude away from zero: the sign bit is unaffected */
 	return (u16)h;
 }
 
-/* Does x, which may round to a normal number, count as subnormal? The rounding is that of normal numbers. */
+/* True if x is flushed as subnormal, although it may round to a normal number. The rounding is that of normal
+ * numbers. */
 static bool flushes_f32(double x, enum rounding r)
 {
 	bool away = (r == R_UP && x > 0) || (r == R_DOWN && x < 0);
@@ -116,7 +118,7 @@ static float round_f32(double x, enum rounding r)
 	return below ? nextafterf(f, -INFINITY) : above ? nextafterf(f, INFINITY) : f;
 }
 
-/* What does not fit into 53 bits becomes odd, for a smaller format to round. */
+/* v as a double; rounded to odd beyond 53 bits, so that a second rounding to a smaller format is correct. */
 static double odd_f64(i128 v)
 {
 	u64 x = v < 0 ? (u64)-v : (u64)v;
@@ -151,7 +153,7 @@ static double unpack(u64 bits, enum ptx_type t, u32 flags)
 	}
 }
 
-/* x has at most 53 bits, or was made odd. */
+/* Bits of x in type t. x is exact or rounded to odd. */
 static u64 pack(double x, enum ptx_type t, u32 flags, enum rounding r)
 {
 	if (flags & F_SAT) {
@@ -191,11 +193,12 @@ static double to_integral(double x, enum rounding r)
 	}
 }
 
-/* Formats that f32 arithmetic knows have one NaN; f64 keeps its bits, and where neither is an f64 bf16 does, too. */
+/* Conversion between floating-point types. From or to f64 a NaN keeps its bits, except from f32 to f64 with .ftz. All
+ * other conversions, bf16 included, give the canonical NaN. */
 static u64 convert_float(u64 bits, enum ptx_type from, enum ptx_type to, u32 flags, enum rounding r)
 {
 	if (flags & F_FTZ && to == PT_F16)
-		flags &= ~(u32)F_FTZ; /* it has no effect here */
+		flags &= ~(u32)F_FTZ; /* .ftz has no effect for f16 */
 	double x = unpack(bits, from, flags);
 	if (x == x || flags & F_SAT)
 		return pack(x, to, flags, r);
@@ -231,7 +234,7 @@ static void float_to_integral(struct warp *w, const struct instr *i, u32 mask)
 	}
 }
 
-/* Out of range is clamped. NaN is 0, or where one of the types has 64 bits, a one in the top bit. */
+/* Values out of range are clamped. NaN gives 0, or only the top bit set if either type has 64 bits. */
 static void float_to_int(struct warp *w, const struct instr *i, u32 mask)
 {
 	u64 space[LANES];
@@ -310,7 +313,7 @@ static void to_small(struct warp *w, const struct instr *i, u32 mask)
 	set_reg(w, &i->ops[0], l, small_half(get_f32(a[l], 0), bf, MODS_FLAGS(i), MODS_ROUNDING(i)));
 }
 
-/* The first number is the upper half. */
+/* Conversion of two numbers to a pair; the first number is the upper half. */
 #define RUN_PAIR(name, expr)                                                                                           \
 	static void name(struct warp *w, const struct instr *i, u32 mask)                                              \
 	{                                                                                                              \
@@ -359,8 +362,8 @@ RUN_UNPAIR(f16x2_to_e5m2, 32, fp_to_e5m2(HIGH_HALF(x)) << 8 | fp_to_e5m2(LOW_HAL
 RUN_UNPAIR(e4m3_to_f16x2, 16, TO_F16(fp_from_e4m3((u8)(x >> 8))) << 16 | TO_F16(fp_from_e4m3((u8)x)))
 RUN_UNPAIR(e5m2_to_f16x2, 16, TO_F16(fp_from_e5m2((u8)(x >> 8))) << 16 | TO_F16(fp_from_e5m2((u8)x)))
 
-/* 10 bits of mantissa stay. `how` as in the decoder: 0 to nearest even, 1 toward zero, 2 to nearest, ties away, which
- * treats a NaN as any other number: .satfinite takes the number before it. */
+/* f32 to tf32, with 10 bits of mantissa. `how`, from the decoder: 0 to nearest even, 1 toward zero, 2 to nearest with
+ * ties away. The last treats a NaN like any other number; with .satfinite it takes the preceding number. */
 static u32 small_tf32(u32 b, u32 flags, int how)
 {
 	const u32 cut = ~(u32)0x1FFF;
@@ -439,7 +442,7 @@ static bool is_scalar_float(enum ptx_type t)
 	return t == PT_F16 || t == PT_BF16 || t == PT_F32 || t == PT_F64;
 }
 
-/* One number with a plain type on either side. */
+/* Checks the operands of a conversion of one number between plain types. */
 static bool plain_operands(struct decoder *d)
 {
 	struct instr *i = d->i;
@@ -450,7 +453,7 @@ static bool plain_operands(struct decoder *d)
 	       alu_operand(d, &i->ops[1], i->type[1], is_int(i->type[1]));
 }
 
-/* With .relu or .satfinite. */
+/* Decodes a conversion with .relu or .satfinite. */
 static bool decode_small(struct decoder *d, u64 flags)
 {
 	struct instr *i = d->i;
@@ -471,7 +474,7 @@ static bool decode_float_source(struct decoder *d, enum ptx_type to, enum ptx_ty
 		run_fn *run = common_pair(i);
 		return r >= 0 && alu_run(d, run ? run : float_to_int);
 	}
-	/* a rounding is allowed, and without effect */
+	/* a rounding mode is allowed and has no effect */
 	bool from_bf16 = from == PT_BF16 && to != from && !(flags & F_SAT);
 	int r = smaller || from_bf16 ? take_one_of(d, "rn rz rm rp") : -1,
 	    whole = to == from ? take_one_of(d, "rni rzi rmi rpi") : -1;
@@ -484,7 +487,7 @@ static bool decode_float_source(struct decoder *d, enum ptx_type to, enum ptx_ty
 
 static bool decode_pack(struct decoder *d);
 
-/* Has `to` all numbers of `from`? */
+/* True if `to` represents all numbers of `from`. */
 static bool fits(enum ptx_type from, enum ptx_type to)
 {
 	int more = ptx_bits(to) - ptx_bits(from);
@@ -535,7 +538,7 @@ static bool decode_cvt(struct decoder *d)
 /* --- cvt.pack
  * -------------------------------------------------------------------------------------------------------- */
 
-/* Two numbers clamped side by side, the first above; the third operand's low bits above them. */
+/* cvt.pack: two numbers, clamped and packed, the first one above, with the low bits of the third operand above both. */
 static void run_pack(struct warp *w, const struct instr *i, u32 mask)
 {
 	SOURCE(a, 1, 32);

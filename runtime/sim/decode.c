@@ -1,4 +1,4 @@
-/* From opcode text to functions. */
+/* Decoding of opcode text into functions. */
 #include "runtime/sim/fragment.h"
 
 #include <string.h>
@@ -108,7 +108,7 @@ static bool split(struct decoder *d, const char **base)
 	return true;
 }
 
-/* A special register becomes its number. */
+/* Replaces the name of a special register by its number. */
 static bool number_specials(struct decoder *d, struct operand *o)
 {
 	if (o->kind == O_SPECIAL) {

@@ -1,4 +1,4 @@
-/* Who acts besides the warps of a block. */
+/* Outstanding asynchronous operations of a block, and the engines that write their data. */
 #include "runtime/sim/engine.h"
 #include "runtime/sim/cluster.h"
 
@@ -22,7 +22,7 @@ static struct engine *engine_of(struct cta *k)
 	return k->engine;
 }
 
-/* --- flights ----------------------------------------------------------------------------------------------------- */
+/* --- operations -------------------------------------------------------------------------------------------------- */
 
 void engine_add(struct flight *f)
 {
@@ -86,8 +86,8 @@ void engine_end(struct cta *k)
 
 /* --- transactions ------------------------------------------------------------------------------------------------ */
 
-/* Where a block has more mbarriers than there are engines, some share one: then a copy seems to be waited for as soon
- * as a later one is. */
+/* A block with more mbarriers than engines shares engines among them. A wait for a later copy of the same engine then
+ * also counts as a wait for an earlier one, so that a missing wait may be overlooked. */
 u32 engine_tick(struct mbarrier *b)
 {
 	struct engine *e = engine_of(b->block);

@@ -1,36 +1,37 @@
-/* What happens in a block by itself, sooner or later: bulk copies, and arrivals at mbarriers when copies are done. A
- * seed decides when: at once (ASYNC_EARLY), when nothing else can go on or a wait needs it (ASYNC_LATE), or any time
- * between (ASYNC_MIXED). */
+/* Asynchronous operations of a block: bulk copies, and the arrivals at mbarriers that cp.async triggers. The seed and
+ * the timing decide when each step happens: at once (ASYNC_EARLY), only when no warp can continue or a wait needs it
+ * (ASYNC_LATE), or at any time between (ASYNC_MIXED). */
 #ifndef TL_SIM_ENGINE_H
 #define TL_SIM_ENGINE_H
 
 #include "runtime/sim/mbarrier.h"
 
 struct flight {
-	/* The next thing happens. True: nothing is left to happen. Faults are of `w`, which may have ended. */
+	/* Performs the next step. True if the operation is complete. Faults are reported for `w`, which may have
+	 * ended. */
 	bool (*step)(struct flight *f);
-	/* A block of the cluster has ended. May fault. NULL: allowed. */
+	/* Called when a block of the cluster ends while the operation is outstanding. May fault. NULL: no check. */
 	void (*end_block)(struct flight *f, const struct cta *ended);
 	struct warp *w;
 	const struct instr *i;
 	u32 lane;
 };
 
-/* It is on its way from now on, in the block of its warp. Lives in the block's arena. */
+/* Starts an operation in the block of its warp. The operation lives in the arena of that block. */
 void engine_add(struct flight *f);
-/* Runs f to its end; it is forgotten. */
+/* Performs all remaining steps of f and removes it. */
 void engine_finish(struct flight *f);
 
-/* Something happens; false: nothing is on its way. */
+/* Performs one step of a random outstanding operation; false if there is none. */
 bool engine_step(struct cta *k);
-/* Perhaps, if the seed wants so. */
+/* ASYNC_MIXED only: performs a step in one of four calls, as the seed decides. */
 void engine_perhaps_step(struct cta *k);
-/* The last warp of a block has ended; all blocks of the cluster have. */
+/* engine_end_block: the last warp of a block has ended. engine_end: all blocks of the cluster have ended. */
 void engine_end_block(const struct warp *last);
 void engine_end(struct cta *k);
 
-/* A time, at which the engine of an mbarrier writes what a copy brings; complete: and its transactions, which release
- * that. */
+/* engine_tick: advances the clock of the mbarrier's engine, and returns the time at which the engine writes the data of
+ * a copy. engine_complete_tx: completes the copy's bytes of transactions at the mbarrier, which releases that write. */
 u32 engine_tick(struct mbarrier *b);
 bool engine_complete_tx(const struct flight *f, struct mbarrier *b, u32 when, u32 bytes);
 

@@ -144,7 +144,8 @@ ELEMENT(s32, u32, u32, i32, (i32)x)
 
 ACCUMULATOR(f32, u32, float, x != x ? 0x7FFFFFFF : fp_bits_f32(x))
 ACCUMULATOR(f16, u16, float, fp_to_f16(x))
-ACCUMULATOR(f64, u64, double, fp_bits_f64(x)) /* a NaN that came in stays, as with scalars; a new one is that of x86 */
+/* an input NaN is kept, as in scalar operations; a new NaN is that of x86 */
+ACCUMULATOR(f64, u64, double, fp_bits_f64(x))
 ACCUMULATOR(s32, u32, i32, x)
 
 const struct element *element_of(enum ptx_type t)
@@ -169,7 +170,7 @@ const struct element *element_of(enum ptx_type t)
 
 /* --- products ---------------------------------------------------------------------------------------------------- */
 
-/* Eight columns at a time; explicit vectors, for compilers like to vectorise the loop over k instead. */
+/* Strips of eight columns, as explicit vectors, because compilers tend to vectorise the loop over k instead. */
 enum { STRIP = 8, ROWS = 4, MAX_CELLS = 32 * 256 };
 typedef float f32_strip __attribute__((vector_size(STRIP * 4), aligned(4), may_alias));
 typedef i32 i32_strip __attribute__((vector_size(STRIP * 4), aligned(4), may_alias));
@@ -225,7 +226,7 @@ static inline i32 saturating_add(i32 x, i32 y)
 
 enum { NO_EXPONENT = -10000, NOT_FINITE = 100000, LEAST_FAST = -100, MOST_FAST = 120 };
 
-/* A subnormal number has the exponent of the least normal one. */
+/* Exponent for alignment; that of a subnormal number is `least`, the exponent of the smallest normal number. */
 static inline i32 exponent_of(float x, i32 least)
 {
 	i32 exponent = (i32)(fp_bits_f32(x) >> 23 & 255) - 127;
@@ -238,7 +239,7 @@ static double cut(const struct multiplier *p, double x)
 	return fp_f64_bits((bits & ~all) | (p->odd && (bits & all) ? all + 1 : 0));
 }
 
-/* One cell: of any magnitude. Column `y` has k elements, n apart. */
+/* One cell of D, for operands of any magnitude. Column `y` has k elements, n apart. */
 static float sum_cell(const struct multiplier *p, const float *x, const float *y, float c, u32 n, u32 k)
 {
 	i32 most = exponent_of(c, p->c->least);
@@ -270,7 +271,8 @@ ALWAYS_INLINE void exponents_of(const float *x, i32 least, i32 *to)
 	*(i32_strip *)to = SELECT(bits == 0, NO_EXPONENT, exponent);
 }
 
-/* Strips of ROWS rows, if they hold only magnitudes between 2^LEAST_FAST and 2^MOST_FAST, and zeros. */
+/* ROWS rows of a strip. Returns false unless all values are zero or have magnitudes between 2^LEAST_FAST and
+ * 2^MOST_FAST. */
 ALWAYS_INLINE bool sum_strips(const struct multiplier *p, const float *x, const i32 *ex, const float *y, const i32 *ey,
 			      float *d, u32 n, u32 k)
 {
@@ -304,7 +306,7 @@ ALWAYS_INLINE bool sum_strips(const struct multiplier *p, const float *x, const 
 		}
 	i64 all = ((i64)1 << p->dropped) - 1;
 	for (u32 r = 0; r < ROWS; r++)
-		for (u32 half = 0; half < 2; half++) { /* f64 fill a vector then */
+		for (u32 half = 0; half < 2; half++) { /* half a strip of f64 fills a vector */
 			i32_half some = ((const i32_half *)&sum[r])[half], one = ((const i32_half *)&addend[r])[half];
 			i64_half bits = (i64_half)(__builtin_convertvector(some, f64_half) +
 						   __builtin_convertvector(one, f64_half));
@@ -349,7 +351,7 @@ ALWAYS_INLINE bool sum_strips(const struct multiplier *p, const float *x, const 
 
 MULTIPLY_ALL(, )
 #ifdef __x86_64__
-MULTIPLY_ALL(_wide, __attribute__((target("avx2,fma")))) /* the same results */
+MULTIPLY_ALL(_wide, __attribute__((target("avx2,fma")))) /* bit-identical results */
 #endif
 
 struct multiplier multiplier_of(enum ptx_type a, enum ptx_type b, enum ptx_type c, bool saturates, bool coarse)

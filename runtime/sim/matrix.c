@@ -1,14 +1,15 @@
-/* ldmatrix, stmatrix, movmatrix: 8×8 matrices of 16-bit elements. Of each, a lane holds two neighbours of a row in one
- * register, four lanes a row; with .trans, of a column. The .b8 shapes of sm_100 do not exist here. */
+/* ldmatrix, stmatrix, movmatrix of 8×8 matrices with 16-bit elements. For each matrix a lane holds two adjacent
+ * elements of a row in one register, and four lanes hold a row; with .trans a column. The .b8 shapes of sm_100 are not
+ * supported. */
 #include "runtime/sim/fragment.h"
 #include "runtime/sim/memory.h"
 
 #include <string.h>
 
 enum { ROWS = 8, ROW_BYTES = 16, MAX_MATRICES = 4 };
-enum { COUNT = 7, TRANSPOSED = 8, SHARED_ADDRESS = 16 }; /* mods */
+enum { COUNT = 7, TRANSPOSED = 8, SHARED_ADDRESS = 16 }; /* fields of mods */
 
-/* Where lane l's element e is: the row of eight, and the byte within it. */
+/* Row, and byte within the row, of element e of lane l. */
 static u32 row_of(u32 l, u32 e, bool transposed)
 {
 	return transposed ? l % 4 * 2 + e : l / 4;
@@ -26,7 +27,7 @@ static bool all_here(struct warp *w, const struct instr *i, u32 mask)
 	return mask == ALL_LANES;
 }
 
-/* Lane r of the first 8n gives the address of row r. False after a fault. */
+/* Computes the row addresses: lane r of the first 8n lanes holds the address of row r. False after a fault. */
 static bool find_rows(struct warp *w, const struct instr *i, const struct operand *o, u32 flags, struct places *p)
 {
 	u32 rows = (i->mods & COUNT) * ROWS, mask = (u32)(((u64)1 << rows) - 1);
@@ -103,7 +104,7 @@ static bool needs_sm(struct decoder *d, int sm)
 	return d->module->sm >= sm || decode_fail(d, "'%s' needs sm_%d", d->i->opcode, sm);
 }
 
-/* The shape, the number and the flags of ldmatrix and stmatrix. */
+/* Decodes the shape, the number of matrices and the flags of ldmatrix and stmatrix. */
 static bool decode_rows(struct decoder *d, u32 regs, u32 address)
 {
 	struct instr *i = d->i;

@@ -1,5 +1,5 @@
-/* mbarrier instructions. A lane whose wait fails sleeps until a phase of that mbarrier completes; if nothing else can
- * go on, its wait expires, as waits do on the hardware, and it may try again. */
+/* mbarrier instructions. After a failed wait a lane sleeps until a phase of that mbarrier completes. If no warp can
+ * continue, the wait expires, as on the hardware, and the lane may retry. */
 #include "runtime/sim/mbarrier.h"
 #include "runtime/sim/cluster.h"
 #include "runtime/sim/engine.h"
@@ -8,9 +8,9 @@
 
 #include <string.h>
 
-enum { MOST_EXPIRED = 1000 }; /* in a row, then it is a deadlock */
+enum { MOST_EXPIRED = 1000 }; /* consecutive expirations before a deadlock is reported */
 enum operation { INIT, INVAL, ARRIVE, ARRIVE_DROP, EXPECT_TX, COMPLETE_TX, TEST_WAIT, TRY_WAIT, PENDING_COUNT };
-/* mods */
+/* flags in mods; the low bits hold the operation */
 enum { B_GENERIC = 16, B_EXPECTS = 32, B_NO_COMPLETE = 64, B_RELAXED = 128, B_PARITY = 256, B_CLUSTER = 512,
       OPERATION = 15 };
 
@@ -72,7 +72,7 @@ struct mbarrier *mbarrier_at(struct warp *w, const struct instr *i, u32 lane, co
 	return b;
 }
 
-/* Of any block of the cluster. */
+/* The mbarrier at the address in a lane of `o`, in any block of the cluster. NULL after a fault. */
 static struct mbarrier *any_of(struct warp *w, const struct instr *i, u32 lane, const struct operand *o,
 			       enum ptx_space space)
 {
@@ -192,7 +192,7 @@ bool mbarrier_expire(struct cta *k)
 	return true;
 }
 
-/* Does any warp of the block know that? */
+/* True if a warp of the block has waited for the last copy from another block. */
 static bool waited_for(const struct mbarrier *b)
 {
 	for (u32 n = 0; n < b->block->nwarps; n++)
@@ -289,7 +289,7 @@ static void init(struct warp *w, const struct instr *i, u32 lane)
 			       .init_time = w->clock.at[w->id]};
 	vec_push(&k->arena, &k->mbarriers->all, b);
 	shadow_mark(k, at, MBARRIER_BYTES, MARK_MBARRIER, true);
-	memset(k->shared + at, 0xB5, MBARRIER_BYTES); /* opaque */
+	memset(k->shared + at, 0xB5, MBARRIER_BYTES); /* the contents are opaque */
 }
 
 static void invalidate(struct warp *w, const struct instr *i, u32 lane, struct mbarrier *b)
@@ -320,7 +320,8 @@ static void invalidate(struct warp *w, const struct instr *i, u32 lane, struct m
 
 /* --- tokens ------------------------------------------------------------------------------------------------------ */
 
-/* An arrival returns which mbarrier it was at, in which phase, and how many arrivals were pending before it. */
+/* Fields of the token that an arrival returns: pending arrivals before it, place of the mbarrier, phase; widths in
+ * bits. */
 enum { TOKEN_PENDING = 20, TOKEN_PLACE = 20, TOKEN_PHASE = 24 };
 
 static u64 token_of(const struct mbarrier *b)
@@ -329,7 +330,7 @@ static u64 token_of(const struct mbarrier *b)
 	       (u64)b->phase << (TOKEN_PENDING + TOKEN_PLACE);
 }
 
-/* Has the phase of the token completed? False after a fault, too. */
+/* True if the phase of the token has completed. False after a fault too. */
 static bool token_done(struct warp *w, const struct instr *i, u32 lane, const struct mbarrier *b, u64 token)
 {
 	u32 place = (u32)(token >> TOKEN_PENDING) & ((1 << TOKEN_PLACE) - 1);
@@ -366,7 +367,8 @@ static void arrive(struct warp *w, const struct instr *i, u32 lane, struct mbarr
 		return;
 	if (drops)
 		b->expected -= MIN(count, b->expected);
-	struct clock away = {.known = NULL}; /* the clock's agents are those of this block */
+	/* a clock holds agents of one block only, so versions carry the order to another block */
+	struct clock away = {.known = NULL};
 	bool releases = !(i->mods & B_RELAXED), own = b->block == w->block;
 	if (releases && !own)
 		sync_publish(w, false, NULL, &away.known);
@@ -427,7 +429,7 @@ static void run_mbarrier(struct warp *w, const struct instr *i, u32 mask)
 	EACH_LANE(l, mask)
 		if (!w->block->failed)
 			run_one(w, i, l);
-	w->clock.at[w->id]++; /* what comes now is not released */
+	w->clock.at[w->id]++; /* later actions are not released */
 }
 
 static void run_pending_count(struct warp *w, const struct instr *i, u32 mask)
@@ -448,7 +450,7 @@ static bool is_state(const struct operand *o)
 	return o->kind == O_REG && is_value(o, 64);
 }
 
-/* .shared::cta, .shared::cluster or nothing, with the addresses that fit. */
+/* Takes .shared::cta, .shared::cluster or neither, and checks that the address fits. */
 static bool take_place(struct decoder *d, u32 address, bool *remote)
 {
 	const struct operand *o = &d->i->ops[address];
@@ -460,7 +462,7 @@ static bool take_place(struct decoder *d, u32 address, bool *remote)
 	return !o->var || o->var->space == SPACE_SHARED || decode_fail(d, "an mbarrier is in shared memory");
 }
 
-/* .release.cta and the like: both or neither. */
+/* Takes order and scope, such as .release.cta: both or neither. */
 static bool take_sem(struct decoder *d, const char *strong)
 {
 	bool relaxed = take(d, "relaxed"), sem = relaxed || (*strong && take(d, strong));
@@ -512,7 +514,7 @@ static bool decode_mbarrier(struct decoder *d)
 	struct instr *i = d->i;
 	bool remote;
 	int op = take_one_of(d, "init inval arrive arrive_drop");
-	/* arrive.expect_tx is an arrival */
+	/* the first list is tried first because arrive.expect_tx is an arrival */
 	op = op >= 0 ? op
 		     : take_one_of(
 			       d,

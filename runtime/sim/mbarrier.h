@@ -1,5 +1,4 @@
-/* mbarrier objects (PTX ISA, "mbarrier"): a phase completes when as many arrivals as expected have come and its
- * transactions are balanced. */
+/* mbarrier objects (PTX ISA, "mbarrier"). A phase completes when no arrivals are pending and the tx-count is zero. */
 #ifndef TL_SIM_MBARRIER_H
 #define TL_SIM_MBARRIER_H
 
@@ -7,52 +6,54 @@
 
 struct flight; /* (engine.h) */
 
-enum { MBARRIER_BYTES = 8, MBARRIER_MAX = (1 << 20) - 1 }; /* the most arrivals and transactions */
+enum { MBARRIER_BYTES = 8, MBARRIER_MAX = (1 << 20) - 1 }; /* maximum of arrivals and of the tx-count */
 
 struct mbarrier {
-	struct cta *block;     /* in whose shared memory it is */
-	u32 at;                /* there */
-	u32 expected, pending; /* arrivals: of a phase, and still to come in this one */
-	i32 tx;                /* transactions expected less those completed */
-	u32 phase;             /* the number of this one, from 0 */
-	struct clock clock;    /* joined of those that arrived */
-	struct clock done;     /* the same when the last phase completed */
-	u32 waiting;           /* warps asleep here */
-	u32 used[MAX_WARPS];   /* when each warp of the block last used it, but for copies, which it counts; 0: never */
-	u32 engine;            /* agent that writes what its transactions bring; 0: none yet */
-	u32 flying;            /* copies on their way that it counts */
-	const struct flight *came; /* the last one that another block sent, and when it came; NULL: none yet */
+	struct cta *block;     /* block with the mbarrier in its shared memory */
+	u32 at;                /* address in that memory */
+	u32 expected, pending; /* arrivals: per phase; still pending in the current phase */
+	i32 tx;                /* tx-count: bytes expected minus bytes completed */
+	u32 phase;             /* number of the current phase, from 0 */
+	struct clock clock;    /* join of the clocks released by arrivals */
+	struct clock done;     /* value of `clock` at completion of the last phase */
+	u32 waiting;           /* mask of the warps asleep at this mbarrier */
+	u32 used[MAX_WARPS];   /* time of each warp's last use, other than by copies (see `flying`); 0: never */
+	u32 engine;            /* agent that writes the data of its copies; 0: none yet */
+	u32 flying;            /* outstanding copies that it counts */
+	const struct flight *came; /* last copy from another block, and the time of its completion; NULL: none yet */
 	u32 came_when;
 	const struct instr *init;
 	u32 init_warp, init_time;
-	u32 fence_warp, fence_time; /* of a fence.mbarrier_init since; time 0: none */
+	u32 fence_warp, fence_time; /* of a later fence.mbarrier_init; time 0: none */
 };
 
-/* The block's own mbarrier whose address, shared or generic, is in a lane of `o`. NULL after a fault. */
+/* The block's own mbarrier at the address, shared or generic, in a lane of `o`. NULL after a fault. */
 struct mbarrier *mbarrier_of(struct warp *w, const struct instr *i, u32 lane, const struct operand *o,
 			     enum ptx_space space);
-/* The block in whose shared memory a lane of `o` points, and where there: a place for mbarriers. NULL after a fault. */
+/* Resolves the address in a lane of `o` to its block and *at, the address there, which is aligned for an mbarrier. NULL
+ * after a fault. */
 struct cta *mbarrier_place(struct warp *w, const struct instr *i, u32 lane, const struct operand *o,
 			   enum ptx_space space, u64 *at);
-/* The mbarrier there, which the warp knows to be initialised. NULL after a fault. */
+/* The mbarrier at an address of block `owner`. Faults, and returns NULL, unless its initialization happened before. */
 struct mbarrier *mbarrier_at(struct warp *w, const struct instr *i, u32 lane, const struct cta *owner, u64 at);
-/* Faults unless a proxy fence or fence.mbarrier_init lies between the init and this use by the async proxy. */
+/* Faults unless a proxy fence or fence.mbarrier_init lies between the initialization and this use by the async
+ * proxy. */
 bool mbarrier_is_fenced(struct warp *w, const struct instr *i, u32 lane, const struct mbarrier *b);
-/* A lane's arrival; false after a fault. `clock`: what it releases, or NULL. */
+/* Arrival of a lane; false after a fault. `clock`: the clock that it releases, or NULL. */
 bool mbarrier_arrive(struct warp *w, const struct instr *i, u32 lane, struct mbarrier *b, u32 count,
 		     const struct clock *clock);
-/* Adds to the transactions that this phase waits for: negative ones have completed. False after a fault. */
+/* Adds `bytes` to the tx-count: positive for expected, negative for completed bytes. False after a fault. */
 bool mbarrier_transact(struct warp *w, const struct instr *i, u32 lane, struct mbarrier *b, i64 bytes);
-/* fence.mbarrier_init by this warp. */
+/* Executes fence.mbarrier_init in this warp. */
 void mbarrier_fence_init(struct warp *w);
 
-/* The waits of sleeping lanes expire. False if nobody sleeps, or all have done nothing else for long. */
+/* Expires the waits of all sleeping lanes. False if no lane sleeps, or after 1000 expirations without progress. */
 bool mbarrier_expire(struct cta *k);
-/* The last warp of a block has ended: does the block know that what others sent it has come? All blocks of the cluster
- * have ended. */
+/* mbarrier_end_block, after the last warp of a block: faults if a copy from another block may complete after the end.
+ * mbarrier_end, after all blocks of the cluster: faults if a tx-count is not zero. */
 void mbarrier_end_block(struct warp *last);
 void mbarrier_end(struct cta *k);
-/* The state of each, for a report. */
+/* Print, for a report, the mbarriers at which a warp sleeps, and the state of all mbarriers. */
 void mbarrier_print(const struct cta *k, u32 warp, struct strbuf *out);
 void mbarrier_print_all(const struct cta *k, struct strbuf *out);
 

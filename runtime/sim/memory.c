@@ -1,11 +1,11 @@
-/* Loads, stores, conversions of addresses, prefetches. */
+/* Decoding and execution of loads, stores, address conversions and prefetches. */
 #include "runtime/sim/bulk.h"
 #include "runtime/sim/cluster.h"
 #include "runtime/sim/sync.h"
 
 #include <string.h>
 
-/* the last three: shifts of four bits each */
+/* flags, then the shifts of three fields of four bits each */
 enum { M_ACQUIRE = 1, M_RELEASE = 2, M_STRONG = 4, M_SPACE = 8, M_VEC = 12, M_SCOPE = 16 };
 
 static enum ptx_space space_of(const struct instr *i)
@@ -87,7 +87,7 @@ bool fits_type(const struct operand *o, enum ptx_type t, bool is_result)
 	       !(is_integer_type(t) && is_float_type(o->reg_type));
 }
 
-/* The vector's items, or the operand itself. */
+/* Items of a vector operand, or the operand itself. */
 static const struct operand *items_of(const struct operand *o)
 {
 	return o->kind == O_VECTOR ? o->items : o;
@@ -123,7 +123,7 @@ enum scope take_scope(struct decoder *d, bool *given)
 	return k < 0 ? SCOPE_GPU : scopes[k];
 }
 
-/* .weak, .volatile, .relaxed.scope and the like. `sync` is "acquire" or "release". */
+/* Takes .weak, .volatile, .relaxed.scope or `sync`.scope, where `sync` is "acquire" or "release". */
 static bool take_order(struct decoder *d, const char *sync, u64 sync_mod)
 {
 	bool weak = take(d, "weak"), vol = take(d, "volatile"), relaxed = take(d, "relaxed"), syncs = take(d, sync);
@@ -145,7 +145,7 @@ static bool take_hints(struct decoder *d, const char *operators)
 	return true;
 }
 
-/* A variable of .param is as large as it is: reading past it is no use of memory but a mistake. */
+/* A .param variable has a fixed size, so an access beyond its end is a decoding error, not a fault. */
 static bool within_param(struct decoder *d, const struct operand *o)
 {
 	u64 bytes = vector_of(d->i) * (u64)ptx_bits(d->i->type[0]) / 8;
@@ -194,7 +194,7 @@ static load_fn *loader(enum ptx_type t, bool strong)
 	}
 }
 
-/* One place for all lanes: parameters. */
+/* Load of a kernel parameter: all lanes read the same address. */
 static bool load_param(struct warp *w, const struct instr *i, u32 mask)
 {
 	const struct operand *from = &i->ops[1], *to = items_of(&i->ops[0]);
@@ -325,7 +325,7 @@ static bool may_overlap(const struct places *p, u32 mask, u32 bytes)
 	return false;
 }
 
-/* Lanes that wrote the same bytes wrote equal values if every lane finds its own there. */
+/* Checks that lanes that stored to the same bytes stored equal values: each lane must find its own value in memory. */
 static bool check_overlaps(struct warp *w, const struct instr *i, u32 mask, const struct places *p, u32 n, u32 step)
 {
 	const struct operand *from = items_of(&i->ops[1]);
@@ -411,7 +411,7 @@ static u64 window_base(enum ptx_space space)
 				      : 0;
 }
 
-/* type[1] keeps nothing here; mods is what to add. */
+/* mods is the offset to add. */
 static void run_cvta(struct warp *w, const struct instr *i, u32 mask)
 {
 	u64 space[LANES], *to = reg(w, &i->ops[0]), offset = i->mods;
@@ -472,7 +472,7 @@ static void run_nothing(struct warp *w, const struct instr *i, u32 mask)
 	(void)w, (void)i, (void)mask;
 }
 
-/* A prefetch of an address that is none does nothing. */
+/* A prefetch has no effect, even at an invalid address. */
 static bool decode_prefetch(struct decoder *d)
 {
 	enum ptx_space space;
@@ -494,7 +494,7 @@ static bool decode_prefetchu(struct decoder *d)
 	return want_operands(d, 1, 1) && d->i->ops[0].kind == O_ADDRESS && take(d, "L1");
 }
 
-/* A policy is an opaque number that only hints take. */
+/* A cache policy is an opaque number that only cache hints use. */
 static void run_createpolicy(struct warp *w, const struct instr *i, u32 mask)
 {
 	EACH_LANE(l, mask)

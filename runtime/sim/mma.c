@@ -1,4 +1,4 @@
-/* mma.sync: m8n8k4 of f16, 4-bit and 1-bit integers, sparse and block-scaled forms do not exist here. */
+/* mma.sync. Not supported: m8n8k4 of f16, 4-bit and 1-bit integers, sparse and block-scaled forms. */
 #include "support/small_floats.h"
 #include "runtime/sim/fragment.h"
 
@@ -8,7 +8,7 @@ static const struct shape {
 	const char *name;
 	u8 m, k;
 	enum kind kind;
-	int sm; /* the least */
+	int sm; /* minimum sm version */
 } shapes[] = {
 	{"m16n8k8", 16, 8, KIND_F16, 75},    {"m16n8k16", 16, 16, KIND_F16, 80}, {"m16n8k8", 16, 8, KIND_BF16, 80},
 	{"m16n8k16", 16, 16, KIND_BF16, 80}, {"m16n8k4", 16, 4, KIND_TF32, 80},  {"m16n8k8", 16, 8, KIND_TF32, 80},
@@ -19,7 +19,7 @@ static const struct shape {
 
 enum { N = 8, MAX_M = 16, MAX_K = 32 };
 
-/* What the decoder finds out; instr.mods is its address. */
+/* Decoded form of an mma; instr.mods holds its address. */
 struct plan {
 	u32 m, k;
 	const struct element *a, *b, *c;
@@ -34,7 +34,7 @@ union cells {
 	double d[MAX_M * MAX_K / 2];
 };
 
-/* sm_90 makes a product of fp8 from two of f16 with half the k: of each four k the lower two go into the first. D is
+/* sm_90 executes an fp8 mma as two f16 mmas with half the k: of each four k, the lower two belong to the first. D is
  * added to their sum. */
 static void multiply_by_halves(const struct plan *p, const union cells *a, const union cells *b, union cells *d)
 {
@@ -73,7 +73,7 @@ static void run_mma(struct warp *w, const struct instr *i, u32 mask)
 	p->c->store(w, fragment_regs(&i->ops[0]), &p->c_map, &d);
 }
 
-/* -1: not the type of an operand A or B. */
+/* Kind of the type of operands A and B; -1 if it is not supported. */
 static int kind_of(enum ptx_type t)
 {
 	switch (t) {
@@ -137,7 +137,7 @@ static bool plan_mma(struct decoder *d, const struct shape *s, bool saturates)
 
 bool decode_mma(struct decoder *d)
 {
-	enum ptx_type *type = d->i->type; /* of D, A, B, C */
+	enum ptx_type *type = d->i->type; /* types of D, A, B, C */
 	bool ok = take(d, "sync") && take(d, "aligned") && take(d, "row") && take(d, "col") &&
 		  strstr(d->i->opcode, ".row.col.");
 	bool saturates = take(d, "satfinite");

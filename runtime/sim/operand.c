@@ -1,4 +1,4 @@
-/* The values of operands: registers, immediates and special registers. */
+/* Values of operands: registers, immediates and special registers. */
 #include "runtime/sim/cluster.h"
 
 #include <stdlib.h>
@@ -106,7 +106,7 @@ static u64 special_value(const struct warp *w, u64 which, u32 lane)
 	case S_CLUSTER_RANK: return b->rank;
 	case S_CLUSTER_NRANK: return b->cluster->nblocks;
 	case S_EXPLICIT: return l->cluster[0] || l->kernel->cluster[0];
-	default: return 0; /* coordinates that have one value only */
+	default: return 0; /* registers that are always 0 */
 	}
 }
 

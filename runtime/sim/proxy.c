@@ -1,11 +1,12 @@
-/* Fences between proxies, and what a warpgroup tells about its registers. */
+/* Proxy fences, and the checks of setmaxnreg. */
 #include "runtime/sim/mbarrier.h"
 
 #include <string.h>
 
 enum { GROUP_WARPS = 4 };
 
-/* What happened before now happened before for the async proxy too; what this warp does from now on did not. */
+/* Everything that happened before now happened before for the async proxy too. The clock advances, so that later
+ * actions of the warp are not covered. */
 static void run_async_fence(struct warp *w, const struct instr *i, u32 mask)
 {
 	(void)i, (void)mask;
@@ -18,7 +19,8 @@ static void run_nothing(struct warp *w, const struct instr *i, u32 mask)
 	(void)w, (void)i, (void)mask;
 }
 
-/* fence.proxy.async of a space, .alias, and .tensormap, which orders nothing here: tensor maps do not change. */
+/* fence.proxy.async with an optional state space, fence.proxy.alias, and fence.proxy.tensormap, which has no effect
+ * here because tensor maps do not change. */
 bool decode_proxy_fence(struct decoder *d)
 {
 	struct instr *i = d->i;
@@ -34,14 +36,14 @@ bool decode_proxy_fence(struct decoder *d)
 	if (is_async && d->module->sm < 90)
 		return decode_fail(d, "'%s' needs sm_90", i->opcode);
 	int space = is_async ? take_one_of(d, "global shared::cta shared::cluster") : -1;
-	if (is_async && space != 0) /* of global memory alone it does nothing for shared memory */
+	if (is_async && space != 0) /* a fence for global memory only does not order shared memory */
 		i->run = run_async_fence;
 	return want_operands(d, 0, 0);
 }
 
 /* --- setmaxnreg -------------------------------------------------------------------------------------------------- */
 
-/* Have the other warps of the group that ended said the same? */
+/* Faults if an ended warp of the warpgroup executed another sequence of setmaxnreg instructions. */
 void setmaxnreg_end(struct warp *w)
 {
 	u32 first = w->id / GROUP_WARPS * GROUP_WARPS;

@@ -1,5 +1,5 @@
-/* PTX text as instructions. The reader knows the shape of the language only (directives, operands, scopes); what an
- * opcode means, and whether it exists at all, is decided by sim.h's decoders. */
+/* Parsed PTX. The reader knows only the syntax (directives, operands, scopes). The decoders of sim.h decide whether an
+ * opcode exists, and its semantics. */
 #ifndef TL_SIM_PTX_H
 #define TL_SIM_PTX_H
 
@@ -26,11 +26,11 @@ enum ptx_space { SPACE_GENERIC, SPACE_GLOBAL, SPACE_SHARED, SPACE_PARAM, SPACE_L
 enum operand_kind {
 	O_NONE,
 	O_REG,    /* reg */
-	O_SINK,   /* "_": a result nobody wants */
+	O_SINK,   /* "_": a discarded result */
 	O_INT,    /* imm: an integer, two's complement */
-	O_FLOAT,  /* imm: the bits of an f32 (0f…) or an f64 (0d…, decimals); see `wide` */
-	O_SPECIAL,/* name: %tid.x … */
-	O_ADDRESS,/* [base + offset]: base is a register or a variable or nothing */
+	O_FLOAT,  /* imm: the bits of an f32 (0f…) or an f64 (0d…, decimals), according to `wide` */
+	O_SPECIAL,/* name: %tid.x and the like; imm: its number, after decoding */
+	O_ADDRESS,/* [base + offset]: the base is a register, a variable or absent */
 	O_SYMBOL, /* var: the address of a variable, or a function */
 	O_VECTOR, /* items */
 	O_LABEL,  /* target: index of an instruction */
@@ -40,12 +40,12 @@ struct ptx_var {
 	const char *name;
 	enum ptx_space space;
 	enum ptx_type type; /* of an element */
-	u64 size, align;    /* bytes; size 0: extern .shared, as large as the launch says */
-	/* in its space: parameters in order; shared, local and const memory packed with alignment */
+	u64 size, align;    /* bytes; size 0: extern .shared, sized by the launch */
+	/* within its state space, aligned, in order of declaration; global and const: a host address */
 	u64 offset;
 	const u8 *init;     /* size bytes, or NULL */
-	u32 nelems;         /* of an array, else 1 */
-	bool is_kernel_param; /* SPACE_PARAM: else of a call within the kernel */
+	u32 nelems;         /* elements of an array, else 1 */
+	bool is_kernel_param; /* SPACE_PARAM: parameter of the kernel; false: of a call within the kernel */
 };
 
 struct operand {
@@ -56,9 +56,9 @@ struct operand {
 	bool has_reg;
 	enum ptx_type reg_type; /* as declared */
 	u64 imm;           /* O_INT, O_FLOAT; O_ADDRESS: the offset */
-	const char *name;  /* O_SPECIAL; O_SYMBOL: a function's */
-	const struct ptx_var *var; /* O_SYMBOL of a variable, O_ADDRESS based on one; else NULL */
-	struct operand *items;     /* O_VECTOR; O_ADDRESS of a tensor: the coordinates behind the comma */
+	const char *name;  /* O_SPECIAL; O_SYMBOL: name of the function */
+	const struct ptx_var *var; /* variable of an O_SYMBOL, or base of an O_ADDRESS; else NULL */
+	struct operand *items;     /* O_VECTOR; O_ADDRESS of a tensor: the coordinates after the comma */
 	u32 nitems;
 	u32 target;        /* O_LABEL */
 };
@@ -66,22 +66,22 @@ struct operand {
 enum { MAX_OPERANDS = 8 };
 
 struct instr {
-	/* by the reader */
+	/* set by the reader */
 	const char *opcode;      /* "add.rn.f32" */
 	struct operand ops[MAX_OPERANDS];
 	u32 nops;
-	i32 pred;                /* register, or -1 */
+	i32 pred;                /* guard predicate: register, or -1 */
 	bool pred_negated;
 	u32 line;                /* of the PTX text */
-	u32 src_line;            /* of the .tl file by .loc; 0: unknown */
+	u32 src_line;            /* line of the .tl file, from .loc; 0: unknown */
 
-	/* by the decoder */
+	/* set by the decoder */
 	void (*run)(struct warp *w, const struct instr *i, u32 mask);
-	enum ptx_type type[4];   /* in the order of the opcode; what is not there is PT_NONE */
-	u64 mods;                /* bits that the decoder and `run` agree on */
-	bool is_sync;            /* needs all lanes of its warp at once: a barrier, ldmatrix, mma … */
-	u8 members;              /* operand that holds the mask of lanes needed at once; 0: none */
-	bool is_control;         /* `run` sets the lanes' program counters, or ends them */
+	enum ptx_type type[4];   /* types in the order of the opcode; absent ones are PT_NONE */
+	u64 mods;                /* private to the decoder and `run` */
+	bool is_sync;            /* needs all lanes of its warp together: a barrier, ldmatrix, mma … */
+	u8 members;              /* index of the operand with the mask of lanes needed together; 0: none */
+	bool is_control;         /* `run` sets the program counters of the lanes, or ends lanes */
 };
 
 struct ptx_kernel {
@@ -94,29 +94,30 @@ struct ptx_kernel {
 	u32 nregs;               /* registers of all types are numbered together */
 	const enum ptx_type *reg_types;
 	const char *const *reg_names;
-	u64 shared_bytes;        /* static; the extern array begins behind, at a multiple of its alignment */
+	u64 shared_bytes;        /* static; the extern array starts after it, at extern_offset */
 	u64 extern_offset;
 	u64 local_bytes;
-	u64 call_bytes;          /* .param variables of calls, for each lane */
+	u64 call_bytes;          /* .param variables of calls, per lane */
 	u32 max_threads[3];      /* .reqntid or .maxntid; 0: not given */
 	u32 cluster[3];          /* .reqnctapercluster; 0: none */
 	u32 max_cluster;         /* .maxclusterrank; 0: none */
-	bool explicit_cluster;   /* .explicitcluster: the launch must say how many blocks */
-	bool has_fences;         /* of memory */
-	bool *in_products;       /* per register: does a wgmma add to it or read it? NULL: there is none */
+	bool explicit_cluster;   /* .explicitcluster: the launch must give the cluster shape */
+	bool has_fences;         /* it has fence or membar instructions */
+	/* per register: true if it is an accumulator or an A operand of a wgmma; NULL: no wgmma */
+	bool *in_products;
 };
 
 struct ptx_module {
 	const char *text;
-	int sm;                  /* of .target */
+	int sm;                  /* number of .target sm_N */
 	bool arch_specific;
 	struct ptx_kernel *kernels;
 	u32 nkernels;
-	struct ptx_var **vars;   /* of the module: shared, global, const */
+	struct ptx_var **vars;   /* module-scope variables: shared, global, const */
 	u32 nvars;
 };
 
-/* Reads a module into `a`. NULL on failure, with "line 12: …" in *error. */
+/* Parses a module into `a`. NULL on failure, with "line 12: …" in *error. */
 struct ptx_module *ptx_read(struct arena *a, const char *text, size_t len, const char **error);
 
 #endif

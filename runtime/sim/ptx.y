@@ -1,4 +1,4 @@
-/* The grammar of PTX modules as LLVM writes them: one entry function or more, no device functions of their own. */
+/* Grammar of PTX modules as LLVM writes them: one or more entry functions, no device functions. */
 %define api.pure full
 %define api.prefix {ptx_yy}
 %define api.value.type {union ptx_value}
@@ -22,7 +22,7 @@ union ptx_value {
 
 %code top {
 #include "support/arena.h"
-/* a deep stack of the parser's: the arena's, too */
+/* a deep parser stack is allocated in the arena */
 #define YYMALLOC(size) arena_alloc(r->arena, size)
 #define YYFREE(stack) ((void)(stack))
 }
@@ -86,7 +86,7 @@ entry: ENTRY WORD { ptx_begin_kernel(r, $WORD); } '(' parameters ')' { ptx_end_p
 parameters: %empty | parameter_list;
 parameter_list: parameter | parameter_list ',' parameter;
 parameter: SPACE align TYPE pointer WORD dim { ptx_add_param(r, $align, $TYPE, $WORD, $dim); };
-pointer: %empty | ".ptr" pointee alignment; /* what it points to is a promise */
+pointer: %empty | ".ptr" pointee alignment; /* the state space of the pointee is a hint, which is ignored */
 pointee: %empty | SPACE;
 alignment: %empty | ".align" INT;
 limits: %empty
@@ -153,7 +153,7 @@ static void ptx_yyerror(void *scanner, struct ptx_reader *r, const char *message
 	ptx_read_error(r, "%s", message);
 }
 
-/* the scanner, ptx.l */
+/* entry points of the scanner, ptx.l */
 int ptx_lex_lex_init_extra(struct ptx_reader *r, void **scanner);
 int ptx_lex_lex_destroy(void *scanner);
 void *ptx_lex__scan_bytes(const char *text, int len, void *scanner);

@@ -1,5 +1,5 @@
-/* The table of accesses: cells for lines of 128 bytes, for words where a line was accessed in parts, and for bytes
- * where a word was. */
+/* Table of accesses. A cell covers a line of 128 bytes, a word of a line that was accessed in parts, or a byte of a
+ * word that was accessed in parts. */
 #include "runtime/sim/races.h"
 
 #include <sched.h>
@@ -15,15 +15,16 @@ enum { PAGE = 1024, LINE = 128, WORD = 4, PAGE_LINES = PAGE / LINE, LINE_WORDS =
 enum { C_STRONG = 1, C_FORGOTTEN = 2, C_SPLIT = 4 };
 
 struct touch {
-	u32 block; /* index + 1; 0: none */
+	u32 block; /* block index + 1; 0: no access */
 	u32 time, warps, instr;
 };
 
 struct cell {
-	u32 block, time, instr; /* the last write, like a touch */
-	u8 warp, lane, flags;   /* C_FORGOTTEN: warps that wrote the same were forgotten */
-	struct touch read[2];   /* the last readers, the last ones of another block */
-	struct cell *parts;     /* C_SPLIT: words of a line, bytes of a word */
+	u32 block, time, instr; /* last write; `block` and `time` as in struct touch */
+	/* C_FORGOTTEN: readers since the last write (or writers of the same value) were dropped */
+	u8 warp, lane, flags;
+	struct touch read[2];   /* last readers; last readers of another block */
+	struct cell *parts;     /* with C_SPLIT: the words of a line, the bytes of a word */
 };
 
 struct page {
@@ -33,7 +34,7 @@ struct page {
 };
 
 struct stripe {
-	struct page *pages; /* the one used last is first */
+	struct page *pages; /* list of pages, the most recently used first */
 	u8 taken;
 };
 
@@ -79,7 +80,7 @@ static void lock(const struct races *r, u8 *taken)
 {
 	if (r->locks)
 		while (__atomic_exchange_n(taken, 1, __ATOMIC_ACQUIRE)) {
-			/* nobody gives it back: the launch has failed */
+			/* the holder of the lock has left with a fault */
 			if (__atomic_load_n(&r->abandoned, __ATOMIC_RELAXED))
 				fault_raise(FAULT_MEMORY, "out of host memory");
 			sched_yield();
@@ -133,7 +134,7 @@ static struct page *page_of(struct races *r, u64 number)
 	return s->pages = p;
 }
 
-/* All stripes that the lanes go to, in order; an access does not cross pages. */
+/* Locks the stripes of all lanes' addresses, in ascending order; an access does not cross pages. */
 static void lock_all(struct races *r, u32 mask, const struct places *p, struct race_locks *k)
 {
 	k->races = r;
@@ -168,22 +169,23 @@ struct who {
 	struct races *races;
 	struct warp *w;
 	const struct instr *i;
-	u32 block, now, bit, index; /* index: of the instruction */
-	u32 lowest;                 /* what the other warps of the block did until this time happened before */
+	u32 block, now, bit, index; /* index of the instruction */
+	u32 lowest;                 /* time up to which the actions of all other warps of the block happened before */
 	u32 flags;
 	bool is_async; /* by the async proxy */
-	bool in_own;   /* the block's own shared memory: shadow.c knows what it did there itself */
-	bool arrives;  /* what a copy brings: it was in order when that began */
-	bool holds;    /* all locks */
-	struct cell written; /* a cell that this access has written */
+	/* access to the block's own shared memory; shadow.c checks it against the block's other accesses */
+	bool in_own;
+	bool arrives;  /* delivery of a copy, which was checked when it was issued */
+	bool holds;    /* races_access holds all locks of the access */
+	struct cell written; /* the cell after a write by this access */
 	struct places *places;
-	u32 lanes; /* of this run */
-	u32 size;  /* of a lane's access */
-	u32 first; /* lanes from this one on access one byte behind the other, from `from` to `end` */
+	u32 lanes; /* lanes of the current run of consecutive addresses */
+	u32 size;  /* bytes of a lane's access */
+	u32 first; /* from this lane on, the lanes access consecutive bytes: [from, end) in total */
 	u64 from, end;
 };
 
-/* Did what an agent did at a time happen before? `block` is an index + 1. */
+/* True if the action of an agent at a time happened before. `block` is a block index + 1. */
 static bool ordered(const struct who *me, u32 block, u32 agent, u32 time)
 {
 	if (block == me->block)
@@ -191,7 +193,7 @@ static bool ordered(const struct who *me, u32 block, u32 agent, u32 time)
 	return me->w->clock.known && sync_happened(me->w, block - 1, agent, time, false);
 }
 
-/* The same of the last write: the async proxy sees it behind a proxy fence. */
+/* True if the last write happened before. For the async proxy a proxy fence must lie between. */
 static bool after_write(const struct who *me, const struct cell *c)
 {
 	bool same_block = c->block == me->block;
@@ -202,7 +204,7 @@ static bool after_write(const struct who *me, const struct cell *c)
 	return me->w->clock.known && sync_happened(me->w, c->block - 1, c->warp, c->time, true);
 }
 
-/* A reader that did not happen before, or -1. */
+/* Index of a warp with a read that did not happen before, or -1. */
 static int unordered_reader(const struct who *me, const struct touch *t)
 {
 	if (!t->block || (t->block == me->block && (t->time <= me->lowest || !(t->warps & ~me->bit))))
@@ -218,7 +220,7 @@ static bool happened_all(const struct who *me, const struct touch *t)
 	return unordered_reader(me, t) < 0;
 }
 
-/* Did this warp see the last write, or store the same, or is it after one that did? */
+/* True if the last write was read, or the same value stored, by this warp or in a read that happened before. */
 static bool has_seen(const struct who *me, const struct cell *c)
 {
 	if (c->flags & C_FORGOTTEN)
@@ -250,14 +252,14 @@ static void add_reader(const struct who *me, struct cell *c)
 
 /* --- reports --------------------------------------------------------------------------------------------------- */
 
-/* The bytes of the access that are in the cell. */
+/* Intersection of the access with the cell [at, at + n). */
 static void clip(const struct who *me, u64 at, u32 n, u64 *from, u64 *to)
 {
 	*from = MAX(at, me->from);
 	*to = MIN(at + n, me->end);
 }
 
-/* "global bytes 0–3 of 'y'" */
+/* Prints "global bytes 0–3 of 'y'". */
 static void print_bytes(const struct who *me, struct strbuf *out, u64 from, u64 to)
 {
 	const struct cta *b = me->w->block;
@@ -284,7 +286,7 @@ static void print_bytes(const struct who *me, struct strbuf *out, u64 from, u64 
 	sb_printf(out, "global bytes 0x%llx–0x%llx", (ull)from, (ull)(to - 1));
 }
 
-/* How to call the write that an access is not in order with. */
+/* Name for messages of a write that is not ordered before the access. */
 static const char *write_name(const struct who *me, const struct cell *c)
 {
 	bool unfenced = me->is_async && ordered(me, c->block, c->warp, c->time);
@@ -329,7 +331,7 @@ static void report(const struct who *me, const char *other, u32 block, u32 warp,
 
 /* --- cells ----------------------------------------------------------------------------------------------------- */
 
-/* Does the write leave these bytes as they are? */
+/* True if the write stores the values that [from, to) already holds. */
 static bool changes_nothing(const struct who *me, u64 from, u64 to)
 {
 	const struct places *p = me->places;
@@ -374,7 +376,7 @@ static void write_cell(const struct who *me, struct cell *c, u64 at, u32 n)
 	int who = -1;
 	u32 slot = 0;
 	for (; slot < 2 && who < 0; slot++)
-		/* whether the others of this block use what they read, nobody knows here */
+		/* readers of the same block race only if they use the value, which stale.c decides */
 		if (c->read[slot].block != me->block)
 			who = unordered_reader(me, &c->read[slot]);
 	clip(me, at, n, &from, &to);
@@ -398,7 +400,7 @@ static void touch_cell(const struct who *me, struct cell *c, u64 at, u32 n)
 		*c = me->written;
 		return;
 	}
-	if (me->flags == A_READ) { /* mostly nobody writes what is read, or this block did before */
+	if (me->flags == A_READ) { /* common case: no write yet, or an ordered write of the same block */
 		struct touch *t = &c->read[0];
 		bool own = c->block == me->block && (c->time <= me->lowest || c->warp == me->w->id);
 		if ((!c->block || own) && t->block == me->block && t->time == me->now) {
@@ -417,7 +419,7 @@ static void split(struct races *r, struct cell *c, u32 nparts)
 	struct cell *parts = c->parts ? c->parts : new_cells(r, nparts), whole = *c;
 	whole.parts = NULL;
 	for (u32 k = 0; k < nparts; k++) {
-		struct cell *own = parts[k].parts; /* to be used again */
+		struct cell *own = parts[k].parts; /* kept for reuse */
 		parts[k] = whole;
 		parts[k].parts = own;
 	}
@@ -425,7 +427,7 @@ static void split(struct races *r, struct cell *c, u32 nparts)
 	c->flags |= C_SPLIT;
 }
 
-/* A cell of `n` bytes at `at`, of which the access touches some. */
+/* Checks and records the access for the cell of `n` bytes at `at`, which it overlaps in part or as a whole. */
 static void touch(const struct who *me, struct cell *c, u64 at, u32 n)
 {
 	u32 part = n == LINE ? WORD : 1, nparts = n / part;
@@ -446,7 +448,7 @@ static void touch(const struct who *me, struct cell *c, u64 at, u32 n)
 		same = same && !(p->flags & C_SPLIT) && p->block == me->block && p->instr == me->index &&
 		       !p->read[0].block;
 	}
-	if (same) { /* written as a whole */
+	if (same) { /* the access wrote all parts: one cell suffices again */
 		struct cell *parts = c->parts;
 		*c = me->written;
 		c->lane = (u8)(me->first + (u32)((at - me->from) / me->size));
@@ -501,7 +503,7 @@ bool races_access(struct races *r, struct warp *w, const struct instr *i, u32 ma
 		me.lanes = 0;
 		me.from = (u64)(uintptr_t)p->host[l];
 		me.end = me.from + bytes;
-		for (; left >> l & 1; l++) { /* lanes that go on behind, or read the same */
+		for (; left >> l & 1; l++) { /* lanes that continue at the next address, or read the same bytes */
 			u64 at = (u64)(uintptr_t)p->host[l];
 			bool again = at == me.from && me.end == me.from + bytes && flags == A_READ;
 			if (l != me.first && !again && at != me.end)

@@ -1,10 +1,11 @@
-/* Races in memory that several blocks use: global memory of a launch, shared memory of a cluster.
+/* Race detection in memory that several blocks access: global memory of a launch, shared memory of a cluster.
  *
- * Kept are, of each byte: the last write, the warps of one block that read it last, and the last readers of another
- * block. Accesses that nothing orders, of which one is a write, are a race, unless both are volatile, relaxed or
- * atomic, or the write leaves what is there. Of more readers the earlier ones are forgotten: a race with them is not
- * seen then, another run may see it. A read by a warp before a write by another one of the same block is let pass, one
- * behind is a fault if its value is used (stale.c). Safe from several threads. */
+ * The table holds, for each byte: the last write, the warps of one block that read it last, and the last readers of
+ * another block. Two accesses that nothing orders race if at least one is a write, unless both are volatile, relaxed or
+ * atomic, or the write stores the value that is already there. Further readers are dropped. A race with a dropped
+ * reader is missed in this run; another run may find it. A read that is unordered with a later write by another warp of
+ * the same block is not reported. A read that is unordered with an earlier write of the same block is a fault only if
+ * its value is used (stale.c). Thread-safe. */
 #ifndef TL_SIM_RACES_H
 #define TL_SIM_RACES_H
 
@@ -12,10 +13,11 @@
 
 struct places;
 
-/* `bytes`: about how many there will be. NULL: out of memory. */
+/* `bytes`: estimate of the bytes accessed, for the size of the table. `locks`: several threads use the table. NULL: out
+ * of memory. */
 struct races *races_new(u64 bytes, bool locks);
 void races_free(struct races *r);
-/* A thread has left with a fault, perhaps with locks: whoever waits for one leaves, too. */
+/* A thread has left with a fault and may hold locks: threads that wait for a lock raise a fault too. */
 void races_abandon(struct races *r);
 
 struct race_locks {
@@ -24,14 +26,14 @@ struct race_locks {
 	u32 at[LANES + 1];
 };
 
-/* Accesses of the lanes at p->host, `bytes` each, none across pages of 1024 bytes. False after a fault. With `locks`,
- * after a plain write nobody else may touch this memory until races_end, so that what is there can be compared with
- * what is written. */
+/* Checks and records accesses of the lanes at p->host, `bytes` each, none across a page of 1024 bytes. False after a
+ * fault. With `locks`, a plain write keeps its memory locked until races_end, so that the stored values can be compared
+ * with the bytes already there. */
 bool races_access(struct races *r, struct warp *w, const struct instr *i, u32 mask, struct places *p, u32 bytes,
 		  u32 flags, struct race_locks *locks);
 void races_end(struct race_locks *locks);
-/* A copy that a lane began has come to shared memory of `owner`, written by an agent of that block at its time
- * `when`. */
+/* Records the delivery of a copy that a lane issued: the bytes of `owner`'s shared memory count as written by `agent`
+ * of that block at its time `when`. */
 void races_arrive(struct races *r, struct warp *w, const struct instr *i, u32 lane, const struct cta *owner, u64 at,
 		  u32 bytes, u32 agent, u32 when);
 

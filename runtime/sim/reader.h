@@ -1,4 +1,4 @@
-/* What the scanner and the grammar of PTX share. */
+/* State of the PTX reader, shared by the scanner and the grammar. */
 #ifndef TL_SIM_READER_H
 #define TL_SIM_READER_H
 
@@ -6,7 +6,7 @@
 
 #include "runtime/sim/ptx.h"
 
-/* A declaration of registers: %r<5> is five, %SP is one. */
+/* A register declaration: %r<5> declares five registers, %SP one. */
 struct reg_decl {
 	const char *prefix;
 	size_t len;
@@ -15,7 +15,7 @@ struct reg_decl {
 	enum ptx_type type;
 };
 
-enum { UNRESOLVED = UINT32_MAX }; /* target of a label that has not been seen yet */
+enum { UNRESOLVED = UINT32_MAX }; /* target of a branch to a label that is not defined yet */
 
 struct label {
 	const char *name;
@@ -36,18 +36,18 @@ struct ptx_reader {
 	const char *error;
 
 	VEC(struct ptx_kernel) kernels;
-	VEC(struct ptx_var *) vars;   /* of the module, then of the kernel; scopes end by cutting it */
-	VEC(struct reg_decl) decls;   /* visible ones */
+	VEC(struct ptx_var *) vars;   /* of the module, then of the kernel; the end of a scope truncates it */
+	VEC(struct reg_decl) decls;   /* visible declarations */
 	VEC(struct ptx_var) params;
 	instr_vec code;
 	VEC(struct label) labels;
 	type_vec reg_types;
-	name_vec reg_names, functions;  /* declared */
-	VEC(u32) scopes;              /* decls.len, vars.len, labels.len and code.len where each began */
+	name_vec reg_names, functions;  /* functions: declared ones */
+	VEC(u32) scopes;              /* per open scope: decls.len, vars.len, labels.len and code.len at its begin */
 	struct ptx_kernel kernel;
-	enum ptx_type reg_type;       /* of the declaration being read */
+	enum ptx_type reg_type;       /* type of the current register declaration */
 	u32 module_vars, nkernels_begun, src_line;
-	u64 shared_bytes;             /* of the module's variables */
+	u64 shared_bytes;             /* static shared memory of module-scope variables */
 };
 
 #endif

@@ -1,4 +1,4 @@
-/* The actions of the grammar of PTX: declarations, labels and instructions of the kernels being read. */
+/* Semantic actions of the PTX grammar: declarations, labels and instructions of the current kernel. */
 #include "runtime/sim/reader_build.h"
 
 #include <stdlib.h>
@@ -80,7 +80,7 @@ void ptx_add_var(struct ptx_reader *r, enum ptx_space space, u64 align, enum ptx
 		break;
 	case SPACE_SHARED: v->offset = place(&r->kernel.shared_bytes, v->size, v->align); break;
 	case SPACE_LOCAL: v->offset = place(&r->kernel.local_bytes, v->size, v->align); break;
-	case SPACE_PARAM: v->offset = place(&r->kernel.call_bytes, v->size, v->align); break; /* of a call */
+	case SPACE_PARAM: v->offset = place(&r->kernel.call_bytes, v->size, v->align); break; /* parameter of a call */
 	default: break;
 	}
 	vec_push(r->arena, &r->vars, v);
@@ -139,7 +139,7 @@ void ptx_begin_scope(struct ptx_reader *r)
 	vec_push(r->arena, &r->scopes, r->code.len);
 }
 
-/* Branches from `code` on to labels from `label` on get their targets. */
+/* Resolves the branches from index `code` on against the labels from index `label` on. */
 static void resolve_labels(struct ptx_reader *r, u32 label, u32 code)
 {
 	for (; code < r->code.len; code++)
@@ -261,7 +261,7 @@ struct operand ptx_named(struct ptx_reader *r, const char *name)
 	for (u32 i = 0; i < r->functions.len; i++)
 		if (!strcmp(r->functions.at[i], name))
 			return (struct operand){.kind = O_SYMBOL, .name = r->functions.at[i]};
-	/* perhaps of a line further down */
+	/* may be a label defined later */
 	return (struct operand){.kind = O_LABEL, .name = name, .target = UNRESOLVED};
 }
 

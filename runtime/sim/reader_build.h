@@ -1,10 +1,10 @@
-/* The actions of the grammar of PTX (ptx.y). */
+/* Semantic actions of the PTX grammar (ptx.y). */
 #ifndef TL_SIM_READER_BUILD_H
 #define TL_SIM_READER_BUILD_H
 
 #include "runtime/sim/reader.h"
 
-/* Keeps the first error. */
+/* Records an error with its line; later errors are ignored. */
 void ptx_read_error(struct ptx_reader *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 void ptx_set_target(struct ptx_reader *r, const char *name);

@@ -1,4 +1,4 @@
-/* Blocks of a grid, their warps, and the turns these take. */
+/* Execution of a launch: clusters of the grid on CPU threads, and the scheduling of their warps. */
 #include "support/program_threads.h"
 #include "runtime/sim/bulk.h"
 #include "runtime/sim/cluster.h"
@@ -13,29 +13,29 @@
 
 /* --- a block --------------------------------------------------------------------------------------------------- */
 
-/* What the CPU threads share. */
+/* State of a launch that the CPU threads share. */
 struct grid {
 	const struct launch *launch;
 	u32 shape[3];       /* of a cluster */
 	struct sync *sync;
 	struct races *races;
-	_Atomic u64 failed; /* the first cluster that did; UINT64_MAX: none */
+	_Atomic u64 failed; /* index of the first failed cluster; UINT64_MAX: none. Likewise `raced`, for races */
 	u64 raced;
-	u32 failed_line, raced_line; /* of the source */
-	pthread_mutex_t lock; /* of the reports and the launch's counters */
+	u32 failed_line, raced_line; /* lines in the source */
+	pthread_mutex_t lock; /* protects the reports and the launch's counters */
 	struct strbuf report, race;
-	struct first_fault first_fault; /* out of memory, or a bug, in one of the threads */
-	_Atomic u32 idle;   /* threads whose blocks have run for too long */
+	struct first_fault first_fault; /* internal fault of a thread: out of memory, or a bug */
+	_Atomic u32 idle;   /* threads with blocks that have exceeded max_steps */
 	u64 clusters;
-	struct program_threads gang; /* most: clusters that a GPU keeps at once */
+	struct program_threads gang; /* gang.most: clusters resident on a GPU at once */
 };
 
-/* What a CPU thread keeps from block to block. */
+/* State of a CPU thread, reused from cluster to cluster. */
 struct workspace {
 	struct cluster cluster;
 	bool too_long;
-	u64 last; /* steps that it may have since nobody else goes on; 0: others do */
-	u64 patience; /* looks at memory before others are begun, of which it may be waiting for one */
+	u64 last; /* limit of steps once no other thread continues; 0: other threads continue */
+	u64 patience; /* number of polls at which further clusters are started, since this one may wait for them */
 	struct program_threads_waiter waiter;
 	u64 *regs;
 	char *shared, *local, *call;
@@ -50,17 +50,17 @@ static struct cta *failed_block(const struct cluster *c)
 	return NULL;
 }
 
-/* Blocks that have had more than their steps may be waiting for others, which had fewer: only when they all have, the
- * launch is said not to end. True: these stop here. */
+/* Blocks that exceed max_steps may be waiting for blocks with fewer steps. So the launch fails only when the blocks of
+ * all threads have exceeded it. True if this cluster stops. */
 static bool does_not_end(struct grid *g, struct workspace *s)
 {
-	enum { LAST_STEPS = 1 << 18, STEPS_ALONE = 64 /* of each warp: to see what the others left */ };
+	enum { LAST_STEPS = 1 << 18, STEPS_ALONE = 64 /* per warp, to observe the last writes of other blocks */ };
 	struct cluster *c = &s->cluster;
 	struct cta *b = &c->blocks[0];
 	u64 most = g->launch->max_steps * c->nblocks, steps = 0, failed = atomic_load(&g->failed);
 	for (u32 k = 0; k < c->nblocks; k++)
 		steps += c->blocks[k].steps;
-	if (failed != UINT64_MAX && steps > LAST_STEPS) /* they may be waiting for those */
+	if (failed != UINT64_MAX && steps > LAST_STEPS) /* these blocks may be waiting for the failed cluster */
 		return true;
 	if (!most || steps <= most)
 		return false;
@@ -92,8 +92,8 @@ static bool does_not_end(struct grid *g, struct workspace *s)
 	return true;
 }
 
-/* A block that looks at memory again and again may wait for one that nobody has begun. Where it waits in vain, the
- * limit on steps ends it. */
+/* A block that polls memory may wait for a block that no thread has started, so further threads are started. If the
+ * wait never succeeds, the limit on steps ends it. */
 static void let_others_run(struct grid *g, struct workspace *s)
 {
 	enum { PATIENCE = 512 };
@@ -108,7 +108,7 @@ static void let_others_run(struct grid *g, struct workspace *s)
 	program_threads_wait(&g->gang, &s->waiter);
 }
 
-/* A warp that can go on, any; NULL if there is none. */
+/* A random warp that is ready, or NULL. *ended: all warps have ended. */
 static struct warp *choose(struct cluster *c, u64 random, bool *ended)
 {
 	struct warp *ready[MAX_CLUSTER * MAX_WARPS];
@@ -168,7 +168,7 @@ static void run_blocks(struct grid *g, struct workspace *s)
 			continue;
 		}
 		engine_perhaps_step(w->block);
-		/* now and then a short turn: a warp is overtaken in the middle of things */
+		/* half of the time slices are short, so that a warp is preempted between any two instructions */
 		run_warp(w, r >> 32 & 1 ? 1 + (u32)(r >> 40) % 8 : MOST_TURNS);
 	}
 	for (u32 k = 0; k < c->nblocks && ended && !failed_block(c); k++) {
@@ -213,7 +213,7 @@ static bool workspace_open(struct workspace *s, const struct grid *g)
 	return c->blocks && all && s->regs && s->shared && s->local && s->call && (s->counters || !l->counters);
 }
 
-/* Adds its counters to the launch's. */
+/* Adds the thread's counters to the launch's counters. */
 static void workspace_count(const struct workspace *s, const struct launch *l)
 {
 	for (u32 i = 0; s->counters && i < l->kernel->ncode; i++) {
@@ -254,7 +254,7 @@ static void start_warps(struct workspace *s, struct cta *b)
 		w->local = s->local + nth * LANES * k->local_bytes;
 		w->call = s->call + nth * LANES * k->call_bytes;
 		w->clock.at[n] = 1;
-		for (u32 r = 0; r < k->nregs; r++) { /* they hold no bits above their width */
+		for (u32 r = 0; r < k->nregs; r++) { /* no bits above the register's width */
 			u64 v = low_bits(0x5A5A5A5A5A5A5A5A, ptx_bits(k->reg_types[r]));
 			for (u32 l = 0; l < LANES; l++)
 				w->regs[(size_t)r * LANES + l] = v;
@@ -262,7 +262,7 @@ static void start_warps(struct workspace *s, struct cta *b)
 	}
 }
 
-/* Cluster `index` of the grid, x first, as are its blocks. */
+/* Resets the workspace to cluster `index` of the grid. Clusters, and blocks in a cluster, are numbered x first. */
 static void start_blocks(struct workspace *s, u64 index)
 {
 	struct cluster *c = &s->cluster;
@@ -304,7 +304,7 @@ static void start_blocks(struct workspace *s, u64 index)
 
 /* --- a grid ---------------------------------------------------------------------------------------------------- */
 
-/* What a thread of the region runs, piece by piece: see fault_catch(). */
+/* Argument of the functions that a thread runs under fault_catch(). */
 struct worker {
 	struct workspace space;
 	struct grid *grid;
@@ -344,7 +344,7 @@ static void run_index(void *worker)
 	lock_release(&h);
 }
 
-/* What a CPU thread does: one cluster after the other, as long as there are any that nobody has begun. */
+/* Thread function: runs one cluster after another while there are clusters that no thread has started. */
 static void work(void *grid)
 {
 	struct grid *g = grid;
@@ -352,7 +352,7 @@ static void work(void *grid)
 	bool open = fault_catch(&g->first_fault, open_worker, &w);
 	while (program_threads_next(&g->gang, &w.index)) {
 		open = open && fault_catch(&g->first_fault, run_index, &w);
-		if (!open) { /* the others stop */
+		if (!open) { /* stop the other threads */
 			races_abandon(g->races);
 			atomic_store(&g->failed, 0);
 		}
@@ -363,10 +363,11 @@ static void work(void *grid)
 	workspace_close(&w.space);
 }
 
-/* Clusters that an H100 keeps at once: its multiprocessors, and what each has of warps, blocks and shared memory. */
+/* Clusters resident on an H100 at once, limited by its multiprocessors and by the warps, blocks and shared memory of
+ * each. */
 static u32 most_alive(const struct launch *l, u32 nblocks)
 {
-	enum { MULTIPROCESSORS = 132, WARPS = 64, BLOCKS = 32, SHARED = 228 * 1024, RESERVED = 1024 /* of a block */ };
+	enum { MULTIPROCESSORS = 132, WARPS = 64, BLOCKS = 32, SHARED = 228 * 1024, RESERVED = 1024 /* per block */ };
 	u64 shared =
 		(l->dynamic_shared ? l->kernel->extern_offset + l->dynamic_shared : l->kernel->shared_bytes) + RESERVED;
 	u64 each = MIN(MIN(BLOCKS, WARPS / l->num_warps), SHARED / shared);

@@ -1,20 +1,19 @@
-/* What happened to each byte of shared memory: the last write, and the reads since.
+/* Race detection in the shared memory of a block: for each byte the last write, and the reads since.
  *
- * A cell stands for a word of four bytes; a word that is accessed in parts gets a cell for each byte until it is
- * written as a whole, or read as a whole with its bytes alike. Of reads, the last of each warp counts, and of these
- * only those that did not happen before another one: mostly all readers have the same time, and a mask of them is
- * enough; otherwise the cell has a vector of times.
+ * A cell covers a word of four bytes. A word that is accessed in parts has a cell for each byte, until it is written as
+ * a whole, or read as a whole with its bytes alike. The cell keeps the last read of each warp, and only reads that did
+ * not happen before another read. Usually all readers have the same time and a mask of warps suffices; otherwise the
+ * cell has a vector of times.
  *
- * Lanes of one warp are in order with each other. Volatile, relaxed and atomic accesses do not race with each other,
- * nor does a store of what is there already. Of atomics that are not in order with each other only the last is
- * remembered.
+ * Accesses by lanes of one warp are ordered. Volatile, relaxed and atomic accesses do not race with each other. A store
+ * of the value that is already there does not race either. Of unordered atomics only the last is remembered.
  *
- * Proxies (PTX ISA, "Proxy-preserved base causality order"): what a warp wrote through the generic proxy, cp.async
- * included, the async proxy may read or overwrite only if a fence.proxy.async lies between, anywhere on the way of the
- * barriers from one to the other: the writer's before the barrier, or the issuer's behind it. What the async proxy
- * wrote needs no fence, only its mbarrier; nor do generic reads before an asynchronous write. Only if
- * launch->strict_proxies does wgmma need a fence behind cp.async: the model says so, but compilers that leave it out
- * have been in use for years. */
+ * Proxies (PTX ISA, "Proxy-preserved base causality order"): the async proxy may read or overwrite data that a warp
+ * wrote through the generic proxy, cp.async included, only after a fence.proxy.async. The fence may be anywhere on the
+ * chain of barriers: in the writer before the barrier, or in the issuer after it. Data that the async proxy wrote needs
+ * no fence, only its mbarrier; generic reads before an asynchronous write need none either. wgmma needs a fence after
+ * cp.async only with launch->strict_proxies: the memory model requires it, but compilers that omit it have been in use
+ * for years. */
 #include "runtime/sim/cluster.h"
 #include "runtime/sim/memory.h"
 
@@ -22,26 +21,26 @@
 
 enum { PAGE = 1024, PAGE_WORDS = PAGE / 4 };
 enum { C_FLIGHT = 1, C_STRONG = 2, C_SPLIT = 4, C_VECTOR = 8, C_SOURCE = 16, C_MBARRIER = 32, C_COPIED = 128 };
-enum { C_VISIT = 64 }; /* written by another block last */
+enum { C_VISIT = 64 }; /* last written by another block of the cluster */
 
 struct shadow_cell {
-	u32 wtime, winstr; /* the last write: 0 if there was none */
-	u32 rtime, rinstr; /* readers' time, or with C_VECTOR an index of vectors */
+	u32 wtime, winstr; /* last write; wtime 0: none */
+	u32 rtime, rinstr; /* time of the readers, or with C_VECTOR an index into `vectors` */
 	u32 readers;       /* mask of warps */
-	u8 writer, wlane, flags; /* writer: an agent */
+	u8 writer, wlane, flags; /* writer: agent of the block */
 };
 
 struct shadow_page {
 	struct shadow_cell words[PAGE_WORDS];
-	struct shadow_cell *bytes; /* of split words */
+	struct shadow_cell *bytes; /* cells of the bytes of split words */
 };
 
 struct shadow {
 	struct arena *arena;
 	struct shadow_page **pages;
 	u32 nwarps;
-	VEC(u32) vectors;    /* one behind the other, nwarps each */
-	VEC(u32) unused;     /* of these */
+	VEC(u32) vectors;    /* vectors of read times, nwarps each */
+	VEC(u32) unused;     /* indices of free vectors */
 };
 
 struct shadow *shadow_new(struct arena *a, u64 bytes, u32 nwarps)
@@ -56,18 +55,18 @@ struct shadow *shadow_new(struct arena *a, u64 bytes, u32 nwarps)
 
 struct shadow_reader {
 	struct warp *w;
-	struct cta *owner;         /* of the memory */
-	const struct clock *clock; /* what happened before in that block */
+	struct cta *owner;         /* block that owns the memory */
+	const struct clock *clock; /* what happened before in the owner */
 	const struct instr *i;
-	u32 lane, now, bit, index; /* index: of the instruction */
-	u32 lowest;                /* what the other warps did until this time happened before, whoever it was */
+	u32 lane, now, bit, index; /* index of the instruction */
+	u32 lowest;                /* time up to which the actions of each other warp of the owner happened before */
 	u32 flags;
-	const u32 *seen;             /* the clock that tells which writes are in order, for each agent */
-	const u32 *seen_copied;      /* the same for what cp.async wrote */
-	struct shadow_cell written;         /* a cell that this access has written */
-	u64 at, from;                /* from: of the word or byte being looked at */
-	u32 bytes, size;             /* size: of a lane's access, of which `at` and `bytes` may be a part */
-	const struct places *places; /* NULL: values are not known */
+	const u32 *seen;             /* per agent: time up to which its writes are ordered before this access */
+	const u32 *seen_copied;      /* same for data written by cp.async */
+	struct shadow_cell written;         /* the cell after a write by this access */
+	u64 at, from;                /* from: address of the current word or byte */
+	u32 bytes, size;             /* size: bytes of a lane's whole access; [at, at + bytes) may be a part of it */
+	const struct places *places; /* NULL: the values are unknown */
 };
 
 static const char *access_name(u32 flags)
@@ -139,7 +138,7 @@ static u32 read_time(const struct shadow *s, const struct shadow_cell *c, u32 wa
 	return c->flags & C_VECTOR ? vector_at(s, c->rtime)[warp] : c->rtime;
 }
 
-/* The readers that did not happen before now. */
+/* Mask of the other warps with reads that did not happen before now. */
 static u32 unordered_readers(const struct shadow *s, const struct shadow_cell *c, const struct shadow_reader *me)
 {
 	u32 r = 0;
@@ -168,7 +167,7 @@ static void add_reader(struct shadow *s, struct shadow_cell *c, const struct sha
 	c->readers |= me->bit;
 }
 
-/* Did this warp see the last write, or store the same, or is it after one that did? */
+/* True if the last write was read, or the same value stored, by this warp or in a read that happened before. */
 static bool has_seen(const struct shadow *s, const struct shadow_cell *c, const struct warp *w)
 {
 	EACH_LANE(v, c->readers)
@@ -194,7 +193,7 @@ static void read_cell(struct shadow *s, struct shadow_cell *c, const struct shad
 		add_reader(s, c, me);
 }
 
-/* Does the write leave these n bytes as they are? */
+/* True if the write stores the n bytes that are already there. */
 static bool changes_nothing(const struct shadow_reader *me, u32 n)
 {
 	const struct places *p = me->places;
@@ -202,7 +201,7 @@ static bool changes_nothing(const struct shadow_reader *me, u32 n)
 		return false;
 	const char *now = me->w->block->shared + me->from;
 	u64 offset = me->from - p->at[me->lane];
-	for (u32 k = 0; k < n; k++, offset++) { /* a word may be of several lanes */
+	for (u32 k = 0; k < n; k++, offset++) { /* several lanes may write parts of a word */
 		u32 lane = me->lane + (u32)(offset / me->size), within = (u32)(offset % me->size);
 		char to = p->rows ? p->rows[lane * me->size + within]
 				  : (char)(operand_value(me->w, &p->values[within / p->step], lane, (int)p->step * 8) >>
@@ -213,13 +212,13 @@ static bool changes_nothing(const struct shadow_reader *me, u32 n)
 	return true;
 }
 
-/* Does the write deliver what this warp's copy began to write here? */
+/* True if the write delivers the cp.async copy of this warp that is in flight to the cell. */
 static inline bool completes(const struct shadow_cell *c, const struct shadow_reader *me)
 {
 	return c->flags & C_FLIGHT && c->winstr == me->index && c->writer == me->w->id && !(me->flags & A_FLIGHT);
 }
 
-/* False after a fault, or when the write is out of order but changes nothing: then it counts like a read. */
+/* False after a fault, or if the write is unordered but stores the same value; then it is recorded like a read. */
 static bool check_write(struct shadow *s, struct shadow_cell *c, const struct shadow_reader *me, bool is_byte)
 {
 	if (c->flags & (C_SOURCE | C_MBARRIER)) {
@@ -257,7 +256,7 @@ static void touch_cell(struct shadow *s, struct shadow_cell *c, const struct sha
 	}
 }
 
-/* The same for most cells, without calls. */
+/* Fast paths of touch_cell for the common cells. False: the slow path must handle the access. */
 static inline bool read_quickly(struct shadow *s, struct shadow_cell *c, const struct shadow_reader *me)
 {
 	bool ordered = c->wtime <= (c->flags & C_COPIED ? me->seen_copied : me->seen)[c->writer];
@@ -314,7 +313,7 @@ static bool alike(const struct shadow_cell *a, const struct shadow_cell *b)
 	       a->writer == b->writer && a->flags == b->flags;
 }
 
-/* Some bytes of a word, or all of one that is split. */
+/* An access to part of a word, or to a whole word that is split. */
 static void touch_bytes(struct shadow *s, struct shadow_page *p, u32 from, u32 to, struct shadow_reader *me)
 {
 	u32 word = from / 4;
@@ -351,7 +350,7 @@ static void touch(struct shadow *s, struct shadow_reader *me)
 	}
 }
 
-/* Of a block's memory, where `c` is what happened before in it. */
+/* Access by `w` to the memory of `owner`; `c` is the clock of what happened before in `owner`. */
 static struct shadow_reader who_in(struct warp *w, const struct instr *i, struct cta *owner, const struct clock *c,
 				   u32 bytes, u32 flags)
 {
@@ -385,7 +384,7 @@ static struct shadow_reader make_who(struct warp *w, const struct instr *i, u32 
 	return who_in(w, i, w->block, &w->clock, bytes, flags);
 }
 
-/* Whole words of each lane, none across pages. */
+/* Each lane accesses whole words, none across pages. */
 #define EACH_WORD(quickly)                                                                                             \
 	EACH_LANE (l, mask) {                                                                                          \
 		struct shadow_page *p = page_at(s, at[l]);                                                             \
@@ -399,7 +398,7 @@ static struct shadow_reader make_who(struct warp *w, const struct instr *i, u32 
 			}                                                                                              \
 	}
 
-/* Neighbouring lanes that touch neighbouring bytes, word by word. */
+/* Consecutive lanes from `first` on access consecutive bytes [from, end): one check per word. */
 static void touch_run(struct shadow *s, struct shadow_reader *me, u32 first, u64 from, u64 end)
 {
 	for (u64 at = from, stop; at < end; at = stop) {
@@ -452,7 +451,7 @@ static void touch_lanes(struct shadow_reader *me, u32 mask, const u64 at[LANES],
 	}
 }
 
-/* With other blocks of the cluster there may be races, too; within the block they are known by now. */
+/* Checks for races with other blocks of the cluster; those within the block are already checked. */
 static void share(struct shadow_reader *me, u32 mask, const u64 at[LANES], u32 bytes, const struct places *values)
 {
 	struct cta *b = me->w->block;
@@ -482,7 +481,6 @@ void shadow_places(struct warp *w, const struct instr *i, u32 mask, const struct
 	share(&me, mask, p->at, bytes, p);
 }
 
-/* Without values. */
 void shadow_lanes(struct warp *w, const struct instr *i, u32 mask, const u64 at[LANES], u32 bytes, u32 flags)
 {
 	struct shadow_reader me = make_who(w, i, bytes, flags);
@@ -560,9 +558,9 @@ void shadow_range(struct warp *w, const struct instr *i, u32 lane, struct cta *o
 	share_one(&me, first, bytes);
 }
 
-/* --- what copies leave ----------------------------------------------------------------------------------------- */
+/* --- delivery and marks of copies ------------------------------------------------------------------------------ */
 
-/* Each word of [at, at + bytes), or of a split one its bytes. */
+/* Called for each word of [at, at + bytes), or for each byte of a split word. */
 typedef void cell_fn(struct shadow_cell *c, const void *data);
 
 static void for_cells(struct shadow *s, u64 at, u32 bytes, cell_fn *f, const void *data)

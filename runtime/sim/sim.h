@@ -1,15 +1,17 @@
-/* The simulator of GPU blocks that runs PTX, inside.
+/* Internal interface of the PTX simulator.
  *
- * A block is simulated by one CPU thread: its warps take turns in a seeded order. A warp holds 32 lanes; those at the
- * lowest program counter run together, which makes lanes that took different branches meet again. An instruction is a
- * function over all lanes of a mask. Registers hold bits, upper ones zero; a predicate is 0 or 1.
+ * One CPU thread simulates a block (CTA). A seeded random choice picks the warp that runs next. A warp has 32 lanes.
+ * The lanes at the lowest program counter execute together, so that lanes that diverged at a branch reconverge. An
+ * instruction is a function over a lane mask. A register holds bits, with the bits above its width zero; a predicate is
+ * 0 or 1.
  *
- * Time within a block is a vector clock: warp w's own component counts its releases (barriers and the like). What is
- * ordered by it happened before; two accesses of shared memory of which one writes and neither happened before the
- * other are a race. What happened before in other blocks is in sync.h, races in memory that blocks share are in
- * races.h.
+ * Time within a block is a vector clock: the component of warp w counts the release operations of w (barriers and the
+ * like). The clocks define which access happened before which. Two accesses to the same bytes of shared memory race if
+ * at least one is a write and neither happened before the other. Order between blocks is in sync.h, races in memory
+ * that blocks share are in races.h.
  *
- * The blocks of a cluster are simulated by one thread, their warps in turns; without clusters each block is one. */
+ * One thread simulates all blocks of a cluster and interleaves their warps. Without clusters each block is a cluster of
+ * one. */
 #ifndef TL_SIM_SIM_H
 #define TL_SIM_SIM_H
 
@@ -17,26 +19,26 @@
 #include "support/index_range.h"
 #include "runtime/sim/ptx.h"
 
-enum { LANES = 32, MAX_WARPS = 32, MAX_CLUSTER = 16 }; /* warps of a block, blocks of a cluster */
-/* Who acts in a block: its warps, then engines that write what bulk copies bring (see engine.h). */
+enum { LANES = 32, MAX_WARPS = 32, MAX_CLUSTER = 16 }; /* limits: warps of a block, blocks of a cluster */
+/* Agents of a block: its warps, then the engines that write the data of bulk copies (see engine.h). */
 enum { AGENTS = 64 };
 #define ALL_LANES 0xFFFFFFFFu
 
 /* `for` over the lanes of a mask. */
 #define EACH_LANE(l, mask) for (u32 l##_ = (mask), l; l##_ && (l = (u32)__builtin_ctz(l##_), true); l##_ &= l##_ - 1)
 
-struct shadow;    /* of shared memory: what was written, by whom, when (shadow.c) */
-struct async;     /* copies on their way (async.c) */
-struct engine;    /* what happens by itself, sooner or later (engine.h) */
-struct mbarriers; /* (mbarrier.h) */
-struct cluster;   /* (cluster.h) */
+struct shadow;    /* last write and last reads of each byte of shared memory (shadow.c) */
+struct async;     /* outstanding cp.async copies of a warp (async.c) */
+struct engine;    /* asynchronous operations of a block (engine.h) */
+struct mbarriers; /* mbarriers of a block (mbarrier.c) */
+struct cluster;   /* blocks simulated together (cluster.h) */
 struct sync;      /* order between blocks (sync.h) */
-struct races;     /* accesses by blocks of memory that they share (races.h) */
+struct races;     /* accesses of blocks to memory that they share (races.h) */
 
 struct clock {
-	u32 at[AGENTS];            /* what each of the block's agents did until these times happened before */
-	u32 fenced[AGENTS];        /* the same as the async proxy sees it: a proxy fence lies between */
-	const struct known *known; /* the same of other blocks; NULL: nothing */
+	u32 at[AGENTS];            /* per agent of the block: everything it did up to this time happened before */
+	u32 fenced[AGENTS];        /* same for accesses by the async proxy: a proxy fence lies between */
+	const struct known *known; /* same for other blocks, by version (sync.c); NULL: none */
 };
 
 enum warp_state { WARP_READY, WARP_AT_BARRIER, WARP_AT_CLUSTER, WARP_ASLEEP, WARP_DONE };
@@ -46,43 +48,45 @@ struct warp {
 	u32 id;
 	u32 alive;              /* lanes that have not exited */
 	u32 pc[LANES];          /* index of the lane's next instruction */
-	u32 parked;             /* lanes that wait for others at an instruction that needs them */
-	u32 asleep;             /* lanes that go on when a phase of an mbarrier completes, or its wait expires */
+	u32 parked;             /* lanes that wait for other lanes at an instruction that needs them together */
+	u32 asleep;             /* lanes that resume when a phase of an mbarrier completes or their wait expires */
 	u64 *regs;              /* regs[r * LANES + lane] */
-	char *local;            /* local memory of each lane in turn: kernel->local_bytes each */
-	char *call;             /* .param variables of calls, of each lane in turn: kernel->call_bytes each */
+	char *local;            /* local memory, lane after lane: kernel->local_bytes each */
+	char *call;             /* .param variables of calls, lane after lane: kernel->call_bytes each */
 	enum warp_state state;
-	u32 barrier;            /* waiting at this one */
-	struct clock clock;     /* what this warp has seen of the others; clock.at[id] is its own time */
-	struct fence *fence;    /* the last one; NULL: none yet (sync.c) */
-	struct stale *stale;    /* registers with values that must not be used; NULL: none yet (stale.c) */
-	/* at the cluster's barrier: passed, but has not waited yet */
+	u32 barrier;            /* the barrier that the warp waits at */
+	struct clock clock;     /* what happened before for this warp; clock.at[id] is its own time */
+	struct fence *fence;    /* last memory fence of the warp; NULL: none yet (sync.c) */
+	struct stale *stale;    /* tainted registers, whose values must not be used; NULL: none yet (stale.c) */
+	/* state at the cluster barrier; HAS_PASSED: the barrier completed, but the warp has not executed the wait
+	 * yet */
 	enum { HAS_LEFT, HAS_ARRIVED, HAS_PASSED } meeting;
-	struct async *async;    /* this warp's copies, oldest first */
-	struct wgmma *wgmma;    /* this warp's products on their way (wgmma.c) */
-	struct bulk *bulk;      /* this warp's bulk copies from shared memory (bulk.c) */
-	u64 registers;          /* a hash of what its setmaxnreg said, and the last of them */
+	struct async *async;    /* outstanding cp.async copies, oldest first */
+	struct wgmma *wgmma;    /* outstanding wgmma groups (wgmma.c) */
+	struct bulk *bulk;      /* bulk copies from shared memory (bulk.c) */
+	u64 registers;          /* hash of the setmaxnreg instructions executed; `setmaxnreg` is the last of them */
 	const struct instr *setmaxnreg;
-	const struct instr *at; /* the last instruction, for messages */
+	const struct instr *at; /* last instruction, for messages */
 };
 
 struct barrier { /* bar.sync id, count */
 	u32 arrived;            /* warps */
-	u32 expected;           /* 0: nobody has come yet */
-	struct clock clock;     /* joined of those that came */
-	struct fence *fence;    /* the same of their fences */
+	u32 expected;           /* warps; 0: no warp has arrived yet, or a barrier of the whole block */
+	struct clock clock;     /* join of the clocks of the arrived warps */
+	struct fence *fence;    /* join of their fences */
 	const struct instr *by;
-	u32 waiting;            /* mask of warps */
+	u32 waiting;            /* mask of the warps that wait */
 };
 
 struct cta {
 	const struct launch *launch;
 	struct cluster *cluster;
-	struct clock came, passed; /* at its barrier: joined of this block's warps; what those that wait get */
-	bool met;               /* a warp of it has waited there: all blocks have begun */
-	struct visit *visits;   /* by other blocks in its shared memory; NULL: none (cluster.c) */
-	struct sync *sync;      /* NULL: no other block */
-	struct races *races;    /* in global memory; NULL: nobody to race with */
+	/* at the cluster barrier: join over this block's arrived warps; the clock that waiting warps receive */
+	struct clock came, passed;
+	bool met;               /* a warp has waited at the cluster barrier, so that all blocks have begun */
+	struct visit *visits;   /* accesses of other blocks to its shared memory; NULL: none (cluster.c) */
+	struct sync *sync;      /* NULL: the grid has one block only */
+	struct races *races;    /* in global memory; NULL: the launch has one warp only */
 	u64 index;              /* in the grid */
 	u32 id[3], rank;        /* rank: in the cluster */
 	u32 nwarps;
@@ -91,26 +95,28 @@ struct cta {
 	u64 shared_bytes;
 	struct shadow *shadow;
 	struct barrier barriers[16];
-	struct mbarriers *mbarriers; /* NULL: none yet, as of the engine */
+	struct mbarriers *mbarriers; /* NULL until the first mbarrier, as is `engine` until the first operation */
 	struct engine *engine;
-	u32 expired;            /* waits at mbarriers since something completed last */
-	struct map releases;    /* at addresses, for this block (sync.c) */
-	u64 random;             /* of the schedule */
+	/* expired mbarrier waits since the last completion of a phase or barrier or end of a warp */
+	u32 expired;
+	struct map releases;    /* clocks released at addresses, for acquires by this block (sync.c) */
+	u64 random;             /* seed of the schedule */
 	u64 steps;              /* warp instructions so far */
-	u64 polls;              /* of these, looks at what other blocks may have written */
-	struct arena arena;     /* what lives as long as the block */
+	u64 polls;              /* of these, strong loads and atomics, which may wait for other blocks */
+	struct arena arena;     /* memory that lives as long as the block */
 	bool failed;
-	u32 error_line, race_line; /* of the source; 0: unknown */
-	struct strbuf error, race; /* race: the first one with another block in global memory, after which it goes on */
-	struct counters *counters; /* per instruction of the kernel; NULL: not wanted */
-	u32 last_range;         /* of launch->ranges: where global memory was accessed last */
+	u32 error_line, race_line; /* line in the source; 0: unknown */
+	/* race: the first race with another block in global memory; the block continues after it */
+	struct strbuf error, race;
+	struct counters *counters; /* per instruction of the kernel; NULL: not requested */
+	u32 last_range;         /* index in launch->ranges of the last access to global memory */
 };
 
 struct counters {
-	u64 executed;     /* warps that ran it */
-	u64 bytes;        /* of global memory */
+	u64 executed;     /* executions by a warp */
+	u64 bytes;        /* bytes of global memory accessed */
 	u64 transactions; /* 32-byte sectors of global memory; wavefronts of shared memory */
-	u64 conflicts;    /* wavefronts beyond the least possible */
+	u64 conflicts;    /* wavefronts beyond the minimum */
 };
 
 enum async_timing { ASYNC_LATE, ASYNC_EARLY, ASYNC_MIXED };
@@ -119,32 +125,32 @@ struct launch {
 	const struct ptx_module *module;
 	const struct ptx_kernel *kernel;
 	u32 grid[3], num_warps;
-	u32 cluster[3];         /* blocks of a cluster; 0: as the kernel says */
+	u32 cluster[3];         /* blocks of a cluster; 0: as the kernel declares */
 	u64 dynamic_shared;
 	const char *params;     /* kernel->param_bytes */
 	const struct mem_range *ranges; /* the device's allocations, sorted */
-	u8 *const *written;     /* one bit a byte of each range: was it ever written? NULL: unknown */
+	u8 *const *written;     /* per range: one bit per byte, set once the byte is written; NULL: unknown */
 	u32 nranges;
 	bool open;              /* addresses further than `guard` from all ranges are the caller's own memory */
 	u64 guard;
 	u64 seed;
 	enum async_timing timing;
-	bool strict_proxies;    /* wgmma needs a proxy fence behind cp.async too */
-	u64 max_steps;          /* the launch does not end when every block that runs has had more; 0: any number */
+	bool strict_proxies;    /* wgmma needs a proxy fence after cp.async too */
+	u64 max_steps;          /* the launch fails once all running blocks have executed more steps; 0: no limit */
 	struct counters *counters;
 	const struct source *source; /* the kernel's file, for messages; or NULL */
 	struct source_place *place;  /* of the fault or race; or NULL */
-	u32 threads;                 /* 0: as many as the machine has */
-	bool independent;            /* no block waits for another one */
-	/* takes what device_print prints; NULL: standard output does */
+	u32 threads;                 /* CPU threads; 0: as many as the machine has */
+	bool independent;            /* no block waits for another block */
+	/* receives the output of device_print; NULL: it goes to standard output */
 	void (*print)(void *arg, const char *text, size_t len);
 	void *print_arg;
 };
 
 /* --- decoding -------------------------------------------------------------------------------------------------- */
 
-/* An opcode being taken apart: "ld.global.v4.f32" is "ld" and the parts "global", "v4", "f32". A decoder takes those
- * that it knows in any order; whatever is left makes the instruction unknown. */
+/* An opcode split into parts: "ld.global.v4.f32" is "ld" with the parts "global", "v4", "f32". A decoder takes the
+ * parts that it knows, in any order. A part that is left over makes the instruction unknown. */
 struct decoder {
 	struct arena *arena;
 	const struct ptx_module *module;
@@ -156,43 +162,44 @@ struct decoder {
 	const char *error;      /* set by decode_fail */
 };
 bool take(struct decoder *d, const char *part);
-/* The next part (from the left, of those not taken) that is a type; PT_NONE if there is none. */
+/* Takes the leftmost remaining part that names a type; PT_NONE if there is none. */
 enum ptx_type take_type(struct decoder *d);
-/* The index of the one of `names` (between spaces, like "rn rz rm rp") that is among the parts, or -1. */
+/* Takes the part that is one of `names` (separated by spaces, like "rn rz rm rp") and returns its index in `names`, or
+ * -1. */
 int take_one_of(struct decoder *d, const char *names);
-/* Sets the error, for the caller to return false. */
+/* Sets the error; always returns false. */
 bool decode_fail(struct decoder *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Checks the number of operands and sets the error. */
 bool want_operands(struct decoder *d, u32 least, u32 most);
 
-/* The opcodes of one file. A decoder sets run, type, mods and is_sync of d->i. */
+/* A row of the opcode table of one file. `decode` sets run, type, mods and is_sync of d->i. */
 struct isa_row {
-	const char *name;       /* the first part */
+	const char *name;       /* first part of the opcode */
 	bool (*decode)(struct decoder *d);
 };
 extern const struct isa_row alu_opcodes[], convert_opcodes[], memory_opcodes[], async_opcodes[], mbarrier_opcodes[],
 	matrix_opcodes[], warp_opcodes[], sync_opcodes[], cluster_opcodes[];
-/* each ends in {0} */
+/* each table ends in {0} */
 
 bool decode_proxy_fence(struct decoder *d); /* fence.proxy */
 bool decode_setmaxnreg(struct decoder *d);
 
-/* The number of a special register ("%tid.x"), or -1. */
+/* Number of a special register ("%tid.x"), or -1 for an unknown name. */
 int special_register(const char *name);
 bool special_is_predicate(u64 number);
 
-/* Gives every instruction of the module its meaning. False when one is unknown, with "line 12: …". */
+/* Decodes all instructions of the module. False if one is unknown, with "line 12: …" in *error. */
 bool sim_decode(struct arena *a, struct ptx_module *m, const char **error);
 
 /* --- running --------------------------------------------------------------------------------------------------- */
 
-/* How many blocks a cluster has along each axis. False if the grid cannot be cut into clusters, or they are too
- * large. */
+/* Computes the blocks of a cluster along each axis. False, with an error, if the grid is not a multiple of the cluster
+ * shape or the cluster is too large. */
 bool cluster_shape(const struct launch *l, u32 shape[3], struct strbuf *error);
 
-enum sim_result { SIM_OK, SIM_RACED /* two blocks in global memory: the launch went on to its end */, SIM_FAULT };
+enum sim_result { SIM_OK, SIM_RACED /* race of two blocks in global memory; the launch ran to its end */, SIM_FAULT };
 
-/* Runs all blocks of the grid, several at once. Appends the report of the first block that raced or failed. */
+/* Runs all blocks of the grid, several in parallel. Appends the report of the first block that raced or failed. */
 enum sim_result sim_run(const struct launch *l, struct strbuf *error);
 
 /* splitmix64 */
@@ -204,36 +211,36 @@ static inline u64 sim_random(u64 *state)
 	return z ^ z >> 31;
 }
 
-/* Lets go of a barrier's warps if all have come. */
+/* Completes a barrier and wakes its waiting warps if all expected warps have arrived. */
 void barrier_check(struct cta *k, struct barrier *b);
 
-/* A fault: the first of a block ends it. `lanes` is the mask of those at fault. */
+/* Reports a fault at `i`; the first fault of a block ends the block. `lanes` is the mask of the faulting lanes. */
 void fault(struct warp *w, const struct instr *i, u32 lanes, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 
-/* A race with another block in global memory. The launch goes on, and reports the first race at its end. */
+/* Reports a race with another block in global memory. The launch continues and reports the first race at its end. */
 void blocks_race(struct warp *w, const struct instr *i, u32 lanes, const char *text);
 
-/* "softmax.tl:17, PTX line 12 (st.shared.u32): tl.store(p, x)". */
+/* Prints the place of an instruction: "softmax.tl:17, PTX line 12 (st.shared.u32): tl.store(p, x)". */
 void print_place(struct strbuf *out, const struct launch *l, const struct instr *i);
-/* The position and state of each warp of the cluster, and of each mbarrier. */
+/* Prints the position and state of each warp of the cluster, and the state of each mbarrier. */
 void print_positions(const struct cluster *c, struct strbuf *out);
-/* Fails the cluster's first block: no warp can go on. */
+/* Fails the first block of the cluster because no warp can continue. */
 void report_deadlock(struct cluster *c);
-/* Runs until the warp waits, ends, fails or has executed `turns` instructions. */
+/* Runs the warp until it waits, ends, faults or has executed `turns` instructions. */
 void run_warp(struct warp *w, u32 turns);
 
 static inline u64 low_bits(u64 v, int bits)
 {
 	return bits >= 64 ? v : v & (((u64)1 << bits) - 1);
 }
-/* The value of a register, constant or special register, as `bits` bits, in one lane. */
+/* Value of a register, constant or special register in one lane, as `bits` bits. */
 u64 operand_value(const struct warp *w, const struct operand *o, u32 lane, int bits);
 static inline u64 *reg(struct warp *w, const struct operand *o) { return &w->regs[(size_t)o->reg * LANES]; }
-/* All lanes at once. The array is the register itself or `space`, filled. An f32 constant of a 32-bit operand, an f64
- * of a 64-bit one; integers are cut to `bits`. */
+/* Values of an operand in all lanes: a pointer to the register itself, or to `space` after filling it. A float constant
+ * is read as f32 for 32 bits and as f64 for 64 bits; integers are truncated to `bits`. */
 const u64 *operand_lanes(const struct warp *w, const struct operand *o, int bits, u64 space[LANES]);
-/* Sets a register; O_SINK is allowed. `v` has no bits above the register's. */
+/* Sets a register in one lane; does nothing for O_SINK. `v` has no bits above the register's width. */
 static inline void set_reg(struct warp *w, const struct operand *o, u32 lane, u64 v)
 {
 	if (o->kind == O_REG)
@@ -242,44 +249,46 @@ static inline void set_reg(struct warp *w, const struct operand *o, u32 lane, u6
 
 /* --- memory (memory.c, shadow.c, async.c) ---------------------------------------------------------------------- */
 
-/* Address windows of the generic address space: shared memory of the running block, local memory of the lane. */
+/* Windows of the generic address space: shared memory of the running block, local memory of the lane. */
 #define SHARED_WINDOW 0x7F0000000000000ull
 #define LOCAL_WINDOW 0x7E0000000000000ull
 
 struct shadow *shadow_new(struct arena *a, u64 bytes, u32 nwarps);
-/* An access of one lane to shared memory, in order and out of bounds checked already. Faults on a race, on bytes that
- * an asynchronous copy has not delivered yet, and on reads of what nobody wrote. */
+/* Checks and records an access of one lane to shared memory; its bounds are already checked. Faults on a race, on bytes
+ * that an asynchronous copy has not delivered yet, and on reads of uninitialized bytes. */
 void shadow_read(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 bytes);
 void shadow_write(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 bytes);
 
-/* The host address of `bytes` bytes of global memory, checked: inside an allocation, aligned, written before if read.
- * NULL after a fault. */
+/* Checks an access to `bytes` bytes of global memory: inside an allocation, aligned, and written before if it is read.
+ * Returns the host address, or NULL after a fault. */
 char *global_memory_at(struct warp *w, const struct instr *i, u32 lane, u64 address, u32 bytes, u32 align,
 		       bool is_write);
 
-/* Address of an O_ADDRESS in a lane; *space says where a generic or variable-based one points. */
+/* Address of an O_ADDRESS operand in a lane; *space receives the state space of a generic or variable-based address. */
 u64 address_of(const struct warp *w, const struct operand *o, u32 lane, enum ptx_space *space);
 
-/* What a warp still has on its way when it ends; faults if a copy was never waited for. */
+/* Called when a warp ends: drops its outstanding cp.async copies, which is allowed. */
 void async_end(struct warp *w);
-/* The same of its wgmma products. */
+/* Called when a warp ends: faults if a wgmma was never waited for. */
 void wgmma_end(struct warp *w);
-/* Faults if a warp of its warpgroup ran setmaxnreg otherwise. */
+/* Called when a warp ends: faults if an ended warp of its warpgroup executed different setmaxnreg instructions. */
 void setmaxnreg_end(struct warp *w);
 
-/* A load gave these lanes what another warp may be writing; `what` describes the race. */
+/* Taints the result of a load in `lanes`, which may have read bytes while another warp writes them; `what` describes
+ * the race. */
 void stale_begin(struct warp *w, const struct instr *i, u32 lanes, const char *what);
-/* An instruction that `active` lanes run, of those in `mask` that come to it. False after a fault: such a value is
- * used. */
+/* Propagates taint through an instruction that the lanes `mask` reach and the lanes `active` execute. False after a
+ * fault, when a tainted value is used. */
 bool stale_step(struct warp *w, const struct instr *i, u32 mask, u32 active);
 
 /* --- clocks ----------------------------------------------------------------------------------------------------- */
 
-void clock_join(struct arena *a, struct clock *into, const struct clock *from); /* (sync.c) */
-/* The async proxy sees what happened before now. */
+/* into = componentwise maximum (sync.c) */
+void clock_join(struct arena *a, struct clock *into, const struct clock *from);
+/* Proxy fence: everything that happened before now happened before for the async proxy too. */
 void clock_fence(struct warp *w);
-/* What w does now happens at its time w->clock.at[w->id], which begins at 1 and grows when w releases. Did what agent
- * `by` of the block did at its time `when` happen before? */
+/* The current actions of w have the time w->clock.at[w->id], which begins at 1 and grows with each release by w. True
+ * if the action of agent `by` of the same block at its time `when` happened before. */
 static inline bool happened_before(const struct warp *w, u32 by, u32 when)
 {
 	return by == w->id || when <= w->clock.at[by];

@@ -1,15 +1,15 @@
-/* Values that a warp read while another warp of its block may write them.
+/* Taint of values that a warp read while another warp of its block may write them.
  *
- * Every thread that holds a copy of a value loads it, and only one stores what becomes of it: with no barrier between,
- * the others may load what was stored already. That is a race only if they use it. So the registers of such lanes are
- * marked, the mark goes where the values go, and a use that others can see is a fault. */
+ * Every thread that holds a copy of a value loads it, and only one thread stores the updated value. Without a barrier
+ * between, the other threads may load the updated value. That is a race only if they use it. So the registers of such
+ * lanes are tainted, the taint follows the values, and a use with a visible effect is a fault. */
 #include <string.h>
 
 #include "runtime/sim/memory.h"
 
 struct stale {
-	u32 *marked;     /* by register: mask of lanes */
-	u32 nmarked;     /* registers with any */
+	u32 *marked;     /* per register: mask of tainted lanes */
+	u32 nmarked;     /* registers with a tainted lane */
 	const struct instr *read;
 	const char *what;
 };
@@ -50,7 +50,7 @@ void stale_begin(struct warp *w, const struct instr *i, u32 lanes, const char *w
 	mark_all(s, &i->ops[0], lanes, lanes);
 }
 
-/* Instructions whose first operand is no result. */
+/* True if the first operand is not a result. */
 static bool has_no_result(const struct instr *i)
 {
 	static const char *const names[] = {"st",   "red", "bar",       "barrier",  "bra",
@@ -87,7 +87,7 @@ bool stale_step(struct warp *w, const struct instr *i, u32 mask, u32 active)
 	}
 	if (has_result) {
 		u32 lanes = from & active;
-		if (lanes && (i->members || i->is_sync)) /* between lanes */
+		if (lanes && (i->members || i->is_sync)) /* the instruction moves values between lanes */
 			lanes = active;
 		mark_all(s, &i->ops[0], lanes, active);
 	}

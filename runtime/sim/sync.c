@@ -1,4 +1,4 @@
-/* Vector clocks, and releases and acquires at addresses. */
+/* Vector clocks, versions of blocks, and releases and acquires at addresses. */
 #include "runtime/sim/sync.h"
 
 #include <pthread.h>
@@ -13,31 +13,31 @@ enum { MOST_KNOWN = 512 };
 
 struct version {
 	u32 block, number;
-	u32 fenced;  /* the async proxy sees what happened up to this one */
-	bool narrow; /* of a release for the cluster only */
+	u32 fenced;  /* version up to which everything happened before for the async proxy */
+	bool narrow; /* released at cluster scope only */
 };
 typedef VEC(struct version) version_vec;
 
-struct known { /* sorted by block; never changed */
+struct known { /* one version per block, sorted by block; immutable */
 	u32 n;
 	struct version at[];
 };
 static const struct known knows_all;
 
-/* A block's versions: number v has the clock at clocks[(v - 1) * 2 * nagents], then the same as the async proxy sees
- * it, and learnt the first edges[v - 1] of `learnt`. */
+/* Versions of a block. The clock of version v is at clocks[(v - 1) * 2 * nagents], followed by its clock for the async
+ * proxy. Version v has learnt the first edges[v - 1] entries of `learnt`. */
 struct history {
 	VEC(u32) clocks, edges;
-	version_vec learnt, knows; /* the latter: each block once, in order */
-	u32 all_from;              /* from this version on it knew all; 0: not yet */
+	version_vec learnt, knows; /* learnt: in order of time; knows: one version per block, sorted by block */
+	u32 all_from;              /* first version that knew all blocks; 0: none yet */
 };
 
 struct sync {
 	pthread_mutex_t lock;
 	struct arena arena;
-	u32 nagents;          /* of a block */
+	u32 nagents;          /* agents of a block */
 	struct map histories; /* block index + 1 → struct history */
-	struct map records;   /* address → version_vec, sorted: the last release there of each block */
+	struct map records;   /* address → version_vec, sorted: the last release of each block there */
 };
 
 struct strong_read {
@@ -47,9 +47,9 @@ struct strong_read {
 
 struct fence {
 	struct clock clock;
-	u32 version; /* of the block that ran it; 0: none for other blocks */
+	u32 version; /* version of the warp's block at the fence; 0: not visible to other blocks */
 	bool narrow;
-	VEC(struct strong_read) reads; /* relaxed ones since */
+	VEC(struct strong_read) reads; /* relaxed reads since the last acquire fence */
 };
 
 struct sync *sync_new(u32 nagents)
@@ -90,9 +90,9 @@ static const void *key_of(u64 number)
 	return (const void *)(uintptr_t)(number + 1);
 }
 
-/* --- what is known of other blocks ----------------------------------------------------------------------------- */
+/* --- knowledge of other blocks --------------------------------------------------------------------------------- */
 
-/* Where a block is, or would be. */
+/* Index of a block in a sorted array, or the index at which to insert it. */
 static u32 position(const struct version *at, u32 n, u32 block)
 {
 	u32 lo = 0;
@@ -106,7 +106,7 @@ static u32 position(const struct version *at, u32 n, u32 block)
 	return lo;
 }
 
-/* Number 0: none. */
+/* The known version of a block; number 0: none. */
 static struct version known_version(const struct known *k, u32 block)
 {
 	u32 p = k ? position(k->at, k->n, block) : 0;
@@ -129,7 +129,7 @@ static const struct known *known_make(struct arena *a, const version_vec *v)
 	return k;
 }
 
-/* True if it is news. */
+/* Adds version `one` to a sorted vector. True if it was not known. */
 static bool learn(struct arena *a, version_vec *v, struct version one)
 {
 	u32 p = position(v->at, v->len, one.block);
@@ -218,7 +218,7 @@ static bool same_cluster(const struct cta *b, u64 block)
 	return false;
 }
 
-/* The warp knows these versions, and what their blocks knew then. */
+/* The warp learns these versions and, transitively, the versions that their blocks knew. */
 static void know(struct warp *w, const version_vec *given, bool narrow)
 {
 	struct cta *b = w->block;
@@ -231,7 +231,7 @@ static void know(struct warp *w, const version_vec *given, bool narrow)
 		bool heard = v.block != b->index && is_news(v, known_version(w->clock.known, v.block));
 		if (heard && ((!v.narrow && !narrow) || same_cluster(b, v.block)))
 			vec_push(&b->arena, &work, v);
-		if (work.len > 2 * MOST_KNOWN) { /* at most two of each block */
+		if (work.len > 2 * MOST_KNOWN) { /* `given` has at most two versions per block */
 			w->clock.known = &knows_all;
 			return;
 		}
@@ -257,7 +257,7 @@ static void know(struct warp *w, const version_vec *given, bool narrow)
 	w->clock.known = known_make(&b->arena, &now);
 }
 
-/* The agents' times in a version, or as the async proxy sees them. The lock is held. */
+/* Times of the agents in a version; `fenced`: for the async proxy. The lock is held. */
 static const u32 *times_of(struct sync *s, u64 block, u32 number, bool fenced)
 {
 	return &history_of(s, block)->clocks.at[(2 * number - !fenced - 1) * s->nagents];
@@ -311,7 +311,8 @@ void clock_fence(struct warp *w)
 	bool news = false;
 	for (u32 k = 0; k < AGENTS; k++)
 		w->clock.fenced[k] = MAX(w->clock.fenced[k], w->clock.at[k]);
-	if (w->block->cluster->nblocks == 1) /* of other blocks nobody asks for it */
+	/* only accesses within a cluster use the fenced versions of other blocks */
+	if (w->block->cluster->nblocks == 1)
 		return;
 	for (u32 n = 0; known && n < known->n; n++) {
 		struct version v = known->at[n];
@@ -345,7 +346,7 @@ void sync_publish(struct warp *w, bool of_fence, struct clock *own, const struct
 
 /* --- at addresses ---------------------------------------------------------------------------------------------- */
 
-/* Where releases for other blocks are kept; NULL: there are none who could acquire there. */
+/* Table of the releases for other blocks; NULL: no other block can acquire there. */
 static struct map *records_of(struct cta *b, bool in_shared)
 {
 	if (!b->sync || (in_shared && b->cluster->nblocks == 1))
@@ -353,7 +354,8 @@ static struct map *records_of(struct cta *b, bool in_shared)
 	return in_shared ? &b->cluster->records : &b->sync->records;
 }
 
-/* Within the block releases at an address add up, since an atomic carries on what was released there before. */
+/* Records a release at an address. Within the block the clocks released there are joined, because an atomic passes on
+ * earlier releases at its address. */
 static void leave(struct cta *b, const char *host, bool in_shared, const struct clock *clock, u32 version, bool narrow)
 {
 	struct clock *c = map_get(&b->releases, host);
@@ -447,7 +449,7 @@ static void run_fence(struct warp *w, const struct instr *i, u32 mask)
 	(void)mask;
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (i->mods & F_INITS)
-		mbarrier_fence_init(w); /* it is released, too */
+		mbarrier_fence_init(w); /* before the release, so that the release covers it */
 	sync_lock(w);
 	if (!f)
 		f = w->fence = arena_new(&b->arena, struct fence);
@@ -465,7 +467,7 @@ static void run_fence(struct warp *w, const struct instr *i, u32 mask)
 	sync_unlock(w);
 }
 
-/* Of two versions of a block the later one counts for both. */
+/* Of two versions of a block the later one stands for both. */
 void fence_join(struct arena *a, struct fence **into, const struct fence *from)
 {
 	if (!from || *into == from)
@@ -485,7 +487,7 @@ static bool decode_fence(struct decoder *d)
 	enum { ACQUIRE = 2, RELEASE };
 	bool old = !strncmp(i->opcode, "membar", 6);
 	i->run = run_fence;
-	if (take(d, "mbarrier_init")) { /* what it orders of memory is less, but within this */
+	if (take(d, "mbarrier_init")) { /* a release fence at cluster scope orders more than it requires */
 		i->mods = SCOPE_CLUSTER | F_RELEASES | F_INITS;
 		return take(d, "release") && take(d, "cluster") && want_operands(d, 0, 0);
 	}

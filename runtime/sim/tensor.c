@@ -1,4 +1,5 @@
-/* Boxes of tensors: which bytes of global memory go where in shared memory (PTX ISA, "Tensors"; "Swizzling modes"). */
+/* TMA tiles: mapping of the bytes of a tile between global and shared memory (PTX ISA, "Tensors"; "Swizzling
+ * modes"). */
 #include "runtime/sim/bulk.h"
 
 #include <string.h>
@@ -8,7 +9,7 @@ typedef unsigned long long ull;
 
 /* --- opening ----------------------------------------------------------------------------------------------------- */
 
-/* The host's address of a map that a kernel's parameter holds, or global memory. NULL after a fault. */
+/* Host address of a tensor map in a kernel parameter, or in constant or global memory. NULL after a fault. */
 static const char *map_at(struct warp *w, const struct instr *i, u32 lane, u64 at, enum ptx_space space)
 {
 	const struct launch *l = w->block->launch;
@@ -30,7 +31,7 @@ static const char *map_at(struct warp *w, const struct instr *i, u32 lane, u64 a
 	return l->params + at;
 }
 
-/* An H100 calls these copies illegal instructions, and no manual mentions it. */
+/* An H100 reports these copies as illegal instructions, which no manual mentions. */
 static bool check_coordinate(const struct transfer *t, u32 n)
 {
 	const struct flight *f = &t->flight;
@@ -82,7 +83,8 @@ static u32 swizzled(const struct tensor_map *m, u32 address)
 	return address ^ ((address >> 7 & units) * UNIT);
 }
 
-/* The bytes [from, to) of a row of the box that begins at `shared`, unswizzled; `global` is the address of byte 0. */
+/* Calls f for the bytes [from, to) of a row of the TMA tile. The row begins at `shared`, before swizzling; `global` is
+ * the global address of its byte 0. */
 static bool row_pieces(struct transfer *t, piece_fn *f, u32 shared, u64 global, u32 from, u32 to)
 {
 	if (!t->map.swizzle)
@@ -104,7 +106,7 @@ bool tensor_pieces(struct transfer *t, piece_fn *f)
 		return true;
 	u32 last = (u32)end * element;
 	if (t->plan->kind == FROM_SHARED && !t->apply)
-		/* what lies behind a row that ends amid a unit is written as well */
+		/* a row that ends within a 16-byte unit is written up to the end of the unit */
 		last = (last + UNIT - 1) / UNIT * UNIT;
 	for (u32 row = 0; row < m->box_bytes / m->row_bytes; row++) {
 		bool inside = true;
@@ -133,7 +135,7 @@ bool tensor_is_outside(const struct transfer *t)
 
 void tensor_fill(const struct transfer *t)
 {
-	u64 with = t->map.fill == TENSOR_FILL_NAN ? 0x7FF77FF77FF77FF7 : 0; /* whatever the type */
+	u64 with = t->map.fill == TENSOR_FILL_NAN ? 0x7FF77FF77FF77FF7 : 0; /* the same bits for every type */
 	char *to = t->to->shared + t->shared;
 	for (u32 at = 0; at < t->bytes; at += sizeof with)
 		memcpy(to + at, &with, sizeof with);

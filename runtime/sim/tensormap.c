@@ -1,5 +1,5 @@
-/* The simulator's own encoding of tensor maps, and the rules for them (CUDA driver API, "cuTensorMapEncodeTiled"). Of
- * these, that each stride be a multiple of the one before is not enforced by drivers, nor here. */
+/* The simulator's encoding of tensor maps, and the rules for them (CUDA driver API, "cuTensorMapEncodeTiled"). The rule
+ * that each stride be a multiple of the preceding stride is not enforced, as in drivers. */
 #include "runtime/sim/tensormap.h"
 
 #include <string.h>
@@ -11,12 +11,12 @@ enum { MAX_BOX = 256, MAX_STEP = 8, STRIDE_ALIGN = 16, BASE_ALIGN = 16 };
 #define MAX_STRIDE ((u64)1 << 40)
 #define SEED 0x74656E736F72
 
-/* What is in the 128 bytes. */
+/* Contents of the 128 bytes. */
 struct encoded {
-	u64 check; /* a hash of the rest */
+	u64 check; /* hash of the other fields */
 	u64 base, strides[TENSOR_MAP_RANK - 1];
 	u32 last[TENSOR_MAP_RANK]; /* size - 1 */
-	u16 box[TENSOR_MAP_RANK];  /* elements that are gone over, as the caller gave them */
+	u16 box[TENSOR_MAP_RANK];  /* extent of the tile in the tensor, as given by the caller */
 	u8 steps[TENSOR_MAP_RANK], rank, type, swizzle, fill;
 	u8 unused[41];
 };
@@ -42,7 +42,7 @@ static const struct {
 	[TENSOR_TFLOAT32_FTZ] = {"TFLOAT32_FTZ", 4, true},
 };
 
-/* 16 << swizzle: bytes of a row; without, as long as one likes. */
+/* Bytes of a row of the tile, 16 << swizzle; 0 without swizzling: any number. */
 static u32 swizzle_bytes(u32 swizzle)
 {
 	return swizzle ? 16u << swizzle : 0;
@@ -136,7 +136,8 @@ bool tensor_map_encode(void *map, int type, u32 rank, void *base, const u64 *siz
 	for (u32 n = 0; n < rank; n++) {
 		e.last[n] = (u32)(sizes[n] - 1);
 		e.box[n] = (u16)box[n];
-		e.steps[n] = n ? (u8)element_strides[n] : 1; /* of the innermost dimension it is ignored */
+		/* the element stride of the innermost dimension is ignored */
+		e.steps[n] = n ? (u8)element_strides[n] : 1;
 		if (n)
 			e.strides[n - 1] = strides[n - 1];
 	}

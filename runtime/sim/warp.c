@@ -1,4 +1,4 @@
-/* What lanes of a warp do together: branches, barriers, shuffles, votes, calls. */
+/* Instructions that involve several lanes: branches, barriers, shuffles, votes, calls. */
 #include "runtime/sim/cluster.h"
 #include "runtime/sim/sync.h"
 
@@ -102,7 +102,7 @@ static void run_barrier(struct warp *w, const struct instr *i, u32 mask)
 	barrier_check(k, b);
 }
 
-/* Lets the waiting warps go when all have come. A warp that has ended counts for a barrier of the whole block. */
+/* An ended warp counts as arrived at a barrier of the whole block. */
 void barrier_check(struct cta *k, struct barrier *b)
 {
 	u32 ended = 0;
@@ -126,7 +126,7 @@ static bool decode_barrier(struct decoder *d)
 		return decode_cluster_barrier(d);
 	take(d, "cta");
 	take(d, "aligned");
-	if (take(d, "warp")) { /* lanes of a warp are in order here anyway */
+	if (take(d, "warp")) { /* lanes of a warp are always ordered here */
 		i->run = run_nothing;
 		i->is_sync = true;
 		return take(d, "sync") && want_operands(d, 1, 1);
@@ -285,7 +285,7 @@ static bool decode_elect(struct decoder *d)
 
 /* --- calls of the system's functions --------------------------------------------------------------------------- */
 
-/* Argument n of a call, which lies in its .param variable. */
+/* Argument n of a call, read from its .param variable. */
 static u64 argument(const struct warp *w, const struct operand *args, u32 n, u32 lane)
 {
 	const struct ptx_var *v = args->items[n].var;
@@ -294,7 +294,7 @@ static u64 argument(const struct warp *w, const struct operand *args, u32 n, u32
 	return bits;
 }
 
-/* A host address behind a generic one: of a text or an argument list. */
+/* Host address of a generic address: of a string or an argument list. */
 static const char *host_address(struct warp *w, u32 lane, u64 at)
 {
 	if (at >= LOCAL_WINDOW && at < SHARED_WINDOW)
@@ -302,7 +302,7 @@ static const char *host_address(struct warp *w, u32 lane, u64 at)
 	return (const char *)(uintptr_t)at;
 }
 
-/* One conversion of a printf format: its text in `spec`, and the argument behind *args, which moves on. */
+/* Prints one conversion of a printf format: its text in `spec`, its argument at *args, which advances. */
 static void print_one(struct warp *w, u32 lane, const char *spec, size_t len, const char **args, struct strbuf *out)
 {
 	char one[32], last = spec[len - 1];

@@ -1,10 +1,10 @@
-/* A warp's turn: which lanes run the next instruction, and running it. */
+/* Execution of a warp: choice of the lanes that execute the next instruction, and its execution. */
 #include "runtime/sim/bulk.h"
 #include "runtime/sim/cluster.h"
 #include "runtime/sim/mbarrier.h"
 #include "runtime/sim/sync.h"
 
-/* The lanes that run next: those at the lowest program counter of all lanes that do not wait. *join: the next higher
+/* Lanes to execute next: those at the lowest program counter of all lanes that do not wait. *join: the next higher
  * program counter of a lane. */
 static u32 lowest(const struct warp *w, u32 *pc, u32 *join)
 {
@@ -39,7 +39,7 @@ static void put_pc(struct warp *w, u32 mask, u32 pc)
 		w->pc[l] = pc;
 }
 
-/* The lanes that must execute an instruction together with `active`. */
+/* Lanes that must execute an instruction together with `active`. */
 static u32 needed(const struct warp *w, const struct instr *i, u32 active)
 {
 	if (i->is_sync)
@@ -48,8 +48,8 @@ static u32 needed(const struct warp *w, const struct instr *i, u32 active)
 			  : active;
 }
 
-/* All running lanes are parked at instructions that more lanes must execute together. Unparks the lanes of one
- * instruction that has all of them; a fault, if there is none. */
+/* Called when all running lanes are parked at instructions that need more lanes together. Unparks the lanes of one
+ * instruction that has all of its lanes; a fault if there is none. */
 static bool complete_one(struct warp *w, u32 *pc, u32 *mask)
 {
 	const struct instr *code = w->block->launch->kernel->code;
@@ -112,7 +112,7 @@ void run_warp(struct warp *w, u32 turns)
 		if (w->stale && !stale_step(w, i, mask, active))
 			return;
 		if (active) {
-			if (needed(w, i, active) & ~active) { /* the others may be on their way */
+			if (needed(w, i, active) & ~active) { /* the missing lanes may still arrive */
 				put_pc(w, active, pc - 1);
 				put_pc(w, mask & ~active, pc);
 				w->parked |= active;
@@ -131,7 +131,7 @@ void run_warp(struct warp *w, u32 turns)
 			put_pc(w, mask, pc);
 			mask = lowest(w, &pc, &join);
 		}
-		/* one instruction of those that met; then those that still wait have their chance again */
+		/* after one instruction of the gathered lanes, the lanes that are still parked may retry */
 		if (w->parked) {
 			w->parked = 0;
 			put_pc(w, mask, pc);

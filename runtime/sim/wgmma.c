@@ -1,8 +1,8 @@
-/* wgmma: each warp of a warpgroup computes its sixteen rows of D.
+/* wgmma: each warp of a warpgroup computes its 16 rows of D.
  *
- * Late (see async_timing), a product is computed when wgmma.wait_group covers it; until then its accumulators hold a
- * NaN. What it reads in shared memory is read when it is issued too, and must not have changed; nor may registers of
- * A. */
+ * With late timing (see async_timing), a wgmma is computed when a wgmma.wait_group covers it, and its accumulators hold
+ * a NaN until then. Its operands in shared memory are also read at issue and must not change before the wait, nor may
+ * the registers of A. */
 #include "support/small_floats.h"
 #include "runtime/sim/fragment.h"
 #include "runtime/sim/memory.h"
@@ -13,7 +13,7 @@
 enum { GROUP_WARPS = 4, M = 16, MAX_N = 256, MAX_K = 32, UNIT = 16 };
 #define POISON 0x7FFA7FFAu /* a NaN as an f32 and as two f16 */
 
-/* What the decoder finds out; instr.mods is its address. */
+/* Decoded form of a wgmma; instr.mods holds its address. */
 struct plan {
 	u32 n, k;
 	const struct element *a, *b, *c;
@@ -27,10 +27,10 @@ enum acc_state { ACC_FREE, ACC_PENDING, ACC_DELIVERED };
 
 struct accumulator {
 	enum acc_state state;
-	const struct plan *plan; /* of the last product */
+	const struct plan *plan; /* plan of the last wgmma into it */
 	const struct operand *regs;
-	u32 pending;                         /* products */
-	u64 bits[MAX_FRAGMENT_REGS * LANES]; /* of the registers, when delivered */
+	u32 pending;                         /* outstanding wgmmas */
+	u64 bits[MAX_FRAGMENT_REGS * LANES]; /* contents of the registers at delivery */
 	union {
 		float f[M * MAX_N];
 		i32 i[M * MAX_N];
@@ -39,21 +39,21 @@ struct accumulator {
 
 struct job {
 	const struct instr *i;
-	u64 a, b;  /* descriptors */
+	u64 a, b;  /* matrix descriptors */
 	bool adds; /* scale-d */
-	bool done; /* early; until it is waited for its inputs must stay as they are nevertheless */
-	u64 hash;  /* of the inputs */
+	bool done; /* computed at issue; its inputs must still stay unchanged until the wait */
+	u64 hash;  /* hash of the inputs at issue */
 	struct accumulator *acc;
 	u32 group;
 };
 
 struct wgmma {
-	bool fenced; /* once at least */
-	u32 group;   /* the one that is being filled */
+	bool fenced; /* a wgmma.fence was executed */
+	u32 group;   /* number of the group that is open */
 	VEC(struct job) jobs;
 	VEC(struct accumulator *) accumulators;
-	u8 *in_flight; /* per register: a pending accumulator? */
-	u64 *at_fence; /* registers of products at the last fence */
+	u8 *in_flight; /* per register: 1 for a pending accumulator */
+	u64 *at_fence; /* contents of the registers of wgmmas at the last fence */
 };
 
 static const struct plan *plan_of(const struct instr *i)
@@ -74,8 +74,8 @@ static struct wgmma *state_of(struct warp *w)
 
 /* --- matrices in shared memory ----------------------------------------------------------------------------------- */
 
-/* Where the 16-byte units of a matrix are (PTX ISA, "Strides" and "Canonical Layouts" of wgmma). K-major, a unit holds
- * elements of one row of A or column of B; MN-major, eight rows or columns at one k. */
+/* Location of the 16-byte units of a matrix (PTX ISA, "Strides" and "Canonical Layouts" of wgmma). A K-major unit holds
+ * elements of one row of A or column of B; an MN-major unit holds eight rows or columns at one k. */
 struct matrix {
 	u32 start, leading, stride, base; /* bytes; base: 128-byte rows */
 	u32 width;                        /* units of a swizzled row: 1, 2, 4, 8 */
@@ -104,14 +104,14 @@ static u32 swizzled(const struct matrix *m, u32 address)
 	return address ^ (((address >> 7) - m->base) & (m->width - 1)) * UNIT;
 }
 
-/* K-major: unit `u` of row or column mn. */
+/* Address of unit `u` of row or column mn; K-major. */
 static u32 k_unit(const struct matrix *m, u32 mn, u32 u)
 {
 	return swizzled(m, m->start + mn / 8 * m->stride + mn % 8 * m->width * UNIT +
 				   u * (m->width == 1 ? m->leading : UNIT));
 }
 
-/* MN-major: unit `u` of rows or columns at k. */
+/* Address of unit `u` of the rows or columns at k; MN-major. */
 static u32 mn_unit(const struct matrix *m, u32 u, u32 k)
 {
 	u32 within = k % 8 * m->width * UNIT;
@@ -139,7 +139,7 @@ static bool read_units(struct warp *w, const struct instr *i, const struct place
 	return !w->block->failed;
 }
 
-/* Rows or columns [mn, mn + n) as cells, unless that is NULL, and a hash of their bits. False after a fault. */
+/* Reads rows or columns [mn, mn + n) into cells, unless `cells` is NULL, and hashes their bits. False after a fault. */
 static bool read_matrix(struct warp *w, const struct instr *i, const struct matrix *m, const struct element *e, u32 mn,
 			u32 n, u32 k, void *cells, u32 mn_step, u32 k_step, u64 *hash)
 {
@@ -165,7 +165,7 @@ static bool read_matrix(struct warp *w, const struct instr *i, const struct matr
 	return true;
 }
 
-/* --- one product ------------------------------------------------------------------------------------------------- */
+/* --- one wgmma --------------------------------------------------------------------------------------------------- */
 
 struct inputs {
 	union {
@@ -178,8 +178,8 @@ struct inputs {
 	} b;
 };
 
-/* A's rows, of which this warp computes its own. The instruction is the warpgroup's, and nothing says which warp reads
- * which row: so all are read, as far as others must not write them. */
+/* Reads the rows of A. The warp computes its own 16 rows. But wgmma is an instruction of the warpgroup, and no rule
+ * says which warp reads which row, so the race check covers all 64 rows. */
 static bool read_rows(struct warp *w, const struct job *j, const struct matrix *m, struct inputs *in, u64 *hash)
 {
 	const struct plan *p = plan_of(j->i);
@@ -191,7 +191,7 @@ static bool read_rows(struct warp *w, const struct job *j, const struct matrix *
 	return good;
 }
 
-/* `in` may be NULL, for the checks and the hash alone. */
+/* Reads A and B. `in` may be NULL, for the checks and the hash only. */
 static bool read_inputs(struct warp *w, const struct job *j, struct inputs *in, u64 *hash)
 {
 	const struct plan *p = plan_of(j->i);
@@ -286,7 +286,8 @@ static bool are_fenced(struct warp *w, const struct operand *regs, u32 n)
 	return true;
 }
 
-/* The accumulator of a product that is being issued, with its values, which it adds to or not. NULL after a fault. */
+/* Accumulator of the wgmma being issued, with the current values of its registers; `adds`: the wgmma adds to them. NULL
+ * after a fault. */
 static struct accumulator *open_accumulator(struct warp *w, const struct instr *i, bool adds)
 {
 	struct wgmma *s = state_of(w);
@@ -398,7 +399,7 @@ static bool finish_one(struct warp *w, struct job *j)
 	return true;
 }
 
-/* Does the products of groups before `end`. */
+/* Completes the wgmmas of groups below `end`. */
 static void finish(struct warp *w, u32 end)
 {
 	struct wgmma *s = state_of(w);
@@ -486,7 +487,7 @@ void wgmma_end(struct warp *w)
 
 /* --- decoding ---------------------------------------------------------------------------------------------------- */
 
-/* Of the types of A and B: do they go together, and with the accumulator? */
+/* True if the types of A, B and the accumulator D form a valid combination. */
 static bool types_fit(enum ptx_type d, enum ptx_type a, enum ptx_type b)
 {
 	switch (a) {
@@ -501,7 +502,7 @@ static bool types_fit(enum ptx_type d, enum ptx_type a, enum ptx_type b)
 	}
 }
 
-/* The part "m64n128k16". */
+/* Takes the shape, such as "m64n128k16". */
 static bool take_shape(struct decoder *d, u32 *n, u32 *k)
 {
 	for (u32 i = 0; i < d->nparts; i++) {
@@ -525,7 +526,7 @@ static bool is_flag(const struct operand *o, i64 no, bool *flag)
 	return o->kind == O_INT && ((i64)o->imm == no || (i64)o->imm == 1);
 }
 
-/* The immediates behind scale-d. */
+/* Decodes the immediates after scale-d. */
 static bool decode_flags(struct instr *i, struct plan *p)
 {
 	bool is_int = p->c->type == PT_S32, is_half = p->a->bits == 16, plus_a = true, plus_b = true;
