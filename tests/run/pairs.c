@@ -1,9 +1,9 @@
 /* A share of the cases in which all pairs of choices occur.
  *
- * A case's name lists its choices: "matmul/fp16 to fp32 64x32x32 by 16x16x32 while rows a=columns stages=3 warps=2". Two
- * words that occur together in the name of some case are a pair; numbers alone, such as shapes, are no choices. A case
- * is taken if it has a pair that no case before it had, and of the others every EVERYth by a hash of its name and of a
- * seed, so that shapes vary from one seed to the next. */
+ * A case's name lists its choices: "matmul/fp16 to fp32 64x32x32 by 16x16x32 while rows a=columns stages=3 warps=2".
+ * Two words that occur together in the name of some case are a pair; numbers alone, such as shapes, are no choices. A
+ * case is taken if it has a pair that no case before it had, and of the others every EVERYth by a hash of its name
+ * and of a seed, so that shapes vary from one seed to the next. */
 #include "suite.h"
 
 enum { EVERY = 8, MAX_WORDS = 32 };

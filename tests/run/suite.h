@@ -50,8 +50,8 @@ bool arrays_upload(struct suite *s);
 void arrays_check(struct suite *s);
 void arrays_free(struct suite *s);
 
-/* pairs.c: is the case at hand, whose name is known, of the share in which all pairs of choices occur? Asked in the order
- * of the cases. */
+/* pairs.c: is the case at hand, whose name is known, of the share in which all pairs of choices occur? Asked in the
+ * order of the cases. */
 bool pairs_take(struct suite *s);
 void pairs_free(struct suite *s);
 
