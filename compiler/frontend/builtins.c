@@ -562,7 +562,7 @@ static double number_as_double(const struct val *v)
 	return v->kind == V_FLOAT ? v->real : v->kind == V_INT ? (double)v->integer : v->boolean;
 }
 
-/* True if v is NaN or -0.0: the result of a minimum or maximum with it depends on the order of the comparisons. */
+/* True if v is NaN or -0.0: the minimum or maximum of such constants depends on the order of the comparisons. */
 static bool is_unordered(const struct val *v)
 {
 	return v->kind == V_FLOAT && (isnan(v->real) || (v->real == 0 && signbit(v->real)));

@@ -148,7 +148,7 @@ struct val bi_where(struct eval *e, const struct args *a)
 	c = cast_to(e, c, DT_I1, ROUND_DEFAULT, a->loc[0]);
 	if (c.kind == V_ERROR || !promote(e, &x, &y, PROMOTE_PTR, a->loc[1], "where"))
 		return val_error();
-	if (x.pointers != y.pointers) /* tl.where cannot choose between a pointer and a number */
+	if (x.pointers != y.pointers) /* cannot choose between a pointer and an offset */
 		return eval_error(e, E_OPERAND_TYPES, a->loc[1], "where", describe_type(e, &x), describe_type(e, &y));
 	if (is_tile(&c) && (!broadcast_pair(e, &c, &x, a->loc[0]) || !broadcast_pair(e, &x, &y, a->loc[1])))
 		return val_error();

@@ -190,7 +190,7 @@ struct eval {
 	struct map branches_run; /* struct branch → see branch_runs */
 	struct import_files imports;
 	VEC(const struct class *) tuple_classes;
-	struct map library; /* name of a part of the standard library → its struct module */
+	struct map library; /* text of a part of the standard library → its struct module */
 	u32 host; /* nesting depth of host code under evaluation */
 	u32 raised; /* errors so far that are exceptions of the host code itself, which its `try` can catch */
 	int capability; /* compute capability of the target, 90 for sm_90a; 0: unknown */

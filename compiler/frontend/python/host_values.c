@@ -331,7 +331,7 @@ struct val host_function(struct eval *e, const struct module *m, const struct de
 	if (!f) {
 		u32 len = e->diags->text.len, errors = e->diags->nerrors;
 		f = parse_host_function(e->arena, e->ctx->names, e->diags, (struct module *)m, d->start);
-		/* drop the messages: the callee is host Python, which may be valid beyond this evaluator */
+		/* drop the messages: host Python that this parser rejects may be valid */
 		diags_cut(e->diags, len);
 		e->diags->nerrors = errors;
 		if (!f)
