@@ -1,12 +1,15 @@
 /* How statements end, and run-time branches.
+ *
  * The IR has no jumps. A run-time `if` becomes an scf.if. Each branch is evaluated into its own block with its own copy
  * of the variables, and the variables that differ between the branches become results of the scf.if.
+ *
  * Statements end in one or several flows (struct outcome): control continues with the next statement, continues with
  * the next iteration, leaves a loop, or leaves the function. If only one branch of an `if` can reach the next
  * statement, the statements after the `if` are evaluated into that branch. If both branches can, but one of them only
  * on some paths, the statements stay after the `if`, in another scf.if on the flag that tells which path was taken.
  * Either way each statement is evaluated once. The statements that follow, up to the end of the run-time branch, the
  * loop body or the function, are passed along as a list (struct cont).
+ *
  * For example, `for …: if c: continue` becomes an scf.for with the rest of its body in the branch of `not c`, without
  * any flag. */
 #include "frontend/control_flow.h"

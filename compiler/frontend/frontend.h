@@ -1,4 +1,5 @@
 /* Evaluates an AST with a signature and compile-time values, and builds tile IR, by partial evaluation.
+ *
  * The evaluator runs the kernel as Python would, except that values known only at run time are SSA values of the IR
  * under construction. Loops and branches over run-time values become structured control flow. Everything else
  * (constexpr branches, tuples, dtypes, calls of jit functions) is evaluated at compile time and leaves no

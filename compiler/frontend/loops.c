@@ -1,4 +1,5 @@
 /* Loops: run-time loops (scf.for and scf.while), and loops unrolled at compile time.
+ *
  * A run-time loop carries the variables that are known before it and assigned in it. It also carries the other flows of
  * its body (struct outcome): whether the loop continues, and whether, and with which value, the function returns. The
  * condition is not evaluated once the loop no longer continues. A `for` loop whose body may leave it is rewritten as an

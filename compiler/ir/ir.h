@@ -1,4 +1,5 @@
 /* The tile IR: SSA over scalars and tiles, with structured control flow.
+ *
  * One struct kernel is one compiled function. Calls of jit functions are inlined while it is built. Operations are
  * listed in ops.def. Their attributes are stored in fixed slots, in the order of that table. Each region is a single
  * block that ends in a terminator. Types and layouts are interned, so equality is pointer equality. The uses of a value

@@ -1,4 +1,5 @@
 /* Host Python: values that are known without running it.
+ *
  * A host value is a dotted path: torch.version.hip, triton.runtime.driver.active.get_current_target(). The values of
  * some paths are known, namely those on a machine with an NVIDIA GPU of the target's kind. Plain functions of source
  * files are evaluated like functions under @triton.constexpr_function, and may also contain `try` and `import`. The use

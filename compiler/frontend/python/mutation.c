@@ -1,8 +1,10 @@
 /* Changes of lists, dicts and objects during compilation.
+ *
  * Lists and dicts are values without identity. A list can be changed only through the one variable that it was created
  * for. An expression that reads the variable yields a value marked as shared. Once such a value is stored elsewhere,
  * neither holder can be changed. So no variable sees, or misses, a change that Python would make through another
  * variable.
+ *
  * A change happens once, at compile time. It is rejected if a run-time branch or loop decides whether, or how often,
  * the change is reached while the changed value was created outside that branch or loop: see the regions of struct
  * eval. */

@@ -1,4 +1,5 @@
 /* Names of a module: which definition in host code applies, and its value.
+ *
  * Host Python is not run. Definitions that kernels refer to are evaluated as far as they are literal, as Python would
  * evaluate them on a machine with an NVIDIA GPU. This includes conditions of `if`, whether a `try` finds its imports,
  * and a few facts about torch and the environment. An unknown definition is an error if a kernel uses it. */
