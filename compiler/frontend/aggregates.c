@@ -4,7 +4,7 @@
 #include "support/suggest.h"
 #include "frontend/builtin_args.h"
 
-/* --- the class ----------------------------------------------------------------------------------------------- */
+/* --- class definitions --------------------------------------------------------------------------------------- */
 
 static bool is_named_tuple(const struct expr *x)
 {
@@ -287,7 +287,7 @@ void assign_field(struct eval *e, const struct expr *target, struct val v)
 	self->val.items = items;
 }
 
-/* --- making objects ------------------------------------------------------------------------------------------ */
+/* --- construction of objects --------------------------------------------------------------------------------- */
 
 /* The values of a call, one per field in the order of the fields; NULL after an error. */
 static struct val *bind_fields(struct eval *e, const struct class *c, const struct call *call)

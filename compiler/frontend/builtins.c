@@ -51,7 +51,7 @@ void builtin_each(void (*each)(void *arg, const struct builtin *b), void *arg)
 		each(arg, &table[i]);
 }
 
-/* --- reading arguments --------------------------------------------------------------------------------------- */
+/* --- arguments ----------------------------------------------------------------------------------------------- */
 
 const char *arg_name(struct eval *e, const struct args *a, u32 i)
 {
@@ -243,7 +243,7 @@ void remark_no_effect(struct eval *e, const struct args *a, u32 i)
 		diag(e->diags, R_NO_EFFECT, user_loc(e, a->loc[i]), arg_name(e, a, i), callee(e, a));
 }
 
-/* --- the program, making tiles ------------------------------------------------------------------------------- */
+/* --- program and tiles --------------------------------------------------------------------------------------- */
 
 struct val bi_program(struct eval *e, const struct args *a)
 {
@@ -499,7 +499,7 @@ struct val bi_cast(struct eval *e, const struct args *a)
 	return cast_to(e, v, type.dtype, (enum rounding)rounding, a->loc[0]);
 }
 
-/* --- compile time -------------------------------------------------------------------------------------------- */
+/* --- compile-time values ------------------------------------------------------------------------------------- */
 
 /* An optional integer argument of tl.range; 0 if absent. */
 static bool range_option(struct eval *e, const struct args *a, u32 i, i64 *out)

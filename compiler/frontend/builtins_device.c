@@ -2,7 +2,7 @@
 #include "frontend/builtin_args.h"
 #include "ir/inline_asm.h"
 
-/* --- checks and messages ------------------------------------------------------------------------------------- */
+/* --- assertions and prints ----------------------------------------------------------------------------------- */
 
 struct val bi_device_assert(struct eval *e, const struct args *a)
 {
@@ -211,7 +211,7 @@ struct val bi_grid_dependency(struct eval *e, const struct args *a)
 	return val_none();
 }
 
-/* --- the target ---------------------------------------------------------------------------------------------- */
+/* --- target queries ------------------------------------------------------------------------------------------ */
 
 struct val bi_target(struct eval *e, const struct args *a)
 {

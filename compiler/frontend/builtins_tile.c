@@ -626,7 +626,7 @@ struct val bi_map_elementwise(struct eval *e, const struct args *a)
 	return val_tuple(whole, nresults / (u32)pack);
 }
 
-/* --- by numbers ---------------------------------------------------------------------------------------------- */
+/* --- elements by index --------------------------------------------------------------------------------------- */
 
 struct val bi_gather(struct eval *e, const struct args *a)
 {

@@ -35,7 +35,7 @@ struct val type_of(struct eval *e, const struct val *v)
 	return t;
 }
 
-/* --- what types answer --------------------------------------------------------------------------------------- */
+/* --- attributes of types ------------------------------------------------------------------------------------- */
 
 static i64 numel(const struct val *t)
 {
@@ -170,7 +170,7 @@ struct val bi_type_with(struct eval *e, const struct args *a)
 	return t;
 }
 
-/* --- types that a kernel makes ------------------------------------------------------------------------------- */
+/* --- types created by kernels -------------------------------------------------------------------------------- */
 
 struct val bi_pointer_type(struct eval *e, const struct args *a)
 {

@@ -14,7 +14,7 @@
  * any flag. */
 #include "frontend/control_flow.h"
 
-/* --- the names that statements assign ------------------------------------------------------------------------ */
+/* --- assigned names ------------------------------------------------------------------------------------------ */
 
 static void add_target(struct eval *e, const struct expr *t, name_vec *out)
 {
@@ -72,7 +72,7 @@ void mark_unknown(struct eval *e, const struct body *b)
 		set_var(e, names.at[i], val_error());
 }
 
-/* --- ways ---------------------------------------------------------------------------------------------------- */
+/* --- flows --------------------------------------------------------------------------------------------------- */
 
 static u32 bit(enum flow w)
 {
@@ -161,7 +161,7 @@ void bind_unset(struct eval *e, scope *vars, const char *name, const char *reaso
 	vec_push(e->arena, vars, b);
 }
 
-/* --- joining two branches ------------------------------------------------------------------------------------ */
+/* --- join of two branches ------------------------------------------------------------------------------------ */
 
 struct builder enter_block(struct eval *e, struct block *b)
 {
@@ -501,7 +501,7 @@ static struct outcome join(struct join *j)
 	return *out;
 }
 
-/* --- what follows -------------------------------------------------------------------------------------------- */
+/* --- continuations ------------------------------------------------------------------------------------------- */
 
 bool count_branch(struct eval *e, struct loc at)
 {

@@ -31,7 +31,7 @@ struct cont {
 	const struct cont *outer;
 };
 
-/* --- values as their parts ----------------------------------------------------------------------------------- */
+/* --- parts of values ----------------------------------------------------------------------------------------- */
 
 void flatten(struct eval *e, const struct val *v, value_vec *out);
 /* Rebuilds v with its run-time parts replaced, in order, by the values at *next, and advances *next. */

@@ -31,7 +31,7 @@ static const char *shown_name(struct arena *a, const struct func *f)
 	return NULL;
 }
 
-/* --- all of them --------------------------------------------------------------------------------------------- */
+/* --- list of all builtins ------------------------------------------------------------------------------------ */
 
 /* Prints a signature such as "axis,*dims" with a space after each comma and without self. */
 static void signature(const char *s, struct strbuf *out)
@@ -125,7 +125,7 @@ bool builtin_named(const char *name)
 	return n.found;
 }
 
-/* --- those that a kernel calls ------------------------------------------------------------------------------- */
+/* --- builtins that a kernel calls ---------------------------------------------------------------------------- */
 
 /* Prints an argument that was given: its name, and its value if that is a string, a Boolean or None. */
 static void tell_argument(struct strbuf *out, const char *name, size_t len, const struct val *v, const char *before)

@@ -56,7 +56,7 @@ static struct outcome past_loop(struct eval *e, const struct stmt *s, const stru
 	return r;
 }
 
-/* --- what is carried ----------------------------------------------------------------------------------------- */
+/* --- carried variables --------------------------------------------------------------------------------------- */
 
 static void begin_loop(struct eval *e, struct run_time_loop *l, const struct stmt *s, bool index_kept)
 {
@@ -215,7 +215,7 @@ static void end_loop(struct eval *e, struct run_time_loop *l, struct op *o, u32 
 				     .reason = "it is the index of a run-time loop, which may run zero times"});
 }
 
-/* --- loops that are left ------------------------------------------------------------------------------------- */
+/* --- loops with jumps ---------------------------------------------------------------------------------------- */
 
 /* Adds a carried value to the scf.while, with its first and its next value. */
 static void carry(struct eval *e, struct op *w, value_vec *nexts, struct value *first, struct value *next)

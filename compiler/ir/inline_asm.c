@@ -145,7 +145,7 @@ const char *inline_asm_form(const struct op *o, struct asm_form *form)
 	return what;
 }
 
-/* --- what is known of the text --------------------------------------------------------------------------------- */
+/* --- known assembly -------------------------------------------------------------------------------------------- */
 
 enum asm_source inline_asm_source(const struct op *o)
 {

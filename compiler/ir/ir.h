@@ -560,7 +560,7 @@ struct op *op_clone(struct builder *b, const struct op *o, struct map *map);
 struct op *extend_loop(struct ir_context *ctx, struct arena *scratch, struct op *loop, const value_vec *inits);
 struct value *mapped(const struct map *map, struct value *v);
 
-/* --- asking -------------------------------------------------------------------------------------------------- */
+/* --- queries ------------------------------------------------------------------------------------------------- */
 
 /* True if v is a constant, or a splat of a constant. */
 bool value_const_bits(const struct value *v, u64 *bits);

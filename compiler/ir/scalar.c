@@ -213,7 +213,7 @@ static u64 float_to_float(enum dtype from, enum dtype to, bool toward_zero, u64 
 	return dtype_encode_float(to, fp_f64_bits(bits));
 }
 
-/* --- all together -------------------------------------------------------------------------------------------- */
+/* --- evaluation ---------------------------------------------------------------------------------------------- */
 
 static bool eval_conversion(const struct op *o, enum dtype from, enum dtype to, u64 x, u64 *out)
 {

@@ -312,7 +312,7 @@ static const char *check_same(const struct op *o, bool integer, const struct typ
 	return NULL;
 }
 
-/* --- memory of placed kernels ---------------------------------------------------------------------------------- */
+/* --- memory of laid-out kernels -------------------------------------------------------------------------------- */
 
 static bool is_buffer(const struct type *t)
 {
@@ -462,7 +462,7 @@ static const char *check_region(const struct op *o)
 	return NULL;
 }
 
-/* --- where operations stand ------------------------------------------------------------------------------------ */
+/* --- placement of operations in regions ------------------------------------------------------------------------ */
 
 static const char *check_terminator(const struct op *o)
 {

@@ -77,7 +77,7 @@ static void begin(struct wait_search *s)
 	s->work.len = 0;
 }
 
-/* --- can an iteration leave the address as it is? ------------------------------------------------------------- */
+/* --- addresses that stay the same ----------------------------------------------------------------------------- */
 
 static bool all_same(struct wait_search *s);
 

@@ -421,7 +421,7 @@ static void read_heuristics(const struct reading *r, const struct expr *x)
 	}
 }
 
-/* --- not to be specialised ----------------------------------------------------------------------------------- */
+/* --- parameters that are not specialised --------------------------------------------------------------------- */
 
 /* Collects parameters that are given by name or index. */
 static void read_parameters(const struct reading *r, const char *what, name_list *to)

@@ -13,7 +13,7 @@ struct val host_val(const char *path)
 	return (struct val){.kind = V_HOST, .text = path, .len = (u32)strlen(path)};
 }
 
-/* --- facts --------------------------------------------------------------------------------------------------- */
+/* --- known values -------------------------------------------------------------------------------------------- */
 
 /* A version as a tuple: "3.6.0" → (3, 6, 0). */
 static struct val version_tuple(struct eval *e, const char *text)

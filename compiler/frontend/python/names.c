@@ -107,7 +107,7 @@ bool is_importable(struct eval *e, const struct module *m, const struct tried *t
 	return false;
 }
 
-/* --- which definition counts --------------------------------------------------------------------------------- */
+/* --- choice of a definition ---------------------------------------------------------------------------------- */
 
 /* Evaluates x in the scope of m, outside any kernel. */
 static struct val eval_host(struct eval *e, const struct module *m, const char *name, struct loc at, u32 start,
@@ -342,7 +342,7 @@ struct val module_attribute(struct eval *e, struct val v, const char *name, stru
 	return eval_error(e, E_UNKNOWN_ATTRIBUTE, at, describe(e, &v), name);
 }
 
-/* --- any name ------------------------------------------------------------------------------------------------ */
+/* --- lookup of a name ---------------------------------------------------------------------------------------- */
 
 static struct val unknown_name(struct eval *e, const char *name, struct loc at)
 {

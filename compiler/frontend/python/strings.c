@@ -40,7 +40,7 @@ static bool text_argument(struct eval *e, const struct method_call *c, u32 i)
 	return false;
 }
 
-/* --- texts --------------------------------------------------------------------------------------------------- */
+/* --- strings ------------------------------------------------------------------------------------------------- */
 
 static bool is_letter(char ch)
 {
@@ -443,7 +443,7 @@ static struct val dict_items(struct eval *e, const struct method_call *c)
 	return val_tuple(items, n);
 }
 
-/* --- the methods --------------------------------------------------------------------------------------------- */
+/* --- table of methods ---------------------------------------------------------------------------------------- */
 
 static const struct python_method {
 	const char *path;

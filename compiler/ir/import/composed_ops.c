@@ -1,7 +1,7 @@
 /* Operations of Triton's text that the reader builds from several operations of the IR. */
 #include "ir/import/import.h"
 
-/* --- maps of several elements at a time --------------------------------------------------------------------------- */
+/* --- maps over several elements at a time ------------------------------------------------------------------------- */
 
 /* Converts a map over `pack` elements of each operand at a time to a map over `pack` tiles of one element each, as in
  * the language. */
@@ -51,7 +51,7 @@ void pack_map(struct reader *r, struct builder *b, i64 pack, struct op *o, const
 		pack_result(r, b, pack, o, i * (u32)pack, types->at[i]);
 }
 
-/* --- others ----------------------------------------------------------------------------------------------------- */
+/* --- other operations ------------------------------------------------------------------------------------------- */
 
 /* Negation or absolute value of 8-bit floats, as an integer operation on the sign bit. Float arithmetic would turn
  * infinities into the largest number. */

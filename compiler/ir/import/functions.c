@@ -22,7 +22,7 @@ void rd_count(struct reader *r)
 		rd_fail(r, "with its functions inlined the kernel is too long");
 }
 
-/* --- where they are ------------------------------------------------------------------------------------------- */
+/* --- scanning ------------------------------------------------------------------------------------------------- */
 
 /* Notes a label, "^name:" or "^name(arguments):", at the current position. */
 static void scan_label(struct reader *r, struct text_function *f)

@@ -170,7 +170,7 @@ const struct type *read_placed_type(struct reader *r, const struct type *elem, i
 	return type_with_layout(r->ctx, type_tensor(r->ctx, elem, rank, shape), l);
 }
 
-/* --- the module ---------------------------------------------------------------------------------------------- */
+/* --- module -------------------------------------------------------------------------------------------------- */
 
 static i32 read_positive(struct reader *r, i64 most)
 {

@@ -257,7 +257,7 @@ static struct op *read_access(struct reader *r, struct builder *b, const char *w
 	return call(r, b, arena_printf(r->ctx->arena, "_text_descriptor_%s%s", what, kind), args, reads ? 6 : 7, t);
 }
 
-/* --- others ----------------------------------------------------------------------------------------------------- */
+/* --- other operations ------------------------------------------------------------------------------------------- */
 
 /* Reads %a scale %x, %b scale %y, %c lhs = e2m1 rhs = e2m1 {fastMath = true} : types -> type. The scales are
  * optional. */
