@@ -555,7 +555,7 @@ static struct val *map_results(struct eval *e, const struct args *a, struct val 
 	return ok ? out : NULL;
 }
 
-/* Builds the region of map o, whose operands are `in`. Returns the results in one array; NULL after an error. */
+/* Builds the region of map o with the operands `in`. Returns the results in one array; NULL after an error. */
 static struct val *build_map(struct eval *e, const struct args *a, struct op *o, const struct val *in, i64 pack,
 			     struct val *returned, u32 *n)
 {

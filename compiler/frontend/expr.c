@@ -140,7 +140,7 @@ struct val get_attribute(struct eval *e, struct val v, const char *name, struct 
 	case V_MODULE: return module_attribute(e, v, name, at);
 	case V_BOOL:
 	case V_INT:
-	case V_FLOAT: /* a number in place of a run-time scalar: x.dtype and x.to(…) work on both */
+	case V_FLOAT: /* a number is treated like a run-time scalar: x.dtype and x.to(…) work on both */
 		v = to_tensor(e, v, at);
 		return v.kind == V_ERROR ? v : tensor_attribute(e, v, name, at);
 	default: return unknown_attribute(e, &v, name, at);

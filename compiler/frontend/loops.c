@@ -2,7 +2,7 @@
  *
  * A run-time loop carries the variables that are known before it and assigned in it. It also carries the other flows of
  * its body (struct outcome): whether the loop continues, and whether, and with which value, the function returns. The
- * condition is not evaluated once the loop no longer continues. A `for` loop whose body may leave it is rewritten as an
+ * condition is not evaluated once the loop no longer continues. A `for` loop that its body may leave is rewritten as an
  * scf.while after its body has been evaluated: only then is it known whether the statement that leaves it is
  * reachable. */
 #include "frontend/control_flow.h"
@@ -168,7 +168,7 @@ static void restore_scope(struct eval *e, const scope *before)
 			      "it is assigned only inside a run-time loop, which may run zero times");
 }
 
-/* Evaluates the body into b, whose block arguments are the carried values. False after an error: the loop then yields
+/* Evaluates the body into b with the carried values as block arguments. False after an error: the loop then yields
  * its block arguments, which keeps the IR valid. */
 static bool run_body(struct eval *e, struct run_time_loop *l, struct outcome *r)
 {
@@ -227,7 +227,7 @@ static void carry(struct eval *e, struct op *w, value_vec *nexts, struct value *
 }
 
 /* Completes an scf.while. Its carried variables are the operands from number `first` on, and r is the outcome of its
- * body. nexts: the next values of its operands. endless: the loop has no condition of its own that ends it. */
+ * body. nexts: the next values of its operands. endless: the loop has no condition that ends it. */
 static struct outcome close_while(struct eval *e, struct run_time_loop *l, struct op *w, u32 first, value_vec *nexts,
 				  const struct outcome *r, bool endless)
 {
@@ -680,7 +680,7 @@ static struct value *guarded_condition(struct eval *e, const struct run_time_loo
 	return result(o);
 }
 
-/* Evaluates the condition of an scf.while into its first block, whose block arguments are `args`. going: the argument
+/* Evaluates the condition of an scf.while into its first block, with block arguments `args`. going: the argument
  * that tells whether the loop continues, or NULL. Returns the state of the condition, as truth does. */
 static int run_condition(struct eval *e, const struct run_time_loop *l, const value_vec *args,
 			 struct value *going)

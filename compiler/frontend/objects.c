@@ -1,4 +1,4 @@
-/* Objects: values with named fields, whose classes have their methods in lang/std/blocks.tl. */
+/* Objects: values with named fields. The methods of their classes are in lang/std/blocks.tl. */
 #include <string.h>
 
 #include "frontend/builtin_args.h"

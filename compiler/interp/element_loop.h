@@ -6,7 +6,7 @@
 #include "interp/interp_internal.h"
 #include "ir/scalar_math.h"
 
-/* Arrays overlap exactly or not at all, so iterations are independent. */
+/* Arrays are either identical or disjoint, so iterations are independent. */
 #ifdef __clang__
 #define INDEPENDENT
 #else

@@ -183,8 +183,8 @@ enum {
 	/* DIVSI, REMSI, EXTSI, offset of ADDPTR: no element of the first operand (offset) is negative in launches
 	 * within the kernel's launch bounds. Printed for laid-out kernels only. */
 	ATTR_NNEG = 0,
-	/* DIVSI, REMSI, ADDI: axis + 1 if the result is the program index along that axis, as made by persist.c or
-	 * swizzle.c */
+	/* DIVSI, REMSI, ADDI: axis + 1 if the result is the program index along that axis, set by
+	 * gpu/pipeline/persistent.c and transform/program_order.c */
 	ATTR_PROGRAM = 1,
 	ATTR_SUM_PROGRAM = 0,
 	ATTR_AXIS = 0,     /* EXPAND_DIMS, REDUCE, SCAN, GATHER, PROGRAM_ID… */
@@ -397,7 +397,7 @@ enum launch_bounds {
 };
 
 /* Kinds of grids for which code may differ: at most as many programs as multiprocessors; more programs; and more
- * programs with rows so long that L2 may not hold the data that a row of programs reads. */
+ * programs in a number of rows for which L2 may not hold the data that the rows read. */
 enum grid_kind { GRID_FEW, GRID_MANY, GRID_ROWS, GRID_KINDS };
 
 /* Decisions of layout assignment and later GPU passes about a CUDA kernel, in addition to its layouts. */

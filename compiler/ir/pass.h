@@ -10,7 +10,7 @@
 struct axis_analysis;
 struct ranges;
 
-/* What the pipeliner may do. If the shared-memory model checker cannot prove the buffers correct, the kernel is
+/* Permissions of the pipeliner. If the shared-memory model checker cannot prove the buffers correct, the kernel is
  * compiled again with fewer permissions. */
 enum pipelining {
 	PIPELINE_ALL,

@@ -484,7 +484,7 @@ static void print_if(struct printer *p, const struct op *o)
 	}
 }
 
-/* Prints an operation whose region runs on elements in MLIR's generic form. */
+/* Prints an operation with a region on elements, in MLIR's generic form. */
 static void print_generic_region(struct printer *p, const struct op *o)
 {
 	sb_puts(p->out, "(");

@@ -3,7 +3,7 @@
  * The functions are inline, and nearly all of them have no branches and no library calls, so that the interpreter's
  * loops over tiles vectorise. The constant folder calls the same functions, so both give the same bits. exp, exp2, log
  * and log2 of floats are computed in double and rounded once: the error is at most 0.6 ulp, including subnormal
- * results, overflow and special values. fma is exact. The other transcendental functions are those of the C library. */
+ * results, overflow and special values. fma is exact. The other transcendental functions call the C library. */
 #ifndef TLC_IR_SCALAR_MATH_H
 #define TLC_IR_SCALAR_MATH_H
 
@@ -35,7 +35,7 @@ static inline u8 fp_to_fp8(float f, int mant, int bias, u32 max)
 	int drop = 23 - mant;
 	u32 least_normal = (u32)(128 - bias) << 23;
 	u32 normal = (mag - ((u32)(127 - bias) << 23) + ((1u << (drop - 1)) - 1) + (mag >> drop & 1)) >> drop;
-	/* a power of two whose ulp is the smallest subnormal */
+	/* the power of two with an ulp equal to the smallest subnormal */
 	u32 magic = (u32)(127 + 1 - bias - mant + 23) << 23;
 	u32 sub = fp_bits_f32(fp_f32_bits(mag) + fp_f32_bits(magic)) - magic;
 	u32 r = mag < least_normal ? sub : normal;

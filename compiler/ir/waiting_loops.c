@@ -1,4 +1,4 @@
-/* Analysis of loops that wait: loops whose end may depend on data that other programs, or the host, write to memory.
+/* Analysis of waiting loops: the end of such a loop may depend on data that another program, or the host, writes.
  *
  * Such a loop reads the same address repeatedly. Its exit depends on a load or an atomic operation in the loop, and
  * there is a path through an iteration on which the address does not change. A search that leaves the loop when it has

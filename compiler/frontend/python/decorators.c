@@ -475,7 +475,7 @@ void eval_decorators(struct ir_context *ctx, const struct eval_request *req, str
 	e.host = 1;
 	if (req->of == DECORATORS_KNOWN)
 		read_jit(&e, req, out);
-	/* a configuration provides arguments of heuristics, and each heuristic those of later heuristics */
+	/* a configuration provides arguments of heuristics, and each heuristic provides arguments of later ones */
 	for (u32 pass = 0; pass < 2; pass++)
 		for (u32 i = 0; i < req->func->ndecorators; i++) {
 			const struct decorator *d = &req->func->decorators[i];

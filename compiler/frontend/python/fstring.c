@@ -135,7 +135,7 @@ static u32 expression_end(const struct expr *x, u32 at)
 	return at;
 }
 
-/* Evaluates the field whose '{' precedes `start`. Returns the position of its '}', or 0 after an error. */
+/* Evaluates the field that begins after a '{' at `start`. Returns the position of its '}', or 0 after an error. */
 static u32 eval_field(struct eval *e, const struct expr *x, u32 start, struct strbuf *out)
 {
 	u32 end = expression_end(x, start), last = end,

@@ -121,7 +121,7 @@ struct val host_attribute(struct eval *e, struct val v, const char *name)
 }
 
 /* Answers queries for a platform: 1 yes, 0 no, -1 not such a query. torch.cuda.is_available is true;
- * torch.npu.is_available and those of other devices are false. Functions of platform classes are recognised by their
+ * torch.npu.is_available is false, as for other devices. Functions of platform classes are recognised by their
  * names: is_hip(), current_platform.is_rocm(). */
 static int asks_for_platform(const char *path)
 {

@@ -133,8 +133,8 @@ static struct binding *sequence_variable(struct eval *e, const struct expr *x)
 }
 
 /* Space for `total` items, of which the first are the list's. In functions that run at compile time, where no run-time
- * branch can hold an older state of the variable, the capacity is up to four times the size and items are added in
- * place. */
+ * branch can hold an older state of the variable, items are added in place and the capacity is a power of two above the
+ * number of items. */
 static struct val *make_room(struct eval *e, struct val *list, u64 total, struct loc at)
 {
 	enum { MOST_IN_KERNEL = 1 << 12 };
