@@ -1,6 +1,7 @@
-/* Classes defined in the source. A call of a NamedTuple class makes a named tuple; a call of a class decorated with
- * @triton.language.core._aggregate makes an object. Objects are values: variables, loops and branches carry their fields. An object's fields are set
- * by its __init__. A class without an __init__ takes the fields in order, first those of its base. */
+/* Classes defined in the source. A call of a NamedTuple class makes a named tuple. A call of a class decorated with
+ * @triton.language.core._aggregate makes an object. Objects are values: variables, loops and branches carry their
+ * fields. An object's fields are set by its __init__. A class without an __init__ takes the fields in order, first the
+ * fields of its base. */
 #include "support/suggest.h"
 #include "frontend/builtin_args.h"
 
