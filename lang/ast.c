@@ -1,4 +1,4 @@
-/* Printing the AST, for `tlc --emit ast` and for error messages. */
+/* The printer of the AST, for `tlc --emit ast` and for error messages. */
 #include "lang/ast.h"
 
 const char *operator_text(enum operator op)
@@ -86,7 +86,7 @@ static void print_operation(const struct expr *e, struct strbuf *out)
 	sb_puts(out, ")");
 }
 
-/* Source form, with every operation in parentheses. */
+/* Prints an expression in source form, with parentheses around every operation. */
 void ast_print_expr(const struct expr *e, struct strbuf *out)
 {
 	switch (e->kind) {
@@ -179,7 +179,7 @@ void ast_print_expr(const struct expr *e, struct strbuf *out)
 
 static void print_block(const struct body *b, int indent, struct strbuf *out);
 
-/* `head value tail`, with value optional. */
+/* Prints `head value tail`; value may be NULL. */
 static void print_line(struct strbuf *out, const char *head, const struct expr *value, const char *tail)
 {
 	sb_puts(out, head);

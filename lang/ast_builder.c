@@ -1,4 +1,4 @@
-/* The nodes of the AST and what the grammar's actions check while they make them. */
+/* Construction of AST nodes, with the checks of the grammar's actions. */
 #include "lang/ast_builder.h"
 
 static u16 depth_of(const struct expr *e)
@@ -6,8 +6,8 @@ static u16 depth_of(const struct expr *e)
 	return e ? e->depth : 0;
 }
 
-/* Nesting is bounded here, so later recursion over the tree is safe. A node that is nested too deeply becomes a None
- * without operands, after an error. */
+/* Sets the depth of a node. The depth is bounded, so later recursion over the tree is safe. A node that is nested too
+ * deeply becomes a None without operands, after an error. */
 static void set_depth(struct parser *p, struct expr *e, u32 child_depth)
 {
 	e->depth = (u16)(child_depth + 1);
@@ -159,7 +159,7 @@ struct expr *ast_compare(struct parser *p, enum operator op, struct expr *a, str
 
 struct expr *ast_extend_compare(struct parser *p, struct expr *chain, enum operator op, struct expr *b, struct loc loc)
 {
-	if (chain->kind != EX_COMPARE) /* nested too deeply: reported */
+	if (chain->kind != EX_COMPARE) /* nested too deeply, which has been reported */
 		return chain;
 	u32 n = chain->nitems;
 	if (is_pow2(n)) { /* both arrays are full */
@@ -388,7 +388,8 @@ struct func *new_function(struct parser *p, const char *name, struct loc loc, pa
 	return f;
 }
 
-/* Errors in a function are those of the kernels that call it: they are forgotten, and said again where it is used. */
+/* Errors in a function concern the kernels that call it. They are dropped here, and reported again if the function is
+ * used. */
 static void set_broken_aside(struct parser *p, struct func *f)
 {
 	struct def_start *s = NULL;
@@ -402,7 +403,8 @@ static void set_broken_aside(struct parser *p, struct func *f)
 	diags_cut(p->diags, s->text);
 	p->diags->nerrors = s->nerrors;
 	p->diags->full = false;
-	for (struct def_start *next = s + 1; next < p->starts.at + p->starts.len; next++) { /* read ahead */
+	/* tokens that were read ahead */
+	for (struct def_start *next = s + 1; next < p->starts.at + p->starts.len; next++) {
 		next->nerrors = s->nerrors;
 		next->text = s->text;
 	}
@@ -425,7 +427,7 @@ void add_function(struct parser *p, enum func_kind kind, const struct branch *br
 	f->ndecorators = p->decorators.len;
 	f->jit = p->jit;
 	p->decorators.len = 0;
-	const struct func *earlier = map_get(&p->module->by_name, name); /* of one name, the last counts */
+	const struct func *earlier = map_get(&p->module->by_name, name); /* the last function of a name applies */
 	u32 at = 0;
 	while (at < p->module->funcs.len && p->module->funcs.at[at] != earlier)
 		at++;

@@ -1,10 +1,10 @@
-/* The functions that a jit function refers to, itself or through other jit functions, read off its source. */
+/* The functions that a jit function refers to, directly or through other jit functions, determined from the source. */
 #include "lang/ast.h"
 
 struct call_search {
 	const char *name;
-	struct map seen; /* functions */
-	const struct func *func; /* being searched */
+	struct map seen; /* visited functions */
+	const struct func *func; /* the function under the search */
 	bool found;
 };
 
@@ -24,7 +24,7 @@ static bool is_param(const struct func *f, const char *name)
 	return false;
 }
 
-/* A name may be a function of the module, an import, or a parameter that holds any function. */
+/* Visits a name: a function of the module, an import, or a parameter, which may hold any function. */
 static void search_name(struct call_search *s, const struct expr *x, bool called)
 {
 	const struct module *m = s->func->module;
@@ -35,11 +35,11 @@ static void search_name(struct call_search *s, const struct expr *x, bool called
 	const struct func *f = map_get(&m->by_name, x->name);
 	if (f)
 		search_func(s, f);
-	/* methods of its classes are not looked at */
+	/* the methods of a class are not searched; they are assumed to use the name */
 	const struct definition *d = map_get(&m->definitions, x->name);
 	s->found |= d && d->kind == DEF_CLASS;
 	const char *target = imported_name(m, x->name), *last = target ? strrchr(target, '.') : NULL;
-	/* what a function of another file does is not looked at */
+	/* functions of other files are not searched; they are assumed to use the name */
 	s->found |= (last && !strcmp(last + 1, s->name)) || (called && target && strncmp(target, "triton", 6) != 0);
 }
 

@@ -1,8 +1,8 @@
-/* Host code: what the lines outside jit functions say of the names at the margin of a file.
+/* Host code: the definitions of names at module level in the lines outside jit functions.
  *
- * Whole logical lines are dropped, except that decorators announce a function, and imports, simple assignments and the
- * names of functions are recorded as definitions, with the `if` and `try` that they stand in. The evaluator decides
- * which definition of a name counts (frontend/python/names.c). */
+ * Logical lines are dropped, with two exceptions: decorators mark the following function, and imports, simple
+ * assignments and names of functions are recorded as definitions, together with the enclosing `if` and `try`. The
+ * evaluator decides which definition of a name applies (frontend/python/names.c). */
 #include "lang/parse.h"
 #include "parser.h"
 
@@ -30,7 +30,7 @@ static void skip_line(struct parser *p)
 	while (t.kind && t.kind != NEWLINE);
 }
 
-/* Reads `a.b.c` or `..a.b`, of which t is the first token; the token after it is left unread. */
+/* Reads `a.b.c` or `..a.b` with first token t. The token after it is not consumed. */
 static const char *dotted_name(struct parser *p, struct token t)
 {
 	struct strbuf sb = {.arena = p->arena};
@@ -48,7 +48,8 @@ static const char *dotted_name(struct parser *p, struct token t)
 	return intern_str(p->names, sb.at);
 }
 
-/* Imports of host functions may be of use to kernels too, where the module has no definition of its own. */
+/* Records an import. An import inside a host function is recorded only if the module does not define the name: kernels
+ * may need it too. */
 static void add_import(struct parser *p, struct loc loc, const char *alias, const char *target, bool whole)
 {
 	if (p->host_scope >= 0 && map_get(&p->module->definitions, alias))
@@ -68,7 +69,7 @@ static const char *first_part(struct parser *p, const char *dotted)
 	return intern(p->names, dotted, dot ? (size_t)(dot - dotted) : strlen(dotted));
 }
 
-/* `import a.b as c, d`: binds c, d. `import a.b` binds a. */
+/* Reads `import a.b as c, d`, which binds c and d, or `import a.b`, which binds a. */
 static void read_import(struct parser *p)
 {
 	struct token t;
@@ -91,7 +92,7 @@ static void read_import(struct parser *p)
 	skip_line(p);
 }
 
-/* `from a.b import c as d, (e)`, `from .a import *`. */
+/* Reads `from a.b import c as d, (e)` or `from .a import *`. */
 static void read_from(struct parser *p)
 {
 	struct token t = raw_token(p);
@@ -137,13 +138,13 @@ static bool is_augmented(int kind)
 	return false;
 }
 
-/* Host code assigns `name` in a statement that is not evaluated: its value is unknown. */
+/* Records an assignment to the name by a statement that is not evaluated: its value is unknown. */
 static void note_changed(struct parser *p, const struct token *name)
 {
 	define(p, (struct definition){.kind = DEF_CHANGED, .name = name->value.name, .loc = name->loc});
 }
 
-/* Does NAME.method(…) change what the global NAME holds? */
+/* True if NAME.method(…) changes the contents of the global NAME. */
 static bool is_change(const char *method)
 {
 	static const char *const all[] = {"append", "extend", "insert", "pop", "remove", "sort", "reverse", "clear",
@@ -154,7 +155,7 @@ static bool is_change(const char *method)
 	return false;
 }
 
-/* The value of a global changes that a line gave it. */
+/* Records a change of a global that an earlier line assigned. */
 static void note_value_changed(struct parser *p, const struct token *name)
 {
 	const struct definition *d = map_get(&p->module->definitions, name->value.name);
@@ -162,10 +163,10 @@ static void note_value_changed(struct parser *p, const struct token *name)
 		note_changed(p, name);
 }
 
-/* Notes the changes of globals' values in a line of host code: NAME.append(…), NAME[i] = …, del NAME[i]. `state` holds
- * the name that the tokens before t refer to. */
+/* State for finding changes of globals in a line of host code: NAME.append(…), NAME[i] = …, del NAME[i]. `name` is the
+ * name to which the previous tokens refer. */
 struct object_state {
-	struct token name; /* kind 0: none */
+	struct token name; /* kind 0: no name */
 	bool part, deleted;
 	int depth;
 };
@@ -190,8 +191,8 @@ static void note_changes(struct parser *p, struct object_state *s, struct token 
 		note_value_changed(p, &s->name);
 }
 
-/* Notes the globals that a line of host code assigns; t is its first token. `N *= 2`, `A, B = …`, `for N in …`, also
- * below an `if` or `with`, or behind its ':'. */
+/* Records the globals that a line of host code with first token t assigns: `N *= 2`, `A, B = …`, `for N in …`, also in
+ * the body of an `if` or `with`, on a separate line or after its ':'. */
 static void note_assignments(struct parser *p, struct token t)
 {
 	VEC(struct token) names = {0};
@@ -222,7 +223,7 @@ static void note_assignments(struct parser *p, struct token t)
 		skip_line(p);
 }
 
-/* `NAME = …` or `NAME: … = …` at the margin: remember where the expression is. */
+/* Reads `NAME = …` or `NAME: … = …` at module level and records the source range of the expression. */
 static void read_global(struct parser *p, struct token name)
 {
 	struct token t = raw_token(p);
@@ -245,7 +246,8 @@ static void read_global(struct parser *p, struct token name)
 		define(p, d);
 }
 
-/* `def NAME` at the margin without @triton.jit: noted for the error about a kernel that calls it. */
+/* Reads a `def NAME` at module level without @triton.jit. The name is recorded for the error in a kernel that calls
+ * it. */
 static void read_host_function(struct parser *p, u32 start)
 {
 	struct token t = raw_token(p);
@@ -256,7 +258,7 @@ static void read_host_function(struct parser *p, u32 start)
 	skip_line(p);
 }
 
-/* A dotted name with its first part replaced by the target of its import: T.jit → triton.jit. */
+/* A dotted name in which the target of its import replaces the first part: T.jit → triton.jit. */
 static const char *resolved(struct parser *p, const char *name)
 {
 	const char *first = first_part(p, name);
@@ -264,7 +266,7 @@ static const char *resolved(struct parser *p, const char *name)
 	return target ? arena_printf(p->arena, "%s%s", target, name + strlen(first)) : name;
 }
 
-/* triton.jit, or jit of a module that passes Triton on, such as vllm.triton_utils.triton. */
+/* Recognises triton.jit, also when re-exported by another module, as in vllm.triton_utils.triton. */
 static bool decorator_kind(struct parser *p, const char *name, enum func_kind *kind)
 {
 	name = resolved(p, name);
@@ -295,7 +297,8 @@ static struct branch *enter(struct parser *p, enum branch_kind kind, struct bran
 	return b;
 }
 
-/* Closes the statements that end before a line of this indentation; the last one as deep as the line, or NULL. */
+/* Closes the statements that end before a line of this indentation. Returns the last closed part with the same
+ * indentation, or NULL. */
 static struct branch *leave(struct parser *p, int indent)
 {
 	struct branch *same = NULL;
@@ -307,7 +310,7 @@ static struct branch *leave(struct parser *p, int indent)
 	return same;
 }
 
-/* The tokens up to the ':' at depth 0 are those of b's test. */
+/* Reads the test of b: the tokens up to the ':' at bracket depth 0. */
 static void read_test(struct parser *p, struct branch *b)
 {
 	int depth = 0;
@@ -322,7 +325,7 @@ static void read_test(struct parser *p, struct branch *b)
 		unread_token(p, t);
 }
 
-/* A statement at the margin, or in an `if` or `try` there; t is its first token. */
+/* Reads a statement at module level, or inside an `if` or `try` there, with first token t. */
 static void host_statement(struct parser *p, struct token t, int indent, struct branch *same)
 {
 	bool in_loop = p->branch && p->branch->kind == BRANCH_LOOP;
@@ -352,7 +355,7 @@ static void host_statement(struct parser *p, struct token t, int indent, struct 
 	}
 	read_test(p, p->branch);
 	t = raw_token(p);
-	if (t.kind && t.kind != NEWLINE) /* behind the ':' */
+	if (t.kind && t.kind != NEWLINE) /* a statement after the ':' */
 		host_statement(p, t, indent + 1, NULL);
 }
 
@@ -382,14 +385,14 @@ static void read_decorator(struct parser *p)
 	}
 }
 
-/* The rest of a line of a class; the class ends behind it or later. */
+/* Reads the rest of a line of a class, and extends the class to its end. */
 static void read_class_line(struct parser *p)
 {
 	for (struct token t = raw_token(p); t.kind && t.kind != NEWLINE; t = raw_token(p))
 		p->class_line->end = t.end;
 }
 
-/* Does this token in the parentheses of a class name a class that kernels know? */
+/* True if this token in the parentheses of a class names a class that kernels can use. */
 static bool is_known_base(struct parser *p, const struct token *t)
 {
 	const struct definition *d = t->kind == NAME ? map_get(&p->module->definitions, t->value.name) : NULL;
@@ -397,7 +400,7 @@ static bool is_known_base(struct parser *p, const struct token *t)
 				   (d && d->target && !strcmp(d->target, "typing.NamedTuple")));
 }
 
-/* Behind `class`. False, with the line read, when kernels do not know the class. */
+/* Reads a class after `class`. False, with the line consumed, if kernels cannot use the class. */
 static bool read_class(struct parser *p, int indent, bool aggregate)
 {
 	struct token name = raw_token(p), t = name;

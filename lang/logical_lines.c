@@ -1,8 +1,8 @@
-/* Line structure: raw tokens → the token stream of the grammar.
+/* Line structure: converts raw tokens to the token stream of the grammar.
  *
- * A file is host Python with jit functions in it. Lines outside jit functions go to host_code.c. Inside,
+ * A file is host Python that contains jit functions. Lines outside jit functions are passed to host_code.c. Inside,
  * indentation becomes INDENT and DEDENT as in Python ("Indentation" in its Lexical analysis): tabs advance to the next
- * multiple of 8, and a comparison that would come out differently with tabs of width 1 is an error. */
+ * multiple of 8, and an indentation that compares differently for tabs of one column is an error. */
 #include "lang/parse.h"
 #include "parser.h"
 
@@ -11,7 +11,7 @@ struct token raw_token(struct parser *p)
 	if (p->npeeked)
 		return p->peeked[--p->npeeked];
 	struct token t = scan_token(p);
-	/* in host code a stray quote is not ours to judge, but an open triple quote hides the rest of the file */
+	/* in host code a stray quote is ignored, but an open triple quote would hide the rest of the file */
 	if (t.kind == UNTERMINATED_STRING && !p->in_kernel && t.end == p->src->len && t.loc.line != p->line)
 		diag(p->diags, E_UNTERMINATED_STRING, t.loc);
 	return t;
@@ -35,7 +35,8 @@ int indentation(const struct parser *p, const struct token *t, int *alt)
 	return width;
 }
 
-/* At the first token of a logical line inside a function: indentation → INDENT, DEDENTs or the end of the function. */
+/* The first token of a logical line inside a function: the indentation gives INDENT, DEDENTs or the end of the
+ * function. */
 static bool kernel_line(struct parser *p, struct token t, struct token *out)
 {
 	int alt = 0, indent = t.kind ? indentation(p, &t, &alt) : -1;
@@ -77,13 +78,13 @@ static struct token expression_token(struct parser *p)
 {
 	if (p->last_kind == 0) {
 		p->last_kind = START_EXPRESSION;
-		p->depth = 1; /* line ends inside the range do not matter */
+		p->depth = 1; /* newlines inside the range are ignored */
 		return (struct token){.kind = START_EXPRESSION};
 	}
 	return raw_token(p);
 }
 
-/* The `def` of the one function to parse. */
+/* The `def` of the only function to parse. */
 static struct token function_token(struct parser *p)
 {
 	struct token t = raw_token(p);
@@ -117,7 +118,7 @@ static struct token produce(struct parser *p)
 				p->line_start = true;
 			if (t.kind == 0 && p->in_kernel && p->last_kind != NEWLINE) {
 				unread_token(p, t);
-				t.kind = NEWLINE; /* the file ends without a line end */
+				t.kind = NEWLINE; /* the last line has no newline */
 				p->line_start = true;
 			}
 			return t;

@@ -1,7 +1,7 @@
-/* Shared by the scanner, the line structure and the grammar; nothing outside lang/ includes it.
+/* Interface between the scanner, the line structure and the grammar. Only for files of lang/.
  *
  *   text → scanner (lexer.l) → logical lines, INDENT/DEDENT, host code skipped (logical_lines.c) → grammar (parser.y)
- * → AST */
+ *        → AST */
 #ifndef TLC_LANG_PARSE_H
 #define TLC_LANG_PARSE_H
 
@@ -24,13 +24,13 @@ union token_value {
 };
 
 struct token {
-	int kind; /* a token kind of parser.y; 0 at the end */
+	int kind; /* a token kind of parser.y; 0 at the end of the file */
 	struct loc loc;
 	u32 start, end; /* offsets into the source */
 	union token_value value;
 };
 
-/* The `def` of a jit function, and what had been said when it was read. */
+/* The `def` of a jit function, with the state of the diagnostics when it was read. */
 struct def_start {
 	u32 line, at, nerrors, text;
 };
@@ -47,9 +47,9 @@ struct parser {
 	void *scanner;
 	u32 at; /* offset of the next character */
 	u32 line, line_at;
-	int depth; /* of open brackets */
+	int depth; /* number of open brackets */
 	struct loc open[64];
-	/* the scanner has just reported an open bracket: the grammar reports no second error for it */
+	/* the scanner has just reported an open bracket, so the grammar reports no second error */
 	bool was_unclosed;
 	struct token peeked[4];
 	int npeeked;
@@ -60,19 +60,20 @@ struct parser {
 	int base_indent;
 	int indents[100], alt_indents[100], nindents;
 	int pending_dedents;
-	struct branch *branch; /* that the current line of host code stands in; NULL: none */
+	/* the part of a compound statement that contains the current line of host code; NULL: none */
+	struct branch *branch;
 	struct open_branch {
 		int indent;
 		struct branch *branch;
 	} open_branches[50];
 	int nopen;
-	int host_scope; /* indentation of the host's def or class that the current line is inside of; -1: of none */
-	bool has_named_exprs; /* in the function being parsed */
+	int host_scope; /* indentation of the host function or class around the current line; -1: none */
+	bool has_named_exprs; /* of the function under the parser */
 	bool pending_kind, pending_class;
-	VEC(struct decorator) decorators; /* in front of the next function */
+	VEC(struct decorator) decorators; /* decorators of the next function */
 	VEC(struct def_start) starts;
-	struct decorator jit;             /* the one that makes it a kernel */
-	/* the class that the current line may be in: its indentation, or -1, and its definition */
+	struct decorator jit;             /* the decorator that makes the next function a kernel */
+	/* the class that may contain the current line: its indentation, or -1, and its definition */
 	int class_indent;
 	struct definition *class_line;
 	int last_kind;
@@ -82,22 +83,22 @@ struct parser {
 	struct module *module;
 	struct expr *expression;
 	struct class_def *class;
-	struct func *function; /* of function_only */
+	struct func *function; /* for function_only */
 };
 
-/* scanner: the next raw token; NEWLINE ends each physical line outside brackets. */
+/* scanner: returns the next raw token. NEWLINE ends each physical line outside brackets. */
 struct token scan_token(struct parser *p);
 void scan_open(struct parser *p, u32 start, u32 end);
 void scan_close(struct parser *p);
 
-/* line structure: the grammar's tokens */
+/* line structure: returns the tokens of the grammar */
 struct token next_token(struct parser *p);
 struct token raw_token(struct parser *p);
 void unread_token(struct parser *p, struct token t);
-/* Width of the white space before a line's first token, with tabs of 8 and of 1. */
+/* The width of the white space before the first token of a line, with tabs of 8 columns and (*alt) of 1. */
 int indentation(const struct parser *p, const struct token *t, int *alt);
 
-/* One logical line of host code. True when it opens a jit function, whose tokens follow. */
+/* Reads one logical line of host code. True if it starts a jit function, whose tokens follow. */
 bool host_line(struct parser *p, struct token t);
 
 #endif

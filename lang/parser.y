@@ -1,7 +1,7 @@
 /* The grammar of jit functions: the part of Python that kernels use.
  *
- * Constructs of Python that a kernel cannot use are parsed where that is easy, so that the error names them instead
- * of calling them syntax errors. After an error the grammar resumes at the next line. */
+ * Python constructs that a kernel cannot use are parsed where this is easy, so that the error names the construct
+ * instead of reporting a syntax error. After an error the grammar resumes at the next line. */
 %define api.pure full
 %define api.prefix {tl_yy}
 %define api.value.type {union parser_value}
@@ -33,7 +33,7 @@ union parser_value {
 
 %code top {
 #include "support/arena.h"
-/* a deep stack of the parser's: the arena's, too */
+/* a deep parser stack is allocated from the arena, too */
 #define YYMALLOC(size) arena_alloc(p->arena, size)
 #define YYFREE(stack) ((void)(stack))
 }
@@ -63,7 +63,7 @@ static void tl_yyerror(struct loc *loc, struct parser *p, const char *message);
 %token ADD_EQ "+=" SUB_EQ "-=" MUL_EQ "*=" DIV_EQ "/=" FLOORDIV_EQ "//=" MOD_EQ "%=" AND_EQ "&=" OR_EQ "|="
 %token XOR_EQ "^=" SHL_EQ "<<=" SHR_EQ ">>=" POW_EQ "**=" MATMUL_EQ "@="
 
-/* A block after a bad line belongs to that line. */
+/* A block after an invalid line is part of that line. */
 %precedence NO_BLOCK
 %precedence INDENT
 
@@ -146,7 +146,7 @@ parameter: NAME { $$ = (struct param){.name = $NAME, .loc = @NAME}; }
 	 | NAME ':' test[type] '=' test[value] {
 		$$ = (struct param){.name = $NAME, .annotation = $type, .value = $value, .loc = @NAME};
 	 }
-	 | '*' { $$ = (struct param){0}; /* what follows is given by name, as it may be anyway */ }
+	 | '*' { $$ = (struct param){0}; /* keyword-only parameters follow: no effect here */ }
 	 | '/' { $$ = (struct param){0}; }
 	 | '*' NAME { $$ = (struct param){.name = $NAME, .star = true, .loc = @NAME}; }
 	 | POW NAME { $$ = (struct param){.name = $NAME, .rest = true, .loc = @$}; }
@@ -437,11 +437,11 @@ atom: NAME { $$ = ast_name(p, $NAME, @$); }
     | '[' test_list ',' ']' { $$ = ast_sequence(p, EX_LIST, $test_list, NULL, @$); }
     | '[' comprehension ']' { $$ = $comprehension; $$->loc = @$; }
     | '{' '}' { $$ = ast_sequence(p, EX_DICT, NULL, NULL, @$); }
-    | '{' test_list '}' { $$ = ast_sequence(p, EX_TUPLE, $test_list, NULL, @$); /* a set: only asked for members */ }
+    | '{' test_list '}' { $$ = ast_sequence(p, EX_TUPLE, $test_list, NULL, @$); /* a set becomes a tuple */ }
     | '{' test_list ',' '}' { $$ = ast_sequence(p, EX_TUPLE, $test_list, NULL, @$); }
     | '{' dict_list '}' { $$ = ast_sequence(p, EX_DICT, $dict_list, NULL, @$); }
     | '{' dict_list ',' '}' { $$ = ast_sequence(p, EX_DICT, $dict_list, NULL, @$); }
-    | '{' comprehension '}' { $$ = $comprehension; $$->loc = @$; /* a set, as above */ }
+    | '{' comprehension '}' { $$ = $comprehension; $$->loc = @$; /* a set becomes a tuple */ }
     | '{' test[key] ':' test[value] clauses '}' { $$ = ast_comprehension(p, $key, $value, $clauses, @$); }
     ;
 dict_list: test[key] ':' test[value] { $$ = expr_list(p, $key); vec_push(p->arena, $$, $value); }
@@ -467,7 +467,7 @@ static int yyreport_syntax_error(const yypcontext_t *c, struct parser *p)
 
 static void tl_yyerror(struct loc *loc, struct parser *p, const char *message)
 {
-	(void)message; /* only "memory exhausted" comes here: nesting too deep */
+	(void)message; /* bison reports only "memory exhausted" here: the nesting is too deep */
 	diag(p->diags, E_NESTED_TOO_DEEP, *loc);
 }
 

@@ -1,7 +1,7 @@
 /* Messages for syntax errors: the unexpected token, the expected one, and a hint. */
 #include "lang/ast_builder.h"
 
-/* A token in the words of a kernel's author, from bison's name of it. */
+/* A token in terms that the author of a kernel knows, from bison's name of the token. */
 static const char *readable(struct parser *p, const char *symbol)
 {
 	static const struct {
@@ -52,11 +52,11 @@ static void bad_character(struct parser *p, struct loc at)
 					    : "it looks like a space: type one instead");
 }
 
-/* A bracket is open, and the error stands at the end of the text or at the start of a line that is indented like a
+/* True if a bracket is open, and the error is at the end of the text or at the start of a line that is indented like a
  * new statement. */
 static bool bracket_was_left_open(const struct parser *p, struct loc at, const char *got)
 {
-	if (p->depth <= (p->expression_only ? 1 : 0)) /* a lone expression is read as if inside one */
+	if (p->depth <= (p->expression_only ? 1 : 0)) /* a single expression is parsed as if inside a bracket */
 		return false;
 	struct loc open = p->open[MIN(p->depth, (int)ARRAY_LEN(p->open)) - 1];
 	if (!strcmp(got, "NEWLINE") || !strcmp(got, "end of file") || !strcmp(got, "DEDENT"))
@@ -66,7 +66,7 @@ static bool bracket_was_left_open(const struct parser *p, struct loc at, const c
 	return at.line > open.line && indent <= strspn(line_text(p, open.line), " \t") && !strchr(")]}", line[indent]);
 }
 
-/* A hint for an operator of other languages in front of `at`: Python's spelling. NULL: there is none. */
+/* A hint for an operator of another language before `at`: the Python operator. NULL if there is no hint. */
 static const char *instead(const struct parser *p, struct loc at, const char *got)
 {
 	static const struct {

@@ -1,26 +1,25 @@
-/* Classes of the source: NamedTuple, whose calls make tuples with names, and @triton.language.core._aggregate, whose
- * calls make objects.
- *
- * Objects are values: a variable, a loop or a branch carries their fields. An object's fields are set in its __init__,
- * which without one of the class's own takes them in order, those of the base first. */
+/* Classes defined in the source. A call of a NamedTuple class makes a named tuple. A call of a class decorated with
+ * @triton.language.core._aggregate makes an object. Objects are values: variables, loops and branches carry their
+ * fields. An object's fields are set by its __init__. A class without an __init__ takes the fields in order, first the
+ * fields of its base. */
 #include "support/suggest.h"
 #include "frontend/builtin_args.h"
 
-/* --- the class ----------------------------------------------------------------------------------------------- */
+/* --- class definitions --------------------------------------------------------------------------------------- */
 
 static bool is_named_tuple(const struct expr *x)
 {
 	return (x->kind == EX_NAME || x->kind == EX_ATTR) && !strcmp(x->name, "NamedTuple");
 }
 
-/* Evaluates x in the scope of the module, without a function around it. */
+/* Evaluates x in the scope of the module, outside any function. */
 static struct val eval_beside(struct eval *e, struct module *m, const char *name, const struct expr *x)
 {
 	struct func nowhere = {.kind = FUNC_CONSTEXPR, .name = name, .module = m};
 	return eval_in_module(e, arena_dup(e->arena, &nowhere, sizeof nowhere), x);
 }
 
-/* The class that x names; NULL, without a message, where it is none. */
+/* The class that x names; NULL without a message if x does not name a class. */
 static const struct class *class_named(struct eval *e, const struct class_def *d, const struct expr *x)
 {
 	u32 len = e->diags->text.len, errors = e->diags->nerrors;
@@ -32,13 +31,14 @@ static const struct class *class_named(struct eval *e, const struct class_def *d
 	return v.kind == V_CLASS ? v.class : NULL;
 }
 
-/* The base of c; false after an error. */
+/* Determines the base of c; false after an error. */
 static bool read_bases(struct eval *e, struct class *c)
 {
 	const struct class_def *d = c->def;
 	for (u32 i = 0; i < d->nbases; i++)
 		c->makes_tuples |= is_named_tuple(d->bases[i]);
-	for (u32 i = 0; i < d->nbases && !c->makes_tuples; i++) { /* of a tuple others, such as Generic, say nothing */
+	/* other bases of a named tuple, such as Generic, have no effect */
+	for (u32 i = 0; i < d->nbases && !c->makes_tuples; i++) {
 		const struct class *base = class_named(e, d, d->bases[i]);
 		if (base && !base->makes_tuples && !c->base) {
 			c->base = base;
@@ -183,7 +183,7 @@ bool class_has(const struct class *c, const char *name)
 	return class_field(c, name) >= 0 || find_method(c, name);
 }
 
-/* super().name in a method: the base's, of the method's object. */
+/* x if it is super().name in a method, which denotes the base's method bound to the method's object. */
 static const struct expr *super_of(const struct eval *e, const struct expr *x)
 {
 	const struct expr *of = x->kind == EX_ATTR ? x->a : NULL;
@@ -219,7 +219,7 @@ bool is_object_of(const struct val *v, const struct class *c)
 	return of != NULL;
 }
 
-/* Is v what the annotation of a field says, if that says anything? */
+/* True if v fits the annotation of a field, or if the annotation is unknown. */
 static bool fits(struct eval *e, const struct class *c, const struct expr *type, const struct val *v)
 {
 	const char *name = type->kind == EX_NAME || type->kind == EX_ATTR ? type->name : "";
@@ -288,9 +288,9 @@ void assign_field(struct eval *e, const struct expr *target, struct val v)
 	self->val.items = items;
 }
 
-/* --- making objects ------------------------------------------------------------------------------------------ */
+/* --- construction of objects --------------------------------------------------------------------------------- */
 
-/* The values of a call, one a field, in the order of the fields; NULL after an error. */
+/* The values of a call, one per field in the order of the fields; NULL after an error. */
 static struct val *bind_fields(struct eval *e, const struct class *c, const struct call *call)
 {
 	struct val *items = arena_array(e->arena, struct val, c->nfields);
@@ -332,7 +332,7 @@ static struct val *bind_fields(struct eval *e, const struct class *c, const stru
 	return items;
 }
 
-/* By the class's own __init__. */
+/* Creates an object through the __init__ of its class. */
 static struct val run_init(struct eval *e, const struct class *c, const struct func *init, const struct call *call)
 {
 	struct val *items = arena_array(e->arena, struct val, c->nfields);

@@ -4,25 +4,26 @@
 
 #include "frontend/frontend_internal.h"
 
-/* Name of the i-th parameter of a builtin, for messages. */
+/* The name of the i-th parameter of a builtin, for messages. */
 const char *arg_name(struct eval *e, const struct args *a, u32 i);
 
-/* Each returns false after reporting; a value *out is an error then. */
+/* Each returns false after reporting an error. Functions that return a value set *out to an error value then. */
 bool arg_int(struct eval *e, const struct args *a, u32 i, i64 *out);           /* a compile-time integer */
 bool arg_bool(struct eval *e, const struct args *a, u32 i, bool *out);
 bool arg_type(struct eval *e, const struct args *a, u32 i, struct val *out);   /* a dtype or pointer type */
-bool arg_tensor(struct eval *e, const struct args *a, u32 i, struct val *out); /* run-time; numbers are converted */
+/* a run-time value; numbers are converted */
+bool arg_tensor(struct eval *e, const struct args *a, u32 i, struct val *out);
 bool arg_tile(struct eval *e, const struct args *a, u32 i, struct val *out);   /* a tile */
 bool arg_shape(struct eval *e, const struct args *a, u32 i, int *rank, i32 *shape);
 bool arg_axis(struct eval *e, const struct args *a, u32 i, int rank, int *axis);
-/* A mask as i1, or V_NONE where there is none. */
+/* A mask as i1, or V_NONE if there is no mask. */
 bool arg_mask(struct eval *e, const struct args *a, u32 i, struct val *out);
-/* One of `names` (NULL-terminated) → its index; None and "" → 0. */
+/* The index of a string among `names` (NULL-terminated). None and "" give 0. */
 bool arg_choice(struct eval *e, const struct args *a, u32 i, const char *const *names, i64 *out);
-/* tl.load and tl.store where the pointer is an object. */
+/* tl.load and tl.store where the pointer is an object (a block pointer or descriptor). */
 struct val load_block(struct eval *e, const struct args *a);
 struct val store_block(struct eval *e, const struct args *a);
-/* Says, where remarks are wanted, that this argument is accepted for Triton's sake and changes nothing. */
+/* If remarks are enabled: reports that this argument is accepted for compatibility with Triton and has no effect. */
 void remark_no_effect(struct eval *e, const struct args *a, u32 i);
 
 #endif

@@ -1,5 +1,5 @@
-/* The registry of builtins, and the builtins that make, reshape and inspect values; builtins_tile.c has those that
- * compute, builtins_checks.c the hints and assertions. */
+/* The registry of builtins, and the builtins that create, reshape and inspect values. builtins_tile.c has the builtins
+ * that compute, builtins_checks.c the hints and assertions. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static const struct builtin table[] = {
 #undef B
 };
 
-/* tl.math repeats the elementwise part of tl. */
+/* The namespace that defines the members of s. tl.math repeats the elementwise functions of tl. */
 static enum namespace_ defining_namespace(enum namespace_ s)
 {
 	return s == NS_MATH ? NS_TL : s;
@@ -51,7 +51,7 @@ void builtin_each(void (*each)(void *arg, const struct builtin *b), void *arg)
 		each(arg, &table[i]);
 }
 
-/* --- reading arguments --------------------------------------------------------------------------------------- */
+/* --- arguments ----------------------------------------------------------------------------------------------- */
 
 const char *arg_name(struct eval *e, const struct args *a, u32 i)
 {
@@ -62,7 +62,7 @@ const char *arg_name(struct eval *e, const struct args *a, u32 i)
 	return arena_str(e->arena, s, strcspn(s, ",="));
 }
 
-/* The callee's name for messages: the library function that the user called (sum), not the builtin inside it. */
+/* The name of the callee for messages: the library function that the user called (sum), not the builtin inside it. */
 static const char *callee(const struct eval *e, const struct args *a)
 {
 	const char *name = a->b->name;
@@ -71,7 +71,7 @@ static const char *callee(const struct eval *e, const struct args *a)
 	return name;
 }
 
-/* The error of a run-time value v where one of compile time is needed. */
+/* Reports a run-time value v where a compile-time value is required. */
 static void not_constexpr(struct eval *e, const struct args *a, u32 i, const struct val *v)
 {
 	eval_error(e, E_ARG_NOT_CONSTEXPR, a->loc[i], arg_name(e, a, i), callee(e, a), describe(e, v));
@@ -243,7 +243,7 @@ void remark_no_effect(struct eval *e, const struct args *a, u32 i)
 		diag(e->diags, R_NO_EFFECT, user_loc(e, a->loc[i]), arg_name(e, a, i), callee(e, a));
 }
 
-/* --- the program, making tiles ------------------------------------------------------------------------------- */
+/* --- program and tiles --------------------------------------------------------------------------------------- */
 
 struct val bi_program(struct eval *e, const struct args *a)
 {
@@ -389,7 +389,7 @@ struct val bi_trans(struct eval *e, const struct args *a)
 	if (dims.kind == V_TUPLE && dims.nitems == 1 && dims.items[0].kind == V_TUPLE)
 		dims = dims.items[0];
 	u32 n = dims.kind == V_TUPLE ? dims.nitems : 1, seen = 0;
-	if (dims.kind == V_TUPLE && !n && !a->b->code) { /* trans without dims swaps the last two */
+	if (dims.kind == V_TUPLE && !n && !a->b->code) { /* trans without dims swaps the last two dimensions */
 		if (t->rank < 2)
 			return eval_error(e, E_TRANSPOSE_RANK, a->loc[0], describe_type(e, &v));
 		for (int i = 0; i < t->rank; i++)
@@ -436,7 +436,7 @@ struct val bi_join(struct eval *e, const struct args *a)
 	struct val x, y;
 	if (!arg_tensor(e, a, 0, &x) || !arg_tensor(e, a, 1, &y))
 		return val_error();
-	/* integers of one width are joined as they are, with the first one's sign */
+	/* integers of equal width are joined without conversion, with the signedness of the first */
 	bool signs = dtype_is_int(x.dtype) && dtype_is_int(y.dtype) && dtype_bits(x.dtype) == dtype_bits(y.dtype);
 	if ((x.dtype != y.dtype && !(signs && !x.pointers)) || x.pointers != y.pointers)
 		return eval_error(e, E_OPERAND_TYPES, a->loc[1], "join", describe_type(e, &x), describe_type(e, &y));
@@ -469,7 +469,7 @@ struct val bi_split(struct eval *e, const struct args *a)
 	const struct type *t = v.ssa->type;
 	if (t->shape[t->rank - 1] != 2)
 		return eval_error(e, E_SPLIT, a->loc[0], describe_type(e, &v));
-	if (t->rank == 1) { /* split a pair: through a 1×2 tile */
+	if (t->rank == 1) { /* split a tile of two elements through a 1×2 tile */
 		v = expand_dim(e, v, 0);
 		t = v.ssa->type;
 	}
@@ -499,16 +499,16 @@ struct val bi_cast(struct eval *e, const struct args *a)
 	return cast_to(e, v, type.dtype, (enum rounding)rounding, a->loc[0]);
 }
 
-/* --- compile time -------------------------------------------------------------------------------------------- */
+/* --- compile-time values ------------------------------------------------------------------------------------- */
 
-/* Optional integer arguments of tl.range. */
+/* An optional integer argument of tl.range; 0 if absent. */
 static bool range_option(struct eval *e, const struct args *a, u32 i, i64 *out)
 {
 	*out = 0;
 	return a->at[i].kind == V_NONE || arg_int(e, a, i, out);
 }
 
-/* disallow_acc_multi_buffer and disable_licm have no effect. */
+/* Reads the options of tl.range. disallow_acc_multi_buffer and disable_licm have no effect. */
 static bool range_options(struct eval *e, const struct args *a, struct loop_range *r)
 {
 	bool single_buffer, stay;
@@ -546,7 +546,7 @@ struct val bi_range(struct eval *e, const struct args *a)
 	return (struct val){.kind = V_RANGE, .range = r};
 }
 
-/* The condition of a `while` with options. */
+/* tl.condition: the condition of a `while` with options. */
 struct val bi_condition(struct eval *e, const struct args *a)
 {
 	bool stay;
@@ -562,7 +562,7 @@ static double number_as_double(const struct val *v)
 	return v->kind == V_FLOAT ? v->real : v->kind == V_INT ? (double)v->integer : v->boolean;
 }
 
-/* NaN and -0.0 have no place among numbers that is the same in every order of comparisons. */
+/* True if v is NaN or -0.0: the minimum or maximum of such constants depends on the order of the comparisons. */
 static bool is_unordered(const struct val *v)
 {
 	return v->kind == V_FLOAT && (isnan(v->real) || (v->real == 0 && signbit(v->real)));
@@ -616,7 +616,7 @@ struct val bi_python_float(struct eval *e, const struct args *a)
 	const struct val *v = &a->at[0];
 	if (val_is_number(v))
 		return val_float(number_as_double(v));
-	if (v->kind == V_STR) { /* Python knows no hexadecimal ones, nor nan(…) */
+	if (v->kind == V_STR) { /* Python accepts neither hexadecimal floats nor nan(…) */
 		char *end;
 		double d = strtod(v->text, &end);
 		if (end > v->text && !*(end + strspn(end, " ")) && !strpbrk(v->text, "xXpP("))
@@ -695,7 +695,7 @@ struct val bi_next_power_of_2(struct eval *e, const struct args *a)
 	return val_int(is_pow2(n) ? n : (i128)2 << ilog2((u64)n));
 }
 
-/* triton.cdiv: computed here for compile-time numbers, as on the host; tl.cdiv for run-time values. */
+/* triton.cdiv: computed here for compile-time numbers, as on the host; calls tl.cdiv for run-time values. */
 struct val bi_host_cdiv(struct eval *e, const struct args *a)
 {
 	if (a->at[0].kind != V_INT || a->at[1].kind != V_INT)

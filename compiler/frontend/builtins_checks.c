@@ -1,4 +1,4 @@
-/* Builtins that state facts of values or check them: hints, assumptions, static assertions, and static_print. */
+/* Builtins that state or check facts about values: hints, assumptions, static assertions, and static_print. */
 #include "frontend/builtin_args.h"
 
 struct val bi_hint(struct eval *e, const struct args *a)
@@ -17,10 +17,10 @@ struct val bi_hint(struct eval *e, const struct args *a)
 		if (n.kind != V_INT || n.integer < 1)
 			return eval_error(e, E_ARG_KIND, a->loc[1], "values", a->b->name, "positive integers",
 					  describe(e, &n));
-		/* of any number counts the power of two that divides it */
+		/* a number counts as the largest power of two that divides it */
 		want[i] = (i32)MIN(n.integer & -n.integer, (i128)1 << 30);
 	}
-	/* a parameter's divisibility is one of the whole kernel if the promise is always made */
+	/* the divisibility of a parameter holds for the whole kernel if every execution reaches the hint */
 	if (!v.ssa->def && v.ssa->block == e->b.block && !v.ssa->block->parent && a->b->code == 0 &&
 	    always_reaches(e->b.block, NULL, e->b.before)) {
 		e->kernel->params[v.ssa->index].divisibility =
@@ -46,7 +46,7 @@ struct val bi_static_assert(struct eval *e, const struct args *a)
 {
 	struct value *cond;
 	int known = truth(e, known_number(a->at[0]), a->loc[0], &cond);
-	bool in_library = e->frame->func->module->is_library; /* its text says what has to be known */
+	bool in_library = e->frame->func->module->is_library; /* the text of a library assertion names the condition */
 	if (known == -1 && !in_library)
 		return eval_error(e, E_STATIC_ASSERT_RUNTIME, a->loc[0]);
 	if (known == 0 || known == -1)

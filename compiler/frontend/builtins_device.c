@@ -1,8 +1,8 @@
-/* Builtins that reach down to the device: assertions and printing, barriers, inline assembly, clocks. */
+/* Builtins that use features of the device: assertions and printing, barriers, inline assembly, clocks. */
 #include "frontend/builtin_args.h"
 #include "ir/inline_asm.h"
 
-/* --- checks and messages ------------------------------------------------------------------------------------- */
+/* --- assertions and prints ----------------------------------------------------------------------------------- */
 
 struct val bi_device_assert(struct eval *e, const struct args *a)
 {
@@ -25,7 +25,7 @@ struct val bi_device_assert(struct eval *e, const struct args *a)
 	return val_none();
 }
 
-/* As Triton prints it: in front of values it ends in ": ", which takes the place of a blank there. */
+/* The prefix as Triton prints it: before values it ends in ": ", which replaces a final blank. */
 static const char *print_prefix(struct eval *e, const char *text, bool values)
 {
 	size_t n = strlen(text);
@@ -77,7 +77,7 @@ struct val bi_barrier(struct eval *e, const struct args *a)
 	return val_none();
 }
 
-/* The operators as functions, which can leave out the check for overflow; the result is a run-time value. */
+/* The operators as functions, with an argument that disables the overflow check. The result is a run-time value. */
 struct val bi_add(struct eval *e, const struct args *a)
 {
 	struct val v;
@@ -85,7 +85,7 @@ struct val bi_add(struct eval *e, const struct args *a)
 	if (!arg_bool(e, a, 2, &check))
 		return val_error();
 	for (u32 i = 0; i < 2; i++)
-		if (!val_is_number(&a->at[i]) && !arg_tensor(e, a, i, &v)) /* says what is wrong */
+		if (!val_is_number(&a->at[i]) && !arg_tensor(e, a, i, &v)) /* reports the error */
 			return val_error();
 	e->debug &= check;
 	v = binary_op(e, (enum operator)a->b->code, a->at[0], a->at[1], a->loc[0]);
@@ -102,7 +102,7 @@ static const struct val *items_of(const struct val *v, u32 *n)
 	return many ? v->items : v;
 }
 
-/* All arguments in their common shape. */
+/* Broadcasts all arguments to their common shape. */
 static bool asm_arguments(struct eval *e, const struct args *a, struct val **out, u32 *n)
 {
 	const struct val *items = items_of(&a->at[2], n);
@@ -199,7 +199,7 @@ struct val bi_inline_asm(struct eval *e, const struct args *a)
 
 /* --- tl.extra.cuda ------------------------------------------------------------------------------------------- */
 
-/* A compile-time value: the warps of a program, or their threads. */
+/* Returns a compile-time value: the number of warps of a program, or of their threads. */
 struct val bi_num_threads(struct eval *e, const struct args *a)
 {
 	return val_int(a->b->code * e->num_warps);
@@ -211,7 +211,7 @@ struct val bi_grid_dependency(struct eval *e, const struct args *a)
 	return val_none();
 }
 
-/* --- the target ---------------------------------------------------------------------------------------------- */
+/* --- target queries ------------------------------------------------------------------------------------------ */
 
 struct val bi_target(struct eval *e, const struct args *a)
 {

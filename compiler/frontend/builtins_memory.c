@@ -12,7 +12,7 @@ static bool arg_pointer(struct eval *e, const struct args *a, struct val *out)
 	return false;
 }
 
-/* Constant masks count as given. */
+/* A constant mask is treated like any other mask. */
 bool arg_mask(struct eval *e, const struct args *a, u32 i, struct val *out)
 {
 	*out = a->at[i];
@@ -40,7 +40,7 @@ static bool no_block_pointer_options(struct eval *e, const struct args *a, u32 b
 	return true;
 }
 
-/* int1 lives in memory as a byte. */
+/* Views a pointer to int1 as a pointer to int8: in memory an int1 occupies a byte. */
 static struct val memory_pointer(struct eval *e, struct val p, struct loc at)
 {
 	if (p.pointers == 1 && p.dtype == DT_I1)
@@ -50,7 +50,7 @@ static struct val memory_pointer(struct eval *e, struct val p, struct loc at)
 
 struct val bi_load(struct eval *e, const struct args *a)
 {
-	/* by enum; stores have the others */
+	/* in the order of the enum; stores have other modifiers */
 	static const char *const caches[] = {"", ".ca", ".cg", "", ".cs", "", ".cv", NULL};
 	static const char *const evictions[] = {"", "evict_first", "evict_last", NULL};
 	struct val p, mask, other = a->at[2];
@@ -74,7 +74,7 @@ struct val bi_load(struct eval *e, const struct args *a)
 		return val_error();
 	if (is_tile(&p) && other.kind != V_NONE && !broadcast_pair(e, &p, &other, a->loc[2]))
 		return val_error();
-	if (is_tile(&p) && mask.kind != V_NONE) /* `other` may have widened the pointer */
+	if (is_tile(&p) && mask.kind != V_NONE) /* `other` may have broadcast the pointer */
 		mask = broadcast_to(e, mask, p.ssa->type->rank, p.ssa->type->shape, a->loc[1]);
 	bool boolean = p.pointers == 1 && p.dtype == DT_I1;
 	p = memory_pointer(e, p, a->loc[0]);
@@ -94,7 +94,7 @@ struct val bi_load(struct eval *e, const struct args *a)
 	return boolean ? cast_to(e, r, DT_I1, ROUND_DEFAULT, a->loc[0]) : r;
 }
 
-/* A pointer that may be stored through. */
+/* A pointer argument that may be stored through. */
 static bool arg_target(struct eval *e, const struct args *a, struct val *p)
 {
 	if (!arg_pointer(e, a, p))
@@ -104,7 +104,7 @@ static bool arg_target(struct eval *e, const struct args *a, struct val *p)
 	return !p->is_const;
 }
 
-/* A store, or an atomic, never widens its pointer. */
+/* True if the shapes fit: stores and atomics never broadcast a scalar pointer. */
 static bool fits_pointer(struct eval *e, const struct args *a, const struct val *p, const struct val *v,
 			 const struct val *mask)
 {
@@ -135,7 +135,8 @@ struct val bi_store(struct eval *e, const struct args *a)
 	v = broadcast_to(e, v, t->rank, t->shape, a->loc[1]);
 	if (mask.kind != V_NONE)
 		mask = broadcast_to(e, mask, t->rank, t->shape, a->loc[2]);
-	if (p.pointers == 1 && p.dtype == DT_I1 && v.kind != V_ERROR) /* true unless 0; int1 is a byte in memory */
+	/* the stored byte is 1 unless v is 0: int1 is a byte in memory */
+	if (p.pointers == 1 && p.dtype == DT_I1 && v.kind != V_ERROR)
 		v = cast_to(e, v, DT_I1, ROUND_DEFAULT, a->loc[1]);
 	p = memory_pointer(e, p, a->loc[0]);
 	if (v.kind == V_ERROR || mask.kind == V_ERROR || p.kind == V_ERROR)
@@ -168,7 +169,7 @@ static bool arg_ordering(struct eval *e, const struct args *a, u32 i, i64 *sem, 
 	return true;
 }
 
-/* Has the hardware this atomic, or can it be made of a compare-and-swap of 16 bits? */
+/* True if the hardware has this atomic, or if a 16-bit compare-and-swap can emulate it. */
 static bool atomic_type(struct eval *e, const struct args *a, const struct val *p)
 {
 	int bits = dtype_bits(p->dtype), code = a->b->code;
@@ -177,7 +178,7 @@ static bool atomic_type(struct eval *e, const struct args *a, const struct val *
 	case RMW_AND:
 	case RMW_OR:
 	case RMW_XOR: ok = bits >= 32 && !is_float; break;
-	case RMW_EXCH: ok = bits >= 16; break; /* compare-and-swap too */
+	case RMW_EXCH: ok = bits >= 16; break; /* also compare-and-swap */
 	default: ok = bits >= (is_float ? 16 : 32); break;
 	}
 	ok &= p->pointers == 1;
@@ -186,7 +187,8 @@ static bool atomic_type(struct eval *e, const struct args *a, const struct val *
 	return ok;
 }
 
-/* Floats of 32 and 64 bits have no atomic maximum; the library makes one of those of integers. */
+/* An atomic maximum or minimum of 32-bit or 64-bit floats. The hardware has none, so the library builds it from integer
+ * atomics. */
 static struct val float_extremum(struct eval *e, const struct args *a, struct val p, struct val v)
 {
 	const struct val in[] = {p, v, a->at[2], a->at[3], a->at[4], val_bool(a->b->code == RMW_MAX)};
@@ -228,7 +230,7 @@ struct val bi_atomic_cas(struct eval *e, const struct args *a)
 		return val_error();
 	const struct type *t = p.ssa->type;
 	bool same_width = dtype_is_int(v.dtype) && dtype_is_int(p.dtype) && dtype_bits(v.dtype) == dtype_bits(p.dtype);
-	enum dtype d = same_width && !v.pointers ? v.dtype : p.dtype; /* the sign is the new value's */
+	enum dtype d = same_width && !v.pointers ? v.dtype : p.dtype; /* the signedness of the new value */
 	c = cast_to(e, broadcast_to(e, c, t->rank, t->shape, a->loc[1]), p.dtype, ROUND_DEFAULT, a->loc[1]);
 	v = cast_to(e, broadcast_to(e, v, t->rank, t->shape, a->loc[2]), p.dtype, ROUND_DEFAULT, a->loc[2]);
 	if (c.kind == V_ERROR || v.kind == V_ERROR)

@@ -1,4 +1,4 @@
-/* Builtins that compute: elementwise functions, dot, reductions, maps, and what takes elements by their numbers. */
+/* Builtins that compute: elementwise functions, dot, reductions, maps, and gathers of elements by index. */
 #include <strings.h>
 
 #include "frontend/builtin_args.h"
@@ -33,14 +33,14 @@ struct val bi_abs(struct eval *e, const struct args *a)
 	return v;
 }
 
-/* A tile or a number; a constant stays one, and takes the type of the operand that it meets. */
+/* A tile or a number. A constant stays a constant, and takes the type of the other operand. */
 static bool arg_operand(struct eval *e, const struct args *a, u32 i, struct val *out)
 {
 	*out = a->at[i];
 	return val_is_number(out) || arg_tensor(e, a, i, out);
 }
 
-/* tl.PropagateNan is spelled True / False, "all" / "none" or not at all. */
+/* tl.PropagateNan is given as True / False, as "all" / "none", or omitted. */
 static bool propagates_nan(const struct val *v)
 {
 	return (v->kind == V_BOOL && v->boolean) ||
@@ -72,7 +72,7 @@ struct val bi_minmax(struct eval *e, const struct args *a)
 	return extremum(e, a->b->code, propagates_nan(&a->at[2]), x, y);
 }
 
-/* The three operands of clamp and fma in one type. */
+/* Converts the three operands of clamp or fma to one type. */
 static bool arg_three(struct eval *e, const struct args *a, struct val *v)
 {
 	for (u32 i = 0; i < 3; i++)
@@ -148,7 +148,7 @@ struct val bi_where(struct eval *e, const struct args *a)
 	c = cast_to(e, c, DT_I1, ROUND_DEFAULT, a->loc[0]);
 	if (c.kind == V_ERROR || !promote(e, &x, &y, PROMOTE_PTR, a->loc[1], "where"))
 		return val_error();
-	if (x.pointers != y.pointers) /* an offset is no pointer to choose */
+	if (x.pointers != y.pointers) /* cannot choose between a pointer and an offset */
 		return eval_error(e, E_OPERAND_TYPES, a->loc[1], "where", describe_type(e, &x), describe_type(e, &y));
 	if (is_tile(&c) && (!broadcast_pair(e, &c, &x, a->loc[0]) || !broadcast_pair(e, &x, &y, a->loc[1])))
 		return val_error();
@@ -177,7 +177,7 @@ static bool dot_precision(struct eval *e, const struct args *a, i64 *out)
 			return false;
 		*out = allow ? PRECISION_TF32 : PRECISION_IEEE;
 	} else if (a->at[3].kind != V_NONE) {
-		for (n = ARRAY_LEN(names) - 2; n && a->at[3].kind == V_STR; n--) /* in any case */
+		for (n = ARRAY_LEN(names) - 2; n && a->at[3].kind == V_STR; n--) /* case-insensitive */
 			if (!strcasecmp(names[n], a->at[3].text))
 				break;
 		if ((a->at[3].kind != V_STR || !n) && !arg_choice(e, a, 3, names, &n))
@@ -187,8 +187,7 @@ static bool dot_precision(struct eval *e, const struct args *a, i64 *out)
 	return true;
 }
 
-/* The accumulator's type; DT_COUNT after an error. out_dtype counts for fp16 and fp8; of other operands it has no
- * effect. */
+/* The element type of the accumulator; DT_COUNT after an error. out_dtype matters for fp16 and fp8 operands only. */
 static enum dtype dot_result(struct eval *e, const struct args *a, enum dtype d)
 {
 	const struct val *acc = &a->at[2];
@@ -265,7 +264,7 @@ static bool dot_imprecise(struct eval *e, const struct args *a, const struct val
 	return true;
 }
 
-/* tt.dot has one batch dimension: several become one. */
+/* Collapses batch dimensions into one, since tt.dot has a single batch dimension. */
 static struct value *one_batch(struct eval *e, struct value *v)
 {
 	const struct type *t = v->type;
@@ -284,7 +283,7 @@ struct val bi_dot(struct eval *e, const struct args *a)
 	if (!arg_tile(e, a, 0, &x) || !arg_tile(e, a, 1, &y) || !dot_precision(e, a, &precision))
 		return val_error();
 	bool fp8 = dtype_is_fp8(x.dtype) && dtype_is_fp8(y.dtype) && !x.pointers && !y.pointers;
-	if (fp8 && (x.dtype == DT_E4B15 || y.dtype == DT_E4B15)) { /* no tensor core has it */
+	if (fp8 && (x.dtype == DT_E4B15 || y.dtype == DT_E4B15)) { /* no tensor core supports fp8e4b15 */
 		x = cast_to(e, x, DT_F16, ROUND_DEFAULT, a->loc[0]);
 		y = cast_to(e, y, DT_F16, ROUND_DEFAULT, a->loc[1]);
 	}
@@ -302,7 +301,8 @@ struct val bi_dot(struct eval *e, const struct args *a)
 	if (acc.kind == V_NONE) {
 		c = build_splat(&e->b, build_constant(&e->b, result->elem, 0), r, result->shape);
 	} else {
-		bool other = a->at[6].kind == V_TYPE && a->at[6].dtype != acc.dtype; /* out_dtype contradicts it */
+		/* out_dtype contradicts the accumulator */
+		bool other = a->at[6].kind == V_TYPE && a->at[6].dtype != acc.dtype;
 		if (!is_tile(&acc) || acc.ssa->type != result || acc.dtype != d || other) {
 			struct val want = val_tensor(&(struct value){.type = result}, d, 0);
 			return eval_error(e, E_DOT_ACC, a->loc[2], describe_type(e, &want), describe(e, &acc));
@@ -319,9 +319,9 @@ struct val bi_dot(struct eval *e, const struct args *a)
 
 /* --- reduce and scan ----------------------------------------------------------------------------------------- */
 
-enum { MOST_TILES = 8 /* of tt.reduce and tt.scan: see ir/ops.def */, MOST_PACK = 64 };
+enum { MOST_TILES = 8 /* limit of tt.reduce and tt.scan: see ir/ops.def */, MOST_PACK = 64 };
 
-/* What a region for elements may not hold: see check_combine_region in ir/verify.c. */
+/* Finds an operation that a region on elements may not contain: see check_combine_region in ir/verify.c. */
 static void note_effect(struct op *o, void *arg)
 {
 	const struct op **found = arg;
@@ -337,7 +337,7 @@ static void note_tile(struct op *o, void *arg)
 		*found |= type_is_tensor(o->results[i].type);
 }
 
-/* Has the region neither tiles nor effects? Reports if not; argument i is its function. */
+/* True if the region has neither tiles nor effects; otherwise reports an error for its function, argument i. */
 static bool region_is_scalar(struct eval *e, struct block *b, const struct args *a, u32 i)
 {
 	bool makes_tile = false;
@@ -355,7 +355,7 @@ static bool region_is_scalar(struct eval *e, struct block *b, const struct args 
 	return !makes_tile && !effect;
 }
 
-/* The region: (a0, b0, …, a1, b1, …) → combine_fn(a0, b0, …, a1, b1, …). */
+/* Builds the region: (a0, b0, …, a1, b1, …) → combine_fn(a0, b0, …, a1, b1, …). */
 static bool build_combine(struct eval *e, struct op *o, const struct val *in, u32 n, const struct args *a)
 {
 	const struct val *f = &a->at[2];
@@ -457,7 +457,7 @@ struct val bi_reduce(struct eval *e, const struct args *a)
 		if (all && rank > 1) {
 			i32 flat = (i32)type_numel(t);
 			in[i].ssa = build1(&e->b, IR_RESHAPE, type_tensor(e->ctx, t->elem, 1, &flat), in[i].ssa);
-			in[i].ssa->def->attr[0] = 1; /* the order does not matter */
+			in[i].ssa->def->attr[0] = 1; /* sets allow_reorder */
 			t = in[i].ssa->type;
 		}
 		i32 shape[MAX_RANK];
@@ -505,7 +505,8 @@ struct val bi_scan(struct eval *e, const struct args *a)
 
 /* --- maps ---------------------------------------------------------------------------------------------------- */
 
-/* The inputs of a map in one shape; with a pack of n, each as n tiles that have the n-th part of its elements. */
+/* Broadcasts the inputs of a map to one shape. With a pack of n, each input becomes n tiles with 1/n of its
+ * elements. */
 static bool map_inputs(struct eval *e, const struct args *a, i64 pack, struct val *in, u32 n, struct val *shape)
 {
 	for (u32 i = 0; i < n; i++) {
@@ -534,7 +535,7 @@ static bool map_inputs(struct eval *e, const struct args *a, i64 pack, struct va
 	return true;
 }
 
-/* The function's results on scalars, as run-time values; their number in *n. NULL after an error. */
+/* The results of the function on scalars, as run-time values, and their number in *n. NULL after an error. */
 static struct val *map_results(struct eval *e, const struct args *a, struct val r, i64 pack, u32 *n)
 {
 	u32 many = r.kind == V_TUPLE ? r.nitems : 1;
@@ -554,7 +555,7 @@ static struct val *map_results(struct eval *e, const struct args *a, struct val 
 	return ok ? out : NULL;
 }
 
-/* The region of map o, whose operands are `in`; the results in one array. NULL after an error. */
+/* Builds the region of map o with the operands `in`. Returns the results in one array; NULL after an error. */
 static struct val *build_map(struct eval *e, const struct args *a, struct op *o, const struct val *in, i64 pack,
 			     struct val *returned, u32 *n)
 {
@@ -568,7 +569,7 @@ static struct val *build_map(struct eval *e, const struct args *a, struct op *o,
 				     in[i].pointers);
 	*returned = call_func(e, a->at[0].func, args, o->noperands, NULL, 0);
 	struct val *out = map_results(e, a, *returned, pack, n);
-	/* after an error the region returns its argument, so that it is one */
+	/* after an error the region returns its argument, which keeps it valid */
 	struct value **vals = arena_array(e->arena, struct value *, *n);
 	const struct type **types = arena_array(e->arena, const struct type *, *n);
 	for (u32 i = 0; i < *n; i++) {
@@ -585,8 +586,8 @@ static struct val *build_map(struct eval *e, const struct args *a, struct op *o,
 	return ok ? out : NULL;
 }
 
-/* tl.map_elementwise: a region that runs for each element. With a pack of n, each tile becomes n tiles of every n-th
- * element, and the function takes an element of each. */
+/* tl.map_elementwise: a region that runs for each element. With a pack of n, each input tile becomes n tiles of every
+ * n-th element, and the function takes one element of each. */
 struct val bi_map_elementwise(struct eval *e, const struct args *a)
 {
 	const struct val *f = &a->at[0];
@@ -625,7 +626,7 @@ struct val bi_map_elementwise(struct eval *e, const struct args *a)
 	return val_tuple(whole, nresults / (u32)pack);
 }
 
-/* --- by numbers ---------------------------------------------------------------------------------------------- */
+/* --- elements by index --------------------------------------------------------------------------------------- */
 
 struct val bi_gather(struct eval *e, const struct args *a)
 {
@@ -639,7 +640,7 @@ struct val bi_gather(struct eval *e, const struct args *a)
 		fits = d == axis || t->shape[d] == by->shape[d];
 	if (!fits)
 		return eval_error(e, E_GATHER_INDEX, a->loc[1], describe_type(e, &x), axis, describe_type(e, &index));
-	if (dtype_bits(index.dtype) < 32) /* a signed one, for the IR */
+	if (dtype_bits(index.dtype) < 32) /* the IR requires a signed index */
 		index = cast_to(e, index, DT_I32, ROUND_DEFAULT, a->loc[1]);
 	x.ssa = build2(&e->b, IR_GATHER, type_with_elem(e->ctx, by, t->elem), x.ssa, index.ssa);
 	x.ssa->def->attr[ATTR_AXIS] = axis;

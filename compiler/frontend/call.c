@@ -1,4 +1,4 @@
-/* Calls: binding arguments to the names of builtins and jit functions; looking names up in namespaces. */
+/* Calls: binding arguments to the parameters of builtins and jit functions, and name lookup in namespaces. */
 #include <stdlib.h>
 
 #include "support/suggest.h"
@@ -35,7 +35,7 @@ static struct val nested_namespace(enum namespace_ s, const char *name)
 	return val_error();
 }
 
-/* Names of Triton's that kernels use although they begin with '_'. */
+/* True for names of Triton that kernels use although they begin with '_'. */
 static bool is_open(const char *name)
 {
 	static const char *const names[] = {"_log2", "_is_power_of_two", "_experimental_make_tensor_descriptor"};
@@ -81,7 +81,7 @@ struct val namespace_lookup(struct eval *e, enum namespace_ s, const char *name)
 				return val_float(constants[i].value);
 	}
 	bool hidden = *name == '_' && strncmp(name, "__", 2) != 0 && !e->frame->func->module->is_library &&
-		      !is_open(name); /* the library's own */
+		      !is_open(name); /* internal to the library */
 	const struct builtin *b = hidden ? NULL : builtin_find(s, name, strlen(name));
 	if (!b && s == NS_MATH && !hidden)
 		b = builtin_find(NS_LIBDEVICE, name, strlen(name));
@@ -109,7 +109,7 @@ struct formal {
 	const char *name;
 	u32 len;
 	bool star, optional;
-	bool rest; /* "**name": a dict of the other keywords */
+	bool rest; /* "**name": receives the remaining keywords as a dict */
 	struct val value;
 };
 
@@ -123,7 +123,7 @@ static struct val default_value(const char *s, size_t len)
 		return val_bool(false);
 	if (len == 2 && !memcmp(s, "()", 2))
 		return val_tuple(NULL, 0);
-	if (len == 2 && !memcmp(s, "''", 2)) /* strings end in a NUL */
+	if (len == 2 && !memcmp(s, "''", 2)) /* strings are NUL-terminated */
 		return val_str("", 0);
 	if (*s == '\'')
 		return val_str(s + 1, (u32)len - 2);
@@ -202,7 +202,7 @@ static struct val call_builtin(struct eval *e, const struct builtin *b, const st
 		if (f[i].rest) {
 			given[i] = false;
 		} else if (f[i].star) {
-			bool spread = b->namespace_ != NS_PYTHON; /* f((a, b)) is f(a, b) */
+			bool spread = b->namespace_ != NS_PYTHON; /* f((a, b)) is the same as f(a, b) */
 			bound[i] = spread && npos - taken == 1 && pos[taken].kind == V_TUPLE
 					   ? pos[taken]
 					   : val_tuple(pos + taken, npos - taken);
@@ -272,7 +272,7 @@ static struct val call_func_at(struct eval *e, const struct func *f, const struc
 	}
 	struct val *bound = arena_array(e->arena, struct val, f->nparams);
 	bool *given = arena_array(e->arena, bool, f->nparams);
-	u32 star = 0, rest = 0; /* its *name and its **name, or nparams */
+	u32 star = 0, rest = 0; /* indices of *name and **name, or nparams */
 	while (star < f->nparams && !f->params[star].star)
 		star++;
 	while (rest < f->nparams && !f->params[rest].rest)
@@ -432,7 +432,7 @@ struct val eval_call(struct eval *e, const struct expr *x)
 		const struct keyword *k = &x->keywords[i];
 		if (k->name && (!strcmp(k->name, "_semantic") || !strcmp(k->name, "_builder") ||
 				!strcmp(k->name, "_generator")))
-			continue; /* Triton's own objects, which methods without a decorator pass on */
+			continue; /* internal Triton objects, which methods without a decorator pass on */
 		struct val v = eval_expr(e, k->value);
 		failed |= v.kind == V_ERROR || (!k->name && v.kind != V_DICT);
 		if (!k->name && v.kind != V_DICT && v.kind != V_ERROR)

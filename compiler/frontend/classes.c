@@ -1,4 +1,4 @@
-/* Types as values in a kernel: what x.type is, what types answer, and isinstance. */
+/* Types as values in a kernel: x.type, attributes of types, and isinstance. */
 #include <string.h>
 
 #include "frontend/builtin_args.h"
@@ -35,7 +35,7 @@ struct val type_of(struct eval *e, const struct val *v)
 	return t;
 }
 
-/* --- what types answer --------------------------------------------------------------------------------------- */
+/* --- attributes of types ------------------------------------------------------------------------------------- */
 
 static i64 numel(const struct val *t)
 {
@@ -45,7 +45,7 @@ static i64 numel(const struct val *t)
 	return n;
 }
 
-/* Properties of a block's type. */
+/* A property of the type of a tile. */
 static bool block_property(const struct val *t, const char *name, struct val *out)
 {
 	i64 bits = t->pointers ? 64 : dtype_bits(t->dtype);
@@ -60,7 +60,7 @@ static bool block_property(const struct val *t, const char *name, struct val *ou
 	return true;
 }
 
-/* Of float types: the width of the mantissa and the bias of the exponent. */
+/* The mantissa width and exponent bias of a float type. */
 static bool float_property(enum dtype d, const char *name, struct val *out)
 {
 	static const struct {
@@ -107,7 +107,7 @@ struct val type_attribute(struct eval *e, struct val v, const char *name)
 		return val_int(bits);
 	if (!strcmp(name, "itemsize"))
 		return val_int((bits + 7) / 8);
-	if (!strcmp(name, "name")) { /* int32, fp32 */
+	if (!strcmp(name, "name")) { /* "int32", "fp32", … */
 		const char *s = dtype_is_int(v.dtype) ? dtype_tl_name(v.dtype) : dtype_name(v.dtype);
 		for (int i = 0; i < v.pointers; i++)
 			s = arena_printf(e->arena, v.is_const ? "const_pointer<%s>" : "pointer<%s>", s);
@@ -119,7 +119,7 @@ struct val type_attribute(struct eval *e, struct val v, const char *name)
 	return val_error();
 }
 
-/* The methods is_…(). */
+/* The methods is_…() of types. */
 struct val bi_type_is(struct eval *e, const struct args *a)
 {
 	const struct val *t = &a->at[0];
@@ -148,7 +148,7 @@ struct val bi_type_shape(struct eval *e, const struct args *a)
 	return val_tuple(t->items, t->nitems);
 }
 
-/* The least and the greatest integer (code 1) of a type. */
+/* The least integer of a type, or the greatest one (code 1). */
 struct val bi_type_limit(struct eval *e, const struct args *a)
 {
 	const struct val *t = &a->at[0];
@@ -170,7 +170,7 @@ struct val bi_type_with(struct eval *e, const struct args *a)
 	return t;
 }
 
-/* --- types that a kernel makes ------------------------------------------------------------------------------- */
+/* --- types created by kernels -------------------------------------------------------------------------------- */
 
 struct val bi_pointer_type(struct eval *e, const struct args *a)
 {
@@ -230,7 +230,7 @@ struct val bi_tuple_type(struct eval *e, const struct args *a)
 	return t;
 }
 
-/* tl.tuple, Python's tuple and list */
+/* tl.tuple, and Python's tuple and list. */
 struct val bi_tuple(struct eval *e, const struct args *a)
 {
 	const struct val *v = &a->at[0];
@@ -245,7 +245,7 @@ struct val bi_tuple(struct eval *e, const struct args *a)
 	return eval_error(e, E_ARG_KIND, a->loc[0], "args", a->b->name, "a tuple or a list", describe(e, v));
 }
 
-/* A class of Triton's without a meaning as a function of kernels. */
+/* A class of Triton that kernels cannot call. */
 struct val bi_only_class(struct eval *e, const struct args *a)
 {
 	return eval_error(e, E_NOT_CALLABLE, e->b.loc,
@@ -311,10 +311,10 @@ static bool is_of(const struct val *v, enum builtin_class class)
 	tl_unreachable("class");
 }
 
-/* 1: yes, 0: no, -1: `class` is none */
+/* 1: v is an instance, 0: it is not, -1: `class` is not a class. */
 static int instance_of(const struct val *v, const struct val *class)
 {
-	if (class->kind == V_CONSTEXPR) /* Triton looks at the value inside */
+	if (class->kind == V_CONSTEXPR) /* Triton tests the value inside the constexpr */
 		return 0;
 	if (class->kind == V_TUPLE) {
 		int any = 0;

@@ -1,17 +1,20 @@
 /* How statements end, and run-time branches.
  *
- * The IR has no jumps: a run-time `if` is an scf.if, whose branches are evaluated into blocks of their own, each with
- * a copy of the variables, and those on which they differ become its results. Statements end in ways (struct
- * outcome): they go on to the next statement, or to the next iteration, out of a loop, out of the function. After an
- * `if` of which one branch does not go on, the statements behind it are evaluated into the other branch. Where both
- * may go on, one of them only sometimes, they stay behind it, in another scf.if on the flag that says so. Either way
- * each statement is evaluated once. What lies behind, up to the end of the run-time branch, the loop's body or the
- * function, travels as a list (struct cont).
+ * The IR has no jumps. A run-time `if` becomes an scf.if. Each branch is evaluated into its own block with its own copy
+ * of the variables, and the variables that differ between the branches become results of the scf.if.
  *
- * So `for …: if c: continue` is an scf.for with the rest of its body in the branch of not c, and nothing else. */
+ * Statements end in one or several flows (struct outcome): control continues with the next statement, continues with
+ * the next iteration, leaves a loop, or leaves the function. If only one branch of an `if` can reach the next
+ * statement, the statements after the `if` are evaluated into that branch. If both branches can, but one of them only
+ * on some paths, the statements stay after the `if`, in another scf.if on the flag that tells which path was taken.
+ * Either way each statement is evaluated once. The statements that follow, up to the end of the run-time branch, the
+ * loop body or the function, are passed along as a list (struct cont).
+ *
+ * For example, `for …: if c: continue` becomes an scf.for with the rest of its body in the branch of `not c`, without
+ * any flag. */
 #include "frontend/control_flow.h"
 
-/* --- the names that statements assign ------------------------------------------------------------------------ */
+/* --- assigned names ------------------------------------------------------------------------------------------ */
 
 static void add_target(struct eval *e, const struct expr *t, name_vec *out)
 {
@@ -69,7 +72,7 @@ void mark_unknown(struct eval *e, const struct body *b)
 		set_var(e, names.at[i], val_error());
 }
 
-/* --- ways ---------------------------------------------------------------------------------------------------- */
+/* --- flows --------------------------------------------------------------------------------------------------- */
 
 static u32 bit(enum flow w)
 {
@@ -96,13 +99,13 @@ static bool may(const struct outcome *r, enum flow w)
 	return r->ways & bit(w);
 }
 
-/* Of a run-time loop an iteration leaves the same variables behind, however it ends. */
+/* True if flow w ends an iteration of a run-time loop. An iteration keeps the same variables for each such flow. */
 static bool ends_iteration(const struct loop *l, enum flow w)
 {
 	return l && l->kept && (w == FLOW_CONTINUE || w == l->leave);
 }
 
-/* The variables as the way to there leaves them behind. */
+/* The variables that survive the flow `to`. */
 static scope kept_variables(struct eval *e, enum flow to)
 {
 	const struct loop *l = e->frame->loop;
@@ -114,7 +117,7 @@ static scope kept_variables(struct eval *e, enum flow to)
 	return kept;
 }
 
-/* What a function gives without saying so: __init__ its object. */
+/* The implicit result of a function: the object for __init__, otherwise `otherwise`. */
 static struct val own_value(struct eval *e, struct val otherwise)
 {
 	const struct func *f = e->frame->func;
@@ -142,7 +145,7 @@ struct outcome rename_flow(struct eval *e, struct outcome r, enum flow from, enu
 	return r;
 }
 
-/* r where w is known not to be taken. */
+/* r with the knowledge that flow w is not taken. */
 static struct outcome without(struct outcome r, enum flow w)
 {
 	r.ways &= ~bit(w);
@@ -158,7 +161,7 @@ void bind_unset(struct eval *e, scope *vars, const char *name, const char *reaso
 	vec_push(e->arena, vars, b);
 }
 
-/* --- joining two branches ------------------------------------------------------------------------------------ */
+/* --- join of two branches ------------------------------------------------------------------------------------ */
 
 struct builder enter_block(struct eval *e, struct block *b)
 {
@@ -175,8 +178,8 @@ void leave_block(struct eval *e, struct builder outer)
 	e->b = outer;
 }
 
-struct waiting { /* for results */
-	struct val *val; /* to be rebuilt from them, or */
+struct waiting { /* a val or a flag to be set from results of the scf.if */
+	struct val *val; /* to be rebuilt from the results, or NULL */
 	struct value **flag;
 };
 
@@ -185,7 +188,8 @@ struct join {
 	struct op *o; /* the scf.if */
 	const struct outcome *side[2];
 	const scope *before;
-	const struct outcome *pending; /* side 1 is empty: what these ways leave behind was evaluated before o */
+	/* side 1 is an empty block: the outcome of these flows was evaluated before the scf.if */
+	const struct outcome *pending;
 	struct loc at;
 	value_vec yields[2];
 	VEC(struct waiting) waiting;
@@ -216,7 +220,7 @@ static void yield_flag(struct join *j, struct value **flag, struct value *x, str
 	vec_push(j->e->arena, &j->waiting, ((struct waiting){.flag = flag}));
 }
 
-/* *to, which is x, becomes a result: x of branch 0, y of branch 1. */
+/* *to (equal to x) becomes a result of the scf.if: x from branch 0, y from branch 1. */
 static void yield_both(struct join *j, struct val *to, const struct val *x, const struct val *y)
 {
 	flatten(j->e, x, &j->yields[0]);
@@ -234,7 +238,8 @@ static bool known_before(const struct join *j, const struct val *v)
 	return true;
 }
 
-/* *to is v of branch k, which the other one has no value for: there it is the old one, or anything. */
+/* *to is the value v from branch k, and the other branch has no value for it. The other branch yields the old value, or
+ * a placeholder. */
 static void yield_one(struct join *j, u32 k, struct val *to, const struct val *old)
 {
 	value_vec parts = {0}, other = {0};
@@ -274,7 +279,7 @@ struct val run_time_flags(struct eval *e, struct val v, const struct val *other,
 	return v;
 }
 
-/* What branch k leaves in a descriptor, of which the other branch leaves `other`. */
+/* The descriptor v of branch k, with the flags that differ from the other branch's descriptor as run-time values. */
 static struct val descriptor_of(struct join *j, u32 k, struct val v, const struct val *other)
 {
 	struct builder outer = enter_block(j->e, j->o->blocks[k]);
@@ -283,8 +288,8 @@ static struct val descriptor_of(struct join *j, u32 k, struct val v, const struc
 	return v;
 }
 
-/* What the branch with block b gives, of which the other branch gives `other`: numbers stay compile-time values only
- * where both give the same ones. */
+/* The value that the branch with block b yields, where the other branch yields `other`. A number stays a compile-time
+ * value only if both branches yield the same number. */
 static struct val given_value(struct eval *e, struct val v, const struct val *other, struct block *b, struct loc at)
 {
 	if (val_has_parts(&v) && other->kind == v.kind && other->nitems == v.nitems) {
@@ -307,7 +312,7 @@ static const char *line_of(struct eval *e, const struct val *v)
 	return o && o->loc.line ? arena_printf(e->arena, " (line %u)", o->loc.line) : "";
 }
 
-/* The index of an unrolled loop, of which run-time jumps leave several iterations, becomes a run-time value. */
+/* The index of an unrolled loop becomes a run-time value if run-time jumps leave the loop in different iterations. */
 static bool join_index(struct join *j, struct binding *to, const struct val *x, const struct val *y)
 {
 	bool index = (x->kind == V_INT && (y->kind == V_INT || y->kind == V_TENSOR)) ||
@@ -323,7 +328,8 @@ static bool join_index(struct join *j, struct binding *to, const struct val *x, 
 	return true;
 }
 
-/* A variable that both branches have, where they lead to w: its value, if it has one; else it becomes a result. */
+/* A variable that both branches define for flow w. It keeps its value if both values are equal; otherwise it becomes a
+ * result of the scf.if. */
 static void join_variable(struct join *j, enum flow w, struct binding *to, const struct val *other)
 {
 	struct eval *e = j->e;
@@ -363,12 +369,12 @@ static void join_variable(struct join *j, enum flow w, struct binding *to, const
 	to->constant = old && old->constant;
 }
 
-/* The variables where the branches lead to w and leave behind x and y; one of them may be NULL. */
+/* The variables for flow w after the branches, which leave the variables x and y. One of x and y may be NULL. */
 static scope join_variables(struct join *j, enum flow w, const scope *x, const scope *y)
 {
 	const scope *first = x ? x : y;
 	scope out = {0};
-	out.cap = first->len + (x && y ? y->len : 0); /* so that none moves */
+	out.cap = first->len + (x && y ? y->len : 0); /* so that appending moves no entry */
 	out.at = arena_array(j->e->arena, struct binding, out.cap);
 	for (u32 i = 0; i < first->len; i++) {
 		struct binding *to = &out.at[out.len];
@@ -391,7 +397,7 @@ static scope join_variables(struct join *j, enum flow w, const scope *x, const s
 	return out;
 }
 
-/* What branch k leaves behind by w; NULL: it does not go there. */
+/* The variables of branch k for flow w; NULL if the branch does not take that flow. */
 static const scope *left_by(const struct join *j, u32 k, enum flow w)
 {
 	const struct loop *l = j->e->frame->loop;
@@ -401,7 +407,7 @@ static const scope *left_by(const struct join *j, u32 k, enum flow w)
 	return may(r, w) ? &r->vars[w] : NULL;
 }
 
-/* out.taken[w], where there are several ways. */
+/* Sets out.taken[w] if there are several flows. */
 static void join_flag(struct join *j, enum flow w)
 {
 	const struct type *i1 = type_scalar(j->e->ctx, DT_I1);
@@ -422,8 +428,8 @@ static void join_flag(struct join *j, enum flow w)
 	}
 }
 
-/* A path that comes to the end of the function returns None; where another one returns a value, it is undefined then,
- * as in Triton. */
+/* The result of the function. A path that reaches the end of the function returns None. If another path returns a
+ * value, the result is undefined on the first path, as in Triton. */
 static void join_returned(struct join *j)
 {
 	struct eval *e = j->e;
@@ -436,7 +442,7 @@ static void join_returned(struct join *j)
 	if (one[0] || one[1]) {
 		u32 k = one[0] && !(one[1] && j->side[0]->ret.kind == V_UNSET) ? 0 : 1;
 		out->ret = j->side[k]->ret;
-		bool in_kernel = !e->frame->caller; /* which returns nothing: that is an error */
+		bool in_kernel = !e->frame->caller; /* a kernel that returns a value is an error, reported elsewhere */
 		if (!in_kernel && one[0] != one[1] && may(j->side[1 - k], FLOW_RETURN) && out->ret.kind != V_NONE &&
 		    out->ret.kind != V_ERROR)
 			diag(e->diags, W_RETURN_MISSING, j->at, e->frame->func->name, describe(e, &out->ret));
@@ -448,14 +454,14 @@ static void join_returned(struct join *j)
 	out->ret = a;
 	if (a.kind == V_ERROR || b.kind == V_ERROR)
 		out->ret = val_error();
-	else if (!same_type(&a, &b)) /* first what is returned first */
+	else if (!same_type(&a, &b)) /* report the values in the order of the source */
 		out->ret = eval_error(e, E_RETURN_TYPES, j->at, describe(e, j->pending ? &b : &a),
 				      describe(e, j->pending ? &a : &b));
 	else
 		yield_both(j, &out->ret, &a, &b);
 }
 
-/* Closes the scf.if. */
+/* Completes the scf.if. */
 static struct outcome join(struct join *j)
 {
 	struct eval *e = j->e;
@@ -488,14 +494,14 @@ static struct outcome join(struct join *j)
 			*j->waiting.at[i].flag = *next++;
 	}
 	for (enum flow w = 0; w < FLOWS; w++)
-		for (u32 i = 0; may(out, w) && i < out->vars[w].len; i++) /* the branches end, and their regions */
+		for (u32 i = 0; may(out, w) && i < out->vars[w].len; i++) /* the regions of the branches end here */
 			out->vars[w].at[i].region = MIN(out->vars[w].at[i].region, e->region);
 	if (may(out, FLOW_NEXT))
 		e->frame->vars = out->vars[FLOW_NEXT];
 	return *out;
 }
 
-/* --- what follows -------------------------------------------------------------------------------------------- */
+/* --- continuations ------------------------------------------------------------------------------------------- */
 
 bool count_branch(struct eval *e, struct loc at)
 {
@@ -518,7 +524,7 @@ static struct outcome exec_rest(struct eval *e, const struct cont *c)
 	return goes_on();
 }
 
-/* The variables where r goes on are kept with it. */
+/* Stores the current variables in r if r includes FLOW_NEXT. */
 static struct outcome with_variables(struct eval *e, struct outcome r)
 {
 	if (may(&r, FLOW_NEXT))
@@ -526,7 +532,7 @@ static struct outcome with_variables(struct eval *e, struct outcome r)
 	return r;
 }
 
-/* continue_with in block b, where the variables of r hold. */
+/* continue_with, evaluated into block b with the variables of r. */
 static struct outcome continue_in(struct eval *e, struct block *b, struct outcome r, const struct cont *rest)
 {
 	struct builder outer = enter_block(e, b);
@@ -557,8 +563,8 @@ struct outcome continue_with(struct eval *e, struct outcome r, const struct cont
 	return r;
 }
 
-/* Is there nothing to evaluate any more, up to where the rest leads on? False too where it leads nowhere: after the
- * branches that end there comes what follows their `if`. */
+/* True if `rest` holds no more code and ends in a flow. False if it ends at the end of a run-time branch: the code
+ * after that branch's `if` is still to come. */
 static bool only_leads_on(const struct cont *rest)
 {
 	while (rest && rest->body && rest->at == rest->body->len)
@@ -591,7 +597,7 @@ struct outcome exec_jump(struct eval *e, const struct stmt *s)
 		const struct binding *b =
 			s->value && s->value->kind == EX_NAME ? find_var(e->frame, s->value->name) : NULL;
 		if (b && (b->val.kind == V_TUPLE || b->val.kind == V_DICT))
-			r.ret.list = b->val.list; /* of the variable, which ends here */
+			r.ret.list = b->val.list; /* the variable ends here, so the list keeps its owner */
 		if (!e->frame->caller && r.ret.kind != V_NONE && r.ret.kind != V_ERROR &&
 		    e->frame->func->kind == FUNC_JIT)
 			eval_error(e, E_KERNEL_RETURNS, s->loc);
@@ -605,8 +611,8 @@ struct outcome exec_jump(struct eval *e, const struct stmt *s)
 
 /* --- if ------------------------------------------------------------------------------------------------------ */
 
-/* Evaluates one branch of a run-time `if` into block b, starting from the variables `before`: the arm itself
- * (this_arm), or the arms behind it. */
+/* Evaluates one branch of a run-time `if` into block b, starting from the variables `before`: arm number `arm`
+ * (this_arm), or the arms after it. */
 static struct outcome run_branch(struct eval *e, struct block *b, const struct stmt *s, u32 arm, bool this_arm,
 				 const scope *before)
 {
@@ -666,7 +672,6 @@ struct outcome exec_if(struct eval *e, const struct stmt *s, u32 arm, const stru
 	return r;
 }
 
-/* After code that runs only sometimes: what it assigned is not known behind it. constants: but for run-time values. */
 void forget_assigned(struct eval *e, const scope *before, bool constants, const char *reason)
 {
 	for (u32 i = 0; i < e->frame->vars.len; i++) {

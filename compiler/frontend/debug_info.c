@@ -1,8 +1,9 @@
-/* What a debugger shows: the statements that run, the values of variables, and the calls around a statement. */
+/* Debug operations: the statements that run, the values of variables, and the calls around a statement. */
 #include "frontend/control_flow.h"
 
-/* The library's own statements, and all that it calls, belong to the statement of the user's that calls it. A function
- * on elements has no statements that run one after the other. */
+/* True if code under evaluation gets debug operations. Statements of the library, and of functions that it calls, count
+ * as part of the user's statement that calls the library. A function on elements has no statements that run in
+ * sequence. */
 static bool is_marked(const struct eval *e)
 {
 	if (!e->lines || e->host)
@@ -32,7 +33,8 @@ void mark_line(struct eval *e, struct loc at)
 		mark(e, IR_DEBUG_LINE, NULL, at, NULL);
 }
 
-/* A variable behind a branch or a loop may have a value that is only known inside. */
+/* True if v may be used at the current place. After a branch or a loop a variable may have a value that is only defined
+ * inside. */
 static bool is_visible(const struct eval *e, const struct value *v)
 {
 	const struct block *of = v->def ? v->def->block : v->block, *b = e->b.block;

@@ -1,4 +1,4 @@
-/* Values in words, for messages and static_print. */
+/* Text that describes values, for messages and static_print. */
 #include <math.h>
 
 #include "frontend/frontend_internal.h"
@@ -21,7 +21,7 @@ static void print_type_words(struct strbuf *out, const struct type *t, const str
 	sb_puts(out, "]");
 }
 
-/* Of a block pointer or a descriptor also what its type says of the block. */
+/* For a block pointer or descriptor, prints the block's type too. */
 static void print_object(struct strbuf *out, const struct val *v)
 {
 	int base = class_field(v->class, "base"), block = class_field(v->class, "block_shape"),
@@ -156,7 +156,7 @@ const char *source_text(struct eval *e, struct loc at)
 	return arena_str(e->arena, s->text + start, MIN(at.len, s->len - start));
 }
 
-/* tuple_type of constexpr types and constexpr_type of a tuple */
+/* True if the tuple type `types` of constexpr types equals the constexpr type t of a tuple. */
 static bool is_type_of_constants(const struct val *types, const struct val *t)
 {
 	if (t->self->kind != V_TUPLE || t->self->nitems != types->nitems)
@@ -200,7 +200,7 @@ bool val_equal(const struct val *a, const struct val *b)
 	case V_DICT:
 	case V_OBJECT:
 	case V_TUPLE:
-		/* the names of a tuple's fields do not matter */
+		/* the names of the fields of a named tuple are not compared */
 		if ((a->kind == V_OBJECT && a->class != b->class) || a->nitems != b->nitems)
 			return false;
 		for (u32 i = 0; i < a->nitems; i++)

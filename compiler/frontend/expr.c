@@ -140,14 +140,14 @@ struct val get_attribute(struct eval *e, struct val v, const char *name, struct 
 	case V_MODULE: return module_attribute(e, v, name, at);
 	case V_BOOL:
 	case V_INT:
-	case V_FLOAT: /* a number where a run-time scalar might stand: x.dtype, x.to(…) work on both */
+	case V_FLOAT: /* a number is treated like a run-time scalar: x.dtype and x.to(…) work on both */
 		v = to_tensor(e, v, at);
 		return v.kind == V_ERROR ? v : tensor_attribute(e, v, name, at);
 	default: return unknown_attribute(e, &v, name, at);
 	}
 }
 
-/* A scalar has no dimension that a ':' could keep: each None adds one, as in Triton. */
+/* Indexes a scalar. It has no dimension that a ':' could keep, and each None adds one, as in Triton. */
 static struct val index_scalar(struct eval *e, struct val v, const struct val *items, u32 n, struct loc at)
 {
 	int rank = 0;
@@ -160,7 +160,7 @@ static struct val index_scalar(struct eval *e, struct val v, const struct val *i
 	return v;
 }
 
-/* x[:, None] and the like: each ':' keeps a dimension, each None adds one. */
+/* Indexes a tile, as in x[:, None]: each ':' keeps a dimension, each None adds one. */
 static struct val index_tile(struct eval *e, struct val v, struct val index, struct loc at)
 {
 	const struct val *items = index.kind == V_TUPLE ? index.items : &index;
@@ -184,7 +184,7 @@ static struct val index_tile(struct eval *e, struct val v, struct val index, str
 	return v;
 }
 
-/* The value of the last of the equal keys, or NULL. */
+/* The value of the last of several equal keys, or NULL. */
 const struct val *dict_find(const struct val *dict, const struct val *key)
 {
 	for (u32 i = dict->nitems; i > 0; i -= 2)
@@ -247,7 +247,7 @@ static struct val eval_attribute(struct eval *e, const struct expr *x)
 	return get_attribute(e, v, x->name, x->loc);
 }
 
-/* x.shape[i], where x has no dimensions. */
+/* True if x is v.shape[i] for a v without dimensions. */
 static bool is_shape_of_scalar(struct eval *e, const struct expr *x, const struct val *shape)
 {
 	if (x->a->kind != EX_ATTR || strcmp(x->a->name, "shape") || shape->kind != V_TUPLE || shape->nitems ||
@@ -285,7 +285,7 @@ static i128 as_int(const struct val *v)
 	return v->kind == V_INT ? v->integer : v->boolean;
 }
 
-/* Compile-time integers stay below 2^100. */
+/* Compile-time integers are limited to magnitudes below 2^100. */
 enum { MAX_INT_BITS = 100 };
 
 static i128 floor_div(i128 a, i128 b)
@@ -297,7 +297,7 @@ static i128 floor_div(i128 a, i128 b)
 static struct val int_pow(struct eval *e, i128 base, i128 n, struct loc at)
 {
 	i128 r = 1;
-	if (base >= -1 && base <= 1) /* n may be huge */
+	if (base >= -1 && base <= 1) /* the exponent may be huge */
 		return val_int(n == 0 ? 1 : base == -1 && n % 2 == 0 ? 1 : base);
 	for (; n > 0; n--)
 		if (__builtin_mul_overflow(r, base, &r) || r > (i128)1 << MAX_INT_BITS ||
@@ -306,7 +306,7 @@ static struct val int_pow(struct eval *e, i128 base, i128 n, struct loc at)
 	return val_int(r);
 }
 
-/* Python's integers, as far as 128 bits carry them. */
+/* Operators of Python integers, within the limit of MAX_INT_BITS. */
 static struct val int_binary(struct eval *e, enum operator op, i128 a, i128 b, struct loc at)
 {
 	const i128 limit = (i128)1 << MAX_INT_BITS;
@@ -342,7 +342,7 @@ static struct val int_binary(struct eval *e, enum operator op, i128 a, i128 b, s
 	return over || r > limit || r < -limit ? eval_error(e, E_INT_TOO_BIG, at) : val_int(r);
 }
 
-/* Python's float // and %, of which the remainder is exact and has the divisor's sign (float_divmod in CPython). */
+/* Python's // and % of floats. The remainder is exact and has the sign of the divisor (float_divmod in CPython). */
 static double float_divmod(double a, double b, double *remainder)
 {
 	double r = fmod(a, b), q = (a - r) / b;
@@ -399,7 +399,7 @@ static struct val concat(struct eval *e, const struct val *a, const struct val *
 	return v;
 }
 
-/* A tuple or string n times. */
+/* A tuple or string repeated n times. */
 static struct val repeat(struct eval *e, const struct val *v, i128 n, struct loc at)
 {
 	u32 len = v->kind == V_STR ? v->len : v->nitems;
@@ -493,7 +493,7 @@ static struct val compare_constants(struct eval *e, enum operator op, struct val
 	return val_bool(op == OP_LT ? c < 0 : op == OP_LE ? c <= 0 : op == OP_GT ? c > 0 : c >= 0);
 }
 
-/* The equality of a and b is known at run time only. */
+/* True if the equality of a and b is known only at run time. */
 static bool undecided(const struct val *a, const struct val *b)
 {
 	if (a->kind == V_TUPLE && b->kind == V_TUPLE && a->nitems == b->nitems) {
@@ -554,12 +554,13 @@ struct val compare_values(struct eval *e, enum operator op, struct val a, struct
 	bool run_time = a.kind == V_TENSOR || b.kind == V_TENSOR;
 	if (run_time && (a.kind == V_NONE || b.kind == V_NONE || a.kind == V_STR || b.kind == V_STR) &&
 	    (op == OP_EQ || op == OP_NE))
-		return val_bool(op == OP_NE); /* a value is never equal to None */
+		return val_bool(op == OP_NE); /* no other value equals None */
 	return run_time ? compare_op(e, op, a, b, at) : compare_constants(e, op, a, b, at);
 }
 
-/* Operands behind a run-time one of `and`, `or` and chained comparisons: Python evaluates them only sometimes. They are
- * a region, and texts, types and lists that ':=' assigns there are not known behind it. */
+/* The operands of `and`, `or` and chained comparisons that follow a run-time operand, which Python evaluates
+ * conditionally. They form a region. Compile-time values (strings, types, lists) that ':=' assigns there are unset
+ * afterwards. */
 struct operands {
 	u32 region;
 	bool sometimes;
@@ -645,7 +646,7 @@ int truth(struct eval *e, struct val v, struct loc at, struct value **cond)
 	return -1;
 }
 
-/* `and` / `or`: constants short-circuit, run-time values are combined. */
+/* Evaluates `and` / `or`: constants short-circuit, run-time values are combined. */
 static struct val logical_operands(struct eval *e, const struct expr *x, struct operands *o)
 {
 	bool is_and = x->kind == EX_AND;
@@ -722,7 +723,7 @@ static struct val eval_tuple(struct eval *e, const struct expr *x)
 	return v;
 }
 
-/* Of a tile, whose dimensions are taken whole: the bounds can only be None. */
+/* A slice in the index of a tile. It takes the whole dimension, so its bounds must be None. */
 static struct val eval_slice(struct eval *e, const struct expr *x)
 {
 	const struct expr *bounds[] = {x->a, x->b, x->c};
@@ -775,7 +776,7 @@ static struct val eval_node(struct eval *e, const struct expr *x)
 	case EX_LAMBDA:
 		if (!e->host)
 			return unsupported_syntax(e, "lambda", x->loc);
-		x->func->module = e->frame->func->module; /* an expression by itself is parsed without one */
+		x->func->module = e->frame->func->module; /* a separately parsed expression has no module */
 		return (struct val){.kind = V_FUNC, .func = x->func};
 	case EX_UNSUPPORTED: return unsupported_syntax(e, x->name, x->loc);
 	}

@@ -1,4 +1,5 @@
-/* Values as lists of SSA values, and back: branches and loops of the IR carry tuples and objects as their parts. */
+/* Conversion of values to lists of SSA values and back. Branches and loops of the IR carry tuples and objects as their
+ * parts. */
 #include "frontend/control_flow.h"
 
 void flatten(struct eval *e, const struct val *v, value_vec *out)

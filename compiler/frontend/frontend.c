@@ -1,4 +1,4 @@
-/* Statements, variables and the evaluation of a whole kernel. */
+/* Statements, variables, and the evaluation of a whole kernel. */
 #include "frontend/control_flow.h"
 
 struct loc user_loc(const struct eval *e, struct loc at)
@@ -28,7 +28,7 @@ bool step(struct eval *e, struct loc at)
 	return true;
 }
 
-/* In a recursion an inner frame has the call site of f: the note for it was given there. */
+/* True if an inner frame of a recursion has the same call site as f, so that the note has already been printed. */
 static bool said_before(const struct frame *inner, const struct frame *f)
 {
 	for (; inner != f; inner = inner->caller)
@@ -37,7 +37,7 @@ static bool said_before(const struct frame *inner, const struct frame *f)
 	return false;
 }
 
-/* "called from here", innermost first; the standard library's own frames are left out. */
+/* Prints "called from here" notes, innermost first, without the frames of the standard library. */
 static void backtrace(void *arg, struct diags *d)
 {
 	const struct eval *e = arg;
@@ -80,7 +80,7 @@ static bool has_number(const struct val *v)
 	return found;
 }
 
-/* Functions that run at compile time keep everything. */
+/* Converts numbers to run-time values. Functions that run at compile time keep numbers. */
 static struct val numbers_to_tensors(struct eval *e, struct val v, struct loc at)
 {
 	if (e->frame->func->kind == FUNC_CONSTEXPR || !has_number(&v))
@@ -142,7 +142,7 @@ void assign(struct eval *e, const struct expr *target, struct val v, struct loc 
 		assign(e, target->items[i], fits ? v.items[i] : val_error(), at);
 }
 
-/* v, and what a tuple of it holds, which other variables may hold too. */
+/* v, and the items of a tuple v, marked as shared with other variables. */
 static struct val shared_parts(struct eval *e, struct val v)
 {
 	struct val *items = v.kind == V_TUPLE ? arena_dup(e->arena, v.items, v.nitems * sizeof *items) : NULL;
@@ -152,7 +152,7 @@ static struct val shared_parts(struct eval *e, struct val v)
 	return part_of(v);
 }
 
-/* x = y = …: several targets share one run-time value */
+/* x = y = …: all targets get the same run-time value. */
 static void assign_all(struct eval *e, const struct stmt *s, struct val v)
 {
 	bool several = s->ntargets > 1;
@@ -182,7 +182,7 @@ struct val eval_in_module(struct eval *e, const struct func *f, const struct exp
 	return v;
 }
 
-/* `x: tl.constexpr` */
+/* A declaration without a value: `x: tl.constexpr`. */
 static void declare(struct eval *e, const char *name)
 {
 	if (!find_var(e->frame, name))
@@ -269,7 +269,8 @@ struct val unsupported_syntax(struct eval *e, const char *what, struct loc at)
 	return val_error();
 }
 
-/* A call of host Python for its side effect (a print, a breakpoint): it has no meaning in a compiled kernel. */
+/* True for a call of host Python made for a side effect (a print, a breakpoint). It has no meaning in a compiled
+ * kernel. */
 static bool is_host_call(struct eval *e, const struct expr *x)
 {
 	if (e->frame->func->host) {
@@ -285,7 +286,7 @@ static bool is_host_call(struct eval *e, const struct expr *x)
 	return d && d->kind == DEF_HOST;
 }
 
-/* Its statements are evaluated as they are. */
+/* Evaluates the statements of a `with` as if there were no `with`. */
 static struct outcome exec_with(struct eval *e, const struct stmt *s, const struct cont *rest)
 {
 	struct val v = eval_expr(e, s->value);
@@ -296,7 +297,7 @@ static struct outcome exec_with(struct eval *e, const struct stmt *s, const stru
 	return exec_body(e, &s->body, 0, rest);
 }
 
-/* An expression as a statement. */
+/* Evaluates an expression used as a statement. */
 static void exec_expr(struct eval *e, const struct expr *x)
 {
 	const struct op *before = e->b.block->last;
@@ -389,7 +390,8 @@ static void warn_of_no_effect(struct eval *e)
 		diag(e->diags, W_WRITES_NOTHING, e->kernel->loc, e->kernel->name);
 }
 
-/* A promise that stands alone is one of the value itself: what reads this behind it reads what is promised. */
+/* A hint whose result is unused is a hint about the operand itself. Later uses of the operand are replaced by the
+ * result of the hint. */
 static void spread_promise(struct op *o, void *arg)
 {
 	(void)arg;

@@ -1,8 +1,8 @@
-/* Functions of the library for the reader of IR text: see ir/import/library_calls.h. */
+/* Calls of library functions by the reader of IR text: see ir/import/library_calls.h. */
 #include "frontend/frontend_internal.h"
 #include "ir/import/library_calls.h"
 
-/* An operand as a value of the language. */
+/* An operand of the text as a value of the language. */
 static struct val val_of(struct eval *e, const struct text_arg *a)
 {
 	switch (a->kind) {
@@ -34,7 +34,7 @@ static void add_values(struct eval *e, const struct val *v, value_vec *out)
 		vec_push(e->arena, out, v->ssa);
 }
 
-/* Of type t, if a conversion or another shape makes it so: loads of a descriptor leave out dimensions of 1. */
+/* Converts v to type t by a cast or a reshape if possible: loads from a descriptor leave out dimensions of 1. */
 static struct val of_type(struct eval *e, struct val v, const struct type *t)
 {
 	if (v.kind == V_TENSOR && type_elem(v.ssa->type) != type_elem(t)) {
@@ -70,7 +70,7 @@ static bool call_function(void *arg, struct builder *b, const char *function, co
 	return e->diags->nerrors == errors;
 }
 
-/* Symbols that are not the function's name, or that with a type in front or behind. */
+/* Symbols that differ from the function's name by more than a type prefix or suffix. */
 static const char *const odd_symbols[][2] = {
 	{"mul64hi", "mulhi"},   {"umul64hi", "mulhi"}, {"llabs", "abs"},   {"fabsf", "abs"},
 	{"fmaf_rn", "fma_rn"},  {"fmaf_rz", "fma_rz"}, {"fmaf_rd", "fma_rd"}, {"fmaf_ru", "fma_ru"},
@@ -78,7 +78,7 @@ static const char *const odd_symbols[][2] = {
 	{"powif", "pow"},       {"powi", "pow"},
 };
 
-/* The function of the language behind libdevice.name, or NULL. */
+/* The function of the language that implements libdevice.name, or NULL. */
 static const char *libdevice_function(struct eval *e, const char *name, size_t len)
 {
 	const char *own = arena_printf(e->arena, LIBDEVICE_PREFIX "%.*s", (int)len, name);

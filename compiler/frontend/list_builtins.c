@@ -1,5 +1,5 @@
-/* The built-in functions by name: for `tlc list --builtins`, from which the reference's signatures are written, and for
- * the list of those that a kernel calls. */
+/* The built-in functions by name: for `tlc list --builtins`, which provides the signatures in the reference, and for
+ * the list of builtins that a kernel calls. */
 #include "frontend/frontend_internal.h"
 
 static const char *const namespace_prefix[] = {
@@ -8,7 +8,7 @@ static const char *const namespace_prefix[] = {
 	[NS_PROFILER] = "triton.profiler.language.", [NS_TARGET] = "tl.target_info.",
 };
 
-/* Functions of the library that belong elsewhere than to tl. */
+/* Library functions that belong to a namespace other than tl. */
 static const struct {
 	const char *prefix, *shown;
 } library_prefix[] = {
@@ -18,7 +18,7 @@ static const struct {
 	{"_tensor_descriptor_", "descriptor."},
 };
 
-/* The name that kernels use, or NULL: they do not. */
+/* The name that kernels use, or NULL for an internal function. */
 static const char *shown_name(struct arena *a, const struct func *f)
 {
 	if (f->name[0] != '_')
@@ -31,9 +31,9 @@ static const char *shown_name(struct arena *a, const struct func *f)
 	return NULL;
 }
 
-/* --- all of them --------------------------------------------------------------------------------------------- */
+/* --- list of all builtins ------------------------------------------------------------------------------------ */
 
-/* "axis,*dims" with a space behind each comma; without self. */
+/* Prints a signature such as "axis,*dims" with a space after each comma and without self. */
 static void signature(const char *s, struct strbuf *out)
 {
 	if (!strncmp(s, "self", 4))
@@ -61,7 +61,7 @@ static void parameters(const struct func *f, struct strbuf *out)
 	}
 }
 
-/* "tl.load", or "x.item" of one that is only a method. */
+/* The prefix for a builtin's name: "tl." for tl.load, or "x." for a builtin that is only a method. */
 static const char *prefix_of(const struct builtin *b)
 {
 	return b->namespace_ == NS_TL && !strncmp(b->signature, "self", 4) ? "x." : namespace_prefix[b->namespace_];
@@ -105,7 +105,7 @@ void list_builtins(struct ir_context *ctx, struct strbuf *out)
 	library_each(ctx->arena, ctx->names, ctx->diags, list_function, &l);
 }
 
-/* Is "tl.load" or the like one of the table? */
+/* The search for a name such as "tl.load" in the table of builtins. */
 struct named {
 	const char *name;
 	bool found;
@@ -125,9 +125,9 @@ bool builtin_named(const char *name)
 	return n.found;
 }
 
-/* --- those that a kernel calls ------------------------------------------------------------------------------- */
+/* --- builtins that a kernel calls ---------------------------------------------------------------------------- */
 
-/* An argument that was given: its name, and its value if that is text, a truth value or None. */
+/* Prints an argument that was given: its name, and its value if that is a string, a Boolean or None. */
 static void tell_argument(struct strbuf *out, const char *name, size_t len, const struct val *v, const char *before)
 {
 	sb_printf(out, "%s%.*s", before, (int)len, name);

@@ -1,15 +1,15 @@
-/* Is the value of a loop's index used behind the loop? Decided on the source, going backward through the function. */
+/* Liveness of a loop index after its loop, by a backward walk over the source of the function. */
 #include <string.h>
 
 #include "frontend/control_flow.h"
 
 struct liveness {
 	const char *name;
-	struct map *behind; /* loop over the name → may somebody read it where the loop ends? */
-	bool next, out;     /* is it live where `continue` and `break` lead to? */
+	struct map *behind; /* loop over the name → whether the name is live at the end of the loop */
+	bool next, out;     /* whether the name is live at the target of `continue` and of `break` */
 };
 
-static const char is_read, not_read; /* answers */
+static const char is_read, not_read; /* values of the map */
 
 static bool reads(const struct expr *x, const char *name);
 
@@ -27,7 +27,7 @@ static bool reads(const struct expr *x, const char *name)
 		return false;
 	if (x->kind == EX_NAME)
 		return x->name == name;
-	if (x->kind == EX_FSTR && !x->nitems) { /* its fields are parsed when it is evaluated */
+	if (x->kind == EX_FSTR && !x->nitems) { /* the fields of an f-string are parsed when it is evaluated */
 		size_t len = strlen(name);
 		for (u32 i = 0; i + len <= x->text_len; i++)
 			if (!memcmp(x->text + i, name, len))
@@ -42,7 +42,7 @@ static bool reads(const struct expr *x, const char *name)
 	return x->kind == EX_LAMBDA || any_reads(x->items, x->nitems, name);
 }
 
-/* Does the assignment to x give the name a value, whatever it was? */
+/* True if an assignment to x sets the name on every path. */
 static bool assigns(const struct expr *x, const char *name)
 {
 	bool found = x && x->kind == EX_NAME && x->name == name;
@@ -51,7 +51,7 @@ static bool assigns(const struct expr *x, const char *name)
 	return found;
 }
 
-/* Does it read the name, as a[i] = … reads i? */
+/* True if the target reads the name, as a[i] = … reads i. */
 static bool target_reads(const struct expr *x, const char *name)
 {
 	return x && x->kind != EX_NAME && !assigns(x, name) && reads(x, name);
@@ -66,7 +66,7 @@ static bool loop_live(struct liveness *l, const struct stmt *s, bool behind)
 	if (s->kind == ST_FOR && s->target->kind == EX_NAME && s->target->name == l->name &&
 	    map_get(l->behind, s) != &is_read)
 		map_put(l->behind, s, (void *)(otherwise || behind ? &is_read : &not_read));
-	for (;;) { /* what is live at the head is so at the end of the body */
+	for (;;) { /* iterate: a name that is live at the head is live at the end of the body */
 		l->out = behind;
 		l->next = head;
 		at_head = body_live(l, &s->body, head);
@@ -81,7 +81,7 @@ static bool loop_live(struct liveness *l, const struct stmt *s, bool behind)
 	return head || reads(s->value, l->name);
 }
 
-/* Is the name live in front of s, if it is behind? */
+/* True if the name is live before s, given whether it is live after s. */
 static bool stmt_live(struct liveness *l, const struct stmt *s, bool behind)
 {
 	bool live = behind;
@@ -119,7 +119,7 @@ static bool body_live(struct liveness *l, const struct body *b, bool behind)
 	return behind;
 }
 
-/* All loops over one name are answered at once. */
+/* One walk answers the question for all loops over the same name. */
 bool index_is_used_behind(const struct func *f, const struct stmt *loop, struct map *known)
 {
 	struct liveness l = {.name = loop->target->name, .behind = known};

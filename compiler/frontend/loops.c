@@ -1,18 +1,19 @@
-/* Loops: run-time ones, scf.for and scf.while, and those unrolled at compile time.
+/* Loops: run-time loops (scf.for and scf.while), and loops unrolled at compile time.
  *
- * A run-time loop carries the variables that are known before it and assigned in it. What its body leads to besides the
- * next iteration (struct outcome) is carried too: whether the loop goes on, and whether, and with what, the function
- * returns. The condition is not evaluated once the loop does not go on. A `for` whose body may leave it is made an
- * scf.while after its body is known, since until then such a statement may be one that is not reached. */
+ * A run-time loop carries the variables that are known before it and assigned in it. It also carries the other flows of
+ * its body (struct outcome): whether the loop continues, and whether, and with which value, the function returns. The
+ * condition is not evaluated once the loop no longer continues. A `for` loop that its body may leave is rewritten as an
+ * scf.while after its body has been evaluated: only then is it known whether the statement that leaves it is
+ * reachable. */
 #include "frontend/control_flow.h"
 
 struct run_time_loop {
 	const struct stmt *s;
 	scope before;
-	name_vec kept, carried; /* see struct loop; those of them with run-time parts */
-	bool index_kept;        /* the index is one of them, since it is used behind the loop */
-	struct loop around;     /* its statements */
-	value_vec args;         /* the carried values in the body */
+	name_vec kept, carried; /* see struct loop; the subset of `kept` with run-time parts */
+	bool index_kept;        /* the index is in `kept`, since it is used after the loop */
+	struct loop around;     /* the loop as its statements see it */
+	value_vec args;         /* the block arguments of the carried values */
 };
 
 static bool contains(const struct body *b, enum stmt_kind kind)
@@ -43,7 +44,7 @@ static struct loop new_loop(struct eval *e, const name_vec *kept)
 			     .kept = kept};
 }
 
-/* Behind a loop: its `else`, which a break goes past. */
+/* The outcome after a loop: evaluates its `else`, which a break skips. */
 static struct outcome past_loop(struct eval *e, const struct stmt *s, const struct loop *l, struct outcome r)
 {
 	struct cont end = {.ends = l->leave}, orelse = {.body = &s->orelse, .outer = &end};
@@ -55,7 +56,7 @@ static struct outcome past_loop(struct eval *e, const struct stmt *s, const stru
 	return r;
 }
 
-/* --- what is carried ----------------------------------------------------------------------------------------- */
+/* --- carried variables --------------------------------------------------------------------------------------- */
 
 static void begin_loop(struct eval *e, struct run_time_loop *l, const struct stmt *s, bool index_kept)
 {
@@ -95,7 +96,7 @@ static void collect(struct eval *e, const name_vec *names, const scope *vars, va
 		flatten(e, &lookup(vars, names->at[i])->val, out);
 }
 
-/* Gives the carried variables new values (block arguments or results). */
+/* Binds the carried variables to new values (block arguments or results). */
 static void rebind(struct eval *e, const name_vec *names, struct value *const *values)
 {
 	for (u32 i = 0; i < names->len; i++) {
@@ -109,7 +110,7 @@ static void rebind(struct eval *e, const name_vec *names, struct value *const *v
 	}
 }
 
-/* The hint for a carried variable whose type changes: the wider of the two types, or the loop's shape. */
+/* Adds a hint about a carried variable whose type changes: the wider of the two types, or the shape inside the loop. */
 static void hint_loop_type(struct eval *e, const char *name, const struct val *was, const struct val *now)
 {
 	if (was->kind != V_TENSOR || now->kind != V_TENSOR || was->pointers || now->pointers)
@@ -128,7 +129,8 @@ static void hint_loop_type(struct eval *e, const char *name, const struct val *w
 			  dtype_tl_name(was->dtype));
 }
 
-/* After the body: the carried variables must have kept their types; other old variables must not have changed. */
+/* Checks, after the body, that the carried variables have kept their types and that no other old variable has
+ * changed. */
 static bool check_kept(struct eval *e, const struct run_time_loop *l, const scope *left)
 {
 	bool ok = true;
@@ -138,7 +140,7 @@ static bool check_kept(struct eval *e, const struct run_time_loop *l, const scop
 			ok &= !has_run_time_part(&was->val);
 			continue;
 		}
-		if (was->val.kind == V_UNSET) /* the body's own, as in an earlier loop */
+		if (was->val.kind == V_UNSET) /* local to the body, as after an earlier loop */
 			continue;
 		if (now->val.kind == V_UNSET) {
 			eval_error(e, E_LOOP_UNSET, l->s->loc, was->name, now->val.reason);
@@ -155,7 +157,7 @@ static bool check_kept(struct eval *e, const struct run_time_loop *l, const scop
 	return ok;
 }
 
-/* Leaves the loop: variables first bound inside it are gone. */
+/* Restores the scope after the loop: variables first bound inside it become unset. */
 static void restore_scope(struct eval *e, const scope *before)
 {
 	scope inside = e->frame->vars;
@@ -166,8 +168,8 @@ static void restore_scope(struct eval *e, const scope *before)
 			      "it is assigned only inside a run-time loop, which may run zero times");
 }
 
-/* Evaluates the body into b, which has the carried values as arguments. False after an error; the loop then carries
- * those arguments, which keeps the IR whole. */
+/* Evaluates the body into b with the carried values as block arguments. False after an error: the loop then yields
+ * its block arguments, which keeps the IR valid. */
 static bool run_body(struct eval *e, struct run_time_loop *l, struct outcome *r)
 {
 	e->frame->loop = &l->around;
@@ -189,7 +191,7 @@ static bool run_body(struct eval *e, struct run_time_loop *l, struct outcome *r)
 	return r->ret.kind != V_ERROR;
 }
 
-/* What the body leaves in the carried variables. */
+/* The values of the carried variables after the body. */
 static void left_behind(struct eval *e, const struct run_time_loop *l, const struct outcome *r, value_vec *out)
 {
 	enum flow w = may(r, FLOW_CONTINUE) ? FLOW_CONTINUE : l->around.leave;
@@ -199,7 +201,7 @@ static void left_behind(struct eval *e, const struct run_time_loop *l, const str
 		append(e, out, &l->args);
 }
 
-/* After the loop; its carried values are the results from `first` on. */
+/* Binds the carried variables after the loop; their values are its results from number `first` on. */
 static void end_loop(struct eval *e, struct run_time_loop *l, struct op *o, u32 first)
 {
 	value_vec results = {0};
@@ -213,9 +215,9 @@ static void end_loop(struct eval *e, struct run_time_loop *l, struct op *o, u32 
 				     .reason = "it is the index of a run-time loop, which may run zero times"});
 }
 
-/* --- loops that are left ------------------------------------------------------------------------------------- */
+/* --- loops with jumps ---------------------------------------------------------------------------------------- */
 
-/* The scf.while carries one value more: first and then next. */
+/* Adds a carried value to the scf.while, with its first and its next value. */
 static void carry(struct eval *e, struct op *w, value_vec *nexts, struct value *first, struct value *next)
 {
 	op_add_operand(e->ctx, w, first);
@@ -224,8 +226,8 @@ static void carry(struct eval *e, struct op *w, value_vec *nexts, struct value *
 	vec_push(e->arena, nexts, next);
 }
 
-/* Ends an scf.while whose carried variables are the operands from `first` on, with how its body ends, r. nexts: what
- * its operands are next. The loop goes on by its own condition unless it is endless. */
+/* Completes an scf.while. Its carried variables are the operands from number `first` on, and r is the outcome of its
+ * body. nexts: the next values of its operands. endless: the loop has no condition that ends it. */
 static struct outcome close_while(struct eval *e, struct run_time_loop *l, struct op *w, u32 first, value_vec *nexts,
 				  const struct outcome *r, bool endless)
 {
@@ -255,7 +257,7 @@ static struct outcome close_while(struct eval *e, struct run_time_loop *l, struc
 	end_loop(e, l, w, first);
 
 	struct outcome out = goes_on();
-	struct value *left = NULL; /* broken, or returned */
+	struct value *left = NULL; /* true if the loop was left by break or return */
 	out.vars[FLOW_NEXT] = out.vars[leave] = e->frame->vars;
 	for (enum flow k = 0; k < FLOWS; k++) {
 		if (!flag[k])
@@ -270,7 +272,7 @@ static struct outcome close_while(struct eval *e, struct run_time_loop *l, struc
 		struct value *const *next = results.at + ret;
 		out.ret = rebuild(e, r->ret, &next);
 	}
-	if (endless && (broken || !may(r, leave))) { /* the condition never ends it */
+	if (endless && (broken || !may(r, leave))) { /* the condition never ends the loop */
 		out.ways &= ~(1u << FLOW_NEXT);
 		if (!(out.ways & (out.ways - 1)))
 			memset(out.taken, 0, sizeof out.taken);
@@ -280,8 +282,9 @@ static struct outcome close_while(struct eval *e, struct run_time_loop *l, struc
 	return l->s->orelse.len ? past_loop(e, l->s, &l->around, out) : out;
 }
 
-/* The scf.for o, of which only the body is done, as an scf.while: it carries the index too, and whether it goes on. The
- * index is compared with the last one, and for equality only, since the one behind it may wrap. */
+/* Rewrites the scf.for o, of which only the body has been built, as an scf.while. It carries the index and a flag that
+ * tells whether the loop continues. The index is compared with the last index for equality, since the index after the
+ * last one may wrap. */
 static struct outcome for_to_while(struct eval *e, struct run_time_loop *l, struct op *o, const struct outcome *r,
 				   bool ok)
 {
@@ -290,7 +293,7 @@ static struct outcome for_to_while(struct eval *e, struct run_time_loop *l, stru
 	struct value *one = build_int(&b, t, 1), *step = for_step(o), *first = for_lower(o);
 	i64 known;
 	b.loc = end.loc = o->loc;
-	if (!value_const_int(step, &known)) /* 0, for which there is no last one, counts as 1 */
+	if (!value_const_int(step, &known)) /* a step of 0 has no last index and counts as 1 */
 		step = build2(&b, IR_MAXSI, t, step, one);
 	struct value *any = build_cmpi(&b, CMPI_SLT, first, for_upper(o)),
 		     *last = build2(&b, IR_SUBI, t, for_upper(o), one);
@@ -335,7 +338,7 @@ static struct outcome for_to_while(struct eval *e, struct run_time_loop *l, stru
 
 /* --- for ----------------------------------------------------------------------------------------------------- */
 
-/* An operand of a loop's bounds as an SSA integer of type d. */
+/* A bound of a loop as an SSA integer of type d. */
 static struct value *bound(struct eval *e, struct val v, enum dtype d, struct loc at)
 {
 	v = cast_to(e, to_tensor(e, v, at), d, ROUND_DEFAULT, at);
@@ -363,9 +366,9 @@ static bool is_constant_of(const struct val *v, enum dtype d)
 	return v->kind == V_INT && number_fits(v, d);
 }
 
-/* scf.for reads an unsigned step of half of its range or more as negative. Where the step is not known to be less, the
- * loop counts its iterations: ops, the bounds and the step, become those of the count. A step of 0 stays 0, which
- * checked devices refuse. */
+/* scf.for reads an unsigned step of at least half the range of its type as negative. Unless the step is known to be
+ * smaller, the loop counts its iterations: ops, the bounds and the step, become those of the count. A step of 0 stays
+ * 0, which devices with checks report. */
 static void count_iterations(struct eval *e, struct value **ops)
 {
 	struct builder *b = &e->b;
@@ -390,8 +393,8 @@ static struct value *counted_index(struct eval *e, struct value *first, struct v
 	return build2(&e->b, IR_ADDI, t, first, way);
 }
 
-/* Where the index is used behind the loop, it is carried: behind the loop it has the value that the last iteration left
- * in it, as in Python. Before the first iteration it has the value before the loop; without one, 0. */
+/* Makes the index a carried variable if it is used after the loop. It then has the value of the last iteration, as in
+ * Python, and before the first iteration the value before the loop, or 0 if there is none. */
 static bool keep_index(struct eval *e, const struct stmt *s, enum dtype d, const struct val *lb, const struct val *ub)
 {
 	const char *name = s->target->name;
@@ -423,7 +426,7 @@ static struct outcome exec_run_time_for(struct eval *e, const struct stmt *s, co
 	}
 	bool down = by.kind == V_INT && by.integer < 0;
 	if (lb.kind == V_INT && ub.kind == V_INT && by.kind == V_INT && by.integer > 0 && ub.integer > lb.integer &&
-	    ub.integer >> 64) /* the end need not fit a type, if the last index does */
+	    ub.integer >> 64) /* the end may exceed the type if the last index fits */
 		ub.integer = lb.integer + (ub.integer - lb.integer - 1) / by.integer * by.integer + 1;
 	if (by.kind == V_INT && by.integer == 0) {
 		eval_error(e, E_ZERO_STEP, at);
@@ -442,12 +445,12 @@ static struct outcome exec_run_time_for(struct eval *e, const struct stmt *s, co
 	vec_push(e->arena, &ops, bound(e, lb, d, at));
 	vec_push(e->arena, &ops, bound(e, ub, d, at));
 	vec_push(e->arena, &ops, bound(e, by, d, at));
-	if (!ops.at[0] || !ops.at[1] || !ops.at[2]) { /* diagnosed */
+	if (!ops.at[0] || !ops.at[1] || !ops.at[2]) { /* an error was reported */
 		mark_unknown(e, &s->body);
 		return goes_on();
 	}
-	/* scf.for compares signed numbers: unsigned bounds are moved down by half their range, unless they are known
-	 * to be less than half of it */
+	/* scf.for compares signed numbers: unsigned bounds are reduced by half the range of their type, unless both are
+	 * known to be below half of it */
 	enum dtype signed_d = dtype_signless(d);
 	bool halves = dtype_is_unsigned(d) && !(is_constant_of(&lb, signed_d) && is_constant_of(&ub, signed_d));
 	struct value *first = ops.at[0], *last = ops.at[1], *step = ops.at[2];
@@ -503,7 +506,7 @@ static struct outcome exec_run_time_for(struct eval *e, const struct stmt *s, co
 	return out;
 }
 
-/* The values of an unrolled loop: how many, and each. */
+/* The number of iterations of an unrolled loop. */
 static i128 count_of(const struct val *over)
 {
 	if (over->kind == V_TUPLE)
@@ -526,7 +529,7 @@ struct outcome exec_iterations(struct eval *e, const struct stmt *s, const struc
 	u32 errors = e->diags->nerrors;
 	bool continues = contains(&s->body, ST_CONTINUE);
 	for (i128 n = count_of(over); at < n; at++) {
-		if (e->diags->nerrors != errors) { /* the others would have them too */
+		if (e->diags->nerrors != errors) { /* later iterations would repeat these errors */
 			mark_unknown(e, &s->body);
 			return goes_on();
 		}
@@ -547,8 +550,8 @@ struct outcome exec_iterations(struct eval *e, const struct stmt *s, const struc
 	return goes_on();
 }
 
-/* A loop without break, continue and else is as if its iterations stood there. In others what follows an iteration ends
- * with the loop: in FLOW_CONTINUE, if there is an `else` to come. */
+/* Evaluates an unrolled loop. Without break, continue and else, it is equivalent to the sequence of its iterations.
+ * Otherwise the code after an iteration ends at the end of the loop: in FLOW_CONTINUE if an `else` follows. */
 static struct outcome exec_unrolled(struct eval *e, const struct stmt *s, const struct val *over,
 				    const struct cont *rest)
 {
@@ -582,7 +585,7 @@ struct outcome exec_for(struct eval *e, const struct stmt *s, const struct cont 
 		mark_unknown(e, &s->body);
 		return goes_on();
 	}
-	/* the statements behind the loop may be evaluated while it is */
+	/* the statements after the loop may be evaluated during the loop */
 	const struct val *kept = arena_dup(e->arena, &over, sizeof over);
 	if (over.kind == V_TUPLE)
 		return exec_unrolled(e, s, kept, rest);
@@ -612,7 +615,7 @@ struct outcome exec_for(struct eval *e, const struct stmt *s, const struct cont 
 
 /* --- while --------------------------------------------------------------------------------------------------- */
 
-/* In a function that runs at compile time. */
+/* A `while` in a function that runs at compile time. */
 static struct outcome exec_constexpr_while(struct eval *e, const struct stmt *s)
 {
 	struct value *cond;
@@ -634,7 +637,7 @@ static struct outcome exec_constexpr_while(struct eval *e, const struct stmt *s)
 	return known == -1 ? gives_up() : past_loop(e, s, &l, r);
 }
 
-/* Variables that exist only since := in a loop's condition are not known in its body. */
+/* Unsets, in the body, the variables that exist only because of := in the loop's condition. */
 static void forget_named(struct eval *e, const struct expr *condition)
 {
 	name_vec names = {0};
@@ -646,7 +649,7 @@ static void forget_named(struct eval *e, const struct expr *condition)
 				   "too");
 }
 
-/* The condition of a loop that is left by jumps, too: it is not evaluated once `going` is false. *known: see truth. */
+/* The condition of a loop that jumps can also leave: it is evaluated only while `going` is true. *known: see truth. */
 static struct value *guarded_condition(struct eval *e, const struct run_time_loop *l, struct value *going, int *known)
 {
 	const struct type *i1 = type_scalar(e->ctx, DT_I1);
@@ -677,8 +680,8 @@ static struct value *guarded_condition(struct eval *e, const struct run_time_loo
 	return result(o);
 }
 
-/* Evaluates the condition of an scf.while, into its first block, which has `args`; going: the one of them that says
- * whether the loop goes on, or NULL. Returns what it is, as truth does. */
+/* Evaluates the condition of an scf.while into its first block, with block arguments `args`. going: the argument
+ * that tells whether the loop continues, or NULL. Returns the state of the condition, as truth does. */
 static int run_condition(struct eval *e, const struct run_time_loop *l, const value_vec *args,
 			 struct value *going)
 {

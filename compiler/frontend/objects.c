@@ -1,4 +1,4 @@
-/* Objects: values with named fields, of the classes that lang/std/blocks.tl has the methods of. */
+/* Objects: values with named fields. The methods of their classes are in lang/std/blocks.tl. */
 #include <string.h>
 
 #include "frontend/builtin_args.h"
@@ -26,7 +26,7 @@ static bool is_loaded(const struct value *v)
 	return def_if(v, IR_LOAD) != NULL;
 }
 
-/* Promises that v is a multiple; with --debug the kernel checks it. */
+/* v with the hint that it is a multiple of `of`. With --debug the kernel checks the hint. */
 static struct val promised_multiple(struct eval *e, struct val v, i32 of)
 {
 	if (v.kind != V_TENSOR || of == 1)
@@ -44,21 +44,21 @@ static struct val promised_multiple(struct eval *e, struct val v, i32 of)
 	return v;
 }
 
-/* Of a descriptor whose base is loaded from memory, where no launch sees it, base and strides are multiples of 16
- * bytes: a rule of the language. */
+/* Adds alignment hints to a descriptor whose base is loaded from memory, where no launch can check it. By a rule of the
+ * language its base and strides are multiples of 16 bytes. */
 static void promise_alignment(struct eval *e, struct val *base, struct val *strides)
 {
 	enum { BYTES = 16 };
 	if (base->kind != V_TENSOR || !is_loaded(base->ssa))
 		return;
 	struct val *items = arena_dup(e->arena, strides->items, strides->nitems * sizeof *items);
-	for (u32 i = 0; i + 1 < strides->nitems; i++) /* the last one is 1 */
+	for (u32 i = 0; i + 1 < strides->nitems; i++) /* the last stride is 1 */
 		items[i] = promised_multiple(e, items[i], BYTES / (i32)pointee_bytes(base->ssa->type));
 	strides->items = items;
 	*base = promised_multiple(e, *base, BYTES);
 }
 
-/* For the library: an object of the class with that name. */
+/* For the library: creates an object of the class with that name. */
 struct val bi_object(struct eval *e, const struct args *a)
 {
 	const struct class *c = library_classes;
@@ -124,14 +124,15 @@ struct val object_attribute(struct eval *e, struct val v, const char *name)
 	return f ? bind_method(e, v, (struct val){.kind = V_FUNC, .func = f}) : val_error();
 }
 
-/* getattr, hasattr (code 1): an attribute by its name; a missing one is no error where there is a default. */
+/* getattr and hasattr (code 1): an attribute by its name. A missing attribute is not an error if there is a default. */
 struct val bi_python_getattr(struct eval *e, const struct args *a)
 {
 	bool only_asks = a->b->code;
 	const struct val *otherwise = only_asks ? NULL : a->at[2].nitems ? &a->at[2].items[0] : NULL;
 	if (a->at[1].kind != V_STR)
 		return eval_error(e, E_ARG_KIND, a->loc[1], "name", a->b->name, "a string", describe(e, &a->at[1]));
-	if (only_asks && val_is_number(&a->at[0])) /* that a run-time value would have it does not count */
+	/* a number has no attributes for hasattr, although its run-time value would have them */
+	if (only_asks && val_is_number(&a->at[0]))
 		return val_bool(false);
 	u32 len = e->diags->text.len, errors = e->diags->nerrors;
 	struct val v = get_attribute(e, a->at[0], intern_str(e->ctx->names, a->at[1].text), a->loc[0]);
@@ -143,7 +144,7 @@ struct val bi_python_getattr(struct eval *e, const struct args *a)
 	return only_asks ? val_bool(found) : !found && otherwise ? *otherwise : v;
 }
 
-/* Every dimension named is one of the block's. */
+/* Checks that every dimension in boundary_check is one of the block's. */
 static bool check_boundary(struct eval *e, const struct args *a, u32 i, struct val *out)
 {
 	const struct val shape = object_attribute(e, a->at[0], "block_shape");
@@ -203,7 +204,7 @@ struct val store_block(struct eval *e, const struct args *a)
 	return call_std(e, "_block_pointer_store", in, ARRAY_LEN(in));
 }
 
-/* Scopes of profilers and tasks of warps: the kernel is compiled as if they were not there. Code 1: for `with`. */
+/* Scopes of profilers and tasks of warps, which are ignored. Code 1: context managers for `with`. */
 struct val bi_context(struct eval *e, const struct args *a)
 {
 	diag(e->diags, W_CONTEXT, user_loc(e, e->b.loc), a->b->name,

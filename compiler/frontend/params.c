@@ -1,5 +1,5 @@
-/* The parameters of a kernel: what each gets becomes a value of the language, and its leaves that are known at run time
- * only become parameters of the IR function. */
+/* The parameters of a kernel. Each argument becomes a value of the language, and its leaves that are known only at run
+ * time become parameters of the IR function. */
 #include <stdlib.h>
 #include <strings.h>
 
@@ -8,10 +8,10 @@
 struct binding_of {
 	struct eval *e;
 	const struct param *param;
-	u32 leaf; /* the number of leaves in front */
+	u32 leaf; /* number of preceding leaves */
 };
 
-/* A type written as an annotation: "*fp32", tl.int64, tl.pointer_type(tl.float16), int. */
+/* The type of an annotation: "*fp32", tl.int64, tl.pointer_type(tl.float16), int. False if it is not a type. */
 static bool annotation_type(struct eval *e, const struct expr *x, struct sig_type *out)
 {
 	if (!x)
@@ -34,7 +34,7 @@ static bool annotation_type(struct eval *e, const struct expr *x, struct sig_typ
 	if (x->kind != EX_NAME && x->kind != EX_ATTR && x->kind != EX_CALL)
 		return false;
 	u32 len = e->diags->text.len, errors = e->diags->nerrors;
-	struct val v = eval_expr(e, x); /* an annotation that means nothing here, such as torch.Tensor, is no error */
+	struct val v = eval_expr(e, x); /* other annotations, such as torch.Tensor, are ignored */
 	if (e->diags->nerrors != errors) {
 		diags_cut(e->diags, len);
 		e->diags->nerrors = errors;
@@ -46,7 +46,8 @@ static bool annotation_type(struct eval *e, const struct expr *x, struct sig_typ
 	return true;
 }
 
-/* Text such as "*fp61" is a mistake. Other text may name a class, such as "torch.Tensor". */
+/* Warns about text that is a malformed pointer type, such as "*fp61". Other text may name a class, such as
+ * "torch.Tensor". */
 static void check_annotation(struct eval *e, const struct expr *x)
 {
 	struct sig_type t;
@@ -55,7 +56,7 @@ static void check_annotation(struct eval *e, const struct expr *x)
 		diag(e->diags, W_ANNOTATION, x->loc, x->text);
 }
 
-/* tl.const, "*kfp32": pointers to data that the kernel only reads */
+/* True for annotations of pointers to data that the kernel only reads: tl.const, "*kfp32". */
 static bool is_const_annotation(const struct expr *x)
 {
 	if (x && x->kind == EX_STR) {
@@ -85,7 +86,7 @@ static struct val add_param(struct binding_of *b, const char *name, const struct
 	return arg;
 }
 
-/* inf and nan, which Python has no literals for; 0: another text. */
+/* The value of inf or nan, which have no Python literals; 0 for other text. */
 static double named_float(const char *text)
 {
 	const char *name = text + (*text == '-' || *text == '+');
@@ -103,7 +104,7 @@ struct val constant_argument(struct eval *e, const char *name, const char *const
 	enum dtype d = bare ? dtype_parse(x->name, strlen(x->name)) : DT_COUNT;
 	if (d != DT_COUNT) /* fp16 for tl.float16 */
 		return val_dtype(d);
-	if (number != 0 && (bare || (x && x->kind == EX_UNARY))) /* NaN too */
+	if (number != 0 && (bare || (x && x->kind == EX_UNARY))) /* also true for NaN */
 		return val_float(number);
 	struct val v = x ? eval_expr(e, x) : val_error();
 	if (bare && v.kind == V_ERROR)
@@ -114,7 +115,7 @@ struct val constant_argument(struct eval *e, const char *name, const char *const
 	return v;
 }
 
-/* Does the kernel assign to its parameter? */
+/* True if the kernel assigns to the parameter of that name. */
 static bool is_assigned(struct eval *e, const char *name)
 {
 	name_vec names = {0};
@@ -125,7 +126,7 @@ static bool is_assigned(struct eval *e, const char *name)
 	return false;
 }
 
-/* A leaf: a compile-time value, or an argument of the IR function. */
+/* Binds a leaf to a compile-time value, or to a parameter of the IR function. */
 static struct val bind_leaf(struct binding_of *b, const struct arg_spec *a, const char *name,
 			    const struct expr *annotation)
 {
@@ -143,7 +144,7 @@ static struct val bind_leaf(struct binding_of *b, const struct arg_spec *a, cons
 		return constant_argument(e, p->name, a->constant);
 	if (!typed && !constexpr)
 		typed = annotation_type(e, annotation, &t) && !t.constant;
-	if (typed && t.one) /* the kernel may assign other numbers to it */
+	if (typed && t.one) /* a run-time constant if the kernel also assigns other numbers to the parameter */
 		return is_assigned(e, p->name) ? const_tensor(e, val_int(1), t.dtype) : val_int(1);
 	if (typed && !t.constant)
 		return add_param(b, name, &t);
@@ -158,7 +159,7 @@ static struct val bind_leaf(struct binding_of *b, const struct arg_spec *a, cons
 
 static struct val bind(struct binding_of *b, const struct arg_spec *a, const char *name, const struct expr *annotation);
 
-/* The same value as one that tl.make_tensor_descriptor makes in a kernel. */
+/* The value that tl.make_tensor_descriptor would return in a kernel. */
 static struct val bind_descriptor(struct binding_of *b, const struct arg_spec *a, const char *name)
 {
 	struct eval *e = b->e;

@@ -1,12 +1,11 @@
-/* Operators on run-time values: Triton's type promotion, broadcasting and conversions.
- *
- * The rules are those of Triton 3.9; docs/guide/language.md states them for users, and tests/types compares them. */
+/* Operators on run-time values: type promotion, broadcasting and conversions. The rules are those of Triton 3.9.
+ * docs/guide/language.md states them for users, and tests/types compares tlc with them. */
 #include "frontend/frontend_internal.h"
 #include "ir/scalar.h"
 
 /* --- constants → SSA ----------------------------------------------------------------------------------------- */
 
-/* The type a plain Python number gets: i32, u32, i64, u64, fp32; fp64 for floats that fp32 cannot hold. */
+/* The type of a plain Python number: i32, u32, i64, u64, fp32; fp64 for floats out of the range of fp32. */
 static bool number_type(const struct val *v, enum dtype *out)
 {
 	const i128 one = 1;
@@ -65,7 +64,7 @@ struct val to_tensor(struct eval *e, struct val v, struct loc at)
 
 /* --- SSA → constants ----------------------------------------------------------------------------------------- */
 
-/* The bits of a scalar that is computed from constants only; *budget is how many operations are looked at. */
+/* The bits of a scalar that is computed only from constants. *budget limits the number of visited operations. */
 static bool constant_bits(const struct value *v, u32 *budget, u64 *out)
 {
 	const struct op *o = v->def;
@@ -146,7 +145,7 @@ struct val broadcast_to(struct eval *e, struct val v, int rank, const i32 *shape
 	return v;
 }
 
-/* Behind the message that the shapes of a and b do not match. */
+/* Adds hints after the message that the shapes of a and b do not match. */
 static void advise_shapes(struct eval *e, const struct val *a, const struct val *b, struct loc at)
 {
 	const struct type *s = a->ssa->type, *t = b->ssa->type;
@@ -208,7 +207,7 @@ static struct val to_bool(struct eval *e, struct val v)
 	if (!dtype_is_float(v.dtype))
 		return tensor_of(build_cmpi(&e->b, CMPI_NE, v.ssa, zero), DT_I1);
 	struct value *r = build2(&e->b, IR_CMPF, type_with_dtype(e->ctx, v.ssa->type, DT_I1), v.ssa, zero);
-	r->def->attr[ATTR_PREDICATE] = CMPF_UNE; /* NaN is true */
+	r->def->attr[ATTR_PREDICATE] = CMPF_UNE; /* NaN converts to true */
 	return tensor_of(r, DT_I1);
 }
 
@@ -222,7 +221,7 @@ static struct val float_to_float(struct eval *e, struct val v, enum dtype d, enu
 			to_bits < from_bits ? (r == ROUND_DEFAULT ? ROUND_RTNE : r) : ROUND_DEFAULT;
 		return tensor_of(x, d);
 	}
-	if (from_bits == 16 && d != DT_F32) /* fp16 ↔ bf16 and fp64 go through fp32 */
+	if (from_bits == 16 && d != DT_F32) /* fp16 ↔ bf16 and fp64 convert through fp32 */
 		return float_to_float(e, float_to_float(e, v, DT_F32, r, type_with_dtype(e->ctx, to, DT_F32)), d, r,
 				      to);
 	return tensor_of(build1(&e->b, from_bits > to_bits ? IR_TRUNCF : IR_EXTF, to, v.ssa), d);
@@ -255,14 +254,14 @@ static struct val cast_pointer(struct eval *e, struct val v, struct val want, st
 	return v;
 }
 
-/* From or to float8e4b15, by the library, through fp16 or fp32. */
+/* Converts from or to float8e4b15 through fp16 or fp32, with functions of the library. */
 static struct val cast_e4b15(struct eval *e, struct val v, enum dtype d, struct loc at)
 {
 	if (v.dtype == DT_E4B15) {
 		v.dtype = DT_U8;
 		return cast_to(e, call_std(e, "_from_e4b15", &v, 1), d, ROUND_DEFAULT, at);
 	}
-	if (v.dtype != DT_F16) /* what fp32 has too few digits for is cut, so that it is rounded once */
+	if (v.dtype != DT_F16) /* digits beyond fp32 are truncated, so that the value is rounded only once */
 		v = cast_to(e, v, DT_F32, v.dtype == DT_F64 ? ROUND_RTZ : ROUND_DEFAULT, at);
 	if (v.kind == V_ERROR)
 		return v;
@@ -336,7 +335,7 @@ enum dtype promote_int(enum dtype a, enum dtype b)
 	return n >= m ? b : a;
 }
 
-/* The type two operands are computed in. A weak one (a constant) takes part only if its kind is higher. */
+/* The type in which two operands are computed. A weak operand (a constant) matters only if its kind is higher. */
 static bool computation_type(enum dtype a, bool a_weak, enum dtype b, bool b_weak, bool div, enum dtype *out)
 {
 	if (a_weak != b_weak) {
@@ -386,8 +385,8 @@ bool number_fits(const struct val *n, enum dtype d)
 	return x >= -0x1p63 && x < 0x1p64 && (double)(i128)x == x && fits((i128)x, d);
 }
 
-/* Converts an operand to the common type. A weak one, a constant, must fit that type: false, after an error, if it
- * does not. */
+/* Converts an operand to the common type. A weak operand (a constant) must fit that type: false, after an error,
+ * otherwise. */
 static bool resolve_weak_type(struct eval *e, struct val *v, enum dtype d, struct loc at)
 {
 	if (v->kind == V_TENSOR) {
@@ -404,7 +403,7 @@ static bool resolve_weak_type(struct eval *e, struct val *v, enum dtype d, struc
 
 bool promote_three(struct eval *e, struct val *v, struct loc at, const char *what)
 {
-	enum dtype of[2] = {DT_COUNT, DT_COUNT}; /* [0]: run-time operands; [1]: constants */
+	enum dtype of[2] = {DT_COUNT, DT_COUNT}; /* [0]: common type of run-time operands; [1]: of constants */
 	for (u32 i = 0; i < 3; i++) {
 		bool weak = v[i].kind != V_TENSOR;
 		enum dtype d = v[i].dtype, *sum = &of[weak];
@@ -424,7 +423,7 @@ bool promote_three(struct eval *e, struct val *v, struct loc at, const char *wha
 	       broadcast_pair(e, &v[1], &v[2], at);
 }
 
-/* What to write where `other` cannot be an offset of a pointer. */
+/* Adds hints for an operand `other` that is not a valid offset of a pointer. */
 static void advise_offset(struct eval *e, bool takes_offset, const struct val *other)
 {
 	diag_hint(e->diags, "a pointer only takes integer offsets, as in ptr + i");
@@ -484,7 +483,7 @@ static struct val emit2(struct eval *e, enum opcode code, struct val a, struct v
 	return a;
 }
 
-/* Offsets of pointers are signed: an unsigned offset is widened to i64, so that it stays positive, also before a
+/* Offsets of pointers are signed. An unsigned offset is widened to i64, so that it stays positive, also under
  * negation. */
 static struct val signed_offset(struct eval *e, struct val off, struct loc at)
 {
@@ -507,8 +506,8 @@ static struct val divide(struct eval *e, struct val a, struct val b, struct loc 
 	return emit2(e, IR_DIVF, a, b);
 }
 
-/* With debug, sums, differences and products of integers narrower than 64 bits are checked where Triton checks them: in
- * the user's code, and in those functions of the library that compute with the user's numbers. */
+/* With debug, adds overflow checks to sums, differences and products of integers narrower than 64 bits, where Triton
+ * checks them: in user code, and in library functions that compute with the user's numbers. */
 static void check_overflow(struct eval *e, enum operator op, struct val a, struct val b, struct loc at)
 {
 	const struct module *m = e->frame->func->module;
@@ -541,7 +540,8 @@ struct val binary_op(struct eval *e, enum operator op, struct val a, struct val 
 		diag_hint(e->diags, "a pointer only takes integer offsets, as in ptr + i");
 		return val_error();
 	}
-	/* >> is arithmetic or logical by the left operand's signedness; a constant takes that of its count */
+	/* >> is arithmetic or logical by the signedness of the left operand, or of the shift count if the left one is
+	 * constant */
 	enum dtype shifted = a.kind == V_TENSOR ? a.dtype : b.dtype;
 	if (!promote(e, &a, &b, flags, at, what))
 		return val_error();
@@ -618,7 +618,7 @@ struct val unary_op(struct eval *e, enum operator op, struct val a, struct loc a
 		return eval_error(e, E_FP8_ARITHMETIC, at, "-", dtype_name(a.dtype));
 	if (a.pointers)
 		return eval_error(e, E_OPERAND, at, operator_text(op), describe(e, &a));
-	if (op == OP_NEG) { /* of floats -0 - x, so that the negative of 0 is -0 */
+	if (op == OP_NEG) { /* floats negate as -0 - x, so that the negative of 0 is -0 */
 		bool f = dtype_is_float(a.dtype);
 		struct val zero = a;
 		zero.ssa = build_constant(&e->b, a.ssa->type, f ? (u64)1 << (dtype_bits(a.dtype) - 1) : 0);

@@ -1,4 +1,4 @@
-/* Types of parameters as text, in Triton's notation of signatures. */
+/* Types of parameters as text, in Triton's signature notation. */
 #include <stdlib.h>
 
 #include "frontend/frontend_internal.h"
@@ -11,7 +11,7 @@ u32 arg_leaves(const struct arg_spec *a)
 	return n;
 }
 
-/* Reads a type and the spaces around it. NULL: there is none. */
+/* Reads a type and the spaces around it. NULL if there is no type. */
 static const char *read_sig_type(const char *text, struct sig_type *out)
 {
 	*out = (struct sig_type){0};
@@ -90,7 +90,7 @@ static bool accept(struct reader *r, const char *word)
 	return is;
 }
 
-/* The text up to a ',' or ')' outside brackets and quotes, without the spaces at its ends. */
+/* The text up to a ',' or ')' outside brackets and quotes, without spaces at its ends. */
 static const char *leaf_text(struct reader *r)
 {
 	while (*r->at == ' ')
@@ -113,9 +113,9 @@ static const char *leaf_text(struct reader *r)
 
 static bool read_tuple(struct reader *r, struct arg_spec *out);
 
-/* Behind "tensordesc": <fp16[64, 64]>, <fp16[64, 64]:16>, of which all sizes are divisible by 16, <fp16[64, 64], nan>,
- * <fp32[64, 64], tf32>;
- * (*fp16:16, i32:16, i32, i64:8) behind it are the types of the base, the sizes and the strides one by one. */
+/* Reads a descriptor type after "tensordesc": <fp16[64, 64]>, <fp16[64, 64]:16> (all sizes are divisible by 16),
+ * <fp16[64, 64], nan> (padded with NaN), <fp32[64, 64], tf32>. An optional list (*fp16:16, i32:16, i32, i64:8) after it
+ * gives the types of the base, the sizes and the strides. */
 static bool read_descriptor(struct reader *r, struct arg_spec *out)
 {
 	if (!accept(r, "<"))
@@ -166,7 +166,7 @@ static bool read_descriptor(struct reader *r, struct arg_spec *out)
 	return true;
 }
 
-/* "name =" in front of an element; or NULL. */
+/* The field name "name =" before an element; NULL if there is none. */
 static const char *field_name(struct reader *r)
 {
 	while (*r->at == ' ')
@@ -182,7 +182,7 @@ static const char *field_name(struct reader *r)
 
 static bool read_spec(struct reader *r, bool inside, struct arg_spec *out);
 
-/* Behind '('. */
+/* Reads the rest of a tuple after '('. */
 static bool read_tuple(struct reader *r, struct arg_spec *out)
 {
 	VEC(struct arg_spec) items = {0};
@@ -256,7 +256,7 @@ void print_arg_spec(struct strbuf *out, const struct arg_spec *a)
 		return;
 	}
 	if (a->shape == ARG_DESCRIPTOR) {
-		const char *of = a->items[0].type + 1; /* a pointer */
+		const char *of = a->items[0].type + 1; /* skips the '*' of the pointer type */
 		sb_printf(out, "tensordesc<%.*s[", (int)strcspn(of, ":"), of);
 		for (u32 i = 0; i < descriptor_rank(a); i++)
 			sb_printf(out, "%s%d", i ? ", " : "", a->block_shape[i]);

@@ -1,5 +1,5 @@
-/* The standard library, written in the language (lang/std): texts that end in a NUL. The first, core.tl, is parsed once
- * for the process; each of the others by the kernels that use a function of it. */
+/* The standard library, written in the language (lang/std), as NUL-terminated strings. The first one, core.tl, is
+ * parsed once per process. Each other one is parsed by the kernels that use a function of it. */
 #include "frontend/frontend_internal.h"
 
 extern const char embed_std[], embed_std_end[];
@@ -23,7 +23,7 @@ static const char *next_part(const char *text)
 	return text + strlen(text) + 1;
 }
 
-/* The name in the next "def" behind `at`, or NULL. */
+/* The name in the next "def" after `at`, or NULL. */
 static const char *next_name(const char *at)
 {
 	static const char def[] = "\ndef ";

@@ -1,4 +1,4 @@
-/* A warning of statements that compute a value, do nothing else and leave it unused. */
+/* A warning about statements that only compute a value and do not use it. */
 #include "frontend/frontend_internal.h"
 
 static bool has_effect(const struct op *o)
@@ -29,8 +29,8 @@ bool is_name_path(const struct expr *x)
 	return x->kind == EX_NAME;
 }
 
-/* The function that x, which has been evaluated, calls: one of the language, not of the source? Promises are made to
- * the value itself. */
+/* True if x, an evaluated expression, calls a function of the language rather than of the source. Hints are excluded:
+ * they apply to the value itself. */
 static bool calls_builtin(struct eval *e, const struct expr *x)
 {
 	static const char *const promises[] = {"multiple_of", "max_contiguous", "max_constancy"};
@@ -45,7 +45,7 @@ static bool calls_builtin(struct eval *e, const struct expr *x)
 	return f.kind == V_BUILTIN || (f.kind == V_FUNC && f.func->module->is_library);
 }
 
-/* Is it made of names, numbers and operators only? */
+/* True if x consists only of names, literals and operators. */
 static bool is_plain(const struct expr *x)
 {
 	switch (x->kind) {

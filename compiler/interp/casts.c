@@ -1,11 +1,12 @@
-/* Loops that convert: between integers, between integers and floats, between float formats. */
+/* Conversion loops: between integers, between integers and floats, between float formats. */
 #include "interp/element_loop.h"
 
 /* --- integers ------------------------------------------------------------------------------------------------ */
 
 #define CAST(op, from, to, comp, e) \
 	LOOP(op##_##from##_##to, MEM_##to, INT_TYPES(comp); const MEM_##from *p = x, LOAD_INT(a, p, from), CUT_##to(e))
-/* From one width to every width; computed in 64 bits only where the source or the result has 64. */
+/* Conversions from one width to every width. They are computed in 64 bits only if the source or the result has 64
+ * bits. */
 #define CASTS(op, from, comp, e)         \
 	CAST(op, from, 1, comp, e)       \
 	CAST(op, from, 8, comp, e)       \
@@ -119,7 +120,7 @@ CONVERT(f64_to_e5m2, mem8, memf64, fp_encode(FP_E5M2, p[i], false))
 CONVERT(f64_to_f16, mem16, memf64, fp_encode(FP_F16, p[i], false))
 CONVERT(f64_to_bf16, mem16, memf64, fp_encode(FP_BF16, p[i], false))
 CONVERT(f64_to_f32, memf32, memf64, p[i])
-/* toward zero */
+/* rounding toward zero */
 CONVERT(f32_to_e4m3_rtz, mem8, memf32, fp_encode(FP_E4M3, p[i], true))
 CONVERT(f32_to_e5m2_rtz, mem8, memf32, fp_encode(FP_E5M2, p[i], true))
 CONVERT(f32_to_f16_rtz, mem16, memf32, fp_encode(FP_F16, p[i], true))

@@ -1,15 +1,15 @@
-/* Checks of facts: the results of the axis analysis about a value must hold for each element that occurs.
+/* Checks of analysis facts: the results of the axis analysis about a value must hold for each element that occurs.
  *
- * Facts are copied when the program is prepared, as passes go on to change the kernel. A further fact is one more line
- * in broken_by_element, or along a dimension in broken_along. */
+ * Facts are copied when the program is prepared, since passes change the kernel afterwards. A new kind of fact is one
+ * more line in broken_by_element, or in broken_along for facts along a dimension. */
 #include "interp/interp_internal.h"
 #include "analysis/axis.h"
 #include "analysis/launch_bounds.h"
 
-enum { LONGEST_ACCESS = 16 }; /* bytes that a thread loads or stores at once */
-enum { MOST_CLAIMS = 32 };    /* of sizes, of a value */
+enum { LONGEST_ACCESS = 16 }; /* the most bytes that a thread loads or stores in one access */
+enum { MOST_CLAIMS = 32 };    /* limit on size claims about a value */
 
-/* c + Σ coef·scalar, with the slots of the scalars. */
+/* A bound c + Σ coef·scalar, with the slots of the scalars. */
 struct bound {
 	i64 constant;
 	int n;
@@ -23,19 +23,20 @@ struct bound {
 struct fact_plan {
 	struct axis_info facts;
 	struct range range;
-	struct bound lo, hi; /* of the ideal value */
+	struct bound lo, hi; /* bounds of the ideal value, without wrapping */
 	struct size_claim *claims;
 	u32 nclaims;
-	struct size_bound by_size; /* where the first claim holds */
-	bool same;           /* they are: the value is lo modulo 2^width even where it wraps */
-	bool per_element;    /* there are facts about each element by itself */
-	bool promised;       /* a promise of the user's: a failure is not the compiler's */
-	const char *name;    /* of the operation that defines the value */
+	struct size_bound by_size; /* valid within the limits of the first claim */
+	bool same;           /* lo equals hi: the value is lo modulo 2^width even where it wraps */
+	bool per_element;    /* there are facts about single elements */
+	bool promised;       /* the fact is a hint of the user: a violation is not a bug of the compiler */
+	const char *name;    /* name of the operation that defines the value */
 	enum dtype dtype;
-	i64 unit; /* between neighbours of a run: 1, of pointers the bytes of an element */
+	/* difference between neighbours of a contiguous group: 1, or for pointers the size of an element in bytes */
+	i64 unit;
 };
 
-/* An element and the one before it along a dimension, as bits, extended by zeros. */
+/* An element and its predecessor along a dimension, as zero-extended bits. */
 struct element {
 	u64 bits, before;
 	i32 at; /* index along the dimension */
@@ -67,7 +68,7 @@ static i128 evaluate(const struct env *e, const struct bound *b)
 	return sum;
 }
 
-/* --- limits of launches ------------------------------------------------------------------------------------------ */
+/* --- launch bounds ----------------------------------------------------------------------------------------------- */
 
 static i64 size_now(const struct env *e, i16 size)
 {
@@ -85,7 +86,7 @@ static bool is_within(const struct env *e, const struct size_limit *limits, u32 
 	return !e->any_divisor;
 }
 
-/* What the claims and the bound say of an element in this launch. */
+/* The claims and the bound about an element that apply in this launch. */
 struct claimed {
 	i64 least, most;
 };
@@ -93,7 +94,7 @@ struct claimed {
 static struct claimed claimed_now(const struct env *e, const struct fact_plan *w)
 {
 	struct claimed now = {INT64_MIN, INT64_MAX};
-	for (u32 i = w->nclaims; i-- > 0 && now.least == INT64_MIN;) /* the tightest ones come last */
+	for (u32 i = w->nclaims; i-- > 0 && now.least == INT64_MIN;) /* the tightest claims come last */
 		if (is_within(e, w->claims[i].limits, w->claims[i].nlimits))
 			now = (struct claimed){w->claims[i].least, w->claims[i].most};
 	const struct size_bound *b = &w->by_size;
@@ -108,13 +109,13 @@ static struct claimed claimed_now(const struct env *e, const struct fact_plan *w
 
 /* --- values ------------------------------------------------------------------------------------------------------ */
 
-/* The current values of the bounds. */
+/* The bounds evaluated for the current values of the scalars. */
 struct bounds_now {
 	i128 lo, hi;
 	struct claimed sizes;
 };
 
-/* The fact about single elements that the element breaks; NULL: none. */
+/* The fact about single elements that the element violates; NULL if none. */
 static const char *broken_by_element(const struct fact_plan *w, u64 bits, const struct bounds_now *now)
 {
 	i128 lo = now->lo, hi = now->hi;
@@ -133,12 +134,12 @@ static const char *broken_by_element(const struct fact_plan *w, u64 bits, const 
 	return NULL;
 }
 
-/* The fact that the element breaks along dimension d; NULL: none. *claim is its number. */
+/* The fact that the element violates along dimension d; NULL if none. *claim is the number stated by the fact. */
 static const char *broken_along(const struct fact_plan *w, int d, const struct element *x, i32 *claim)
 {
 	const struct axis_info *f = &w->facts;
 	u64 mask = width_mask(w->dtype);
-	bool inside = x->at & (f->contiguity[d] - 1); /* of a run */
+	bool inside = x->at & (f->contiguity[d] - 1); /* not the first element of a contiguous group */
 	*claim = f->constancy[d];
 	if (x->at & (*claim - 1) && x->bits != x->before)
 		return "constancy";
@@ -235,7 +236,7 @@ static struct fact_plan *plan(struct planner *p, const struct axis_info *f, cons
 	if (elem->kind == TY_PTR)
 		w->unit = dtype_bytes(type_dtype(elem->elem));
 	for (int d = 0; d < MAX(v->type->rank, 1) && dtype_is_float(w->dtype);
-	     d++) /* for which constancy is the only fact */
+	     d++) /* dimensions for which constancy is the only fact */
 		w->facts.contiguity[d] = w->facts.divisibility[d] = 1;
 	i->plan = w;
 	i->run = run_facts;
@@ -266,7 +267,7 @@ static bool same_bound(const struct bound *a, const struct bound *b)
 	return same;
 }
 
-/* Up to so many claims of v. */
+/* At most `most` size claims about v. */
 static struct size_claim *plan_claims(struct planner *p, const struct interp_checks *c, const struct value *v, u32 most,
 				      u32 *n, struct size_bound *bound)
 {
@@ -317,7 +318,7 @@ bool plan_access_facts(struct planner *p, const struct interp_checks *c, const s
 {
 	struct axis_info f = *axis_of(c->promised, v);
 	i32 bytes = dtype_bytes(type_dtype(type_elem(v->type)->elem)), most = LONGEST_ACCESS / bytes;
-	for (int d = 0; d < MAX_RANK; d++) /* a promise need hold within each access only */
+	for (int d = 0; d < MAX_RANK; d++) /* a hint has to hold only within each access */
 		if (f.contiguity[d] > most) {
 			f.contiguity[d] = most;
 			f.divisibility[d] = MIN(f.divisibility[d], LONGEST_ACCESS);
@@ -329,13 +330,13 @@ bool plan_access_facts(struct planner *p, const struct interp_checks *c, const s
 
 /* --- operands ---------------------------------------------------------------------------------------------------- */
 
-/* What is known of an operation on integers, or of a loop. */
+/* Facts about an operation on integers, or about a loop. */
 struct operand_plan {
 	const struct size_claim *exact; /* NULL: a sum or product may wrap */
 	enum dtype dtype;
-	int positive; /* the operand that is noted as not negative; -1: none */
-	bool divides; /* by what is no constant */
-	bool no_wrap; /* noted of the loop */
+	int positive; /* the operand that is marked as not negative (tlc.nneg); -1: none */
+	bool divides; /* a division by a value that is not a constant */
+	bool no_wrap; /* the loop is marked tlc.no_wrap */
 };
 
 static i128 exact_result(enum opcode code, i64 x, i64 y)
@@ -353,7 +354,7 @@ static i64 int_at(const struct env *e, const struct inst *i, u32 in, enum dtype 
 	return dtype_decode_int(d, bits_at(e->at[i->in[in]], (u32)dtype_bytes(d), k));
 }
 
-/* The index behind the last iteration fits, and the distance to the end. */
+/* True if the index after the last iteration, and the difference between the bounds, fit the type. */
 static bool loop_fits(i64 from, i64 to, i64 step, enum dtype d)
 {
 	i128 most = (i128)(width_mask(d) >> 1);

@@ -1,9 +1,10 @@
-/* tt.dot: D = C + A·B, for tiles of rank 2, or 3 with a batch in front.
+/* tt.dot: D = C + A·B, for tiles of rank 2, or of rank 3 with a leading batch dimension.
  *
- * Operands are converted to panels of the accumulation type: float for every format up to f32 (whose products, but for
- * f32's own, are exact there), double for f64, and integers modulo 2^32 or 2^64. Each element is summed in order of k,
- * starting from the accumulator, with product and sum rounded separately; blocks of 4 × 8 elements are kept in vector
- * registers meanwhile, which does not change the order. A result smaller than f32 is rounded once, at the end. */
+ * Operands are converted to panels of the accumulation type: float for every float format up to f32 (products of
+ * formats smaller than f32 are exact in float), double for f64, and integers modulo 2^32 or 2^64. Each element is
+ * summed in order of k, starting from the accumulator, and product and sum are rounded separately. Blocks of 4 × 8
+ * elements are kept in vector registers during the sum, which does not change the order. A result smaller than f32 is
+ * rounded once, at the end. */
 #include "interp/interp_internal.h"
 
 #pragma STDC FP_CONTRACT OFF
@@ -71,18 +72,18 @@ static void round_tf32(void *d, const void *x, const void *y, const void *z, i64
 		r[i] = fp_round_tf32(p[i]);
 }
 
-/* The conversion of a tile to a panel: none, one loop, or two loops with floats in between. */
+/* The conversion of a tile to a panel: none, one loop, or two loops with floats as intermediate values. */
 struct panel {
 	elem_loop *convert, *then;
-	u32 middle, slot; /* between the two; of the converted elements */
+	u32 middle, slot; /* slots of the intermediate values and of the converted elements */
 };
 
 struct dot_plan {
 	multiply_fn *multiply;
 	struct panel a, b, c;
-	elem_loop *round; /* of the result, from the panel of c; or NULL */
+	elem_loop *round; /* conversion of the panel of c to the result, or NULL */
 	i32 batch, m, n, k;
-	u32 bytes; /* of a panel's element */
+	u32 bytes; /* size of an element of a panel */
 };
 
 static const void *make_panel(struct env *e, const struct panel *p, u32 slot, i64 n)

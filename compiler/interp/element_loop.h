@@ -1,19 +1,19 @@
-/* The shape of every loop over elements, and the names that the expressions of elementwise.def use. For
- * element_loops.c and casts.c only. */
+/* The form of every loop over elements, and the names that the expressions of elementwise.def use. Only for
+ * element_loops.c and casts.c. */
 #ifndef TLC_INTERP_ELEMENT_LOOP_H
 #define TLC_INTERP_ELEMENT_LOOP_H
 
 #include "interp/interp_internal.h"
 #include "ir/scalar_math.h"
 
-/* Arrays overlap exactly or not at all, so no iteration depends on another. */
+/* Arrays are either identical or disjoint, so iterations are independent. */
 #ifdef __clang__
 #define INDEPENDENT
 #else
 #define INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-/* r[i] = e, where `names` declares pointers to the operands and `load` reads them. */
+/* The loop r[i] = e, where `names` declares pointers to the operands and `load` reads them. */
 #define LOOP(name, Tr, names, load, e)                                                \
 	static void name(void *d, const void *x, const void *y, const void *z, i64 n) \
 	{                                                                             \
@@ -29,7 +29,7 @@
 
 #define UNUSED __attribute__((unused))
 
-/* Integers by width. An i1 is a byte of 0 or 1, and -1 as a signed number. */
+/* Integers by width. An i1 is a byte of 0 or 1, and as a signed number 0 or -1. */
 #define SIGNED_1(x) (-(i32)(x))
 #define SIGNED_8(x) ((i8)(x))
 #define SIGNED_16(x) ((i16)(x))
@@ -46,7 +46,7 @@
 #define MEM_32 mem32
 #define MEM_64 mem64
 
-/* The types integers are computed in. */
+/* The types in which integers are computed. */
 #define U_32 u32
 #define S_32 i32
 #define WIDE_32 u64

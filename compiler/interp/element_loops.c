@@ -1,5 +1,6 @@
-/* Loops that compute: elementwise.def expanded for each type that is computed in, one function a row and type. None
- * has a branch on the type or the operation inside, so the compiler vectorises nearly all. */
+/* Computation loops: elementwise.def expanded for each type in which elements are computed, one function per row and
+ * type. No function branches on the type or the operation inside its loop, so the compiler vectorises nearly all of
+ * them. */
 #include "interp/element_loop.h"
 
 /* --- integers ------------------------------------------------------------------------------------------------ */

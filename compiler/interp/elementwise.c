@@ -1,7 +1,5 @@
-/* Elementwise operations: the choice of the loop for each operation and type.
- *
- * Loops exist for integers, f32 and f64. Smaller floats are handled a chunk at a time: decoded to f32, computed, and
- * rounded once on the way out. */
+/* Elementwise operations: the choice of the loop for each operation and type. Loops exist for integers, f32 and f64.
+ * Smaller floats are processed in chunks: decoded to f32, computed, and rounded once when stored. */
 #include "interp/element_loop.h"
 #include "ir/scalar.h"
 
@@ -9,7 +7,7 @@ enum { CHUNK = 256 };
 
 struct elementwise {
 	elem_loop *loop;
-	elem_loop *decode[3], *encode; /* NULL: the operand, the result is used as it is */
+	elem_loop *decode[3], *encode; /* NULL: the operand or result needs no conversion */
 	u32 in_bytes[3], out_bytes;
 };
 
@@ -20,7 +18,7 @@ static bool run_loop(struct env *e, const struct inst *i)
 	return true;
 }
 
-/* At most CHUNK elements. */
+/* Computes n elements, at most CHUNK. */
 static void compute(const struct elementwise *w, void *out, const void *const *from, u32 nin, i64 n)
 {
 	_Alignas(64) float decoded[3][CHUNK], computed[CHUNK];
@@ -80,7 +78,7 @@ SELECT_LOOP(select_2, mem16)
 SELECT_LOOP(select_4, mem32)
 SELECT_LOOP(select_8, mem64)
 
-/* One condition for whole tiles. */
+/* A select with a scalar condition copies a whole tile. */
 static bool run_select_tile(struct env *e, const struct inst *i)
 {
 	const u8 *condition = e->at[i->in[0]];
@@ -88,7 +86,7 @@ static bool run_select_tile(struct env *e, const struct inst *i)
 	return true;
 }
 
-/* z is the shift that scales offsets to bytes. */
+/* z points to the shift that scales offsets to bytes. */
 #define ADDPTR_LOOP(bits)                                                                                     \
 	LOOP(addptr_##bits, mem64, const mem64 *p = x; const MEM_##bits *q = y; const u32 shift = *(const u32 *)z, \
 	     u64 base = p[i]; i64 offset = SIGNED_##bits(q[i]), base + ((u64)offset << shift))
@@ -127,12 +125,12 @@ static bool is_small(enum dtype d)
 	return dtype_is_float(d) && d < DT_F32;
 }
 
-/* The loop for `o` between the conversions decode and encode. */
+/* The loop for `o`, to run between the conversions decode and encode. */
 static elem_loop *choose_loop(const struct op *o, enum dtype from, enum dtype to, struct elementwise *w)
 {
 	static elem_loop *const select[] = {select_1, select_2, select_4, select_8};
 	bool toward_zero = o->code == IR_FP_TO_FP && o->attr[ATTR_ROUNDING] == ROUND_RTZ;
-	enum dtype computed = from == DT_F64 ? DT_F64 : DT_F32; /* of floats */
+	enum dtype computed = from == DT_F64 ? DT_F64 : DT_F32; /* the type in which floats are computed */
 	switch (op_info[o->code].rule) {
 	case R_INT:
 	case R_CMPI: return find_int_loop(o->code, from, o->attr[ATTR_PREDICATE]);
@@ -146,11 +144,11 @@ static elem_loop *choose_loop(const struct op *o, enum dtype from, enum dtype to
 	case R_WIDEN_FLOAT:
 	case R_NARROW_FLOAT:
 	case R_FLOAT_TO_FLOAT:
-		if (to == DT_F32 && is_small(from)) { /* the operation is the conversion of decode alone */
+		if (to == DT_F32 && is_small(from)) { /* the operation is just the conversion `decode` */
 			w->decode[0] = NULL;
 			return find_decode(from);
 		}
-		w->encode = NULL; /* it is the loop itself */
+		w->encode = NULL; /* the conversion is the loop itself */
 		return find_encode(computed, to, toward_zero);
 	default: tl_unreachable("elementwise operation");
 	}
@@ -182,7 +180,7 @@ void plan_elementwise(struct planner *p, const struct op *o, struct inst *i)
 	i->plan = w;
 }
 
-/* The loop of an operation on two floats of type d, with a result of type d. */
+/* The loop of an operation on two floats of type d with a result of type d. */
 static struct elementwise float_operation(enum opcode code, enum dtype d)
 {
 	u32 bytes = (u32)dtype_bytes(d);

@@ -1,4 +1,4 @@
-/* Operations on the program and its surroundings: ids, assertions, printing; and the text of a failure. */
+/* Operations on the program and its environment: ids, assertions, printing; and the text of a failure. */
 #include <stdlib.h>
 #include <time.h>
 
@@ -55,7 +55,7 @@ struct print_operand {
 	bool is_signed;
 };
 struct print_plan {
-	u32 threads; /* of a program on a GPU */
+	u32 threads; /* threads of a program on a GPU */
 	struct print_operand at[];
 };
 
@@ -79,7 +79,8 @@ static bool run_print(struct env *e, const struct inst *i)
 	struct strbuf out = {.arena = &a};
 	if (e->run->launch->quiet)
 		return true;
-	for (u32 t = 0; t < w->threads; t++) { /* each prints the scalars; the first stands for the owners of tiles */
+	/* each thread prints scalars; the first one prints all elements of tiles */
+	for (u32 t = 0; t < w->threads; t++) {
 		for (u32 k = 0; k < i->nin; k++)
 			if (!t || !w->at[k].type->rank)
 				print_tile(e, i, k, &out);
@@ -90,12 +91,12 @@ static bool run_print(struct env *e, const struct inst *i)
 	if (l->print)
 		l->print(l->print_arg, out.at, out.len);
 	else
-		fwrite(out.at, 1, out.len, stdout); /* under its lock, so that a tile's lines stay together */
+		fwrite(out.at, 1, out.len, stdout); /* stdout is locked, so that the lines of a tile stay together */
 	arena_free(&a);
 	return true;
 }
 
-/* --- the rest ------------------------------------------------------------------------------------------------ */
+/* --- other operations ---------------------------------------------------------------------------------------- */
 
 static bool run_program_id(struct env *e, const struct inst *i)
 {
@@ -104,7 +105,8 @@ static bool run_program_id(struct env *e, const struct inst *i)
 	return true;
 }
 
-/* Assembly that reads a clock (in nanoseconds) or the multiprocessor's number: there is one here. */
+/* Assembly that reads a clock (in nanoseconds) or the number of the multiprocessor. The interpreter has one
+ * multiprocessor. */
 static bool run_source(struct env *e, const struct inst *i)
 {
 	struct timespec t = {0};
@@ -118,7 +120,7 @@ static bool run_source(struct env *e, const struct inst *i)
 }
 
 struct asm_plan {
-	struct asm_call call; /* n: set for each execution */
+	struct asm_call call; /* the field n is set for each execution */
 	u8 bits[];
 };
 
@@ -186,8 +188,9 @@ void plan_environment(struct planner *p, const struct op *o, struct inst *i)
 	case IR_DEBUG_VALUE:
 	case IR_DEBUG_CALL:
 	case IR_DEBUG_RETURN:
-	case IR_GRID_LAUNCH: /* programs begin when the launches before have ended */
-	case IR_BARRIER: i->run = run_nothing; break; /* a tile is stored as a whole before the next operation */
+	case IR_GRID_LAUNCH: /* programs begin after all earlier launches have ended */
+	/* each operation completes for the whole tile before the next one */
+	case IR_BARRIER: i->run = run_nothing; break;
 	case IR_PRINT: {
 		struct print_plan *w = plan_alloc(p, sizeof *w + o->noperands * sizeof *w->at);
 		w->threads = plan_threads(p);

@@ -1,15 +1,17 @@
-/* Elements taken, or counted, by the numbers in a tile. */
+/* Gathers and histograms: elements selected, or counted, by the indices in a tile. */
 #include "interp/interp_internal.h"
 
 struct gather_plan {
-	enum dtype dtype; /* of the numbers */
-	u32 bytes;        /* of an element taken */
-	i32 extent;       /* of the source's axis */
-	i64 inner, row;   /* elements of both behind the axis; of the index along the axis and behind it */
+	enum dtype dtype; /* type of the indices */
+	u32 bytes;        /* size of a gathered element */
+	i32 extent;       /* length of the source's axis */
+	/* inner: product of the dimensions after the axis, in source and result; row: elements of the index from its
+	 * axis on */
+	i64 inner, row;
 	bool masked;
 };
 
-/* The number that element k of a tile holds. */
+/* The index stored in element k of a tile. */
 static inline i64 number_at(const char *tile, enum dtype d, i64 k)
 {
 	u64 bits = 0;
@@ -17,7 +19,7 @@ static inline i64 number_at(const char *tile, enum dtype d, i64 k)
 	return dtype_decode_int(d, bits);
 }
 
-/* An index counts modulo the length of the axis, a power of two. */
+/* An index is reduced modulo the length of the axis, a power of two. */
 static bool run_gather(struct env *e, const struct inst *i)
 {
 	const struct gather_plan *w = i->plan;

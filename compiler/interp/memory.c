@@ -1,30 +1,30 @@
-/* Loads, stores and atomics, each access checked.
+/* Loads, stores and atomics. Each access is checked.
  *
- * Neighbouring elements of a tile mostly have neighbouring addresses. So a tile is cut into runs of consecutive
- * addresses that are all wanted or all masked off, and a run is checked and copied as one; scattered accesses are runs
- * of a single element. */
+ * Neighbouring elements of a tile mostly have neighbouring addresses. So a tile is divided into runs of elements that
+ * have consecutive addresses and are all active or all masked off. A run is checked and copied as a whole. Scattered
+ * accesses are runs of a single element. */
 #include "interp/interp_internal.h"
 #include "ir/scalar_math.h"
 
 struct memory_plan {
-	u32 bytes;      /* of an element */
+	u32 bytes;      /* element size */
 	enum dtype dtype;
-	i32 mask, other; /* operand, or -1 */
-	i32 base;        /* the parameter that addresses are computed from, or -1: not known */
+	i32 mask, other; /* number of the operand, or -1 */
+	i32 base;        /* the parameter from which addresses are computed, or -1 if unknown */
 	u64 poison;
 	bool is_bool;
 };
 
 /* --- checking ------------------------------------------------------------------------------------------------ */
 
-/* The range that an access of `w` must stay in: NULL for none, &any_memory for no range in particular. */
+/* The range in which an access of `w` must stay: NULL for none, &any_memory for any range. */
 static const struct mem_range *home_of(const struct env *e, const struct memory_plan *w)
 {
 	const struct interp_launch *l = e->run->launch;
 	return l->homes && w->base >= 0 ? l->homes[w->base] : &any_memory;
 }
 
-/* Memory of the caller's own: outside every range, and far from each. */
+/* True for memory of the caller: outside every range, and at least `guard` away from each. */
 static bool is_open(const struct env *e, u64 address, u64 size)
 {
 	const struct interp_launch *l = e->run->launch;
@@ -60,7 +60,7 @@ static bool fail_access(struct env *e, const struct inst *i, i64 element, u64 ad
 	return false;
 }
 
-/* Is one element accessible? Reports if not. */
+/* True if one element is accessible; otherwise reports a failure. */
 static inline bool check(struct env *e, const struct inst *i, i64 element, u64 address, u32 bytes)
 {
 	if (!(address & (bytes - 1)) && reachable(e, i->plan, address, bytes))
@@ -70,7 +70,7 @@ static inline bool check(struct env *e, const struct inst *i, i64 element, u64 a
 
 /* --- loads and stores ---------------------------------------------------------------------------------------- */
 
-/* Whole elements in one access, as other programs may write them. */
+/* Copies an element in one access, since other programs may write it concurrently. */
 static inline void copy_element(void *dst, const void *src, u32 bytes)
 {
 	switch (bytes) {
@@ -98,7 +98,7 @@ static inline void transfer(char *elements, u64 address, i64 n, u32 bytes, bool 
 		copy(elements, memory, n, bytes);
 }
 
-/* The end of the run that starts at k. */
+/* The end of the run that starts at element k. */
 static inline i64 run_end(const mem64 *address, const mem8 *mask, i64 k, i64 n, u32 bytes)
 {
 	i64 end = k + 1;
@@ -112,7 +112,7 @@ static inline i64 run_end(const mem64 *address, const mem8 *mask, i64 k, i64 n, 
 	return end;
 }
 
-/* A run that is not inside one range as a whole: element by element, up to the one at fault. */
+/* Transfers a run that is not inside a single range, element by element up to the first invalid one. */
 static bool transfer_each(struct env *e, const struct inst *i, const mem64 *address, char *tile, i64 k, i64 end)
 {
 	const struct memory_plan *w = i->plan;
@@ -147,7 +147,7 @@ static bool run_transfer(struct env *e, const struct inst *i)
 			fill(elements, &w->poison, bytes, end - k);
 		}
 	}
-	if (w->is_bool && !is_store) /* any byte may stand in memory */
+	if (w->is_bool && !is_store) /* the byte in memory may have any value */
 		for (i64 k = 0; k < i->n; k++)
 			tile[k] = tile[k] != 0;
 	return true;
@@ -155,14 +155,14 @@ static bool run_transfer(struct env *e, const struct inst *i)
 
 /* --- atomics ------------------------------------------------------------------------------------------------- */
 
-/* A sum of two smaller floats is exact enough in double to be rounded again. */
+/* Combines two floats. The sum of two smaller floats is computed in double, which is exact enough to round it again. */
 static u64 combine_floats(enum rmw_kind kind, enum dtype d, u64 old, u64 value)
 {
 	double a = dtype_decode_float(d, old), b = dtype_decode_float(d, value);
 	return dtype_encode_float(d, kind == RMW_MAX ? maxnum_f64(a, b) : kind == RMW_MIN ? minnum_f64(a, b) : a + b);
 }
 
-/* The value that an atomic stores. */
+/* The value that an atomic operation stores. */
 static u64 combine(enum rmw_kind kind, enum dtype d, u64 old, u64 value)
 {
 	bool is_float = dtype_is_float(d);
@@ -191,7 +191,7 @@ struct update {
 	u64 expected, value;
 };
 
-/* One compare-and-swap loop a width; returns the old bits. */
+/* One compare-and-swap loop per width. Returns the old bits. */
 #define DEFINE_UPDATE(T)                                                                                           \
 	static u64 update_##T(T *at, const struct update *u)                                                       \
 	{                                                                                                          \
@@ -278,6 +278,6 @@ void plan_memory(struct planner *p, const struct op *o, struct inst *i)
 	w->base = plan_param(p, pointer_base(operand(o, 0)));
 	i->plan = w;
 	i->run = o->code == IR_LOAD || o->code == IR_STORE ? run_transfer : run_atomic;
-	i->type = operand(o, 0)->type; /* elements are told by the pointer's shape */
+	i->type = operand(o, 0)->type; /* messages give elements by the shape of the pointer tile */
 	i->n = type_numel(i->type);
 }

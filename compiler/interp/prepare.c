@@ -1,23 +1,23 @@
-/* From a kernel to a program: a place for every value, an instruction for every operation.
+/* Translation of a kernel to a program: a slot for every value, an instruction for every operation.
  *
- * Three walks over the kernel.
+ * The translation walks the kernel three times.
  * 1. Number the operations.
- * 2. Find for how long each value is needed. Values that must hold the same bits share one `storage`: the result of an
- *    operation that keeps the row-major order of elements is its operand, a loop's results are its iteration values. A
- *    value yielded to the next iteration is computed in place where that overwrites nothing still needed, which saves
- *    copying accumulators. Constants are made once and belong to the program.
- * 3. Emit instructions, giving each storage memory from the start to the end of its life, first fit. */
+ * 2. Compute the lifetime of each value. Values that always hold the same bits share one `storage`: the result of an
+ *    operation that keeps the row-major order of elements shares that of its operand, and the results of a loop share
+ *    those of its iteration values. A value yielded to the next iteration is computed in place if this overwrites no
+ *    live value, which avoids copies of accumulators. Constants are built once and belong to the program.
+ * 3. Emit instructions, and allocate memory for each storage over its lifetime, first fit. */
 #include "support/map.h"
 #include "interp/interp_internal.h"
 
 enum { ALIGNMENT = 64 };
 
-/* Elements that are kept somewhere while positions [start, end] run. */
+/* The elements of one or more values, live at positions [start, end]. */
 struct storage {
 	u32 start, end;
-	u32 last_inside;         /* of an iteration value: its last use in the loop's body */
+	u32 last_inside;         /* for an iteration value: its last use in the body of the loop */
 	size_t size;
-	struct storage *same_as; /* where it was merged into another */
+	struct storage *same_as; /* the storage into which this one was merged */
 	bool placed, forever;
 	u32 slot;
 	size_t offset;
@@ -27,7 +27,7 @@ struct span {
 	u32 start, end;
 };
 
-/* A tile of equal elements, or of consecutive i32 from `bits` on. */
+/* A tile of equal elements, or of consecutive i32 numbers that start at `bits`. */
 struct constant {
 	bool range;
 	u64 bits;
@@ -41,19 +41,19 @@ typedef VEC(struct move) move_vec;
 
 struct planner {
 	const struct kernel *kernel;
-	struct arena *arena;  /* the program's */
+	struct arena *arena;  /* arena of the program */
 	struct arena temp;
 	struct interp_program *program;
 	struct map spans;     /* operation → struct span */
-	struct map storages;  /* value → struct storage */
-	struct map captured;  /* value from outside → struct storage of as many copies as the wide region has lanes */
+	struct map storages;  /* value → its storage */
+	struct map captured;  /* value defined outside the wide region → a storage with one copy per lane */
 	VEC(struct slot) slots;
 	VEC(struct constant) constants;
-	VEC(struct storage *) live; /* by offset */
-	inst_vec *code;       /* being emitted to */
-	u32 now;              /* position */
-	struct span op;       /* of the operation being planned */
-	i64 lanes;            /* of the wide region being walked, or 0 */
+	VEC(struct storage *) live; /* sorted by offset */
+	inst_vec *code;       /* receives the emitted instructions */
+	u32 now;              /* current position */
+	struct span op;       /* span of the operation under planning */
+	i64 lanes;            /* lanes of the current wide region, or 0 */
 	const struct block *region;
 	const struct interp_checks *checks;
 };
@@ -97,7 +97,7 @@ static struct span span_of(const struct planner *p, const struct op *o)
 
 /* --- 2: lives ------------------------------------------------------------------------------------------------ */
 
-/* Does the result consist of the operand's elements, in the same order? */
+/* True if the result consists of the operand's elements in the same order. */
 static bool keeps_elements(const struct op *o)
 {
 	switch (o->code) {
@@ -146,13 +146,13 @@ static struct storage *add_storage(struct planner *p, const struct value *v, u32
 {
 	i64 n = p->lanes ? p->lanes : type_numel(v->type);
 	struct storage *s = new_storage(p, (size_t)n * elem_bytes(v->type), start, end);
-	s->forever = p->checks->facts && n == 1; /* facts about other values may name it */
+	s->forever = p->checks->facts && n == 1; /* facts about other values may refer to it */
 	map_put(&p->storages, v, s);
 	return s;
 }
 
-/* Operand v is read by `user`: until the end of the outermost operation that holds the user but not v's definition,
- * as that may be a loop. */
+/* Extends the lifetime of operand v, which `user` reads: to the end of the outermost operation that contains the user
+ * but not v's definition, since that operation may be a loop. */
 static void extend(struct planner *p, const struct value *v, const struct op *user)
 {
 	while (!is_constant(v) && v->def && keeps_elements(v->def))
@@ -164,7 +164,7 @@ static void extend(struct planner *p, const struct value *v, const struct op *us
 	const struct op *o = user;
 	while (o->block != home)
 		o = o->block->parent;
-	bool whole = o != user || op_runs_on_elements(o); /* which read while their region runs */
+	bool whole = o != user || op_runs_on_elements(o); /* operations that read the operand while their region runs */
 	u32 at = whole ? span_of(p, o).end : span_of(p, o).start;
 	s->end = MAX(s->end, at);
 	if (!v->def)
@@ -173,7 +173,8 @@ static void extend(struct planner *p, const struct value *v, const struct op *us
 
 static void live_block(struct planner *p, const struct block *b);
 
-/* Is every operation of a region elementwise on scalars, so that it can be run on many elements at once? */
+/* True if every operation of a region is an elementwise operation on scalars, so that the region can run on many
+ * elements at once. */
 static bool is_wide(const struct block *b)
 {
 	for (const struct op *o = b->first; o; o = o->next)
@@ -207,7 +208,7 @@ static void live_op(struct planner *p, const struct op *o)
 		for (u32 i = 0; i < o->nresults; i++)
 			map_put(&p->storages, o->blocks[1]->args[i], map_get(&p->storages, &o->results[i]));
 	} else if (op_runs_on_elements(o)) {
-		for (u32 i = 0; i < o->blocks[0]->nargs; i++) /* no memory: set to point at slices */
+		for (u32 i = 0; i < o->blocks[0]->nargs; i++) /* no memory is allocated: they will point at slices */
 			add_storage(p, o->blocks[0]->args[i], s.start, s.end)->size = 0;
 		p->lanes = is_wide(o->blocks[0]) ? region_lanes(o) : 0;
 	}
@@ -230,7 +231,7 @@ static void live_block(struct planner *p, const struct block *b)
 	}
 }
 
-/* May `o` write its result over operand v, element by element? */
+/* True if `o` may write its result over operand v, element by element. */
 static bool works_in_place(const struct planner *p, const struct op *o, const struct value *v)
 {
 	if (op_has(o, ELEM) || o->code == IR_FOR)
@@ -238,7 +239,8 @@ static bool works_in_place(const struct planner *p, const struct op *o, const st
 	return o->code == IR_DOT && !p->checks->apart && root(operand(o, 0)) != v && root(operand(o, 1)) != v;
 }
 
-/* Computes what a loop yields in the place of the iteration value it becomes, if that is not read any more then. */
+/* Merges a value that a loop yields with the iteration value that it becomes, if the iteration value is no longer read
+ * at that position. */
 static void merge_yields(const struct planner *p, const struct block *b)
 {
 	for (const struct op *o = b->first; o; o = o->next) {
@@ -267,7 +269,7 @@ static u32 new_slot(struct planner *p, size_t offset)
 	return p->slots.len - 1;
 }
 
-/* Gives back what is no longer needed at position p->now. */
+/* Releases the storages that are no longer live at position p->now. */
 static void release(struct planner *p)
 {
 	u32 kept = 0;
@@ -277,7 +279,7 @@ static void release(struct planner *p)
 	p->live.len = kept;
 }
 
-/* First fit among the live storages, which are sorted by offset. */
+/* Places a storage, first fit among the live storages, which are sorted by offset. */
 static void place(struct planner *p, struct storage *s)
 {
 	if (s->placed)
@@ -360,7 +362,7 @@ u32 plan_slot(struct planner *p, const struct value *v)
 
 static void emit_block(struct planner *p, const struct block *b);
 
-/* The comparison of v's elements, as they are now, with facts. */
+/* The instruction that compares the current elements of v with facts. */
 static struct inst facts_inst(struct planner *p, const struct value *v, struct loc loc)
 {
 	u32 *slots = plan_alloc(p, 3 * sizeof *slots);
@@ -373,7 +375,7 @@ static struct inst facts_inst(struct planner *p, const struct value *v, struct l
 			     .n = type_numel(v->type)};
 }
 
-/* Facts about a value that was just made. Those in regions of reductions have none. */
+/* Emits a check of the facts about a newly defined value. Values in regions of reductions are not checked. */
 static void emit_facts(struct planner *p, const struct value *v)
 {
 	if ((!p->checks->facts && !p->checks->promised) || p->region)
@@ -388,7 +390,7 @@ static void emit_facts(struct planner *p, const struct value *v)
 		vec_push(p->arena, p->code, i);
 }
 
-/* Facts about the addresses that a load or store uses, promised ones included. */
+/* Emits a check of the addresses that a load or store uses against facts and hints. */
 static void emit_access_facts(struct planner *p, const struct op *o)
 {
 	u32 mask = o->code == IR_LOAD ? 1 : 2;
@@ -403,7 +405,7 @@ static void emit_access_facts(struct planner *p, const struct op *o)
 		vec_push(p->arena, p->code, i);
 }
 
-/* Facts about what an operation does with its operands, of which the slots are given. */
+/* Emits a check of the facts about an operation and its operands, which are in `slots`. */
 static void emit_operand_facts(struct planner *p, const struct op *o, const u32 *slots)
 {
 	if (!p->checks->facts || p->region || !o->noperands)
@@ -415,7 +417,7 @@ static void emit_operand_facts(struct planner *p, const struct op *o, const u32 
 		vec_push(p->arena, p->code, i);
 }
 
-/* A dot that starts from zero, and the addition of its accumulator. */
+/* Emits a dot that starts from zero, and the addition of its accumulator. */
 static void emit_dot_apart(struct planner *p, const struct op *o, struct inst *i)
 {
 	struct inst add = *i;
@@ -463,7 +465,7 @@ static void finish_moves(struct planner *p, const move_vec *v, struct moves *out
 		out->staging = plan_scratch(p, bytes);
 }
 
-/* Into the block arguments (or results) `to`, from operands of o starting with `first`. */
+/* Plans moves from the operands of o, starting with `first`, to the block arguments (or results) `to`. */
 static void plan_moves(struct planner *p, const struct op *o, u32 first, struct value *const *to, u32 n,
 		       struct moves *out)
 {
@@ -525,7 +527,7 @@ static void plan_while(struct planner *p, const struct op *o, struct inst *i)
 	i->run = run_while;
 }
 
-/* Copies of an outer scalar for all lanes, made when the region starts. */
+/* Copies outer scalars to all lanes when the region starts. */
 static void capture(struct planner *p, const struct op *o)
 {
 	for (u32 k = 0; k < o->noperands; k++) {
@@ -616,7 +618,7 @@ static void plan_op(struct planner *p, const struct op *o, struct inst *i)
 	}
 }
 
-/* Does the operation need an instruction at run time? */
+/* True if the operation needs an instruction at run time. */
 static bool needs_code(const struct op *o)
 {
 	bool used = !op_has(o, PURE) || op_reports_inside(o);
@@ -627,7 +629,7 @@ static bool needs_code(const struct op *o)
 
 static void emit_op(struct planner *p, const struct op *o)
 {
-	if (!needs_code(o)) { /* the elements of another value, or a constant: there they are */
+	if (!needs_code(o)) { /* a constant, or the elements of another value, which exist already */
 		for (u32 k = 0; k < o->nresults; k++)
 			if (!value_unused(&o->results[k]))
 				emit_facts(p, &o->results[k]);

@@ -1,24 +1,25 @@
 /* Reductions and scans with any combine region, and maps.
  *
- * The axis is moved to the front first (a copy, unless it is there), so that slices are contiguous. A reduction then
- * runs the region on the lower and the upper half of all slices at once, until one slice is left: element i meets
- * element i + n/2. A scan goes slice by slice. */
+ * The axis is first moved to the front (by a copy, unless it is the first dimension), so that slices are contiguous. A
+ * reduction then runs the region on the lower and the upper half of all slices at once, until one slice is left:
+ * element i is combined with element i + n/2. A scan proceeds slice by slice. */
 #include "interp/interp_internal.h"
 
 enum { MAX_OPERANDS = 8 };
 
 struct reduce_plan {
 	struct region region;
-	u32 n;             /* operands */
-	i32 extent;        /* of the axis */
-	i32 outer, inner;  /* product of the dimensions before and after it */
+	u32 n;             /* number of operands */
+	i32 extent;        /* length of the axis */
+	i32 outer, inner;  /* product of the dimensions before and after the axis */
 	bool reverse;
 	u32 bytes[MAX_OPERANDS];
-	u32 moved[MAX_OPERANDS];   /* slots for operands with the axis in front */
-	u32 stage[2][MAX_OPERANDS]; /* slots: a reduction's halves, in turns; a scan's slices (the first) */
+	u32 moved[MAX_OPERANDS];   /* slots of the operands with the axis in front */
+	/* slots: of a reduction, the halves, alternately; of a scan, its slices (only the first row) */
+	u32 stage[2][MAX_OPERANDS];
 };
 
-/* to[k][j] = region(x[k][j], y[k][j]) for `lanes` j's. `to` may not overlap x and y. */
+/* to[k][j] = region(x[k][j], y[k][j]) for each j < lanes. `to` may not overlap x and y. */
 static bool combine(struct env *e, const struct reduce_plan *w, char *const *x, char *const *y, char *const *to,
 		    i64 lanes)
 {
@@ -39,7 +40,7 @@ static bool combine(struct env *e, const struct reduce_plan *w, char *const *x, 
 	return true;
 }
 
-/* The operands with the axis in front: [extent][outer][inner]. */
+/* The operands with the axis in front, as [extent][outer][inner]. */
 static void move_axis(struct env *e, const struct inst *i, char **out)
 {
 	const struct reduce_plan *w = i->plan;
@@ -133,7 +134,7 @@ void plan_reduce(struct planner *p, const struct op *o, struct inst *i)
 
 struct map_plan {
 	struct region region;
-	u32 *bytes; /* of an element of each operand, then of each result */
+	u32 *bytes; /* element sizes of the operands, then of the results */
 };
 
 static bool run_map(struct env *e, const struct inst *i)

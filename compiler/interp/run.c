@@ -1,4 +1,4 @@
-/* Running a program: the grid in parallel, and control flow. */
+/* Execution of a program: the grid in parallel, and control flow. */
 #include <stdlib.h>
 
 #include "interp/interp_internal.h"
@@ -66,7 +66,7 @@ bool run_if(struct env *e, const struct inst *i)
 	return true;
 }
 
-/* Called after so many iterations of a loop that waits. */
+/* Called after every PATIENCE iterations of a loop that may wait. */
 static bool let_others_run(struct env *e, const struct inst *i)
 {
 	struct program_threads *g = &e->run->gang;
@@ -94,7 +94,7 @@ bool run_while(struct env *e, const struct inst *i)
 	}
 }
 
-/* --- the grid ------------------------------------------------------------------------------------------------ */
+/* --- grid ---------------------------------------------------------------------------------------------------- */
 
 static void *allocate(size_t size)
 {
@@ -105,7 +105,7 @@ static void *allocate(size_t size)
 	return p;
 }
 
-/* The work of a thread of the parallel region, in pieces: see fault_catch(). */
+/* The work of one thread of the parallel region, divided into calls under fault_catch(). */
 struct worker {
 	struct env env;
 	struct run *run;
@@ -151,7 +151,7 @@ static void run_one(void *worker)
 	run_code(e, &e->run->program->body);
 }
 
-/* Runs programs that no thread has begun, until there are none. */
+/* Runs programs that no thread has begun, until there are none left. */
 static void work(void *run)
 {
 	struct run *r = run;
@@ -160,12 +160,12 @@ static void work(void *run)
 	while (program_threads_next(&r->gang, &w.program)) {
 		w.open = w.open && fault_catch(&r->first_fault, run_one, &w);
 		if (!w.open)
-			atomic_store(&r->failed, 0); /* the others stop */
+			atomic_store(&r->failed, 0); /* stops the other threads */
 	}
 	env_close(&w.env);
 }
 
-/* --- all of them ------------------------------------------------------------------------------------------------- */
+/* --- dispatch ---------------------------------------------------------------------------------------------------- */
 
 bool interp_run(const struct interp_program *p, const struct interp_launch *l, struct strbuf *error)
 {

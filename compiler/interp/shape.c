@@ -1,5 +1,5 @@
-/* Operations that make and rearrange tiles. Those that keep the row-major order of elements (expand_dims, reshape,
- * unsplat) never get here: their result is their operand (see prepare.c). */
+/* Operations that create and rearrange tiles. Operations that keep the row-major order of elements (expand_dims,
+ * reshape, unsplat) need no code: their result shares the storage of their operand (see prepare.c). */
 #include "interp/interp_internal.h"
 
 #define FILL(T)                                      \
@@ -27,7 +27,7 @@ void fill(void *dst, const void *elem, u32 bytes, i64 n)
 			to[i] = from[i * stride];         \
 	} while (0)
 
-/* A row: n elements, `stride` apart. */
+/* Copies a row of n elements that are `stride` apart in the source. */
 static void copy_row(void *dst, const void *src, i64 n, i64 stride, u32 bytes)
 {
 	if (stride == 1) {
@@ -69,7 +69,7 @@ void copy_strided(void *dst, const void *src, int rank, const i32 *shape, const 
 	}
 }
 
-/* broadcast, trans: the source's strides, in the order of the result's dimensions. */
+/* Plan of broadcast and trans: the strides of the source, in the order of the result's dimensions. */
 struct shape_plan {
 	i64 stride[MAX_RANK];
 };

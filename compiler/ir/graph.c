@@ -63,7 +63,7 @@ static bool hangs_on_dot(struct ir_context *ctx, const struct value *v, const st
 		yes = v->def && op_is_dot(v->def);
 		if (v->def && v->def->block == b)
 			visit_operands(&w, v->def);
-		/* what is stored in a buffer */
+		/* the values stored in a buffer */
 		for (const struct use *u = v->def && v->def->code == IR_LOCAL_ALLOC ? v->uses : NULL; u; u = u->next)
 			if (u->user->code == IR_LOCAL_STORE)
 				visit_later(&w, operand(u->user, 0));

@@ -1,72 +1,72 @@
-/* Walks over the graph of values with a list or a stack of their own in place of recursion: a chain of operations may
- * be as long as a kernel, for which the stack of the thread that compiles is too short. */
+/* Iterative walks over the graph of values, with an explicit worklist instead of recursion. A chain of operations may
+ * be as long as the kernel, and recursion over it would exceed the stack of the compiling thread. */
 #ifndef TLC_IR_GRAPH_H
 #define TLC_IR_GRAPH_H
 
 #include "ir/ir.h"
 
-/* Values that are still to be visited; each is visited once. While such a walk goes on, no other may begin that meets
- * the same values (first_visit). Zero-initialised but for `id`: {.id = begin_walk(ctx)}. */
+/* A worklist of values, each of which is visited once. During such a walk no other walk over the same values may begin
+ * (first_visit). Zero-initialised except for `id`: {.id = begin_walk(ctx)}. */
 struct value_walk {
 	u32 id;
 	struct arena scratch;
 	VEC(const struct value *) work;
 };
 void visit_later(struct value_walk *w, const struct value *v);
-/* The first operand is visited first. */
+/* Adds the operands of o such that the first operand is visited first. */
 void visit_operands(struct value_walk *w, const struct op *o);
-/* The next value, depth first. NULL at the end of the walk, which frees its memory. */
+/* The next value, in depth-first order. NULL at the end of the walk, which frees its memory. */
 const struct value *visit_next(struct value_walk *w);
-/* Ends a walk before its end. Returns `answer`. */
+/* Stops a walk early. Returns `answer`. */
 bool end_walk(struct value_walk *w, bool answer);
 
-/* The same for pairs of values. */
+/* A worklist of pairs of values, each of which is visited once. */
 struct value_pair {
 	const struct value *x, *y;
 };
 struct pair_walk {
 	struct arena scratch;
-	struct map partners; /* x → list of the y that it was visited with */
+	struct map partners; /* x → list of the y values visited together with it */
 	VEC(struct value_pair) work;
 };
 void visit_pair(struct pair_walk *w, const struct value *x, const struct value *y);
 bool next_pair(struct pair_walk *w, struct value_pair *next);
 bool end_pair_walk(struct pair_walk *w, bool answer);
 
-/* Does an operand of a dot hang on another dot of the block? */
+/* True if an operand of a dot depends on another dot of the block. */
 bool chains_dots(struct ir_context *ctx, const struct block *b);
 
-/* Would a and b, which have no regions, compute the same from the same operands? */
+/* True if a and b, which have no regions, compute the same result from the same operands. */
 bool same_operation(const struct op *a, const struct op *b);
 
-/* A value and the aspect in which it is needed: a dimension, a layout, or 0. */
+/* A value and the aspect in which it is required: a dimension, a layout, or 0. */
 struct demand {
 	struct value *v;
 	intptr_t aspect;
 };
-/* Meets `root`, and before it all demands that it has in turn. `missing` finds the first demand of d that has not been
- * met, if there is one; `make` meets d when there is none. */
+/* Satisfies `root`, after all demands that it depends on. `missing` finds the first unsatisfied demand that d depends
+ * on, if there is one. `make` satisfies d once there is none. */
 void meet_demand(struct demand root, bool (*missing)(void *arg, struct demand d, struct demand *first),
 		 void (*make)(void *arg, struct demand d), void *arg);
 
-/* A set of values, with memory of its own: free it with arena_free(&set->scratch). */
+/* A set of values that owns its memory: free it with arena_free(&set->scratch). */
 struct value_set {
 	struct arena scratch;
 	struct map map;
 	VEC(const struct value *) work;
 };
 bool set_has(const struct value_set *set, const struct value *v);
-/* False if the set has v already. */
+/* False if the set already contains v. */
 bool set_add(struct value_set *set, const struct value *v);
-/* Adds v and what it is computed from, as far as operations on the way are `through`. */
+/* Adds v and the values that it is computed from, through operations that satisfy `through`. */
 void add_sources(struct value_set *set, const struct value *v, bool (*through)(const struct op *o));
 
-/* For a walk backward through a block, from an operation to one in front of which it is to stand. `needed` has the
- * values that must be computed there. If o computes one of them: can it come along? Then its operands are needed, too.
- * True if it does not. */
+/* A step of a backward walk over a block that moves operations up to an earlier insertion point. `needed` holds the
+ * values that must be computed there. If o computes one of them, the function tests whether o can be moved too, and
+ * adds its operands to `needed`. False if o is needed and cannot be moved. */
 bool take_along(struct value_set *needed, const struct op *o);
 void add_operands(struct value_set *set, const struct op *o);
-/* Is one of o's results in the set? */
+/* True if the set contains a result of o. */
 bool set_has_result(const struct value_set *set, const struct op *o);
 
 #endif

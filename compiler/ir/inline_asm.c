@@ -23,14 +23,14 @@ static const char *skip_blanks(const char *s)
 	return s + strspn(s, " \t\n");
 }
 
-/* One constraint that ends at a comma or the text's end. */
+/* Reads one constraint, which ends at a comma or at the end of the text. */
 static const char *read_constraint(const char **text, struct asm_form *form)
 {
 	const char *s = skip_blanks(*text);
 	bool output = *s == '=';
 	char class;
 	u8 tied = 0;
-	if (*s == '~') { /* clobbers */
+	if (*s == '~') { /* a clobber */
 		s += strcspn(s, ",");
 		*text = s;
 		return NULL;
@@ -73,7 +73,7 @@ const char *asm_read_form(const char *text, struct asm_form *form)
 	return NULL;
 }
 
-/* $0, ${0} and $$ are all that may follow a dollar sign. */
+/* Checks that each dollar sign is part of $0, ${0} or $$. */
 static const char *check_text(const char *s, u32 registers)
 {
 	while ((s = strchr(s, '$'))) {
@@ -145,7 +145,7 @@ const char *inline_asm_form(const struct op *o, struct asm_form *form)
 	return what;
 }
 
-/* --- what is known of the text --------------------------------------------------------------------------------- */
+/* --- known assembly -------------------------------------------------------------------------------------------- */
 
 enum asm_source inline_asm_source(const struct op *o)
 {
@@ -154,7 +154,7 @@ enum asm_source inline_asm_source(const struct op *o)
 		enum asm_source source;
 	} known[] = {{"%globaltimer", ASM_TIMER}, {"%clock64", ASM_CLOCK}, {"%clock", ASM_CLOCK}, {"%smid", ASM_SM}};
 	const char *s = skip_blanks(o->text);
-	if (strncmp(s, "mov.", 4)) /* the text names no operand */
+	if (strncmp(s, "mov.", 4)) /* the text has no operands */
 		return ASM_UNKNOWN;
 	s += 4;
 	s += strspn(s, "bsu");

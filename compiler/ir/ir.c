@@ -1,4 +1,4 @@
-/* Types, and making and changing operations. */
+/* Types, and building and changing operations. */
 #include "ir/ir.h"
 
 #include "ir/graph.h"
@@ -147,7 +147,7 @@ i64 dims_pack(const int *dims, int n)
 	return p;
 }
 
-/* --- making -------------------------------------------------------------------------------------------------- */
+/* --- building ------------------------------------------------------------------------------------------------ */
 
 struct kernel *kernel_new(struct ir_context *c, const char *name)
 {
@@ -492,7 +492,7 @@ struct op *op_clone(struct builder *b, const struct op *o, struct map *map)
 	return n;
 }
 
-/* --- asking -------------------------------------------------------------------------------------------------- */
+/* --- queries ------------------------------------------------------------------------------------------------- */
 
 bool value_const_bits(const struct value *v, u64 *bits)
 {
@@ -603,7 +603,7 @@ struct op *extend_loop(struct ir_context *ctx, struct arena *scratch, struct op 
 		loop->results[i].name = old->results[i].name;
 		replace_uses(&old->results[i], &loop->results[i]);
 	}
-	struct builder in = builder_at_end(ctx, from); /* the emptied loop is erased whole */
+	struct builder in = builder_at_end(ctx, from); /* the loop, now empty, is erased as a whole */
 	build(&in, IR_YIELD, NULL, 0, NULL, 0, 0);
 	op_erase(old);
 	return loop;
@@ -672,7 +672,7 @@ bool always_reaches(const struct block *b, const struct op *from, const struct o
 	return o == from;
 }
 
-/* The pointer under offsets and shape operations. */
+/* The pointer v without offsets and shape operations. */
 static const struct value *without_offsets(const struct value *v)
 {
 	while (v->def && (v->def->code == IR_ADDPTR || v->def->code == IR_SPLAT || v->def->code == IR_CONVERT_LAYOUT ||
@@ -681,7 +681,8 @@ static const struct value *without_offsets(const struct value *v)
 	return v;
 }
 
-/* Adds where v comes from in one step; false if that is no pointer that the loops and branches around v carry. */
+/* Adds the values from which v is passed in one step. False if v is not a pointer carried by the loops and branches
+ * around it. */
 static bool add_origins(struct value_set *seen, const struct value *v)
 {
 	const struct op *o = v->def, *loop = o ? o : v->block->parent;
@@ -690,7 +691,7 @@ static bool add_origins(struct value_set *seen, const struct value *v)
 		u32 i = o ? v->index : for_arg_number(v);
 		from[0] = for_init(loop, i);
 		from[1] = for_yielded(loop, i);
-	} else if (loop->code == IR_WHILE) { /* a result or an argument of the body: what the condition passes on */
+	} else if (loop->code == IR_WHILE) { /* a result, or an argument of the body: the values of scf.condition */
 		bool first = !o && v->block == loop->blocks[0];
 		from[0] = first ? operand(loop, v->index) : operand(loop->blocks[0]->last, v->index + 1);
 		from[1] = first ? operand(loop->blocks[1]->last, v->index) : from[0];
@@ -708,7 +709,7 @@ static bool add_origins(struct value_set *seen, const struct value *v)
 	return true;
 }
 
-/* The parameter that a pointer comes from through loops and branches. */
+/* The parameter from which a pointer is passed through loops and branches. */
 static const struct value *only_base(const struct value *v)
 {
 	struct value_set seen = {0};
@@ -755,7 +756,7 @@ void walk(struct block *b, void (*f)(struct op *o, void *arg), void *arg)
 	for (struct op *o = b->first, *next; o; o = next) {
 		next = o->next;
 		f(o, arg);
-		if (o->block == b) /* still there */
+		if (o->block == b) /* not erased yet */
 			for (u32 i = 0; i < o->nblocks; i++)
 				walk(o->blocks[i], f, arg);
 	}

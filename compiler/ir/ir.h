@@ -1,9 +1,9 @@
 /* The tile IR: SSA over scalars and tiles, with structured control flow.
  *
- * One struct kernel is one compiled function: jit functions it calls were inlined while it was built. Operations are
- * listed in ops.def; their attributes sit in fixed slots, in the order of that table. Regions are single blocks that
- * end in a terminator. Types and layouts are interned, so equal means same pointer. Uses are linked, so replacing a
- * value or asking whether it is dead costs nothing. */
+ * One struct kernel is one compiled function. Calls of jit functions are inlined while it is built. Operations are
+ * listed in ops.def. Their attributes are stored in fixed slots, in the order of that table. Each region is a single
+ * block that ends in a terminator. Types and layouts are interned, so equality is pointer equality. The uses of a value
+ * are linked, so replacing a value and testing whether it is dead need no search. */
 #ifndef TLC_IR_IR_H
 #define TLC_IR_IR_H
 
@@ -18,23 +18,23 @@ enum type_kind {
 	TY_PTR,
 	TY_TENSOR,
 	TY_MEMDESC,
-	TY_TOKEN, /* the completion of something asynchronous; no value at run time */
+	TY_TOKEN, /* completion of an asynchronous operation; no value at run time */
 };
 
 struct type {
 	enum type_kind kind;
-	enum dtype dtype;           /* of TY_SCALAR; never an unsigned one */
+	enum dtype dtype;           /* of TY_SCALAR; never an unsigned dtype */
 	const struct type *elem;    /* pointee, or element of a tensor or memdesc */
 	i32 rank;
-	i32 shape[MAX_RANK];        /* powers of two; a memdesc may have a leading count of buffers, see nbuf */
-	const struct layout *layout; /* of a placed tensor; of a memdesc: offset → position; else NULL */
-	i32 nbuf;                    /* TY_MEMDESC: buffers of `shape`, one after the other; 0 = a single one */
-	i32 zero;                    /* explicit, so that types compare and hash as bytes without padding */
+	i32 shape[MAX_RANK];        /* powers of two; a memdesc may have several buffers of this shape: see nbuf */
+	const struct layout *layout; /* of a laid-out tensor; of a memdesc: offset → position; else NULL */
+	i32 nbuf;                    /* TY_MEMDESC: number of consecutive buffers of `shape`; 0: a single buffer */
+	i32 zero;                    /* explicit padding, so that types compare and hash as bytes */
 };
 
 enum { IR_MAX_NUMEL = 1 << 20 };
 
-/* Shared by a compilation: memory, names, types, layouts. */
+/* State of one compilation: memory, names, types, layouts. */
 struct ir_context {
 	struct arena *arena;
 	struct interner *names;
@@ -42,8 +42,8 @@ struct ir_context {
 	struct layout_pool layouts;
 	const struct type **types;
 	u32 ntypes, cap_types;
-	u32 walks; /* begun so far */
-	bool reads_environment; /* evaluating has asked for a variable of the process's */
+	u32 walks; /* number of walks started (begin_walk) */
+	bool reads_environment; /* host code has read an environment variable of the process */
 };
 void ir_context_init(struct ir_context *c, struct arena *arena, struct interner *names, struct diags *diags);
 
@@ -53,12 +53,12 @@ const struct type *type_tensor(struct ir_context *c, const struct type *elem, in
 const struct type *type_memdesc(struct ir_context *c, const struct type *elem, int rank, const i32 *shape,
 				const struct layout *layout, int nbuf);
 const struct type *type_token(struct ir_context *c);
-/* The same shape (and layout) with another element; a scalar for a scalar. */
+/* A type with the shape (and layout) of t and another element type. A scalar gives a scalar. */
 const struct type *type_with_elem(struct ir_context *c, const struct type *t, const struct type *elem);
 const struct type *type_with_dtype(struct ir_context *c, const struct type *t, enum dtype d);
 const struct type *type_with_layout(struct ir_context *c, const struct type *t, const struct layout *l);
 
-/* The element of a tensor; a scalar or pointer itself. */
+/* The element type of a tensor; the type itself for a scalar or pointer. */
 __attribute__((returns_nonnull)) const struct type *type_elem(const struct type *t);
 static inline bool type_is_tensor(const struct type *t) { return t->kind == TY_TENSOR; }
 static inline bool type_is_ptr(const struct type *t) { return type_elem(t)->kind == TY_PTR; }
@@ -149,7 +149,7 @@ struct op_info {
 };
 extern const struct op_info op_info[IR_OPCODES];
 
-/* Attribute values; the order is that of the ENUM lists in ops.def. */
+/* Attribute values, in the order of the ENUM lists in ops.def. */
 enum cmpi_predicate {
 	CMPI_EQ,
 	CMPI_NE,
@@ -174,16 +174,17 @@ enum mem_sem { SEM_RELAXED, SEM_ACQUIRE, SEM_RELEASE, SEM_ACQ_REL };
 enum mem_scope { SCOPE_GPU, SCOPE_CTA, SCOPE_SYS };
 enum dot_precision { PRECISION_IEEE, PRECISION_TF32, PRECISION_TF32X3, PRECISION_BF16X3, PRECISION_BF16X6 };
 
-/* Slots of the attributes that code refers to, by operation. */
+/* Attribute slots that code refers to, by operation. */
 enum {
 	ATTR_VALUE = 0, /* CONSTANT: bits of the element */
 	ATTR_START = 0,
 	ATTR_END = 1,       /* MAKE_RANGE */
 	ATTR_PREDICATE = 0, /* CMPI, CMPF */
-	/* DIVSI, REMSI, EXTSI, ADDPTR's offset: in launches within the kernel's limits no element of the first operand
-	 * (offset) is negative; printed of placed kernels */
+	/* DIVSI, REMSI, EXTSI, offset of ADDPTR: no element of the first operand (offset) is negative in launches
+	 * within the kernel's launch bounds. Printed for laid-out kernels only. */
 	ATTR_NNEG = 0,
-	/* DIVSI, REMSI; ADDI: it is the program's number along this axis + 1, made by persist.c or swizzle.c */
+	/* DIVSI, REMSI, ADDI: axis + 1 if the result is the program index along that axis, set by
+	 * gpu/pipeline/persistent.c and transform/program_order.c */
 	ATTR_PROGRAM = 1,
 	ATTR_SUM_PROGRAM = 0,
 	ATTR_AXIS = 0,     /* EXPAND_DIMS, REDUCE, SCAN, GATHER, PROGRAM_ID… */
@@ -195,15 +196,15 @@ enum {
 	ATTR_CACHE = 0,
 	ATTR_EVICT = 1,
 	ATTR_VOLATILE = 2, /* LOAD, STORE */
-	/* LOAD, placed: the elements of one vector along each dimension, or of a run whose pieces of so many bytes are
-	 * aligned; those for which one address is computed; L2 fetches lines in pairs. See gpu/layout/memory_access.h
-	 * */
+	/* LOAD, laid-out. VECTOR: the elements of one vector access along each dimension, or, if UNIT is not 0, of one
+	 * unaligned vector load, whose address is aligned to UNIT bytes. ADDRESS: the elements that share one address
+	 * computation. PREFETCH: L2 fetches lines in pairs. See gpu/layout/memory_access.h. */
 	ATTR_VECTOR = 3,
 	ATTR_UNIT = 4,
 	ATTR_ADDRESS = 5,
 	ATTR_PREFETCH = 6,
 	ATTR_STORE_VECTOR = 2,
-	ATTR_COPY_VECTOR = 1, /* STORE; ASYNC_COPY; ATOMIC_RMW has it where LOAD has */
+	ATTR_COPY_VECTOR = 1, /* STORE; ASYNC_COPY. ATOMIC_RMW uses the slot of LOAD. */
 	ATTR_RMW = 0,
 	ATTR_RMW_SEM = 1,
 	ATTR_RMW_SCOPE = 2,
@@ -211,25 +212,28 @@ enum {
 	ATTR_CAS_SCOPE = 1,
 	ATTR_PRECISION = 0,
 	ATTR_IMPRECISE = 1, /* DOT, WARP_GROUP_DOT */
-	/* placed: the instruction's m, n, k (0: multiply-adds) and the warps along its rows, columns;
+	/* laid-out: m, n, k of the instruction (0: multiply-adds), and the warps along its rows and columns:
 	 * gpu/layout/mma.h */
 	ATTR_INSTR = 2,
 	ATTR_WARPS = 3,
-	/* WARP_GROUP_DOT: B is the instruction's A; that is fetched into registers for so many groups of products; a
-	 * later wait completes it; the instruction's B is turned where it lies */
+	/* WARP_GROUP_DOT. EXCHANGED: the dot's B is the A operand of wgmma. FETCHED: number of groups of wgmma for
+	 * which the A operand is loaded into registers; 0: A stays in shared memory. ASYNC: a later wait completes the
+	 * dot. TRANSPOSED: the B operand of wgmma is transposed in place in shared memory. */
 	ATTR_EXCHANGED = 4,
 	ATTR_FETCHED = 5,
 	ATTR_ASYNC = 6,
 	ATTR_TRANSPOSED = 7,
 	ATTR_CONVERSION = 0,
-	ATTR_PIECES = 1, /* CONVERT_LAYOUT, set by `allocate`; through memory */
+	/* CONVERT_LAYOUT, set by `allocate`: the conversion kind; number of pieces of a conversion through shared
+	 * memory */
+	ATTR_PIECES = 1,
 	ATTR_HEX = 1,
-	ATTR_SIGNED = 2, /* PRINT; bit i of SIGNED: operand i */
+	ATTR_SIGNED = 2, /* PRINT; bit i of SIGNED belongs to operand i */
 	ATTR_STAGES = 0,
 	ATTR_UNROLL = 1,
 	ATTR_FLATTEN = 2,
 	ATTR_WARP_SPECIALIZE = 3, /* FOR */
-	/* BARRIER: of a warp's lanes only; of a warpgroup's warps; of all blocks of the cluster */
+	/* BARRIER: among the lanes of a warp; among the warps of a warpgroup; among all CTAs of the cluster */
 	ATTR_WARP = 0,
 	ATTR_WARPGROUP = 1,
 	ATTR_CLUSTER = 2,
@@ -237,31 +241,35 @@ enum {
 	ATTR_PACK = 2,
 	ATTR_PURE = 3, /* INLINE_ASM, PURE_ASM */
 	ATTR_ASYNC_EVICT = 0,
-	ATTR_PENDING = 0, /* ASYNC_COPY; ASYNC_WAIT, WARP_GROUP_WAIT */
-	/* INIT_BARRIER: arrivals of a phase; BARRIER_EXPECT: bytes */
+	ATTR_PENDING = 0, /* ASYNC_COPY; ASYNC_WAIT, WARP_GROUP_WAIT: number of groups that may stay outstanding */
+	/* INIT_BARRIER: arrivals per phase; BARRIER_EXPECT: bytes */
 	ATTR_COUNT = 0,
 	ATTR_SIZE = 0,
-	ATTR_GLOBAL = 1, /* FENCE_ASYNC: of global memory too */
+	ATTR_GLOBAL = 1, /* FENCE_ASYNC: covers global memory too */
 	ATTR_ONLY = 0,
-	ATTR_FIRST = 0, /* PINGPONG_ARRIVE; PINGPONG_WAIT: only the first warpgroup */
+	/* PINGPONG_ARRIVE: the only warpgroup that arrives, from 1, or 0; PINGPONG_WAIT: only the first warpgroup
+	 * waits */
+	ATTR_FIRST = 0,
 	ATTR_MORE_WARPS = 0,
 	ATTR_REGISTERS = 1,
-	ATTR_OTHER_REGISTERS = 2, /* PARTITION */
-	/* TMA_COPY, TMA_TENSOR_COPY: dimension of rows; bytes between them, or times the last operand; the tensor's
-	 * offsets are of 31 bits; the last operand tells whether the other block of a pair asks for the same box */
+	/* PARTITION: additional warps; registers of each of their threads; registers of each other thread */
+	ATTR_OTHER_REGISTERS = 2,
+	/* TMA_COPY, TMA_TENSOR_COPY: ALONG: the dimension along a row. STRIDE: the row stride in bytes, or a factor of
+	 * the operand that gives it. NARROW: the tensor's offsets fit 31 bits. COPY_PAIR: the last operand tells
+	 * whether the other CTA of a pair copies the same TMA tile. */
 	ATTR_ALONG = 0,
 	ATTR_STRIDE = 1,
 	ATTR_NARROW = 2,
 	ATTR_COPY_PAIR = 3,
-	/* FOR: in launches within the kernel's limits the index behind the last one fits the type */
+	/* FOR: in launches within the kernel's launch bounds, the index after the last iteration fits its type */
 	ATTR_NO_WRAP = 5,
 	IR_MAX_ATTRS = 8,
 };
 
-/* The user's promises about a value (tl.multiple_of and the like), per dimension; 0 = none. Copies of an operation
- * share them, so they are never changed in place. A promise holds where control has passed it: an operation has hints
- * only if every execution of the operation passes the promise, and passes do not move it to where more executions come
- * (value_with_hints, LICM). */
+/* Hints of the user about a value (tl.multiple_of and similar), per dimension; 0: no hint. Copies of an operation share
+ * the struct, so it is never changed in place. A hint holds only after control has passed it: an operation has hints
+ * only if every execution of the operation passes the hint, and passes do not move such an operation to a place that
+ * executes more often (value_with_hints, LICM). */
 struct hints {
 	i32 divisibility[MAX_RANK], contiguity[MAX_RANK], constancy[MAX_RANK];
 };
@@ -278,9 +286,9 @@ struct value {
 	struct block *block;  /* of a block argument */
 	struct use *uses;
 	const char *name;     /* for the printer; may be NULL */
-	u32 index;            /* among the results or arguments */
-	u32 mark;             /* scratch of the current walk */
-	u32 walk;             /* the last walk that came here: first_visit */
+	u32 index;            /* number among the results or block arguments */
+	u32 mark;             /* scratch space of the current walk */
+	u32 walk;             /* number of the last walk that visited the value: first_visit */
 };
 typedef VEC(struct value *) value_vec;
 typedef VEC(struct op *) op_vec;
@@ -295,109 +303,111 @@ struct op {
 	struct value *results;
 	struct block **blocks;
 	i64 attr[IR_MAX_ATTRS];
-	const char *text;     /* the attribute of kind str; of a pure operation interned */
-	struct hints *hints;  /* or NULL */
-	i32 scratch_offset, scratch_size; /* shared memory of its own, in bytes; set by placement, -1 before */
+	const char *text;     /* the attribute of kind str; interned for a pure operation */
+	struct hints *hints;  /* may be NULL */
+	/* shared memory used by this operation, in bytes; set by layout assignment, -1 before */
+	i32 scratch_offset, scratch_size;
 	u32 mark;
 };
 
 struct block {
 	struct value **args;
 	u32 nargs, cap_args;
-	struct op *first, *last, *parent; /* parent is NULL for a kernel's body */
+	struct op *first, *last, *parent; /* parent is NULL for the body of the kernel */
 };
 
 struct kernel_param {
 	const char *name;
 	struct value *value;
-	i32 divisibility; /* 0 unknown; of the address in bytes for pointers, of the value for integers */
-	bool is_unsigned; /* of an integer, for the host */
-	u32 leaf;         /* which leaf of the kernel's arguments it is, counted over all of them */
-	bool reads, writes; /* the kernel may read, or write, memory through this pointer; see kernel_note_uses */
-	bool always; /* whatever its arguments are */
+	i32 divisibility; /* 0: unknown; of the address in bytes for pointers, of the value for integers */
+	bool is_unsigned; /* signedness of an integer, for the host */
+	u32 leaf;         /* number of the leaf among all leaves of the kernel's arguments */
+	bool reads, writes; /* the kernel may read or write memory through this pointer; see kernel_note_uses */
+	bool always; /* every program accesses memory through this pointer, whatever the arguments are */
 };
 
-/* A number that the host knows at a launch: `times` a product of the kernel's integer parameters, by their numbers from
- * the least on, and `plus`. See launch_product.h. */
+/* A number that the host computes at each launch: `times` × a product of integer parameters of the kernel + `plus`.
+ * `params` holds their indices in ascending order. See launch_product.h. */
 enum { PRODUCT_PARAMS = 3 };
 struct launch_product {
 	i64 times;
-	i16 nparams, params[PRODUCT_PARAMS]; /* 0 behind them: products compare as bytes */
-	i64 plus;                            /* of sizes alone */
+	i16 nparams, params[PRODUCT_PARAMS]; /* unused entries are 0, so that products compare as bytes */
+	i64 plus;                            /* only for the sizes of a tensor */
 };
 
-/* A tensor map that the host makes at each launch and passes after the parameters: see gpu/codegen/tma.c. */
+/* A tensor map that the host encodes at each launch and passes after the parameters: see gpu/codegen/tma.c. */
 struct tensor_map_param {
-	struct launch_product distance; /* of a row from the one before, in bytes */
-	struct launch_product sizes[2]; /* of a tensor, in elements: of a row, and how many rows */
-	i32 tensor; /* the parameter that points to it, or to memory in front of it; -1: the map is of all memory */
-	i32 box[3];    /* elements of a piece of a row as wide as the swizzle, rows, pieces */
-	i32 elem_bytes, swizzle; /* bytes */
+	struct launch_product distance; /* row stride, in bytes */
+	struct launch_product sizes[2]; /* of a tensor: elements per row, number of rows */
+	i32 tensor; /* the parameter that points to the tensor, or to memory before it; -1: the map covers all memory */
+	i32 box[3];    /* TMA tile: elements of a piece of a row (one swizzle width), rows, pieces */
+	i32 elem_bytes, swizzle; /* both in bytes */
 	i32 narrow;              /* the offset of the tensor's last element must fit 31 bits */
-	i32 moved;               /* it begins behind where the parameter points */
+	i32 moved;               /* the tensor begins after the address that the parameter holds */
 };
 _Static_assert(sizeof(struct tensor_map_param) == 3 * sizeof(struct launch_product) + 8 * sizeof(i32),
 	       "no padding: they compare as bytes");
 enum {
 	MAX_TENSOR_MAPS = 8,
 	TENSOR_MAP_LOG2_PAGE = 24,
-	TENSOR_MAP_LOG2_UNIT = 4, /* by which tensors are moved in a page */
-	SWIZZLE_ROWS = 8,         /* of a box, after which the order of its pieces repeats */
-	SECTOR_BYTES = 32,        /* of memory: rows that begin within one take more of L2's time */
+	/* log2 of the granularity in bytes at which a tensor's start is moved within a page */
+	TENSOR_MAP_LOG2_UNIT = 4,
+	SWIZZLE_ROWS = 8,         /* number of rows of a TMA tile after which the swizzle pattern repeats */
+	SECTOR_BYTES = 32,        /* memory sector: rows that start inside a sector cost more L2 time */
 	GRID_PARAMS = 3,
 	MAX_PARTITION_WARPS = 4
 };
 
-/* A launch's promise about the memory of pointer parameters. */
+/* What a launch guarantees about the memory of its pointer parameters. */
 enum aliasing {
-	ALIAS_NONE,  /* each parameter written to has memory of its own */
-	ALIAS_EQUAL, /* or the same address as another */
-	ALIAS_ANY,   /* nothing: they may overlap */
+	ALIAS_NONE,  /* no parameter that the kernel writes through overlaps another parameter */
+	ALIAS_EQUAL, /* such parameters may also be equal to another parameter */
+	ALIAS_ANY,   /* no guarantee: parameters may overlap */
 };
 
-/* Two parameters, by number, that the code assumes not to overlap. */
+/* Two parameters, by index, that the code assumes not to overlap. */
 struct param_pair {
 	u32 a, b;
-	bool equal_is_fine; /* the code is right too where both are the same address */
+	bool equal_is_fine; /* the code is also correct if both are the same address */
 };
 
-enum { MAX_PENDING_DOTS = 7 /* groups of products that a wait can leave running */ };
+enum { MAX_PENDING_DOTS = 7 /* the most wgmma groups that a wait can leave outstanding */ };
 enum { MAX_SIZE_LIMITS = 16, SIZE_NONE = -1, SIZE_PROGRAMS = -2 };
-/* An assumption of compiled code about a launch: the sizes a and b are not negative, and their product, where
- * each counts as `least` at least, is at most `most` (or a alone: b may be SIZE_NONE). A size is an
- * integer parameter, by its index, or SIZE_PROGRAMS - axis, the programs along an axis. See analysis/launch_bounds.h.
- * */
+/* A launch bound: an assumption of compiled code about a launch. The sizes a and b are not negative, and their product
+ * is at most `most`, where each factor counts as at least `least`. With b = SIZE_NONE, a is at most `most`. A size is
+ * the index of an integer parameter, or SIZE_PROGRAMS - axis for the number of programs along an axis. See
+ * analysis/launch_bounds.h. */
 struct size_limit {
 	i64 most;
 	i16 a, b;
 	i32 least;
 };
-/* Do the sizes a and b keep it? */
+/* True if the sizes a and b satisfy the bound. */
 static inline bool size_limit_kept(const struct size_limit *l, i64 a, i64 b)
 {
 	if (l->b == SIZE_NONE)
 		return a >= 0 && a <= l->most;
 	return a >= 0 && b >= 0 && (i128)MAX(a, l->least) * MAX(b, l->least) <= l->most;
 }
-/* What compiled code counts on of sizes. */
+/* Assumptions of compiled code about sizes. */
 enum launch_bounds {
-	BOUNDS_LIMITED, /* the limits, and few elements behind each pointer */
-	BOUNDS_ANY,     /* few elements behind each pointer: see transform/wide_offsets.h */
-	BOUNDS_WIDE,    /* nothing */
+	BOUNDS_LIMITED, /* the launch bounds, and few elements after each pointer */
+	BOUNDS_ANY,     /* few elements after each pointer: see transform/wide_offsets.h */
+	BOUNDS_WIDE,    /* no assumption */
 };
 
-/* The grids for which code may differ: of at most as many programs as multiprocessors; of more; and of so many rows of
- * programs, too, that L2 may not hold what these read. */
+/* Kinds of grids for which code may differ: at most as many programs as multiprocessors; more programs; and more
+ * programs in a number of rows for which L2 may not hold the data that the rows read. */
 enum grid_kind { GRID_FEW, GRID_MANY, GRID_ROWS, GRID_KINDS };
 
-/* Placement's decisions about a kernel for CUDA, beside its layouts. */
+/* Decisions of layout assignment and later GPU passes about a CUDA kernel, in addition to its layouts. */
 struct cuda_placement {
-	int cluster;      /* blocks that a program runs on: 1, or several that form a cluster */
-	u32 grids;        /* bit enum grid_kind: those for which the code would be the same; 0: all */
-	bool persistent;  /* they do; the last parameters are the programs' grid */
-	bool pairs;       /* two neighbouring blocks share boxes where they are launched as a cluster */
-	i32 more_warps;   /* of a block beside num_warps: its partition's */
-	i32 maxnreg;      /* the most registers of a thread; 0: not set */
+	int cluster;      /* CTAs per program: 1, or several CTAs that form a cluster */
+	u32 grids;        /* bit mask of enum grid_kind: grids for which the code would be the same; 0: all */
+	bool persistent;  /* the kernel is persistent; the last parameters are the grid of programs */
+	bool pairs;       /* two neighbouring CTAs share TMA tiles if they are launched as a cluster */
+	i32 more_warps;   /* warps of a CTA in addition to num_warps: the warps of its partition */
+	i32 maxnreg;      /* register limit per thread; 0: not set */
 	struct tensor_map_param maps[MAX_TENSOR_MAPS];
 	u32 nmaps;
 };
@@ -413,15 +423,15 @@ struct kernel {
 	struct size_limit limits[MAX_SIZE_LIMITS];
 	u32 nlimits;
 	enum launch_bounds sizes;
-	bool narrow_offsets; /* counts on few elements behind each pointer: see transform/wide_offsets.h */
-	int num_warps; /* of all blocks that a program runs on */
-	/* set by placement */
+	bool narrow_offsets; /* assumes few elements after each pointer: see transform/wide_offsets.h */
+	int num_warps; /* warps per program, over all its CTAs */
+	/* set by layout assignment and later GPU passes */
 	i32 shared_bytes;
 	struct cuda_placement cuda;
-	const char *target; /* "cuda:90" in the ttgir dump; NULL before placement */
+	const char *target; /* "cuda:90" in the ttgir dump; NULL before layout assignment */
 };
 
-/* Warps that a block is launched with. */
+/* The number of warps per CTA at launch. */
 static inline int warps_of_block(const struct kernel *k)
 {
 	return k->num_warps / k->cuda.cluster + k->cuda.more_warps;
@@ -436,8 +446,8 @@ __attribute__((returns_nonnull)) static inline struct value *result(const struct
 	debug_assert(o->nresults);
 	return &((struct op *)o)->results[0];
 }
-/* A walk along operands or uses that visits each value once takes time linear in the kernel's size, however many
- * operations share a value. */
+/* Support for walks over operands or uses that visit each value once. Such a walk takes time linear in the size of the
+ * kernel, even if many operations share a value. */
 static inline u32 begin_walk(struct ir_context *c) { return ++c->walks; }
 static inline bool first_visit(const struct value *v, u32 walk)
 {
@@ -451,14 +461,14 @@ static inline bool op_is_debug(const struct op *o)
 	return o->code == IR_DEBUG_LINE || o->code == IR_DEBUG_VALUE || o->code == IR_DEBUG_CALL ||
 	       o->code == IR_DEBUG_RETURN;
 }
-/* Has the operation a region on scalars that runs for elements, or pairs of elements, of its operands? */
+/* True if the operation has a region on scalars that runs for elements, or pairs of elements, of its operands. */
 static inline bool op_runs_on_elements(const struct op *o)
 {
 	return o->code == IR_REDUCE || o->code == IR_SCAN || o->code == IR_MAP;
 }
 static inline struct op *terminator(const struct block *b) { return b->last; }
-/* Of an scf.for: the bounds and the step, the initial value of each carried value, and in the body the index, the
- * carried values, their numbers, and the values that the next iteration gets. */
+/* Parts of an scf.for: the bounds, the step and the initial value of each carried value; in the body the index, the
+ * carried values, their numbers, and the values yielded to the next iteration. */
 enum { FOR_LOWER, FOR_UPPER, FOR_STEP, FOR_INITS /* first */ }; /* operands, for op_set_operand */
 static inline struct value *for_lower(const struct op *loop) { return operand(loop, FOR_LOWER); }
 static inline struct value *for_upper(const struct op *loop) { return operand(loop, FOR_UPPER); }
@@ -473,15 +483,15 @@ static inline struct op *def_if(const struct value *v, enum opcode code)
 {
 	return v->def && v->def->code == code ? v->def : NULL;
 }
-/* Permutations are packed 4 bits an entry. */
+/* A permutation is packed with 4 bits per entry. */
 static inline int perm_get(i64 perm, int i) { return (int)(perm >> (4 * i) & 15); }
 i64 perm_pack(const int *perm, int n);
-/* Lists of up to MAX_DIMS numbers below 2^15, packed 16 bits an entry; 0: none. */
+/* A list of up to MAX_DIMS numbers below 2^15 is packed with 16 bits per entry; 0: no list. */
 enum { MAX_DIMS = 4 };
 static inline int dims_get(i64 dims, int i) { return (int)(dims >> (16 * i) & 0xFFFF); }
 i64 dims_pack(const int *dims, int n);
 
-/* The number of the parameter that v is; -1: it is none. */
+/* The index of the parameter that v is; -1 if v is not a parameter. */
 i32 param_number(const struct kernel *k, const struct value *v);
 
 /* --- building ------------------------------------------------------------------------------------------------ */
@@ -489,16 +499,16 @@ i32 param_number(const struct kernel *k, const struct value *v);
 struct kernel *kernel_new(struct ir_context *c, const char *name);
 struct block *block_new(struct ir_context *c, struct op *parent);
 struct value *block_add_arg(struct ir_context *c, struct block *b, const struct type *t);
-void block_remove_arg(struct block *b, u32 index); /* it must be unused */
+void block_remove_arg(struct block *b, u32 index); /* the argument must be unused */
 void for_remove_carried(struct op *loop, u32 i);   /* its argument and result must be unused */
 
-/* Where new operations go: before `before`, or at the end of `block` when that is NULL. */
+/* Insertion point of new operations: before `before`, or at the end of `block` if that is NULL. */
 struct builder {
 	struct ir_context *ctx;
 	struct block *block;
 	struct op *before;
 	struct loc loc;
-	u32 count; /* operations made so far */
+	u32 count; /* operations built so far */
 };
 struct builder builder_at_end(struct ir_context *c, struct block *b);
 struct builder builder_before(struct ir_context *c, struct op *o);
@@ -506,21 +516,21 @@ struct builder builder_after(struct ir_context *c, struct op *o);
 
 struct op *build(struct builder *b, enum opcode code, struct value *const *operands, u32 noperands,
 		 const struct type *const *results, u32 nresults, u32 nblocks);
-/* One result of type t. Trailing NULL operands are left out. */
+/* Builds an operation with one result of type t. Trailing NULL operands are left out. */
 struct value *build1(struct builder *b, enum opcode code, const struct type *t, struct value *x);
 struct value *build2(struct builder *b, enum opcode code, const struct type *t, struct value *x, struct value *y);
 struct value *build3(struct builder *b, enum opcode code, const struct type *t, struct value *x, struct value *y,
 		     struct value *z);
-/* A scalar, or a tensor filled with it. `bits` is the element's memory representation. */
+/* Builds a scalar, or a tensor filled with a scalar. `bits` is the memory representation of the element. */
 struct value *build_constant(struct builder *b, const struct type *t, u64 bits);
 struct value *build_int(struct builder *b, const struct type *t, i64 x);
-struct value *build_i64(struct builder *b, struct value *v); /* a scalar integer, sign-extended */
+struct value *build_i64(struct builder *b, struct value *v); /* a scalar integer, sign-extended to 64 bits */
 struct value *build_cmpi(struct builder *b, enum cmpi_predicate p, struct value *x, struct value *y);
-/* x minus half the range of its type: maps unsigned numbers to signed ones in the same order, and back. scf.for
- * compares signed numbers, so loops over unsigned bounds count in moved ones. */
+/* x minus half the range of its type. This maps unsigned numbers to signed ones in the same order, and back. scf.for
+ * compares signed numbers, so a loop over unsigned bounds counts in mapped numbers. */
 struct value *build_moved_by_half(struct builder *b, struct value *x);
-/* v with hints that hold at b: on v's operation, if execution always reaches b from there, else on a tt.bitcast of v to
- * its own type at b. */
+/* v with hints that hold at b. The hints are put on v's operation if execution always reaches b from there, otherwise
+ * on a tt.bitcast of v to its own type at b. */
 struct value *value_with_hints(struct builder *b, struct value *v, const struct hints *h);
 struct value *build_splat(struct builder *b, struct value *scalar, int rank, const i32 *shape);
 
@@ -529,65 +539,66 @@ struct value *build_splat(struct builder *b, struct value *scalar, int rank, con
 void op_set_operand(struct op *o, u32 i, struct value *v);
 void op_add_operand(struct ir_context *c, struct op *o, struct value *v);
 void op_remove_operand(struct op *o, u32 i);
-void op_remove_result(struct op *o, u32 i); /* it must be unused */
-/* Gives an operation made without results its results. */
+void op_remove_result(struct op *o, u32 i); /* the result must be unused */
+/* Gives results to an operation that was built without results. */
 void op_set_results(struct ir_context *c, struct op *o, const struct type *const *types, u32 n);
 void op_unlink(struct op *o);
 void op_insert_before(struct op *o, struct op *at);
-/* Unlinks the operation and drops its uses, those of its regions included. Its results must be unused. */
+/* Unlinks the operation and removes its uses, including those in its regions. Its results must be unused. */
 void op_erase(struct op *o);
-/* Erases the operations of the block itself that have no effects and no used results. */
+/* Erases the operations of the block itself, not of nested blocks, that have no effects and no used results. */
 void block_erase_unused(struct block *b);
 void replace_uses(struct value *from, struct value *to);
 static inline bool value_unused(const struct value *v) { return !v->uses; }
 bool value_has_one_use(const struct value *v);
 
-/* A copy of o at b, its regions included. Operands found in `map` (value → value) are replaced by what it holds; the
- * copy's results and block arguments are added to it. */
+/* A copy of o at b, including its regions. Operands found in `map` (value → value) are replaced. The results and block
+ * arguments of the copy are added to `map`. */
 struct op *op_clone(struct builder *b, const struct op *o, struct map *map);
-/* The loop again, with more carried values: `inits` are their first values. The new values must be yielded later. */
+/* Replaces the loop by a copy with more carried values, whose initial values are `inits`. The caller must add the new
+ * values to the yield. */
 struct op *extend_loop(struct ir_context *ctx, struct arena *scratch, struct op *loop, const value_vec *inits);
 struct value *mapped(const struct map *map, struct value *v);
 
-/* --- asking -------------------------------------------------------------------------------------------------- */
+/* --- queries ------------------------------------------------------------------------------------------------- */
 
-/* Is v a constant (a splat counts)? */
+/* True if v is a constant, or a splat of a constant. */
 bool value_const_bits(const struct value *v, u64 *bits);
 bool value_const_int(const struct value *v, i64 *x);
 bool value_is_int(const struct value *v, i64 x);
-/* Are they the same, or the same constant? NULL is none. */
+/* True if both are the same value or equal constants. NULL equals only NULL. */
 bool equal_values(const struct value *x, const struct value *y);
-/* Is `v` defined outside `b` and the blocks nested in it? */
+/* True if `v` is defined outside `b` and the blocks nested in it. */
 bool value_defined_outside(const struct value *v, const struct block *b);
 bool block_contains(const struct block *outer, const struct block *inner);
-/* Is o, or what contains it, `first` or an operation behind it in its block? */
+/* True if o, or an operation that contains it, is `first` or comes after `first` in its block. */
 bool comes_behind(const struct op *o, const struct op *first);
-/* Does an operation of the block, or one nested inside, pass the test? */
+/* True if an operation of the block, or of a nested block, passes the test. */
 bool block_has(const struct block *b, bool (*test)(const struct op *));
-/* May it wait for another program, or the host, to change memory (ir/waiting_loops.c)? */
+/* True if o may wait for another program or the host to change memory (ir/waiting_loops.c). */
 bool op_may_wait(const struct op *o);
-/* Kinds of operations: loops; with branches; dots; shape operations, which only move elements. op_may_trap: may end the
- * program for some operands (a division). */
+/* Kinds of operations: loops; control flow with branches; dots; shape operations, which only move elements.
+ * op_may_trap: the operation may end the program for some operands (a division). */
 static inline bool op_is_loop(const struct op *o) { return o->code == IR_FOR || o->code == IR_WHILE; }
 static inline bool op_is_control(const struct op *o)
 {
 	return op_is_loop(o) || o->code == IR_IF;
 }
 static inline bool op_is_dot(const struct op *o) { return o->code == IR_DOT || o->code == IR_WARP_GROUP_DOT; }
-/* By the copy engine, into the buffer that is operand 1. */
+/* True if o is a TMA copy. Operand 1 is the destination buffer. */
 static inline bool op_is_tensor_copy(const struct op *o)
 {
 	return o->code == IR_TMA_COPY || o->code == IR_TMA_TENSOR_COPY;
 }
 static inline bool block_is_empty(const struct block *b) { return b->first == b->last; }
-/* Does the program end behind o, in one of its branches at once? */
+/* True if the program ends right after o in one of its branches. */
 static inline bool op_ends_early(const struct op *o)
 {
 	return o->code == IR_IF && o->next == o->block->last && !o->nresults &&
 	       (block_is_empty(o->blocks[0]) || block_is_empty(o->blocks[1])) &&
 	       (!o->block->parent || op_ends_early(o->block->parent));
 }
-/* The axis along which o's result is a program's number; -1: it is none. */
+/* The axis along which the result of o is a program index; -1 if it is not a program index. */
 static inline int program_axis(const struct op *o)
 {
 	switch (o->code) {
@@ -606,8 +617,8 @@ static inline bool op_is_shape(const struct op *o)
 {
 	return o->code == IR_EXPAND_DIMS || o->code == IR_BROADCAST || o->code == IR_TRANS || o->code == IR_RESHAPE;
 }
-/* May it stand wherever its operands are there and its results are not yet needed: it has no effects, and brings no
- * threads together? */
+/* True if the operation may be placed anywhere between its operands and the uses of its results: it has no effects and
+ * does not synchronise threads. */
 static inline bool op_is_orderless(const struct op *o)
 {
 	return op_has(o, PURE) && !op_has(o, SYNC) && !o->nblocks;
@@ -615,42 +626,45 @@ static inline bool op_is_orderless(const struct op *o)
 bool op_may_trap(const struct op *o);
 static inline bool op_is_print(const struct op *o) { return o->code == IR_PRINT; }
 static inline bool op_is_report(const struct op *o) { return o->code == IR_ASSERT || o->code == IR_PRINT; }
-/* Does a reduction, scan or map do more than give its results? */
+/* True if the region of a reduction, scan or map has an effect (an assertion or a print). */
 bool op_reports_inside(const struct op *o);
 static inline bool op_is_asm(const struct op *o) { return o->code == IR_INLINE_ASM || o->code == IR_PURE_ASM; }
-/* May the program end or loop forever inside o, so that the operations behind o are not always reached? */
+/* True if the program may end or loop forever inside o, so that the operations after o are not always reached. */
 bool op_may_not_return(const struct op *o);
-/* Does every execution of `from` (NULL: of the block) reach `to`, a later operation of the block (NULL: its end)? */
+/* True if every execution of `from` (NULL: of the block) reaches `to`, a later operation of the block (NULL: its
+ * end). */
 bool always_reaches(const struct block *b, const struct op *from, const struct op *to);
-/* The value that operand i of o, a control operation or the end of one of its regions, becomes: an argument of a
- * region, or a result. NULL: none (bounds, conditions). Results of loops are what such an argument is at the end. */
+/* The value that receives operand i of o, a control operation or a terminator of one of its regions: an argument of a
+ * region, or a result. NULL for bounds and conditions. */
 struct value *value_passed_to(const struct op *o, u32 i);
+/* The region argument whose last value is result i of a loop; for other operations the result itself. */
 struct value *result_passed_by(const struct op *o, u32 i);
-/* Are the load's masked-off elements zero or undefined? */
+/* True if the masked-off elements of the load are zero or undefined. */
 bool load_fills_zero(const struct op *load);
-/* The parameter that v's addresses are computed from, through offsets, tiles and loops; NULL when it may be several. */
+/* The parameter from which the addresses v are computed, through offsets, tiles and loops. NULL if there may be
+ * several. */
 const struct value *pointer_base(const struct value *v);
-/* Notes which parameters the evaluated kernel reads and writes memory through; of memory that pointers in memory lead
- * to nothing is known. */
+/* Determines through which parameters the evaluated kernel reads and writes memory. Memory reached through pointers
+ * that are loaded from memory is not tracked. */
 void kernel_note_uses(struct kernel *k);
-/* Numbers (op.mark) the operations of a block and of the regions inside, in order, from `first` on; the number behind
- * the last one. And the last number in an operation. */
+/* Numbers (op.mark) the operations of a block and its nested regions in order, starting at `first`. Returns the number
+ * after the last one. last_mark: the last number inside an operation. */
 u32 number_ops(struct block *b, u32 first);
 u32 last_mark(const struct op *o);
-/* Calls f for each operation, regions after the operation that holds them. */
+/* Calls f for each operation. The operations of a region come after the operation that holds the region. */
 void walk(struct block *b, void (*f)(struct op *o, void *arg), void *arg);
 
 /* --- text ---------------------------------------------------------------------------------------------------- */
 
 void kernel_print(const struct kernel *k, struct strbuf *out);
 void kernel_dump(const void *kernel, FILE *out); /* for crash_scope */
-/* Reads the text of one kernel (TTIR, or placed as tlc prints it); NULL after an error. library: see
- * ir/import/library_calls.h; it may be NULL. */
+/* Reads the text of one kernel (TTIR, or TTGIR as tlc prints it); NULL after an error. `library` may be NULL: see
+ * ir/import/library_calls.h. */
 struct text_library;
 struct kernel *kernel_parse(struct ir_context *c, u16 file, const struct text_library *library);
 
-/* Checks every operation against the table. The first violation is a bug in tlc: `what` names the culprit pass. For
- * text from a user (`report` set) violations are diagnosed instead, and false is returned. */
+/* Checks every operation against the table of operations. A violation is a bug in tlc, and `what` names the pass that
+ * caused it. For text from a user (`report` is set) violations are diagnosed instead, and the result is false. */
 bool kernel_verify(const struct kernel *k, const char *what, struct diags *report);
 
 #endif

@@ -16,7 +16,7 @@ bool multiply_products(const struct launch_product *x, const struct launch_produ
 
 bool is_launch_product(const struct kernel *k, struct value *v, struct launch_product *out)
 {
-	enum { MOST = PRODUCT_PARAMS + 2 }; /* factors; the constants of one are folded */
+	enum { MOST = PRODUCT_PARAMS + 2 }; /* factors, including constants that are not folded into one */
 	struct value *work[MOST] = {v};
 	u32 n = 1, own = k->nparams - (k->cuda.persistent ? GRID_PARAMS : 0);
 	*out = (struct launch_product){.times = 1};

@@ -1,24 +1,24 @@
-/* Numbers that the host computes at each launch, for tensor maps: products of integer parameters (struct
- * launch_product). To a size a constant may be added: what is not masked is read up to a tile behind it.
+/* Numbers that the host computes at each launch for tensor maps: products of integer parameters (struct
+ * launch_product). A size may have an added constant: unmasked accesses read up to one tile past it.
  *
- * They have no width. What a kernel computes in 32 bits is the same number where the product fits 31 bits, as launches
- * of variants with such maps check (runtime/device/conditions.c). */
+ * These numbers have no width. The kernel's 32-bit computation gives the same number if the product fits 31 bits.
+ * Launches of variants with such maps check that (runtime/device/conditions.c). */
 #ifndef TLC_IR_LAUNCH_PRODUCT_H
 #define TLC_IR_LAUNCH_PRODUCT_H
 
 #include "ir/ir.h"
 
-/* Is every element of v this product? */
+/* True if every element of v equals the product *out. */
 bool is_launch_product(const struct kernel *k, struct value *v, struct launch_product *out);
-/* Is it a product, or an i64 that is one plus a constant of at most 31 bits? */
+/* True if v is a product, or an i64 that is a product plus a constant of at most 31 bits. */
 bool is_host_sum(const struct kernel *k, struct value *v, struct launch_product *out);
-/* False: it has too many parameters, or overflows. */
+/* False if the result has too many parameters or overflows. */
 bool multiply_products(const struct launch_product *x, const struct launch_product *y, struct launch_product *out);
 static inline bool same_product(const struct launch_product *x, const struct launch_product *y)
 {
 	return !memcmp(x, y, sizeof *x);
 }
-/* At the start of the kernel: an i64, or the parameter that it is. */
+/* Builds the product at the start of the kernel, as an i64. A product that is a single parameter is that parameter. */
 struct value *build_product(struct kernel *k, const struct launch_product *p);
 
 #endif

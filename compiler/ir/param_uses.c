@@ -1,4 +1,4 @@
-/* Which parameters a kernel reads and writes memory through: what a tuner must keep of a launch's arguments. */
+/* Which parameters the kernel reads and writes memory through. A tuner must preserve the memory of those parameters. */
 #include "ir/ir.h"
 
 struct uses {
@@ -6,7 +6,8 @@ struct uses {
 	bool reads_any, writes_any; /* through pointers of unknown origin */
 };
 
-/* Each program comes by what stands in the kernel's body itself, and has no mask. */
+/* Notes an access by o. Every program executes an access in the kernel's own body that has no mask; `unmasked` is the
+ * number of operands without a mask. */
 static void note(struct uses *u, const struct op *o, u32 unmasked, bool reads, bool writes)
 {
 	const struct value *base = pointer_base(operand(o, 0));

@@ -1,7 +1,6 @@
-/* Passes: functions from IR to IR, listed once with what they need and what they break.
- *
- * The list itself is in compile.c, which reads like a table of contents. The manager computes an analysis when a pass
- * needs it and drops it when a pass breaks it. */
+/* Passes: functions from IR to IR, listed once with the analyses that they need and that they invalidate. The list is
+ * in driver/compile.c. The pass manager computes an analysis when a pass needs it, and drops it when a pass invalidates
+ * it. */
 #ifndef TLC_IR_PASS_H
 #define TLC_IR_PASS_H
 
@@ -11,59 +10,60 @@
 struct axis_analysis;
 struct ranges;
 
-/* What the pipeliner may do. Where the proof of the buffers fails, the kernel is compiled again with less of it. */
+/* Permissions of the pipeliner. If the shared-memory model checker cannot prove the buffers correct, the kernel is
+ * compiled again with fewer permissions. */
 enum pipelining {
 	PIPELINE_ALL,
-	PIPELINE_CP_ASYNC, /* copies by cp.async alone, for each loop by itself; no dot stays in flight */
+	PIPELINE_CP_ASYNC, /* only cp.async copies, each loop separately; no outstanding dots */
 	PIPELINE_NONE,
 };
 
-/* An operation that may not be synchronised with others, and why. */
+/* An operation for which the shared-memory model checker could not prove synchronisation, with the reason. */
 struct unproved {
-	const struct op *op; /* NULL: all are */
+	const struct op *op; /* NULL: all operations */
 	const char *what;
 };
 
-/* The state of placement for CUDA beside the kernel. */
+/* The state of layout assignment and later passes for CUDA, in addition to the kernel. */
 struct cuda_state {
 	enum pipelining pipelining;
 	struct unproved unproved;  /* found by prove-buffers */
-	int stages;                /* the most buffers of a ring, so far */
-	bool few_buffers;          /* for what dots take as it is loaded alone */
-	bool few_operands;         /* wgmma takes A from registers, unless a loop loads it into buffers */
-	bool no_warpgroups;        /* dots by mma.sync, which takes all operands from registers */
-	bool too_large;            /* the kernel failed, since it needs more shared memory than there is */
-	bool no_tma;    /* no copies by TMA */
-	enum grid_kind grid;       /* of the launch: see gpu/pipeline/persistent.c and transform/program_order.c */
-	struct programs *programs; /* the loop over them while it is tried, or NULL */
-	struct strbuf *schedules;  /* the text of pipelined loops' schedules, if it is wanted, or NULL */
+	int stages;                /* largest number of buffers of a multi-buffered load so far */
+	bool few_buffers;          /* multi-buffer only loads that dots use directly */
+	bool few_operands;         /* wgmma takes A from registers, unless a loop loads A into buffers */
+	bool no_warpgroups;        /* dots use mma.sync, which takes all operands from registers */
+	bool too_large;            /* the kernel failed because it exceeds the shared memory of the target */
+	bool no_tma;    /* no TMA copies */
+	enum grid_kind grid;       /* grid of the launch: see gpu/pipeline/persistent.c and transform/program_order.c */
+	struct programs *programs; /* the persistent loop over programs while it is tried, or NULL */
+	struct strbuf *schedules;  /* receives the schedules of pipelined loops as text; NULL: off */
 };
 
-/* The state of a compilation's passes beside the kernel. */
+/* The state of the passes of one compilation, in addition to the kernel. */
 struct pass_state {
 	struct kernel *k;
 	struct ir_context *ctx;
 	struct diags *diags;
 	bool remarks;
 	const struct target *target;
-	int num_warps, num_stages; /* num_warps: of all blocks of a program, like the kernel's */
-	int most_stages;           /* of any loop, whatever its attribute says */
-	int group_pids;       /* remap a two-dimensional grid in groups of this many rows; 0: leave it */
+	int num_warps, num_stages; /* num_warps: over all CTAs of a program, as in the kernel */
+	int most_stages;           /* limit for every loop, overrides the loop's attribute */
+	int group_pids;       /* remap a two-dimensional grid in groups of this many rows; 0: no remapping */
 	bool debug;           /* keep device_assert */
-	enum aliasing alias;  /* how the kernel's pointer parameters may alias */
-	struct cuda_state cuda;     /* for placement with TARGET_CUDA: passes before it do not read it */
+	enum aliasing alias;  /* aliasing of the kernel's pointer parameters */
+	struct cuda_state cuda;     /* for TARGET_CUDA; passes before layout assignment do not read it */
 	struct ranges *ranges;      /* ranges and axis: valid in passes that need them (analysis/) */
 	struct axis_analysis *axis;
-	bool failed;          /* the user's kernel cannot be compiled; a diagnostic says why */
+	bool failed;          /* the user's kernel cannot be compiled; a diagnostic was reported */
 };
 
-/* Pipeline stages: the loop's attribute, else the kernel's option. */
+/* The number of pipeline stages: from the loop's attribute, otherwise from the kernel's option. */
 static inline int stages_of(const struct pass_state *s, const struct op *loop)
 {
 	return MIN(loop->attr[ATTR_STAGES] ? (int)loop->attr[ATTR_STAGES] : s->num_stages, s->most_stages);
 }
 
-/* The second includes the first. */
+/* ANALYSIS_AXIS includes ANALYSIS_RANGES. */
 enum analysis { ANALYSIS_RANGES = 1, ANALYSIS_AXIS = 3 };
 
 struct pass {
@@ -72,7 +72,7 @@ struct pass {
 	u32 needs, breaks; /* sets of enum analysis */
 };
 
-/* opt/ */
+/* Passes of compiler/transform. */
 void pass_canonicalize(struct pass_state *s);
 void pass_cse(struct pass_state *s);
 void pass_licm(struct pass_state *s);
@@ -93,18 +93,18 @@ void pass_hoist_loads(struct pass_state *s);
 void pass_hoist_prologue_loads(struct pass_state *s);
 void pass_contract_fma(struct pass_state *s);
 
-/* Does n divide v, or all of a tile, by constants that it is made of and by what the launch promises of parameters? */
+/* True if n divides v, or every element of a tile v, according to constants and the divisibility of parameters. */
 bool is_known_multiple(const struct kernel *k, const struct value *v, i64 n);
-/* Makes offsets of 64 bits that the loop carries, in equal steps from 0 on, multiples of its index: two loops with the
- * same loads can go on with each other's buffers then. */
+/* Rewrites 64-bit offsets that the loop carries, with constant steps from 0, as multiples of the loop index. Two loops
+ * with the same loads then have the same addresses, and the second can continue with the buffers of the first. */
 void name_offsets(struct pass_state *s, struct op *loop);
-/* Removes induction variables that grow by the same step as another one of the loop and are read behind the loop only:
- * they are computed from the other one there. */
+/* Removes an induction variable that has the same step as another induction variable of the loop and is read only after
+ * the loop. It is computed from the other one after the loop. */
 void merge_induction_variables(struct kernel *k, struct ir_context *ctx);
-/* Does the loop only load and do cheap arithmetic? Loops with other work give warps time to overlap loads, or have
- * effects that forbid to move loads up. */
+/* True if the loop only loads and does cheap arithmetic. Loops with other work give warps time to overlap loads, or
+ * have effects that prevent moving loads up. */
 bool only_sums(const struct op *loop);
-/* Removes operations and loop-carried values that nothing needs. */
+/* Removes operations and loop-carried values that have no effect on the result. */
 void remove_dead_code(struct kernel *k);
 
 #endif

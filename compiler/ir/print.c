@@ -1,4 +1,4 @@
-/* Printing the IR as Triton's TTIR (TTGIR once tiles have layouts). */
+/* The printer of the IR, as Triton's TTIR, or as TTGIR once tiles have layouts. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -7,11 +7,11 @@
 struct printer {
 	struct arena arena;
 	struct strbuf *out;
-	struct map names;   /* value → its name, without % */
+	struct map names;   /* value → its name without % */
 	struct interner taken;
-	struct map counts;  /* interned name → number of its uses so far */
+	struct map counts;  /* interned name → number of uses so far */
 	u32 next_number;
-	VEC(const struct layout *) layouts; /* distributed ones, in order of appearance: #linear, #linear1, … */
+	VEC(const struct layout *) layouts; /* distributed layouts, in order of appearance: #linear, #linear1, … */
 	VEC(const struct layout *) shared;
 	int indent;
 	bool placed;
@@ -129,7 +129,7 @@ static void print_scalar_bits(struct strbuf *out, enum dtype d, u64 bits)
 		sb_printf(out, "%lld", (long long)dtype_decode_int(d, bits));
 }
 
-/* %c1024_i32, %true, %cst: as MLIR names them. */
+/* Names of constants as in MLIR: %c1024_i32, %true, %cst. */
 static const char *constant_name(struct printer *p, const struct value *v)
 {
 	u64 bits = (u64)v->def->attr[ATTR_VALUE];
@@ -158,7 +158,7 @@ static const char *value_name(struct printer *p, const struct value *v)
 	return name;
 }
 
-/* A result of an operation with several is %name#i. */
+/* Prints a value. A result of an operation with several results is %name#i. */
 static void print_value(struct printer *p, const struct value *v)
 {
 	if (v->def && v->def->nresults > 1)
@@ -206,7 +206,7 @@ static void print_string(struct strbuf *out, const char *s)
 	sb_puts(out, "\"");
 }
 
-/* Attributes at their default are not printed, except where the reader needs them. */
+/* True if the attribute has its default value. Such attributes are not printed, except where the parser needs them. */
 static bool attr_is_default(const struct op *o, u32 slot, const struct attr_spec *spec)
 {
 	const char *const *values = attr_enum(spec->kind, spec->kind_len);
@@ -274,7 +274,7 @@ static void print_hint(struct printer *p, const char *name, const i32 *v, const 
 	sb_printf(p->out, "%s> : tensor<%dxi32>", same ? "" : "]", n);
 }
 
-/* cachePolicy = #tt.cache_policy<…>: both attributes in one. */
+/* Prints both attributes as one: cachePolicy = #tt.cache_policy<…>. */
 static void print_cache_policy(struct printer *p, const struct op *o, const struct attr_spec *cache,
 			       const struct attr_spec *evict)
 {
@@ -284,7 +284,7 @@ static void print_cache_policy(struct printer *p, const struct op *o, const stru
 		  e ? attr_enum(evict->kind, evict->kind_len)[e] : "evict_normal");
 }
 
-/* {name = value : type, …} of the attributes not in `shown`; nothing when none is left. */
+/* Prints {name = value : type, …} for the attributes not in `shown`; nothing if there are none. */
 static void print_dict(struct printer *p, const struct op *o, u32 shown)
 {
 	struct attr_spec spec;
@@ -293,7 +293,7 @@ static void print_dict(struct printer *p, const struct op *o, u32 shown)
 	bool first = true;
 	p->out = &inner;
 	for (u32 i = 0; attr_spec_at(o->code, i, &spec); i++) {
-		/* left out of TTIR, which is Triton's: analyses note them again */
+		/* omitted from TTIR, which is Triton's format: analyses recompute these attributes */
 		bool hidden = !p->placed && spec.name_len > 4 && !memcmp(spec.name, "tlc.", 4);
 		struct attr_spec evict;
 		bool cached = attr_kind_is(&spec, "cache") && attr_spec_at(o->code, i + 1, &evict);
@@ -328,7 +328,7 @@ static void print_dict(struct printer *p, const struct op *o, u32 shown)
 
 static void print_block(struct printer *p, const struct block *b);
 
-/* One space between words, also around parts of the format that were left out. */
+/* Prints a space between words, including around omitted parts of the format. */
 static void space(struct printer *p)
 {
 	if (p->out->len && p->out->at[p->out->len - 1] != ' ')
@@ -363,7 +363,7 @@ static void print_format(struct printer *p, const struct op *o)
 			}
 			break;
 		case FMT_ALL:
-			if (!o->noperands) { /* and no types either */
+			if (!o->noperands) { /* without operands there are no types */
 				print_dict(p, o, shown);
 				return;
 			}
@@ -374,7 +374,7 @@ static void print_format(struct printer *p, const struct op *o)
 			if (!attr_kind_is(&spec, "unit") || o->attr[t.index])
 				print_attr_value(p, o, (u32)t.index, &spec, false);
 			break;
-		case FMT_KEYED_ATTR: break; /* printed with the others */
+		case FMT_KEYED_ATTR: break; /* printed in the dictionary */
 		case FMT_DICT: print_dict(p, o, shown); break;
 		case FMT_TYPE: print_type(p, operand(o, (u32)t.index)->type); break;
 		case FMT_RESULT: print_type(p, o->results[0].type); break;
@@ -410,7 +410,7 @@ static void print_block_args(struct printer *p, const struct block *b)
 	sb_puts(p->out, "):\n");
 }
 
-/* (%a = %b, …) of a loop: arguments and their initial values. */
+/* Prints (%a = %b, …) of a loop: block arguments and their initial values. */
 static void print_inits(struct printer *p, const struct block *b, u32 skip, const struct op *o, u32 from)
 {
 	sb_puts(p->out, "(");
@@ -484,7 +484,7 @@ static void print_if(struct printer *p, const struct op *o)
 	}
 }
 
-/* Operations with regions for elements are printed in MLIR's generic form. */
+/* Prints an operation with a region on elements, in MLIR's generic form. */
 static void print_generic_region(struct printer *p, const struct op *o)
 {
 	sb_puts(p->out, "(");

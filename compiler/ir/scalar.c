@@ -1,5 +1,6 @@
-/* One elementwise operation on the bits of its operands, for constant folding: elementwise.def expanded at run-time
- * widths. Integers are computed in 64 bits and cut, small floats in float and rounded once. */
+/* Evaluation of one elementwise operation on the bits of its operands, for constant folding: elementwise.def expanded
+ * for widths known at run time. Integers are computed in 64 bits and truncated. Small floats are computed in float and
+ * rounded once. */
 #include "ir/scalar.h"
 
 #include "ir/scalar_math.h"
@@ -83,7 +84,7 @@ static bool eval_cmpi(i64 predicate, u32 BITS, u64 a, u64 b)
 
 /* --- floats -------------------------------------------------------------------------------------------------- */
 
-/* CLAMPF has a row for each value of its attribute. */
+/* The row of o in the table of float functions. CLAMPF has one row per value of its attribute. */
 static int float_row(const struct op *o)
 {
 	return o->code == IR_CLAMPF ? IR_OPCODES + (o->attr[ATTR_NAN] != 0) : (int)o->code;
@@ -136,7 +137,7 @@ static bool eval_float(const struct op *o, enum dtype d, const u64 *in, u32 n, u
 	return true;
 }
 
-/* Every format is exact in double. */
+/* Compares as double, which represents every format exactly. */
 static bool eval_cmpf(i64 predicate, double a, double b)
 {
 	switch ((enum cmpf_predicate)predicate) {
@@ -212,7 +213,7 @@ static u64 float_to_float(enum dtype from, enum dtype to, bool toward_zero, u64 
 	return dtype_encode_float(to, fp_f64_bits(bits));
 }
 
-/* --- all together -------------------------------------------------------------------------------------------- */
+/* --- evaluation ---------------------------------------------------------------------------------------------- */
 
 static bool eval_conversion(const struct op *o, enum dtype from, enum dtype to, u64 x, u64 *out)
 {

@@ -1,9 +1,9 @@
 /* The functions that elementwise.def calls, for float (name_f32) and double (name_f64).
  *
- * They are inline and nearly all of them free of branches and library calls, so that the interpreter's loops over tiles
- * vectorise; the constant folder calls the same ones, so both give the same bits. exp, exp2, log and log2 of floats are
- * computed in double and rounded once: at most 0.6 ulp off, subnormal results, overflow and special values included.
- * fma is exact. The other transcendental functions are the C library's. */
+ * The functions are inline, and nearly all of them have no branches and no library calls, so that the interpreter's
+ * loops over tiles vectorise. The constant folder calls the same functions, so both give the same bits. exp, exp2, log
+ * and log2 of floats are computed in double and rounded once: the error is at most 0.6 ulp, including subnormal
+ * results, overflow and special values. fma is exact. The other transcendental functions call the C library. */
 #ifndef TLC_IR_SCALAR_MATH_H
 #define TLC_IR_SCALAR_MATH_H
 
@@ -15,7 +15,7 @@
 
 /* --- small formats ------------------------------------------------------------------------------------------- */
 
-/* E5M2 is binary16 without its low byte. */
+/* The high byte of a binary16 number is an E5M2 number. */
 static inline float fp_from_e5m2(u8 b) { return fp_from_f16((u16)(b << 8)); }
 
 /* Scaling by 2^(127 - 7) is exact, and normalises subnormals. */
@@ -27,14 +27,15 @@ static inline float fp_from_e4m3(u8 b)
 	return fp_f32_bits(sign | fp_bits_f32(scaled) | nan);
 }
 
-/* To nearest even, saturating. `mant` and `bias` are the format's, `max` its largest finite number; as fp_to_f16. */
+/* Converts to an fp8 format, to nearest even, saturating. `mant` and `bias` describe the format; `max` is its largest
+ * finite number. The method is that of fp_to_f16. */
 static inline u8 fp_to_fp8(float f, int mant, int bias, u32 max)
 {
 	u32 b = fp_bits_f32(f), sign = b >> 24 & 0x80, mag = b & 0x7FFFFFFF;
 	int drop = 23 - mant;
 	u32 least_normal = (u32)(128 - bias) << 23;
 	u32 normal = (mag - ((u32)(127 - bias) << 23) + ((1u << (drop - 1)) - 1) + (mag >> drop & 1)) >> drop;
-	/* a power of two whose ulp is the smallest subnormal */
+	/* the power of two with an ulp equal to the smallest subnormal */
 	u32 magic = (u32)(127 + 1 - bias - mant + 23) << 23;
 	u32 sub = fp_bits_f32(fp_f32_bits(mag) + fp_f32_bits(magic)) - magic;
 	u32 r = mag < least_normal ? sub : normal;
@@ -44,7 +45,7 @@ static inline u8 fp_to_fp8(float f, int mant, int bias, u32 max)
 static inline u8 fp_to_e4m3(float f) { return fp_to_fp8(f, 3, 7, 0x7E); }
 static inline u8 fp_to_e5m2(float f) { return fp_to_fp8(f, 2, 15, 0x7B); }
 
-/* double to float toward zero: the conversion rounds to nearest, so at most one step back. */
+/* Converts double to float toward zero. The conversion rounds to nearest, so at most one step back is needed. */
 static inline float fp_round_toward_zero(double x)
 {
 	float f = (float)x;
@@ -58,7 +59,7 @@ static inline double from_signed_f64(i64 x) { return (double)x; }
 static inline float from_unsigned_f32(u64 x) { return (float)x; }
 static inline double from_unsigned_f64(u64 x) { return (double)x; }
 
-/* x rounded to 24 bits, to odd: a further rounding to 22 bits or fewer gives what rounding x at once would. */
+/* x rounded to 24 bits, to odd: a further rounding to 22 bits or fewer gives the same result as rounding x once. */
 static inline float from_unsigned_odd(u64 x)
 {
 	int drop = x >> 24 ? ilog2(x) - 23 : 0;
@@ -70,7 +71,7 @@ static inline float from_signed_odd(i64 x)
 	return x < 0 ? -from_unsigned_odd(0 - (u64)x) : from_unsigned_odd((u64)x);
 }
 
-/* Toward zero, saturating; NaN gives 0: PTX `cvt.rzi`. */
+/* Converts toward zero, saturating; NaN gives 0: PTX `cvt.rzi`. */
 static inline i64 to_signed_f64(double x, u32 bits)
 {
 	double lim = fp_f64_bits((u64)(1023 + bits - 1) << 52); /* 2^(bits - 1) */
@@ -95,7 +96,7 @@ static inline u64 to_unsigned_f32(float x, u32 bits) { return to_unsigned_f64(x,
 
 /* --- minimum and maximum ------------------------------------------------------------------------------------- */
 
-/* Equal numbers have equal bits, but for zeros: there & gives +0 and | gives -0. */
+/* Equal numbers have equal bits, except for zeros: for them & gives +0 and | gives -0. */
 #define SCALAR_MINMAX(T, suffix, bits_of, from_bits)                                                              \
 	static inline T maxnum_##suffix(T a, T b)                                                                 \
 	{                                                                                                         \
@@ -155,13 +156,14 @@ static inline float fma_f32(float x, float y, float z)
 	double t = s - p, error = (p - (s - t)) + (c - t);
 	u64 b = fp_bits_f64(s);
 	bool inexact = (error < 0) | (error > 0);
-	u64 away = (error > 0) == (s > 0) ? 1 : ~0ull; /* to the neighbour on the error's side; s is not 0 then */
+	/* toward the neighbour on the side of the error; s is not 0 then */
+	u64 away = (error > 0) == (s > 0) ? 1 : ~0ull;
 	b += (inexact & !(b & 1)) ? away : 0;
 	return (float)fp_f64_bits(b);
 }
 
-/* 2^t: 2^n is put together from its exponent, 2^r for |r| <= 1/2 is 1 + r·q(r), q interpolated at Chebyshev's points
- * (relative error 5e-9). Adding 1.5·2^52 rounds t to an integer, which then stands in the low bits of the sum. */
+/* 2^t = 2^n · 2^r. 2^n is built from its exponent. 2^r for |r| <= 1/2 is 1 + r·q(r), with q interpolated at Chebyshev's
+ * points (relative error 5e-9). Adding 1.5·2^52 rounds t to an integer, which is then in the low bits of the sum. */
 static inline float exp2_of_double(double t)
 {
 	t = t < -1000 ? -1000 : t;
@@ -185,7 +187,8 @@ static inline float log_of_double(double x, double e_factor, double m_factor)
 {
 	const u64 sqrt_half = 0x3FE6A09E667F3BCD;
 	u64 b = fp_bits_f64(x), e = (b - sqrt_half) >> 52; /* modulo 2^12 */
-	double exponent = fp_f64_bits(((e + 2048) & 4095) | 0x433ull << 52) - (0x1p52 + 2048); /* the number, exactly */
+	/* the exponent as a number, exactly */
+	double exponent = fp_f64_bits(((e + 2048) & 4095) | 0x433ull << 52) - (0x1p52 + 2048);
 	double m = fp_f64_bits(b - (e << 52)), s = (m - 1) / (m + 1), z = s * s;
 	double p = 2.0 / 11;
 	p = p * z + 2.0 / 9;
@@ -195,7 +198,7 @@ static inline float log_of_double(double x, double e_factor, double m_factor)
 	double r = exponent * e_factor + (2 * s + s * (z * p)) * m_factor;
 	r = x == 0 ? -__builtin_inf() : r;
 	r = x < 0 ? __builtin_nan("") : r;
-	return (float)(x < __builtin_inf() ? r : x); /* infinity and NaN stay */
+	return (float)(x < __builtin_inf() ? r : x); /* infinity and NaN are returned unchanged */
 }
 static inline float log_f32(float x) { return log_of_double(x, 0x1.62e42fefa39efp-1, 1); }
 static inline float log2_f32(float x) { return log_of_double(x, 1, 0x1.71547652b82fep+0); }

@@ -1,23 +1,23 @@
-/* Shared by printer and parser of the IR text: reading the format and attribute columns of ops.def. */
+/* Interface between printer and parser of the IR text: reading the format and attribute columns of ops.def. */
 #ifndef TLC_IR_TEXT_H
 #define TLC_IR_TEXT_H
 
 #include "ir/ir.h"
 
-/* The i-th attribute of an operation: its name and kind as written in ops.def. False past the last one. */
+/* The i-th attribute of an operation, with its name and kind as written in ops.def. False after the last one. */
 struct attr_spec {
 	const char *name, *kind;
 	u32 name_len, kind_len;
 };
 bool attr_spec_at(enum opcode code, u32 i, struct attr_spec *out);
 bool attr_kind_is(const struct attr_spec *spec, const char *kind);
-/* Slot of the attribute called name[0..len), or -1. */
+/* The slot of the attribute with the name name[0..len), or -1. */
 int attr_slot(enum opcode code, const char *name, size_t len);
 
-/* Values of an enumeration kind ("cmpi", …), NULL-terminated; NULL when the kind is not one. */
+/* The values of an enumeration kind ("cmpi", …), NULL-terminated. NULL if the kind is not an enumeration. */
 const char *const *attr_enum(const char *kind, size_t len);
 
-/* The pieces of a format string, in order. */
+/* The tokens of a format string, in order. */
 enum format_kind {
 	FMT_END,
 	FMT_OPERAND,
@@ -35,11 +35,11 @@ enum format_kind {
 };
 struct format_token {
 	enum format_kind kind;
-	int index;        /* operand or type number, attribute slot */
-	const char *text; /* of a literal */
+	int index;        /* number of the operand or type, or slot of the attribute */
+	const char *text; /* text of a literal */
 	u32 len;
 };
-/* Reads one token at *at and advances it. */
+/* Reads one token at *at and advances *at. */
 struct format_token format_next(enum opcode code, const char **at);
 
 #endif

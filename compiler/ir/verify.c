@@ -1,4 +1,4 @@
-/* The verifier: every operation against its row of ops.def, and the structure around it. */
+/* The verifier checks every operation against its row of ops.def, and the structure of the kernel. */
 #include "support/recover.h"
 #include "ir/launch_product.h"
 #include "ir/inline_asm.h"
@@ -31,7 +31,7 @@ static bool is_scalar_int(const struct type *t, int bits)
 	return t->kind == TY_SCALAR && is_int(t) && dtype_bits(t->dtype) == bits;
 }
 
-/* Same shape, whatever the layouts and element types. */
+/* True if the shapes are equal, regardless of layouts and element types. */
 static bool same_sides(const struct type *a, const struct type *b)
 {
 	return a->rank == b->rank && !memcmp(a->shape, b->shape, sizeof a->shape);
@@ -103,7 +103,8 @@ static const char *check_shape_op(const struct op *o, const struct type *t, cons
 	return NULL;
 }
 
-/* `pair` is `half` with a last dimension of 2 more; a pair of tiles of one dimension may not become scalars. */
+/* Checks that `pair` has the shape of `half` and an additional last dimension of 2. Tiles of one dimension cannot be
+ * split into scalars. */
 static const char *check_pair(const struct type *half, const struct type *pair)
 {
 	NEED(type_is_tensor(half) && type_is_tensor(pair) && half->elem == pair->elem,
@@ -134,8 +135,8 @@ static const char *check_memory(const struct op *o)
 	return NULL;
 }
 
-/* Integers of 32 and 64 bits; floats from 16 bits on to add, of 16 bits to compare; anything from 16 bits on to
- * exchange. */
+/* Checks the types of atomics: integers of 32 and 64 bits; floats of at least 16 bits for additions, of 16 bits for
+ * maximum and minimum; any number of at least 16 bits for exchange and compare-and-swap. */
 static const char *check_atomic(const struct op *o)
 {
 	const char *what = check_memory(o);
@@ -311,7 +312,7 @@ static const char *check_same(const struct op *o, bool integer, const struct typ
 	return NULL;
 }
 
-/* --- memory of placed kernels ---------------------------------------------------------------------------------- */
+/* --- memory of laid-out kernels -------------------------------------------------------------------------------- */
 
 static bool is_buffer(const struct type *t)
 {
@@ -444,7 +445,7 @@ static const char *check_warp_group_wait(const struct op *o)
 	return check_tokens(o, o->nresults);
 }
 
-/* A region for one thread or warp, without arguments and results. */
+/* Checks a region for one thread or warp, which has neither arguments nor results. */
 static const char *check_region(const struct op *o)
 {
 	const struct block *b = o->blocks[0];
@@ -461,7 +462,7 @@ static const char *check_region(const struct op *o)
 	return NULL;
 }
 
-/* --- where operations stand ------------------------------------------------------------------------------------ */
+/* --- placement of operations in regions ------------------------------------------------------------------------ */
 
 static const char *check_terminator(const struct op *o)
 {
@@ -486,8 +487,8 @@ static const char *check_terminator(const struct op *o)
 	return NULL;
 }
 
-/* The region of a reduction, scan or map runs for elements in any order, on any thread. It may tell of them, and stop
- * the kernel. */
+/* Checks the region of a reduction, scan or map. It runs for elements in any order, on any thread. Its only possible
+ * effects are reports about elements (prints and assertions, which may stop the kernel). */
 static const char *check_combine_region(const struct op *o)
 {
 	const struct op *in = o->block->parent;
@@ -507,7 +508,7 @@ static const char *check_combine_region(const struct op *o)
 	return NULL;
 }
 
-/* Attributes against their kinds. */
+/* Checks attributes against their kinds. */
 static const char *check_attributes(const struct op *o)
 {
 	struct attr_spec spec;
@@ -558,7 +559,7 @@ static const char *check_inline_asm(const struct op *o)
 	return inline_asm_form(o, &form);
 }
 
-/* A token is for waits, and for loops and branches that carry it. */
+/* True if o may take tokens: waits, and loops and branches that carry them. */
 static bool takes_tokens(const struct op *o)
 {
 	switch (op_info[o->code].rule) {
@@ -657,7 +658,7 @@ static const char *check_types(const struct op *o)
 	}
 }
 
-/* Is v's definition visible at o: earlier in its block, or in a block around it? */
+/* True if v's definition is visible at o: it comes earlier in o's block, or in an enclosing block. */
 static bool visible(const struct value *v, const struct op *o)
 {
 	const struct block *b = v->def ? v->def->block : v->block;
@@ -669,12 +670,12 @@ static bool visible(const struct value *v, const struct op *o)
 struct checker {
 	const struct kernel *k;
 	struct diags *report;
-	const struct type *tile; /* the first one met */
+	const struct type *tile; /* the first tile found */
 	bool ok;
-	const char *op, *what; /* if not: which operation, and what is wrong */
+	const char *op, *what; /* otherwise the operation and the error message */
 };
 
-/* Regions that an operation has. */
+/* The number of regions of an operation. */
 static u32 num_regions(const struct op *o)
 {
 	switch (op_info[o->code].rule) {
@@ -689,7 +690,7 @@ static u32 num_regions(const struct op *o)
 	}
 }
 
-/* Layouts and buffers exist in placed kernels only. */
+/* True for layouts and buffers, which exist only in laid-out kernels. */
 static bool is_placed(const struct type *t)
 {
 	return t->kind == TY_MEMDESC || t->layout;
@@ -708,7 +709,7 @@ static const char *check_unplaced(const struct op *o)
 	return NULL;
 }
 
-/* All tiles of a kernel have layouts, or none. */
+/* Checks that either all tiles of a kernel have layouts or none has. */
 static const char *check_like_others(struct checker *c, const struct op *o)
 {
 	for (u32 i = 0; i < o->nresults; i++) {
@@ -721,7 +722,7 @@ static const char *check_like_others(struct checker *c, const struct op *o)
 	return NULL;
 }
 
-/* What the host makes the copy's tensor map of. */
+/* Checks the operands from which the host builds the copy's tensor map. */
 static const char *check_tensor_map(const struct kernel *k, const struct op *o)
 {
 	for (u32 i = o->code == IR_TMA_TENSOR_COPY ? 5 : 3; i < MIN(o->noperands, 8); i++) {
@@ -779,7 +780,7 @@ static void check_block(struct checker *c, const struct block *b)
 bool kernel_verify(const struct kernel *k, const char *what, struct diags *report)
 {
 	struct checker c = {.k = k, .report = report, .ok = true};
-	number_ops(k->body, 1); /* so that "defined before" is a comparison */
+	number_ops(k->body, 1); /* turns "defined before" into a comparison of numbers */
 	check_block(&c, k->body);
 	if (!c.ok && !report) {
 		struct crash_scope s = {.what = what, .dump = kernel_dump, .arg = k};

@@ -1,20 +1,19 @@
-/* Which loops wait: their end may depend on what other programs, or the host, write to memory.
+/* Analysis of waiting loops: the end of such a loop may depend on data that another program, or the host, writes.
  *
- * Such a loop looks at the same address again and again. The exit of the loop depends on a load or an atomic operation
- * in it, and there is a way through an iteration on which no value changes from which the address is computed. A search
- * that leaves the loop when it has found something goes on to another address in each iteration, and waits for nobody.
- */
+ * Such a loop reads the same address repeatedly. Its exit depends on a load or an atomic operation in the loop, and
+ * there is a path through an iteration on which the address does not change. A search that leaves the loop when it has
+ * found an entry moves to another address in each iteration, and does not wait. */
 #include "support/recover.h"
 #include "ir/ir.h"
 
-/* A way on which v is the same as `arg`; NULL: as 0. */
+/* A goal of the search: on the path v equals `arg`, or 0 if `arg` is NULL. */
 struct same {
 	struct value *v, *arg;
 };
 
 enum { MOST_STEPS = 1000 };
 
-/* The side of a branch or of a selection that the way takes. */
+/* The side of a branch or select that the path takes. */
 struct side {
 	const struct value *condition;
 	u32 taken;
@@ -27,7 +26,7 @@ struct wait_search {
 	VEC(struct value *) work;
 	VEC(struct same) goals;
 	VEC(struct side) sides;
-	u32 steps; /* that are left */
+	u32 steps; /* remaining steps */
 };
 
 static bool outside(const struct wait_search *s, const struct value *v)
@@ -49,7 +48,7 @@ static void reach_operands(struct wait_search *s, const struct op *o)
 		reach(s, operand(o, i));
 }
 
-/* The operands of an operation and what its blocks pass on. */
+/* Adds the operands of an operation and the operands of the terminators of its blocks. */
 static void reach_inputs(struct wait_search *s, const struct op *o)
 {
 	reach_operands(s, o);
@@ -58,7 +57,7 @@ static void reach_inputs(struct wait_search *s, const struct op *o)
 			reach_operands(s, o->blocks[i]->last);
 }
 
-/* What v is computed from: in the loop's iteration alone, or in those before too. */
+/* Adds the values from which v is computed: within one iteration, or with `iterations` also in earlier iterations. */
 static void reach_from(struct wait_search *s, const struct value *v, bool iterations)
 {
 	const struct block *before = s->loop->blocks[0], *after = s->loop->blocks[1];
@@ -78,7 +77,7 @@ static void begin(struct wait_search *s)
 	s->work.len = 0;
 }
 
-/* --- can an iteration leave the address as it is? ------------------------------------------------------------- */
+/* --- addresses that stay the same ----------------------------------------------------------------------------- */
 
 static bool all_same(struct wait_search *s);
 
@@ -90,7 +89,8 @@ static bool then_same(struct wait_search *s, struct value *v, struct value *arg)
 	return good;
 }
 
-/* One of two values, by a condition: the side that the way takes already, or either. */
+/* Solves the goal for a choice between two values by a condition: on the side already taken by the path, or on either
+ * side. */
 static bool side_same(struct wait_search *s, const struct value *condition, struct value *const *from,
 		      struct value *arg)
 {
@@ -119,7 +119,7 @@ static bool result_same(struct wait_search *s, const struct value *v, struct val
 		for (u32 k = 0; k < 2; k++)
 			from[k] = operand(o, 1 + k);
 		return side_same(s, operand(o, 0), from, arg);
-	case IR_FOR: return then_same(s, for_init(o, v->index), arg); /* it may have no iterations */
+	case IR_FOR: return then_same(s, for_init(o, v->index), arg); /* the inner loop may have no iterations */
 	case IR_WHILE: {
 		const struct value *passed = operand(o->blocks[0]->last, 1 + v->index);
 		return !passed->def && passed->block == o->blocks[0] && then_same(s, operand(o, passed->index), arg);
@@ -139,11 +139,11 @@ static bool result_same(struct wait_search *s, const struct value *v, struct val
 	}
 }
 
-/* The last goal, and with it all before it. */
+/* True if a path satisfies the last goal and all goals before it. */
 static bool all_same(struct wait_search *s)
 {
 	if (!s->goals.len || !s->steps)
-		return true; /* where the search takes too long, the loop may wait */
+		return true; /* if the search takes too long, the loop is assumed to wait */
 	s->steps--;
 	struct same g = s->goals.at[--s->goals.len];
 	const struct block *before = s->loop->blocks[0];
@@ -158,7 +158,7 @@ static bool all_same(struct wait_search *s)
 	return good;
 }
 
-/* May an iteration leave the address as the iteration before had it? */
+/* True if an iteration may leave the address unchanged. */
 static bool address_may_stay(struct wait_search *s, const struct op *look)
 {
 	const struct block *before = s->loop->blocks[0], *after = s->loop->blocks[1];
@@ -177,7 +177,7 @@ static bool address_may_stay(struct wait_search *s, const struct op *look)
 	return all_same(s);
 }
 
-/* A load, or an atomic operation that may leave memory as it was. */
+/* True for a load, or an atomic operation that may leave memory unchanged. */
 static bool looks_at_memory(const struct op *o)
 {
 	u64 bits;
@@ -211,6 +211,6 @@ static bool loop_may_wait(const struct op *loop)
 bool op_may_wait(const struct op *o)
 {
 	if (o->code == IR_INLINE_ASM)
-		return strstr(o->text, "bra"); /* it has a loop of its own */
+		return strstr(o->text, "bra"); /* the assembly contains a loop */
 	return o->code == IR_WHILE && loop_may_wait(o);
 }

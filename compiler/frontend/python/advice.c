@@ -1,4 +1,4 @@
-/* Hints for what readers of other languages and libraries try: CUDA's names, torch's and numpy's functions. */
+/* Hints for names that users of other languages and libraries try: names of CUDA, functions of torch and numpy. */
 #include "frontend/frontend_internal.h"
 
 struct advice {
@@ -13,7 +13,7 @@ static const char *find_advice(const struct advice *list, u32 n, const char *nam
 	return NULL;
 }
 
-/* Names that are not defined. */
+/* Undefined names. */
 static const struct advice names[] = {
 	{"blockIdx", "tl.program_id(0) is the program's number along the first axis of the grid"},
 	{"gridDim", "tl.num_programs(0) is the grid's length along the first axis"},
@@ -29,7 +29,7 @@ static const struct advice names[] = {
 	{"pow", "write libdevice.pow(x, y)"},
 };
 
-/* Functions and attributes of tiles in torch or numpy that tl does not have under that name; operations alone. */
+/* Functions and tile attributes of torch or numpy that tl does not have under that name. Only operations. */
 static const struct advice members[] = {
 	{"relu", "write tl.maximum(x, 0.0)"},
 	{"gelu", "write 0.5 * x * (1 + tl.erf(x * 0.70710678))"},
@@ -80,7 +80,7 @@ static const struct advice members[] = {
 	{"print", "write tl.device_print(\"text\", x)"},
 };
 
-/* Of triton.language and its modules: what Triton has, in one of its versions, and tlc lacks. */
+/* Members of triton.language and its modules that exist in some version of Triton and that tlc lacks. */
 static const char *const only_triton[] = {
 	"slice", "str_to_ty", "tensor_descriptor_type", "void", "convert_custom_float8_sm70",
 	"convert_custom_float8_sm80",
@@ -96,7 +96,7 @@ bool triton_has(const char *name)
 	return false;
 }
 
-/* The type that torch or numpy call so, or NULL. */
+/* The type that torch or numpy call by that name, or NULL. */
 static const char *type_name(const char *name)
 {
 	static const struct advice aliases[] = {
@@ -124,7 +124,7 @@ bool advise_member(struct eval *e, const char *name)
 	return instead != NULL;
 }
 
-/* Of `module.name`, where the module is the host's. */
+/* Advice for `module.name` of a host module. */
 bool advise_host(struct eval *e, const char *module, const char *name)
 {
 	static const char *const arrays[] = {"torch", "np", "numpy", "jnp", "jax", "cupy", "F"};
@@ -156,7 +156,7 @@ bool advise_name(struct eval *e, const char *name)
 	return true;
 }
 
-/* How a function is called whose argument is missing. */
+/* Advice for a call that lacks an argument: an example of a correct call. */
 bool advise_call(struct eval *e, const char *function)
 {
 	static const struct advice calls[] = {

@@ -11,8 +11,8 @@ static const struct decorator *decorator_of(const struct func *f, const char *na
 	return NULL;
 }
 
-/* The value of x, in the module of f or, without f, where the evaluation stands; an error value, without a diagnostic,
- * where it is unknown. */
+/* The value of x, in the module of f or, if f is NULL, at the current place; an error value, without a diagnostic, if
+ * it is unknown. */
 static struct val value_if_known(struct eval *e, const struct func *f, const struct expr *x)
 {
 	u32 len = e->diags->text.len, errors = e->diags->nerrors;
@@ -41,7 +41,7 @@ void check_must_use(struct eval *e, const struct expr *x)
 		  why.kind == V_STR ? why.text : "assign the result to a variable, or leave out the call");
 }
 
-/* Refuses a tl.constexpr parameter in one list of @triton.jit(...). */
+/* Reports a tl.constexpr parameter in one list of @triton.jit(...). */
 static void check_list(struct eval *e, const struct func *f, const char *list, const struct val *v)
 {
 	for (u32 i = 0; v->kind == V_TUPLE && i < v->nitems; i++)

@@ -1,6 +1,6 @@
-/* What decorators say of a kernel: configurations and keys of triton.autotune, values of triton.heuristics, and those
- * of decorators of other libraries that have the same arguments. They are host Python, evaluated as far as that is
- * known; what is not leaves a reason. */
+/* Decorators of a kernel: configurations and keys of triton.autotune, values of triton.heuristics, and decorators of
+ * other libraries with the same arguments. They are host Python, evaluated as far as it is known. An unknown part
+ * leaves a reason. */
 #include <stdlib.h>
 
 #include "support/suggest.h"
@@ -14,7 +14,7 @@ static const char *literal_of(struct eval *e, const struct val *v)
 				    __builtin_isnan(v->real) ? "nan"
 				    : v->real < 0            ? "-inf"
 							     : "inf");
-	if (v->kind == V_FLOAT) { /* as short as it can be read back from */
+	if (v->kind == V_FLOAT) { /* the shortest digits that read back as the same value */
 		char text[40];
 		for (int digits = 9; digits <= 17; digits += 8) {
 			snprintf(text, sizeof text, "%.*g", digits, v->real);
@@ -49,7 +49,7 @@ static struct tuned_value tuned(struct eval *e, const struct val *name, const st
 	return (struct tuned_value){intern_str(e->ctx->names, name->text), literal_of(e, v), json_of(e, v)};
 }
 
-/* The first message from offset `from` on, without the word "error". */
+/* The first message after offset `from`, without the word "error". */
 static const char *first_message(struct eval *e, u32 from)
 {
 	const char *text = e->diags->text.at + from, *at = strstr(text, " error: ");
@@ -60,7 +60,7 @@ static const char *first_message(struct eval *e, u32 from)
 			    arena_str(e->arena, at + 8, len));
 }
 
-/* One decorator of a kernel. */
+/* The evaluation of one decorator of a kernel. */
 struct reading {
 	struct eval *e;
 	const struct eval_request *req;
@@ -69,7 +69,7 @@ struct reading {
 	struct tuning *out;
 };
 
-/* The diagnostics before something is evaluated. */
+/* The state of the diagnostics before an evaluation. */
 struct before {
 	u32 len, errors;
 };
@@ -79,7 +79,7 @@ static struct before before(const struct reading *r)
 	return (struct before){r->e->diags->text.len, r->e->diags->nerrors};
 }
 
-/* V_ERROR where there were errors since: after a reason, unless they are a launch's. */
+/* v, or V_ERROR if there were errors since `b`. The errors become a reason, except for a launch, which reports them. */
 static struct val known(const struct reading *r, struct before b, const char *of, struct val v)
 {
 	struct diags *d = r->e->diags;
@@ -102,7 +102,7 @@ static const struct expr *argument(const struct expr *call, const char *name, u3
 	return at < call->nitems && call->items[at]->kind != EX_UNSUPPORTED ? call->items[at] : NULL;
 }
 
-/* The decorator's argument of that name; None where it has none. */
+/* The value of the decorator's argument of that name; None if it is absent. */
 static struct val evaluated(const struct reading *r, const char *name, const struct expr *x)
 {
 	struct before b = before(r);
@@ -114,7 +114,7 @@ static struct val named_argument(const struct reading *r, const char *name)
 	return evaluated(r, name, argument(r->call, name, r->call->nitems));
 }
 
-/* Something wrong with what the decorator says: a reason, or a launch's error. */
+/* Notes a problem with the arguments of the decorator: a reason, or an error of the launch. */
 static void complain(const struct reading *r, struct loc at, const char *text)
 {
 	struct before b = before(r);
@@ -130,7 +130,7 @@ static bool is_parameter(const struct func *f, const char *name)
 	return false;
 }
 
-/* Is `name` a parameter? An error of the launch if it is not. */
+/* True if `name` is a parameter. For a launch, another name is an error. */
 static bool check_parameter(const struct reading *r, struct loc at, const char *of, const char *name)
 {
 	const struct func *f = r->req->func;
@@ -187,7 +187,7 @@ static bool add_configuration(const struct reading *r, const struct expr *x, con
 	return true;
 }
 
-/* The kernel's arguments as host code sees them: constants, and what only a launch knows. */
+/* The kernel's arguments as host code sees them: constants, and values that only a launch knows. */
 static struct val arguments(struct eval *e, const struct eval_request *req, const struct tuning *t)
 {
 	const struct func *f = req->func;
@@ -211,7 +211,7 @@ static struct val arguments(struct eval *e, const struct eval_request *req, cons
 	return v;
 }
 
-/* The arguments that the launch gives, and the values and options of a configuration, if there is one, by name. */
+/* Collects, by name, the arguments of the launch, and the values and options of a configuration if there is one. */
 static u32 keywords(struct eval *e, const struct val *args, const struct val *config, struct named_val *out)
 {
 	u32 n = 0;
@@ -240,7 +240,7 @@ static int by_time(const void *x, const void *y)
 	return a->time != b->time ? (a->time < b->time ? -1 : 1) : (a->index > b->index) - (a->index < b->index);
 }
 
-/* How many of n the model is to leave; 0 after an error. */
+/* The number of the n configurations to keep after the model; 0 after an error. */
 static u32 how_many(const struct reading *r, const struct val *top_k, u32 n, struct loc at)
 {
 	if (!top_k)
@@ -253,7 +253,7 @@ static u32 how_many(const struct reading *r, const struct val *top_k, u32 n, str
 	return 0;
 }
 
-/* Those of `configs` with the shortest times by perf_model. */
+/* The configurations of `configs` with the shortest times by perf_model. */
 static struct val best_by_model(const struct reading *r, const struct func *model, const struct val *configs, u32 most,
 				const struct val *args, struct loc at)
 {
@@ -296,7 +296,7 @@ static bool all_configs(const struct val *v)
 	return all;
 }
 
-/* Asks prune_configs_by which configurations are to be tried, and notes why others are not. */
+/* Evaluates prune_configs_by: notes why it drops configurations, and adds configurations that it creates. */
 static void prune(const struct reading *r, const struct val *configs)
 {
 	static const char *const names[] = {"early_config_prune", "perf_model", "top_k"};
@@ -350,7 +350,7 @@ static void prune(const struct reading *r, const struct val *configs)
 			c->pruned = "perf_model puts it behind the first ones";
 	}
 	for (u32 i = 0; i < left.nitems; i++)
-		if (!contains(configs, &left.items[i])) /* made by the function */
+		if (!contains(configs, &left.items[i])) /* created by the pruning function */
 			add_configuration(r, x, &left.items[i]);
 }
 
@@ -421,9 +421,9 @@ static void read_heuristics(const struct reading *r, const struct expr *x)
 	}
 }
 
-/* --- not to be specialised ----------------------------------------------------------------------------------- */
+/* --- parameters that are not specialised --------------------------------------------------------------------- */
 
-/* Parameters by name or number. */
+/* Collects parameters that are given by name or index. */
 static void read_parameters(const struct reading *r, const char *what, name_list *to)
 {
 	const struct func *f = r->req->func;
@@ -475,7 +475,7 @@ void eval_decorators(struct ir_context *ctx, const struct eval_request *req, str
 	e.host = 1;
 	if (req->of == DECORATORS_KNOWN)
 		read_jit(&e, req, out);
-	/* a configuration gives heuristics their arguments, and each heuristic those behind it */
+	/* a configuration provides arguments of heuristics, and each heuristic provides arguments of later ones */
 	for (u32 pass = 0; pass < 2; pass++)
 		for (u32 i = 0; i < req->func->ndecorators; i++) {
 			const struct decorator *d = &req->func->decorators[i];

@@ -1,11 +1,11 @@
-/* f-strings: the text of f"…{expression!r:format}…", of which every expression is a compile-time value. */
+/* f-strings: the text of f"…{expression!r:format}…", where each expression is a compile-time value. */
 #include "frontend/frontend_internal.h"
 
 /* Python's format specification: [[fill]align][sign][#][0][width][.digits][type]. */
 struct format {
 	char fill, align, sign, type;
 	bool alternate;
-	int width, digits; /* digits: -1 when not given */
+	int width, digits; /* digits: -1 if not given */
 };
 
 static int read_number(const char **s, const char *end)
@@ -48,7 +48,7 @@ static bool read_format(const char *s, u32 len, struct format *f)
 	return s == end;
 }
 
-/* The digits of |n| in a base, behind the prefix of `#`; the sign comes later. */
+/* Prints the digits of |n| in the format's base, after the prefix of `#`. The sign is printed separately. */
 static void integer_digits(struct strbuf *out, i128 n, const struct format *f)
 {
 	unsigned base = f->type == 'x' || f->type == 'X' ? 16 : f->type == 'o' ? 8 : f->type == 'b' ? 2 : 10;
@@ -64,7 +64,7 @@ static void integer_digits(struct strbuf *out, i128 n, const struct format *f)
 	sb_add(out, text + at, sizeof text - at);
 }
 
-/* Fills `body`, which its sign precedes, up to the width. */
+/* Prints sign and body, padded to the width. */
 static void pad(struct strbuf *out, const char *sign, const char *body, u32 len, const struct format *f, char align)
 {
 	u32 used = len + (u32)strlen(sign), room = (u32)f->width > used ? (u32)f->width - used : 0;
@@ -113,7 +113,8 @@ bool format_val(struct eval *e, struct strbuf *out, const struct val *v, const c
 	return true;
 }
 
-/* The end of the expression that begins at `at`: '}', ':' or '!' outside brackets and strings, or the end of x. */
+/* The end of the expression that begins at `at`: the first '}', ':' or '!' outside brackets and strings, or the end of
+ * x. */
 static u32 expression_end(const struct expr *x, u32 at)
 {
 	int depth = 0;
@@ -134,20 +135,21 @@ static u32 expression_end(const struct expr *x, u32 at)
 	return at;
 }
 
-/* The field whose '{' is before `start`; returns where its '}' is, 0 after an error. */
+/* Evaluates the field that begins after a '{' at `start`. Returns the position of its '}', or 0 after an error. */
 static u32 eval_field(struct eval *e, const struct expr *x, u32 start, struct strbuf *out)
 {
 	u32 end = expression_end(x, start), last = end,
 	    offset = (u32)(x->text - e->diags->sources.at[x->loc.file]->text);
 	while (last > start && x->text[last - 1] == ' ')
 		last--;
-	bool named = last > start + 1 && x->text[last - 1] == '=' && !strchr("=!<>", x->text[last - 2]); /* {name=} */
+	/* the form {name=} */
+	bool named = last > start + 1 && x->text[last - 1] == '=' && !strchr("=!<>", x->text[last - 2]);
 	u32 stop = named ? last - 1 : end, close = end;
 	while (close < x->text_len && x->text[close] != '}')
 		close++;
 	u32 colon = end;
 	if (colon + 1 < close && x->text[colon] == '!')
-		colon += 2; /* !r and !s: compile-time values have one text */
+		colon += 2; /* !r and !s are equal: compile-time values have a single text form */
 	bool broken = close == x->text_len || stop == start || (colon < close && x->text[colon] != ':');
 	const struct expr *inner = broken ? NULL : map_get(&e->fstrings, x->text + start);
 	if (!inner && !broken) {
@@ -177,7 +179,7 @@ static u32 eval_field(struct eval *e, const struct expr *x, u32 start, struct st
 	return close;
 }
 
-/* Text between fields, from `at` on; returns where it ends. */
+/* Copies text between fields, from position `at`. Returns its end. */
 static u32 eval_text(struct eval *e, const struct expr *x, u32 at, struct strbuf *out)
 {
 	u32 start = at, len;
@@ -203,7 +205,7 @@ static bool eval_part(struct eval *e, const struct expr *x, struct strbuf *out)
 		at = eval_text(e, x, at, out);
 		if (at >= x->text_len)
 			break;
-		if (at + 1 < x->text_len && x->text[at + 1] == x->text[at]) { /* {{ and }} */
+		if (at + 1 < x->text_len && x->text[at + 1] == x->text[at]) { /* escaped braces: {{ and }} */
 			sb_add(out, x->text + at++, 1);
 			continue;
 		}

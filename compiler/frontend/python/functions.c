@@ -1,4 +1,4 @@
-/* Functions of Python's own that are evaluated while compiling: over sequences, and of numbers. */
+/* Python's built-in functions that are evaluated at compile time: on sequences and on numbers. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@ struct val bi_python_any(struct eval *e, const struct args *a);
 
 /* --- sequences ----------------------------------------------------------------------------------------------- */
 
-/* v, which is argument i, as a tuple. */
+/* Converts argument i, v, to a tuple. */
 static bool arg_sequence(struct eval *e, const struct args *a, u32 i, const struct val *v, struct val *out)
 {
 	if (sequence_items(e, v, out))
@@ -41,7 +41,7 @@ static struct val call_with(struct eval *e, struct val f, const struct val *args
 	return call_value(e, f, &(struct call){.pos = args, .pos_loc = locs, .npos = n, .at = at});
 }
 
-/* 1, 0: v is true or false; -1 after an error, as for a run-time value. */
+/* The truth of v: 1 or 0; -1 after an error, such as for a run-time value. */
 static int known_truth(struct eval *e, struct val v, const struct args *a, struct loc at)
 {
 	struct value *unused;
@@ -51,7 +51,7 @@ static int known_truth(struct eval *e, struct val v, const struct args *a, struc
 	return t < 0 ? -1 : t;
 }
 
-/* any (code 0), all (code 1) */
+/* any (code 0) and all (code 1) */
 struct val bi_python_any(struct eval *e, const struct args *a)
 {
 	struct val items;
@@ -93,7 +93,7 @@ struct val bi_python_enumerate(struct eval *e, const struct args *a)
 	return list_of(e, &out, a->loc[0]);
 }
 
-/* The k-th item of each sequence, up to the end of the shortest one. */
+/* Collects the k-th items of all sequences for each k, up to the end of the shortest sequence. */
 static bool zipped(struct eval *e, const struct args *a, u32 i, val_vec *out)
 {
 	const struct val *all = a->at[i].items;
@@ -167,7 +167,7 @@ struct val bi_python_reversed(struct eval *e, const struct args *a)
 
 /* --- order --------------------------------------------------------------------------------------------------- */
 
-/* a < b: 1, 0; -1 after an error, as for run-time values. */
+/* The result of a < b: 1 or 0; -1 after an error, such as for run-time values. */
 static int is_less(struct eval *e, const struct val *a, const struct val *b, struct loc at)
 {
 	struct val r = compare_values(e, OP_LT, known_number(*a), known_number(*b), at);
@@ -178,14 +178,14 @@ static int is_less(struct eval *e, const struct val *a, const struct val *b, str
 	return -1;
 }
 
-/* Merges the sorted runs [from, mid) and [mid, to) of places, by the keys there. */
+/* Merges the sorted ranges [from, mid) and [mid, to) of item numbers, by the keys of the items. */
 static bool merge(struct eval *e, const struct val *keys, u32 *at, u32 *spare, u32 from, u32 mid, u32 to,
 		  bool reverse, struct loc loc)
 {
 	u32 i = from, j = mid;
 	for (u32 k = from; k < to; k++) {
 		bool second = i == mid;
-		if (i < mid && j < to) { /* equal ones stay in order, backwards too */
+		if (i < mid && j < to) { /* stable: equal items stay in order, with reverse too */
 			int less = reverse ? is_less(e, &keys[at[i]], &keys[at[j]], loc)
 					   : is_less(e, &keys[at[j]], &keys[at[i]], loc);
 			if (less < 0)
@@ -230,7 +230,7 @@ struct val sort_values(struct eval *e, const struct val *v, const struct named_v
 	return list_of(e, &out, at);
 }
 
-/* The names of a dict's items. */
+/* The entries of a dict as named values. Returns their number. */
 static u32 keywords_of(struct eval *e, const struct val *dict, struct loc at, struct named_val **out)
 {
 	struct named_val *named = arena_array(e->arena, struct named_val, MAX(dict->nitems / 2, 1));
@@ -250,7 +250,7 @@ struct val bi_python_sorted(struct eval *e, const struct args *a)
 	return sort_values(e, &items, named, n, a->loc[0]);
 }
 
-/* min(x, …, key=f, default=v): of one sequence, or of values that are no numbers. */
+/* min(x, …, key=f, default=v) and max, of one sequence or of values that are not numbers. */
 struct val extreme_value(struct eval *e, const struct val *items, u32 n, const struct val *options, bool largest,
 			 struct loc at)
 {
@@ -281,7 +281,7 @@ struct val bi_python_divmod(struct eval *e, const struct args *a)
 	return val_tuple(arena_dup(e->arena, pair, sizeof pair), 2);
 }
 
-/* round(x, n): the nearest, of two the even one. printf rounds decimal digits correctly, as Python does. */
+/* round(x, n): rounds to nearest, ties to even. printf rounds decimal digits correctly, as Python does. */
 struct val bi_python_round(struct eval *e, const struct args *a)
 {
 	const struct val *v = &a->at[0];

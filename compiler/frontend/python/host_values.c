@@ -1,8 +1,9 @@
-/* Host Python: what is known of it without running it.
+/* Host Python: values that are known without running it.
  *
- * Values of the host are paths: torch.version.hip, triton.runtime.driver.active.get_current_target(). Of some the value
- * is known, as on a machine with an NVIDIA GPU of the target's kind. Plain functions of files are evaluated like
- * functions under @triton.constexpr_function, with `try` and `import` in addition. What stays unknown is an error. */
+ * A host value is a dotted path: torch.version.hip, triton.runtime.driver.active.get_current_target(). The values of
+ * some paths are known, namely those on a machine with an NVIDIA GPU of the target's kind. Plain functions of source
+ * files are evaluated like functions under @triton.constexpr_function, and may also contain `try` and `import`. The use
+ * of an unknown value is an error. */
 #include <stdlib.h>
 
 #include "frontend/control_flow.h"
@@ -12,9 +13,9 @@ struct val host_val(const char *path)
 	return (struct val){.kind = V_HOST, .text = path, .len = (u32)strlen(path)};
 }
 
-/* --- facts --------------------------------------------------------------------------------------------------- */
+/* --- known values -------------------------------------------------------------------------------------------- */
 
-/* "3.6.0" → (3, 6, 0) */
+/* A version as a tuple: "3.6.0" → (3, 6, 0). */
 static struct val version_tuple(struct eval *e, const char *text)
 {
 	struct val *parts = arena_array(e->arena, struct val, 4);
@@ -26,11 +27,11 @@ static struct val version_tuple(struct eval *e, const char *text)
 
 enum fact_kind {
 	FACT_NONE, FACT_FALSE, FACT_TRUE, FACT_STRING, FACT_VERSION,
-	FACT_PATH,       /* a value of the host with attributes */
+	FACT_PATH,       /* a host value with attributes */
 	FACT_CAPABILITY, /* (9, 0) */
 	FACT_ARCH, FACT_MAJOR, FACT_MINOR,
 	FACT_INTEGER,
-	FACT_BACKENDS, /* Triton's: NVIDIA's */
+	FACT_BACKENDS, /* Triton's backends: only NVIDIA's */
 };
 
 #define BACKEND "triton.backends.nvidia"
@@ -113,14 +114,15 @@ struct val host_attribute(struct eval *e, struct val v, const char *name)
 	struct val known;
 	if (f)
 		return fact_value(e, f);
-	/* a module that was imported by name: importlib.import_module("triton").__version__, a library looked up */
+	/* a module imported by name: importlib.import_module("triton").__version__, or a library lookup */
 	bool named = !strncmp(path, "triton.", 7) && import_value(e, e->frame->func->module, path, false,
 								  e->b.loc, &known);
 	return named ? known : host_val(path);
 }
 
-/* torch.cuda.is_available, torch.npu.is_available: of the devices that PyTorch has, CUDA's is there. What platform
- * classes and functions are called says what they ask for: is_hip(), current_platform.is_rocm(). */
+/* Answers queries for a platform: 1 yes, 0 no, -1 not such a query. torch.cuda.is_available is true;
+ * torch.npu.is_available is false, as for other devices. Functions of platform classes are recognised by their
+ * names: is_hip(), current_platform.is_rocm(). */
 static int asks_for_platform(const char *path)
 {
 	static const char *const no[] = {"hip", "rocm", "amd", "xpu", "hpu", "npu", "tpu", "cpu", "mps", "musa",
@@ -172,8 +174,8 @@ bool host_is_something(const struct val *v)
 				     !strncmp(v->text, ARGUMENT, strlen(ARGUMENT)));
 }
 
-/* importlib.util.find_spec("a.b") is None, importlib.import_module raises, where Python would not find it. What is
- * found is a.b.__spec__, of which module_from_spec makes a.b again. */
+/* importlib.util.find_spec("a.b") gives None, and importlib.import_module raises, if Python would not find the module.
+ * Otherwise the result is the path a.b.__spec__, which module_from_spec turns into a.b. */
 static struct val find_module(struct eval *e, const struct val *callee, const char *name, struct loc at)
 {
 	const struct module *m = e->frame->func->module;
@@ -193,7 +195,7 @@ static struct val find_module(struct eval *e, const struct val *callee, const ch
 	return val_none();
 }
 
-/* operator.ge(a, b) */
+/* Functions of the module operator, such as operator.ge(a, b). */
 static bool call_operator(struct eval *e, const char *path, const struct val *args, u32 n, struct loc at,
 			  struct val *out)
 {
@@ -213,7 +215,7 @@ static const char *const config_fields[] = {"kwargs", "num_warps", "num_stages",
 const struct class config_class = {
 	.name = "triton.Config", .fields = config_fields, .nfields = CONFIG_FIELDS, .makes_tuples = true};
 
-/* triton.Config({…}, num_warps=4): a named tuple, with one more item than it has fields. */
+/* triton.Config({…}, num_warps=4) is a named tuple with one more item than it has fields. */
 static struct val call_config(struct eval *e, const struct val *args, u32 n, const struct named_val *named, u32 nnamed)
 {
 	const struct val initial[] = {{.kind = V_DICT}, val_int(4), val_int(3), val_int(1), val_none(), val_none()};
@@ -226,7 +228,7 @@ static struct val call_config(struct eval *e, const struct val *args, u32 n, con
 	for (u32 k = 0; k < nnamed; k++) {
 		int at = class_field(&config_class, named[k].name);
 		if (at < 0)
-			continue; /* those of other versions, such as ir_override */
+			continue; /* keywords of other versions, such as ir_override */
 		parts[at] = named[k].val;
 		given |= (i128)1 << at;
 	}
@@ -236,7 +238,7 @@ static struct val call_config(struct eval *e, const struct val *args, u32 n, con
 	return v;
 }
 
-/* Every choice of one item of each tuple, the last one's fastest. */
+/* itertools.product: all combinations of one item per tuple, in which the last tuple varies fastest. */
 static struct val product(struct eval *e, const struct val *lists, u32 n, struct loc at)
 {
 	VEC(struct val) all = {0};
@@ -255,7 +257,7 @@ static struct val product(struct eval *e, const struct val *lists, u32 n, struct
 	return val_tuple(all.at, all.len);
 }
 
-/* Python's own functions, and triton.Config. */
+/* Calls Python's built-in functions and triton.Config. */
 static bool call_python(struct eval *e, const char *path, const struct val *args, u32 n,
 			const struct named_val *named, u32 nnamed, struct loc at, struct val *out)
 {
@@ -330,7 +332,8 @@ struct val host_function(struct eval *e, const struct module *m, const struct de
 	if (!f) {
 		u32 len = e->diags->text.len, errors = e->diags->nerrors;
 		f = parse_host_function(e->arena, e->ctx->names, e->diags, (struct module *)m, d->start);
-		diags_cut(e->diags, len); /* it is Python of the host: what is no error there is none here */
+		/* drop the messages: host Python that this parser rejects may be valid */
+		diags_cut(e->diags, len);
 		e->diags->nerrors = errors;
 		if (!f)
 			return host_val(d->name);
@@ -366,7 +369,8 @@ static bool is_called(const struct body *b, u32 i, const char *what)
 	return i < b->len && b->at[i]->kind == ST_UNSUPPORTED && !strcmp(b->at[i]->name, what);
 }
 
-/* Exceptions that are the code's own are caught. An error for what is not known here is none of them. */
+/* Evaluates a `try` statement. It catches exceptions raised by the code itself. An error about an unknown value is not
+ * such an exception. */
 static u32 exec_try(struct eval *e, const struct body *b, u32 i, struct outcome *out)
 {
 	u32 len = e->diags->text.len, errors = e->diags->nerrors, raised = e->raised;

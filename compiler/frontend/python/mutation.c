@@ -1,11 +1,13 @@
-/* Lists, dicts and objects that change while the kernel is compiled.
+/* Changes of lists, dicts and objects during compilation.
  *
- * They are values without identity. One can be changed through the one variable that it was made for; what reads the
- * variable gets a value that is marked as shared, and once that is kept elsewhere neither changes any more. So no
- * variable sees, or misses, a change that Python would make through another one.
+ * Lists and dicts are values without identity. A list can be changed only through the one variable that it was created
+ * for. An expression that reads the variable yields a value marked as shared. Once such a value is stored elsewhere,
+ * neither holder can be changed. So no variable sees, or misses, a change that Python would make through another
+ * variable.
  *
- * A change happens once, while the kernel is compiled. Where a run-time branch or loop decides whether, or how often,
- * it is reached, and what it changes was made outside of that, it is refused: see the regions of struct eval. */
+ * A change happens once, at compile time. It is rejected if a run-time branch or loop decides whether, or how often,
+ * the change is reached while the changed value was created outside that branch or loop: see the regions of struct
+ * eval. */
 #include <string.h>
 
 #include "frontend/frontend_internal.h"
@@ -21,7 +23,7 @@ struct change {
 	struct loc at;
 };
 
-/* --- what is made ------------------------------------------------------------------------------------------- */
+/* --- parts of values ---------------------------------------------------------------------------------------- */
 
 bool count_made(struct eval *e, u64 n, struct loc at)
 {
@@ -40,7 +42,7 @@ bool count_text(struct eval *e, u64 len, struct loc at)
 	return count_made(e, len > MAX_PARTS ? len : len / BYTES_OF_STEP, at);
 }
 
-/* The variables of the function that hold the list v share it from here on. */
+/* Marks the list v as shared in all variables of the function that hold it. */
 static void share(struct eval *e, const struct val *v)
 {
 	for (u32 i = 0; i < e->frame->vars.len; i++) {
@@ -55,7 +57,7 @@ static bool is_composite(const struct val *v)
 	return val_has_parts(v) || v->kind == V_DICT;
 }
 
-/* The number of parts, or what exceeds the limit. Of a part that is held often each time counts. keeps: see
+/* The number of parts of v, or a number above the limit. A part that is held several times counts each time. keeps: see
  * keep_value. */
 static u32 parts_of(struct eval *e, const struct val *v, bool keeps)
 {
@@ -113,7 +115,7 @@ void extend_list(struct eval *e, const struct stmt *s)
 	struct val more, v;
 	if (!is_owned(e, find_var(e->frame, s->target->name), operator_text(s->op), s->loc))
 		return;
-	v = eval_expr(e, s->value); /* which may change the list, too */
+	v = eval_expr(e, s->value); /* the evaluation may change the list, too */
 	if (s->op == OP_ADD && sequence_items(e, &v, &more))
 		v = val_tuple(more.items, more.nitems);
 	v = binary_values(e, s->op, eval_name(e, s->target->name, s->target->loc), v, s->loc);
@@ -130,8 +132,9 @@ static struct binding *sequence_variable(struct eval *e, const struct expr *x)
 	return b && (b->val.kind == V_TUPLE || b->val.kind == V_DICT) ? b : NULL;
 }
 
-/* Room for `total` items, the list's first. Lists have room for twice as many where no run-time branch can hold an
- * older state of the variable. */
+/* Space for `total` items, of which the first are the list's. In functions that run at compile time, where no run-time
+ * branch can hold an older state of the variable, items are added in place and the capacity is a power of two above the
+ * number of items. */
 static struct val *make_room(struct eval *e, struct val *list, u64 total, struct loc at)
 {
 	enum { MOST_IN_KERNEL = 1 << 12 };
@@ -153,7 +156,7 @@ static struct val *make_room(struct eval *e, struct val *list, u64 total, struct
 	return items;
 }
 
-/* Puts `more` in front of item `at`. */
+/* Inserts `more` before item `at`. */
 static bool insert_items(struct eval *e, struct val *list, u32 at, const struct val *more, struct loc loc)
 {
 	struct val *items = make_room(e, list, (u64)list->nitems + more->nitems, loc);
@@ -185,7 +188,7 @@ static struct val bad_argument(struct eval *e, const struct change *c, const cha
 	return eval_error(e, E_ARG_KIND, c->at, "argument", c->name, wanted, describe(e, v));
 }
 
-/* An index as Python's list.insert and list.pop take it. */
+/* Reads an index as Python's list.insert and list.pop do. */
 static bool list_index(struct eval *e, const struct change *c, struct val v, i128 otherwise, i128 *out)
 {
 	v = known_number(v);
@@ -366,7 +369,8 @@ bool change_list(struct eval *e, const struct expr *x, struct val *out)
 		return true;
 	for (u32 i = 0; i < x->nitems; i++) {
 		args[i] = eval_expr(e, x->items[i]);
-		bool spread = m->run == list_extend || m->run == dict_update; /* x.extend(x) keeps no second x */
+		/* x.extend(x) stores no second reference to x */
+		bool spread = m->run == list_extend || m->run == dict_update;
 		if (args[i].kind == V_ERROR || (!spread && !keep_value(e, &args[i], x->items[i]->loc)))
 			return true;
 	}
@@ -376,7 +380,7 @@ bool change_list(struct eval *e, const struct expr *x, struct val *out)
 		if (!k->name || named[i].val.kind == V_ERROR)
 			return true;
 	}
-	b = sequence_variable(e, x->a->a); /* an argument may have assigned, or be the list itself */
+	b = sequence_variable(e, x->a->a); /* an argument may have assigned the variable, or be the list itself */
 	if (!b || b->val.kind != m->of)
 		return true;
 	struct loc at = x->nitems ? x->items[0]->loc : x->loc;

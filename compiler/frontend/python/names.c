@@ -1,8 +1,8 @@
-/* Names of a module: which definition of host code counts, and its value.
+/* Names of a module: which definition in host code applies, and its value.
  *
- * Host Python is not run. What kernels refer to is evaluated as far as it is literal, and as Python would on a machine
- * with an NVIDIA GPU: conditions of `if`, whether a `try` finds its imports, a few facts about torch and the
- * environment. What stays unknown is an error where a kernel uses it. */
+ * Host Python is not run. Definitions that kernels refer to are evaluated as far as they are literal, as Python would
+ * evaluate them on a machine with an NVIDIA GPU. This includes conditions of `if`, whether a `try` finds its imports,
+ * and a few facts about torch and the environment. An unknown definition is an error if a kernel uses it. */
 #include <stdlib.h>
 
 #include "support/suggest.h"
@@ -21,7 +21,7 @@ static const char *last_part(const char *target)
 	return dot ? dot + 1 : target;
 }
 
-/* Modules of Triton, also those that another module passes on (`from vllm.triton_utils import tl`). */
+/* Modules of Triton, including those re-exported by another module (`from vllm.triton_utils import tl`). */
 static bool known_namespace(const char *target, struct val *out)
 {
 	static const struct {
@@ -67,7 +67,7 @@ static const struct module *file_module(struct eval *e, const struct module *fro
 	return e->imports.find && *dotted ? e->imports.find(e->imports.arg, from, dotted) : NULL;
 }
 
-/* The module before the last dot; of "..f" it is "..". */
+/* The module name before the last dot; for "..f" it is "..". */
 static const char *base_of(struct eval *e, const char *target)
 {
 	const char *name = last_part(target);
@@ -75,7 +75,6 @@ static const char *base_of(struct eval *e, const char *target)
 	return arena_str(e->arena, target, n && strspn(target, ".") < n ? n - 1 : n);
 }
 
-/* False when nothing is known of it: *out is then host Python. */
 bool import_value(struct eval *e, const struct module *m, const char *target, bool whole, struct loc at,
 		  struct val *out)
 {
@@ -93,7 +92,6 @@ bool import_value(struct eval *e, const struct module *m, const char *target, bo
 	return false;
 }
 
-/* Would Python find it? A name of triton.language is there if it is here; of host libraries the usual ones are. */
 bool is_importable(struct eval *e, const struct module *m, const struct tried *t)
 {
 	static const char *const usual[] = {"torch", "triton", "numpy", "os", "sys", "math", "typing", "functools",
@@ -109,9 +107,9 @@ bool is_importable(struct eval *e, const struct module *m, const struct tried *t
 	return false;
 }
 
-/* --- which definition counts --------------------------------------------------------------------------------- */
+/* --- choice of a definition ---------------------------------------------------------------------------------- */
 
-/* Evaluates x in the scope of m, without a kernel around it. */
+/* Evaluates x in the scope of m, outside any kernel. */
 static struct val eval_host(struct eval *e, const struct module *m, const char *name, struct loc at, u32 start,
 			    u32 end)
 {
@@ -129,7 +127,7 @@ static struct val eval_host(struct eval *e, const struct module *m, const char *
 	return v;
 }
 
-/* 1: true, 0: false, -1: not known. Says nothing. */
+/* The truth of the condition of b: 1 true, 0 false, -1 unknown. Prints no messages. */
 static int decide(struct eval *e, const struct module *m, const struct branch *b)
 {
 	u32 len = e->diags->text.len, errors = e->diags->nerrors;
@@ -143,7 +141,7 @@ static int decide(struct eval *e, const struct module *m, const struct branch *b
 	return MAX(r, -1);
 }
 
-/* Does this part of its statement run, if the statement does? */
+/* Whether this part of its statement runs, provided that the statement runs: 1, 0, or -1 if unknown. */
 static int part_runs(struct eval *e, const struct module *m, const struct branch *b)
 {
 	int all = b->kind == BRANCH_IF ? decide(e, m, b) : 1;
@@ -165,7 +163,7 @@ static int part_runs(struct eval *e, const struct module *m, const struct branch
 	case BRANCH_EXCEPT:
 		while (b && b->kind != BRANCH_TRY)
 			b = b->before;
-		return b ? !part_runs(e, m, b) : -1; /* without a try: not Python */
+		return b ? !part_runs(e, m, b) : -1; /* without a `try`: not valid Python */
 	case BRANCH_LOOP: return -1;
 	case BRANCH_ALWAYS: return 1;
 	}
@@ -176,9 +174,9 @@ static int branch_runs(struct eval *e, const struct module *m, const struct bran
 {
 	int all = 1;
 	for (; b && all; b = b->outer) {
-		i64 known = (i64)(intptr_t)map_get(&e->branches_run, b); /* 1, 2, 3: -1, 0, 1 */
+		i64 known = (i64)(intptr_t)map_get(&e->branches_run, b); /* 1: unknown, 2: does not run, 3: runs */
 		if (!known) {
-			map_put(&e->branches_run, b, (void *)1); /* while it is found out */
+			map_put(&e->branches_run, b, (void *)1); /* unknown while being evaluated */
 			known = part_runs(e, m, b) + 2;
 			map_put(&e->branches_run, b, (void *)(intptr_t)known);
 		}
@@ -187,14 +185,14 @@ static int branch_runs(struct eval *e, const struct module *m, const struct bran
 	return all;
 }
 
-/* Kernels can use what it defines. */
+/* True if kernels can use the value that d defines. */
 static bool is_for_kernels(const struct definition *d)
 {
 	return d->kind != DEF_HOST && d->kind != DEF_CHANGED;
 }
 
-/* The last of the definitions in front of the statement at the margin that is evaluated; if there is none, and in
- * functions, the last one of all. */
+/* The last definition before the module statement under evaluation. In functions, and if there is no earlier one, the
+ * last definition of all. */
 static const struct definition *last_before(const struct eval *e, const struct module *m, const struct definition *all)
 {
 	const struct frame *f = e->frame;
@@ -207,8 +205,9 @@ static const struct definition *last_before(const struct eval *e, const struct m
 	return all;
 }
 
-/* The last one that runs; of jit functions first. Where it is not known which one does, a jit function counts if all
- * the others are plain Python, which no kernel can mean. *unknown: whether another one does instead is not known. */
+/* The definition of the name that applies: the last one that runs, with jit functions first. If it is unknown which one
+ * runs, a jit function applies if all other definitions are plain Python, which a kernel cannot use. *unknown: a
+ * definition of which it is unknown whether it applies instead, or NULL. */
 static const struct definition *choose(struct eval *e, const struct module *m, const char *name,
 				       const struct definition **unknown)
 {
@@ -247,7 +246,7 @@ static bool is_being_resolved(const struct eval *e, const struct definition *d)
 	return false;
 }
 
-/* Does v hold tiles, or numbers that operations compute? */
+/* True if v holds tiles or numbers that operations compute. */
 static bool holds_tensors(const struct val *v)
 {
 	bool found = v->kind == V_TENSOR || (v->kind == V_METHOD && holds_tensors(v->self));
@@ -270,7 +269,7 @@ static struct val eval_global(struct eval *e, const struct module *m, const stru
 		v = val_error();
 	if (v.kind == V_ERROR)
 		diag(e->diags, N_GLOBAL_USED, user_loc(e, at), d->name);
-	else if (!holds_tensors(&v)) /* a tile is made again where it is used */
+	else if (!holds_tensors(&v)) /* a tile is computed again at each use */
 		map_put(&e->globals, d, arena_dup(e->arena, &v, sizeof v));
 	return v;
 }
@@ -310,7 +309,8 @@ bool module_name(struct eval *e, const struct module *m, const char *name, struc
 		diag(e->diags, N_GLOBAL_BRANCH, unknown->branch->loc, name);
 		return true;
 	}
-	/* of a package that imports its own module, `from pkg import module` in pkg/__init__.py, that is the module */
+	/* in a package that imports its own module, `from pkg import module` in pkg/__init__.py, the name is that
+	 * module */
 	if (d && d->target && is_being_resolved(e, d))
 		return false;
 	if (d) {
@@ -342,7 +342,7 @@ struct val module_attribute(struct eval *e, struct val v, const char *name, stru
 	return eval_error(e, E_UNKNOWN_ATTRIBUTE, at, describe(e, &v), name);
 }
 
-/* --- any name ------------------------------------------------------------------------------------------------ */
+/* --- lookup of a name ---------------------------------------------------------------------------------------- */
 
 static struct val unknown_name(struct eval *e, const char *name, struct loc at)
 {
@@ -372,7 +372,7 @@ struct val eval_name(struct eval *e, const char *name, struct loc at)
 	if (b && b->val.kind == V_UNSET)
 		return eval_error(e, E_UNSET, at, name, b->val.reason);
 	if (b)
-		return part_of(b->val); /* not this variable's any more: see mutation.c */
+		return part_of(b->val); /* the value is no longer owned by this variable: see mutation.c */
 	struct val found;
 	if (module_name(e, e->frame->func->module, name, at, &found))
 		return found;
@@ -387,6 +387,6 @@ struct val eval_name(struct eval *e, const char *name, struct loc at)
 	const struct func *f = e->frame->func->module->is_library ? library_function(e, name) : NULL;
 	struct val v = f ? (struct val){.kind = V_FUNC, .func = f} : namespace_lookup(e, NS_PYTHON, name);
 	if (v.kind == V_ERROR && e->frame->func->host)
-		return host_val(name); /* one of Python's own, or defined by what is not evaluated */
+		return host_val(name); /* a Python built-in, or defined by code that is not evaluated */
 	return v.kind == V_ERROR ? unknown_name(e, name, at) : v;
 }

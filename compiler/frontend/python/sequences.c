@@ -1,9 +1,10 @@
-/* Tuples and lists at compile time, both V_TUPLE: slices, comprehensions. Changes of lists are in mutation.c. */
+/* Compile-time tuples and lists, both V_TUPLE: slices and comprehensions. Changes of lists are in mutation.c. */
 #include <string.h>
 
 #include "frontend/frontend_internal.h"
 
-/* *tuple: what a loop over v meets; false, without a message, if v is no sequence known at compile time. */
+/* Sets *tuple to the items over which a loop over v iterates. False, without a message, if v is not a sequence known at
+ * compile time. */
 bool sequence_items(struct eval *e, const struct val *v, struct val *tuple)
 {
 	if (v->kind == V_TUPLE) {
@@ -17,7 +18,7 @@ bool sequence_items(struct eval *e, const struct val *v, struct val *tuple)
 		*tuple = val_tuple(keys, v->nitems / 2);
 		return true;
 	}
-	if (v->kind == V_STR) { /* its characters */
+	if (v->kind == V_STR) { /* the characters of a string */
 		struct val *items = arena_array(e->arena, struct val, MAX(v->len, 1));
 		for (u32 i = 0; i < v->len; i++)
 			items[i] = val_str(arena_str(e->arena, v->text + i, 1), 1);
@@ -42,7 +43,7 @@ bool sequence_items(struct eval *e, const struct val *v, struct val *tuple)
 	return true;
 }
 
-/* The bound x of a slice of n elements, or its step (n < 0); `otherwise` where it is left out or None. */
+/* The bound x of a slice of n elements, or its step (n < 0); `otherwise` if it is absent or None. */
 static bool slice_bound(struct eval *e, const struct expr *x, i128 n, i128 otherwise, i128 *out)
 {
 	struct val v = x ? known_number(eval_expr(e, x)) : val_none();
@@ -58,7 +59,7 @@ static bool slice_bound(struct eval *e, const struct expr *x, i128 n, i128 other
 	return true;
 }
 
-/* t[a:b:c], as in Python */
+/* A slice t[a:b:c], as in Python. */
 struct val slice_tuple(struct eval *e, struct val v, const struct expr *s)
 {
 	i128 from, to, by, n = v.kind == V_STR ? v.len : v.nitems;
@@ -106,7 +107,7 @@ void bind_target(struct eval *e, const struct expr *target, struct val v)
 		bind_target(e, target->items[i], fits ? part_of(v.items[i]) : val_error());
 }
 
-/* The elements for the clauses of x from `clause` on. False after an error. */
+/* Collects the elements of comprehension x, from clause number `clause` on. False after an error. */
 static bool run_clauses(struct eval *e, const struct expr *x, u32 clause, val_vec *out)
 {
 	if (clause == x->nitems) {
@@ -138,7 +139,7 @@ static bool run_clauses(struct eval *e, const struct expr *x, u32 clause, val_ve
 	return true;
 }
 
-/* The targets are variables of the comprehension only, as in Python; what := assigns is not. */
+/* Removes the targets, which are variables of the comprehension only, as in Python. Variables assigned by := stay. */
 static void restore_targets(struct eval *e, const struct expr *target, const scope *before)
 {
 	for (u32 i = 0; target->kind != EX_NAME && i < target->nitems; i++)

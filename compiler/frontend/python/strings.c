@@ -1,4 +1,4 @@
-/* Methods of Python's texts, lists and dicts that change nothing, and formatting: while compiling. */
+/* Methods of Python's strings, lists and dicts that do not change them, and formatting, at compile time. */
 #include <string.h>
 
 #include "frontend/builtin_args.h"
@@ -8,7 +8,7 @@ typedef VEC(struct val) val_vec;
 struct method_call {
 	const char *name;
 	struct val self;
-	const struct val *args; /* behind self */
+	const struct val *args; /* the arguments after self */
 	u32 n;
 	const struct named_val *named;
 	u32 nnamed;
@@ -40,7 +40,7 @@ static bool text_argument(struct eval *e, const struct method_call *c, u32 i)
 	return false;
 }
 
-/* --- texts --------------------------------------------------------------------------------------------------- */
+/* --- strings ------------------------------------------------------------------------------------------------- */
 
 static bool is_letter(char ch)
 {
@@ -60,7 +60,7 @@ static struct val text_case(struct eval *e, const struct method_call *c)
 	return val_str(made, c->self.len);
 }
 
-/* strip ('b'oth ends), lstrip, rstrip */
+/* strip ('b': both ends), lstrip, rstrip */
 static struct val text_strip(struct eval *e, const struct method_call *c)
 {
 	const char *set = " \t\n\r\f\v", *text = c->self.text;
@@ -83,7 +83,7 @@ static bool begins(const struct val *text, const struct val *part, bool at_end)
 	       !memcmp(text->text + (at_end ? text->len - part->len : 0), part->text, part->len);
 }
 
-/* startswith, endswith (code 1): of a text or a tuple of them */
+/* startswith, endswith (code 1): with a string or a tuple of strings */
 static struct val text_begins(struct eval *e, const struct method_call *c)
 {
 	const struct val *parts = c->args[0].kind == V_TUPLE ? c->args[0].items : c->args;
@@ -223,7 +223,7 @@ static struct val text_find(struct eval *e, const struct method_call *c)
 	return val_int(c->code == 'c' ? count : found);
 }
 
-/* isdigit and its like; the code is d, a, n, u, l or s. */
+/* isdigit and similar methods; the code is d, a, n, u, l or s. */
 static struct val text_is(struct eval *e, const struct method_call *c)
 {
 	(void)e;
@@ -285,7 +285,7 @@ static struct val text_partition(struct eval *e, const struct method_call *c)
 
 /* --- formatting ---------------------------------------------------------------------------------------------- */
 
-/* A field of a format: of `name`, by `spec`. False after an error. */
+/* Formats v by `spec` and appends it to `out`. False after an error. */
 static bool add_field(struct eval *e, struct strbuf *out, const struct val *v, const char *spec, u32 len, struct loc at)
 {
 	if (v->kind == V_TENSOR) {
@@ -302,7 +302,8 @@ static bool add_field(struct eval *e, struct strbuf *out, const struct val *v, c
 	return count_text(e, out->len, at);
 }
 
-/* The argument that the `len` bytes at `name` mean in "{name}": a number, a name, or nothing. NULL: there is none. */
+/* The argument for the `len` bytes at `name` in "{name}": a number, a name, or nothing. NULL if there is no such
+ * argument. */
 static const struct val *format_argument(const struct method_call *c, const char *name, u32 len, u32 *next)
 {
 	u32 i = 0;
@@ -341,7 +342,7 @@ static struct val text_format(struct eval *e, const struct method_call *c)
 			return eval_error(e, E_FORMAT_FIELD, c->at,
 					  arena_str(e->arena, s, close ? (size_t)(close - s + 1) : 1));
 		const char *spec = s + 1 + len;
-		spec += *spec == '!' ? 2 : 0; /* !r and !s: compile-time values have one text */
+		spec += *spec == '!' ? 2 : 0; /* !r and !s are equal: compile-time values have a single text form */
 		spec += *spec == ':';
 		if (!add_field(e, &sb, v, spec, (u32)(close - MIN(spec, close)), c->at))
 			return val_error();
@@ -442,7 +443,7 @@ static struct val dict_items(struct eval *e, const struct method_call *c)
 	return val_tuple(items, n);
 }
 
-/* --- the methods --------------------------------------------------------------------------------------------- */
+/* --- table of methods ---------------------------------------------------------------------------------------- */
 
 static const struct python_method {
 	const char *path;
@@ -527,7 +528,7 @@ struct val bi_python_chr(struct eval *e, const struct args *a)
 	return piece(e, (const char[]){(char)code}, 1);
 }
 
-/* hex, bin: the code is the base */
+/* hex, bin: the code is the base of the number */
 struct val bi_python_hex(struct eval *e, const struct args *a)
 {
 	struct strbuf sb = {.arena = e->arena};

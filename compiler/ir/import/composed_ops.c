@@ -1,9 +1,10 @@
-/* Operations of Triton's text that the IR makes of others. */
+/* Operations of Triton's text that the reader builds from several operations of the IR. */
 #include "ir/import/import.h"
 
-/* --- maps of several elements at a time --------------------------------------------------------------------------- */
+/* --- maps over several elements at a time ------------------------------------------------------------------------- */
 
-/* A map that takes `pack` elements of each operand at a time takes one of as many tiles here, as in the language. */
+/* Converts a map over `pack` elements of each operand at a time to a map over `pack` tiles of one element each, as in
+ * the language. */
 void unpack_map(struct reader *r, struct builder *b, i64 pack, value_vec *operands)
 {
 	value_vec tiles = {0};
@@ -18,7 +19,7 @@ void unpack_map(struct reader *r, struct builder *b, i64 pack, value_vec *operan
 	*operands = tiles;
 }
 
-/* The `pack` parts of a result, those of o's from `first` on, as one tile of type t. */
+/* Joins the `pack` parts of a result, the results of o from number `first` on, into one tile of type t. */
 static void pack_result(struct reader *r, struct builder *b, i64 pack, struct op *o, u32 first, const struct type *t)
 {
 	struct text_arg *parts = arena_array(r->ctx->arena, struct text_arg, pack), shape[MAX_RANK];
@@ -50,9 +51,10 @@ void pack_map(struct reader *r, struct builder *b, i64 pack, struct op *o, const
 		pack_result(r, b, pack, o, i * (u32)pack, types->at[i]);
 }
 
-/* --- others ----------------------------------------------------------------------------------------------------- */
+/* --- other operations ------------------------------------------------------------------------------------------- */
 
-/* The sign of numbers of 8 bits, of which arithmetic would take infinities for the largest number. */
+/* Negation or absolute value of 8-bit floats, as an integer operation on the sign bit. Float arithmetic would turn
+ * infinities into the largest number. */
 struct op *build_sign_change(struct builder *b, enum opcode code, struct value *v)
 {
 	const struct type *bits = type_with_dtype(b->ctx, v->type, DT_I8);
@@ -62,7 +64,7 @@ struct op *build_sign_change(struct builder *b, enum opcode code, struct value *
 	return build1(b, IR_BITCAST, v->type, x)->def;
 }
 
-/* ttg.barrier all, or of some memory: local|global_read|global_write */
+/* Reads ttg.barrier all, or with a list of memory: local|global_read|global_write. */
 static struct op *read_barrier(struct reader *r, struct builder *b)
 {
 	struct attrs ignored = {0};
@@ -73,7 +75,7 @@ static struct op *read_barrier(struct reader *r, struct builder *b)
 	return build(b, IR_BARRIER, NULL, 0, NULL, 0, 0);
 }
 
-/* ub.poison : type, any value at all: zero. */
+/* Reads ub.poison : type. Any value is allowed, and the reader builds zero. */
 static struct op *read_poison(struct reader *r, struct builder *b)
 {
 	rd_expect(r, ":");

@@ -1,11 +1,10 @@
-/* The functions of a text. One of them is the kernel; the others are inlined where they are called. Blocks that jump to
- * each other, as Triton writes early returns, become branches with regions: what follows a conditional jump is read
- * into both of them. */
+/* The functions of a text. One is the kernel; the others are inlined into it. Blocks that jump to each other, as Triton
+ * prints early returns, become branches with regions: the code after a conditional jump is read into both regions. */
 #include "ir/import/import.h"
 
 #include <ctype.h>
 
-enum { MAX_INLINED = 1 << 18 }; /* operations, calls and jumps */
+enum { MAX_INLINED = 1 << 18 }; /* limit on operations, calls and jumps */
 
 static struct text_position here(const struct reader *r)
 {
@@ -23,9 +22,9 @@ void rd_count(struct reader *r)
 		rd_fail(r, "with its functions inlined the kernel is too long");
 }
 
-/* --- where they are ------------------------------------------------------------------------------------------- */
+/* --- scanning ------------------------------------------------------------------------------------------------- */
 
-/* A label, "^name:" or "^name(arguments):", comes next. */
+/* Notes a label, "^name:" or "^name(arguments):", at the current position. */
 static void scan_label(struct reader *r, struct text_function *f)
 {
 	struct text_label l = {.at = here(r)};
@@ -38,7 +37,7 @@ static void scan_label(struct reader *r, struct text_function *f)
 		vec_push(r->ctx->arena, &f->labels, l);
 }
 
-/* A body up to its '}', from the '{' on, or from inside, which is depth 1. */
+/* Scans a body up to its '}', starting at the '{' (depth 0) or inside the body (depth 1). */
 static void scan_body(struct reader *r, struct text_function *f, int depth)
 {
 	do {
@@ -59,7 +58,7 @@ static void scan_body(struct reader *r, struct text_function *f, int depth)
 	} while (depth > 0);
 }
 
-/* @name or @"name" */
+/* Reads @name or @"name". */
 static const char *read_symbol(struct reader *r)
 {
 	rd_expect(r, "@");
@@ -128,7 +127,7 @@ struct jump {
 	struct loc loc;
 };
 
-/* ^name(values : types) */
+/* Reads ^name(values : types). */
 static struct jump read_jump(struct reader *r)
 {
 	struct jump j = {0};
@@ -149,7 +148,7 @@ static struct jump read_jump(struct reader *r)
 	return j;
 }
 
-/* Names the values of a block's or a function's arguments: "%a: type, %b: type)". */
+/* Binds the names of the arguments of a block or function: "%a: type, %b: type)". */
 static void bind_arguments(struct reader *r, const value_vec *values, struct loc loc)
 {
 	u32 n = 0;
@@ -198,7 +197,7 @@ static void follow(struct reader *r, struct builder *b, const struct jump *j, va
 	r->depth--;
 }
 
-/* cf.cond_br %c, ^then, ^else: what is behind either of them, in its region. */
+/* Reads cf.cond_br %c, ^then, ^else: the code after each label is read into its region. */
 static void read_branch(struct reader *r, struct builder *b, value_vec *out)
 {
 	const struct type_vec *types = &r->function->results;
@@ -246,7 +245,7 @@ static void read_return(struct reader *r, value_vec *out)
 		rd_fail(r, "nothing may follow the end of a block");
 }
 
-/* From here to the function's end, and the values that it returns there. */
+/* Reads from the current position to the end of the function, and the values that it returns there. */
 static void read_path(struct reader *r, struct builder *b, value_vec *out)
 {
 	while (!r->failed) {
@@ -273,7 +272,7 @@ static void read_path(struct reader *r, struct builder *b, value_vec *out)
 
 /* --- bodies --------------------------------------------------------------------------------------------------- */
 
-/* What comes behind the parameters: the types of the results, attributes, and the body. */
+/* Reads the part after the parameters: the types of the results, attributes, and the body. */
 void read_body(struct reader *r, struct text_function *f, struct builder *b, value_vec *out)
 {
 	struct attrs ignored = {0};
@@ -291,7 +290,7 @@ void read_body(struct reader *r, struct text_function *f, struct builder *b, val
 	r->function = outer;
 }
 
-/* What the region that begins here returns: the types of the first `end` in it. */
+/* The types that the region at the current position returns, taken from its first terminator `end`. */
 static void find_results(struct reader *r, struct text_function *f)
 {
 	while (*rd_cur(r) && !rd_accept(r, f->end)) {

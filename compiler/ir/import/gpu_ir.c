@@ -1,11 +1,12 @@
-/* Reading what placement adds to the IR text: layouts, buffers, and the module's attributes. */
+/* Reading the parts of the IR text that only laid-out kernels (TTGIR) have: layouts, buffers, and attributes of the
+ * module. */
 #include "ir/import/import.h"
 
 #include <ctype.h>
 
 /* --- layouts ------------------------------------------------------------------------------------------------- */
 
-/* [1, 0] */
+/* Reads coordinates such as [1, 0]. */
 static void read_coordinates(struct reader *r, struct alias *a, i32 *at)
 {
 	int n = 0;
@@ -23,7 +24,8 @@ static void read_coordinates(struct reader *r, struct alias *a, i32 *at)
 	a->rank = n;
 }
 
-/* register = [[1, 0], [2, 0]]: where each bit goes. `dim` LL_DIMS: there may be none. */
+/* Reads bits such as register = [[1, 0], [2, 0]]: the coordinates of each bit. With `dim` LL_DIMS the list must be
+ * empty. */
 static void read_bits(struct reader *r, struct alias *a, const char *name, int dim)
 {
 	rd_expect(r, name);
@@ -99,7 +101,7 @@ static const struct layout *layout_of(struct reader *r, const struct alias *a, i
 	return r->failed ? NULL : layout_intern(&r->ctx->layouts, &l);
 }
 
-/* Has each element a place? */
+/* True if the layout gives each element a location. */
 static bool covers(const struct layout *l)
 {
 	struct gf2 g = {0};
@@ -150,7 +152,7 @@ const struct type *read_placed_type(struct reader *r, const struct type *elem, i
 		rd_expect(r, ", #smem, mutable");
 	if (r->failed)
 		return NULL;
-	/* several buffers have one dimension more than their layout */
+	/* a memdesc with several buffers has one dimension more than its layout */
 	int own = a->rank ? a->rank : 1;
 	bool several = memory && rank == own + 1;
 	if (rank != own + several || !all_pow2(own, shape + several)) {
@@ -168,7 +170,7 @@ const struct type *read_placed_type(struct reader *r, const struct type *elem, i
 	return type_with_layout(r->ctx, type_tensor(r->ctx, elem, rank, shape), l);
 }
 
-/* --- the module ---------------------------------------------------------------------------------------------- */
+/* --- module -------------------------------------------------------------------------------------------------- */
 
 static i32 read_positive(struct reader *r, i64 most)
 {

@@ -1,5 +1,5 @@
-/* What operations of Triton's text mean that the IR lacks, such as tt.dot_scaled: calls of functions that are written
- * in the language. Who evaluates the language gives the reader a way to call them. */
+/* Calls of library functions for operations of Triton's text that the IR lacks, such as tt.dot_scaled. The functions
+ * are written in the language. The evaluator of the language passes the reader these callbacks. */
 #ifndef TLC_IR_IMPORT_LIBRARY_CALLS_H
 #define TLC_IR_IMPORT_LIBRARY_CALLS_H
 
@@ -7,7 +7,7 @@
 
 struct text_arg {
 	enum { TEXT_NONE, TEXT_VALUE, TEXT_INT, TEXT_BOOL, TEXT_STR, TEXT_TUPLE } kind;
-	bool is_unsigned; /* TEXT_VALUE: how its integers are meant */
+	bool is_unsigned; /* TEXT_VALUE: its integers are unsigned */
 	struct value *value;
 	i64 integer;
 	const char *text;
@@ -16,11 +16,11 @@ struct text_arg {
 };
 
 struct text_library {
-	/* Builds at b what the function does, and adds its results to *out; a single one as of type `t`, if that is not
-	 * NULL and a conversion or another shape makes it so. False after an error, which has been reported. */
+	/* Builds the body of the function at b and adds its results to *out. A single result is converted or reshaped
+	 * to type `t`, if that is not NULL and possible. False after an error, which has been reported. */
 	bool (*call)(void *arg, struct builder *b, const char *function, const struct text_arg *args, u32 n,
 		     const struct type *t, value_vec *out);
-	/* The function that a symbol of NVIDIA's libdevice, such as __nv_erff, is; NULL: none. */
+	/* The function for a symbol of NVIDIA's libdevice, such as __nv_erff; NULL if there is none. */
 	const char *(*extern_function)(void *arg, const char *symbol);
 	void *arg;
 };

@@ -1,5 +1,5 @@
-/* Reading operations that are calls of the library: see library_calls.h. Tensor descriptors are no values here: what
- * one is made of is noted under its name, and passed to each call. */
+/* Reading operations that are calls of library functions: see library_calls.h. Tensor descriptors are not values of the
+ * IR: the parts of a descriptor are stored under its name, and passed to each call. */
 #include "ir/import/import.h"
 
 struct descriptor {
@@ -16,12 +16,12 @@ struct descriptor_type {
 	bool is_unsigned;
 };
 
-/* The dimensions and the element of <16x32xf32>; integers may have a sign, si32 or ui32. */
+/* Reads the dimensions and the element type of <16x32xf32>. Integers may have a sign: si32 or ui32. */
 static void read_block_type(struct reader *r, struct descriptor_type *out)
 {
 	*out = (struct descriptor_type){.elem = type_scalar(r->ctx, DT_I32)};
 	rd_expect(r, "<");
-	bool nested = rd_accept(r, "tensor<"); /* before 3.9 */
+	bool nested = rd_accept(r, "tensor<"); /* the form before Triton 3.9 */
 	rd_skip_space(r);
 	while (!r->failed && *rd_cur(r) >= '0' && *rd_cur(r) <= '9') {
 		i64 n = 0;
@@ -55,7 +55,7 @@ static struct descriptor *new_descriptor(struct reader *r, const struct descript
 	d->is_unsigned = t->is_unsigned;
 	for (int i = 0; i < t->rank; i++)
 		d->block[i] = (struct text_arg){.kind = TEXT_INT, .integer = t->block[i]};
-	/* a descriptor's rows are contiguous, whatever value says so */
+	/* the rows of a descriptor are contiguous, independent of the operand */
 	d->strides[t->rank - 1] = (struct text_arg){.kind = TEXT_INT, .integer = 1};
 	return d;
 }
@@ -83,7 +83,7 @@ void call_library(struct reader *r, struct builder *b, const char *function, con
 	b->loc = loc;
 }
 
-/* The operation that the call made last, or stands for, so that its result can be named. */
+/* Calls a library function. Returns the operation that defines its result, so that the result can be named. */
 static struct op *call(struct reader *r, struct builder *b, const char *function, const struct text_arg *args, u32 n,
 		       const struct type *t)
 {
@@ -96,11 +96,11 @@ static struct op *call(struct reader *r, struct builder *b, const char *function
 			   arena_printf(r->ctx->arena, "%s gives another type than the text says", function));
 		return NULL;
 	}
-	/* a result of its own, also where the function gives one of several or an argument */
+	/* a separate result, also if the function returns one of several results or an argument */
 	return build1(b, IR_BITCAST, t, v.at[0])->def;
 }
 
-/* {…}, of which `says` finds out what is in it; where it begins. */
+/* Skips a dictionary {…}. Returns its start, for `says`. */
 static struct text_position read_ignored_dict(struct reader *r)
 {
 	struct attrs ignored = {0};
@@ -110,7 +110,7 @@ static struct text_position read_ignored_dict(struct reader *r)
 	return p;
 }
 
-/* Does the text from `from` on, up to here, have these words? */
+/* True if the text between `from` and the current position contains these words. */
 static bool says(const struct reader *r, struct text_position from, const char *words)
 {
 	return memmem(r->src->text + from.at, r->at - from.at, words, strlen(words));
@@ -154,7 +154,7 @@ void descriptor_of_params(struct reader *r, struct descriptor *d, const char *na
 	map_put(&r->descriptors, name, d);
 }
 
-/* [%a, %b] */
+/* Reads a list such as [%a, %b]. */
 static void read_list(struct reader *r, value_vec *out)
 {
 	rd_expect(r, "[");
@@ -162,7 +162,7 @@ static void read_list(struct reader *r, value_vec *out)
 	rd_expect(r, "]");
 }
 
-/* %base, [sizes], [strides] {padding = 2 : i32} : <f32>, <16x32xf32> */
+/* Reads %base, [sizes], [strides] {padding = 2 : i32} : <f32>, <16x32xf32>. */
 void read_make_descriptor(struct reader *r, const char *name, struct loc loc)
 {
 	struct descriptor_type t = {0};
@@ -200,7 +200,7 @@ void read_make_descriptor(struct reader *r, const char *name, struct loc loc)
 	map_put(&r->descriptors, name, d);
 }
 
-/* The name of a reduction as a function's last part. */
+/* Reads the kind of a reduction, which is the last part of the library function's name. */
 static const char *read_kind(struct reader *r)
 {
 	rd_skip_space(r);
@@ -216,8 +216,8 @@ static const char *read_kind(struct reader *r)
 	return kind;
 }
 
-/* load %d[%i, %j] : type -> tile; store, reduce and scatter have a value behind the brackets, gather and scatter a tile
- * in them. `what` is the last part of the operation's name. */
+/* Reads load %d[%i, %j] : type -> tile. store, reduce and scatter have a value after the brackets; gather and scatter
+ * have a tile inside them. `what` is the last part of the operation's name. */
 static struct op *read_access(struct reader *r, struct builder *b, const char *what)
 {
 	bool reads = !strcmp(what, "load") || !strcmp(what, "gather");
@@ -257,9 +257,10 @@ static struct op *read_access(struct reader *r, struct builder *b, const char *w
 	return call(r, b, arena_printf(r->ctx->arena, "_text_descriptor_%s%s", what, kind), args, reads ? 6 : 7, t);
 }
 
-/* --- others ----------------------------------------------------------------------------------------------------- */
+/* --- other operations ------------------------------------------------------------------------------------------- */
 
-/* %a scale %x, %b scale %y, %c lhs = e2m1 rhs = e2m1 {fastMath = true} : types -> type; the scales may be missing */
+/* Reads %a scale %x, %b scale %y, %c lhs = e2m1 rhs = e2m1 {fastMath = true} : types -> type. The scales are
+ * optional. */
 static struct op *read_dot_scaled(struct reader *r, struct builder *b)
 {
 	struct text_arg a[10] = {{0}};
@@ -289,7 +290,7 @@ static struct op *read_dot_scaled(struct reader *r, struct builder *b)
 	return call(r, b, "dot_scaled", a, 10, t);
 }
 
-/* %a, %b {libname = "", libpath = "", pure = true, symbol = "__nv_powf"} : (types) -> type */
+/* Reads %a, %b {libname = "", libpath = "", pure = true, symbol = "__nv_powf"} : (types) -> type. */
 static struct op *read_extern(struct reader *r, struct builder *b)
 {
 	value_vec v = {0};
@@ -326,7 +327,7 @@ static struct op *read_extern(struct reader *r, struct builder *b)
 	return call(r, b, function, args, v.len, t);
 }
 
-/* %a, %b : tile -> tile: the elements of both in any order; here in that of the operands. */
+/* Reads %a, %b : tile -> tile. The result may hold the elements in any order; the reader keeps that of the operands. */
 static struct op *read_cat(struct reader *r, struct builder *b)
 {
 	value_vec v = {0};
@@ -344,7 +345,7 @@ static struct op *read_cat(struct reader *r, struct builder *b)
 	return call(r, b, "cat", args, 2, t);
 }
 
-/* %a, %b : type */
+/* Reads %a, %b : type. */
 static struct op *read_approximate_division(struct reader *r, struct builder *b)
 {
 	value_vec v = {0};
@@ -361,8 +362,8 @@ static struct op *read_approximate_division(struct reader *r, struct builder *b)
 	return call(r, b, "fdiv", args, 4, t);
 }
 
-/* acquire, gpu, %pointer, … : types -> type, of atomic_load and atomic_store, where a mask may come last, and
- * atomic_poll. `what` is the function. */
+/* Reads acquire, gpu, %pointer, … : types -> type, for atomic_load and atomic_store, which may have a mask as last
+ * operand, and for atomic_poll. `what` is the library function. */
 static struct op *read_atomic(struct reader *r, struct builder *b, const char *what)
 {
 	bool stores = !strcmp(what, "atomic_store"), masked = strcmp(what, "atomic_poll") != 0;

@@ -1,7 +1,5 @@
-/* Reading the IR text: Triton's TTIR of one inlined kernel, as tlc or Triton prints it.
- *
- * Locations (loc(…)) are skipped, unknown attributes too. Placed kernels (TTGIR) are read as tlc prints them: see
- * gpu_ir.c. */
+/* The reader of IR text: Triton's TTIR of one inlined kernel, as printed by tlc or Triton. Locations (loc(…)) and
+ * unknown attributes are skipped. Laid-out kernels (TTGIR) are read as printed by tlc: see gpu_ir.c. */
 #include "ir/import/import.h"
 
 static void read_block(struct reader *r, struct block *b);
@@ -48,7 +46,7 @@ static void read_format(struct reader *r, enum opcode code, const char *at, stru
 			break;
 		case FMT_ALL:
 			rd_skip_space(r);
-			if (*rd_cur(r) != '%') { /* none, and so no types either */
+			if (*rd_cur(r) != '%') { /* without values there are no types */
 				read_dict(r, code, &out->attrs);
 				return;
 			}
@@ -94,7 +92,7 @@ static struct op *make(struct reader *r, struct builder *b, enum opcode code, st
 	return o;
 }
 
-/* A region's operations up to its '}'; a missing scf.yield is added. */
+/* Reads the operations of a region up to its '}'. Adds a missing scf.yield. */
 static void read_region(struct reader *r, struct block *b, bool yields)
 {
 	rd_expect(r, "{");
@@ -107,7 +105,7 @@ static void read_region(struct reader *r, struct block *b, bool yields)
 
 typedef VEC(const char *) name_list;
 
-/* `%a = %b, %c = %d)`: the names, and the values as operands. */
+/* Reads `%a = %b, %c = %d)`: names, and values as operands. */
 static void read_bindings(struct reader *r, name_list *names, struct parsed *p)
 {
 	do {
@@ -149,7 +147,7 @@ static struct op *read_for(struct reader *r, struct builder *b)
 		rd_fail(r, "the numbers of iter_args and of result types differ");
 	if (r->failed)
 		return NULL;
-	/* else the verifier tells */
+	/* other types are reported by the verifier */
 	is_unsigned &= iv_type->kind == TY_SCALAR && dtype_is_int(iv_type->dtype) && operand_types_are(&p, iv_type);
 	for (u32 i = 0; is_unsigned && i < 2; i++)
 		p.operands.at[i] = build_moved_by_half(b, p.operands.at[i]);
@@ -230,7 +228,7 @@ static struct op *read_while(struct reader *r, struct builder *b)
 	return o;
 }
 
-/* "tt.reduce"(%a, %b) <{axis = 0 : i32}> ({ ^bb0(…): … }) {…} : (types) -> types */
+/* Reads "tt.reduce"(%a, %b) <{axis = 0 : i32}> ({ ^bb0(…): … }) {…} : (types) -> types. */
 static struct op *read_generic(struct reader *r, struct builder *b, enum opcode code)
 {
 	struct parsed p = {0};
@@ -255,7 +253,7 @@ static struct op *read_generic(struct reader *r, struct builder *b, enum opcode 
 		read_block(r, o->blocks[0]);
 	else if (!r->failed)
 		build(&in, end, returned.at, returned.len, NULL, 0, 0);
-	block_erase_unused(o->blocks[0]); /* Triton's calls leave tiles behind that are no operands of anything */
+	block_erase_unused(o->blocks[0]); /* inlined calls of Triton leave unused tiles */
 	rd_expect(r, ")");
 	read_dict(r, code, &p.attrs);
 	rd_expect(r, ":");
@@ -281,7 +279,7 @@ static struct op *read_constant(struct reader *r, struct builder *b)
 		p.attrs.slot[ATTR_VALUE] = r->src->text[at] == 't';
 		vec_push(r->ctx->arena, &p.results, type_scalar(r->ctx, DT_I1));
 	} else {
-		/* the type comes after the value that needs it: read twice */
+		/* the type comes after the value that depends on it, so the value is read twice */
 		while (*rd_cur(r) && *rd_cur(r) != '>' && *rd_cur(r) != ':')
 			rd_bump(r, 1);
 		if (dense)
@@ -303,7 +301,7 @@ static struct op *read_constant(struct reader *r, struct builder *b)
 static struct op *read_dot(struct reader *r, struct builder *b)
 {
 	struct parsed p = {0};
-	read_values(r, &p.operands); /* stops at the comma before a keyword, if there is one */
+	read_values(r, &p.operands); /* stops at the comma before a keyword */
 	for (;;) {
 		if (rd_accept(r, "inputPrecision")) {
 			rd_expect(r, "=");
@@ -322,7 +320,7 @@ static struct op *read_dot(struct reader *r, struct builder *b)
 	return r->failed ? NULL : make(r, b, IR_DOT, &p, 0);
 }
 
-/* %p, %buffer mask %m other %x {…} : types */
+/* Reads %p, %buffer mask %m other %x {…} : types. */
 static struct op *read_async_copy(struct reader *r, struct builder *b)
 {
 	static const char *const words[] = {NULL, ",", "mask", "other"};
@@ -344,7 +342,7 @@ static struct op *read_async_copy(struct reader *r, struct builder *b)
 	return r->failed ? NULL : make(r, b, IR_ASYNC_COPY, &p, 0);
 }
 
-/* A region for one thread, if a condition holds, or for a warp of its own. */
+/* Reads a region for one thread, under a condition, or for additional warps. */
 static struct op *read_partition(struct reader *r, struct builder *b, enum opcode code)
 {
 	struct parsed p = {0};
@@ -361,7 +359,7 @@ static struct op *read_partition(struct reader *r, struct builder *b, enum opcod
 	return o;
 }
 
-/* "text" {constraints = "=r,r", packed_element = 1 : i32, pure = true} %a : type -> type */
+/* Reads "text" {constraints = "=r,r", packed_element = 1 : i32, pure = true} %a : type -> type. */
 static struct op *read_inline_asm(struct reader *r, struct builder *b)
 {
 	struct parsed p = {0};
@@ -459,7 +457,7 @@ static struct op *read_special(struct reader *r, struct builder *b, enum opcode 
 	return r->failed ? NULL : make(r, b, code, &p, 0);
 }
 
-/* Operations that are other ones here. */
+/* Operations with another name or format in the IR. */
 static const struct {
 	const char *name;
 	enum opcode code;
@@ -477,7 +475,7 @@ static struct op *read_formatted(struct reader *r, struct builder *b, enum opcod
 	const struct type *first = p.operands.len ? p.operands.at[0]->type : NULL;
 	if ((code == IR_ABSF || code == IR_NEGF) && dtype_is_fp8(type_dtype(first)) && !type_is_ptr(first))
 		return build_sign_change(b, code, p.operands.at[0]);
-	/* indices have no sign, which those of 32 bits would not need */
+	/* indices are unsigned: indices of less than 32 bits are zero-extended to 32 bits */
 	if (code == IR_GATHER && p.operands.len == 2 && type_elem_bits(p.operands.at[1]->type) < 32) {
 		const struct type *wide = type_with_dtype(r->ctx, p.operands.at[1]->type, DT_I32);
 		p.operands.at[1] = build1(b, IR_EXTUI, wide, p.operands.at[1]);
@@ -495,7 +493,7 @@ static struct op *read_formatted(struct reader *r, struct builder *b, enum opcod
 	return make(r, b, code, &p, 0);
 }
 
-/* The operation called `name`, whose other parts come next. NULL after an error. */
+/* Reads the rest of the operation called `name`. NULL after an error. */
 static struct op *read_named(struct reader *r, struct builder *b, const char *name, u32 start)
 {
 	struct op *o;
@@ -518,7 +516,7 @@ static struct op *read_named(struct reader *r, struct builder *b, const char *na
 				: read_formatted(r, b, (enum opcode)code, format);
 }
 
-struct op_names { /* %a, %b = …; or %a:2 = …, where one name stands for all */
+struct op_names { /* %a, %b = …; or %a:2 = …, where one name denotes all results */
 	const char *at[8];
 	i64 n, nresults;
 };
@@ -539,7 +537,7 @@ static void read_op_names(struct reader *r, struct op_names *out)
 	rd_expect(r, "=");
 }
 
-/* Results that are not those of one operation. */
+/* Names results that are not the results of one operation. */
 static void name_results(struct reader *r, const struct op_names *names, const value_vec *v)
 {
 	if (r->failed || !names->n)
@@ -580,7 +578,7 @@ void read_op(struct reader *r, struct builder *b)
 		r->made = (value_vec){0};
 	}
 	rd_skip_loc(r);
-	i64 n = o ? o->nresults : returned.len; /* an operation that is made of others may leave no one that counts */
+	i64 n = o ? o->nresults : returned.len; /* an operation built from others may have no result to count */
 	if (n != names.nresults && !r->failed && (names.nresults || (o && op_info[o->code].results >= 0)))
 		rd_fail_at(r, loc,
 			   arena_printf(r->ctx->arena, "'%s' has %lld result%s, and this names %lld", word,
@@ -592,7 +590,7 @@ void read_op(struct reader *r, struct builder *b)
 		rd_define(r, names.at[i], &o->results[i]);
 }
 
-/* Operations up to the closing '}', which is consumed. */
+/* Reads operations up to and including the closing '}'. */
 static void read_block(struct reader *r, struct block *b)
 {
 	struct builder at = builder_at_end(r->ctx, b);
@@ -609,7 +607,7 @@ static void read_block(struct reader *r, struct block *b)
 	r->depth--;
 }
 
-/* The parameters, which begin here. */
+/* Reads the parameters, starting at the current position. */
 static void read_params(struct reader *r, struct kernel *k)
 {
 	VEC(struct kernel_param) params = {0};

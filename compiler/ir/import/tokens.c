@@ -68,7 +68,7 @@ void rd_expect(struct reader *r, const char *word)
 		rd_fail(r, arena_printf(r->ctx->arena, "expected '%s'", word));
 }
 
-/* letters, digits, '_', '.', '$' and '-' inside names such as %c-1_i32 */
+/* Reads letters, digits, '_', '.', '$', and with `dash` '-', as in names such as %c-1_i32. */
 const char *read_word(struct reader *r, bool dash)
 {
 	rd_skip_space(r);
@@ -141,7 +141,7 @@ void rd_skip_loc(struct reader *r)
 
 /* --- types --------------------------------------------------------------------------------------------------- */
 
-/* <16x32xf16>, <16x32xf16, #linear>, or of a buffer <3x16x32xf16, #shared, #smem, mutable> */
+/* Reads <16x32xf16>, <16x32xf16, #linear>, or for a buffer <3x16x32xf16, #shared, #smem, mutable>. */
 static const struct type *read_tile(struct reader *r, bool memory)
 {
 	i32 shape[MAX_RANK + 1];
@@ -202,7 +202,7 @@ const struct type *read_type(struct reader *r)
 		return read_tile(r, true);
 	if (rd_accept(r, "!ttg.async.token"))
 		return type_token(r->ctx);
-	if (rd_accept(r, "!tt.tensordesc")) { /* where a type is only skipped */
+	if (rd_accept(r, "!tt.tensordesc")) { /* only in types that are skipped */
 		rd_skip_space(r);
 		rd_skip_brackets(r);
 		return i32_type;
@@ -244,7 +244,7 @@ const char *read_name(struct reader *r)
 	return read_word(r, true);
 }
 
-/* The name of a result of a call with several, but the first. */
+/* The name of the i-th of several results of a call. */
 static const char *result_name(struct reader *r, const char *name, i64 i)
 {
 	return intern_str(r->ctx->names, arena_printf(r->ctx->arena, "%s#%lld", name, (long long)i));
@@ -345,7 +345,7 @@ i64 read_enum(struct reader *r, const char *const *values)
 	return 0;
 }
 
-/* array<i32: 1, 0> of up to `most` numbers of a range. */
+/* Reads array<i32: 1, 0> with at most `most` numbers in a range. */
 static int read_list(struct reader *r, int most, int low, int high, const char *what, int *out)
 {
 	int n = 0;
@@ -407,7 +407,7 @@ void read_attr_value(struct reader *r, enum opcode code, int slot, struct attrs 
 		out->slot[slot] = read_int(r);
 }
 
-/* tt.divisibility = dense<[16, 1]> : tensor<2xi32>, or = 16 : i32 */
+/* Reads tt.divisibility = dense<[16, 1]> : tensor<2xi32>, or = 16 : i32. */
 static void read_hint(struct reader *r, const char *name, struct attrs *out)
 {
 	if (!out->hints)
@@ -432,7 +432,7 @@ static void read_hint(struct reader *r, const char *name, struct attrs *out)
 		rd_expect(r, ">");
 }
 
-/* name = value, where the value `none` says nothing */
+/* Reads name = value. The value `none` means the default. */
 static void read_policy(struct reader *r, enum opcode code, const char *name, const char *none, int slot,
 			struct attrs *out)
 {
@@ -444,7 +444,7 @@ static void read_policy(struct reader *r, enum opcode code, const char *name, co
 		read_attr_value(r, code, slot, out);
 }
 
-/* #tt.cache_policy<cache_modifier = cg, eviction_policy = evict_last>, of a load or store */
+/* Reads #tt.cache_policy<cache_modifier = cg, eviction_policy = evict_last> of a load or store. */
 static void read_cache_policy(struct reader *r, enum opcode code, struct attrs *out)
 {
 	rd_expect(r, "#tt.cache_policy<");
@@ -454,7 +454,7 @@ static void read_cache_policy(struct reader *r, enum opcode code, struct attrs *
 	rd_expect(r, ">");
 }
 
-/* An attribute without a value. */
+/* Sets an attribute that is written without a value. */
 static void set_unit(struct reader *r, enum opcode code, int slot, struct attrs *out)
 {
 	struct attr_spec spec;
