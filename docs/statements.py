@@ -14,7 +14,8 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 os.chdir(ROOT)
 BUILD = sys.argv[1] if len(sys.argv) > 1 else "build"
-DOCS = ["README.md"] + sorted(os.path.join(d, f) for d in ("docs", "docs/guide", "docs/reference", "docs/internals") for f in os.listdir(d) if f.endswith(".md"))
+DOCS = ["README.md"] + sorted(os.path.join(d, f) for d in ("docs", "docs/guide", "docs/reference", "docs/internals", "docs/notes")
+                        for f in os.listdir(d) if f.endswith(".md"))
 FILES = [os.path.relpath(os.path.join(d, f), ROOT) for d, dirs, fs in os.walk(ROOT) for f in fs
          if not dirs.__setitem__(slice(None), [x for x in dirs if not x.startswith(("build", ".git"))])]
 FILES += [f".ci/{f}" for f in os.listdir(".ci")]
@@ -160,7 +161,7 @@ for doc in DOCS:
             check_links(doc, n, text)
             check_words(doc, n, text)
 check_tables()
-for doc in ("README.md", "docs/performance.md"):
+for doc in ("README.md", "docs/performance.md", "docs/notes/measurements.md"):
     check_measurements(doc)
 print(f"{done} statements, {wrong} wrong")
 sys.exit(wrong != 0)
