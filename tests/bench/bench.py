@@ -16,7 +16,7 @@ that divided by ours; `roof` is the copy, or the operations at cuBLAS's rate for
 Seconds of the rows of each filter on an H100, with an empty cache of Triton's, which compiles in most of them; the JSON has
 each row's: "add f32" 15, "softmax" 60, "layer_norm" 45, "mean" 15, "rms_norm" 10, "cross_entropy" 15, --group dots
 " float16" 120 (the blank keeps bfloat16 out), "bfloat16" 110, "float8,int8,tf32" 90, --group workloads 200; and 15 for the
-start of each process. What --group attention takes has not been measured: docs/performance.md has filters that divide it.
+start of each process. What --group attention takes has not been measured: docs/notes/measurements.md has filters that divide it.
 """
 import argparse
 

@@ -5,7 +5,7 @@
 The kernel is examples/matmul.tl in float16, for both over the same configurations and the same key, from empty caches. A
 row's tuning time is that of the first launch, compiling included; what Triton or we compiled for an earlier row serves later
 ones. The chosen kernels are then timed in turns with a cold L2 cache, beside torch. Needs a GPU, torch and triton; BUILD
-holds libtl.so. About 3 minutes for the ten shapes of docs/performance.md, nearly all of it Triton's tuning.
+holds libtl.so. About 3 minutes for the ten shapes of docs/notes/measurements.md, nearly all of it Triton's tuning.
 """
 import ctypes
 import os

@@ -1,4 +1,4 @@
-/* The kernels of docs/performance.md as the benchmark runs them (tests/bench): their files, tiles, warps and stages, on
+/* The kernels of docs/notes/measurements.md as the benchmark runs them (tests/bench): their files, tiles, warps and stages, on
  * less data. */
 #include "themes.h"
 
