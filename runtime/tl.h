@@ -315,7 +315,7 @@ typedef struct tl_arg {
 	tl_dtype dtype;  /* of the pointee, integer or float; for TL_ARG_TYPE the value */
 	uint64_t typed : 4;  /* 0 for tl_int() and tl_uint(): i32 if the value fits, as in Triton; else 1 */
 	uint64_t constant : 4; /* 1: a compile-time value, whatever the parameter is; 2: not specialised */
-	/* for a pointer: bytes of memory that the kernel accesses from it on; 0: up to the end of the allocation */
+	/* for a pointer: bytes of memory that the kernel accesses from it on; 0: the whole allocation */
 	uint64_t bytes : 56;
 	__extension__ union { /* anonymous, which C99 lacks */
 		void *ptr;
