@@ -194,8 +194,8 @@ TL_API tl_status tl_module_diagnostics(tl_module *m, char **text);
 
 /* --- memory -------------------------------------------------------------------------------------------------- */
 
-/* Creates a buffer of device memory, with undefined contents. A buffer of 0 bytes has a unique address. The context owns
- * the buffer. */
+/* Creates a buffer of device memory, with undefined contents. A buffer of 0 bytes has a unique address. The context
+ * owns the buffer. */
 TL_API tl_status tl_buffer_create(tl_context *ctx, size_t bytes, tl_buffer **out);
 /* Frees the buffer; the memory of a wrapped buffer stays the caller's. NULL is allowed. */
 TL_API void tl_buffer_destroy(tl_buffer *b);
