@@ -31,7 +31,7 @@ static const char usage[] =
 	"  tlc build FILE [-k KERNEL] [-s SIGNATURE]... [-D NAME=VALUE]... [--target T]... -o NAME\n"
 	"            [--prefix TEXT] [--depfile PATH]\n"
 	"  tlc build MANIFEST [--target T]... [-o NAME]\n"
-	"  tlc serve          (tries configurations for a tuner: tl_tuning.helper)\n"
+	"  tlc serve          (runs configurations for a tuner: tl_tuning.helper)\n"
 	"\n"
 	"  FILE               a .tl or .py file, or IR text in a .ttir or .ttgir file; - is standard input\n"
 	"  ARG=VALUE          42, 0.5, i64:42, fp16[128,64]:randn:0 (zeros ones arange empty "
@@ -719,7 +719,8 @@ static void help(void)
 {
 	fputs(usage, stdout);
 	list_options(stdout, ~0u);
-	puts("  --help, --version  this, or of one command: tlc COMMAND --help; of tlc and of its LLVM\n\nPasses:");
+	puts("  --help, --version  prints this text, or with tlc COMMAND --help that of a command; prints the\n"
+	     "                     versions of tlc and of its LLVM\n\nPasses:");
 	compile_list_passes(stdout);
 }
 
