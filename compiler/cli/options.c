@@ -1,5 +1,4 @@
-/* The options of the command line: one table, from which they are read, explained and refused where they mean
- * nothing. */
+/* The options of the command line: a table for reading them, for --help, and for errors about misplaced options. */
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -8,7 +7,7 @@
 
 enum {
 	LAUNCH = VERB_RUN | VERB_BENCH | VERB_TUNE,
-	COMPARED = 1 << 16, /* tlc bench takes several values, between commas */
+	COMPARED = 1 << 16, /* tlc bench takes several values, separated by commas */
 };
 
 enum value_kind { TEXT, FLAG, NUMBER, WARPS, DEFINE, FOLDER };
@@ -20,7 +19,7 @@ static const struct option {
 	size_t to; /* offset in struct command */
 	int lo, hi;
 	const char *shown, *help; /* in --help; lines of help are separated by newlines */
-	const char *instead;      /* for who gives it to another verb */
+	const char *instead;      /* hint in the error for commands without the option */
 } options[] = {
 #define AT(field) offsetof(struct command, field)
 	{"-k", TEXT, VERB_COMPILE | VERB_BUILD | LAUNCH | COMPARED, AT(kernel), 0, 0, "-k KERNEL",
@@ -133,9 +132,10 @@ static const struct option {
 	 "plots the times of a range as .svg or .png, with gnuplot: GB/s with --bytes, else TFLOPS or ms",
 	 "tlc bench has it"},
 	{"--bytes", TEXT, VERB_BENCH, AT(bytes), 0, 0, "--bytes EXPR",
-	 "bytes that a launch reads and writes, for GB/s: an expression of the arguments, as in '8*n'", "tlc bench has it"},
-	{"--flops", TEXT, VERB_BENCH, AT(flops), 0, 0, "--flops EXPR", "operations of a launch, for TFLOPS: an expression of the arguments",
+	 "bytes that a launch reads and writes, for GB/s: an expression of the arguments, as in '8*n'",
 	 "tlc bench has it"},
+	{"--flops", TEXT, VERB_BENCH, AT(flops), 0, 0, "--flops EXPR",
+	 "operations of a launch, for TFLOPS: an expression of the arguments", "tlc bench has it"},
 #undef AT
 };
 
@@ -157,7 +157,8 @@ static const struct {
 	 "tlc list examples/softmax.tl"},
 	{"show", "tlc show", VERB_SHOW, "prints the contents of a kernel image",
 	 "tlc examples/softmax.tl --emit image && tlc show softmax_kernel.image"},
-	{"cache", "tlc cache", VERB_CACHE, "lists, verifies or removes the kernels of the disk cache", "tlc cache list"},
+	{"cache", "tlc cache", VERB_CACHE, "lists, verifies or removes the kernels in the disk cache",
+	 "tlc cache list"},
 	{"build", "tlc build", VERB_BUILD, "compiles kernels ahead of time",
 	 "tlc build examples/vector_add.tl --target sm_80 --target cpu -o vector_add"},
 	{"serve", "tlc serve", VERB_SERVE, "runs configurations for the tuner of another process", NULL},
@@ -184,7 +185,7 @@ void list_options(FILE *out, u32 of)
 	}
 }
 
-/* The lines of the usage that begin with these words, and those that go on behind them. */
+/* Prints the lines of the usage that begin with these words, and their continuation lines. */
 static void list_usage(FILE *out, const char *usage, const char *begin)
 {
 	bool mine = false;
@@ -217,7 +218,7 @@ void help_of_command(FILE *out, const char *word, const char *usage)
 	list_options(out, verbs[i].verb);
 }
 
-/* --- what is wrong ------------------------------------------------------------------------------------------- */
+/* --- errors -------------------------------------------------------------------------------------------------- */
 
 static void unknown_option(const struct command *c, const char *name)
 {
@@ -292,7 +293,7 @@ static bool add_define(struct command *c, const char *text)
 	return true;
 }
 
-/* One option with its value; false after a message. */
+/* Sets an option to its value; false after a message. */
 static bool set_option(struct command *c, const struct option *o, const char *value)
 {
 	void *to = (char *)c + o->to;
@@ -311,7 +312,7 @@ static bool set_option(struct command *c, const struct option *o, const char *va
 	}
 }
 
-/* Values between commas, of tlc bench: each is chosen later. False: it is one value. */
+/* Adds the values of an option that tlc bench compares, separated by commas. False: there is only one value. */
 static bool add_compared(struct command *c, const struct option *o, const char *text)
 {
 	const char *eq = o->value == DEFINE ? strchr(text, '=') : NULL, *at = eq ? eq + 1 : text;
@@ -339,8 +340,7 @@ bool choose_compared(struct command *c, const char *option, const char *value)
 	return true;
 }
 
-/* The option that `text` is or begins with: "-k", "-kNAME", "--emit", "--emit=ptx". *value is what is joined to it, or
- * NULL. */
+/* The option in `text`: "-k", "-kNAME", "--emit", "--emit=ptx". *value: the rest of the text, or NULL. */
 static const struct option *find_option(const char *text, const char **value)
 {
 	size_t len = text[1] == '-' ? strcspn(text, "=") : 2;
