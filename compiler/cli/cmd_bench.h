@@ -20,7 +20,7 @@ bool next_value(const struct sweep *s, i64 *v);
 /* The command for one value of the range, with a separate arena. */
 struct command command_for(struct command *c, const struct sweep *s, i64 v);
 
-/* --- rates of the device: device_rates.c --------------------------------------------------------------------------- */
+/* --- rates of the device: device_rates.c ------------------------------------------------------------------------- */
 
 /* The device's rates, measured in the same run. The copy is larger than the device's cache; its reads and writes both
  * count. The dots use tiles that stay in shared memory. */
