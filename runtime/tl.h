@@ -92,7 +92,7 @@ TL_API const tl_error_info *tl_error_details(void);
 /* Creates a context on a device:
  *
  *   "cuda", "cuda:1"     a GPU, through the CUDA driver; "cuda" is GPU 0
- *   "cpu"                this computer's CPU, for whose instructions kernels are compiled; nothing is checked
+ *   "cpu"                native code for this computer's CPU; nothing is checked
  *   "cpu:check"          the same with code that checks each memory access
  *   "interp"             the reference interpreter
  *   "sim", "sim:80" …    a simulator, which runs the PTX for sm_90a, sm_80 … on the CPU and checks it
@@ -439,7 +439,7 @@ static inline tl_arg tl_unspecialized(tl_arg a)
 	return a;
 }
 
-/* A tuple, whose elements may be tuples and descriptors too. In the kernel it is x[i], or x.name for a named tuple.
+/* A tuple. Its elements may be tuples and descriptors too. In the kernel it is x[i], or x.name for a named tuple.
  * Each element is an argument with its type and its specialisation, None or a function. Strings and dtypes are
  * compile-time values. A tuple for a tl.constexpr parameter has compile-time values only. */
 struct tl_tuple {

@@ -100,7 +100,7 @@ static int compare_results(struct contender *first, struct contender *x, double 
 	return EXIT_DONE;
 }
 
-/* Launches each contender once, and compares its results with those of the first. */
+/* Launches each contender once, and compares its results with the first contender's. */
 static int check_results(struct bench *b)
 {
 	int code = EXIT_DONE;

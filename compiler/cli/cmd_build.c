@@ -87,7 +87,7 @@ static bool build_entry(struct arena *a, const struct manifest_entry *e)
 	return !s;
 }
 
-/* Compiles lines until none is left. */
+/* Compiles lines until all are done. */
 static void build_lines(const struct lines *lines, struct progress *p)
 {
 	for (u32 i; (i = atomic_fetch_add(&p->next, 1)) < lines->at.len;) {

@@ -419,7 +419,7 @@ void run_close(struct session *s)
 	unit_free(s->unit);
 }
 
-/* Opens the kernel of an image and its parameters, which are those of run time. */
+/* Opens the kernel of an image and its run-time parameters. */
 static int open_image(struct session *s, const char *text, size_t len)
 {
 	struct command *c = s->c;

@@ -60,7 +60,7 @@ void warn(const char *format, ...)
 	va_end(ap);
 }
 
-/* Reads standard input, whose length is unknown before its end. */
+/* Reads standard input to its end, because its length is unknown. */
 static char *read_stdin(struct arena *a, size_t *len)
 {
 	enum { LIMIT = 64 << 20 };
@@ -284,8 +284,8 @@ static bool read_arguments(struct command *c, const struct func *f, struct arg_s
 	return read_signature(c, f, args);
 }
 
-/* Sets constexprs without a value to those of the first configuration of the kernel's decorators, and of its
- * heuristics. Launch options that the command line does not set are those of the configuration. */
+/* Sets constexprs without a value from the first configuration of the kernel's decorators, and from its heuristics.
+ * That configuration also sets the launch options that the command line does not set. */
 static void fill_from_decorators(struct command *c, struct unit *u, const struct func *f, struct arg_spec *args)
 {
 	bool open = false;
@@ -697,7 +697,7 @@ static int command_compile(struct command *c)
 	return r;
 }
 
-/* Adds the folders of -I before those of PYTHONPATH, where the library searches for modules. */
+/* Adds the folders of -I before the folders of PYTHONPATH, where the library searches for modules. */
 static void prepend_folders(struct command *c)
 {
 	for (u32 i = c->folders.len; i-- > 0;) {

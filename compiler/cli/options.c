@@ -32,7 +32,7 @@ static const struct option {
 	{"-D", DEFINE, VERB_COMPILE | VERB_BUILD | LAUNCH | COMPARED, AT(defines), 0, 0, "-D NAME=VALUE",
 	 "value of a constexpr parameter: a Python literal, a dtype or a jit function", NULL},
 	{"-I", FOLDER, VERB_COMPILE | VERB_BUILD | VERB_LIST | LAUNCH, AT(folders), 0, 0, "-I FOLDER",
-	 "searched for imported modules, in addition to the folders around the file and PYTHONPATH", NULL},
+	 "folder to search for imported modules, in addition to those around the file and PYTHONPATH", NULL},
 	{"--json", FLAG, VERB_LIST | VERB_TUNE | VERB_BENCH, AT(json), 0, 0, "--json",
 	 "prints JSON: tlc list an object, tlc tune and tlc bench an array",
 	 "tlc list, tlc tune and tlc bench have it"},
@@ -84,8 +84,8 @@ static const struct option {
 	{"--debug", FLAG, VERB_COMPILE | VERB_BUILD | LAUNCH, AT(options.debug), 0, 0, "--debug",
 	 "device_assert stops the kernel on the GPU too, and so does an integer overflow", NULL},
 	{"--remarks", FLAG, VERB_COMPILE | LAUNCH, AT(options.remarks), 0, 0, "--remarks",
-	 "choices for loads, stores, dots and loops, with the reason if one is not the fastest; for a\n"
-	 "cubin, and on a GPU, registers too",
+	 "prints the compiler's choices: for loads, stores, dots and loops, with the reason if one is\n"
+	 "not the fastest; for a cubin, and on a GPU, registers too",
 	 NULL},
 	{"--time", FLAG, VERB_COMPILE, AT(options.time), 0, 0, "--time", "time of each pass",
 	 "tlc bench times the kernel, tlc FILE --time its compilation"},

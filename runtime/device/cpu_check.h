@@ -44,13 +44,13 @@ struct checker *checker_open(struct host_device *d, struct kept_bytes *kept, con
 /* See cpu_call.good. */
 const struct cpu_bytes *checker_good(const struct checker *c);
 void checker_close(struct checker *c);
-/* Checks an access, and makes its store: see cpu_call.check. False: an error, whose text is in `out`. *element: the
+/* Checks an access, and makes its store: see cpu_call.check. False: an error, with its text in `out`. *element: the
  * element with the error. `program`: the program's linear number. Any thread may call it. */
 bool checker_access(struct checker *c, u64 program, const struct cpu_site *site, i64 *element, const void *at,
 		    const u8 *mask, const void *data, struct strbuf *out);
 
-/* A fast check of consecutive elements, or of loads, whose active lanes are the first ones, as in nearly all accesses.
- * False: checker_access is necessary. */
+/* A fast check of consecutive elements, or of loads, if the first lanes are active, as in nearly all accesses. False:
+ * checker_access is necessary. */
 bool checker_quick(struct checker *c, u64 program, const struct cpu_site *site, const void *at, const u8 *mask,
 		   const void *data);
 

@@ -264,7 +264,7 @@ static void make_shares(struct pool *p, u64 from, u32 threads)
 	}
 }
 
-/* For the child of a fork: it has none of the threads, and no launch is in progress. */
+/* For the child of a fork: its parent's threads do not exist, and no launch is in progress. */
 static void forget_workers(struct pool *p)
 {
 	p->generation = fork_generation();

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 struct gdb_entry;
-/* Registers an ELF object whose sections have their load addresses. The entry owns and frees `file`. NULL: out of
+/* Registers an ELF object with the load addresses of its sections. The entry owns and frees `file`. NULL: out of
  * memory. */
 struct gdb_entry *gdb_tell(char *file, size_t len);
 /* Unregisters the code before it is freed. NULL is allowed. */

@@ -8,12 +8,12 @@
 struct linked;
 
 /* Links a relocatable ELF object of LLVM for this CPU: position-independent, without thread-local variables. *address:
- * the address of function `name`. Any thread may call it. NULL: an error, whose text is in *error, in `a`. */
+ * the address of function `name`. Any thread may call it. NULL: an error; *error is its text, in `a`. */
 struct linked *link_object(struct arena *a, const void *object, size_t len, const char *name, void **address,
 			   const char **error);
 /* The bytes of constant `name` in the object; NULL: there is none. */
 const u8 *object_constant(const void *object, size_t len, const char *name, size_t *bytes);
-/* A copy of the object whose sections have their load addresses, for debuggers; the caller frees it. NULL: out of
+/* A copy of the object with the load addresses of its sections, for debuggers; the caller frees it. NULL: out of
  * memory. */
 char *linked_file(const struct linked *linked, const void *object, size_t len);
 /* The size of the code, which starts at *from and has all functions of the object. */

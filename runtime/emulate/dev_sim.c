@@ -89,7 +89,7 @@ static u64 passed_bytes(const struct image *im, u32 i, enum ptx_type *float_type
 	return i < im->nslots + (im->persistent ? GRID_PARAMS : 0) ? sizeof(u32) : TENSOR_MAP_BYTES;
 }
 
-/* Compares the parameters of the image with those of its PTX. */
+/* Compares the parameters of the image and of its PTX. */
 static tl_status check_parameters(const struct image *im, const struct ptx_kernel *k)
 {
 	u32 n = im->nslots + (im->persistent ? GRID_PARAMS : 0) + im->nmaps;

@@ -5,7 +5,7 @@
 #include "analysis/divisors.h"
 #include "runtime/launch/specialize.h"
 
-/* The argument's types with a divisor for each integer whose entry in `useful` is more than 1; NULL: for all integers.
+/* The argument's types with a divisor for each integer that has an entry above 1 in `useful`; NULL: for all integers.
  * *leaf: the number of the next leaf. The strides of descriptors keep the divisors that a tensor map needs. */
 static struct arg_spec with_divisors(struct arena *a, struct arg_spec s, const i16 *useful, bool inside, u32 *leaf)
 {

@@ -16,7 +16,7 @@ struct stage {
 struct every_pass {
 	const struct kernel *kernel;
 	VEC(struct stage) stages;
-	/* the IR as evaluated, with separate rounding; its results are those of the launch */
+	/* the IR as evaluated, with separate rounding; it gives the launch's results */
 	const struct interp_program *plain;
 	bool has_atomics, print;
 	/* while the passes run */
@@ -205,8 +205,8 @@ static void show(const struct every_pass *p, u32 i, struct strbuf *error)
 		sb_printf(error, "// after %s\n%s", p->stages.at[k].pass, p->stages.at[k].text);
 }
 
-/* Runs each stage from the memory in `before`, and compares its results with those of the first stage, which are copied
- * to `expected`. */
+/* Runs each stage from the memory in `before`, and compares its results with the first stage's, which are copied to
+ * `expected`. */
 static bool run_stages(const struct every_pass *p, struct interp_launch *l, const char *before, char *expected,
 		       struct strbuf *error)
 {

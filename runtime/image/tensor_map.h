@@ -1,5 +1,5 @@
-/* Tensors for TMA copies, and the enumerators by which tensor maps describe them. The enumerators are those of the
- * driver (CUDA driver API, "Tensor Map Object Management"); the simulator's encoding uses them too. */
+/* Tensors for TMA copies, and the driver's enumerators for tensor maps (CUDA driver API, "Tensor Map Object
+ * Management"). The simulator's encoding uses the same enumerators. */
 #ifndef TL_IMAGE_TENSOR_MAP_H
 #define TL_IMAGE_TENSOR_MAP_H
 
@@ -35,8 +35,8 @@ struct tensor_map_shape {
 	void *base;     /* aligned to 16 bytes */
 	u64 sizes[5];   /* elements */
 	u64 strides[4]; /* bytes, of each dimension except the innermost: multiples of 16 */
-	/* The TMA tile in elements, at most 256. A row of the tile has as many bytes as the swizzle, or without a
-	 * swizzle a multiple of 16. */
+	/* The TMA tile in elements, at most 256. A row of the tile has the size of the swizzle, or without a swizzle a
+	 * multiple of 16 bytes. */
 	u32 box[5];
 	u32 swizzle;    /* bytes: 0, 32, 64 or 128 */
 	bool fills_nan;

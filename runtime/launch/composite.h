@@ -1,4 +1,4 @@
-/* Composite arguments, tuples and descriptors: trees whose leaves are arguments. */
+/* Composite arguments, tuples and descriptors: trees of arguments. */
 #ifndef TL_LAUNCH_COMPOSITE_H
 #define TL_LAUNCH_COMPOSITE_H
 

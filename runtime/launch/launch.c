@@ -34,7 +34,7 @@ enum grid_kind kind_of_grid(const tl_kernel *k, const tl_config *cfg, const u32 
 	return programs <= most ? GRID_FEW : rows ? GRID_ROWS : GRID_MANY;
 }
 
-/* The options of an image's kernel are those of its compilation, so the config must not set them. */
+/* An image fixes the options of its kernel, so the config must not set them. */
 static tl_status check_compiled(const tl_kernel *k, const tl_config *cfg)
 {
 	const char *given = cfg->num_warps    ? "num_warps"

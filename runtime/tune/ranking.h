@@ -16,7 +16,7 @@ struct contender {
 	double apart; /* if equal: its time and the best time differ by at most this fraction; < 0: unknown */
 };
 
-/* Measures contender `who` once; false ends the ranking. */
+/* Measures a contender once; false ends the ranking. */
 typedef bool measure_fn(void *arg, u32 who, double *time);
 
 /* Times all contenders once in each round, in alternating order, so that a change of the clock frequency affects all of

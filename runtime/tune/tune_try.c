@@ -16,7 +16,7 @@ enum { MOST_REPEATS = 200, MOST_WARMUPS = 100, FIRST_REPEATS = 3, MOST_THREADS =
  * most BUDGET times that timing. */
 enum { PARTS = 3, BUDGET = 30, LEAST_ROUNDS = 3 };
 enum { START_MS = 60000 }; /* time for the helper process to start and open its device */
-/* A configuration whose first time is more than `hopeless` times the best time is not timed further. Configurations
+/* A configuration is not timed further if its first time is more than `hopeless` times the best time. Configurations
  * within `close_by` times the best, and the second best, take part in the final ranking. */
 static const double hopeless = 2, close_by = 1.5;
 
