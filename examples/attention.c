@@ -1,4 +1,4 @@
-/* Attention over all keys, or over those that precede the query. */
+/* Attention over all keys, or over the keys up to the query's position. */
 #include "common.h"
 
 #include <math.h>
@@ -9,10 +9,10 @@ struct problem {
 	tl_dtype dtype;
 	size_t batch, heads, length, dim;
 	bool causal;
-	bool positions_first; /* stored as batch × position × head × dim, not batch × head × position × dim */
+	bool positions_first; /* memory layout is batch × position × head × dim, not batch × head × position × dim */
 };
 
-/* Of batch entry, head and position. */
+/* Strides of batch entry, head and position. */
 struct strides {
 	size_t z, h, n;
 };
@@ -25,7 +25,7 @@ static struct strides strides_of(const struct problem *p)
 	return (struct strides){whole, p->length * p->dim, p->dim};
 }
 
-/* One query: the weights of the keys and the weighted sum of the values, from their definition. */
+/* The reference for one query: the weights of the keys and the weighted sum of the values, by definition. */
 static void attend(const struct problem *p, const struct tensor *in, size_t head, size_t stride, size_t query,
 		   double scale, double *weight, double *out)
 {
@@ -50,7 +50,7 @@ static void attend(const struct problem *p, const struct tensor *in, size_t head
 		out[i] /= total;
 }
 
-/* As many queries as a few seconds allow, spread over all heads and positions. */
+/* Compares some queries, spread over all heads and positions, in a few seconds. */
 static void compare_attention(struct result *r, const struct problem *p, const struct tensor *in, double scale,
 			      struct tensor *out)
 {
@@ -75,7 +75,7 @@ static void compare_attention(struct result *r, const struct problem *p, const s
 static void test(struct demo *d, tl_kernel *kernel, struct problem p)
 {
 	struct result r = {.kernel = "attention", .relative = 2 * unit_roundoff(p.dtype)};
-	/* queries, scores and weights round to the dtype, or to tf32 in the products */
+	/* queries, scores and weights round to the dtype, or to tf32 in the dots */
 	r.absolute = p.dtype == TL_BF16 ? 1.6e-2 : p.dtype == TL_F16 ? 2e-3 : 4e-3;
 	snprintf(r.what, sizeof r.what, "%zux%zux%zux%zu %s%s%s", p.batch, p.heads, p.length, p.dim,
 		 tl_dtype_name(p.dtype), p.causal ? " causal" : "", p.positions_first ? " strided" : "");
@@ -105,7 +105,7 @@ static void test(struct demo *d, tl_kernel *kernel, struct problem p)
 
 	read_back(&r, &out);
 	compare_attention(&r, &p, in, scale, &out);
-	/* two products for each pair of query and key, of which half are seen in the causal case */
+	/* two dots for each pair of query and key; in the causal case half of the pairs */
 	report(d, &r, 0, 4 * (double)size * (double)p.length * (p.causal ? 0.5 : 1));
 	for (int i = 0; i < 3; i++)
 		tensor_free(&in[i]);

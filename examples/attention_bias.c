@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* heads × length × dim elements each; 2 radius + 1 biases a head. */
+/* heads × length × dim elements each; 2 radius + 1 biases for each head. */
 struct problem {
 	tl_dtype dtype;
 	size_t heads, length, dim, radius;
@@ -42,7 +42,7 @@ static void attend(const struct problem *p, const struct inputs *in, size_t head
 		out[i] /= total;
 }
 
-/* As many queries as a few seconds allow, spread over all heads and positions. */
+/* Compares some queries, spread over all heads and positions, in a few seconds. */
 static void compare_attention(struct result *r, const struct problem *p, const struct inputs *in, double scale,
 			      struct tensor *out)
 {
@@ -65,7 +65,7 @@ static void compare_attention(struct result *r, const struct problem *p, const s
 static void test(struct demo *d, tl_kernel *kernel, struct problem p)
 {
 	struct result r = {.kernel = "attention_bias", .relative = 2 * unit_roundoff(p.dtype)};
-	/* weights round to the dtype, or all to tf32 in the products */
+	/* weights round to the dtype, or all operands to tf32 in the dots */
 	r.absolute = p.dtype == TL_BF16 ? 1.6e-2 : p.dtype == TL_F16 ? 2e-3 : 4e-3;
 	snprintf(r.what, sizeof r.what, "%zux%zux%zu %s radius %zu", p.heads, p.length, p.dim, tl_dtype_name(p.dtype),
 		 p.radius);

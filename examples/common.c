@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GUARD = 256 }; /* elements behind a tensor */
+enum { GUARD = 256 }; /* guard elements after a tensor */
 
 static void usage(const char *program)
 {
@@ -88,7 +88,7 @@ static double uniform(struct demo *d) /* from 0 to 1 */
 	return (double)(next_random(d) >> 11) * 0x1p-53;
 }
 
-/* The sum of four uniform numbers: close enough to a normal one, and fast. */
+/* The sum of four uniform numbers: approximately normal, and fast to compute. */
 static double normal(struct demo *d)
 {
 	uint64_t z = next_random(d);
@@ -110,7 +110,7 @@ static float float_of(uint32_t u)
 	return x;
 }
 
-/* To the nearest, ties to even. For numbers, not NaN. */
+/* Rounds to nearest, ties to even. For numbers other than NaN. */
 static uint16_t bf16_bits(float x)
 {
 	uint32_t u = float_bits(x);
@@ -229,7 +229,7 @@ void read_back(struct result *r, struct tensor *t)
 		check(r, tl_buffer_read(t->buffer, 0, t->host, tl_buffer_size(t->buffer)));
 }
 
-/* The larger; NaN is the largest. */
+/* The larger error; NaN is the largest. */
 static double worse(double a, double b)
 {
 	return isnan(a) || a > b ? a : b;

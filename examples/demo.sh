@@ -1,6 +1,6 @@
 #!/bin/sh
-# demo.sh PROGRAM...: runs the examples and prints one table of their results. $DEMO holds options for all of them.
-# A second table compares the processor with PyTorch, NumPy and OpenBLAS where $PYTHON (python3) has them.
+# demo.sh PROGRAM...: runs the examples and prints one table of their results. $DEMO has options for all of them.
+# A second table compares the CPU with PyTorch, NumPy and OpenBLAS if $PYTHON (python3) has them.
 # Exits with 1 if a result is wrong, with 2 if a program could not do its work.
 folder=$(dirname "$0")
 log=$(mktemp) && ended=$(mktemp) && table=$(mktemp) || exit 2
@@ -29,7 +29,7 @@ run_all()
 
 run_all "$@" | tee "$table"
 status=$(cat "$ended")
-if [ -s "$log" ]; then # kept apart, so that the table stays whole
+if [ -s "$log" ]; then # printed after the table, so that the table is not interrupted
 	echo
 	cat "$log"
 fi

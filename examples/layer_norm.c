@@ -1,10 +1,10 @@
-/* Layer normalisation of the rows of a matrix, whose means and deviations are results too. */
+/* Layer normalisation of the rows of a matrix. The means and deviations of the rows are results too. */
 #include "common.h"
 
 #include <math.h>
 #include <stdio.h>
 
-static const double eps = 1e-3; /* large enough to be missed where it is left out */
+static const double eps = 1e-3; /* large enough for a visible error if the kernel omits it */
 
 struct data {
 	struct tensor x, y, weight, bias, mean, rstd;
@@ -12,7 +12,7 @@ struct data {
 
 static void compare_rows(struct result *r, struct data *t, size_t rows, size_t n, size_t stride)
 {
-	struct result of_sums = *r; /* these are fp32 */
+	struct result of_sums = *r; /* the sums are fp32 */
 	of_sums.relative = 2e-6;
 	of_sums.absolute = 2e-6;
 	for (size_t row = 0; row < rows; row++) {
@@ -39,7 +39,7 @@ static void compare_rows(struct result *r, struct data *t, size_t rows, size_t n
 	r->share = fmax(r->share, of_sums.share);
 }
 
-/* Rows of n elements, and `padding` unused ones behind each. */
+/* Rows of n elements, each followed by `padding` unused elements. */
 static void test(struct demo *d, tl_kernel *kernel, tl_dtype t, size_t rows, size_t n, size_t padding)
 {
 	struct result r = {.kernel = "layer_norm", .absolute = 5e-6, .relative = 1.001 * unit_roundoff(t) + 1e-6};

@@ -1,9 +1,9 @@
-"""What libraries of this machine do with the sizes of the examples' table, on the processor.
+"""Compares the examples' table with libraries of this machine, on the CPU.
 
     python3 libraries.py TABLE
 
-PyTorch where it is installed, else NumPy; OpenBLAS for products of fp32 where it is. Speeds are in the units of the table, and the
-last number is its speed as a multiple of the library's. Nothing of rows of GPUs, and of tasks that a library has no function for.
+The library is PyTorch if it is installed, else NumPy; for GEMMs of fp32 also OpenBLAS. Speeds are in the units of the table. The
+last number is the table's speed divided by the library's. Rows of GPUs, and tasks without a library function, are left out.
 """
 import ctypes
 import os
@@ -32,7 +32,7 @@ except (OSError, AttributeError):
 
 
 def seconds(f):
-    """Of the fastest of several calls."""
+    """The time of the fastest of several calls."""
     f()
     best, end = float("inf"), time.perf_counter() + 0.05
     while True:
@@ -79,7 +79,7 @@ def product(sizes, dtype, words):
 
 
 def task(kernel, what):
-    """What does it by the library, and by OpenBLAS or None; operations or bytes. None: nothing does."""
+    """A function of the library for the task, a function of OpenBLAS or None, and operations or bytes. None: there is no function."""
     shape, *words = what.replace(" x ", "x").split()
     sizes, dtype = [int(n) for n in shape.split("x")], words[0]
     size = 4 if dtype in ("fp32", "i32") else 2

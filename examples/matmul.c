@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A matrix in memory: its rows or its columns are contiguous, with `padding` unused elements behind each. */
+/* A matrix in memory with contiguous rows or columns, each followed by `padding` unused elements. */
 struct matrix {
 	struct tensor data;
 	size_t stride[2];
@@ -37,13 +37,13 @@ static double activate(const char *activation, double x)
 	return !activation || x >= 0 ? x : activation[0] == 'l' ? 0.01 * x : 0;
 }
 
-/* Whole rows of C, as many as a few seconds allow, spread over the matrix. */
+/* Compares some whole rows of C, spread over the matrix, in a few seconds. */
 static void compare_matmul(struct result *r, const struct problem *p, const struct matrix *a, const struct matrix *b,
 			   struct matrix *c)
 {
 	size_t affordable = (size_t)1.1e9 / (p->n * p->k) + 1, rows = affordable < p->m ? affordable : p->m;
 	r->samples = rows < p->m ? rows : 0;
-	float *values = malloc(p->k * p->n * sizeof *values); /* of B, row by row; exact for all dtypes here */
+	float *values = malloc(p->k * p->n * sizeof *values); /* B in row-major order; exact for all dtypes here */
 	double *sum = malloc(p->n * sizeof *sum);
 	if (!values || !sum)
 		abort();
@@ -67,7 +67,7 @@ static void compare_matmul(struct result *r, const struct problem *p, const stru
 	free(sum);
 }
 
-/* Elements are of size 1 and their products of either sign, so sums are of size sqrt(k). */
+/* Elements have size 1 and their products have random signs, so sums have size sqrt(k). */
 static void allow(struct result *r, const struct problem *p)
 {
 	double size = sqrt((double)p->k);
@@ -75,7 +75,7 @@ static void allow(struct result *r, const struct problem *p)
 		return; /* exact */
 	r->relative = 1.001 * unit_roundoff(p->out);
 	r->absolute = size * 2e-6 * fmax(4, size); /* each addition rounds in fp32 */
-	if (p->in == TL_F32) /* computed in tf32: 10 bits behind the point, the rest rounded or cut off */
+	if (p->in == TL_F32) /* computed in tf32: 10 bits of mantissa, the rest rounded or truncated */
 		r->absolute = size * 0x1p-7;
 }
 
@@ -109,7 +109,7 @@ static void test(struct demo *d, const struct kernels *kernels, bool persistent,
 		p.activation ? tl_func(p.activation) : tl_none(),
 	};
 	tl_kernel *kernel = persistent ? kernels->persistent : kernels->tiles;
-	size_t nargs = COUNT(args) - persistent; /* it has no activation */
+	size_t nargs = COUNT(args) - persistent; /* the persistent kernel has no activation */
 	check(&r, tl_launch(kernel, &config, args, nargs));
 	check(&r, tl_time(kernel, &config, args, nargs, d->warmup, d->repeats, &r.ms));
 

@@ -1,10 +1,10 @@
-/* The mean over one dimension of a tensor with three. */
+/* The mean over one dimension of a three-dimensional tensor. */
 #include "common.h"
 
 #include <stdio.h>
 
-/* Over dimension `dim` of a tensor of the given sizes, whose elements are stored in the order of the dimensions
- * order[0] (outermost) to order[2] (contiguous). */
+/* Tests the mean over dimension `dim` of a tensor with the given sizes. Its elements are stored in the order of
+ * dimensions order[0] (outermost) to order[2] (contiguous). */
 static void test(struct demo *d, tl_kernel *kernel, tl_dtype t, const size_t size[3], int dim, const int order[3])
 {
 	struct result r = {.kernel = "mean", .absolute = 2e-6, .relative = 1.001 * unit_roundoff(t)};
@@ -14,15 +14,16 @@ static void test(struct demo *d, tl_kernel *kernel, tl_dtype t, const size_t siz
 	stride[order[2]] = 1;
 	stride[order[1]] = size[order[2]];
 	stride[order[0]] = size[order[1]] * size[order[2]];
-	int before = dim == 0 ? 1 : 0, after = dim == 2 ? 1 : 2; /* the dimensions that stay */
+	int before = dim == 0 ? 1 : 0, after = dim == 2 ? 1 : 2; /* the remaining dimensions */
 	size_t m = size[before], n = size[dim], k = size[after];
 	struct tensor x = tensor_random(d, t, m * n * k, 0.5, 1);
 	struct tensor out = tensor_output(d, t, m * k);
 
-	/* A tile reaches along what is contiguous. */
+	/* The longer side of a tile is along the contiguous dimension. */
 	int64_t block_n = stride[dim] == 1 ? 256 : 32, block_k = stride[dim] == 1 ? 4 : 64;
 	size_t programs = m * ((k + (size_t)block_k - 1) / (size_t)block_k);
-	tl_config config = {.grid = {(uint32_t)(programs + 63) / 64 * 64}}; /* more than needed: they leave */
+	/* more programs than needed: the others return at once */
+	tl_config config = {.grid = {(uint32_t)(programs + 63) / 64 * 64}};
 	tl_arg args[] = {
 		tensor_arg(&x), tensor_arg(&out), tl_int((int64_t)m), tl_int((int64_t)n), tl_int((int64_t)k),
 		tl_int((int64_t)stride[before]), tl_int((int64_t)stride[dim]), tl_int((int64_t)stride[after]),

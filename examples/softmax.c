@@ -1,4 +1,4 @@
-/* Softmax of the rows of a matrix, by one program a row and by programs that take many. */
+/* Softmax of the rows of a matrix, with a program for each row, and with programs that compute many rows. */
 #include "common.h"
 
 #include <math.h>
@@ -24,12 +24,12 @@ static void compare_rows(struct result *r, const struct tensor *x, struct tensor
 	compare_rest(r, y);
 }
 
-/* Rows of `cols` elements, and `padding` unused ones behind each. */
+/* Rows of `cols` elements, each followed by `padding` unused elements. */
 static void test(struct demo *d, const struct kernels *k, bool persistent, tl_dtype t, size_t rows, size_t cols,
 		 size_t padding)
 {
 	struct result r = {.kernel = persistent ? "softmax_persistent" : "softmax"};
-	r.absolute = 6e-8; /* the smallest number above 0 in fp16 */
+	r.absolute = 6e-8; /* the smallest positive number in fp16 */
 	r.relative = 1.001 * unit_roundoff(t) + 3e-6;
 	snprintf(r.what, sizeof r.what, "%zu x %zu %s%s", rows, cols, tl_dtype_name(t), padding ? " padded rows" : "");
 	size_t stride = cols + padding;
@@ -51,7 +51,7 @@ static void test(struct demo *d, const struct kernels *k, bool persistent, tl_dt
 	tl_kernel *kernel = persistent ? k->persistent : k->rows;
 	tl_arg *args = persistent ? persistent_args : row_args;
 	size_t nargs = persistent ? COUNT(persistent_args) : COUNT(row_args);
-	/* Enough programs to fill the device, which has room for 32 to 64 warps on a multiprocessor. */
+	/* Enough programs to fill the device: a multiprocessor holds 32 to 64 warps. */
 	size_t programs = persistent ? (size_t)d->device.num_sms * 32 / (size_t)warps : rows;
 	tl_config config = {.grid = {(uint32_t)(programs < rows ? programs : rows)}, .num_warps = warps};
 	check(&r, tl_launch(kernel, &config, args, nargs));

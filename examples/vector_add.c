@@ -1,15 +1,15 @@
-/* The sum of two vectors: the least a program needs to launch a kernel. */
+/* The sum of two vectors: a minimal program that launches a kernel. */
 #include "common.h"
 
 #include <stdio.h>
 
 enum { BLOCK = 1024 };
 
-/* With `skip`, the vectors start that many elements into their buffers, so they are not aligned to 16 bytes. */
+/* With `skip`, the vectors start at that element of their buffers, so they are not aligned to 16 bytes. */
 static void test(struct demo *d, tl_kernel *kernel, tl_dtype t, size_t n, size_t skip)
 {
 	struct result r = {.kernel = "vector_add", .relative = 1.001 * unit_roundoff(t)};
-	r.absolute = t == TL_I32 ? 0 : 0x1p-25; /* half the distance of the smallest numbers of fp16 */
+	r.absolute = t == TL_I32 ? 0 : 0x1p-25; /* half the distance between the smallest numbers of fp16 */
 	snprintf(r.what, sizeof r.what, "%zu %s%s", n, tl_dtype_name(t), skip ? " unaligned" : "");
 	struct tensor x = tensor_random(d, t, n + skip, 0, 1);
 	struct tensor y = tensor_random(d, t, n + skip, 0, 1);

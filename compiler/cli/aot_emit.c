@@ -1,7 +1,8 @@
-/* `tlc build FILE -o NAME`: kernels ahead of time, as a C header and a C source that need no compiler.
+/* `tlc build FILE -o NAME`: compiles kernels ahead of time to a C header and a C source, which need no compiler at run
+ * time.
  *
- * For each target there are the variants that were asked for, in their order, and behind them a generic one, which
- * takes nothing for granted: the launch runs the first one that its arguments allow. */
+ * For each target the source has the variants of the command line, in their order, and after them a generic variant
+ * without assumptions. A launch uses the first variant that its arguments allow. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -14,19 +15,19 @@
 
 struct build_state {
 	struct command *c;
-	struct strbuf header, source; /* what NAME.h and NAME.c hold so far */
-	struct strbuf table;          /* of the launchers of a manifest */
-	const char *name;             /* of the files, as C may have it */
-	VEC(const char *) symbols;    /* the functions in them: of each kernel the launcher, then the loader */
-	const char **given;           /* of a manifest: the targets that the command names */
+	struct strbuf header, source; /* text of NAME.h and NAME.c so far */
+	struct strbuf table;          /* rows of the table of a manifest's launchers */
+	const char *name;             /* the base name of the files as a C identifier */
+	VEC(const char *) symbols;    /* the functions in the files: for each kernel the launcher, then the loader */
+	const char **given;           /* of a manifest: the targets of the command line */
 	u32 nbundles, ngiven;
-	/* the kernel at hand */
+	/* the current kernel */
 	struct unit unit;     /* parsed once */
-	VEC(tl_blob) images;  /* its images for the target at hand */
-	struct strbuf list;   /* its bundles */
-	struct strbuf said;   /* its variants, for people */
-	struct image generic; /* the last one: its slots are the launcher's parameters */
-	const char *types;    /* of the arguments, without what variants are specialised for */
+	VEC(tl_blob) images;  /* its images for the current target */
+	struct strbuf list;   /* the list of its bundles */
+	struct strbuf said;   /* the list of its variants, for the header's comment */
+	struct image generic; /* its generic image, whose slots are the launcher's parameters */
+	const char *types;    /* of the arguments, without specialisation */
 };
 
 /* --- images ------------------------------------------------------------------------------------------------------ */
@@ -40,7 +41,7 @@ static void add_image(struct build_state *b, struct image *im)
 		  serves_grid(im, GRID_FEW) ? "" : ", for many programs");
 }
 
-/* The images for one target. */
+/* Adds the bundle of the images for one target. */
 static bool add_bundle(struct build_state *b)
 {
 	size_t len;
@@ -79,7 +80,7 @@ static bool compile_image(struct build_state *b, const struct arg_spec *args, co
 	return good;
 }
 
-/* With the kernel for many programs, if that is another one. */
+/* Adds the images of a variant. If the kernel for grids of many programs is another one, it is added too. */
 static bool add_variant(struct build_state *b, const struct arg_spec *args, struct compile_options o)
 {
 	struct image few, many;
@@ -107,7 +108,7 @@ static bool add_variant(struct build_state *b, const struct arg_spec *args, stru
 
 /* --- arguments --------------------------------------------------------------------------------------------------- */
 
-/* The types as the command line or the source gives them. */
+/* Reads the types from the command line or the source. */
 static bool take_types(struct build_state *b, const struct func *f, const char *signature, struct arg_spec *args)
 {
 	b->c->signature = signature;
@@ -121,7 +122,7 @@ static bool take_types(struct build_state *b, const struct func *f, const char *
 	return true;
 }
 
-/* A type without what it is specialised for: "(*fp32:16, i32)" → "(*fp32, i32)". */
+/* A type without its specialisation: "(*fp32:16, i32)" → "(*fp32, i32)". */
 static const char *unspecialised(struct arena *a, const char *type)
 {
 	struct strbuf out = {.arena = a};
@@ -136,7 +137,7 @@ static const char *unspecialised(struct arena *a, const char *type)
 	return out.at;
 }
 
-/* The same without what they are specialised for. *types: all as text. */
+/* The arguments without their specialisation. *types: all types as text. */
 static struct arg_spec *generic_types(struct build_state *b, const struct func *f, const struct arg_spec *args,
 				      const char **types)
 {
@@ -207,13 +208,13 @@ static const char *c_type(const struct slot *s)
 	case DT_F32: return "float";
 	case DT_F64: return "double";
 	case DT_F16:
-	case DT_BF16: return s->pointers ? "void" : "uint16_t"; /* its bits */
+	case DT_BF16: return s->pointers ? "void" : "uint16_t"; /* the bits */
 	default: return s->pointers ? "void" : "uint8_t";
 	}
 }
 
-/* The name of slot i of the generic image as a parameter, which may be an element of a tuple or a descriptor: "shape.0"
- * → shape_0_. */
+/* The C name of the parameter for slot i of the generic image. The slot may be an element of a tuple or a descriptor:
+ * "shape.0" → shape_0_. */
 static const char *c_name(struct build_state *b, u32 i)
 {
 	struct arena *a = &b->c->arena;
@@ -232,7 +233,7 @@ static void print_parameters(struct build_state *b, struct strbuf *out)
 	}
 }
 
-/* Text for a comment: nothing in it begins or ends one. */
+/* Text for a C comment, in which no comment begins or ends. */
 static const char *commented(struct arena *a, const char *text)
 {
 	struct strbuf out = {.arena = a};
@@ -293,8 +294,8 @@ static bool is_new(const struct build_state *b, const char *symbol)
 	return true;
 }
 
-/* The kernel's name behind the prefix, with a number where another function is called so, or so with _load behind. NULL
- * after a message: where a program cannot have such a function. */
+/* A new function name: the prefix and the kernel's name. A number follows if another function has this name, or this
+ * name with _load. NULL after a message: a program cannot have such a function. */
 static const char *new_symbol(struct build_state *b, const char *kernel)
 {
 	struct arena *a = &b->c->arena;
@@ -331,7 +332,7 @@ static int write_sources(struct build_state *b)
 			  "const size_t %s_table_len = sizeof %s_table / sizeof *%s_table;\n",
 			  name, b->table.at, name, name, name);
 	}
-	/* headers of one name, in two folders, guard apart */
+	/* headers of the same name in two folders have different guards */
 	u64 hash = hash_bytes(b->header.at, b->header.len, 0);
 	const char *guard = arena_printf(&c->arena, "TL_%s_%016llx_H", name, (unsigned long long)hash),
 		   *header =
@@ -354,7 +355,7 @@ static int write_sources(struct build_state *b)
 
 /* --- kernels ----------------------------------------------------------------------------------------------------- */
 
-/* "cpu" stands for all levels of this kind of processor: a program finds out which of them it has. */
+/* Replaces "cpu" by all levels of this kind of CPU: a program selects a level at run time. */
 static void take_targets(struct command *c)
 {
 	static const char *const levels[] = {"cpu:baseline", "cpu:avx2", "cpu:avx512"};
@@ -373,7 +374,7 @@ static void take_targets(struct command *c)
 	}
 }
 
-/* What the command says of a kernel, of the source `name`. */
+/* Builds the kernel that the command selects, from the source `name`. */
 static int build_kernel(struct build_state *b, const char *name, const char *text, size_t len)
 {
 	struct command *c = b->c;
@@ -435,10 +436,10 @@ int build_sources(struct command *c, const char *text, size_t len)
 
 /* --- the kernels of a manifest ----------------------------------------------------------------------------------- */
 
-/* Entries that one launcher serves. */
+/* Entries with one launcher. */
 struct group {
 	const struct manifest_entry *first;
-	const char *types; /* of the arguments, without what they are specialised for */
+	const char *types; /* of the arguments, without specialisation */
 	VEC(const struct manifest_entry *) entries;
 };
 
@@ -478,7 +479,7 @@ static void add_once(struct arena *a, const char ***at, u32 *len, u32 *cap, cons
 	(*at)[(*len)++] = text;
 }
 
-/* The entry's arguments as -s and -D would give them. */
+/* Adds the entry's arguments as if they were given with -s and -D. */
 static void take_entry(struct command *c, const struct manifest_entry *e, bool first)
 {
 	struct strbuf types = {.arena = &c->arena};
@@ -498,7 +499,7 @@ static void take_entry(struct command *c, const struct manifest_entry *e, bool f
 	add_once(&c->arena, &c->signatures.at, &c->signatures.len, &c->signatures.cap, types.at);
 }
 
-/* The targets that --target names, of the kind that the entry was recorded on; without any the entry's own. */
+/* The targets of --target that have the kind of the entry's device; if there are none, the entry's target. */
 static void take_entry_targets(struct build_state *b, const struct manifest_entry *e)
 {
 	struct command *c = b->c;
@@ -515,7 +516,7 @@ static void take_entry_targets(struct build_state *b, const struct manifest_entr
 			 target_name(&c->arena, &e->target));
 }
 
-/* How much a variant counts on: what counts on more is to be tried first. */
+/* The specialisation of a signature as a number: launches try more specialised variants first. */
 static int weight(const char *signature)
 {
 	int sum = 0;
@@ -533,7 +534,7 @@ static int by_weight(const void *x, const void *y)
 	return more ? more : strcmp(a, b);
 }
 
-/* The launcher made last, in the table. */
+/* Adds the last launcher to the table. */
 static void add_row(struct build_state *b, const struct group *g)
 {
 	sb_printf(&b->table, "\t{\"%s\", \"", g->first->kernel);
@@ -569,7 +570,7 @@ static int build_group(struct build_state *b, const struct group *g)
 	return r;
 }
 
-/* The table's names, which no launcher may have. */
+/* Makes the names of the table, which launchers must not have. */
 static bool name_table(struct build_state *b)
 {
 	struct arena *a = &b->c->arena;

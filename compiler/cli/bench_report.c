@@ -1,4 +1,4 @@
-/* What `tlc bench` has measured: a sentence, a table, JSON, curves, and while it measures, how far it is. */
+/* The output of `tlc bench`: a sentence, a table, JSON or a plot, and the progress of the measurement. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -41,7 +41,7 @@ static void print_sentence(const struct command *c, const struct contender *x)
 	printf("; of %d launches 60 %% took %.4g to %.4g ms\n", x->launches, x->low, x->high);
 }
 
-/* A cell; 0: it is not known. */
+/* A cell of a table; 0: unknown. */
 static void cell(double x)
 {
 	if (x)
@@ -71,7 +71,7 @@ static void print_row(const struct command *c, const struct sweep *s, i64 v, con
 	printf("\n");
 }
 
-/* What the percentages are of: each device once. */
+/* The rates that the percentages refer to, once for each device. */
 static void print_rates(const struct contender *at, u32 n)
 {
 	for (u32 i = 0; i < n; i++) {
@@ -203,7 +203,7 @@ void add_points(struct command *c, struct points *p, i64 v, const struct contend
 		vec_push(&c->arena, &p->y, c->bytes ? at[i].gbps : c->flops ? at[i].tflops : at[i].ms);
 }
 
-/* Between quotes of gnuplot's, which are doubled inside. */
+/* A string in gnuplot's single quotes, which are doubled inside. */
 static void put_quoted(FILE *f, const char *s, size_t len)
 {
 	fputc('\'', f);

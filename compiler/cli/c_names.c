@@ -1,13 +1,13 @@
-/* The names in the C sources of `tlc build`: programs in C and C++ can have them, whatever the kernels and their
- * parameters are called. */
+/* The names in the C sources of `tlc build`: valid in C and C++, whatever the names of kernels and parameters are. */
 #include <ctype.h>
 #include <dlfcn.h>
 #include <gnu/lib-names.h>
 
 #include "cli/cmd_build.h"
 
-/* Names that mean something in each program, or in each that includes a standard header: but for the functions of the C
- * library, which it lists itself. tests/names.sh compares with the headers and libraries of the system. */
+/* Names that have a meaning in each program, or in each program that includes a standard header. Functions of the C
+ * library are looked up in the library. tests/names.sh compares the list with the headers and libraries of the
+ * system. */
 static const char words[] =
 	/* keywords of C and C++, with the names that no function of a program may have */
 	" alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t"
@@ -63,7 +63,7 @@ static const char words[] =
 	" uint_least32_t uint_least64_t uint_least8_t uintmax_t uintptr_t ulong useconds_t ushort va_list"
 	" wctrans_t wctype_t wint_t ";
 
-/* A name of the language, with letters and digits of ASCII alone: "é.0" → u00e9_0. */
+/* A name with ASCII letters and digits only: "é.0" → u00e9_0. */
 static const char *plain_name(struct arena *a, const char *name)
 {
 	struct strbuf out = {.arena = a};
@@ -85,7 +85,7 @@ const char *c_function_name(struct arena *a, const char *prefix, const char *nam
 	return arena_printf(a, "%s%s", prefix ? prefix : "", plain_name(a, name));
 }
 
-/* No word of C ends in one underscore unless it begins with two. */
+/* No reserved word of C ends in one underscore unless it begins with two. */
 const char *c_parameter_name(struct arena *a, const char *name)
 {
 	return arena_printf(a, "%s%s_", *name == '_' ? "arg" : "", plain_name(a, name));
@@ -98,14 +98,14 @@ static bool is_word(struct arena *a, const char *name)
 
 static bool in_c_library(const char *name)
 {
-	void *library = dlopen(LIBM_SO, RTLD_LAZY | RTLD_LOCAL); /* finds what libc has, too */
+	void *library = dlopen(LIBM_SO, RTLD_LAZY | RTLD_LOCAL); /* looks up symbols of libc too */
 	bool found = library && dlsym(library, name);
 	if (library)
 		dlclose(library);
 	return found;
 }
 
-/* As macros are: without small letters, or as M_PIf, L_tmpnam and PRId64 begin. */
+/* True for names with the form of macros: without small letters, or with a prefix as in M_PIf, L_tmpnam and PRId64. */
 static bool in_capitals(const char *name)
 {
 	static const char *const begins[] = {"M_", "L_", "PRI", "SCN"};

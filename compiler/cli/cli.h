@@ -1,4 +1,4 @@
-/* Shared by the files of the command line. */
+/* Declarations shared by the files of the command line. */
 #ifndef TLC_CLI_CLI_H
 #define TLC_CLI_CLI_H
 
@@ -7,7 +7,7 @@
 /* Exit codes. */
 enum { EXIT_DONE = 0, EXIT_USER = 1, EXIT_ENVIRONMENT = 2, EXIT_BUG = 3 };
 
-/* What tlc is asked to do: `tlc FILE`, or the first word. */
+/* The command: `tlc FILE`, or the first word. */
 enum verb {
 	VERB_COMPILE = 1,
 	VERB_RUN = 2,
@@ -24,7 +24,7 @@ struct define {
 	const char *name, *value;
 };
 
-/* What `tlc bench` compares: the values that were given for one option, as in --num-warps 4,8; of -D with the name. */
+/* The values of an option that `tlc bench` compares, as in --num-warps 4,8; a value of -D includes the name. */
 struct compared {
 	const char *option; /* NULL: FILE */
 	VEC(const char *) values;
@@ -32,7 +32,7 @@ struct compared {
 
 struct command {
 	struct arena arena;
-	int argc; /* as main has them */
+	int argc; /* of main */
 	char **argv;
 	enum verb verb;
 	const char *file, *kernel, *signature, *target, *emit, *output, *device, *grid, *bytes, *flops, *plot, *against;
@@ -40,22 +40,22 @@ struct command {
 	VEC(const char *) files_read; /* for the depfile */
 	bool sim_report;
 	int max_ctas;
-	bool cooperative, pdl; /* launches */
+	bool cooperative, pdl; /* attributes of launches */
 	bool gdb;              /* tlc run: in a debugger */
 	bool may_overlap; /* the options' alias: ALIAS_ANY */
 	bool any_size;    /* the options' sizes: BOUNDS_WIDE */
 	bool persistent;  /* the options' grid: GRID_ROWS */
 	VEC(struct define) defines;
 	VEC(const char *) folders; /* -I */
-	VEC(const char *) signatures, targets; /* each -s and --target */
+	VEC(const char *) signatures, targets; /* of each -s and --target */
 	bool json, builtins, in_process;
 	const char *check; /* the tolerance, as text */
 	int rep_ms, warmup_ms;
-	char *input; /* what standard input held, when it has been read already */
+	char *input; /* the contents of standard input, if it has been read */
 	size_t input_len;
 	VEC(struct compared) compared;
-	bool compares_kernels;      /* which may have other parameters: */
-	VEC(const char *) left_out; /* the names that this one lacks */
+	bool compares_kernels;      /* the compared kernels may have different parameters */
+	VEC(const char *) left_out; /* names of arguments that this kernel lacks */
 	VEC(const char *) args; /* ARG=VALUE of `run` and `bench` */
 	struct compile_options options;
 };
@@ -65,45 +65,45 @@ char *read_file(struct arena *a, const char *path, size_t *len);
 /* Prints "tlc: error: …" and returns `code`. */
 int complain(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* All of it or nothing: what is under `path` is replaced when the new file is complete. False: see errno. */
+/* Writes the file atomically: a file at `path` is replaced when the new file is complete. False: see errno. */
 bool write_file(struct arena *a, const char *path, const char *data, size_t len);
-/* -s, -D and what the kernel's decorators say, one for each parameter; false after a message. */
+/* Reads the argument of each parameter from -s, -D and the kernel's decorators; false after a message. */
 bool read_kernel_arguments(struct command *c, struct unit *u, const struct func *f, struct arg_spec *args);
 /* The kernel called `name`, or the only one of the file; NULL after a message. */
 const struct func *pick_kernel(struct unit *u, const char *name);
 
-/* Is the parameter annotated as a compile-time value? */
+/* True if the parameter is annotated as a compile-time value. */
 bool is_constexpr(const struct param *p);
-/* The names given to --print-after and --stop-after, and what does not go with IR text; false after a message. */
+/* Checks the pass names of --print-after, --stop-after and --start-after, and options that IR text does not allow;
+ * false after a message. */
 bool check_request(const struct command *c, const struct unit *u);
 /* The length of the text up to the first of `ends` outside brackets and quotes. */
 size_t span_outside(const char *s, const char *ends);
-/* Errors, warnings and remarks of the unit, to standard error. */
+/* Prints the unit's errors, warnings and remarks to standard error. */
 void show_diagnostics(const struct unit *u);
-/* tlc run in gdb, stopped in the kernel. Returns only after an error. */
+/* Runs `tlc run` in gdb, stopped in the kernel. Returns only after an error. */
 int run_in_gdb(const struct command *c);
 int command_run(struct command *c);
 int command_bench(struct command *c);
-/* The table of configurations. */
+/* Prints the table of configurations. */
 struct tuned_choice;
 void show_tuning(struct arena *a, const char *kernel, const char *device, const struct tuned_choice *ch);
 int command_list(struct command *c);
 int command_show(struct command *c);
 int command_cache(struct command *c);
 int command_build(struct command *c);
-/* A function that returns something or that others call is a helper, not a kernel. */
+/* True for helpers: functions that return a value, or that other functions call. They are not kernels. */
 bool is_helper(const struct module *m, const struct func *f);
 
-/* The verb that the first word of a command line is. */
+/* The command of a command line's first word. */
 enum verb read_verb(const char *word);
-/* Everything behind the verb; false after a message. */
+/* Reads the words after the command; false after a message. */
 bool read_options(struct command *c, int argc, char **argv);
-/* Gives the command one of the compared values; false after a message. */
+/* Sets a compared option to one of its values; false after a message. */
 bool choose_compared(struct command *c, const char *option, const char *value);
-/* For --help. */
-/* Of the commands in `of`. */
+/* Lists the options of the commands in `of`, for --help. */
 void list_options(FILE *out, u32 of);
-/* --help of the command: its lines of the usage, an example, its options. */
+/* Prints the --help of the command: its lines of the usage, an example, its options. */
 void help_of_command(FILE *out, const char *word, const char *usage);
 
 #endif

@@ -1,4 +1,4 @@
-/* `tlc bench`: the time of a kernel, or of several in turns, for one value of an argument or a range of them. */
+/* `tlc bench`: times one kernel, or several alternately, for one value of an argument or for a range. */
 #include <stdlib.h>
 
 #include "runtime/device/device.h"
@@ -10,14 +10,15 @@ struct bench {
 	struct command *c;
 	struct sweep sweep;
 	struct contender *at;
-	u32 n, done, total;        /* done: turns, of which there are `total` */
+	u32 n, done, total;        /* done: measured rounds of all contenders, of `total` */
 	double tolerance;          /* of --check */
-	VEC(struct rates *) rates; /* of each device */
+	VEC(struct rates *) rates; /* by device */
 };
 
-/* --- what is compared ---------------------------------------------------------------------------------------- */
+/* --- contenders ---------------------------------------------------------------------------------------------- */
 
-/* "--num-warps" and "8": "num_warps=8"; of -k, -D, --device and FILE the value. */
+/* Appends a value to a contender's label: "--num-warps" and "8" as "num_warps=8"; for -k, -D, --device and FILE only
+ * the value. */
 static void add_label(struct strbuf *label, const char *option, const char *value)
 {
 	sb_printf(label, "%s", label->len ? " " : "");
@@ -29,7 +30,7 @@ static void add_label(struct strbuf *label, const char *option, const char *valu
 	sb_puts(label, value);
 }
 
-/* The i-th combination of the values that are compared, of which those given last change first. */
+/* Makes the contender for the i-th combination of the compared values; the values of the last option change first. */
 static bool make_contender(struct bench *b, u32 i, i64 v, struct contender *x)
 {
 	struct command *c = b->c;
@@ -67,7 +68,7 @@ static void count_contenders(struct bench *b)
 	b->at = arena_array(&c->arena, struct contender, b->n);
 }
 
-/* A name that none of the kernels has is the user's mistake. */
+/* A name that no kernel has as a parameter is an error. */
 static int check_left_out(const struct bench *b)
 {
 	const struct command *first = &b->at[0].command;
@@ -82,7 +83,7 @@ static int check_left_out(const struct bench *b)
 	return EXIT_DONE;
 }
 
-/* Reads back what both have written, and compares it. */
+/* Reads back the results of both contenders and compares them. */
 static int compare_results(struct contender *first, struct contender *x, double tolerance)
 {
 	for (u32 i = 0; i < x->session.nargs; i++) {
@@ -99,7 +100,7 @@ static int compare_results(struct contender *first, struct contender *x, double 
 	return EXIT_DONE;
 }
 
-/* Each launches once, and is to write what the first one does. */
+/* Launches each contender once, and compares its results with the first contender's. */
 static int check_results(struct bench *b)
 {
 	int code = EXIT_DONE;
@@ -115,7 +116,7 @@ static int check_results(struct bench *b)
 
 /* --- measuring ----------------------------------------------------------------------------------------------- */
 
-/* Launches for --warmup and --rep milliseconds, or 5 and 50. */
+/* The numbers of launches for --warmup and --rep milliseconds; default 5 and 50. */
 static int count_launches(struct contender *x)
 {
 	const struct command *c = &x->command;
@@ -133,7 +134,7 @@ static int count_launches(struct contender *x)
 	return code;
 }
 
-/* The device of the contender, which is measured when it comes up first. */
+/* The rates of the contender's device, which are measured once. */
 static void find_rates(struct bench *b, struct contender *x)
 {
 	struct rates *r = NULL;
@@ -148,7 +149,7 @@ static void find_rates(struct bench *b, struct contender *x)
 	x->rates = r;
 }
 
-/* All contenders take turns, so that what changes in the meantime changes for all. */
+/* Times all contenders in alternating rounds, so that a change of the device's speed affects all of them. */
 static int take_turns(struct bench *b)
 {
 	int turns = b->n > 1 ? TURNS : 1, code = EXIT_DONE;
@@ -172,7 +173,7 @@ static int evaluate_times(struct contender *first, struct contender *x)
 {
 	const struct command *c = &x->command;
 	double amount;
-	x->ms = median(x->each, x->launches); /* which sorts them */
+	x->ms = median(x->each, x->launches); /* reorders `each` */
 	x->low = x->each[x->launches / 5];
 	x->high = x->each[x->launches - 1 - x->launches / 5];
 	if (is_simulated(x))
@@ -202,7 +203,7 @@ static int measure(struct bench *b)
 	return code;
 }
 
-/* All contenders for one value of the range. */
+/* Measures all contenders for one value of the range. */
 static int bench_value(struct bench *b, i64 v)
 {
 	u32 opened = 0;

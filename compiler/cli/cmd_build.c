@@ -1,4 +1,4 @@
-/* `tlc build`: kernels compiled before the program starts that launches them. */
+/* `tlc build`: compiles kernels before the program that launches them starts. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -15,7 +15,7 @@ struct lines {
 	u32 unreadable;
 };
 
-/* Shared by the processes that compile. */
+/* Shared by the compiling processes. */
 struct progress {
 	atomic_uint next, failed;
 };
@@ -87,7 +87,7 @@ static bool build_entry(struct arena *a, const struct manifest_entry *e)
 	return !s;
 }
 
-/* Compiles one line after the other, while there are some. */
+/* Compiles lines until all are done. */
 static void build_lines(const struct lines *lines, struct progress *p)
 {
 	for (u32 i; (i = atomic_fetch_add(&p->next, 1)) < lines->at.len;) {

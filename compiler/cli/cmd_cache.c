@@ -1,4 +1,4 @@
-/* `tlc cache` and `tlc show`: compiled kernels on disk, for people. */
+/* `tlc cache` and `tlc show`: the compiled kernels on disk, as text. */
 #include <time.h>
 
 #include "runtime/cache/cache.h"

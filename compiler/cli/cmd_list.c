@@ -1,4 +1,4 @@
-/* `tlc list`: the jit functions of a file, their parameters, and what their decorators say; for readers and as JSON. */
+/* `tlc list`: the jit functions of a file, their parameters and their decorators, as text and as JSON. */
 #include "cli/cli.h"
 
 static const char *text_of(struct arena *a, const struct expr *x)

@@ -1,4 +1,4 @@
-/* `tlc run`: a kernel on a device, with arguments made up or read from .npy files. */
+/* `tlc run`: runs a kernel on a device, with generated arguments or arguments from .npy files. */
 #include "cli/cmd_run.h"
 
 #include <math.h>
@@ -18,8 +18,7 @@ static struct argument *find_argument(struct session *s, const char *name)
 	return NULL;
 }
 
-/* The argument that is to be read, or NULL where only other kernels have it that this one is compared with. False after
- * a message. */
+/* Finds the argument to read; *out is NULL if only other compared kernels have it. False after a message. */
 static bool find_named(struct session *s, const char *name, struct argument **out)
 {
 	struct command *c = s->c;
@@ -53,7 +52,7 @@ static bool read_arguments(struct session *s)
 	return good;
 }
 
-/* --- expressions over the arguments ---------------------------------------------------------------------------- */
+/* --- expressions of arguments ---------------------------------------------------------------------------------- */
 
 /* The arguments of a launch, in the order of the parameters. */
 struct scope {
@@ -75,7 +74,7 @@ static bool number_of(const tl_arg *a, double *out)
 
 static bool evaluate(const struct scope *s, const struct expr *e, double *out);
 
-/* cdiv(n, BLOCK), min(…), max(…), with the names that Triton has for them. */
+/* cdiv(n, BLOCK), min(…), max(…), with Triton's names. */
 static bool evaluate_call(const struct scope *s, const struct expr *e, double *out)
 {
 	const char *name = e->a->kind == EX_NAME || e->a->kind == EX_ATTR ? e->a->name : "";
@@ -125,7 +124,7 @@ static bool evaluate(const struct scope *s, const struct expr *e, double *out)
 	}
 }
 
-/* NULL after a message. */
+/* Parses an expression. NULL after a message. */
 static const struct expr *parse_option(const struct session *s, const char *option, const char *text, size_t len)
 {
 	const char *copy = arena_str(&s->c->arena, text, len);
@@ -136,7 +135,7 @@ static const struct expr *parse_option(const struct session *s, const char *opti
 	return e;
 }
 
-/* Reads -g, whose expressions each launch evaluates with its arguments. */
+/* Reads -g. Each launch evaluates its expressions with the launch's arguments. */
 static bool read_grid(struct session *s)
 {
 	const char *g = s->c->grid;
@@ -160,7 +159,7 @@ static bool read_grid(struct session *s)
 	}
 }
 
-/* The names that a grid may use. */
+/* The names that a grid expression may use. */
 static const char *numbers_of(const struct scope *s)
 {
 	struct strbuf sb = {.arena = &s->session->c->arena};
@@ -250,7 +249,7 @@ int run_read(struct session *s)
 int run_time(struct session *s, int warmup, int n, double *ms)
 {
 	tl_status r = tl_time_each(s->kernel, &s->config, s->launched, s->nlaunched, warmup, n, ms);
-	if (!r && *tl_error(s->ctx) && !s->noted) /* a note */
+	if (!r && *tl_error(s->ctx) && !s->noted) /* a note of a successful call */
 		fprintf(stderr, "tlc: %s\n", tl_error(s->ctx));
 	s->noted |= !r && *tl_error(s->ctx);
 	return r ? api_failed(s->ctx, r) : EXIT_DONE;
@@ -258,7 +257,7 @@ int run_time(struct session *s, int warmup, int n, double *ms)
 
 /* --- tuning ---------------------------------------------------------------------------------------------------- */
 
-/* Is it asked for, or do the kernel's configurations give parameters that are open, as far as they are known? */
+/* True for `tlc tune`, and if the kernel's configurations set open parameters, as far as they are known. */
 static bool wants_tuning(struct session *s)
 {
 	const tl_arg *args = s->launched;
@@ -269,7 +268,7 @@ static bool wants_tuning(struct session *s)
 	unit_tuning(s->unit, s->func, NULL, 90, DECORATORS_KNOWN, &t);
 	for (u32 i = 0; t.unknown.len && i < s->nargs; i++)
 		if (!s->func->params[i].value && !is_given(args, n, i))
-			return true; /* the tuner says what is wrong */
+			return true; /* the tuner reports the error */
 	for (u32 i = 0; i < t.configurations.len; i++)
 		for (u32 k = 0; k < t.configurations.at[i].nvalues; k++) {
 			const struct argument *a = find_argument(s, t.configurations.at[i].values[k].name);
@@ -290,7 +289,7 @@ bool read_tolerance(const struct command *c, double *out)
 	return true;
 }
 
-/* Chooses a configuration, whose launch s->config and s->launched become. */
+/* Chooses a configuration, and sets s->config and s->launched to its launch. */
 static int tune(struct session *s)
 {
 	static const char *const helper[] = {"/proc/self/exe", "serve", NULL};
@@ -340,8 +339,8 @@ static int show_remarks(struct session *s)
 	return EXIT_DONE;
 }
 
-/* Shows warnings, and the texts of static_print, which are the only remarks that come without --remarks. The calls
- * report errors. */
+/* Shows warnings and the texts of static_print, which are the only remarks without --remarks. Errors are reported by
+ * the calls. */
 static void show_warning(void *session, const tl_diagnostic *d)
 {
 	struct session *s = session;
@@ -351,7 +350,7 @@ static void show_warning(void *session, const tl_diagnostic *d)
 		fputs(d->shown, stderr);
 }
 
-/* The launch without a choice of configurations. */
+/* Sets up the launch without tuning. */
 static int plan(struct session *s)
 {
 	const tl_arg *all = s->launched;
@@ -374,7 +373,7 @@ static int open_device(struct session *s)
 		return api_failed(s->ctx, r);
 	if (!c->device && !strcmp(s->device.kind, "cpu"))
 		fputs("tlc: note: there is no GPU here, so this runs on the processor, as with --device cpu\n", stderr);
-	if (!c->options.remarks) /* which come with the warnings */
+	if (!c->options.remarks) /* remarks include the warnings */
 		tl_context_diagnostics(s->ctx, show_warning, s, false);
 	if (c->sim_report && strcmp(s->device.kind, "sim"))
 		return complain(EXIT_USER, "--sim-report is for --device sim, and this is %s", s->device.kind);
@@ -386,7 +385,7 @@ static int open_device(struct session *s)
 	return EXIT_DONE;
 }
 
-/* Everything up to the launch. */
+/* Sets up everything for the launch. */
 static int prepare(struct session *s, const char *text, size_t len)
 {
 	const struct command *c = s->c;
@@ -420,7 +419,7 @@ void run_close(struct session *s)
 	unit_free(s->unit);
 }
 
-/* The kernel of an image and its parameters: those that are left at run time. */
+/* Opens the kernel of an image and its run-time parameters. */
 static int open_image(struct session *s, const char *text, size_t len)
 {
 	struct command *c = s->c;
@@ -462,7 +461,7 @@ int run_open(struct session *s, struct command *c)
 	char *text = known ? c->input : read_file(&c->arena, c->file, &len);
 	if (!text)
 		return EXIT_ENVIRONMENT;
-	bool image = image_is(text, len); /* without a source: the unit stays empty */
+	bool image = image_is(text, len); /* no source: the unit is empty */
 	if (!unit_open(s->unit, c->file, image ? "" : text, image ? 0 : len))
 		show_diagnostics(s->unit);
 	else if ((image ? !open_image(s, text, len) : find_kernel(s)) && read_grid(s) && read_arguments(s))

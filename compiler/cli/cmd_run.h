@@ -1,4 +1,4 @@
-/* A kernel on a device with its arguments: `tlc run` launches it, `tlc bench` times several of them side by side. */
+/* A kernel on a device with its arguments: `tlc run` launches it, and `tlc bench` times several of them. */
 #ifndef TLC_CLI_CMD_RUN_H
 #define TLC_CLI_CMD_RUN_H
 
@@ -6,7 +6,7 @@
 
 struct session {
 	struct command *c;
-	struct unit *unit;       /* to know the kernel and its parameters */
+	struct unit *unit;       /* has the kernel and its parameters */
 	const struct func *func; /* NULL: IR text */
 	const char *kernel_name;
 	struct argument *args; /* one for each parameter */
@@ -20,22 +20,22 @@ struct session {
 	tl_arg *launched; /* the arguments of the launch, in the order of the parameters */
 	size_t nlaunched;
 	const struct expr *grid[3];
-	bool grid_is_wrong; /* and that has been said */
-	bool shows_notes;   /* of the last diagnostic */
-	bool noted;         /* how it was timed */
-	int code;           /* to end with, when the arguments cannot be read */
+	bool grid_is_wrong; /* and the error has been reported */
+	bool shows_notes;   /* for notes of the last diagnostic */
+	bool noted;         /* the note about timing has been shown */
+	int code;           /* exit code if the arguments cannot be read */
 };
 
-/* Opens what the command asks for, and tunes it where its kernel has configurations to choose from; then it can be
- * launched. Returns an exit code, after a message if that is not EXIT_DONE. The session is to be closed in any case. */
+/* Opens the kernel and the device of the command, and tunes the kernel if it has configurations to choose from. Returns
+ * an exit code, after a message if it is not EXIT_DONE. The caller closes the session in any case. */
 int run_open(struct session *s, struct command *c);
-/* Launches it, and waits for the end. */
+/* Launches the kernel, and waits for its end. */
 int run_launch(struct session *s);
-/* Reads back its tensors. */
+/* Reads back the tensors. */
 int run_read(struct session *s);
-/* Milliseconds of each of n launches, after others that are not timed. */
+/* Writes the milliseconds of n launches to `ms`, after `warmup` launches that are not timed. */
 int run_time(struct session *s, int warmup, int n, double *ms);
-/* What the expression of an option is for the arguments of the launch. False after a message. */
+/* Evaluates an option's expression for the arguments of the launch. False after a message. */
 bool run_evaluate(struct session *s, const char *option, const char *text, double *out);
 void run_close(struct session *s);
 

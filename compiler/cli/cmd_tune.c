@@ -1,4 +1,5 @@
-/* What `tlc tune` shows: the configurations of a kernel, the best first, and why others did not run. */
+/* The output of `tlc tune`: the configurations of a kernel, the fastest first, and the reason why others did not
+ * run. */
 #include <stdlib.h>
 
 #include "runtime/tune/tune.h"
@@ -19,7 +20,7 @@ static int by_cost(const void *x, const void *y)
 	return (a > b) - (a < b);
 }
 
-/* 0: not known. */
+/* A cell of the table; 0: unknown. */
 static void cell(int width, size_t n)
 {
 	if (n)

@@ -8,7 +8,7 @@
 
 #define SECOND "TLC_AFTER_FAULT"
 
-/* For the handler, which may call next to nothing. */
+/* Data of the signal handler, which may call only async-signal-safe functions. */
 static char **again, **environment; /* the command on the interpreter, or NULL */
 
 static void say(const char *text)
@@ -30,7 +30,7 @@ static void on_fault(int signal)
 	_exit(EXIT_USER);
 }
 
-/* The same arguments, but for the device. */
+/* The same arguments with another device. */
 static char **with_interpreter(struct command *c)
 {
 	char **argv = arena_array(&c->arena, char *, (size_t)c->argc + 3);
@@ -60,7 +60,7 @@ static char **with_mark(struct command *c)
 
 void crash_watch(struct command *c)
 {
-	/* standard input cannot be read again */
+	/* standard input cannot be read a second time */
 	again = c->verb == VERB_RUN && strcmp(c->file, "-") != 0 ? with_interpreter(c) : NULL;
 	environment = with_mark(c);
 	const struct sigaction fault = {.sa_handler = on_fault, .sa_flags = SA_NODEFER};

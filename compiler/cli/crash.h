@@ -1,4 +1,4 @@
-/* Kernels on the processor that access memory that is not there. */
+/* Faults of CPU kernels that access unmapped memory. */
 #ifndef TLC_CLI_CRASH_H
 #define TLC_CLI_CRASH_H
 
@@ -6,11 +6,11 @@
 
 struct command;
 
-/* Between the two, a fault of memory is the kernel's: `tlc run` starts the same command again on the interpreter, which
- * checks every access and says where it is; others end with a message. */
+/* A memory fault between the two calls is the kernel's. `tlc run` then runs the same command on the interpreter, which
+ * checks every access and reports the place. Other commands end with a message. */
 void crash_watch(struct command *c);
 void crash_end_watch(void);
-/* Is this the second run? Then the kernel must not end well. */
+/* True in the second run: the kernel must fail there. */
 bool crash_is_second(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* `tlc build --depfile`: the files that a build has read, as a rule in the syntax that make and ninja read. */
+/* `tlc build --depfile`: the files that a build has read, as a rule in the syntax of make and ninja. */
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -20,8 +20,7 @@ void note_imports(struct command *c, const struct unit *u)
 			note_file(c, u->diags.sources.at[i]->name);
 }
 
-/* make reads backslashes as they are, but for a row of them that ends in front of a space or #: each of these is
- * doubled. */
+/* make reads backslashes literally, except before a space or #: there each of them is doubled. */
 static void sb_path(struct strbuf *out, const char *path)
 {
 	for (const char *s = path; *s; s++) {
@@ -35,8 +34,8 @@ static void sb_path(struct strbuf *out, const char *path)
 	}
 }
 
-/* Where the output has an absolute path, files that were read have: whoever calls tlc is in another folder than the
- * reader of the depfile. */
+/* If the output has an absolute path, the files do too, because tlc may run in another folder than the reader of the
+ * depfile. */
 static const char *path_shown(struct command *c, const char *path)
 {
 	char *here = *path != '/' && *c->output == '/' ? getcwd(NULL, 0) : NULL;
@@ -49,7 +48,7 @@ static const char *path_shown(struct command *c, const char *path)
 int write_depfile(struct command *c)
 {
 	struct strbuf out = {.arena = &c->arena};
-	/* the source first: ninja wants the order of its own rule */
+	/* the source first: ninja requires the order of its rule */
 	for (u32 i = 0; i < 2; i++) {
 		sb_path(&out, arena_printf(&c->arena, "%s.%c", c->output, "ch"[i]));
 		sb_puts(&out, i ? ":" : " ");
@@ -59,7 +58,7 @@ int write_depfile(struct command *c)
 		sb_path(&out, path_shown(c, c->files_read.at[i]));
 	}
 	sb_puts(&out, "\n");
-	/* a rule without commands for each file: make does not miss one that is removed */
+	/* a rule without commands for each file, so that a removed file is not an error for make */
 	for (u32 i = 0; i < c->files_read.len; i++) {
 		sb_puts(&out, "\n");
 		sb_path(&out, path_shown(c, c->files_read.at[i]));

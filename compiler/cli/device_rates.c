@@ -1,4 +1,4 @@
-/* How fast a device copies and multiplies, for what `tlc bench` measures to be compared with. */
+/* The device's rates of copies and dots, with which `tlc bench` compares its measurements. */
 #include "runtime/device/device.h"
 #include "cli/cmd_bench.h"
 
@@ -19,13 +19,13 @@ static const char kernels[] = "@triton.jit\n"
 			      "        acc = tl.dot(a, b, acc)\n"
 			      "    tl.store(out + tl.program_id(0) * 128 + i, tl.sum(acc, 1).to(tl.float32))\n";
 
-/* The median of copies from one buffer to the other, GB/s. */
+/* The median rate of copies from one buffer to the other, in GB/s. */
 static tl_status copies(tl_context *ctx, tl_buffer *to, tl_buffer *from, tl_event *begin, tl_event *end, double *out)
 {
 	double ms[RUNS];
 	size_t bytes = tl_buffer_size(from);
 	tl_status s = tl_buffer_fill(from, 1);
-	for (int i = -2; i < RUNS && !s; i++) { /* two are not timed */
+	for (int i = -2; i < RUNS && !s; i++) { /* two copies are not timed */
 		if (!(s = tl_event_record(begin, NULL)) && !(s = tl_buffer_copy_async(to, 0, from, 0, bytes, NULL)) &&
 		    !(s = tl_event_record(end, NULL)) && !(s = tl_event_synchronize(end)))
 			s = tl_event_elapsed(begin, end, &ms[MAX(i, 0)]);
@@ -41,8 +41,8 @@ static tl_status find_kernel(tl_context *ctx, const char *name, tl_kernel **out)
 	return s ? s : tl_module_kernel(m, name, out);
 }
 
-/* The faster of the driver's copy and a kernel's, of buffers of 256 MB on a GPU, of 64 MB on others, or of less where
- * there is no room. */
+/* The faster of the driver's copy and a kernel's copy. The buffers have 256 MB on a GPU, 64 MB on other devices, or
+ * less if memory is short. */
 static tl_status measure_copy(tl_context *ctx, const tl_device_info *device, double *out)
 {
 	enum { BLOCK = 4096 };
@@ -66,7 +66,7 @@ static tl_status measure_copy(tl_context *ctx, const tl_device_info *device, dou
 	return s;
 }
 
-/* TFLOPS of products of tiles that fit the shared memory. */
+/* TFLOPS of dots on tiles that fit the shared memory. */
 static tl_status measure_dots(tl_context *ctx, const tl_device_info *device, tl_dtype t, double *out)
 {
 	bool gpu = !strcmp(device->kind, "cuda"), interp = !strcmp(device->kind, "interp");
@@ -87,7 +87,7 @@ static tl_status measure_dots(tl_context *ctx, const tl_device_info *device, tl_
 	return s;
 }
 
-/* The type of the kernel's first tensor that tensor cores multiply; fp32 as tf32. */
+/* The element type of the kernel's first tensor that tensor cores multiply; fp32 as tf32. */
 static tl_dtype type_of_dots(const struct session *s)
 {
 	for (u32 i = 0; i < s->nargs; i++)

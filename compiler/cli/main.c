@@ -1,6 +1,6 @@
-/* The command line: compiling, with dumps of every stage. cmd_run.c has `run`, cmd_bench.c `bench`, cmd_list.c `list`,
- * cmd_cache.c `show` and `cache`, cmd_build.c and aot_emit.c
- * `build`, options.c the options. */
+/* The command line's main function, and `tlc FILE`, which compiles a kernel and writes its stages. The other commands
+ * are in cmd_run.c (`run`), cmd_bench.c (`bench`), cmd_list.c (`list`), cmd_cache.c (`show` and `cache`), and
+ * cmd_build.c and aot_emit.c (`build`). The options are in options.c. */
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ static const char usage[] =
 	"  tlc build FILE [-k KERNEL] [-s SIGNATURE]... [-D NAME=VALUE]... [--target T]... -o NAME\n"
 	"            [--prefix TEXT] [--depfile PATH]\n"
 	"  tlc build MANIFEST [--target T]... [-o NAME]\n"
-	"  tlc serve          (tries configurations for a tuner: tl_tuning.helper)\n"
+	"  tlc serve          (runs configurations for a tuner: tl_tuning.helper)\n"
 	"\n"
 	"  FILE               a .tl or .py file, or IR text in a .ttir or .ttgir file; - is standard input\n"
 	"  ARG=VALUE          42, 0.5, i64:42, fp16[128,64]:randn:0 (zeros ones arange empty "
@@ -60,7 +60,7 @@ void warn(const char *format, ...)
 	va_end(ap);
 }
 
-/* Standard input, whose length is not known before its end. */
+/* Reads standard input to its end, because its length is unknown. */
 static char *read_stdin(struct arena *a, size_t *len)
 {
 	enum { LIMIT = 64 << 20 };
@@ -128,7 +128,7 @@ static bool body_mentions(const struct body *b, const char *name)
 	return false;
 }
 
-/* The line of a return with a value; 0: there is none. */
+/* The line of a return statement with a value; 0: there is none. */
 static u32 returns_value(const struct body *b)
 {
 	u32 line = 0;
@@ -154,7 +154,7 @@ bool is_helper(const struct module *m, const struct func *f)
 	return f->kind != FUNC_JIT || returns_value(&f->body) || caller_of(m, f);
 }
 
-/* The functions to choose from; without kernels, why each is none. */
+/* Lists the functions to choose from; if there are no kernels, the reason why each function is not one. */
 static void show_choice(const struct module *m, u32 nkernels)
 {
 	for (u32 i = 0; i < m->funcs.len; i++) {
@@ -190,7 +190,8 @@ const struct func *pick_kernel(struct unit *u, const char *name)
 			only = f;
 		nkernels += kernel;
 	}
-	if (!name && (nkernels == 1 || njit == 1)) /* of a lone one the evaluator says why it is no kernel */
+	/* for a single function the evaluator reports why it is not a kernel */
+	if (!name && (nkernels == 1 || njit == 1))
 		return only;
 	if (!name && report_all_broken(&u->arena, &u->names, &u->diags, m))
 		return NULL;
@@ -257,7 +258,7 @@ static bool read_signature(struct command *c, const struct func *f, struct arg_s
 	return true;
 }
 
-/* What Triton's launches take among the arguments. */
+/* Hints for options that Triton takes as launch arguments. */
 static const char *option_of(const char *name)
 {
 	if (!strcmp(name, "num_warps"))
@@ -283,8 +284,8 @@ static bool read_arguments(struct command *c, const struct func *f, struct arg_s
 	return read_signature(c, f, args);
 }
 
-/* Constexprs without a value get those of the first configuration of the kernel's decorators, and of its heuristics.
- * The launch options that the command line leaves open are the configuration's too. */
+/* Sets constexprs without a value from the first configuration of the kernel's decorators, and from its heuristics.
+ * That configuration also sets the launch options that the command line does not set. */
 static void fill_from_decorators(struct command *c, struct unit *u, const struct func *f, struct arg_spec *args)
 {
 	bool open = false;
@@ -344,7 +345,7 @@ bool write_file(struct arena *a, const char *path, const char *data, size_t len)
 		return write_stream(fopen(path, "wb"), data, len);
 	if (exists && access(path, W_OK))
 		return false;
-	char *resolved = realpath(path, NULL); /* a symbolic link stays one */
+	char *resolved = realpath(path, NULL); /* keep a symbolic link */
 	char *beside = arena_printf(a, "%s.XXXXXX", resolved ? resolved : path);
 	int fd = mkstemp(beside);
 	mode_t mask = umask(0);
@@ -364,7 +365,7 @@ static int write_output(struct command *c, const char *kernel, const char *kind,
 {
 	const char *path = c->output;
 	bool to_stdout = path && !strcmp(path, "-");
-	if (!to_stdout && (several || (!path && binary))) /* not on a terminal */
+	if (!to_stdout && (several || (!path && binary))) /* binary data is not written to a terminal */
 		path = arena_printf(&c->arena, "%s.%s", path ? path : kernel, kind);
 	else if (!path)
 		path = "-";
@@ -374,7 +375,7 @@ static int write_output(struct command *c, const char *kernel, const char *kind,
 	return ok ? EXIT_DONE : complain(EXIT_ENVIRONMENT, "cannot write '%s': %s", path, strerror(errno));
 }
 
-/* Registers and local memory, from what ptxas -v says; the rest of that goes to standard error. */
+/* Reads registers and local memory from the output of ptxas -v; other output goes to standard error. */
 static void read_report(struct command *c, struct unit *u, const struct compiled *k, const char *report)
 {
 	static const char *const usual[] = {"bytes gmem",        "Compiling entry", "Function properties",
@@ -399,7 +400,7 @@ static void read_report(struct command *c, struct unit *u, const struct compiled
 		remark_resources(u, k, registers, local, 0);
 }
 
-/* Its status as waitpid gives it, or -1; *report is what it said. */
+/* Runs ptxas. Returns its status of waitpid, or -1; *report is its output. */
 static int run_ptxas(struct command *c, const char *program, const char *arch, const char *in, const char *out,
 		     const char **report)
 {
@@ -462,10 +463,10 @@ static int assemble(struct command *c, struct unit *u, const struct compiled *k,
 
 /* --- compile ------------------------------------------------------------------------------------------------- */
 
-/* What can be emitted, for which targets. */
+/* The kinds of output, and their targets. */
 static const struct kind {
 	const char *name;
-	size_t wants; /* offset of what asks for it in struct compile_options, or 0 */
+	size_t wants; /* offset of its `want_` member in struct compile_options, or 0 */
 	bool cuda, cpu, binary;
 } all_kinds[] = {
 #define WANTS(what) offsetof(struct compile_options, want_##what)
@@ -484,7 +485,7 @@ static const struct kind {
 };
 
 struct kinds {
-	const struct kind *at[ARRAY_LEN(all_kinds)]; /* NULL: the IR as it is then */
+	const struct kind *at[ARRAY_LEN(all_kinds)]; /* NULL: the IR after the last pass */
 	u32 n;
 	bool only_ast;
 };
@@ -497,7 +498,7 @@ static const struct kind *find_kind(const char *name, size_t len)
 	return NULL;
 }
 
-/* The kinds of the target, or all. */
+/* The kinds of the target, or all kinds. */
 static const char *kind_names(struct arena *a, const struct target *target)
 {
 	struct strbuf out = {.arena = a};
@@ -561,7 +562,7 @@ static int emit_ast(struct command *c, struct unit *u, const char *name, bool se
 	return r;
 }
 
-/* What is compiled: its source, and the arguments that it is compiled for. */
+/* The kernel's source, and the arguments of its compilation. */
 struct origin {
 	const struct func *func;
 	const struct arg_spec *args;
@@ -696,7 +697,7 @@ static int command_compile(struct command *c)
 	return r;
 }
 
-/* The folders of -I come before those of PYTHONPATH, where the library looks for modules. */
+/* Adds the folders of -I before the folders of PYTHONPATH, where the library searches for modules. */
 static void prepend_folders(struct command *c)
 {
 	for (u32 i = c->folders.len; i-- > 0;) {
@@ -708,7 +709,7 @@ static void prepend_folders(struct command *c)
 
 /* --- main ---------------------------------------------------------------------------------------------------- */
 
-/* tl_assert has said what is wrong: a status for scripts instead of a signal. */
+/* tl_assert has printed its message: exit with a status, for scripts, instead of a signal. */
 static void on_abort(int signal)
 {
 	(void)signal;
@@ -719,7 +720,8 @@ static void help(void)
 {
 	fputs(usage, stdout);
 	list_options(stdout, ~0u);
-	puts("  --help, --version  this, or of one command: tlc COMMAND --help; of tlc and of its LLVM\n\nPasses:");
+	puts("  --help, --version  prints this text, or with tlc COMMAND --help that of a command; prints the\n"
+	     "                     versions of tlc and of its LLVM\n\nPasses:");
 	compile_list_passes(stdout);
 }
 

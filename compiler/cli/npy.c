@@ -1,9 +1,9 @@
 /* Reading and writing .npy files.
  *
- * magic "\x93NUMPY", version, length of the header, the header as a Python dictionary
+ * A file has the magic "\x93NUMPY", a version, the length of the header, the header as a Python dictionary
  *     {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
- * and the elements. The header is read by a small parser that knows just these literals: keys in any order, either
- * quote, any spacing, as NumPy accepts them. Files come from anywhere, so every length is checked before it is used. */
+ * and the elements. A small parser reads the header. It knows these literals only: keys in any order, either quote, any
+ * spacing, as NumPy accepts them. Files are untrusted, so every length is checked before it is used. */
 #include "cli/npy.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ static const struct {
 /* --- the header ---------------------------------------------------------------------------------------------- */
 
 struct header {
-	const char *at, *end, *name; /* of the file */
+	const char *at, *end, *name; /* name: of the file */
 	bool has_descr, has_order, has_shape;
 	bool fortran;
 	tl_dtype dtype;
@@ -60,7 +60,7 @@ static bool take_word(struct header *h, const char *word)
 	return true;
 }
 
-/* A quoted string without escapes, such as keys and descriptions are. */
+/* A quoted string without escapes, as in keys and types. */
 static bool take_string(struct header *h, const char **s, size_t *len)
 {
 	skip_space(h);
@@ -124,7 +124,7 @@ static bool take_size(struct header *h, size_t *out)
 		if (__builtin_mul_overflow(*out, 10, out) || __builtin_add_overflow(*out, (size_t)(*h->at - '0'), out))
 			return false;
 	bool some = h->at > start;
-	if (some && h->at < h->end && *h->at == 'L') /* Python 2 wrote long integers so */
+	if (some && h->at < h->end && *h->at == 'L') /* suffix of long integers in Python 2 */
 		h->at++;
 	return some;
 }
@@ -179,7 +179,7 @@ static tl_status read_header(struct header *h)
 
 /* --- the elements -------------------------------------------------------------------------------------------- */
 
-/* Column-major → row-major. The source is walked in order; `at` is where its element goes. */
+/* Converts column-major to row-major order. The source is read in order; `at` is the destination of its element. */
 static void to_c_order(const struct npy *a, const char *src, size_t size)
 {
 	size_t index[MAX_RANK_NPY] = {0}, stride[MAX_RANK_NPY], at = 0;
@@ -224,7 +224,7 @@ static tl_status take_elements(const struct header *h, const char *data, size_t 
 		to_c_order(out, data, size);
 	else
 		memcpy(out->data, data, bytes);
-	if (h->dtype == TL_I1) /* a kernel may rely on 0 and 1 */
+	if (h->dtype == TL_I1) /* kernels may rely on 0 and 1 */
 		for (size_t i = 0; i < bytes; i++)
 			((u8 *)out->data)[i] = ((u8 *)out->data)[i] != 0;
 	return TL_OK;

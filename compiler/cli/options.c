@@ -1,5 +1,4 @@
-/* The options of the command line: one table, from which they are read, explained and refused where they mean
- * nothing. */
+/* The options of the command line: a table for reading them, for --help, and for errors about misplaced options. */
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -8,7 +7,7 @@
 
 enum {
 	LAUNCH = VERB_RUN | VERB_BENCH | VERB_TUNE,
-	COMPARED = 1 << 16, /* tlc bench takes several values, between commas */
+	COMPARED = 1 << 16, /* tlc bench takes several values, separated by commas */
 };
 
 enum value_kind { TEXT, FLAG, NUMBER, WARPS, DEFINE, FOLDER };
@@ -20,122 +19,123 @@ static const struct option {
 	size_t to; /* offset in struct command */
 	int lo, hi;
 	const char *shown, *help; /* in --help; lines of help are separated by newlines */
-	const char *instead;      /* for who gives it to another verb */
+	const char *instead;      /* hint in the error for commands without the option */
 } options[] = {
 #define AT(field) offsetof(struct command, field)
 	{"-k", TEXT, VERB_COMPILE | VERB_BUILD | LAUNCH | COMPARED, AT(kernel), 0, 0, "-k KERNEL",
-	 "the jit function to compile; may be left out when the file has one kernel", NULL},
+	 "the jit function to compile; optional if the file has one kernel", NULL},
 	{"-s", TEXT, VERB_COMPILE | VERB_BUILD, AT(signature), 0, 0, "-s SIGNATURE",
 	 "types of the parameters that are not constexpr: '*fp16:16,*fp16:16,i32,i32:16,fp32',\n"
-	 "or name=type pairs; :16 means divisible by 16, i32:1 an integer that is 1; for tlc build one\n"
+	 "or name=type pairs; :16 means divisible by 16, i32:1 means equal to 1; tlc build takes one -s\n"
 	 "for each variant",
 	 "the types are those of the arguments, as in i64:42"},
 	{"-D", DEFINE, VERB_COMPILE | VERB_BUILD | LAUNCH | COMPARED, AT(defines), 0, 0, "-D NAME=VALUE",
 	 "value of a constexpr parameter: a Python literal, a dtype or a jit function", NULL},
 	{"-I", FOLDER, VERB_COMPILE | VERB_BUILD | VERB_LIST | LAUNCH, AT(folders), 0, 0, "-I FOLDER",
-	 "where to look for modules that the file imports, besides around it and on PYTHONPATH", NULL},
+	 "folder to search for imported modules, in addition to those around the file and PYTHONPATH", NULL},
 	{"--json", FLAG, VERB_LIST | VERB_TUNE | VERB_BENCH, AT(json), 0, 0, "--json",
-	 "of tlc list: one JSON object; of tlc tune and tlc bench: an array",
+	 "prints JSON: tlc list an object, tlc tune and tlc bench an array",
 	 "tlc list, tlc tune and tlc bench have it"},
 	{"--builtins", FLAG, VERB_LIST, AT(builtins), 0, 0, "--builtins",
-	 "of tlc list, without FILE: the built-in functions, with parameters and defaults", "tlc list has it"},
+	 "lists the built-in functions with parameters and defaults; tlc list without FILE", "tlc list has it"},
 	{"--target", TEXT, VERB_COMPILE | VERB_BUILD, AT(target), 0, 0, "--target T",
-	 "cuda:sm_75, sm_80, sm_86, sm_87, sm_89, sm_90 or sm_90a; cpu for the processor here, or\n"
-	 "cpu:baseline, avx2, avx512 or neon; default: the GPU here, else sm_90a; for tlc build one or\n"
-	 "several",
-	 "the device is what is compiled for: --device D"},
+	 "cuda:sm_75, sm_80, sm_86, sm_87, sm_89, sm_90 or sm_90a; cpu for this machine's CPU, or\n"
+	 "cpu:baseline, avx2, avx512 or neon; default: this machine's GPU, else sm_90a; tlc build takes\n"
+	 "one or several",
+	 "--device D selects the target"},
 	{"--emit", TEXT, VERB_COMPILE, AT(emit), 0, 0, "--emit KIND,...",
-	 "ast ttir ttgir llir ptx cubin; asm and obj of cpu; image (as tlc show reads it), calls of\n"
-	 "built-ins, schedule of loops; default ptx, of cpu asm",
-	 "tlc FILE --emit … shows what is compiled"},
+	 "stages to write: ast ttir ttgir llir ptx cubin; asm and obj for cpu; image (for tlc show),\n"
+	 "calls of built-ins, schedule of loops; default ptx, for cpu asm",
+	 "tlc FILE --emit … writes the stages"},
 	{"-o", TEXT, VERB_COMPILE | VERB_BUILD, AT(output), 0, 0, "-o PATH",
-	 "where to; - is standard output, the default for one text KIND; with several KINDs,\n"
-	 "PATH.KIND each, by default KERNEL.KIND; for tlc build PATH.h and PATH.c",
+	 "output file; - is standard output, the default for one text KIND; several KINDs are written\n"
+	 "to PATH.KIND each, by default KERNEL.KIND; tlc build writes PATH.h and PATH.c",
 	 "a tensor is saved with ARG=VALUE:>out.npy"},
 	{"--prefix", TEXT, VERB_BUILD, AT(prefix), 0, 0, "--prefix TEXT",
-	 "of tlc build: in front of the names of all functions and tables", "tlc build has it"},
+	 "prefix of the names of all functions and tables that tlc build writes", "tlc build has it"},
 	{"--depfile", TEXT, VERB_BUILD, AT(depfile), 0, 0, "--depfile PATH",
-	 "of tlc build: the files it has read, as a rule for make and ninja", "tlc build has it"},
+	 "writes the files that tlc build has read, as a rule for make and ninja", "tlc build has it"},
 	{"--num-warps", WARPS, VERB_COMPILE | VERB_BUILD | LAUNCH | COMPARED, AT(options.num_warps), 1, 32,
 	 "--num-warps N", "warps of a program: a power of two up to 32; default 4", NULL},
 	{"--num-stages", NUMBER, VERB_COMPILE | VERB_BUILD | LAUNCH | COMPARED, AT(options.num_stages), 1, 64,
 	 "--num-stages N", "stages of software pipelining; default 3", NULL},
 	{"--maxnreg", NUMBER, VERB_COMPILE | VERB_BUILD | LAUNCH, AT(options.maxnreg), 1, 256, "--maxnreg N",
-	 "the most registers of a thread; others are kept in memory; default: ptxas decides", NULL},
+	 "the most registers of a thread; more are spilled to memory; default: ptxas decides", NULL},
 	{"--group-pids", NUMBER, VERB_COMPILE | VERB_BUILD | LAUNCH | COMPARED, AT(options.group_pids), 0, 1 << 20,
-	 "--group-pids N", "walk a two-dimensional grid in groups of N rows; 1: not; default: 16 with\n"
-	 "--persistent, where loads of a product share both axes", NULL},
+	 "--group-pids N", "walks a two-dimensional grid in groups of N rows, for L2 reuse; 1: no groups;\n"
+	 "default: 16 with --persistent, for GEMMs whose rows and columns share loads", NULL},
 	{"--persistent", FLAG, VERB_COMPILE, AT(persistent), 0, 0, "--persistent",
-	 "for launches of more programs than the GPU has multiprocessors, which as many blocks then\n"
-	 "run one after the other, if that is faster (products); tlc run and libtl decide themselves",
-	 "a launch decides itself; --max-ctas -1 keeps it from that"},
+	 "persistent kernel for grids of more programs than the GPU has multiprocessors: a block on each\n"
+	 "runs several programs, if that is faster (GEMMs); tlc run and libtl choose by the grid",
+	 "a launch chooses by its grid; --max-ctas -1 prevents a persistent kernel"},
 	{"--may-overlap", FLAG, VERB_COMPILE, AT(may_overlap), 0, 0, "--may-overlap",
-	 "pointer parameters may point into the same memory: loads and stores keep their order",
-	 "a launch looks at its arguments"},
+	 "pointer parameters may point to the same memory: loads and stores keep their order",
+	 "a launch checks its arguments"},
 	{"--any-size", FLAG, VERB_COMPILE, AT(any_size), 0, 0, "--any-size",
-	 "for launches of any size: offsets of addresses are computed in 64 bits", "a launch looks at its arguments"},
+	 "arguments may have any size: offsets of addresses are computed in 64 bits", "a launch checks its arguments"},
 	{"--max-ctas", NUMBER, LAUNCH | COMPARED, AT(max_ctas), -1, 1 << 20, "--max-ctas N",
-	 "most blocks for a kernel whose blocks run several programs each; -1: a block for each\n"
-	 "program; default: the GPU's multiprocessors",
-	 "--persistent compiles for few blocks"},
+	 "the most blocks of a persistent kernel; -1: a block for each program; default: the number of\n"
+	 "the GPU's multiprocessors",
+	 "--persistent compiles a persistent kernel"},
 	{"--launch-cooperative-grid", FLAG, LAUNCH, AT(cooperative), 0, 0, "--launch-cooperative-grid",
-	 "all blocks at the same time, so that they may wait for one another (GPU)", "it is of a launch"},
+	 "runs all blocks at the same time, so that they may wait for one another (GPU)", "only launches have it"},
 	{"--launch-pdl", FLAG, LAUNCH, AT(pdl), 0, 0, "--launch-pdl",
-	 "programmatic dependent launch: the kernel calls gdc_wait()", "it is of a launch"},
+	 "programmatic dependent launch: the kernel calls gdc_wait()", "only launches have it"},
 	{"--debug", FLAG, VERB_COMPILE | VERB_BUILD | LAUNCH, AT(options.debug), 0, 0, "--debug",
-	 "device_assert stops the kernel on the GPU too, and so does an overflow", NULL},
+	 "device_assert stops the kernel on the GPU too, and so does an integer overflow", NULL},
 	{"--remarks", FLAG, VERB_COMPILE | LAUNCH, AT(options.remarks), 0, 0, "--remarks",
-	 "what was chosen for loads, stores, dots and loops, and why not better; of a cubin, and on a\n"
-	 "GPU, registers too",
+	 "prints the compiler's choices: for loads, stores, dots and loops, with the reason if one is\n"
+	 "not the fastest; for a cubin, and on a GPU, registers too",
 	 NULL},
 	{"--time", FLAG, VERB_COMPILE, AT(options.time), 0, 0, "--time", "time of each pass",
 	 "tlc bench times the kernel, tlc FILE --time its compilation"},
 	{"--print-after", TEXT, VERB_COMPILE, AT(options.print_after), 0, 0, "--print-after P",
-	 "the IR after pass P, or after all", "tlc FILE --print-after P shows it"},
+	 "prints the IR after pass P, or after all passes", "tlc FILE --print-after P shows it"},
 	{"--stop-after", TEXT, VERB_COMPILE, AT(options.stop_after), 0, 0, "--stop-after P",
-	 "goes no further than pass P; without --emit, the IR as it is then",
-	 "a kernel runs when all of it is compiled"},
+	 "stops after pass P; without --emit, writes the IR of that pass",
+	 "a kernel runs only after all passes"},
 	{"--start-after", TEXT, VERB_COMPILE, AT(options.start_after), 0, 0, "--start-after P",
-	 "of IR text: goes on behind pass P, after which it was printed", "a kernel runs when all of it is compiled"},
+	 "starts after pass P, for IR text that was printed after P", "a kernel runs only after all passes"},
 	{"--device", TEXT, LAUNCH | COMPARED, AT(device), 0, 0, "--device D",
-	 "cuda[:N]; cpu (compiled for the processor here) or cpu:check (and each access checked);\n"
-	 "interp (the reference interpreter); sim[:80] (the PTX on a checking simulator);\n"
-	 "default: cuda where there is a driver and a GPU, else cpu",
-	 "--target T says what to compile for"},
+	 "cuda[:N]; cpu (compiled for this machine's CPU) or cpu:check (with each access checked);\n"
+	 "interp (the reference interpreter); sim[:80] (runs the PTX on a simulator with checks);\n"
+	 "default: cuda if there is a driver and a GPU, else cpu",
+	 "--target T selects the target"},
 	{"--gdb", FLAG, VERB_RUN, AT(gdb), 0, 0, "--gdb",
 	 "runs in gdb on the device cpu, up to the kernel's first line, with its lines and variables",
-	 "it is for tlc run"},
+	 "tlc run has it"},
 	{"--sim-report", FLAG, VERB_RUN, AT(sim_report), 0, 0, "--sim-report",
-	 "with --device sim: instructions, memory traffic and bank conflicts, by source line", "tlc run has it"},
+	 "prints instructions, memory traffic and bank conflicts by source line, with --device sim", "tlc run has it"},
 	{"-g", TEXT, LAUNCH, AT(grid), 0, 0, "-g X[,Y[,Z]]",
-	 "the grid: how many programs along each axis; numbers, or arithmetic on number arguments and\n"
+	 "the grid, programs along each axis: numbers, or arithmetic on number arguments and\n"
 	 "constexprs, as in 'cdiv(n, BLOCK)'",
 	 "a compiled kernel runs on any grid"},
 	{"--rep", NUMBER, LAUNCH, AT(rep_ms), 1, 1 << 20, "--rep MS",
-	 "how long each configuration is timed, default 10; of tlc bench: how long the kernel is, in\n"
-	 "place of 50 launches",
+	 "milliseconds for which tlc tune times each configuration, default 10, and tlc bench the\n"
+	 "kernel; default of tlc bench: 50 launches",
 	 "tlc tune and tlc bench have it"},
 	{"--warmup", NUMBER, LAUNCH, AT(warmup_ms), 1, 1 << 20, "--warmup MS",
-	 "how long each configuration runs before, default 5; of tlc bench: the kernel, in place of 5\n"
-	 "launches",
+	 "milliseconds for which each configuration of tlc tune, default 5, and the kernel of tlc bench\n"
+	 "run before they are timed; default of tlc bench: 5 launches",
 	 "tlc tune and tlc bench have it"},
 	{"--check", TEXT, LAUNCH, AT(check), 0, 0, "--check TOLERANCE",
-	 "configurations, and what tlc bench compares, are to write what the first one does, within\n"
-	 "that part of 1 + |x|",
+	 "compares the results of all configurations, or of all kernels of tlc bench, with those of the\n"
+	 "first; a difference of TOLERANCE * (1 + |x|) is allowed",
 	 "tlc tune has it"},
 	{"--in-process", FLAG, LAUNCH, AT(in_process), 0, 0, "--in-process",
-	 "configurations are tried in this process, which one that fails on a GPU ends", "tlc tune has it"},
+	 "runs configurations in this process; a configuration that fails on a GPU ends it", "tlc tune has it"},
 	{"--against", TEXT, VERB_BENCH, AT(against), 0, 0, "--against FILE2",
-	 "another version of FILE, to be timed in turns with it; -k, -D, --num-warps, --num-stages,\n"
-	 "--group-pids, --max-ctas and --device take several values to compare, between commas",
+	 "another version of FILE, timed alternately with it; -k, -D, --num-warps, --num-stages,\n"
+	 "--group-pids, --max-ctas and --device take several values to compare, separated by commas",
 	 "tlc bench has it"},
 	{"--plot", TEXT, VERB_BENCH, AT(plot), 0, 0, "--plot PATH",
-	 "of a range: curves, .svg or .png, drawn by gnuplot: GB/s with --bytes, else TFLOPS, else ms",
+	 "plots the times of a range as .svg or .png, with gnuplot: GB/s with --bytes, else TFLOPS or ms",
 	 "tlc bench has it"},
 	{"--bytes", TEXT, VERB_BENCH, AT(bytes), 0, 0, "--bytes EXPR",
-	 "what one launch moves, for GB/s: an expression of the arguments, as in --bytes '8*n'", "tlc bench has it"},
-	{"--flops", TEXT, VERB_BENCH, AT(flops), 0, 0, "--flops EXPR", "what one launch computes, for TFLOPS",
+	 "bytes that a launch reads and writes, for GB/s: an expression of the arguments, as in '8*n'",
 	 "tlc bench has it"},
+	{"--flops", TEXT, VERB_BENCH, AT(flops), 0, 0, "--flops EXPR",
+	 "operations of a launch, for TFLOPS: an expression of the arguments", "tlc bench has it"},
 #undef AT
 };
 
@@ -144,23 +144,24 @@ static const struct {
 	enum verb verb;
 	const char *about, *example; /* for --help */
 } verbs[] = {
-	{NULL, "compiling", VERB_COMPILE, "compiles a kernel and shows any step of it",
+	{NULL, "compiling", VERB_COMPILE, "compiles a kernel and writes any stage of it",
 	 "tlc examples/softmax.tl --target sm_90a --emit ttir,ptx -o softmax"},
-	{"run", "tlc run", VERB_RUN, "runs a kernel and shows the tensors",
+	{"run", "tlc run", VERB_RUN, "runs a kernel and prints the tensors",
 	 "tlc run examples/vector_add.tl -g 3 x_ptr=fp32[3000]:arange y_ptr=fp32[3000]:ones out_ptr=fp32[3000] n=3000"},
-	{"bench", "tlc bench", VERB_BENCH, "times a kernel, for one size, for a range, or against others",
+	{"bench", "tlc bench", VERB_BENCH, "times a kernel for one size or a range of sizes, or compares kernels",
 	 "tlc bench examples/vector_add.tl -g 'cdiv(n, BLOCK)' x_ptr=fp32[n] y_ptr=fp32[n] out_ptr=fp32[n] "
 	 "n=1024..65536:x4"},
-	{"tune", "tlc tune", VERB_TUNE, "tries the configurations of a kernel under triton.autotune, and ranks them",
+	{"tune", "tlc tune", VERB_TUNE, "times the configurations of a kernel's triton.autotune, and ranks them",
 	 "tlc tune kernel.py -k kernel -g 'cdiv(n, BLOCK)' x=fp32[8192]:rand:1 y=fp32[8192] n=8192"},
 	{"list", "tlc list", VERB_LIST, "lists the kernels of a file, or the built-in functions",
 	 "tlc list examples/softmax.tl"},
-	{"show", "tlc show", VERB_SHOW, "shows what is in a kernel image",
+	{"show", "tlc show", VERB_SHOW, "prints the contents of a kernel image",
 	 "tlc examples/softmax.tl --emit image && tlc show softmax_kernel.image"},
-	{"cache", "tlc cache", VERB_CACHE, "lists, verifies or removes the kernels on disk", "tlc cache list"},
+	{"cache", "tlc cache", VERB_CACHE, "lists, verifies or removes the kernels in the disk cache",
+	 "tlc cache list"},
 	{"build", "tlc build", VERB_BUILD, "compiles kernels ahead of time",
 	 "tlc build examples/vector_add.tl --target sm_80 --target cpu -o vector_add"},
-	{"serve", "tlc serve", VERB_SERVE, "tries configurations for the tuner of another process", NULL},
+	{"serve", "tlc serve", VERB_SERVE, "runs configurations for the tuner of another process", NULL},
 };
 
 enum verb read_verb(const char *word)
@@ -184,7 +185,7 @@ void list_options(FILE *out, u32 of)
 	}
 }
 
-/* The lines of the usage that begin with these words, and those that go on behind them. */
+/* Prints the lines of the usage that begin with these words, and their continuation lines. */
 static void list_usage(FILE *out, const char *usage, const char *begin)
 {
 	bool mine = false;
@@ -217,7 +218,7 @@ void help_of_command(FILE *out, const char *word, const char *usage)
 	list_options(out, verbs[i].verb);
 }
 
-/* --- what is wrong ------------------------------------------------------------------------------------------- */
+/* --- errors -------------------------------------------------------------------------------------------------- */
 
 static void unknown_option(const struct command *c, const char *name)
 {
@@ -292,7 +293,7 @@ static bool add_define(struct command *c, const char *text)
 	return true;
 }
 
-/* One option with its value; false after a message. */
+/* Sets an option to its value; false after a message. */
 static bool set_option(struct command *c, const struct option *o, const char *value)
 {
 	void *to = (char *)c + o->to;
@@ -311,7 +312,7 @@ static bool set_option(struct command *c, const struct option *o, const char *va
 	}
 }
 
-/* Values between commas, of tlc bench: each is chosen later. False: it is one value. */
+/* Adds the values of an option that tlc bench compares, separated by commas. False: there is only one value. */
 static bool add_compared(struct command *c, const struct option *o, const char *text)
 {
 	const char *eq = o->value == DEFINE ? strchr(text, '=') : NULL, *at = eq ? eq + 1 : text;
@@ -339,8 +340,7 @@ bool choose_compared(struct command *c, const char *option, const char *value)
 	return true;
 }
 
-/* The option that `text` is or begins with: "-k", "-kNAME", "--emit", "--emit=ptx". *value is what is joined to it, or
- * NULL. */
+/* The option in `text`: "-k", "-kNAME", "--emit", "--emit=ptx". *value: the rest of the text, or NULL. */
 static const struct option *find_option(const char *text, const char **value)
 {
 	size_t len = text[1] == '-' ? strcspn(text, "=") : 2;

@@ -1,4 +1,4 @@
-/* `tlc run --gdb`: the command in a debugger. */
+/* `tlc run --gdb`: runs the command in gdb. */
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>

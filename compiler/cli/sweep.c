@@ -4,7 +4,7 @@
 
 #include "cli/cmd_bench.h"
 
-/* False: the text is no range. */
+/* False: the text is not a range. */
 static bool read_sweep(const char *text, struct sweep *s)
 {
 	const char *eq = strchr(text, '=');
@@ -35,7 +35,7 @@ static bool is_part_of_name(char c)
 	return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* The argument for one value of the range: its own value, or shapes that name it. */
+/* The argument for a value of the range: that value, or shapes that contain its name. */
 static const char *with_value(struct arena *a, const struct sweep *s, const char *text, i64 v)
 {
 	struct strbuf out = {.arena = a};
@@ -68,7 +68,7 @@ static bool goes_up(const struct sweep *s)
 	return s->first <= s->last && s->step > s->multiplies && (s->first || !s->multiplies);
 }
 
-/* NAME=VALUE may be the command's range. False after a message. */
+/* Takes NAME=VALUE as the range if VALUE is a range. False after a message. */
 static bool take_sweep(const char *text, struct sweep *out)
 {
 	struct sweep s;

@@ -1,5 +1,5 @@
-/* Arguments of `tlc run` and `tlc bench` as text: numbers, tensors made up or read from .npy files, tuples and
- * descriptors of these. */
+/* Arguments of `tlc run` and `tlc bench` as text: numbers, generated tensors and tensors from .npy files, and tuples
+ * and descriptors of these. */
 #include "cli/value.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@ int api_failed(const tl_context *ctx, tl_status status)
 	return by_kernel || status == TL_ERR_ARGUMENT ? EXIT_USER : EXIT_ENVIRONMENT;
 }
 
-/* --- tensors made up ----------------------------------------------------------------------------------------- */
+/* --- generated tensors -------------------------------------------------------------------------------------- */
 
 /* SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014). */
 static double uniform(u64 *state)
@@ -43,7 +43,8 @@ static void store_number(void *data, tl_dtype t, size_t i, double x)
 	memcpy((char *)data + i * n, &bits, n);
 }
 
-/* Fills with "zeros", "ones", "arange", "rand:SEED" or "randn:SEED", or not: "empty". Random integers are small. */
+/* Fills a tensor by "zeros", "ones", "arange", "rand:SEED" or "randn:SEED"; "empty" leaves it. Random integers are
+ * small. */
 static bool fill(struct argument *a, const char *how, size_t len)
 {
 	static const char *const known[] = {"zeros", "ones", "arange", "rand", "randn", "empty"};
@@ -71,7 +72,7 @@ static bool fill(struct argument *a, const char *how, size_t len)
 	return true;
 }
 
-/* The dtype that the len bytes at text name. Complains and returns false where no values have it. */
+/* The dtype of the text. Returns false after a message if values cannot have the dtype. */
 static bool value_dtype(const struct argument *a, const char *text, size_t len, enum dtype *out)
 {
 	*out = dtype_parse(text, len);
@@ -128,7 +129,7 @@ static bool make_tensor(struct arena *arena, struct argument *a, const char *tex
 	return fill(a, close + 2, rest - 1);
 }
 
-/* @in.npy, or dtype@in.npy for the formats that NumPy does not have. */
+/* @in.npy, or dtype@in.npy for the formats that NumPy lacks. */
 static bool read_tensor(struct value_reader *r, struct argument *a, const char *text, size_t len)
 {
 	const char *at = memchr(text, '@', len);
@@ -153,7 +154,8 @@ static bool read_tensor(struct value_reader *r, struct argument *a, const char *
 
 /* --- values ----------------------------------------------------------------------------------------------- */
 
-/* The number in Python's float('inf'), behind a sign if there is one, as strtod reads it; other texts as they are. */
+/* The number in Python's float('inf'), after an optional sign, in strtod's syntax; other texts are returned
+ * unchanged. */
 static const char *without_float_call(struct arena *a, const char *text)
 {
 	const char *call = text + (*text == '-' || *text == '+');
@@ -214,7 +216,7 @@ static bool read_scalar(struct arena *arena, struct argument *a, const char *tex
 size_t span_outside(const char *s, const char *ends)
 {
 	size_t i = 0;
-	int depth = 0, angles = 0; /* ":>" closes none */
+	int depth = 0, angles = 0; /* the > of ":>" is not a bracket */
 	for (char quote = 0; s[i] && (quote || depth || angles || !strchr(ends, s[i])); i++) {
 		if (quote)
 			quote = s[i] == quote ? 0 : quote;
@@ -239,7 +241,7 @@ static const char *field_of(struct arena *a, const char **text)
 	return arena_str(a, s, len);
 }
 
-/* Behind '(': values between commas, each with a name or none. */
+/* Reads the text after '(': values separated by commas, with or without names. */
 static bool read_tuple(struct value_reader *r, struct argument *a, const char *text, bool constant)
 {
 	VEC(struct argument) items = {0};
@@ -283,7 +285,7 @@ static bool read_tuple(struct value_reader *r, struct argument *a, const char *t
 	return true;
 }
 
-/* Behind "desc[": the block's shape, of a tensor behind it: desc[64,64]:fp16[128,256]:randn:0 */
+/* Reads the text after "desc[": the block shape, and the tensor: desc[64,64]:fp16[128,256]:randn:0 */
 static bool read_descriptor(struct value_reader *r, struct argument *a, const char *text)
 {
 	tl_descriptor *d = &a->descriptor;

@@ -10,8 +10,8 @@
 struct argument {
 	const char *name;
 	tl_arg arg;
-	bool given, tensor, empty, is_descriptor, is_tuple; /* empty: memory that nobody has written */
-	struct npy data; /* of a tensor: its host copy; the dtype is that of the kernel */
+	bool given, tensor, empty, is_descriptor, is_tuple; /* empty: uninitialised memory */
+	struct npy data; /* the host copy of a tensor; its dtype is the kernel's */
 	tl_dtype dtype;
 	tl_buffer *buffer;
 	const char *save; /* path, or NULL */
@@ -24,11 +24,11 @@ struct argument {
 
 struct value_reader {
 	struct arena *arena;
-	struct unit *unit; /* to know functions */
-	int code;          /* to end with, when a file cannot be read */
+	struct unit *unit; /* for looking up functions */
+	int code;          /* exit code if a file cannot be read */
 };
 
-/* Prints why a call failed, and returns the exit code. */
+/* Prints the error of a failed call, and returns the exit code. */
 int api_failed(const tl_context *ctx, tl_status status);
 /* ARG=VALUE; false after a message. */
 bool read_argument(struct value_reader *r, struct argument *a, const char *text);
@@ -38,9 +38,9 @@ bool read_constant(struct value_reader *r, struct argument *a, const char *value
 tl_status value_upload(tl_context *ctx, struct argument *a);
 /* Reads the tensors back. */
 tl_status value_read(struct argument *a);
-/* Where the tensors of the two differ by more than that part of 1 + |b|; NULL if they do not. */
+/* The first difference of the tensors above tolerance * (1 + |b|); NULL: there is none. */
 char *value_difference(struct arena *arena, const struct argument *a, const struct argument *b, double tolerance);
-/* Reads the tensors back, and saves or shows them. */
+/* Reads the tensors back, and saves or prints them. */
 tl_status value_download(struct argument *a);
 void value_free(struct argument *a);
 

@@ -6,10 +6,10 @@ run) about='run a Triton kernel' ;;
 bench) about='time Triton kernels' ;;
 tune) about='find the best configuration of a Triton kernel' ;;
 list) about='list the kernels of a file, or the built-in functions' ;;
-show) about='show what is in a kernel image' ;;
+show) about='print the contents of a kernel image' ;;
 cache) about='list, verify or clear the disk cache of compiled kernels' ;;
 build) about='compile Triton kernels ahead of time' ;;
-serve) about='try configurations for a tuner in another process' ;;
+serve) about='run configurations for the tuner of another process' ;;
 *) echo "tlc.1.sh: no command '$3'" >&2; exit 2 ;;
 esac
 LC_ALL=C.UTF-8 $1 ${3:+"$3"} --help | awk -v version="$2" -v command="${3:-}" -v about="$about" '

@@ -1,7 +1,7 @@
 #!/bin/sh
-# ahead.sh BUILD SIZE…: BUILD/gpt-aot/gpt, the program with its kernels compiled ahead of time, for sm_80, sm_90a and
-# the processor ($DEVICES: cpu sim:80 sim). They are those that steps of training and a token launch on models of these
-# sizes.
+# ahead.sh BUILD SIZE…: makes BUILD/gpt-aot/gpt, the program with kernels compiled ahead of time, for sm_80, sm_90a and
+# the CPU ($DEVICES: cpu sim:80 sim). The kernels are recorded from a training step and the generation of a token with
+# models of these sizes.
 set -e
 build=$1
 shift

@@ -1,4 +1,4 @@
-/* Kernels compiled ahead of time, those that a manifest lists: tlc build MANIFEST -o gpt_kernels. */
+/* Kernels compiled ahead of time from a manifest: tlc build MANIFEST -o gpt_kernels. */
 #include "gpt.h"
 
 #include "gpt_kernels.h"

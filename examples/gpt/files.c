@@ -1,5 +1,5 @@
-/* Weights in safetensors' format: 8 bytes, the length of a header; the header, JSON, with type, shape and place of each
- * tensor; the tensors. https://huggingface.co/docs/safetensors */
+/* Weights in the safetensors format: 8 bytes with the length of the header; the header, JSON with the type, shape and
+ * place of each tensor; the tensors. https://huggingface.co/docs/safetensors */
 #include "files.h"
 
 #include <errno.h>
@@ -97,7 +97,7 @@ static void header(struct reader *r)
 			continue;
 		}
 		tensor(r, &e);
-		if (!strncmp(e.name, "transformer.", 12)) /* as files of whole language models have it */
+		if (!strncmp(e.name, "transformer.", 12)) /* prefix in files of complete language models */
 			memmove(e.name, e.name + 12, sizeof e.name - 12);
 		reader_add(r, &e);
 	} while (json_accept(&r->json, ','));
@@ -116,7 +116,7 @@ static const struct entry *find(const struct reader *r, const char *name)
 	return NULL;
 }
 
-/* The tensor of this place, of `size` bytes behind the header, as it must be. */
+/* The tensor for this place, checked; the data has `size` bytes after the header. */
 static const struct entry *entry_of(const struct reader *r, const struct place *p, size_t size)
 {
 	const struct entry *e = find(r, p->name);
@@ -184,7 +184,7 @@ static void configure(const struct reader *r, struct config *c, int heads)
 		    r->json.path, c->channels, c->heads);
 }
 
-/* The file's header, and where the data is; the bytes behind the header. */
+/* Opens the file and reads its header. Returns the number of bytes after the header. */
 static size_t open_file(struct reader *r, char **bytes, size_t *size)
 {
 	const char *path = r->json.path;
@@ -219,7 +219,7 @@ void checkpoint_read(struct checkpoint *c, const char *path, int heads)
 	struct reader r = {.json.path = path, .out = c};
 	struct stat status;
 	char *bytes = NULL;
-	size_t size = 0, rest = SIZE_MAX; /* files of a folder have been looked at */
+	size_t size = 0, rest = SIZE_MAX; /* files of a folder have been checked */
 	if (!stat(path, &status) && S_ISDIR(status.st_mode))
 		npy_open(&r);
 	else
@@ -229,7 +229,7 @@ void checkpoint_read(struct checkpoint *c, const char *path, int heads)
 	int n;
 	size_t total, decayed;
 	struct place *places = gpt_places(&c->config, &n, &total, &decayed);
-	for (int i = 0; i < n; i++) /* before memory for them is asked for */
+	for (int i = 0; i < n; i++) /* before memory for the tensors is allocated */
 		entry_of(&r, &places[i], rest);
 	float **const arenas[] = {&c->weights, &c->moment1, &c->moment2};
 	static const char *const moments[] = {NULL, "optimizer.m", "optimizer.v"};
@@ -290,7 +290,7 @@ static void put_header(FILE *f, const struct checkpoint *c, const struct place *
 	fputc('}', f);
 }
 
-/* All of it, to the disk. */
+/* Writes the file and flushes it to the disk. */
 static bool put_all(FILE *f, const struct checkpoint *c)
 {
 	int n;
@@ -334,7 +334,7 @@ const char *checkpoint_write(const struct checkpoint *c, const char *path)
 		written = false;
 	}
 	if (written && !rename(new, path)) {
-		char *slash = strrchr(new, '/'); /* the name, too, is to survive a crash */
+		char *slash = strrchr(new, '/'); /* the directory entry must survive a crash too */
 		strcpy(slash ? slash : new, slash ? "" : ".");
 		int folder = open(*new ? new : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (folder >= 0) {

@@ -1,26 +1,26 @@
-/* Tensors in files: of one in safetensors' format (files.c), or of a folder of .npy files (npy.c). */
+/* Reading tensors from a file in the safetensors format (files.c), or from a folder of .npy files (npy.c). */
 #ifndef FILES_H
 #define FILES_H
 
 #include "json.h"
 
-/* A tensor that has been found. */
+/* A tensor of the file or folder. */
 struct entry {
-	char name[64], type[8]; /* F32, F16 or BF16 can be read */
+	char name[64], type[8]; /* F32, F16 and BF16 are supported */
 	int rank;
 	int64_t shape[4], begin, end; /* bytes of the data */
 	const char *data;
 };
 
 struct reader {
-	struct json json; /* its path is that of the file or the folder */
+	struct json json; /* its path is the file or the folder */
 	struct entry *entries;
 	size_t n;
-	struct checkpoint *out; /* for what __metadata__ says */
+	struct checkpoint *out; /* receives __metadata__ */
 };
 
 void reader_add(struct reader *r, const struct entry *e);
-/* All of NAME.npy in the folder, mapped for the process. Ends it where a file is damaged. */
+/* Maps all NAME.npy files of the folder into memory. Ends the program if a file is damaged. */
 void npy_open(struct reader *r);
 
 #endif

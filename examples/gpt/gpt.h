@@ -1,5 +1,5 @@
-/* A GPT-2 style transformer on libtl: model.c computes, files.c keeps weights, tokenizer.c reads text, sample.c
- * generates, gpt.c is the program. */
+/* A GPT-2 style transformer on libtl. model.c computes, files.c and npy.c store weights, tokenizer.c encodes text,
+ * sample.c generates text, gpt.c is the command line. */
 #ifndef GPT_H
 #define GPT_H
 
@@ -9,7 +9,7 @@
 
 /* Ends the program with status 2 and a message on standard error. */
 _Noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* The same with libtl's message, if the call failed. */
+/* Ends the program with libtl's message if the call failed. */
 void must(tl_status s);
 
 /* --- the model ----------------------------------------------------------------------------------------------- */
@@ -18,7 +18,7 @@ struct config {
 	int vocabulary, context, channels, heads, layers;
 };
 
-/* Parameters of a layer, and behind them those that there is one of. */
+/* Parameters of a layer, followed by the parameters of the model. */
 enum parameter {
 	LN1_WEIGHT,
 	LN1_BIAS,
@@ -43,7 +43,7 @@ enum parameter {
 /* A parameter's place in the arenas of weights, gradients and moments. */
 struct place {
 	char name[40];      /* GPT-2's: "h.0.attn.c_attn.weight" */
-	int rank, shape[2]; /* matrices are rows of inputs, columns of outputs */
+	int rank, shape[2]; /* matrices are inputs × outputs */
 	size_t first, len;  /* elements */
 };
 
@@ -74,27 +74,28 @@ enum kernel {
 	KERNELS
 };
 
-/* What a layer keeps of the forward pass for the backward pass; rows are batch · positions. */
+/* Activations of a layer that the backward pass needs; rows are batch · positions. */
 struct layer {
 	struct view norm1, mean1, rstd1, qkv, lse, attention, middle, norm2, mean2, rstd2, before, up, out;
 };
 
 extern const char *const kernel_names[KERNELS];
-/* Parameters of product_kernel by their places: M, N; the three sizes of a tile; and how many there are. */
+/* Indices of product_kernel's parameters: M, the first of three tile sizes, and the number of parameters. N follows
+ * M. */
 enum { PRODUCT_M = 7, PRODUCT_BLOCK_M = 15, PRODUCT_PARAMETERS = 20 };
 
-/* jit.c compiles the kernels of the file `path`; compiled.c has them already. */
+/* Kernels of the file `path`, compiled at run time by jit.c; compiled.c has them compiled ahead of time. */
 struct kernels;
 struct kernels *kernels_open(tl_context *ctx, const char *path);
 void kernels_close(struct kernels *k);
 void kernels_launch(struct kernels *k, enum kernel kernel, const tl_config *config, const tl_arg *args, size_t n);
 
-/* graph.c: launches as a CUDA graph. All 0: there is none. */
+/* graph.c: launches as a CUDA graph. All 0: no graph. */
 struct graph {
 	void *executable;
 };
 
-/* How a token is drawn; see gpt_step. */
+/* The sampling of a token; see gpt_step. */
 struct drawing {
 	double temperature;
 	int top_k, seed;
@@ -104,14 +105,14 @@ struct gpt {
 	struct config config;
 	tl_context *ctx;
 	tl_device_info device;
-	tl_dtype type;         /* of activations, and of weights in products: TL_F32 or TL_BF16 */
+	tl_dtype type;         /* of activations, and of the weights in products: TL_F32 or TL_BF16 */
 	const char *precision; /* of products of fp32: "ieee", or "tf32" */
 	struct kernels *kernels;
 	struct place *places; /* LAYER_PARAMETERS for each layer, then the others */
 	int nplaces;
-	size_t size, decayed; /* elements of an arena; the first of them, matrices, are subject to weight decay */
+	size_t size, decayed; /* elements of an arena; the first `decayed` elements, the matrices, have weight decay */
 	tl_buffer *weights, *rounded, *gradients, *moment1, *moment2, *activations;
-	int batch, length; /* rows that there is room for */
+	int batch, length; /* capacity: rows are batch · length */
 	bool training;
 	struct layer *layers;
 	struct view embedded, norm, mean, rstd, logits, loss;                    /* forward */
@@ -119,89 +120,91 @@ struct gpt {
 	struct view tokens, targets, sorted_rows, sorted_starts, sorted_tokens;  /* int32 */
 	struct view x, attended, up, state;                                      /* generation */
 	struct drawing drawing;
-	struct graph graph; /* of the launches of gpt_step for this drawing */
+	struct graph graph; /* of the launches of gpt_step for `drawing` */
 	bool stepped;
-	int32_t *host; /* what goes to tokens … sorted_tokens */
-	size_t bytes;  /* of device memory in all */
+	int32_t *host; /* host copy of tokens … sorted_tokens */
+	size_t bytes;  /* total device memory */
 };
 
-/* A file's bytes, which the caller frees. Ends the program where it cannot be read. */
+/* The bytes of a file; the caller frees them. Ends the program if the file cannot be read. */
 char *read_file(const char *path, size_t *len);
 
-/* A model on a device, weights undefined; `batch` sequences of up to `length` tokens at once. */
+/* Creates a model on a device, with undefined weights, for `batch` sequences of up to `length` tokens. */
 void gpt_create(struct gpt *g, const char *device, const char *kernels, const struct config *c, tl_dtype type,
 		int batch, int length, bool training);
 void gpt_destroy(struct gpt *g);
-/* Nearly normal numbers, as GPT-2 begins. */
+/* Sets approximately normal random weights, as in GPT-2's initialisation. */
 void gpt_random_weights(struct gpt *g, uint64_t seed);
-/* The arena's weights from and to the host: g->size numbers. */
+/* Copy an arena from and to the host: g->size numbers. */
 void gpt_set_weights(struct gpt *g, const float *w);
 void gpt_get(struct gpt *g, tl_buffer *arena, float *out);
 
-/* The mean loss of predicting targets from tokens, `batch` sequences of `length`; with `share` > 0 also the gradients
- * of share · loss, which replace those there are, or with `add` are added. `reduce` is NULL or called as soon as the
- * gradients of the elements first … first + len of the arena are queued, the last time with len 0. */
+/* The mean loss of predicting targets from tokens, for `batch` sequences of `length`. With `share` > 0 it also computes
+ * the gradients of share · loss. They replace the gradients of the model, or with `add` are added to them. `reduce` is
+ * NULL, or is called when the gradients of elements first … first + len of the arena are queued; the last call has len
+ * 0. */
 double gpt_loss(struct gpt *g, const uint32_t *tokens, const uint32_t *targets, int batch, int length, double share,
 		bool add, void (*reduce)(void *user, size_t first, size_t len), void *user);
 struct adamw {
 	double rate, beta1, beta2, epsilon, decay, clip;
 };
-/* A step with the gradients there are; step counts from 1. */
+/* An optimiser step with the current gradients; `step` counts from 1. */
 void gpt_update(struct gpt *g, const struct adamw *a, int step);
-/* The norm of the gradients at the last step. */
+/* The norm of the gradients in the last step. */
 double gpt_norm(struct gpt *g);
-/* The next number of a generator: SplitMix64 (Steele, Lea and Flood, 2014). */
+/* The next number of a random generator: SplitMix64 (Steele, Lea and Flood, 2014). */
 uint64_t next_random(uint64_t *state);
 
-/* Fills the cache of keys and values with these tokens, from position 0 on. */
+/* Fills the cache of keys and values with these tokens, from position 0. */
 void gpt_prefill(struct gpt *g, const uint32_t *tokens, int n);
-/* The newest token, at `position`, for the next gpt_step; `drawn` tokens have been drawn before. */
+/* Sets the newest token, at `position`, for the next gpt_step; `drawn` tokens have been drawn before. */
 void gpt_put(struct gpt *g, uint32_t token, int position, int drawn);
-/* One more token, drawn at this temperature from the top_k likeliest (0: all). */
+/* Draws the next token at this temperature from the top_k most likely tokens (0: all). */
 uint32_t gpt_step(struct gpt *g, double temperature, int top_k, int seed);
 
-/* libtl leaves the thread's context as it was: the driver's functions and NCCL's need that of the stream. */
+/* Make the stream's context current for calls of the driver and of NCCL, and restore the thread's context. */
 void cuda_enter(void *stream);
 void cuda_leave(void);
-/* Another stream of the same context; it lasts as long as the process. NULL where there is no driver. */
+/* A new stream in the context of the stream `beside`, for the lifetime of the process. NULL if there is no driver. */
 void *cuda_stream(void *beside);
 
-/* False where there are none: launches run, then, as always. */
+/* Begins to record launches. False: there are no graphs, and launches run as usual. */
 bool graph_begin(struct graph *g, void *stream);
-/* Of the launches since graph_begin, which have not run. */
+/* Makes the graph of the launches since graph_begin, which have not run. */
 void graph_end(struct graph *g, void *stream);
-/* False if there is none. */
+/* Runs the graph. False: there is none. */
 bool graph_launch(const struct graph *g, void *stream);
 void graph_destroy(struct graph *g);
 
 /* --- files --------------------------------------------------------------------------------------------------- */
 
-/* A file of weights in safetensors' format: GPT-2's, or a checkpoint, which has the moments and what follows too; or a
- * folder of .npy files, the weights alone. */
+/* Weights of a file in the safetensors format (GPT-2's weights or a checkpoint, which also has the moments and the
+ * other members), or of a folder of .npy files (weights only). */
 struct checkpoint {
 	struct config config;
-	int step; /* steps done; 0 also where it has no moments */
+	int step; /* steps done; 0 without moments */
 	uint64_t seed;
 	char tokenizer[256];                /* a folder, or "bytes" */
-	float *weights, *moment1, *moment2; /* as the arenas; the moments may be NULL */
+	float *weights, *moment1, *moment2; /* laid out as the arenas; the moments may be NULL */
 };
-/* Ends the program where the file is damaged or no GPT-2. heads: 0 where GPT-2's 64 channels a head are right. */
+/* Reads a checkpoint. Ends the program if the file is damaged or not a GPT-2 model. heads: 0 is GPT-2's 64 channels a
+ * head. */
 void checkpoint_read(struct checkpoint *c, const char *path, int heads);
-/* Writes the file anew by its side and renames it. An error message, or NULL. */
+/* Writes a temporary file in the same folder and renames it. Returns an error message, or NULL. */
 const char *checkpoint_write(const struct checkpoint *c, const char *path);
 void checkpoint_free(struct checkpoint *c);
-/* The places of the parameters in the arenas; the caller frees them. */
+/* The places of the parameters in the arenas; the caller frees the array. */
 struct place *gpt_places(const struct config *c, int *n, size_t *size, size_t *decayed);
 
 /* --- text ---------------------------------------------------------------------------------------------------- */
 
 struct tokenizer;
-/* `folder` NULL or "bytes": bytes, 256 tokens. Else GPT-2's byte-level BPE of folder/vocab.json and folder/merges.txt;
- * ends the program where these are damaged. */
+/* `folder` NULL or "bytes": a token for each byte, 256 tokens. Else GPT-2's byte-level BPE with folder/vocab.json and
+ * folder/merges.txt; ends the program if these are damaged. */
 struct tokenizer *tokenizer_open(const char *folder);
 void tokenizer_close(struct tokenizer *t);
 int tokenizer_size(const struct tokenizer *t);
-/* An array of *n tokens, which the caller frees. */
+/* Encodes text to an array of *n tokens, which the caller frees. */
 uint32_t *tokenizer_encode(const struct tokenizer *t, const char *text, size_t len, size_t *n);
 /* The bytes of a token, *len of them, valid as long as t. */
 const char *tokenizer_decode(const struct tokenizer *t, uint32_t token, size_t *len);

@@ -1,10 +1,10 @@
-/* CUDA graphs and a stream of one's own, by the driver's own functions: libtl launches into the stream that is being
- * captured. */
+/* CUDA graphs and a second stream, through the driver API: libtl launches into the stream that is being captured. */
 #include "gpt.h"
 
 #include <dlfcn.h>
 
-/* Of the driver; CUstream, CUgraph, CUgraphExec and CUcontext are pointers, and errors other numbers than 0. */
+/* Functions of the driver. CUstream, CUgraph, CUgraphExec and CUcontext are pointers, and errors are numbers other than
+ * 0. */
 static struct {
 	int (*get_context)(void *stream, void **context);
 	int (*push_context)(void *context);
@@ -34,7 +34,7 @@ static const struct {
 	{&cuda.create_stream, "cuStreamCreate"},
 };
 
-/* False where there is no driver. */
+/* Loads the driver's functions. False: there is no driver. */
 static bool load_driver(void)
 {
 	static bool loaded;

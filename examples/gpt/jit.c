@@ -1,4 +1,4 @@
-/* Kernels compiled when they are launched, and on a GPU tuned. */
+/* Kernels compiled at their first launch, and tuned on a GPU. */
 #include "gpt.h"
 
 #include <stdlib.h>
@@ -6,10 +6,10 @@
 
 struct kernels {
 	tl_kernel *kernel[KERNELS];
-	tl_tuner *tuner[2]; /* of products, on tensor cores and by multiply-adds; NULL: their tiles are as launched */
+	tl_tuner *tuner[2]; /* of GEMMs, on tensor cores and by multiply-adds; NULL: launches set the tiles */
 };
 
-/* Tiles of a product that the tuners choose from, for each shape. */
+/* Tile sizes of a GEMM from which the tuners choose, for each shape. */
 struct tiles {
 	int m, n, k, warps, stages;
 };
@@ -32,7 +32,7 @@ static const struct tiles choices[2][8] = {
 	 {128, 64, 32, 8, 3}},
 };
 
-/* fp32 in IEEE precision, which tensor cores do not have. */
+/* True for fp32 in IEEE precision, which tensor cores do not support. */
 static bool by_multiply_adds(const tl_arg *args)
 {
 	return args[0].dtype == TL_F32 && !strcmp(args[PRODUCT_PARAMETERS - 1].s, "ieee");

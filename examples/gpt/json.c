@@ -30,7 +30,7 @@ void json_expect(struct json *j, char c)
 		json_damaged(j, what);
 }
 
-/* The four digits behind \u. */
+/* The four digits after \u. */
 static uint32_t hexadecimal(struct json *j)
 {
 	uint32_t n = 0;
@@ -44,7 +44,7 @@ static uint32_t hexadecimal(struct json *j)
 	return n;
 }
 
-/* The character of an escape in UTF-8, its bytes in *len. */
+/* The character of an escape in UTF-8, with *len bytes. */
 static const char *escape(struct json *j, size_t *len)
 {
 	static char utf8[4];
@@ -57,7 +57,8 @@ static const char *escape(struct json *j, size_t *len)
 	if (c != 'u')
 		json_damaged(j, "no such escape");
 	uint32_t u = hexadecimal(j);
-	if (u >> 10 == 0x36 && j->end - j->at > 2 && j->at[0] == '\\' && j->at[1] == 'u') { /* the first of two */
+	/* the first of a surrogate pair */
+	if (u >> 10 == 0x36 && j->end - j->at > 2 && j->at[0] == '\\' && j->at[1] == 'u') {
 		j->at += 2;
 		u = 0x10000 + ((u & 0x3FF) << 10) + (hexadecimal(j) & 0x3FF);
 	}

@@ -1,5 +1,6 @@
-/* Letters and numbers of Unicode 16.0.0: for each range of characters the distance from the last of the one
- * before it, and how many follow its first. From the package unicodedata2. */
+/* Letters and numbers of Unicode 16.0.0. Each range of characters is two numbers: the distance of its first character
+ * from the last character of the range before it, and the number of characters after its first. From the package
+ * unicodedata2. */
 #ifndef LETTERS_H
 #define LETTERS_H
 

@@ -8,10 +8,10 @@
 #include <string.h>
 
 enum {
-	ALIGNMENT = 64, /* elements between the beginnings of tensors divide by it */
+	ALIGNMENT = 64, /* of the starts of tensors, in elements */
 	PARTS = 256,    /* programs that sum squares */
-	SLICES = 32,    /* of rows, whose columns are summed at the same time */
-}; /* programs that sum squares */
+	SLICES = 32,    /* parts of the rows, whose columns are summed in parallel */
+};
 
 void die(const char *format, ...)
 {
@@ -40,7 +40,7 @@ static unsigned tiles(size_t n, size_t block)
 	return (unsigned)((n + block - 1) / block);
 }
 
-/* The power of two from n on, within bounds. */
+/* The smallest power of two that is at least n, within bounds. */
 static int block_of(int n, int least, int most)
 {
 	int block = least;
@@ -144,8 +144,8 @@ static tl_buffer *allocate(struct gpt *g, size_t bytes)
 	return b;
 }
 
-/* `len` elements of the arena of activations, whose size so far is *used. Laid out twice: without an arena to learn
- * its size. */
+/* Takes `len` elements from the arena of activations and adds them to *used. The layout runs twice: without an arena it
+ * only computes the size. */
 static struct view take(const struct gpt *g, size_t *used, tl_dtype type, size_t len)
 {
 	char *base = g->activations ? tl_buffer_ptr(g->activations) : NULL;
@@ -158,7 +158,7 @@ static size_t lay_out(struct gpt *g)
 {
 	size_t used = 0, c = (size_t)g->config.channels, heads = (size_t)g->config.heads;
 	size_t rows = (size_t)g->batch * (size_t)g->length, v = (size_t)g->config.vocabulary;
-	/* tokens and what follows them must lie as gpt->host does */
+	/* tokens and the views after it have the layout of gpt->host */
 	size_t ints = round_up(rows + 1, ALIGNMENT);
 	struct view *const integers[] = {&g->tokens, &g->targets, &g->sorted_rows, &g->sorted_tokens,
 					 &g->sorted_starts};
@@ -172,7 +172,7 @@ static size_t lay_out(struct gpt *g)
 		*l = first;
 		l->qkv = take(g, &used, g->type, rows * 3 * c);
 		if (i && !g->training)
-			continue; /* only keys and values are needed later */
+			continue; /* generation needs only the keys and values */
 		struct view *const narrow[] = {&l->norm1, &l->attention, &l->middle, &l->norm2, &l->out};
 		for (size_t n = 0; n < COUNT(narrow); n++)
 			*narrow[n] = take(g, &used, g->type, rows * c);
@@ -263,7 +263,7 @@ void gpt_set_weights(struct gpt *g, const float *w)
 	uint16_t *rounded = malloc(g->size * sizeof *rounded);
 	if (!rounded)
 		die("out of memory");
-	for (size_t i = 0; i < g->size; i++) { /* to the nearest, ties to even */
+	for (size_t i = 0; i < g->size; i++) { /* rounds to nearest, ties to even */
 		uint32_t u;
 		memcpy(&u, &w[i], sizeof u);
 		rounded[i] = (uint16_t)((u + 0x7FFF + (u >> 16 & 1)) >> 16);
@@ -287,7 +287,8 @@ void gpt_random_weights(struct gpt *g, uint64_t seed)
 		bool residual = strstr(p->name, "c_proj"), gain = strstr(p->name, "ln_") && strstr(p->name, "weight");
 		double scale = p->rank == 1 ? 0 : residual ? 0.02 / sqrt(2.0 * g->config.layers) : 0.02;
 		for (size_t k = 0; k < p->len; k++) {
-			uint64_t z = scale > 0 ? next_random(&seed) : 0; /* the sum of four: nearly normal */
+			/* the sum of four uniform numbers is approximately normal */
+			uint64_t z = scale > 0 ? next_random(&seed) : 0;
 			double sum = (double)((z & 0xFFFF) + (z >> 16 & 0xFFFF) + (z >> 32 & 0xFFFF) + (z >> 48));
 			w[p->first + k] = gain ? 1 : (float)(scale * (sum * 0x1p-16 - 2) * sqrt(3));
 		}
@@ -313,7 +314,8 @@ static bool on_gpu(const struct gpt *g)
 	return !strcmp(g->device.kind, "cuda") || !strcmp(g->device.kind, "sim");
 }
 
-/* Products of fp32 in IEEE precision, which tensor cores do not have: what they read takes most of shared memory. */
+/* True for GEMMs of fp32 in IEEE precision, which tensor cores do not support: their operands fill most of shared
+ * memory. */
 static bool by_multiply_adds(const struct gpt *g)
 {
 	return on_gpu(g) && g->type == TL_F32 && !strcmp(g->precision, "ieee");
@@ -329,7 +331,7 @@ static void launch(struct gpt *g, enum kernel k, int warps, unsigned x, unsigned
 #define LAUNCH(g, kernel, warps, x, y, ...)                                                                            \
 	launch(g, kernel, warps, x, y, (tl_arg[]){__VA_ARGS__}, COUNT(((tl_arg[]){__VA_ARGS__})))
 
-/* A matrix as an operand of a product: element (i, j) at i · row + j · column. */
+/* A matrix operand of a GEMM: element (i, j) is at i · row + j · column. */
 struct matrix {
 	struct view view;
 	size_t row, column;
@@ -345,7 +347,7 @@ static struct matrix transposed(struct view v, size_t columns)
 	return (struct matrix){v, 1, columns};
 }
 
-/* What a product does with its sums; see product_kernel. Views with at == NULL are None. */
+/* The epilogue of a GEMM; see product_kernel. Views with at == NULL are None. */
 struct epilogue {
 	struct view bias, add, before, gate;
 };
@@ -355,13 +357,13 @@ static tl_arg optional(struct view v)
 	return v.at ? arg(v) : tl_none();
 }
 
-/* A tile along a dimension of n elements: `wide` where little of it is beyond the edge. */
+/* The tile size along a dimension of n elements: `wide` if only a small part of the last tile is outside. */
 static int tile(int n, int usual, int wide)
 {
 	return block_of(n, 16, n % wide == 0 || n > 8 * wide ? wide : usual);
 }
 
-/* Prompts may be short, and are to need no variants of their own: their tiles have 32 rows. */
+/* A GEMM. Prompts may be short, and should not need further variants: their tiles have 32 rows. */
 static void product(struct gpt *g, struct matrix a, struct matrix b, struct view out, size_t stride, int m, int n,
 		    int k, struct epilogue e)
 {
@@ -376,7 +378,7 @@ static void product(struct gpt *g, struct matrix a, struct matrix b, struct view
 	       tl_int(bk), tl_int(8), tl_str(g->precision));
 }
 
-/* out = the sums of x's columns; with many rows first those of SLICES parts of them. */
+/* out = the sums of x's columns. With many rows, the columns of SLICES parts of the rows are summed first. */
 static void column_sum(struct gpt *g, struct view x, int m, int n, int stride, struct view out, bool add)
 {
 	int bm = on_gpu(g) ? 32 : 8, bn = on_gpu(g) ? 64 : 256;
@@ -401,7 +403,7 @@ static void layer_norm(struct gpt *g, int rows, struct view x, int layer, enum p
 	       arg(out), arg(mean), arg(rstd), tl_int(g->config.channels), tl_int(width(g)));
 }
 
-/* `add_x`: dx is added to; `add`: the gradients of the weights are. */
+/* `add_x`: adds to dx; `add`: adds to the gradients of the weights. */
 static void layer_norm_gradient(struct gpt *g, int rows, struct view x, int layer, enum parameter w, struct view mean,
 				struct view rstd, struct view dout, bool add_x, bool add)
 {
@@ -432,7 +434,7 @@ static struct attention_blocks attention_blocks(const struct gpt *g, int length)
 	return (struct attention_blocks){head, most, 1 / sqrt(head)};
 }
 
-/* Everything up to the last layer's output, of the tokens on the device. */
+/* The forward pass up to the last layer's output, for the tokens on the device. */
 static void forward(struct gpt *g, int batch, int length)
 {
 	int rows = batch * length, c = g->config.channels;
@@ -462,7 +464,7 @@ static void forward(struct gpt *g, int batch, int length)
 
 /* --- backward ------------------------------------------------------------------------------------------------ */
 
-/* Of out = in w + bias: the gradients of w and bias from dout, rows × n; in is rows × k. */
+/* The gradients of w and bias in out = in w + bias, from dout, rows × n; in is rows × k. */
 static void weight_gradient(struct gpt *g, int rows, struct view in, int k, struct view dout, int n, int layer,
 			    enum parameter w, bool add)
 {
@@ -492,7 +494,7 @@ static void attention_gradient(struct gpt *g, int batch, int length, const struc
 		       tl_int(b.head), tl_int(b.most), tl_int(b.most), tl_str(g->precision));
 }
 
-/* The rows in which each token occurs, for token_gradient_kernel; how many tokens occur. */
+/* Sorts the rows by token, for token_gradient_kernel. Returns the number of different tokens. */
 static unsigned sort_tokens(struct gpt *g, const uint32_t *tokens, size_t rows)
 {
 	size_t ints = g->tokens.len;
@@ -566,7 +568,7 @@ double gpt_loss(struct gpt *g, const uint32_t *tokens, const uint32_t *targets, 
 			input_gradient(g, rows, g->dwide, 3 * c, i, QKV_WEIGHT, c, g->dnorm, (struct epilogue){0});
 			weight_gradient(g, rows, l->norm1, c, g->dwide, 3 * c, i, QKV_WEIGHT, add);
 			layer_norm_gradient(g, rows, x, i, LN1_WEIGHT, l->mean1, l->rstd1, g->dnorm, true, add);
-			size_t first = place_of(g, i, QKV_WEIGHT)->first; /* its matrices lie together */
+			size_t first = place_of(g, i, QKV_WEIGHT)->first; /* the layer's matrices are adjacent */
 			const struct place *end = place_of(g, i, DOWN_WEIGHT);
 			reduce(user, first, end->first + end->len - first);
 		}
@@ -635,7 +637,7 @@ void gpt_put(struct gpt *g, uint32_t token, int position, int drawn)
 			     sizeof state));
 }
 
-/* out = x w + bias, with ln ≥ 0 of x's layer normalisation by these weights. */
+/* out = x w + bias; with ln ≥ 0 it uses x's layer normalisation with these weights. */
 static void vector_product(struct gpt *g, struct view x, int layer, int ln, enum parameter w, struct view add,
 			   struct view out, bool at_position, int k, int n)
 {
@@ -672,7 +674,7 @@ static void queue_step(struct gpt *g)
 	       tl_float(d->temperature > 0 ? 1 / d->temperature : 0), tl_int(d->top_k), tl_int(d->seed), tl_int(1024));
 }
 
-/* On a GPU the launches of a token become a graph once they have run, and so are compiled. */
+/* On a GPU the launches of a token are captured into a graph after they have run once, and so are compiled. */
 uint32_t gpt_step(struct gpt *g, double temperature, int top_k, int seed)
 {
 	uint32_t token;

@@ -1,12 +1,12 @@
-/* Sums over the GPUs of several processes, by NCCL where its library is: on a stream of their own, beside the launches
- * that compute other gradients. */
+/* Sums over the GPUs of several processes by NCCL, if the library is installed. They run on a separate stream, in
+ * parallel with the launches that compute other gradients. */
 #include "program.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
-/* As nccl.h of NCCL 2 declares them. */
+/* As declared in nccl.h of NCCL 2. */
 typedef struct {
 	char bytes[NCCL_ID];
 } nccl_id;

@@ -1,5 +1,5 @@
-/* Weights as a folder of NAME.npy, a tensor each, in NumPy's format: 6 bytes of magic, the version, the length of a
- * header; the header, a Python dict, with type, order and shape; the numbers.
+/* Weights as a folder of files NAME.npy, one for each tensor, in NumPy's format: 6 bytes of magic, the version, the
+ * length of the header; the header, a Python dict with type, order and shape; the elements.
  * https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html */
 #include "files.h"
 #include "program.h"
@@ -19,7 +19,7 @@ static const char magic[6] = "\x93NUMPY";
 
 /* --- reading ------------------------------------------------------------------------------------------------- */
 
-/* What follows 'key': in the header; NULL: nothing. */
+/* The value of 'key' in the header; NULL: there is none. */
 static const char *value_of(const char *header, const char *key)
 {
 	const char *at = strstr(header, key);
@@ -27,7 +27,7 @@ static const char *value_of(const char *header, const char *key)
 	return at ? at + 1 + strspn(at + 1, " ") : NULL;
 }
 
-/* False where the header is none of numbers that can be read. */
+/* False if the header is malformed, or the type of the elements is not supported. */
 static bool read_header(const char *header, struct entry *e, int64_t *count)
 {
 	const char *type = value_of(header, "'descr'"), *order = value_of(header, "'fortran_order'"),
@@ -103,7 +103,7 @@ static bool write_tensor(FILE *f, const struct place *p, const float *data)
 	char header[128];
 	int n = snprintf(header, sizeof header, "{'descr': '<f4', 'fortran_order': False, 'shape': (%d,", p->shape[0]);
 	n += snprintf(header + n, sizeof header - (size_t)n, p->rank == 2 ? " %d), }" : "), }", p->shape[1]);
-	uint16_t len = (uint16_t)((10 + n + 1 + 63) / 64 * 64 - 10); /* the numbers begin at a multiple of 64 bytes */
+	uint16_t len = (uint16_t)((10 + n + 1 + 63) / 64 * 64 - 10); /* the elements are aligned to 64 bytes */
 	fwrite(magic, 1, sizeof magic, f);
 	fwrite("\1", 1, 2, f);
 	fwrite(&len, sizeof len, 1, f);

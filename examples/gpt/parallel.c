@@ -1,5 +1,5 @@
-/* Several processes that each compute a part of a step's sequences: with MPI, where the program is built with it.
- * Gradients are summed by NCCL where each process has a GPU of its own, else by MPI, on the host. */
+/* Training in several processes, each with a part of a step's sequences: with MPI, if the program is built with it.
+ * NCCL sums the gradients if each process has a GPU, else MPI sums them on the host. */
 #include "program.h"
 
 #ifdef WITH_MPI
@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sums of gradients that are under way, by the order in which they have begun. */
-enum { MOST_SUMS = 1024, PIECE = 1 << 22 }; /* elements of one */
+/* Pending sums of gradients, in the order in which they were started. */
+enum { MOST_SUMS = 1024, PIECE = 1 << 22 }; /* elements of a sum */
 static MPI_Request sums[MOST_SUMS];
 static int nsums;
-static float *staged; /* the gradients on the host, where those of the device are not */
+static float *staged; /* host copy of the gradients, if the device has separate memory */
 static bool by_nccl;
 
 void team_begin(struct team *t)
@@ -77,7 +77,7 @@ void team_add(const struct team *t, double *values, int n)
 		MPI_Allreduce(MPI_IN_PLACE, values, n, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
 }
 
-/* Waits for all sums; on a device of its own memory they go back there. */
+/* Waits for all sums, and copies them back to a device with separate memory. */
 static void finish(struct gpt *g)
 {
 	MPI_Waitall(nsums, sums, MPI_STATUSES_IGNORE);
@@ -113,7 +113,7 @@ void team_reduce(void *gpt, size_t first, size_t len)
 		MPI_Iallreduce(MPI_IN_PLACE, gradients + first + done, (int)n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD,
 			       &sums[nsums++]);
 	}
-	int complete; /* lets those under way go on */
+	int complete; /* lets pending sums progress */
 	MPI_Testall(nsums, sums, &complete, MPI_STATUSES_IGNORE);
 	if (complete)
 		nsums = 0;

@@ -1,4 +1,4 @@
-/* What the program's commands share. */
+/* Declarations shared by the program's commands. */
 #ifndef PROGRAM_H
 #define PROGRAM_H
 
@@ -19,27 +19,28 @@ int sample(const struct options *o);
 int bench(const struct options *o);
 int export(const struct options *o); /* npy.c */
 
-/* The processes that train together. */
+/* The processes of a training. */
 struct team {
 	int rank, size;
-	int local, beside; /* among the processes of this machine, and how many they are */
+	int local, beside; /* rank among the processes of this machine, and their number */
 };
 
 void team_begin(struct team *t);
 void team_end(struct team *t);
-/* The device of this process, where several are to have one each; `name`: what the options say. */
+/* The device of this process, if each of several processes uses a separate device; `name`: the device of the
+ * options. */
 const char *team_device(const struct team *t, const char *name);
-/* With a model on that device, before the first sum. */
+/* Joins the team with a model on that device, before the first sum. */
 void team_join(const struct team *t, struct gpt *g);
 /* Replaces the values by their sums over all processes. */
 void team_add(const struct team *t, double *values, int n);
-/* For gpt_loss: sums gradients over all processes while others are computed. */
+/* The `reduce` function of gpt_loss: sums gradients over all processes while other gradients are computed. */
 void team_reduce(void *gpt, size_t first, size_t len);
 
-/* NCCL, of processes that have a GPU each. The first makes an id of so many bytes, which the others are sent; all join.
- * Sums are queued; what is launched after nccl_finish comes after them. */
+/* NCCL, for processes with a GPU each. The first process makes an id of NCCL_ID bytes, which is sent to the others, and
+ * all processes join. Sums are asynchronous; launches after nccl_finish are ordered after them. */
 enum { NCCL_ID = 128 };
-bool nccl_is_here(void); /* the library */
+bool nccl_is_here(void); /* True if the library is installed. */
 void nccl_begin(void *id);
 void nccl_join(struct gpt *g, const void *id, int rank, int size);
 void nccl_add(struct gpt *g, size_t first, size_t len);
@@ -47,9 +48,9 @@ void nccl_finish(void);
 void nccl_end(void);
 
 double seconds(void);
-/* A model as the options say. */
+/* Creates a model with the options' settings. */
 void create(struct gpt *g, const struct options *o, const struct config *c, int batch, bool training);
-/* The options' sizes where they are given, else `usual`. */
+/* The options' sizes, with `usual` for sizes that are not given. */
 struct config config_of(const struct options *o, const struct config *usual);
 
 #endif

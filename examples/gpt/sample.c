@@ -5,15 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Text, and how far it has been read: the cache holds the newest `position` tokens. */
+/* Text and its state: the cache has the keys and values of the newest `position` tokens. */
 struct generator {
 	struct gpt gpt;
-	uint32_t *tokens; /* all of them, with room for those to come */
-	int n;            /* of them; the newest is at `position` in the cache, or not there yet */
+	uint32_t *tokens; /* all tokens, with capacity for the tokens to be generated */
+	int n;            /* number of tokens; the newest is at `position` in the cache, or not in it yet */
 	int position;
 };
 
-/* The cache is filled with the newest tokens: all, or half of the context's where there are more. */
+/* Fills the cache with the newest tokens: all of them, or half of the context if they are more than the context. */
 static void refill(struct generator *g, int drawn)
 {
 	int context = g->gpt.config.context, keep = g->n <= context ? g->n : (context + 1) / 2;
@@ -71,7 +71,7 @@ int sample(const struct options *o)
 	return written ? 0 : 1;
 }
 
-/* The most memory that this process has had, MB: getrusage would count that of the one it was forked from, too. */
+/* The peak memory of this process in MB; getrusage would include the parent process before the fork. */
 static size_t resident(void)
 {
 	char line[128];
@@ -84,7 +84,7 @@ static size_t resident(void)
 	return kb >> 10;
 }
 
-/* Steps of training on random tokens, then tokens one by one. */
+/* Times steps of training on random tokens, then the generation of tokens. */
 int bench(const struct options *o)
 {
 	struct config c = config_of(o, &(struct config){50257, 256, 384, 6, 6});

@@ -1,5 +1,5 @@
-/* Text as tokens: bytes, or GPT-2's byte-level byte pair encoding. There text is split into words, and in each word
- * the pair of neighbouring tokens that comes first in the list of merges becomes one token, until no pair is listed. */
+/* Text as tokens: bytes, or GPT-2's byte-level byte pair encoding. The encoding splits text into words. In each word it
+ * merges the pair of neighbouring tokens that is first in the list of merges, until no pair is in the list. */
 #include "json.h"
 #include "letters.h"
 
@@ -9,13 +9,13 @@
 #include <string.h>
 
 struct merge {
-	uint32_t left, right, rank, result; /* rank from 1; 0: an empty slot */
+	uint32_t left, right, rank, result; /* rank from 1; 0: an empty entry */
 };
 
 struct tokenizer {
 	int n;
-	char *bytes;          /* of all tokens, one behind the other */
-	size_t *first;        /* of each token's: n + 1 */
+	char *bytes;          /* of all tokens, concatenated */
+	size_t *first;        /* offset of each token's bytes: n + 1 */
 	uint32_t byte[256];   /* the tokens of single bytes */
 	struct merge *merges; /* a hash table of 1 << bits */
 	int bits;
@@ -45,7 +45,7 @@ char *read_file(const char *path, size_t *len)
 
 /* --- characters ---------------------------------------------------------------------------------------------- */
 
-/* The character at `at`, and how many bytes it takes; what is no UTF-8 counts as a character of one byte, 0xFFFD. */
+/* The character at `at`, and the number of its bytes. Invalid UTF-8 is a character of one byte, 0xFFFD. */
 static uint32_t character(const char *at, const char *end, size_t *len)
 {
 	unsigned char c = (unsigned char)*at;
@@ -108,7 +108,7 @@ static const char *word_end(const char *at, const char *end)
 		return next;
 	}
 	for (next = at; next < end && class_of(character(next, end, &len)) == SPACE; next += len)
-		last = next; /* of several spaces the last belongs to the next word */
+		last = next; /* the last of several spaces belongs to the next word */
 	return next == end || last == at ? next : last;
 }
 
@@ -123,7 +123,7 @@ static struct merge *slot(const struct tokenizer *t, uint32_t left, uint32_t rig
 	return &t->merges[i];
 }
 
-/* A heap of pairs that could become one, the first in the list of merges on top, and of equal ones the leftmost. */
+/* A heap of pairs that can be merged. The top is the first in the list of merges, and the leftmost of equal pairs. */
 struct pair {
 	uint32_t rank, at, left, right, result;
 };
@@ -161,7 +161,7 @@ static struct pair pop(struct pair *heap, size_t *n)
 	return top;
 }
 
-/* Places of a word's tokens in a list: what has been merged into the one before it is skipped. */
+/* Places of a word's tokens in a linked list, which skips tokens that were merged into the token before them. */
 struct link {
 	uint32_t token, previous, next;
 };
@@ -180,7 +180,7 @@ static size_t encode_word(const struct tokenizer *t, const char *word, size_t le
 		struct pair p = pop(heap, &pairs);
 		struct link *l = &list[p.at];
 		if (l->token != p.left || l->next == NONE || list[l->next].token != p.right)
-			continue; /* one of the two has become another since */
+			continue; /* one of the two tokens has been merged meanwhile */
 		list[l->next].token = NONE;
 		l->token = p.result;
 		l->next = list[l->next].next;
@@ -210,7 +210,8 @@ uint32_t *tokenizer_encode(const struct tokenizer *t, const char *text, size_t l
 		if ((size_t)(next - at) > room) {
 			room = 2 * (size_t)(next - at);
 			list = realloc(list, room * sizeof *list);
-			heap = realloc(heap, 3 * room * sizeof *heap); /* a pair each, and two for each merge */
+			/* a pair for each token, and two for each merge */
+			heap = realloc(heap, 3 * room * sizeof *heap);
 			if (!list || !heap || room >= NONE)
 				die("out of memory");
 		}
@@ -224,7 +225,8 @@ uint32_t *tokenizer_encode(const struct tokenizer *t, const char *text, size_t l
 
 /* --- files --------------------------------------------------------------------------------------------------- */
 
-/* The byte that stands for itself as a printable character: 33 … 126, 161 … 172, 174 … 255; the others as 256, 257 … */
+/* The byte that a character stands for. Printable bytes stand for themselves: 33 … 126, 161 … 172, 174 … 255; the
+ * others are 256, 257 … */
 static int byte_of(uint32_t c)
 {
 	int others = 256;
@@ -236,7 +238,7 @@ static int byte_of(uint32_t c)
 	return -1;
 }
 
-/* Bytes of a token as it is written, in place; their number, or -1. */
+/* Converts the characters of a token to its bytes, in place; returns their number, or -1. */
 static int decode(char *s, size_t len)
 {
 	int n = 0;
@@ -257,7 +259,7 @@ static void read_vocabulary(struct tokenizer *t, const char *path)
 	struct json j = {path, text, text, text + len};
 	struct {
 		size_t first, len;
-	} *places = NULL; /* in t->bytes, by number; len 0: not there */
+	} *places = NULL; /* in t->bytes, by number; len 0: unused */
 	int64_t largest = -1;
 	t->bytes = malloc(len + 1);
 	if (!t->bytes)
@@ -325,7 +327,7 @@ static int compare_tokens(const void *a, const void *b, void *tokenizer)
 	return order ? order : (m > n) - (m < n);
 }
 
-/* The token of these bytes, which are put behind all others; NONE. */
+/* The token with the bytes after those of the last token; NONE: there is no such token. */
 static uint32_t find_token(struct tokenizer *t, const uint32_t *sorted, size_t len)
 {
 	uint32_t wanted = (uint32_t)t->n, low = 0, high = wanted;
@@ -343,16 +345,16 @@ static uint32_t find_token(struct tokenizer *t, const uint32_t *sorted, size_t l
 	return NONE;
 }
 
-/* merges.txt: two tokens a line, the first merge first. */
+/* merges.txt: two tokens on each line, the first merge first. */
 static void read_merges(struct tokenizer *t, const char *path)
 {
 	size_t len;
 	char *text = read_file(path, &len);
 	uint32_t *sorted = malloc((size_t)t->n * sizeof *sorted), rank = 0;
-	for (t->bits = 4; len / 4 * 2 > (size_t)1 << t->bits; t->bits++) /* a line takes four bytes or more */
+	for (t->bits = 4; len / 4 * 2 > (size_t)1 << t->bits; t->bits++) /* a line has four bytes or more */
 		;
 	t->merges = calloc((size_t)1 << t->bits, sizeof *t->merges);
-	/* the token looked for stands behind all others */
+	/* find_token's argument is stored after all tokens */
 	t->first = realloc(t->first, ((size_t)t->n + 2) * sizeof *t->first);
 	t->bytes = realloc(t->bytes, t->first ? t->first[t->n] + len + 1 : 1);
 	if (!sorted || !t->merges || !t->first || !t->bytes)
@@ -370,7 +372,7 @@ static void read_merges(struct tokenizer *t, const char *path)
 		end -= line[end - 1] == '\r';
 		line[end] = 0;
 		middle = strcspn(line, " ");
-		uint32_t ids[3]; /* left, right, and what they become */
+		uint32_t ids[3]; /* left, right, and the merged token */
 		for (int i = 0; i < 3; i++) {
 			char *to = t->bytes + t->first[t->n];
 			size_t from = i == 1 ? middle + 1 : 0, n = (i ? end : middle) - from;
@@ -391,7 +393,7 @@ static void read_merges(struct tokenizer *t, const char *path)
 		if (!m->rank)
 			*m = (struct merge){ids[0], ids[1], ++rank, ids[2]};
 	}
-	if (t->n > 256 + (int)rank + 64) /* some have no merge, as <|endoftext|> */
+	if (t->n > 256 + (int)rank + 64) /* some tokens have no merge, such as <|endoftext|> */
 		die("%s has %u merges, vocab.json %d tokens: some are missing\nhint: the file is truncated", path, rank,
 		    t->n);
 	free(sorted);
@@ -440,7 +442,7 @@ int tokenizer_size(const struct tokenizer *t)
 
 const char *tokenizer_decode(const struct tokenizer *t, uint32_t token, size_t *len)
 {
-	bool known = token < (uint32_t)t->n; /* a model may have more, to fill up its matrix */
+	bool known = token < (uint32_t)t->n; /* a model may have more tokens, as padding of its matrix */
 	*len = known ? t->first[token + 1] - t->first[token] : 0;
 	return known ? t->bytes + t->first[token] : "";
 }

@@ -16,7 +16,7 @@ static void stop(int signal)
 	stopped = 1;
 }
 
-/* The first Ctrl-C ends training after the step, with a checkpoint; the second ends the process. */
+/* The first Ctrl-C ends the training after the current step, with a checkpoint; the second ends the process. */
 static void catch_signals(void)
 {
 	struct sigaction action = {.sa_handler = stop, .sa_flags = (int)SA_RESETHAND};
@@ -26,7 +26,7 @@ static void catch_signals(void)
 
 struct text {
 	uint32_t *tokens;
-	size_t n, training; /* behind the first `training` tokens come those for validation */
+	size_t n, training; /* the first `training` tokens are for training, the others for validation */
 };
 
 static struct text read_text(const struct options *o, const struct tokenizer *t, int context)
@@ -44,7 +44,7 @@ static struct text read_text(const struct options *o, const struct tokenizer *t,
 	return text;
 }
 
-/* Where sequence i of a step begins, the same in each run. */
+/* The position of sequence i of a step in the text; it is the same in each run. */
 static size_t place_in_text(uint64_t seed, int step, int i, size_t places)
 {
 	uint64_t state = seed * 0x9E3779B97F4A7C15u + ((uint64_t)step << 32 | (uint32_t)i);
@@ -56,15 +56,15 @@ struct trainer {
 	const struct options *o;
 	struct gpt gpt;
 	struct text text;
-	struct checkpoint checkpoint; /* its memory serves all checkpoints */
+	struct checkpoint checkpoint; /* its memory is reused for all checkpoints */
 	const char *path;
 	struct team team;
-	int batch, parts, steps; /* sequences of a step, and the parts they are computed in by each process */
+	int batch, parts, steps; /* sequences of a step; parts of a step in each process */
 	int part_size;           /* sequences of a part */
-	uint32_t *tokens;        /* a part's, and its targets */
+	uint32_t *tokens;        /* of a part, and its targets */
 };
 
-/* Part i of a step: the loss, and gradients of its share. */
+/* Computes part i of a step: returns the loss, and adds the gradients of its share. */
 static double part(struct trainer *t, int step, int part)
 {
 	int length = t->gpt.config.context, n = t->part_size, first = (t->team.rank * t->parts + part) * n;
@@ -90,7 +90,7 @@ static double learning_rate(const struct trainer *t, int step)
 	return most * (0.1 + 0.45 * (1 + cos(M_PI * (done < 1 ? done : 1))));
 }
 
-/* The mean loss of sequences that lie at equal distances in the text for validation; NAN where there is too little. */
+/* The mean loss of sequences at equal distances in the validation text; NAN if the text is too short. */
 static double validate(struct trainer *t)
 {
 	int length = t->gpt.config.context, n = t->part_size, rounds = 4;
@@ -112,12 +112,12 @@ static double validate(struct trainer *t)
 	return loss / (rounds * t->team.size);
 }
 
-/* False, with a message, where it cannot be written: the last one is still there then. */
+/* Writes a checkpoint. False, after a message, if it cannot be written; the last checkpoint is then unchanged. */
 static bool save(struct trainer *t, int step)
 {
 	struct checkpoint *c = &t->checkpoint;
 	if (t->team.rank)
-		return true; /* the first one has it */
+		return true; /* only the first process writes it */
 	c->step = step;
 	gpt_get(&t->gpt, t->gpt.weights, c->weights);
 	gpt_get(&t->gpt, t->gpt.moment1, c->moment1);
@@ -133,7 +133,7 @@ static bool same_config(const struct config *a, const struct config *b)
 	return a->layers == b->layers && a->heads == b->heads && a->channels == b->channels && a->context == b->context;
 }
 
-/* The weights to begin with, and what size the model has. */
+/* Loads or makes the initial weights, and sets the model's sizes. */
 static void begin(struct trainer *t)
 {
 	const struct options *o = t->o;
@@ -148,7 +148,7 @@ static void begin(struct trainer *t)
 			    from, c->config.layers, c->config.heads, c->config.channels, c->config.context);
 		if (o->seed && from == t->path && c->seed != (uint64_t)o->seed)
 			die("%s was trained with --seed %d", from, (int)c->seed);
-		if (from != t->path) { /* another's training is not gone on with */
+		if (from != t->path) { /* start a new training with another model's weights */
 			c->step = 0;
 			free(c->moment1);
 			free(c->moment2);
@@ -240,7 +240,7 @@ int train(const struct options *o)
 			   &(struct adamw){rate, 0.9, 0.95, 1e-8, o->decay >= 0 ? o->decay : 0.1,
 					   o->clip > 0 ? o->clip : 1},
 			   step);
-		double values[] = {loss, stopped}; /* that of one process stops all */
+		double values[] = {loss, stopped}; /* one process with `stopped` stops all */
 		team_add(&t.team, values, COUNT(values));
 		loss = values[0] / (t.parts * t.team.size);
 		stop = values[1] > 0;

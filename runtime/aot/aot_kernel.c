@@ -1,6 +1,6 @@
-/* Kernels compiled ahead of time: images, alone or in bundles, of which those for this device are loaded at once; a
- * launch finds the first one that its arguments allow. Nothing here needs the compiler, nothing changes after loading.
- */
+/* Kernels compiled ahead of time: images, single or in bundles. The images for this device are loaded at once, and a
+ * launch uses the first image that its arguments allow. This code does not need the compiler. A loaded kernel is
+ * immutable. */
 #include <stdlib.h>
 
 #include "runtime/image/bundle.h"
@@ -12,10 +12,10 @@ enum { MAX_BLOBS = 4096 };
 
 struct loaded {
 	struct image image;
-	void *code; /* the device's */
+	void *code; /* the device's handle */
 };
 
-/* What a blob holds: a bundle of images for one target, or an image. */
+/* The contents of a blob: a bundle of images for one target, or an image. */
 struct piece {
 	bool is_bundle;
 	struct bundle bundle;
@@ -27,7 +27,7 @@ struct tl_compiled {
 	tl_context *ctx;
 	struct loaded *at;
 	u32 len, nargs;
-	/* while it is loaded */
+	/* during loading */
 	struct piece *pieces;
 	u32 npieces;
 	struct arena scratch;
@@ -35,7 +35,7 @@ struct tl_compiled {
 
 /* --- loading ---------------------------------------------------------------------------------------------------- */
 
-/* How well code for `target` suits the device; 0: not. */
+/* A rank of code for `target` on the device: the highest is best; 0: it cannot run. */
 static int suits(const char *target, const struct target *device)
 {
 	struct target t;
@@ -49,7 +49,7 @@ static tl_status damaged(u32 blob, const char *why)
 	return failed(TL_ERR_ARGUMENT, "tl_compiled_load: image %u: %s", blob, why);
 }
 
-/* Nothing is decompressed yet. */
+/* Reads the headers; nothing is decompressed yet. */
 static tl_status open_pieces(struct tl_compiled *c, const tl_blob *blobs)
 {
 	for (u32 i = 0; i < c->npieces; i++) {
@@ -101,7 +101,7 @@ static tl_status take(struct tl_compiled *c, u32 i)
 	return why ? damaged(i, why) : TL_OK;
 }
 
-/* Takes those that suit the device best, and counts the arguments. */
+/* Takes the images of the best rank, and counts the arguments. */
 static tl_status choose(struct tl_compiled *c)
 {
 	struct device *dev = c->ctx->dev;
@@ -221,7 +221,7 @@ static void compiled_destroy(tl_compiled *c)
 
 /* --- launching -------------------------------------------------------------------------------------------------- */
 
-/* The pointer with the memory from it to the end of its allocation. */
+/* A pointer argument with the size of the memory from the address to the end of its allocation. */
 static tl_arg pointer_to(struct device *dev, enum dtype d, u64 address)
 {
 	void *p = (void *)(uintptr_t)address, *base;
@@ -231,7 +231,7 @@ static tl_arg pointer_to(struct device *dev, enum dtype d, u64 address)
 	return tl_range((tl_dtype)d, p, known);
 }
 
-/* Pointers must be aligned to their elements, as tl_launch checks too: every variant relies on it. */
+/* Checks that pointers are aligned to their elements, as tl_launch does: every variant relies on it. */
 static tl_status check_pointers(const struct image *im, const uint64_t *args)
 {
 	for (u32 i = 0; i < im->nslots; i++) {
@@ -245,8 +245,8 @@ static tl_status check_pointers(const struct image *im, const uint64_t *args)
 	return TL_OK;
 }
 
-/* May the image run with these arguments? Its slots' bits go to l. leaves: what pointers are known already; conditions
- * look at no others. */
+/* True if the image can run with these arguments. Writes the bits of its slots to l. `leaves` caches the pointer
+ * arguments, the only arguments that conditions use. */
 static bool allows(struct device *dev, const struct image *im, const uint64_t *args, const u32 *grid, bool many,
 		   struct launch *l, tl_arg *leaves)
 {
@@ -293,7 +293,7 @@ static tl_status compiled_launch(tl_compiled *c, const tl_config *cfg, const uin
 		return failed(TL_ERR_ARGUMENT, "%s: the %s device has no streams; leave tl_config.stream NULL", name,
 			      dev->ops->name);
 	tl_status s = check_grid(name, cfg);
-	for (u32 i = 0; i < c->len && !s; i++) /* variants differ in their parameters */
+	for (u32 i = 0; i < c->len && !s; i++) /* variants have different parameters */
 		s = check_pointers(&c->at[i].image, args);
 	if (s)
 		return s;

@@ -1,4 +1,4 @@
-/* Kernels compiled ahead of time, by name: the rows of a table that `tlc build MANIFEST` wrote. A launch takes the row
+/* Kernels compiled ahead of time, by name: the rows of a table that `tlc build MANIFEST` wrote. A launch uses the row
  * of the kernel that was recorded with arguments of these types and these compile-time values. */
 #include <stdlib.h>
 
@@ -8,10 +8,10 @@
 #include "runtime/device/grid.h"
 #include "runtime/api/api_guard.h"
 
-/* What a row says of an argument. */
+/* An argument in a row. */
 struct given {
-	const char *constant; /* a compile-time value as the language writes it; NULL: */
-	enum dtype dtype;     /* the type of the run-time value, or of what it points to */
+	const char *constant; /* a compile-time value in the language's syntax; NULL: a run-time value */
+	enum dtype dtype;     /* of the run-time value, or of its pointee */
 	bool pointer;
 	bool is_int; /* the constant is `value` */
 	i64 value;
@@ -21,7 +21,7 @@ struct row {
 	const tl_built *built;
 	const struct given *given;
 	u32 ngiven;
-	_Atomic(tl_compiled *) compiled; /* NULL: not yet loaded */
+	_Atomic(tl_compiled *) compiled; /* NULL: not loaded yet */
 	atomic_bool elsewhere;           /* it has no image for this device */
 };
 
@@ -29,14 +29,14 @@ struct tl_library {
 	struct link link; /* first */
 	tl_context *ctx;
 	struct arena arena;
-	struct row *rows; /* by the names of their kernels */
+	struct row *rows; /* sorted by kernel name */
 	u32 len;
 	pthread_mutex_t lock; /* of loading */
 };
 
-/* --- making one -------------------------------------------------------------------------------------------------- */
+/* --- creating a library ------------------------------------------------------------------------------------------ */
 
-/* The length of the argument at the start of `s`: up to a comma that is in no string and no parentheses. */
+/* The length of the argument at the start of `s`, up to a comma outside strings and parentheses. */
 static size_t argument_length(const char *s)
 {
 	size_t n = 0;
@@ -98,7 +98,7 @@ static void library_free(void *library)
 
 static void free_owned(struct link *l)
 {
-	library_free(l); /* the kernels are the context's */
+	library_free(l); /* the context frees the kernels */
 }
 
 static void read_table(struct tl_library *l, const tl_built *table, size_t n)
@@ -149,7 +149,7 @@ static void library_destroy(tl_library *l)
 
 /* --- launching --------------------------------------------------------------------------------------------------- */
 
-/* The first row of a kernel, and their number. */
+/* The first row of a kernel, and the number of its rows. */
 static u32 rows_of(const struct tl_library *l, const char *kernel, u32 *first)
 {
 	u32 lo = 0, hi = l->len, n = 0;
@@ -171,7 +171,8 @@ static bool is_integer(const tl_arg *x)
 	return x->kind == TL_ARG_INT || x->kind == TL_ARG_UINT || x->kind == TL_ARG_BOOL;
 }
 
-/* The type that a launch would give the argument; where `exact` is not set, any that takes the value. */
+/* True if the argument has the type that a launch would give it. If not `exact`, any type that can hold the value
+ * matches. */
 static bool has_type(const tl_arg *x, const struct given *g, bool exact)
 {
 	if (g->pointer || x->kind == TL_ARG_PTR)
@@ -189,7 +190,7 @@ static bool has_type(const tl_arg *x, const struct given *g, bool exact)
 	return dtype_is_float(g->dtype) || int_converts(g->dtype, int_value(x));
 }
 
-/* As a caller may have made it by hand. */
+/* True if a tl_arg, which the caller may have made without the functions of tl.h, is valid. */
 static bool is_argument(const tl_arg *x)
 {
 	bool text = x->kind == TL_ARG_STR || x->kind == TL_ARG_FUNC;
@@ -205,8 +206,7 @@ static bool has_value(struct arena *a, const tl_arg *x, const struct given *g)
 	return !strcmp(literal_text(a, x), g->constant);
 }
 
-/* How many arguments from the first one on are as the row has them; left open: what the row has, if it is known when a
- * kernel is compiled. */
+/* The number of leading arguments that match the row. An open argument matches a compile-time value. */
 static u32 fitting(struct arena *a, const struct row *r, const tl_arg *args, size_t n, bool exact)
 {
 	u32 i = 0;
@@ -249,7 +249,7 @@ static tl_status none_fits(struct arena *a, const struct row *r, u32 nrows, cons
 		else
 			failed_more("%s", literal_text(a, x));
 	}
-	const struct row *nearest = r; /* by the first argument that differs */
+	const struct row *nearest = r; /* the row with the most matching leading arguments */
 	for (u32 i = 1; i < nrows; i++)
 		if (fitting(a, &r[i], args, n, false) > fitting(a, nearest, args, n, false))
 			nearest = &r[i];
@@ -260,7 +260,7 @@ static tl_status none_fits(struct arena *a, const struct row *r, u32 nrows, cons
 	return TL_ERR_ARGUMENT;
 }
 
-/* The row's kernel on the device. */
+/* Loads the row's kernel on the device, at its first launch. */
 static tl_status loaded(struct tl_library *l, struct row *r, tl_compiled **out)
 {
 	*out = r->compiled;
@@ -290,7 +290,7 @@ static tl_status launch_row(struct tl_library *l, struct row *r, const tl_config
 	return s ? s : tl_compiled_launch(compiled, cfg, bits, MIN(r->ngiven, MAX_KERNEL_PARAMS));
 }
 
-/* Rows of the same arguments may be for other devices. */
+/* Launches a matching row for this device. Rows with the same arguments may be for other devices. */
 static tl_status launch(struct tl_library *l, struct arena *a, const char *kernel, const tl_config *cfg,
 			const tl_arg *args, size_t n)
 {
@@ -298,7 +298,7 @@ static tl_status launch(struct tl_library *l, struct arena *a, const char *kerne
 	struct row *rows = l->rows + first, *other = NULL;
 	if (!nrows)
 		return no_kernel(l, a, kernel);
-	for (u32 i = 0; i < 2 * nrows; i++) { /* those of just these types first */
+	for (u32 i = 0; i < 2 * nrows; i++) { /* exact types first */
 		struct row *r = &rows[i % nrows];
 		if (!fits(a, r, args, n, i < nrows))
 			continue;

@@ -1,6 +1,7 @@
-# find_package(libtl): tl::tl, the library with the compiler; tl::tlrt, the launcher of kernels compiled ahead of time;
-# tl_add_kernels(TARGET NAME FILE OPTION…): a library of what `tlc build FILE OPTION… -o NAME` makes, in C or, in projects
-# without C, in C++. FILE and folders of -I are relative to the folder of the CMakeLists.txt that calls it.
+# find_package(libtl) defines tl::tl, the library with the compiler, and tl::tlrt, the launcher of kernels compiled ahead of
+# time. tl_add_kernels(TARGET NAME FILE OPTION…) defines a library of the files that `tlc build FILE OPTION… -o NAME`
+# writes. It is compiled as C, or as C++ in projects without C. FILE and folders of -I are relative to the folder of the
+# CMakeLists.txt with the call.
 get_filename_component(_tl_lib "${CMAKE_CURRENT_LIST_DIR}/../.." REALPATH)
 set(_tl_prefix "${_tl_lib}")
 foreach(_tl_up 1 2) # from lib, or from lib/x86_64-linux-gnu

@@ -1,4 +1,4 @@
-/* The calls of tl.h about contexts, buffers and events, under a guard: see runtime/launch/api_module.c. */
+/* The functions of tl.h for contexts, buffers and events, each under a guard: see runtime/launch/api_module.c. */
 #include "runtime/api/api_guard.h"
 
 static tl_context *of_buffer(const tl_buffer *b)

@@ -1,26 +1,28 @@
-/* The guard around the calls of tl.h: see runtime/launch/api_module.c. */
+/* The guard of the functions of tl.h: see runtime/launch/api_module.c. */
 #ifndef TL_API_API_GUARD_H
 #define TL_API_API_GUARD_H
 
 #include "runtime/api/objects.h"
 
-/* The text is empty from now on, as at the beginning of each call. False: the context is not usable any more. */
+/* Begins a call: empties this thread's error message. False: an earlier internal error has made the context
+ * unusable. */
 bool begin_call(const tl_context *ctx);
 
-/* A call of the API: what guard_begin and guard_caught need. See runtime/launch/api_module.c. */
+/* A guarded call: the state of guard_begin and guard_caught. See runtime/launch/api_module.c. */
 struct guard {
 	struct recovery recovery;
 	tl_context *ctx;
-	struct store *store; /* the context's when the call began */
+	struct store *store; /* the context's store when the call began */
 };
-/* An error: the context is not usable any more. */
+/* An error: the context is unusable. */
 tl_status guard_begin(struct guard *g, tl_context *ctx);
 /* The status of the fault that ended the call. */
 tl_status guard_caught(struct guard *g);
-/* The call's own; where it has succeeded in spite of an error inside, there is no text of that. */
+/* Returns the call's status `s`. On success, removes the message of an error inside the call. */
 tl_status guard_end(struct guard *g, tl_status s);
 
-/* The same of a call that destroys, and has no status. False: nothing can be destroyed. `text`: for a fault's. */
+/* The guard of a function that destroys an object and returns no status. False: the object cannot be destroyed. `text`
+ * receives a fault's message. */
 bool destruction_begin(struct guard *g, const tl_context *ctx, char *text, size_t size);
 void destruction_end(const struct guard *g);
 
@@ -33,7 +35,7 @@ void destruction_end(const struct guard *g);
 		return guard_caught(&g);                                                                               \
 	return guard_end(&g, (call))
 
-/* Of calls that cannot say that they failed: what is left of the object is left alone. */
+/* The body of a function that destroys an object. A fault ends it silently, and the rest of the object is leaked. */
 #define DESTROYED(context, call)                                             \
 	struct guard g;                                                      \
 	char text[64];                                                       \

@@ -1,4 +1,4 @@
-/* Contexts and buffers: the thin part of the runtime, which checks arguments and asks the device. */
+/* Contexts and buffers: checks the arguments and calls the device. */
 #include <stdlib.h>
 
 #include "runtime/api/objects.h"
@@ -142,7 +142,7 @@ tl_status context_device(tl_context *ctx, tl_device_info *out)
 
 /* --- buffers ------------------------------------------------------------------------------------------------- */
 
-/* Memory of the allocator's, which the device then knows. */
+/* Takes a buffer's memory from the program's allocator, and registers it with the device. */
 static tl_status borrow(tl_buffer *b)
 {
 	enum { ALIGN = 256 };
@@ -166,7 +166,7 @@ static tl_status borrow(tl_buffer *b)
 	return s;
 }
 
-/* `b`: a buffer's kind and size, and its address if it is wrapped. */
+/* `like` has the buffer's kind and size, and the address of a wrapped buffer. */
 static tl_status buffer_new(tl_context *ctx, const tl_buffer *like, tl_buffer **out)
 {
 	struct device *d = ctx->dev;

@@ -1,5 +1,5 @@
-/* The objects behind the handles of tl.h, and who owns what: a context its modules and buffers, a module its kernels,
- * a kernel its variants. Each list has the lock of its owner. */
+/* The objects behind the handles of tl.h, and their ownership: a context owns its modules and buffers, a module its
+ * kernels, a kernel its variants. The lock of an owner protects the list of its objects. */
 #ifndef TL_API_OBJECTS_H
 #define TL_API_OBJECTS_H
 
@@ -13,10 +13,10 @@
 #include "runtime/image/params.h"
 #include "runtime/image/image_store.h"
 
-/* A doubly linked list, so that anything can leave it in one step. */
+/* An element of a doubly linked list, which can be removed in constant time. */
 struct link {
 	struct link *prev, *next;
-	void (*free)(struct link *l); /* of what the list's owner frees */
+	void (*free)(struct link *l); /* frees an object that the list owns */
 };
 static inline void link_init(struct link *head) { head->prev = head->next = head; }
 static inline void link_add(struct link *head, struct link *l)
@@ -34,15 +34,17 @@ static inline void link_remove(struct link *l)
 
 struct tl_context {
 	struct device *dev;
-	atomic_uint refs;     /* the caller's handle, and what is in the lists */
+	atomic_uint refs;     /* the caller's handle, and the objects in the lists */
 	pthread_mutex_t lock; /* of the lists */
 	struct link owned, buffers, events; /* owned: modules and compiled kernels */
-	struct store *store;        /* its own, or one with other contexts */
-	tl_allocator allocator;     /* for buffers; alloc is NULL: the device's own */
-	atomic_bool marked, broken; /* by an internal error that leaves this context in doubt; broken: why is written */
+	struct store *store;        /* private, or shared with other contexts */
+	tl_allocator allocator;     /* for buffers; alloc is NULL: the device allocates */
+	/* set by an internal error that may have left the context inconsistent; broken: `why` is written */
+	atomic_bool marked, broken;
 	char why[200];
-	atomic_bool said_cache, said_manifest; /* has the user been told that the cache, a manifest, is not trusted? */
-	tl_diagnostic_fn *tell; /* these three under the lock */
+	/* the warning that the cache, or a manifest, is not trusted has been given */
+	atomic_bool said_cache, said_manifest;
+	tl_diagnostic_fn *tell; /* this and the next two: under the lock */
 	void *user;
 	bool remarks;
 };
@@ -52,14 +54,14 @@ struct tl_buffer {
 	tl_context *ctx;
 	void *ptr;
 	size_t size;
-	enum { BUFFER_OWN, BUFFER_HOST, BUFFER_LENT, BUFFER_WRAPPED } kind; /* LENT: by the allocator */
+	enum { BUFFER_OWN, BUFFER_HOST, BUFFER_LENT, BUFFER_WRAPPED } kind; /* LENT: from the allocator */
 	tl_allocator allocator;                                             /* of BUFFER_LENT */
 };
 
 struct tl_event {
 	struct link link; /* first */
 	tl_context *ctx;
-	void *event; /* the device's */
+	void *event; /* the device's event */
 };
 
 struct tl_module {
@@ -69,40 +71,42 @@ struct tl_module {
 	size_t len;
 	bool compiled; /* the text is the bytes of this kernel image, and the unit is empty */
 	struct image image;
-	struct unit unit; /* parsed once, to know the kernels and their parameters */
+	struct unit unit; /* parsed once, for the kernels and their parameters */
 	pthread_mutex_t lock; /* of the kernels */
 	tl_kernel *kernels;
 	pthread_mutex_t said_lock;
-	char *said; /* see tl_module_diagnostics; NULL: nothing */
+	char *said; /* the text of tl_module_diagnostics; NULL: empty */
 	size_t said_len;
 };
 
 enum variant_state { VARIANT_COMPILING, VARIANT_READY, VARIANT_FAILED };
 
-/* The last tensor map of a variant, for launches that need the same again. Read and written without a lock: the version
+/* The last tensor map of a variant, for later launches with the same map. Read and written without a lock: the version
  * is odd while the words change. */
 struct map_memo {
 	_Atomic(u64) version, of[4], map[16];
 };
 
-/* A kernel compiled for one key. Immutable once it is ready, but for what is atomic. */
+/* A kernel compiled for one key. Immutable once it is ready, except for atomic members. */
 struct variant {
-	void *code;               /* the device's */
-	u32 nslots;               /* the image's */
-	bool plain;               /* a launch passes them and nothing else */
-	bool conditions;          /* its image has some: see runtime/device/conditions.h */
+	void *code;               /* the device's handle */
+	u32 nslots;               /* of the image */
+	bool plain;               /* a launch passes the slots only: no grid and no tensor maps */
+	bool conditions;          /* the image has conditions: see runtime/device/conditions.h */
 	enum variant_state state; /* under the kernel's lock */
 	u64 hash;
 	u64 *key;
 	u32 key_len;
-	const struct params *params; /* with what its arguments are specialised by */
-	bool has_composites; /* among its arguments */
+	const struct params *params; /* with the specialisation of its arguments */
+	bool has_composites; /* some arguments are tuples or descriptors */
 	struct image image;
-	struct map_memo *memos;            /* for each of its tensor maps */
-	_Atomic(struct arg_guard *) binding; /* exact; NULL: none was needed yet, or there can be none */
-	bool keeps; /* it would be the same in each process: the disk cache may keep it */
-	struct variant *same; /* the one with that value, if the image is for any grid: all else is there; or NULL */
-	struct unit *unit; /* of devices that keep it, else NULL */
+	struct map_memo *memos;            /* one for each of its tensor maps */
+	_Atomic(struct arg_guard *) binding; /* exact; NULL: not needed yet, or impossible */
+	bool keeps; /* the disk cache may keep it, because every process would compile the same code */
+	/* The variant that owns the code, if this image serves any kind of grid: all other members are unused. Or
+	 * NULL. */
+	struct variant *same;
+	struct unit *unit; /* of devices with keeps_unit, else NULL */
 	tl_status status;  /* of VARIANT_FAILED */
 	struct kept_error *error;
 };
@@ -117,22 +121,22 @@ struct tl_kernel {
 	const char *name;
 	struct params params, general;     /* general: for launches without specialisation */
 	struct shape *shapes[SHAPE_LISTS]; /* see runtime/launch/divisibility.c; under the lock */
-	bool has_dots; /* itself or in what it calls: only products gain by few blocks */
+	bool has_dots; /* in the kernel or the functions it calls: only GEMMs are faster as persistent kernels */
 	bool decorated;
-	/* what is found without the lock: bindings of variants launched lately, and the variant launched last */
+	/* Read without the lock: argument guards of recently launched variants, and the variant launched last. */
 	_Atomic(struct arg_guard *) recent[RECENT];
-	atomic_uint turn; /* of those that leave */
+	atomic_uint turn; /* the next index of `recent` to replace */
 	_Atomic(struct variant *) last;
 	struct link prepared; /* handles */
 	pthread_mutex_t lock;
-	pthread_cond_t ready; /* a variant is compiled */
+	pthread_cond_t ready; /* signals that a variant is compiled */
 	struct variant **table; /* open addressing by hash */
 	u32 nvariants, cap;
-	_Atomic(struct computed *) computed; /* see runtime/launch/decorated.c; NULL: not yet */
+	_Atomic(struct computed *) computed; /* see runtime/launch/decorated.c; NULL: not computed yet */
 };
 
-/* A handle: a kernel's bindings for some arguments, those that count on more first. They are added under the kernel's
- * lock, and read without it. */
+/* A handle: a kernel's argument guards for some arguments, the most specialised first. They are added under the
+ * kernel's lock and read without it. */
 struct tl_prepared {
 	struct link link; /* first */
 	tl_kernel *kernel;
@@ -141,14 +145,14 @@ struct tl_prepared {
 	tl_config config;
 };
 
-/* Numbers are read and written with strtod and printf, which in the host program's locale may want a comma. */
+/* The C locale for strtod and printf: in the host program's locale they may use a decimal comma. */
 struct c_locale {
 	locale_t c, before;
 	struct cleanup cleanup;
 };
 void enter_c_locale(struct c_locale *l);
 void leave_c_locale(struct c_locale *l);
-/* unit_open, whatever the host program's locale. */
+/* unit_open in the C locale. */
 bool open_unit(struct unit *u, const char *name, const char *text, size_t len);
 
 struct options {
@@ -158,23 +162,23 @@ struct options {
 	enum launch_bounds sizes;
 	enum aliasing alias;
 	bool general; /* without specialisation */
-	void *stream; /* of the launch, which no variant is compiled for */
+	void *stream; /* of the launch; not part of the variant */
 };
-/* The variant for these arguments, compiled if it is new. */
+/* The variant for these arguments, which is compiled if it is new. */
 tl_status variant_get(tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs, struct variant **out);
 static inline bool is_captured(struct device *dev, void *stream)
 {
 	return stream && dev->ops->capturing && dev->ops->capturing(dev, stream);
 }
-/* Does the disk cache have it? */
+/* True if the disk cache has the variant. */
 bool variant_on_disk(const tl_kernel *k, const struct variant *v);
-/* The resources of a block of the variant; all 0 where they are not known. */
+/* The resources of a block of the variant; all 0 if unknown. */
 tl_status variant_resources(const tl_kernel *k, const struct variant *v, tl_resources *out);
-/* Compiles once more, for a text only. `v`: the variant that was compiled so, or NULL where that failed. */
+/* Compiles again, for the text of a stage. `v`: the variant of that compilation, or NULL if it failed. */
 tl_status variant_dump(tl_kernel *k, const struct options *o, const struct variant *v, const tl_arg *args, size_t nargs,
 		       const char *stage, char **text);
 
-/* The bodies of tl.h's calls, run under a guard: see runtime/launch/api_module.c. */
+/* The bodies of the functions of tl.h, called under a guard: see runtime/launch/api_module.c. */
 tl_status context_create(const char *device, tl_context **out);
 tl_status context_share(tl_context *ctx, tl_context *with);
 tl_status context_from_cuda(void *cu_context, tl_context **out);
@@ -186,7 +190,7 @@ void buffer_destroy(tl_buffer *b);
 tl_status buffer_write(tl_buffer *b, size_t offset, const void *src, size_t bytes);
 tl_status buffer_read(tl_buffer *b, size_t offset, void *dst, size_t bytes);
 tl_status buffer_fill(tl_buffer *b, uint8_t byte);
-/* Of a call's buffer and address of the host: neither is NULL, and the bytes lie in the buffer. */
+/* Checks a call's buffer and host address: neither is NULL, and the bytes lie inside the buffer. */
 tl_status check_range(const char *call, const tl_buffer *b, size_t offset, const void *host, size_t bytes);
 tl_status buffer_create_host(tl_context *ctx, size_t bytes, tl_buffer **out);
 tl_status buffer_wrap(tl_context *ctx, void *p, size_t bytes, tl_buffer **out);
@@ -197,7 +201,7 @@ tl_status buffer_copy_async(tl_buffer *dst, size_t dst_offset, const tl_buffer *
 tl_status buffer_fill_async(tl_buffer *b, size_t offset, const void *element, size_t size, size_t count, void *stream);
 tl_status event_create(tl_context *ctx, tl_event **out);
 void event_destroy(tl_event *e);
-/* With its device, while the context is being freed. */
+/* Frees the event with its device event, while the context is being freed. */
 void event_free(tl_event *e);
 tl_status event_record(tl_event *e, void *stream);
 tl_status event_wait(tl_event *e, void *stream);
@@ -216,7 +220,8 @@ tl_status module_kernel(tl_module *m, const char *name, tl_kernel **out);
 tl_status context_diagnostics(tl_context *ctx, tl_diagnostic_fn *fn, void *user, bool remarks);
 tl_status module_diagnostics(tl_module *m, char **text);
 tl_status kernel_launch(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs);
-/* False: a launch like this has not been seen, or the device needs a guard and there is none. Faults never. */
+/* Launches if a recent launch had the same kind of arguments. False: there was none, or the device needs a guard and
+ * `guarded` is not set. It never faults. */
 bool launch_known(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, bool guarded, tl_status *s);
 tl_status kernel_prepare(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, tl_prepared **out);
 tl_status prepared_add(tl_prepared *p, const uint32_t *grid, const tl_arg *args, size_t nargs);
@@ -224,7 +229,7 @@ bool prepared_known(const tl_prepared *p, const uint32_t *grid, void *stream, co
 		    bool guarded, tl_status *s);
 tl_status prepared_launch(const tl_prepared *p, const uint32_t *grid, void *stream, const tl_arg *args, size_t nargs);
 void prepared_destroy(tl_prepared *p);
-/* Gives back what kernel_prepare made; the kernel's lock is held, or nobody uses it any more. */
+/* Frees a handle of kernel_prepare. The caller holds the kernel's lock, or no other thread uses the handle. */
 void prepared_free(tl_prepared *p);
 enum { MAX_REPEATS = 1000000 };
 tl_status kernel_time_each(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int warmup,
@@ -235,16 +240,16 @@ tl_status kernel_stage(tl_kernel *k, const tl_config *cfg, const tl_arg *args, s
 		       char **text);
 tl_status kernel_resources(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, tl_resources *out);
 
-/* For the tuner, on the kernel's device or on a mirror of it. As tl_launch, and waits for the end; at most so long,
- * where the device can tell. *ended: it has come, or there was an error before. */
+/* For the tuner: launches like tl_launch, on the kernel's device or on a mirror of it, and waits for the end. It waits
+ * for at most limit_ms, on devices that can tell. *ended: the launch has ended, or an error came before it. */
 tl_status kernel_try(tl_kernel *k, struct device *on, const tl_config *cfg, const tl_arg *args, size_t nargs,
 		     int limit_ms, bool *ended);
-/* As tl_time. */
+/* Like tl_time, on the device `on`. */
 tl_status kernel_measure(tl_kernel *k, struct device *on, const tl_config *cfg, const tl_arg *args, size_t nargs,
 			 int warmup, int repeats, double *median_ms);
-/* What a launch costs by what it does; *cost is 0 on devices where time says it. */
+/* The estimated cost of a launch; *cost is 0 on devices where the time is the cost. */
 tl_status kernel_count(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, double *cost);
-/* Calls fn for each pointer that the kernel gets, leaves of tuples and descriptors among them. */
+/* Calls fn for each pointer argument of the kernel, including the leaves of tuples and descriptors. */
 tl_status kernel_pointers(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs,
 			  void (*fn)(void *arg, const struct slot *s, const tl_arg *a), void *arg);
 tl_status tuner_create(tl_kernel *k, const tl_tuning *t, tl_tuner **out);
@@ -259,25 +264,25 @@ tl_context *tuner_context(const tl_tuner *t);
 
 /* Passes a unit's diagnostics to the callback, and its errors and warnings to the module's text. */
 void report(tl_module *m, const struct unit *u);
-/* Passes on a warning that belongs to no place in a source. */
+/* Passes on a warning without a place in a source. */
 void report_warning(tl_module *m, const char *text, const char *hint);
-/* Warns once, as *said notes, that a file or folder is not trusted. */
+/* Warns that a file or folder is not trusted, unless *said is set, and sets it. */
 void report_distrust(tl_module *m, atomic_bool *said, const char *text);
-/* Is the disk cache trusted? If not, the context warns once. */
+/* True if the disk cache is trusted. If it is not, the context warns once. */
 bool cache_trusted(tl_module *m);
-/* Does the callback want remarks? */
+/* True if the diagnostics callback receives remarks. */
 bool wants_remarks(tl_context *ctx);
 
-/* An object in one of the context's lists keeps the context alive. It is taken out, given back, and then the context
- * ends if it was the last one. */
+/* An object in one of the context's lists keeps the context alive. context_remove takes it out of its list. After the
+ * object has been freed, context_leave drops the object's reference, and frees the context if it was the last. */
 void context_enter(tl_context *ctx, struct link *list, struct link *object);
 void context_remove(tl_context *ctx, struct link *object);
 void context_leave(tl_context *ctx);
-/* Takes over `dev`. */
+/* The context owns `dev`, also after an error. */
 tl_status context_new(struct device *dev, tl_context **out);
 void module_free(tl_module *m);
 void kernel_free(tl_kernel *k);
-/* The device and its driver's own context, for tl_context_from_cuda. */
+/* Opens the device of a CUcontext, for tl_context_from_cuda. */
 tl_status cuda_adopt(void *cu_context, struct device **out);
 
 #endif

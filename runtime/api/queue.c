@@ -1,4 +1,4 @@
-/* Queued copies and events: the arguments are checked, the device does the rest. */
+/* Asynchronous copies and events: checks the arguments and calls the device. */
 #include <stdlib.h>
 
 #include "runtime/api/objects.h"

@@ -1,4 +1,4 @@
-/* The part of bundles that only compilers need. */
+/* Writing bundles, which only compilers do. */
 #include <lzma.h>
 
 #include "support/map.h"

@@ -19,10 +19,10 @@ enum {
 	DEFAULT_MB = 512,
 	MOST_MB = 1 << 30,
 	MAX_ENTRY_BYTES = 1 << 28,
-	/* A process looks at the folder's size at its first write, then at each of so many. */
+	/* A process checks the folder's size at its first write, and then once for this number of writes. */
 	WRITES_A_SWEEP = 64,
-	TOUCH_SECONDS = 3600,   /* an entry's time of use is as exact as this */
-	LEFTOVER_SECONDS = 600, /* a file that nobody renames after so long was left by a process that died */
+	TOUCH_SECONDS = 3600,   /* resolution of an entry's time of last use */
+	LEFTOVER_SECONDS = 600, /* age of an unrenamed file after which its process is presumed dead */
 };
 static const char suffix[] = ".image";
 
@@ -36,7 +36,7 @@ const char *cache_folder(struct arena *a)
 		return NULL;
 	if (own && *own)
 		return arena_str(a, own, strlen(own));
-	if (xdg && *xdg == '/') /* others are to be ignored: XDG Base Directory Specification */
+	if (xdg && *xdg == '/') /* relative paths are ignored: XDG Base Directory Specification */
 		return arena_printf(a, "%s/tlc", xdg);
 	return home && *home ? arena_printf(a, "%s/.cache/tlc", home) : NULL;
 }
@@ -63,7 +63,7 @@ static void close_cache(void *folder)
 	folder_close(folder);
 }
 
-/* The open folder and the memory of one call; cleanups release them. */
+/* The open folder and the memory of a call; cleanups release them. */
 struct cache_use {
 	struct arena arena;
 	struct folder folder;
@@ -93,7 +93,7 @@ static const char *entry_name(struct arena *a, struct cache_key key)
 
 /* --- keys ------------------------------------------------------------------------------------------------------ */
 
-/* A hash of the compiler's objects (Makefile): another one may compile otherwise. */
+/* A hash of the compiler's object files (Makefile), because another compiler may generate other code. */
 extern const char compiler_identity[];
 
 u64 cache_build(void)
@@ -115,7 +115,7 @@ bool cache_make_key(const struct strbuf *made_from, struct cache_key *out)
 
 /* --- entries --------------------------------------------------------------------------------------------------- */
 
-/* So that it is not taken for one that nobody uses. */
+/* Updates the entry's time of last use. */
 static void touch(const struct folder *f, const char *name)
 {
 	struct stat st;
@@ -123,7 +123,7 @@ static void touch(const struct folder *f, const char *name)
 		utimensat(f->fd, name, NULL, AT_SYMLINK_NOFOLLOW);
 }
 
-/* NULL, or the reason why the entry is not used. *why: the same if the user is to be told, else NULL. */
+/* NULL, or the reason why the entry is not used. *why: the reason if the user should be warned, else NULL. */
 static const char *read_entry(const struct folder *f, struct arena *a, const char *name, struct image *out,
 			      const char **why)
 {
@@ -185,7 +185,7 @@ static void close_listing(void *d)
 	closedir(d);
 }
 
-/* The entries of the folder. Removes what processes that died have left. */
+/* Lists the entries of the folder, and removes the temporary files of dead processes. */
 static void list_entries(struct arena *a, const struct folder *f, struct entries *out)
 {
 	int fd = openat(f->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -217,7 +217,7 @@ static int by_use(const void *x, const void *y)
 	return (a->tv_nsec > b->tv_nsec) - (a->tv_nsec < b->tv_nsec);
 }
 
-/* From $TL_CACHE_MB, or what is usual where that is no number of megabytes. */
+/* $TL_CACHE_MB in bytes, or the default if it is not a number. */
 static i64 most_bytes(void)
 {
 	const char *text = getenv("TL_CACHE_MB");
@@ -228,7 +228,7 @@ static i64 most_bytes(void)
 	return (good ? mb : DEFAULT_MB) << 20;
 }
 
-/* Removes the entries used longest ago, if all together are too large, until there is some room. */
+/* If the entries exceed the size limit, removes the least recently used entries until there is some space. */
 static void sweep(struct arena *a, const struct folder *f)
 {
 	const i64 most = most_bytes();
@@ -278,7 +278,8 @@ void cache_write(struct cache_key key, struct image *im)
 
 /* --- claims ---------------------------------------------------------------------------------------------------- */
 
-/* The lock ends with the process, and with the file: who finds no file makes another, and then finds the entry. */
+/* The lock ends with the process and with the removal of the file. A process that finds no lock file creates one, and
+ * then finds the entry. */
 bool cache_take(struct cache_key key, struct cache_claim *c)
 {
 	struct cache_use u;
@@ -288,7 +289,7 @@ bool cache_take(struct cache_key key, struct cache_claim *c)
 		snprintf(c->name, sizeof c->name, "new-%016llx%016llx", (unsigned long long)key.at[0],
 			 (unsigned long long)key.at[1]);
 		c->fd = folder_file(&u.folder, &u.arena, c->name, O_RDWR | O_CREAT, &why);
-		if (c->fd >= 0) { /* from now on the claim's */
+		if (c->fd >= 0) { /* the claim owns the lock from now on */
 			c->folder = u.folder.fd;
 			u.folder.fd = -1;
 		}

@@ -10,8 +10,8 @@ static i64 integer_of(const struct image *im, u32 slot, const u64 *bits)
 
 /* --- tensor maps --------------------------------------------------------------------------------------------- */
 
-/* A number of units of so many bytes, in bytes. A product must fit 31 bits, in which the kernel computes it; what is
- * added is the host's alone. */
+/* A product of parameters in bytes; `unit` is the size of an element in bytes. Kernels compute the product in 32 bits,
+ * so it must fit 31 bits; the summand is added on the host only. */
 static bool number_of(const struct image *im, const struct launch_product *p, i64 unit, const u64 *bits, i64 *out)
 {
 	bool exact = true, single = !p->nparams || (p->nparams == 1 && p->times == unit);
@@ -22,13 +22,13 @@ static bool number_of(const struct image *im, const struct launch_product *p, i6
 	return fits && !__builtin_add_overflow(*out, p->plus, out);
 }
 
-/* How many bytes rows are apart, by this launch's arguments. False when no tensor map can say so. */
+/* The row stride in bytes for this launch's arguments. False: no tensor map can describe the stride. */
 static bool row_distance(const struct image *im, const struct tensor_map_param *m, const u64 *bits, i64 *out)
 {
 	return number_of(im, &m->distance, m->elem_bytes, bits, out) && *out % 16 == 0 && !(*out >> 40);
 }
 
-/* Sizes of a tensor: elements of a row, and rows. */
+/* The sizes of a tensor: elements of a row, and rows. False: no tensor map can describe them. */
 static bool tensor_sizes(const struct image *im, const struct tensor_map_param *m, const u64 *bits, i64 *out)
 {
 	bool fit = true;
@@ -37,10 +37,11 @@ static bool tensor_sizes(const struct image *im, const struct tensor_map_param *
 	return fit;
 }
 
-/* Does the offset of its last element fit 31 bits? */
+/* True if the offset of the tensor's last element fits 31 bits. */
 static bool is_near(const struct tensor_map_param *m, i64 distance, const i64 *sizes)
 {
-	i64 rows = distance / m->elem_bytes, last; /* the distance is below 2^40, sizes are at most 2^31 */
+	/* no overflow: the stride is below 2^40, and the sizes are at most 2^31 */
+	i64 rows = distance / m->elem_bytes, last;
 	return !__builtin_mul_overflow(rows, sizes[1] - 1, &last) && last <= INT32_MAX - sizes[0];
 }
 
@@ -79,19 +80,19 @@ bool maps_can_miss(const struct image *im)
 	return can;
 }
 
-/* --- memory that overlaps ------------------------------------------------------------------------------------ */
+/* --- overlapping memory -------------------------------------------------------------------------------------- */
 
 struct extent {
 	u64 start, size;
 };
 
-/* The memory that each argument may mean, by slot, once it has been asked for. */
+/* The memory of each pointer argument, by slot, computed when first needed. */
 struct memory_span {
 	u64 known[MAX_KERNEL_PARAMS / 64];
 	struct extent at[MAX_KERNEL_PARAMS];
 };
 
-/* What the argument says itself, or the allocation around it; of unknown size, one byte. */
+/* The argument's own range, or its allocation; one byte if the size is unknown. */
 static struct extent find_extent(struct device *dev, const tl_arg *a)
 {
 	void *base;
@@ -112,7 +113,7 @@ static struct extent extent_of(struct device *dev, struct memory_span *m, u32 sl
 	return m->at[slot];
 }
 
-/* Differences are compared, since start + size may exceed 64 bits. */
+/* Compares differences, since start + size may exceed 64 bits. */
 static inline bool extents_overlap(struct extent x, struct extent y)
 {
 	return x.start < y.start ? y.start - x.start < x.size : x.start - y.start < y.size;
@@ -141,7 +142,7 @@ static __attribute__((noinline)) enum aliasing memory_overlaps(struct device *de
 	return worst;
 }
 
-/* Do all pairs say how much memory they mean, and does none overlap that may not? */
+/* A fast test: true if all pairs of arguments give their sizes, and no pair overlaps that must not. */
 static inline bool plainly_apart(const struct image *im, const struct arguments *args)
 {
 	for (const struct param_pair *p = im->apart, *end = p + im->napart; p < end; p++) {
@@ -178,7 +179,7 @@ static __attribute__((noinline)) bool all_few_elements(struct device *dev, const
 	return few;
 }
 
-/* Do all pointers say that there are few elements? */
+/* A fast test: true if all pointers give their sizes, and the sizes are small. */
 static inline bool plainly_few(const struct image *im, const struct arguments *args)
 {
 	for (u32 i = 0; i < im->nslots; i++)
@@ -194,7 +195,7 @@ static i64 size_of(const struct image *im, i16 size, const struct arguments *a)
 {
 	if (size <= SIZE_PROGRAMS)
 		return a->grid[SIZE_PROGRAMS - size];
-	if ((u32)size >= im->nslots) /* few blocks take the grid as parameters */
+	if ((u32)size >= im->nslots) /* a persistent kernel's grid is in the parameters after the slots */
 		return a->grid[(u32)size - im->nslots];
 	return integer_of(im, (u32)size, a->bits);
 }
@@ -204,7 +205,7 @@ static bool size_fits(const struct image *im, const struct size_limit *l, const 
 	return size_limit_kept(l, size_of(im, l->a, args), l->b == SIZE_NONE ? 0 : size_of(im, l->b, args));
 }
 
-/* --- all of them --------------------------------------------------------------------------------------------- */
+/* --- all conditions ------------------------------------------------------------------------------------------ */
 
 struct broken conditions_broken(struct device *dev, const struct image *im, const struct arguments *a)
 {

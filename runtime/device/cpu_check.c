@@ -1,9 +1,9 @@
 /* Checks of the device cpu:check.
  *
- * Elements with neighbouring addresses are checked as one run. For each buffer that the kernel writes there is a word
- * for each element: the program that stored there last in this launch, and where in the source. Another program that
- * finds something else there than it stores is an error, unless the kernel has means to order the two. Words are kept
- * for the next launch, in which programs have other numbers: to get them from the system took most of the time. */
+ * Elements with consecutive addresses are checked as one run. Each buffer that the kernel writes has a word for each
+ * element, with the program that last stored to the element in this launch, and the place in the source. A store of a
+ * different value by another program is an error, unless the kernel can order the two. The words are reused by the next
+ * launch, in which programs have other numbers, because allocating them took most of the time. */
 #include "runtime/device/cpu_check.h"
 
 #include <pthread.h>
@@ -14,18 +14,18 @@
 
 #include "support/byte_map.h"
 
-enum { LOCKS = 1021, PAGE = 4096, MOST_KEPT = 1 << 28 /* bytes, of one buffer */ };
+enum { LOCKS = 1021, PAGE = 4096, MOST_KEPT = 1 << 28 /* bytes, for a buffer */ };
 
 struct writer {
-	u32 program; /* `first` of the launch + the program; less: none of this launch */
-	i32 site;    /* its distance from the checker's first one */
+	u32 program; /* `first` of the launch + the program; a smaller number is of an earlier launch */
+	i32 site;    /* byte offset from the checker's first site */
 };
 
-/* The lock of its page holds for a word, too. */
+/* The words of a range. A word has the lock of its element's page. */
 struct writers {
-	struct writer *at; /* NULL: not watched */
+	struct writer *at; /* NULL: stores are not tracked */
 	u32 first;
-	u32 shift; /* of the bytes that a word stands for */
+	u32 shift; /* log2 of the bytes of an element */
 	size_t bytes;
 };
 
@@ -34,14 +34,14 @@ struct checker {
 	struct mem_range *ranges;
 	u32 nranges;
 	u8 *const *written;
-	struct writers *writers; /* of each range */
+	struct writers *writers; /* by range */
 	const struct mem_range **homes;
 	u32 nhomes, nprograms, grid[2];
-	_Atomic(const struct cpu_site *) first_site; /* of which a store was noted */
-	struct cpu_bytes *good; /* of each parameter */
+	_Atomic(const struct cpu_site *) first_site; /* the first site that stored */
+	struct cpu_bytes *good; /* by parameter */
 	bool open;
 	struct kept_bytes *kept;
-	pthread_mutex_t locks[LOCKS]; /* of stores, by page */
+	pthread_mutex_t locks[LOCKS]; /* for stores, by page */
 };
 
 static u32 element_shift(const struct slot *s)
@@ -52,7 +52,7 @@ static u32 element_shift(const struct slot *s)
 	return s->pointers == 1 ? shift : 0;
 }
 
-/* Words that no running launch has, of which none counts for a program of this one. */
+/* Takes words that no running launch uses. Their old values do not match any program of this launch. */
 static void take_words(struct checker *c, struct writers *w)
 {
 	struct kept_bytes *k = c->kept;
@@ -64,7 +64,7 @@ static void take_words(struct checker *c, struct writers *w)
 			k->words[i].at = NULL;
 		}
 	pthread_mutex_unlock(&k->lock);
-	if (found.at && found.next > ~c->nprograms) { /* numbers begin anew */
+	if (found.at && found.next > ~c->nprograms) { /* program numbers would overflow: use new words, all 0 */
 		munmap(found.at, found.bytes);
 		found.at = NULL;
 	}
@@ -80,7 +80,7 @@ static void take_words(struct checker *c, struct writers *w)
 	w->first = found.next;
 }
 
-/* In place of those that have not been used for longest, if there are many. */
+/* Keeps the words for later launches, and replaces the least recently used words if all places are taken. */
 static void keep_words(struct checker *c, const struct writers *w)
 {
 	struct kept_bytes *k = c->kept;
@@ -134,7 +134,7 @@ static void watch(struct checker *c, const struct image *im)
 	}
 }
 
-/* Buffers that have been written before the launch: all that is left to check is where loads go. */
+/* Finds the buffers that were written completely before the launch: loads from them need a bounds check only. */
 static void find_good(struct checker *c, const struct image *im)
 {
 	c->good = arena_array(&c->arena, struct cpu_bytes, im->nslots + 1u);
@@ -194,7 +194,7 @@ struct checked_access {
 	const struct mem_range *home;
 	u64 program;
 	struct strbuf *out;
-	u32 fault; /* the element at fault */
+	u32 fault; /* the element with the error */
 };
 
 static const char *verb(const struct cpu_site *s)
@@ -202,7 +202,7 @@ static const char *verb(const struct cpu_site *s)
 	return s->kind == HOST_LOAD ? "load" : s->kind == HOST_STORE ? "store" : "atomic";
 }
 
-/* The range around these bytes that the access may touch. */
+/* The range that contains these bytes and that the access may touch; else NULL. */
 static const struct mem_range *range_around(const struct checked_access *a, u64 address, u64 bytes)
 {
 	const struct checker *c = a->checker;
@@ -235,7 +235,7 @@ static bool is_other(const struct checker *c, const struct writers *w, u32 word,
 	return word - w->first < c->nprograms && word != me;
 }
 
-/* Sites are constants of one object, which is less than 2 GB. */
+/* Sites are constants of one object of less than 2 GB, so that their offsets fit 32 bits. */
 static struct writer writer_of(struct checker *c, const struct writers *w, u64 program, const struct cpu_site *site)
 {
 	const struct cpu_site *first = NULL;
@@ -244,7 +244,7 @@ static struct writer writer_of(struct checker *c, const struct writers *w, u64 p
 	return (struct writer){w->first + (u32)program, (i32)((const char *)site - (const char *)first)};
 }
 
-/* Notes that the program stores n elements. False: other programs have stored to some of them. */
+/* Records that the program stores n elements. False: other programs of this launch have stored to some of them. */
 static bool take(struct checker *c, const struct writers *w, u64 element, u64 n, u64 program,
 		 const struct cpu_site *site)
 {
@@ -270,7 +270,7 @@ static void tell_race(struct checked_access *a, const struct mem_range *r, u64 o
 	sb_puts(a->out, ", and nothing orders the two");
 }
 
-/* Is there something else than x, of another program of this launch? */
+/* True if another program of this launch has stored a value other than x to the element. */
 static bool differs(struct checked_access *a, const struct mem_range *r, u64 address, const char *x)
 {
 	struct writers *w = &a->checker->writers[r - a->checker->ranges];
@@ -294,7 +294,7 @@ static pthread_mutex_t *lock_of(struct checker *c, u64 address)
 	return &c->locks[address / PAGE % LOCKS];
 }
 
-/* Elements of one page. */
+/* Stores elements of one page. */
 static bool store_some(struct checked_access *a, const struct mem_range *r, u64 address, u64 n, u32 first,
 		       const char *data)
 {
@@ -339,7 +339,7 @@ static bool check_run(struct checked_access *a, u64 address, u64 n, u32 first, c
 	const struct checker *c = a->checker;
 	u64 bytes = (u64)a->site->bytes;
 	const struct mem_range *r = address % bytes ? NULL : range_around(a, address, n * bytes);
-	if (!r && n > 1) { /* one by one, up to the one at fault */
+	if (!r && n > 1) { /* check single elements, up to the one with the error */
 		for (u32 i = 0; i < n; i++)
 			if (!check_run(a, address + i * bytes, 1, first + i, data ? data + i * bytes : NULL))
 				return false;
@@ -356,7 +356,7 @@ static bool check_run(struct checked_access *a, u64 address, u64 n, u32 first, c
 	return a->site->kind != HOST_STORE || store_run(a, r, address, n, first, data);
 }
 
-/* Loads of single elements. */
+/* True if loads of single elements are all correct. */
 static bool each_is_good(const struct mem_range *r, const u8 *bits, const struct cpu_site *site, const u64 *address,
 			 u64 n)
 {
@@ -373,7 +373,7 @@ static bool each_is_good(const struct mem_range *r, const u8 *bits, const struct
 	return !bad;
 }
 
-/* How many lanes are on, if these are the first ones; else -1. */
+/* The number of active lanes if these are the first lanes; else -1. */
 static i64 first_lanes(const u8 *mask, i32 lanes)
 {
 	const u8 *off = mask ? memchr(mask, 0, (size_t)lanes) : NULL;
@@ -439,7 +439,7 @@ bool checker_access(struct checker *c, u64 program, const struct cpu_site *site,
 	return true;
 }
 
-/* --- what nobody writes ------------------------------------------------------------------------------------------ */
+/* --- memory that is read but never written ------------------------------------------------------------------------ */
 
 void outputs_note(struct outputs *o, struct host_device *d, const struct device_launch *l, const struct image *im)
 {
@@ -456,7 +456,7 @@ void outputs_note(struct outputs *o, struct host_device *d, const struct device_
 	pthread_mutex_unlock(&d->lock);
 }
 
-/* The output noted last that begins in these bytes. */
+/* The most recent output that begins in these bytes. */
 static const struct output *output_in(const struct outputs *o, const char *p, size_t size)
 {
 	for (u32 i = 0; i < MIN(o->count, OUTPUTS); i++) {

@@ -12,12 +12,12 @@
 #include <unistd.h>
 
 enum {
-	SPIN_NS = 20000,  /* that a thread looks for the next launch before it sleeps */
-	ALONE_NS = 8000,  /* of work: less is done before another thread has begun */
-	CHUNK_NS = 50000, /* of work that a thread takes at once, where there is enough for all: neighbours in memory */
-	CHUNKS = 8,       /* that each thread takes at least, so that all end at about the same time */
-	WAKES = 2,        /* threads that each wakes, so that waking many takes few steps */
-	SPARES = 8,       /* of the callers and of helpers */
+	SPIN_NS = 20000,  /* time that a thread spins for the next launch before it sleeps */
+	ALONE_NS = 8000,  /* work that takes less is done before another thread has started */
+	CHUNK_NS = 50000, /* work of a chunk, if there is enough for all threads; a chunk has neighbours in memory */
+	CHUNKS = 8,       /* least number of chunks of each thread, so that all threads end at about the same time */
+	WAKES = 2,        /* sleeping threads that a thread wakes: a tree of wake-ups has few steps */
+	SPARES = 8,       /* kept scratch memory of callers and helpers */
 	MOST_SHARES = 128,
 	MOST_THREADS = 1024,
 	ALIGN = 64,
@@ -26,37 +26,37 @@ enum {
 struct worker {
 	struct pool *pool;
 	pthread_t thread;
-	u32 number; /* from 1 on; callers are 0 */
-	u32 seen;   /* the last launch that it knows of */
+	u32 number; /* from 1; callers are 0 */
+	u32 seen;   /* the last launch that the thread has seen */
 	struct scratch *scratch;
 };
 
-/* Of scratch memory, in front of it. */
+/* The header of scratch memory. */
 struct scratch {
 	_Alignas(ALIGN) size_t bytes;
 };
 
-/* Programs that one thread runs first, and others when they have no more of their own: launches of the same data find
- * in the caches of a core, or of a group of cores, what it took before. */
+/* The programs that one thread runs first. Threads take programs from other shares after their own. Launches with the
+ * same data then find it in the caches of the core, or group of cores, that used it before. */
 struct share {
 	_Alignas(ALIGN) _Atomic u64 next;
 	u64 end;
 };
 
 struct pool {
-	pthread_mutex_t lock; /* one launch at a time shares the threads */
-	u32 generation;       /* fork_generation: the threads are not there in another one */
+	pthread_mutex_t lock; /* one launch at a time uses the threads */
+	u32 generation;       /* fork_generation of the process with the threads */
 	struct worker *workers[MOST_THREADS];
 	u32 nworkers;
 	_Atomic(struct scratch *) spares[SPARES];
-	/* the number of the launch that began last, which sleeping threads wait to change */
+	/* The number of the last launch; sleeping threads wait for a change of it. */
 	_Alignas(ALIGN) _Atomic u32 launch;
 	_Atomic u32 asleep;
-	/* The launch that threads may join, 0 in between, and how many have. */
+	/* The launch that threads may join, or 0 between launches, and the number of threads that have joined. */
 	_Alignas(ALIGN) _Atomic u64 gate;
-	_Atomic u32 waits; /* the caller sleeps until they have left */
+	_Atomic u32 waits; /* the caller sleeps until the joined threads have left */
 	bool ends;
-	/* that launch */
+	/* the data of that launch */
 	const struct pool_job *job;
 	u64 chunk;
 	_Atomic u32 most; /* threads that may join */
@@ -92,7 +92,7 @@ static void futex_wake(_Atomic u32 *word, int threads)
 
 /* --- scratch memory ------------------------------------------------------------------------------------------ */
 
-/* s, or a new one in its place if it is too small. */
+/* s if it is large enough, else a new allocation; frees s then. */
 static struct scratch *scratch_fit(struct scratch *s, size_t bytes)
 {
 	if (s && s->bytes >= bytes)
@@ -121,7 +121,7 @@ static void scratch_give(struct pool *p, struct scratch *s)
 
 /* --- working ------------------------------------------------------------------------------------------------- */
 
-/* Runs chunks that no thread has begun, those of thread `number`'s share first; how many programs. */
+/* Runs chunks that no thread has begun, first of thread `number`'s share. Returns the number of programs. */
 static u64 work(struct pool *p, u32 number, char *scratch)
 {
 	const struct pool_job *j = p->job;
@@ -137,14 +137,14 @@ static u64 work(struct pool *p, u32 number, char *scratch)
 	return ran;
 }
 
-/* Without memory the others do it. */
+/* Works for another thread's launch. Without scratch memory it does nothing, and other threads do the work. */
 static void work_beside(struct pool *p, u32 number, struct scratch *s)
 {
 	if (s)
 		work(p, number, (char *)(s + 1));
 }
 
-/* False: it is over, or has threads enough. */
+/* Joins a launch. False: the launch is over, or has enough threads. */
 static bool join(struct pool *p, u32 launch)
 {
 	u64 gate = atomic_load(&p->gate);
@@ -166,11 +166,12 @@ static _Atomic u32 *joined_word(struct pool *p)
 
 static void leave(struct pool *p)
 {
-	if (atomic_fetch_sub(&p->gate, 1) == 1 && atomic_load(&p->waits)) /* the last one, and nobody can join */
+	/* the last thread has left, and no thread can join */
+	if (atomic_fetch_sub(&p->gate, 1) == 1 && atomic_load(&p->waits))
 		futex_wake(joined_word(p), 1);
 }
 
-/* The number of the next launch. */
+/* Waits for the next launch and returns its number. */
 static u32 await_launch(struct pool *p, u32 seen)
 {
 	u32 launch;
@@ -207,7 +208,7 @@ static void *run_worker(void *worker)
 
 /* --- launches ------------------------------------------------------------------------------------------------ */
 
-/* Where there is no room for another thread, those that there are do. */
+/* Starts threads until there are n. If a thread cannot be started, the existing threads do the work. */
 static void start_workers(struct pool *p, u32 n)
 {
 	while (p->nworkers < MIN(n, MOST_THREADS)) {
@@ -223,7 +224,7 @@ static void start_workers(struct pool *p, u32 n)
 	}
 }
 
-/* Lets threads join. */
+/* Starts a launch that threads can join. */
 static void open_gate(struct pool *p, u32 threads)
 {
 	u32 launch = atomic_load(&p->launch) + 1;
@@ -235,7 +236,7 @@ static void open_gate(struct pool *p, u32 threads)
 		futex_wake(&p->launch, (int)MIN(threads, WAKES));
 }
 
-/* Lets no more threads join, and waits for those that have. */
+/* Stops threads from joining, and waits for the threads that have joined. */
 static void close_gate(struct pool *p)
 {
 	u32 joined = (u32)atomic_fetch_and(&p->gate, UINT32_MAX);
@@ -249,8 +250,8 @@ static void close_gate(struct pool *p)
 	atomic_store(&p->waits, 0);
 }
 
-/* Of programs from `from` on: one share for each thread if programs are short. Long ones, whose neighbours take the
- * same operands, all come from one. */
+/* Divides the programs from `from` on into shares. Short programs have a share for each thread. Long programs have one
+ * share for all threads, because neighbouring programs use the same operands. */
 static void make_shares(struct pool *p, u64 from, u32 threads)
 {
 	p->nshares = p->chunk > 1 ? MIN(threads, MOST_SHARES) : 1;
@@ -263,7 +264,7 @@ static void make_shares(struct pool *p, u64 from, u32 threads)
 	}
 }
 
-/* In the child of a fork: no thread is there, and none is in the midst of a launch. */
+/* For the child of a fork: its parent's threads do not exist, and no launch is in progress. */
 static void forget_workers(struct pool *p)
 {
 	p->generation = fork_generation();
@@ -297,8 +298,8 @@ static void run_shared(struct pool *p, const struct pool_job *j, u64 from, u32 c
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* A grid that takes no longer than a thread to wake up; the programs that ran: all, unless they take longer than they
- * did. */
+/* Runs a short grid, which takes less time than to wake a thread, in this thread. Returns the number of programs that
+ * ran: all, unless they take longer than in the last launch. */
 static u64 run_alone(const struct pool_job *j, char *scratch)
 {
 	u64 start = now_ns(), spent = 0, at = 0;
@@ -312,9 +313,9 @@ static u64 run_alone(const struct pool_job *j, char *scratch)
 	return at;
 }
 
-/* --- launches whose programs may wait -------------------------------------------------------------------------- */
+/* --- launches with waiting programs --------------------------------------------------------------------------- */
 
-/* Such a launch has threads of its own: it may wait for a launch that another host thread makes meanwhile. */
+/* A launch whose programs may wait has separate threads, because it may wait for a launch by another host thread. */
 struct waiting {
 	struct program_threads gang;
 	struct pool *pool;
@@ -336,7 +337,7 @@ static void work_alone(void *waiting)
 	scratch_give(w->pool, s);
 }
 
-/* True: it takes no longer than a thread to wake up. */
+/* True if the launch takes less time than to wake a thread. */
 static bool is_short(const struct pool_job *j, u32 cost)
 {
 	return cost && j->total < ALONE_NS && cost * j->total <= ALONE_NS * 16;
@@ -355,7 +356,7 @@ static bool run_waiting(struct pool *p, const struct pool_job *j)
 			    .job = j};
 	*j->gang = &w.gang;
 	program_threads_run(&w.gang);
-	return !program_threads_left(&w.gang); /* without memory no thread has begun any */
+	return !program_threads_left(&w.gang); /* if memory runs out, no program has begun */
 }
 
 bool pool_run(struct pool *p, const struct pool_job *j)

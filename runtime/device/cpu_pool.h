@@ -1,4 +1,4 @@
-/* The threads of the cpu device. They stay from one launch to the next: they look for work for some microseconds, then
+/* The threads of the cpu device. They persist between launches: they spin for some microseconds for a new launch, then
  * sleep. */
 #ifndef TL_DEVICE_CPU_POOL_H
 #define TL_DEVICE_CPU_POOL_H
@@ -7,16 +7,16 @@
 
 struct pool;
 
-/* One launch: programs 0 to total - 1, run in any order, neighbours one after the other in the same thread. */
+/* A launch of programs 0 to total - 1. They run in any order; neighbouring programs run in order in one thread. */
 struct pool_job {
 	u64 total;
-	u32 threads;          /* at most, the caller's among them */
+	u32 threads;          /* at most, including the caller's thread */
 	size_t scratch_bytes; /* of each thread, aligned to 64 */
-	/* not NULL: programs may wait, in program_threads_wait. It gets the threads that run them, which are not the
-	 * pool's */
+	/* Not NULL: programs may wait, in program_threads_wait. Receives the threads that run the programs, which are
+	 * separate from the pool's. */
 	struct program_threads **gang;
-	/* nanoseconds of a program as the last launch found them, in units of 1/16; 0: not known. Kept with what is
-	 * launched: a grid that takes less than others need to wake up is run by the caller alone. */
+	/* Nanoseconds per program in the last launch, in units of 1/16; 0: unknown. It is kept with the kernel. If the
+	 * grid takes less time than to wake a thread, the caller's thread runs all of it. */
 	_Atomic u32 *cost;
 	void (*run)(void *arg, u64 from, u64 to, char *scratch);
 	void *arg;
@@ -24,7 +24,7 @@ struct pool_job {
 
 struct pool *pool_open(void); /* NULL: out of memory */
 void pool_close(struct pool *p);
-/* Runs all of it; may be called from several threads at once. False: out of memory, and nothing was run. */
+/* Runs all programs. Several threads may call it at once. False: out of memory, and no program ran. */
 bool pool_run(struct pool *p, const struct pool_job *j);
 
 #endif

@@ -21,7 +21,7 @@ tl_status cuda_api_open(struct cuda_api *out, bool *absent)
 		CUDA_API_NEW(X)
 #undef X
 		;
-	/* never closed: the driver does not survive that */
+	/* never closed: closing and reopening the driver's library fails */
 	void *lib = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
 	*absent = !lib;
 	if (!lib)

@@ -1,8 +1,8 @@
-/* The part of the CUDA driver API that libtl calls, as NVIDIA's public documentation describes it ("CUDA Driver API").
+/* The functions of the CUDA driver API that libtl calls, from NVIDIA's public documentation ("CUDA Driver API").
  *
- * Declared here so that neither building nor starting a program needs CUDA: the library is opened at run time. The
- * types are opaque pointers in the driver's ABI too. A table of pointers rather than functions, so that tests can put
- * a driver of their own behind it. */
+ * They are declared here so that building and starting a program needs no CUDA: the library is opened at run time. The
+ * types are opaque pointers in the driver's ABI too. The functions are in a table of pointers, so that tests can
+ * substitute a mock driver. */
 #ifndef TL_DEVICE_CUDA_API_H
 #define TL_DEVICE_CUDA_API_H
 
@@ -93,7 +93,7 @@ enum { /* CUjit_option */
 	CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
 };
 
-/* X(name in the table, symbol, parameters); what is called most comes first */
+/* X(name in the table, symbol, parameters), the most frequently called functions first */
 #define CUDA_API(X)                                                                                                    \
 	X(launch, "cuLaunchKernel",                                                                                    \
 	  (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,                 \
@@ -147,7 +147,7 @@ enum { /* CUjit_option */
 	X(stream_wait, "cuStreamWaitEvent", (CUstream s, CUevent e, unsigned flags))                                   \
 	X(event_elapsed, "cuEventElapsedTime", (float *ms, CUevent from, CUevent to))
 
-/* NULL in drivers that lack them: the last one is of CUDA 12. */
+/* NULL in drivers without them: cuLaunchKernelEx is new in CUDA 12. */
 #define CUDA_API_NEW(X)                                                                                                \
 	X(launch_ex, "cuLaunchKernelEx",                                                                               \
 	  (const struct cu_launch_config *config, CUfunction f, void **params, void **extra))                          \
@@ -171,18 +171,19 @@ struct cuda_api {
 #undef X
 };
 
-/* Opens the driver's library. TL_ERR_DEVICE where there is none, and *absent is set then; TL_ERR_DRIVER where it lacks
- * a function. */
+/* Opens the driver's library. TL_ERR_DEVICE: there is no library, and *absent is set. TL_ERR_DRIVER: it lacks a
+ * function. */
 tl_status cuda_api_open(struct cuda_api *out, bool *absent);
 /* Initialises the driver. */
 tl_status cuda_start(const struct cuda_api *api);
-/* The GPUs, none where there is none; and one of them, whose target is "" if it is too old for kernels. */
+/* cuda_count: the number of GPUs, which may be 0. cuda_describe: describes a GPU; its target is "" if the GPU is too
+ * old. */
 tl_status cuda_count(const struct cuda_api *api, int *out);
 tl_status cuda_describe(const struct cuda_api *api, int index, tl_device_info *out);
-/* Does the driver work, and say that there is no GPU? */
+/* True if the driver works and reports that there is no GPU. */
 bool cuda_no_device(const struct cuda_api *api);
 
-/* A device on a driver: the `ordinal`th one in its primary context, or `adopted` (the caller's) where that is set. */
+/* Creates a device: GPU `ordinal` in its primary context, or in the caller's context `adopted` if that is not NULL. */
 struct device;
 tl_status cuda_device_new(const struct cuda_api *api, int ordinal, CUcontext adopted, struct device **out);
 

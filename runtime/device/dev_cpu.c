@@ -1,7 +1,7 @@
-/* The processor as a device: kernels compiled to its code, one thread a program.
+/* The CPU device: kernels are compiled to native code, and one thread runs a program.
  *
- * A launch has finished when it returns; grids of several programs are shared by the threads of cpu_pool.h. Memory is
- * the host's, and accesses are not checked: the interpreter does that, and code for "cpu:check" (cpu_check.h). */
+ * A launch has finished when it returns. The threads of cpu_pool.h share the programs of a grid. Memory is host memory.
+ * Accesses are not checked, except by code for "cpu:check" (cpu_check.h). */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ struct cpu_device {
 	struct host_device host; /* first */
 	struct target target;
 	struct pool *pool;
-	u32 cache_kib;          /* of the last-level cache, or what $TL_CPU_CACHE says; 0: not known */
+	u32 cache_kib;          /* of the last-level cache, or $TL_CPU_CACHE; 0: unknown */
 	struct outputs outputs; /* of checked launches */
 	struct kept_bytes kept;
 };
@@ -32,7 +32,7 @@ struct cpu_kernel {
 	const struct image *image;
 	const struct source *source;
 	struct linked *linked;
-	struct gdb_entry *gdb; /* NULL: it was not told */
+	struct gdb_entry *gdb; /* NULL: the debugger has not been told */
 	cpu_program *run;
 	_Atomic u32 cost; /* see pool_job */
 };
@@ -43,7 +43,7 @@ static bool is_set(const char *name)
 	return value && !strcmp(value, "1");
 }
 
-/* What kernels are compiled for: all that this processor has, or the part of it that $TL_CPU names. */
+/* The target of compilation: this CPU, or the part of its extensions that $TL_CPU names. */
 static tl_status processor(struct target *out)
 {
 	struct target part;
@@ -65,8 +65,8 @@ static tl_status processor(struct target *out)
 	return s;
 }
 
-/* Of the last cache, in KiB: what Linux says. The C library's number may be of all caches of a computer of which a
- * virtual machine has one. */
+/* The size of the last-level cache, in KiB, from Linux. The C library's number may be the sum of all caches of a
+ * computer, even if a virtual machine has only one of them. */
 static u32 cache_here(void)
 {
 	unsigned kib = 0, size;
@@ -83,7 +83,7 @@ static u32 cache_here(void)
 	return kib;
 }
 
-/* The same, or the size that $TL_CPU_CACHE names. */
+/* cache_here, or the size in $TL_CPU_CACHE. */
 static tl_status last_cache(u32 *kib)
 {
 	const char *given = getenv("TL_CPU_CACHE");
@@ -174,7 +174,8 @@ static struct target cpu_target(const struct device *device)
 
 /* --- kernels ------------------------------------------------------------------------------------------------- */
 
-/* With TL_PERF_MAP=1 `perf report` finds the kernel's name where perf looks for that of code made at run time. */
+/* With TL_PERF_MAP=1, writes the kernel's name and address to the file in which `perf report` looks up run-time
+ * generated code. */
 static void tell_perf(const struct cpu_kernel *k)
 {
 	struct arena a = {0};
@@ -259,13 +260,13 @@ static void cpu_unload(struct device *device, void *kernel)
 
 #define NOT_FAILED UINT64_MAX
 
-/* One launch, for all its threads. */
+/* A launch, shared by its threads. */
 struct run {
 	struct cpu_call call;
 	const struct cpu_kernel *kernel;
 	struct device *device;
 	_Atomic u64 failed;   /* the lowest program that failed */
-	struct program_threads *gang;    /* of kernels whose programs may wait */
+	struct program_threads *gang;    /* for kernels whose programs may wait */
 	pthread_mutex_t lock; /* of the error */
 	struct arena arena;
 	struct strbuf error;
@@ -309,7 +310,7 @@ static void note_failure(void *failure)
 	lock_release(&h);
 }
 
-/* Of the standard library and of imported files the text is not at hand. */
+/* The texts of the standard library and of imported files are not available. */
 enum { KERNEL_FILE = 2 };
 
 static void on_fail(const struct cpu_call *c, const u32 *pid, u64 place, i64 element, const i32 *shape, i32 rank,
@@ -323,13 +324,13 @@ static void on_fail(const struct cpu_call *c, const u32 *pid, u64 place, i64 ele
 		atomic_store(&r->failed, 0);
 }
 
-/* What a thread runs. The kernel passes the numbers back to the functions of cpu_call. */
+/* A program that a thread runs. The kernel passes `pid` back to the functions of cpu_call. */
 struct program {
 	u32 pid[3]; /* first */
 	struct program_threads_waiter waiter;
 };
 
-/* In a program that waits for others: a failed one may be among them. */
+/* Called by a program that waits for other programs: one of those may have failed. */
 static i32 on_wait(const struct cpu_call *c, const u32 *pid, u64 place)
 {
 	struct run *r = c->self;
@@ -405,7 +406,7 @@ static void print_lines(void *print)
 	const struct print *p = print;
 	struct arena a = {0};
 	struct strbuf out = {.arena = &a};
-	i32 threads = 32 * p->run->kernel->image->num_warps; /* of a GPU: each prints the scalars */
+	i32 threads = 32 * p->run->kernel->image->num_warps; /* as on a GPU, where each thread prints the scalars */
 	for (i32 t = 0; t < threads; t++) {
 		for (i32 i = 0; i < p->what->n; i++)
 			if (!t || !p->what->at[i].rank)
@@ -483,7 +484,8 @@ static tl_status finish(struct run *r)
 	return s;
 }
 
-/* Nothing catches an access through NULL, which is right for a tensor of no elements where there is none. */
+/* Refuses NULL for pointers that every program accesses. Nothing else catches such accesses. NULL is right for a tensor
+ * of no elements that is not accessed. */
 static tl_status check_pointers(const struct image *im, const u64 *args)
 {
 	for (u32 i = 0; i < im->nslots; i++) {
@@ -521,7 +523,7 @@ static tl_status cpu_launch(struct device *device, const struct device_launch *l
 	r.call.cache_kib = d->cache_kib;
 	r.error.arena = &r.arena;
 	const struct pool_job job = {.total = (u64)l->grid[0] * l->grid[1] * l->grid[2],
-				     /* a debugger steps through one program, while no other runs */
+				     /* with a debugger one thread: it steps through one program while no other runs */
 				     .threads = d->target.lines      ? 1
 						: device->threads > 0 ? (u32)device->threads : thread_team_most(),
 				     .scratch_bytes = (size_t)k->image->scratch_bytes,

@@ -1,12 +1,12 @@
 /* NVIDIA GPUs, through the driver API.
  *
- * The device's context is the primary one of the GPU, shared with the CUDA runtime of the same process, or one that
- * the caller gave. It is made current around each call, and the caller's current context is restored. Launches without
- * a stream go to a stream of our own, which waits for the legacy default stream and the other way round: a program
- * that does its other work there needs no events. Copies go to the same stream, so they see the launches before them.
+ * The device's context is the GPU's primary context, which the CUDA runtime of the process uses too, or the caller's.
+ * Each call makes it current, and restores the caller's current context. Launches without a stream use the device's own
+ * stream. That stream and the legacy default stream synchronise with each other, so a program that uses the legacy
+ * stream needs no events. Copies use the same stream, so they are ordered after launches.
  *
- * A kernel's parameters are 8-byte slots with the value in the low bytes; the driver reads as many as the parameter
- * has. All shared memory is dynamic, so that one attribute lifts the limit of 48 KB. */
+ * Kernel parameters are 8-byte slots with the value in the low bytes. The driver reads the parameter's size from a
+ * slot. All shared memory is dynamic, so one attribute raises the limit of 48 KB. */
 #include <stdlib.h>
 
 #include "runtime/device/dev_cuda.h"
@@ -93,8 +93,8 @@ static int attribute(struct cuda *d, int which)
 	return d->api.device_attribute(&v, which, d->id) ? 0 : v;
 }
 
-/* The newest target that this GPU runs and that the code generator knows, with the limits of this GPU. PTX without an
- * 'a' runs on later GPUs. */
+/* Chooses the newest target that this GPU runs and the code generator knows, with this GPU's limits. PTX of a target
+ * without 'a' runs on later GPUs. */
 static tl_status choose_target(struct cuda *d)
 {
 	int major = attribute(d, CU_DEVICE_COMPUTE_CAPABILITY_MAJOR),
@@ -389,7 +389,7 @@ static tl_status cuda_synchronize(struct device *device)
 	tl_status s = cuda_enter(d, &pushed);
 	if (s)
 		return s;
-	TRY("cuCtxSynchronize", d->api.ctx_synchronize()); /* the callers' streams too */
+	TRY("cuCtxSynchronize", d->api.ctx_synchronize()); /* the caller's streams too */
 	if (!s) {
 		atomic_store(&d->last, NULL);
 		atomic_store(&d->several, false);
@@ -411,8 +411,7 @@ static bool cuda_allocation(struct device *device, const void *p, void **base, s
 	return known;
 }
 
-/* While CU_STREAM_LEGACY would be captured, because a stream that keeps step with it is, the driver says so by an
- * error. */
+/* The driver reports an error for CU_STREAM_LEGACY if a stream that synchronises with it is being captured. */
 static bool cuda_capturing(struct device *device, void *stream)
 {
 	struct cuda *d = (struct cuda *)device;
@@ -437,11 +436,11 @@ static bool has_binary(const struct cuda *d, const struct image *im)
 	return im->binary_bytes && im->driver == d->driver;
 }
 
-/* The context is current. */
+/* The caller has made the context current. */
 static bool link_code(struct cuda *d, struct image *im)
 {
 	CUlinkState state;
-	void *binary; /* the linker's */
+	void *binary; /* owned by the linker */
 	size_t bytes;
 	if (d->api.link_create(0, NULL, NULL, &state))
 		return false;
@@ -491,7 +490,7 @@ static tl_status load_module(struct cuda *d, const struct image *im, struct cuda
 	return s;
 }
 
-/* Makes room for the kernel's shared memory, and checks that a block of it fits the GPU. */
+/* Sets the kernel's shared memory limit, and checks that a block fits the GPU. */
 static tl_status configure(struct cuda *d, const struct image *im, struct cuda_kernel *k)
 {
 	tl_status s = TL_OK;
@@ -507,7 +506,7 @@ static tl_status configure(struct cuda *d, const struct image *im, struct cuda_k
 		TRY("cuFuncSetAttribute",
 		    d->api.func_set_attribute(k->function, CU_FUNC_PREFERRED_SHARED_MEMORY_CARVEOUT, 100));
 	}
-	/* asking also makes a driver that loads lazily load the code now, not in the first launch */
+	/* with lazy loading, this call loads the code now, not at the first launch */
 	TRY("cuFuncGetAttribute", d->api.func_get_attribute(&most, CU_FUNC_MAX_THREADS_PER_BLOCK, k->function));
 	TRY("cuFuncGetAttribute", d->api.func_get_attribute(&regs, CU_FUNC_NUM_REGS, k->function));
 	if (!s && (int)k->threads > most)
@@ -537,7 +536,7 @@ static tl_status cuda_load(struct device *device, const struct device_load *l, v
 		free(k);
 		return s;
 	}
-	/* other threads may be capturing their streams, of which a load is no part */
+	/* other threads may be capturing their streams; the load is not part of a capture */
 	int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 	if (d->api.capture_mode)
 		TRY("cuThreadExchangeStreamCaptureMode", d->api.capture_mode(&mode));
@@ -584,7 +583,7 @@ static tl_status cuda_resources(struct device *device, void *kernel, tl_resource
 		return s;
 	TRY("cuFuncGetAttribute", d->api.func_get_attribute(&out->registers, CU_FUNC_NUM_REGS, k->function));
 	TRY("cuFuncGetAttribute", d->api.func_get_attribute(&local, CU_FUNC_LOCAL_SIZE_BYTES, k->function));
-	if (k->cluster == 1) /* those of clusters must also find room together */
+	if (k->cluster == 1) /* blocks of a cluster must also be resident together */
 		TRY("cuOccupancyMaxActiveBlocksPerMultiprocessor",
 		    d->api.occupancy(&out->resident, k->function, out->threads, out->shared_bytes));
 	out->local_bytes = (size_t)local;
@@ -599,7 +598,7 @@ static tl_status cuda_tensor_map(struct device *device, const struct tensor_map_
 	if (!d->api.tensor_map)
 		return failed(TL_ERR_DEVICE, "this CUDA driver has no cuTensorMapEncodeTiled: it is too old");
 	bool pushed;
-	tl_status s = cuda_enter(d, &pushed); /* it only encodes, but wants a context */
+	tl_status s = cuda_enter(d, &pushed); /* encoding needs no GPU, but needs a current context */
 	if (s)
 		return s;
 	TRY("cuTensorMapEncodeTiled",

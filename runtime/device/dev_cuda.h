@@ -1,4 +1,4 @@
-/* What the files of the CUDA device share: the device, its context around a call, and errors of the driver. */
+/* Declarations shared by the files of the CUDA device: the device, its context during a call, and driver errors. */
 #ifndef TL_DEVICE_DEV_CUDA_H
 #define TL_DEVICE_DEV_CUDA_H
 
@@ -12,15 +12,16 @@
 struct cuda_kernel {
 	CUmodule module;
 	CUfunction function;
-	unsigned threads, shared, cluster, most; /* cluster: blocks a program; most: programs along x */
+	unsigned threads, shared, cluster, most; /* cluster: blocks of a program; most: the most programs along x */
 	const char *name;
 };
 
-/* What launches need comes first. */
+/* Members that launches use come first. */
 struct cuda {
 	struct device device; /* first */
 	CUstream stream;
-	/* Launched last, and whether others were since the device was waited for: kernels fail behind their launch. */
+	/* The kernel launched last, and whether other kernels were launched since the device was waited for: a kernel
+	 * fails asynchronously, after its launch. */
 	_Atomic(const struct cuda_kernel *) last;
 	atomic_bool several;
 	struct cuda_api api;
@@ -28,18 +29,18 @@ struct cuda {
 	CUcontext ctx;
 	const struct nvtx *nvtx; /* or NULL */
 	bool own_context;
-	int ordinal;               /* -1: not known */
-	struct target target; /* with this GPU's own limits */
-	int l2_bytes, driver;      /* driver: the version of CUDA that it serves */
-	pthread_mutex_t lock; /* of the scratch memory, while something is timed */
+	int ordinal;               /* -1: unknown */
+	struct target target; /* with this GPU's limits */
+	int l2_bytes, driver;      /* driver: its CUDA version */
+	pthread_mutex_t lock; /* of the scratch memory for timing */
 	CUdeviceptr scratch;
 	size_t scratch_bytes;
 };
 
-/* The status of a failed driver call; of a kernel's failure it names the kernel. */
+/* The status of a failed driver call. If a kernel failed, the error names the kernel. */
 tl_status cuda_error(struct cuda *d, const char *call, CUresult r);
 
-/* Runs a driver call inside a function with `d` and `s`: the first failure stays in s. */
+/* Makes a driver call in a function with `d` and `s`. The first failure stays in s. */
 #define TRY(call, ...)                                                                                                 \
 	do {                                                                                                           \
 		if (!s) {                                                                                              \
@@ -49,7 +50,8 @@ tl_status cuda_error(struct cuda *d, const char *call, CUresult r);
 		}                                                                                                      \
 	} while (0)
 
-/* Makes the device's context current; *pushed: for leave(), which restores the caller's. */
+/* cuda_enter makes the device's context current; cuda_leave restores the caller's context, with cuda_enter's
+ * *pushed. */
 tl_status cuda_enter(struct cuda *d, bool *pushed);
 void cuda_leave(struct cuda *d, bool pushed);
 

@@ -1,4 +1,4 @@
-/* The CUDA device's launches: as they come, one at a time with a limit, and timed. */
+/* Launches of the CUDA device: asynchronous, with a time limit, and timed. */
 #include <stdlib.h>
 #include <time.h>
 
@@ -27,13 +27,13 @@ static CUresult launch_with_attributes(struct cuda *d, const struct device_launc
 	if (l->pdl && d->target.sm >= 90)
 		attributes[config.nattributes++] =
 			(struct cu_launch_attribute){CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION, {1}};
-	if (l->pairs && !l->cooperative) /* all blocks of such a grid must find room at once */
+	if (l->pairs && !l->cooperative) /* a cooperative grid must be resident as a whole */
 		attributes[config.nattributes++] =
 			(struct cu_launch_attribute){CU_LAUNCH_CLUSTER_DIMENSION, {.dimensions = {2, 1, 1}}};
 	return d->api.launch_ex(&config, k->function, params, NULL);
 }
 
-/* With attributes, or in a range of the profiler's. */
+/* Launches with attributes, or in a range of the profiler. */
 static __attribute__((noinline)) CUresult launch_otherwise(struct cuda *d, const struct device_launch *l,
 							   CUstream stream, void **params)
 {
@@ -46,7 +46,7 @@ static __attribute__((noinline)) CUresult launch_otherwise(struct cuda *d, const
 	return r;
 }
 
-/* For cuda_error. */
+/* Records the kernel for cuda_error. */
 static inline void note_launched(struct cuda *d, const struct cuda_kernel *k)
 {
 	const struct cuda_kernel *before = atomic_load_explicit(&d->last, memory_order_relaxed);
@@ -57,7 +57,7 @@ static inline void note_launched(struct cuda *d, const struct cuda_kernel *k)
 	atomic_store_explicit(&d->last, k, memory_order_relaxed);
 }
 
-/* In the right context already. */
+/* The device's context is current. */
 static inline CUresult launch(struct cuda *d, const struct device_launch *l, CUstream stream)
 {
 	void *params[MAX_KERNEL_PARAMS + GRID_PARAMS + MAX_TENSOR_MAPS];
@@ -81,7 +81,8 @@ static inline tl_status check_launch(const struct cuda *d, const struct device_l
 		      k->cluster);
 }
 
-/* In the device's context. `refused`: what the driver has answered outside of it, perhaps; 0: it was not asked. */
+/* Launches in the device's context. `refused`: the driver's error of a launch in the caller's context; 0: there was
+ * none. */
 static __attribute__((noinline)) tl_status launch_in_context(struct cuda *d, const struct device_launch *l,
 							     CUstream stream, CUresult refused)
 {
@@ -96,8 +97,9 @@ static __attribute__((noinline)) tl_status launch_in_context(struct cuda *d, con
 	return s;
 }
 
-/* The driver looks which context is current, and refuses the function of another one: so this does not look first, but
- * for streams that are those of the current one, and for a profiler, which would see two launches. */
+/* The driver checks which context is current, and refuses a function of another context. So this launches without a
+ * check first. Two cases are exceptions: stream handles that depend on the current context, and a profiler, which would
+ * see two launches. */
 tl_status cuda_launch(struct device *device, const struct device_launch *l)
 {
 	struct cuda *d = (struct cuda *)device;
@@ -112,7 +114,7 @@ tl_status cuda_launch(struct device *device, const struct device_launch *l)
 	return TL_OK;
 }
 
-/* Looks for the end again and again, seldom when it is long in coming. */
+/* Polls for the end of the launch, with pauses that grow. */
 static tl_status wait_for(struct cuda *d, CUevent event, int limit_ms, bool *ended)
 {
 	CUresult r;
@@ -152,8 +154,8 @@ tl_status cuda_try(struct device *device, const struct device_launch *l, int lim
 	return s;
 }
 
-/* Memory to write between timed launches, so that each finds a cold L2: 256 MB, or as much as there is room for, but
- * not less than twice the cache. */
+/* Allocates memory that is written between timed launches, so that each launch has a cold L2: 256 MB, or less if memory
+ * is short, but at least twice the cache. */
 static bool get_scratch(struct cuda *d)
 {
 	size_t least = MAX((size_t)d->l2_bytes, (size_t)1 << 20) * 2;

@@ -1,4 +1,4 @@
-/* The CUDA device's queue: copies and fills on a stream, events, page-locked memory of the host. */
+/* Asynchronous operations of the CUDA device: copies and fills on a stream, events, page-locked host memory. */
 #include <string.h>
 
 #include "runtime/device/dev_cuda.h"
@@ -16,7 +16,7 @@ static CUdeviceptr address(const void *p)
 	return (CUdeviceptr)(uintptr_t)p;
 }
 
-/* A function's body with one call of the driver. */
+/* The body of a function with one driver call. */
 #define IN_CONTEXT(device, call, ...)                                                                                  \
 	struct cuda *d = (struct cuda *)(device);                                                                      \
 	bool pushed;                                                                                                   \
@@ -54,7 +54,7 @@ static tl_status queue_copy(struct device *device, void *dst, struct device *fro
 			   : d->api.copy_peer(address(dst), d->ctx, address(src), other, size, stream_of(d, stream)));
 }
 
-/* Elements of eight bytes are two columns of words. */
+/* Fills elements of eight bytes, as two columns of 32-bit words. */
 static tl_status fill_columns(struct cuda *d, CUdeviceptr p, u64 element, size_t count, CUstream stream)
 {
 	tl_status s = TL_OK;
@@ -84,9 +84,9 @@ static tl_status queue_fill(struct device *device, void *dst, u64 element, u32 w
 	return s;
 }
 
-/* --- memory of the host -------------------------------------------------------------------------------------- */
+/* --- host memory --------------------------------------------------------------------------------------------- */
 
-/* With unified addressing, which every 64-bit system has, the device reaches it at the same address. */
+/* With unified addressing, which every 64-bit system has, the device uses the same address as the host. */
 static tl_status alloc_host(struct device *device, size_t size, void **out)
 {
 	IN_CONTEXT(device, "cuMemHostAlloc", d->api.host_alloc(out, MAX(size, 1), HOST_PORTABLE));

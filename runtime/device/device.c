@@ -8,7 +8,7 @@
 
 #include "runtime/image/error.h"
 
-/* A driver or GPU that is there and fails is an error. */
+/* A driver or GPU that is present and fails is an error. */
 static tl_status open_best(struct device **out)
 {
 	return devices[ndevices > 1 && cuda_absent()]->open(0, out);

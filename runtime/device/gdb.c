@@ -6,7 +6,7 @@
 
 #include "support/forked.h"
 
-/* As "JIT Compilation Interface" in GDB's manual has it: names, types and their order. */
+/* The structures of "JIT Compilation Interface" in GDB's manual, with its names, types and order. */
 struct jit_code_entry {
 	struct jit_code_entry *next_entry, *prev_entry;
 	const char *symfile_addr;
@@ -20,7 +20,7 @@ struct jit_descriptor {
 void __jit_debug_register_code(void);
 extern struct jit_descriptor __jit_debug_descriptor;
 
-/* The debugger has a breakpoint here. */
+/* The debugger sets a breakpoint here. */
 __attribute__((noinline, used)) void __jit_debug_register_code(void)
 {
 	__asm__ volatile("" ::: "memory");

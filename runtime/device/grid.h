@@ -1,4 +1,4 @@
-/* The grid of a launch, and a launch as it is put together: of a kernel image, without anything of the compiler. */
+/* The grid of a launch, and the data of a launch, for a kernel image. It does not need the compiler. */
 #ifndef TL_DEVICE_GRID_H
 #define TL_DEVICE_GRID_H
 
@@ -8,7 +8,7 @@
 
 struct launch {
 	struct device_launch device;
-	u64 bits[MAX_KERNEL_PARAMS + GRID_PARAMS + MAX_TENSOR_MAPS]; /* of the slots, then of hidden parameters */
+	u64 bits[MAX_KERNEL_PARAMS + GRID_PARAMS + MAX_TENSOR_MAPS]; /* of the slots, then of the hidden parameters */
 	_Alignas(TENSOR_MAP_ALIGN) u8 maps[MAX_TENSOR_MAPS][TENSOR_MAP_BYTES];
 };
 
@@ -16,15 +16,15 @@ struct launch {
 static inline void grid_of(const tl_config *cfg, u32 *grid)
 {
 	int set = cfg->grid_dims;
-	if (!set) /* x, and what stands in front of the last axis that is not 0 */
+	if (!set) /* x, and the axes before the last axis that is not 0 */
 		set = cfg->grid[2] ? 3 : cfg->grid[1] ? 2 : 1;
 	grid[0] = cfg->grid[0];
 	grid[1] = set > 1 ? cfg->grid[1] : 1;
 	grid[2] = set > 2 ? cfg->grid[2] : 1;
 }
 
-enum { MOST_PROGRAMS = 1 << 30 /* that a block counts, in 32 bits */ };
-/* How many programs; 0: more than a block counts. */
+enum { MOST_PROGRAMS = 1 << 30 /* that a persistent block counts, in 32 bits */ };
+/* The number of programs; 0: more than MOST_PROGRAMS. */
 static inline u32 count_programs(const u32 *grid)
 {
 	u64 programs = 1;
@@ -36,7 +36,7 @@ static inline u32 count_programs(const u32 *grid)
 	return (u32)programs;
 }
 
-/* For a launch with few blocks. */
+/* The most blocks of a persistent kernel; 0: no limit. */
 static inline u32 most_blocks(const struct device *dev, const tl_config *cfg)
 {
 	return cfg->max_ctas ? (u32)MAX(cfg->max_ctas, 0) : dev->num_sms;
@@ -44,15 +44,15 @@ static inline u32 most_blocks(const struct device *dev, const tl_config *cfg)
 
 /* The message begins with the kernel's name. */
 tl_status check_grid(const char *name, const tl_config *cfg);
-/* Would check_grid find nothing wrong with a grid of three axes? */
+/* True if check_grid accepts a grid of three axes. */
 enum { MOST_X = 0x7FFFFFFF, MOST_YZ = 0xFFFF };
 static inline bool grid_fits(const u32 *grid)
 {
-	return grid[0] <= MOST_X && (grid[1] | grid[2]) <= MOST_YZ; /* one less than a power of two */
+	return grid[0] <= MOST_X && (grid[1] | grid[2]) <= MOST_YZ; /* both are one less than a power of two */
 }
 
-/* The grid as the image takes it, behind the bits of its slots: programs, or few blocks, `most` where that is not 0,
- * and how many programs these run. */
+/* Sets the launch's grid, and for a persistent kernel the grid parameters after the slots. A persistent kernel has at
+ * most `most` blocks; 0 is no limit. */
 static inline tl_status pass_grid(const char *name, const struct image *im, const u32 *grid, u32 most, struct launch *l)
 {
 	memcpy(l->device.grid, grid, sizeof l->device.grid);
@@ -72,14 +72,15 @@ static inline tl_status pass_grid(const char *name, const struct image *im, cons
 	return TL_OK;
 }
 
-/* Behind pass_grid: blocks are clusters of two where their number is even and rows begin within a sector, as `begins`
- * says, the addresses of all maps' tensors and the distances of their rows, or'ed; else sharing boxes gains nothing. */
+/* To be called after pass_grid. Blocks form clusters of two if their number is even and rows begin inside a sector;
+ * else sharing TMA tiles gains nothing. `begins`: the bitwise or of the addresses of all maps' tensors and of their row
+ * strides. */
 static inline void pass_pairs(const struct image *im, u64 begins, struct launch *l)
 {
 	l->device.pairs = im->pairs && l->device.grid[0] % 2 == 0 && begins % SECTOR_BYTES;
 }
 
-/* Completes the bits of the slots to a launch of the image, with tensor maps that the device makes, on no stream. */
+/* Completes a launch of the image after the bits of its slots: grid, tensor maps, no stream. */
 tl_status image_launch(struct device *dev, const struct image *im, void *code, const tl_config *cfg, const u32 *grid,
 		       struct launch *l);
 

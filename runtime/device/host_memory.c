@@ -1,4 +1,4 @@
-/* Devices whose memory is the host's: allocations that are known, so that every access can be checked. */
+/* Devices with host memory. They record allocations, so that every access can be checked. */
 #include "runtime/device/host_memory.h"
 
 #include <sched.h>
@@ -10,9 +10,9 @@
 #include "support/byte_map.h"
 #include "runtime/image/error.h"
 
-/* The gap costs address space only: it is never touched; on the device cpu, which checks no access, touching it ends
- * the process. ALIGN is what cuMemAlloc gives, so that the same variants are used. Each buffer has it on both sides: a
- * small overrun does not land in the next buffer and pass for correct. */
+/* Each buffer has a gap on both sides, so that a small overrun does not land in the next buffer unnoticed. The gap
+ * costs address space only, because it is never touched. On the device cpu, which checks no access, touching the gap
+ * ends the process. ALIGN is the alignment of cuMemAlloc, so that the same variants are compiled. */
 enum { ALIGN = 256, GAP = HOST_GUARD, PAGE = 4096, POISON = 0xA5, LARGE = 8 << 20 };
 _Static_assert(GAP % PAGE == 0, "a gap is whole pages");
 
@@ -193,7 +193,7 @@ u64 host_unwritten(struct host_device *d, const char *p, size_t size, u64 *first
 	return n;
 }
 
-/* An empty range is one byte here, as its address is looked up. */
+/* An empty range counts as one byte, because its address is looked up. */
 static bool overlaps(const struct host_device *d, const char *p, size_t size)
 {
 	u32 above = range_above(d->ranges, d->nranges, p);
@@ -222,20 +222,20 @@ static size_t round_up(size_t size, size_t to)
 	return (size + to - 1) / to * to;
 }
 
-/* A buffer ends where its last page does, but for what aligns its begin. */
+/* A buffer ends at the end of its last page, less the alignment of its start. */
 tl_status host_alloc(struct device *device, size_t size, void **out)
 {
 	size_t pages = round_up(size, PAGE);
 	char *map = MAP_FAILED;
-	if (size <= memory_size()) /* the system might promise more, and kill us when it is filled */
+	if (size <= memory_size()) /* an overcommitting system would kill the process when the memory is filled */
 		map = mmap(NULL, pages + 2 * GAP, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (map == MAP_FAILED)
 		return failed(TL_ERR_MEMORY, "out of memory allocating %zu bytes", size);
-	/* a process has so many areas of memory of its own kind; beyond them the gaps are like the buffers */
+	/* The number of a process's mappings is limited. Beyond it the gaps are accessible like the buffers. */
 	bool open = !mprotect(map + GAP, pages, PROT_READ | PROT_WRITE) ||
 		    !mprotect(map, pages + 2 * GAP, PROT_READ | PROT_WRITE);
 	if (size >= LARGE)
-		madvise(map + GAP, pages, MADV_HUGEPAGE); /* as few faults as possible while it is filled */
+		madvise(map + GAP, pages, MADV_HUGEPAGE); /* fewer page faults while it is filled */
 	char *p = map + GAP + pages - round_up(size, ALIGN);
 	tl_status s = open ? host_wrap(device, p, size, true)
 			   : failed(TL_ERR_MEMORY, "out of memory allocating %zu bytes", size);
@@ -246,7 +246,7 @@ tl_status host_alloc(struct device *device, size_t size, void **out)
 	return s;
 }
 
-/* The size that it had. */
+/* Removes a range and returns its size. */
 static size_t remove_range(struct host_device *d, const char *p)
 {
 	pthread_mutex_lock(&d->lock);

@@ -1,5 +1,5 @@
-/* The queue of devices whose memory is the host's: everything is done when it is asked for. An event is the time when
- * it was recorded. */
+/* The asynchronous operations of devices with host memory: they are complete on return. An event is the time of its
+ * recording. */
 #include <stdlib.h>
 #include <string.h>
 

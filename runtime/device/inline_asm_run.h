@@ -1,4 +1,4 @@
-/* Inline assembly on devices that are no GPU: a PTX kernel around the text, which the simulator runs. */
+/* Inline assembly on devices other than GPUs: the simulator runs a PTX kernel that contains the text. */
 #ifndef TL_DEVICE_INLINE_ASM_RUN_H
 #define TL_DEVICE_INLINE_ASM_RUN_H
 

@@ -6,19 +6,19 @@
 
 #include "support/base.h"
 
-/* A tool is attached as the headers of NVTX 3 attach it (nvtxDetail/nvtxTypes.h): its library's
- * InitializeInjectionNvtx2 gets a function that knows tables by number. One of them leads to the addresses of pointers
- * to functions, by module and number, in which the tool puts those of its own that it wants to be called. */
+/* A tool is attached as in the headers of NVTX 3 (nvtxDetail/nvtxTypes.h): the InitializeInjectionNvtx2 function of the
+ * tool's library receives a function that finds tables by number. The table CALLBACKS has the addresses of function
+ * pointers, by module and number. The tool sets these pointers to its functions. */
 typedef void (*function)(void);
 typedef const void *export_fn(u32 table);
 
-enum { CALLBACKS = 1, VERSION = 3 };                       /* tables */
-enum { CORE = 1, NMODULES = 7, MOST = 16 };                /* modules, and the most numbers that one has */
-enum { RANGE_PUSH = 9, RANGE_POP = 11, NVTX_VERSION = 3 }; /* numbers in CORE; the version */
+enum { CALLBACKS = 1, VERSION = 3 };                       /* numbers of tables */
+enum { CORE = 1, NMODULES = 7, MOST = 16 };                /* numbers of modules; the most functions of a module */
+enum { RANGE_PUSH = 9, RANGE_POP = 11, NVTX_VERSION = 3 }; /* function numbers in CORE; the version */
 
 static const unsigned numbers[NMODULES] = {0, 16, 9, 15, 7, 16, 7};
 
-/* The tool's, and so the process's: it keeps the addresses. */
+/* One for the process, because the tool keeps the addresses. */
 static struct {
 	pthread_once_t once;
 	function called[NMODULES][MOST];

@@ -1,9 +1,9 @@
-/* The linker of compiled code for the processor.
+/* The linker of compiled CPU code.
  *
- * Sections that occupy memory are copied into one mapping: code, constants, variables, on pages of their own. Behind
- * the code lies a procedure linkage table (PLT), an entry for each symbol: a jump, and the address it takes, since
- * libraries may be further away than a call reaches. The address also serves as the symbol's slot of the global offset
- * table (GOT). */
+ * Sections that occupy memory are copied into one mapping: code, constants and variables, on separate pages. The code
+ * is followed by a procedure linkage table (PLT), with an entry for each symbol: a jump, and its target address,
+ * because libraries may be out of range of a call. The address is also the symbol's slot of the global offset table
+ * (GOT). */
 #include "runtime/device/object_linker.h"
 
 #include <dlfcn.h>
@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { ENTRY_SIZE = 16 }; /* bytes of the PLT; ENTRY_ADDRESS: where in an entry the address is */
+enum { ENTRY_SIZE = 16 }; /* bytes of a PLT entry; ENTRY_ADDRESS: offset of the address in an entry */
 
 #if defined(__x86_64__)
 enum { MACHINE = EM_X86_64, ENTRY_ADDRESS = 6 };
@@ -42,7 +42,7 @@ struct linking {
 	u32 nsymbols;
 	const char *names; /* of symbols */
 	size_t names_len;
-	u8 **at; /* of each section in memory, or NULL */
+	u8 **at; /* the address of each section in memory, or NULL */
 	u8 *plt; /* an entry for each symbol */
 	const char *error;
 };
@@ -105,7 +105,7 @@ static int kind_of(const Elf64_Shdr *s)
 	return s->sh_flags & SHF_EXECINSTR ? 0 : s->sh_flags & SHF_WRITE ? 2 : 1;
 }
 
-/* Where kinds of sections begin, and the end: code and PLT, constants, variables. */
+/* Computes the start of each kind of section, and the end: code and PLT, constants, variables. */
 static bool place_sections(struct linking *l, struct linked *out, size_t from[4])
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), end = 0, plt = 0;
@@ -160,7 +160,7 @@ static bool protect(struct linking *l, const struct linked *out, const size_t fr
 
 /* --- symbols ----------------------------------------------------------------------------------------------------- */
 
-/* What compiled code may call. They stay open. */
+/* The libraries whose functions compiled code may call. They stay open. */
 static const char *const libraries[] = {"libm.so.6", "libmvec.so.1", "libc.so.6", "libgcc_s.so.1"};
 
 static void *find_symbol(const char *name)
@@ -175,7 +175,7 @@ static void *find_symbol(const char *name)
 	return found;
 }
 
-/* The symbol's entry holds its address, 0: not looked up yet. */
+/* The symbol's address, cached in its PLT entry; 0: not looked up yet. */
 static u64 address_of(struct linking *l, u32 symbol)
 {
 	const Elf64_Sym *s = &l->symbols[symbol];
@@ -208,10 +208,10 @@ static u64 address_of(struct linking *l, u32 symbol)
 
 struct relocation {
 	u8 *at;
-	u64 room; /* bytes behind it */
+	u64 room; /* bytes from the place to the end of the section */
 	u32 type;
 	u64 symbol, entry, slot; /* addresses */
-	bool outside;            /* of the object */
+	bool outside;            /* defined outside of the object */
 	i64 addend;
 };
 
@@ -256,7 +256,7 @@ static bool relocate(struct linking *l, const struct relocation *p)
 	}
 }
 #elif defined(__aarch64__)
-/* Bits `from` to `from + n - 1` of x, from bit `to` of the instruction on. */
+/* Writes bits `from` to `from + n - 1` of x into the instruction, from bit `to` on. */
 static bool put_bits(struct linking *l, const struct relocation *p, u64 x, u32 from, u32 n, u32 to)
 {
 	u32 code, mask = (u32)((1ull << n) - 1) << to;
@@ -340,7 +340,7 @@ static bool relocate_all(struct linking *l)
 
 /* --- linking ----------------------------------------------------------------------------------------------------- */
 
-/* The defined symbol of this name and type in a section with these flags; 0: there is none. */
+/* The defined symbol with this name and type in a section with these flags; 0: there is none. */
 static u32 find_defined(const struct linking *l, const char *name, int type, u64 flags)
 {
 	u32 found = 0;

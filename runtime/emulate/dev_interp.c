@@ -1,7 +1,7 @@
-/* The reference interpreter as a device: host memory, checked.
+/* The device of the reference interpreter: host memory, with checks.
  *
- * A launch runs on the calling thread (the interpreter adds its own) and has finished when it returns. Every buffer
- * is known to the interpreter, so that an access outside is reported with the parameter it was meant for.
+ * A launch runs on the calling thread (the interpreter adds threads) and has finished when it returns. The interpreter
+ * knows every buffer, so the error of an access outside a buffer names the parameter.
  *
  * $TL_INTERP_CHECK makes a launch check the compiler too: see every_pass.h. */
 #include <string.h>
@@ -15,7 +15,7 @@
 struct interp_kernel {
 	const struct image *image;
 	const struct interp_program *program;
-	const struct every_pass *passes; /* instead, when it is to be checked */
+	const struct every_pass *passes; /* set if the launch checks the compiler; `program` is unused then */
 };
 
 static tl_status interp_open(int ordinal, struct device **out)
@@ -70,7 +70,7 @@ static tl_status interp_load(struct device *device, const struct device_load *l,
 
 static void interp_unload(struct device *device, void *kernel)
 {
-	(void)device; /* it lives in the unit */
+	(void)device; /* the unit owns the code */
 	(void)kernel;
 }
 

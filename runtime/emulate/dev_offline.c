@@ -1,4 +1,4 @@
-/* A device that is not here: its kernels are compiled, and nothing runs. For `tlc build`. */
+/* A device that is not present: kernels are compiled for it, and nothing runs. For `tlc build`. */
 #include <stdlib.h>
 
 #include "runtime/device/device.h"

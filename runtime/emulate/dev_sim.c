@@ -1,9 +1,9 @@
-/* The simulator as a device: the PTX that a GPU would get, run on the CPU with everything checked.
+/* The device of the simulator: runs the PTX for a GPU on the CPU, and checks everything.
  *
- * "sim" is a GPU of sm_90a, "sim:80" one of sm_80. $TL_SIM_SEED chooses the order in which warps take turns, and
- * whether asynchronous copies arrive as late as they may (0, 3, 6 …), at once (1, 4 …), or now so, now so (2, 5 …).
- * $TL_SIM_MAX_STEPS is how many instructions a warp may run. With $TL_SIM_REPORT set, each launch writes what it did,
- * by line of the source, to standard error. */
+ * "sim" is a GPU of sm_90a, "sim:80" one of sm_80. $TL_SIM_SEED chooses the order in which warps run, and the arrival
+ * of asynchronous copies: as late as allowed (0, 3, 6 …), at once (1, 4 …), or a mixture (2, 5 …). $TL_SIM_MAX_STEPS
+ * limits the instructions of a warp. With $TL_SIM_REPORT set, each launch writes its counters, by source line, to
+ * standard error. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 
 enum {
 	NUM_SMS = 132,        /* as an H100 has */
-	MOST_STEPS = 1 << 24, /* of a warp, on average over its block: some seconds of the simulator's time */
+	MOST_STEPS = 1 << 24, /* of a warp, on average over its block: some seconds of simulation */
 };
 
 struct sim_kernel {
@@ -76,7 +76,7 @@ static tl_status at(int index, tl_device_info *out)
 	return TL_OK;
 }
 
-/* How many bytes a launch passes as parameter i; *float_type: of a float, or PT_NONE. */
+/* The number of bytes that a launch passes as parameter i; *float_type: the type of a float parameter, or PT_NONE. */
 static u64 passed_bytes(const struct image *im, u32 i, enum ptx_type *float_type)
 {
 	*float_type = PT_NONE;
@@ -89,7 +89,7 @@ static u64 passed_bytes(const struct image *im, u32 i, enum ptx_type *float_type
 	return i < im->nslots + (im->persistent ? GRID_PARAMS : 0) ? sizeof(u32) : TENSOR_MAP_BYTES;
 }
 
-/* Compares the parameters of the image with the parameters of its PTX. */
+/* Compares the parameters of the image and of its PTX. */
 static tl_status check_parameters(const struct image *im, const struct ptx_kernel *k)
 {
 	u32 n = im->nslots + (im->persistent ? GRID_PARAMS : 0) + im->nmaps;
@@ -174,7 +174,7 @@ static tl_status sim_resources(struct device *device, void *kernel, tl_resources
 	return TL_OK;
 }
 
-/* The buffers, and the variables of the module between them. */
+/* Merges the variables of the module into the list of buffers. */
 static void add_variables(struct arena *a, const struct ptx_module *m, struct launch *l, struct mem_range *ranges,
 			  u8 *const *written)
 {
@@ -218,13 +218,13 @@ static void report_row(struct strbuf *out, const struct counters *c, const char 
 		  (ull)c->conflicts, (int)len, line);
 }
 
-/* The counters of a launch, by source line. */
+/* Writes the counters of a launch, by source line. */
 static void report(const struct device *device, const struct sim_kernel *k, const struct launch *l)
 {
 	struct counters total = {0};
 	struct arena a = {0};
 	struct strbuf out = {.arena = &a};
-	const char *at = k->source ? k->source->text : ""; /* that of an image is elsewhere */
+	const char *at = k->source ? k->source->text : ""; /* the source of an image is not available */
 	sb_printf(&out, "line %12s %14s %12s %10s  %s, grid (%u, %u, %u), %u warps\n", "instructions", "global bytes",
 		  "transactions", "conflicts", k->image->name, l->grid[0], l->grid[1], l->grid[2], l->num_warps);
 	for (u32 line = 1; *at; line++) {
@@ -246,9 +246,9 @@ static void report(const struct device *device, const struct sim_kernel *k, cons
 	arena_free(&a);
 }
 
-/* The cycles that the launch would take by the counters, as if nothing waited: those of the busiest multiprocessor,
- * where each instruction takes a quarter of one, as four warps are served at once, a wavefront of shared memory one,
- * and a sector of global memory two, which is the share of a multiprocessor in what memory delivers. */
+/* Estimates the cycles of the launch from the counters, without stalls, for the busiest multiprocessor. An instruction
+ * takes a quarter of a cycle, because four warps issue at once. A wavefront of shared memory takes one cycle. A sector
+ * of global memory takes two, which is a multiprocessor's share of the memory bandwidth. */
 static double cycles_of(const struct sim_kernel *k, const struct launch *l)
 {
 	double cycles = 0, blocks = (double)l->grid[0] * l->grid[1] * l->grid[2];
@@ -259,7 +259,7 @@ static double cycles_of(const struct sim_kernel *k, const struct launch *l)
 	return cycles / blocks * ceil(blocks / NUM_SMS);
 }
 
-/* cycles: what it took; or NULL. */
+/* cycles: receives the estimated cycles; or NULL. */
 static tl_status run(struct device *device, const struct device_launch *d, double *cycles)
 {
 	const struct sim_kernel *k = d->kernel;
@@ -288,7 +288,7 @@ static tl_status run(struct device *device, const struct device_launch *d, doubl
 	l.grid[0] *= cluster;
 	cleanup_arena(&c, &a);
 	char *params = arena_alloc(&a, k->ptx->param_bytes + 8);
-	for (u32 i = 0; i < k->ptx->nparams; i++) { /* as many as d->nargs: check_parameters */
+	for (u32 i = 0; i < k->ptx->nparams; i++) { /* nparams equals d->nargs: check_parameters */
 		const struct ptx_var *p = &k->ptx->params[i];
 		memcpy(params + p->offset, p->size > 8 ? (const void *)(uintptr_t)d->args[i] : &d->args[i], p->size);
 	}

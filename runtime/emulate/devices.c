@@ -1,4 +1,4 @@
-/* The devices of libtl, and what kernels are compiled for on them. */
+/* The devices of libtl, and the compilation for them. */
 #include "runtime/device/device.h"
 #include "runtime/emulate/divisor_check.h"
 

@@ -5,8 +5,8 @@
 #include "analysis/divisors.h"
 #include "runtime/launch/specialize.h"
 
-/* The same types with a divisor of each integer whose entry in `useful` is more than 1; NULL: of all. *leaf is counted
- * on. The strides of descriptors keep what a tensor map needs. */
+/* The argument's types with a divisor for each integer that has an entry above 1 in `useful`; NULL: for all integers.
+ * *leaf: the number of the next leaf. The strides of descriptors keep the divisors that a tensor map needs. */
 static struct arg_spec with_divisors(struct arena *a, struct arg_spec s, const i16 *useful, bool inside, u32 *leaf)
 {
 	struct sig_type t;
@@ -40,7 +40,7 @@ static const char *ptx_with(struct unit *u, const struct target *target, const s
 	return device_compile(target, &other, &out) ? out.code : "it does not compile";
 }
 
-/* Comments apart, in which LLVM counts the calls of a process. */
+/* True if the codes are equal except for comments, in which LLVM counts the calls of a process. */
 static bool same_code(const char *x, const char *y)
 {
 	for (; *x && *x == *y; x += *x != 0, y += *y != 0)

@@ -7,7 +7,7 @@
 #include "analysis/axis.h"
 #include "analysis/ranges.h"
 
-/* The IR at one place of the list of passes. */
+/* The IR after one pass. */
 struct stage {
 	const char *pass, *text;
 	const struct interp_program *program;
@@ -16,7 +16,8 @@ struct stage {
 struct every_pass {
 	const struct kernel *kernel;
 	VEC(struct stage) stages;
-	const struct interp_program *plain; /* the IR as evaluated with its own rounding: what leaves the results */
+	/* the IR as evaluated, with separate rounding; it gives the launch's results */
+	const struct interp_program *plain;
 	bool has_atomics, print;
 	/* while the passes run */
 	struct arena *arena;
@@ -57,7 +58,7 @@ static void give_hints(struct op *o, void *arg)
 	o->hints = map_get(arg, o);
 }
 
-/* The facts of the kernel without the user's promises. */
+/* The facts that the analyses find without the user's hints. */
 static void analyze_without_hints(struct kernel *k, struct interp_checks *out)
 {
 	struct arena a = {0};
@@ -120,7 +121,7 @@ bool every_pass_compile(const struct build *b, struct compiled *out)
 
 /* --- running ------------------------------------------------------------------------------------------------- */
 
-/* The contents of all buffers, one after the other. */
+/* The contents of all buffers, concatenated. */
 static size_t total_size(const struct interp_launch *l)
 {
 	size_t size = 0;
@@ -141,7 +142,7 @@ static void restore(const struct interp_launch *l, const char *from)
 		memcpy(l->ranges[i].base, from, l->ranges[i].size);
 }
 
-/* The parameter through which the kernel knows this memory, for the type of its elements. */
+/* A type of pointer with which the kernel accesses this memory, for the type of its elements. */
 static const struct type *pointer_into(const struct every_pass *p, const struct interp_launch *l,
 				       const struct mem_range *r)
 {
@@ -164,7 +165,7 @@ static bool same_element(enum dtype d, u64 x, u64 y)
 	return a != a && b != b;
 }
 
-/* Reports the first element of the range that differs from what `want` holds. */
+/* Reports the first element of the range that differs from `want`. */
 static bool compare_range(const struct every_pass *p, const struct interp_launch *l, const struct mem_range *r,
 			  const char *want, const char *pass, struct strbuf *error)
 {
@@ -204,8 +205,8 @@ static void show(const struct every_pass *p, u32 i, struct strbuf *error)
 		sb_printf(error, "// after %s\n%s", p->stages.at[k].pass, p->stages.at[k].text);
 }
 
-/* Each stage from the memory in `before`, and what it leaves against what the first one leaves, for which `expected`
- * has room. */
+/* Runs each stage from the memory in `before`, and compares its results with the first stage's, which are copied to
+ * `expected`. */
 static bool run_stages(const struct every_pass *p, struct interp_launch *l, const char *before, char *expected,
 		       struct strbuf *error)
 {
@@ -240,10 +241,11 @@ bool every_pass_run(const struct every_pass *p, struct interp_launch *l, struct 
 		tl_out_of_memory(size);
 	struct cleanup c;
 	cleanup_push(&c, free, before);
-	if (p->has_atomics) /* whose order would be another each time */
+	if (p->has_atomics) /* their order may differ in each run */
 		l->threads = 1;
 	save(l, before);
-	bool good = interp_run(p->plain, l, error); /* first: it tells the user's errors, such as a false assumption */
+	/* first: it reports the user's errors, such as a false assumption */
+	bool good = interp_run(p->plain, l, error);
 	save(l, results);
 	l->quiet = true;
 	if (good)

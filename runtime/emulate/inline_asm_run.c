@@ -134,7 +134,7 @@ static const char *error_in_text(const struct runner *r, const char *error)
 /* --- records ----------------------------------------------------------------------------------------------------- */
 
 /* Copies the elements of an operand or result between its tile and the records of `n` threads, from thread `first` on.
- * Where the last thread has fewer than packed_element elements, it gets copies of the last element. */
+ * If the last thread has fewer than packed_element elements, it gets copies of the last element. */
 static void copy_elements(const struct runner *r, char *records, u64 first, u32 n, char *tile, int bits, u32 reg,
 			  bool to_tile)
 {

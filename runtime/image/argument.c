@@ -29,7 +29,7 @@ static const char *float_text(struct arena *a, double f)
 	if (isinf(f))
 		return f < 0 ? "float('-inf')" : "float('inf')";
 	char *text = arena_printf(a, "%.17g", f);
-	for (char *c = text; *c; c++) /* the host program's locale may write a comma */
+	for (char *c = text; *c; c++) /* the host program's locale may write a decimal comma */
 		if (*c == ',')
 			*c = '.';
 	return strpbrk(text, ".e") ? text : arena_printf(a, "%s.0", text);

@@ -6,14 +6,14 @@
 #include "support/dtype.h"
 #include "runtime/tl.h"
 
-/* What an integer argument is, of any kind. */
+/* The value of an integer or bool argument, signed or unsigned. */
 i128 int_value(const tl_arg *a);
 bool int_fits(enum dtype d, i128 v);
-/* Does a parameter of type d take the integer v? int1 takes the truth of any integer. */
+/* True if a parameter of type d can take the integer v. int1 takes any integer, as its truth value. */
 bool int_converts(enum dtype d, i128 v);
-/* An argument that is no pointer, tuple or descriptor, as the language writes it. */
+/* The source text of a value that is not a pointer, tuple or descriptor. */
 const char *literal_text(struct arena *a, const tl_arg *x);
-/* The bits of a run-time argument as a pointer, or as a number of type `d`, in the low bytes. */
+/* The bits of a run-time argument in the low bytes: an address, or a number of type `d`. */
 u64 arg_bits(const tl_arg *a, bool pointer, enum dtype d);
 
 #endif

@@ -1,8 +1,8 @@
-/* The images of one kernel for one target, compressed: what `tlc build` writes. Variants of a kernel have most of their
- * text in common, so that together they take a tenth of the memory.
+/* A bundle: the compressed images of one kernel for one target, which `tlc build` writes. Variants of a kernel share
+ * most of their text, so a bundle has a tenth of the size of its images.
  *
- * As bytes: a header, the kernel's name and the target as texts with their NUL, and LZMA2 data of the images, each with
- * its length in front. */
+ * The bytes are a header, the kernel's name and the target as NUL-terminated texts, and LZMA2 data of the images. The
+ * length of each image precedes it. */
 #ifndef TL_IMAGE_BUNDLE_H
 #define TL_IMAGE_BUNDLE_H
 
@@ -15,15 +15,15 @@ struct bundle_header {
 	char magic[8];
 	u32 version, count; /* of images */
 	u64 bytes;          /* decompressed */
-	u64 hash;           /* of what follows the header */
+	u64 hash;           /* of the bytes after the header */
 };
-/* Bytes of the compression's dictionary: all that is compressed. */
+/* The size in bytes of the compressor's dictionary: it covers all data. */
 static inline u32 bundle_dictionary(size_t bytes)
 {
 	return (u32)MAX(bytes, 4096);
 }
 
-/* In `a`; NULL: they are too many bytes. */
+/* The bundle's bytes, in `a`. NULL: the images have too many bytes. */
 const char *bundle_write(struct arena *a, const char *kernel, const char *target, const tl_blob *images, u32 n,
 			 size_t *len);
 
@@ -31,13 +31,13 @@ struct bundle {
 	const char *kernel, *target;
 	u32 count; /* of images */
 	const void *data;
-	size_t data_bytes, bytes; /* of the data, and of what it decompresses to */
+	size_t data_bytes, bytes; /* of the compressed data, and of the decompressed data */
 };
-/* Do these bytes begin as those of a bundle? */
+/* True if these bytes begin like a bundle. */
 bool bundle_is(const void *bytes, size_t len);
-/* NULL, or why they are none that can be used. `out` points into them. */
+/* NULL, or the reason why the bytes are not a usable bundle. `out` points into the bytes. */
 const char *bundle_open(struct bundle *out, const void *bytes, size_t len);
-/* Its images, out->count of them, in `a`. NULL, or what is wrong. */
+/* Decompresses the b->count images into `images`, in `a`. NULL, or the reason of a failure. */
 const char *bundle_read(const struct bundle *b, struct arena *a, tl_blob *images);
 
 #endif

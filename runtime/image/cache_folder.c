@@ -96,7 +96,7 @@ static int open_folder(const char *path, const char **why)
 bool folder_open(struct folder *f, struct arena *a, const char *path, bool make, const char **why)
 {
 	size_t len = strlen(path);
-	while (len > 1 && path[len - 1] == '/') /* open() follows a symbolic link in front of a slash */
+	while (len > 1 && path[len - 1] == '/') /* open() follows a symbolic link before a slash */
 		len--;
 	*f = (struct folder){.fd = -1, .path = arena_str(a, path, len)};
 	*why = NULL;
@@ -195,7 +195,7 @@ int folder_new(const struct folder *f, struct arena *a, const char **name)
 	return fd;
 }
 
-/* Can every user replace the file? In a folder with the sticky bit only the file's owner can. */
+/* True if every user can replace the file. In a folder with the sticky bit only the file's owner can. */
 static bool is_open_to_all(struct arena *a, const char *path)
 {
 	const char *slash = strrchr(path, '/');

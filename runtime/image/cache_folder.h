@@ -28,8 +28,8 @@ void folder_close(struct folder *f);
 /* Opens a regular file of the folder; `flags` are flags of open(). -1: the file cannot be used; *why is the reason if
  * it exists and is not trusted, else NULL. */
 int folder_file(const struct folder *f, struct arena *a, const char *name, int flags, const char **why);
-/* The bytes of a regular file of the folder, with a NUL behind the last byte. NULL: the file cannot be used (*why as
- * for folder_file), or has more than `most` bytes. */
+/* The bytes of a regular file of the folder, NUL-terminated. NULL: the file cannot be used (*why as for folder_file),
+ * or has more than `most` bytes. */
 char *folder_read(const struct folder *f, struct arena *a, const char *name, size_t most, size_t *len,
 		  const char **why);
 /* Creates a file under an unused name, which begins with "new-". -1: an error. */

@@ -1,8 +1,8 @@
-/* Errors: a status, and a text kept per thread.
+/* Errors: a status, and a message for each thread.
  *
- * A thread-local buffer rather than one in the context: calls of several threads on one context then cannot
- * overwrite each other's message, and tl_context_create can fail with a text although there is no context. Texts that
- * do not fit are cut, and say so. Each call empties it first: after a success nothing old is there. */
+ * The message is in a thread-local buffer, not in the context. So calls of several threads on one context cannot
+ * overwrite each other's message, and tl_context_create can fail with a message although there is no context. Messages
+ * that do not fit are truncated, and say so. Each call first empties the message, so a successful call leaves none. */
 #include "runtime/image/error.h"
 
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 enum { ERROR_TEXT = 16 * 1024 };
 static _Thread_local char error_text[ERROR_TEXT];
 
-/* What tl_error_details tells beside the text. Empty texts stand for NULL. */
+/* The data of tl_error_details. Empty texts stand for NULL. */
 static _Thread_local struct details {
 	tl_error_info info;
 	char kernel[256], file[1024], call[64];
@@ -163,7 +163,7 @@ tl_status error_of_fault(enum fault fault)
 	return s;
 }
 
-/* --- what the caller reads ----------------------------------------------------------------------------------- */
+/* --- reading errors ------------------------------------------------------------------------------------------ */
 
 const char *tl_error(const tl_context *ctx)
 {

@@ -12,16 +12,16 @@ static const char magic[8] = "tlimage";
 struct header {
 	char magic[8];
 	u32 version, reserved;
-	u64 bytes, hash; /* of what follows */
+	u64 bytes, hash; /* of the bytes after the header */
 };
 
 /* --- bytes ----------------------------------------------------------------------------------------------------- */
 
-/* Writes fields, or reads them: the same functions describe both. */
+/* Writes or reads fields: one set of functions describes the format for both directions. */
 struct coder {
-	struct strbuf *out;   /* writing */
-	const char *at, *end; /* reading */
-	struct arena *arena;  /* of what is read */
+	struct strbuf *out;   /* when writing */
+	const char *at, *end; /* when reading */
+	struct arena *arena;  /* of the data that is read */
 	bool bad;
 };
 
@@ -40,17 +40,17 @@ static void code_bytes(struct coder *c, void *p, size_t n)
 
 #define CODE(c, field) code_bytes(c, &(field), sizeof(field))
 
-/* A number from `least` to `most`, of a field of any type. */
+/* An integer field of any type, with a value from `least` to `most`. */
 #define CODE_RANGE(c, field, least, most)                                                                              \
 	do {                                                                                                           \
 		i64 v_ = (c)->out ? (i64)(field) : 0;                                                                  \
 		CODE(c, v_);                                                                                           \
 		(c)->bad |= v_ < (i64)(least) || v_ > (i64)(most);                                                     \
-		if (!(c)->out) /* other threads may read what is written */                                            \
+		if (!(c)->out) /* when writing, other threads may be reading the field */                              \
 			(field) = (c)->bad ? 0 : (__typeof__(field))v_;                                                \
 	} while (0)
 
-/* Text of so many bytes, with a NUL behind it. */
+/* Text of *len bytes, NUL-terminated. */
 static void code_block(struct coder *c, const char **s, u32 *len)
 {
 	CODE(c, *len);
@@ -71,7 +71,7 @@ static void code_text(struct coder *c, const char **s)
 	code_block(c, s, &len);
 }
 
-/* The number of elements of an array, which is made when reading. */
+/* The number of elements of an array; when reading, allocates the array. */
 #define CODE_ARRAY(c, array, n, most)                                                                                  \
 	do {                                                                                                           \
 		CODE_RANGE(c, n, 0, most);                                                                             \
@@ -184,7 +184,7 @@ char *image_write(const struct image *im, struct arena *a, size_t *len)
 	struct header h = {.version = IMAGE_VERSION};
 	sb_add(&out, (const char *)&h, sizeof h);
 	struct coder c = {.out = &out};
-	code_fields(&c, (struct image *)im); /* which changes nothing */
+	code_fields(&c, (struct image *)im); /* writing does not change the image */
 	tl_assert(!c.bad);
 	memcpy(h.magic, magic, sizeof h.magic);
 	h.bytes = out.len - sizeof h;
@@ -225,7 +225,7 @@ void image_free(struct image *im)
 	*im = (struct image){0};
 }
 
-/* --- for people ------------------------------------------------------------------------------------------------- */
+/* --- text form -------------------------------------------------------------------------------------------------- */
 
 const char *image_size_name(const struct image *im, i16 size)
 {

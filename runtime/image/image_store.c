@@ -13,7 +13,7 @@ enum { MAX_IMPORT_BYTES = 1 << 28 };
 struct entry {
 	struct entry *next;
 	struct cache_key key;
-	const struct image *image; /* NULL: it is being made */
+	const struct image *image; /* NULL: being compiled */
 };
 
 struct store {
@@ -92,7 +92,7 @@ static void copy_image(const struct image *im, struct image *out)
 	cleanup_run(&c);
 }
 
-/* Without memory for the entry, others make it too. */
+/* Marks the image as being compiled. If memory for the entry runs out, other contexts compile the image too. */
 static void claim(struct store *s, struct cache_key key)
 {
 	struct entry *e = calloc(1, sizeof *e);

@@ -1,4 +1,4 @@
-/* The parameters of a kernel, as a launch sees them, and the argument of each. */
+/* The parameters of a kernel for a launch, and the argument of each. */
 #ifndef TL_IMAGE_PARAMS_H
 #define TL_IMAGE_PARAMS_H
 
@@ -11,19 +11,19 @@ enum { MAX_KERNEL_PARAMS = 512 };
 
 enum param_default {
 	DEFAULT_NONE,
-	DEFAULT_VALUE, /* a literal: as if it had been passed */
-	DEFAULT_TEXT,  /* an expression, which the evaluator computes */
+	DEFAULT_VALUE, /* a literal: treated as if it had been passed */
+	DEFAULT_TEXT,  /* an expression that the evaluator computes */
 };
 
 struct tl_param {
 	const char *name;
 	bool constant;  /* tl.constexpr */
-	bool annotated; /* `type` is given by the source */
-	bool by_divisor; /* the annotation names a divisor: arguments decide on divisors and on being 1 */
-	bool exact;     /* of IR text or an image: no specialisation; its divisibility must hold */
-	bool any_value, any_alignment; /* not to be specialised: by anything; by divisors */
+	bool annotated; /* the source gives `type` */
+	bool by_divisor; /* the annotation has a divisor: arguments decide on divisors and on equality to 1 */
+	bool exact;     /* of IR text or an image: no specialisation; the declared divisibility must hold */
+	bool any_value, any_alignment; /* do_not_specialize; do_not_specialize_on_alignment */
 	struct sig_type type;
-	u64 dtypes; /* of an annotated pointer: a bit for each element type that it may have */
+	u64 dtypes; /* of an annotated pointer: a bit for each allowed element type */
 	enum param_default has_default;
 	tl_arg value;
 	const char *text;
@@ -34,16 +34,17 @@ struct params {
 	const char *kernel; /* for messages */
 	struct tl_param *at;
 	u32 len;
-	bool any_value, any_alignment; /* of all, as of a parameter */
-	const i16 *most; /* by leaf of the arguments: what an integer is specialised by at most; NULL: MOST_DIVISOR */
+	bool any_value, any_alignment; /* of all parameters */
+	/* by leaf of the arguments: the largest divisor that an integer is specialised by; NULL: MOST_DIVISOR */
+	const i16 *most;
 };
 
-/* Has the call an argument for parameter i? */
+/* True if the call has an argument for parameter i. */
 static inline bool is_given(const tl_arg *args, size_t nargs, u32 i)
 {
 	return i < nargs && args[i].kind != TL_ARG_OPEN;
 }
-/* The argument of parameter i: given, or a default that is a literal; else NULL. */
+/* The argument of parameter i: given, or a literal default; else NULL. */
 static inline const tl_arg *argument(const struct params *p, const tl_arg *args, size_t nargs, u32 i)
 {
 	if (is_given(args, nargs, i))

@@ -1,5 +1,5 @@
-/* Boxes of tensors that hardware copies, and the numbers by which tensor maps describe them: the driver's, which the
- * simulator's own encoding shares (CUDA driver API, "Tensor Map Object Management"). */
+/* Tensors for TMA copies, and the driver's enumerators for tensor maps (CUDA driver API, "Tensor Map Object
+ * Management"). The simulator's encoding uses the same enumerators. */
 #ifndef TL_IMAGE_TENSOR_MAP_H
 #define TL_IMAGE_TENSOR_MAP_H
 
@@ -27,28 +27,29 @@ enum { TENSOR_SWIZZLE_NONE, TENSOR_SWIZZLE_32B, TENSOR_SWIZZLE_64B, TENSOR_SWIZZ
 enum { TENSOR_PROMOTION_NONE, TENSOR_PROMOTION_64B, TENSOR_PROMOTION_128B, TENSOR_PROMOTION_256B };
 enum { TENSOR_FILL_ZERO, TENSOR_FILL_NAN };
 
-/* A tensor in device memory and the boxes of it that are copied. Dimensions are innermost first. Outside the tensor a
- * copy reads zeros, or NaN. */
+/* A tensor in device memory and the TMA tile that is copied. Dimensions are innermost first. A copy reads zeros outside
+ * the tensor, or NaN. */
 struct tensor_map_shape {
 	enum dtype dtype;
 	u32 rank;       /* 1 to 5 */
 	void *base;     /* aligned to 16 bytes */
 	u64 sizes[5];   /* elements */
-	u64 strides[4]; /* bytes from one element to the next of each dimension but the innermost: multiples of 16 */
-	/* elements, 256 at most; a row has as many bytes as the swizzle, or without one a multiple of 16 */
+	u64 strides[4]; /* bytes, of each dimension except the innermost: multiples of 16 */
+	/* The TMA tile in elements, at most 256. A row of the tile has the size of the swizzle, or without a swizzle a
+	 * multiple of 16 bytes. */
 	u32 box[5];
 	u32 swizzle;    /* bytes: 0, 32, 64 or 128 */
 	bool fills_nan;
 };
 
 struct tensor_map_param;
-/* All of memory, in rows so many bytes apart, as the copies of a kernel address it: see gpu/codegen/tma.c. */
+/* A tensor of all memory, with rows of `distance` bytes: the addressing of a kernel's copies, see gpu/codegen/tma.c. */
 struct tensor_map_shape memory_box(const struct tensor_map_param *m, u64 distance);
-/* A tensor of sizes[1] rows of sizes[0] elements, so many bytes apart. */
+/* A tensor of sizes[1] rows of sizes[0] elements, with a row stride of `distance` bytes. */
 struct tensor_map_shape bounded_box(const struct tensor_map_param *m, void *base, u64 distance, const i64 *sizes);
-/* The data type of elements like these. */
+/* The enumerator of an element type. */
 int tensor_map_type(enum dtype t);
-/* How much of memory its copies ask for at once. */
+/* The L2 promotion of the tensor's copies. */
 int tensor_promotion(const struct tensor_map_shape *b);
 /* The mode of a swizzle of 0, 32, 64 or 128 bytes. */
 static inline int tensor_swizzle_mode(u32 bytes) { return bytes ? ilog2(bytes) - 4 : TENSOR_SWIZZLE_NONE; }

@@ -1,11 +1,12 @@
-/* The calls of tl.h that can fail: each is what another file does, under a guard.
+/* The functions of tl.h that can fail: each calls its implementation under a guard.
  *
- * The guard is a recovery point (support/recover.h): memory that runs out, a broken invariant and LLVM's fatal errors
- * end the call, not the process. What the call had of its own is freed. After a broken invariant in the middle of a
- * change to what threads share, the context is marked: all later calls on it fail, and it can be destroyed. */
+ * The guard is a recovery point (support/recover.h). When memory runs out, an invariant is broken or LLVM reports a
+ * fatal error, the call ends and the process continues. Memory that the call had allocated is freed. If an invariant is
+ * broken during a change of data that threads share, the context is marked: all later calls on it fail, and it can only
+ * be destroyed. */
 #include "runtime/api/api_guard.h"
 
-/* The same of a kernel's, whose errors name it. */
+/* For functions of a kernel: errors have the kernel's name. */
 #define GUARDED_KERNEL(k, call) GUARDED(of_kernel(k), named((k), (call)))
 
 static tl_context *of_module(const tl_module *m)
@@ -25,7 +26,7 @@ static tl_kernel *prepared_kernel(const tl_prepared *p)
 
 static tl_status named(const tl_kernel *k, tl_status s)
 {
-	/* on a GPU another one may have failed, which the device has named if it knows it */
+	/* on a GPU another kernel may have failed, and the device has set its name if it knows it */
 	if (s && k && (s != TL_ERR_KERNEL || !tl_error_details()->driver_result))
 		failed_in(k->name);
 	return s;
@@ -61,7 +62,7 @@ tl_status tl_module_kernel(tl_module *m, const char *name, tl_kernel **out)
 	GUARDED(of_module(m), module_kernel(m, name, out));
 }
 
-/* Apart from the calls that most launches are, whose frames are small so. */
+/* Separate from the functions of most launches, so that their stack frames are small. */
 static __attribute__((noinline)) tl_status launch_guarded(tl_kernel *k, const tl_config *cfg, const tl_arg *args,
 							  size_t nargs)
 {

@@ -6,7 +6,7 @@
 
 _Static_assert(sizeof(tl_arg) == 3 * sizeof(u64), "steps compare the words of an argument");
 
-/* --- making one ---------------------------------------------------------------------------------------------- */
+/* --- making argument guards ---------------------------------------------------------------------------------- */
 
 static void range(struct guard_step *s, i128 least, i128 most)
 {
@@ -14,7 +14,7 @@ static void range(struct guard_step *s, i128 least, i128 most)
 	s->span = (u64)(most - least);
 }
 
-/* The least and the most number of a type of integers. */
+/* The smallest and the largest value of an integer type. */
 static void limits_of(enum dtype d, i128 *least, i128 *most)
 {
 	int bits = dtype_bits(d);
@@ -78,7 +78,7 @@ static void step_of_integer(struct guard_step *s, struct step_more *more, const 
 	if (!converted)
 		narrow(&least, &most, spec->dtype, p->exact);
 	if (spec->dtype == DT_I32 && a->dtype == TL_I32 && a->kind != TL_ARG_BOOL)
-		s->flags_mask &= 0xF0; /* typed or not: the same */
+		s->flags_mask &= 0xF0; /* typed and untyped integers are equal */
 	if (!a->typed && !p->annotated && exact && !int_fits(DT_I32, v)) {
 		if (spec->dtype == DT_U64) {
 			least = (i128)INT64_MAX + 1;
@@ -105,7 +105,7 @@ static void step_of_integer(struct guard_step *s, struct step_more *more, const 
 		but_one(s);
 }
 
-/* False: the argument needs its key. */
+/* False: the argument can only be compared by its key. */
 static bool make_step(struct guard_step *s, struct step_more *more, const struct params *ps, const struct tl_param *p,
 		      const tl_arg *a, bool exact)
 {
@@ -157,7 +157,7 @@ static bool make_steps(struct arg_guard *b, const struct params *ps, const tl_ar
 	return true;
 }
 
-/* The most that a slot of integers may be and still be positive; 0 for others, and for those that are not signed. */
+/* The largest positive value of an integer slot; 0 for other slots, and for unsigned integers. */
 static u64 most_of(const struct slot *s)
 {
 	i128 least, most;
@@ -175,20 +175,20 @@ static bool add_bound(struct arg_guard *b, i64 slot, u64 most, u64 mask)
 	return known;
 }
 
-/* Rows of all memory, a number times a parameter apart. */
+/* Adds the bound of a tensor map of all memory whose row stride is a constant times a parameter. False: other maps. */
 static bool bound_map(struct arg_guard *b, const struct tensor_map_param *m)
 {
 	enum { MOST_BITS = 40 };
 	const struct launch_product *p = &m->distance;
 	if (m->tensor >= 0 || p->nparams != 1 || p->times <= 0)
 		return false;
-	u64 factor = (u64)p->times, lowest = factor & (~factor + 1); /* bit */
+	u64 factor = (u64)p->times, lowest = factor & (~factor + 1); /* lowest set bit */
 	u64 bytes = (u64)m->elem_bytes, fits = most_of(&b->variant->image.slots[p->params[0]]);
 	u64 most = factor == bytes ? ((u64)1 << MOST_BITS) - 1 : bytes * INT32_MAX; /* see conditions.c */
 	return add_bound(b, p->params[0], MIN(most / factor, fits - 1), lowest < 16 ? 16 / lowest - 1 : 0);
 }
 
-/* What conditions_broken looks at, for the usual cases of it. */
+/* Precomputes the checks of conditions_broken for its usual cases. */
 static void make_plain(struct arg_guard *b)
 {
 	const struct image *im = &b->variant->image;
@@ -250,7 +250,7 @@ void arg_guard_free(struct arg_guard *b)
 	free(b);
 }
 
-/* The bits of arguments are the same for both. */
+/* True if arguments have the same bits for both images. */
 static bool same_slots(const struct image *x, const struct image *y)
 {
 	bool same = x->nslots == y->nslots;
@@ -265,7 +265,7 @@ void arg_guard_add(struct arg_guard *b, u32 way, const struct variant *v)
 		atomic_store_explicit(&b->ways[way], v, memory_order_release);
 }
 
-/* --- taking arguments ---------------------------------------------------------------------------------------- */
+/* --- checking arguments -------------------------------------------------------------------------------------- */
 
 bool arg_guard_step_rare(const struct guard_step *s, const tl_arg *a, u64 *bits)
 {
@@ -281,7 +281,7 @@ bool arg_guard_step_rare(const struct guard_step *s, const tl_arg *a, u64 *bits)
 	return true;
 }
 
-/* Another variant that is right for these arguments: one that counts on less. */
+/* Another variant that is correct for these arguments, with fewer assumptions. */
 static const struct variant *serving(const struct arg_guard *b, const struct broken *broken)
 {
 	for (u32 way = 0; way < BINDING_WAYS; way++) {
@@ -349,7 +349,7 @@ const struct variant *arg_guard_choose(const struct arg_guard *b, struct device 
 	return choose(b, dev, &(struct arguments){b->params, args, nargs, bits, grid}, serves, &broken);
 }
 
-/* --- what is wrong ------------------------------------------------------------------------------------------- */
+/* --- errors -------------------------------------------------------------------------------------------------- */
 
 static void explain_step(const struct guard_step *s, const tl_arg *a)
 {
@@ -399,7 +399,7 @@ tl_status arg_guard_missed(const struct arg_guard *b, struct device *dev, const 
 		const struct arguments a = {ps, leaves, n, bits, grid};
 		arguments_bits(&b->variant->image, &a, bits);
 		const struct variant *v = b->variant;
-		for (u32 way = 0; way < BINDING_WAYS; way++) { /* the one that counts on least */
+		for (u32 way = 0; way < BINDING_WAYS; way++) { /* take the variant with the fewest assumptions */
 			const struct variant *w = atomic_load_explicit(&b->ways[way], memory_order_acquire);
 			const struct broken breaks = w ? conditions_broken(dev, &w->image, &a) : (struct broken){0};
 			v = conversion_of(&breaks) ? w : v;

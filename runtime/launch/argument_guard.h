@@ -1,8 +1,9 @@
-/* A binding: what the arguments of a launch must be for a variant of a kernel, one step an argument, found once so that
- * a launch need not specialise again. A step compares an argument and makes the bits of its parameter.
+/* An argument guard: the checks that the arguments of a launch must pass for a variant of a kernel. It is made once, so
+ * that a launch need not specialise again. It has a step for each argument, which compares the argument and makes its
+ * parameter's bits.
  *
- * An exact binding takes the arguments whose key is the variant's; others, of prepared handles, all that its code is
- * right for: a multiple of 32 where 16 is counted on, any number where nothing is. */
+ * An exact guard accepts the arguments whose key is the variant's key. Guards of prepared handles accept all arguments
+ * for which the code is correct: a multiple of 32 where the code assumes 16, any number where it assumes nothing. */
 #ifndef TL_LAUNCH_ARGUMENT_GUARD_H
 #define TL_LAUNCH_ARGUMENT_GUARD_H
 
@@ -11,17 +12,17 @@
 
 enum guard_step_kind {
 	STEP_WORD, /* a pointer or an integer; or a constant, which has no parameter */
-	STEP_PART, /* an integer, not all of them: see `some` and `but_one` */
+	STEP_PART, /* an integer with further tests: see `some` and `but_one` */
 	STEP_F32,
-	STEP_RARE, /* a number that `more` says more of, or that is converted */
-	STEP_TEXT, /* a string or the name of a function, no parameter either */
+	STEP_RARE, /* a number with tests in `more`, or that is converted */
+	STEP_TEXT, /* a string or the name of a function, which has no parameter */
 };
 
 enum { BOUND_BITS = MAX_KERNEL_PARAMS + 1 };
 
-/* What launches seldom look at. */
+/* Data that launches seldom need. */
 struct step_more {
-	u64 not_least, not_count; /* the value is none of so many */
+	u64 not_least, not_count; /* the value must not lie in this range */
 	const char *text;
 	bool converted, constant;
 };
@@ -29,39 +30,39 @@ struct step_more {
 /* One cache line. */
 struct guard_step {
 	_Alignas(64) u64 head; /* the first word of a tl_arg */
-	u64 mask, equal;       /* bits of its value, which must be so */
-	u64 least, span;       /* the value lies from `least` to `least + span` */
-	u64 keep;              /* bits of a word that its parameter has */
+	u64 mask, equal;       /* the masked bits of the value must be equal to `equal` */
+	u64 least, span;       /* the value must lie in `least` to `least + span` */
+	u64 keep;              /* mask of the bits that the parameter has */
 	const struct step_more *more;
-	u16 slot;             /* MAX_KERNEL_PARAMS, a spare one, for an argument that the code does not take */
+	u16 slot;             /* MAX_KERNEL_PARAMS, an unused slot, if the argument has no parameter */
 	u8 flags, flags_mask; /* bits of the second word */
-	u8 some;              /* one of these bits of the value must be set; 0: none need be */
-	bool but_one;         /* the value is not 1 */
+	u8 some;              /* one of these bits of the value must be set; 0: no test */
+	bool but_one;         /* the value must not be 1 */
 	u8 kind;              /* enum guard_step_kind */
 	u8 dtype;             /* enum dtype, of the parameter */
 };
 _Static_assert(sizeof(struct guard_step) == 64,
 	       "a step is read at each launch, when other code has been in the caches");
 
-/* Two arguments, pointers that must not overlap. */
+/* Two pointer arguments that must not overlap. */
 struct apart {
 	u16 a, b;
 	bool equal_is_fine;
 };
 
-/* An argument, a pointer with at most so many bytes behind it. */
+/* A pointer argument whose memory may have at most `most` bytes. */
 struct few {
 	u64 most;
 	u32 arg;
 };
 
-/* Bits of a slot, which are at most so much, without these. */
+/* A slot that must be at most `most`, with the bits of `mask` clear. */
 struct bound {
 	u64 most, mask;
 	u32 slot;
 };
 
-/* By what the arguments break: tensor maps, sizes, overlaps. */
+/* Variants are indexed by the conditions that the arguments break: tensor maps, sizes, overlaps. */
 enum { BINDING_WAYS = 24 };
 static inline u32 conversion_of(const struct broken *b)
 {
@@ -70,32 +71,32 @@ static inline u32 conversion_of(const struct broken *b)
 
 struct arg_guard {
 	_Atomic(struct arg_guard *) next; /* of a handle */
-	const struct variant *variant;  /* way 0 */
+	const struct variant *variant;  /* that of ways[0]: all conditions hold */
 	u32 nargs;
-	bool by_key; /* there are no steps: the arguments' key is made and compared */
-	bool plain;  /* these are all that the variant counts on */
+	bool by_key; /* there are no steps: compares the arguments' key */
+	bool plain;  /* `bounds`, `few` and `apart` are all of the variant's conditions */
 	u32 napart, nbounds, nfew;
 	struct apart *apart;
 	struct few *few;
 	struct bound *bounds;
 	struct options options;
-	u32 divisors; /* how much it counts on */
+	u32 divisors; /* sum of the logarithms of the divisors that the code assumes */
 	const struct params *params;
 	struct step_more *more;
-	_Atomic(const struct variant *) ways[BINDING_WAYS]; /* NULL: not known */
+	_Atomic(const struct variant *) ways[BINDING_WAYS]; /* by conversion_of; NULL: unknown */
 	struct guard_step steps[];
 };
 
-/* For the arguments, which the variant was made for. NULL: out of memory. */
+/* A guard for the arguments that the variant was made for. NULL: out of memory. */
 struct arg_guard *arg_guard_new(const struct variant *v, const struct options *o, const tl_arg *args, size_t nargs,
 			    bool exact);
 void arg_guard_free(struct arg_guard *b);
-/* Binds a variant that the same arguments take when they break these conditions. */
+/* Adds the variant for arguments that pass the guard and break these conditions. */
 void arg_guard_add(struct arg_guard *b, u32 way, const struct variant *v);
-/* Do the arguments fit? Not of conditions. Then their bits are in `bits`. */
+/* True if the arguments pass the guard; conditions are not checked. Then `bits` has their bits. */
 bool arg_guard_takes(const struct arg_guard *b, const tl_arg *args, size_t nargs, u64 *bits);
 
-/* --- part of every launch ---------------------------------------------------------------------------------------- */
+/* --- fast path of every launch --------------------------------------------------------------------------------- */
 
 static inline u64 argument_word(const tl_arg *a, size_t i)
 {
@@ -104,7 +105,7 @@ static inline u64 argument_word(const tl_arg *a, size_t i)
 	return w;
 }
 
-/* The rest of arg_guard_step. */
+/* The slow part of arg_guard_step. */
 bool arg_guard_step_rare(const struct guard_step *s, const tl_arg *a, u64 *bits);
 
 static inline bool arg_guard_step(const struct guard_step *s, const tl_arg *a, u64 *bits)
@@ -119,7 +120,7 @@ static inline bool arg_guard_step(const struct guard_step *s, const tl_arg *a, u
 	return s->kind == STEP_WORD || ((!s->some || value & s->some) && !(s->but_one & (value == 1)));
 }
 
-/* The first argument that does not fit; b->nargs: all do. */
+/* The index of the first argument that does not pass; b->nargs: all pass. */
 static inline u32 arg_guard_take(const struct arg_guard *b, const tl_arg *args, u64 *bits)
 {
 	const struct guard_step *s = b->steps, *end = s + b->nargs;
@@ -128,7 +129,7 @@ static inline u32 arg_guard_take(const struct arg_guard *b, const tl_arg *args, 
 	return (u32)(s - b->steps);
 }
 
-/* Does all hold that a plain one counts on? Also false where pointers do not say how much memory they mean. */
+/* True if all conditions of a plain guard hold. Also false if pointers do not give the size of their memory. */
 static inline bool arg_guard_holds(const struct arg_guard *b, const tl_arg *args, const u64 *bits)
 {
 	for (const struct bound *x = b->bounds, *end = x + b->nbounds; x < end; x++)
@@ -146,12 +147,12 @@ static inline bool arg_guard_holds(const struct arg_guard *b, const tl_arg *args
 	return true;
 }
 
-/* The rest of arg_guard_find; `taken`: the arguments fit. */
+/* The slow part of arg_guard_find; `taken`: the arguments pass the steps. */
 const struct variant *arg_guard_choose(const struct arg_guard *b, struct device *dev, const tl_arg *args, size_t nargs,
 				     const u32 *grid, bool serves, bool taken, u64 *bits);
 
-/* The variant that the arguments take, and their bits; NULL: they do not fit, or it is not bound. `serves`: another
- * that is right for them will do. */
+/* The variant for the arguments, and their bits; NULL: the arguments do not pass, or there is no variant. `serves`:
+ * accepts another variant that is correct for the arguments. */
 static inline const struct variant *arg_guard_find(const struct arg_guard *b, struct device *dev, const tl_arg *args,
 						 size_t nargs, const u32 *grid, bool serves, u64 *bits)
 {
@@ -161,7 +162,8 @@ static inline const struct variant *arg_guard_find(const struct arg_guard *b, st
 	return taken || b->by_key ? arg_guard_choose(b, dev, args, nargs, grid, serves, taken, bits) : NULL;
 }
 
-/* Why there was none: which argument does not fit, or which condition does not hold. */
+/* The error of arguments for which there was no variant: the argument that does not pass, or the condition that does
+ * not hold. */
 tl_status arg_guard_missed(const struct arg_guard *b, struct device *dev, const tl_arg *args, size_t nargs,
 			 const u32 *grid);
 

@@ -1,15 +1,15 @@
-/* Composite arguments, tuples and descriptors, as their leaves: what specialisation, keys and the bits of a launch know
- * are numbers and pointers only, and how they are put together.
+/* Composite arguments, tuples and descriptors, as lists of leaves. Specialisation, keys and the bits of a launch have
+ * numbers and pointers only, and the structure of the composites.
  *
  * A leaf of a tuple is an argument for a parameter without annotation. The leaves of a descriptor have the types that
- * its tensor map needs: the base, the sizes, the strides but the last. */
+ * its tensor map needs: the base, the sizes, the strides except the last. */
 #include "runtime/launch/composite.h"
 
 #include "runtime/image/error.h"
 
 enum { MAX_DEPTH = 32, MAX_MAP_BYTES = 1 << 30 };
 
-/* The place of an argument inside the one that was passed. */
+/* The path of a leaf in the argument that was passed. */
 struct leaf_path {
 	const struct leaf_path *outer;
 	const char *name; /* or NULL */
@@ -23,7 +23,7 @@ struct leaf {
 	struct tl_param param;
 };
 
-/* The bytes from its base to its end; 0: not known. */
+/* The number of bytes from the base to the end; 0: unknown. */
 static u64 descriptor_bytes(const tl_descriptor *d)
 {
 	i64 last = 0, step;
@@ -56,7 +56,7 @@ static u32 descriptor_leaves(const struct tl_param *p, const tl_descriptor *d, s
 	return n;
 }
 
-/* An element of a tuple for the parameter p. */
+/* The parameter for an element of a tuple for the parameter p. */
 static struct tl_param element(const struct tl_param *p, const tl_arg *a)
 {
 	bool constant = p->constant || a->kind == TL_ARG_STR || a->kind == TL_ARG_TYPE;
@@ -90,7 +90,7 @@ static void name_argument(const struct walk *w, const struct leaf_path *at)
 	show_place(at);
 }
 
-/* What of a descriptor cannot be; NULL: it is well. */
+/* The error in a descriptor; NULL: it is correct. */
 static const char *descriptor_fault(const tl_descriptor *d)
 {
 	i64 numel = 1;
@@ -210,7 +210,7 @@ tl_status specialize_composite(const struct params *ps, u32 i, const tl_arg *a, 
 struct list {
 	const struct params *params;
 	tl_arg *at;
-	u32 *owner; /* the parameter of each; or NULL */
+	u32 *owner; /* the parameter of each leaf; or NULL */
 	u32 n;
 };
 

@@ -1,4 +1,4 @@
-/* Arguments that are tuples and descriptors: trees, whose leaves are arguments of their own. */
+/* Composite arguments, tuples and descriptors: trees of arguments. */
 #ifndef TL_LAUNCH_COMPOSITE_H
 #define TL_LAUNCH_COMPOSITE_H
 
@@ -8,10 +8,10 @@ static inline bool is_composite(const tl_arg *a) { return a->kind == TL_ARG_TUPL
 
 /* Checks a composite argument of parameter i and appends its key. */
 tl_status specialize_composite(const struct params *ps, u32 i, const tl_arg *a, struct key *key);
-/* All leaves of all arguments, at most MAX_KERNEL_PARAMS into `out`, and of which parameter each is (`owner` may be
- * NULL); a parameter whose default the evaluator computes has None. False: they are more. */
+/* Writes all leaves of all arguments to `out`, at most MAX_KERNEL_PARAMS, and the parameter of each to `owner`, which
+ * may be NULL. A parameter with a default that the evaluator computes has None. False: there are more leaves. */
 bool flatten_arguments(const struct params *ps, const tl_arg *args, size_t nargs, tl_arg *out, u32 *owner, u32 *n);
-/* For the evaluator. */
+/* The argument for the evaluator. *leaf: the number of its first leaf, then of the next leaf. */
 struct arg_spec composite_spec(struct arena *a, const struct params *ps, const struct tl_param *p, const tl_arg *x,
 			       u32 *leaf);
 

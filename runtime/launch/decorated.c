@@ -18,7 +18,7 @@ static const struct func *function_of(const tl_kernel *k)
 	return u->module ? map_get(&u->module->by_name, intern_find(&u->names, k->name)) : NULL;
 }
 
-/* What host code sees of an argument: the values of numbers, the types of pointers. */
+/* The argument as host code sees it: the values of numbers, the types of pointers. */
 static struct arg_spec seen_by_host(struct arena *a, const struct params *ps, const tl_arg *x, u32 i)
 {
 	switch (x->kind) {
@@ -55,7 +55,7 @@ static tl_status evaluate(const tl_kernel *k, const tl_arg *args, size_t nargs, 
 	return u->diags.nerrors ? failed_text(TL_ERR_COMPILE, u->diags.text.at) : TL_OK;
 }
 
-/* Arguments that the kernel cannot take are refused. */
+/* Refuses arguments that the kernel cannot take. */
 static tl_status check_given(const tl_kernel *k, const tl_arg *args, size_t nargs)
 {
 	struct key key;
@@ -100,13 +100,13 @@ bool decorated_value(struct unit *u, const char *literal, tl_arg *out)
 	return true;
 }
 
-/* --- what is not to be specialised ------------------------------------------------------------------------------- */
+/* --- do_not_specialize --------------------------------------------------------------------------------------- */
 
 tl_status take_jit(tl_kernel *k)
 {
 	const struct func *f = function_of(k);
 	struct decorators d;
-	if (!f || !f->jit.name || f->jit.end - f->jit.start <= strlen(f->jit.name)) /* no call */
+	if (!f || !f->jit.name || f->jit.end - f->jit.start <= strlen(f->jit.name)) /* not a call */
 		return TL_OK;
 	tl_status s = decorators_read(k, NULL, 0, DECORATORS_KNOWN, &d);
 	if (s)
@@ -126,7 +126,7 @@ tl_status take_jit(tl_kernel *k)
 
 enum { BUCKETS = 256, MOST_ENTRIES = 4096, MOST_COMPUTED = 32 };
 
-/* What the heuristics have given for one set of arguments. */
+/* The values of heuristics for one set of arguments. */
 struct entry {
 	struct entry *next;
 	u64 hash;
@@ -136,12 +136,12 @@ struct entry {
 };
 
 struct computed {
-	pthread_mutex_t lock;               /* of all below but which parameters these are */
+	pthread_mutex_t lock;               /* of all members below except `params`, `configured` and `misnamed` */
 	struct arena arena;                 /* of the names */
-	struct interner names;              /* texts that values point to: they stay, other than entries */
-	u32 params[MOST_COMPUTED], nparams; /* the parameters that heuristics give */
-	bool configured[MAX_KERNEL_PARAMS]; /* those that configurations give */
-	bool misnamed;                      /* a heuristic is for what is no parameter */
+	struct interner names;              /* texts that values point to: they outlive the entries */
+	u32 params[MOST_COMPUTED], nparams; /* the parameters that heuristics set */
+	bool configured[MAX_KERNEL_PARAMS]; /* the parameters that configurations set */
+	bool misnamed;                      /* a heuristic names an unknown parameter */
 	struct entry *buckets[BUCKETS];
 	u32 nentries;
 };
@@ -180,7 +180,7 @@ static void free_computed(void *c)
 	computed_free(c);
 }
 
-/* Which parameters get values from decorators, as far as that is known without a launch. */
+/* Finds the parameters that decorators set, as far as this is known without a launch. */
 static tl_status find_parameters(const tl_kernel *k, struct computed *c)
 {
 	struct decorators d;
@@ -245,7 +245,7 @@ void key_add_value(struct key *key, const tl_arg *a)
 											   : 0;
 }
 
-/* All that host code can see of the arguments. */
+/* Adds everything that host code can see of the arguments to the key. */
 static void add_values(const tl_kernel *k, const tl_arg *args, size_t nargs, struct key *key)
 {
 	for (u32 i = 0; i < k->params.len; i++)
@@ -268,7 +268,7 @@ static bool find_entry(struct computed *c, const struct key *key, u64 hash, tl_a
 	return found;
 }
 
-/* Out of memory, nothing is kept, and the texts of the values are those of the unit. */
+/* If memory runs out, the entry is not kept, and the texts of the values are the unit's. */
 static void add_entry(struct computed *c, const struct key *key, u64 hash, tl_arg *values)
 {
 	struct entry *e = malloc(sizeof *e + key->len * sizeof *e->key);
@@ -294,7 +294,7 @@ static void add_entry(struct computed *c, const struct key *key, u64 hash, tl_ar
 	cleanup_drop(&cleanup);
 }
 
-/* The values of all parameters that heuristics give; those that the call gives are left as they are. */
+/* The values of all parameters that heuristics set. Values that the call gives are not changed. */
 static tl_status compute(const tl_kernel *k, struct computed *c, const tl_arg *args, size_t nargs,
 			 const struct key *key, u64 hash, tl_arg *values)
 {
@@ -337,7 +337,7 @@ tl_status complete_arguments(tl_kernel *k, const tl_arg **args, size_t *nargs, t
 	if (all_given(&k->params, *args, *nargs) || *nargs > k->params.len)
 		return TL_OK;
 	tl_status s = get_computed(k, &c);
-	bool open = !s && c->misnamed; /* to be told */
+	bool open = !s && c->misnamed; /* an error is reported for it */
 	for (u32 i = 0; !s && i < c->nparams; i++)
 		open |= !is_given(*args, *nargs, c->params[i]);
 	for (u32 i = 0; !s && i < k->params.len; i++)

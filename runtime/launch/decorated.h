@@ -1,25 +1,25 @@
-/* What the decorators of a kernel give the arguments that a launch leaves open: values that triton.heuristics computes
- * from the others, and the configurations of triton.autotune. */
+/* The values that a kernel's decorators give to arguments that a launch leaves open: triton.heuristics computes values
+ * from the other arguments, and triton.autotune has configurations. */
 #ifndef TL_LAUNCH_DECORATED_H
 #define TL_LAUNCH_DECORATED_H
 
 #include "runtime/api/objects.h"
 #include "runtime/launch/specialize.h"
 
-/* The decorators of k, evaluated for a launch with these arguments, or as far as they are known without one; what is
- * computed lies in a unit that the caller gives back with decorators_free. */
+/* The decorators of k, evaluated for a launch with these arguments, or as far as they are known without a launch. The
+ * unit owns the results; decorators_free frees it. */
 struct decorators {
 	struct unit *unit;
 	struct tuning tuning;
-	struct cleanup cleanup; /* until decorators_free, which must come in the same function */
+	struct cleanup cleanup; /* until decorators_free, which the same function must call */
 };
 tl_status decorators_read(const tl_kernel *k, const tl_arg *args, size_t nargs, enum decorators_of of,
 			  struct decorators *out);
 void decorators_free(struct decorators *d);
-/* A value of decorators as an argument, whose texts lie in the unit. False: it can be none. */
+/* A value of a decorator as an argument, whose texts belong to the unit. False: it is not a valid argument. */
 bool decorated_value(struct unit *u, const char *literal, tl_arg *out);
 
-/* Does the call leave nothing open? */
+/* True if the call leaves no parameter open. */
 static inline bool all_given(const struct params *ps, const tl_arg *args, size_t nargs)
 {
 	bool all = nargs == ps->len;
@@ -28,17 +28,17 @@ static inline bool all_given(const struct params *ps, const tl_arg *args, size_t
 	return all;
 }
 
-/* Makes *args and *nargs those with the values of heuristics, in `room` for MAX_KERNEL_PARAMS. Values that have been
- * computed once for equal arguments are kept. An error where the kernel's configurations have values for parameters
- * that are still open then. */
+/* Adds the values of heuristics to *args and *nargs; `room` is for MAX_KERNEL_PARAMS arguments. Values for equal
+ * arguments are computed once and kept. It is an error if parameters that configurations set are still open
+ * afterwards. */
 tl_status complete_arguments(tl_kernel *k, const tl_arg **args, size_t *nargs, tl_arg *room);
 
-/* All that host code can see of an argument. */
+/* Adds everything that host code can see of an argument to the key. */
 void key_add_value(struct key *key, const tl_arg *a);
-/* Of the kernel; NULL is allowed. */
+/* Frees the computed values of the kernel; NULL is allowed. */
 void computed_free(struct computed *c);
 
-/* Notes at the parameters what the kernel's triton.jit says of them. */
+/* Records the options of the kernel's triton.jit in its parameters. */
 tl_status take_jit(tl_kernel *k);
 
 #endif

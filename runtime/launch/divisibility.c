@@ -1,12 +1,12 @@
-/* What of the arguments' values can change a kernel's code. That is known from its IR, so the kernel is evaluated once
- * for each choice of types and compile-time values; passes and code generation are for variants alone. */
+/* Which properties of the arguments' values can change a kernel's code. This is known from the IR, so the kernel is
+ * evaluated once for each choice of types and compile-time values. Passes and code generation run for variants only. */
 #include "runtime/launch/divisibility.h"
 
 #include <stdlib.h>
 
 #include "runtime/launch/composite.h"
 
-/* What arguments of the same types and compile-time values have in common. */
+/* Data for all arguments with the same types and compile-time values. */
 struct shape {
 	struct shape *next;
 	struct params params;
@@ -30,7 +30,7 @@ static void free_unit(void *unit)
 	free(unit);
 }
 
-/* False: the kernel cannot be evaluated, and compiling it will say why. */
+/* False: the kernel cannot be evaluated. Compiling it will report the error. */
 static bool evaluate(const tl_kernel *k, const struct params *ps, const tl_arg *args, size_t nargs, i16 *most)
 {
 	struct device *dev = k->module->ctx->dev;
@@ -52,7 +52,7 @@ static bool evaluate(const tl_kernel *k, const struct params *ps, const tl_arg *
 	return good;
 }
 
-/* Adds it unless another thread was faster. */
+/* Adds the shape unless another thread has added it. */
 static const struct shape *add(tl_kernel *k, const struct key *key, u64 hash, struct shape *s)
 {
 	struct held h;

@@ -1,4 +1,4 @@
-/* Images from compilations. */
+/* Makes images of compilations. */
 #include <stdlib.h>
 
 #include "runtime/image/image.h"
@@ -11,7 +11,7 @@ static const char *signature_of(struct arena *a, const struct func *f, const str
 	sb_puts(&out, "");
 	for (u32 i = 0; args && i < f->nparams; i++) {
 		if (args[i].shape == ARG_LEAF && !args[i].type && !args[i].constant)
-			continue; /* as the source says */
+			continue; /* as in the source */
 		sb_printf(&out, "%s%s=", out.len ? ", " : "", f->params[i].name);
 		print_arg_spec(&out, &args[i]);
 	}
@@ -39,7 +39,7 @@ static void make_slots(struct image *im, const struct kernel *k)
 	}
 }
 
-/* Notes the arguments that are 1; *leaf is counted on. */
+/* Records the arguments that must be 1. *leaf: the number of the next leaf. */
 static void take_ones(struct image *im, const struct arg_spec *a, u32 *leaf)
 {
 	struct sig_type t;

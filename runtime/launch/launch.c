@@ -1,8 +1,9 @@
-/* Launching: what a host program calls in its inner loop.
+/* Launching: the calls of a host program's inner loop.
  *
- * A launch like one of the last few takes a binding (argument_guard.h): a pass over the arguments compares them and
- * makes their bits, then comes the driver. Others make the arguments' key and look for the variant, or compile it.
- * Neither way allocates or writes text where the variant is there; the first takes no lock either. */
+ * A launch similar to one of the last few uses an argument guard (argument_guard.h): one pass over the arguments
+ * compares them and makes their bits, then the driver is called. Other launches make the arguments' key and look up the
+ * variant, or compile it. Neither path allocates memory or formats text if the variant exists, and the first takes no
+ * lock. */
 #include "runtime/launch/launch.h"
 
 #include <stdlib.h>
@@ -25,15 +26,15 @@ tl_status check_call(const char *call, const tl_kernel *k, const tl_arg *args, s
 enum grid_kind kind_of_grid(const tl_kernel *k, const tl_config *cfg, const u32 *grid)
 {
 	u32 most = most_blocks(k->module->ctx->dev, cfg), programs = k->has_dots && most ? count_programs(grid) : 0;
-	/* Of more rows, and more programs than so many times the multiprocessors, L2 may not hold what all read; for
-	 * less, the numbers of programs alone cost 1 to 6 % (H100: 2-bit weights, experts of 20 rows, a convolution).
-	 */
+	/* Grids of more rows than MOST_ROWS_AT_ONCE, and more programs than MOST_WAVES_AT_ONCE times the
+	 * multiprocessors, read more data at once than L2 may hold. For smaller grids computing the program numbers
+	 * costs 1 to 6 % (H100: 2-bit weights, experts of 20 rows, a convolution). */
 	enum { MOST_ROWS_AT_ONCE = 32, MOST_WAVES_AT_ONCE = 4 };
 	bool rows = grid[0] > MOST_ROWS_AT_ONCE && grid[1] > 1 && programs > MOST_WAVES_AT_ONCE * most;
 	return programs <= most ? GRID_FEW : rows ? GRID_ROWS : GRID_MANY;
 }
 
-/* The options with which the kernel of an image was compiled are its own. */
+/* An image fixes the options of its kernel, so the config must not set them. */
 static tl_status check_compiled(const tl_kernel *k, const tl_config *cfg)
 {
 	const char *given = cfg->num_warps    ? "num_warps"
@@ -114,7 +115,7 @@ tl_status complete_call(const char *call, tl_kernel *k, const tl_arg **args, siz
 
 /* --- the variant --------------------------------------------------------------------------------------------- */
 
-/* The bits of the arguments as the image takes them, and what they break. */
+/* The bits of the arguments for the image, and the conditions that the arguments break. */
 static struct broken take_arguments(const tl_kernel *k, const struct image *im, const tl_arg *args, size_t nargs,
 				    const u32 *grid, u64 *bits)
 {
@@ -129,11 +130,11 @@ static __attribute__((noinline)) struct broken take_leaves(const tl_kernel *k, c
 	tl_arg leaves[MAX_KERNEL_PARAMS];
 	u32 n;
 	bool fit = flatten_arguments(&k->params, args, nargs, leaves, NULL, &n);
-	tl_assert(fit); /* or the variant would not have been compiled */
+	tl_assert(fit); /* otherwise the variant would not have been compiled */
 	return take_arguments(k, im, leaves, n, grid, bits);
 }
 
-/* A launch of an image that has been loaded, which no other variant can serve. */
+/* The error of a launch of a loaded image, for which there is no other variant. */
 static tl_status missed(const tl_kernel *k, const struct image *im, const tl_arg *args, size_t nargs, const u32 *grid,
 			const u64 *bits)
 {
@@ -184,8 +185,9 @@ static inline u64 word_of(const void *p, u32 i)
 	return w;
 }
 
-/* False: it has another map, or is being written. Acquiring loads keep the second look at the version the last one.
- * Word by word to where it goes: wide reads of what narrow writes have just left are slow. */
+/* False: the memo has another map, or is being written. The acquiring loads keep the second load of the version last.
+ * The map is copied word by word to its destination, because wide loads of data that narrow stores have just written
+ * are slow. */
 static bool recall_map(struct map_memo *memo, const struct map_values *of, u8 *out)
 {
 	u64 differ = 0, version = atomic_load_explicit(&memo->version, memory_order_acquire);
@@ -201,7 +203,7 @@ static bool recall_map(struct map_memo *memo, const struct map_values *of, u8 *o
 	return atomic_load_explicit(&memo->version, memory_order_relaxed) == version;
 }
 
-/* Unless another thread does so just now. */
+/* Does nothing while another thread writes the memo. */
 static void remember_map(struct map_memo *memo, const struct map_values *of, const u8 *map)
 {
 	u64 version = atomic_load_explicit(&memo->version, memory_order_relaxed);
@@ -280,7 +282,7 @@ static tl_status take_launch(const char *call, tl_kernel *k, const tl_config *cf
 	return choose_variant(k, o, cfg, args, nargs, l->bits, c);
 }
 
-/* Would check_options find nothing wrong, and these options? */
+/* True if check_options succeeds with the guard's options. */
 static inline bool same_options(const tl_kernel *k, const struct arg_guard *b, const tl_config *cfg, const u32 *grid)
 {
 	const struct options *x = &b->options;
@@ -293,7 +295,7 @@ static inline bool same_options(const tl_kernel *k, const struct arg_guard *b, c
 	       (!k->has_dots || serves_grid(&b->variant->image, kind_of_grid(k, cfg, grid)));
 }
 
-/* Would check_grid find nothing wrong? */
+/* True if check_grid succeeds. */
 static inline bool good_grid(const tl_config *cfg, const u32 *grid)
 {
 	bool dims = (unsigned)cfg->grid_dims <= 3 && grid[0] == cfg->grid[0] &&
@@ -413,7 +415,7 @@ tl_status kernel_time(tl_kernel *k, const tl_config *cfg, const tl_arg *args, si
 	return s;
 }
 
-/* A launch that the tuner tries on the kernel's device or on its mirror; *empty: its grid has no programs. */
+/* A launch of the tuner, on the kernel's device or on its mirror; *empty: the grid has no programs. */
 static tl_status take_trial(tl_kernel *k, struct device *on, const tl_config *cfg, const tl_arg *args, size_t nargs,
 			    struct launch *l, bool *empty)
 {
@@ -537,8 +539,7 @@ tl_status kernel_stage(tl_kernel *k, const tl_config *cfg, const tl_arg *args, s
 	s = complete_call("tl_kernel_dump", k, &args, &nargs, room);
 	if (s || (s = check_options(k, cfg, &o)))
 		return s;
-	/* a kernel that the device cannot take, or that fails to compile, has the stages in front of the failure all
-	 * the same */
+	/* a kernel that the device cannot take, or that fails to compile, still has the stages before the failure */
 	bool there = !choose_variant(k, &o, cfg, args, nargs, bits, &c);
 	return variant_dump(k, &c.options, there ? c.variant : NULL, args, nargs, stage, text);
 }

@@ -1,4 +1,4 @@
-/* What launches and prepared handles share. */
+/* Declarations shared by launches and prepared handles. */
 #ifndef TL_LAUNCH_LAUNCH_H
 #define TL_LAUNCH_LAUNCH_H
 
@@ -6,41 +6,41 @@
 #include "runtime/launch/argument_guard.h"
 #include "runtime/device/grid.h"
 
-/* --- checks: of a call; their text is set ---------------------------------------------------------------------- */
+/* --- checks of a call, which set the error message ----------------------------------------------------------- */
 
 tl_status check_call(const char *call, const tl_kernel *k, const tl_arg *args, size_t nargs);
 /* cfg may be NULL, for the defaults. */
 tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct options *out);
-/* Of a kernel without dots it is GRID_FEW. */
+/* GRID_FEW for kernels without dots. */
 enum grid_kind kind_of_grid(const tl_kernel *k, const tl_config *cfg, const u32 *grid);
 tl_status check_stream(const tl_kernel *k, const void *stream);
-/* check_call, and what the decorators of the kernel give the arguments: see complete_arguments. */
+/* check_call, and the values of the kernel's decorators for open arguments: see complete_arguments. */
 tl_status complete_call(const char *call, tl_kernel *k, const tl_arg **args, size_t *nargs, tl_arg *room);
 
 /* --- the variant ----------------------------------------------------------------------------------------------- */
 
-/* A variant is compiled on conditions that the key does not hold; where the arguments break one, another is compiled
- * without it. */
+/* The variant for a launch. Variants are compiled with conditions that are not part of the key. If the arguments break
+ * a condition, another variant is compiled without it. */
 struct choice {
-	struct options options;          /* that it is compiled with */
-	struct variant *first, *variant; /* what was asked for, and what the arguments take */
-	u32 way;                         /* from the one to the other */
+	struct options options;          /* of the variant */
+	struct variant *first, *variant; /* the variant for the key, and the variant for the arguments */
+	u32 way;                         /* index of `variant` in the ways of the guard of `first` */
 };
 tl_status choose_variant(tl_kernel *k, const struct options *o, const tl_config *cfg, const tl_arg *args, size_t nargs,
 			 u64 *bits, struct choice *out);
 
-/* Binds the choice, so that launch_known finds it. Without memory for that, it does not. */
+/* Adds an argument guard for the choice, so that launch_known finds it. If memory runs out, it does not. */
 void launch_remember(tl_kernel *k, const struct options *o, const struct choice *c, const tl_arg *args, size_t nargs);
 
 /* --- the launch ------------------------------------------------------------------------------------------------ */
 
-/* Completes the bits of the slots to a launch of the variant. The config's grid and stream do not count here. */
+/* Completes a launch of the variant after the bits of its slots. The config's grid and stream are ignored. */
 tl_status launch_fill(const tl_kernel *k, const struct variant *v, const tl_config *cfg, const u32 *grid, void *stream,
 		      struct launch *l);
 /* Launches it, unless the grid has no programs. */
 tl_status launch_start(const tl_kernel *k, const struct variant *v, const tl_config *cfg, const u32 *grid, void *stream,
 		       struct launch *l);
-/* The same, in place for variants that take their slots alone. */
+/* launch_start, inlined for variants that take their slots only. */
 static inline tl_status launch_now(const tl_kernel *k, const struct variant *v, const tl_config *cfg, const u32 *grid,
 				   void *stream, struct launch *l)
 {

@@ -18,7 +18,7 @@ static void print_string(struct strbuf *out, const char *key, const char *s)
 	sb_json(out, s);
 }
 
-/* The numbers of a line, and what they are where it has none. */
+/* The numbers of a line, and their defaults. */
 struct number {
 	const char *key;
 	size_t at; /* in struct manifest_entry */
@@ -38,7 +38,7 @@ static const struct number flags[] = {
 	{"debug", NUMBER(options.debug), 0},
 	{"no_boxes", NUMBER(options.no_tma), 0},
 };
-/* Choices; what usually is chosen, the first one, is left out. */
+/* Enumerated members. The first value is the default, and is omitted. */
 enum { MOST_CHOICES = 3 };
 static const struct choices {
 	const char *key;
@@ -93,7 +93,7 @@ void manifest_describe(struct arena *a, const tl_kernel *k, const struct params 
 	const struct arg_spec *specs = specialize_text(a, ps, args, nargs);
 	sb_puts(&text, "");
 	for (u32 i = 0; i < k->params.len; i++) {
-		if (!argument(&k->params, args, nargs, i)) /* the evaluator computes its default */
+		if (!argument(&k->params, args, nargs, i)) /* the evaluator computes the default */
 			continue;
 		sb_printf(&text, "%s%s=", text.len ? ", " : "", k->params.at[i].name);
 		print_arg_spec(&text, &specs[i]);
@@ -178,7 +178,7 @@ static bool take_string(struct manifest_entry *e, const char *key, const char *s
 	struct target t;
 	if (strcmp(key, "target") != 0 || !target_parse(s, &t))
 		return false;
-	/* the device's own limits may stand in front of it */
+	/* the device's limits override the target's */
 	t.shared_bytes = e->target.shared_bytes >= 0 ? e->target.shared_bytes : t.shared_bytes;
 	t.registers = e->target.registers >= 0 ? e->target.registers : t.registers;
 	t.multiprocessors = e->target.multiprocessors >= 0 ? e->target.multiprocessors : t.multiprocessors;
@@ -213,7 +213,7 @@ const char *manifest_read(struct arena *a, const char *line, size_t len, struct 
 
 /* --- arguments -------------------------------------------------------------------------------------------------- */
 
-/* A string in the notation of specialize_text; NULL: it is none. */
+/* A string in the notation of specialize_text; NULL: it is not a string. */
 static const char *string_value(struct arena *a, const char *text)
 {
 	size_t len = strlen(text);
@@ -261,7 +261,7 @@ static bool constant_argument(struct arena *a, const char *text, tl_arg *out)
 	return *text;
 }
 
-/* A value or an address that is divisible by just so much. */
+/* A value or an address with exactly this divisor. */
 static bool typed_argument(const char *text, tl_arg *out)
 {
 	struct sig_type t;
@@ -279,7 +279,7 @@ static bool typed_argument(const char *text, tl_arg *out)
 	} else {
 		i64 value = t.one ? 1 : by ? by : 2;
 		bool fits = dtype_bytes(t.dtype) > 1 || value < 128;
-		*out = tl_int_typed(d, fits ? value : 0); /* which every number divides */
+		*out = tl_int_typed(d, fits ? value : 0); /* 0 has every divisor */
 	}
 	return true;
 }
@@ -295,7 +295,7 @@ static bool make_argument(struct arena *a, const struct arg_spec *s, bool consta
 		if (!make_argument(a, &s->items[i], constant, &items[i]))
 			return false;
 		const struct arg_spec *leaf = &s->items[i];
-		/* a number of a tuple that is no tl.constexpr */
+		/* a number in a tuple that is not tl.constexpr */
 		items[i].constant = leaf->shape == ARG_LEAF && !leaf->type && !constant &&
 				    items[i].kind != TL_ARG_NONE && items[i].kind != TL_ARG_FUNC;
 	}
@@ -321,7 +321,7 @@ static bool make_argument(struct arena *a, const struct arg_spec *s, bool consta
 	return true;
 }
 
-/* The end of an argument: a comma outside brackets and quotes. */
+/* The length of an argument, up to a comma outside brackets and quotes. */
 static size_t argument_length(const char *s)
 {
 	size_t i = 0;

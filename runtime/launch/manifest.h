@@ -1,7 +1,7 @@
-/* Manifests: which variants of which kernels a program used, so that `tlc build` compiles them before it starts.
+/* Manifests: the variants of kernels that a program used, for `tlc build` to compile before the program starts.
  *
- * A text file of JSON objects, a line each. Arguments are written as -s and -D of tlc take them: "x=*fp32:16, n=i32,
- * BLOCK=1024". Options that have their usual value are left out. */
+ * A manifest is a text file with a JSON object on each line. Arguments have the syntax of tlc's options -s and -D:
+ * "x=*fp32:16, n=i32, BLOCK=1024". Options with their default value are omitted. */
 #ifndef TL_LAUNCH_MANIFEST_H
 #define TL_LAUNCH_MANIFEST_H
 
@@ -9,27 +9,27 @@
 
 struct manifest_entry {
 	const char *source; /* the file's name */
-	const char *text;   /* of the source, where no file of that name holds it; else NULL */
+	const char *text;   /* of the source, if it is not in a file of that name; else NULL */
 	const char *hash;   /* of the source: hexadecimal digits */
 	const char *path;   /* PYTHONPATH, or NULL */
 	const char *kernel, *arguments;
-	struct target target; /* with the device's own limits */
+	struct target target; /* with the device's limits */
 	struct options options;
 };
 
-/* What a launch asks for. */
+/* Describes a launch. */
 void manifest_describe(struct arena *a, const tl_kernel *k, const struct params *ps, const struct options *o,
 		       const tl_arg *args, size_t nargs, struct manifest_entry *out);
-/* A line, with its end. */
+/* Prints a line with its newline. */
 void manifest_print(struct strbuf *out, const struct manifest_entry *e);
-/* NULL, or why this line is none. */
+/* NULL, or the reason why the line is invalid. */
 const char *manifest_read(struct arena *a, const char *line, size_t len, struct manifest_entry *out);
-/* Adds the line to the file unless it is there, whatever other processes do at the same time. NULL, or a message
- * in `a` that says why the file is not trusted. */
+/* Appends the line to the file unless the file has it, safely with other processes. NULL, or a message, in `a`, with
+ * the reason why the file is not trusted. */
 const char *manifest_add(struct arena *a, const char *path, const char *line, size_t len);
 
-/* Arguments that the kernel is specialised for in the same way as for those that were written so: numbers and addresses
- * of their own. False: it is no such text. */
+/* Arguments with the specialisation that the text describes, with invented numbers and addresses. False: the text is
+ * invalid. */
 bool manifest_arguments(struct arena *a, const struct params *ps, const char *text, tl_arg *out, size_t *n);
 
 #endif

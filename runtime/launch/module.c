@@ -1,4 +1,5 @@
-/* Modules: a source file, parsed when it is loaded so that its errors come first, and the kernels in it. */
+/* Modules: a source file and its kernels. The file is parsed when it is loaded, so that syntax errors are reported
+ * first. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -20,7 +21,7 @@ static void free_owned(struct link *m)
 	module_free((tl_module *)m);
 }
 
-/* Can the device run the image's code? */
+/* Checks that the device can run the image's code. */
 static tl_status check_target(const tl_module *m, const struct image *im)
 {
 	const struct device *dev = m->ctx->dev;
@@ -53,7 +54,7 @@ static tl_status open_source(tl_module *m)
 	return good ? TL_OK : failed_compile(&m->unit.diags);
 }
 
-/* Takes over `text`, which has a NUL behind its end. */
+/* The module owns `text`, which is NUL-terminated. */
 static tl_status module_new(tl_context *ctx, const char *name, char *text, size_t len, tl_module **out)
 {
 	tl_module *m = calloc(1, sizeof *m);
@@ -114,7 +115,7 @@ void module_destroy(tl_module *m)
 	if (!m)
 		return;
 	if (has_code(m))
-		m->ctx->dev->ops->synchronize(m->ctx->dev); /* its kernels may be running, on any stream */
+		m->ctx->dev->ops->synchronize(m->ctx->dev); /* the module's kernels may be running, on any stream */
 	tl_context *ctx = m->ctx;
 	context_remove(ctx, &m->link);
 	module_free(m);
@@ -126,7 +127,7 @@ static tl_status cannot_read(const char *path, int error)
 	return failed(error == ENOMEM ? TL_ERR_MEMORY : TL_ERR_FILE, "cannot read '%s': %s", path, strerror(error));
 }
 
-/* To the end, whatever its size says: it may be a pipe. 0, or errno. */
+/* Reads to the end of the file, regardless of its size: it may be a pipe. 0, or errno. */
 static int read_stream(FILE *f, char **text, size_t *len)
 {
 	size_t cap = 4096, n = 0;
@@ -197,7 +198,7 @@ tl_status module_load_source(tl_context *ctx, const char *name, const char *text
 
 /* --- kernels ------------------------------------------------------------------------------------------------- */
 
-/* The name of the only kernel of an image or IR text; NULL: it is a source. */
+/* The name of the only kernel of an image or IR text; NULL: the module is a source. */
 static const char *single_kernel(const tl_module *m)
 {
 	return m->compiled ? m->image.name : m->unit.parsed ? m->unit.parsed->name : NULL;

@@ -1,13 +1,13 @@
-/* Prepared handles: the variants that launches will need, bound before. A launch compares its arguments with what the
- * variants count on, and calls the driver. */
+/* Prepared handles: argument guards of the variants that launches will need, made in advance. A launch checks its
+ * arguments against the guards, and calls the driver. */
 #include <stdlib.h>
 
 #include "runtime/launch/decorated.h"
 #include "runtime/launch/launch.h"
 
-/* --- binding ------------------------------------------------------------------------------------------------- */
+/* --- preparing ----------------------------------------------------------------------------------------------- */
 
-/* The same launch with rows that a tensor map cannot describe. */
+/* Adds the variant for the same launch with rows that a tensor map cannot describe. */
 static tl_status bind_without_tma(tl_kernel *k, struct options o, const tl_arg *args, size_t nargs, struct arg_guard *b)
 {
 	struct variant *v;
@@ -21,7 +21,7 @@ static tl_status bind_without_tma(tl_kernel *k, struct options o, const tl_arg *
 	return s;
 }
 
-/* One that is there, or a new one, in its place; NULL: out of memory. */
+/* The handle's guard for the variant, or a new one, inserted in order of its divisors; NULL: out of memory. */
 static struct arg_guard *bind_variant(tl_prepared *p, const struct options *o, const struct variant *v,
 				    const tl_arg *args, size_t nargs)
 {
@@ -139,7 +139,7 @@ static tl_status check_handle(const char *call, const tl_prepared *p, const tl_a
 	return TL_OK;
 }
 
-/* The handle's config with this grid; NULL: its own. */
+/* The handle's config with this grid; NULL: the config's grid. */
 static tl_config with_grid(const tl_prepared *p, const uint32_t *grid)
 {
 	tl_config cfg = p->config;
@@ -159,7 +159,7 @@ tl_status prepared_add(tl_prepared *p, const uint32_t *grid, const tl_arg *args,
 
 /* --- launching ----------------------------------------------------------------------------------------------- */
 
-/* The first one that takes the arguments, of those for as many programs or of all. */
+/* The variant of the first guard that accepts the arguments. `kind`: only variants for this kind of grid; NULL: all. */
 static const struct variant *find(const tl_prepared *p, const tl_arg *args, size_t nargs, const u32 *grid,
 				  const enum grid_kind *kind, u64 *bits)
 {
@@ -175,7 +175,7 @@ static const struct variant *find(const tl_prepared *p, const tl_arg *args, size
 	return NULL;
 }
 
-/* What the binding that counts on least does not take. */
+/* The error of the guard with the fewest divisors. */
 static tl_status explain(const tl_prepared *p, const tl_arg *args, size_t nargs, const u32 *grid)
 {
 	const struct arg_guard *b = p->bindings;
@@ -211,7 +211,7 @@ bool prepared_known(const tl_prepared *p, const uint32_t *to, void *stream, cons
 	return v;
 }
 
-/* With the words for what is wrong. */
+/* Launches, or sets the error message. */
 tl_status prepared_launch(const tl_prepared *p, const uint32_t *to, void *stream, const tl_arg *args, size_t nargs)
 {
 	tl_arg room[MAX_KERNEL_PARAMS];

@@ -1,4 +1,4 @@
-/* Where the compiler's diagnostics go: to a callback of the context, and to a text that each module keeps. */
+/* Passes the compiler's diagnostics to the context's callback, and to a text in each module. */
 #include <stdlib.h>
 
 #include "runtime/cache/cache.h"
@@ -10,7 +10,7 @@ _Static_assert((int)TL_SEVERITY_ERROR == DIAG_ERROR && (int)TL_SEVERITY_WARNING 
 
 enum { MOST_SAID = 256 * 1024 };
 
-/* Each text once: other variants of a kernel say the same. What there is no memory for is not kept. */
+/* Keeps each text once, because the variants of a kernel repeat it. If memory runs out, the text is not kept. */
 static void keep(tl_module *m, const char *text, size_t len)
 {
 	pthread_mutex_lock(&m->said_lock);
@@ -36,7 +36,7 @@ static void tell(const struct diags *d, const struct message *m, const char *sho
 	fn(user, &t);
 }
 
-/* The callback of the context, or NULL. */
+/* The context's callback, or NULL. */
 static tl_diagnostic_fn *callback(tl_context *ctx, void **user)
 {
 	pthread_mutex_lock(&ctx->lock);

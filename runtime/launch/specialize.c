@@ -1,11 +1,11 @@
-/* Parameters, arguments → the key of a variant, and the texts that the evaluator compiles it from.
+/* Makes the key of a variant, and the texts from which the evaluator compiles it, from parameters and arguments.
  *
- * The key is made at every launch, so it is binary and made in one pass: a word for a run-time parameter (class,
- * type, divisibility), a word and its value for a constexpr. Strings stand in it whole: two variants are the same
- * when their keys are, and never because a hash says so. Texts are made on a miss only.
+ * Launches that no argument guard accepts make the key, so it is binary and made in one pass: a word for a run-time
+ * parameter (class, type, divisibility), a word and the value for a constexpr. Keys contain strings as a whole, so two
+ * variants are equal exactly if their keys are equal, without relying on a hash. Texts are made for new variants only.
  *
- * The checks are Python's as far as C can have them: what a parameter cannot take is refused, and a number that does
- * not fit its annotated type too, instead of losing its upper bits as in Triton. */
+ * The checks are Python's as far as C can have them. An argument that the parameter cannot take is refused. A number
+ * that does not fit its annotated type is refused too, whereas Triton drops its upper bits. */
 #include "runtime/launch/specialize.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@
 
 /* --- parameters ---------------------------------------------------------------------------------------------- */
 
-/* Does `x` name triton.language? */
+/* True if `x` names triton.language. */
 static bool is_tl(const struct module *m, const struct expr *x)
 {
 	if (x->kind == EX_ATTR)
@@ -44,8 +44,8 @@ static bool tl_dtype_named(const char *name, struct sig_type *out)
 	return false;
 }
 
-/* A type written as an annotation: "*fp32", "i32:16", "*fp16 | *bf16", int, tl.int64, tl.pointer_type(tl.float16).
- * Others, such as torch.Tensor, say nothing. `dtypes`: all that a pointer's text allows. */
+/* A type as an annotation: "*fp32", "i32:16", "*fp16 | *bf16", int, tl.int64, tl.pointer_type(tl.float16). Other
+ * annotations, such as torch.Tensor, give no type. `dtypes`: all types that a pointer's text allows. */
 static bool annotated_type(const struct module *m, const struct expr *x, struct sig_type *out, u64 *dtypes)
 {
 	switch (x->kind) {
@@ -99,8 +99,8 @@ bool literal_argument(struct arena *a, const struct expr *x, tl_arg *out)
 	}
 }
 
-/* "*fp32:16", "i32:1": an annotation in the notation of signatures. A launch checks the type; the divisor serves only
- * `tlc FILE`, since a launch takes the divisors of its arguments. */
+/* "*fp32:16", "i32:1": an annotation in the notation of signatures. A launch checks the type only, since the arguments
+ * give the divisors. The divisor is used by `tlc FILE`. */
 static bool has_divisor(const struct expr *x)
 {
 	return x->kind == EX_STR && memchr(x->text, ':', x->text_len);
@@ -209,7 +209,7 @@ static bool valid_dtype(tl_dtype t)
 	return (unsigned)t < DT_COUNT;
 }
 
-/* For IR text, whose integers have no sign. */
+/* For IR text, whose integers are signless. */
 static bool bits_fit(enum dtype d, i128 v)
 {
 	return int_fits(d, v) || int_fits(dtype_unsigned(d), v);
@@ -237,10 +237,10 @@ static bool resolve_pointer(const struct params *ps, const struct tl_param *p, c
 	return true;
 }
 
-/* 8 makes a row of halves a row of 16-byte vectors. */
+/* The divisor 8 is useful: a row of 8 halves is a vector of 16 bytes. */
 i32 integer_divisor(i128 v, i32 most)
 {
-	/* of both signs; `most` is a power of two, and a division of 128 bits in each launch would be dear */
+	/* for both signs; `most` is a power of two, and a division of 128 bits at each launch would be expensive */
 	u32 low = (u32)v | (u32)most;
 	i32 divisor = (i32)(low & -low);
 	return divisor >= 8 ? (divisor == most ? most : divisor >= 16 ? 16 : 8) : 0;
@@ -288,7 +288,7 @@ static bool resolve_constant(const tl_arg *a)
 	}
 }
 
-/* False when the parameter cannot take the argument. Inline: part of every launch. */
+/* False if the parameter cannot take the argument. Inline: on the path of every launch that makes a key. */
 static inline __attribute__((always_inline)) bool resolve(const struct params *ps, const struct tl_param *p, u32 leaf,
 							  const tl_arg *a, struct spec *out)
 {
@@ -516,7 +516,7 @@ struct arg_spec *specialize_text(struct arena *a, const struct params *ps, const
 		const tl_arg *x = argument(ps, args, nargs, i);
 		if (x)
 			out[i] = is_composite(x) ? composite_spec(a, ps, p, x, &leaf) : leaf_spec(a, ps, p, x, &leaf);
-		else /* the evaluator reads it itself, but would take an annotated parameter for a run-time one */
+		else /* the evaluator reads defaults, but treats an annotated parameter as a run-time value */
 			out[i].constant = p->annotated ? p->text : NULL;
 		leaf += !x;
 	}

@@ -1,11 +1,12 @@
-/* Variants: a kernel compiled for one combination of types, constants and specialisation, kept as long as its module.
+/* Variants: a kernel compiled for a combination of types, constants and specialisation. They live as long as their
+ * module.
  *
- * The last one launched is found by comparing keys, without a lock; others in a hash table under the kernel's lock. A
- * new one is entered in the table before it is compiled, and compiled without the lock: other threads go on launching
- * what exists, and those that want the same variant wait for this one instead of compiling it again.
+ * The variant launched last is found by comparing keys, without a lock. Others are found in a hash table under the
+ * kernel's lock. A new variant is added to the table first, and then compiled without the lock. Meanwhile other threads
+ * can launch existing variants, and threads that need the same variant wait for this compilation.
  *
- * They share what was parsed, and have memory of their own for all else: so they compile at the same time, and can be
- * freed one by one. */
+ * Compilations share the parsed source, and have separate memory for all else. So they can run at the same time, and
+ * their memory is freed separately. */
 #include <stdlib.h>
 
 #include "runtime/launch/argument_guard.h"
@@ -17,7 +18,8 @@
 #include "runtime/device/nvtx.h"
 #include "runtime/launch/divisibility.h"
 
-/* In a key's first word: options.grid, and options.general, which is for bindings: the code is the same. */
+/* Bits of a key's first word: options.grid, and options.general, which matters to argument guards only, because the
+ * code is the same. */
 enum { GRID_SHIFT = 62 };
 static const u64 GENERAL = 1 << 23, GRID = (u64)3 << GRID_SHIFT;
 
@@ -53,7 +55,7 @@ bool open_unit(struct unit *u, const char *name, const char *text, size_t len)
 	return good;
 }
 
-/* Functions are passed by name: they must be in the file, and no parameter may hide them. */
+/* Functions are passed by name: they must be in the file, and no parameter may shadow them. */
 static tl_status check_functions(const tl_kernel *k, struct unit *u, const tl_arg *args, size_t nargs)
 {
 	tl_arg *leaves = arena_array(&u->arena, tl_arg, MAX_KERNEL_PARAMS);
@@ -81,7 +83,7 @@ static void end_range(void *tool)
 	((const struct nvtx *)tool)->pop();
 }
 
-/* In a range of the profiler's, if there is one. */
+/* Compiles, in a range of the profiler if there is one. */
 static bool build_in_range(const tl_kernel *k, struct unit *u, const struct build *b, struct compiled *out)
 {
 	struct device *dev = k->module->ctx->dev;
@@ -145,7 +147,7 @@ static void take_image(const tl_kernel *k, const struct options *o, struct unit 
 	image_make(&v->image, u, f, f ? specialize_text(&u->arena, v->params, args, nargs) : NULL, &made, c);
 }
 
-/* NULL: of an image. */
+/* NULL: the module is an image. */
 static const struct source *source_of(const tl_module *m)
 {
 	const struct unit *u = &m->unit;
@@ -154,7 +156,7 @@ static const struct source *source_of(const tl_module *m)
 
 static void add_piece(struct strbuf *to, const void *data, size_t len)
 {
-	u64 size = len; /* pieces do not run into one another */
+	u64 size = len; /* the lengths separate the pieces */
 	sb_add(to, (const char *)&size, sizeof size);
 	sb_add(to, data, len);
 }
@@ -164,8 +166,8 @@ static void add_text(struct strbuf *to, const char *text)
 	add_piece(to, text ? text : "", text ? strlen(text) : 0);
 }
 
-/* The key of the variant for others, in this process and on disk: all that it is made from, but imported files. False:
- * it is for this context alone. */
+/* The variant's key for other contexts and processes: everything that determines the code, except imported files.
+ * False: the variant is for this context only. */
 static bool image_key(const tl_kernel *k, const struct variant *v, struct cache_key *out, bool *on_disk)
 {
 	struct device *dev = k->module->ctx->dev;
@@ -224,7 +226,7 @@ struct used {
 	const struct options *o;
 	const tl_arg *args;
 	size_t nargs;
-	const char *manifest; /* to add it to; NULL: it becomes an error */
+	const char *manifest; /* the file to add it to; NULL: it becomes an error message */
 };
 
 static void describe_use(void *use)
@@ -237,7 +239,7 @@ static void describe_use(void *use)
 	enter_c_locale(&c);
 	manifest_describe(&a, n->k, n->params, n->o, n->args, n->nargs, &e);
 	if (!n->manifest)
-		e.text = NULL; /* too long to read */
+		e.text = NULL; /* too long for a message */
 	manifest_print(&line, &e);
 	leave_c_locale(&c);
 	const char *why = n->manifest ? manifest_add(&a, n->manifest, line.at, line.len) : NULL;
@@ -252,7 +254,7 @@ static void describe_use(void *use)
 	arena_free(&a);
 }
 
-/* The program goes on where this cannot be written. */
+/* Failure to write is ignored, and the program continues. */
 static void note_use(const tl_kernel *k, const struct params *ps, const struct options *o, const tl_arg *args,
 		     size_t nargs)
 {
@@ -270,7 +272,7 @@ static bool may_compile(const tl_kernel *k)
 	return !ops->target || ops->offline || !set_variable("TL_NO_JIT");
 }
 
-/* Compiles, and loads what came of it. */
+/* Compiles, and loads the result. */
 static tl_status compile_variant(const tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs,
 				 bool on_disk, struct variant *v)
 {
@@ -296,7 +298,7 @@ static tl_status compile_variant(const tl_kernel *k, const struct options *o, co
 		take_image(k, o, u, args, nargs, &out, v);
 		if (on_disk && v->keeps)
 			link_image(k, v);
-		s = load_image(k, u, &out, v); /* last: nothing fails behind it */
+		s = load_image(k, u, &out, v); /* last: nothing after it fails */
 	}
 	cleanup_drop(&unit);
 	if (!s && k->module->ctx->dev->ops->keeps_unit)
@@ -317,7 +319,7 @@ static void write_entry(void *entry)
 	cache_write(e->key, e->image);
 }
 
-/* The kernel is loaded: where it cannot be kept, nothing is wrong. */
+/* Failure to write is ignored, because the kernel is loaded. */
 static void keep_on_disk(struct cache_key key, struct image *im)
 {
 	char why[100];
@@ -325,11 +327,11 @@ static void keep_on_disk(struct cache_key key, struct image *im)
 	protect(&r, write_entry, &(struct entry){key, im});
 }
 
-/* The module's image is the one variant that there is; its leaves are its parameters. */
+/* The module's image is its only variant, and its leaves are its parameters. */
 static tl_status variant_of_image(const tl_kernel *k, struct variant *v)
 {
 	const char *why = image_read(&v->image, k->module->text, k->module->len);
-	tl_assert(!why); /* it has been read before */
+	tl_assert(!why); /* module_new has read it */
 	for (u32 i = 0; i < v->image.nslots; i++)
 		v->image.slots[i].leaf = i;
 	return load_image(k, NULL, NULL, v);
@@ -340,7 +342,7 @@ static void give_claim(void *claim)
 	cache_give(claim);
 }
 
-/* Are the image's parameters arguments of this call? */
+/* True if the image's parameters match arguments of this call. */
 static bool takes_arguments(const struct params *ps, const struct image *im, const tl_arg *args, size_t nargs)
 {
 	tl_arg leaves[MAX_KERNEL_PARAMS];
@@ -353,7 +355,7 @@ static bool takes_arguments(const struct params *ps, const struct image *im, con
 	return good;
 }
 
-/* Loads the entry. False: it cannot run with these arguments or on this device; a warning says so. */
+/* Loads the entry. False: it cannot run with these arguments or on this device, and a warning says so. */
 static bool load_entry(const tl_kernel *k, const tl_arg *args, size_t nargs, struct cache_key key, struct variant *v)
 {
 	struct image *im = &v->image;
@@ -370,8 +372,8 @@ static bool load_entry(const tl_kernel *k, const tl_arg *args, size_t nargs, str
 	return false;
 }
 
-/* What another process has compiled, or compiles just now. What it does not keep, all that waited for it compile at the
- * same time. */
+/* Finds an entry that another process has compiled, or is compiling. If that process does not keep the result, all
+ * processes that waited for it compile at the same time. */
 static bool find_entry(const tl_kernel *k, struct cache_key key, struct image *im, struct cache_claim *claim)
 {
 	struct arena a = {0};
@@ -391,8 +393,8 @@ static bool find_entry(const tl_kernel *k, struct cache_key key, struct image *i
 	return found;
 }
 
-/* From disk, or by compiling. What gave warnings is compiled by each context, so that each gives them, and what asked
- * for the environment too. */
+/* Takes the image from disk, or compiles it. Kernels with warnings are compiled by each context, so that each context
+ * reports them. Kernels that read the environment are compiled by each context too. */
 static tl_status build_image(const tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs,
 			     struct cache_key key, bool on_disk, struct variant *v)
 {
@@ -420,7 +422,7 @@ static void give_up(void *arg)
 	store_settle(c->store, c->key, NULL);
 }
 
-/* From another context that shares its images, or made for all of them. */
+/* Takes the image from another context with the same store, or compiles it for all of them. */
 static tl_status build_shared(const tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs,
 			      struct cache_key key, bool on_disk, struct variant *v)
 {
@@ -448,14 +450,14 @@ static tl_status variant_build(const tl_kernel *k, const struct options *o, cons
 			      "is not there: nothing is compiled or loaded meanwhile\n"
 			      "      = hint: call tl_prepare with these arguments before the capture begins",
 			      k->name);
-	image_free(&v->image); /* of an earlier try */
+	image_free(&v->image); /* of an earlier attempt */
 	if (k->module->compiled)
 		return variant_of_image(k, v);
 	return image_key(k, v, &key, &on_disk) ? build_shared(k, o, args, nargs, key, on_disk, v)
 					       : compile_variant(k, o, args, nargs, false, v);
 }
 
-/* What the driver made of the kernel, for those whose remarks it ends. */
+/* Adds the driver's resource numbers, for remarks that end with them. */
 static tl_status add_resources(const tl_kernel *k, const struct variant *v, struct unit *u, const struct compiled *c)
 {
 	tl_resources r;
@@ -526,7 +528,7 @@ bool variant_on_disk(const tl_kernel *k, const struct variant *v)
 
 /* --- the table ----------------------------------------------------------------------------------------------- */
 
-/* The slot of the variant in the table, used or free. */
+/* The variant's entry in the table, used or free. */
 static struct variant **table_slot(const tl_kernel *k, const u64 *key, u32 len, u64 hash)
 {
 	for (u32 i = (u32)hash & (k->cap - 1);; i = (i + 1) & (k->cap - 1)) {
@@ -575,7 +577,7 @@ static struct variant *table_add(tl_kernel *k, const struct params *ps, const st
 	return v;
 }
 
-/* A variant for other grids, if it is there and serves these, too. */
+/* A variant for other kinds of grids, if it exists and serves this kind too. */
 static struct variant *serves_too(const tl_kernel *k, const struct key *key)
 {
 	u64 own = key->at[0] & GRID;
@@ -592,8 +594,8 @@ static struct variant *serves_too(const tl_kernel *k, const struct key *key)
 	return found;
 }
 
-/* The variant of `key`, with the lock held; *mine when the caller must compile it, *is_new when it was not there. An
- * error when it is known that it does not compile. */
+/* The variant of `key`; the caller holds the lock. *mine: the caller must compile it. *is_new: it did not exist. An
+ * error if the kernel is known not to compile. */
 static tl_status claim(tl_kernel *k, const struct params *ps, const struct key *key, struct variant **out, bool *mine,
 		       bool *is_new)
 {
@@ -614,7 +616,7 @@ static tl_status claim(tl_kernel *k, const struct params *ps, const struct key *
 			v->state = VARIANT_READY;
 	} else if (v->state == VARIANT_FAILED && v->status == TL_ERR_COMPILE) {
 		return error_again(v->error);
-	} else if (v->state == VARIANT_FAILED) { /* the device may be willing now */
+	} else if (v->state == VARIANT_FAILED) { /* for example, memory may be available now */
 		v->state = VARIANT_COMPILING;
 		*mine = true;
 	}
@@ -642,7 +644,7 @@ static void table_settle(tl_kernel *k, struct variant *v, tl_status s)
 	free(v->error);
 	v->error = s ? error_keep() : NULL;
 	if (s && !v->error)
-		v->status = TL_ERR_MEMORY; /* not final */
+		v->status = TL_ERR_MEMORY; /* not final: it is compiled again */
 	pthread_cond_broadcast(&k->ready);
 	pthread_mutex_unlock(&k->lock);
 }
@@ -676,7 +678,7 @@ tl_status variant_get(tl_kernel *k, const struct options *o, const tl_arg *args,
 	if (!s && !v) {
 		bool mine, is_new;
 		s = table_claim(k, ps, &key, &v, &mine, &is_new);
-		if (mine) { /* whatever happens, others wait for it */
+		if (mine) { /* store a status in any case, because other threads wait */
 			struct build_call c = {k, o, args, nargs, v, TL_OK};
 			s = caught(run_build, &c);
 			s = s ? s : c.status;
@@ -684,7 +686,7 @@ tl_status variant_get(tl_kernel *k, const struct options *o, const tl_arg *args,
 		}
 		if (!s && is_new && !k->module->compiled)
 			note_use(k, ps, o, args, nargs);
-		if (!s && !o->no_tma && !o->alias) /* the first one that a launch asks for */
+		if (!s && !o->no_tma && !o->alias) /* the variant that a launch looks up first */
 			atomic_store_explicit(&k->last, v, memory_order_release);
 	}
 	key_free(&key);

@@ -20,10 +20,10 @@ struct region {
 	u64 copy; /* in the process */
 };
 
-/* A kernel, which is loaded once for each process. */
+/* A kernel, loaded once for each process. */
 struct mirrored {
 	const struct image *image;
-	u64 kernel; /* the process's; 0: it is not loaded */
+	u64 kernel; /* the process's handle; 0: not loaded */
 };
 
 struct mirror {
@@ -34,7 +34,7 @@ struct mirror {
 	int patience_ms;
 	pid_t pid; /* 0: there is no process */
 	int socket;
-	bool greeted; /* it has answered */
+	bool greeted; /* the process has answered */
 	struct arena arena;
 	VEC(struct region) regions;
 	VEC(struct mirrored *) kernels;
@@ -61,12 +61,12 @@ static tl_status start(struct mirror *m)
 		return failed(TL_ERR_FILE, "'%s' cannot be started: %s", m->command[0], strerror(error));
 	}
 	const struct call open = {.what = WIRE_OPEN, .bytes = (u32)strlen(m->spec) + 1, .a = WIRE_VERSION};
-	if (wire_send(m->socket, &open, sizeof open)) /* else the first call says so */
+	if (wire_send(m->socket, &open, sizeof open)) /* on failure the first call reports the error */
 		wire_send(m->socket, m->spec, open.bytes);
 	return TL_OK;
 }
 
-/* Does not wait for what the process runs. Somebody else may have waited for its end. */
+/* Does not wait for work of the process. Another part of the program may have reaped the process. */
 static void stop(struct mirror *m)
 {
 	close(m->socket);
@@ -107,7 +107,7 @@ static tl_status receive(struct mirror *m, void *out, size_t size, u64 *value)
 	return s;
 }
 
-/* A call with its bytes; what comes back goes to `out` and *value, which may be NULL. */
+/* A call with its bytes. The reply's bytes go to `out`, and its value to *value, which may be NULL. */
 static tl_status request(struct mirror *m, struct call c, const void *bytes, void *out, size_t size, u64 *value)
 {
 	if (!m->pid)
@@ -126,12 +126,12 @@ static tl_status request(struct mirror *m, struct call c, const void *bytes, voi
 /* --- addresses -----------------------------------------------------------------------------------------------------
  */
 
-/* An address of the process's own, which no device has. */
+/* Marks addresses of the process, which no device uses. */
 static const u64 own = (u64)1 << 63;
 
 static u64 translate(const struct mirror *m, u64 p)
 {
-	for (u64 end = 0; end < 2; end++) /* the end of a region may be another's first byte */
+	for (u64 end = 0; end < 2; end++) /* the end of a region may be another region's first byte */
 		for (u32 i = 0; i < m->regions.len; i++) {
 			const struct region *r = &m->regions.at[i];
 			u64 off = p - (u64)(uintptr_t)r->at;
@@ -169,7 +169,7 @@ tl_status mirror_add(struct device *mirror, const char *name, const tl_arg *a)
 		new.at = MIN(new.at, r->at);
 		new.size = (size_t)(end - new.at);
 		m->regions.at[i] = m->regions.at[--m->regions.len];
-		i = UINT32_MAX; /* all others again */
+		i = UINT32_MAX; /* repeat for all other regions */
 	}
 	vec_push(&m->arena, &m->regions, new);
 	return TL_OK;
@@ -240,7 +240,7 @@ static bool mirror_allocation(struct device *device, const void *p, void **base,
 	return of->ops->allocation && of->ops->allocation(of, p, base, size);
 }
 
-/* The same alignment as on the device, up to that of its allocations. */
+/* Copies a region with the same alignment as on the device, up to that of its allocations. */
 static tl_status copy_region(struct mirror *m, struct region *r, void *through)
 {
 	enum { ALIGN = 512 };

@@ -1,20 +1,21 @@
-/* The mirror of a device: the same GPU in another process, with copies of some of the memory. A kernel that fails or
- * does not end takes that process with it, and another one is started.
+/* A mirror of a device: the same GPU in another process, with copies of some of the memory. If a kernel fails or does
+ * not end, that process ends, and a new one is started.
  *
- * It is called with the addresses of the device that it mirrors; what it allocates itself has addresses of its own. */
+ * Callers pass addresses of the mirrored device. Memory that the mirror allocates itself has separate addresses. */
 #ifndef TL_REMOTE_TUNER_CLIENT_H
 #define TL_REMOTE_TUNER_CLIENT_H
 
 #include "runtime/device/device.h"
 
-/* Starts the process, and does not wait for it. It answers each call within `patience_ms`, or is given up.
- * `command` stays the caller's. */
+/* Starts the process without waiting for it. The process must answer each call within `patience_ms`, else it is given
+ * up. The caller keeps `command`. */
 tl_status mirror_open(struct device *of, const char *const *command, int patience_ms, struct device **out);
-/* What a kernel accesses through this pointer, so many bytes, is copied by the next mirror_begin. */
+/* Adds the memory that a kernel accesses through the pointer `a` to the memory that the next mirror_begin copies. */
 tl_status mirror_add(struct device *mirror, const char *name, const tl_arg *a);
-/* Copies the memory: what was written there before is lost, and what was allocated, too if the process had ended. */
+/* Copies the memory to the process, and discards results of earlier launches. If the process had ended, the mirror's
+ * own allocations are lost. */
 tl_status mirror_begin(struct device *mirror);
-/* The kernel of an image, which must stay where it is. */
+/* Loads the kernel of an image, which must stay valid. */
 tl_status mirror_load(struct device *mirror, const struct image *im, void **out);
 /* Ends the process; mirror_begin starts another. */
 void mirror_end(struct device *mirror);

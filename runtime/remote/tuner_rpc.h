@@ -1,5 +1,5 @@
-/* What a tuner and the process that tries configurations for it say to each other over a socket: a call and its bytes,
- * then a reply, its text and its bytes. Both run on one machine. */
+/* The protocol between a tuner and its helper process, over a socket on one machine. A call has bytes; its reply has a
+ * text and bytes. */
 #ifndef TL_REMOTE_TUNER_RPC_H
 #define TL_REMOTE_TUNER_RPC_H
 
@@ -8,7 +8,7 @@
 enum { WIRE_VERSION = 1, WIRE_CHUNK = 8 << 20, WIRE_MOST = 1 << 30 };
 
 enum wire_call {
-	WIRE_OPEN, /* the device that the bytes name; a: WIRE_VERSION. The first call */
+	WIRE_OPEN, /* the device named by the bytes; a: WIRE_VERSION. The first call */
 	WIRE_ALLOC,       /* a: size → value: address */
 	WIRE_FREE,        /* a: address */
 	WIRE_WRITE,       /* a: to, the bytes */
@@ -17,20 +17,20 @@ enum wire_call {
 	WIRE_COPY,        /* a: to, b: size, c: from */
 	WIRE_LOAD,        /* the bytes of an image → value: kernel */
 	WIRE_MAP,         /* a struct tensor_map_shape → a tensor map */
-	WIRE_TRY,         /* a: limit in ms, a struct wire_launch → value: it has ended */
+	WIRE_TRY,         /* a: limit in ms, a struct wire_launch → value: whether it has ended */
 	WIRE_TIME,        /* a: warmup, b: repeats, a struct wire_launch → doubles, ms */
 	WIRE_SYNCHRONIZE,
 };
 
 struct call {
 	enum wire_call what;
-	u32 bytes; /* that follow */
+	u32 bytes; /* number of bytes that follow */
 	u64 a, b, c;
 };
 
 struct reply {
 	tl_status status;
-	u32 text, bytes; /* that follow */
+	u32 text, bytes; /* numbers of bytes that follow */
 	u64 value;
 };
 
@@ -42,9 +42,9 @@ struct wire_launch {
 	u8 maps[MAX_TENSOR_MAPS][TENSOR_MAP_BYTES];
 };
 
-/* False: the other side has gone. */
+/* False: the other side has closed the connection. */
 bool wire_send(int socket, const void *p, size_t n);
-/* False: it has gone, or has said nothing for so long; -1: it is waited for. */
+/* False: the other side has closed the connection, or has sent nothing for patience_ms; -1 waits forever. */
 bool wire_receive(int socket, void *p, size_t n, int patience_ms);
 
 #endif

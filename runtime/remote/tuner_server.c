@@ -1,5 +1,4 @@
-/* The process that tries configurations for a tuner in another one: it does with its device what the tuner's mirror
- * (tuner_client.c) asks for. */
+/* The tuner's helper process: executes the calls of the tuner's mirror (tuner_client.c) on its device. */
 #include <stdlib.h>
 
 #include "runtime/remote/tuner_rpc.h"
@@ -9,7 +8,7 @@ struct server {
 	int socket;
 };
 
-/* One call and what it gets. */
+/* A call and its reply. */
 struct answer {
 	struct server *server;
 	struct call call;
@@ -38,7 +37,7 @@ static tl_status open_device(struct answer *a)
 	return device_open(a->bytes, &a->server->dev);
 }
 
-/* The image is kept by nobody: the device has loaded it. */
+/* The image is not kept, because the device has loaded it. */
 static tl_status load(struct answer *a)
 {
 	struct image im;
@@ -123,7 +122,7 @@ static void answer_body(void *arg)
 	a->reply.status = do_call(a);
 }
 
-/* False: there is nobody to answer. */
+/* Answers a call. False: the connection is closed. */
 static bool answer(struct server *server)
 {
 	struct answer a = {.server = server};

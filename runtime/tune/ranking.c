@@ -4,12 +4,12 @@
 
 #include "runtime/device/device.h"
 
-/* The k-th least and the k-th largest enclose the median unless fewer than k of the n lie on one side of it: a sum of
- * the binomial distribution. */
+/* The k-th smallest and the k-th largest value enclose the median unless fewer than k of the n values are on one side
+ * of it. The probability of that is a sum of the binomial distribution. */
 bool median_interval(const double *sorted, u32 n, double *lo, double *hi)
 {
 	const double outside = 0.002;
-	double term = 2, sum = 0; /* 2 (n over k) / 2^n, and those up to k */
+	double term = 2, sum = 0; /* 2 (n over k) / 2^n, and the sum of these terms up to k */
 	u32 k = 0;
 	for (u32 i = 0; i < n; i++)
 		term /= 2;
@@ -25,13 +25,13 @@ bool median_interval(const double *sorted, u32 n, double *lo, double *hi)
 	return true;
 }
 
-/* The rounds that c was timed in, against the same rounds of the best one. */
+/* Compares the rounds that c was timed in with the same rounds of the best contender. */
 static void compare(struct contender *c, const struct contender *best)
 {
 	double ratios[MOST_ROUNDS], lo = 0, hi = 0;
 	for (u32 i = 0; i < c->rounds; i++)
 		ratios[i] = best->times[i] > 0 ? c->times[i] / best->times[i] : 1;
-	double ratio = median(ratios, (int)c->rounds); /* which sorts them */
+	double ratio = median(ratios, (int)c->rounds); /* reorders `ratios` */
 	if (c->rounds < best->rounds)
 		c->time = best->time * ratio;
 	bool known = median_interval(ratios, c->rounds, &lo, &hi);
@@ -71,7 +71,7 @@ i32 rank_times(struct contender *c, u32 n, u32 rounds, measure_fn *measure, void
 			left += c[i].equal;
 		}
 	}
-	for (u32 i = 0; i < n; i++) /* some were compared with others, in other rounds */
+	for (u32 i = 0; i < n; i++) /* contenders that left early were compared with another best */
 		if (i != best)
 			compare(&c[i], &c[best]);
 	return (i32)best;

@@ -1,7 +1,8 @@
-/* The tuner: which configuration a launch runs.
+/* The tuner: chooses the configuration of a launch.
  *
- * Choices are found by a key of the arguments under a short lock. A new key takes the lock of tuning: it is looked for
- * on disk, then found by trying (tune_try.c), while other keys that are known go on being launched. */
+ * Choices are looked up by a key of the arguments under a lock that is held briefly. A new key takes the tuning lock.
+ * The choice is read from disk, or found by running the configurations (tune_try.c). Meanwhile known keys can be
+ * launched. */
 #include "runtime/tune/tune.h"
 
 #include <stdlib.h>
@@ -53,7 +54,7 @@ static void add_option(struct strbuf *text, struct strbuf *json, const char *nam
 	sb_printf(json, "%s\"%s\":%d", json->len > 1 ? "," : "", name, value);
 }
 
-/* Its texts, when its values and options are known. */
+/* Makes the texts of a candidate whose values and options are set. */
 static void describe_candidate(const tl_kernel *k, struct arena *a, struct candidate *c)
 {
 	struct strbuf text = {.arena = a}, json = {.arena = a};
@@ -129,7 +130,7 @@ static tl_status mark(const tl_tuner *t, const char *what, const char *const *na
 	return TL_OK;
 }
 
-/* What the decorators say that a launch has no part in. */
+/* Reads the decorators that do not depend on a launch. */
 static tl_status take_decorators(tl_tuner *t)
 {
 	struct decorators d;
@@ -139,7 +140,7 @@ static tl_status take_decorators(tl_tuner *t)
 	const struct tuning *said = &d.tuning;
 	tl_tuning *o = &t->options;
 	if (!o->nkeys)
-		for (u32 i = 0; i < said->keys.len; i++) /* other names are told of when it is launched */
+		for (u32 i = 0; i < said->keys.len; i++) /* unknown names are reported at a launch */
 			if (parameter(t->kernel, said->keys.at[i]) >= 0)
 				t->is_key[parameter(t->kernel, said->keys.at[i])] = true;
 	for (u32 i = 0; i < said->reset.len; i++)
@@ -221,7 +222,7 @@ tl_status tuner_create(tl_kernel *k, const tl_tuning *options, tl_tuner **out)
 	return TL_OK;
 }
 
-/* A copy of a compile-time value whose text lies in `a`. */
+/* A copy of a compile-time value whose text is in `a`. */
 static tl_arg kept_value(struct arena *a, tl_arg v)
 {
 	if ((v.kind == TL_ARG_STR || v.kind == TL_ARG_FUNC) && v.s)
@@ -307,7 +308,7 @@ static tl_status take_configuration(const tl_tuner *t, struct unit *u, const str
 	return TL_OK;
 }
 
-/* Those of the decorators, for these arguments, and those added. */
+/* The configurations of the decorators for these arguments, and the added configurations. */
 static tl_status list_candidates(const tl_tuner *t, const struct request *r, struct tuned_choice *ch)
 {
 	struct decorators d = {.unit = NULL};
@@ -374,7 +375,7 @@ tl_status candidate_plan(const tl_tuner *t, const struct request *r, const struc
 
 /* --- keys ------------------------------------------------------------------------------------------------------ */
 
-/* Does the value of the argument count, or only its type? */
+/* True if the key contains the argument's value, false if only its type. */
 static bool counts(const tl_tuner *t, u32 i, const tl_arg *a)
 {
 	return t->is_key[i] || t->kernel->params.at[i].constant || a->constant;
@@ -474,13 +475,13 @@ static void take_stored(void *choice, const struct tuned *s)
 	}
 }
 
-/* Is the choice on disk? */
+/* Reads the choice from disk. False: it is not there. */
 static bool read_stored(const tl_tuner *t, struct tuned_choice *ch, const struct tuning_key *key)
 {
 	if (cache_trusted(t->kernel->module))
 		tunings_read(&ch->arena, key, take_stored, ch);
 	ch->stored = ch->best && !t->options.again;
-	for (u32 i = 0; i < ch->n && !ch->stored; i++) /* others are tried */
+	for (u32 i = 0; i < ch->n && !ch->stored; i++) /* a choice that is not a candidate is ignored */
 		if (ch->at[i].outcome == OUTCOME_TIMED)
 			ch->at[i].outcome = OUTCOME_OPEN;
 	if (!ch->stored)
@@ -501,7 +502,7 @@ static void store(const struct tuned_choice *ch, const struct tuning_key *key, c
 
 /* --- choosing -------------------------------------------------------------------------------------------------- */
 
-/* Copies what the argument points to: a plan may use the same descriptor for each configuration. */
+/* Copies the data that the argument points to, because a plan may use one descriptor for all configurations. */
 static void keep_argument(struct arena *a, tl_arg *x)
 {
 	if (x->kind == TL_ARG_DESCRIPTOR && x->descriptor)
@@ -516,7 +517,7 @@ static void keep_argument(struct arena *a, tl_arg *x)
 	x->tuple = t;
 }
 
-/* Each candidate as a launch. Those that cannot be planned are left out. */
+/* Plans a launch of each candidate. Candidates without a plan are left out. */
 static tl_status plan_all(const tl_tuner *t, const struct request *r, struct tuned_choice *ch)
 {
 	for (u32 i = 0; i < ch->n; i++) {
@@ -526,7 +527,7 @@ static tl_status plan_all(const tl_tuner *t, const struct request *r, struct tun
 			continue;
 		tl_status s = candidate_plan(t, r, c, &c->config, c->args);
 		if (s && !r->plan)
-			return s; /* the arguments are at fault */
+			return s; /* the error is in the arguments */
 		for (u32 k = 0; k < t->kernel->params.len && !s; k++)
 			keep_argument(&ch->arena, &c->args[k]);
 		if (s) {
@@ -574,11 +575,11 @@ static void tune_body(void *arg)
 	leave_c_locale(&c);
 }
 
-/* A new choice for the key, with the lock of tuning held. */
+/* Makes a choice for a new key. The caller holds the tuning lock. */
 static tl_status new_choice(tl_tuner *t, const struct request *r, const struct key *key, u64 hash,
 			    struct tuned_choice **out)
 {
-	*out = find_choice(t, key, hash); /* another thread may have been tuning */
+	*out = find_choice(t, key, hash); /* another thread may have tuned the key meanwhile */
 	if (*out)
 		return TL_OK;
 	struct tuned_choice *ch = calloc(1, sizeof *ch);
@@ -617,7 +618,7 @@ static tl_status check_request(const char *call, const tl_tuner *t, const struct
 	return TL_OK;
 }
 
-/* Before configurations are tried. */
+/* Checks the launch before configurations run. */
 static tl_status check_arguments(const tl_tuner *t, const struct request *r)
 {
 	if (is_captured(t->kernel->module->ctx->dev, r->cfg->stream))

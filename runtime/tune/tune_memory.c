@@ -11,9 +11,9 @@ struct kept {
 	size_t size;
 	enum dtype dtype;
 	bool renews, resets;
-	void *saved; /* in the device's memory, or else in the host's */
+	void *saved; /* in device memory, or in host memory */
 	bool on_device;
-	char *result; /* the first one */
+	char *result; /* of the first configuration */
 };
 
 static bool overlap(const struct kept *a, const struct kept *b)
@@ -44,7 +44,7 @@ tl_status memory_add(struct saved_memory *m, const struct touched *t)
 		struct kept *k = &m->at.at[i];
 		if (!overlap(k, &new))
 			continue;
-		/* one that spans both, in its place */
+		/* replace both by a range that spans them */
 		new.renews |= k->renews;
 		new.resets |= k->resets;
 		char *end = MAX(new.at + new.size, k->at + k->size);
@@ -53,13 +53,13 @@ tl_status memory_add(struct saved_memory *m, const struct touched *t)
 		new.dtype = k->dtype;
 		new.name = k->name;
 		*k = m->at.at[--m->at.len];
-		i = UINT32_MAX; /* all others again */
+		i = UINT32_MAX; /* repeat for all other ranges */
 	}
 	vec_push(m->arena, &m->at, new);
 	return TL_OK;
 }
 
-/* On the device, where its memory is not the host's. */
+/* Copies within the device, for devices with separate memory. */
 static tl_status copy(struct saved_memory *m, void *dst, const void *src, size_t size)
 {
 	tl_status s = m->dev->ops->queue->copy(m->dev, dst, m->dev, src, size, NULL);

@@ -1,8 +1,8 @@
-/* Trying configurations: compiled at the same time, run one after the other.
+/* Running configurations: they are compiled at the same time, and run one after the other.
  *
- * What a configuration runs into ends it alone, and is its reason. Where the device cannot go on, since the driver has
- * given up its context or the kernel does not end, the others go on in a new process if they run in one of their own;
- * else the tuning ends, with an error that names the configuration. */
+ * An error of a configuration ends this configuration only, and is its reason. The device may become unusable, because
+ * the driver has destroyed its context or a kernel does not end. If configurations run in a helper process, the others
+ * then run in a new process. Else the tuning ends, with an error that names the configuration. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -12,11 +12,12 @@
 #include "runtime/tune/tune_memory.h"
 
 enum { MOST_REPEATS = 200, MOST_WARMUPS = 100, FIRST_REPEATS = 3, MOST_THREADS = 64 };
-/* A turn of the decision is a part of what a configuration is timed for; all of them are so many times that. */
+/* A round of the final ranking gives each contender 1 / PARTS of a configuration's timing. All rounds together take at
+ * most BUDGET times that timing. */
 enum { PARTS = 3, BUDGET = 30, LEAST_ROUNDS = 3 };
-enum { START_MS = 60000 }; /* for a process to start in and reach its device */
-/* A configuration that takes so many times the best one's time at first is not timed further; those within a part of
- * the best, and the second best, are timed again. */
+enum { START_MS = 60000 }; /* time for the helper process to start and open its device */
+/* A configuration is not timed further if its first time is more than `hopeless` times the best time. Configurations
+ * within `close_by` times the best, and the second best, take part in the final ranking. */
 static const double hopeless = 2, close_by = 1.5;
 
 static bool is_open(const struct candidate *c)
@@ -105,7 +106,7 @@ struct adding {
 	tl_status status;
 };
 
-/* Is the leaf that the slot is called by one of the parameter of that name? */
+/* True if the parameter of the slot's name is marked in `of`. */
 static bool named(const tl_kernel *k, const bool *of, const char *slot)
 {
 	for (u32 i = 0; i < k->params.len; i++)
@@ -156,9 +157,9 @@ struct trial {
 	tl_tuner *tuner;
 	struct tuned_choice *choice;
 	struct candidate *candidate;
-	struct device *mirror; /* that they run on, or NULL: here */
+	struct device *mirror; /* the device of the runs, or NULL: the tuner's device */
 	struct saved_memory *memory;
-	double best; /* so far; 0: none */
+	double best; /* the best time so far; 0: none */
 	double again; /* the last time */
 	bool has_result, ended;
 	tl_status status;
@@ -172,7 +173,7 @@ static tl_status time_it(const struct trial *r, int warmup, int repeats, double 
 			      ms);
 }
 
-/* Where the last one has taken its process with it, there is another. */
+/* Starts a new process if the last configuration has ended the process. */
 static tl_status revive(struct trial *r)
 {
 	if (!r->memory->lost)
@@ -202,7 +203,7 @@ static tl_status measure(struct trial *r)
 	tl_status s = time_it(r, 0, FIRST_REPEATS, &c->cost);
 	if (s)
 		return s;
-	if (r->best && c->cost > hopeless * r->best) { /* unless something else has taken the time */
+	if (r->best && c->cost > hopeless * r->best) { /* the time may have been disturbed: measure again */
 		double again = c->cost;
 		s = time_it(r, 0, FIRST_REPEATS, &again);
 		if (s)
@@ -250,7 +251,7 @@ static void run_one(void *arg)
 	r->status = s;
 }
 
-/* Does the device still work? */
+/* True if the device still works. */
 static bool device_works(struct device *dev)
 {
 	char text[300];
@@ -260,7 +261,7 @@ static bool device_works(struct device *dev)
 	return !s;
 }
 
-/* What the candidate has run into. An error: no other one can run. */
+/* Records the candidate's error. An error: no other candidate can run. */
 static tl_status drop(struct trial *r, tl_status why)
 {
 	struct candidate *c = r->candidate;
@@ -270,7 +271,7 @@ static tl_status drop(struct trial *r, tl_status why)
 	if (r->memory->lost && r->mirror) {
 		mirror_end(r->mirror);
 	} else if (r->memory->lost) {
-		r->choice->best = c; /* for its caller to note */
+		r->choice->best = c; /* the caller records it */
 		return failed(why,
 			      "%s: the configuration %s has left the device unusable: %s\n"
 			      "      = hint: tl_tuning.helper tries configurations in another process, which they "
@@ -350,13 +351,14 @@ static struct candidate *second_best(const struct tuned_choice *ch)
 	return second;
 }
 
-/* The best two, and those about as good as the best, in turns, until all others are slower for sure. */
+/* The final ranking: times the best two candidates, and candidates close to the best, in rounds until all others are
+ * slower with confidence. */
 static void decide(struct trial *r)
 {
 	struct tuned_choice *ch = r->choice;
 	struct candidate **who = arena_array(&ch->arena, struct candidate *, ch->n), *second = second_best(ch);
 	u32 n = 0;
-	double turn = 0; /* how long one takes */
+	double turn = 0; /* milliseconds of a round */
 	for (u32 i = 0; i < ch->n; i++) {
 		struct candidate *c = &ch->at[i];
 		if (!contends(c, r->best) && c != second)
@@ -371,7 +373,7 @@ static void decide(struct trial *r)
 	i32 best = rank_times(results, n, (u32)rounds, time_contender, &(struct contest){r, who});
 	if (best < 0)
 		return;
-	double slower = results[best].time / who[best]->cost; /* than the clock was before */
+	double slower = results[best].time / who[best]->cost; /* ratio of the clocks in the ranking and before */
 	for (u32 i = 0; i < ch->n; i++)
 		ch->at[i].cost *= slower;
 	for (u32 i = 0; i < n; i++) {
@@ -382,7 +384,7 @@ static void decide(struct trial *r)
 	ch->best = who[best];
 }
 
-/* Why none of them can run. */
+/* The error when no candidate can run. */
 static tl_status none_left(const tl_tuner *t, const struct tuned_choice *ch)
 {
 	for (u32 i = 0; i < ch->n; i++)
@@ -414,14 +416,14 @@ static tl_status try_compiled(tl_tuner *t, struct tuned_choice *ch, struct devic
 	struct cleanup c;
 	cleanup_push(&c, free_memory, &m);
 	struct trial r = {.tuner = t, .choice = ch, .mirror = mirror, .memory = &m};
-	tl_status s = dev->ops->synchronize(dev); /* what was launched before may be writing, on any stream */
+	tl_status s = dev->ops->synchronize(dev); /* earlier launches may be writing, on any stream */
 	if (!s)
 		s = save_memory(t, ch, mirror, &m);
 	if (!s)
 		s = run_all(&r);
 	if (!s && r.best && !dev->ops->cost)
 		decide(&r);
-	if (!s && !mirror) /* of which nothing is needed any more */
+	if (!s && !mirror) /* with a mirror the tuner's memory was not written */
 		s = memory_restore(&m);
 	m.lost |= mirror != NULL;
 	cleanup_run(&c);
@@ -443,7 +445,7 @@ static void close_mirror(void *mirror)
 		mirror_close(mirror);
 }
 
-/* The process in which configurations are tried starts while they are compiled. */
+/* Starts the helper process, which starts up while candidates are compiled. */
 static tl_status open_mirror(const tl_tuner *t, const struct tuned_choice *ch, struct device **out)
 {
 	const tl_tuning *o = &t->options;
@@ -463,7 +465,7 @@ static tl_status try_all(tl_tuner *t, struct tuned_choice *ch)
 		compile_all(t, ch);
 	for (u32 i = 0; i < ch->n; i++)
 		ch->failed += ch->at[i].outcome == OUTCOME_FAILED;
-	ch->best = s ? NULL : only_one(ch); /* nothing to compare it with */
+	ch->best = s ? NULL : only_one(ch); /* a single candidate needs no measurement */
 	if (!s && !ch->best)
 		s = try_compiled(t, ch, mirror);
 	if (!s && !ch->best)

@@ -139,7 +139,7 @@ void tunings_write(const struct tuning_key *key, const struct tuned *t)
 			 ? folder_file(&f, &a, file_name(&a, key), O_RDWR | O_APPEND | O_CREAT, &why)
 			 : -1;
 	if (fd >= 0) {
-		folder_lock(fd); /* one write() is whole by itself, but for shared file systems */
+		folder_lock(fd); /* one write() is atomic, but not on shared file systems */
 		add_line(fd, line.at, line.len);
 		folder_unlock(fd);
 	}
@@ -147,7 +147,7 @@ void tunings_write(const struct tuning_key *key, const struct tuned *t)
 	cleanup_run(&c);
 }
 
-/* --- all of them ----------------------------------------------------------------------------------------------- */
+/* --- all tunings ------------------------------------------------------------------------------------------------ */
 
 static bool is_tuning(const char *name)
 {
