@@ -1,5 +1,5 @@
-/* The kernels of docs/notes/measurements.md as the benchmark runs them (tests/bench): their files, tiles, warps and stages, on
- * less data. */
+/* The kernels of docs/notes/measurements.md as the benchmark runs them (tests/bench): their files, tiles, warps and
+ * stages, on less data. */
 #include "themes.h"
 
 static int block_for(int n)
