@@ -1,5 +1,5 @@
 #!/bin/sh
-# Each planted fault changes its file: else it has been left behind by a change of that, and tests/planted/run.sh would plant nothing.
+# Each planted fault changes its file: else it has been left behind by a change of that, and tests/planted/run.py would plant nothing.
 set -eu
 tab=$(printf '\t')
 bad=$(while IFS=$tab read -r name file commands what; do

@@ -202,7 +202,7 @@ for kind in random loops pipelines; do
 	both "$kind cpu, quick" env TL_DEVICE=cpu TL_COMPILE_CHECK=quick "$random" $new --kind $kind --count 10
 done
 # the IR after each pass against the IR before it, and facts against values
-core "run every pass" "$run" --every-pass $pairs --shard $((seed % 8))/8
+core "run every pass" "$run" --every-pass $pairs --shard $((seed % 16))/16
 all "run every pass, 1 of 8" "$run" --every-pass --shard 0/8
 all "run every pass, 2 of 8" "$run" --every-pass --shard 1/8
 core "random every pass" "$random" --every-pass $new --kind random --count 125
