@@ -149,7 +149,7 @@ while IFS=$tab read -r name file commands what; do
 			[ "$n" = 0 ] && continue
 			first=$(comm -13 "base.$k" now | head -n 1)
 			found="$(say $k): $n, first $first"
-			! grep -q "^$first:.* invalid placed IR" now.why || found="$found (refused before it runs)"
+			! grep -q "^$first:.* invalid laid-out GPU IR" now.why || found="$found (refused before it runs)"
 			break
 		done
 	fi
