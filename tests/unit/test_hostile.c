@@ -450,7 +450,7 @@ static void folders_of_others(void **state)
 	trust("group");
 	folder_is_used(-1, -1, NULL);
 	trust("everybody");
-	folder_is_used(-1, -1, "none of user, group and all");
+	folder_is_used(-1, -1, "must be user, group or all");
 	chmod(folder, 0777);
 	trust("group");
 	folder_is_used(-1, -1, "every user may write it");
