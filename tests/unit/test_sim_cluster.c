@@ -324,8 +324,10 @@ static void test_refused(void **state)
 	r->head = HEAD_OF(".explicitcluster\n");
 	expect_fault(r, "", "the launch has no cluster size");
 	r->head = PAIR;
-	expect_fault(r, "mov.u32 %r3, sh; mapa.shared::cluster.u32 %r4, %r3, 2;", "block 2 does not exist in a cluster of 2");
-	expect_fault(r, "mapa.shared::cluster.u32 %r4, %r1, 1; mov.u32 %r5, 0x3000000; "
+	expect_fault(r, "mov.u32 %r3, sh; mapa.shared::cluster.u32 %r4, %r3, 2;",
+		     "block 2 does not exist in a cluster of 2");
+	expect_fault(r,
+		     "mapa.shared::cluster.u32 %r4, %r1, 1; mov.u32 %r5, 0x3000000; "
 		     "ld.shared::cluster.u32 %r6, [%r5];",
 		     "is not in shared memory of a block of this cluster");
 	expect_fault(r, "mov.u32 %r3, 8192; mapa.shared::cluster.u32 %r4, %r3, 1;",

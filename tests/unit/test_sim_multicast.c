@@ -410,11 +410,12 @@ static void test_end(void **state)
 		struct rig *one = cluster_of(2, k % 3);
 		/* while it flies; when it has come, but nobody waited; before it is sent */
 		const char *e = run(one, fill(r, body, "1"));
-		const char *const texts[] = {"block (1, 0, 0) ends while this copy to its "
-					     "shared bytes 0x400–0x7ff is in flight",
-					     "the block may end before the data that block (0, 0, 0), warp 0, sends it arrives "
-					     "at the mbarrier at shared address 0x0",
-					     "access to shared memory of block (1, 0, 0), which has ended"};
+		const char *const texts[] = {
+			"block (1, 0, 0) ends while this copy to its "
+			"shared bytes 0x400–0x7ff is in flight",
+			"the block may end before the data that block (0, 0, 0), warp 0, sends it arrives "
+			"at the mbarrier at shared address 0x0",
+			"access to shared memory of block (1, 0, 0), which has ended"};
 		if (!strstr(e, texts[0]) && !strstr(e, texts[1]) && !strstr(e, texts[2]))
 			fail_msg("%s", *e ? e : "no fault");
 		if (k % 3 == 0 && strstr(e, texts[1]))

@@ -221,7 +221,8 @@ static void test_warps(void **state)
 		found = 0;
 		memset(r->written[1], 0xFF, SIZE / 8);
 		for (u32 k = 0; k < 20; k++)
-			found += strstr(run(r, fill(r, body, next, "", uses[u])), "; the value read is used at") != NULL;
+			found +=
+				strstr(run(r, fill(r, body, next, "", uses[u])), "; the value read is used at") != NULL;
 		assert_true(found > 15);
 	}
 	rig_free(r);

@@ -254,8 +254,9 @@ static int try_here(int kind)
 	add(&r, 32, kind);
 	add(&r, 64, 0);
 	assert_error(choose(&r, NULL), TL_ERR_KERNEL,
-		     kind == 1 ? "the configuration BLOCK=32 KIND=1 left the device unusable: cuEventQuery: "
-			       : "the configuration BLOCK=32 KIND=2 left the device unusable: the kernel has not ended");
+		     kind == 1
+			     ? "the configuration BLOCK=32 KIND=1 left the device unusable: cuEventQuery: "
+			     : "the configuration BLOCK=32 KIND=2 left the device unusable: the kernel has not ended");
 	assert_non_null(strstr(tl_error(NULL), "hint: tl_tuning.helper"));
 	return 0;
 }
