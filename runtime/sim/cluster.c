@@ -239,7 +239,7 @@ static bool window_address(struct warp *w, const struct instr *i, u32 lane, cons
 	struct cta *owner = *at >> 40 ? NULL : cluster_block(w->block, *at, &within);
 	if (owner && within < owner->shared_bytes)
 		return true;
-	fault(w, i, 1u << lane, "0x%llx is not a %saddress of shared memory of this cluster",
+	fault(w, i, 1u << lane, "0x%llx is not a valid %saddress of shared memory of this cluster",
 	      (unsigned long long)address, generic ? "generic " : "");
 	return false;
 }

@@ -224,7 +224,7 @@ static void loading(void **state)
 	assert_error(load(d, 4, 300000, &k), TL_ERR_COMPILE,
 		     "k needs 300000 bytes of shared memory per block, and this GPU has 232448");
 	driver.most_threads = 128;
-	assert_error(load(d, 8, 0, &k), TL_ERR_COMPILE, "has at most 128 threads; num_warps=8 makes 256");
+	assert_error(load(d, 8, 0, &k), TL_ERR_COMPILE, "has at most 128 threads; num_warps=8 needs 256");
 	driver.fail = "load";
 	driver.error = 218;
 	assert_error(load(d, 4, 0, &k), TL_ERR_DRIVER, "line 7; fatal: nonsense");
@@ -333,7 +333,7 @@ static void timing(void **state)
 		assert_int_equal(d->ops->time(d, &l, 0, 1, ms), TL_OK);
 		assert_int_equal(strstr(driver.log, "set") != NULL, megabytes == 200);
 		if (megabytes == 100)
-			assert_non_null(strstr(tl_error(NULL), "note: no room"));
+			assert_non_null(strstr(tl_error(NULL), "note: out of memory"));
 		d->ops->unload(d, k);
 		d->ops->close(d);
 		assert_clean(0);

@@ -331,8 +331,8 @@ static void test_refused(void **state)
 		     "ld.shared::cluster.u32 %r6, [%r5];",
 		     "is not in shared memory of a block of this cluster");
 	expect_fault(r, "mov.u32 %r3, 8192; mapa.shared::cluster.u32 %r4, %r3, 1;",
-		     "is no address of shared memory of this cluster");
-	expect_fault(r, "mapa.u64 %rd4, %rd1, 1;", "is no generic address of shared memory of this cluster");
+		     "is not a valid address of shared memory of this cluster");
+	expect_fault(r, "mapa.u64 %rd4, %rd1, 1;", "is not a valid generic address of shared memory of this cluster");
 	expect_fault(r, "mov.u32 %r3, sh; mapa.shared::cluster.u32 %r4, %r3, 1; st.shared.u32 [%r4], 1;",
 		     "outside shared memory");
 	expect_fault(r, "mov.u32 %r3, sh; mapa.shared::cluster.u32 %r4, %r3, 1; st.shared::cluster.u32 [%r4+4096], 1;",

@@ -273,7 +273,7 @@ static void test_counts(void **state)
 {
 	(void)state;
 	check_fault(1, INIT(0, 31) "mbarrier.arrive.shared.b64 _, [sh], 2;", "more arrivals than expected");
-	check_fault(1, INIT(0, 32) "mbarrier.arrive.noComplete.shared.b64 _, [sh], 1;", "says .noComplete");
+	check_fault(1, INIT(0, 32) "mbarrier.arrive.noComplete.shared.b64 _, [sh], 1;", "this arrival has .noComplete");
 	check_ok(1, INIT(0, 33) "mbarrier.arrive.noComplete.shared.b64 %rd3, [sh], 1;");
 	check_fault(1, INIT(0, 64) LEADER "@%p1 mbarrier.arrive.shared.b64 _, [sh], 0;", "0 arrivals at once");
 	check_fault(1, INIT(0, 1) "mbarrier.expect_tx.shared.b64 [sh], 40000;", "tx-count");

@@ -97,7 +97,7 @@ static void test_several(void **state)
 		for (u32 n = 0; n < 4; n++)
 			assert_memory_equal(r->b + n * 1024, r->a, 1024);
 		expect_fault(r, BEGIN "@%p1 " LOAD ".multicast::cluster [sh+1024], [%rd1], 1024, [sh], 2;",
-			     "names block 1 does not exist in a cluster of 1");
+			     "names block 1 of a cluster of 1");
 		rig_free(r);
 	}
 }
@@ -283,7 +283,7 @@ static void test_ring_faults(void **state)
 		    "may end before its shared memory is accessed by block", "which has ended");
 	ring_faults((struct ring){.behind = ""}, "may end before its shared memory is accessed by block",
 		    "which has ended");
-	ring_faults((struct ring){.mask = "7"}, "the mask 0x7 names block 2 does not exist in a cluster of 2", NULL);
+	ring_faults((struct ring){.mask = "7"}, "the mask 0x7 names block 2 of a cluster of 2", NULL);
 	ring_faults((struct ring){.mask = "0"}, "the mask of blocks is 0", NULL);
 }
 
@@ -447,9 +447,9 @@ static void test_places(void **state)
 	check_fault(2, fill(r, body, LOAD " [%r5], [%rd1], 1024, [%r5]"),
 		    "the bytes are an mbarrier: asynchronous copy of shared bytes");
 	check_fault(2, fill(r, body, LOAD ".multicast::cluster [sh+1024], [%rd1], 1024, [sh], 4"),
-		    "the mask 0x4 names block 2 does not exist in a cluster of 2");
+		    "the mask 0x4 names block 2 of a cluster of 2");
 	check_fault(2, fill(r, body, LOAD ".multicast::cluster [sh+1024], [%rd1], 1024, [sh], 32769"),
-		    "the mask 0x8001 names block 15 does not exist in a cluster of 2");
+		    "the mask 0x8001 names block 15 of a cluster of 2");
 	check_fault(2, fill(r, body, LOAD ".multicast::cluster [sh+1024], [%rd1], 1024, [sh], 0"),
 		    "the mask of blocks is 0");
 	check_fault(2, fill(r, body, "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes "

@@ -499,8 +499,8 @@ static void test_encoding(void **state)
 	REFUSED(q.rank = 0, "rank 0: 1 to 5")
 	REFUSED(q.rank = 6, "rank 6: 1 to 5")
 	REFUSED(q.base = 0x10008, "not a multiple of 16")
-	REFUSED(q.type = 16, "no data type 16")
-	REFUSED(q.type = -1, "no data type -1")
+	REFUSED(q.type = 16, "no copies of data type 16")
+	REFUSED(q.type = -1, "no copies of data type -1")
 	REFUSED(q.interleave = 1, "interleaved")
 	REFUSED(q.interleave = 3, "no interleave mode 3")
 	REFUSED(q.swizzle = 4, "no swizzle mode 4")
@@ -712,7 +712,7 @@ static void test_faults(void **state)
 	sb_puts(&t->text,
 		"fence.proxy.async; bar.sync 0;\n@%p1 cp.reduce.async.bulk.tensor.2d.global.shared::cta.and.bulk_group "
 		"[%rd3, {%r10, %r11}], [%r20+1024];\n");
-	expect_fault(t, "no such reduction");
+	expect_fault(t, "this reduction does not exist");
 }
 
 static void test_refused(void **state)
