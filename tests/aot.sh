@@ -191,7 +191,7 @@ check "the depfile" depfile
 mkdir -p "$work/gpu"
 check "kernels for a GPU alone" "$build/tlc" build "$top/examples/vector_add.tl" --target sm_80 -o "$work/gpu/vector_add"
 check "a program for a GPU alone" rt -I"$work/gpu" "$top/examples/aot/add.c" "$work/gpu/vector_add.c" -o "$work/gpu/add"
-check "on the processor" says 'was not compiled for this processor, but for cuda:sm_80' "$work/gpu/add" cpu
+check "on the processor" says 'was not compiled for this CPU, but for cuda:sm_80' "$work/gpu/add" cpu
 check "a GPU that is too old" says 'was not compiled for this GPU, sm_75, but for cuda:sm_80, cuda:sm_90a' on 75 "$work/add"
 check "no GPU" says 'no device' on 0 "$work/add"
 check "no driver" says 'no device' env LD_LIBRARY_PATH= "$work/add"

@@ -54,7 +54,7 @@ done_with assert $code $((code == 0)) $((code != 0))
 
 "$build/tlc" run "$top/examples/softmax.tl" --device cuda -g 4 x_ptr='fp32[4,512]:randn' y_ptr='fp32[4,512]' x_stride=512 y_stride=512 n_cols=512 \
 	--remarks > "$log/remarks" 2>&1 &&
-	grep -q 'remark: [1-9][0-9]* registers a thread, 128 threads and [0-9]* bytes of shared memory a block; [1-9][0-9]* blocks at once on a multiprocessor' "$log/remarks"
+	grep -q 'remark: [1-9][0-9]* registers a thread, 128 threads and [0-9]* bytes of shared memory a block; [1-9][0-9]* resident blocks per multiprocessor' "$log/remarks"
 code=$?
 done_with remarks $code $((code == 0)) $((code != 0))
 

@@ -29,49 +29,51 @@ static const struct pass cuda_tile_passes[] = {
 	 ANALYSIS_AXIS},
 	{"cse", "merge equal operations", pass_cse, 0, ANALYSIS_AXIS},
 	{"licm", "move loop-invariant operations out of loops", pass_licm, 0, ANALYSIS_AXIS},
-	{"counted-loops", "for loops in place of while loops that count", pass_counted_loops, ANALYSIS_RANGES,
+	{"counted-loops", "convert counting while loops to for loops", pass_counted_loops, ANALYSIS_RANGES,
 	 ANALYSIS_AXIS},
-	{"unflatten", "a loop over tiles and one over their slices in place of one over all slices", pass_unflatten,
+	{"unflatten", "split a loop over all slices into a loop over tiles and a loop over their slices",
+	 pass_unflatten, ANALYSIS_RANGES, ANALYSIS_AXIS},
+	{"if-conversion", "convert branches that compute addresses in a loop of dots to selects", pass_if_conversion, 0,
+	 ANALYSIS_AXIS},
+	{"strength-reduction", "iterate on an offset instead of pointers or tiles", pass_strength_reduction, 0,
+	 ANALYSIS_AXIS},
+	{"uniform-offsets", "add the uniform part of offset tiles to the base pointers", pass_uniform_offsets,
 	 ANALYSIS_RANGES, ANALYSIS_AXIS},
-	{"if-conversion", "select addresses that a branch in a loop of products computes", pass_if_conversion, 0,
+	{"versioning", "add a fast path for programs away from the edge of a matrix", pass_versioning, ANALYSIS_AXIS,
 	 ANALYSIS_AXIS},
-	{"strength-reduction", "carry an offset instead of pointers or tiles", pass_strength_reduction, 0,
+	{"mask-elimination", "remove masks that are provably true", pass_mask_elimination, ANALYSIS_RANGES,
 	 ANALYSIS_AXIS},
-	{"uniform-offsets", "add to pointers what offsets have in common", pass_uniform_offsets, ANALYSIS_RANGES,
-	 ANALYSIS_AXIS},
-	{"versioning", "a fast path for programs away from the edge of a matrix", pass_versioning, ANALYSIS_AXIS,
-	 ANALYSIS_AXIS},
-	{"mask-elimination", "drop masks that are provably true", pass_mask_elimination, ANALYSIS_RANGES,
-	 ANALYSIS_AXIS},
-	{"unwrap", "mask rows in place of wrapping them around, where nobody asks for them", pass_modulo_to_mask,
-	 ANALYSIS_AXIS, ANALYSIS_AXIS},
+	{"unwrap", "replace the modulo of row indices by a mask where the wrapped rows are not demanded",
+	 pass_modulo_to_mask, ANALYSIS_AXIS, ANALYSIS_AXIS},
 	{"index-set-splitting", "split a loop into a main loop without a mask and a tail", pass_index_set_splitting,
 	 ANALYSIS_AXIS, ANALYSIS_AXIS},
-	{"unroll", "unroll loops that have a factor", pass_unroll, ANALYSIS_RANGES, ANALYSIS_AXIS},
+	{"unroll", "unroll loops that have an unroll factor", pass_unroll, ANALYSIS_RANGES, ANALYSIS_AXIS},
 	{"cse2", "merge equal operations", pass_cse, 0, ANALYSIS_AXIS},
 	{"licm2", "move loop-invariant operations out of loops", pass_licm, 0, ANALYSIS_AXIS},
-	{"induction-divisions", "carry quotients of what grows by a constant", pass_induction_divisions,
+	{"induction-divisions", "carry the quotients and remainders of induction variables", pass_induction_divisions,
 	 ANALYSIS_RANGES, ANALYSIS_AXIS},
 	{"narrow-loads", "load repeated elements of a tile once", pass_narrow_loads, ANALYSIS_AXIS, ANALYSIS_AXIS},
 	{"hoist-loads", "issue loads before reductions and loops that they do not depend on", pass_hoist_loads, 0,
 	 ANALYSIS_AXIS},
-	{"contract-fma", "contract products and sums to multiply-adds", pass_contract_fma, 0, ANALYSIS_AXIS},
+	{"contract-fma", "contract multiplications and additions to fused multiply-adds", pass_contract_fma, 0,
+	 ANALYSIS_AXIS},
 };
 static const struct pass cuda_place_passes[] = {
-	{"legalize-dots", "operand types for the target's tensor cores", pass_legalize_dots, 0, ANALYSIS_AXIS},
-	{"cluster", "programs whose tiles do not fit a block's registers run on several blocks", pass_cluster,
-	 ANALYSIS_AXIS, 0},
-	{"layouts", "a layout for every tile", pass_layouts, ANALYSIS_AXIS, ANALYSIS_AXIS},
-	{"promote-operands", "move operands of a loop's dots to shared memory where registers do not suffice",
-	 pass_promote_operands, 0, 0},
-	{"pipeline", "issue loads of loops ahead", pass_pipeline, ANALYSIS_AXIS, ANALYSIS_AXIS},
-	{"hoist-prologue-loads", "issue the first loads of loops before reductions", pass_hoist_prologue_loads, 0,
+	{"legalize-dots", "convert dots to the operand types of the target's tensor cores", pass_legalize_dots, 0,
 	 ANALYSIS_AXIS},
-	{"multiply-adds", "operands of dots without tensor cores in shared memory", pass_multiply_adds, 0, 0},
-	{"vectorize", "how many elements a load, store or copy takes at once", pass_vectorize, ANALYSIS_AXIS, 0},
-	{"allocate", "offsets in shared memory", pass_allocate, 0, 0},
-	{"barriers", "synchronise shared memory", pass_barriers, ANALYSIS_AXIS, 0},
-	{"prove-buffers", "prove that buffers are synchronised, or compile again with less pipelining",
+	{"cluster", "run programs whose tiles do not fit a block's registers on a cluster of blocks", pass_cluster,
+	 ANALYSIS_AXIS, 0},
+	{"layouts", "assign a layout to every tile", pass_layouts, ANALYSIS_AXIS, ANALYSIS_AXIS},
+	{"promote-operands", "move dot operands of loops to shared memory where registers do not suffice",
+	 pass_promote_operands, 0, 0},
+	{"pipeline", "pipeline loops: issue their loads iterations ahead", pass_pipeline, ANALYSIS_AXIS, ANALYSIS_AXIS},
+	{"hoist-prologue-loads", "issue the first loads of pipelined loops before earlier reductions",
+	 pass_hoist_prologue_loads, 0, ANALYSIS_AXIS},
+	{"multiply-adds", "move operands of dots without tensor cores to shared memory", pass_multiply_adds, 0, 0},
+	{"vectorize", "choose the vector width of each load, store and copy", pass_vectorize, ANALYSIS_AXIS, 0},
+	{"allocate", "allocate shared memory", pass_allocate, 0, 0},
+	{"barriers", "insert barriers for shared memory", pass_barriers, ANALYSIS_AXIS, 0},
+	{"prove-buffers", "prove that buffers are synchronised, else compile again with less pipelining",
 	 pass_prove_buffers, 0, 0},
 	{"remarks", "report how memory is accessed (on request)", pass_remarks, ANALYSIS_AXIS, 0},
 };
@@ -83,24 +85,26 @@ static const struct pass cpu_tile_passes[] = {
 	{"cse", "merge equal operations", pass_cse, 0, ANALYSIS_AXIS},
 	{"swizzle-pids", "remap a two-dimensional grid in groups (on request)", pass_swizzle_pids, 0, ANALYSIS_AXIS},
 	{"licm", "move loop-invariant operations out of loops", pass_licm, 0, ANALYSIS_AXIS},
-	{"counted-loops", "for loops in place of while loops that count", pass_counted_loops, ANALYSIS_RANGES,
+	{"counted-loops", "convert counting while loops to for loops", pass_counted_loops, ANALYSIS_RANGES,
 	 ANALYSIS_AXIS},
-	{"strength-reduction", "carry an offset instead of pointers or tiles", pass_strength_reduction, 0,
+	{"strength-reduction", "iterate on an offset instead of pointers or tiles", pass_strength_reduction, 0,
 	 ANALYSIS_AXIS},
-	{"mask-elimination", "drop masks that are provably true", pass_mask_elimination, ANALYSIS_RANGES,
+	{"mask-elimination", "remove masks that are provably true", pass_mask_elimination, ANALYSIS_RANGES,
 	 ANALYSIS_AXIS},
-	{"unwrap", "mask rows in place of wrapping them around, where nobody asks for them", pass_modulo_to_mask,
-	 ANALYSIS_AXIS, ANALYSIS_AXIS},
+	{"unwrap", "replace the modulo of row indices by a mask where the wrapped rows are not demanded",
+	 pass_modulo_to_mask, ANALYSIS_AXIS, ANALYSIS_AXIS},
 	{"index-set-splitting", "split a loop into a main loop without a mask and a tail", pass_index_set_splitting,
 	 ANALYSIS_AXIS, ANALYSIS_AXIS},
 	{"cse2", "merge equal operations", pass_cse, 0, ANALYSIS_AXIS},
-	{"contract-fma", "contract products and sums to multiply-adds", pass_contract_fma, 0, ANALYSIS_AXIS},
+	{"contract-fma", "contract multiplications and additions to fused multiply-adds", pass_contract_fma, 0,
+	 ANALYSIS_AXIS},
 };
 
 /* For debuggers: only passes that change results or were requested. Operations stay in place. */
 static const struct pass debug_passes[] = {
 	{"swizzle-pids", "remap a two-dimensional grid in groups (on request)", pass_swizzle_pids, 0, ANALYSIS_AXIS},
-	{"contract-fma", "contract products and sums to multiply-adds", pass_contract_fma, 0, ANALYSIS_AXIS},
+	{"contract-fma", "contract multiplications and additions to fused multiply-adds", pass_contract_fma, 0,
+	 ANALYSIS_AXIS},
 };
 
 static const struct pass_list {
@@ -389,14 +393,13 @@ static void describe_tensor(struct strbuf *sb, const struct kernel *k, u32 i)
 {
 	const struct tensor_map_param *m = &k->cuda.maps[i];
 	sb_printf(sb,
-		  "%s// parameter %u: a tensor map of uint%d, address %s, sizes %s and %s%s, stride %s bytes%s, "
-		  "box %d, %d%s, swizzle %d bytes",
+		  "%s// parameter %u: tensor map of uint%d: address %s, sizes %s and %s%s, stride %s bytes%s, box %d, "
+		  "%d%s, swizzle %d bytes",
 		  sb->len ? "\n" : "", k->nparams + i, m->elem_bytes * 8, k->params[m->tensor].name,
 		  product_text(sb->arena, k, &m->sizes[0]), product_text(sb->arena, k, &m->sizes[1]),
 		  m->moved ? ", 2^31 and 2^31" : "", product_text(sb->arena, k, &m->distance),
-		  m->moved
-			  ? arena_printf(sb->arena, ", %d and 2^%d", 1 << TENSOR_MAP_LOG2_UNIT, TENSOR_MAP_LOG2_PAGE)
-			  : "",
+		  m->moved ? arena_printf(sb->arena, ", %d and 2^%d", 1 << TENSOR_MAP_LOG2_UNIT, TENSOR_MAP_LOG2_PAGE)
+			   : "",
 		  m->box[0], m->box[1], m->moved ? ", 1, 1" : "", m->swizzle);
 }
 
@@ -406,22 +409,22 @@ static const char *directives(struct arena *a, const struct kernel *k)
 	struct strbuf sb = {.arena = a};
 	if (k->cuda.cluster > 1)
 		sb_printf(&sb,
-			  ".explicitcluster\n.reqnctapercluster %d, 1, 1\n// a program runs on %d blocks: the grid "
-			  "along x is %d times the programs",
+			  ".explicitcluster\n.reqnctapercluster %d, 1, 1\n// each program runs on %d blocks: the grid "
+			  "along x is %d times the number of programs",
 			  k->cuda.cluster, k->cuda.cluster, k->cuda.cluster);
 	if (k->cuda.persistent)
 		sb_printf(&sb,
-			  "// parameters %u to %u: the programs along each axis; the grid is of as many blocks as "
-			  "there are multiprocessors, or programs if they are fewer, along x",
+			  "// parameters %u to %u: number of programs along each axis; number of blocks along x: the "
+			  "smaller of the number of multiprocessors and the number of programs",
 			  k->nparams - GRID_PARAMS, k->nparams - 1);
 	if (k->cuda.pairs)
-		sb_printf(&sb, "%s// faster where two blocks along x are launched as a cluster", sb.len ? "\n" : "");
+		sb_printf(&sb, "%s// faster if every two blocks along x are launched as a cluster", sb.len ? "\n" : "");
 	for (u32 i = 0; i < k->nlimits; i++) {
 		const struct size_limit *l = &k->limits[i];
 		sb_printf(&sb, "%s// for launches with %s", sb.len ? "\n" : "", size_name(a, k, l->a));
 		if (l->b != SIZE_NONE)
 			sb_printf(&sb, " * %s%s", size_name(a, k, l->b),
-				  l->least > 1 ? arena_printf(a, ", each %d at least,", l->least) : "");
+				  l->least > 1 ? arena_printf(a, ", each at least %d,", l->least) : "");
 		sb_printf(&sb, " from 0 to %lld", (long long)l->most);
 	}
 	for (u32 i = 0; i < k->cuda.nmaps; i++) {
@@ -431,11 +434,10 @@ static const char *directives(struct arena *a, const struct kernel *k)
 			continue;
 		}
 		sb_printf(&sb,
-			  "%s// parameter %u: a tensor map of uint%d, address 0, sizes 2^31 each, strides %s, %d "
-			  "and 2^%d bytes, box %d, %d, %d, 1, swizzle %d bytes",
-			  sb.len ? "\n" : "", k->nparams + i, m->elem_bytes * 8,
-			  product_text(a, k, &m->distance), m->swizzle, TENSOR_MAP_LOG2_PAGE, m->box[0], m->box[1],
-			  m->box[2], m->swizzle);
+			  "%s// parameter %u: tensor map of uint%d: address 0, sizes 2^31 each, strides %s, %d and "
+			  "2^%d bytes, box %d, %d, %d, 1, swizzle %d bytes",
+			  sb.len ? "\n" : "", k->nparams + i, m->elem_bytes * 8, product_text(a, k, &m->distance),
+			  m->swizzle, TENSOR_MAP_LOG2_PAGE, m->box[0], m->box[1], m->box[2], m->swizzle);
 	}
 	return sb.at;
 }
@@ -551,7 +553,7 @@ static bool check_start(struct run *r, const struct kernel *k)
 	if (!k->target) {
 		r->start_after = tile >= 0 ? after : NULL;
 		if (after && tile < 0)
-			diag(d, E_START_AFTER, k->loc, after, "one that has not been placed");
+			diag(d, E_START_AFTER, k->loc, after, "tile IR without a target (TTIR)");
 		return !after || tile >= 0;
 	}
 	walk(k->body, find_tile, &any);
@@ -565,7 +567,7 @@ static bool check_start(struct run *r, const struct kernel *k)
 	}
 	if (place < 0 || (any && (place >= index_of(list->place, list->nplace, "layouts")) != (any->layout != NULL))) {
 		diag(d, E_START_AFTER, k->loc, after ? after : "barriers",
-		     any && !any->layout ? "one without layouts" : "one that has been placed");
+		     any && !any->layout ? "IR without layouts" : "laid-out GPU IR (TTGIR)");
 		return false;
 	}
 	r->start_after = list->place[place].name;
@@ -596,8 +598,8 @@ static bool begin(struct run *r, struct kernel *k, struct compiled *out)
 	k->sizes = o->sizes;
 	if (o->sizes && o->remarks)
 		diag(&r->u->diags, R_ANY_SIZE, k->loc,
-		     o->sizes == BOUNDS_WIDE ? "offsets of addresses are computed in 64 bits"
-					    : "accesses rely on no index that is not proved not to");
+		     o->sizes == BOUNDS_WIDE ? "address offsets are computed in 64 bits"
+					     : "no access relies on an index that is not proved to fit 32 bits");
 	if (!check_start(r, k))
 		return false;
 	if (!k->target) {
@@ -705,7 +707,8 @@ static bool limit_more(const struct run *failed, struct limits *l)
 static void remark_limits(const struct run *r, const struct unproved *why, i32 bytes)
 {
 	static const char *const without[] = {
-		[PIPELINE_CP_ASYNC] = "without TMA, dots in flight, and copies that go on from loop to loop",
+		[PIPELINE_CP_ASYNC] =
+			"without TMA, without asynchronous dots, and without buffers shared by consecutive loops",
 		[PIPELINE_NONE] = "without pipelining",
 	};
 	const struct compile_options *o = r->o;
@@ -765,7 +768,7 @@ void remark_resources(struct unit *u, const struct compiled *c, int registers, i
 	diag(&u->diags, R_RESOURCES, c->kernel->loc, registers,
 	     local_bytes ? arena_printf(a, " and %lld bytes of local memory", (long long)local_bytes) : "",
 	     32 * c->num_warps, c->shared_bytes,
-	     resident ? arena_printf(a, "; %d block%s at once on a multiprocessor", resident, PLURAL(resident)) : "");
+	     resident ? arena_printf(a, "; %d resident block%s per multiprocessor", resident, PLURAL(resident)) : "");
 	if (local_bytes)
 		diag_hint(&u->diags, "local memory is slow: use smaller tiles, or another num_warps");
 }
@@ -799,6 +802,6 @@ void compile_list_passes(FILE *out)
 		fprintf(out, "  %-20s %s\n", cuda_place_passes[i].name, cuda_place_passes[i].what);
 	for (u32 i = 0; i < ARRAY_LEN(cpu_tile_passes); i++)
 		if (!has_pass(TARGET_CUDA, cpu_tile_passes[i].name))
-			fprintf(out, "  %-20s %s; cpu only, else a part of pipeline\n", cpu_tile_passes[i].name,
+			fprintf(out, "  %-20s %s (CPU only; on GPUs part of pipeline)\n", cpu_tile_passes[i].name,
 				cpu_tile_passes[i].what);
 }

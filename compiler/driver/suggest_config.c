@@ -113,7 +113,8 @@ void advise_fit(struct unit *u, const struct func *func, const struct arg_spec *
 		s.now = s.best;
 	}
 	if (s.best.fits)
-		diag_hint(&u->diags, "the same with %s fits: it needs %d bytes", describe(&s, &s.best), s.best.bytes);
+		diag_hint(&u->diags, "with %s, the kernel fits: it needs %d bytes", describe(&s, &s.best),
+			  s.best.bytes);
 	else
 		diag_hint(&u->diags, "use smaller tiles, fewer num_stages, or more num_warps");
 }

@@ -250,9 +250,10 @@ static bool check_field(struct eval *e, const struct class *c, u32 i, const stru
 		ast_print_expr(type, &words);
 	eval_error(e, E_FIELD_TYPE, at, c->fields[i], c->name, words.at, describe(e, v));
 	if (is_constexpr_annotation(type))
-		diag_hint(e->diags, "tl.constexpr is for values that are known while compiling; tl.tensor for others");
+		diag_hint(e->diags,
+			  "tl.constexpr is for values that are known at compile time, tl.tensor for run-time values");
 	else if (val_is_number(v))
-		diag_hint(e->diags, "assign it to a variable first, which makes a run-time value of it");
+		diag_hint(e->diags, "assign it to a variable first, which makes it a run-time value");
 	return false;
 }
 

@@ -87,8 +87,8 @@ static void not_constexpr(struct eval *e, const struct args *a, u32 i, const str
 				  f->caller ? "" : ", and pass its value with -D");
 			return;
 		}
-	diag_hint(e->diags, "make it a parameter `x: tl.constexpr` or a variable `x: tl.constexpr = …`; what a loop or "
-			    "a run-time `if` assigns is a run-time value");
+	diag_hint(e->diags, "make it a parameter `x: tl.constexpr` or a variable `x: tl.constexpr = …`; a variable "
+			    "that a loop or a run-time `if` assigns has a run-time value");
 }
 
 bool arg_int(struct eval *e, const struct args *a, u32 i, i64 *out)

@@ -47,7 +47,7 @@ struct val bi_device_print(struct eval *e, const struct args *a)
 	bool hex;
 	if (a->at[0].kind != V_STR) {
 		eval_error(e, E_ARG_KIND, a->loc[0], "prefix", a->b->name, "a string", describe(e, &a->at[0]));
-		diag_hint(e->diags, "a text comes first: %s(\"x:\", x)", a->b->name);
+		diag_hint(e->diags, "the first argument is a string: %s(\"x:\", x)", a->b->name);
 		return val_error();
 	}
 	if (!arg_bool(e, a, 2, &hex))

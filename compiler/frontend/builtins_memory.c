@@ -8,7 +8,7 @@ static bool arg_pointer(struct eval *e, const struct args *a, struct val *out)
 		return true;
 	eval_error(e, E_NOT_A_POINTER, a->loc[0], a->b->name, describe(e, out));
 	if (out->kind == V_NONE)
-		diag_hint(e->diags, "where a pointer may be None, guard its use: `if ptr is not None:`");
+		diag_hint(e->diags, "if a pointer may be None, guard its use: `if ptr is not None:`");
 	return false;
 }
 
@@ -147,7 +147,7 @@ struct val bi_store(struct eval *e, const struct args *a)
 	else
 		v = cast_to(e, v, p.dtype, ROUND_DEFAULT, a->loc[1]);
 	if (v.kind == V_ERROR && a->at[1].kind == V_TENSOR && a->at[1].pointers)
-		diag_hint(e->diags, "to store what a pointer points to, load it first: tl.store(q, tl.load(p))");
+		diag_hint(e->diags, "to store the value at a pointer, load it first: tl.store(q, tl.load(p))");
 	if (v.kind == V_ERROR)
 		return v;
 	struct value *ops[] = {p.ssa, v.ssa, mask.kind == V_NONE ? NULL : mask.ssa};

@@ -215,7 +215,7 @@ static bool check_dot_types(struct eval *e, const struct args *a, const struct v
 		diag_hint(e->diags, "convert one of them, for example with .to(tl.%s)", dtype_tl_name(x->dtype));
 	else
 		diag_hint(e->diags,
-			  "it multiplies two tiles of one type: fp16, bf16, fp32, fp64, int8, or any two fp8");
+			  "both tiles must have the same type: fp16, bf16, fp32, fp64 or int8, or any two fp8 types");
 	return false;
 }
 
@@ -347,7 +347,7 @@ static bool region_is_scalar(struct eval *e, struct block *b, const struct args 
 	walk(b, note_effect, &effect);
 	if (makes_tile) {
 		eval_error(e, E_ARG_KIND, a->loc[i], arg_name(e, a, i), a->b->name, "a function of scalars",
-			   "one that makes a tile");
+			   "a function that makes a tile");
 	} else if (effect) {
 		eval_error(e, E_COMBINE_EFFECT, effect->loc, a->at[i].func->name);
 		diag(e->diags, N_COMBINE_USED, user_loc(e, a->loc[i]), a->at[i].func->name);

@@ -225,8 +225,8 @@ struct val get_item(struct eval *e, struct val v, struct val index, struct loc a
 	if (v.kind != V_TUPLE) {
 		eval_error(e, E_NOT_SUBSCRIPTABLE, at, describe(e, &v));
 		if (v.kind == V_FUNC)
-			diag_hint(e->diags, "only the host launches kernels: one calls another as a function, without "
-					    "a grid");
+			diag_hint(e->diags,
+				  "only the host launches kernels: in a kernel, call it as a function, without a grid");
 		return val_error();
 	}
 	index = known_number(index);
@@ -259,7 +259,7 @@ static bool is_shape_of_scalar(struct eval *e, const struct expr *x, const struc
 	eval_error(e, E_SCALAR_SHAPE, x->loc, describe(e, &v));
 	if (v.pointers)
 		diag_hint(e->diags,
-			  "a kernel gets the address of a tensor only: pass its sizes as parameters of their own");
+			  "a kernel gets the address of a tensor only: pass its sizes as separate parameters");
 	return true;
 }
 
@@ -509,7 +509,7 @@ static bool undecided(const struct val *a, const struct val *b)
 static struct val undecided_error(struct eval *e, enum operator op, const struct val *v, struct loc at)
 {
 	struct val r = eval_error(e, E_OPERAND, at, operator_text(op), describe(e, v));
-	diag_hint(e->diags, "of run-time values compare one by one, as in (x == a) | (x == b)");
+	diag_hint(e->diags, "compare run-time values one by one, as in (x == a) | (x == b)");
 	return r;
 }
 
@@ -583,7 +583,7 @@ static void end_operands(struct eval *e, const struct operands *o)
 		return;
 	leave_region(e, o->region);
 	if (e->frame->func->has_named_exprs)
-		forget_assigned(e, &o->before, true, "':=' assigns it behind a run-time operand");
+		forget_assigned(e, &o->before, true, "':=' assigns it after a run-time operand");
 }
 
 static struct val compare_chain(struct eval *e, const struct expr *x, struct operands *o)

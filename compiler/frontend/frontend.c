@@ -110,7 +110,7 @@ static void unpack_error(struct eval *e, const struct expr *target, u32 nvalues)
 {
 	eval_error(e, E_UNPACK_COUNT, target->loc, target->nitems, PLURAL(target->nitems), nvalues, PLURAL(nvalues));
 	if (!nvalues)
-		diag_hint(e->diags, "a pointer has no shape: pass the sizes of its tensor as parameters of their own");
+		diag_hint(e->diags, "a pointer has no shape: pass the sizes of its tensor as separate parameters");
 }
 
 void assign(struct eval *e, const struct expr *target, struct val v, struct loc at)
@@ -252,9 +252,9 @@ struct val unsupported_syntax(struct eval *e, const char *what, struct loc at)
 		{"import", "import at the top of the file"},
 		{"a nested def", "move it to the top level of the file, under its own @triton.jit"},
 		{"class", "kernels use functions, tuples and tiles"},
-		{"try", "nothing in a kernel raises; check with tl.static_assert or tl.device_assert"},
-		{"except", "nothing in a kernel raises; check with tl.static_assert or tl.device_assert"},
-		{"finally", "nothing in a kernel raises; check with tl.static_assert or tl.device_assert"},
+		{"try", "kernels do not raise exceptions; check with tl.static_assert or tl.device_assert"},
+		{"except", "kernels do not raise exceptions; check with tl.static_assert or tl.device_assert"},
+		{"finally", "kernels do not raise exceptions; check with tl.static_assert or tl.device_assert"},
 		{"del", "leave it out: variables need not be deleted"},
 		{"global", "pass the value as a parameter, and store results with tl.store"},
 		{"nonlocal", "pass the value as a parameter, and store results with tl.store"},

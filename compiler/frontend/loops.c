@@ -645,8 +645,8 @@ static void forget_named(struct eval *e, const struct expr *condition)
 	for (u32 i = 0; i < names.len; i++)
 		if (!find_var(e->frame, names.at[i]))
 			bind_unset(e, &e->frame->vars, names.at[i],
-				   "':=' in the condition of a run-time 'while' assigns it; assign it before the loop, "
-				   "too");
+				   "':=' in the condition of a run-time 'while' assigns it; also assign it before the "
+				   "loop");
 }
 
 /* The condition of a loop that jumps can also leave: it is evaluated only while `going` is true. *known: see truth. */

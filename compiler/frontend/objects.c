@@ -208,6 +208,6 @@ struct val store_block(struct eval *e, const struct args *a)
 struct val bi_context(struct eval *e, const struct args *a)
 {
 	diag(e->diags, W_CONTEXT, user_loc(e, e->b.loc), a->b->name,
-	     a->b->code ? ": what is under it is compiled as it stands" : "");
+	     a->b->code ? ": its body is compiled unchanged" : "");
 	return a->b->code ? (struct val){.kind = V_CONTEXT} : val_none();
 }

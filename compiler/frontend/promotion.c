@@ -151,8 +151,8 @@ static void advise_shapes(struct eval *e, const struct val *a, const struct val 
 	const struct type *s = a->ssa->type, *t = b->ssa->type;
 	const struct type *row = s->rank < t->rank ? s : t, *tile = s->rank < t->rank ? t : s;
 	if (row->rank == 1 && tile->rank == 2 && row->shape[0] == tile->shape[0])
-		diag_hint(e->diags, "a tile of one dimension goes along the last of two; with [:, None] it goes along "
-				    "the first");
+		diag_hint(e->diags, "a one-dimensional tile is aligned with the last dimension; x[:, None] aligns it "
+				    "with the first");
 	note_origin(e, a, at);
 	note_origin(e, b, at);
 }

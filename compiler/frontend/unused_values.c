@@ -82,8 +82,8 @@ void warn_of_unused(struct eval *e, const struct expr *x, const struct val *v, c
 		return;
 	diag(e->diags, W_UNUSED, x->loc, x->kind == EX_CALL ? source_text(e, x->a->loc) : "this operator");
 	if (x->kind == EX_COMPARE && x->nitems == 2 && x->ops[0] == OP_EQ)
-		diag_hint(e->diags, "to give a variable this value write '='; '==' compares");
+		diag_hint(e->diags, "write '=' to assign this value to a variable; '==' compares");
 	else
-		diag_hint(e->diags, "operators and functions change none of their operands: write y = …, or leave it "
-				    "out");
+		diag_hint(e->diags, "operators and functions do not change their operands: assign the result, as in y "
+				    "= …, or remove it");
 }

@@ -130,7 +130,7 @@ static const char *broken_by_element(const struct fact_plan *w, u64 bits, const 
 	if (w->same && ((u64)x ^ (u64)lo) & width_mask(w->dtype))
 		return "its affine form";
 	if (x < now->sizes.least || x > now->sizes.most)
-		return "its bounds by the sizes of the launch";
+		return "its launch bounds";
 	return NULL;
 }
 
@@ -157,10 +157,11 @@ static bool fail_along(struct env *e, const struct inst *i, i64 k, int d, const 
 {
 	const struct fact_plan *w = i->plan;
 	unsigned long long now = x->bits, before = x->before;
-	return fail(e, i, k,
-		    "%s %s is wrong: %s %d along dimension %d, but element %d is 0x%llx and the one before it 0x%llx",
-		    w->promised ? "what the kernel promises of" : "what is known of", w->name, fact, claim, d, x->at,
-		    now, before);
+	return fail(
+		e, i, k,
+		"%s %s is wrong: %s %d along dimension %d, but element %d is 0x%llx and the preceding element 0x%llx",
+		w->promised ? "the kernel's hint for" : "the analysis result for", w->name, fact, claim, d, x->at, now,
+		before);
 }
 
 static bool check_dimension(struct env *e, const struct inst *i, int d)
@@ -197,13 +198,12 @@ static bool fail_element(struct env *e, const struct inst *i, i64 k, const char 
 {
 	const struct fact_plan *w = i->plan;
 	const struct range *r = &w->range;
-	return fail(
-		e, i, k,
-		"what is known of %s is wrong: %s; it is 0x%llx, known from %lld to %lld%s, affine from %lld to %lld, "
-		"by sizes from %lld to %lld",
-		w->name, fact, (unsigned long long)bits, (long long)r->min, (long long)r->max,
-		r->wraps ? " (wraps)" : "", (long long)now->lo, (long long)now->hi, (long long)now->sizes.least,
-		(long long)now->sizes.most);
+	return fail(e, i, k,
+		    "the analysis result for %s is wrong: %s; the element is 0x%llx, its interval %lld to %lld%s, its "
+		    "affine bounds %lld to %lld, its launch bounds %lld to %lld",
+		    w->name, fact, (unsigned long long)bits, (long long)r->min, (long long)r->max,
+		    r->wraps ? " (wraps)" : "", (long long)now->lo, (long long)now->hi, (long long)now->sizes.least,
+		    (long long)now->sizes.most);
 }
 
 static bool run_facts(struct env *e, const struct inst *i)
@@ -368,11 +368,11 @@ static bool run_operand_facts(struct env *e, const struct inst *i)
 	if (w->no_wrap && !e->any_divisor &&
 	    !loop_fits(int_at(e, i, 0, w->dtype, 0), int_at(e, i, 1, w->dtype, 0), int_at(e, i, 2, w->dtype, 0),
 		       w->dtype))
-		return fail(e, i, -1, "what is known of a loop is wrong: its index wraps");
+		return fail(e, i, -1, "the analysis result for a loop is wrong: its index wraps");
 	bool exact = w->exact && is_within(e, w->exact->limits, w->exact->nlimits);
 	for (i64 k = 0; k < i->n; k++) {
 		if (w->positive >= 0 && !e->any_divisor && int_at(e, i, (u32)w->positive, w->dtype, k) < 0)
-			return fail(e, i, k, "what is known of %s is wrong: its operand is negative, 0x%llx",
+			return fail(e, i, k, "the analysis result for %s is wrong: its operand is negative, 0x%llx",
 				    op_info[i->code].name,
 				    (unsigned long long)int_at(e, i, (u32)w->positive, w->dtype, k));
 		if (w->divides)
@@ -382,11 +382,10 @@ static bool run_operand_facts(struct env *e, const struct inst *i)
 		i64 x = int_at(e, i, 0, w->dtype, k), y = int_at(e, i, 1, w->dtype, k);
 		i128 r = exact_result(i->code, x, y), most = (i128)(width_mask(w->dtype) >> 1);
 		if (r > most || r < -most - 1)
-			return fail(
-				e, i, k,
-				"what is known of %s is wrong: within the sizes of the launch it does not wrap; the "
-				"operands are 0x%llx and 0x%llx",
-				op_info[i->code].name, (unsigned long long)x, (unsigned long long)y);
+			return fail(e, i, k,
+				    "the analysis result for %s is wrong: it wraps within the launch bounds; the "
+				    "operands are 0x%llx and 0x%llx",
+				    op_info[i->code].name, (unsigned long long)x, (unsigned long long)y);
 	}
 	return true;
 }

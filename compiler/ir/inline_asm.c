@@ -40,18 +40,18 @@ static const char *read_constraint(const char **text, struct asm_form *form)
 	if (!output && isdigit((unsigned char)*s)) {
 		tied = (u8)(*s - '0' + 1);
 		if (tied > form->outputs)
-			return "a constraint names an output that is not there";
+			return "a constraint refers to an output that does not exist";
 		class = form->class[tied - 1];
 	} else {
 		class = *s == 'c' ? 'h' : *s == 'N' ? 'l' : *s;
 	}
 	if (!asm_class_bits(class))
-		return "a constraint is none of b, h, r, l, f, d and q, with '=' in front for an output";
+		return "a constraint must be b, h, r, l, f, d or q, preceded by '=' for an output";
 	s = skip_blanks(s + 1);
 	if (*s && *s != ',')
-		return "a constraint is none of b, h, r, l, f, d and q, with '=' in front for an output";
+		return "a constraint must be b, h, r, l, f, d or q, preceded by '=' for an output";
 	if (output && form->inputs)
-		return "the constraints of outputs come before those of inputs";
+		return "the constraints of outputs must come before those of inputs";
 	if (form->outputs + form->inputs == MAX_ASM_REGISTERS)
 		return "more than 256 registers";
 	form->class[form->outputs + form->inputs] = class;
@@ -85,7 +85,7 @@ static const char *check_text(const char *s, u32 registers)
 		bool braced = *s == '{';
 		s += braced;
 		if (!isdigit((unsigned char)*s))
-			return "a '$' in the text is followed by no operand's number; '$$' stands for itself";
+			return "a '$' in the text is not followed by an operand number; write '$$' for a dollar sign";
 		u32 n = 0;
 		for (; isdigit((unsigned char)*s) && n < MAX_ASM_REGISTERS; s++)
 			n = 10 * n + (u32)(*s - '0');
@@ -104,7 +104,7 @@ static const char *check_registers(const struct type *t, u32 pack, const struct 
 		return "elements of one bit cannot be packed";
 	for (u32 i = 0; i < asm_registers(t, pack); i++, ++*at)
 		if (asm_class_bits(form->class[*at]) < bits * (int)asm_elements(t, pack))
-			return "a constraint's register is narrower than what it holds";
+			return "a constraint's register is narrower than its elements";
 	return NULL;
 }
 
@@ -133,11 +133,11 @@ const char *inline_asm_form(const struct op *o, struct asm_form *form)
 	if (what)
 		return what;
 	if (!is_pow2(pack) || pack > MAX_ASM_REGISTERS)
-		return "elements are packed by powers of two, up to 256";
+		return "pack must be a power of two, at most 256";
 	if (inline_asm_results(o) != form->outputs)
-		return "the constraints have not as many outputs as the results have registers";
+		return "the number of output constraints is not the number of registers of the results";
 	if (inline_asm_operands(o) != form->inputs)
-		return "the constraints have not as many inputs as the arguments have registers";
+		return "the number of input constraints is not the number of registers of the arguments";
 	for (u32 i = 0; i < o->nresults && !what; i++)
 		what = check_registers(o->results[i].type, (u32)pack, form, &at);
 	for (u32 i = 0; i < o->noperands && !what; i++)

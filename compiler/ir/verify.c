@@ -50,16 +50,16 @@ static const char *check_cast(const struct op *o, const struct type *from, const
 	switch (op_info[o->code].rule) {
 	case R_WIDEN_INT: NEED(is_int(from) && is_int(to) && a < b, "must widen an integer"); break;
 	case R_NARROW_INT: NEED(is_int(from) && is_int(to) && a > b, "must narrow an integer"); break;
-	case R_INT_TO_FLOAT: NEED(is_int(from) && is_float(to), "must turn integers into floats"); break;
-	case R_FLOAT_TO_INT: NEED(is_float(from) && is_int(to), "must turn floats into integers"); break;
+	case R_INT_TO_FLOAT: NEED(is_int(from) && is_float(to), "must convert integers to floats"); break;
+	case R_FLOAT_TO_INT: NEED(is_float(from) && is_int(to), "must convert floats to integers"); break;
 	case R_WIDEN_FLOAT: NEED(is_float(from) && is_float(to) && a < b, "must widen a float"); break;
 	case R_NARROW_FLOAT: NEED(is_float(from) && is_float(to) && a > b, "must narrow a float"); break;
 	case R_FLOAT_TO_FLOAT:
 		NEED(is_float(from) && is_float(to) && from != to, "must change the float format");
 		break;
 	case R_BITCAST: NEED(a == b && type_is_ptr(from) == type_is_ptr(to), "must keep the width"); break;
-	case R_PTR_TO_INT: NEED(type_is_ptr(from) && is_int(to) && b == 64, "must turn pointers into i64"); break;
-	case R_INT_TO_PTR: NEED(is_int(from) && a == 64 && type_is_ptr(to), "must turn i64 into pointers"); break;
+	case R_PTR_TO_INT: NEED(type_is_ptr(from) && is_int(to) && b == 64, "must convert pointers to i64"); break;
+	case R_INT_TO_PTR: NEED(is_int(from) && a == 64 && type_is_ptr(to), "must convert i64 to pointers"); break;
 	default: tl_unreachable("not a conversion");
 	}
 	return NULL;
@@ -176,7 +176,7 @@ static const char *check_dot(const struct op *o)
 	NEED(r == 2 || (a->shape[0] == b->shape[0] && a->shape[0] == c->shape[0]), "the batch sizes differ");
 	NEED(c == result(o)->type, "accumulator and result differ in type");
 	NEED(is_int(a) == is_int(c) && is_int(b) == is_int(c) && type_elem_bits(a) == type_elem_bits(b),
-	     "operands and accumulator do not go together");
+	     "operand and accumulator types do not match");
 	return NULL;
 }
 
@@ -209,10 +209,10 @@ static const char *check_reduce(const struct op *o)
 static const char *check_map(const struct op *o)
 {
 	const struct block *b = o->blocks[0];
-	NEED(o->attr[0] == 1, "takes one element at a time here: pack is 1");
+	NEED(o->attr[0] == 1, "pack must be 1 here");
 	NEED(b->last->code == IR_MAP_RETURN && b->nargs == o->noperands && b->last->noperands == o->nresults &&
 		     o->nresults,
-	     "the region takes one value per operand and returns one per result");
+	     "the region must take one value per operand and return one per result");
 	for (u32 i = 0; i < o->noperands; i++)
 		NEED(type_is_tensor(operand(o, i)->type) && same_shape(operand(o, i)->type, operand(o, 0)->type) &&
 			     b->args[i]->type == operand(o, i)->type->elem,
@@ -220,7 +220,7 @@ static const char *check_map(const struct op *o)
 	for (u32 i = 0; i < o->nresults; i++)
 		NEED(type_is_tensor(o->results[i].type) && same_shape(o->results[i].type, operand(o, 0)->type) &&
 			     operand(b->last, i)->type == o->results[i].type->elem,
-		     "results and what the region returns do not match");
+		     "results and the values that the region returns do not match");
 	return NULL;
 }
 
@@ -228,9 +228,9 @@ static const char *check_histogram(const struct op *o)
 {
 	const struct type *t = operand(o, 0)->type, *r = result(o)->type;
 	NEED(type_is_tensor(t) && t->rank == 1 && is_int(t) && type_elem_bits(t) == 32,
-	     "counts a tile of one dimension of 32-bit integers");
+	     "the operand must be a one-dimensional tile of 32-bit integers");
 	NEED(type_is_tensor(r) && r->rank == 1 && is_int(r) && type_elem_bits(r) == 32,
-	     "makes a tile of one dimension of 32-bit integers");
+	     "the result must be a one-dimensional tile of 32-bit integers");
 	if (o->noperands > 1)
 		NEED(is_i1(operand(o, 1)->type) && same_shape(operand(o, 1)->type, t), "the mask does not fit");
 	return NULL;
@@ -241,12 +241,14 @@ static const char *check_gather(const struct op *o)
 	const struct type *from = operand(o, 0)->type, *index = operand(o, 1)->type;
 	i64 axis = o->attr[ATTR_AXIS];
 	NEED(type_is_tensor(from) && type_is_tensor(index) && is_int(index), "needs a tile, and a tile of integers");
-	NEED(from->rank == index->rank && axis < from->rank, "the two have one rank, and the axis is below it");
+	NEED(from->rank == index->rank && axis < from->rank,
+	     "tile and index must have the same rank, greater than the axis");
 	for (int d = 0; d < from->rank; d++)
-		NEED(d == axis || from->shape[d] == index->shape[d], "the shapes differ beside the axis");
+		NEED(d == axis || from->shape[d] == index->shape[d],
+		     "the shapes differ in a dimension other than the axis");
 	NEED(type_is_tensor(result(o)->type) && result(o)->type->elem == from->elem &&
 		     same_shape(result(o)->type, index),
-	     "the result has the index' shape");
+	     "the result must have the shape of the index");
 	return NULL;
 }
 
@@ -254,7 +256,7 @@ static const char *check_for(const struct op *o)
 {
 	const struct block *b = o->blocks[0];
 	NEED(b->nargs && b->args[0]->type->kind == TY_SCALAR && type_elem_bits(b->args[0]->type) >= 8,
-	     "counts in a scalar integer");
+	     "the index must be a scalar integer");
 	NEED(o->noperands == FOR_INITS + o->nresults && b->nargs == 1u + o->nresults,
 	     "wrong number of iteration values");
 	NEED(b->last && b->last->code == IR_YIELD && b->last->noperands == o->nresults,
@@ -306,7 +308,7 @@ static const char *check_same(const struct op *o, bool integer, const struct typ
 	for (u32 i = 1; i < o->noperands; i++)
 		NEED(operand(o, i)->type == t, "operands differ in type");
 	if (op_info[o->code].rule == R_CMPI || op_info[o->code].rule == R_CMPF)
-		NEED(is_i1(r) && same_shape(r, t), "a comparison gives i1");
+		NEED(is_i1(r) && same_shape(r, t), "the result of a comparison must be i1");
 	else
 		NEED(r == t, "operands and result differ in type");
 	return NULL;
@@ -341,7 +343,8 @@ static const char *check_memdesc(const struct op *o)
 	     "needs a buffer");
 	if (o->code == IR_MEMDESC_INDEX) {
 		NEED(is_scalar_int(operand(o, 1)->type, 32), "the index must be an i32");
-		NEED(t->nbuf && !r->nbuf && same_sides(t, r) && t->layout == r->layout, "gives one buffer of several");
+		NEED(t->nbuf && !r->nbuf && same_sides(t, r) && t->layout == r->layout,
+		     "the result must be one buffer of a multi-buffer");
 	} else if (o->code == IR_MEMDESC_TRANS) {
 		u32 seen = 0;
 		for (int i = 0; i < t->rank; i++) {
@@ -358,14 +361,14 @@ static const char *check_memdesc(const struct op *o)
 static const char *check_async_copy(const struct op *o)
 {
 	const struct type *p = operand(o, 0)->type, *mem = operand(o, 1)->type;
-	NEED(type_is_tensor(p) && type_is_ptr(p), "copies from a tile of pointers");
+	NEED(type_is_tensor(p) && type_is_ptr(p), "the source must be a tile of pointers");
 	NEED(is_buffer(mem) && same_sides(p, mem) && mem->elem == type_elem(p)->elem, "tile and buffer do not match");
 	if (o->noperands > 2)
 		NEED(is_i1(operand(o, 2)->type) && same_shape(operand(o, 2)->type, p),
 		     "the mask does not fit the pointers");
 	if (o->noperands > 3)
 		NEED(same_shape(operand(o, 3)->type, p) && operand(o, 3)->type->elem == mem->elem,
-		     "the other value does not fit the pointers");
+		     "the value of masked elements does not fit the pointers");
 	return NULL;
 }
 
@@ -378,25 +381,27 @@ static const char *check_tma_copy(const struct op *o)
 {
 	const struct type *p = operand(o, 0)->type, *mem = operand(o, 1)->type;
 	NEED(p->kind == TY_PTR && is_buffer(mem) && mem->elem == p->elem,
-	     "copies from a pointer to a buffer of its type");
+	     "the operands must be a pointer and a buffer of its element type");
 	NEED(is_mbarrier(operand(o, 2)->type), "needs an mbarrier");
 	if (o->code == IR_TMA_COPY && mem->rank == 1) {
-		NEED(o->noperands == 3, "a row has no distance");
-		NEED(type_numel(mem) * dtype_bytes(type_dtype(mem)) % 16 == 0, "a row has a multiple of 16 bytes");
+		NEED(o->noperands == 3, "a copy of one row has no row stride");
+		NEED(type_numel(mem) * dtype_bytes(type_dtype(mem)) % 16 == 0,
+		     "the size of a row must be a multiple of 16 bytes");
 		return NULL;
 	}
-	NEED(mem->rank == 2, "the buffer has one dimension or two");
-	NEED(o->attr[ATTR_ALONG] < 2 && o->attr[ATTR_STRIDE] > 0, "rows run along dimension 0 or 1, some bytes apart");
+	NEED(mem->rank == 2, "the buffer must have one or two dimensions");
+	NEED(o->attr[ATTR_ALONG] < 2 && o->attr[ATTR_STRIDE] > 0,
+	     "rows must be along dimension 0 or 1, with a positive stride");
 	bool bounded = o->code == IR_TMA_TENSOR_COPY;
-	NEED(!bounded || is_parameter(operand(o, 0)), "the tensor is a parameter");
+	NEED(!bounded || is_parameter(operand(o, 0)), "the tensor must be a parameter");
 	for (u32 i = 3; bounded && i < 5; i++)
-		NEED(is_scalar_int(operand(o, i)->type, 32), "the place in the tensor is of i32");
+		NEED(is_scalar_int(operand(o, i)->type, 32), "the coordinates in the tensor must be i32");
 	bool pair = bounded && o->attr[ATTR_COPY_PAIR], moved = o->noperands > 8u + pair;
 	NEED(!pair || (o->noperands > 8 && is_scalar_int(operand(o, o->noperands - 1)->type, 1)),
-	     "whether a pair shares the box is an i1");
+	     "the multicast flag of a CTA pair must be an i1");
 	NEED(!pair || mem->shape[1 - o->attr[ATTR_ALONG]] >= 2 * SWIZZLE_ROWS,
-	     "a pair shares boxes of 16 rows or more");
-	NEED(!moved || operand(o, 8)->type == p, "a tensor that is moved begins at a pointer of the same type");
+	     "a multicast copy to a CTA pair needs at least 16 rows");
+	NEED(!moved || operand(o, 8)->type == p, "the start of the tensor must be a pointer of the same type");
 	NEED(o->noperands <= 9u + pair, "wrong number of operands");
 	return NULL;
 }
@@ -407,7 +412,7 @@ static const char *check_mbarrier(const struct op *o)
 	if (o->code == IR_WAIT_BARRIER)
 		NEED(is_scalar_int(operand(o, 1)->type, 32), "the parity must be an i32");
 	if (o->code == IR_ARRIVE_BARRIER && o->noperands > 1)
-		NEED(is_scalar_int(operand(o, 1)->type, 1), "whether there is a pair is an i1");
+		NEED(is_scalar_int(operand(o, 1)->type, 1), "the flag of a CTA pair must be an i1");
 	return NULL;
 }
 
@@ -416,15 +421,15 @@ static const char *check_warp_group_dot(const struct op *o)
 	const struct type *a = operand(o, 0)->type, *b = operand(o, 1)->type, *c = operand(o, 2)->type;
 	const struct type *second = o->attr[ATTR_EXCHANGED] ? a : b;
 	NEED(o->nresults == 1 + !!o->attr[ATTR_ASYNC] && (o->nresults == 1 || o->results[1].type->kind == TY_TOKEN),
-	     "gives a tile, and a token if it is asynchronous");
+	     "the results must be a tile and, if it is asynchronous, a token");
 	NEED((is_buffer(a) || type_is_tensor(a)) && (is_buffer(b) || type_is_tensor(b)) && is_buffer(second) &&
 		     type_is_tensor(c) && c == result(o)->type,
-	     "needs a tile or a buffer, a buffer and a tile");
+	     "the operands must be a tile or buffer, a buffer, and a tile");
 	NEED(a->rank == 2 && b->rank == 2 && c->rank == 2 && a->shape[1] == b->shape[0] && c->shape[0] == a->shape[0] &&
 		     c->shape[1] == b->shape[1],
 	     "the shapes do not match");
 	NEED(type_elem_bits(a) == type_elem_bits(b) && o->attr[ATTR_PRECISION] <= PRECISION_BF16X6,
-	     "operands do not go together");
+	     "operand types do not match");
 	return NULL;
 }
 
@@ -438,7 +443,7 @@ static const char *check_tokens(const struct op *o, u32 first)
 static const char *check_warp_group_wait(const struct op *o)
 {
 	NEED(o->nresults <= o->noperands && o->attr[ATTR_PENDING] <= MAX_PENDING_DOTS,
-	     "gives its tiles, with at most 7 groups of products on their way");
+	     "the results must be its tiles, and at most 7 groups of dots may stay pending");
 	for (u32 i = 0; i < o->nresults; i++)
 		NEED(type_is_tensor(operand(o, i)->type) && o->results[i].type == operand(o, i)->type,
 		     "operands and results differ in type");
@@ -454,11 +459,13 @@ static const char *check_region(const struct op *o)
 		return NULL;
 	const i64 *a = o->attr;
 	NEED(!o->block->parent || op_ends_early(o->block->parent),
-	     "stands in the kernel's body, or in a branch that is the rest of it");
-	NEED(a[ATTR_MORE_WARPS] >= 1 && a[ATTR_MORE_WARPS] <= MAX_PARTITION_WARPS, "has 1 to 4 warps");
-	NEED(!a[ATTR_REGISTERS] == !a[ATTR_OTHER_REGISTERS], "needs the registers of all threads, or of none");
+	     "must be in the kernel's body, or in a branch that contains the rest of the body");
+	NEED(a[ATTR_MORE_WARPS] >= 1 && a[ATTR_MORE_WARPS] <= MAX_PARTITION_WARPS, "must have 1 to 4 warps");
+	NEED(!a[ATTR_REGISTERS] == !a[ATTR_OTHER_REGISTERS],
+	     "must set the register counts of both partitions, or of neither");
 	for (int i = ATTR_REGISTERS; i <= ATTR_OTHER_REGISTERS; i++)
-		NEED(!a[i] || (a[i] >= 24 && a[i] <= 256 && a[i] % 8 == 0), "registers are 24 to 256, by steps of 8");
+		NEED(!a[i] || (a[i] >= 24 && a[i] <= 256 && a[i] % 8 == 0),
+		     "register counts must be multiples of 8 from 24 to 256");
 	return NULL;
 }
 
@@ -468,20 +475,20 @@ static const char *check_terminator(const struct op *o)
 {
 	const struct op *in = o->block->parent;
 	switch (op_info[o->code].rule) {
-	case R_RETURN: NEED(!in, "ends the kernel, not a region"); break;
+	case R_RETURN: NEED(!in, "must end the kernel, not a region"); break;
 	case R_COMBINED:
 		NEED(in && in->code == (o->code == IR_REDUCE_RETURN ? IR_REDUCE
 					: o->code == IR_SCAN_RETURN ? IR_SCAN
 								    : IR_MAP),
-		     "ends the region of another operation");
+		     "must end a region of the operation that it belongs to");
 		break;
 	case R_CONDITION:
-		NEED(in && in->code == IR_WHILE && o->block == in->blocks[0], "ends the first region of scf.while");
+		NEED(in && in->code == IR_WHILE && o->block == in->blocks[0], "must end the first region of scf.while");
 		break;
 	default:
 		NEED(in && (in->code == IR_FOR || in->code == IR_IF || op_info[in->code].rule == R_REGION ||
 			    (in->code == IR_WHILE && o->block == in->blocks[1])),
-		     "ends a loop, a branch or a region");
+		     "must end a loop, a branch or a region");
 		break;
 	}
 	return NULL;
@@ -498,13 +505,13 @@ static const char *check_combine_region(const struct op *o)
 		return NULL;
 	bool control = op_is_loop(o) || o->code == IR_IF || op_has(o, END);
 	NEED(control || op_is_report(o) || (op_has(o, PURE) && !op_has(o, SYNC)),
-	     "has no place in a region for elements, which neither reads nor writes memory");
+	     "is not allowed in a region that runs on elements, which must be pure");
 	for (u32 i = 0; i < o->noperands; i++)
 		NEED(operand(o, i)->type->kind == TY_SCALAR || operand(o, i)->type->kind == TY_PTR,
-		     "works on a tile in a region for elements");
+		     "has a tile operand in a region that runs on elements");
 	for (u32 i = 0; i < o->nresults; i++)
 		NEED(o->results[i].type->kind == TY_SCALAR || o->results[i].type->kind == TY_PTR,
-		     "makes a tile in a region for elements");
+		     "has a tile result in a region that runs on elements");
 	return NULL;
 }
 
@@ -518,9 +525,9 @@ static const char *check_attributes(const struct op *o)
 		while (values && values[most])
 			most++;
 		if (values)
-			NEED(v >= 0 && v < most, "an attribute has no such value");
+			NEED(v >= 0 && v < most, "an attribute has an unknown value");
 		else if (attr_kind_is(&spec, "unit") || attr_kind_is(&spec, "bool"))
-			NEED(v == 0 || v == 1, "an attribute is true or false");
+			NEED(v == 0 || v == 1, "a boolean attribute must be true or false");
 		else if (attr_kind_is(&spec, "size") || attr_kind_is(&spec, "count"))
 			NEED(v >= attr_kind_is(&spec, "count") && v <= INT32_MAX, "an attribute is out of range");
 		else if (attr_kind_is(&spec, "i32"))
@@ -550,7 +557,7 @@ static const char *check_print(const struct op *o)
 static const char *check_inline_asm(const struct op *o)
 {
 	NEED((o->code == IR_PURE_ASM) == o->attr[ATTR_PURE], "'pure' does not fit the operation");
-	NEED(o->nresults, "gives nothing");
+	NEED(o->nresults, "must have a result");
 	for (u32 i = 0; i < o->noperands; i++)
 		NEED(same_shape(operand(o, i)->type, o->results[0].type), "operands and results differ in shape");
 	for (u32 i = 1; i < o->nresults; i++)
@@ -577,16 +584,16 @@ static const char *check_types(const struct op *o)
 {
 	for (u32 i = 0; i < o->noperands; i++)
 		NEED(operand(o, i)->type->kind != TY_TOKEN || takes_tokens(o),
-		     "a token is for a wait, or for a loop or branch that carries it");
+		     "only waits, and loops and branches that carry it, may use a token");
 	static const struct type none = {.kind = TY_SCALAR};
 	const struct type *r = o->nresults ? o->results[0].type : &none;
 	const struct type *t = o->noperands ? operand(o, 0)->type : &none;
 	switch (op_info[o->code].rule) {
 	case R_ALONE:
-		NEED(o->code != IR_PINGPONG_ARRIVE || o->attr[ATTR_ONLY] <= 2, "there are two warpgroups");
+		NEED(o->code != IR_PINGPONG_ARRIVE || o->attr[ATTR_ONLY] <= 2, "the warpgroup must be 1 or 2");
 		NEED(o->code != IR_BARRIER ||
 			     !!o->attr[ATTR_WARP] + !!o->attr[ATTR_WARPGROUP] + !!o->attr[ATTR_CLUSTER] <= 1,
-		     "a barrier of warps, of warpgroups or of the cluster's blocks");
+		     "a barrier has one scope: warp, warpgroup or cluster");
 		return NULL;
 	case R_INT:
 	case R_CMPI: return check_same(o, true, r);
@@ -616,7 +623,7 @@ static const char *check_types(const struct op *o)
 	case R_SPLIT: NEED(o->results[1].type == r, "the halves differ in type"); return check_pair(r, t);
 	case R_ADDPTR:
 		NEED(type_is_ptr(t) && is_int(operand(o, 1)->type) && same_shape(t, operand(o, 1)->type) && r == t,
-		     "adds integers to pointers");
+		     "the operands must be pointers and integers of one shape");
 		return NULL;
 	case R_LOAD:
 	case R_STORE: return check_memory(o);
@@ -627,7 +634,7 @@ static const char *check_types(const struct op *o)
 	case R_MAP: return check_map(o);
 	case R_HISTOGRAM: return check_histogram(o);
 	case R_GATHER: return check_gather(o);
-	case R_PROGRAM: NEED(is_scalar_int(r, 32), "gives an i32"); return NULL;
+	case R_PROGRAM: NEED(is_scalar_int(r, 32), "the result must be an i32"); return NULL;
 	case R_MASK: NEED(is_i1(t), "needs i1"); return NULL;
 	case R_PRINT: return check_print(o);
 	case R_FOR: return check_for(o);
@@ -639,14 +646,14 @@ static const char *check_types(const struct op *o)
 	case R_RETURN: return check_terminator(o);
 	case R_CONVERT:
 		NEED(type_is_tensor(t) && type_is_tensor(r) && t->elem == r->elem && same_sides(t, r),
-		     "changes more than the layout");
+		     "may change the layout only");
 		return NULL;
 	case R_LOCAL: return check_local(o);
 	case R_ALLOC:
 	case R_MEMDESC_INDEX:
 	case R_MEMDESC_TRANS: return check_memdesc(o);
 	case R_ASYNC_COPY: return check_async_copy(o);
-	case R_TOKEN: NEED(r->kind == TY_TOKEN, "gives a token"); return NULL;
+	case R_TOKEN: NEED(r->kind == TY_TOKEN, "the result must be a token"); return NULL;
 	case R_ASYNC_WAIT: return check_tokens(o, 0);
 	case R_WARP_GROUP_DOT: return check_warp_group_dot(o);
 	case R_WARP_GROUP_WAIT: return check_warp_group_wait(o);
@@ -699,13 +706,14 @@ static bool is_placed(const struct type *t)
 static const char *check_unplaced(const struct op *o)
 {
 	NEED(!op_has(o, PLACED) && (o->code != IR_BARRIER || (!o->attr[ATTR_WARPGROUP] && !o->attr[ATTR_CLUSTER])),
-	     "stands in placed kernels only, whose module has a ttg.target");
+	     "is allowed in laid-out GPU IR only, whose module has a ttg.target");
 	for (u32 i = 0; i < o->nresults; i++)
-		NEED(!is_placed(o->results[i].type), "gives a placed tile, and the module has no ttg.target");
+		NEED(!is_placed(o->results[i].type),
+		     "its result is a buffer or has a layout, but the module has no ttg.target");
 	for (u32 i = 0; i < o->nblocks; i++)
 		for (u32 j = 0; j < o->blocks[i]->nargs; j++)
 			NEED(!is_placed(o->blocks[i]->args[j]->type),
-			     "takes a placed tile, and the module has no ttg.target");
+			     "a region argument is a buffer or has a layout, but the module has no ttg.target");
 	return NULL;
 }
 
@@ -717,7 +725,7 @@ static const char *check_like_others(struct checker *c, const struct op *o)
 		if (!type_is_tensor(t))
 			continue;
 		c->tile = c->tile ? c->tile : t;
-		NEED(!t->layout == !c->tile->layout, "some tiles have layouts, and others none");
+		NEED(!t->layout == !c->tile->layout, "some tiles have layouts, and others do not");
 	}
 	return NULL;
 }
@@ -730,8 +738,8 @@ static const char *check_tensor_map(const struct kernel *k, const struct op *o)
 		struct value *v = operand(o, i);
 		bool size = o->code == IR_TMA_TENSOR_COPY && i < 7;
 		NEED(v->type->kind == TY_SCALAR && (size ? is_host_sum : is_launch_product)(k, v, &unused),
-		     "sizes and the distance of rows are integer parameters, constants, or products of these; a "
-		     "positive constant may be added to a size");
+		     "sizes and row stride must be integer parameters, constants, or products of these; a positive "
+		     "constant may be added to a size");
 	}
 	return NULL;
 }

@@ -42,6 +42,7 @@ bool program_threads_wait(struct program_threads *g, struct program_threads_wait
 u64 program_threads_left(const struct program_threads *g); /* number of programs that have not begun */
 /* Message for a wait in vain. Arguments: programs that have not begun, running threads. */
 #define GANG_VAIN                                                                                                      \
-	"the program waits for others, of which %llu have not begun: %u run at once here, and a GPU has its limit too"
+	"the program waits for other programs, but %llu programs cannot begin: only %u run at once here, and a GPU "   \
+	"has such a limit too"
 
 #endif

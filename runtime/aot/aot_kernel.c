@@ -73,7 +73,7 @@ static tl_status suits_none(const struct tl_compiled *c, const struct target *de
 		failed(TL_ERR_DEVICE, "%s was not compiled for this GPU, sm_%d%s, but for", kernel_of(p), device->sm,
 		       device->arch_specific ? "a" : "");
 	else
-		failed(TL_ERR_DEVICE, "%s was not compiled for this processor, but for", kernel_of(p));
+		failed(TL_ERR_DEVICE, "%s was not compiled for this CPU, but for", kernel_of(p));
 	for (u32 i = 0; i < c->npieces; i++)
 		if (!i || strcmp(target_of(&p[i]), target_of(&p[i - 1])) != 0)
 			failed_more("%s %s", i ? "," : "", target_of(&p[i]));
@@ -96,7 +96,7 @@ static tl_status take(struct tl_compiled *c, u32 i)
 		why = image_read(&c->at[c->len].image, images[k].bytes, images[k].size);
 		c->len += !why;
 		if (!why && (strcmp(im->target, p->bundle.target) != 0 || strcmp(im->name, p->bundle.kernel) != 0))
-			why = "it holds an image of another kernel or target than it says";
+			why = "it contains an image of another kernel or target than its header states";
 	}
 	return why ? damaged(i, why) : TL_OK;
 }
@@ -106,8 +106,8 @@ static tl_status choose(struct tl_compiled *c)
 {
 	struct device *dev = c->ctx->dev;
 	if (!dev->ops->target)
-		return failed(TL_ERR_DEVICE, "%s was compiled for others: %s runs no images", kernel_of(c->pieces),
-			      dev->ops->name);
+		return failed(TL_ERR_DEVICE, "%s was compiled for other devices: %s does not run images",
+			      kernel_of(c->pieces), dev->ops->name);
 	const struct target t = dev->ops->target(dev);
 	int best = 0;
 	u32 n = 0;

@@ -253,7 +253,7 @@ static tl_status none_fits(struct arena *a, const struct row *r, u32 nrows, cons
 	for (u32 i = 1; i < nrows; i++)
 		if (fitting(a, &r[i], args, n, false) > fitting(a, nearest, args, n, false))
 			nearest = &r[i];
-	failed_more(")\n      = note: it was for (%s)", nearest->built->arguments);
+	failed_more(")\n      = note: it was compiled for (%s)", nearest->built->arguments);
 	if (nrows > 1)
 		failed_more(", and %u other%s", nrows - 1, nrows > 2 ? "s" : "");
 	failed_more("\n      = hint: record a launch with these arguments (TL_MANIFEST), and build the table again");
@@ -321,7 +321,8 @@ static tl_status library_launch(tl_library *l, const char *kernel, const tl_conf
 	for (size_t i = 0; i < n; i++)
 		if (!is_argument(&args[i]))
 			return failed(TL_ERR_ARGUMENT,
-				      "%s: argument %zu is none: an unknown kind or type, or a NULL text", kernel, i);
+				      "%s: argument %zu is not valid: an unknown kind or type, or a NULL text", kernel,
+				      i);
 	struct arena a = {0};
 	struct cleanup cleanup;
 	cleanup_arena(&cleanup, &a);

@@ -9,5 +9,5 @@ const char *assembly_run(struct arena *a, const struct asm_call *c, char *const 
 			 u32 nranges, u64 guard)
 {
 	(void)a, (void)c, (void)tiles, (void)ranges, (void)nranges, (void)guard;
-	return "libtl runs it on the CPU by its simulator, which libtlrt does not have: launch on cuda";
+	return "libtl runs it on the CPU with its simulator, which libtlrt does not contain: launch on cuda";
 }

@@ -12,8 +12,7 @@ tl_status guard_begin(struct guard *g, tl_context *ctx)
 {
 	if (!begin_call(ctx))
 		return failed(TL_ERR_INTERNAL,
-			      "this context cannot be used any more, only destroyed, since an earlier call met an %s",
-			      ctx->why);
+			      "this context can only be destroyed, because an earlier call ended with an %s", ctx->why);
 	g->ctx = ctx;
 	g->store = ctx ? ctx->store : NULL;
 	if (g->store && !store_enter(g->store))

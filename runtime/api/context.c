@@ -216,7 +216,7 @@ tl_status buffer_wrap(tl_context *ctx, void *p, size_t bytes, tl_buffer **out)
 				   : "the address");
 	*out = NULL;
 	if (bytes > UINTPTR_MAX - (uintptr_t)p)
-		return failed(TL_ERR_ARGUMENT, "tl_buffer_wrap: %zu bytes from %p on are more than there can be", bytes,
+		return failed(TL_ERR_ARGUMENT, "tl_buffer_wrap: %zu bytes from %p on exceed the address space", bytes,
 			      p);
 	return buffer_new(ctx, &(tl_buffer){.ptr = p, .size = bytes, .kind = BUFFER_WRAPPED}, out);
 }

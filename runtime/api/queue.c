@@ -46,7 +46,7 @@ tl_status buffer_copy_async(tl_buffer *dst, size_t dst_offset, const tl_buffer *
 		return s;
 	struct device *to = dst->ctx->dev, *from = src->ctx->dev;
 	if (to->ops->queue != from->ops->queue)
-		return failed(TL_ERR_ARGUMENT, "%s: from %s to %s: read into memory of the host, and write", call,
+		return failed(TL_ERR_ARGUMENT, "%s: cannot copy from %s to %s: read into host memory, then write", call,
 			      from->ops->name, to->ops->name);
 	char *x = (char *)dst->ptr + dst_offset, *y = (char *)src->ptr + src_offset;
 	if (x < y + bytes && y < x + bytes)
@@ -59,16 +59,14 @@ tl_status buffer_fill_async(tl_buffer *b, size_t offset, const void *element, si
 	static const char call[] = "tl_buffer_fill_async";
 	u64 bits = 0;
 	if (size != 1 && size != 2 && size != 4 && size != 8)
-		return failed(TL_ERR_ARGUMENT, "%s: elements of %zu bytes; there are those of 1, 2, 4 and 8", call,
-			      size);
+		return failed(TL_ERR_ARGUMENT, "%s: elements of %zu bytes; possible are 1, 2, 4 and 8", call, size);
 	if (count > SIZE_MAX / size || !element)
 		return failed(TL_ERR_ARGUMENT, element ? "%s: too many elements" : "%s: the element is NULL", call);
 	tl_status s = check_range(call, b, offset, call, count * size);
 	if (s || (s = check_stream(call, b->ctx, stream)))
 		return s;
 	if ((uintptr_t)((char *)b->ptr + offset) % size)
-		return failed(TL_ERR_ARGUMENT, "%s: elements of %zu bytes must lie at a multiple of their size", call,
-			      size);
+		return failed(TL_ERR_ARGUMENT, "%s: elements of %zu bytes must be aligned to their size", call, size);
 	memcpy(&bits, element, size);
 	struct device *d = b->ctx->dev;
 	return count ? d->ops->queue->fill(d, (char *)b->ptr + offset, bits, (u32)size, count, stream) : TL_OK;
@@ -139,6 +137,6 @@ tl_status event_elapsed(const tl_event *from, const tl_event *to, double *ms)
 	if (!from || !to || !ms)
 		return failed(TL_ERR_ARGUMENT, "tl_event_elapsed: %s is NULL", from && to ? "ms" : "an event");
 	if (from->ctx != to->ctx)
-		return failed(TL_ERR_ARGUMENT, "tl_event_elapsed: the events are of two contexts");
+		return failed(TL_ERR_ARGUMENT, "tl_event_elapsed: the events belong to different contexts");
 	return from->ctx->dev->ops->queue->event_elapsed(from->ctx->dev, from->event, to->event, ms);
 }

@@ -132,7 +132,8 @@ static const char *read_entry(const struct folder *f, struct arena *a, const cha
 	const char *fault = bytes ? image_read(out, bytes, len) : *why ? *why : "it cannot be read";
 	if (fault || !strcmp(name, entry_name(a, (struct cache_key){{out->key[0], out->key[1]}})))
 		return fault;
-	*why = arena_printf(a, "it is another kernel's, '%s' of '%s' for %s", out->name, out->source, out->target);
+	*why = arena_printf(a, "it belongs to another kernel, '%s' of '%s' for %s", out->name, out->source,
+			    out->target);
 	image_free(out);
 	return *why;
 }

@@ -226,20 +226,20 @@ static void explain_map(const struct image *im, const struct tensor_map_param *m
 {
 	i64 distance, sizes[2];
 	if (!row_distance(im, m, bits, &distance)) {
-		failed_more("counts on rows that a tensor map can describe: ");
+		failed_more("assumes rows that a tensor map can describe: ");
 		for (int i = 0; i < m->distance.nparams; i++)
 			failed_more("'%s' is %lld, and ", im->slots[m->distance.params[i]].name,
 				    (long long)integer_of(im, (u32)m->distance.params[i], bits));
-		failed_more("%lld%s bytes from one to the next must be from 0 to 2^40 and a multiple of 16",
-			    (long long)m->distance.times, m->distance.nparams ? " times that" : "");
+		failed_more("the row stride (%lld%s bytes) must be from 0 to 2^40 and a multiple of 16",
+			    (long long)m->distance.times, m->distance.nparams ? " times that many" : "");
 		if (m->distance.nparams > 1 || m->distance.times != m->elem_bytes)
 			failed_more(", and less than 2^31 elements");
 	} else if (bits[m->tensor] % 16) {
-		failed_more("counts on a tensor that begins at a multiple of 16 bytes: '%s' is 0x%llx",
+		failed_more("assumes a tensor that begins at a multiple of 16 bytes: '%s' is 0x%llx",
 			    im->slots[m->tensor].name, (unsigned long long)bits[m->tensor]);
 	} else {
 		tensor_sizes(im, m, bits, sizes);
-		failed_more("counts on sizes of '%s' from 1 to 2^31%s, and they are %lld and %lld",
+		failed_more("assumes sizes of '%s' from 1 to 2^31%s, but they are %lld and %lld",
 			    im->slots[m->tensor].name,
 			    m->narrow ? " and less than 2^31 elements from the first to the last one" : "",
 			    (long long)sizes[0], (long long)sizes[1]);
@@ -257,10 +257,10 @@ void conditions_explain(struct device *dev, const struct image *im, const struct
 		const struct size_limit *l = &im->limits[i];
 		if (size_fits(im, l, a))
 			continue;
-		failed_more("counts on 0 <= %s", image_size_name(im, l->a));
+		failed_more("assumes 0 <= %s", image_size_name(im, l->a));
 		if (l->b != SIZE_NONE)
 			failed_more(" * %s", image_size_name(im, l->b));
-		failed_more(" <= %lld, and here is %lld", (long long)l->most, (long long)size_of(im, l->a, a));
+		failed_more(" <= %lld, but the value is %lld", (long long)l->most, (long long)size_of(im, l->a, a));
 		if (l->b != SIZE_NONE)
 			failed_more(" * %lld", (long long)size_of(im, l->b, a));
 		return;
@@ -268,12 +268,12 @@ void conditions_explain(struct device *dev, const struct image *im, const struct
 	struct memory_span m = {0};
 	for (u32 i = 0; i < im->nslots && im->narrow_offsets; i++)
 		if (!few_elements(dev, im, i, a, &m)) {
-			failed_more("counts on fewer than 2^31 - 2^24 elements behind '%s'", im->slots[i].name);
+			failed_more("assumes fewer than 2^31 - 2^24 elements in the memory of '%s'", im->slots[i].name);
 			return;
 		}
 	for (u32 i = 0; i < im->napart; i++)
 		if (pair_overlaps(dev, im, &im->apart[i], a, &m)) {
-			failed_more("counts on memory of '%s' and '%s' that does not overlap, and it does",
+			failed_more("assumes that the memory of '%s' and '%s' does not overlap, but it does",
 				    im->slots[im->apart[i].a].name, im->slots[im->apart[i].b].name);
 			return;
 		}

@@ -225,7 +225,7 @@ static bool was_written(struct checked_access *a, const struct mem_range *r, u64
 		return true;
 	u64 clear = bits_first_clear(bits, from);
 	a->fault = first + (u32)((clear - from) / (u64)a->site->bytes);
-	sb_printf(a->out, "%s of %d byte%s that nobody has written: byte %llu of '%s'", verb(a->site), a->site->bytes,
+	sb_printf(a->out, "%s of %d byte%s that were never written: byte %llu of '%s'", verb(a->site), a->site->bytes,
 		  a->site->bytes == 1 ? "" : "s", (unsigned long long)clear, name_of(r));
 	return false;
 }
@@ -267,7 +267,7 @@ static void tell_race(struct checked_access *a, const struct mem_range *r, u64 o
 		  whole ? "element" : "byte", (unsigned long long)(whole ? offset / (u64)a->site->bytes : offset),
 		  name_of(r), program % c->grid[0], program / c->grid[0] % c->grid[1],
 		  program / c->grid[0] / c->grid[1], at.line, at.file == here.file ? "" : " of another file");
-	sb_puts(a->out, ", and nothing orders the two");
+	sb_puts(a->out, ", and the two stores are not ordered");
 }
 
 /* True if another program of this launch has stored a value other than x to the element. */
@@ -478,7 +478,7 @@ void outputs_read(const struct outputs *o, struct host_device *d, const char *p,
 	u64 unit = out ? out->element : 1;
 	int len = snprintf(
 		text, sizeof text,
-		"cpu:check: nobody has written %llu of the %llu %ss that the host reads%s%s; the first is %s %llu\n",
+		"cpu:check: %llu of the %llu %ss that the host reads%s%s were never written; the first is %s %llu\n",
 		(unsigned long long)((n + unit - 1) / unit), (unsigned long long)(size / unit),
 		out ? "element" : "byte", out ? " of " : "", out ? out->name : "", out ? "element" : "byte",
 		(unsigned long long)(first / unit));

@@ -50,14 +50,14 @@ static tl_status processor(struct target *out)
 	struct arena a = {0};
 	const char *level = getenv("TL_CPU");
 	if (!cpu_here(out))
-		return failed(TL_ERR_DEVICE, "the cpu device needs a processor of x86-64-v2 or ARMv8");
+		return failed(TL_ERR_DEVICE, "the cpu device needs a CPU with x86-64-v2 or ARMv8");
 	if (!level || !*level)
 		return TL_OK;
 	tl_status s = TL_OK;
 	if (!target_parse(arena_printf(&a, "cpu:%s", level), &part))
-		s = failed(TL_ERR_DEVICE, "TL_CPU=%s names no level: there are %s", level, cpu_names);
+		s = failed(TL_ERR_DEVICE, "TL_CPU=%s is not a CPU level: there are %s", level, cpu_names);
 	else if (!target_runs(out, &part))
-		s = failed(TL_ERR_DEVICE, "TL_CPU=%s is more than this processor has: it is %s", level,
+		s = failed(TL_ERR_DEVICE, "TL_CPU=%s needs more than this CPU has, which is %s", level,
 			   target_name(&a, out));
 	else
 		*out = part;
@@ -96,7 +96,7 @@ static tl_status last_cache(u32 *kib)
 	*kib = (u32)x;
 	if (*end || *given < '0' || *given > '9' || x > UINT32_MAX)
 		return failed(TL_ERR_DEVICE,
-			      "TL_CPU_CACHE=%s is no number of KiB: 32768 for a cache of 32 MB, 0 for none", given);
+			      "TL_CPU_CACHE=%s is not a number of KiB: 32768 for a cache of 32 MB, 0 for none", given);
 	return TL_OK;
 }
 
@@ -227,7 +227,7 @@ static tl_status cpu_load(struct device *device, const struct device_load *l, vo
 	if (is_of_code(&a, im))
 		k->linked = link_object(&a, im->code, im->code_bytes, im->name, &address, &error);
 	else
-		error = "the image's parameters are not those of its code";
+		error = "the image's parameters differ from those of its code";
 	cleanup_drop(&c);
 	k->image = im;
 	k->source = l->source;
@@ -492,8 +492,8 @@ static tl_status check_pointers(const struct image *im, const u64 *args)
 		const struct slot *s = &im->slots[i];
 		if (s->pointers && !args[i] && s->always)
 			return failed(TL_ERR_ARGUMENT,
-				      "%s: '%s' is NULL, and the kernel %s memory through it\n"
-				      "      = hint: None, or a constexpr that is False, leaves an access out",
+				      "%s: '%s' is NULL, and the kernel %s memory through it\n      = hint: pass None, "
+				      "or a constexpr that is False, to leave an access out",
 				      im->name, s->name, s->reads ? "reads" : "writes");
 	}
 	return TL_OK;
@@ -537,8 +537,8 @@ static tl_status cpu_launch(struct device *device, const struct device_launch *l
 		outputs_note(&d->outputs, &d->host, l, k->image);
 	}
 	if (!ran)
-		return failed(TL_ERR_MEMORY, "%s: out of memory for the %llu bytes that a thread needs", k->image->name,
-			      (unsigned long long)k->image->scratch_bytes);
+		return failed(TL_ERR_MEMORY, "%s: out of memory for the %llu bytes that each thread needs",
+			      k->image->name, (unsigned long long)k->image->scratch_bytes);
 	return finish(&r);
 }
 

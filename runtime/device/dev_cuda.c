@@ -45,9 +45,9 @@ static tl_status driver_error(const struct cuda_api *api, const char *call, CUre
 	tl_status s = failed(status_of(r), "%s: %s (%s, %d)", call, text, name, r);
 	failed_driver(call, r);
 	if (s == TL_ERR_KERNEL)
-		failed_more("\n      = hint: a kernel launched before failed; CUDA allows nothing more in this "
-			    "process's context. Run "
-			    "the kernel on the \"interp\" device, which says where it fails");
+		failed_more(
+			"\n      = hint: a kernel that was launched earlier failed; CUDA allows nothing more in this "
+			"process's context. Run the kernel on the \"interp\" device, which reports where it fails");
 	else if (r == CUDA_ERROR_CONTEXT_IS_DESTROYED || r == CUDA_ERROR_ECC_UNCORRECTABLE)
 		failed_more("\n      = hint: this context is lost: destroy it, and create another one");
 	return s;
@@ -59,7 +59,7 @@ tl_status cuda_error(struct cuda *d, const char *call, CUresult r)
 	const struct cuda_kernel *k = s == TL_ERR_KERNEL ? atomic_load(&d->last) : NULL;
 	if (k) {
 		failed_more("\n      = note: %s'%s'",
-			    atomic_load(&d->several) ? "of the kernels launched, the last is " : "the kernel is ",
+			    atomic_load(&d->several) ? "the last kernel that was launched is " : "the kernel is ",
 			    k->name);
 		failed_in(k->name);
 	}
@@ -483,8 +483,8 @@ static tl_status load_module(struct cuda *d, const struct image *im, struct cuda
 	if (r == CUDA_ERROR_UNSUPPORTED_PTX_VERSION) {
 		int version = 0;
 		d->api.driver_version(&version);
-		failed_more("\n      = hint: this driver serves CUDA %d.%d and does not know the PTX that was "
-			    "generated; update it",
+		failed_more("\n      = hint: this driver supports CUDA %d.%d and does not know the generated PTX "
+			    "version; update it",
 			    version / 1000, version % 1000 / 10);
 	}
 	return s;
@@ -497,7 +497,7 @@ static tl_status configure(struct cuda *d, const struct image *im, struct cuda_k
 	int most = 0, regs = 0;
 	if (im->shared_bytes > d->target.shared_bytes)
 		return failed(TL_ERR_COMPILE,
-			      "%s needs %d bytes of shared memory a block, and this GPU has %d\n      = hint: use "
+			      "%s needs %d bytes of shared memory per block, and this GPU has %d\n      = hint: use "
 			      "smaller tiles or a smaller num_stages",
 			      im->name, im->shared_bytes, d->target.shared_bytes);
 	if (im->shared_bytes > STATIC_SHARED_LIMIT) {
@@ -511,8 +511,8 @@ static tl_status configure(struct cuda *d, const struct image *im, struct cuda_k
 	TRY("cuFuncGetAttribute", d->api.func_get_attribute(&regs, CU_FUNC_NUM_REGS, k->function));
 	if (!s && (int)k->threads > most)
 		return failed(TL_ERR_COMPILE,
-			      "%s uses %d registers a thread, so that a block has at most %d threads; num_warps=%d "
-			      "makes %u\n      = hint: use fewer warps or smaller tiles",
+			      "%s uses %d registers per thread, so that a block has at most %d threads; num_warps=%d "
+			      "needs %u\n      = hint: use fewer warps or smaller tiles",
 			      im->name, regs, most, im->num_warps, k->threads);
 	return s;
 }

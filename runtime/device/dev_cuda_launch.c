@@ -122,7 +122,7 @@ static tl_status wait_for(struct cuda *d, CUevent event, int limit_ms, bool *end
 	while ((r = d->api.event_query(event)) == CUDA_ERROR_NOT_READY) {
 		*ended = waited <= (i64)limit_ms * 1000 * 1000;
 		if (!*ended)
-			return failed(TL_ERR_KERNEL, "it has not ended after %d ms", limit_ms);
+			return failed(TL_ERR_KERNEL, "the kernel has not ended after %d ms", limit_ms);
 		nanosleep(&(struct timespec){0, pause}, NULL);
 		waited += pause;
 		pause = MIN(pause * 2, 10 * 1000 * 1000);
@@ -196,8 +196,8 @@ static tl_status timed_launches(struct cuda *d, const struct device_launch *l, s
 		ms[i] = t;
 	}
 	if (!s && !flush)
-		failed(TL_OK, "note: no room for the memory that empties the L2 cache between launches; the times may "
-			      "be too good");
+		failed(TL_OK, "note: out of memory for the buffer that flushes the L2 cache between launches; the "
+			      "times may be too short");
 	return s;
 }
 

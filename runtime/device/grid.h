@@ -63,7 +63,7 @@ static inline tl_status pass_grid(const char *name, const struct image *im, cons
 	u32 programs = count_programs(grid);
 	if (!programs && grid[0] && grid[1] && grid[2])
 		return failed(TL_ERR_ARGUMENT,
-			      "%s: the grid has more than %d programs, which blocks of its kernel cannot count", name,
+			      "%s: the grid has more than %d programs, the limit of a persistent kernel", name,
 			      MOST_PROGRAMS);
 	for (u32 i = 0; i < GRID_PARAMS; i++)
 		l->bits[l->device.nargs++] = grid[i];

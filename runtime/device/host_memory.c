@@ -336,8 +336,7 @@ tl_status host_check(const struct device_launch *l)
 	if (!l->cooperative || (u64)l->grid[0] * l->grid[1] * l->grid[2] == 1)
 		return TL_OK;
 	return failed(TL_ERR_ARGUMENT,
-		      "a cooperative grid of more than one program, all of them at the same time, needs "
-		      "a GPU");
+		      "a cooperative grid of more than one program, all running at the same time, needs a GPU");
 }
 
 tl_status host_time(struct device *device, const struct device_launch *l, int warmup, int repeats, double *ms)

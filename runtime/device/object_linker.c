@@ -73,7 +73,7 @@ static bool read_tables(struct linking *l)
 	    !inside(l, e->e_shoff, (u64)e->e_shnum * sizeof(Elf64_Shdr)))
 		return damaged(l);
 	if (e->e_machine != MACHINE) {
-		l->error = "the object is for another kind of processor";
+		l->error = "the object is for another CPU architecture";
 		return false;
 	}
 	l->sections = (const Elf64_Shdr *)(l->object + e->e_shoff);
@@ -151,7 +151,7 @@ static bool protect(struct linking *l, const struct linked *out, const size_t fr
 	for (int kind = 0; kind < 2; kind++)
 		if (from[kind + 1] > from[kind] &&
 		    mprotect(out->memory + from[kind], from[kind + 1] - from[kind], access[kind])) {
-			l->error = "the system refuses to run code that was made here";
+			l->error = "the system refuses to execute generated code";
 			return false;
 		}
 	__builtin___clear_cache((char *)out->memory, (char *)out->memory + from[1]);
@@ -189,7 +189,7 @@ static u64 address_of(struct linking *l, u32 symbol)
 		if (!address)
 			l->error = arena_printf(
 				l->arena,
-				"the code calls '%s', which none of libm, libmvec, libc and libgcc_s has here",
+				"the code calls '%s', which libm, libmvec, libc and libgcc_s do not have here",
 				name_of(l, s));
 	} else if (s->st_shndx == SHN_ABS) {
 		address = s->st_value;

@@ -94,7 +94,7 @@ static tl_status check_parameters(const struct image *im, const struct ptx_kerne
 {
 	u32 n = im->nslots + (im->persistent ? GRID_PARAMS : 0) + im->nmaps;
 	if (k->nparams != n)
-		return failed(TL_ERR_COMPILE, "%s: the image has %u parameters, and its PTX has %u", im->name, n,
+		return failed(TL_ERR_COMPILE, "%s: the image has %u parameters, but its PTX has %u", im->name, n,
 			      k->nparams);
 	for (u32 i = 0; i < n; i++) {
 		const struct ptx_var *p = &k->params[i];
@@ -103,7 +103,7 @@ static tl_status check_parameters(const struct image *im, const struct ptx_kerne
 		bool is_float = p->type == PT_F32 || p->type == PT_F64;
 		if (p->size != bytes || (is_float ? p->type : PT_NONE) != as_float)
 			return failed(TL_ERR_COMPILE,
-				      "%s: parameter %u of the image has %llu bytes%s, and in its PTX it has %llu%s",
+				      "%s: parameter %u of the image has %llu bytes%s, but in its PTX it has %llu%s",
 				      im->name, i, (unsigned long long)bytes, as_float ? " of a float" : "",
 				      (unsigned long long)p->size, is_float ? " of a float" : "");
 	}
@@ -122,17 +122,17 @@ static tl_status read_code(struct device *device, const struct device_load *l, s
 		return failed(TL_ERR_COMPILE, "%s: the simulator cannot run this PTX: %s", im->name, error);
 	if (im->shared_bytes > t.shared_bytes)
 		return failed(TL_ERR_COMPILE,
-			      "%s needs %d bytes of shared memory a block, and sm_%d has %llu\n      = hint: use "
-			      "smaller tiles or a "
-			      "smaller num_stages",
+			      "%s needs %d bytes of shared memory per block, and sm_%d has %llu\n      = hint: use "
+			      "smaller tiles or a smaller num_stages",
 			      im->name, im->shared_bytes, t.sm, (unsigned long long)(u64)t.shared_bytes);
 	if (im->num_warps > MAX_WARPS)
-		return failed(TL_ERR_COMPILE, "%s: a block of %d warps; a GPU runs %d", im->name, im->num_warps,
-			      MAX_WARPS);
+		return failed(TL_ERR_COMPILE, "%s: a block of %d warps; the limit of a GPU is %d", im->name,
+			      im->num_warps, MAX_WARPS);
 	for (u32 i = 0; i < k->module->nkernels; i++)
 		if (!strcmp(k->module->kernels[i].name, im->name))
 			k->ptx = &k->module->kernels[i];
-	return k->ptx ? check_parameters(im, k->ptx) : failed(TL_ERR_COMPILE, "%s: not in its own PTX", im->name);
+	return k->ptx ? check_parameters(im, k->ptx)
+		      : failed(TL_ERR_COMPILE, "%s: the image's PTX does not contain the kernel", im->name);
 }
 
 static void sim_unload(struct device *device, void *kernel)
@@ -339,7 +339,7 @@ static tl_status sim_tensor_map(struct device *device, const struct tensor_map_s
 	static const u32 steps[TENSOR_MAP_RANK] = {1, 1, 1, 1, 1};
 	int sm = target_of(device).sm, swizzle = tensor_swizzle_mode(b->swizzle);
 	if (sm < 90)
-		return failed(TL_ERR_DEVICE, "sm_%d has no tensor maps; sm_90 has", sm);
+		return failed(TL_ERR_DEVICE, "sm_%d has no tensor maps, which need sm_90", sm);
 	if (b->swizzle &&
 	    (b->swizzle & (b->swizzle - 1) || swizzle < TENSOR_SWIZZLE_32B || swizzle > TENSOR_SWIZZLE_128B))
 		return failed(TL_ERR_ARGUMENT, "tensor map: a swizzle of %u bytes: 32, 64 or 128", b->swizzle);

@@ -14,7 +14,7 @@ const char *bundle_open(struct bundle *out, const void *bytes, size_t len)
 	struct bundle_header h;
 	*out = (struct bundle){0};
 	if (!bundle_is(bytes, len) || len < sizeof h)
-		return "it is no bundle of images";
+		return "it is not a bundle of images";
 	memcpy(&h, bytes, sizeof h);
 	const char *at = (const char *)bytes + sizeof h, *end = (const char *)bytes + len, *texts[2];
 	if (h.version != BUNDLE_VERSION)
@@ -41,7 +41,7 @@ const char *bundle_read(const struct bundle *b, struct arena *a, tl_blob *images
 	u8 *bytes = arena_array(a, u8, b->bytes + 1);
 	lzma_ret r = lzma_raw_buffer_decode(filters, NULL, b->data, &in, b->data_bytes, bytes, &out, b->bytes);
 	if (r == LZMA_MEM_ERROR)
-		return "there is not enough memory for it";
+		return "not enough memory for it";
 	if (r != LZMA_OK || in != b->data_bytes || out != b->bytes)
 		return "it is damaged";
 	const u8 *at = bytes, *end = bytes + b->bytes;

@@ -29,7 +29,7 @@ static bool find_trust(struct arena *a, enum trust *out, const char **why)
 		}
 	if (!given || !*given)
 		return true;
-	*why = arena_printf(a, "TL_CACHE_TRUST is '%s', which is none of user, group and all", given);
+	*why = arena_printf(a, "TL_CACHE_TRUST is '%s', but must be user, group or all", given);
 	return false;
 }
 
@@ -56,7 +56,7 @@ static const char *fault_of(struct arena *a, const struct stat *st, enum trust t
 	if (trust == TRUST_ALL)
 		return NULL;
 	if (!is_mine(st->st_uid) && !group)
-		return arena_printf(a, "it belongs to user %u, and this process is user %u's", (unsigned)st->st_uid,
+		return arena_printf(a, "it belongs to user %u, and this process to user %u", (unsigned)st->st_uid,
 				    (unsigned)geteuid());
 	if (st->st_mode & S_IWOTH)
 		return "every user may write it";
@@ -150,7 +150,7 @@ static int close_for(int fd, const char *reason, const char **why)
 static const char *not_a_file(int error)
 {
 	return error == ELOOP                      ? "it is a symbolic link"
-	       : error == ENXIO || error == EISDIR ? "it is no regular file"
+	       : error == ENXIO || error == EISDIR ? "it is not a regular file"
 						   : NULL;
 }
 
@@ -162,7 +162,7 @@ int folder_file(const struct folder *f, struct arena *a, const char *name, int f
 	if (fd < 0)
 		return -1;
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
-		return close_for(fd, "it is no regular file", why);
+		return close_for(fd, "it is not a regular file", why);
 	const char *fault = fault_of(a, &st, f->trust);
 	if (fault)
 		return close_for(fd, fault, why);
@@ -221,11 +221,11 @@ int own_file(struct arena *a, const char *path, const char **why)
 		return -1;
 	}
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
-		return close_for(fd, "it is no regular file", why);
+		return close_for(fd, "it is not a regular file", why);
 	if (trust == TRUST_USER && !is_mine(st.st_uid))
 		return close_for(fd, "it belongs to another user", why);
 	if (trust != TRUST_ALL && (st.st_nlink != 1 || st.st_mode & S_IWOTH))
-		return close_for(fd, st.st_nlink != 1 ? "the file has another name too" : "every user may write it",
+		return close_for(fd, st.st_nlink != 1 ? "the file also has another name" : "every user may write it",
 				 why);
 	return fd;
 }

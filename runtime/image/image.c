@@ -238,7 +238,7 @@ const char *image_size_name(const struct image *im, i16 size)
 static void show_limits(const struct image *im, struct strbuf *out)
 {
 	if (im->narrow_offsets)
-		sb_puts(out, "assumes      fewer than 2^31 - 2^24 elements behind each pointer\n");
+		sb_puts(out, "assumes      fewer than 2^31 - 2^24 elements in the memory of each pointer\n");
 	for (u32 i = 0; i < im->napart; i++)
 		sb_printf(out, "assumes      %s and %s do not overlap%s\n", im->slots[im->apart[i].a].name,
 			  im->slots[im->apart[i].b].name, im->apart[i].equal_is_fine ? ", unless they are equal" : "");
@@ -253,25 +253,25 @@ static void show_limits(const struct image *im, struct strbuf *out)
 
 static void show_map(const struct image *im, struct strbuf *out, const struct tensor_map_param *m)
 {
-	sb_printf(out, "tensor map   of %s: boxes of %d x %d x %d elements of %d bytes, swizzled by %d, rows ",
+	sb_printf(out, "tensor map   of %s: box %d x %d x %d elements of %d bytes, swizzle %d, row stride ",
 		  m->tensor < 0 ? "all memory" : im->slots[m->tensor].name, m->box[0], m->box[1], m->box[2],
 		  m->elem_bytes, m->swizzle);
 	sb_printf(out, "%lld", (long long)m->distance.times);
 	for (int i = 0; i < m->distance.nparams; i++)
 		sb_printf(out, " * %s", im->slots[m->distance.params[i]].name);
-	sb_puts(out, " bytes apart\n");
+	sb_puts(out, " bytes\n");
 }
 
 static void show_blocks(const struct image *im, struct strbuf *out)
 {
 	sb_printf(out, "block        %d threads, %d bytes of shared memory\n", 32 * im->num_warps, im->shared_bytes);
 	if (im->persistent)
-		sb_puts(out,
-			"grid         as many blocks as multiprocessors, each runs programs one after the other\n");
+		sb_puts(out, "grid         persistent: one block per multiprocessor runs programs one after another\n");
 	else
-		sb_printf(out, "grid         %d block%s a program\n", im->cluster, PLURAL(im->cluster));
+		sb_printf(out, "grid         %d block%s per program\n", im->cluster, PLURAL(im->cluster));
 	if (im->pairs)
-		sb_puts(out, "             two blocks along x share boxes, as a cluster where their number is even\n");
+		sb_puts(out, "             CTA pairs: two blocks along x form a cluster with multicast copies if their "
+			     "number is even\n");
 }
 
 void image_show(const struct image *im, struct strbuf *out)
@@ -293,10 +293,10 @@ void image_show(const struct image *im, struct strbuf *out)
 	bool cpu = !strncmp(im->target, "cpu", 3);
 	sb_printf(out, "\ncode         %u bytes of %s for %s\n", im->code_bytes, cpu ? "an object" : "PTX", im->target);
 	if (im->binary_bytes)
-		sb_printf(out, "binary       %u bytes by a driver of CUDA %d.%d\n", im->binary_bytes, im->driver / 1000,
-			  im->driver % 1000 / 10);
+		sb_printf(out, "binary       %u bytes, by a driver of CUDA %d.%d\n", im->binary_bytes,
+			  im->driver / 1000, im->driver % 1000 / 10);
 	if (cpu)
-		sb_printf(out, "scratch      %llu bytes a thread\n", (unsigned long long)im->scratch_bytes);
+		sb_printf(out, "scratch      %llu bytes per thread\n", (unsigned long long)im->scratch_bytes);
 	else
 		show_blocks(im, out);
 	for (u32 i = 0; i < im->nslots; i++) {

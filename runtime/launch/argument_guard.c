@@ -389,12 +389,12 @@ tl_status arg_guard_missed(const struct arg_guard *b, struct device *dev, const 
 		return s;
 	failed(TL_ERR_ARGUMENT, "%s was prepared for other arguments: ", ps->kernel);
 	if (!b->by_key && nargs != b->nargs) {
-		failed_more("for %u, and here are %zu", b->nargs, nargs);
+		failed_more("for %u arguments, and %zu were given", b->nargs, nargs);
 	} else if (!b->by_key && (n = arg_guard_take(b, args, bits)) < b->nargs) {
 		failed_more("of argument %u, '%s', ", n + 1, ps->at[n].name);
 		explain_step(&b->steps[n], &args[n]);
 	} else if (b->by_key && !key_fits(b, args, nargs)) {
-		failed_more("for others in their types, constants, block shapes or divisors");
+		failed_more("for arguments with other types, constants, block shapes or divisors");
 	} else if (flatten_arguments(ps, args, nargs, leaves, NULL, &n)) {
 		const struct arguments a = {ps, leaves, n, bits, grid};
 		arguments_bits(&b->variant->image, &a, bits);
@@ -407,6 +407,6 @@ tl_status arg_guard_missed(const struct arg_guard *b, struct device *dev, const 
 		failed_more("its code ");
 		conditions_explain(dev, &v->image, &a);
 	}
-	failed_more("\n      = hint: tl_prepared_add binds what these arguments need");
+	failed_more("\n      = hint: tl_prepared_add prepares the handle for these arguments, too");
 	return TL_ERR_ARGUMENT;
 }

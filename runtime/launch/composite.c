@@ -100,16 +100,16 @@ static const char *descriptor_fault(const tl_descriptor *d)
 	if (d->rank < 1 || d->rank > TL_MAX_RANK)
 		return "must have 1 to 5 dimensions";
 	if ((uintptr_t)d->base % 16)
-		return "has a base that is not divisible by 16";
+		return "has a base that is not a multiple of 16";
 	if (d->strides[d->rank - 1] != 1)
-		return "must have elements of the last dimension next to each other: its last stride must be 1";
+		return "must have contiguous elements along the last dimension: its last stride must be 1";
 	for (int i = 0; i < d->rank; i++) {
 		if (d->shape[i] < 1 || d->shape[i] > INT32_MAX)
 			return "has a size that is not from 1 to 2^31 - 1";
 		if (i + 1 < d->rank && (i128)d->strides[i] * size % 16)
-			return "has a stride that is no multiple of 16 bytes";
+			return "has a stride that is not a multiple of 16 bytes";
 		if (d->block_shape[i] < 1 || !is_pow2((u64)d->block_shape[i]))
-			return "has a block shape that is no power of two";
+			return "has a block shape that is not a power of two";
 		numel *= d->block_shape[i];
 		if (numel > IR_MAX_NUMEL)
 			return "has a block of more than 2^20 elements";
@@ -117,9 +117,9 @@ static const char *descriptor_fault(const tl_descriptor *d)
 	if (d->block_shape[d->rank - 1] * size < 16)
 		return "has a block with less than 16 bytes along the last dimension";
 	if (d->rounds_to_tf32 && d->dtype != TL_F32)
-		return "rounds to tf32, but is not of fp32";
+		return "rounds to tf32, but is not of type fp32";
 	if (d->pads_with_nan && !dtype_is_float((enum dtype)d->dtype))
-		return "pads with NaN, but is not of floats";
+		return "pads with NaN, but is not of a float type";
 	return NULL;
 }
 
@@ -139,7 +139,7 @@ static tl_status add_leaf(struct walk *w, const struct leaf_path *at, const stru
 static tl_status add_descriptor(struct walk *w, const struct leaf_path *at, const struct tl_param *p,
 				const tl_descriptor *d)
 {
-	const char *fault = !d ? "is NULL" : p->constant ? "is no compile-time value" : descriptor_fault(d);
+	const char *fault = !d ? "is NULL" : p->constant ? "is not a compile-time value" : descriptor_fault(d);
 	if (fault) {
 		name_argument(w, at);
 		failed_more(": the descriptor %s", fault);

@@ -311,9 +311,8 @@ static tl_status compute(const tl_kernel *k, struct computed *c, const tl_arg *a
 				continue;
 			if (!decorated_value(d.unit, v->literal, &values[i]))
 				s = failed(TL_ERR_COMPILE,
-					   "%s: the heuristic of '%s' gives %s; a parameter takes numbers, strings, "
-					   "dtypes, "
-					   "functions and None",
+					   "%s: the heuristic of '%s' returns %s; a parameter takes numbers, strings, "
+					   "dtypes, functions and None",
 					   k->name, name, v->literal);
 		}
 	}
@@ -326,8 +325,8 @@ static tl_status compute(const tl_kernel *k, struct computed *c, const tl_arg *a
 static tl_status open_configured(const tl_kernel *k, u32 i)
 {
 	return failed(TL_ERR_ARGUMENT,
-		      "%s: argument %u, '%s', is one that the kernel's configurations give\n      = hint: "
-		      "tl_tuner_launch finds the best one; a launch of one's own gives the value itself",
+		      "%s: argument %u, '%s', is set by the kernel's configurations\n      = hint: tl_tuner_launch "
+		      "finds the best configuration; tl_launch needs the value",
 		      k->name, i + 1, k->params.at[i].name);
 }
 

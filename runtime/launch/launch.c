@@ -75,11 +75,11 @@ tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct options
 	}
 	if (cfg && is_reserved_used(cfg))
 		return failed(TL_ERR_ARGUMENT,
-			      "%s: what is reserved in tl_config is not 0: this is libtl %s, and the program "
-			      "is made for a later one, or has not set the config to 0",
+			      "%s: a reserved field of tl_config is not 0: this is libtl %s, and the program was built "
+			      "for a later version, or did not initialise the config to 0",
 			      k->name, TL_VERSION);
 	if (cfg && (unsigned)cfg->specialization > TL_SPECIALIZE_NONE)
-		return failed(TL_ERR_ARGUMENT, "%s: specialization is %d, which is none", k->name,
+		return failed(TL_ERR_ARGUMENT, "%s: specialization is %d, which does not exist", k->name,
 			      (int)cfg->specialization);
 	if (!is_pow2(out->num_warps) || out->num_warps > 32)
 		return failed(TL_ERR_ARGUMENT, "%s: num_warps is %d; it must be a power of two from 1 to 32", k->name,
@@ -373,11 +373,12 @@ tl_status kernel_time_each(tl_kernel *k, const tl_config *cfg, const tl_arg *arg
 			   int repeats, double *ms)
 {
 	if (!ms)
-		return failed(TL_ERR_ARGUMENT, "tl_time: there is nowhere to put the time, which is NULL");
+		return failed(TL_ERR_ARGUMENT, "tl_time: the pointer to the time is NULL");
 	if (warmup < 0 || repeats < 1 || repeats > MAX_REPEATS)
-		return failed(TL_ERR_ARGUMENT,
-			      "tl_time: %d warm-up launches and %d repeats; at least 0 and 1 to 1000000 are possible",
-			      warmup, repeats);
+		return failed(
+			TL_ERR_ARGUMENT,
+			"tl_time: %d warm-up launches and %d repeats; the limits are at least 0, and 1 to 1000000",
+			warmup, repeats);
 	struct launch l;
 	struct options o;
 	struct choice c;
@@ -392,8 +393,8 @@ tl_status kernel_time_each(tl_kernel *k, const tl_config *cfg, const tl_arg *arg
 		return TL_OK;
 	struct device *dev = k->module->ctx->dev;
 	if (is_captured(dev, cfg->stream))
-		return failed(TL_ERR_ARGUMENT, "tl_time: the stream is being captured into a CUDA graph, in which "
-					       "nothing can be timed");
+		return failed(TL_ERR_ARGUMENT,
+			      "tl_time: the stream is being captured into a CUDA graph, which cannot be timed");
 	s = launch_fill(k, c.variant, cfg, grid, cfg->stream, &l);
 	return s ? s : dev->ops->time(dev, &l.device, warmup, repeats, ms);
 }

@@ -202,10 +202,10 @@ const char *manifest_read(struct arena *a, const char *line, size_t len, struct 
 	for (u32 i = 0; i < ARRAY_LEN(numbers); i++)
 		*(int *)((char *)out + numbers[i].at) = numbers[i].usual;
 	if (!json_read(a, line, len, m, MOST_MEMBERS, &n))
-		return "it is no JSON object";
+		return "it is not a JSON object";
 	for (u32 i = 0; i < n; i++)
 		if (!take_member(a, out, &m[i]))
-			return arena_printf(a, "what it says of \"%s\" is not understood", m[i].name);
+			return arena_printf(a, "its value of \"%s\" is not valid", m[i].name);
 	if (!out->source || !out->hash || !out->kernel || !out->arguments || !out->target.vector_bytes)
 		return "one of source, hash, kernel, arguments and target is missing";
 	return NULL;

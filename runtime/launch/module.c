@@ -27,8 +27,8 @@ static tl_status check_target(const tl_module *m, const struct image *im)
 	const struct device *dev = m->ctx->dev;
 	struct target of;
 	if (!dev->ops->target)
-		return failed(TL_ERR_ARGUMENT, "%s: the %s device runs no kernel images; cuda, cpu and sim do", m->name,
-			      dev->ops->name);
+		return failed(TL_ERR_ARGUMENT, "%s: the %s device does not run kernel images; cuda, cpu and sim do",
+			      m->name, dev->ops->name);
 	if (!target_parse(im->target, &of))
 		return failed(TL_ERR_ARGUMENT, "%s: the image has no code", m->name);
 	const struct target here = dev->ops->target(dev);
@@ -229,8 +229,8 @@ static tl_status kernel_new_in(tl_module *m, const char *name, tl_kernel **out)
 	struct unit *u = &m->unit;
 	if (u->parsed && u->parsed->target)
 		return failed(TL_ERR_ARGUMENT,
-			      "%s has a kernel that has been placed for %s: tlc compiles it, and does not run it",
-			      m->name, u->parsed->target);
+			      "%s contains laid-out GPU IR for %s: tlc compiles it, and does not run it", m->name,
+			      u->parsed->target);
 	tl_kernel *k = calloc(1, sizeof *k);
 	if (!k)
 		return failed(TL_ERR_MEMORY, "out of host memory");

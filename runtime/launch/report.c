@@ -88,8 +88,8 @@ void report_warning(tl_module *m, const char *text, const char *hint)
 }
 
 static const char trust_hint[] =
-	"whoever can write there decides what a program runs: a folder that only this user can write is trusted, with "
-	"TL_CACHE_TRUST=group one of the process's groups too, with TL_CACHE_TRUST=all any";
+	"everyone with write access there decides which code a program runs: a folder is trusted if only this user can "
+	"write it; TL_CACHE_TRUST=group also trusts the process's groups, TL_CACHE_TRUST=all everyone";
 
 void report_distrust(tl_module *m, atomic_bool *said, const char *text)
 {

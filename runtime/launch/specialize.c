@@ -383,7 +383,7 @@ tl_status refuse_more(const struct tl_param *p, const tl_arg *a)
 	else if ((a->kind == TL_ARG_INT || a->kind == TL_ARG_UINT) && a->typed && valid_dtype(a->dtype) &&
 		 !int_fits((enum dtype)a->dtype, int_value(a)))
 		failed_more(a->kind == TL_ARG_INT && (enum dtype)a->dtype == DT_U64
-				    ? ", which does not fit; from 2^63 on, tl_uint_typed makes it"
+				    ? ", which does not fit; use tl_uint_typed for values from 2^63 on"
 				    : ", which does not fit");
 	return TL_ERR_ARGUMENT;
 }
@@ -396,7 +396,7 @@ static tl_status refuse(const struct params *ps, u32 i, const tl_arg *a)
 
 static tl_status wrong_count(const struct params *ps, size_t nargs)
 {
-	return failed(TL_ERR_ARGUMENT, "%s takes %u arguments, and here are %zu", ps->kernel, ps->len, nargs);
+	return failed(TL_ERR_ARGUMENT, "%s takes %u arguments, and %zu were given", ps->kernel, ps->len, nargs);
 }
 
 static tl_status missing(const struct params *ps, u32 i, size_t nargs)

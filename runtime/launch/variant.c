@@ -247,9 +247,9 @@ static void describe_use(void *use)
 		report_distrust(n->k->module, &n->k->module->ctx->said_manifest, why);
 	if (!n->manifest)
 		failed(TL_ERR_NOT_BUILT,
-		       "%s would have to be compiled, which TL_NO_JIT forbids; missing is\n%.*s\n      = hint: a run "
-		       "with TL_MANIFEST=file and without TL_NO_JIT writes the file from which `tlc build file` "
-		       "compiles it into the disk cache",
+		       "%s would have to be compiled, which TL_NO_JIT forbids; the missing variant is\n%.*s\n      = "
+		       "hint: a run with TL_MANIFEST=file and without TL_NO_JIT writes the file from which `tlc build "
+		       "file` compiles it into the disk cache",
 		       n->k->name, (int)line.len - 1, line.at);
 	arena_free(&a);
 }
@@ -447,8 +447,8 @@ static tl_status variant_build(const tl_kernel *k, const struct options *o, cons
 	if (is_captured(k->module->ctx->dev, o->stream))
 		return failed(TL_ERR_ARGUMENT,
 			      "%s: the stream is being captured into a CUDA graph, and the variant for these arguments "
-			      "is not there: nothing is compiled or loaded meanwhile\n"
-			      "      = hint: call tl_prepare with these arguments before the capture begins",
+			      "is not loaded: nothing can be compiled or loaded during the capture\n      = hint: call "
+			      "tl_prepare with these arguments before the capture begins",
 			      k->name);
 	image_free(&v->image); /* of an earlier attempt */
 	if (k->module->compiled)
@@ -470,7 +470,7 @@ static tl_status add_resources(const tl_kernel *k, const struct variant *v, stru
 static tl_status dump_image(const struct image *im, const char *stage, char **text)
 {
 	if (strcmp(stage, "ptx") != 0 || strncmp(im->target, "cuda", 4))
-		return failed(TL_ERR_ARGUMENT, "%s is compiled already: of its stages there is \"ptx\" only", im->name);
+		return failed(TL_ERR_ARGUMENT, "%s is compiled already: its only stage is \"ptx\"", im->name);
 	*text = strdup(im->code);
 	return *text ? TL_OK : failed(TL_ERR_MEMORY, "out of host memory");
 }
@@ -510,7 +510,7 @@ tl_status variant_dump(tl_kernel *k, const struct options *o, const struct varia
 		*text = of ? strdup(of) : NULL;
 		if (!*text)
 			s = of ? failed(TL_ERR_MEMORY, "out of host memory")
-			       : failed(TL_ERR_COMPILE, "%s: no %s was made", k->name, stage);
+			       : failed(TL_ERR_COMPILE, "%s: no %s was generated", k->name, stage);
 	}
 	cleanup_run(&unit);
 	return s;

@@ -47,7 +47,7 @@ static tl_status start(struct mirror *m)
 	int ends[2];
 	posix_spawn_file_actions_t files;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
-		return failed(TL_ERR_DRIVER, "no socket for '%s': %s", m->command[0], strerror(errno));
+		return failed(TL_ERR_DRIVER, "cannot create a socket for '%s': %s", m->command[0], strerror(errno));
 	posix_spawn_file_actions_init(&files);
 	posix_spawn_file_actions_adddup2(&files, ends[1], STDIN_FILENO);
 	int error = posix_spawnp(&m->pid, m->command[0], &files, NULL, (char *const *)m->command, environ);
@@ -82,8 +82,7 @@ static tl_status gone(struct mirror *m)
 {
 	if (m->pid)
 		stop(m);
-	return failed(TL_ERR_DRIVER, "the process '%s', which tries configurations, has ended or does not answer",
-		      m->command[0]);
+	return failed(TL_ERR_DRIVER, "the helper process '%s' has ended or does not answer", m->command[0]);
 }
 
 static tl_status receive(struct mirror *m, void *out, size_t size, u64 *value)
@@ -156,8 +155,8 @@ tl_status mirror_add(struct device *mirror, const char *name, const tl_arg *a)
 	if (!new.size) {
 		if (!m->of->ops->allocation || !m->of->ops->allocation(m->of, a->ptr, &base, &new.size))
 			return failed(TL_ERR_ARGUMENT,
-				      "configurations are tried in another process, with a copy of the memory that "
-				      "'%s' points to, and its size is not known: tl_range says it",
+				      "configurations are tried in a helper process, with a copy of the memory that "
+				      "'%s' points to, and its size is not known: pass it with tl_range",
 				      name);
 		new.at = base;
 	}

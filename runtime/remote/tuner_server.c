@@ -33,7 +33,7 @@ static tl_status room(struct answer *a, size_t size)
 static tl_status open_device(struct answer *a)
 {
 	if (a->call.a != WIRE_VERSION)
-		return failed(TL_ERR_ARGUMENT, "it is of another version of libtl");
+		return failed(TL_ERR_ARGUMENT, "it belongs to another version of libtl");
 	return device_open(a->bytes, &a->server->dev);
 }
 
@@ -95,7 +95,7 @@ static tl_status do_call(struct answer *a)
 	tl_status s;
 	void *p = NULL;
 	if (!dev != (c->what == WIRE_OPEN))
-		return failed(TL_ERR_ARGUMENT, "its device must be opened once, before all else");
+		return failed(TL_ERR_ARGUMENT, "its device must be opened once, before all other calls");
 	switch (c->what) {
 	case WIRE_OPEN: return open_device(a);
 	case WIRE_ALLOC:
@@ -113,7 +113,7 @@ static tl_status do_call(struct answer *a)
 	case WIRE_TIME: return run(a, time_it);
 	case WIRE_SYNCHRONIZE: return ops->synchronize(dev);
 	}
-	return failed(TL_ERR_ARGUMENT, "it knows no call %d", (int)c->what);
+	return failed(TL_ERR_ARGUMENT, "it does not know call %d", (int)c->what);
 }
 
 static void answer_body(void *arg)

@@ -222,7 +222,7 @@ static bool cluster_lanes(struct warp *w, const struct instr *i, u32 mask, struc
 		u64 within;
 		struct cta *owner = cluster_block(b, p->at[l], &within);
 		if (!owner) {
-			fault(w, i, 1u << l, "address 0x%llx is in shared memory of no block of this cluster",
+			fault(w, i, 1u << l, "address 0x%llx is not in shared memory of a block of this cluster",
 			      (ull)p->at[l]);
 			return false;
 		}

@@ -118,7 +118,7 @@ static bool decode_vector_mov(struct decoder *d, enum ptx_type t)
 		if (!alu_operand(d, o, part, false))
 			return false;
 		if (unpack ? o->kind != O_REG && o->kind != O_SINK : o->kind == O_SINK)
-			return decode_fail(d, "an element of '%s' is no register", i->opcode);
+			return decode_fail(d, "an element of '%s' is not a register", i->opcode);
 	}
 	if (whole->kind == O_SINK || (!unpack && whole->kind != O_REG) || !alu_operand(d, whole, t, false))
 		return decode_fail(d, "'%s' does not take this operand", i->opcode);

@@ -111,7 +111,7 @@ bool decode_lop3(struct decoder *d)
 	if (take_type(d) != PT_B32 || !OPERANDS(d, PT_B32, PT_B32, PT_B32, PT_B32, PT_B32))
 		return false;
 	if (i->ops[4].kind != O_INT || i->ops[4].imm > 255)
-		return decode_fail(d, "the table of '%s' is no constant of 8 bits", i->opcode);
+		return decode_fail(d, "the table of '%s' is not a constant of 8 bits", i->opcode);
 	i->mods = i->ops[4].imm;
 	return alu_run(d, run_lop3);
 }

@@ -354,9 +354,9 @@ static bool decode_copy(struct decoder *d)
 	if (to->kind != O_ADDRESS || from->kind != O_ADDRESS || size->kind != O_INT)
 		return false;
 	if ((to->var && to->var->space != SPACE_SHARED) || (from->var && from->var->space != SPACE_GLOBAL))
-		return decode_fail(d, "'%s' copies from global to shared memory", i->opcode);
+		return decode_fail(d, "'%s' must copy from global to shared memory", i->opcode);
 	if (size->imm != 16 && (cg || (size->imm != 4 && size->imm != 8)))
-		return decode_fail(d, "'%s' of %llu bytes", i->opcode, (unsigned long long)size->imm);
+		return decode_fail(d, "'%s' cannot copy %llu bytes", i->opcode, (unsigned long long)size->imm);
 	const struct operand *last = &i->ops[i->nops - 1], *source = i->nops - policy > 3 ? &i->ops[3] : NULL;
 	if (policy && (last->kind != O_REG || ptx_bits(last->reg_type) != 64))
 		return decode_fail(d, "a cache policy is a register of 64 bits");

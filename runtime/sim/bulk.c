@@ -179,7 +179,7 @@ static void left_in_flight(struct flight *f, const struct cta *ended)
 	const u32 *id = ended->id;
 	if (t->to == ended)
 		fault(f->w, f->i, 1u << f->lane,
-		      "block (%u, %u, %u) ends while this copy is on its way to its shared bytes 0x%x–0x%x", id[0],
+		      "block (%u, %u, %u) ends while this copy to its shared bytes 0x%x–0x%x is in flight", id[0],
 		      id[1], id[2], t->shared, t->shared + t->bytes - 1);
 	else if (f->w->block == ended && t->plan->kind == WITHIN_SHARED && !t->data)
 		fault(f->w, f->i, 1u << f->lane,
@@ -198,11 +198,12 @@ static struct cta *shared_place(struct transfer *t, const struct operand *o, boo
 	struct cta *owner = cluster_block(f->w->block, given, &address);
 	u32 align = t->plan->kind == FROM_REGISTERS ? t->bytes : t->plan->rank ? TENSOR_ALIGN : UNIT;
 	if (!owner)
-		fault(f->w, f->i, 1u << f->lane, "address 0x%llx is in shared memory of no block of this cluster",
+		fault(f->w, f->i, 1u << f->lane, "address 0x%llx is not in shared memory of a block of this cluster",
 		      (ull)given);
 	else if (own_only && owner != f->w->block)
 		fault(f->w, f->i, 1u << f->lane,
-		      "address 0x%llx is in shared memory of block (%u, %u, %u), and .shared::cta is the own block's",
+		      "address 0x%llx is in shared memory of block (%u, %u, %u), but .shared::cta is that of the "
+		      "warp's block",
 		      (ull)given, owner->id[0], owner->id[1], owner->id[2]);
 	else if (address % align)
 		fault(f->w, f->i, 1u << f->lane, "misaligned copy: shared address 0x%llx is not a multiple of %u",
@@ -228,13 +229,13 @@ static u32 destinations(struct transfer *t, u64 *signal)
 		return 0;
 	u32 mask = p->mask ? (u32)operand_value(f->w, &f->i->ops[p->mask], f->lane, 16) : 1u << to->rank;
 	if (!mask)
-		fault(f->w, f->i, 1u << f->lane, "the mask of blocks is 0: it copies to none");
+		fault(f->w, f->i, 1u << f->lane, "the mask of blocks is 0");
 	else if (mask >> nblocks)
 		fault(f->w, f->i, 1u << f->lane, "the mask 0x%x names block %d of a cluster of %u", mask,
 		      31 - __builtin_clz(mask), nblocks);
 	else if (!p->mask && counts != to)
 		fault(f->w, f->i, 1u << f->lane,
-		      "copies to block (%u, %u, %u), and the mbarrier is of block (%u, %u, %u): they must be one",
+		      "copies to block (%u, %u, %u), but the mbarrier is in block (%u, %u, %u): they must be the same",
 		      to->id[0], to->id[1], to->id[2], counts->id[0], counts->id[1], counts->id[2]);
 	return f->w->block->failed ? 0 : mask;
 }
@@ -246,7 +247,7 @@ static bool open_bytes(struct transfer *t)
 	const struct transfer_plan *p = t->plan;
 	u64 bytes = operand_value(f->w, &f->i->ops[p->size], f->lane, 32);
 	if (!bytes || bytes % UNIT) {
-		fault(f->w, f->i, 1u << f->lane, "copies %llu bytes: a multiple of %d", (ull)bytes, UNIT);
+		fault(f->w, f->i, 1u << f->lane, "copies %llu bytes, which must be a multiple of %d", (ull)bytes, UNIT);
 		return false;
 	}
 	t->bytes = (u32)bytes;
@@ -288,7 +289,7 @@ static bool open_reduction(struct transfer *t)
 	t->element = (u32)t->map.strides[0];
 	if (!t->apply)
 		fault(t->flight.w, t->flight.i, 1u << t->flight.lane,
-		      "there is no such reduction of the tensor's data type");
+		      "this reduction does not exist for the tensor's data type");
 	return t->apply;
 }
 

@@ -17,19 +17,18 @@ static bool wrong_shape(const struct launch *l, u32 shape[3], struct strbuf *err
 		shape[d] = given ? MAX(l->cluster[d], 1u) : fixed ? k[d] : 1;
 	u64 blocks = (u64)shape[0] * shape[1] * shape[2];
 	if (l->kernel->explicit_cluster && !given && !fixed)
-		sb_puts(error, "the kernel runs in clusters (.explicitcluster), and the launch does not say of how "
-			       "many blocks");
+		sb_puts(error, "the kernel runs in clusters (.explicitcluster), but the launch has no cluster size");
 	else if (given && fixed && memcmp(shape, k, sizeof l->cluster) != 0)
-		sb_printf(error, "a launch in clusters of (%u, %u, %u) blocks, and the kernel is made for (%u, %u, %u)",
+		sb_printf(error,
+			  "a launch in clusters of (%u, %u, %u) blocks, but the kernel is compiled for (%u, %u, %u)",
 			  shape[0], shape[1], shape[2], k[0], k[1], k[2]);
 	else if (blocks > MAX_CLUSTER || (l->kernel->max_cluster && blocks > l->kernel->max_cluster))
-		sb_printf(error, "clusters of %llu blocks, and there may be %u", (unsigned long long)blocks,
+		sb_printf(error, "clusters of %llu blocks, but the limit is %u", (unsigned long long)blocks,
 			  l->kernel->max_cluster ? MIN(l->kernel->max_cluster, (u32)MAX_CLUSTER) : MAX_CLUSTER);
 	else if (g[0] % shape[0] || g[1] % shape[1] || g[2] % shape[2])
 		sb_printf(error,
-			  "the grid (%u, %u, %u) is no multiple of the kernel's clusters of (%u, %u, %u) blocks\n      "
-			  "= hint: launch "
-			  "as many blocks along each axis as fill whole clusters",
+			  "the grid (%u, %u, %u) is not a multiple of the kernel's clusters of (%u, %u, %u) blocks\n   "
+			  "   = hint: launch whole clusters along each axis",
 			  g[0], g[1], g[2], shape[0], shape[1], shape[2]);
 	else
 		return false;
@@ -240,8 +239,8 @@ static bool window_address(struct warp *w, const struct instr *i, u32 lane, cons
 	struct cta *owner = *at >> 40 ? NULL : cluster_block(w->block, *at, &within);
 	if (owner && within < owner->shared_bytes)
 		return true;
-	fault(w, i, 1u << lane, "0x%llx is no %saddress of shared memory of this cluster", (unsigned long long)address,
-	      generic ? "generic " : "");
+	fault(w, i, 1u << lane, "0x%llx is not a valid %saddress of shared memory of this cluster",
+	      (unsigned long long)address, generic ? "generic " : "");
 	return false;
 }
 
@@ -254,7 +253,8 @@ static void run_mapa(struct warp *w, const struct instr *i, u32 mask)
 		if (!window_address(w, i, l, &i->ops[1], &at))
 			return;
 		if (rank >= nblocks) {
-			fault(w, i, 1u << l, "block %llu of a cluster of %u", (unsigned long long)rank, nblocks);
+			fault(w, i, 1u << l, "block %llu does not exist in a cluster of %u", (unsigned long long)rank,
+			      nblocks);
 			return;
 		}
 		u64 within = at & (((u64)1 << WINDOW_LOG2) - 1);
@@ -290,7 +290,8 @@ static bool decode_address(struct decoder *d, u32 nops)
 		return false;
 	const struct operand *o = &i->ops[1];
 	bool variable = shared && o->kind == O_SYMBOL && o->var && o->var->space == SPACE_SHARED;
-	return variable || is_register(o, ptx_bits(t)) || decode_fail(d, "'%s' of another kind of address", i->opcode);
+	return variable || is_register(o, ptx_bits(t)) ||
+	       decode_fail(d, "'%s' cannot have this kind of address", i->opcode);
 }
 
 static bool decode_mapa(struct decoder *d)

@@ -114,7 +114,7 @@ static bool number_specials(struct decoder *d, struct operand *o)
 	if (o->kind == O_SPECIAL) {
 		int n = special_register(o->name);
 		if (n < 0)
-			return decode_fail(d, "'%s' is not declared, and no special register that is known", o->name);
+			return decode_fail(d, "'%s' is not declared and is not a known special register", o->name);
 		o->imm = (u64)n;
 	}
 	for (u32 i = 0; i < o->nitems; i++)

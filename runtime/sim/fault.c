@@ -82,14 +82,14 @@ static void print_position(const struct warp *w, struct strbuf *out)
 		return;
 	}
 	if (w->state == WARP_AT_BARRIER)
-		sb_printf(out, "waits at barrier %u, where %u of %u warps have come: ", w->barrier, k->arrived,
+		sb_printf(out, "waits at barrier %u, where %u of %u warps have arrived: ", w->barrier, k->arrived,
 			  k->expected ? k->expected : b->nwarps);
 	else if (w->state == WARP_ASLEEP) {
 		sb_puts(out, "waits");
 		mbarrier_print(b, w->id, out);
 		sb_puts(out, ": ");
 	} else if (w->state == WARP_AT_CLUSTER)
-		sb_printf(out, "waits at the cluster's barrier, where %u of %u warps have come: ",
+		sb_printf(out, "waits at the cluster's barrier, where %u of %u warps have arrived: ",
 			  cluster_arrived(b->cluster), b->cluster->nblocks * b->nwarps);
 	else
 		sb_puts(out, "is at ");
@@ -109,7 +109,7 @@ void report_deadlock(struct cluster *c)
 {
 	struct cta *b = &c->blocks[0];
 	b->failed = true;
-	sb_printf(&b->error, "deadlock in %s (%u, %u, %u): no warp can go on",
+	sb_printf(&b->error, "deadlock in %s (%u, %u, %u): no warp can continue",
 		  c->nblocks > 1 ? "the cluster from block" : "block", b->id[0], b->id[1], b->id[2]);
 	print_positions(c, &b->error);
 }

@@ -23,7 +23,7 @@ static u32 byte_of(u32 l, u32 e, bool transposed)
 static bool all_here(struct warp *w, const struct instr *i, u32 mask)
 {
 	if (mask != ALL_LANES)
-		fault(w, i, ~mask, "needs all lanes of the warp, and these are not there");
+		fault(w, i, ~mask, "needs all lanes of the warp, and these are not active");
 	return mask == ALL_LANES;
 }
 
@@ -77,7 +77,8 @@ static void run_stmatrix(struct warp *w, const struct instr *i, u32 mask)
 		memcpy(p.host[r], data[r], ROW_BYTES);
 	for (u32 r = 0; r < n * ROWS; r++)
 		if (memcmp(p.host[r], data[r], ROW_BYTES)) {
-			fault(w, i, 1u << r, "another row with the same address and other values is stored at once");
+			fault(w, i, 1u << r,
+			      "another row with the same address and other values is stored at the same time");
 			return;
 		}
 }

@@ -63,9 +63,8 @@ struct mbarrier *mbarrier_at(struct warp *w, const struct instr *i, u32 lane, co
 	}
 	if (sync_clock(w, owner, &space)->at[b->init_warp] < b->init_time) {
 		fault(w, i, 1u << lane,
-		      "race: the mbarrier at shared address 0x%llx was initialised by warp %u at "
-		      "line %u, and nothing orders that "
-		      "before",
+		      "race: the mbarrier at shared address 0x%llx was initialised by warp %u at line %u, which is not "
+		      "ordered before this",
 		      (ull)at, b->init_warp, b->init->line);
 		return NULL;
 	}
@@ -89,7 +88,9 @@ static struct mbarrier *any_of(struct warp *w, const struct instr *i, u32 lane, 
 static bool is_own(struct warp *w, const struct instr *i, u32 lane, const struct cta *owner)
 {
 	if (owner && owner != w->block)
-		fault(w, i, 1u << lane, "the mbarrier is of block (%u, %u, %u): this is for the block's own only",
+		fault(w, i, 1u << lane,
+		      "the mbarrier is in block (%u, %u, %u): this instruction takes mbarriers of the warp's block "
+		      "only",
 		      owner->id[0], owner->id[1], owner->id[2]);
 	return owner == w->block;
 }
@@ -108,9 +109,8 @@ bool mbarrier_is_fenced(struct warp *w, const struct instr *i, u32 lane, const s
 	if (c->fenced[b->init_warp] >= b->init_time || (b->fence_time && c->at[b->fence_warp] >= b->fence_time))
 		return true;
 	fault(w, i, 1u << lane,
-	      "the async proxy may not see yet that the mbarrier at shared address 0x%x was initialised: "
-	      "after mbarrier.init (line %u), "
-	      "fence.mbarrier_init or fence.proxy.async is missing",
+	      "the initialisation of the mbarrier at shared address 0x%x may not be visible to the async proxy yet: "
+	      "after mbarrier.init (line %u), fence.mbarrier_init or fence.proxy.async is missing",
 	      b->at, b->init->line);
 	return false;
 }
@@ -211,9 +211,8 @@ void mbarrier_end_block(struct warp *last)
 		const struct cta *by = b->came->w->block;
 		struct strbuf text = {.arena = &last->block->arena};
 		sb_printf(&text,
-			  "the block may end before what block (%u, %u, %u), warp %u, sends it has come to the "
-			  "mbarrier at shared address "
-			  "0x%x: nobody waited for ",
+			  "the block may end before the data that block (%u, %u, %u), warp %u, sends it arrives at the "
+			  "mbarrier at shared address 0x%x: no warp waited for ",
 			  by->id[0], by->id[1], by->id[2], b->came->w->id, b->at);
 		print_place(&text, last->block->launch, b->came->i);
 		fault(last, last->at, ALL_LANES, "%s", text.at);
@@ -228,8 +227,8 @@ void mbarrier_end(struct cta *k)
 			fault(&k->warps[b->init_warp], b->init, 1,
 			      "the block ends while the mbarrier at shared address 0x%x, in phase "
 			      "%u, %s %d bytes of transactions",
-			      b->at, b->phase,
-			      b->tx > 0 ? "still expects" : "expected fewer than came:", b->tx > 0 ? b->tx : -b->tx);
+			      b->at, b->phase, b->tx > 0 ? "still expects" : "received more than it expected, by",
+			      b->tx > 0 ? b->tx : -b->tx);
 	}
 }
 
@@ -267,7 +266,7 @@ static void init(struct warp *w, const struct instr *i, u32 lane)
 		return;
 	if (find(k, at)) {
 		fault(w, i, 1u << lane,
-		      "there is an mbarrier at shared address 0x%llx already: mbarrier.inval comes first", (ull)at);
+		      "there is an mbarrier at shared address 0x%llx already: mbarrier.inval must precede", (ull)at);
 		return;
 	}
 	if (!count || count > MBARRIER_MAX) {
@@ -301,14 +300,14 @@ static void invalidate(struct warp *w, const struct instr *i, u32 lane, struct m
 	}
 	if (b->tx || b->flying) {
 		fault(w, i, 1u << lane,
-		      "this mbarrier has %d bytes of transactions pending, and counts %u copies on their way", b->tx,
+		      "this mbarrier has %d bytes of transactions pending, and counts %u copies in flight", b->tx,
 		      b->flying);
 		return;
 	}
 	for (u32 n = 0; n < b->block->nwarps; n++)
 		if (!happened_before(w, n, b->used[n])) {
-			fault(w, i, 1u << lane,
-			      "race: warp %u used this mbarrier, and nothing orders that before its end", n);
+			fault(w, i, 1u << lane, "race: warp %u used this mbarrier, which is not ordered before its end",
+			      n);
 			return;
 		}
 	for (u32 n = 0; n < m->all.len; n++)
@@ -336,13 +335,13 @@ static bool token_done(struct warp *w, const struct instr *i, u32 lane, const st
 	u32 place = (u32)(token >> TOKEN_PENDING) & ((1 << TOKEN_PLACE) - 1);
 	u32 behind = (b->phase - (u32)(token >> (TOKEN_PENDING + TOKEN_PLACE))) & ((1 << TOKEN_PHASE) - 1);
 	if (place != b->at / MBARRIER_BYTES)
-		fault(w, i, 1u << lane, "the state 0x%llx is not of the mbarrier at shared address 0x%x", (ull)token,
-		      b->at);
+		fault(w, i, 1u << lane, "the state 0x%llx does not belong to the mbarrier at shared address 0x%x",
+		      (ull)token, b->at);
 	else if (behind > 1)
 		fault(w, i, 1u << lane,
-		      "the state is neither of the current phase of the mbarrier at shared address "
-		      "0x%x, %u, nor of the one before", b->at,
-		      b->phase);
+		      "the state belongs neither to the current phase of the mbarrier at shared address 0x%x, %u, nor "
+		      "to the preceding phase",
+		      b->at, b->phase);
 	return behind == 1;
 }
 
@@ -359,7 +358,7 @@ static void arrive(struct warp *w, const struct instr *i, u32 lane, struct mbarr
 	}
 	if (i->mods & B_NO_COMPLETE && count >= b->pending) {
 		fault(w, i, 1u << lane,
-		      "this arrival completes the phase of the mbarrier at shared address 0x%x, and says .noComplete",
+		      "this arrival has .noComplete, but completes the phase of the mbarrier at shared address 0x%x",
 		      b->at);
 		return;
 	}
@@ -481,7 +480,7 @@ static bool decode_arrive(struct decoder *d)
 		return false;
 	if (i->ops[0].kind != O_SINK && (remote || !is_state(&i->ops[0])))
 		return decode_fail(d, "'%s': %s", i->opcode,
-				   remote ? "of another block's mbarrier there is no state, write _"
+				   remote ? "an arrival at another block's mbarrier has no state: write _"
 					  : "the state is a register of 64 bits");
 	return i->nops < 3 || is_value(&i->ops[2], 32);
 }
@@ -501,7 +500,7 @@ static bool decode_wait(struct decoder *d, bool tries)
 	if (!take_sem(d, "acquire") || !want_operands(d, 3, 3 + tries) || !take_place(d, 1, &remote))
 		return false;
 	if (remote)
-		return decode_fail(d, "'%s': only a block's own mbarriers can be waited for", i->opcode);
+		return decode_fail(d, "'%s': only mbarriers of the warp's block can be waited for", i->opcode);
 	return i->ops[0].kind == O_REG && i->ops[0].reg_type == PT_PRED && is_value(&i->ops[2], parity ? 32 : 64) &&
 	       (i->nops < 4 || is_value(&i->ops[3], 32));
 }

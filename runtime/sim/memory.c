@@ -130,7 +130,7 @@ static bool take_order(struct decoder *d, const char *sync, u64 sync_mod)
 	bool scoped;
 	enum scope scope = take_scope(d, &scoped);
 	if (weak + vol + relaxed + syncs > 1 || scoped != (relaxed || syncs))
-		return decode_fail(d, "'%s' with an order and scope that do not fit", d->i->opcode);
+		return decode_fail(d, "'%s' with an order and scope that do not match", d->i->opcode);
 	d->i->mods |= (vol || relaxed || syncs ? M_STRONG : 0) | (syncs ? sync_mod : 0) | (u64)scope << M_SCOPE;
 	return true;
 }
@@ -259,7 +259,7 @@ static bool decode_ld(struct decoder *d)
 		return false;
 	bool nc = take(d, "nc");
 	if (nc && (space != SPACE_GLOBAL || i->mods & M_STRONG))
-		return decode_fail(d, "'%s': only weak loads of global memory go that way", i->opcode);
+		return decode_fail(d, "'%s': only weak loads of global memory can be non-coherent", i->opcode);
 	if (!take_hints(d, "ca cg cs lu cv") || !take_memory_type(d, &i->ops[0], true))
 		return false;
 	take_one_of(d, "L2::64B L2::128B L2::256B");
@@ -393,7 +393,7 @@ static bool decode_st(struct decoder *d)
 		return false;
 	const struct ptx_var *v = i->ops[0].var;
 	if (space == SPACE_CONST || (space == SPACE_PARAM && (!v || v->is_kernel_param)))
-		return decode_fail(d, "'%s' writes what cannot be written", i->opcode);
+		return decode_fail(d, "'%s' writes read-only memory", i->opcode);
 	if (!take_hints(d, "wb cg cs wt") || !take_memory_type(d, &i->ops[1], false))
 		return false;
 	i->mods |= (u64)space << M_SPACE;

@@ -60,7 +60,7 @@ static void run_mma(struct warp *w, const struct instr *i, u32 mask)
 	const struct plan *p = (const struct plan *)(uintptr_t)i->mods;
 	union cells a, b, d;
 	if (mask != ALL_LANES) {
-		fault(w, i, ~mask, "needs all lanes of the warp, and these are not there");
+		fault(w, i, ~mask, "needs all lanes of the warp, and these are not active");
 		return;
 	}
 	p->a->load(w, fragment_regs(&i->ops[1]), &p->a_map, &a);

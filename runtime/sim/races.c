@@ -290,7 +290,7 @@ static void print_bytes(const struct who *me, struct strbuf *out, u64 from, u64 
 static const char *write_name(const struct who *me, const struct cell *c)
 {
 	bool unfenced = me->is_async && ordered(me, c->block, c->warp, c->time);
-	return unfenced ? "write, no fence.proxy.async between," : "write";
+	return unfenced ? "write, without a fence.proxy.async in between," : "write";
 }
 
 static void report(const struct who *me, const char *other, u32 block, u32 warp, int lane, u32 instr, u64 from, u64 to)

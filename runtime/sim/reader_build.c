@@ -166,7 +166,7 @@ void ptx_add_label(struct ptx_reader *r, const char *name)
 	u32 first = r->scopes.len ? r->scopes.at[r->scopes.len - 2] : 0;
 	for (u32 k = first; k < r->labels.len; k++)
 		if (!strcmp(r->labels.at[k].name, name))
-			ptx_read_error(r, "the label '%s' is there already", name);
+			ptx_read_error(r, "the label '%s' is defined twice", name);
 	vec_push(r->arena, &r->labels, l);
 }
 
@@ -269,7 +269,7 @@ struct operand ptx_address(struct ptx_reader *r, const char *name, u64 offset)
 {
 	struct operand o = ptx_named(r, name);
 	if (o.kind != O_REG && !o.var)
-		ptx_read_error(r, "'%s' is no address", name);
+		ptx_read_error(r, "'%s' is not an address", name);
 	o.kind = O_ADDRESS;
 	o.imm = offset;
 	return o;

@@ -84,8 +84,8 @@ static bool does_not_end(struct grid *g, struct workspace *s)
 	u64 left = program_threads_left(&g->gang);
 	if (left && alive >= g->gang.most)
 		sb_printf(&b->error,
-			  "; %llu of %llu blocks have not begun, since an H100 keeps no more than %u of this kernel at "
-			  "once",
+			  "; %llu of %llu blocks have not begun, because at most %u blocks of this kernel are resident "
+			  "on an H100",
 			  (unsigned long long)(left * c->nblocks), (unsigned long long)(g->clusters * c->nblocks),
 			  g->gang.most * c->nblocks);
 	print_positions(c, &b->error);

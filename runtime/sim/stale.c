@@ -80,7 +80,7 @@ bool stale_step(struct warp *w, const struct instr *i, u32 mask, u32 active)
 	if (used) {
 		struct strbuf text = {.arena = &w->block->arena};
 		sb_puts(&text, s->what);
-		sb_puts(&text, "; what was read is used at ");
+		sb_puts(&text, "; the value read is used at ");
 		print_place(&text, w->block->launch, i);
 		fault(w, s->read, used, "%s", text.at);
 		return false;

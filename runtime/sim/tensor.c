@@ -40,7 +40,7 @@ static bool check_coordinate(const struct transfer *t, u32 n)
 		      "coordinate %d of dimension %u: only loads may begin before the tensor", t->at[n], n);
 	else if (!n && t->at[0] * (i64)t->map.strides[0] % UNIT)
 		fault(f->w, f->i, 1u << f->lane,
-		      "coordinate %d of the innermost dimension is at byte %lld of the row, no multiple of %d",
+		      "coordinate %d of the innermost dimension is at byte %lld of the row, not a multiple of %d",
 		      t->at[0], t->at[0] * (long long)t->map.strides[0], UNIT);
 	return !f->w->block->failed;
 }
@@ -55,11 +55,11 @@ bool tensor_open(struct transfer *t, struct warp *w, const struct instr *i, u32 
 		return false;
 	if (!tensor_map_decode(map, &t->map)) {
 		fault(w, i, 1u << lane,
-		      "there is no tensor map at address 0x%llx: these bytes come from no encoding function", (ull)at);
+		      "there is no tensor map at address 0x%llx: no encoding function wrote these bytes", (ull)at);
 		return false;
 	}
 	if (t->map.rank != t->plan->rank) {
-		fault(w, i, 1u << lane, "the tensor map is of %u dimensions, the copy of %u", t->map.rank,
+		fault(w, i, 1u << lane, "the tensor map has %u dimensions, and the copy has %u", t->map.rank,
 		      t->plan->rank);
 		return false;
 	}

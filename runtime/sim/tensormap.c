@@ -63,7 +63,7 @@ static bool refuse(struct strbuf *error, const char *format, ...)
 static bool check_modes(int type, int interleave, int swizzle, int l2_promotion, int oob_fill, struct strbuf *error)
 {
 	if (type < 0 || type >= (int)ARRAY_LEN(types))
-		return refuse(error, "there is no data type %d that sm_90 copies", type);
+		return refuse(error, "sm_90 has no copies of data type %d", type);
 	if (interleave < 0 || interleave > 2)
 		return refuse(error, "there is no interleave mode %d", interleave);
 	if (interleave)
@@ -91,11 +91,11 @@ static bool check_sizes(u32 rank, const u64 *sizes, const u64 *strides, const u3
 			return refuse(error, "the element stride of dimension %u is %u: 1 to %d", n, steps[n],
 				      MAX_STEP);
 		if (n && strides[n - 1] % STRIDE_ALIGN)
-			return refuse(error, "the stride of dimension %u is %llu bytes, no multiple of %d", n,
+			return refuse(error, "the stride of dimension %u is %llu bytes, not a multiple of %d", n,
 				      (ull)strides[n - 1], STRIDE_ALIGN);
 		if (n && strides[n - 1] >= MAX_STRIDE)
-			return refuse(error, "the stride of dimension %u is %llu bytes: less than 2^40", n,
-				      (ull)strides[n - 1]);
+			return refuse(error, "the stride of dimension %u is %llu bytes, which must be less than 2^40",
+				      n, (ull)strides[n - 1]);
 	}
 	return true;
 }
@@ -104,12 +104,12 @@ static bool check_row(int type, u32 box, int swizzle, struct strbuf *error)
 {
 	u32 row = box * types[type].bytes, width = swizzle_bytes((u32)swizzle);
 	if (row % STRIDE_ALIGN)
-		return refuse(error, "a row of the box has %u bytes, no multiple of %d", row, STRIDE_ALIGN);
+		return refuse(error, "a row of the box has %u bytes, not a multiple of %d", row, STRIDE_ALIGN);
 	if (width && row > width)
 		return refuse(error, "a row of the box has %u bytes, more than the %u of the swizzle", row, width);
 	if (width && row < width)
 		return refuse(error,
-			      "a row of the box has %u bytes, less than the %u of the swizzle: how it lies in shared "
+			      "a row of the box has %u bytes, less than the %u of the swizzle: its layout in shared "
 			      "memory is not documented",
 			      row, width);
 	return true;
@@ -120,11 +120,11 @@ bool tensor_map_encode(void *map, int type, u32 rank, void *base, const u64 *siz
 		       struct strbuf *error)
 {
 	if ((uintptr_t)map % TENSOR_MAP_ALIGN)
-		return refuse(error, "the tensor map lies at %p, no multiple of %d", map, TENSOR_MAP_ALIGN);
+		return refuse(error, "the tensor map is at %p, not a multiple of %d", map, TENSOR_MAP_ALIGN);
 	if (!rank || rank > TENSOR_MAP_RANK)
 		return refuse(error, "a tensor of rank %u: 1 to %d", rank, TENSOR_MAP_RANK);
 	if ((uintptr_t)base % BASE_ALIGN)
-		return refuse(error, "the tensor lies at %p, no multiple of %d", base, BASE_ALIGN);
+		return refuse(error, "the tensor is at %p, not a multiple of %d", base, BASE_ALIGN);
 	if (!check_modes(type, interleave, swizzle, l2_promotion, oob_fill, error) ||
 	    !check_sizes(rank, sizes, strides, box, element_strides, error) || !check_row(type, box[0], swizzle, error))
 		return false;

@@ -171,7 +171,7 @@ static void run_shuffle(struct warp *w, const struct instr *i, u32 mask)
 	EACH_LANE(l, mask) {
 		int from = shuffle_source(i->mods, (int)l, (u32)b[l], (u32)c[l], &in_range[l]);
 		if (!(mask >> from & 1)) {
-			fault(w, i, 1u << l, "takes the value of lane %d, which does not take part", from);
+			fault(w, i, 1u << l, "takes the value of lane %d, which is not active", from);
 			return;
 		}
 		result[l] = a[from];

@@ -299,16 +299,16 @@ static struct accumulator *open_accumulator(struct warp *w, const struct instr *
 		return acc;
 	}
 	if (any_in_flight(s, regs, p->c_map.nregs)) {
-		fault(w, i, ALL_LANES, "accumulates in registers of another product that was not waited for");
+		fault(w, i, ALL_LANES, "accumulates in registers of another wgmma that was not waited for");
 		return NULL;
 	}
 	acc = find_accumulator(s, ACC_DELIVERED, p, regs);
 	if (acc && !is_untouched(w, acc)) {
-		fault(w, i, ALL_LANES, "the accumulators were changed without a wgmma.fence since");
+		fault(w, i, ALL_LANES, "the accumulators were changed without a wgmma.fence afterwards");
 		return NULL;
 	}
 	if (!acc && adds && !are_fenced(w, regs, p->c_map.nregs)) {
-		fault(w, i, ALL_LANES, "the accumulators were written without a wgmma.fence since");
+		fault(w, i, ALL_LANES, "the accumulators were written without a wgmma.fence afterwards");
 		return NULL;
 	}
 	acc = acc ? acc : find_accumulator(s, ACC_FREE, p, regs);
@@ -348,7 +348,7 @@ static void deliver(struct warp *w, struct accumulator *acc)
 static bool all_here(struct warp *w, const struct instr *i, u32 mask)
 {
 	if (mask != ALL_LANES)
-		fault(w, i, ~mask, "needs all lanes of the warp, and these are not there");
+		fault(w, i, ~mask, "needs all lanes of the warp, and these are not active");
 	else if ((w->id | (GROUP_WARPS - 1)) >= w->block->nwarps)
 		fault(w, i, mask, "needs four warps, and the block has %u", w->block->nwarps);
 	return !w->block->failed;
@@ -382,7 +382,7 @@ static bool finish_one(struct warp *w, struct job *j)
 	if (!read_inputs(w, j, j->done ? NULL : &in, &hash))
 		return false;
 	if (hash != j->hash) {
-		fault(w, j->i, ALL_LANES, "%s changed before this product was waited for",
+		fault(w, j->i, ALL_LANES, "%s changed before a wait for this wgmma",
 		      plan_of(j->i)->a_regs ? "registers of A, or shared memory," : "shared memory");
 		return false;
 	}
@@ -392,7 +392,7 @@ static bool finish_one(struct warp *w, struct job *j)
 	if (--j->acc->pending)
 		return true;
 	if (!is_poison(w, j->acc)) {
-		fault(w, j->i, ALL_LANES, "accumulators were written before this product was waited for");
+		fault(w, j->i, ALL_LANES, "accumulators were written before a wait for this wgmma");
 		return false;
 	}
 	deliver(w, j->acc);
@@ -450,15 +450,15 @@ static void run_product(struct warp *w, const struct instr *i, u32 mask)
 	if (!all_here(w, i, mask) || !is_uniform(w, i, &i->ops[2], 64, &j.b) || !is_uniform(w, i, &i->ops[3], 1, &adds))
 		return;
 	if (!s->fenced) {
-		fault(w, i, mask, "no wgmma.fence comes before");
+		fault(w, i, mask, "no wgmma.fence precedes it");
 		return;
 	}
 	if (p->a_regs && any_in_flight(s, fragment_regs(&i->ops[1]), p->a_regs)) {
-		fault(w, i, mask, "A is in registers of a product that was not waited for");
+		fault(w, i, mask, "A is in registers of a wgmma that was not waited for");
 		return;
 	}
 	if (p->a_regs && !are_fenced(w, fragment_regs(&i->ops[1]), p->a_regs)) {
-		fault(w, i, mask, "the registers of A were written without a wgmma.fence since");
+		fault(w, i, mask, "the registers of A were written without a wgmma.fence afterwards");
 		return;
 	}
 	if (!p->a_regs && !is_uniform(w, i, &i->ops[1], 64, &j.a))
@@ -482,7 +482,7 @@ void wgmma_end(struct warp *w)
 {
 	const struct wgmma *s = w->wgmma;
 	if (s && s->jobs.len)
-		fault(w, s->jobs.at[0].i, ALL_LANES, "the warp ends without having waited for this product");
+		fault(w, s->jobs.at[0].i, ALL_LANES, "the warp ends without having waited for this wgmma");
 }
 
 /* --- decoding ---------------------------------------------------------------------------------------------------- */
@@ -558,7 +558,7 @@ static bool decode_product(struct decoder *d)
 	bool n_exists =
 		p->n >= 8 && p->n <= MAX_N && p->n % 8 == 0 && (i->type[0] != PT_S32 || p->n <= 32 || p->n % 16 == 0);
 	if (!n_exists || p->k * (u32)p->a->bits != 256)
-		return decode_fail(d, "'%s': there is no such shape for these types", i->opcode);
+		return decode_fail(d, "'%s': this shape does not exist for these types", i->opcode);
 	const struct operand *scale_d = &i->ops[3];
 	u32 c_regs = M * p->n * (u32)p->c->bits / 32 / LANES;
 	if (!want_operands(d, 4, 8) || !is_fragment(&i->ops[0], c_regs, 32, false))

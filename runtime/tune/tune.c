@@ -123,7 +123,7 @@ static tl_status mark(const tl_tuner *t, const char *what, const char *const *na
 		i32 p = names ? parameter(t->kernel, names[i]) : -1;
 		if (p < 0)
 			return failed(TL_ERR_ARGUMENT,
-				      "tl_tuner_create: %s names '%.100s', which is no parameter of %s", what,
+				      "tl_tuner_create: %s names '%.100s', which is not a parameter of %s", what,
 				      names && names[i] ? names[i] : "(NULL)", t->kernel->name);
 		of[p] = true;
 	}
@@ -162,7 +162,7 @@ static tl_status keep_helper(tl_tuner *t)
 	while (words && words[n])
 		n++;
 	if (words && !n)
-		return failed(TL_ERR_ARGUMENT, "tl_tuner_create: helper names no program");
+		return failed(TL_ERR_ARGUMENT, "tl_tuner_create: helper is an empty command");
 	const char **kept = arena_array(&t->arena, const char *, n + 1);
 	for (u32 i = 0; i < n; i++)
 		kept[i] = arena_str(&t->arena, words[i], strlen(words[i]));
@@ -200,7 +200,7 @@ tl_status tuner_create(tl_kernel *k, const tl_tuning *options, tl_tuner **out)
 	for (u32 i = 0; options && i < ARRAY_LEN(options->reserved); i++)
 		if (options->reserved[i])
 			return failed(TL_ERR_ARGUMENT,
-				      "tl_tuner_create: what is reserved in tl_tuning is not 0: this is libtl %s",
+				      "tl_tuner_create: a reserved field of tl_tuning is not 0: this is libtl %s",
 				      TL_VERSION);
 	tl_tuner *t = calloc(1, sizeof *t);
 	if (!t)
@@ -234,7 +234,7 @@ static tl_status check_value(const tl_kernel *k, const tl_named_arg *v)
 {
 	i32 p = parameter(k, v->name);
 	if (p < 0)
-		return failed(TL_ERR_ARGUMENT, "tl_tuner_add: '%.100s' is no parameter of %s",
+		return failed(TL_ERR_ARGUMENT, "tl_tuner_add: '%.100s' is not a parameter of %s",
 			      v->name ? v->name : "(NULL)", k->name);
 	struct key key;
 	key_init(&key, 0);
@@ -250,7 +250,7 @@ tl_status tuner_add(tl_tuner *t, const tl_config *options, const tl_named_arg *v
 	if (!t || (!values && n))
 		return failed(TL_ERR_ARGUMENT, "tl_tuner_add: %s NULL", t ? "the values are" : "the tuner is");
 	if (n > t->kernel->params.len)
-		return failed(TL_ERR_ARGUMENT, "tl_tuner_add: %zu values, and %s has %u parameters", n, t->kernel->name,
+		return failed(TL_ERR_ARGUMENT, "tl_tuner_add: %zu values, but %s has %u parameters", n, t->kernel->name,
 			      t->kernel->params.len);
 	if (t->choices.len)
 		return failed(TL_ERR_ARGUMENT, "tl_tuner_add: %s has been tuned already", t->kernel->name);
@@ -297,7 +297,7 @@ static tl_status take_configuration(const tl_tuner *t, struct unit *u, const str
 		tl_arg value;
 		if (!decorated_value(u, v->literal, &value))
 			return failed(TL_ERR_COMPILE,
-				      "%s: a configuration gives '%s' the value %s, which no parameter takes",
+				      "%s: a configuration sets '%s' to %s, which is not a parameter value",
 				      t->kernel->name, v->name, v->literal);
 		c->params[c->nvalues] = (u32)parameter(t->kernel, v->name);
 		c->values[c->nvalues++] = kept_value(a, value);
@@ -327,8 +327,7 @@ static tl_status list_candidates(const tl_tuner *t, const struct request *r, str
 		ch->at[ch->n++] = t->added.at[i];
 	if (!s && !ch->n)
 		s = failed(TL_ERR_ARGUMENT,
-			   "%s has no configurations\n      = hint: @triton.autotune or tl_tuner_add gives "
-			   "it some",
+			   "%s has no configurations\n      = hint: add some with @triton.autotune or tl_tuner_add",
 			   t->kernel->name);
 	return s;
 }
@@ -336,8 +335,8 @@ static tl_status list_candidates(const tl_tuner *t, const struct request *r, str
 static tl_status given_twice(const tl_tuner *t, u32 p)
 {
 	return failed(TL_ERR_ARGUMENT,
-		      "%s: argument %u, '%s', is given, but the kernel's configurations give it\n"
-		      "      = hint: leave it open, with tl_open()",
+		      "%s: argument %u, '%s', is given, but the kernel's configurations set it\n      = hint: leave it "
+		      "open, with tl_open()",
 		      t->kernel->name, p + 1, t->kernel->params.at[p].name);
 }
 
@@ -464,7 +463,7 @@ static void take_stored(void *choice, const struct tuned *s)
 			continue;
 		if (s->failed) {
 			c->outcome = OUTCOME_FAILED;
-			c->why = arena_printf(&ch->arena, "it has failed before: %s", s->failed);
+			c->why = arena_printf(&ch->arena, "it failed before: %s", s->failed);
 			c->status = TL_ERR_KERNEL;
 			continue;
 		}
@@ -613,7 +612,7 @@ static tl_status check_request(const char *call, const tl_tuner *t, const struct
 			      : !r->cfg ? "the config is"
 					: "the arguments are");
 	if (r->nargs > t->kernel->params.len)
-		return failed(TL_ERR_ARGUMENT, "%s takes %u arguments, and here are %zu", t->kernel->name,
+		return failed(TL_ERR_ARGUMENT, "%s takes %u arguments, and %zu were given", t->kernel->name,
 			      t->kernel->params.len, r->nargs);
 	return TL_OK;
 }
@@ -622,11 +621,10 @@ static tl_status check_request(const char *call, const tl_tuner *t, const struct
 static tl_status check_arguments(const tl_tuner *t, const struct request *r)
 {
 	if (is_captured(t->kernel->module->ctx->dev, r->cfg->stream))
-		return failed(
-			TL_ERR_ARGUMENT,
-			"%s: the stream is being captured into a CUDA graph, in which nothing can be tuned: choose "
-			"the configuration before",
-			t->kernel->name);
+		return failed(TL_ERR_ARGUMENT,
+			      "%s: the stream is being captured into a CUDA graph, during which no kernel can be "
+			      "tuned: choose the configuration before the capture",
+			      t->kernel->name);
 	struct key key;
 	key_init(&key, 0);
 	tl_status s = specialize_some(&t->kernel->params, r->args, r->nargs, &key);

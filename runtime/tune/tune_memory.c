@@ -29,11 +29,10 @@ tl_status memory_add(struct saved_memory *m, const struct touched *t)
 		return TL_OK;
 	bool known = size || (m->dev->ops->allocation && m->dev->ops->allocation(m->dev, t->arg->ptr, &base, &size));
 	if (!known)
-		return failed(
-			TL_ERR_ARGUMENT,
-			"tuning would change the memory that '%s' points to, and its size is not known: tl_range says "
-			"it",
-			t->name);
+		return failed(TL_ERR_ARGUMENT,
+			      "tuning would change the memory that '%s' points to, and its size is not known: pass it "
+			      "with tl_range",
+			      t->name);
 	struct kept new = {.name = t->name,
 			   .at = base,
 			   .size = size,
@@ -78,7 +77,7 @@ static tl_status save(struct saved_memory *m, struct kept *k)
 	k->on_device = false;
 	k->saved = malloc(k->size + 1);
 	if (!k->saved)
-		return failed(TL_ERR_MEMORY, "no room to save the %zu bytes of '%s' while it is tuned", k->size,
+		return failed(TL_ERR_MEMORY, "out of memory to save the %zu bytes of '%s' during tuning", k->size,
 			      k->name);
 	return ops->read(m->dev, k->saved, k->at, k->size);
 }
@@ -126,7 +125,7 @@ static tl_status read_all(struct saved_memory *m, const struct kept *k, char **o
 {
 	*out = malloc(k->size + 1);
 	if (!*out)
-		return failed(TL_ERR_MEMORY, "no room to compare the %zu bytes of '%s'", k->size, k->name);
+		return failed(TL_ERR_MEMORY, "out of memory to compare the %zu bytes of '%s'", k->size, k->name);
 	return k->size ? m->dev->ops->read(m->dev, *out, k->at, k->size) : TL_OK;
 }
 
@@ -154,7 +153,7 @@ static const char *compare(struct arena *a, const struct kept *k, const char *is
 		double x = number(k->dtype, is + i), y = number(k->dtype, k->result + i);
 		bool both_nan = isnan(x) && isnan(y);
 		if (!both_nan && !(fabs(x - y) <= tolerance * (1 + fabs(y))))
-			return arena_printf(a, "element %zu of '%s' is %g, and %g with the first configuration",
+			return arena_printf(a, "element %zu of '%s' is %g, but %g with the first configuration",
 					    i / size, k->name, x, y);
 	}
 	return NULL;

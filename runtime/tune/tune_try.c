@@ -227,7 +227,7 @@ static tl_status check_result(struct trial *r)
 		return memory_keep_result(r->memory);
 	}
 	tl_status s = memory_compare(r->memory, r->tuner->options.tolerance, &difference);
-	return difference ? failed(TL_ERR_KERNEL, "it computes something else: %s", difference) : s;
+	return difference ? failed(TL_ERR_KERNEL, "its results differ: %s", difference) : s;
 }
 
 static void run_one(void *arg)
@@ -273,9 +273,8 @@ static tl_status drop(struct trial *r, tl_status why)
 	} else if (r->memory->lost) {
 		r->choice->best = c; /* the caller records it */
 		return failed(why,
-			      "%s: the configuration %s has left the device unusable: %s\n"
-			      "      = hint: tl_tuning.helper tries configurations in another process, which they "
-			      "cannot harm",
+			      "%s: the configuration %s left the device unusable: %s\n      = hint: tl_tuning.helper "
+			      "tries configurations in a helper process, where this does not harm the program",
 			      r->tuner->kernel->name, c->text, c->why);
 	}
 	return TL_OK;
@@ -390,10 +389,10 @@ static tl_status none_left(const tl_tuner *t, const struct tuned_choice *ch)
 	for (u32 i = 0; i < ch->n; i++)
 		if (ch->at[i].outcome == OUTCOME_FAILED)
 			return failed(ch->at[i].status ? ch->at[i].status : TL_ERR_COMPILE,
-				      "%s: none of its %u configurations can run; the first one that fails, %s: %s",
+				      "%s: none of its %u configurations can run; the first failure, %s: %s",
 				      t->kernel->name, ch->n, ch->at[i].text,
 				      ch->at[i].error ? ch->at[i].error : ch->at[i].why);
-	return failed(TL_ERR_ARGUMENT, "%s: none of its %u configurations is to be tried%s%s", t->kernel->name, ch->n,
+	return failed(TL_ERR_ARGUMENT, "%s: all of its %u configurations are excluded%s%s", t->kernel->name, ch->n,
 		      ch->n ? ": " : "", ch->n && ch->at[0].why ? ch->at[0].why : "");
 }
 

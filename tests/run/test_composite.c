@@ -268,15 +268,15 @@ static void all_refused(struct suite *s)
 	const tl_descriptor good = {TL_F16, 2, NULL, {64, 64}, {64, 1}, {16, 16}, false, false};
 	tl_descriptor d = good;
 	d.base = (void *)(uintptr_t)8;
-	refused(s, "base", "'o': the descriptor has a base that is not divisible by 16", d);
+	refused(s, "base", "'o': the descriptor has a base that is not a multiple of 16", d);
 	d = good, d.strides[0] = 65;
-	refused(s, "stride", "a stride that is no multiple of 16 bytes", d);
+	refused(s, "stride", "a stride that is not a multiple of 16 bytes", d);
 	d = good, d.strides[1] = 2;
 	refused(s, "last stride", "its last stride must be 1", d);
 	d = good, d.shape[0] = 0;
 	refused(s, "shape", "a size that is not from 1", d);
 	d = good, d.block_shape[0] = 24;
-	refused(s, "block", "a block shape that is no power of two", d);
+	refused(s, "block", "a block shape that is not a power of two", d);
 	d = good, d.block_shape[1] = 4;
 	refused(s, "small block", "less than 16 bytes along the last", d);
 	d = good, d.block_shape[0] = 1 << 20;
@@ -284,9 +284,9 @@ static void all_refused(struct suite *s)
 	d = good, d.rank = 6;
 	refused(s, "rank", "must have 1 to 5 dimensions", d);
 	d = good, d.dtype = TL_I16, d.pads_with_nan = true;
-	refused(s, "padding", "pads with NaN, but is not of floats", d);
+	refused(s, "padding", "pads with NaN, but is not of a float type", d);
 	d = good, d.rounds_to_tf32 = true;
-	refused(s, "rounding", "rounds to tf32, but is not of fp32", d);
+	refused(s, "rounding", "rounds to tf32, but is not of type fp32", d);
 }
 
 void theme_composite(struct suite *s)

@@ -213,10 +213,10 @@ static void contexts(void **state)
 	assert_error(tl_buffer_create(d.ctx, 4, &other), TL_ERR_INTERNAL, "mode == SOUND");
 	mode = SOUND;
 	assert_error(tl_buffer_create(d.ctx, 4, &other), TL_ERR_INTERNAL,
-		     "cannot be used any more, only destroyed, since an earlier call met an "
+		     "can only be destroyed, because an earlier call ended with an "
 									  "internal error: tests/unit/test_faults.c");
-	assert_error(tl_synchronize(d.ctx), TL_ERR_INTERNAL, "cannot be used any more");
-	assert_error(tl_buffer_fill(b, 1), TL_ERR_INTERNAL, "cannot be used any more");
+	assert_error(tl_synchronize(d.ctx), TL_ERR_INTERNAL, "can only be destroyed");
+	assert_error(tl_buffer_fill(b, 1), TL_ERR_INTERNAL, "can only be destroyed");
 	tl_buffer_destroy(b); /* the lock was released */
 	tl_context_destroy(d.ctx);
 	assert_int_equal(d.freed, 2);

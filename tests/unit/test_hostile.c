@@ -222,7 +222,7 @@ static void entries_of_others(void **state)
 	assert_int_equal(unlink(mine), 0);
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
 		keep_entry(&others[i], mine);
-		expect(run(&usual), 1, "is another kernel's");
+		expect(run(&usual), 1, "belongs to another kernel");
 		expect(run(&usual), 0, NULL); /* it has been replaced */
 		assert_int_equal(unlink(mine), 0);
 	}
@@ -251,7 +251,7 @@ static void no_files_in_place_of_entries(void **state)
 	snprintf(mine, sizeof mine, "%s", find(".image"));
 	assert_int_equal(rename(mine, in("kept")), 0);
 	assert_int_equal(mkfifo(mine, 0600), 0);
-	expect(run(&usual), 1, "no regular file");
+	expect(run(&usual), 1, "not a regular file");
 	assert_int_equal(unlink(mine), 0);
 	assert_int_equal(symlink(in("kept"), mine), 0);
 	expect(run(&usual), 1, "symbolic link");
@@ -260,7 +260,7 @@ static void no_files_in_place_of_entries(void **state)
 	expect(run(&usual), 1, "every user may write it");
 	assert_int_equal(unlink(mine), 0);
 	assert_int_equal(mkdir(mine, 0700), 0);
-	expect(run(&usual), 1, "no regular file");
+	expect(run(&usual), 1, "not a regular file");
 	assert_int_equal(rmdir(mine), 0);
 	if (geteuid())
 		return;
@@ -386,7 +386,7 @@ static void manifests(void **state)
 	assert_int_equal(again, len);
 	unlink(in("manifest"));
 	assert_int_equal(mkfifo(in("manifest"), 0600), 0);
-	expect(run(&usual), 1, "no regular file");
+	expect(run(&usual), 1, "not a regular file");
 	unlink(in("manifest"));
 	write_file(in("elsewhere"), "mine\n");
 	assert_int_equal(symlink(in("elsewhere"), in("manifest")), 0);
@@ -450,7 +450,7 @@ static void folders_of_others(void **state)
 	trust("group");
 	folder_is_used(-1, -1, NULL);
 	trust("everybody");
-	folder_is_used(-1, -1, "none of user, group and all");
+	folder_is_used(-1, -1, "must be user, group or all");
 	chmod(folder, 0777);
 	trust("group");
 	folder_is_used(-1, -1, "every user may write it");

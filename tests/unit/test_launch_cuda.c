@@ -299,7 +299,7 @@ static void capturing(void **state)
 		assert_error(
 			tl_launch(k, &config, args, 2), TL_ERR_ARGUMENT,
 			"k: the stream is being captured into a CUDA graph, and the variant for these arguments is "
-			"not there: nothing is compiled or loaded meanwhile\n"
+			"not loaded: nothing can be compiled or loaded during the capture\n"
 			"      = hint: call tl_prepare with these arguments before the capture begins");
 		assert_string_equal(driver.log, " push capturing pop");
 	}
@@ -315,7 +315,7 @@ static void capturing(void **state)
 	assert_string_equal(driver.log, " launch push launch pop launch push launch pop");
 	assert_ptr_equal(driver.launch.stream, stream);
 	assert_error(tl_launch(k, &config, odd, 2), TL_ERR_ARGUMENT, "is being captured");
-	assert_error(tl_time(k, &config, args, 2, 0, 1, &ms), TL_ERR_ARGUMENT, "nothing can be timed");
+	assert_error(tl_time(k, &config, args, 2, 0, 1, &ms), TL_ERR_ARGUMENT, "which cannot be timed");
 	driver.captured = NULL;
 	assert_int_equal(tl_launch(k, &config, odd, 2), TL_OK);
 	assert_int_equal(driver.capture_mode, 0);

@@ -68,11 +68,11 @@ static void others_are_refused(void **state)
 {
 	(void)state;
 	static const char *const lines[][2] = {
-		{"\"sizes\": \"huge\"", "what it says of \"sizes\" is not understood"},
-		{"\"sizes\": 1", "what it says of \"sizes\" is not understood"},
-		{"\"overlap\": \"some\"", "what it says of \"overlap\" is not understood"},
-		{"\"no_boxes\": 2", "what it says of \"no_boxes\" is not understood"},
-		{"\"any\": 0", "what it says of \"any\" is not understood"},
+		{"\"sizes\": \"huge\"", "its value of \"sizes\" is not valid"},
+		{"\"sizes\": 1", "its value of \"sizes\" is not valid"},
+		{"\"overlap\": \"some\"", "its value of \"overlap\" is not valid"},
+		{"\"no_boxes\": 2", "its value of \"no_boxes\" is not valid"},
+		{"\"any\": 0", "its value of \"any\" is not valid"},
 	};
 	for (u32 i = 0; i < ARRAY_LEN(lines); i++) {
 		struct arena a = {0};

@@ -102,7 +102,7 @@ static void arguments(void **state)
 		     {241,
 		      "scale was prepared for other arguments: of argument 3, 'n', it must be a number of type i32 "
 		      "and a multiple of 16; it is the integer 241\n"
-		      "      = hint: tl_prepared_add binds what these arguments need"},
+		      "      = hint: tl_prepared_add prepares the handle for these arguments, too"},
 		     {1, "and a multiple of 16; it is the integer 1"},
 		     {(int64_t)1 << 40, "a number of type i32"}};
 	for (u32 i = 0; i < ARRAY_LEN(table); i++) {
@@ -124,7 +124,7 @@ static void arguments(void **state)
 	assert_error(tl_prepared_launch(p, NULL, NULL, ARGS(ax, ay, tl_int(16), tl_float(2), block, tl_none())),
 		     TL_ERR_ARGUMENT, "of argument 6, 'ACT', it must be the function 'relu'; it is None");
 	assert_error(tl_prepared_launch(p, NULL, NULL, ARGS(ax, ay, tl_int(16), tl_float(2), block)), TL_ERR_ARGUMENT,
-		     "for 6, and here are 5");
+		     "for 6 arguments, and 5 were given");
 	assert_error(tl_prepared_launch(p, NULL, NULL, ARGS(tl_str("x"), ay, tl_int(16), tl_float(2), block, relu)),
 		     TL_ERR_ARGUMENT, "argument 1, 'x', must be a pointer or a number");
 	const tl_arg odd = tl_range(TL_F32, (char *)ax.ptr + 4, 16);
@@ -153,7 +153,7 @@ static void arguments(void **state)
 	tl_prepared_destroy(NULL);
 	tl_config all = {.grid = {2}, .launch_cooperative_grid = true};
 	assert_error(tl_launch(k, &all, ARGS(ax, ay, tl_int(16), tl_float(2), block)), TL_ERR_ARGUMENT,
-		     "a cooperative grid of more than one program, all of them at the same time, needs a GPU");
+		     "a cooperative grid of more than one program, all running at the same time, needs a GPU");
 	all = (tl_config){.grid = {1}, .launch_cooperative_grid = true, .launch_pdl = true};
 	ok(tl_launch(k, &all, ARGS(ax, ay, tl_int(16), tl_float(2), block)));
 	assert_error(tl_prepare(k, NULL, ARGS(ax), &p), TL_ERR_ARGUMENT, "argument 2, 'y', is missing");
@@ -199,7 +199,7 @@ static void rows(void **state)
 	assert_int_equal(compiled, 2);
 	assert_int_equal(encoded, 3);
 	assert_error(tl_prepared_launch(p, NULL, NULL, ARGS(aa, ab, ac, tl_int(-256), tl_int(256), tl_int(256))),
-		     TL_ERR_ARGUMENT, "product was prepared for other arguments: its code counts on 0 <= K <= ");
+		     TL_ERR_ARGUMENT, "product was prepared for other arguments: its code assumes 0 <= K <= ");
 	assert_int_equal(compiled, 2);
 	ok(tl_prepared_add(p, NULL, ARGS(aa, ab, ac, tl_int(-256), tl_int(256), tl_int(256))));
 	assert_int_equal(compiled, 3);
@@ -221,7 +221,7 @@ static void overlaps(void **state)
 	ok(tl_prepare(k, &(tl_config){.grid = {1}}, ARGS(ax, ay), &p));
 	assert_int_equal(compiled, 1);
 	assert_error(tl_prepared_launch(p, NULL, NULL, ARGS(ax, ax)), TL_ERR_ARGUMENT,
-		     "its code counts on memory of 'x' and 'y' that does not overlap, and it does");
+		     "its code assumes that the memory of 'x' and 'y' does not overlap, but it does");
 	ok(tl_prepared_add(p, NULL, ARGS(ax, ax)));
 	assert_int_equal(compiled, 2);
 	ok(tl_prepared_launch(p, NULL, NULL, ARGS(ax, ax)));
@@ -247,7 +247,7 @@ static void composites(void **state)
 	ok(tl_buffer_read(y, 0, out, sizeof out));
 	assert_true(out[15] == 5);
 	assert_error(tl_prepared_launch(p, NULL, NULL, ARGS(tl_tuple_arg(&u), tl_buf(TL_F32, y))), TL_ERR_ARGUMENT,
-		     "for others in their types, constants, block shapes or divisors");
+		     "for arguments with other types, constants, block shapes or divisors");
 	ok(tl_prepared_add(p, NULL, ARGS(tl_tuple_arg(&u), tl_buf(TL_F32, y))));
 	ok(tl_prepared_launch(p, NULL, NULL, ARGS(tl_tuple_arg(&u), tl_buf(TL_F32, y))));
 	ok(tl_buffer_read(y, 0, out, sizeof out));

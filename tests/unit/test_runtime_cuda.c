@@ -181,7 +181,7 @@ static void copies(void **state)
 	driver.error = 700;
 	assert_error(d->ops->read(d, x, p, 4), TL_ERR_KERNEL,
 		     "cuStreamSynchronize: an illegal memory access was encountered (CUDA_ERROR_SOME, 700)");
-	assert_non_null(strstr(tl_error(NULL), "hint: a kernel launched before failed"));
+	assert_non_null(strstr(tl_error(NULL), "hint: a kernel that was launched earlier failed"));
 	driver.fail = NULL;
 	assert_error(d->ops->alloc(d, (size_t)1 << 40, &p), TL_ERR_MEMORY, "allocating 1099511627776 bytes");
 	assert_int_equal(driver.depth, 0);
@@ -222,14 +222,14 @@ static void loading(void **state)
 	assert_int_equal(driver.max_dynamic_shared, 100000);
 	d->ops->unload(d, k);
 	assert_error(load(d, 4, 300000, &k), TL_ERR_COMPILE,
-		     "k needs 300000 bytes of shared memory a block, and this GPU has 232448");
+		     "k needs 300000 bytes of shared memory per block, and this GPU has 232448");
 	driver.most_threads = 128;
-	assert_error(load(d, 8, 0, &k), TL_ERR_COMPILE, "has at most 128 threads; num_warps=8 makes 256");
+	assert_error(load(d, 8, 0, &k), TL_ERR_COMPILE, "has at most 128 threads; num_warps=8 needs 256");
 	driver.fail = "load";
 	driver.error = 218;
 	assert_error(load(d, 4, 0, &k), TL_ERR_DRIVER, "line 7; fatal: nonsense");
 	driver.error = CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
-	assert_error(load(d, 4, 0, &k), TL_ERR_DRIVER, "this driver serves CUDA 12.4");
+	assert_error(load(d, 4, 0, &k), TL_ERR_DRIVER, "this driver supports CUDA 12.4");
 	driver.fail = "function";
 	driver.error = 500;
 	assert_error(load(d, 4, 0, &k), TL_ERR_DRIVER, "cuModuleGetFunction");
@@ -333,7 +333,7 @@ static void timing(void **state)
 		assert_int_equal(d->ops->time(d, &l, 0, 1, ms), TL_OK);
 		assert_int_equal(strstr(driver.log, "set") != NULL, megabytes == 200);
 		if (megabytes == 100)
-			assert_non_null(strstr(tl_error(NULL), "note: no room"));
+			assert_non_null(strstr(tl_error(NULL), "note: out of memory"));
 		d->ops->unload(d, k);
 		d->ops->close(d);
 		assert_clean(0);
@@ -540,7 +540,7 @@ static void foreign_fault(void **state)
 	assert_int_equal(tl_prepare(k, NULL, &arg, 1, NULL), TL_OK);
 	driver.lost = 700;
 	assert_error(tl_launch(k, &(tl_config){.grid = {1}}, &arg, 1), TL_ERR_KERNEL,
-		     "a kernel launched before failed");
+		     "a kernel that was launched earlier failed");
 	assert_null(tl_error_details()->kernel);
 	tl_context_destroy(ctx);
 	assert_clean(0);
@@ -734,7 +734,7 @@ static void endless_configuration(void **state)
 	assert_int_equal(open_tuned(&t), TL_OK);
 	driver.never_ends = true;
 	assert_error(choose(&t, &c), TL_ERR_KERNEL,
-		     "k: the configuration B=128 has left the device unusable: it has not ended after 5 ms");
+		     "k: the configuration B=128 left the device unusable: the kernel has not ended after 5 ms");
 	close_tuned(&t);
 	reset(state);
 	assert_int_equal(open_tuned(&t), TL_OK);
@@ -743,7 +743,7 @@ static void endless_configuration(void **state)
 	assert_string_not_equal(c.text, "B=128");
 	char *report;
 	assert_int_equal(tl_tuner_report(t.tuner, &report), TL_OK);
-	assert_non_null(strstr(report, "it has failed before: it has not ended after 5 ms"));
+	assert_non_null(strstr(report, "it failed before: the kernel has not ended after 5 ms"));
 	tl_free(report);
 	close_tuned(&t);
 	assert_clean(0);

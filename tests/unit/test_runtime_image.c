@@ -108,7 +108,7 @@ static void launches(void **state)
 		     "argument 1, 'x', must be a pointer of type *fp32:16");
 	assert_error(tl_launch(k, &two, ARGS(ax, ay, tl_int(16))), TL_ERR_ARGUMENT, "argument 4, 's', is missing");
 	assert_error(tl_launch(k, &two, ARGS(ax, ay, tl_int(16), tl_float(1), tl_int(3))), TL_ERR_ARGUMENT,
-		     "scale takes 4 arguments, and here are 5");
+		     "scale takes 4 arguments, and 5 were given");
 	assert_error(tl_launch(k, &(tl_config){.grid = {2}, .num_stages = 2}, ARGS(ax, ay, tl_int(16), tl_float(1))),
 		     TL_ERR_ARGUMENT, "scale is compiled already, in k.tli: leave tl_config.num_stages 0");
 	tl_prepared *p;
@@ -121,7 +121,7 @@ static void launches(void **state)
 	assert_int_equal(tl_kernel_resources(k, NULL, ARGS(ax, ay, tl_int(16), tl_float(1)), &r), TL_OK);
 	assert_int_equal(r.threads, 128);
 	assert_error(tl_kernel_dump(k, NULL, ARGS(ax, ay, tl_int(16), tl_float(1)), "ttir", &ptx), TL_ERR_ARGUMENT,
-		     "scale is compiled already: of its stages there is \"ptx\" only");
+		     "scale is compiled already: its only stage is \"ptx\"");
 	assert_int_equal(tl_kernel_dump(k, NULL, ARGS(ax, ay, tl_int(16), tl_float(1)), "ptx", &ptx), TL_OK);
 	assert_non_null(strstr(ptx, ".entry scale"));
 	tl_free(ptx);
@@ -142,11 +142,11 @@ static void conditions(void **state)
 	tl_buffer_fill(a, 0);
 	assert_int_equal(tl_launch(k, &one, ARGS(x, x, z, tl_int(256), tl_int(256), tl_int(256))), TL_OK);
 	assert_error(tl_launch(k, &one, ARGS(x, x, z, tl_int(256), tl_int(-256), tl_int(256))), TL_ERR_ARGUMENT,
-		     "product, which is compiled already, counts on rows that a tensor map can describe: 'sa' is -256, "
-		     "and 2 times that bytes from one to the next must be from 0 to 2^40");
+		     "product, which is compiled already, assumes rows that a tensor map can describe: 'sa' is -256, "
+		     "and the row stride (2 times that many bytes) must be from 0 to 2^40");
 	assert_error(tl_launch(k, &one, ARGS(x, x, z, tl_int(-256), tl_int(256), tl_int(256))), TL_ERR_ARGUMENT,
-		     "product, which is compiled already, counts on 0 <= K <= ");
-	assert_non_null(strstr(tl_error(NULL), "and here is -256"));
+		     "product, which is compiled already, assumes 0 <= K <= ");
+	assert_non_null(strstr(tl_error(NULL), "but the value is -256"));
 	static const struct arg_spec edge[] = {{.type = "*fp16:16"}, {.type = "*fp16:16"}, {.type = "*fp32:16"},
 					       {.type = "i32"},      {.type = "i32:8"},    {.type = "i32:8"},
 					       {.type = "i32:8"}};
@@ -154,12 +154,12 @@ static void conditions(void **state)
 	assert_int_equal(tl_launch(k, &one, ARGS(x, x, z, tl_int(100), tl_int(200), tl_int(256), tl_int(256))), TL_OK);
 	assert_error(tl_launch(k, &one, ARGS(x, x, z, tl_int(1 << 24), tl_int(200), tl_int(256), tl_int(256))),
 		     TL_ERR_ARGUMENT,
-		     "edge, which is compiled already, counts on sizes of 'a' from 1 to 2^31 and less "
-		     "than 2^31 elements from the first to the last one, and they are 200 and 16777216");
+		     "edge, which is compiled already, assumes sizes of 'a' from 1 to 2^31 and less "
+		     "than 2^31 elements from the first to the last one, but they are 200 and 16777216");
 	static const struct arg_spec steps[] = {{.type = "*fp32:16"}, {.type = "*fp32:16"}};
 	k = load_kernel(ctx, "steps", steps, 4);
 	assert_error(tl_launch(k, &one, ARGS(z, z)), TL_ERR_ARGUMENT,
-		     "steps, which is compiled already, counts on memory of 'x' and 'y' that does not overlap");
+		     "steps, which is compiled already, assumes that the memory of 'x' and 'y' does not overlap");
 	tl_context_destroy(ctx);
 }
 
@@ -222,7 +222,7 @@ static void refused(void **state)
 		{"sm_80", "sim", NULL},
 		{"sm_86", "sim:80", "k.tli: the image is for cuda:sm_86, and the device is cuda:sm_80"},
 		{"sm_90a", "sim:80", "k.tli: the image is for cuda:sm_90a, and the device is cuda:sm_80"},
-		{"sm_90a", "interp", "k.tli: the interp device runs no kernel images; cuda, cpu and sim do"},
+		{"sm_90a", "interp", "k.tli: the interp device does not run kernel images; cuda, cpu and sim do"},
 	};
 	tl_module *m;
 	tl_kernel *k;

@@ -284,8 +284,8 @@ static void test_unwaited(void **state)
 	check_fault(LOADED(512) WAIT BACK, "-512 bytes of transactions pending");
 	check_fault(LOADED(2048) WAIT BACK, "with 0 of 1 arrivals and 1024 bytes of transactions pending");
 	struct rig *r = rig_new();
-	assert_non_null(
-		strstr(report(r, LOADED(1024), ASYNC_LATE), "block (0, 0, 0) ends while this copy is on its way"));
+	assert_non_null(strstr(report(r, LOADED(1024), ASYNC_LATE),
+			       "block (0, 0, 0) ends while this copy to its shared bytes"));
 	/* a wait for the phase before returns at once */
 	assert_non_null(strstr(report(r, LOADED(1024) "AGAIN: mbarrier.try_wait.parity.shared::cta.b64 %p2, [sh], 1;\n"
 				      "@!%p2 bra AGAIN;\n" BACK, ASYNC_LATE),
@@ -370,7 +370,8 @@ static void test_proxies(void **state)
 static void test_places(void **state)
 {
 	(void)state;
-	check_fault(BARRIER "@%p1 " LOAD " [sh+1024], [%rd1], 1000, [sh];", "copies 1000 bytes: a multiple of 16");
+	check_fault(BARRIER "@%p1 " LOAD " [sh+1024], [%rd1], 1000, [sh];",
+		    "copies 1000 bytes, which must be a multiple of 16");
 	check_fault(BARRIER "@%p1 " LOAD " [sh+1024], [%rd1+8], 1024, [sh];", "misaligned copy: address");
 	check_fault(BARRIER "@%p1 " LOAD " [sh+1032], [%rd1], 1024, [sh];", "misaligned copy: shared address");
 	check_fault(BARRIER "@%p1 " LOAD " [sh+3584], [%rd1], 1024, [sh];", "outside shared memory");

@@ -168,9 +168,9 @@ static void test_mbarriers(void **state)
 	always_faults(r, fill(r, body, "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r14], 33;", ""),
 		      "more arrivals than expected");
 	always_faults(r, fill(r, body, "mbarrier.arrive.shared::cluster.b64 _, [%r14+8];", ""), "was not initialised");
-	always_faults(r, fill(r, body, "mbarrier.inval.b64 [%rd7];", ""), "for the block's own only");
+	always_faults(r, fill(r, body, "mbarrier.inval.b64 [%rd7];", ""), "takes mbarriers of the warp's block only");
 	always_faults(r, fill(r, body, "mbarrier.test_wait.parity.b64 %p3, [%rd7], 0;", ""),
-		      "for the block's own only");
+		      "takes mbarriers of the warp's block only");
 	always_faults(r, fill(r, body, "mbarrier.arrive.shared::cluster.b64 _, [%r14+4];", ""), "misaligned mbarrier");
 	rig_free(r);
 }
@@ -290,14 +290,14 @@ static void test_barrier(void **state)
 	r->blocks = 2;
 	expect_fault(r, "barrier.cluster.wait;", "waits at the cluster's barrier without having arrived");
 	expect_fault(r, "barrier.cluster.arrive; barrier.cluster.arrive;", "again without having waited");
-	expect_fault(r, "setp.lt.u32 %p1, %r1, 7;\n@%p1 bra END;\n" MEET "END: bar.sync 0;", "these do not come");
+	expect_fault(r, "setp.lt.u32 %p1, %r1, 7;\n@%p1 bra END;\n" MEET "END: bar.sync 0;", "these do not arrive");
 	/* some never come, those that have ended are not waited for */
 	const char *stuck = "setp.eq.u32 %p1, %r2, 1;\n@%p1 bra OTHER;\n" MEET "ret;\n"
 		"OTHER: setp.ge.u32 %p1, %r1, 32;\n@%p1 ret;\nbar.sync 1, 64;";
 	r->warps = 4;
 	expect_fault(r, stuck, "deadlock in the cluster from block (0, 0, 0)");
 	expect_fault(r, stuck, "block (0, 0, 0), warp 3 waits at the cluster's barrier, where 4 "
-		     "of 8 warps have come: PTX line");
+		     "of 8 warps have arrived: PTX line");
 	expect_fault(r, stuck, "block (1, 0, 0), warp 0 waits at barrier 1, where 1 of 2");
 	expect_ok(r, "setp.eq.u32 %p1, %r2, 1;\n@%p1 ret;\n" MEET MEET "bar.sync 0;");
 	r->max_steps = 50000;
@@ -310,27 +310,29 @@ static void test_refused(void **state)
 	(void)state;
 	struct rig *r = pair_new();
 	r->blocks = 3;
-	expect_fault(r, "", "the grid (3, 1, 1) is no multiple of the kernel's clusters of (2, 1, 1) blocks");
+	expect_fault(r, "", "the grid (3, 1, 1) is not a multiple of the kernel's clusters of (2, 1, 1) blocks");
 	r->blocks = 4;
 	expect_ok(r, "");
 	r->cluster[0] = 4;
-	expect_fault(r, "", "clusters of (4, 1, 1) blocks, and the kernel is made for (2, 1, 1)");
+	expect_fault(r, "", "clusters of (4, 1, 1) blocks, but the kernel is compiled for (2, 1, 1)");
 	r->head = HEAD_OF(".maxclusterrank 3\n");
-	expect_fault(r, "", "clusters of 4 blocks, and there may be 3");
+	expect_fault(r, "", "clusters of 4 blocks, but the limit is 3");
 	r->cluster[0] = 32;
 	r->head = NULL;
-	expect_fault(r, "", "clusters of 32 blocks, and there may be 16");
+	expect_fault(r, "", "clusters of 32 blocks, but the limit is 16");
 	r->cluster[0] = 0;
 	r->head = HEAD_OF(".explicitcluster\n");
-	expect_fault(r, "", "does not say of how many blocks");
+	expect_fault(r, "", "the launch has no cluster size");
 	r->head = PAIR;
-	expect_fault(r, "mov.u32 %r3, sh; mapa.shared::cluster.u32 %r4, %r3, 2;", "block 2 of a cluster of 2");
-	expect_fault(r, "mapa.shared::cluster.u32 %r4, %r1, 1; mov.u32 %r5, 0x3000000; "
+	expect_fault(r, "mov.u32 %r3, sh; mapa.shared::cluster.u32 %r4, %r3, 2;",
+		     "block 2 does not exist in a cluster of 2");
+	expect_fault(r,
+		     "mapa.shared::cluster.u32 %r4, %r1, 1; mov.u32 %r5, 0x3000000; "
 		     "ld.shared::cluster.u32 %r6, [%r5];",
-		     "is in shared memory of no block of this cluster");
+		     "is not in shared memory of a block of this cluster");
 	expect_fault(r, "mov.u32 %r3, 8192; mapa.shared::cluster.u32 %r4, %r3, 1;",
-		     "is no address of shared memory of this cluster");
-	expect_fault(r, "mapa.u64 %rd4, %rd1, 1;", "is no generic address of shared memory of this cluster");
+		     "is not a valid address of shared memory of this cluster");
+	expect_fault(r, "mapa.u64 %rd4, %rd1, 1;", "is not a valid generic address of shared memory of this cluster");
 	expect_fault(r, "mov.u32 %r3, sh; mapa.shared::cluster.u32 %r4, %r3, 1; st.shared.u32 [%r4], 1;",
 		     "outside shared memory");
 	expect_fault(r, "mov.u32 %r3, sh; mapa.shared::cluster.u32 %r4, %r3, 1; st.shared::cluster.u32 [%r4+4096], 1;",

@@ -13,7 +13,7 @@ static void test_hang(void **state)
 			   "bar.sync 3;";
 	expect_fault(r, body, "block (0, 0, 0) does not end: its warps have run 10");
 	expect_fault(r, body, "warp 0 has ended\n");
-	expect_fault(r, body, "warp 1 waits at barrier 3, where 1 of 3 warps have come: PTX line 21 (bar.sync)\n");
+	expect_fault(r, body, "warp 1 waits at barrier 3, where 1 of 3 warps have arrived: PTX line 21 (bar.sync)\n");
 	expect_fault(r, body, "warp 2 is at PTX line 20 (bra)");
 	/* what ends after as many steps is not reported */
 	const char *counted = "mov.u32 %r3, 0;\nLOOP: add.u32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, %r4;\n@%p1 bra LOOP;";

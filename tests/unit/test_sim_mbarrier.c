@@ -265,7 +265,7 @@ static void test_end(void **state)
 			       "ONE: mbarrier.test_wait.parity.shared.b64 %p2, [sh], 0; "                              \
 			       "mbarrier.arrive" sem ".shared.b64 _, [sh+8];\nEND:\n"
 	check_ok(2, END(""));
-	check_fault(2, END(".relaxed.cta"), "warp 1 used this mbarrier, and nothing orders that before its end");
+	check_fault(2, END(".relaxed.cta"), "warp 1 used this mbarrier, which is not ordered before its end");
 #undef END
 }
 
@@ -273,7 +273,7 @@ static void test_counts(void **state)
 {
 	(void)state;
 	check_fault(1, INIT(0, 31) "mbarrier.arrive.shared.b64 _, [sh], 2;", "more arrivals than expected");
-	check_fault(1, INIT(0, 32) "mbarrier.arrive.noComplete.shared.b64 _, [sh], 1;", "says .noComplete");
+	check_fault(1, INIT(0, 32) "mbarrier.arrive.noComplete.shared.b64 _, [sh], 1;", "this arrival has .noComplete");
 	check_ok(1, INIT(0, 33) "mbarrier.arrive.noComplete.shared.b64 %rd3, [sh], 1;");
 	check_fault(1, INIT(0, 64) LEADER "@%p1 mbarrier.arrive.shared.b64 _, [sh], 0;", "0 arrivals at once");
 	check_fault(1, INIT(0, 1) "mbarrier.expect_tx.shared.b64 [sh], 40000;", "tx-count");
@@ -283,18 +283,18 @@ static void test_counts(void **state)
 	check_fault(1, INIT(0, 1) LEADER "@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [sh], 16;",
 		    "still expects 16 bytes");
 	check_fault(1, INIT(0, 1) LEADER "@%p1 mbarrier.complete_tx.shared.b64 [sh], 16;",
-		    "expected fewer than came: 16");
+		    "received more than it expected, by 16");
 	check_fault(1, INIT(0, 1) LEADER "@%p1 mbarrier.expect_tx.shared.b64 [sh], 16; "
 		    "@%p1 mbarrier.inval.shared.b64 [sh];",
 		    "16 bytes of transactions pending");
 	check_fault(1, INIT(0, 1) WAIT " %p2, [sh], 2;", "0 or 1");
 	check_fault(1, INIT(0, 64) INIT(8, 64) "mbarrier.arrive.shared.b64 %rd3, [sh]; "
 		    "mbarrier.test_wait.shared.b64 %p2, [sh+8], %rd3;",
-		    "not of the mbarrier");
+		    "does not belong to the mbarrier");
 	check_fault(1,
 		    INIT(0, 32) "mbarrier.arrive.shared.b64 %rd3, [sh]; mbarrier.arrive.shared.b64 %rd4, [sh]; "
 				"mbarrier.test_wait.shared.b64 %p2, [sh], %rd3;",
-		    "neither of the current phase");
+		    "neither to the current phase");
 }
 
 static void test_deadlock(void **state)
@@ -307,7 +307,7 @@ static void test_deadlock(void **state)
 			       "@%p4 bra OTHER; setp.lt.u32 %p4, %r1, 64; "
 			       "@%p4 ret;\n" AGAIN(WAIT " %p2, [sh], 0;") "ret;\nOTHER: bar.sync 3, 64;");
 	static const char *const parts[] = {"deadlock in block (0, 0, 0)",
-					    "warp 0 waits at barrier 3, where 1 of 2 warps have come: PTX line",
+					    "warp 0 waits at barrier 3, where 1 of 2 warps have arrived: PTX line",
 					    "warp 1 has ended",
 					    "warp 2 waits at the mbarrier 0x0: PTX line",
 					    "(" WAIT ")",

@@ -272,9 +272,9 @@ static void test_ring_faults(void **state)
 	ring_faults((struct ring){.waits = ""}, ": asynchronous copy of shared bytes 0x",
 		    "more arrivals than expected");
 	/* mbarriers that the others, or the async proxy, do not know of */
-	ring_faults((struct ring){.visible = ""}, "the async proxy may not see yet that the mbarrier", NULL);
+	ring_faults((struct ring){.visible = ""}, "may not be visible to the async proxy yet", NULL);
 	ring_faults((struct ring){.visible = "", .meet = RELAXED_MEET}, "race: the mbarrier at shared address 0x",
-		    "the async proxy may not see yet that the mbarrier");
+		    "may not be visible to the async proxy yet");
 	ring_faults((struct ring){.meet = "bar.sync 0;\n"}, "which may not have begun", NULL);
 	/* a block ends before the others have told it, or sent it something */
 	ring_faults((struct ring){.behind = "@!%p1 bra DONE;\n"
@@ -317,16 +317,16 @@ static void test_proxies(void **state)
 	check_fault(2, fill(r, body, "1", write, MEET, "fence.proxy.async.global;"), "no fence.proxy.async");
 	/* of one warp only */
 	check_fault(2, fill(r, body, "1", write, "@%p1 fence.proxy.async;", MEET), "no fence.proxy.async");
-	check_fault(2, fill(r, body, "0", visit, MEET, ""), "write, no fence.proxy.async between,");
+	check_fault(2, fill(r, body, "0", visit, MEET, ""), "write, without a fence.proxy.async in between,");
 	static const char into[] = "mapa.shared::cluster.u32 %r6, %r5, 0; "
 		"st.shared::cluster.v2.b64 [%r6+1024], {%rd1, %rd2};";
 	check_copy(2, fill(r, body, "1", into, "fence.proxy.async;", MEET), (int[]){0, 0});
 	check_copy(2, fill(r, body, "1", into, MEET, "fence.proxy.async;"), (int[]){0, 0});
-	check_fault(2, fill(r, body, "1", into, MEET, ""), "write, no fence.proxy.async between,");
+	check_fault(2, fill(r, body, "1", into, MEET, ""), "write, without a fence.proxy.async in between,");
 	/* the thread that copies has itself written there: that takes no barrier */
 	static const char self[] = "@%p2 st.shared::cluster.v2.b64 [%r6+1024], {%rd1, %rd2};";
 	check_copy(2, fill(r, body, "0", self, "fence.proxy.async;", ""), (int[]){0, 0});
-	check_fault(2, fill(r, body, "0", self, "", ""), "write, no fence.proxy.async between,");
+	check_fault(2, fill(r, body, "0", self, "", ""), "write, without a fence.proxy.async in between,");
 	check_faults(2, 2, fill(r, body, "1", write, "fence.proxy.async;", ""), "race: ",
 		     "asynchronous copy not waited for");
 	check_faults(2, 2, fill(r, body, "0", visit, "fence.proxy.async;", ""), "race: ",
@@ -410,11 +410,12 @@ static void test_end(void **state)
 		struct rig *one = cluster_of(2, k % 3);
 		/* while it flies; when it has come, but nobody waited; before it is sent */
 		const char *e = run(one, fill(r, body, "1"));
-		const char *const texts[] = {"block (1, 0, 0) ends while this copy is on its way "
-					     "to its shared bytes 0x400–0x7ff",
-					     "the block may end before what block (0, 0, 0), warp 0, sends it has come "
-					     "to the mbarrier at shared address 0x0",
-					     "access to shared memory of block (1, 0, 0), which has ended"};
+		const char *const texts[] = {
+			"block (1, 0, 0) ends while this copy to its "
+			"shared bytes 0x400–0x7ff is in flight",
+			"the block may end before the data that block (0, 0, 0), warp 0, sends it arrives "
+			"at the mbarrier at shared address 0x0",
+			"access to shared memory of block (1, 0, 0), which has ended"};
 		if (!strstr(e, texts[0]) && !strstr(e, texts[1]) && !strstr(e, texts[2]))
 			fail_msg("%s", *e ? e : "no fault");
 		if (k % 3 == 0 && strstr(e, texts[1]))
@@ -434,9 +435,9 @@ static void test_places(void **state)
 		MEET;
 #define TENSOR "cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes"
 	check_fault(2, fill(r, body, LOAD " [%r5+1024], [%rd1], 1024, [sh]"),
-		    "copies to block (1, 0, 0), and the mbarrier is of block (0, 0, 0): they must be one");
+		    "copies to block (1, 0, 0), but the mbarrier is in block (0, 0, 0): they must be the same");
 	check_fault(2, fill(r, body, LOAD " [%r6], [%rd1], 1024, [%r5]"),
-		    "address 0x5000000 is in shared memory of no block of this cluster");
+		    "address 0x5000000 is not in shared memory of a block of this cluster");
 	check_fault(2, fill(r, body, LOAD " [%r5], [%rd1], 1024, [%r6]"), "mbarrier outside shared memory");
 	check_fault(2, fill(r, body, LOAD " [%r5+3584], [%rd1], 1024, [%r5]"),
 		    "copy of 1024 bytes outside shared memory");
@@ -453,19 +454,19 @@ static void test_places(void **state)
 		    "the mask of blocks is 0");
 	check_fault(2, fill(r, body, "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes "
 			    "[%r5+1024], [%rd1], 1024, [sh]"),
-		    "and .shared::cta is the own block's");
+		    "but .shared::cta is that of the warp's block");
 	check_fault(2, fill(r, body, "st.async.shared::cluster.mbarrier::complete_tx::bytes.b64 [%r5+1024], "
-			    "%rd1, [sh]"), "they must be one");
+			    "%rd1, [sh]"), "they must be the same");
 	check_fault(2, fill(r, body, "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes "
 			    "[sh+1024], [%r5+2048], 16, [sh]"),
-		    "and .shared::cta is the own block's");
+		    "but .shared::cta is that of the warp's block");
 	/* the other block has not made its mbarrier known to the async proxy */
 	check_fault(2, "cvt.u32.u64 %r20, %rd9; mov.u32 %r3, %cluster_ctarank; setp.eq.u32 %p1, %r1, 0; "
 		    "setp.eq.and.u32 %p2, %r3, 0, %p1; "
 		       "mapa.shared::cluster.u32 %r5, %r20, 1; @%p1 mbarrier.init.shared::cta.b64 [sh], 1; "
 		       "@%p2 fence.mbarrier_init.release.cluster;\n"
 		    MEET "@%p2 " LOAD " [%r5+1024], [%rd1], 1024, [%r5];\n" MEET,
-		    "the async proxy may not see yet that the mbarrier at shared address 0x0 was initialised");
+		    "the initialisation of the mbarrier at shared address 0x0 may not be visible to the async proxy");
 	/* what others may not touch, either */
 	check_fault(2, BEGIN "mapa.shared::cluster.u32 %r5, %r20, 1; @!%p3 bra NEXT; "
 		    "st.shared.v2.b64 [sh+1024], {%rd1, %rd2}; fence.proxy.async; "

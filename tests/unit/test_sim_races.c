@@ -207,7 +207,7 @@ static void test_warps(void **state)
 	u32 found = 0; /* what is read too early is let pass: some orders only show it */
 	for (u32 k = 0; k < 20; k++)
 		found += strstr(run(r, fill(r, body, next, "", "add.u32 %r7, %r6, 1; st.global.b32 [%rd5], %r7;")),
-				"; what was read is used at PTX line") != NULL;
+				"; the value read is used at PTX line") != NULL;
 	assert_true(found > 15);
 	/* values that nobody uses, and uses of every kind */
 	always_ok(r, fill(r, body, next, "", "add.u32 %r7, %r6, 1; mov.u32 %r6, 3; st.global.b32 [%rd5], %r6;"));
@@ -221,7 +221,8 @@ static void test_warps(void **state)
 		found = 0;
 		memset(r->written[1], 0xFF, SIZE / 8);
 		for (u32 k = 0; k < 20; k++)
-			found += strstr(run(r, fill(r, body, next, "", uses[u])), "; what was read is used at") != NULL;
+			found +=
+				strstr(run(r, fill(r, body, next, "", uses[u])), "; the value read is used at") != NULL;
 		assert_true(found > 15);
 	}
 	rig_free(r);

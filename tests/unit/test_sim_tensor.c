@@ -495,12 +495,12 @@ static void test_encoding(void **state)
 	change;                                                                                                        \
 	if (!strstr(encode_request(&a, &q), text))                                                                     \
 		fail_msg("%s: '%s'", #change, encode_request(&a, &q));
-	REFUSED(q.offset = 32, "no multiple of 64")
+	REFUSED(q.offset = 32, "not a multiple of 64")
 	REFUSED(q.rank = 0, "rank 0: 1 to 5")
 	REFUSED(q.rank = 6, "rank 6: 1 to 5")
-	REFUSED(q.base = 0x10008, "no multiple of 16")
-	REFUSED(q.type = 16, "no data type 16")
-	REFUSED(q.type = -1, "no data type -1")
+	REFUSED(q.base = 0x10008, "not a multiple of 16")
+	REFUSED(q.type = 16, "no copies of data type 16")
+	REFUSED(q.type = -1, "no copies of data type -1")
 	REFUSED(q.interleave = 1, "interleaved")
 	REFUSED(q.interleave = 3, "no interleave mode 3")
 	REFUSED(q.swizzle = 4, "no swizzle mode 4")
@@ -513,11 +513,11 @@ static void test_encoding(void **state)
 	REFUSED(q.box[1] = 0, "0 elements of dimension 1")
 	REFUSED(q.steps[1] = 9, "element stride of dimension 1 is 9")
 	REFUSED(q.steps[0] = 0, "element stride of dimension 0 is 0")
-	REFUSED(q.strides[0] = 2008, "stride of dimension 1 is 2008 bytes, no multiple of 16")
+	REFUSED(q.strides[0] = 2008, "stride of dimension 1 is 2008 bytes, not a multiple of 16")
 	REFUSED(q.strides[0] = 1ull << 40, "less than 2^40")
 	REFUSED(q.box[0] = 72, "144 bytes, more than the 128 of the swizzle")
 	REFUSED(q.box[0] = 32, "64 bytes, less than the 128 of the swizzle")
-	REFUSED(q.box[0] = 4; q.swizzle = 0, "8 bytes, no multiple of 16")
+	REFUSED(q.box[0] = 4; q.swizzle = 0, "8 bytes, not a multiple of 16")
 	arena_free(&a);
 }
 
@@ -658,7 +658,7 @@ static void test_faults(void **state)
 	t->rank = 3;
 	begin(t, false);
 	write_load(t, 1024, "");
-	expect_fault(t, "the tensor map is of 2 dimensions, the copy of 3");
+	expect_fault(t, "the tensor map has 2 dimensions, and the copy has 3");
 
 	t = plain();
 	t->shared = 1040;
@@ -712,7 +712,7 @@ static void test_faults(void **state)
 	sb_puts(&t->text,
 		"fence.proxy.async; bar.sync 0;\n@%p1 cp.reduce.async.bulk.tensor.2d.global.shared::cta.and.bulk_group "
 		"[%rd3, {%r10, %r11}], [%r20+1024];\n");
-	expect_fault(t, "no such reduction");
+	expect_fault(t, "this reduction does not exist");
 }
 
 static void test_refused(void **state)

@@ -276,11 +276,11 @@ static void of_a_decorator(void **state)
 		assert_error(tl_tuner_launch(t, &(tl_config){.grid = {0}}, plan_decorated, NULL, negative, 4),
 			     TL_ERR_ARGUMENT, "its plan refuses the configuration BLOCK=16 num_warps=1");
 		assert_error(tl_launch(r.kernel, &(tl_config){.grid = {1}}, args, COUNT(args)), TL_ERR_ARGUMENT,
-			     "argument 5, 'BLOCK', is one that the kernel's configurations give");
+			     "argument 5, 'BLOCK', is set by the kernel's configurations");
 		const tl_arg given[] = {args[0], args[1], args[2], args[3], tl_int(64)};
 		ok(tl_launch(r.kernel, &(tl_config){.grid = {1}}, given, COUNT(given)));
 		assert_error(tl_tuner_launch(t, &(tl_config){.grid = {1}}, NULL, NULL, given, COUNT(given)),
-			     TL_ERR_ARGUMENT, "argument 5, 'BLOCK', is given, but the kernel's configurations give it");
+			     TL_ERR_ARGUMENT, "argument 5, 'BLOCK', is given, but the kernel's configurations set it");
 		tl_tuner_destroy(t);
 		close_rig(&r);
 	}
@@ -358,18 +358,18 @@ static void wrong_calls(void **state)
 	assert_error(tl_tuner_create(NULL, NULL, &t), TL_ERR_ARGUMENT, "the kernel is NULL");
 	assert_error(tl_tuner_create(r.kernel, NULL, NULL), TL_ERR_ARGUMENT, "out is NULL");
 	assert_error(tl_tuner_create(r.kernel, &(tl_tuning){.reserved = {1}}, &t), TL_ERR_ARGUMENT,
-		     "what is reserved in tl_tuning is not 0");
+		     "a reserved field of tl_tuning is not 0");
 	const char *m = "m";
 	const tl_tuning of_m = {.restore = &m, .nrestore = 1};
 	assert_error(tl_tuner_create(r.kernel, &of_m, &t), TL_ERR_ARGUMENT,
-		     "restore names 'm', which is no parameter of plain");
+		     "restore names 'm', which is not a parameter of plain");
 	assert_null(t);
 	ok(tl_tuner_create(r.kernel, NULL, &t));
 	assert_error(tl_tuner_launch(t, &one, NULL, NULL, args, 2), TL_ERR_ARGUMENT, "plain has no configurations");
 	assert_error(tl_tuner_add(NULL, NULL, NULL, 0), TL_ERR_ARGUMENT, "the tuner is NULL");
 	assert_error(tl_tuner_add(t, NULL, NULL, 1), TL_ERR_ARGUMENT, "the values are NULL");
 	assert_error(tl_tuner_add(t, NULL, &(tl_named_arg){"m", tl_int(1)}, 1), TL_ERR_ARGUMENT,
-		     "'m' is no parameter of plain");
+		     "'m' is not a parameter of plain");
 	assert_error(tl_tuner_add(t, NULL, &(tl_named_arg){"BLOCK", args[0]}, 1), TL_ERR_ARGUMENT,
 		     "'BLOCK' cannot have this value");
 	assert_error(tl_tuner_add(t, NULL, &(tl_named_arg){"BLOCK", tl_str(NULL)}, 1), TL_ERR_ARGUMENT,
@@ -379,7 +379,7 @@ static void wrong_calls(void **state)
 	assert_error(tl_tuner_launch(t, &one, NULL, NULL, NULL, 2), TL_ERR_ARGUMENT, "the arguments are NULL");
 	assert_error(tl_tuner_launch(NULL, &one, NULL, NULL, args, 2), TL_ERR_ARGUMENT, "the tuner is NULL");
 	assert_error(tl_tuner_launch(t, &one, NULL, NULL, args, 9), TL_ERR_ARGUMENT,
-		     "plain takes 3 arguments, and here are 9");
+		     "plain takes 3 arguments, and 9 were given");
 	assert_error(tl_tuner_launch(t, &one, NULL, NULL, args, 1), TL_ERR_ARGUMENT,
 		     "argument 2, 'n', is left open: it has no default");
 	const tl_arg wrong[] = {args[0], tl_str("4")};

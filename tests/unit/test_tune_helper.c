@@ -143,9 +143,9 @@ static void others_go_on(void **state)
 			first = first < 0 && kind != 1 && kind != 2 ? kind : first;
 			assert_reported(&r, 16 << i, kind,
 					kind == 1       ? "cuEventQuery: "
-					: kind == 2     ? "it has not ended after 300 ms"
+					: kind == 2     ? "the kernel has not ended after 300 ms"
 					: kind == first ? "timed"
-							: "it computes something else: element 0 of 'x' is");
+							: "its results differ: element 0 of 'x' is");
 		}
 		if (!first) {
 			ok(tl_tuner_launch(r.tuner, &(tl_config){.grid = {0}}, plan_update, NULL, r.args, 4));
@@ -165,7 +165,7 @@ static void all_of_them_fail(void **state)
 	add(&r, 32, 1);
 	add(&r, 64, 2);
 	assert_error(choose(&r, NULL), TL_ERR_KERNEL,
-		     "none of its 2 configurations can run; the first one that fails, BLOCK=32 KIND=1");
+		     "none of its 2 configurations can run; the first failure, BLOCK=32 KIND=1");
 	assert_updated(&r, 0);
 	const tl_arg args[] = {r.args[0], r.args[1], r.args[2], r.args[3], tl_int(16), tl_int(0)};
 	ok(tl_launch(r.kernel, &(tl_config){.grid = {(N + 15) / 16}}, args, COUNT(args)));
@@ -217,7 +217,7 @@ static void wrong_helpers(void **state)
 		const char *words[3], *says;
 	} wrong[] = {
 		{{"/nowhere/tlc", "serve"}, "'/nowhere/tlc' cannot be started: No such file"},
-		{{"true"}, "the process 'true', which tries configurations, has ended"},
+		{{"true"}, "the helper process 'true' has ended"},
 	};
 	for (size_t i = 0; i < COUNT(wrong); i++) {
 		struct rig r;
@@ -236,11 +236,11 @@ static void wrong_helpers(void **state)
 	add(&r, 32, 0);
 	r.args[1] = tl_ptr(TL_I32, (void *)(uintptr_t)4096);
 	assert_error(choose(&r, NULL), TL_ERR_ARGUMENT,
-		     "with a copy of the memory that 'y' points to, and its size is not known: tl_range says it");
+		     "with a copy of the memory that 'y' points to, and its size is not known: pass it with tl_range");
 	tl_tuner *t;
 	const char *none = NULL;
 	assert_error(tl_tuner_create(r.kernel, &(tl_tuning){.helper = &none}, &t), TL_ERR_ARGUMENT,
-		     "helper names no program");
+		     "helper is an empty command");
 	close_rig(&r);
 }
 
@@ -254,8 +254,9 @@ static int try_here(int kind)
 	add(&r, 32, kind);
 	add(&r, 64, 0);
 	assert_error(choose(&r, NULL), TL_ERR_KERNEL,
-		     kind == 1 ? "the configuration BLOCK=32 KIND=1 has left the device unusable: cuEventQuery: "
-			       : "the configuration BLOCK=32 KIND=2 has left the device unusable: it has not ended");
+		     kind == 1
+			     ? "the configuration BLOCK=32 KIND=1 left the device unusable: cuEventQuery: "
+			     : "the configuration BLOCK=32 KIND=2 left the device unusable: the kernel has not ended");
 	assert_non_null(strstr(tl_error(NULL), "hint: tl_tuning.helper"));
 	return 0;
 }

@@ -318,7 +318,7 @@ static void waits_in_vain(void **state)
 	assert_int_equal(tl_buffer_fill(b, 0), TL_OK);
 	assert_error(tl_launch(kernel_of(m, "barrier"), &(tl_config){.grid = {1200}},
 			       ARGS(tl_buf(TL_I32, b), tl_buf(TL_I32, b), tl_int(1200))),
-		     TL_ERR_KERNEL, "the program waits for others, of which");
+		     TL_ERR_KERNEL, "the program waits for other programs, but");
 	tl_context_destroy(ctx);
 }
 

@@ -19,8 +19,8 @@ static const struct advice names[] = {
 	{"gridDim", "tl.num_programs(0) is the grid's length along the first axis"},
 	{"threadIdx", "a program works on whole tiles, not threads: tl.arange(0, BLOCK) numbers a tile's elements"},
 	{"blockDim", "a program works on tiles whose length is a parameter, as in BLOCK: tl.constexpr"},
-	{"warpSize", "a program works on whole tiles: the compiler shares them out between warps"},
-	{"__syncthreads", "leave it out: the threads of a program wait for each other where they need to"},
+	{"warpSize", "a program works on whole tiles: the compiler distributes them over the warps"},
+	{"__syncthreads", "leave it out: the compiler inserts the barriers that the threads of a program need"},
 	{"atomicAdd", "write tl.atomic_add(pointer, value)"},
 	{"atomicCAS", "write tl.atomic_cas(pointer, compare, value)"},
 	{"printf", "write tl.device_print(\"text\", x)"},
@@ -70,12 +70,12 @@ static const struct advice members[] = {
 	{"dim", "write len(x.shape)"},
 	{"len", "write x.shape[0]"},
 	{"stride", "a pointer has no strides: pass them as parameters"},
-	{"clone", "leave it out: tiles are values, and nothing changes them"},
-	{"copy", "leave it out: tiles are values, and nothing changes them"},
+	{"clone", "leave it out: tiles are immutable values"},
+	{"copy", "leave it out: tiles are immutable values"},
 	{"contiguous", "leave it out: a tile has no strides"},
 	{"thread_id", "a program works on whole tiles, not threads: tl.arange(0, BLOCK) numbers a tile's elements"},
-	{"syncthreads", "leave it out: the threads of a program wait for each other where they need to"},
-	{"shared", "leave it out: the compiler decides what goes through shared memory"},
+	{"syncthreads", "leave it out: the compiler inserts the barriers that the threads of a program need"},
+	{"shared", "leave it out: the compiler manages shared memory"},
 	{"printf", "write tl.device_print(\"text\", x)"},
 	{"print", "write tl.device_print(\"text\", x)"},
 };
@@ -135,7 +135,7 @@ bool advise_host(struct eval *e, const char *module, const char *name)
 	if (!known || !name)
 		return false;
 	if (type)
-		diag_hint(e->diags, "kernels have types of their own: tl.%s", type);
+		diag_hint(e->diags, "kernels use the types of triton.language: tl.%s", type);
 	else if (in_tl(e, name))
 		diag_hint(e->diags, "write tl.%s: %s works on tensors of the host, and a kernel on tiles", name,
 			  module);
@@ -161,12 +161,12 @@ bool advise_call(struct eval *e, const char *function)
 {
 	static const struct advice calls[] = {
 		{"arange", "write tl.arange(0, N), which counts from 0 to N - 1"},
-		{"program_id", "write tl.program_id(0), the place along the grid's first axis"},
+		{"program_id", "write tl.program_id(0), the program's number along the grid's first axis"},
 		{"num_programs", "write tl.num_programs(0), the length of the grid's first axis"},
 		{"zeros", "write tl.zeros((M, N), tl.float32)"},
 		{"full", "write tl.full((M, N), value, tl.float32)"},
 		{"store", "write tl.store(pointer, value, mask=…)"},
-		{"where", "write tl.where(condition, x, y), with a value for both cases"},
+		{"where", "write tl.where(condition, x, y), with values for both cases"},
 	};
 	const char *how = find_advice(calls, ARRAY_LEN(calls), function);
 	if (how)
@@ -181,12 +181,13 @@ void advise_value(struct eval *e, const struct val *v)
 	if (type)
 		diag_hint(e->diags, "the type of numbers is %s", type);
 	else if (v->kind == V_FUNC || v->kind == V_BUILTIN || v->kind == V_METHOD)
-		diag_hint(e->diags, "parentheses with its arguments call a function");
+		diag_hint(e->diags, "call a function with parentheses around its arguments");
 	else if (v->kind == V_FLOAT)
 		diag_hint(e->diags, "// divides integers, as in BLOCK // 2");
 	else if (v->kind == V_INT && v->integer == -1)
-		diag_hint(e->diags, "write the length out: it is the number of elements over the product of the "
-				    "others");
+		diag_hint(
+			e->diags,
+			"write out the length: the number of elements divided by the product of the other dimensions");
 }
 
 void note_origin(struct eval *e, const struct val *v, struct loc at)

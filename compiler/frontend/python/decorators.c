@@ -54,7 +54,7 @@ static const char *first_message(struct eval *e, u32 from)
 {
 	const char *text = e->diags->text.at + from, *at = strstr(text, " error: ");
 	if (e->diags->text.len <= from || !at)
-		return "it is not known";
+		return "its value is not known";
 	size_t len = strcspn(at + 8, "\n");
 	return arena_printf(e->arena, "%s %s", arena_str(e->arena, text, (size_t)(at - text)),
 			    arena_str(e->arena, at + 8, len));
@@ -249,7 +249,7 @@ static u32 how_many(const struct reading *r, const struct val *top_k, u32 n, str
 		return (u32)MIN(top_k->integer, (i128)n);
 	if (top_k->kind == V_FLOAT && top_k->real > 0 && top_k->real <= 1)
 		return MAX(1, (u32)(n * top_k->real));
-	complain(r, at, "top_k must be a number of configurations, or a part of them up to 1.0");
+	complain(r, at, "top_k must be a number of configurations, or a fraction of them, at most 1.0");
 	return 0;
 }
 
@@ -268,7 +268,7 @@ static struct val best_by_model(const struct reading *r, const struct func *mode
 			return t;
 		if (t.kind != V_INT && t.kind != V_FLOAT) {
 			complain(r, at,
-				 arena_printf(e->arena, "perf_model gives %s, which is no time", describe(e, &t)));
+				 arena_printf(e->arena, "perf_model returns %s, which is not a time", describe(e, &t)));
 			return val_error();
 		}
 		times[i] = (struct estimate){t.kind == V_INT ? (double)t.integer : t.real, i};
@@ -313,7 +313,7 @@ static void prune(const struct reading *r, const struct val *configs)
 			found[i] = NULL;
 		if (found[i] && i < 2 && found[i]->kind != V_FUNC) {
 			complain(r, x->loc,
-				 arena_printf(e->arena, "%s is %s, which is no function of this file", names[i],
+				 arena_printf(e->arena, "%s is %s, which is not a function of this file", names[i],
 					      describe(e, found[i])));
 			return;
 		}
@@ -330,8 +330,8 @@ static void prune(const struct reading *r, const struct val *configs)
 		if (!all_configs(&left) || !left.nitems) {
 			complain(r, x->loc,
 				 arena_printf(e->arena,
-					      "early_config_prune gives %s: it must leave a list of "
-					      "configurations, one at least",
+					      "early_config_prune returns %s: it must return a list of at least one "
+					      "configuration",
 					      describe(e, &left)));
 			return;
 		}
@@ -345,9 +345,9 @@ static void prune(const struct reading *r, const struct val *configs)
 	for (u32 i = 0; i < configs->nitems; i++) {
 		struct configuration *c = &r->out->configurations.at[i];
 		if (!contains(&early, &configs->items[i]))
-			c->pruned = "early_config_prune leaves it out";
+			c->pruned = "early_config_prune removes it";
 		else if (!contains(&left, &configs->items[i]))
-			c->pruned = "perf_model puts it behind the first ones";
+			c->pruned = "perf_model ranks it below the first top_k";
 	}
 	for (u32 i = 0; i < left.nitems; i++)
 		if (!contains(configs, &left.items[i])) /* created by the pruning function */
@@ -369,7 +369,7 @@ static void read_autotune(const struct reading *r, const struct expr *configs, c
 	if (!good && v.kind != V_ERROR) {
 		r->out->configurations.len = 0;
 		complain(r, configs->loc,
-			 arena_printf(r->e->arena, "%s is no list of triton.Config", describe(r->e, &v)));
+			 arena_printf(r->e->arena, "%s is not a list of triton.Config", describe(r->e, &v)));
 	}
 	if (key)
 		read_names(r, "key", key, &r->out->keys);

@@ -163,7 +163,7 @@ static u32 eval_field(struct eval *e, const struct expr *x, u32 start, struct st
 	struct val v = eval_expr(e, inner);
 	if (v.kind == V_TENSOR) {
 		v = eval_error(e, E_FSTRING_RUNTIME, x->loc, describe(e, &v));
-		diag_hint(e->diags, "values stand behind the text: tl.device_print(\"x: \", x)");
+		diag_hint(e->diags, "pass run-time values after the text: tl.device_print(\"x: \", x)");
 	}
 	if (v.kind == V_ERROR)
 		return 0;

@@ -297,7 +297,7 @@ static struct val definition_value(struct eval *e, const struct module *m, const
 	v = eval_error(e, E_HOST_IMPORT, at, d->name, v.text);
 	if (!advise_host(e, d->name, attribute))
 		diag_hint(e->diags, "kernels can use triton, triton.language, libdevice, math and jit functions of "
-				    "files that are found");
+				    "files that tlc finds");
 	return v;
 }
 

@@ -36,7 +36,7 @@ static bool text_argument(struct eval *e, const struct method_call *c, u32 i)
 {
 	if (c->args[i].kind == V_STR)
 		return true;
-	argument_error(e, c, i, "a text");
+	argument_error(e, c, i, "a string");
 	return false;
 }
 
@@ -91,7 +91,7 @@ static struct val text_begins(struct eval *e, const struct method_call *c)
 	bool found = false;
 	for (u32 i = 0; i < n; i++) {
 		if (parts[i].kind != V_STR)
-			return argument_error(e, c, 0, "a text");
+			return argument_error(e, c, 0, "a string");
 		found |= begins(&c->self, &parts[i], c->code);
 	}
 	return val_bool(found);
@@ -123,7 +123,7 @@ static struct val text_split(struct eval *e, const struct method_call *c)
 	if (!count_made(e, c->self.len, c->at) || (!blanks && !text_argument(e, c, 0)))
 		return val_error();
 	if (!blanks && !c->args[0].len)
-		return argument_error(e, c, 0, "a text that is not empty");
+		return argument_error(e, c, 0, "a string that is not empty");
 	while (blanks && most < 0) {
 		text += strspn(text, " \t\n\r\f\v");
 		u32 len = (u32)strcspn(text, " \t\n\r\f\v");
@@ -169,10 +169,10 @@ static struct val text_join(struct eval *e, const struct method_call *c)
 		return text_of(e, &sb, c->at);
 	}
 	if (!sequence_items(e, &c->args[0], &items))
-		return argument_error(e, c, 0, "a sequence of texts");
+		return argument_error(e, c, 0, "a sequence of strings");
 	for (u32 i = 0; i < items.nitems; i++) {
 		if (items.items[i].kind != V_STR)
-			return eval_error(e, E_ARG_KIND, c->at, "items", c->name, "texts",
+			return eval_error(e, E_ARG_KIND, c->at, "items", c->name, "strings",
 					  describe(e, &items.items[i]));
 		sb_add(&sb, c->self.text, i ? c->self.len : 0);
 		sb_add(&sb, items.items[i].text, items.items[i].len);
@@ -190,7 +190,7 @@ static struct val text_replace(struct eval *e, const struct method_call *c)
 	if (!text_argument(e, c, 0) || !text_argument(e, c, 1))
 		return val_error();
 	if (!c->args[0].len)
-		return argument_error(e, c, 0, "a text that is not empty");
+		return argument_error(e, c, 0, "a string that is not empty");
 	for (const char *next; most != 0 && (next = find_text(text, (u32)(end - text), c->args)); most--) {
 		sb_add(&sb, text, (u32)(next - text));
 		sb_add(&sb, c->args[1].text, c->args[1].len);
@@ -290,7 +290,7 @@ static bool add_field(struct eval *e, struct strbuf *out, const struct val *v, c
 {
 	if (v->kind == V_TENSOR) {
 		eval_error(e, E_FSTRING_RUNTIME, at, describe(e, v));
-		diag_hint(e->diags, "values stand behind the text: tl.device_print(\"x: \", x)");
+		diag_hint(e->diags, "pass run-time values after the text: tl.device_print(\"x: \", x)");
 		return false;
 	}
 	if (!len) {

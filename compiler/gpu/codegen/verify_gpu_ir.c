@@ -39,7 +39,7 @@ static const char *check_rename(const struct op *o)
 	for (int dim = LL_LANE; dim <= LL_WARP; dim++)
 		for (int i = 0; i < to->bits[dim]; i++)
 			NEED(source_position(o, to->basis[dim][i]) == from->basis[dim][i],
-			     "its result is spread over the threads otherwise than its operand");
+			     "its result is not distributed over the threads like its operand");
 	return NULL;
 }
 
@@ -65,17 +65,17 @@ static const char *check_mma(const struct verifier *v, const struct op *o)
 	int warps[MAX_RANK];
 	if (!o->attr[ATTR_INSTR]) {
 		NEED(v->last < PLACE_MULTIPLY_ADDS || !type_is_tensor(a),
-		     "operands of multiply-adds are in shared memory");
+		     "operands of a dot by multiply-adds must be in shared memory");
 		return NULL;
 	}
 	NEED(m && o->attr[ATTR_INSTR] == mma_shape(m),
 	     "the target has no mma.sync of this shape for operands of these types, or a better one");
-	NEED(type_is_tensor(a) && type_is_tensor(b), "operands of the tensor cores' mma.sync are in registers");
-	NEED(get_warps(v, o, warps), "its share of the warps is not all of them");
+	NEED(type_is_tensor(a) && type_is_tensor(b), "operands of mma.sync must be in registers");
+	NEED(get_warps(v, o, warps), "its warps along the dimensions are not all warps");
 	NEED(t->layout == layout_mma(p, t->rank, t->shape, warps, m->m, 8) &&
 		     a->layout == layout_dot_operand(p, a->rank, a->shape, 0, warps, m->m, type_elem_bits(a)) &&
 		     b->layout == layout_dot_operand(p, b->rank, b->shape, 1, warps, m->m, type_elem_bits(b)),
-	     "its tiles have not the layouts of mma.sync's fragments");
+	     "its tiles do not have the layouts of mma.sync's fragments");
 	return NULL;
 }
 
@@ -95,13 +95,13 @@ static const char *check_wgmma_operand(const struct verifier *v, const struct op
 	if (type_is_tensor(t)) {
 		NEED(first && (o->attr[ATTR_FETCHED] || i == 0) &&
 			     t->layout == wgmma_operand(&v->s->ctx->layouts, t, split, bytes),
-		     "operand A in registers has not the layout of wgmma's fragments");
+		     "operand A in registers does not have the layout of wgmma's fragments");
 		return NULL;
 	}
 	bool along_k = is_swizzled(v, t, k), across = is_swizzled(v, t, 1 - k);
-	NEED(!(first && o->attr[ATTR_FETCHED]), "its operand A, which is fetched, is not in registers");
+	NEED(!(first && o->attr[ATTR_FETCHED]), "its operand A must come from registers");
 	NEED(!first && o->attr[ATTR_TRANSPOSED] ? across && !along_k : along_k || (w->any_major && across),
-	     "a buffer has not a layout that wgmma's descriptors have");
+	     "a buffer's layout is not one that wgmma's descriptors describe");
 	return NULL;
 }
 
@@ -129,20 +129,20 @@ static const char *check_wgmma(const struct verifier *v, const struct op *o)
 	NEED(w && !(transposed && w->any_major), "the target's wgmma takes no operands of these types and sizes");
 	u32 second = !o->attr[ATTR_EXCHANGED];
 	NEED(!transposed || wgmma_turns(operand(o, second)->type, second, v->s->num_warps),
-	     "an operand is too small to be turned");
+	     "an operand is too small to be transposed in shared memory");
 	NEED(wgmma_split(v->s->num_warps, t, (int)o->attr[ATTR_EXCHANGED], &split), "its result is too small");
 	int groups = (int)o->attr[ATTR_FETCHED];
 	wgmma_set(&expected, w, &split, groups);
 	NEED(!groups || (is_pow2(groups) && expected.attr[ATTR_FETCHED] == groups),
-	     "its steps of k cannot be shared out among so many groups");
-	NEED(!memcmp(expected.attr, o->attr, sizeof o->attr), "its instruction or share of the warps is not wgmma's");
+	     "its steps along k cannot be divided into this number of groups");
+	NEED(!memcmp(expected.attr, o->attr, sizeof o->attr), "its instruction shape or warps are not those of wgmma");
 	int bytes = fetched ? w->any_major ? 1 : dtype_bytes(w->a) : 0;
 	if (fetched && w->any_major && t->layout == wgmma_accumulator(&v->s->ctx->layouts, t, &split, 0))
 		bytes = 0; /* A is K-major in shared memory */
 	NEED(t->layout == wgmma_accumulator(&v->s->ctx->layouts, t, &split, bytes),
-	     "its result has not the layout of wgmma's accumulators");
+	     "its result does not have the layout of wgmma's accumulators");
 	NEED(!o->attr[ATTR_ASYNC] || !fetched || loads_operand(o),
-	     "its operand A is not loaded from a buffer right in front of it");
+	     "its operand A is not loaded from a buffer immediately before it");
 	const char *what = check_wgmma_operand(v, o, w, &split, bytes, 0);
 	return what ? what : check_wgmma_operand(v, o, w, &split, bytes, 1);
 }
@@ -154,7 +154,7 @@ static const char *check_reduction(const struct verifier *v, const struct op *o)
 	for (u32 i = 0; i < o->nresults; i++) {
 		const struct layout *l = layout_of_value(&o->results[i]);
 		NEED(!l || l == layout_slice(&v->s->ctx->layouts, operand(o, 0)->type->layout, (int)o->attr[ATTR_AXIS]),
-		     "its result has not its operand's layout without the axis");
+		     "its result does not have its operand's layout without the axis");
 	}
 	return NULL;
 }
@@ -167,7 +167,7 @@ static const char *check_conversion(const struct verifier *v, const struct op *o
 	choose_conversion(v->s, &chosen, scratch_bytes(v->s, o));
 	NEED(chosen.attr[ATTR_CONVERSION] == o->attr[ATTR_CONVERSION] &&
 		     chosen.attr[ATTR_PIECES] == o->attr[ATTR_PIECES],
-	     "its layout is not changed in this way, or not in so many pieces");
+	     "its conversion kind or number of pieces is not possible for its layouts");
 	return NULL;
 }
 
@@ -178,7 +178,7 @@ static const char *check_vectors(const struct verifier *v, const struct op *o)
 	if (!v->report || v->last < PLACE_VECTORIZE)
 		return NULL;
 	choose_vectors(&chosen, v->s);
-	NEED(!memcmp(chosen.attr, o->attr, sizeof o->attr), "its vectors are not those that its addresses allow");
+	NEED(!memcmp(chosen.attr, o->attr, sizeof o->attr), "its vector widths are not those that its addresses allow");
 	return NULL;
 }
 
@@ -227,7 +227,7 @@ static const char *check_layouts(const struct verifier *v, const struct op *o)
 	case IR_MEMDESC_TRANS: {
 		const struct layout *from = operand(o, 0)->type->layout, *to = result(o)->type->layout;
 		NEED(to == transposed(&v->s->ctx->layouts, o, from),
-		     "its result has not its operand's layout with the dimensions exchanged");
+		     "its result does not have its operand's layout with permuted dimensions");
 		return NULL;
 	}
 	default: return NULL;
@@ -245,7 +245,7 @@ static const char *check_distributed(const struct op *o)
 			for (int i = 0; i < l->bits[dim]; i++) {
 				u32 b = l->basis[dim][i];
 				NEED(!(b & (b - 1)) && !(b & seen) && (b || dim != LL_REG),
-				     "its layout gives one bit of a position twice, or a register none");
+				     "its layout has a position bit twice, or a register bit without a position bit");
 				seen |= b;
 			}
 	}
@@ -280,8 +280,8 @@ bool placed_answer(struct pass_state *s, const char *pass, struct diags *report,
 	}
 	struct crash_scope scope = {.what = pass, .dump = kernel_dump, .arg = s->k};
 	crash_enter(&scope);
-	fault_raise(FAULT_BUG, "internal error: invalid placed IR: %s:%u: %s: %s", s->diags->sources.at[at.file]->name,
-		    at.line, op_info[bad->code].name, what);
+	fault_raise(FAULT_BUG, "internal error: invalid laid-out GPU IR: %s:%u: %s: %s",
+		    s->diags->sources.at[at.file]->name, at.line, op_info[bad->code].name, what);
 }
 
 bool placed_verify(struct pass_state *s, int last, const char *pass, struct diags *report)

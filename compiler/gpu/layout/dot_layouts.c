@@ -193,11 +193,11 @@ static bool choose_wgmma(struct placer *p, const struct op *dot, bool chained, s
 	plan->transposed = in_place[0] || in_place[1];
 	const char *why = NULL;
 	if (!good[0])
-		why = "one of the operands contiguous along k";
+		why = "one operand that is contiguous along k";
 	else if (!good[1] && chained)
-		why = "both operands contiguous along k where another dot takes part";
+		why = "both operands contiguous along k if dots depend on each other";
 	else if (!good[1] || !wgmma_split(p->s->num_warps, t, exchanged, &plan->split))
-		why = "both operands contiguous along k where the result has fewer than 64 columns";
+		why = "both operands contiguous along k if the result has fewer than 64 columns";
 	for (u32 i = 0; i < 2 && !why; i++)
 		if (transposed[i])
 			map_put(&p->memory, load_of(operand(dot, i)), (void *)transposed[i]);

@@ -143,8 +143,8 @@ static void legalize(struct op *o, void *arg)
 		diag(s->diags, R_DOT_FMA, o->loc, dtype_name(type_dtype(operand(o, 0)->type)),
 		     dtype_name(type_dtype(result(o)->type)), s->target->sm);
 		if (a == DT_F32)
-			diag_hint(s->diags, "from sm_80 on, input_precision=\"tf32\" uses tensor cores, and so does "
-					    "\"tf32x3\", with almost the precision of fp32");
+			diag_hint(s->diags, "from sm_80 on, input_precision=\"tf32\" uses tensor cores; \"tf32x3\" "
+					    "also does, with almost the precision of fp32");
 	}
 }
 

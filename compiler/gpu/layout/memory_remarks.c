@@ -261,11 +261,10 @@ static const char *hint_multiple(struct teller *t, const struct culprit *c)
 {
 	if (!is_param(t->s, c->value))
 		return NULL;
-	const char *hint =
-		type_is_ptr(c->value->type)
-			? "pass an address that is a multiple of %lld; in a signature that is *type:%lld"
-			: "pass a multiple of %lld, padding rows if need be; in a signature that is i32:%lld, "
-			  "in the kernel tl.multiple_of";
+	const char *hint = type_is_ptr(c->value->type)
+				   ? "pass an address that is a multiple of %lld, written in a signature as *type:%lld"
+				   : "pass a multiple of %lld (pad rows if necessary), written in a signature as "
+				     "i32:%lld, in the kernel as tl.multiple_of";
 	return arena_printf(&t->scratch, hint, (long long)c->multiple, (long long)c->multiple);
 }
 
@@ -282,27 +281,27 @@ static void explain(struct teller *t, const struct op *o, const char *what, u32 
 	if ((u32)a->contiguity[d] < want) {
 		c = blame_stride(s, ptr, d);
 		why = arena_printf(&t->scratch, ": %s is not known to be %s", name_of(t, c.value),
-				   c.value->def && c.value->def->code == IR_LOAD ? "one of neighbours" : "1");
+				   c.value->def && c.value->def->code == IR_LOAD ? "contiguous" : "1");
 		if (is_param(s, c.value))
-			hint = "elements along the last dimension should be neighbours in memory; a stride that is "
-			       "always 1 is i32:1 in a signature, or not multiplied";
+			hint = "elements along the last dimension should be contiguous in memory; write a stride that "
+			       "is always 1 as i32:1 in the signature, or leave the multiplication out";
 	} else if ((u32)a->divisibility[d] / elem < want && (c = blame_multiple(s, ptr, d, (i64)want * elem)).value) {
 		why = arena_printf(&t->scratch, ": %s is not known to be a multiple of %lld%s", name_of(t, c.value),
 				   (long long)c.multiple, type_elem(c.value->type)->kind == TY_PTR ? " bytes" : "");
 		hint = hint_multiple(t, &c);
 	} else if (mask && (u32)axis_of(s->axis, mask)->constancy[d] < want) {
 		c = find_culprit(s, mask, d, want, look_for_edge);
-		why = ": the mask may change inside a vector";
+		why = ": the mask may differ within a vector";
 		if (c.value) {
-			why = arena_printf(&t->scratch, "%s, since %s is not known to be a multiple of %u", why,
+			why = arena_printf(&t->scratch, "%s, because %s is not known to be a multiple of %u", why,
 					   name_of(t, c.value), want);
 			hint = hint_multiple(t, &c);
 		}
 	} else if (regs < want && type_numel(ptr->type) >= 32 * want) {
-		why = arena_printf(&t->scratch, ": the tile has only %u element%s a thread", regs, PLURAL(regs));
+		why = arena_printf(&t->scratch, ": the tile has only %u element%s per thread", regs, PLURAL(regs));
 		hint = "use fewer num_warps, or a larger tile";
 	} else if (width < MIN(want, regs)) {
-		why = ": that is how the tile is distributed for what comes after";
+		why = ": the tile's layout is chosen for its users";
 	}
 	diag(s->diags, R_ACCESS, o->loc, what, why);
 	if (hint)
@@ -326,12 +325,11 @@ static void tell_access(struct teller *t, const struct op *o, const char *name, 
 	    unit = load ? o->attr[ATTR_UNIT] : 0;
 	u32 elem = (u32)pointee_bytes(ptr->type), width = 1u << vector_of(o, sizes).bits, bytes = width * elem,
 	    want = wanted(t, ptr, elem);
-	const char *what = arena_printf(&t->scratch, "%s: %u byte%s a thread at a time", name, bytes, PLURAL(bytes));
+	const char *what = arena_printf(&t->scratch, "%s: %u byte%s per thread and access", name, bytes, PLURAL(bytes));
 	if (unit)
-		what = arena_printf(&t->scratch,
-				    "%s, put together from %u word%s (ld.global.b32) and %lld pieces (ld.global.b%lld)",
-				    what, bytes / 4 - 1, PLURAL(bytes / 4 - 1), (long long)(4 / unit),
-				    (long long)(8 * unit));
+		what = arena_printf(
+			&t->scratch, "%s, assembled from %u word%s (ld.global.b32) and %lld pieces (ld.global.b%lld)",
+			what, bytes / 4 - 1, PLURAL(bytes / 4 - 1), (long long)(4 / unit), (long long)(8 * unit));
 	else
 		what = arena_printf(&t->scratch, "%s (%s%s)", what, instruction, copy ? "" : words(t, bytes, elem));
 	if (width >= want && !unit)
@@ -350,19 +348,20 @@ static void tell_atomic(struct teller *t, const struct op *o)
 	    width = o->code == IR_ATOMIC_RMW ? 1u << vector_of(o, o->attr[ATTR_VECTOR]).bits : 1;
 	bool adds = o->code == IR_ATOMIC_RMW && o->attr[ATTR_RMW] == RMW_FADD && elem < 8,
 	     used = !value_unused(result(o));
-	const char *what = arena_printf(&t->scratch, "atomic: %u bytes a thread at a time", width * elem);
+	const char *what = arena_printf(&t->scratch, "atomic: %u bytes per thread and access", width * elem);
 	if (width >= want || !adds)
-		diag(s->diags, R_ACCESS, o->loc, what, width >= want ? "" : ": only floats are added together");
+		diag(s->diags, R_ACCESS, o->loc, what,
+		     width >= want ? "" : ": only additions of floats are vectorized");
 	else if (used || !s->target->has_vector_atomics)
 		diag(s->diags, R_ACCESS, o->loc, what,
-		     used ? ": what was there before is asked for" : ": more are added together from sm_90 on");
+		     used ? ": its result is used" : ": vectorized atomics need sm_90");
 	else
 		explain(t, o, what, width, want, elem);
 }
 
 static void tell_gather(struct teller *t, const struct op *o)
 {
-	const char *how = "by shuffles in each warp";
+	const char *how = "by shuffles within each warp";
 	if (o->scratch_size)
 		how = arena_printf(&t->scratch, "through %d bytes of shared memory", o->scratch_size);
 	diag(t->s->diags, R_ACCESS, o->loc, o->code == IR_GATHER ? "gather: " : "histogram: ", how);
@@ -374,14 +373,14 @@ static void remark_tma_tile(struct teller *t, const struct op *o)
 	i32 along = (i32)o->attr[ATTR_ALONG], bytes = tile->shape[along] * dtype_bytes(type_dtype(tile));
 	if (tile->rank == 1) {
 		diag(t->s->diags, R_ACCESS, o->loc,
-		     arena_printf(&t->scratch, "load: a row of %d bytes (cp.async.bulk)", bytes), "");
+		     arena_printf(&t->scratch, "load: TMA copy of a row of %d bytes (cp.async.bulk)", bytes), "");
 		return;
 	}
 	diag(t->s->diags, R_ACCESS, o->loc,
-	     arena_printf(&t->scratch, "load: a box of %d rows of %d bytes%s%s (cp.async.bulk.tensor)",
+	     arena_printf(&t->scratch, "load: TMA copy of %d rows of %d bytes%s%s (cp.async.bulk.tensor)",
 			  tile->shape[1 - along], bytes,
 			  o->code == IR_TMA_TENSOR_COPY ? ", zeros outside the tensor" : "",
-			  o->attr[ATTR_COPY_PAIR] ? ", half of it for both of two blocks that ask for it" : ""),
+			  o->attr[ATTR_COPY_PAIR] ? ", multicast to both blocks of a CTA pair" : ""),
 	     "");
 }
 
@@ -405,7 +404,7 @@ static void tell_reduction(struct teller *t, const struct op *o)
 	diag(t->s->diags, R_REDUCTION, o->loc, o->code == IR_SCAN ? "scan" : "reduction", in->shape[axis], text.at);
 	if (warps > 1 && regs == 1 && in->shape[axis] < 32 * t->s->num_warps)
 		diag_hint(t->s->diags,
-			  "the tile is small for %d warps; fewer num_warps would spare the way through shared memory",
+			  "the tile is small for %d warps; with fewer num_warps the reduction needs no shared memory",
 			  t->s->num_warps);
 }
 
@@ -432,7 +431,7 @@ static void tell_conversion(struct teller *t, const struct op *o)
 						 pieces > 1 ? arena_printf(&t->scratch, " in %d pieces", pieces) : "");
 	int was = runs_along(from), is = runs_along(to);
 	diag(t->s->diags, R_CONVERSION, o->loc, way, v->uses->user->loc.line,
-	     was != is ? arena_printf(&t->scratch, ", which takes it along dimension %d and not %d", is, was) : "");
+	     was != is ? arena_printf(&t->scratch, ", which reads it along dimension %d, not %d", is, was) : "");
 }
 
 /* Dots by multiply-adds, and the reason for them, are reported where that is decided (legalize_dots.c). */
@@ -447,18 +446,18 @@ static void tell_dot(struct teller *t, const struct op *o)
 		const char *a = v->type->kind == TY_MEMDESC ? "shared memory"
 				: !o->attr[ATTR_FETCHED]    ? "registers"
 				: def_if(v, IR_LOCAL_LOAD)
-					? "shared memory through registers, since it is not contiguous along k"
-					: "registers, where it is computed";
+					? "shared memory through registers, because it is not contiguous along k"
+					: "registers, in which it is computed";
 		how = arena_printf(&t->scratch, "wgmma m64n%dk%d, %s from %s%s", dims_get(instr, 1), dims_get(instr, 2),
 				   first ? "operands exchanged: B" : "A", a,
 				   o->attr[ATTR_ASYNC] && result(o)->uses->user->code != IR_WARP_GROUP_WAIT
-					   ? "; waited for in the next iteration"
+					   ? "; its wait is in the next iteration"
 					   : "");
 	} else {
 		const struct mma *m = mma_of_dot(o);
 		if (!m)
 			return;
-		how = m->operands == TO_F16 ? "mma.sync m16n8k16 of fp16, to which its fragments are widened"
+		how = m->operands == TO_F16 ? "mma.sync m16n8k16 of fp16, with fragments widened to fp16"
 					    : arena_printf(&t->scratch, "mma.sync m%dn%dk%d", m->m, m->n, m->k);
 	}
 	diag(s->diags, R_DOT_BY, o->loc, from, to, how);

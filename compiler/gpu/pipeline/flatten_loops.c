@@ -64,17 +64,17 @@ static const char *why_not(struct schedule *p)
 	const struct op *outer = p->loop->block->parent;
 	bool programs = is_loop_of_programs(p->s, outer);
 	if (programs && !pipeline_is_alone(p))
-		return "a multiprocessor holds several of these, and others compute while one ends";
+		return "several blocks fit a multiprocessor, and the others compute while one ends";
 	if (programs && !p->dots.len)
-		return "no dot stays in flight";
+		return "the loop has no asynchronous dot that stays in flight";
 	if (programs && p->few_loads.len)
-		return "what is loaded ahead into registers begins with each program";
+		return "loads that are issued ahead into registers begin anew with each program";
 	if (!p->async || p->tma || !p->ring)
-		return "no loop in it has copies issued ahead by cp.async";
+		return "it contains no loop whose copies cp.async issues ahead";
 	if (!value_defined_outside(for_step(p->loop), outer->blocks[0]) || !find_slice(p))
-		return "the next iteration's copies depend on what this one does";
+		return "the next iteration's copies may depend on results of this iteration";
 	if (!pipeline_fits(p, outer))
-		return "the buffers do not fit in shared memory beside what else the loop needs";
+		return "the buffers do not fit in shared memory together with the loop's other buffers";
 	return NULL;
 }
 

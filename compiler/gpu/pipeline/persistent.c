@@ -83,7 +83,7 @@ static enum sharing sharing_of(const struct pass_state *s)
 		return NO_SHARING;
 	if (axes && (product || axes != 1)) {
 		if (s->cuda.grid != GRID_FEW && s->remarks)
-			diag(s->diags, R_NOT_PERSISTENT, s->k->loc, "they may take different time");
+			diag(s->diags, R_NOT_PERSISTENT, s->k->loc, "programs may take different times");
 		return NO_SHARING;
 	}
 	return axes ? BY_LENGTH : BY_TURNS;

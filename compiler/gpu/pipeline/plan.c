@@ -163,9 +163,9 @@ static bool plan(struct schedule *p)
 		p->dots.len = 0;
 	if (s->remarks && (!p->loads.len || !fits))
 		diag(s->diags, R_NOT_PIPELINED, loop->loc,
-		     !p->loads.len ? "no load whose address is index arithmetic alone and that nothing in the loop may "
-				     "overwrite"
-				   : "its buffers do not fit in shared memory");
+		     !p->loads.len ? "no load has an address that is only index arithmetic and reads memory that the "
+				     "loop does not write"
+				   : "its buffers do not fit shared memory");
 	return p->loads.len && fits;
 }
 
@@ -278,7 +278,7 @@ static void rewrite(struct schedule *p)
 		return;
 	if (p->before)
 		diag(s->diags, R_GOES_ON, loc,
-		     p->producer ? "and with its producer" : "where its first loads are issued");
+		     p->producer ? "and with its producer warp" : "which issues this loop's first loads");
 	else if (p->async)
 		diag(s->diags, R_PIPELINED_ASYNC, loc, p->loads.len, PLURAL(p->loads.len), p->ahead, PLURAL(p->ahead),
 		     p->tma ? "TMA" : "cp.async", p->stages, PLURAL(p->stages),
@@ -351,9 +351,9 @@ static void not_seen_to(struct op *o, void *arg)
 {
 	const struct pass_state *s = arg;
 	if (o->code == IR_FOR && o->attr[ATTR_WARP_SPECIALIZE] && s->remarks)
-		diag(s->diags, R_NOT_SPECIALIZED, o->loc, "no loads of a loop with dots in it can go by TMA");
+		diag(s->diags, R_NOT_SPECIALIZED, o->loc, "it contains no loop with dots whose loads TMA can copy");
 	if (is_flat(o) && s->remarks)
-		diag(s->diags, R_NOT_FLATTENED, o->loc, "no loop in it has copies issued ahead by cp.async");
+		diag(s->diags, R_NOT_FLATTENED, o->loc, "it contains no loop whose copies cp.async issues ahead");
 }
 
 /* Sets the kinds of grid for which the code is the same. Persistent blocks and programs in groups of rows make a

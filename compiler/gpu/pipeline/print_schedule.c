@@ -36,7 +36,7 @@ static void print_name(const struct schedule *p, struct strbuf *text, u32 load, 
 static const char *copies(struct schedule *p)
 {
 	struct strbuf text = {.arena = &p->scratch};
-	sb_puts(&text, p->tma ? "copy boxes of" : p->async ? "copy" : "load");
+	sb_puts(&text, p->tma ? "issue TMA copies of" : p->async ? "copy" : "load");
 	for (u32 i = 0; i < p->loads.len; i++)
 		print_name(p, &text, i, !i);
 	sb_puts(&text, p->async ? " to their buffers" : " into registers");
@@ -59,7 +59,7 @@ static const char *operation(struct schedule *p, const struct op *o)
 {
 	const char *name = name_of(o), *where = "";
 	if (op_is_dot(o))
-		where = stays_in_flight(p, o) ? ", in flight" : runs_beside(p, o) ? ", beside others" : "";
+		where = stays_in_flight(p, o) ? ", in flight" : runs_beside(p, o) ? ", overlapped" : "";
 	return arena_printf(&p->scratch, "%s%s%s%s", op_info[o->code].name, name ? " " : "", name ? name : "", where);
 }
 
@@ -73,15 +73,15 @@ static const char *step_text(struct schedule *p, const struct schedule_step *s)
 	switch (s->kind) {
 	case STEP_OP: return operation(p, s->op);
 	case STEP_COPY: return copies(p);
-	case STEP_AWAIT: return p->tma ? buffers(p, "await full buffers", &p->parts.at[s->part]) : "await copies";
-	case STEP_FINISH: return "finish dots";
-	case STEP_RESULT: return arena_printf(&p->scratch, "await %s", dot_name(s->dot));
+	case STEP_AWAIT: return p->tma ? buffers(p, "wait for full buffers", &p->parts.at[s->part]) : "wait for copies";
+	case STEP_FINISH: return "wait for dots";
+	case STEP_RESULT: return arena_printf(&p->scratch, "wait for %s", dot_name(s->dot));
 	case STEP_RELEASE: return buffers(p, "release buffers", &p->parts.at[s->part]);
 	case STEP_BARRIER: return "barrier";
-	case STEP_FENCE: return "fence of stores before dots";
-	case STEP_HOLD: return "hold loads back";
-	case STEP_PINGPONG_WAIT: return "await the turn";
-	case STEP_PINGPONG_ARRIVE: return "pass the turn";
+	case STEP_FENCE: return "fence: stores before dots";
+	case STEP_HOLD: return "warp barrier: no load moves above it";
+	case STEP_PINGPONG_WAIT: return "ping-pong wait";
+	case STEP_PINGPONG_ARRIVE: return "ping-pong arrive";
 	case STEP_TURN: break;
 	}
 	return NULL;
@@ -114,8 +114,8 @@ void print_schedule(struct schedule *p, const char *file, struct strbuf *out)
 	if (p->ring)
 		sb_printf(out, "%d buffers, ", p->stages);
 	sb_printf(out, "%s %d iteration%s ahead%s%s%s\n", p->async ? "copies" : "loads", p->ahead, PLURAL(p->ahead),
-		  p->before ? ", goes on with the buffers of the loop before" : "",
-		  p->flat ? ", copies go on from tile to tile" : "", p->turns ? ", two warpgroups in turns" : "");
+		  p->before ? ", continues with the buffers of the preceding loop" : "", p->flat ? ", flattened" : "",
+		  p->turns ? ", ping-pong scheduling" : "");
 	sb_puts(out, "  stage  warps     iter.   step\n");
 	for (u32 i = 0; i < p->steps.len; i++) {
 		const struct schedule_step *s = &p->steps.at[i];

@@ -46,18 +46,18 @@ static const char *why_not(struct schedule *p)
 {
 	const struct op *around;
 	if (p->s->num_warps > MAX_WARPS_BESIDE_PRODUCER)
-		return "more than 8 warps leave it too few registers";
+		return "with more than 8 warps, the producer warp has too few registers";
 	if (!p->tma)
-		return "a load takes no box of rows, or its mask does more than keep it inside a matrix";
+		return "a load is not a TMA tile, or its mask is not a bound of the tensor";
 	const struct block *top = block_of_partition(p->s->k);
 	bool apart = nest_find(p, p->producer, top, 1);
 	around = p->producer->path.at[0];
 	if (p->s->k->cuda.more_warps || around->block != top)
-		return "it is not the kernel's only product, or stands under a condition";
+		return "the loop is not the kernel's only GEMM, or is under a condition";
 	if (kernel_talks(p->s->k) || !apart)
-		return "the copies depend on what the program or others do";
+		return "the copies may depend on results of this program or of other programs";
 	if (around != p->loop && !pipeline_fits(p, around))
-		return "the buffers do not fit in shared memory beside what else the loop around it needs";
+		return "the buffers do not fit in shared memory together with the outer loop's other buffers";
 	return NULL;
 }
 

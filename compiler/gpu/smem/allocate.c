@@ -301,15 +301,15 @@ static const char *what_for(struct allocator *a, const struct op *o)
 {
 	static const char *const names[IR_OPCODES] = {
 		[IR_LOCAL_ALLOC] = "a tile in shared memory",
-		[IR_CONVERT_LAYOUT] = "a change of layout",
+		[IR_CONVERT_LAYOUT] = "a layout conversion",
 		[IR_REDUCE] = "a reduction",
 		[IR_SCAN] = "a scan",
 		[IR_HISTOGRAM] = "a histogram",
 		[IR_GATHER] = "a gather",
 	};
 	if (o->code == IR_LOCAL_ALLOC && result(o)->type->nbuf)
-		return arena_printf(&a->scratch, "a pipelined loop's %d buffers", result(o)->type->nbuf);
-	return names[o->code] ? names[o->code] : "an operation's result";
+		return arena_printf(&a->scratch, "%d buffers of a load in a pipelined loop", result(o)->type->nbuf);
+	return names[o->code] ? names[o->code] : "the result of an operation";
 }
 
 /* Reports the bytes needed, and the large buffers that are live where most memory is in use. */

@@ -69,7 +69,8 @@ static void follow(struct completion *c, struct value *v, enum queue q)
 				if (around->code == IR_FOR)
 					vec_push(&c->scratch, &work, for_arg(around, i));
 			} else if (!adds && o->code != wait) {
-				refuse(c, o, "it uses a result or a token of what is in flight, and is no wait for it");
+				refuse(c, o,
+				       "it uses the result or token of an asynchronous operation before a wait for it");
 			}
 		}
 	}
@@ -161,7 +162,7 @@ static void wait(struct completion *c, struct running *r, struct op *o)
 		o->attr[ATTR_PENDING] = MIN(youngest, r->groups[q]);
 		o->mark = youngest == DONE && !o->nresults; /* all groups are complete */
 	} else if (o->attr[ATTR_PENDING] > youngest) {
-		refuse(c, o, "it leaves groups running that it is for");
+		refuse(c, o, "its number of pending groups leaves groups in flight that it waits for");
 	}
 	complete(c, r, q, o->attr[ATTR_PENDING]);
 }

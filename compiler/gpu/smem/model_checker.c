@@ -274,7 +274,7 @@ static void run_ask(struct model_checker *w, const struct op *o, states *at)
 	const struct ahead *a = map_get(&w->asks, o);
 	states in = {0}, out = {0};
 	if (a && !a->known) {
-		refuse(w, o, "its condition is not that there are iterations left for its copies");
+		refuse(w, o, "its condition is not that an iteration remains for its copies");
 		return;
 	}
 	if (a)
@@ -317,7 +317,7 @@ static void run_producer(struct model_checker *w, const struct op *o, states *at
 	run_block(w, o->blocks[0], &apart);
 	w->producing = false;
 	if (!checker_same_loops(o))
-		refuse(w, o, "its loops are not those of who waits for its copies");
+		refuse(w, o, "its loops differ from those of the warps that wait for its copies");
 	for (u32 i = 0; i < at->len && !w->bad; i++) {
 		const char *what = checker_fill_first(w, at->at[i]);
 		if (what)
@@ -349,7 +349,7 @@ static void run_block(struct model_checker *w, const struct block *b, states *at
 			continue;
 		w->work += (u64)at->len * (w->nslots + 1);
 		if (w->work > MAX_WORK)
-			refuse(w, o, "its buffers can be in more states than can be gone through");
+			refuse(w, o, "its buffers have more states than the model checker's limit");
 		run_op(w, o, at);
 		for (const struct area *a = map_get(&w->lasts, o); a; a = a->next)
 			for (u32 i = 0; i < at->len; i++)
@@ -717,7 +717,7 @@ static void run_group(struct model_checker *w)
 	states at = {0};
 	push(w, &at, first);
 	if (w->nmbarriers > MAX_MBARRIERS)
-		refuse(w, s->k->body->first, "the kernel has more mbarriers than can be followed");
+		refuse(w, s->k->body->first, "the kernel has more mbarriers than the model checker's limit");
 	run_block(w, s->k->body, &at);
 	arena_free(&w->scratch);
 }
@@ -758,7 +758,7 @@ void pass_prove_buffers(struct pass_state *s)
 	if (u.op && compile_check("buffers"))
 		placed_answer(s, "prove-buffers", NULL, u.op, u.what);
 	if (!u.op && is_refused(s))
-		u = (struct unproved){s->k->body->first, "TL_COMPILE_CHECK asks for that"};
+		u = (struct unproved){s->k->body->first, "TL_COMPILE_CHECK requests this"};
 	s->cuda.unproved = u;
 	s->failed |= u.op != NULL;
 }

@@ -114,11 +114,11 @@ static const char *why_not_ready(const struct slot *s)
 {
 	switch (s->content) {
 	case EMPTY: return "it reads a buffer that is not filled";
-	case COPYING: return "it reads a buffer before a wait for its copies";
-	case COPIED: return "it reads what other threads have copied, and they have not met since";
-	case ASKED: return "it reads a buffer before a wait for the mbarrier of its copies";
-	case STORED: return "it reads what other threads have stored, and they have not met since";
-	case RUINED: return "it reads a buffer whose bytes others have overwritten";
+	case COPYING: return "it reads a buffer before a wait for the buffer's copies";
+	case COPIED: return "it reads data that other threads copied, without a barrier after their waits";
+	case ASKED: return "it reads a buffer before a wait for the mbarrier of the buffer's copies";
+	case STORED: return "it reads data that other threads stored, without a barrier after the stores";
+	case RUINED: return "it reads a buffer whose bytes another buffer overwrote";
 	default: return NULL;
 	}
 }
@@ -126,16 +126,16 @@ static const char *why_not_ready(const struct slot *s)
 static const char *check_read_over(struct slot *other, int arg)
 {
 	(void)arg;
-	NEED(!is_pending(other), "it reads a buffer whose bytes others are overwriting");
+	NEED(!is_pending(other), "it reads a buffer whose bytes another buffer is overwriting");
 	return NULL;
 }
 
 static const char *read_slot(const struct model_checker *w, struct slot *at, const struct value *v, bool by_dot)
 {
 	i32 i = slot_of(w, at, v);
-	NEED(i >= 0, "the buffer that it reads is none of the ring, or not known");
+	NEED(i >= 0, "the buffer that it reads is not known, or out of the multi-buffer's bounds");
 	PASS_ON(why_not_ready(&at[i]));
-	NEED(!by_dot || !at[i].unfenced, "it reads what threads have stored, and no fence stands in between");
+	NEED(!by_dot || !at[i].unfenced, "it reads data that threads stored, without an async-proxy fence in between");
 	PASS_ON(each_over(w, at, (u32)i, check_read_over, 0));
 	if (by_dot)
 		at[i].dot = 1;
@@ -146,11 +146,11 @@ static const char *read_slot(const struct model_checker *w, struct slot *at, con
 
 static const char *check_write(struct slot *s, int kind)
 {
-	NEED(!s->dot, "it overwrites a buffer that a dot in flight reads");
+	NEED(!s->dot, "it overwrites a buffer that an asynchronous dot may still be reading");
 	NEED(!s->read, "it overwrites a buffer that other threads may still be reading");
-	NEED(!is_pending(s), "it overwrites a buffer that is being filled, or that not all threads know to be");
-	NEED(kind != ASKED || !s->unfenced, "the copy engine overwrites what threads have stored, and no fence stands "
-					    "in between");
+	NEED(!is_pending(s), "it overwrites a buffer that is being filled, or that is not yet visible to all threads");
+	NEED(kind != ASKED || !s->unfenced,
+	     "a TMA copy overwrites data that threads stored, without an async-proxy fence in between");
 	return NULL;
 }
 
@@ -175,7 +175,7 @@ static const char *write_buffer(const struct model_checker *w, struct slot *at, 
 				enum content kind)
 {
 	i32 i = slot_of(w, at, v);
-	NEED(i >= 0, "the buffer that it writes is none of the ring, or not known");
+	NEED(i >= 0, "the buffer that it writes is not known, or out of the multi-buffer's bounds");
 	return write_slot(w, at, (u32)i, kind);
 }
 
@@ -263,7 +263,7 @@ static const char *run_dot(const struct model_checker *w, struct slot *at, const
 static const char *find_mbarrier(const struct model_checker *w, struct slot *at, const struct op *o, u32 *out)
 {
 	i32 i = slot_of(w, at, operand(o, 0));
-	NEED(i >= 0, "its mbarrier is none of the ring, or not known");
+	NEED(i >= 0, "its mbarrier is not known, or out of bounds");
 	*out = (u32)i;
 	return NULL;
 }
@@ -310,12 +310,12 @@ static const char *end_mbarrier(const struct model_checker *w, struct slot *at, 
 {
 	u32 i = 0;
 	PASS_ON(find_mbarrier(w, at, o, &i));
-	NEED(at[i].content == READY, "its mbarrier has not begun");
-	NEED(!at[i].read, "other threads may still be at the mbarrier");
+	NEED(at[i].content == READY, "its mbarrier is not initialised");
+	NEED(!at[i].read, "other threads may still use the mbarrier");
 	NEED(!at[i].visited, "the other block of the cluster may still arrive at the mbarrier");
 	for (u32 k = 0; k < w->nslots; k++) {
 		bool filled = at[k].content == ASKED && at[k].full == i;
-		NEED(!filled || w->refills[k].full, "copies are under way that nobody waits for");
+		NEED(!filled || w->refills[k].full, "copies are in flight that no operation waits for");
 		if (filled) /* its producer has ended */
 			at[k].content = EMPTY;
 	}
@@ -330,12 +330,12 @@ static const char *wait_for_readers(const struct model_checker *w, struct slot *
 	if (w->producing) {
 		for (u32 k = 0; k < w->nslots; k++)
 			if (at[k].content == ASKED && at[k].gate == i) {
-				NEED(is_oldest(w, at, &at[k]), "buffers are not filled in turn");
+				NEED(is_oldest(w, at, &at[k]), "buffers are not filled in order");
 				at[k].content = EMPTY;
 			}
 	} else {
-		NEED(at[i].arrivals, "it waits for arrivals that never come");
-		NEED(at[i].arrivals == 1, "several phases are complete, of which it has waited for none");
+		NEED(at[i].arrivals, "it waits for arrivals that never happen");
+		NEED(at[i].arrivals == 1, "several phases are complete, and it waited for none of them");
 		at[i].arrivals = 0;
 		take_released(w, at, i);
 	}
@@ -348,10 +348,10 @@ static const char *wait_for_copies(const struct model_checker *w, struct slot *a
 	bool asked = false;
 	for (u32 k = 0; k < w->nslots; k++)
 		if (at[k].content == ASKED && at[k].full == i) {
-			NEED(is_oldest(w, at, &at[k]), "copies that were asked for before have not been waited for");
+			NEED(is_oldest(w, at, &at[k]), "copies that were issued earlier have not been waited for");
 			asked = true;
 		}
-	NEED(asked, "it waits for copies that nobody asks for");
+	NEED(asked, "it waits for copies that are never issued");
 	for (u32 k = 0; k < w->nslots; k++)
 		if (at[k].content == ASKED && at[k].full == i) {
 			at[k].content = READY;
@@ -371,12 +371,12 @@ static const char *wait_mbarrier(const struct model_checker *w, struct slot *at,
 	u32 i = 0;
 	PASS_ON(find_mbarrier(w, at, o, &i));
 	i32 parity = scalar_in(w, at, operand(o, 1));
-	NEED(at[i].content == READY, "its mbarrier has not begun for all threads");
-	NEED(parity != UNKNOWN, "which phase it waits for is not known");
+	NEED(at[i].content == READY, "its mbarrier is not visibly initialised for all threads");
+	NEED(parity != UNKNOWN, "the parity that it waits for is not known");
 	bool waits = (parity & 1) == at[i].parity;
 	if (!is_asked(o)) {
 		at[i].read = true;
-		NEED(waits, "it waits for a phase that is over");
+		NEED(waits, "it waits for a phase that is already complete");
 		return wait_for_copies(w, at, i);
 	}
 	values_of(w, at)[GATE] = (i32)i;
@@ -386,10 +386,11 @@ static const char *wait_mbarrier(const struct model_checker *w, struct slot *at,
 /* One thread sets the number of bytes that the mbarrier expects. */
 static const char *expect(const struct model_checker *w, struct slot *at, u32 i)
 {
-	NEED(at[i].content == READY && at[i].count == 1, "its mbarrier has not begun, or counts other arrivals");
-	NEED(!at[i].unfenced, "the copy engine does not know of the mbarrier: no fence stands in between");
+	NEED(at[i].content == READY && at[i].count == 1,
+	     "its mbarrier is not initialised, or has another arrival count");
+	NEED(!at[i].unfenced, "the initialised mbarrier is not visible to TMA: a fence is missing");
 	for (u32 k = 0; k < w->nslots; k++) {
-		NEED(at[k].content != ASKED || at[k].full != i, "the copies before have not been waited for");
+		NEED(at[k].content != ASKED || at[k].full != i, "the preceding copies have not been waited for");
 		if (at[k].content == ASKED && w->area_of[at[k].full] == w->area_of[i])
 			at[k].age = older(at[k].age, 1);
 	}
@@ -402,13 +403,13 @@ static const char *ask(struct model_checker *w, struct slot *at, u32 i, u32 full
 		PASS_ON(write_slot(w, at, i, ASKED));
 	} else {
 		struct refill now = {.full = (u16)(full + 1), .gate = (u16)(gate + 1)}, *r = &w->refills[i];
-		NEED(at[i].content == EMPTY, "it does not wait until the buffer has been read");
+		NEED(at[i].content == EMPTY, "it does not wait until all warps have read the buffer");
 		for (u32 k = 0; k < w->nslots; k++)
 			if (at[k].content == ASKED && at[k].full != full)
 				now.order = MAX(now.order, at[k].age);
 		if (!r->full)
 			*r = now;
-		NEED(r->full == now.full && r->gate == now.gate, "it fills a buffer at several mbarriers");
+		NEED(r->full == now.full && r->gate == now.gate, "it fills one buffer with several mbarriers");
 		at[i].content = ASKED;
 		at[i].age = 1;
 	}
@@ -423,15 +424,16 @@ static const char *copy_to_both(const struct model_checker *w, struct slot *at, 
 	i32 gate = values_of(w, at)[GATE];
 	NEED(gate >= 0 && at[gate].count == w->s->k->num_warps << 1,
 	     "the other block's warps may still read its buffer");
-	NEED(!at[gate].unborn && !at[full].unborn, "the other block of the cluster may not have its mbarrier yet");
+	NEED(!at[gate].unborn && !at[full].unborn,
+	     "the other block of the cluster may not have initialised its mbarrier yet");
 	return NULL;
 }
 
 static const char *copy_tma_tile(struct model_checker *w, struct slot *at, const struct op *o)
 {
 	i32 *values = values_of(w, at), i = slot_of(w, at, operand(o, 1)), full = slot_of(w, at, operand(o, 2));
-	NEED(i >= 0 && full >= 0, "the buffer that it fills is none of the ring, or not known");
-	NEED(full == values[FULL], "its mbarrier does not expect it");
+	NEED(i >= 0 && full >= 0, "the buffer that it fills is not known, or out of the multi-buffer's bounds");
+	NEED(full == values[FULL], "its mbarrier does not expect its bytes");
 	PASS_ON(o->attr[ATTR_COPY_PAIR] ? copy_to_both(w, at, full) : NULL);
 	values[BYTES] -= w->areas.at[w->area_of[i]].bytes;
 	return ask(w, at, (u32)i, (u32)full, values[GATE]);
@@ -457,10 +459,10 @@ static const char *arrive(struct model_checker *w, struct slot *at, const struct
 {
 	u32 i = 0, full = 0;
 	PASS_ON(find_mbarrier(w, at, o, &i));
-	NEED(at[i].content == READY, "its mbarrier has not begun for all threads");
+	NEED(at[i].content == READY, "its mbarrier is not visibly initialised for all threads");
 	bool pair = o->noperands > 1;
-	NEED(at[i].count == w->s->k->num_warps << pair, "its mbarrier does not count the warps");
-	NEED(!pair || !at[i].unborn, "the other block of the cluster may not have its mbarrier yet");
+	NEED(at[i].count == w->s->k->num_warps << pair, "its mbarrier's arrival count is not the number of warps");
+	NEED(!pair || !at[i].unborn, "the other block of the cluster may not have initialised its mbarrier yet");
 	at[i].visited |= pair;
 	at[i].arrivals = (u8)MIN(at[i].arrivals + 1, 2);
 	at[i].read = true;
@@ -548,8 +550,9 @@ static const char *take_turns(const struct model_checker *w, struct slot *at, co
 			turns[group - 1] -= group == 1 || !o->attr[ATTR_FIRST];
 		else if (o->attr[ATTR_ONLY] != group) /* the other warpgroup arrives for this one */
 			turns[group - 1]++;
-		NEED(turns[group - 1] <= 1, "a warpgroup is given a second turn before it has waited for one");
-		NEED(turns[group - 1] >= -1, "a warpgroup waits for a turn that nobody gives");
+		NEED(turns[group - 1] <= 1,
+		     "a second ping-pong arrival for a warpgroup before it has waited for the first");
+		NEED(turns[group - 1] >= -1, "a warpgroup waits for a ping-pong arrival that never happens");
 	}
 	return NULL;
 }
@@ -558,8 +561,8 @@ static const char *take_turns(const struct model_checker *w, struct slot *at, co
 static const char *check_turns(const struct model_checker *w, struct slot *at, bool end)
 {
 	const i32 *turns = values_of(w, at) + TURNS;
-	NEED(turns[0] >= 0 && turns[1] >= 0, "a warpgroup comes here that waits for a turn");
-	NEED(!end || (!turns[0] && !turns[1]), "a warpgroup has a turn left");
+	NEED(turns[0] >= 0 && turns[1] >= 0, "a warpgroup waits for a ping-pong arrival at a barrier of all threads");
+	NEED(!end || (!turns[0] && !turns[1]), "a ping-pong arrival is left that no warpgroup waits for");
 	return NULL;
 }
 
@@ -568,10 +571,10 @@ static const char *check_turns(const struct model_checker *w, struct slot *at, b
 static const char *end_kernel(const struct model_checker *w, const struct slot *at)
 {
 	for (u32 i = 0; i < w->nslots; i++) {
-		NEED(at[i].content != COPYING, "the kernel ends while copies are under way");
-		NEED(at[i].content != ASKED || w->refills[i].full, "the kernel ends while copies are under way");
+		NEED(at[i].content != COPYING, "the kernel ends while copies are in flight");
+		NEED(at[i].content != ASKED || w->refills[i].full, "the kernel ends while copies are in flight");
 		NEED(!at[i].visited,
-		     "the other block of the cluster may still arrive at an mbarrier when this one ends");
+		     "the other block of the cluster may still arrive at an mbarrier when this block ends");
 	}
 	return NULL;
 }

@@ -13,7 +13,9 @@ void unpack_map(struct reader *r, struct builder *b, i64 pack, value_vec *operan
 		const struct text_arg args[] = {text_of_value(operands->at[i], false),
 						{.kind = TEXT_INT, .integer = pack}};
 		if (!is_pow2(pack) || !type_is_tensor(t) || type_numel(t) < pack)
-			rd_fail_at(r, b->loc, "tt.map_elementwise: pack is a power of two, at most the tiles' size");
+			rd_fail_at(r, b->loc,
+				   "tt.map_elementwise: pack must be a power of two, at most the tiles' number of "
+				   "elements");
 		call_library(r, b, "_unpack", args, 2, NULL, &tiles);
 	}
 	*operands = tiles;

@@ -19,7 +19,7 @@ static void go_to(struct reader *r, struct text_position p)
 void rd_count(struct reader *r)
 {
 	if (++r->count > MAX_INLINED)
-		rd_fail(r, "with its functions inlined the kernel is too long");
+		rd_fail(r, "the kernel is too long after inlining its functions");
 }
 
 /* --- scanning ------------------------------------------------------------------------------------------------- */
@@ -110,7 +110,7 @@ struct text_function *read_functions(struct reader *r)
 			continue;
 		if (kernel) {
 			go_to(r, start);
-			rd_fail(r, "only one kernel is read: make the functions that it calls private");
+			rd_fail(r, "a file has one kernel only: make the functions that it calls private");
 		}
 		kernel = f;
 	}
@@ -138,7 +138,7 @@ static struct jump read_jump(struct reader *r)
 		if (r->function->labels.at[i].name == name)
 			j.to = &r->function->labels.at[i];
 	if (!r->failed && !j.to)
-		rd_fail_at(r, j.loc, arena_printf(r->ctx->arena, "'^%s' is no block of this function", name));
+		rd_fail_at(r, j.loc, arena_printf(r->ctx->arena, "'^%s' is not a block of this function", name));
 	if (rd_accept(r, "(")) {
 		read_values(r, &j.values);
 		rd_expect(r, ":");
@@ -161,14 +161,14 @@ static void bind_arguments(struct reader *r, const value_vec *values, struct loc
 			read_dict(r, IR_ADDI, &ignored);
 			rd_skip_loc(r);
 			if (!r->failed && (n >= values->len || values->at[n]->type != t))
-				rd_fail_at(r, loc, "the values do not fit what they are passed to");
+				rd_fail_at(r, loc, "the values do not match the block's arguments");
 			if (!r->failed)
 				map_put(&r->values, name, values->at[n++]);
 		} while (!r->failed && rd_accept(r, ","));
 		rd_expect(r, ")");
 	}
 	if (!r->failed && n != values->len)
-		rd_fail_at(r, loc, "there are more values than they are passed to");
+		rd_fail_at(r, loc, "there are more values than block arguments");
 }
 
 static void read_path(struct reader *r, struct builder *b, value_vec *out);
@@ -177,7 +177,8 @@ static void follow(struct reader *r, struct builder *b, const struct jump *j, va
 {
 	rd_count(r);
 	if (!r->failed && j->to->open)
-		rd_fail_at(r, j->loc, "blocks that jump back are not read: only scf.for and scf.while are loops");
+		rd_fail_at(r, j->loc,
+			   "backward jumps between blocks are not supported: loops must be scf.for or scf.while");
 	if (++r->depth > 250)
 		rd_fail(r, "nested too deeply");
 	if (!r->failed) {
@@ -238,11 +239,11 @@ static void read_return(struct reader *r, value_vec *out)
 	for (u32 i = 0; fits && i < out->len; i++)
 		fits = out->at[i]->type == types->at[i];
 	if (!r->failed && !fits)
-		rd_fail_at(r, loc, "the values are not what the function returns");
+		rd_fail_at(r, loc, "the values do not match the function's result types");
 	if (!r->failed && !*rd_cur(r))
 		rd_fail(r, "the file ends inside a block");
 	if (!r->failed && *rd_cur(r) != '}' && *rd_cur(r) != '^')
-		rd_fail(r, "nothing may follow the end of a block");
+		rd_fail(r, "no operation may follow the terminator of a block");
 }
 
 /* Reads from the current position to the end of the function, and the values that it returns there. */
@@ -254,7 +255,7 @@ static void read_path(struct reader *r, struct builder *b, value_vec *out)
 		if (!*rd_cur(r))
 			rd_fail(r, "the file ends inside a block");
 		else if (*rd_cur(r) == '}' || *rd_cur(r) == '^')
-			rd_fail(r, arena_printf(r->ctx->arena, "expected %s or a jump, which end a block",
+			rd_fail(r, arena_printf(r->ctx->arena, "expected %s or a jump at the end of the block",
 						r->function->end));
 		else if (rd_accept(r, r->function->end))
 			return read_return(r, out);

@@ -14,13 +14,13 @@ static void read_coordinates(struct reader *r, struct alias *a, i32 *at)
 	do {
 		i64 x = read_int(r);
 		if (n == MAX_RANK || x < 0 || x >= IR_MAX_NUMEL)
-			rd_fail(r, "a layout has up to five coordinates, each inside the tile");
+			rd_fail(r, "a basis vector has up to five coordinates, each within the tile");
 		else
 			at[n++] = (i32)x;
 	} while (!r->failed && rd_accept(r, ","));
 	rd_expect(r, "]");
 	if (a->rank && n != a->rank)
-		rd_fail(r, "the coordinates of a layout differ in number");
+		rd_fail(r, "the basis vectors of a layout differ in rank");
 	a->rank = n;
 }
 
@@ -35,7 +35,7 @@ static void read_bits(struct reader *r, struct alias *a, const char *name, int d
 		return;
 	do {
 		if (dim == LL_DIMS || a->bits[dim] == LAYOUT_MAX_BITS)
-			rd_fail(r, "too many bits");
+			rd_fail(r, "the layout has too many basis vectors");
 		else
 			read_coordinates(r, a, a->at[dim][a->bits[dim]++]);
 	} while (!r->failed && rd_accept(r, ","));
@@ -66,8 +66,7 @@ static void read_alias(struct reader *r)
 	} else if (rd_accept(r, "#ttg.shared_memory")) {
 		return;
 	} else {
-		rd_fail(r, "of a placed kernel (TTGIR), tlc reads its own layouts only: #ttg.linear and "
-			   "#ttg.shared_linear");
+		rd_fail(r, "tlc reads TTGIR with its own layouts only: #ttg.linear and #ttg.shared_linear");
 	}
 	if (!r->failed)
 		vec_push(r->ctx->arena, &r->aliases, a);
@@ -145,7 +144,7 @@ static bool all_pow2(int rank, const i32 *shape)
 const struct type *read_placed_type(struct reader *r, const struct type *elem, int rank, const i32 *shape, bool memory)
 {
 	if (!r->module.target)
-		rd_fail(r, "layouts and buffers are those of a placed kernel, whose module has a ttg.target");
+		rd_fail(r, "layouts and buffers are allowed in laid-out GPU IR only, whose module has a ttg.target");
 	rd_expect(r, ",");
 	const struct alias *a = r->failed ? NULL : read_alias_name(r, memory);
 	if (memory)
@@ -161,8 +160,8 @@ const struct type *read_placed_type(struct reader *r, const struct type *elem, i
 	}
 	const struct layout *l = layout_of(r, a, own, shape + several);
 	if (l && (!covers(l) || (!memory && (l->bits[LL_LANE] != 5 || l->bits[LL_WARP] != distributed_warps(r)))))
-		rd_fail(r, "the layout does not give each element of the tile a place, in 32 lanes and the module's "
-			   "warps");
+		rd_fail(r,
+			"the layout does not distribute all elements of the tile over 32 lanes and the module's warps");
 	if (r->failed)
 		return NULL;
 	if (memory)
@@ -223,8 +222,8 @@ void read_module_attributes(struct reader *r)
 	if (k->target && !r->failed &&
 	    (!is_pow2(k->num_warps) || k->num_warps * k->cuda.cluster > 1024 || !is_pow2(k->cuda.cluster) ||
 	     strncmp(k->target, "cuda:", 5)))
-		rd_fail(r, "a placed module has a ttg.target of cuda, and powers of two of ttg.num-ctas and "
-			   "ttg.num-warps");
+		rd_fail(r, "a module of laid-out GPU IR needs a cuda ttg.target, and ttg.num-ctas and ttg.num-warps "
+			   "that are powers of two");
 	if (k->target)
 		k->num_warps *= k->cuda.cluster;
 }

@@ -77,7 +77,7 @@ void call_library(struct reader *r, struct builder *b, const char *function, con
 	if (r->failed)
 		return;
 	if (!r->library)
-		rd_fail_at(r, loc, "this operation needs the language's library, which is not there");
+		rd_fail_at(r, loc, "this operation needs the language's library, which is not available");
 	else if (!r->library->call(r->library->arg, b, function, args, n, t, out))
 		r->failed = true;
 	b->loc = loc;
@@ -93,7 +93,7 @@ static struct op *call(struct reader *r, struct builder *b, const char *function
 		return NULL;
 	if (v.len != 1 || v.at[0]->type != t) {
 		rd_fail_at(r, b->loc,
-			   arena_printf(r->ctx->arena, "%s gives another type than the text says", function));
+			   arena_printf(r->ctx->arena, "%s returns another type than the text states", function));
 		return NULL;
 	}
 	/* a separate result, also if the function returns one of several results or an argument */
@@ -149,7 +149,7 @@ void descriptor_of_params(struct reader *r, struct descriptor *d, const char *na
 			d->strides[i] = text_of_value(p[1 + d->rank + i].value, false);
 	}
 	if (!fits)
-		rd_fail_at(r, loc, "behind a descriptor come its sizes, of i32, and its strides, of i64");
+		rd_fail_at(r, loc, "a descriptor must be followed by its sizes (i32) and its strides (i64)");
 	d->base = p->value;
 	map_put(&r->descriptors, name, d);
 }
@@ -186,7 +186,7 @@ void read_make_descriptor(struct reader *r, const char *name, struct loc loc)
 	if (r->failed)
 		return;
 	if (sizes.len != (u32)t.rank || strides.len != (u32)t.rank || base->type != type_ptr(r->ctx, t.elem)) {
-		rd_fail_at(r, loc, "sizes, strides, base and block of the descriptor do not go together");
+		rd_fail_at(r, loc, "sizes, strides, base and block of the descriptor do not match");
 		return;
 	}
 	struct descriptor *d = new_descriptor(r, &t);
@@ -212,7 +212,7 @@ static const char *read_kind(struct reader *r)
 		if (!strcmp(known[i], kind))
 			return kind;
 	loc.len = (u16)MIN(MAX(strlen(kind), 1u), 1000u);
-	rd_fail_at(r, loc, "a descriptor is reduced by add, min, max, and, or, xor");
+	rd_fail_at(r, loc, "a reduction into a descriptor must be add, min, max, and, or or xor");
 	return kind;
 }
 
@@ -231,7 +231,8 @@ static struct op *read_access(struct reader *r, struct builder *b, const char *w
 	const char *name = read_name(r);
 	const struct descriptor *d = r->failed ? NULL : map_get(&r->descriptors, name);
 	if (!r->failed && !d)
-		rd_fail_at(r, loc, arena_printf(r->ctx->arena, "'%%%s' is not a descriptor made before", name));
+		rd_fail_at(r, loc,
+			   arena_printf(r->ctx->arena, "'%%%s' is not a descriptor that is defined before this", name));
 	read_list(r, &at);
 	struct value *v = reads || !rd_accept(r, ",") ? NULL : read_value(r);
 	read_dict(r, IR_LOAD, &attrs);

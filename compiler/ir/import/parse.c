@@ -581,9 +581,8 @@ void read_op(struct reader *r, struct builder *b)
 	i64 n = o ? o->nresults : returned.len; /* an operation built from others may have no result to count */
 	if (n != names.nresults && !r->failed && (names.nresults || (o && op_info[o->code].results >= 0)))
 		rd_fail_at(r, loc,
-			   arena_printf(r->ctx->arena, "'%s' has %lld result%s, and this names %lld", word,
-					(long long)n,
-					n == 1 ? "" : "s", (long long)names.nresults));
+			   arena_printf(r->ctx->arena, "'%s' has %lld result%s, but %lld are named here", word,
+					(long long)n, n == 1 ? "" : "s", (long long)names.nresults));
 	if (!o)
 		name_results(r, &names, &returned);
 	for (i64 i = 0; o && i < names.n && !r->failed; i++)
@@ -600,7 +599,7 @@ static void read_block(struct reader *r, struct block *b)
 		if (!*rd_cur(r))
 			rd_fail(r, "the file ends inside a block");
 		else if (b->last && op_has(b->last, END))
-			rd_fail(r, "nothing may follow the end of a block");
+			rd_fail(r, "no operation may follow the terminator of a block");
 		else
 			read_op(r, &at);
 	}

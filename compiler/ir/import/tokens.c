@@ -192,7 +192,7 @@ const struct type *read_type(struct reader *r)
 			rd_fail(r, "nested too deeply");
 		r->type_depth--;
 		if (elem->kind == TY_TOKEN)
-			rd_fail(r, "a token is nowhere in memory");
+			rd_fail(r, "there are no pointers to tokens");
 		rd_expect(r, ">");
 		return type_ptr(r->ctx, elem);
 	}
@@ -272,7 +272,7 @@ struct value *read_value(struct reader *r)
 			return of_call;
 	}
 	if (!r->failed && (!v || index < 0 || (index && (!v->def || index >= v->def->nresults)))) {
-		const char *what = map_get(&r->descriptors, name) ? "is a descriptor, which is not passed on"
+		const char *what = map_get(&r->descriptors, name) ? "is a descriptor, which cannot be passed on"
 								  : "is not defined here";
 		rd_fail_at(r, at, arena_printf(r->ctx->arena, "'%%%s' %s", name, what));
 		v = NULL;
@@ -340,8 +340,9 @@ i64 read_enum(struct reader *r, const char *const *values)
 			sb_printf(&known, " %s", values[i]);
 	}
 	at.len = (u16)MIN(MAX(strlen(word), 1u), 1000u);
-	rd_fail_at(r, at,
-		   arena_printf(r->ctx->arena, "'%s' is not a value of this attribute; it takes%s", word, known.at));
+	rd_fail_at(
+		r, at,
+		arena_printf(r->ctx->arena, "'%s' is not a value of this attribute; its values are%s", word, known.at));
 	return 0;
 }
 
@@ -369,10 +370,10 @@ static i64 read_perm(struct reader *r)
 
 static i64 read_sizes(struct reader *r)
 {
-	int sizes[MAX_RANK], n = read_list(r, MAX_RANK, 1, 1 << 15, "these are up to twelve powers of two", sizes);
+	int sizes[MAX_RANK], n = read_list(r, MAX_RANK, 1, 1 << 15, "expected up to twelve powers of two", sizes);
 	for (int i = 0; i < n; i++) {
 		if (!is_pow2(sizes[i]))
-			rd_fail(r, "these are up to twelve powers of two");
+			rd_fail(r, "expected up to twelve powers of two");
 		sizes[i] = ilog2((u64)sizes[i]);
 	}
 	return perm_pack(sizes, n);
@@ -380,7 +381,7 @@ static i64 read_sizes(struct reader *r)
 
 static i64 read_dims(struct reader *r)
 {
-	int dims[MAX_DIMS], n = read_list(r, MAX_DIMS, 1, INT16_MAX, "these are up to four positive numbers", dims);
+	int dims[MAX_DIMS], n = read_list(r, MAX_DIMS, 1, INT16_MAX, "expected up to four positive numbers", dims);
 	return dims_pack(dims, n);
 }
 
@@ -420,7 +421,7 @@ static void read_hint(struct reader *r, const char *name, struct attrs *out)
 	do {
 		i64 x = read_int(r);
 		if (!is_pow2(x) || x > INT32_MAX)
-			rd_fail(r, "a hint is a power of two");
+			rd_fail(r, "a hint must be a power of two");
 		else if (n < MAX_RANK)
 			v[n++] = (i32)x;
 	} while (!r->failed && rd_accept(r, ","));
