@@ -169,7 +169,7 @@ static LLVMValueRef f64_to_f32(struct cpu_codegen *h, LLVMValueRef x, bool to_od
 static LLVMValueRef float_to_float(struct cpu_codegen *h, LLVMValueRef x, enum dtype from, enum dtype to,
 				   bool toward_zero)
 {
-	if (from == to && !dtype_is_fp8(to)) /* fp8 to itself still turns infinities into the largest number */
+	if (from == to && !dtype_is_fp8(to)) /* fp8 to itself too: the conversion saturates infinities */
 		return x;
 	if (from == DT_F64 && to == DT_F32)
 		return toward_zero ? f64_to_f32(h, x, false) : LLVMBuildFPTrunc(h->b, x, as_many(x, h->f32), "");

@@ -64,7 +64,7 @@ struct info {
 	/* i1 at run time, or NULL. If true, all elements are zero, and `buffer` is not initialized. */
 	LLVMValueRef zero;
 	u32 depth;                       /* longest chain of operations from values in memory to the value */
-	u32 last_root;                   /* op.mark of the last operation in its block that needs it for its own code */
+	u32 last_root;                   /* op.mark of the last operation in its block that reads it */
 	struct cpu_nest *nest;           /* the first nest in the value's block that computes it, or NULL */
 	/* inner_dimension.c: values with a common contiguous dimension form a class, by union-find. same: the parent;
 	 * NULL in the class's representative, which alone has valid `votes`. */

@@ -106,8 +106,8 @@ static LLVMValueRef power_of_rest(const struct functions *f, const struct format
 	return LLVMBuildFAdd(f->b, multiply_add(f, LLVMBuildFMul(f->b, r, r, ""), p, r), one, "");
 }
 
-/* exp, or exp2 if base2. Largest errors in fp32: exp 1.02 ulp, exp2 0.88 ulp, 1.1 ulp without fused multiply-adds; in
- * fp64: 1 ulp, 1.2 ulp without them. */
+/* exp, or exp2 if base2. Errors in fp32: exp 1.02 ulp, exp2 0.88 ulp, 1.1 ulp without fused multiply-adds. Errors in
+ * fp64, measured for 3 million arguments: 1.04 ulp, 1.3 ulp without fused multiply-adds. */
 LLVMValueRef cpu_exp(struct cpu_codegen *h, const struct functions *f, LLVMValueRef x, bool base2)
 {
 	LLVMBuilderRef b = h->b;
