@@ -187,7 +187,7 @@ struct runs *runs_of_words(struct lower *l, LLVMValueRef *words, const struct ru
  * thread ^ linear(m.basis[LL_REG], r): the part of lane and warp is computed once, that of a register is a constant. */
 struct mapped {
 	struct memory_map m;
-	LLVMValueRef base, thread; /* base: address of the buffer; thread: the part of lane and warp (i32, in elements) */
+	LLVMValueRef base, thread; /* base: address of the buffer; thread: part of lane and warp (i32, elements) */
 	/* thread_bits: offset bits that `thread` may set; in other bits XOR is addition. bytes: size of an element. */
 	u32 thread_bits, bytes;
 };
