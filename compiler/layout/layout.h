@@ -44,7 +44,7 @@ int layout_dim_shift(const struct layout *l, int d);
 u32 layout_dim_mask(const struct layout *l, int d);
 int layout_num_regs(const struct layout *l);
 u32 layout_apply(const struct layout *l, u32 reg, u32 lane, u32 warp);
-/* The set of those bits of input dimension `dim` whose basis vectors have a bit in common with `mask`. If each register
+/* The set of the bits of input dimension `dim` whose basis vectors have a bit in common with `mask`. If each register
  * bit has one position bit, and `mask` is a position, this is the number of the register that holds the element
  * there. */
 u32 layout_bits_in(const struct layout *l, enum layout_dim dim, u32 mask);
@@ -98,7 +98,7 @@ void layout_redundant(const struct layout *l, u32 *lane_bits, u32 *warp_bits);
 
 /* Linear algebra over GF(2). */
 
-/* A set of linearly independent vectors in reduced form. vec[i] is the sum (XOR) of those added vectors whose numbers
+/* A set of linearly independent vectors in reduced form. vec[i] is the sum (XOR) of the added vectors whose numbers
  * are the set bits of combo[i]. n: number of vectors; added: number of gf2_add calls so far. */
 struct gf2 {
 	u32 vec[32], combo[32];

@@ -141,7 +141,7 @@ const struct value *before_renames(const struct value *v, u32 *regs, u32 n)
 static void lower_join(struct lower *l, const struct op *o)
 {
 	const struct layout *to = result(o)->type->layout, *from = operand(o, 0)->type->layout;
-	/* i1: this thread's elements are those of the second operand, at odd positions; NULL if that depends on the
+	/* i1: this thread's elements come from the second operand, at odd positions; NULL if that depends on the
 	 * register only */
 	LLVMValueRef *at = new_tile(l, result(o)), odd = NULL;
 	if (layout_bits_in(to, LL_LANE, 1) || layout_bits_in(to, LL_WARP, 1))

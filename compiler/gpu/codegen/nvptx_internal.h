@@ -60,7 +60,7 @@ void set_tile(struct lower *l, const struct value *v, LLVMValueRef *at, u32 n);
 /* Makes n words the tile v. words[n - 1] is the last of the instructions that compute them. */
 void set_words(struct lower *l, const struct value *v, LLVMValueRef *words, u32 n);
 /* The value from which shape operations that only rename registers make v. Replaces the n register indices of v at
- * `regs` by those of that value. */
+ * `regs` by the indices in that value. */
 const struct value *before_renames(const struct value *v, u32 *regs, u32 n);
 /* A new array for v's elements, to be filled by the caller. */
 LLVMValueRef *new_tile(struct lower *l, const struct value *v);
@@ -97,7 +97,7 @@ LLVMValueRef thread_position(struct lower *l, const struct layout *lay);
 /* i1: bit `bit` of the lane number is set. */
 LLVMValueRef lane_bit(struct lower *l, int bit);
 /* Sets of register bits, from the axis analysis. constant_bits: v has equal elements in registers that differ only in
- * these bits. told_bits: also those in which pointers of one 16-byte access count up. */
+ * these bits. told_bits: also the bits in which pointers of one 16-byte access count up. */
 u32 constant_bits(struct lower *l, const struct value *v);
 u32 told_bits(struct lower *l, const struct value *v);
 /* Fills in the elements at[r] of v in registers r with any of told_bits set, from the elements in the other
@@ -224,7 +224,7 @@ struct instructions {
 	struct map left; /* instructions not moved yet */
 };
 struct instructions instructions_behind(struct lower *l, LLVMValueRef first);
-/* Moves those of the instructions that the n `values` depend on, in their order. values NULL: all that are left. */
+/* Moves the instructions that the n `values` depend on, in their order. values NULL: all that are left. */
 void move_to_end(struct lower *l, struct instructions *in, LLVMValueRef *values, u32 n);
 /* An operand of mma or wgmma in registers. A fragment is the part of the operand that one instruction takes: for each
  * thread up to four 32-bit PTX registers, which hold a first and a second half of rows, and of k (PTX ISA, "Matrix
@@ -245,8 +245,8 @@ struct fragments {
 	LLVMValueRef *cache; /* PTX registers already built, by (register index / per_word) */
 };
 struct fragments fragments_of(struct lower *l, const struct value *v, int operand_index, const struct mma *m);
-/* Stores to `out` the PTX registers of the fragment that begins at coordinates (other, k) plus those of the thread's
- * register 0, batch `batch`: for each half of k, the halves of rows. Returns their number. */
+/* Stores to `out` the PTX registers of the fragment that begins at coordinates (other, k) plus the coordinates of the
+ * thread's register 0, batch `batch`: for each half of k, the halves of rows. Returns their number. */
 u32 load_fragment(struct fragments *f, u32 batch, u32 other, u32 k, LLVMValueRef *out);
 /* The accumulators v of wgmma as 32-bit PTX registers: the number of registers, their constraint letter in inline
  * assembly, v packed to registers, and v as the results of inline PTX. */

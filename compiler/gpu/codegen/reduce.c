@@ -145,7 +145,7 @@ static LLVMValueRef result_position(struct lower *l, const struct ladder *d, LLV
 	return LLVMBuildOr(l->b, thread, c_i32(l, layout_apply(d->out, r, 0, 0)), "");
 }
 
-/* Address of the slot, among those of operand i, for a position of the result and a warp along the axis: number
+/* Address of the slot, among operand i's slots, for a position of the result and a warp along the axis: number
  * position * count + warp; with d->run, warp * (number of positions) + position. */
 static LLVMValueRef slot_address(struct lower *l, const struct op *o, const struct ladder *d, u32 i,
 				 LLVMValueRef result_pos, LLVMValueRef warp)
@@ -271,7 +271,7 @@ static void load_all_slots(struct lower *l, const struct op *o, const struct lad
 	}
 }
 
-/* Combines the partial results of the warps along the axis. Each thread combines those of the positions that it holds.
+/* Combines the partial results of the warps along the axis. Each thread does so for the positions that it holds.
  * If there are many warps and all lanes hold the same positions, each lane combines a part of the warps' results, and
  * then the lanes combine these. */
 static void combine_warps(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef *part)

@@ -30,7 +30,7 @@ static const struct layout *layout_of_value(const struct value *v)
 
 /* --- renaming registers ---------------------------------------------------------------------------------------- */
 
-/* NULL if each thread has the result's elements among its operand's elements; else what is wrong. It suffices to
+/* NULL if each thread has the result's elements among its operand's elements; else the fault. It suffices to
  * compare lane and warp bits: the registers hold the remaining position bits in both layouts. */
 static const char *check_rename(const struct op *o)
 {
@@ -176,7 +176,7 @@ static const char *check_conversion(const struct verifier *v, const struct op *o
 }
 
 /* For TTGIR that the user has written: NULL if the vector attributes of an access are those that its addresses allow;
- * else what is wrong. */
+ * else the fault. */
 static const char *check_vectors(const struct verifier *v, const struct op *o)
 {
 	struct op chosen = *o;
@@ -187,8 +187,8 @@ static const char *check_vectors(const struct verifier *v, const struct op *o)
 	return NULL;
 }
 
-/* NULL if the operands from number `first` on, and the first nresults results, have the layout of t; else what is
- * wrong. */
+/* NULL if the operands from number `first` on, and the first nresults results, have the layout of t; else the
+ * fault. */
 static const char *check_one_layout(const struct op *o, const struct type *t, u32 first, u32 nresults)
 {
 	bool same = true;
@@ -239,8 +239,8 @@ static const char *check_layouts(const struct verifier *v, const struct op *o)
 	}
 }
 
-/* NULL if each position bit is the basis vector of exactly one register, lane or warp bit of the layout; else what is
- * wrong. Threads that differ in other lane and warp bits hold copies. */
+/* NULL if each position bit is the basis vector of exactly one register, lane or warp bit of the layout; else the
+ * fault. Threads that differ in other lane and warp bits hold copies. */
 static const char *check_distributed(const struct op *o)
 {
 	for (u32 k = 0; k < o->nresults; k++) {

@@ -284,7 +284,7 @@ static void wait_groups(struct lower *l, u32 pending)
 
 /* Emits the operations that load and compute operand A of dot o in registers (operand_run, which lower_block skips),
  * and the packing of its fragments for all `steps` steps, which g->regs caches. Returns the LLVM instructions emitted,
- * so that the caller can move those of each wgmma group to directly before the group. */
+ * so that the caller can move the instructions of each wgmma group to directly before the group. */
 static struct instructions compute_operand(struct gemm *g, const struct op *o, u32 steps)
 {
 	struct lower *l = g->l;

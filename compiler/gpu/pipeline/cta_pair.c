@@ -178,8 +178,8 @@ static struct value *number(struct builder *b, i64 n)
 	return build_int(b, type_scalar(b->ctx, DT_I32), n);
 }
 
-/* i1: both blocks of the pair run the same number of iterations of the loop q->tiles. If the number of tiles is odd in
- * the last round, only the block with the even number has a last tile. */
+/* i1: both blocks of the pair run the same number of iterations of the loop q->tiles. Not so if a
+ * last tile is left for the block with the even number only. */
 static struct value *equally_many(struct pair *q)
 {
 	struct builder *b = q->b;

@@ -349,8 +349,8 @@ void make_buffers(struct schedule *p, struct op *at)
 					    layout_intern(&p->ctx->layouts, &l), number_barriers(p));
 	p->barriers = result(build(&b, IR_LOCAL_ALLOC, NULL, 0, &t, 1, 0));
 	each_barrier(p, &b, IR_INIT_BARRIER);
-	/* before any copy: earlier accesses to this memory must be complete, and the mbarriers initialized, also for
-	 * the async proxy */
+	/* Before any copy, earlier accesses to this memory must be complete,
+	 * and the mbarriers must be initialized, also for the async proxy. */
 	build(&b, IR_FENCE_ASYNC, NULL, 0, NULL, 0, 0)->attr[ATTR_GLOBAL] = !p->producer && written_before(p->loop);
 	build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0)->attr[ATTR_CLUSTER] = p->pair != NULL;
 }
