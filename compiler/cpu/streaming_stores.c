@@ -11,7 +11,8 @@
 /* With inputs as large as outputs, outputs of 1/PART of the cache are evicted by the end of the launch. */
 enum { PART = 2 };
 
-/* Whether a load in b may read the memory that o stores, or an operation in b orders memory accesses (cpu_orders). */
+/* Whether a load in b may read the memory that o stores, or b has an atomic or another operation that orders
+ * memory accesses (cpu_orders). */
 static bool is_read(struct cpu_codegen *h, const struct block *b, const struct op *o)
 {
 	for (const struct op *p = b->first; p; p = p->next) {

@@ -399,7 +399,7 @@ static void emit_unknown_asm(struct cpu_codegen *h, const struct op *o)
 }
 
 /* Inline assembly. Known texts have equivalents: clock registers read the CPU's cycle counter, and %smid is 0. Other
- * texts run in the runtime's PTX interpreter. */
+ * texts run in the runtime's PTX simulator (runtime/device/inline_asm_run.h). */
 static void emit_asm(struct cpu_codegen *h, const struct op *o)
 {
 	enum asm_source source = inline_asm_source(o);
