@@ -1,22 +1,22 @@
 /* Dots on the tile registers of x86 CPUs (AMX): eight registers of 16 rows of 64 bytes.
  *
- * A block of 32 x 32 accumulators stays in four registers over all k. Each step covers 64 bytes of a row of A. Two
- * registers hold rows of A as in memory. Two registers hold 16 columns each of a panel of B, with rows interleaved as
- * for the dot-product instructions of the vector unit (pack_operands.c). All registers are configured with all rows
- * for the whole program. */
+ * A block of C, 32 x 32 accumulators, stays in four registers over all k. Each step of the loop over k multiplies 64
+ * bytes of each row of A. Two registers hold 16 rows of A each, as in memory. Two registers hold 16 columns each of a
+ * panel of B, with rows interleaved as for the dot-product instructions of the vector unit (pack_operands.c). The
+ * program configures all registers once, in its entry block, with 16 rows of 64 bytes. */
 #include "cpu/vector_ops.h"
 
 enum {
-	SIDE = 16,
-	ROW_BYTES = 64,
-	ACROSS = 2, /* registers of a block in each direction */
+	SIDE = 16,      /* rows of a tile register, and 32-bit accumulators of a row */
+	ROW_BYTES = 64, /* of a tile register */
+	ACROSS = 2,     /* a block of C is ACROSS x ACROSS registers, the first ones */
 	FIRST_A = ACROSS * ACROSS,
 	FIRST_B = FIRST_A + ACROSS,
 };
 
 static void configure(struct cpu_codegen *h)
 {
-	enum { PALETTE = 0, BYTES = 16, ROWS = 48 }; /* Intel SDM, "Tile configuration" */
+	enum { PALETTE = 0, BYTES = 16, ROWS = 48 }; /* byte offsets; Intel SDM, "Tile configuration" */
 	char config[64] = {[PALETTE] = 1};
 	if (h->tiles)
 		return;
@@ -63,12 +63,13 @@ static void store_tile(struct cpu_codegen *h, u32 tile, LLVMValueRef at, i64 str
 	cpu_intrinsic(h, "llvm.x86.tilestored64", NULL, 0, args, 3);
 }
 
-/* The part of C in the block's register (i, j), and the memory that the register is loaded from and stored to. */
+/* The part of C that tile register (i, j) of the block holds. at: its first element. memory: where the register is
+ * loaded from and stored to, with a row stride of `stride` bytes. */
 struct amx_part {
 	struct at at;
-	LLVMValueRef memory; /* of C, or SIDE rows of ROW_BYTES if `apart` */
+	LLVMValueRef memory;
 	i64 stride;
-	bool apart;
+	bool apart; /* `memory` is not C's but h->tile_memory: C has another type or order of elements */
 };
 
 static struct amx_part part_of(struct cpu_codegen *h, const struct product *p, u32 i, u32 j)
@@ -89,7 +90,7 @@ static struct amx_part part_of(struct cpu_codegen *h, const struct product *p, u
 	return x;
 }
 
-/* Converts the rows of a part, from C to the register's memory or back. */
+/* Converts the rows of a part with `apart`, from C to x->memory, or back. */
 static void move_rows(struct cpu_codegen *h, const struct product *p, const struct amx_part *x, bool back)
 {
 	int r = p->type->rank;
@@ -120,7 +121,7 @@ static void begin_sums(struct cpu_codegen *h, const struct product *p, u32 rows,
 {
 	LLVMBasicBlockRef end = NULL;
 	if (p->zero) {
-		/* before the branch, although the branch overwrites the registers: clearing them costs nothing */
+		/* clears the accumulators also if the branch then loads them: clearing costs nothing */
 		for (u32 i = 0; i < rows; i++)
 			for (u32 j = 0; j < columns; j++) {
 				LLVMValueRef tile = number(h, i * ACROSS + j);
@@ -143,7 +144,7 @@ static void store_sums(struct cpu_codegen *h, const struct product *p, u32 i, u3
 		move_rows(h, p, &x, true);
 }
 
-/* A block of rows x columns registers at p->at. */
+/* A block of C of rows x columns tile registers, whose first element is at p->at. */
 static void emit_block_of_tiles(struct cpu_codegen *h, const struct product *p, u32 rows, u32 columns)
 {
 	const char *multiply = p->a->unit == DOT_TILES_BF16 ? "llvm.x86.tdpbf16ps" : "llvm.x86.tdpbssd";
@@ -175,8 +176,8 @@ static void emit_block_of_tiles(struct cpu_codegen *h, const struct product *p, 
 			store_sums(h, p, i, j);
 }
 
-/* The blocks of rows `from` to `to` and of all demanded columns. These rows of A stay in cache while all of B is
- * read. */
+/* The blocks of C in rows `from` to `to` and columns 0 to `columns`; rows: tile registers of a block from top to
+ * bottom. The loop over columns is the inner one, so that a block's rows of A stay in cache while all of B is read. */
 static void emit_rows_of_tiles(struct cpu_codegen *h, struct product *p, LLVMValueRef from, LLVMValueRef to, u32 rows,
 			       LLVMValueRef columns)
 {
@@ -199,7 +200,7 @@ void cpu_dot_tiles(struct cpu_codegen *h, struct product *p, LLVMValueRef rows, 
 	p->at.lanes = SIDE;
 	if (!rows)
 		rows = cpu_i64(h, p->type->shape[r - 2]);
-	/* the last block has the rows of one register if that suffices */
+	/* if at most SIDE rows remain after the blocks of ACROSS registers, the last block has one register's rows */
 	LLVMValueRef whole =
 		LLVMBuildAnd(h->b, LLVMBuildAdd(h->b, rows, cpu_i64(h, SIDE - 1), ""), cpu_i64(h, -block), "");
 	emit_rows_of_tiles(h, p, cpu_i64(h, 0), whole, ACROSS, columns);

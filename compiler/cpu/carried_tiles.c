@@ -1,11 +1,13 @@
-/* Elementwise loops inside a nest. The loop carries tiles, and each iteration computes an element only from elements
- * of carried tiles at the same index. If a row of each tile fits a few registers, the loop runs inside a nest, once
- * for each row. It then carries rows in registers, without memory traffic, and stores the results at its end. Pieces
- * of longer rows would access memory in pieces that are a row's length apart. */
+/* IR_FOR loops that run inside a nest (the loops over the elements of a tile shape). The IR_FOR carries tiles, and each
+ * iteration computes an element only from elements of carried tiles at the same index. If a row of each carried tile
+ * fits a few vector registers, the nest's loop over the rows is the outer loop, and its body is the whole IR_FOR for
+ * one row. The IR_FOR then carries rows in registers, without memory traffic, and stores the results at its end. Longer
+ * rows would have to be split, and the IR_FOR for a part of a row would access memory in short pieces, a row's length
+ * apart. */
 #include "cpu/cpu_internal.h"
 
-/* Fraction of the registers for all carried tiles. With half of the registers, or two rows at a time, a matrix-vector
- * product with the matrix in memory took up to three times as long. */
+/* The rows of all carried tiles may use 1/PART of the vector registers. With half of the registers, or two rows at a
+ * time, a matrix-vector product with the matrix in memory took up to three times as long. */
 enum { PART = 4 };
 
 static bool same_shape(const struct value *a, const struct value *b)
@@ -36,6 +38,7 @@ static const struct value *carried_tile(const struct op *loop, u32 *n)
 	return first;
 }
 
+/* Whether o is a scalar operation without side effects. */
 static bool is_scalar(const struct op *o)
 {
 	for (u32 i = 0; i < o->noperands; i++)
@@ -53,8 +56,8 @@ static bool is_yielded(const struct value *v)
 	return false;
 }
 
-/* A nest for the loads and the n carried tiles, with whole rows as lanes. Each operation of the body has one result,
- * computed at single indices. */
+/* A nest for the loop's loads and its n carried tiles, in which a vector has the lanes of a whole row. fits: whether
+ * the rows of all carried tiles fit 1/PART of the vector registers. */
 static struct cpu_nest nest_of(struct cpu_codegen *h, const struct op *loop, const struct value *tile, u32 n,
 			       bool *fits)
 {

@@ -1,4 +1,5 @@
-/* Checked code: each memory access is reported to the runtime, which performs the stores (cpu_abi.h). */
+/* Checked code (target.checks): each memory access calls cpu_call.check (cpu_abi.h). The runtime tests the addresses,
+ * and performs the stores. */
 #include "cpu/cpu_internal.h"
 #include "cpu/cpu_abi.h"
 
@@ -33,7 +34,8 @@ static LLVMValueRef site_constant(struct cpu_codegen *h, const struct op *o, con
 	return g;
 }
 
-/* Stores x to scratch memory. Each use has a separate piece: 0 addresses, 1 mask, 2 data. */
+/* Stores x to scratch memory for the call of the runtime, and returns the address. use: 0 addresses, 1 mask, 2 data;
+ * each has separate memory. */
 static LLVMValueRef spill(struct cpu_codegen *h, LLVMValueRef x, u32 use)
 {
 	enum { BYTES = 256 * 8 };
@@ -43,7 +45,8 @@ static LLVMValueRef spill(struct cpu_codegen *h, LLVMValueRef x, u32 use)
 	return h->spilled[use];
 }
 
-/* Whether a load of neighbours is outside the bytes known to be valid, or is misaligned. */
+/* i1: a load of successive elements from address p is outside the memory known to be valid (cpu_call.good), or is
+ * misaligned. */
 static LLVMValueRef needs_check(struct cpu_codegen *h, const struct cpu_site *s, LLVMValueRef p)
 {
 	LLVMValueRef at[2], bytes = cpu_i64(h, (i64)s->bytes * s->lanes);

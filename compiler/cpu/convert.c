@@ -5,8 +5,8 @@
 
 /* --- float formats ----------------------------------------------------------------------------------------------- */
 
-/* fp16 conversion in integer arithmetic, where LLVM would call a library function. As fp_from_f16 and fp_to_f16 in
- * support/small_floats.h. */
+/* fp16 conversion in integer arithmetic, for CPUs without F16C, where LLVM would call a library function. The method is
+ * that of fp_from_f16 and fp_to_f16 in support/small_floats.h. */
 static LLVMValueRef f16_to_f32_by_bits(struct cpu_codegen *h, LLVMValueRef v)
 {
 	LLVMBuilderRef b = h->b;
@@ -28,7 +28,7 @@ static LLVMValueRef f32_to_f16_by_bits(struct cpu_codegen *h, LLVMValueRef v)
 	LLVMValueRef odd = LLVMBuildAnd(b, LLVMBuildLShr(b, mag, int_as(x, 13), ""), int_as(x, 1), "");
 	LLVMValueRef normal = LLVMBuildAdd(b, LLVMBuildSub(b, mag, int_as(x, 0x38000000 - 0xFFF), ""), odd, "");
 	normal = LLVMBuildLShr(b, normal, int_as(x, 13), "");
-	/* adding 0.5 rounds at its last place, which is fp16's smallest step */
+	/* subnormal fp16: adding 0.5 rounds to the last place of 0.5 in fp32, 2^-24, the unit of fp16's subnormals */
 	LLVMValueRef sub = LLVMBuildFAdd(b, of_bits(h, mag, h->f32), real_as(v, 0.5), "");
 	sub = LLVMBuildSub(b, bits_of(h, sub), int_as(x, 0x3F000000), "");
 	LLVMValueRef tiny = LLVMBuildICmp(b, LLVMIntULT, mag, int_as(x, 0x38800000), "");
@@ -40,8 +40,8 @@ static LLVMValueRef f32_to_f16_by_bits(struct cpu_codegen *h, LLVMValueRef v)
 	return of_bits(h, LLVMBuildTrunc(b, r, as_many(v, h->i16), ""), h->f16);
 }
 
-/* The fence hides the conversion from LLVM. Otherwise LLVM would compare the narrow numbers, one after another for
- * vectors of fp16, and it loses the signs of zeros in minima. */
+/* Extends v to `elem`. The arithmetic fence hides the conversion from LLVM. Otherwise LLVM would move a comparison or
+ * minimum before it: fp16 vectors are then compared one element after another, and minima lose the signs of zeros. */
 static LLVMValueRef extend(struct cpu_codegen *h, LLVMValueRef v, LLVMTypeRef elem)
 {
 	v = LLVMBuildFPExt(h->b, v, as_many(v, elem), "");
@@ -53,7 +53,8 @@ static LLVMValueRef f16_to_f32(struct cpu_codegen *h, LLVMValueRef v)
 	return h->s->target->has_f16c ? extend(h, v, h->f32) : f16_to_f32_by_bits(h, v);
 }
 
-/* Scaling by 2^(127 - 7) is exact and normalizes subnormals. 0x7F is NaN. */
+/* Puts the bits of e4m3 at the place of fp32's, and scales by 2^(127 - 7), the difference of the exponent biases:
+ * exact, and normalizes subnormals. 0x7F is NaN. */
 static LLVMValueRef e4m3_to_f32(struct cpu_codegen *h, LLVMValueRef v)
 {
 	LLVMBuilderRef b = h->b;
@@ -88,7 +89,8 @@ LLVMValueRef cpu_widen(struct cpu_codegen *h, LLVMValueRef v, enum dtype d, u32 
 	}
 }
 
-/* The neighbour of r toward zero if x was rounded to r away from zero. Both magnitudes are in the wider type. */
+/* Turns r, x rounded to nearest, into x rounded toward zero: the next number toward zero if |r| > |x|. Both magnitudes
+ * are in the wider type. */
 static LLVMValueRef step_back(struct cpu_codegen *h, LLVMValueRef r, LLVMValueRef size_of_r, LLVMValueRef size_of_x)
 {
 	LLVMValueRef away = LLVMBuildFCmp(h->b, LLVMRealOGT, size_of_r, size_of_x, ""), bits = bits_of(h, r);
@@ -101,7 +103,8 @@ static LLVMValueRef size(struct cpu_codegen *h, LLVMValueRef x)
 	return cpu_intrinsic1(h, "llvm.fabs", x);
 }
 
-/* Uses the instruction, which treats subnormals as zero. Vectors with subnormals, which are rare, take another path. */
+/* Rounds to bf16 by vcvtneps2bf16, which treats subnormals as zero. Vectors with subnormals, which are rare, branch to
+ * a conversion in integer arithmetic. */
 static LLVMValueRef f32_to_bf16(struct cpu_codegen *h, LLVMValueRef v)
 {
 	enum { LANES = 16, SUBNORMAL = 0x20 };
@@ -148,7 +151,8 @@ LLVMValueRef cpu_narrow(struct cpu_codegen *h, LLVMValueRef v, enum dtype d, u32
 	return narrow(h, v, d, false);
 }
 
-/* Rounds toward zero, or to odd: a second rounding, to a format of at most 22 bits, is then exact. */
+/* Rounds toward zero, or to odd. After rounding to odd, a second rounding to a format of at most 22 bits gives the same
+ * result as one rounding of x. */
 static LLVMValueRef f64_to_f32(struct cpu_codegen *h, LLVMValueRef x, bool to_odd)
 {
 	LLVMBuilderRef b = h->b;
@@ -165,7 +169,7 @@ static LLVMValueRef f64_to_f32(struct cpu_codegen *h, LLVMValueRef x, bool to_od
 static LLVMValueRef float_to_float(struct cpu_codegen *h, LLVMValueRef x, enum dtype from, enum dtype to,
 				   bool toward_zero)
 {
-	if (from == to && !dtype_is_fp8(to)) /* fp8 saturates */
+	if (from == to && !dtype_is_fp8(to)) /* fp8 to itself too: the conversion saturates infinities */
 		return x;
 	if (from == DT_F64 && to == DT_F32)
 		return toward_zero ? f64_to_f32(h, x, false) : LLVMBuildFPTrunc(h->b, x, as_many(x, h->f32), "");
@@ -175,8 +179,8 @@ static LLVMValueRef float_to_float(struct cpu_codegen *h, LLVMValueRef x, enum d
 
 /* --- integers ---------------------------------------------------------------------------------------------------- */
 
-/* Rounds an integer with more bits than `mantissa` to odd: its low bits are cut, and the last bit that stays is set if
- * any of them was. A second rounding is then exact. */
+/* Rounds an integer to odd if it has more than `mantissa` bits: its low bits become 0, and the lowest remaining bit is
+ * set if any of them was set. A second rounding to a narrower float then gives the same result as one rounding. */
 static LLVMValueRef cut_to_odd(struct cpu_codegen *h, LLVMValueRef x, u32 mantissa, bool is_signed)
 {
 	LLVMBuilderRef b = h->b;
@@ -204,7 +208,7 @@ static LLVMValueRef clamp(struct cpu_codegen *h, LLVMValueRef x, bool is_signed)
 	return bits_of_elem(LLVMTypeOf(x)) > 32 ? LLVMBuildTrunc(b, x, as_many(x, h->i32), "") : x;
 }
 
-/* Whether the type represents all integers that v may be. */
+/* Whether fp16 or bf16 (`to`) represents all integers in v's range (analysis/ranges.h) exactly. */
 static bool is_exact(struct cpu_codegen *h, const struct value *v, enum dtype to, bool is_signed)
 {
 	const struct range *r = value_range(h->s->ranges, v);
@@ -212,7 +216,8 @@ static bool is_exact(struct cpu_codegen *h, const struct value *v, enum dtype to
 	return r->min >= (is_signed ? -most : 0) && r->max <= most;
 }
 
-/* Rounds once: the intermediate type has all bits of the integer, or all that matter. */
+/* Converts an integer to a float with the result of a single rounding: the intermediate type has all bits of the
+ * integer, or those that decide the rounding. */
 static LLVMValueRef int_to_float(struct cpu_codegen *h, const struct value *v, LLVMValueRef x, enum dtype to,
 				 bool is_signed)
 {
@@ -240,7 +245,7 @@ static LLVMValueRef int_to_float(struct cpu_codegen *h, const struct value *v, L
 	return narrow(h, by_f64 ? f64_to_f32(h, x, true) : x, to, false);
 }
 
-/* Toward zero, saturating; NaN becomes 0. LLVM's saturating conversion takes twice as long on x86. */
+/* Converts toward zero, saturating; NaN becomes 0. LLVM's saturating conversion takes twice as long on x86. */
 static LLVMValueRef float_to_int(struct cpu_codegen *h, LLVMValueRef x, LLVMTypeRef to, bool is_signed)
 {
 	LLVMBuilderRef b = h->b;

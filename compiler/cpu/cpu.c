@@ -163,7 +163,8 @@ static void set_made(struct cpu_codegen *h, const struct value *v, struct buffer
 	i->made = true;
 }
 
-/* Copies n tiles to the memory of others, as if in parallel: sources that are also destinations are saved first. */
+/* Stores each tile from[i] to memory to[i], if not NULL, as if all copies ran at the same time: a source whose memory
+ * is the destination of another copy is saved first. */
 static void move_tiles(struct cpu_codegen *h, struct value **from, struct buffer **to, u32 n)
 {
 	struct buffer **source = arena_array(&h->scratch, struct buffer *, n + 1u);
@@ -186,6 +187,7 @@ static void move_tiles(struct cpu_codegen *h, struct value **from, struct buffer
 			cpu_compute(h, from[i], to[i], 0);
 }
 
+/* Lets v be computed in b, the memory of carried tile `arg`; also the accumulators of a chain of dots up to v. */
 static void share_memory(struct cpu_codegen *h, const struct value *arg, struct value *v, struct buffer *b)
 {
 	info_of(h, v)->buffer = b;
@@ -201,8 +203,8 @@ bool cpu_ends_at(struct cpu_codegen *h, const struct value *v, const struct op *
 	return i->made && i->buffer->operand == DT_COUNT && value_has_one_use(v) && home == o->block;
 }
 
-/* Whether carried tile i starts as zero, and its only use is a dot that can tell the first iteration. Zeros are then
- * stored only if the loop has no iteration. */
+/* Whether carried tile i starts as zero, and its only use is as the accumulator of a dot that clears its registers in
+ * the first iteration (info.zero). Its memory is then set to zero only if the loop has no iteration. */
 static bool dot_clears(struct cpu_codegen *h, const struct op *o, u32 i)
 {
 	u64 bits;
@@ -212,7 +214,8 @@ static bool dot_clears(struct cpu_codegen *h, const struct op *o, u32 i)
 	       plan_in_place(h, arg, for_yielded(o, i));
 }
 
-/* Initializes the memory of tiles that the loop carries. */
+/* Initializes the memory of tiles that loop o carries: to[i] is the memory of carried tile i, NULL for a scalar. empty:
+ * the loop has no iteration (i1). */
 static void begin_carried(struct cpu_codegen *h, const struct op *o, struct buffer **to, LLVMValueRef empty)
 {
 	u32 n = o->nresults;
@@ -233,7 +236,7 @@ static void begin_carried(struct cpu_codegen *h, const struct op *o, struct buff
 	move_tiles(h, inits, filled, n);
 }
 
-/* Emits the body with the carried tiles in the memory `to`. */
+/* Emits the body with carried tile i in memory to[i]. first: this is the first iteration (i1). */
 static void emit_carried(struct cpu_codegen *h, const struct op *o, struct buffer **to, LLVMValueRef first)
 {
 	u32 n = o->nresults;
@@ -315,7 +318,7 @@ void cpu_emit_for(struct cpu_codegen *h, const struct op *o, const struct at *at
 			cpu_emit_scalar(h, p);
 	for (u32 i = 0; i < n; i++)
 		x[i] = to[i] ? NULL : in_register(h, for_yielded(o, i), at);
-	/* the loop ends if the index would wrap */
+	/* the loop ends if index + step overflows */
 	LLVMTypeRef pair[] = {t};
 	LLVMValueRef args[] = {index, step};
 	LLVMValueRef sum = cpu_intrinsic(h, "llvm.sadd.with.overflow", pair, 1, args, 2);
@@ -395,7 +398,8 @@ static void emit_if(struct cpu_codegen *h, const struct op *o)
 	}
 }
 
-/* Calls the runtime from time to time in a loop that waits for other programs: see op_may_wait. */
+/* At the end of an iteration of loop o, which waits for memory that another program changes (op_may_wait): calls
+ * cpu_call.wait every PATIENCE iterations. rounds: memory of the number of iterations, i32. */
 static void let_others_run(struct cpu_codegen *h, const struct op *o, LLVMValueRef rounds)
 {
 	enum { PATIENCE = 256 /* iterations */ };

@@ -6,9 +6,11 @@
 #include "support/diag.h"
 #include "ir/inline_asm.h"
 
-/* The object of a kernel has a constant named as the kernel with the suffix HOST_RECORD. It holds the bytes of scratch
- * memory of a program (8 bytes), then a byte for each parameter. An image must agree with it. */
+/* The object code of a kernel has a constant named as the kernel with the suffix HOST_RECORD. It holds the size in
+ * bytes of a program's scratch memory (8 bytes), then cpu_record_byte() of each parameter. The runtime refuses a kernel
+ * image that states other parameters. */
 #define HOST_RECORD ".kernel"
+/* pointers: levels of indirection of the parameter's type. dtype: enum dtype of the innermost element. */
 static inline u8 cpu_record_byte(int pointers, int dtype)
 {
 	return (u8)(pointers << 6 | dtype);
@@ -31,33 +33,34 @@ struct cpu_print_operand {
 	i32 shape[8];
 };
 struct cpu_print {
-	u64 place;          /* by cpu_place() */
+	u64 place;          /* source location, by cpu_place() */
 	const char *prefix; /* NUL-terminated */
 	i32 hex, n;
 	struct cpu_print_operand at[8];
 };
 
 struct cpu_asm {
-	u64 place; /* by cpu_place() */
+	u64 place; /* source location, by cpu_place() */
 	struct asm_call call;
 };
 
-/* A memory access in checked code, as a constant for all programs. */
+/* A memory access in checked code (every access is reported to `check` below): its properties that are the same in all
+ * programs. */
 enum cpu_access { HOST_LOAD, HOST_STORE, HOST_ATOMIC };
 struct cpu_site {
-	u64 place; /* by cpu_place() */
+	u64 place; /* source location, by cpu_place() */
 	i32 kind;  /* enum cpu_access */
 	i32 bytes; /* bytes of an element */
 	i32 param; /* kernel parameter that addresses are computed from; -1: unknown */
-	/* number of elements. each: every element has an address; otherwise only the first has, and the others follow
-	 * it. */
+	/* lanes: number of elements. each: every element has an address; otherwise only the first element has, and the
+	 * others follow it without gaps. */
 	i32 lanes;
 	i32 each;
-	i32 step; /* distance of elements in the tile */
+	i32 step; /* difference of the row-major numbers of successive elements in the tile */
 	i32 rank, shape[8];
 };
 
-/* Bytes of a buffer. */
+/* A range of memory: start address, and size in bytes. */
 struct cpu_bytes {
 	u64 from, size;
 };
@@ -71,11 +74,12 @@ struct cpu_call {
 	 * shape, or -1. `text` is NUL-terminated. */
 	void (*fail)(const struct cpu_call *c, const u32 *pid, u64 place, i64 element, const i32 *shape, i32 rank,
 		     const char *text);
-	/* data: for each operand its elements, row-major, in memory format */
+	/* data: for each operand the address of its elements, row-major, i1 as a byte */
 	void (*print)(const struct cpu_call *c, const u32 *pid, const struct cpu_print *what,
 		      const void *const *data);
-	/* Called from time to time by a loop that waits (op_may_wait). If all threads wait, a further thread starts a
-	 * program. Returns 0, or 1 if the wait cannot end. pid: the address that the program was called with. */
+	/* Called every few hundred iterations by a loop that waits for memory to change (op_may_wait). If all threads
+	 * wait, the runtime adds a thread that starts another program. Returns 0, or 1 if the wait cannot end. pid: the
+	 * address that the program was called with. */
 	i32 (*wait)(const struct cpu_call *c, const u32 *pid, u64 place);
 	/* In checked code, called before a load or an atomic operation, and instead of a store. at: the first address,
 	 * or a pointer to all addresses. mask: a byte for each element, 0 if it is masked off; or NULL. data: elements
@@ -84,14 +88,15 @@ struct cpu_call {
 	i32 (*check)(const struct cpu_call *c, const u32 *pid, const struct cpu_site *site, i64 element,
 		     const void *at, const u8 *mask, const void *data);
 	void *self;
-	/* In checked code, for each parameter: bytes that loads of neighbours through it may read without a check. */
+	/* In checked code, for each parameter: memory known to be valid. Aligned loads of consecutive elements within
+	 * it do not call `check`. */
 	const struct cpu_bytes *good;
-	/* Runs inline assembly. tiles: the elements of each result, then of each operand, in memory format. Returns 0,
-	 * or 1 if the program has failed. */
+	/* Runs inline assembly. tiles: addresses of the elements of each result, then of each operand, i1 as a byte.
+	 * Returns 0, or 1 if the program has failed. */
 	i32 (*assembly)(const struct cpu_call *c, const u32 *pid, const struct cpu_asm *what, char *const *tiles);
 };
 
-/* Runs one program. `scratch` is memory of the calling thread, aligned to 64 bytes, of the size given by the image.
+/* Runs one program. `scratch` is memory of the calling thread, aligned to 64 bytes, of the size in HOST_RECORD.
  * Returns 0, or 1 after a failure. */
 typedef i32 cpu_program(const struct cpu_call *c, const u32 *pid, char *scratch);
 

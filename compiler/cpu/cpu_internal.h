@@ -1,7 +1,10 @@
 /* Shared declarations of CPU code generation.
  *
- * A value at an index of its tile is an LLVM scalar, or a vector of several neighbours. "lanes" is the number of
- * neighbours, 0 for a scalar. bf16 and fp8 are integers of their width, fp16 is half, i1 is i1. */
+ * A nest is a set of fused loops over the elements of a tile shape. Each iteration of its innermost loop computes each
+ * value at an index: an LLVM scalar, or a vector of neighbours, elements with successive indices along one dimension.
+ * "lanes" is the number of neighbours, 0 for a scalar. A load or store "has neighbours along" a dimension if successive
+ * elements along it have successive addresses. "Memory" of a tile is a part of the program's scratch memory. bf16 and
+ * fp8 are integers of their width, fp16 is half, i1 is i1. */
 #ifndef TLC_CPU_CPU_INTERNAL_H
 #define TLC_CPU_CPU_INTERNAL_H
 
@@ -10,21 +13,25 @@
 #include "analysis/axis.h"
 #include "analysis/ranges.h"
 
-/* The multiplication unit of a dot (dot.c, amx.c). */
+/* The kind of instruction that computes a dot (cpu_dot_units): a multiply-add, a dot-product instruction of the vector
+ * unit, or an instruction on AMX tile registers. */
 enum dot_unit_kind { DOT_MULTIPLY_ADD, DOT_BF16, DOT_INT16, DOT_INT8, DOT_TILES_BF16, DOT_TILES_INT8 };
 
-/* Memory of a tile in the program's scratch memory. Elements along dimension d are stride[d] apart. */
+/* Memory of a tile in the program's scratch memory. stride[d]: distance of neighbours along dimension d, in
+ * elements. */
 struct buffer {
 	LLVMValueRef at;
-	LLVMTypeRef elem; /* i8 for i1 */
+	LLVMTypeRef elem; /* type of an element in memory: i8 for i1 */
 	i64 stride[MAX_RANK];
-	/* for a dot operand stored in the form of its unit: the element type of the operand; else DT_COUNT */
+	/* for a dot operand, stored in the format that `unit` reads (pack_operands.c): the dtype before conversion to
+	 * that format; else DT_COUNT */
 	enum dtype operand;
 	enum dot_unit_kind unit;
-	bool tf32; /* rounded to TF32 */
-	/* Operand in panels: columns of a panel, and elements between panels; else 0. */
+	bool tf32; /* elements are rounded to TF32 */
+	/* for operand B of a dot, stored in panels of some columns (pack_operands.c): columns of a panel, and elements
+	 * from one panel to the next; else 0 */
 	i64 panel, panel_stride;
-	u64 bytes;
+	u64 bytes; /* size of the tile */
 };
 
 struct cpu_nest;
@@ -39,7 +46,7 @@ struct at {
 	u32 lanes;
 };
 
-/* A tile that a loop carries in registers: its lanes at an index. */
+/* The part of a tile that a loop carries in registers (carried_tiles.c): x is its lanes at index `at`. */
 struct in_register {
 	struct at at;
 	LLVMValueRef x;
@@ -51,36 +58,38 @@ struct info {
 	struct buffer *buffer;           /* memory of a tile, or NULL */
 	bool free;                       /* rematerializable: recomputed at each use, as indices, masks and constants */
 	bool stored;                     /* stored in memory at its definition */
-	bool made;                       /* its memory holds it at this point */
-	bool in_place;                   /* its memory is that of a tile which it is computed from */
+	bool made;                       /* `buffer` holds the tile at the current point of code generation */
+	bool in_place;                   /* `buffer` is the memory of a carried tile which the value is computed from */
 	struct in_register *in_register; /* carried_tiles.c: the value in registers, or NULL */
-	/* if true (i1), all of the tile is zero and its memory is not initialized; or NULL */
+	/* i1 at run time, or NULL. If true, all elements are zero, and `buffer` is not initialized. */
 	LLVMValueRef zero;
-	u32 depth;                       /* operations between it and values in memory */
-	u32 last_root;                   /* op.mark of the last operation of its block for which a nest computes it */
-	struct cpu_nest *nest;           /* the nest of its block that computes it, for later nests too; or NULL */
-	/* inner_dimension.c: another value of its class; the representative, where `same` is NULL, has the votes */
+	u32 depth;                       /* longest chain of operations from values in memory to the value */
+	u32 last_root;                   /* op.mark of the last operation in its block that reads it */
+	struct cpu_nest *nest;           /* the first nest in the value's block that computes it, or NULL */
+	/* inner_dimension.c: values with a common contiguous dimension form a class, by union-find. same: the parent;
+	 * NULL in the class's representative, which alone has valid `votes`. */
 	struct info *same;
-	i32 votes[MAX_RANK]; /* for each dimension, the loads and stores with neighbours along it */
+	i32 votes[MAX_RANK]; /* for each dimension, the number of loads and stores with neighbours along it */
 };
 
 /* A root of a nest: an operation (store, reduction), or a value that is stored in memory. */
 struct root {
 	const struct op *op;
 	const struct value *v;
-	LLVMValueRef part[8];  /* reduction along the lanes: memory of the partial results */
-	LLVMValueRef total;    /* long sum: memory of the total of earlier segments */
-	struct buffer *turned; /* dot operand with lanes along rank - 2: memory before the transposition */
+	LLVMValueRef part[8];  /* reduction along the lanes: for each operand, the alloca of its partial results */
+	LLVMValueRef total;    /* long sum (reduce.c): the alloca of the sum of earlier segments */
+	struct buffer *turned; /* dot operand with lanes along dimension rank - 2: its memory before transposition */
 };
 
 struct cpu_nest {
-	i32 rank, lane_dim;
+	i32 rank, lane_dim; /* lane_dim: dimension of the innermost loop, whose neighbours are the lanes */
 	i32 shape[MAX_RANK];
 	u32 lanes;
 	VEC(struct root) roots;
 	VEC(const struct op *) loads; /* loads that the nest executes */
 };
 
+/* A value already computed at an index; a list for each value. */
 struct memo {
 	struct at at;
 	LLVMValueRef x;
@@ -94,58 +103,63 @@ struct cpu_codegen {
 	LLVMContextRef ctx;
 	LLVMModuleRef mod;
 	LLVMBuilderRef b, entry;            /* `entry` appends to the entry block */
-	LLVMValueRef fn, call, pid, memory; /* the function and its parameters */
+	LLVMValueRef fn, call, pid, memory; /* the function and its parameters (cpu_program) */
 	LLVMTypeRef i1, i8, i16, i32, i64, f16, f32, f64, v, ptr;
 	struct map info;         /* value → struct info */
-	struct map memo;         /* in the body of a nest: value → struct memo */
+	struct map memo;         /* value → struct memo: what the current basic block has computed */
 	struct map exact;        /* LLVM value of a narrow float → the fp32 value that it was rounded from */
-	struct assumed *assumed; /* masks known to be true in the body */
-	/* the body is the rest of a row, after the elements for which the masks are known to be true */
+	struct assumed *assumed; /* masks known to be true in the nest's body under construction (nest.c) */
+	/* that body is for the end of a row, after the elements for which the masks are known to be true */
 	bool in_rest;
-	u64 bytes;               /* of scratch memory */
-	u32 nstrings;
+	u64 bytes;               /* size of scratch memory so far */
+	u32 nstrings;            /* number of global constants so far, to name them */
 	bool tiles;               /* the program has configured the tile registers (amx.c) */
-	LLVMValueRef tile_memory; /* memory of a tile register, or NULL */
-	LLVMValueRef spilled[3];  /* checked_access.c */
-	/* the launch stores much (i1); NULL: the kernel has no store that may bypass the caches */
+	LLVMValueRef tile_memory; /* scratch memory to convert the contents of a tile register (amx.c), or NULL */
+	LLVMValueRef spilled[3];  /* scratch memory of addresses, mask and data for the runtime (checked_access.c) */
+	/* i1 at run time: all programs of the launch together store more than a part of the cache (streaming_stores.c).
+	 * NULL: the kernel has no store that may bypass the caches. */
 	LLVMValueRef streams;
 	struct debug *debug;          /* debug.c; NULL: not compiled for debuggers */
 	VEC(struct region *) regions; /* outline.c */
 	struct region *region;        /* the region under construction, or NULL */
 };
 
-/* --- debug.c: no effect unless the target has lines -------------------------------------------------------------- */
+/* --- debug.c: no effect without debug information -------------------------------------------------------------- */
 
 void cpu_debug_begin(struct cpu_codegen *h);
-/* Sets the location of the following code, in kernels without operations for debuggers. */
+/* Sets the source location of the following code. No effect in kernels with operations for debuggers (IR_DEBUG_*),
+ * which set it. */
 void cpu_debug_location(struct cpu_codegen *h, struct loc at);
 void cpu_debug_parameters(struct cpu_codegen *h);
-/* Shows a variable, in kernels without operations for debuggers: a named value, either a scalar already computed or a
- * tile in memory. */
+/* Makes a named value visible as a variable: a scalar already computed, or a tile in memory. No effect in kernels with
+ * operations for debuggers. */
 void cpu_debug_value(struct cpu_codegen *h, const struct value *v);
-/* At the end of one side of a branch: sets the variables that get the branch's result i. x is the value, b its memory
- * if it is a tile. The code after the branch has no line; otherwise a debugger would go back to the branch for it. */
+/* At the end of one side of an IR_IF: sets the variables that have the branch's result i after it. x is the value that
+ * this side yields, b its memory if it is a tile. They are set here because code after the branch would have the line
+ * of the branch, and a debugger would step back to it. */
 void cpu_debug_yield(struct cpu_codegen *h, const struct op *branch, u32 i, const struct value *x,
 		     const struct buffer *b);
 /* Emits an operation for debuggers. */
 void cpu_debug_op(struct cpu_codegen *h, const struct op *o);
-/* Saves the location of an operation, which code inside it changes, and restores it. */
+/* Get and set the builder's source location: to restore that of an operation after the code of its blocks. */
 LLVMMetadataRef cpu_debug_here(struct cpu_codegen *h);
 void cpu_debug_back(struct cpu_codegen *h, LLVMMetadataRef here);
-/* Moves the current block after all others, into the order of lines. A reload at its start has no line and counts to
- * the preceding line. */
+/* Moves the current basic block after all others, so that blocks have the order of the source lines. A register reload
+ * at a block's start has no line: debuggers count it to the line before it in the code. */
 void cpu_debug_order(struct cpu_codegen *h);
-/* A region: variables that get their first value in it have no value after it. */
+/* Begin and end of a block of the IR: variables that get their first value in it have no value after it. `entered`: the
+ * result of cpu_debug_enter. */
 u32 cpu_debug_enter(struct cpu_codegen *h);
 void cpu_debug_leave(struct cpu_codegen *h, u32 entered);
 void cpu_debug_end(struct cpu_codegen *h);
 
 /* --- elementwise.c, math.c: operations on scalars and vectors ---------------------------------------------------- */
 
-/* The LLVM type of an element; of a vector with this number of lanes (0: the element itself). */
+/* The LLVM type of an element of a tile; the type of a vector of `lanes` elements, or `elem` itself if lanes is 0. */
 LLVMTypeRef cpu_elem_type(struct cpu_codegen *h, const struct type *elem);
 LLVMTypeRef cpu_vector_type(LLVMTypeRef elem, u32 lanes);
-/* An elementwise operation (op_has(o, ELEM), as also in regions of MAP and REDUCE) on operands with `lanes` lanes. */
+/* An elementwise operation (op_has(o, ELEM)), of a block or of the region of a map or reduction, on operands with
+ * `lanes` lanes. */
 LLVMValueRef cpu_elementwise(struct cpu_codegen *h, const struct op *o, const LLVMValueRef *in, u32 lanes);
 /* Any float format to f32 (f64 stays f64), and back, rounded to nearest even. */
 LLVMValueRef cpu_widen(struct cpu_codegen *h, LLVMValueRef v, enum dtype d, u32 lanes);
@@ -168,29 +182,29 @@ u32 lanes_of(LLVMValueRef x);
 LLVMValueRef cpu_spread(struct cpu_codegen *h, LLVMValueRef x, u32 lanes);
 /* n lanes of a vector from number `first` on. */
 LLVMValueRef cpu_lanes(struct cpu_codegen *h, LLVMValueRef x, u32 first, u32 n);
-/* Concatenates n vectors (n a power of two); changes `parts`. */
+/* Concatenates n vectors (n a power of two); overwrites `parts`. */
 LLVMValueRef cpu_concat(struct cpu_codegen *h, LLVMValueRef *parts, u32 n);
 LLVMValueRef cpu_lane(struct cpu_codegen *h, LLVMValueRef x, u32 lane);
-/* 0, 1, 2 … of integer type t */
+/* The vector 0, 1, 2 … of integer type t. */
 LLVMValueRef cpu_iota(LLVMTypeRef t, u32 lanes);
 LLVMValueRef cpu_gep(struct cpu_codegen *h, LLVMValueRef p, LLVMTypeRef elem, LLVMValueRef index);
 LLVMBasicBlockRef cpu_block(struct cpu_codegen *h);
 
-/* for (i = from; i < to; i += step). may_be_empty: tests from < to first. The body is between cpu_loop and
- * cpu_loop_end. */
+/* Emits for (i = from; i < to; i += step). Code built between cpu_loop and cpu_loop_end is the body. may_be_empty: the
+ * loop tests from < to before the first iteration. */
 struct cpu_loop {
 	LLVMBasicBlockRef head, exit;
 	LLVMValueRef index, to, step;
 };
 struct cpu_loop cpu_loop(struct cpu_codegen *h, LLVMValueRef from, LLVMValueRef to, i64 step, bool may_be_empty);
 void cpu_loop_end(struct cpu_codegen *h, struct cpu_loop *l);
-/* if (cond) { … } */
+/* Emits if (cond) { … }. Code built between cpu_if and cpu_end_if is the body; `end` is cpu_if's result. */
 LLVMBasicBlockRef cpu_if(struct cpu_codegen *h, LLVMValueRef cond);
 void cpu_end_if(struct cpu_codegen *h, LLVMBasicBlockRef end);
 
 /* --- fusion_plan.c: the nests of a block --------------------------------------------------------------------- */
 
-/* A step of a block: a single operation, or a nest. */
+/* A step of a block's code, in order of emission: a single operation, or a nest. */
 struct cpu_step {
 	const struct op *op;
 	struct cpu_nest *nest;
@@ -203,14 +217,14 @@ struct info *info_of(struct cpu_codegen *h, const struct value *v);
 /* Decides for all values of the kernel whether they are stored in memory. */
 void plan_kernel(struct cpu_codegen *h);
 void plan_block(struct cpu_codegen *h, const struct block *b, struct steps *out);
-/* Whether the value yielded for a carried tile can use the same memory. */
+/* Whether the value that a loop yields for carried tile `arg` can be computed in the memory of `arg`. */
 bool plan_in_place(struct cpu_codegen *h, const struct value *arg, const struct value *yielded);
 bool is_whole_tile(const struct op *o);
-/* Whether o is computed at single indices, at each use. */
+/* Whether the result of o can be computed at one index of the tile, in the nests that use it. */
 bool cpu_is_inline(const struct op *o);
 /* Whether recomputing an inline value is as cheap as loading it. */
 bool cpu_cheap_again(struct cpu_codegen *h, const struct value *v);
-/* Whether o is ordered with respect to accesses of all memory, as an acquire or release atomic is. */
+/* Whether no memory access may move across o, as with an acquire or release atomic. */
 bool cpu_orders(const struct op *o);
 
 /* --- inner_dimension.c --------------------------------------------------------------------------------------- */
@@ -229,16 +243,17 @@ void cpu_emit_for(struct cpu_codegen *h, const struct op *o, const struct at *at
 LLVMValueRef cpu_scalar(struct cpu_codegen *h, const struct value *v);
 void cpu_set_scalar(struct cpu_codegen *h, const struct value *v, LLVMValueRef x);
 struct buffer *buffer_of(struct cpu_codegen *h, const struct value *v);
-/* New memory, in the order of v's class. */
+/* New memory for v, contiguous along cpu_inner(v). */
 struct buffer *buffer_new(struct cpu_codegen *h, const struct value *v);
 LLVMValueRef cpu_scratch(struct cpu_codegen *h, u64 bytes);
 /* Stores v's elements to memory, by a copy or by computing them. */
 void cpu_store_tile(struct cpu_codegen *h, const struct value *v, struct buffer *to);
-/* Whether the memory of v can be reused after o, its only use. */
+/* Whether o may overwrite the memory of its operand v: o is the only use of v, in the same block. */
 bool cpu_ends_at(struct cpu_codegen *h, const struct value *v, const struct op *o);
-/* The memory of v, computed now if necessary. */
+/* The memory of v. Computes v into new memory unless its memory holds it. */
 struct buffer *cpu_in_memory(struct cpu_codegen *h, const struct value *v);
-/* The program fails if any lane of `bad` is true. The message names the element of a tile of type t. */
+/* Emits: if `bad` (i1), the program reports `text` at the location of o and returns. The report names element `at` of a
+ * tile of type t; cpu_fail_if: no element. */
 void cpu_fail_at(struct cpu_codegen *h, LLVMValueRef bad, const struct op *o, const char *text, const struct type *t,
 		  const struct at *at);
 /* The row-major number of an element in its tile. */
@@ -248,7 +263,7 @@ LLVMValueRef cpu_string(struct cpu_codegen *h, const char *text);
 
 /* --- outline.c: equal steps of a large kernel become calls of a function ------------------------------------------ */
 
-/* Instructions built between these calls are a step of a block. */
+/* Instructions built between these calls are one step of a block, a candidate for outlining. */
 struct region *cpu_region_begin(struct cpu_codegen *h);
 void cpu_region_end(struct cpu_codegen *h, struct region *r);
 /* Outlines equal regions after the kernel is complete. */
@@ -256,8 +271,8 @@ void cpu_outline_regions(struct cpu_codegen *h);
 
 /* --- carried_tiles.c: loops inside nests --------------------------------------------------------------------- */
 
-/* Whether each element of the carried tiles depends only on elements of carried tiles at its index, and on no store of
- * the loop. */
+/* Whether `loop` can run inside a nest: in each iteration, an element of a carried tile depends only on elements of
+ * carried tiles at the same index, and on no store of the loop. */
 bool cpu_carries_elements(struct cpu_codegen *h, const struct op *loop);
 void cpu_emit_for_elements(struct cpu_codegen *h, const struct op *loop);
 
@@ -265,19 +280,19 @@ void cpu_emit_for_elements(struct cpu_codegen *h, const struct op *loop);
 
 void cpu_emit_nest(struct cpu_codegen *h, struct cpu_nest *n);
 void nest_choose_lanes(struct cpu_codegen *h, struct cpu_nest *n);
-/* Counts the dimensions along which a load or store has neighbours. */
+/* Adds 1 to votes[d] for each dimension d along which load or store o has neighbours. */
 void cpu_count_neighbours(struct cpu_codegen *h, const struct op *o, i32 *votes);
 /* Whether these accesses have neighbours along the same dimension as the nest's accesses. */
 bool nest_agrees(struct cpu_codegen *h, const struct cpu_nest *n, const struct op *const *accesses, u32 naccesses);
 LLVMValueRef cpu_eval(struct cpu_codegen *h, const struct value *v, const struct at *at);
-/* Stores v to memory by a separate nest. lanes: number of lanes, or 0: the default. */
+/* Stores v to memory by a separate nest. lanes: number of lanes; 0: LANE_REGISTERS vector registers (nest.c). */
 void cpu_compute(struct cpu_codegen *h, const struct value *v, struct buffer *to, u32 lanes);
-/* For a comparison index < bound or index <= bound, where the index counts up along at->along: the number of first
- * elements of that row for which it is true, as i64. NULL if v is no such comparison, or costs more than index
- * arithmetic. */
+/* For a comparison v = (index < bound) or (index <= bound), where the index counts up along at->along: the number of
+ * elements at the start of row `at` for which v is true, as i64. NULL if v is no such comparison, or its operands are
+ * not rematerializable. */
 LLVMValueRef cpu_count_true(struct cpu_codegen *h, const struct value *v, const struct at *at);
-void cpu_forget(struct cpu_codegen *h); /* forgets values at indices, which are valid in one basic block */
-/* The offset of an index, in elements. */
+void cpu_forget(struct cpu_codegen *h); /* empties cpu_codegen.memo: its values are valid in one basic block */
+/* The offset of the element at an index from b->at, in elements. */
 LLVMValueRef cpu_offset(struct cpu_codegen *h, const struct buffer *b, int rank, const struct at *at);
 /* Loops over a tile, with lanes along the last dimension. */
 struct loops {
@@ -289,7 +304,8 @@ void cpu_loops_end(struct cpu_codegen *h, struct loops *l);
 LLVMValueRef buffer_load(struct cpu_codegen *h, const struct buffer *b, const struct type *t, const struct at *at);
 void buffer_store(struct cpu_codegen *h, const struct buffer *b, const struct type *t, const struct at *at,
 		  LLVMValueRef x);
-/* Emits a region of scalar operations on scalars or vectors. */
+/* Emits the region of a map or reduction, for scalars, or for vectors of `lanes` lanes. region_is_wide: whether it can
+ * be emitted for vectors. */
 void cpu_region(struct cpu_codegen *h, const struct block *b, const LLVMValueRef *args, LLVMValueRef *out, u32 lanes);
 bool region_is_wide(const struct block *b);
 
@@ -301,20 +317,22 @@ LLVMValueRef cpu_eval_atomic(struct cpu_codegen *h, const struct op *o, const st
 
 /* --- streaming_stores.c: stores that bypass the caches ------------------------------------------------------- */
 
-/* Called before and after the program's code. */
+/* cpu_stream_begin emits the test cpu_codegen.streams into the entry block. cpu_stream_end emits a store fence at the
+ * end of the program, if the test is true. */
 void cpu_stream_begin(struct cpu_codegen *h);
 void cpu_stream_end(struct cpu_codegen *h);
-/* Whether the store may bypass the caches in launches that store much. */
+/* Whether store o bypasses the caches in launches for which cpu_codegen.streams is true. */
 bool cpu_streams(struct cpu_codegen *h, const struct op *o);
-/* Stores x, whole vectors with elements of `bytes` bytes, to p. Bypasses the caches if the launch stores much and p is
- * aligned. */
+/* Stores x, whole vector registers with elements of `bytes` bytes, to address p. Bypasses the caches if
+ * cpu_codegen.streams is true and p is aligned to a vector register. */
 void cpu_stream_store(struct cpu_codegen *h, LLVMValueRef x, LLVMValueRef p, u32 bytes);
 
 /* --- pack_operands.c ----------------------------------------------------------------------------------------- */
 
 enum { HOST_PANEL_REGISTERS = 2 };
-/* A multiplication unit: elements of a row of A per step, bits of each in memory (0: the type of the sum), and the
- * divisors of the dot's rows, columns and k. */
+/* Properties of a dot_unit_kind. group: products along k that the instruction adds to each accumulator. bits: size of
+ * an operand element in memory; 0: as the accumulator. A dot can use the instruction if its number of rows, number of
+ * columns and k are multiples of `rows`, `columns` and `k`. */
 struct dot_unit {
 	i32 group, bits, rows, columns, k;
 };
@@ -325,20 +343,23 @@ LLVMTypeRef cpu_llvm_dtype(struct cpu_codegen *h, enum dtype d);
 LLVMValueRef cpu_to_sum(struct cpu_codegen *h, LLVMValueRef x, enum dtype from, LLVMTypeRef sum, u32 lanes);
 /* Whether all uses of v are dots that take it as the same operand. */
 bool cpu_dot_takes(struct cpu_codegen *h, const struct value *v, const struct op **dot, u32 *which);
-/* Memory for operand 0 or 1 of a dot; x in the format of that memory. */
+/* cpu_dot_buffer: new memory for operand `which` (0: A, 1: B) of dot o, in the format of its dot_unit. cpu_to_operand:
+ * converts elements x to the format of that memory. */
 struct buffer *cpu_dot_buffer(struct cpu_codegen *h, const struct op *o, u32 which);
 LLVMValueRef cpu_to_operand(struct cpu_codegen *h, LLVMValueRef x, const struct buffer *to, u32 lanes);
-/* The number of rows of an operand that are interleaved for a step of the unit; 1: none. */
+/* The number of rows of operand B that are interleaved in memory: dot_unit.group; 1 for other memory. */
 u32 cpu_dot_group(const struct buffer *b);
-/* Interleaves a group of rows of an operand of type t from `first` on, stored one after another so far; all rows. */
+/* Interleaves, in memory, the cpu_dot_group(b) rows from `first` on of an operand of type t; until then they lie one
+ * after another. cpu_dot_interleave_all: each such group of rows. */
 void cpu_dot_interleave(struct cpu_codegen *h, const struct type *t, const struct buffer *b, const struct at *first);
 void cpu_dot_interleave_all(struct cpu_codegen *h, const struct type *t, const struct buffer *b);
-/* Transposes a tile of type t, contiguous along dimension rank - 2, to an operand. */
+/* Copies a tile of type t, which is contiguous along dimension rank - 2 in `from`, to dot operand memory `to`. */
 void cpu_dot_transpose(struct cpu_codegen *h, const struct type *t, const struct buffer *from, const struct buffer *to);
-/* Whether o transposes a tile in memory for dots only. Emits the transposition. */
+/* Whether o is a transposition (IR_TRANS) whose result only dots take, and whose operand is in memory and contiguous
+ * along the result's dimension rank - 2. cpu_dot_turn emits it. */
 bool cpu_dot_turns(struct cpu_codegen *h, const struct op *o);
 void cpu_dot_turn(struct cpu_codegen *h, const struct op *o);
-/* The complete operand. */
+/* Operand `which` of dot o in memory in the format of its dot_unit, computed now if necessary. */
 struct buffer *cpu_dot_operand(struct cpu_codegen *h, const struct op *o, u32 which);
 
 /* --- dot.c, amx.c ---------------------------------------------------------------------------------------------- */
@@ -348,32 +369,35 @@ struct product {
 	const struct type *type; /* type of C */
 	struct buffer *a, *b, *c;
 	enum dtype sum, result;
-	i32 k;
-	/* of a block: registers of a row with `lanes` sums each, from one or several panels; lanes; rows */
+	i32 k; /* number of products of an accumulator */
+	/* Block of C that stays in registers: its number of rows, vector registers of each row (from one or several
+	 * panels of B), and accumulators of a register. */
 	u32 registers, lanes, rows;
 	struct at at;      /* first row and column of the block in C */
 	LLVMValueRef zero; /* if true (i1), C is zero whatever its memory holds; or NULL */
 };
-/* The address of the start of a row, of the block or of a step of k. */
+/* The address of the element at index `at` in b. */
 LLVMValueRef cpu_row_address(struct cpu_codegen *h, const struct buffer *b, int rank, const struct at *at);
+/* Accumulators x as elements of C's type. */
 LLVMValueRef cpu_from_sum(struct cpu_codegen *h, LLVMValueRef x, const struct product *p, u32 lanes);
-/* The first rows and columns of C by tile registers. */
+/* Emits the dot with AMX tile registers,
+ * for the first `rows` rows (NULL: all) and `columns` columns of C. */
 void cpu_dot_tiles(struct cpu_codegen *h, struct product *p, LLVMValueRef rows, LLVMValueRef columns);
-/* Releases the tile registers at each return. */
+/* Emits the release of the tile registers before each return, if the program has configured them. */
 void cpu_tiles_end(struct cpu_codegen *h);
 
 /* --- demanded_rows.c ----------------------------------------------------------------------------------------- */
 
-/* The number of first elements along dimension `dim` that uses of v demand, as i64, computable in block b. NULL:
- * all. */
+/* The number n of elements along dimension `dim`, as i64: the uses of v need no elements from n on (analysis/
+ * demanded_rows.h). NULL: the uses need all elements, or n cannot be computed in block b. */
 LLVMValueRef cpu_demanded(struct cpu_codegen *h, const struct value *v, int dim, const struct block *b);
 
 /* --- checked_access.c ---------------------------------------------------------------------------------------- */
 
 struct checked {
 	LLVMValueRef p, mask,
-		/* p: an address, or one for each lane. mask: NULL if all lanes are active. data: elements of a store
-		 * in memory format. */
+		/* p: an address, or one for each lane. mask: NULL if all lanes are active. data: the elements that a
+		 * store writes, i1 as i8; else NULL. */
 		data;
 	u32 lanes;    /* 0: a single element */
 	const struct at *at;
@@ -383,13 +407,13 @@ void cpu_check_access(struct cpu_codegen *h, const struct op *o, const struct ch
 
 /* --- reduce.c, dot.c, whole_tile_ops.c ----------------------------------------------------------------------- */
 
-/* The three parts of a reduction in a nest: before the loop along the lanes, in its body, and after it. first: the
- * lanes are the first along the axis (i1). */
+/* The three parts of a reduction in a nest: before the innermost loop, in its body, and after it. The first and the
+ * last are only for reductions along the lanes. first (i1): the body runs for the first time in this row. */
 void reduce_open(struct cpu_codegen *h, struct cpu_nest *n, struct root *r);
 void reduce_body(struct cpu_codegen *h, struct cpu_nest *n, struct root *r, const struct at *at, LLVMValueRef first);
 void reduce_close(struct cpu_codegen *h, struct cpu_nest *n, struct root *r, const struct at *row);
 void cpu_dot(struct cpu_codegen *h, const struct op *o);
-/* Whether the use is the C operand of a dot that tests info.zero. */
+/* Whether the use is operand C of a dot that reads info.zero (dots on tile registers do). */
 bool cpu_dot_clears(struct cpu_codegen *h, const struct use *u);
 void cpu_whole(struct cpu_codegen *h,
 	       const struct op *o); /* scans, gathers, histograms, joins, splits, maps, atomics … */

@@ -2,26 +2,29 @@
  *
  * Only for targets with `lines`. Their code is generated for debuggers: operations stay in place (compile.c,
  * llvm/emit_object.c), each named tile has separate memory from its definition on, and each operation has separate
- * loops (fusion_plan.c). The evaluator marks statements, variables and calls (frontend/debug_info.c). All code from
- * one mark to the next has one line, and begins with a store of the line number. So a line that computes nothing has
- * code too, and breakpoints are set on that store. To continue from a breakpoint, a debugger executes the instruction
- * under it elsewhere. gdb 13 fails to do so for vector instructions with addresses relative to the program counter.
+ * loops (fusion_plan.c). The evaluator inserts operations for debuggers (IR_DEBUG_*, frontend/debug_info.c), which mark
+ * statements, variables and calls. All code from one IR_DEBUG_LINE to the next has one source line, and begins with a
+ * store of the line number. So a line that computes nothing has code too, and breakpoints are set on that store. To
+ * continue from a breakpoint, a debugger executes the instruction at the breakpoint elsewhere. gdb 13 fails to do so
+ * for vector instructions with addresses relative to the program counter.
  *
- * A variable has a stack slot, which each value of that name is stored to. The first value starts a lexical block. In
- * that block each variable with a value has its slot as its location. A variable without a value has no location,
+ * A slot is an alloca for a source variable; each value of that name is stored to it, or for a tile its address. When a
+ * variable gets its first value, the next line starts a lexical block (of the debug information), which declares all
+ * variables again. A variable with a value has its slot as its location. A variable without a value has no location,
  * which debuggers show as <optimized out>. */
 #include <llvm-c/DebugInfo.h>
 
 #include "cpu/cpu_internal.h"
 
-/* The largest number of names of a function that are shown without a value. Further names always have a location. This
- * limits the number of debug variables, which is names times blocks. */
+/* The number of names of a function that each lexical block declares again. Further names are declared once for the
+ * function: before they have a value, debuggers show the initial zero of their slot. The limit bounds the number of
+ * debug variables, which is names times blocks. */
 enum { MAX_APART = 128 };
 
 struct variable {
 	const char *name;
 	LLVMMetadataRef type;
-	LLVMValueRef slot; /* NULL: a name without a value so far */
+	LLVMValueRef slot; /* alloca; NULL: a name without a value so far */
 	bool deref;        /* the slot holds the address of the value */
 };
 
@@ -32,11 +35,14 @@ struct function {
 	u32 line;
 	bool changed;               /* variables got or lost values since the start of `block` */
 	VEC(struct variable) names; /* names that the function assigns */
-	/* one for each name and type: names are assigned several times, also with other types */
+	/* one for each pair of name and type: a name may be assigned again with another type */
 	VEC(struct variable) slots;
-	VEC(u32) live; /* slots with a value, in the order of their first values */
+	/* Indices in `slots` of the variables that have a value at the current point, by the position of the first
+	 * value in the code. Of several with one name, the last is shown. */
+	VEC(u32) live;
 };
 
+/* A debug variable `about` with its alloca, emitted by cpu_debug_end. */
 struct declaration {
 	LLVMValueRef slot;
 	LLVMMetadataRef about, expression, where;
@@ -46,8 +52,9 @@ struct debug {
 	LLVMDIBuilderRef d;
 	struct function *in;
 	bool marked; /* the kernel has operations for debuggers */
-	LLVMValueRef line; /* slot for the line number; never read */
-	u32 count;         /* number of parameters */
+	/* Alloca that each source line stores its number to, as an instruction for breakpoints. Never read. */
+	LLVMValueRef line;
+	u32 count; /* number of parameters declared so far */
 	VEC(struct declaration) declarations;
 };
 
@@ -56,7 +63,7 @@ static LLVMMetadataRef basic(struct debug *g, const char *name, u64 bits, LLVMDW
 	return LLVMDIBuilderCreateBasicType(g->d, name, strlen(name), bits, encoding, LLVMDIFlagZero);
 }
 
-/* Formats without a C type are shown as their bits. */
+/* The debug type of an element. bf16 and fp8, which C does not have, are shown as unsigned integers. */
 static LLVMMetadataRef element_type(struct debug *g, const struct type *t)
 {
 	enum { BOOLEAN = 2, FLOAT = 4, SIGNED = 5, UNSIGNED = 7 }; /* DW_ATE_* */
@@ -105,7 +112,7 @@ static void add_name(struct cpu_codegen *h, struct function *f, const char *name
 		vec_push(&h->scratch, &f->names, ((struct variable){.name = name, .type = variable_type(h->debug, t)}));
 }
 
-/* Collects the names from o to the end of the function. */
+/* Collects the names of variables that f assigns, from o to the end of f, without those of inlined calls. */
 static void collect_names(struct cpu_codegen *h, struct function *f, const struct op *o)
 {
 	u32 calls = 0;
@@ -121,7 +128,7 @@ static void collect_names(struct cpu_codegen *h, struct function *f, const struc
 	}
 }
 
-/* Enters a function. o: its first operation. */
+/* Enters the kernel or an inlined call: makes the function `name` current. o: its first operation. */
 static void enter_function(struct cpu_codegen *h, const char *name, struct loc at, const struct op *o)
 {
 	struct debug *g = h->debug;
@@ -197,7 +204,7 @@ static LLVMValueRef new_slot(struct cpu_codegen *h, LLVMTypeRef t)
 	return slot;
 }
 
-/* The slot of a variable with that type, new if necessary. */
+/* The index in `slots` of the variable with that name and type, new if necessary. t: LLVM type of the alloca. */
 static u32 slot_of(struct cpu_codegen *h, const char *name, LLVMMetadataRef type, LLVMTypeRef t, bool deref)
 {
 	struct function *f = h->debug->in;
@@ -213,7 +220,7 @@ static u32 slot_of(struct cpu_codegen *h, const char *name, LLVMMetadataRef type
 	return i;
 }
 
-/* From here on, the variable has the value in the slot. */
+/* From the current point on, the variable has the value in slots[slot]. */
 static void show_slot(struct cpu_codegen *h, u32 slot)
 {
 	struct function *f = h->debug->in;

@@ -1,9 +1,11 @@
-/* The number of first rows or columns of a tile that are demanded (analysis/demanded_rows.h), at run time. Dots do not
- * compute the other rows and columns (dot.c): there the accumulator keeps its value. */
+/* Emits the computation of the number of rows or columns at the start of a tile that its uses need
+ * (analysis/demanded_rows.h). Dots do not compute the other rows and columns (dot.c): there the accumulator keeps its
+ * value. */
 #include "cpu/cpu_internal.h"
 #include "analysis/demanded_rows.h"
 
-/* Whether v is an index along dimension d (`counts`) or constant along it, and constant along all other dimensions. */
+/* Whether v counts up by 1 along dimension d (if `counts`) or is constant along it, and is constant along all other
+ * dimensions, and is rematerializable. */
 static bool runs_along(struct cpu_codegen *h, const struct value *v, int d, bool counts)
 {
 	const struct axis_info *a = axis_proved(h->s->axis, v);

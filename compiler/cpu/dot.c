@@ -1,15 +1,17 @@
-/* Dots (C += A · B) on the vector unit; amx.c has those on tile registers. A block of rows of C by one panel of B
- * (pack_operands.c) stays in registers over all k. */
+/* Dots (C += A · B) on the vector unit; amx.c has those on tile registers. A block of C, some rows by the columns of
+ * one panel of B (pack_operands.c), stays in vector registers during the loop over k. A step of that loop is one value
+ * of k, or dot_unit.group values with a dot-product instruction. */
 #include "cpu/vector_ops.h"
 
 enum {
 	PANEL_REGISTERS = HOST_PANEL_REGISTERS,
-	/* rows of a block: with two registers of B and one of A, it takes 15 of 16 registers, or 27 of 32 */
+	/* Rows of a block on CPUs with 16 and 32 vector registers. A row has two registers of accumulators. With two
+	 * registers of B and one of A, a block takes 15 of 16, or 19 of 32 registers. */
 	ROWS16 = 6,
 	ROWS32 = 8,
-	UNROLLED = 4, /* steps of k */
-	/* In tiles of at most SMALL_TILE rows, up to SINGLE_ROWS rows that do not fill a block are computed one by
-	 * one, each with several panels. */
+	UNROLLED = 4, /* steps of the loop over k that are unrolled */
+	/* In a C of at most SMALL_TILE rows of which not all are demanded, up to SINGLE_ROWS rows after the last block
+	 * are computed as blocks of one row by SINGLE_PANELS panels. */
 	SMALL_TILE = 32,
 	SINGLE_ROWS = 3,
 	SINGLE_PANELS = 4,
@@ -27,7 +29,8 @@ LLVMValueRef cpu_from_sum(struct cpu_codegen *h, LLVMValueRef x, const struct pr
 	return cpu_narrow(h, x, to, lanes);
 }
 
-/* c + a · b, lane by lane. A unit's operands are 32-bit integers. */
+/* c + a · b, lane by lane. For dot-product instructions a lane of a and b is 32 bits: `group` elements of 8 or 16
+ * bits. */
 static LLVMValueRef dot_step(struct cpu_codegen *h, enum dot_unit_kind unit, LLVMValueRef a, LLVMValueRef b,
 			     LLVMValueRef c)
 {
@@ -91,7 +94,8 @@ static void emit_block_of_c(struct cpu_codegen *h, const struct product *p)
 	LLVMTypeRef vt = LLVMVectorType(elem, p->lanes), bt = LLVMVectorType(step, p->lanes);
 	LLVMValueRef acc[ROWS32 + 1][MOST_REGISTERS], rows[ROWS32 + 1], first[ROWS32 + 1][MOST_REGISTERS];
 	int r = p->type->rank;
-	/* A holds a + 128, so the products with 128 are subtracted: an additional row computes them */
+	/* DOT_INT8 takes a + 128 as A (unsigned). So an additional row accumulates 128 · B, and is subtracted from each
+	 * row at the end. */
 	u32 all = p->rows + (unit == DOT_INT8);
 	for (u32 i = 0; i < all; i++) {
 		for (u32 g = 0; g < p->registers; g++) {
@@ -146,7 +150,7 @@ static void emit_block_of_c(struct cpu_codegen *h, const struct product *p)
 		}
 }
 
-/* The result uses the accumulator's memory if the accumulator has no other use. */
+/* The memory of the dot's result, initialized with operand C: the memory of operand C if it has no other use. */
 static struct buffer *sum_memory(struct cpu_codegen *h, const struct op *o)
 {
 	const struct value *acc = operand(o, 2);
@@ -159,7 +163,7 @@ static struct buffer *sum_memory(struct cpu_codegen *h, const struct op *o)
 	return c;
 }
 
-/* The blocks of rows from `from` to `to` and of the first `columns` columns. */
+/* The blocks of C, `rows` rows by `panels` panels, in rows `from` to `to` and columns 0 to `columns`. */
 static void emit_blocks(struct cpu_codegen *h, struct product *p, LLVMValueRef from, LLVMValueRef to, u32 rows,
 			u32 panels, LLVMValueRef columns)
 {
@@ -184,8 +188,8 @@ static LLVMValueRef least(struct cpu_codegen *h, LLVMValueRef a, LLVMValueRef b)
 	return LLVMBuildSelect(h->b, LLVMBuildICmp(h->b, LLVMIntSLT, a, b, ""), a, b, "");
 }
 
-/* The first `asked` rows of C (NULL: all): blocks of the maximum number of rows, one block of the remaining rows, and
- * single rows. */
+/* Emits the first `asked` rows of C (i64 at run time; NULL: all): blocks of ROWS16 or ROWS32 rows, one block of the
+ * rest of the tile's rows, and single rows. */
 static void emit_rows(struct cpu_codegen *h, struct product *p, LLVMValueRef asked, LLVMValueRef columns)
 {
 	i64 all = p->type->shape[p->type->rank - 2], most = h->s->target->vector_registers == 32 ? ROWS32 : ROWS16;

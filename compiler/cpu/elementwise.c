@@ -46,9 +46,9 @@ static LLVMValueRef equal(struct cpu_codegen *h, LLVMValueRef x, u64 n)
 	return LLVMBuildICmp(h->b, LLVMIntEQ, x, int_as(x, n), "");
 }
 
-/* Divides integers of up to 32 bits in a float format with at least twice their precision. The truncated quotient is
- * exact: the rounding error is less than the distance to the next integer. x86 has no vector instruction for integer
- * division. */
+/* Divides integers of up to 32 bits in a float format with at least twice their precision. Truncating the float
+ * quotient gives the integer quotient: the rounding error is less than the distance of a non-integer quotient to the
+ * next integer. x86 has no vector instruction for integer division. */
 static LLVMValueRef quotient_by_floats(struct cpu_codegen *h, LLVMValueRef x, LLVMValueRef y, bool is_signed)
 {
 	LLVMBuilderRef b = h->b;
@@ -59,8 +59,9 @@ static LLVMValueRef quotient_by_floats(struct cpu_codegen *h, LLVMValueRef x, LL
 	return is_signed ? LLVMBuildFPToSI(b, q, t, "") : LLVMBuildFPToUI(b, q, t, "");
 }
 
-/* The same method for 64 bits, if no number needs more than 52 bits with its sign, which is usual. These are converted
- * by adding 1.5 · 2^52, which makes them its low bits. */
+/* The same method for 64-bit integers in fp64, if each fits 52 bits with its sign, which is usual; otherwise a branch
+ * divides as integers. Such an integer is converted to fp64 by adding it to the bits of 1.5 · 2^52, and subtracting
+ * that number. */
 static LLVMValueRef quotient_of_longs(struct cpu_codegen *h, LLVMValueRef x, LLVMValueRef y, bool is_signed)
 {
 	LLVMBuilderRef b = h->b;
@@ -105,7 +106,8 @@ static LLVMValueRef divide(struct cpu_codegen *h, enum opcode code, LLVMValueRef
 	LLVMTypeRef t = LLVMTypeOf(x);
 	if (divides_safely(y))
 		return LLVMBuildBinOp(b, direct[code], x, y, "");
-	/* a divisor of 0 or (signed) -1 is replaced by 1; a 1-bit 1 is -1 */
+	/* A divisor of 0 or (signed) -1, for which LLVM's division is undefined, is replaced by 1. In 1 bit, signed 1
+	 * is -1, so each divisor is replaced. */
 	LLVMValueRef none = equal(h, y, 0), minus = is_signed ? equal(h, y, ~0ull) : NULL, q;
 	LLVMValueRef odd = is_signed ? LLVMBuildOr(b, none, minus, "") : none;
 	if (bits_of_elem(t) == 1) {
@@ -131,7 +133,7 @@ static LLVMValueRef shift(struct cpu_codegen *h, enum opcode code, LLVMValueRef 
 {
 	LLVMBuilderRef b = h->b;
 	u32 bits = bits_of_elem(LLVMTypeOf(x));
-	if (bits == 1) /* a 1-bit y of 1 shifts by 1 */
+	if (bits == 1) /* y is 0 or 1, and a shift by 1 moves out the only bit */
 		return code == IR_SHRSI ? x : LLVMBuildAnd(b, x, LLVMBuildNot(b, y, ""), "");
 	LLVMValueRef fits = LLVMBuildICmp(b, LLVMIntULT, y, int_as(y, bits), "");
 	if (code == IR_SHRSI)
@@ -200,7 +202,7 @@ static LLVMValueRef compare_float(struct cpu_codegen *h, const struct op *o, LLV
 	return LLVMBuildFCmp(h->b, preds[o->attr[ATTR_PREDICATE]], x, y, "");
 }
 
-/* Whether all elements are constants other than 0 and NaN, which equal only themselves. */
+/* Whether all elements are constants other than 0 and NaN: such a number compares equal only to the same bits. */
 static bool is_plain_constant(LLVMValueRef x)
 {
 	if (!LLVMIsConstant(x))
@@ -224,9 +226,10 @@ static LLVMValueRef pick(struct cpu_codegen *h, bool max, LLVMValueRef x, LLVMVa
 	return LLVMBuildSelect(h->b, LLVMBuildFCmp(h->b, max ? LLVMRealOGT : LLVMRealOLT, x, y, ""), x, y, "");
 }
 
-/* x86 has x > y ? x : y, and the like. If the operands are zeros, which compare equal, the maximum must be +0 if one
- * of them is. So the second operand of the comparison must be the possible +0: x if y is negative. A NaN loses against
- * a number, or wins (`propagate`). */
+/* Minimum or maximum. The x86 instructions compute x > y ? x : y, so they return the second operand if both are zeros
+ * or one is NaN. The maximum of +0 and -0 must be +0. So the operands are ordered: if y is negative, x is second, and
+ * for a minimum y. If one of two zeros is the right one, it is then second. The result with one NaN is the other
+ * operand, or the NaN if `propagate`. */
 static LLVMValueRef min_max(struct cpu_codegen *h, bool max, bool propagate, LLVMValueRef x, LLVMValueRef y)
 {
 	LLVMBuilderRef b = h->b;
@@ -241,7 +244,7 @@ static LLVMValueRef min_max(struct cpu_codegen *h, bool max, bool propagate, LLV
 	LLVMValueRef first = LLVMBuildSelect(b, minus, max ? y : x, max ? x : y, "");
 	LLVMValueRef second = LLVMBuildSelect(b, minus, max ? x : y, max ? y : x, "");
 	LLVMValueRef r = pick(h, max, first, second);
-	if (propagate) /* if the second operand is NaN, r is that NaN */
+	if (propagate) /* if the second operand is NaN, r is that NaN already */
 		return LLVMBuildSelect(b, is_nan(h, first), first, r, "");
 	return LLVMBuildSelect(b, is_nan(h, second), first, r, "");
 }
@@ -272,7 +275,8 @@ static LLVMValueRef float_op(struct cpu_codegen *h, const struct op *o, LLVMValu
 	}
 }
 
-/* Negation or absolute value of fp16 and bf16, by the sign bit: these formats have infinities and do not saturate. */
+/* Negation or absolute value of fp16 and bf16 by the sign bit. fp8 is computed in fp32, as
+ * the conversion back saturates infinities. */
 static LLVMValueRef set_sign(struct cpu_codegen *h, enum opcode code, LLVMValueRef x)
 {
 	LLVMValueRef bits = bits_of(h, x);
@@ -295,7 +299,7 @@ static LLVMValueRef any_float_op(struct cpu_codegen *h, const struct op *o, cons
 
 /* --- all operations ---------------------------------------------------------------------------------------------- */
 
-/* Offsets are signed. */
+/* Pointer p plus a signed number of elements. */
 static LLVMValueRef add_pointer(struct cpu_codegen *h, const struct op *o, LLVMValueRef p, LLVMValueRef offset)
 {
 	LLVMTypeRef t = as_many(offset, h->i64);

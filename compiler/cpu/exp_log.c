@@ -8,9 +8,10 @@ struct format {
 	u32 mantissa;   /* bits of mantissa */
 	double rounder; /* 1.5 · 2^mantissa: a number added to it is rounded to an integer, in its low bits */
 	u64 one;        /* the bits of 1 */
-	double least[2], most[2]; /* exp, exp2: 0 below `least`, infinite above `most` */
-	double ln2[2];            /* in two parts; the product of the first with an exponent is exact */
-	/* exp(r) = 1 + r + r² p(r), |r| <= log(2)/2; exp2(r) = 1 + r p(r), |r| <= 1/2 */
+	/* [0]: for exp, [1]: for exp2. The result is 0 below `least`, infinite above `most`. */
+	double least[2], most[2];
+	double ln2[2]; /* log(2) as a sum of two numbers; the product of the first with an exponent n is exact */
+	/* polynomials p of exp(r) = 1 + r + r² p(r), |r| <= log(2)/2, and exp2(r) = 1 + r p(r), |r| <= 1/2 */
 	u32 degree[2];
 	double coefficients[2][11];
 };
@@ -51,7 +52,7 @@ static LLVMValueRef polynomial(const struct functions *f, LLVMValueRef x, const 
 	return r;
 }
 
-/* NaN is unchanged. */
+/* Clamps x to `least` … `most`; NaN is unchanged. */
 static LLVMValueRef clamp(struct cpu_codegen *h, LLVMValueRef x, double least, double most)
 {
 	LLVMValueRef lo = real_as(x, least), hi = real_as(x, most);
@@ -59,7 +60,8 @@ static LLVMValueRef clamp(struct cpu_codegen *h, LLVMValueRef x, double least, d
 	return LLVMBuildSelect(h->b, LLVMBuildFCmp(h->b, LLVMRealOLT, hi, x, ""), hi, x, "");
 }
 
-/* x = n log(2) + r, or for base 2 n + r; `sum` is n + t->rounder. */
+/* A split of x for exp: x = n log(2) + r; for exp2: x = n + r. n is an integer. sum: n + format.rounder, with n in its
+ * low bits. */
 struct parts {
 	LLVMValueRef sum, n, r;
 };
@@ -104,7 +106,8 @@ static LLVMValueRef power_of_rest(const struct functions *f, const struct format
 	return LLVMBuildFAdd(f->b, multiply_add(f, LLVMBuildFMul(f->b, r, r, ""), p, r), one, "");
 }
 
-/* Errors. fp32: exp 1.02 ulp, exp2 0.88 ulp, without fused multiply-adds 1.1 ulp. fp64: 1 ulp, 1.2 ulp. */
+/* exp, or exp2 if base2. Errors in fp32: exp 1.02 ulp, exp2 0.88 ulp, 1.1 ulp without fused multiply-adds. Errors in
+ * fp64, measured for 3 million arguments: 1.04 ulp, 1.3 ulp without fused multiply-adds. */
 LLVMValueRef cpu_exp(struct cpu_codegen *h, const struct functions *f, LLVMValueRef x, bool base2)
 {
 	LLVMBuilderRef b = h->b;
@@ -115,8 +118,8 @@ LLVMValueRef cpu_exp(struct cpu_codegen *h, const struct functions *f, LLVMValue
 	LLVMValueRef r = power_of_rest(f, t, s.r, base2);
 	if (has_scalef(h, x))
 		return scalef(h, r, s.n);
-	/* multiplies by 2^n in two steps, so that only the second may leave the normal numbers; only the low bits of n
-	 * are needed */
+	/* Multiplies by 2^n in two steps, 2^(n / 2) and the rest, so that only the second result may be subnormal or
+	 * infinite. The bits of s.sum above those of n are shifted out. */
 	LLVMValueRef n = bits_of(h, s.sum), one = int_as(n, t->one), up = int_as(n, t->mantissa);
 	LLVMValueRef first = LLVMBuildShl(b, LLVMBuildLShr(b, n, int_as(n, 1), ""), up, "");
 	LLVMValueRef second = LLVMBuildSub(b, LLVMBuildShl(b, n, up, ""), first, "");
@@ -124,7 +127,7 @@ LLVMValueRef cpu_exp(struct cpu_codegen *h, const struct functions *f, LLVMValue
 	return LLVMBuildFMul(b, r, of_bits(h, LLVMBuildAdd(b, second, one, ""), elem), "");
 }
 
-/* exp2 of fp32. A result that is not a normal number is replaced by the least or largest normal power. */
+/* exp2 of fp32 with x clamped to -126 … 127, so that the result is a normal number. */
 LLVMValueRef cpu_normal_exp2(struct cpu_codegen *h, const struct functions *f, LLVMValueRef x)
 {
 	struct parts s = split(f, &single, clamp(h, x, -126, 127), true);

@@ -1,14 +1,17 @@
 /* Loop fusion: decides which values are stored in memory, and which operations share a loop nest.
  *
  * A root is an operation that a nest is made for: a store, a reduction, or an operation whose value must be stored
- * because it is needed in another order, at another rate, or by an operation on whole tiles. Consecutive roots of the
+ * in scratch memory because it is used in another order of elements, in an inner loop, or by an operation on whole
+ * tiles. Consecutive roots of the
  * same shape share a nest unless a root needs a result that an earlier root completes with its last element. All other
  * operations (elementwise operations, loads) are computed inside the nests of the roots that need them. A value that
  * several nests compute is stored by the first nest, unless recomputing it is as cheap. */
 #include "cpu/cpu_internal.h"
 #include "analysis/alias.h"
 
-enum { MOST_DEPTH = 200 /* operations computed without a value in memory; limits eval's recursion */ };
+/* Limit of info.depth: a value at a longer chain of operations is stored in memory. Bounds the recursion of
+ * cpu_eval. */
+enum { MOST_DEPTH = 200 };
 
 struct info *info_of(struct cpu_codegen *h, const struct value *v)
 {
@@ -45,7 +48,7 @@ static bool is_tile_op(const struct op *o)
 	return false;
 }
 
-/* Whether o takes whole tiles from memory. */
+/* Whether o is an operation on whole tiles: it takes its tile operands from memory and is not part of a nest. */
 bool is_whole_tile(const struct op *o)
 {
 	return is_tile_op(o) && !cpu_is_inline(o) && o->code != IR_STORE && o->code != IR_REDUCE &&
@@ -59,7 +62,8 @@ bool cpu_orders(const struct op *o)
 	       o->code == IR_INLINE_ASM || o->code == IR_GRID_WAIT;
 }
 
-/* Whether o, or an operation inside, may write the memory that the load reads, or is ordered with it. */
+/* Whether the load may not move past o: o, or an operation in a block of o, may write the memory that the load reads,
+ * or is ordered with memory accesses (cpu_orders). */
 static bool may_clobber(struct cpu_codegen *h, const struct op *o, const struct op *load)
 {
 	for (u32 i = 0; i < o->nblocks; i++)
@@ -70,8 +74,8 @@ static bool may_clobber(struct cpu_codegen *h, const struct op *o, const struct 
 								  pointer_base(operand(load, 0)), false));
 }
 
-/* Whether both access the same row of consecutive elements, so that element i of one has the address of no other
- * element. */
+/* Whether o is a store to the addresses of `load`, which are successive and thus all different: storing element i does
+ * not change what the load reads for another element. */
 static bool same_row(struct cpu_codegen *h, const struct op *o, const struct op *load)
 {
 	const struct value *p = operand(o, 0);
@@ -105,7 +109,7 @@ static void note_result(struct cpu_codegen *h, const struct op *o, const struct 
 	}
 }
 
-/* Marks the operands that o takes from memory as stored. */
+/* Sets info.stored of the operands that o reads from memory. */
 static void note_uses(struct cpu_codegen *h, const struct op *o)
 {
 	bool whole = is_whole_tile(o) || op_is_control(o) || op_has(o, END) || op_is_shape(o);
@@ -122,7 +126,7 @@ static void note_uses(struct cpu_codegen *h, const struct op *o)
 	}
 }
 
-/* Visits operands before their uses. */
+/* Sets info.depth, info.free and info.stored of the values in b. Visits definitions before uses. */
 static void walk_forward(struct cpu_codegen *h, const struct block *b)
 {
 	for (u32 i = 0; i < b->nargs; i++)
@@ -142,7 +146,8 @@ static void walk_forward(struct cpu_codegen *h, const struct block *b)
 	}
 }
 
-/* Whether the load has neighbours. A gather of single elements costs more than storing its result. */
+/* Whether vectors of the load are at successive addresses, so that repeating the load is cheap. A load of single
+ * elements costs more than storing its result. */
 static bool is_contiguous(struct cpu_codegen *h, const struct op *load)
 {
 	const struct type *t = result(load)->type;
@@ -153,6 +158,7 @@ static bool is_contiguous(struct cpu_codegen *h, const struct op *load)
 	return false;
 }
 
+/* Sets info.last_root, and info.stored of loads that may not move down to there. */
 static void last_roots(struct cpu_codegen *h, const struct block *b)
 {
 	for (const struct op *o = b->last; o; o = o->prev) {
@@ -176,7 +182,7 @@ static void last_roots(struct cpu_codegen *h, const struct block *b)
 	}
 }
 
-/* Assigns memory in operand format to values that only dots take. */
+/* Sets info.buffer of values that only dots use, to memory in the format of the dot's instruction (dot_unit). */
 static void place_operands(struct cpu_codegen *h, const struct block *b)
 {
 	const struct op *dot;
@@ -232,22 +238,25 @@ static const struct type *iteration_type(const struct op *o)
 	return o->code == IR_STORE || o->code == IR_REDUCE ? operand(o, 0)->type : result(o)->type;
 }
 
+/* Search for what a root needs, to decide whether it can join `nest` (the open nest, or NULL). loads: the loads that
+ * the root's nest executes for it. */
 struct fusion_search {
 	struct cpu_codegen *h;
 	struct cpu_nest *nest;
 	const struct op *root;
 	u32 walk;
-	bool clashes; /* the root needs a result that the nest completes later, or in another order */
+	bool clashes; /* the root needs a result that the nest completes later, or has in another order of elements */
 	VEC(const struct op *) loads;
 };
 
+/* elsewhere: a shape operation is between the root and v, so v is needed at other indices than the root's. */
 static void search_value(struct fusion_search *s, const struct value *v, bool elsewhere)
 {
 	struct cpu_codegen *h = s->h;
 	if (!type_is_tensor(v->type)) {
 		if (s->nest && v->def && v->def->code == IR_REDUCE && info_of(h, v)->nest == s->nest)
 			s->clashes = true;
-		/* a scalar computed from results of this nest has closed it already */
+		/* other scalars: plan_block closes the nest before an operation that uses one of its results */
 		return;
 	}
 	struct info *i = info_of(h, v);
@@ -309,7 +318,7 @@ static void push(struct cpu_codegen *h, struct steps *out, struct cpu_step x)
 	out->at[out->len++] = x;
 }
 
-/* Whether o needs a result of the open nest, directly or through scalars moved before it. */
+/* Whether an operand of o is a result of nest n, so that o cannot move before n. */
 static bool needs_nest(struct cpu_codegen *h, const struct op *o, const struct cpu_nest *n)
 {
 	for (u32 k = 0; n && k < o->noperands; k++) {
@@ -348,7 +357,8 @@ static bool is_root(struct cpu_codegen *h, const struct op *o)
 	       info_of(h, result(o))->stored && !info_of(h, result(o))->free;
 }
 
-/* Finds values, from the roots down, that a later nest needs too, and has the first nest store them. */
+/* Called for all values that nest n computes, nests in order. A value that an earlier nest also computes becomes a root
+ * of that nest, which stores it, unless recomputing it is as cheap. elsewhere: as in search_value. */
 static void claim(struct cpu_codegen *h, struct cpu_nest *n, const struct value *v, bool elsewhere);
 
 bool cpu_cheap_again(struct cpu_codegen *h, const struct value *v)
@@ -431,7 +441,8 @@ void plan_block(struct cpu_codegen *h, const struct block *b, struct steps *out)
 		}
 		if (o->nresults == 1 && type_is_tensor(result(o)->type) && cpu_is_inline(o))
 			continue;
-		/* An operation between roots of a nest is moved before the nest. */
+		/* An operation that is not part of a nest moves before the open nest if possible; otherwise no further
+		 * root can join that nest. */
 		bool pure = op_has(o, PURE) && !is_whole_tile(o) && !op_has(o, END);
 		if (!pure || needs_nest(h, o, open))
 			open = NULL;

@@ -1,13 +1,16 @@
 /* Chooses the dimension of a tile that is contiguous in scratch memory.
  *
  * Tiles of one shape that are connected by elementwise operations, loads, stores and control flow form a class with a
- * common answer: the dimension along which most of the class's loads and stores have neighbours. A nest then need not
- * gather from one memory the elements that it accesses as vectors in another. Operations on whole tiles take them row
- * by row. */
+ * common answer: the dimension along which most of the class's loads and stores access successive addresses. A nest
+ * then need not gather from scratch memory the elements that it loads or stores as vectors. Operations on whole tiles
+ * (scans, dots, gathers) work row by row, so they fix the last dimension. */
 #include "cpu/cpu_internal.h"
 
-enum { WHOLE = 1000 /* votes: more than all loads and stores have */ };
+/* Votes of an operation on whole tiles for the last dimension of its tiles (a load or store has one vote for each
+ * dimension along which it has neighbours). So large that the loads and stores of a kernel do not outvote it. */
+enum { WHOLE = 1000 };
 
+/* The representative of v's class. */
 static struct info *class_of(struct cpu_codegen *h, const struct value *v)
 {
 	struct info *i = info_of(h, v);
@@ -55,7 +58,8 @@ static void take_rows(struct cpu_codegen *h, const struct op *o)
 	}
 }
 
-/* Joins the operands of a block's last operation, from `first` on, with `to`, or with the results of o. */
+/* Joins the classes of values that block b passes on, the operands of its last operation from `first` on, with those of
+ * the values `to`; if NULL, with those of the results of o. */
 static void join_passed(struct cpu_codegen *h, const struct op *o, const struct block *b, u32 first,
 			struct value *const *to)
 {

@@ -8,7 +8,7 @@
 
 /* --- calls ------------------------------------------------------------------------------------------------------- */
 
-/* Calls a function t → t of the C library or its vector library, with no effects. */
+/* Calls function `name` from t to t of the C library or libmvec, which has no side effects. */
 static LLVMValueRef call_library(struct cpu_codegen *h, const char *name, LLVMTypeRef t, LLVMValueRef x)
 {
 	static const char *const attributes[] = {"memory", "nounwind",   "willreturn",  "nosync",
@@ -26,7 +26,7 @@ static LLVMValueRef call_library(struct cpu_codegen *h, const char *name, LLVMTy
 	return LLVMBuildCall2(h->b, type, f, &x, 1, "");
 }
 
-/* Elements from..from+n of x; after its end, the first ones again. */
+/* n elements of x from number `from` on; after the last element of x, the first ones again. */
 static LLVMValueRef part(struct cpu_codegen *h, LLVMValueRef x, u32 from, u32 n)
 {
 	enum { MOST = 16 };
@@ -47,7 +47,8 @@ static LLVMValueRef joined(struct cpu_codegen *h, LLVMValueRef x, LLVMValueRef y
 	return LLVMBuildShuffleVector(h->b, x, y, LLVMConstVector(which, n), "");
 }
 
-/* libmvec has functions for vectors of 16, 32 (AVX2) and 64 bytes (AVX-512): _ZGVbN4v_expf and so on. */
+/* Calls the libmvec function of `name` for parts of x. It has functions for vectors of 16, 32 (AVX2) and 64 bytes
+ * (AVX-512): _ZGVbN4v_expf and so on. */
 static LLVMValueRef call_vectors(struct cpu_codegen *h, const char *name, LLVMValueRef x)
 {
 	u32 bytes = bits_of_elem(LLVMTypeOf(x)) / 8, lanes = LLVMGetVectorSize(LLVMTypeOf(x));
@@ -80,7 +81,7 @@ static LLVMValueRef call_for_each(struct cpu_codegen *h, const char *name, LLVMV
 	return lanes ? r : call_library(h, name, elem, x);
 }
 
-/* On arm64, libmvec is part of glibc only from 2.38 on. */
+/* Scalar functions on arm64, where only glibc 2.38 and later has libmvec. */
 static LLVMValueRef call(struct cpu_codegen *h, const char *name, LLVMValueRef x)
 {
 	return lanes_of(x) && h->s->target->level != CPU_NEON ? call_vectors(h, name, x) : call_for_each(h, name, x);
@@ -123,7 +124,8 @@ LLVMValueRef rare_end(struct cpu_codegen *h, const struct rare *r, LLVMValueRef 
 	return phi;
 }
 
-/* The C library computes arguments too large for the reduction. */
+/* sin or cos of fp32. Vectors with an argument above MOST_REDUCED, too large for reduce_f32, branch to the C
+ * library. */
 static LLVMValueRef sin_cos(struct cpu_codegen *h, const struct functions *f, bool cosine, LLVMValueRef x)
 {
 	LLVMValueRef size = cpu_intrinsic1(h, "llvm.fabs", x);
@@ -132,8 +134,8 @@ static LLVMValueRef sin_cos(struct cpu_codegen *h, const struct functions *f, bo
 	return rare_end(h, &r, cpu_intrinsic1(h, cosine ? "llvm.cos" : "llvm.sin", x));
 }
 
-/* fp64 quotients of fp32 numbers, if less than 2^28, truncate to the correct integer, and the remainder of x is exact:
- * the quotient is an integer, or at a relative distance of at least 2^-52 from an integer. For larger quotients the C
+/* x mod y, truncated. fp32 is computed in fp64: a quotient less than 2^28 truncates to the correct integer q, since it
+ * is an integer or at a relative distance of at least 2^-52 from one, and x - q y is exact. For larger quotients the C
  * library computes the result. */
 LLVMValueRef cpu_fmod(struct cpu_codegen *h, LLVMValueRef x, LLVMValueRef y)
 {
@@ -145,7 +147,7 @@ LLVMValueRef cpu_fmod(struct cpu_codegen *h, LLVMValueRef x, LLVMValueRef y)
 	LLVMValueRef q = LLVMBuildFDiv(b, wide, by, ""), size = cpu_intrinsic1(h, "llvm.fabs", q);
 	LLVMValueRef whole = cpu_intrinsic1(h, "llvm.trunc", q);
 	LLVMValueRef left = LLVMBuildFSub(b, wide, LLVMBuildFMul(b, whole, by, ""), "");
-	/* also for an infinite y */
+	/* if |x / y| < 1 the result is x; also for an infinite y, where x - 0 · y would be NaN */
 	LLVMValueRef none = LLVMBuildFCmp(b, LLVMRealOLT, size, real_as(q, 1), "");
 	left = LLVMBuildFPTrunc(b, LLVMBuildSelect(b, none, wide, left, ""), LLVMTypeOf(x), "");
 	LLVMTypeRef f32 = LLVMTypeOf(x);
@@ -157,9 +159,11 @@ LLVMValueRef cpu_fmod(struct cpu_codegen *h, LLVMValueRef x, LLVMValueRef y)
 
 /* --- erf by tables ----------------------------------------------------------------------------------------------- */
 
-enum { PIECES = 32, DEGREE = 4, APART = 8 /* pieces of an interval of length 1 */, LANES = 16 };
+/* The table has PIECES polynomials of degree DEGREE. */
+enum { PIECES = 32, DEGREE = 4, APART = 8 /* polynomials for an interval of length 1 */, LANES = 16 };
 
-/* Polynomials in x - k/8 that approximate erf(x)/x within 1/16 of k/8, from its values at the Chebyshev nodes. */
+/* Computes the table: c[i][k] is coefficient i of a polynomial in x - k/8 that approximates erf(x)/x for |x - k/8| <=
+ * 1/16. It interpolates erf(x)/x at Chebyshev nodes. */
 static void erf_pieces(double c[DEGREE + 1][PIECES])
 {
 	enum { N = DEGREE + 1 };
@@ -184,7 +188,7 @@ static void erf_pieces(double c[DEGREE + 1][PIECES])
 	}
 }
 
-/* The coefficient of each lane's piece. */
+/* A vector of of[piece] for each lane's `piece`. */
 static LLVMValueRef chosen(struct cpu_codegen *h, const double *of, LLVMValueRef piece)
 {
 	LLVMValueRef table[PIECES];
@@ -194,7 +198,8 @@ static LLVMValueRef chosen(struct cpu_codegen *h, const double *of, LLVMValueRef
 	return cpu_intrinsic(h, "llvm.x86.avx512.vpermi2var.ps.512", NULL, 0, args, 3);
 }
 
-/* erf of 16 lanes, with coefficients selected from a table by one instruction: fewer steps than erf_f32. */
+/* erf of 16 lanes of fp32. One AVX-512 permutation of two registers selects a coefficient for all lanes. Fewer
+ * instructions than erf_f32. */
 static LLVMValueRef erf_by_table(struct cpu_codegen *h, const struct functions *f, LLVMValueRef x)
 {
 	double c[DEGREE + 1][PIECES], first[PIECES];
@@ -202,7 +207,7 @@ static LLVMValueRef erf_by_table(struct cpu_codegen *h, const struct functions *
 	LLVMValueRef sum = multiply_add(f, size, real_as(x, APART), rounder), piece = bits_of(h, sum);
 	LLVMValueRef t = multiply_add(f, LLVMBuildFSub(h->b, sum, rounder, ""), real_as(x, -1.0 / APART), size);
 	erf_pieces(c);
-	for (int k = 0; k < PIECES; k++) { /* as a sum of two parts */
+	for (int k = 0; k < PIECES; k++) { /* the constant coefficient as a sum of two fp32 numbers */
 		first[k] = (float)c[0][k];
 		c[0][k] -= first[k];
 	}
@@ -211,7 +216,7 @@ static LLVMValueRef erf_by_table(struct cpu_codegen *h, const struct functions *
 		p = multiply_add(f, p, t, chosen(h, c[i], piece));
 	p = LLVMBuildFMul(h->b, size, p, "");
 	p = multiply_add(f, size, chosen(h, first, piece), p);
-	/* erf is 1 in fp32 there */
+	/* beyond the last piece, erf rounds to 1 in fp32 */
 	LLVMValueRef far = LLVMBuildFCmp(h->b, LLVMRealOGE, size, real_as(x, (PIECES - 0.5) / APART), "");
 	LLVMTypeRef type = LLVMTypeOf(x);
 	LLVMValueRef signs[] = {LLVMBuildSelect(h->b, far, real_as(x, 1), p, ""), x};
@@ -229,7 +234,7 @@ static LLVMValueRef erf_of_vector(struct cpu_codegen *h, const struct functions 
 	return cpu_concat(h, parts, n);
 }
 
-/* The function as straight-line code, or NULL. */
+/* Function `code` of x as inline code without library calls; NULL if there is none. */
 static LLVMValueRef inline_function(struct cpu_codegen *h, enum opcode code, LLVMValueRef x)
 {
 	bool has_fma = h->s->target->has_fma, f32 = elem_of(LLVMTypeOf(x)) == h->f32;
@@ -262,7 +267,8 @@ LLVMValueRef cpu_math(struct cpu_codegen *h, enum opcode code, LLVMValueRef x)
 	default: break;
 	}
 	LLVMValueRef r = inline_function(h, code, x);
-	/* for fp64 the C library is nearly always exact to half an ulp, its vector library only to four ulp */
+	/* fp64: the errors of the C library's sin and cos are rarely above half an ulp, those of libmvec up to four
+	 * ulp */
 	if (!r && (code == IR_SIN || code == IR_COS) && elem_of(LLVMTypeOf(x)) == h->f64)
 		return call_for_each(h, names[code], x);
 	return r ? r : call(h, names[code], x);

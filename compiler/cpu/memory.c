@@ -1,10 +1,10 @@
-/* Loads, stores and atomics at an index.
+/* Loads, stores and atomics at an index (of one element, or of a vector of lanes).
  *
- * Lanes that are neighbours in memory are one access at the address of the first lane. Otherwise each lane has an
- * address. If a mask is true for all lanes, the access is unmasked; otherwise it is one of LLVM's masked intrinsics. */
+ * Lanes with successive addresses are one access at the address of the first lane. Otherwise each lane has an address.
+ * If a mask is true for all lanes, the access is unmasked; otherwise it is one of LLVM's masked intrinsics. */
 #include "cpu/cpu_internal.h"
 
-/* The type of an element in memory. */
+/* The LLVM type of an element in memory: i8 for i1. */
 static LLVMTypeRef memory_type(struct cpu_codegen *h, const struct type *elem)
 {
 	return type_elem_bits(elem) == 1 ? h->i8 : cpu_elem_type(h, elem);
@@ -25,11 +25,11 @@ static bool is_true(LLVMValueRef mask)
 
 struct element_access {
 	const struct value *pointer, *mask_value;
-	LLVMValueRef p;    /* address of the first lane, or of each lane */
-	LLVMValueRef mask; /* NULL: true */
+	LLVMValueRef p;    /* address of the first lane, or vector of the addresses of all lanes */
+	LLVMValueRef mask; /* NULL: true for all lanes */
 	LLVMTypeRef type;  /* type of an element in memory */
-	u32 bytes, lanes;
-	u32 run;      /* number of consecutive lanes that are neighbours in memory; 1: each lane has an address */
+	u32 bytes, lanes;  /* bytes: size of an element */
+	u32 run;      /* each `run` lanes have successive addresses; 1: each lane has an address */
 	bool uniform; /* all lanes have the same address */
 };
 
@@ -38,8 +38,9 @@ static u32 type_bytes(const struct type *elem)
 	return (u32)(type_elem_bits(elem) + 7) / 8;
 }
 
-/* Hints hold only for elements that are not masked off, and for tiles that extend past an edge not even for these. So
- * they count only for vectors that a GPU would access, too (axis.h). */
+/* element_access.run along dimension d. Contiguity that the user's hints (tl.max_contiguous and so on) state need not
+ * hold for masked-off elements, and users state it even for tiles that extend past the edge of a tensor. So hints count
+ * only up to the width of the vectors that GPU code would access because of them (axis_vector_width). */
 static u32 run_along(struct cpu_codegen *h, const struct element_access *a, int d)
 {
 	u32 promised = (u32)axis_vector_width(h->s->axis, a->pointer, a->mask ? a->mask_value : NULL, d);
@@ -90,7 +91,7 @@ static LLVMValueRef plain_load(struct cpu_codegen *h, const struct element_acces
 	return x;
 }
 
-/* Whether any lane of the mask is true, or all lanes (`all`). */
+/* i1: any lane of the mask is true; if `all`: all lanes are true. */
 static LLVMValueRef any_lane(struct cpu_codegen *h, LLVMValueRef mask, bool all)
 {
 	LLVMTypeRef t = LLVMTypeOf(mask);
@@ -99,13 +100,14 @@ static LLVMValueRef any_lane(struct cpu_codegen *h, LLVMValueRef mask, bool all)
 		       : mask;
 }
 
-/* A part of an access, as wide as a register of elements or addresses. In wider masked loads, which LLVM 19 splits, it
- * treats lanes known to be masked off as undefined and loads them (tests/lit/codegen/cpu-masks.tl). */
+/* A part of an access, as wide as one vector register of elements or addresses. The parts are made here because LLVM 19
+ * splits wider masked loads wrongly: it treats lanes that it knows to be masked off as undefined, and loads them
+ * (tests/lit/codegen/cpu-masks.tl). */
 struct piece {
 	u32 lanes;
-	LLVMValueRef p;    /* first address, or all addresses */
-	LLVMValueRef mask; /* NULL: true */
-	bool none;         /* the mask is false */
+	LLVMValueRef p;    /* first address, or vector of all addresses */
+	LLVMValueRef mask; /* NULL: true for all lanes */
+	bool none;         /* the mask is known to be false for all lanes */
 };
 
 static u32 piece_lanes(const struct cpu_codegen *h, const struct element_access *a)
@@ -182,7 +184,8 @@ static void store_pieces(struct cpu_codegen *h, const struct element_access *a, 
 	}
 }
 
-/* load_pieces on one of two paths; its values are not known after the paths join. */
+/* load_pieces on one side of a branch. Values that it evaluates do not stay in cpu_codegen.memo, since they are not
+ * available after the branch. */
 static LLVMValueRef load_pieces_here(struct cpu_codegen *h, const struct element_access *a, const struct at *at,
 				     LLVMValueRef other)
 {
@@ -193,7 +196,8 @@ static LLVMValueRef load_pieces_here(struct cpu_codegen *h, const struct element
 	return x;
 }
 
-/* Checked code: called before an access, or instead of a store of x. */
+/* In checked code (target.checks): emits the report of an access to the runtime before a load or atomic operation, or
+ * instead of a store of x. */
 static void check_access(struct cpu_codegen *h, const struct op *o, const struct element_access *a, const struct at *at,
 			 LLVMValueRef x)
 {
@@ -228,8 +232,10 @@ LLVMValueRef cpu_eval_load(struct cpu_codegen *h, const struct op *o, const stru
 		      : LLVMConstNull(cpu_vector_type(a.type, lanes));
 	if (!one)
 		return to_value(h, load_pieces(h, &a, at, other), elem);
-	/* A branch for a scalar mask, or for a vector mask that is false, or true, in all lanes. In the rest of a row
-	 * some lanes are masked off. If all are, the address may be invalid, and even masked loads take long. */
+	/* Three paths: no lane is loaded (`other`), all lanes are loaded by a plain load, or some lanes by masked
+	 * loads. In the rest of a row (in_rest) some lanes are masked off, so there is no plain load. The path without
+	 * a load is needed: with all lanes masked off, the address may be invalid, and then even masked loads take
+	 * long. */
 	bool rest = h->in_rest && vector && !a.uniform;
 	LLVMBasicBlockRef from[3], end = cpu_block(h), plain = cpu_block(h),
 				   part = vector && !a.uniform && !rest ? cpu_block(h) : NULL;
@@ -268,7 +274,7 @@ void cpu_eval_store(struct cpu_codegen *h, const struct op *o, const struct at *
 		check_access(h, o, &a, at, x);
 		return;
 	}
-	if (a.uniform) { /* the value of the last lane remains */
+	if (a.uniform) { /* all lanes store to one address: a scatter leaves the value of the last lane */
 		a.p = cpu_spread(h, a.p, a.lanes);
 		a.uniform = false;
 		a.run = 1;
@@ -329,7 +335,7 @@ static LLVMTypeRef bits_type(struct cpu_codegen *h, const struct type *elem)
 	return LLVMIntTypeInContext(h->ctx, 8 * type_bytes(elem));
 }
 
-/* A compare-and-swap loop that adds in f32, or takes the maximum or minimum. */
+/* Atomic addition, maximum or minimum of a float, by a compare-and-swap loop that computes in f32. */
 static LLVMValueRef update_small(struct cpu_codegen *h, enum rmw_kind kind, LLVMValueRef p, LLVMValueRef x,
 				 const struct type *elem)
 {
@@ -347,7 +353,7 @@ static LLVMValueRef update_small(struct cpu_codegen *h, enum rmw_kind kind, LLVM
 	LLVMValueRef both[] = {a, b};
 	c = kind == RMW_FADD ? LLVMBuildFAdd(h->b, a, b, "")
 			     : cpu_intrinsic(h, kind == RMW_MAX ? "llvm.maxnum" : "llvm.minnum", &wide, 1, both, 2);
-	if (kind != RMW_FADD) { /* -0 is less than +0 */
+	if (kind != RMW_FADD) { /* llvm.maxnum and minnum may return either zero: -0 must be less than +0 */
 		LLVMValueRef x = LLVMBuildBitCast(h->b, a, h->i32, ""), y = LLVMBuildBitCast(h->b, b, h->i32, "");
 		LLVMValueRef z = kind == RMW_MAX ? LLVMBuildAnd(h->b, x, y, "") : LLVMBuildOr(h->b, x, y, "");
 		LLVMValueRef equal = LLVMBuildFCmp(h->b, LLVMRealOEQ, a, b, "");
@@ -392,7 +398,7 @@ static LLVMValueRef atomic(struct cpu_codegen *h, const struct op *o, LLVMValueR
 	return kind == RMW_EXCH ? LLVMBuildBitCast(h->b, old, t, "") : old;
 }
 
-/* The old value of the element, or zero if masked off. */
+/* Emits an atomic operation on one element. Returns the old value of the element, or zero if it is masked off. */
 LLVMValueRef cpu_eval_atomic(struct cpu_codegen *h, const struct op *o, const struct at *at)
 {
 	u32 mask_at = o->code == IR_ATOMIC_CAS ? 3 : 2;

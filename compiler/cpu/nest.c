@@ -1,10 +1,13 @@
 /* The loops of a nest, and the values of tiles at an index.
  *
- * The innermost loop computes `lanes` neighbours at a time. If masks of loads and stores are true for a first part of
- * a row (index < size), that part has a separate loop without masks, and the rest of the row another loop. */
+ * The innermost loop runs along nest.lane_dim and computes vectors of `lanes` neighbours; a row is all elements along
+ * that dimension. If masks of loads and stores are true for the elements at the start of a row (index < size), these
+ * have a separate loop without masks, and the rest of the row has another loop. */
 #include "cpu/cpu_internal.h"
 
-enum { LANE_REGISTERS = 4 /* registers of a vector at an index: independent operations in flight */ };
+/* Vector registers of a value at an index: `lanes` is chosen accordingly. Several registers give independent
+ * operations, whose latencies overlap. */
+enum { LANE_REGISTERS = 4 };
 
 /* --- lanes ------------------------------------------------------------------------------------------------------ */
 
@@ -16,7 +19,7 @@ void cpu_count_neighbours(struct cpu_codegen *h, const struct op *o, i32 *votes)
 		votes[d] += a->contiguity[d] > 1 && p->type->shape[d] > 1;
 }
 
-/* The dimension along which most of the accesses have neighbours, or -1. */
+/* The dimension along which most of the n loads and stores have neighbours (successive addresses), or -1. */
 static int preferred(struct cpu_codegen *h, const struct op *const *accesses, u32 n, int rank)
 {
 	int votes[MAX_RANK] = {0}, best = -1;
@@ -35,8 +38,8 @@ bool nest_agrees(struct cpu_codegen *h, const struct cpu_nest *n, const struct o
 	return mine < 0 || other < 0 || mine == other;
 }
 
-/* The least element size that determines the number of lanes. Nests that only move elements to dot operands need no
- * registers for 32-bit indices and sums. */
+/* The minimum of the element size, in bytes, that determines the number of lanes: 4, for 32-bit indices and sums. Less
+ * for nests that only copy loaded elements to dot operands of smaller elements. */
 static u32 least_bytes(struct cpu_codegen *h, const struct cpu_nest *n)
 {
 	u32 bytes = 1;
@@ -65,7 +68,7 @@ void nest_choose_lanes(struct cpu_codegen *h, struct cpu_nest *n)
 							       : n->roots.at[i].v;
 		bytes = MAX(bytes, (u32)type_elem_bits(v->type) / 8);
 		const struct buffer *b = info_of(h, v)->buffer;
-		votes[cpu_inner(h, v)] += !b || b->operand == DT_COUNT; /* dot operands are transposed after the nest */
+		votes[cpu_inner(h, v)] += !b || b->operand == DT_COUNT; /* operands are transposed after the nest */
 	}
 	for (int d = n->rank - 1; d >= 0; d--)
 		if (n->shape[best] == 1 || (votes[d] > votes[best] && n->shape[d] > 1))
@@ -98,7 +101,7 @@ LLVMValueRef cpu_offset(struct cpu_codegen *h, const struct buffer *b, int rank,
 	return sum ? sum : cpu_i64(h, 0);
 }
 
-/* Loads lanes one by one, `stride` elements apart. */
+/* Loads the lanes of a vector one by one, from addresses that differ by `stride` elements. */
 static LLVMValueRef load_strided(struct cpu_codegen *h, LLVMTypeRef elem, LLVMValueRef p, i64 stride, u32 lanes)
 {
 	LLVMValueRef x = LLVMGetPoison(LLVMVectorType(elem, lanes));
@@ -230,6 +233,7 @@ static bool same_index(const struct at *a, const struct at *b, int rank, int but
 	return true;
 }
 
+/* A mask that is true for all lanes in the body under construction; a list. */
 struct assumed {
 	const struct value *v;
 	struct at at;
@@ -297,7 +301,7 @@ static bool view_index(struct cpu_codegen *h, const struct op *o, const struct a
 	}
 	if (at->along < 0)
 		return true;
-	/* lanes stay neighbours along the innermost dimensions */
+	/* lanes along the innermost dimension longer than 1 are neighbours along that dimension of the operand */
 	for (int d = to->rank - 1; d > at->along; d--)
 		if (to->shape[d] > 1)
 			return false;
@@ -309,7 +313,7 @@ static bool view_index(struct cpu_codegen *h, const struct op *o, const struct a
 	return true;
 }
 
-/* Evaluates each lane separately. */
+/* cpu_eval for each lane, as a scalar. */
 static LLVMValueRef eval_each(struct cpu_codegen *h, const struct value *v, const struct at *at)
 {
 	LLVMValueRef x = LLVMGetPoison(LLVMVectorType(cpu_elem_type(h, type_elem(v->type)), at->lanes));
@@ -332,7 +336,8 @@ static LLVMValueRef eval_range(struct cpu_codegen *h, const struct op *o, const 
 	return LLVMBuildAdd(h->b, cpu_spread(h, i, at->lanes), cpu_iota(h->i32, at->lanes), "");
 }
 
-/* all ? one & x : one | x, where `one` is a scalar: it is not splatted. */
+/* AND (`all`) or OR of the scalar mask `one` and the mask x of any number of lanes, by a select that needs no splat of
+ * `one`. */
 static LLVMValueRef combine_truth(struct cpu_codegen *h, bool all, LLVMValueRef one, LLVMValueRef x)
 {
 	if (LLVMIsConstant(one) && LLVMIsNull(one) == !all)
@@ -407,6 +412,7 @@ void cpu_forget(struct cpu_codegen *h)
 
 /* --- masks that are true for a first part of a row --------------------------------------------------------------- */
 
+/* The elements at the start of a row for which masks are true. row: length of the row. */
 struct prefix {
 	struct cpu_codegen *h;
 	LLVMValueRef count; /* number of the row's elements for which all assumed masks are true; NULL: all */
@@ -453,7 +459,7 @@ LLVMValueRef cpu_count_true(struct cpu_codegen *h, const struct value *v, const 
 	LLVMValueRef diff = LLVMBuildSub(h->b, y, x, "");
 	LLVMIntPredicate less = no_sign ? LLVMIntULT : LLVMIntSLT, or_less = no_sign ? LLVMIntULE : LLVMIntSLE;
 	LLVMValueRef more = LLVMBuildICmp(h->b, or_equal ? or_less : less, x, y, "");
-	/* in 64 bits the difference may overflow: then the count exceeds the row */
+	/* an overflow of the 64-bit difference makes it negative, which also is UGE */
 	LLVMValueRef far = LLVMBuildICmp(h->b, LLVMIntUGE, diff, cpu_i64(h, row), "");
 	LLVMValueRef n = or_equal ? LLVMBuildAdd(h->b, diff, cpu_i64(h, 1), "") : diff;
 	n = LLVMBuildSelect(h->b, far, cpu_i64(h, row), n, "");
@@ -491,7 +497,9 @@ static void assume_mask(struct prefix *p, const struct value *v, const struct at
 	}
 }
 
-/* All loads of the nest that no shape operation separates from it have the nest's index; see claim(). */
+/* Finds the elements at the start of the row for which the masks of the nest's loads and stores are true at the nest's
+ * index. A load at another index, since a shape operation separates it from the nest, does not match the assumption
+ * (is_assumed). */
 static void find_prefix(struct prefix *p, struct cpu_nest *n, const struct at *at)
 {
 	for (u32 i = 0; i < n->loads.len; i++) {
@@ -513,8 +521,8 @@ static bool along_lanes(const struct cpu_nest *n, const struct root *r)
 	return r->op->code == IR_REDUCE && r->op->attr[ATTR_AXIS] == n->lane_dim;
 }
 
-/* A root stored over a tile that it is computed from counts as made for the following roots, which load it, possibly
- * with fewer lanes. */
+/* Computes root r at an index and stores it. A root with info.in_place overwrites an element of the tile that it is
+ * computed from. The following roots must not recompute it from that element: info.made makes them load it. */
 static void store_root(struct cpu_codegen *h, struct root *r, const struct at *at)
 {
 	struct info *i = info_of(h, r->v);
@@ -602,7 +610,8 @@ static void transpose_operand(struct cpu_codegen *h, const struct cpu_nest *n, s
 	r->turned->stride[n->rank - 1] = n->shape[n->rank - 2];
 }
 
-/* The number of rows along the lanes that are completed together: the rows that dot operands interleave. */
+/* The number of rows that are computed before one interleaving of rows: dot_unit.group if the nest stores a dot's
+ * operand B; otherwise 1. */
 static i64 rows_together(struct cpu_codegen *h, const struct cpu_nest *n)
 {
 	u32 rows = 1;

@@ -1,25 +1,26 @@
-/* Outlining: equal steps of a large kernel share a function, since LLVM's time grows with the number of instructions.
+/* Outlining: equal steps of a large kernel share a function, since LLVM's compile time grows with the number of
+ * instructions.
  *
- * A step of a block (a loop nest, or an operation on whole tiles) is a region of basic blocks with a single entry and
- * a single exit. Large kernels repeat steps: products of tiles of equal shape, the rounds of an unrolled loop. Regions
- * are candidates if their instructions differ only in captured values, which are defined outside the region. Each
- * candidate becomes a function with the captured values as parameters. A hash finds the candidates; LLVM's mergefunc
- * compares their functions exactly and merges equal functions. Small kernels are not changed. */
+ * The code of a step of a block (cpu_step: a loop nest, or an operation on whole tiles) is a region of basic blocks
+ * with a single entry and a single exit. Large kernels repeat steps: dots of equal shape, the iterations of an unrolled
+ * loop. Regions are candidates if their instructions differ only in captured values, which are defined outside the
+ * region. Each candidate becomes a function with the captured values as parameters. A hash finds the candidates; LLVM's
+ * mergefunc compares their functions exactly and merges equal functions. Small kernels are not changed. */
 #include "cpu/cpu_internal.h"
 
 enum {
-	LARGE = 3000, /* the least instructions of a kernel with outlined regions: LLVM compiles them in about 0.1 s */
-	LEAST = 80,   /* the least instructions of an outlined region, so that the cost of a call is small */
-	CAPTURED = 8, /* additional instructions for each argument of the call */
+	LARGE = 3000, /* LLVM instructions of the smallest kernel with outlined regions, compiled in about 0.1 s */
+	LEAST = 80,   /* LLVM instructions of the smallest outlined region, so that the cost of a call is small */
+	CAPTURED = 8, /* added to LEAST for each argument of the call */
 };
 
 struct region {
 	LLVMBasicBlockRef begin, end; /* the entry block, and the block after the exit */
 	VEC(LLVMBasicBlockRef) blocks;
-	VEC(LLVMValueRef) captured; /* values defined outside, in the order of their first use */
-	VEC(LLVMValueRef) escaping; /* values used outside */
-	u64 hash;
-	u32 size;
+	VEC(LLVMValueRef) captured; /* values defined outside the region, in the order of their first use in it */
+	VEC(LLVMValueRef) escaping; /* values defined in the region and used outside */
+	u64 hash;                   /* of the instructions, in which captured values count by their position */
+	u32 size;                   /* number of instructions */
 	bool outlined;
 };
 
@@ -50,7 +51,7 @@ void cpu_region_end(struct cpu_codegen *h, struct region *r)
 
 /* --- contents of a region ----------------------------------------------------------------------------------------- */
 
-/* The numbers of blocks, instructions and captured values, from 1; 0: not numbered. */
+/* Numbers the blocks, instructions and captured values of a region, from 1; 0: not numbered. */
 struct numbers {
 	struct map of;
 	uintptr_t last;
@@ -66,7 +67,7 @@ static void number(struct numbers *n, const void *x)
 	map_put(&n->of, x, (void *)++n->last);
 }
 
-/* Collects the blocks of the region. False if the kernel may return from a block. */
+/* Collects the blocks of the region. False if one of them returns from the kernel: the region cannot be outlined. */
 static bool find_blocks(struct cpu_codegen *h, struct region *r, struct numbers *n)
 {
 	number(n, r->begin);
@@ -110,7 +111,8 @@ static void mix(struct region *r, u64 x)
 	r->hash ^= r->hash >> 29;
 }
 
-/* LLVM makes each constant and type once, so that their addresses identify them. */
+/* Adds operand x of an instruction to the region's hash, and to `captured` if it is defined outside. Constants and
+ * types hash by address: LLVM makes each one once. */
 static void mix_operand(struct cpu_codegen *h, struct region *r, struct numbers *n, LLVMValueRef x)
 {
 	if (is_local(x) && !number_of(n, x)) {
@@ -146,7 +148,7 @@ static void read_instruction(struct cpu_codegen *h, struct region *r, struct num
 	r->size += cpu_instruction_count(x, h->s->target);
 }
 
-/* Stack slots move into the function, so only the region may use them. */
+/* Whether no code outside the region uses the allocas that the region uses: they move into the function. */
 static bool slots_are_own(const struct region *r, const struct numbers *n)
 {
 	for (u32 i = 0; i < r->captured.len; i++) {
@@ -182,14 +184,15 @@ static void set_attribute(struct cpu_codegen *h, LLVMValueRef f, unsigned index,
 	LLVMAddAttributeAtIndex(f, index, LLVMCreateEnumAttribute(h->ctx, kind, 0));
 }
 
-/* Whether x is the memory of a tile (cpu_scratch). No other captured value points there. */
+/* Whether x is the address of a tile in scratch memory (cpu_scratch). Its parameter can be noalias: no other captured
+ * value points to the tile. */
 static bool is_scratch(const struct cpu_codegen *h, LLVMValueRef x)
 {
 	return LLVMIsAGetElementPtrInst(x) && LLVMGetOperand(x, 0) == h->memory;
 }
 
-/* Declares the function. Its parameters are the captured values, except stack slots. `inside` maps captured values to
- * parameters. */
+/* Declares the region's function. Its parameters are the captured values, except allocas. `inside` maps captured values
+ * to parameters. */
 static LLVMValueRef new_function(struct cpu_codegen *h, const struct region *r, struct map *inside)
 {
 	u32 n = 0;
@@ -266,7 +269,7 @@ static void build_return(struct cpu_codegen *h, const struct region *r, LLVMBasi
 		LLVMBuildRetVoid(h->b);
 }
 
-/* The predecessor of b. */
+/* A predecessor of block b. */
 static LLVMBasicBlockRef block_before(LLVMBasicBlockRef b)
 {
 	for (LLVMUseRef u = LLVMGetFirstUse(LLVMBasicBlockAsValue(b)); u; u = LLVMGetNextUse(u))
@@ -275,7 +278,8 @@ static LLVMBasicBlockRef block_before(LLVMBasicBlockRef b)
 	tl_unreachable("a block without a predecessor");
 }
 
-/* `replaced` maps escaping values of earlier regions to the results of their calls. */
+/* Moves the region's blocks to a new function and calls it. `replaced` maps escaping values of regions outlined before
+ * to the results of their calls. */
 static void to_function(struct cpu_codegen *h, struct region *r, struct map *replaced)
 {
 	struct map inside = {.arena = &h->scratch};
@@ -304,7 +308,7 @@ static u32 size_of_kernel(const struct cpu_codegen *h)
 	return size;
 }
 
-/* Marks regions of equal hash. */
+/* Sets `outlined` of regions that share their hash with another one. */
 static void find_equal(struct cpu_codegen *h)
 {
 	struct map first = {.arena = &h->scratch};

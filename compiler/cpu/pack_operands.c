@@ -1,9 +1,10 @@
-/* Packing of dot operands in memory, in the form that the instruction takes.
+/* Packing of dot operands in scratch memory, in the format that the dot's instruction (dot_unit) reads.
  *
- * B is stored in panels as wide as two registers of sums, with the rows of a panel one after another. If an
- * instruction adds several products, that number of rows is interleaved, so that the elements of a column for one
- * instruction are neighbours. Nests store operands row by row. Tiles that are contiguous along the other dimension are
- * transposed in registers, one square at a time. */
+ * Operand B (k rows by the dot's columns) is stored in panels: a panel is all rows of as many columns as two vector
+ * registers have accumulators. Its rows lie one after another. If the instruction adds dot_unit.group products along k
+ * to an accumulator, that number of rows is interleaved element by element, so that the elements of one column for one
+ * instruction are successive. Operand A is row-major. Nests store operands row by row. Tiles that are contiguous along
+ * the other dimension are transposed in registers, one square of `lanes` by `lanes` elements at a time. */
 #include "cpu/vector_ops.h"
 
 enum { PANEL_REGISTERS = HOST_PANEL_REGISTERS };
@@ -11,9 +12,9 @@ enum { PANEL_REGISTERS = HOST_PANEL_REGISTERS };
 const struct dot_unit cpu_dot_units[] = {
 	[DOT_MULTIPLY_ADD] = {1, 0, 1, 1, 1},
 	[DOT_BF16] = {2, 16, 1, 4, 2},  /* vdpbf16ps; treats subnormals as zero */
-	[DOT_INT16] = {2, 16, 1, 4, 2}, /* pmaddwd; exact except for -2^15 · -2^15 twice, which wraps as the sum does */
-	[DOT_INT8] = {4, 8, 1, 4, 4},   /* vpdpbusd; A is unsigned, as a + 128 */
-	[DOT_TILES_BF16] = {2, 16, 16, 16, 32}, /* tdpbf16ps; subnormals as above */
+	[DOT_INT16] = {2, 16, 1, 4, 2}, /* pmaddwd; the sum of two products wraps as i32 sums do */
+	[DOT_INT8] = {4, 8, 1, 4, 4},   /* vpdpbusd; unsigned A, stored as a + 128 */
+	[DOT_TILES_BF16] = {2, 16, 16, 16, 32}, /* tdpbf16ps; treats subnormals as zero */
 	[DOT_TILES_INT8] = {4, 8, 16, 16, 64},  /* tdpbssd */
 };
 
@@ -25,12 +26,12 @@ enum dtype cpu_sum_dtype(const struct op *o)
 	return c == DT_F64 || a == DT_F64 ? DT_F64 : DT_F32;
 }
 
-static bool is_bf16(enum dtype d) /* bf16, or a format with no values that bf16 lacks */
+static bool is_bf16(enum dtype d) /* whether bf16 represents all numbers of the format */
 {
 	return d == DT_BF16 || dtype_is_fp8(d);
 }
 
-/* Whether the CPU has the unit, for these types. */
+/* Whether the CPU has the instruction, and it takes operands a and b and accumulators `sum`. */
 static bool multiplies(const struct target *target, enum dot_unit_kind unit, enum dtype a, enum dtype b,
 		       enum dtype sum)
 {
@@ -47,7 +48,8 @@ static bool multiplies(const struct target *target, enum dot_unit_kind unit, enu
 	return true;
 }
 
-/* The last unit of the enumeration that takes the operands. */
+/* The last kind of the enumeration, in which faster ones come later, that the CPU has for the types and shape of dot
+ * o. */
 enum dot_unit_kind cpu_dot_unit(const struct cpu_codegen *h, const struct op *o)
 {
 	const struct type *a = operand(o, 0)->type, *b = operand(o, 1)->type;
@@ -85,7 +87,7 @@ LLVMValueRef cpu_to_sum(struct cpu_codegen *h, LLVMValueRef x, enum dtype from, 
 	return sum == h->f64 && from != DT_F64 ? LLVMBuildFPExt(h->b, x, cpu_vector_type(sum, lanes), "") : x;
 }
 
-/* Rounds to 10 bits of mantissa, ties away from zero (support/small_floats.h). */
+/* Rounds fp32 to TF32: 10 bits of mantissa, ties away from zero (support/small_floats.h). */
 static LLVMValueRef round_tf32(struct cpu_codegen *h, LLVMValueRef x)
 {
 	LLVMTypeRef t = cpu_vector_type(h->i32, lanes_of(x));
@@ -144,7 +146,7 @@ static bool is_operand(const struct buffer *b, u32 which)
 	return b->operand != DT_COUNT && (b->panel > 0) == (which > 0);
 }
 
-/* x0 y0 x1 y1 … */
+/* The vector x0 y0 x1 y1 … */
 static LLVMValueRef interleave(struct cpu_codegen *h, LLVMValueRef x, LLVMValueRef y)
 {
 	LLVMValueRef mask[512];
@@ -157,7 +159,8 @@ static LLVMValueRef interleave(struct cpu_codegen *h, LLVMValueRef x, LLVMValueR
 	return LLVMBuildShuffleVector(h->b, x, y, LLVMConstVector(mask, 2 * n), "");
 }
 
-/* The first elements of n vectors, then the second elements, and so on; changes x. */
+/* A vector of the first elements of n vectors, then their second elements, and so on. n is a power of two. Overwrites
+ * x. */
 static LLVMValueRef interleave_all(struct cpu_codegen *h, LLVMValueRef *x, u32 n)
 {
 	for (n /= 2; n; n /= 2)
@@ -209,7 +212,8 @@ void cpu_dot_interleave_all(struct cpu_codegen *h, const struct type *t, const s
 
 /* --- transposition of squares in registers ------------------------------------------------------------------- */
 
-/* For each pair of groups of d lanes of a and b: the first groups, or the second groups. */
+/* Splits a and b into groups of d lanes and takes the even groups (the odd ones if `second`), alternately from a and
+ * b. */
 static LLVMValueRef halves(struct cpu_codegen *h, LLVMValueRef a, LLVMValueRef b, u32 d, bool second)
 {
 	LLVMValueRef mask[64];
@@ -219,7 +223,7 @@ static LLVMValueRef halves(struct cpu_codegen *h, LLVMValueRef a, LLVMValueRef b
 	return LLVMBuildShuffleVector(h->b, a, b, LLVMConstVector(mask, n), "");
 }
 
-/* a0 b0 a1 b1 of each four lanes, or a2 b2 a3 b3: one instruction, where halves() takes two. */
+/* For each four lanes: a0 b0 a1 b1, or a2 b2 a3 b3 if `second`. This is one instruction, where halves() takes two. */
 static LLVMValueRef unpack(struct cpu_codegen *h, LLVMValueRef a, LLVMValueRef b, bool second)
 {
 	LLVMValueRef mask[64];
@@ -229,7 +233,7 @@ static LLVMValueRef unpack(struct cpu_codegen *h, LLVMValueRef a, LLVMValueRef b
 	return LLVMBuildShuffleVector(h->b, a, b, LLVMConstVector(mask, n), "");
 }
 
-/* Exchanges lane k of x[i] and lane i of x[k], for n vectors of n lanes. */
+/* Transposes the n x n square whose rows are the vectors x[0] … x[n - 1]. */
 static void transpose_square(struct cpu_codegen *h, LLVMValueRef *x, u32 n)
 {
 	u32 d = 1;
@@ -250,7 +254,8 @@ static void transpose_square(struct cpu_codegen *h, LLVMValueRef *x, u32 n)
 			}
 }
 
-/* A vector of the operand elements for one step of the instruction: neighbours along k as one integer. */
+/* The type of a vector of `lanes` integers, each of which holds the dot_unit.group elements along k that one
+ * instruction multiplies for one row or column. */
 static LLVMTypeRef step_type(struct cpu_codegen *h, const struct buffer *b, u32 lanes)
 {
 	u32 bits = cpu_dot_units[b->unit].bits ? 32 : b->elem == h->f64 || b->elem == h->i64 ? 64 : 32;
@@ -265,7 +270,7 @@ static LLVMValueRef load_operand(struct cpu_codegen *h, const struct buffer *fro
 	return cpu_to_operand(h, buffer_load(h, from, t, &at), to, lanes);
 }
 
-/* Loads `lanes` steps of k for `lanes` columns of B, from row k on. */
+/* Loads a square of B: x[i] holds `lanes` integers of step_type along k for column i, from index `at` on. */
 static void load_columns(struct cpu_codegen *h, const struct buffer *from, const struct buffer *to,
 			 const struct type *t, const struct at *at, u32 lanes, LLVMValueRef *x)
 {
@@ -277,7 +282,7 @@ static void load_columns(struct cpu_codegen *h, const struct buffer *from, const
 	}
 }
 
-/* Loads `lanes` steps of k for `lanes` rows of A. */
+/* Loads a square of A: x[i] holds integer i of step_type along k for `lanes` rows, from index `at` on. */
 static void load_rows(struct cpu_codegen *h, const struct buffer *from, const struct buffer *to, const struct type *t,
 		      const struct at *at, u32 lanes, LLVMValueRef *x)
 {

@@ -1,7 +1,8 @@
 /* Reductions inside a nest.
  *
- * Along the lanes: a vector of partial results, one for each lane, stays in registers and is combined by halves at the
- * end of the row. Along another dimension: the result in memory accumulates one index after another. */
+ * Along the dimension of the lanes: a vector of partial results, one for each lane, stays in registers. At the end of
+ * the row, its upper half is combined with its lower half until one element remains. Along another dimension: the
+ * result in memory is combined with the elements of one index after another. */
 #include <math.h>
 
 #include "cpu/cpu_internal.h"
@@ -15,7 +16,7 @@ static bool has_identity(const struct op *o)
 	       operand(b->last, 0) == result(b->first) && operand(b->first, 0) != operand(b->first, 1);
 }
 
-/* The identity element of the combination; NULL: none known. */
+/* The identity element of the operation that the reduction combines with; NULL if it has no known one. */
 static LLVMValueRef identity(struct cpu_codegen *h, const struct op *o)
 {
 	if (!has_identity(o))
@@ -81,8 +82,8 @@ static u32 nest_lanes(const struct cpu_nest *n)
 	return n->lanes > 1 ? n->lanes : 0;
 }
 
-/* Long sums are split into segments of this many vectors, which are added separately: rounding errors grow with the
- * length of a sum. */
+/* Vectors of a segment. Float sums along the lanes with more vectors are split into segments that are summed separately
+ * and then added: rounding errors grow with the number of successive additions. */
 enum { SUMMED = 64 };
 
 static bool in_segments(struct cpu_codegen *h, const struct cpu_nest *n, const struct root *r)
@@ -91,7 +92,7 @@ static bool in_segments(struct cpu_codegen *h, const struct cpu_nest *n, const s
 	       n->shape[n->lane_dim] / (i64)n->lanes > SUMMED;
 }
 
-/* Adds the segment to the total, and starts a new segment. */
+/* Adds the sum of the current segment to r->total, and sets it to zero. */
 static void close_segment(struct cpu_codegen *h, struct cpu_nest *n, struct root *r)
 {
 	LLVMValueRef none = cpu_spread(h, identity(h, r->op), nest_lanes(n));
@@ -116,7 +117,7 @@ void reduce_open(struct cpu_codegen *h, struct cpu_nest *n, struct root *r)
 	}
 }
 
-/* The index of the result: the index without the axis. */
+/* The index of the result for index `at` of the operand: without the reduction's axis. */
 static struct at result_index(const struct op *o, const struct at *at)
 {
 	struct at out = {.along = -1};

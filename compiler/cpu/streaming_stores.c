@@ -1,15 +1,18 @@
 /* Stores that bypass the caches.
  *
  * An output much larger than the last-level cache is evicted before it is read again. Storing it in the cache costs a
- * read of each line and evicts inputs. If the programs of a launch together store more than a part of the cache, whole
- * vectors of tiles that the kernel does not load bypass it. The launch passes its grid and the cache size. */
+ * read of each line and evicts inputs. So whole vector registers of tiles that the kernel does not load are stored by
+ * non-temporal instructions, if the programs of a launch together store more than 1/PART of the cache. The launch
+ * passes its grid and the cache size (cpu_call). */
 #include "cpu/cpu_abi.h"
 #include "cpu/cpu_internal.h"
 #include "analysis/alias.h"
 
-enum { PART = 2 /* of the cache: with inputs, half of the cache is evicted by the end of the launch */ };
+/* With inputs as large as outputs, outputs of 1/PART of the cache are evicted by the end of the launch. */
+enum { PART = 2 };
 
-/* Whether an operation of b other than o reads the memory that o stores, or orders stores. */
+/* Whether a load in b may read the memory that o stores, or b has an atomic or another operation that orders
+ * memory accesses (cpu_orders). */
 static bool is_read(struct cpu_codegen *h, const struct block *b, const struct op *o)
 {
 	for (const struct op *p = b->first; p; p = p->next) {

@@ -1,4 +1,5 @@
-/* Operations on whole tiles in memory: scans, gathers, histograms, joins, splits, maps, atomics, and reports. */
+/* Operations on whole tiles in scratch memory: scans, gathers, histograms, joins, splits, maps, atomics, assertions,
+ * prints and inline assembly. */
 #include "cpu/cpu_internal.h"
 #include "ir/inline_asm.h"
 
@@ -18,7 +19,7 @@ static void made(struct cpu_codegen *h, const struct op *o)
 
 /* --- scans ------------------------------------------------------------------------------------------------------- */
 
-/* Shifts elements in the order of the scan: lane i gets lane i - by; lanes below `by` keep their elements. */
+/* x with each lane moved up by `by`: lane i gets lane i - by; lanes below `by` keep their elements. */
 static LLVMValueRef shifted(struct cpu_codegen *h, LLVMValueRef x, u32 by)
 {
 	LLVMValueRef mask[64];
@@ -45,7 +46,7 @@ static LLVMValueRef lanes_from(struct cpu_codegen *h, u32 first, u32 lanes)
 	return LLVMConstVector(x, lanes);
 }
 
-/* Combines `before` and x by the region, into x, in the lanes of `where`. */
+/* Combines `before` and x by the scan's region, and replaces the lanes of x for which `where` is true. */
 static void combine(struct cpu_codegen *h, const struct op *o, const LLVMValueRef *before, LLVMValueRef *x,
 		    LLVMValueRef where)
 {
@@ -58,7 +59,8 @@ static void combine(struct cpu_codegen *h, const struct op *o, const LLVMValueRe
 		x[i] = LLVMBuildSelect(h->b, where, sum[i], x[i], "");
 }
 
-/* Along the lanes: each vector is scanned in log2(lanes) steps, then combined with the last element before it. */
+/* A scan along the last dimension, by vectors: each is scanned in log2(lanes) steps, then combined with the last result
+ * of the preceding vector. */
 static void scan_vectors(struct cpu_codegen *h, const struct op *o, struct buffer *const *from, u32 lanes)
 {
 	const struct type *t = operand(o, 0)->type;
@@ -105,7 +107,8 @@ static void scan_vectors(struct cpu_codegen *h, const struct op *o, struct buffe
 	cpu_loops_end(h, &l);
 }
 
-/* The result is in memory: each element is combined with the preceding result along the axis. */
+/* A scan. scan_vectors is for the last dimension and regions that can be emitted for vectors (region_is_wide).
+ * Otherwise elements are combined with the result at the preceding index along the axis, read from memory. */
 static void emit_scan(struct cpu_codegen *h, const struct op *o)
 {
 	const struct type *t = operand(o, 0)->type;
@@ -302,7 +305,7 @@ static LLVMValueRef print_plan(struct cpu_codegen *h, const struct op *o)
 	return constant_struct(h, fields, 3, ".print_");
 }
 
-/* The address of an operand's elements in memory. */
+/* The address of the elements of a tile in scratch memory; a scalar is stored there first. */
 static LLVMValueRef elements_of(struct cpu_codegen *h, const struct value *v)
 {
 	if (type_is_tensor(v->type))
@@ -319,7 +322,8 @@ static void store_pointer(struct cpu_codegen *h, LLVMValueRef data, u32 k, LLVMV
 	LLVMBuildStore(h->b, p, cpu_gep(h, data, h->ptr, cpu_i64(h, k)));
 }
 
-/* Calls the function at this offset of cpu_call. `what` describes the operation. */
+/* Calls the runtime function at this offset of cpu_call, with `what`, the constant that describes the operation, and
+ * `data`, the array of the operands' addresses. */
 static LLVMValueRef call_outside(struct cpu_codegen *h, u64 offset, LLVMTypeRef result, LLVMValueRef what,
 				 LLVMValueRef data)
 {
@@ -394,7 +398,8 @@ static void emit_unknown_asm(struct cpu_codegen *h, const struct op *o)
 	}
 }
 
-/* Clocks count CPU cycles. There is one multiprocessor, number 0. */
+/* Inline assembly. Known texts have equivalents: clock registers read the CPU's cycle counter, and %smid is 0. Other
+ * texts run in the runtime's PTX simulator (runtime/device/inline_asm_run.h). */
 static void emit_asm(struct cpu_codegen *h, const struct op *o)
 {
 	enum asm_source source = inline_asm_source(o);

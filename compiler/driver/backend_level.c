@@ -1,14 +1,15 @@
-/* Back-end optimization level of very large modules. The time of register allocation grows with the square of the
- * instructions of a block, and that of scalar evolution with the cube of the number of loops. Modules that would take
- * LLVM's back end longer than about ten seconds are compiled without optimizations, in time linear in the code. */
+/* Back-end optimization level of very large modules. The time of LLVM's register allocation grows with the square of
+ * the number of instructions of a basic block, and that of its scalar evolution analysis with the cube of the number of
+ * loops. Modules that would take LLVM's back end longer than about ten seconds are compiled without optimizations, in
+ * time linear in the code. */
 #include "support/compile_checks.h"
 #include "support/map.h"
 #include "cpu/cpu.h"
 #include "llvm/session.h"
 
 enum {
-	MOST_INSTRUCTIONS = 40000, /* CPU: 5 to 15 s */
-	MOST_LOOPS = 384,          /* GPU: 1 to 8 s */
+	MOST_INSTRUCTIONS = 40000, /* CPU: LLVM instructions of a module, optimized in 5 to 15 s */
+	MOST_LOOPS = 384,          /* GPU: loops of a module, optimized in 1 to 8 s */
 };
 
 static u32 count_instructions(const struct session *s, const struct target *target)
@@ -21,7 +22,7 @@ static u32 count_instructions(const struct session *s, const struct target *targ
 	return n;
 }
 
-/* The number of branches to the same or an earlier block. */
+/* The number of loops of the module: branches to the same or an earlier basic block. */
 static u32 count_loops(struct session *s)
 {
 	struct map before = {.arena = s->arena};

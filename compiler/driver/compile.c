@@ -22,8 +22,8 @@
 
 /* --- the pipeline ------------------------------------------------------------------------------------------------ */
 
-/* All passes over the IR, in order, for each kind of target. The IR after the tile passes is the ttir dump, the IR
- * after the GPU passes the ttgir dump. */
+/* All passes over the IR, in order, for each kind of target. The IR after the tile passes is printed for --emit ttir,
+ * the IR after the GPU passes for --emit ttgir. */
 static const struct pass cuda_tile_passes[] = {
 	{"canonicalize", "fold constants, shrink index arithmetic, remove dead code", pass_canonicalize, 0,
 	 ANALYSIS_AXIS},
@@ -100,7 +100,8 @@ static const struct pass cpu_tile_passes[] = {
 	 ANALYSIS_AXIS},
 };
 
-/* For debuggers: only passes that change results or were requested. Operations stay in place. */
+/* The passes for targets with `lines`, whose code is for debuggers: only those that change results or were requested,
+ * so that operations stay in their source order. */
 static const struct pass debug_passes[] = {
 	{"swizzle-pids", "remap a two-dimensional grid in groups (on request)", pass_swizzle_pids, 0, ANALYSIS_AXIS},
 	{"contract-fma", "contract multiplications and additions to fused multiply-adds", pass_contract_fma, 0,
@@ -125,7 +126,7 @@ static const struct pass_list *passes_for(const struct target *target)
 
 /* --- units --------------------------------------------------------------------------------------------------- */
 
-/* The core of the standard library, which every module includes. Parsed once in the process. */
+/* Holds the core of the standard library, which every module includes. It is parsed once in a process. */
 static struct unit standard;
 
 enum { TEXT_FILE = 2 /* source number of a unit's own file, after the standard library */ };
@@ -207,7 +208,8 @@ static void set_offsets(struct kernel *k, const struct compile_options *o)
 		k->narrow_offsets = has_narrow_offsets(k);
 }
 
-/* Removes operations for debuggers, which IR text may contain for any target. */
+/* Removes operations for debuggers (IR_DEBUG_*): IR text may contain them although the target has no debug
+ * information. */
 static void remove_marks(struct block *b)
 {
 	for (struct op *o = b->first, *next; o; o = next) {
@@ -290,7 +292,8 @@ bool unit_divisors(struct unit *u, const struct func *func, const struct arg_spe
 
 /* --- running passes ------------------------------------------------------------------------------------------ */
 
-/* Limits of a further attempt to compile a kernel that was not proved or did not fit shared memory. */
+/* Limits of a further attempt to compile a kernel, after the model checker could not prove that its multi-buffers are
+ * synchronised, or after it did not fit shared memory. limit_more tightens them step by step. */
 struct limits {
 	enum pipelining pipelining;
 	int most_stages;
@@ -303,7 +306,8 @@ struct run {
 	struct limits limits;
 	struct pass_state s;
 	bool stopped; /* by --stop-after */
-	/* last pass that ran before the IR text was written; NULL: no pass, or it has been reached */
+	/* passes up to this one are skipped, as they ran before the IR text was written; NULL: none, or no further
+	 * one */
 	const char *start_after;
 };
 
@@ -388,7 +392,7 @@ static const char *product_text(struct arena *a, const struct kernel *k, const s
 	return sb.at;
 }
 
-/* Describes tensor map number i, of a tensor that a parameter points to. */
+/* Prints the comment of directives() on tensor map number i, of a tensor that a parameter points to. */
 static void describe_tensor(struct strbuf *sb, const struct kernel *k, u32 i)
 {
 	const struct tensor_map_param *m = &k->cuda.maps[i];
@@ -403,7 +407,8 @@ static void describe_tensor(struct strbuf *sb, const struct kernel *k, u32 i)
 		  m->box[0], m->box[1], m->moved ? ", 1, 1" : "", m->swizzle);
 }
 
-/* Comments and directives in the PTX, for hosts that launch the kernel without libtl. */
+/* The cluster directive of the PTX, and comments on its additional parameters, for hosts that launch the kernel without
+ * libtl. */
 static const char *directives(struct arena *a, const struct kernel *k)
 {
 	struct strbuf sb = {.arena = a};
@@ -447,7 +452,7 @@ static bool is_wgmma(const struct op *o)
 	return o->code == IR_WARP_GROUP_DOT;
 }
 
-/* Emits the requested text and code from the session's module. */
+/* Emits PTX, and LLVM IR if requested, from the session's module. */
 static bool emit_cuda(struct run *r, struct session *session, struct compiled *out, const char **error)
 {
 	const struct compile_options *o = r->o;
@@ -540,8 +545,8 @@ static void find_tile(struct op *o, void *arg)
 			*found = o->results[i].type;
 }
 
-/* For IR text: whether its state (laid out or not, with layouts, its target) is that of the IR after the pass that
- * --start-after names. */
+/* For IR text: checks that it can be the IR after the pass that --start-after names: whether its tiles have layouts,
+ * and its target. */
 static bool check_start(struct run *r, const struct kernel *k)
 {
 	const struct pass_list *list = passes_for(&r->o->target);
@@ -574,7 +579,7 @@ static bool check_start(struct run *r, const struct kernel *k)
 	return true;
 }
 
-/* Initializes the pass state for the evaluated or parsed kernel. */
+/* Initializes r->s, the pass state, for the evaluated or parsed kernel. */
 static bool begin(struct run *r, struct kernel *k, struct compiled *out)
 {
 	const struct compile_options *o = r->o;
@@ -677,7 +682,7 @@ static bool compile_within(struct run *r, const struct func *func, const struct 
 	return r->stopped || !generates || generate(r, out);
 }
 
-/* Whether the pipeline pass is still to run on the kernel. */
+/* Whether the pipeline pass runs in this compilation (it does not for IR text written after it). */
 static bool is_pipelined_here(const struct unit *u, const struct compile_options *o)
 {
 	const struct pass_list *list = passes_for(&o->target);
@@ -728,8 +733,10 @@ static void remark_limits(const struct run *r, const struct unproved *why, i32 b
 		     o->target.shared_bytes);
 }
 
-/* If the proof of the buffers fails, or shared memory does not suffice, the kernel is compiled again within tighter
- * limits. The messages are those of the last attempt or, if no attempt succeeds, of the first attempt. */
+/* If the model checker cannot prove that the multi-buffers in shared memory are synchronised (no copy overwrites a
+ * buffer that may still be read, no read comes before its copy), or shared memory does not suffice, the kernel is
+ * compiled again within tighter limits. The messages are those of the last attempt or, if no attempt succeeds, of the
+ * first attempt. */
 bool compile(struct unit *u, const struct func *func, const struct arg_spec *args, const struct compile_options *o,
 	     struct compiled *out)
 {

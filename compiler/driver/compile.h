@@ -16,21 +16,23 @@ struct compile_options {
 	/* number of rows of a group when a two-dimensional grid is remapped; 0: not remapped */
 	int group_pids;
 	int maxnreg; /* register limit of a thread; 0: ptxas decides */
-	/* No TMA copies. TMA needs row strides from 0 to 2^40 bytes and additional kernel parameters. */
+	/* Do not use TMA copies. The launch must give their kernels row strides from 0 to 2^40 bytes and additional
+	 * parameters, the tensor maps. */
 	bool no_tma;
 	enum launch_bounds sizes; /* bounds of launches that the kernel supports: see analysis/launch_bounds.h */
 	enum grid_kind grid; /* grid of launches; GRID_MANY and GRID_ROWS allow a persistent kernel if that is faster */
 	/* aliasing of pointer parameters; accesses keep their order where parameters may overlap */
 	enum aliasing alias;
-	/* device_assert traps on the GPU too, and integer operations are checked for overflow */
+	/* device_assert is emitted also for the GPU, where it traps, and integer operations are checked for overflow */
 	bool debug;
 	bool remarks;
-	/* does not search a configuration that fits if the kernel needs too much shared memory */
+	/* if the kernel needs too much shared memory: neither compile it with less pipelining, nor search for a
+	 * configuration that fits (suggest_config.c) */
 	bool no_advice;
 	bool time;                            /* print the time of each pass to print_to */
 	const char *print_after, *stop_after; /* pass name, or "all"; or NULL */
-	/* the pass after which the IR text was written; NULL: for TTGIR the last pass that changes it, otherwise no
-	 * pass */
+	/* IR text as input: the pass after which it was written, so that passes up to it do not run. NULL: for TTGIR
+	 * the last pass that changes it, otherwise no pass. */
 	const char *start_after;
 	FILE *print_to;
 	/* Called with the evaluated IR ("eval") and with the IR after each tile pass. NULL: not called. */
@@ -61,8 +63,8 @@ const struct module *import_module(void *unit, const struct module *from, const 
 /* Parses `text`, which the caller keeps until unit_free. A `name` ending in ".ttir" or ".ttgir" means IR text. False
  * after an error, which is in u->diags. */
 bool unit_open(struct unit *u, const char *name, const char *text, size_t len);
-/* A unit of the same source with separate memory, for a further compilation. `from` is only read, by several threads
- * at a time, and must outlive the new unit. */
+/* Initializes u as a unit of the same source as `from`, with separate memory, for a further compilation. `from` is only
+ * read, so that several threads may do this at the same time; it must outlive u. */
 bool unit_again(struct unit *u, const struct unit *from);
 void unit_free(struct unit *u);
 
@@ -75,15 +77,16 @@ struct compiled {
 	struct target target; /* target of the code */
 	i32 shared_bytes;
 	u64 scratch_bytes; /* scratch memory of a CPU thread */
-	bool waits;        /* programs may wait for each other: see op_may_wait */
+	bool waits;        /* a program may wait for memory that another program changes: see op_may_wait */
 	int num_warps;     /* warps of a block */
 	int cluster;       /* blocks of a program; a launch multiplies the grid's first dimension by it */
 	void *for_load;    /* passed from a device's compile function to its load function */
 };
 
-/* Evaluates `func` of u (or takes the parsed IR), and runs the passes that the requested texts need. If the proof of
- * its buffers fails, or they do not fit shared memory, the passes run again with less pipelining. The results live in
- * u. False after an error. */
+/* Evaluates `func` of u (or takes the parsed IR), and runs the passes that the requested texts need. If the
+ * shared-memory model checker (pass prove-buffers) cannot prove that accesses to multi-buffers are synchronised, or the
+ * kernel does not fit shared memory, the passes run again with less pipelining. The results live in u. False after an
+ * error. */
 bool compile(struct unit *u, const struct func *func, const struct arg_spec *args, const struct compile_options *o,
 	     struct compiled *out);
 /* Emits a remark on the resources of the machine code, as ptxas or the driver reports them: registers and bytes of
@@ -93,7 +96,8 @@ void remark_resources(struct unit *u, const struct compiled *c, int registers, i
 void compile_list_passes(FILE *out);
 /* The compute capability that a TTGIR kernel is for, as in sm_<N>; 0 for other kernels. */
 int target_of_text(const struct kernel *k);
-/* Whether `name` is a pass, or one of the steps eval, lower and llvm. */
+/* Whether `name` can be given to --print-after and similar options: a pass, or one of the steps eval, lower and
+ * llvm. */
 bool compile_has_step(const char *name);
 /* Evaluates the decorators of `func`. args may be NULL if there is no launch. */
 void unit_tuning(struct unit *u, const struct func *func, const struct arg_spec *args, int capability,
@@ -102,8 +106,9 @@ void unit_tuning(struct unit *u, const struct func *func, const struct arg_spec 
 struct kernel *compile_ir(struct unit *u, const struct func *func, const struct arg_spec *args,
 			  const struct compile_options *o);
 
-/* For the kernel's integer arguments, by leaf, the largest divisors that can change its code: see analysis/divisors.h.
- * DIVISOR_NONE for other arguments. `at` holds n entries. False after an error. */
+/* Sets at[i], for each of the kernel's n arguments (members of tuples count separately), to the largest divisor of an
+ * integer argument that can change the kernel's code (analysis/divisors.h), or to DIVISOR_NONE. False after an
+ * error. */
 bool unit_divisors(struct unit *u, const struct func *func, const struct arg_spec *args,
 		   const struct compile_options *o, i16 *at, u32 n);
 

@@ -1,6 +1,6 @@
-/* Modules in other files, found as Python finds them. Relative imports are resolved from the file's folder. Other
- * imports are searched in the folder above the file's package, the folder of the unit's own file, the folders around
- * the importing file, and the folders of PYTHONPATH. */
+/* Import of modules in other files, which are found as Python finds them. Relative imports are resolved from the file's
+ * folder. Other imports are searched in the folder above the file's package, the folder of the unit's own file, the
+ * folders around the importing file, and the folders of PYTHONPATH. */
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -24,7 +24,8 @@ static const struct module *module_at(struct unit *u, const char *path)
 	return m;
 }
 
-/* dir/a/b.py or dir/a/b/__init__.py; for an empty name the package's own dir/__init__.py. */
+/* The module `dotted` (a.b) in folder `dir`: dir/a/b.py or dir/a/b/__init__.py; for an empty name dir/__init__.py. NULL
+ * if there is no such file. */
 static const struct module *module_in(struct unit *u, const char *dir, const char *dotted)
 {
 	struct strbuf sb = {.arena = &u->arena};
@@ -56,8 +57,8 @@ static const char *above(struct arena *a, const char *dir)
 	return folder_of(a, dir);
 }
 
-/* The module in the innermost folder around `dir` that contains a folder named as the first part of `dotted`, either
- * directly or in src/, as repositories do. A package around the file needs no __init__.py. */
+/* The module `dotted` in the innermost folder around `dir` that contains a folder named as the first part of `dotted`,
+ * directly or in src/, as repositories do. That folder needs no __init__.py. NULL if there is no such module. */
 static const struct module *module_around(struct unit *u, const char *dir, const char *dotted)
 {
 	enum { FARTHEST = 32 };

@@ -3,12 +3,14 @@
 
 #include <stdlib.h>
 
+/* A round compiles the configurations that differ from the best so far by one change. SMALLEST_BLOCK: the least value
+ * to which a constexpr parameter is halved. */
 enum { MAX_ROUNDS = 3, MAX_CHANGES = 16, SMALLEST_BLOCK = 16 };
 
 struct launch_config {
 	int num_warps, num_stages;
 	struct arg_spec *args;
-	i32 bytes; /* shared memory; -1: it does not compile */
+	i32 bytes; /* shared memory of a block, in bytes; -1: the configuration does not compile */
 	bool fits;
 };
 
@@ -16,7 +18,8 @@ struct config_search {
 	struct unit *u;
 	const struct func *func;
 	const struct compile_options *o;
-	struct launch_config start, now, best; /* best: of the current round */
+	/* the requested configuration; that from which the current round makes one change; the round's best result */
+	struct launch_config start, now, best;
 };
 
 /* The value of the constexpr parameter i if it is a power of two, else 0. */
@@ -57,7 +60,8 @@ static void try_candidate(struct config_search *s, struct launch_config *c)
 		s->best = *c;
 }
 
-/* All configurations one step away from the current one. */
+/* Tries the configurations that differ from s->now by one stage less, a constexpr parameter halved, or twice the
+ * warps. */
 static void try_neighbours(struct config_search *s)
 {
 	struct launch_config c = s->now;

@@ -9,9 +9,9 @@ static bool same_warps(const struct layout *a, const struct layout *b)
 	return !memcmp(a->basis[LL_WARP], b->basis[LL_WARP], a->bits[LL_WARP] * sizeof(u32));
 }
 
-/* The span of a source's register bits, and of its lane and register bits. */
+/* For the source layout: the span of the basis vectors of its register bits, and of its lane and register bits. */
 struct source {
-	struct gf2 regs, all; /* `all` counts lanes first, then registers */
+	struct gf2 regs, all; /* combos of `all` have lane bits in bits 0 to 4, then register bits */
 };
 
 static struct source describe(const struct layout *src)
@@ -51,8 +51,9 @@ static bool locate(const struct source *s, u32 v, u32 *reg, u32 *lane)
 	return true;
 }
 
-/* A shuffle cannot serve two lanes that need different registers of the same lane. The second lane then takes first a
- * register of the result that comes from another lane, and its registers are put in order after all shuffles. */
+/* One shuffle cannot give two receiving lanes different registers of the same sending lane. The second lane then
+ * receives in this shuffle another of its result registers, which comes from another lane. Its registers are put in
+ * order after all shuffles (c->moved). False if that is not possible. */
 static bool spread_lanes(struct conversion *c, int regs, u32 *reg_of_lane)
 {
 	struct gf2 senders = {0};
@@ -77,14 +78,14 @@ static bool spread_lanes(struct conversion *c, int regs, u32 *reg_of_lane)
 	return true;
 }
 
-/* The sender's view: lane s serves lane back(s ^ lane_of_reg(q)). The register that the receiver needs becomes a
- * function of s. */
+/* A sending lane s must know which register the receiver needs. It sends to lane back(s ^ lane_of_reg(q)), where `back`
+ * is the inverse of lane_of_lane. So that register, reg_of_lane(receiver), becomes a function of s: c->sent. */
 static void from_sender(struct conversion *c, int regs, const u32 *reg_of_lane)
 {
 	struct gf2 g = {0};
 	for (int i = 0; i < LANE_BITS; i++)
 		gf2_add(&g, c->lane_of_lane[i]);
-	for (int i = 0; i < LANE_BITS; i++) /* lanes that serve no lane */
+	for (int i = 0; i < LANE_BITS; i++) /* completes the inverse for lanes from which no lane receives */
 		gf2_add(&g, 1u << i);
 	for (int i = 0; i < LANE_BITS; i++) {
 		u32 back;
@@ -95,7 +96,7 @@ static void from_sender(struct conversion *c, int regs, const u32 *reg_of_lane)
 		c->reg_of_reg[j] ^= linear(c->sent, c->lane_of_reg[j]);
 }
 
-/* The number of selects that each register passes through. */
+/* The number of select instructions that each register passes through before and after the shuffle. */
 static int count_selects(const struct conversion *c)
 {
 	int n = 0;
@@ -134,7 +135,7 @@ struct conversion plan_conversion(const struct layout *src, const struct layout 
 	if (!spread_lanes(&c, regs, reg_of_lane))
 		return none;
 	from_sender(&c, regs, reg_of_lane);
-	/* shared memory takes a store, a load and barriers instead */
+	/* with more selects, shared memory is faster: it takes a store, a load and barriers */
 	if (count_selects(&c) > (regs <= 4 ? 4 : 2))
 		return none;
 	c.kind = CONVERSION_SHUFFLES;
@@ -161,8 +162,8 @@ struct vectors {
 	int n;
 };
 
-/* The position bits of a 16-byte row of a matrix, lowest first. Returns their number, or 0 if l does not have the
- * form. */
+/* Stores to `row` the position bits of the elements of a 16-byte row of a matrix, lowest first. Returns their number; 0
+ * if a tile of layout l cannot be moved by matrices of this kind. */
 static int matrix_row(const struct layout *l, int elem_bits, enum matrix_kind kind, u32 *row)
 {
 	int n = 0, per_reg = elem_bits <= 32 ? log2_units(4, elem_bits) : -1;
@@ -185,7 +186,7 @@ static int matrix_row(const struct layout *l, int elem_bits, enum matrix_kind ki
 	return n;
 }
 
-/* The three position bits that count the rows of one 8×8 matrix. */
+/* The three position bits that number the rows of one 8×8 matrix. */
 static void matrix_rows(const struct layout *l, enum matrix_kind kind, u32 *rows)
 {
 	rows[0] = kind == MATRIX_PLAIN ? l->basis[LL_LANE][2] : l->basis[LL_REG][0];
@@ -202,7 +203,7 @@ bool layout_is_matrix(const struct layout *l, int elem_bits, enum matrix_kind ki
 	return rows[0] && rows[1] && rows[2];
 }
 
-/* Adds v to the list and the set if it is independent. */
+/* Appends v to the list, and adds it to the set, if it is linearly independent of the set. */
 static bool take(struct vectors *list, struct gf2 *set, u32 v)
 {
 	if (!v || !gf2_add(set, v))
@@ -211,10 +212,11 @@ static bool take(struct vectors *list, struct gf2 *set, u32 v)
 	return true;
 }
 
-/* The positions that one wavefront of l touches if each lane moves 2^vec_bits elements: the vector, filled up to a
- * 4-byte word, and the lane bits that are served together. Lanes with copies are served along with the others: an H100
- * serves 32 lanes that load 16 bytes each from four places in one cycle, or in four cycles if these places share
- * banks. */
+/* A basis of the positions that one wavefront touches if each lane accesses a vector of 2^vec_bits elements (a
+ * wavefront is the set of lanes that shared memory serves in one cycle if there are no bank conflicts): the position
+ * bits of the vector, filled up to a 4-byte word, and of the lane bits that are served together. Lanes with copies are
+ * served along with the others: an H100 serves 32 lanes that load 16 bytes each from four places in one cycle, or in
+ * four cycles if these places share banks. */
 static struct vectors wavefront(const struct layout *l, const struct vectors *vec, int vec_bits, int elem_bits)
 {
 	struct vectors v = {0};
@@ -227,7 +229,7 @@ static struct vectors wavefront(const struct layout *l, const struct vectors *ve
 	return v;
 }
 
-/* The vectors of `from` outside the span of `of`, without dependent ones. */
+/* The vectors of `from` that are linearly independent of `of` and of each other. */
 static struct vectors modulo(const struct vectors *from, const struct vectors *of)
 {
 	struct vectors out = {0}, ignored = {0};
@@ -247,10 +249,11 @@ static struct vectors joined(const struct vectors *a, const struct vectors *b)
 	return v;
 }
 
-/* Builds a memory layout with vector bits lowest, then bank bits, then segment bits. Two lanes collide if they differ
- * only by segment bits, so the segments must be a complement of both wavefronts a and b: first vectors that neither
- * wavefront touches, then sums of one vector of each, which neither wavefront contains. The vector bits are excluded
- * from these: rows of matrices start where they are zero. */
+/* Builds a memory layout. The lowest bits of an offset number the elements of a vector (`vec`), the next bits the
+ * banks, the others segments (of 128 bytes). Two lanes have a bank conflict if their positions differ only by segment
+ * bits. So the position vectors of the segment bits must be a complement of both wavefronts a and b: first vectors that
+ * are in neither wavefront, then sums of one vector of each, which neither wavefront contains. Vectors of `vec` are not
+ * part of these sums, since the address of a matrix's row must be that of its first element. */
 static const struct layout *assemble(struct layout_pool *p, const struct layout *src, const struct vectors *vec,
 				     const struct vectors *a, const struct vectors *b, int elem_bits)
 {
@@ -279,19 +282,21 @@ static const struct layout *assemble(struct layout_pool *p, const struct layout 
 	memset(mem.basis, 0, sizeof mem.basis);
 	for (int i = 0; i < order.n; i++)
 		mem.basis[LL_OFFSET][mem.bits[LL_OFFSET]++] = order.at[i];
-	for (int i = seg.n; i-- > 0;) /* in the order of positions */
+	for (int i = seg.n; i-- > 0;) /* in increasing order of positions: they were taken from the highest down */
 		mem.basis[LL_OFFSET][mem.bits[LL_OFFSET]++] = seg.at[i];
 	tl_assert(mem.bits[LL_OFFSET] == n);
 	return layout_intern(p, &mem);
 }
 
-/* One side (writers or readers) of a plan: the positions of its wavefront, and its instructions for the tile. */
+/* One side (writers or readers) of a shared_plan. wave: a basis of the positions of a wavefront. cost: the number of
+ * instructions with which a thread moves its part of the tile. */
 struct side {
 	struct vectors wave;
 	int cost;
 };
 
-/* Vectors as wide as the lowest bits of `vec` that are register bits of l. */
+/* Accesses by vectors. vec: the position bits that number adjacent elements in memory. A vector in memory covers the
+ * first of these bits, as many as are given by register bits of l. */
 static struct side by_vectors(const struct layout *l, const struct vectors *vec, int elem_bits)
 {
 	int width = 0;
@@ -300,13 +305,14 @@ static struct side by_vectors(const struct layout *l, const struct vectors *vec,
 	return (struct side){wavefront(l, vec, width, elem_bits), layout_num_regs(l) >> width};
 }
 
-/* Whether such wavefronts can avoid bank conflicts in a memory with such rows: 8 rows fill the banks. */
+/* Whether a wavefront can avoid bank conflicts in a memory of 16-byte rows with the position bits `row`: it touches at
+ * most 8 rows, which fill the 32 banks. */
 static bool suits_rows(const struct vectors *wave, const struct vectors *row)
 {
 	return modulo(wave, row).n <= 3;
 }
 
-/* 8×8 matrices, up to four at a time. */
+/* Accesses by 8×8 matrices of 16-bit units, up to four matrices (16 bytes of each thread) per instruction. */
 static struct side by_matrices(const struct layout *l, const struct vectors *row, int elem_bits, enum matrix_kind kind)
 {
 	struct side s = {*row, MAX(layout_num_regs(l) >> log2_units(16, elem_bits), 1)};
@@ -320,7 +326,8 @@ static struct side side_of(const struct layout *l, const struct vectors *vec, in
 	return kind ? by_matrices(l, vec, elem_bits, kind) : by_vectors(l, vec, elem_bits);
 }
 
-/* The widest vectors that both sides have in registers. */
+/* The position bits that number adjacent elements in memory, if both sides use vectors: those of register bits of both
+ * sides, for at most 16 bytes. */
 static struct vectors common_vector(const struct layout *src, const struct layout *dst, int elem_bits)
 {
 	struct vectors vec = {0};
@@ -329,7 +336,8 @@ static struct vectors common_vector(const struct layout *src, const struct layou
 	for (int i = 0; i < src->bits[LL_REG] && vec.n < most; i++)
 		if (has_reg(dst, src->basis[LL_REG][i]))
 			take(&vec, &g, src->basis[LL_REG][i]);
-	/* a word is in one bank, so it is filled with registers that the writers can store together */
+	/* less than a 4-byte word would share a bank with other elements: the word is filled with elements that are in
+	 * registers of the writers, which can store them together */
 	for (int i = 0; i < src->bits[LL_REG] && vec.n < word; i++)
 		take(&vec, &g, src->basis[LL_REG][i]);
 	for (int i = 0; i < layout_tile_bits(src) && vec.n < word; i++)
@@ -337,7 +345,8 @@ static struct vectors common_vector(const struct layout *src, const struct layou
 	return vec;
 }
 
-/* The 16-byte rows that matrices of these kinds need in memory. False if a side has no such rows or they differ. */
+/* Sets *row to the position bits of the 16-byte rows in memory that stmatrix and ldmatrix of these kinds (MATRIX_NONE:
+ * not used) need. False if the layout of a side has no such rows, or both sides have different ones. */
 static bool common_row(const struct layout *src, const struct layout *dst, int elem_bits, enum matrix_kind store,
 		       enum matrix_kind load, struct vectors *row)
 {
@@ -383,7 +392,8 @@ const struct layout *plan_for_writers(struct layout_pool *p, const struct layout
 	return assemble(p, src, &vec, &from.wave, &to.wave, elem_bits);
 }
 
-/* The register bit of l that is the only one to count position bit `bit`, or -1. */
+/* The register bit whose basis vector is exactly position bit `bit`, if no other basis vector of l (of registers, lanes
+ * or warps) contains that bit; else -1. */
 static int sole_register(const struct layout *l, int bit)
 {
 	int at = -1;
@@ -405,7 +415,7 @@ struct pieces plan_pieces(struct layout_pool *p, const struct layout *src, const
 	for (int bit = layout_tile_bits(src); bit-- > 0 && s.bits < MAX_PIECE_BITS;) {
 		int from = sole_register(s.src, bit), to = sole_register(s.dst, bit);
 		bool fits = (i64)elem_bits << layout_tile_bits(s.src) <= (i64)most * 8;
-		if (fits || from < 0 || to < log2_units(16, elem_bits)) /* the first registers are kept for vectors */
+		if (fits || from < 0 || to < log2_units(16, elem_bits)) /* the lowest 16 bytes stay for vectors */
 			continue;
 		s.src_reg[s.bits] = (u8)from;
 		s.dst_reg[s.bits++] = (u8)to;
@@ -436,7 +446,7 @@ struct memory_map map_to_memory(const struct layout *l, const struct layout *mem
 		for (int i = 0; i < l->bits[dim]; i++)
 			tl_assert(gf2_solve(&g, l->basis[dim][i], &m.basis[dim][i]));
 	}
-	/* a vector: register bits with offsets 1, 2, 4, …, which no other bit touches */
+	/* a vector: register bits whose basis vectors are 1, 2, 4, …, bits that no other basis vector contains */
 	for (; m.vec_bits < max_vec_bits; m.vec_bits++) {
 		u32 bit = 1u << m.vec_bits;
 		int holder = -1, others = 0;

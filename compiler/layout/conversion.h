@@ -16,18 +16,19 @@ enum conversion_kind {
 	CONVERSION_WARP_MEMORY,
 };
 
-/* A conversion by shuffles, as linear maps given by their bases. Shuffle number q brings register reg_of_reg(q) ^
- * sent(s) of lane s = lane_of_reg(q) ^ lane_of_lane(t) to lane t, where it becomes register q ^ moved(t). */
+/* A conversion by shuffles, as linear maps given by their bases; an argument is a register number q of the result, or a
+ * lane number. Shuffle number q brings register reg_of_reg(q) ^ sent(s) of lane s = lane_of_reg(q) ^ lane_of_lane(t) to
+ * lane t, where it becomes register q ^ moved(t). */
 struct conversion {
 	enum conversion_kind kind;
 	u32 reg_of_reg[LAYOUT_MAX_BITS], lane_of_reg[LAYOUT_MAX_BITS];
 	u32 lane_of_lane[LANE_BITS], sent[LANE_BITS], moved[LANE_BITS];
 };
-/* Whether each warp holds the same elements in both layouts, and no other warp holds any of them. Warps with separate
- * memory then need not wait for each other. */
+/* Whether each warp holds the same elements in both layouts, and no other warp holds any of them. If each warp has
+ * separate scratch memory, a conversion through memory then needs no barrier between warps. */
 bool warps_apart(const struct layout *a, const struct layout *b);
 struct conversion plan_conversion(const struct layout *src, const struct layout *dst);
-/* Value of a linear map at index x. */
+/* The value of a linear map at x: the XOR of the bases of x's set bits. */
 static inline u32 linear(const u32 *bases, u32 x)
 {
 	u32 r = 0;
@@ -36,7 +37,7 @@ static inline u32 linear(const u32 *bases, u32 x)
 	return r;
 }
 
-/* The bits of i, spread over the bits that are set in mask. */
+/* Bit k of i, moved to the k-th set bit of mask, for all k (as the x86 instruction pdep). */
 static inline u32 spread(u32 i, u32 mask)
 {
 	u32 r = 0;
@@ -49,13 +50,14 @@ static inline u32 spread(u32 i, u32 mask)
 /* ldmatrix and stmatrix move 8×8 matrices of 16-bit units between 16-byte rows in memory and 4 bytes of each thread
  * (PTX ISA, "ldmatrix", "stmatrix"). */
 enum matrix_kind { MATRIX_NONE, MATRIX_PLAIN, MATRIX_TRANS };
-/* Whether threads holding `l` can move it by such matrices: the 16-byte rows run along their registers (PLAIN) or
- * across them (TRANS). */
+/* Whether a tile of layout l can be moved by such matrices: the 16-byte rows in memory run along the elements of a
+ * thread's 4 bytes (PLAIN), or across them (TRANS). */
 bool layout_is_matrix(const struct layout *l, int elem_bits, enum matrix_kind kind);
 
-/* How to move a tile from writers with layout src to readers with layout dst: a memory layout (offset in elements →
- * position), and on each side vectors or matrices. The plan takes the fewest instructions on both sides and has the
- * fewest bank conflicts. Algorithm: section 5.4 of the linear layouts paper (see layout.h). */
+/* How to move a tile through shared memory from writers with layout src to readers with layout dst: a memory layout
+ * (offset in elements → position), and on each side plain vector accesses (MATRIX_NONE) or stmatrix and ldmatrix. The
+ * plan takes the fewest instructions on both sides together and has the fewest bank conflicts. Algorithm: section 5.4
+ * of the linear layouts paper (see layout.h). */
 struct shared_plan {
 	const struct layout *mem;
 	enum matrix_kind store, load;
@@ -64,17 +66,20 @@ struct shared_plan {
 struct shared_plan plan_shared(struct layout_pool *p, const struct layout *src, const struct layout *dst, int elem_bits,
 			       bool stmatrix);
 
-/* A memory layout in which the writers' first registers are adjacent, and readers use the vectors that result. */
+/* A memory layout for writers with layout src that can only store their first registers (up to 16 bytes) as vectors,
+ * such as cp.async. Readers with layout dst use vectors as far as these allow. */
 const struct layout *plan_for_writers(struct layout_pool *p, const struct layout *src, const struct layout *dst,
 				      int elem_bits);
 
-/* A conversion that needs more than `most` bytes of memory is split into pieces, which pass one after another through
- * the same memory. Pieces are counted by position bits that are register bits on both sides. */
+/* A conversion that needs more than `most` bytes of shared memory is split into pieces of the tile, which pass one
+ * after another through the same memory. The pieces are numbered by position bits that register bits give on both
+ * sides. */
 enum { MOST_SCRATCH = 65536 /* bytes per kernel */, MAX_PIECE_BITS = 8 };
 struct pieces {
-	const struct layout *src, *dst; /* of a piece */
+	const struct layout *src, *dst; /* the two layouts of a piece */
 	int bits;                       /* log2 of the number of pieces */
-	/* register bits that count pieces, each numbered among the bits that remain after removing the earlier ones */
+	/* The register bits of both layouts that number the pieces. Each is numbered among the register bits that
+	 * remain after the earlier ones have been removed. */
 	u8 src_reg[MAX_PIECE_BITS], dst_reg[MAX_PIECE_BITS];
 };
 struct pieces plan_pieces(struct layout_pool *p, const struct layout *src, const struct layout *dst, int elem_bits,
@@ -82,12 +87,13 @@ struct pieces plan_pieces(struct layout_pool *p, const struct layout *src, const
 /* The register of the whole tile that is register r of piece `piece`. */
 u32 piece_register(const u8 *regs, int bits, u32 piece, u32 r);
 
-/* Offsets in the memory layout `mem` that each register, lane and warp bit of `l` contributes (by XOR). */
+/* A map from registers, lanes and warps of layout l to offsets in memory layout `mem`, in elements: the XOR of the
+ * basis vectors of the set bits. */
 struct memory_map {
 	u32 basis[LL_DIMS][LAYOUT_MAX_BITS];
 	u8 bits[LL_DIMS];
 	int vec_bits;  /* log2 of the elements of a vector access */
-	u8 vec_reg[8]; /* register bits that count the elements of a vector */
+	u8 vec_reg[8]; /* register bit that gives bit i of an element's index in its vector */
 };
 /* max_vec_bits bounds vec_bits. */
 struct memory_map map_to_memory(const struct layout *l, const struct layout *mem, int max_vec_bits);

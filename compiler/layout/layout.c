@@ -101,8 +101,9 @@ static void push(struct layout *l, enum layout_dim dim, u32 basis)
 	l->basis[dim][l->bits[dim]++] = basis;
 }
 
-/* Appends `count` (a power of two) consecutive elements along d to input dimension `dim`. *used counts the bits of
- * dimension d covered so far. Bits beyond the tile are zero (a broadcast), or are omitted for registers. */
+/* Appends input bits of dimension `dim` for `count` (a power of two) consecutive elements along d. used[d]: the number
+ * of coordinate bits of d that have input bits already. Bits beyond the tile get zero basis vectors (copies); for
+ * registers they are omitted. */
 static void extend(struct layout *l, enum layout_dim dim, int d, int count, u8 *used)
 {
 	for (int n = count; n > 1; n >>= 1) {
@@ -113,7 +114,7 @@ static void extend(struct layout *l, enum layout_dim dim, int d, int count, u8 *
 	}
 }
 
-/* The part of the tile not covered yet repeats in registers. */
+/* Appends register bits for all coordinate bits that have no input bit yet, in `order`. */
 static void fill_registers(struct layout *l, const int *order, u8 *used)
 {
 	for (int i = 0; i < l->rank; i++)
@@ -136,7 +137,7 @@ const struct layout *layout_blocked(struct layout_pool *p, int rank, const i32 *
 	return layout_intern(p, &l);
 }
 
-/* Leading dimensions of a batched tile: warps first, the rest in registers at the end. */
+/* For the dimensions before the last two (batches): appends their warp bits. fill_registers then appends the rest. */
 static void batch_warps(struct layout *l, const int *warps, u8 *used)
 {
 	for (int d = 0; d < l->rank - 2; d++)
@@ -177,8 +178,8 @@ const struct layout *layout_dot_operand(struct layout_pool *p, int rank, const i
 	extend(&l, LL_LANE, other, 8, used);
 	if (operand == 0 && instr_m == 16)
 		extend(&l, LL_REG, other, 2, used);
-	/* Warps as in the accumulator: warps that split the other operand's dimension hold copies. The rest of k,
-	 * including the instruction's second half, comes first among the repeats in registers. */
+	/* Warps are distributed as in the accumulator: warps along the dimension of the other operand hold copies. The
+	 * rest of K, including the second half of the instruction's K, comes first among the other register bits. */
 	for (int i = warps[row]; i > 1; i >>= 1)
 		if (operand == 0)
 			extend(&l, LL_WARP, row, 2, used);
@@ -227,7 +228,8 @@ const struct layout *layout_swizzled(struct layout_pool *p, int rank, const i32 
 		if (i != along)
 			extend(&l, LL_OFFSET, i, shape[i], used);
 	extend(&l, LL_OFFSET, along, shape[along] >> row, used);
-	/* bits 7 to 9 of the address are XORed to bits 4 to 6; a row has row - unit bits of 16-byte units */
+	/* address bits 7 to 9 are XORed to bits 4 to 6, as many as number the 16-byte units of a row: row - unit
+	 * bits */
 	for (int i = 0; i < row - unit; i++)
 		if (unit + 3 + i < l.bits[LL_OFFSET])
 			l.basis[LL_OFFSET][unit + 3 + i] ^= l.basis[LL_OFFSET][unit + i];
@@ -236,8 +238,8 @@ const struct layout *layout_swizzled(struct layout_pool *p, int rank, const i32 
 
 /* --- transformations ----------------------------------------------------------------------------------------- */
 
-/* Applies a map of position bits (from bit → to bit, or -1 to delete) to every basis vector. Register bits that
- * become zero disappear: a thread does not keep two copies of an element. */
+/* Applies a map of position bits to every basis vector: bit k becomes bit to[k], or is deleted if to[k] is -1. Register
+ * bits whose basis vectors become zero are removed: a thread does not keep two copies of an element. */
 static const struct layout *remap(struct layout_pool *p, const struct layout *l, struct layout out, const int *to)
 {
 	for (int dim = 0; dim < LL_DIMS; dim++)

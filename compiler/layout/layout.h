@@ -44,15 +44,17 @@ int layout_dim_shift(const struct layout *l, int d);
 u32 layout_dim_mask(const struct layout *l, int d);
 int layout_num_regs(const struct layout *l);
 u32 layout_apply(const struct layout *l, u32 reg, u32 lane, u32 warp);
-/* The bits of this input dimension with basis vectors that intersect `mask`. If each register bit has one position bit
- * and `mask` is a position, these are the number of the register that holds the element at that position. */
+/* The set of the bits of input dimension `dim` whose basis vectors have a bit in common with `mask`. If each register
+ * bit has one position bit, and `mask` is a position, this is the number of the register that holds the element
+ * there. */
 u32 layout_bits_in(const struct layout *l, enum layout_dim dim, u32 mask);
 
 /* Constructors. */
 
-/* The blocked distribution: each thread owns size_per_thread elements, and a warp and a block tile them in `order`
- * (fastest dimension first). A larger tile repeats in registers, a smaller tile is broadcast. Entries are powers of
- * two; threads_per_warp multiplies to 32. */
+/* The blocked distribution, as Triton's BlockedEncoding: for each dimension, a thread holds size_per_thread adjacent
+ * elements, threads_per_warp threads of a warp and warps_per_block warps follow. `order`: dimensions, fastest first. If
+ * the tile is larger than that, the distribution repeats in further registers; if it is smaller, threads hold copies.
+ * Entries are powers of two; the product of threads_per_warp is 32. */
 const struct layout *layout_blocked(struct layout_pool *p, int rank, const i32 *shape, const int *size_per_thread,
 				    const int *threads_per_warp, const int *warps_per_block, const int *order);
 /* Accumulator of mma.m16n8 (or m8n8) tiles, with `warps` warps split over the last two dimensions, rows first. Also
@@ -60,12 +62,12 @@ const struct layout *layout_blocked(struct layout_pool *p, int rank, const i32 *
  * fragments for mma.m16n8k16", "Register Fragments and Shared Memory Matrix Layouts". */
 const struct layout *layout_mma(struct layout_pool *p, int rank, const i32 *shape, const int *warps, int instr_m,
 				int instr_n);
-/* Operand 0 (M×K) or 1 (K×N) of an mma with the accumulator distributed by `warps`. elem_bits is the width of an
- * element. */
+/* Operand 0 (M×K) or 1 (K×N) of an mma whose accumulator is layout_mma with the same `warps` and instr_m. elem_bits:
+ * size of an element. */
 const struct layout *layout_dot_operand(struct layout_pool *p, int rank, const i32 *shape, int operand,
 					const int *warps, int instr_m, int elem_bits);
-/* Operand 0 (M×K) or 1 (K×N), with this shape, of multiply-adds with the accumulator layout acc. Each thread has all k
- * of its rows or columns; the last registers count k. */
+/* Operand 0 (M×K) or 1 (K×N), with this shape, of a dot by multiply-adds whose result has layout acc. Each thread has
+ * all values of K for the rows or columns of its results; the last register bits number K. */
 const struct layout *layout_fma_operand(struct layout_pool *p, const struct layout *acc, const i32 *shape, int operand);
 
 /* Shared memory in the swizzled form of wgmma and TMA: rows of up to 128 bytes of dimension `along`, one row for each
@@ -74,14 +76,14 @@ const struct layout *layout_fma_operand(struct layout_pool *p, const struct layo
  * Matrix Layout", swizzling modes. */
 const struct layout *layout_swizzled(struct layout_pool *p, int rank, const i32 *shape, int along, int elem_bits);
 
-/* Transformations of a distributed layout by an operation on the tile. */
+/* The layout of the result of an operation on a tile of layout l, if each element stays in its register and thread. */
 const struct layout *layout_trans(struct layout_pool *p, const struct layout *l, const int *perm);
-/* Coordinate bit i of dimension d becomes its bit to[i]. */
+/* Elements move along dimension d: bit i of a coordinate becomes bit to[i]. */
 const struct layout *layout_permute_bits(struct layout_pool *p, const struct layout *l, int d, const int *to);
 const struct layout *layout_reshape(struct layout_pool *p, const struct layout *l, int rank, const i32 *shape);
 /* A memory layout: offset = position. */
 const struct layout *layout_row_major(struct layout_pool *p, int rank, const i32 *shape);
-/* One of the two halves of the tile that position bit `bit` distinguishes. */
+/* The layout of each of the two halves of the tile that position bit `bit` distinguishes. */
 const struct layout *layout_half(struct layout_pool *p, const struct layout *l, int bit);
 /* The layout of the result of a reduction over `axis`: without that dimension. */
 const struct layout *layout_slice(struct layout_pool *p, const struct layout *l, int axis);
@@ -90,13 +92,14 @@ const struct layout *layout_unbroadcast(struct layout_pool *p, const struct layo
 /* The layout without the dimension `axis`, of size 1, and with an additional dimension of size 1 at `axis`. */
 const struct layout *layout_drop_dim(struct layout_pool *p, const struct layout *l, int axis);
 const struct layout *layout_add_dim(struct layout_pool *p, const struct layout *l, int axis);
-/* The lane and warp bits of redundant copies: threads with one of these bits set hold no element that threads without
- * them lack. */
+/* Sets *lane_bits and *warp_bits to the lane and warp bits that only distinguish copies: a thread with one of these
+ * bits set holds the same elements as a thread without it. */
 void layout_redundant(const struct layout *l, u32 *lane_bits, u32 *warp_bits);
 
 /* Linear algebra over GF(2). */
 
-/* A set of independent vectors in reduced form. Each vector remembers the added vectors that it is the sum of. */
+/* A set of linearly independent vectors in reduced form. vec[i] is the sum (XOR) of the added vectors whose numbers
+ * are the set bits of combo[i]. n: number of vectors; added: number of gf2_add calls so far. */
 struct gf2 {
 	u32 vec[32], combo[32];
 	int n, added;

@@ -74,7 +74,7 @@ static bool link_math(LLVMModuleRef mod, const char *layout, struct arena *a, co
 	LLVMSetTarget(math, LLVMGetTarget(mod));
 	LLVMSetDataLayout(math, layout);
 	align_tables(math, a);
-	/* definitions not declared in `mod` are dropped before linking */
+	/* deletes the math library's functions that `mod` does not use, before linking */
 	unsigned inline_kind = LLVMGetEnumAttributeKindForName("alwaysinline", 12),
 		 noinline_kind = LLVMGetEnumAttributeKindForName("noinline", 8);
 	unsigned cpu = LLVMAttributeFunctionIndex;

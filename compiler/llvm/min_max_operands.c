@@ -1,6 +1,6 @@
 /* Workaround for LLVM 19. It simplifies a minimum or maximum of two intrinsics with the same first two operands as if
- * both were minima or maxima, and crashes on max(fma(x, y, z), max(x, y)). So inline PTX copies the result of the
- * other intrinsic. */
+ * both were minima or maxima, and crashes on max(fma(x, y, z), max(x, y)). So an operand that is such an intrinsic but
+ * no minimum or maximum (here the fma) is passed through an inline PTX mov, which hides the intrinsic. */
 #include <string.h>
 
 #include <llvm-c/Core.h>

@@ -1,13 +1,12 @@
-/* Conversion of bit fields to floats: ((word >> shift) & 15) - 8, a field of 1, 2 or 4 bits of a byte or a 32-bit
- * word, becomes fp16 without an integer-to-float conversion. prmt moves the bytes that hold two fields into the two
- * halves of a word. A mask then leaves each field as the last bits of the fp16 number 1024 + field * 2^s, where s is
- * the shift within a byte, and a multiply-add scales the number down and removes the 1024. The result is exact. Two
- * fields take three instructions. The other operands of these depend only on the shifts, so LLVM computes them once
- * for all words that are shifted alike.
+/* Conversion of bit fields to floats: ((word >> shift) & 15) - 8, a field of 1, 2 or 4 bits of a byte or a 32-bit word
+ * (a packed weight), becomes fp16 without an integer-to-float conversion. prmt moves the bytes that hold two fields
+ * into the two halves of a word. A mask then leaves each field as the last bits of the fp16 number 1024 + field * 2^s,
+ * where s is the shift within a byte, and a multiply-add scales the number down and removes the 1024. The result is
+ * exact. Two fields take three instructions. The prmt selector, mask and factors depend only on the shifts, so LLVM
+ * computes them once for all words that are shifted alike.
  *
- *     x = a byte of each word                      prmt
- *     y = x & mask << s | 0x6400                   lop3
- *     y * 2^-s + (plus - 1024 * 2^-s)              fma */
+ * x = a byte of each word                      prmt y = x & mask << s | 0x6400                   lop3 y * 2^-s + (plus
+ * - 1024 * 2^-s)              fma */
 #include "gpu/codegen/nvptx_internal.h"
 
 #include "support/small_floats.h"
@@ -17,7 +16,7 @@
 
 struct field {
 	const struct value *word, *shift;
-	int bits;
+	int bits;                 /* size of the field */
 	i64 plus;                 /* constant added to the field */
 	const struct value *less; /* tile subtracted from the field (zero points), or NULL */
 };
@@ -28,7 +27,8 @@ struct changes {
 	u32 n;
 };
 
-/* The value before the additions, subtractions and integer casts that define v. These go to *to. */
+/* Follows the definition of v through additions, subtractions and integer casts, appends these to *to, and returns the
+ * value before them. */
 static const struct value *peel(const struct value *v, struct changes *to)
 {
 	for (const struct op *o; (o = v->def) && to->n < ARRAY_LEN(to->at); v = operand(o, 0)) {
@@ -40,9 +40,9 @@ static const struct value *peel(const struct value *v, struct changes *to)
 	return v;
 }
 
-/* Adds the operations c to *f. False if the result differs from field + plus - less computed in fp16: an operation may
- * wrap in its type, or a number may leave the range that fp16 represents exactly, or be less than `least`. The field
- * itself is at most `most`. */
+/* Sets f->plus and f->less from the operations c. The field itself is 0 to `most`. False if the result may differ from
+ * field + plus - less computed in fp16: an operation may wrap in its type, or a number may leave the range that fp16
+ * represents exactly, or be less than `least`. */
 static bool add_changes(struct lower *l, const struct changes *c, i64 most, i64 least, struct field *f)
 {
 	enum { EXACT = 1024 };
@@ -69,7 +69,7 @@ static bool add_changes(struct lower *l, const struct changes *c, i64 most, i64 
 	return ok && lo >= least;
 }
 
-/* Whether the conversion o takes such fields. Fills in *f. */
+/* Whether o converts such a bit field to float. Fills in *f. */
 static bool find_field(struct lower *l, const struct op *o, struct field *f)
 {
 	struct changes c = {0};
@@ -91,7 +91,8 @@ static LLVMValueRef both(struct lower *l, LLVMValueRef low, LLVMValueRef high, i
 	return LLVMBuildOr(l->b, low, LLVMBuildShl(l->b, high, c_i32(l, by), ""), "");
 }
 
-/* The bytes that hold elements r and r + 1, in the two halves of a word. by: the shifts of the two elements. */
+/* The bytes that hold the fields of registers r and r + 1, in the two halves of a word (prmt). by: the shifts of the
+ * two fields, in bits. */
 static LLVMValueRef two_bytes(struct lower *l, const struct field *f, u32 r, LLVMValueRef *by)
 {
 	LLVMValueRef args[3];
@@ -127,7 +128,7 @@ static LLVMValueRef two_of(struct lower *l, float x)
 	return c_i32(l, (i64)fp_to_f16(x) * 0x10001);
 }
 
-/* Elements r and r + 1 of the integer tile v, as two fp16 numbers in one word. */
+/* Registers r and r + 1 of the integer tile v, as two fp16 numbers in one word. */
 static LLVMValueRef two_halves_of(struct lower *l, const struct value *v, u32 r)
 {
 	LLVMValueRef half[2];
@@ -138,7 +139,7 @@ static LLVMValueRef two_halves_of(struct lower *l, const struct value *v, u32 r)
 	return both(l, half[0], half[1], 16);
 }
 
-/* Fields r and r + 1, as two fp16 numbers in one word. */
+/* The fields of registers r and r + 1, as two fp16 numbers in one word. */
 static LLVMValueRef two_fields(struct lower *l, const struct field *f, u32 r)
 {
 	LLVMValueRef by[2], in[2], mask[2], times[2];

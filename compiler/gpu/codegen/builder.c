@@ -91,7 +91,8 @@ LLVMValueRef from_bits(struct lower *l, LLVMValueRef v, LLVMTypeRef t)
 	return LLVMBuildBitCast(l->b, v, t, "");
 }
 
-/* The word that the values at `in` were extracted from, if they are its elements in order; else NULL. */
+/* The word that the `per` values at `in`, of `bits` bits, were extracted from, if they are all its elements in order;
+ * else NULL. */
 static LLVMValueRef packed_before(struct lower *l, LLVMValueRef *in, u32 per, int bits)
 {
 	LLVMValueRef v = LLVMIsAExtractElementInst(in[0]) ? LLVMGetOperand(in[0], 0) : NULL, word;
@@ -165,7 +166,7 @@ LLVMValueRef linear_map(struct lower *l, LLVMBuilderRef b, LLVMValueRef index, c
 {
 	u32 all = (1u << bits) - 1;
 	LLVMValueRef sum = NULL;
-	/* all index bits that move by the same shift take one AND and one shift */
+	/* for each shift distance: the index bits that move by it to a bit of the result take one AND and one shift */
 	for (int shift = -LAYOUT_MAX_BITS; shift < 32; shift++) {
 		u32 mask = 0;
 		for (int i = 0; i < bits; i++)
@@ -229,7 +230,8 @@ void cluster_barrier(struct lower *l)
 		   l->v, NULL, 0);
 }
 
-/* Synchronizes all threads of the program and makes their writes to shared memory visible to each other. */
+/* Synchronizes all threads of the program (without the producer warp) and makes their writes to shared memory visible
+ * to each other. */
 void barrier(struct lower *l)
 {
 	if (l->k->cuda.cluster > 1)
@@ -346,7 +348,7 @@ LLVMValueRef lane_bit(struct lower *l, int bit)
 	return LLVMBuildICmp(l->b, LLVMIntNE, LLVMBuildAnd(l->b, l->lane, c_i32(l, 1u << bit), ""), c_i32(l, 0), "");
 }
 
-/* Shuffles one i32 or float. */
+/* The i32 or float v of another lane: lane `lane`, or (this lane ^ lane) if by_xor. */
 static LLVMValueRef shuffle_word(struct lower *l, LLVMValueRef v, LLVMValueRef lane, bool by_xor)
 {
 	static const char *const names[2][2] = {{"llvm.nvvm.shfl.sync.idx.i32", "llvm.nvvm.shfl.sync.idx.f32"},
@@ -390,7 +392,7 @@ LLVMValueRef shuffle_xor(struct lower *l, LLVMValueRef v, u32 mask)
 
 /* --- registers that determine others ------------------------------------------------------------------------- */
 
-/* The register bits that move an element of v by less than run[d], and less than `most`, along a dimension d. */
+/* The register bits that move the coordinate along a dimension d by less than run[d] and less than `most`. */
 static u32 bits_within(const struct value *v, const i32 *run, i32 most)
 {
 	const struct layout *lay = type_is_tensor(v->type) ? v->type->layout : NULL;
@@ -409,7 +411,7 @@ u32 constant_bits(struct lower *l, const struct value *v)
 	return bits_within(v, axis_of(l->s->axis, v)->constancy, INT32_MAX);
 }
 
-/* The register bits within which pointers count up, over one access of at most 16 bytes. */
+/* If v has pointers: the register bits within which the pointers count up by one element, at most 16 bytes far. */
 static u32 following_bits(struct lower *l, const struct value *v)
 {
 	const struct type *t = type_elem(v->type);

@@ -34,7 +34,8 @@ static void emit_printf(struct lower *l, const char *format, LLVMValueRef *args,
 	intrinsic(l, "vprintf", l->i32, call, 2);
 }
 
-/* v converted as C's variadic arguments are. Sets *spec to the format specifier. */
+/* v converted as C converts variadic arguments (to 32 bits at least, floats to double). Sets *spec to the format
+ * specifier. */
 static LLVMValueRef promoted(struct lower *l, LLVMValueRef v, enum dtype d, bool is_signed, bool hex, const char **spec)
 {
 	int bits = type_bits(LLVMTypeOf(v));
@@ -93,7 +94,8 @@ static void print_line(struct lower *l, const struct op *o, const struct value *
 	emit_printf(l, f.at, args, n);
 }
 
-/* The owning thread of an element prints it. Every thread prints a scalar. */
+/* device_print: one line for each element of each operand, printed by the thread that owns the element (owner). Every
+ * thread prints a scalar. */
 void lower_print(struct lower *l, const struct op *o)
 {
 	for (u32 i = 0; i < o->noperands; i++) {
@@ -107,7 +109,8 @@ void lower_print(struct lower *l, const struct op *o)
 		print_line(l, o, NULL, 0, 0);
 }
 
-/* With debug on, a false condition stops the kernel and reports the message, file and line. */
+/* device_assert. With compile_options.debug, a false condition stops the kernel and reports the message, file and line.
+ * Otherwise it emits nothing. */
 void lower_assert(struct lower *l, const struct op *o)
 {
 	const struct value *v = operand(o, 0);
@@ -126,7 +129,7 @@ void lower_assert(struct lower *l, const struct op *o)
 
 /* --- source lines -------------------------------------------------------------------------------------------- */
 
-/* Line directives (.loc) only. ptxas takes PTX with DWARF sections for debug code and does not optimize it. */
+/* Debug information that becomes line directives (.loc) only: ptxas does not optimize PTX with DWARF sections. */
 void debug_begin(struct lower *l)
 {
 	enum { DIRECTIVES_ONLY = 3 }; /* DICompileUnit::DebugDirectivesOnly, which LLVM's C interface does not name */

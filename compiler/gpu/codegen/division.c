@@ -1,27 +1,27 @@
 /* Quotients and remainders of 32-bit integers with a fast path for the usual case.
  *
- * A program computes its tile index before its first load. Each division by a number known only at launch takes about
- * 30 dependent instructions there. The usual results are cheap:
+ * A program computes its tile index before its first load, by divisions. A division by a number known only at launch
+ * takes about 30 dependent instructions. The usual results are cheap:
  *
- *     x / y, x % y where 0 <= x < y: 0 and x; indices that wrap around at the edge, the first group of tiles
- *     x / min(z, C), x % min(z, C): the operation by the constant C; only the last group of tiles may be smaller
+ * x / y, x % y where 0 <= x < y: 0 and x; indices that wrap around at the edge, the first group of tiles x / min(z, C),
+ * x % min(z, C): the operation by the constant C; only the last group of tiles may be smaller
  *
- * The code tests whether the usual case holds, once for all rows, and divides otherwise. The quotient and the
- * remainder of the same operands share the test. Innermost loops have no test: it would run as often as the division
- * that it saves. */
+ * The code tests whether the usual case holds, once for all elements of up to MAX_TOGETHER such divisions in a block,
+ * and divides otherwise. The quotient and the remainder of the same operands share the test. Innermost loops have no
+ * test: it would run as often as the division that it saves. */
 #include "gpu/codegen/nvptx_internal.h"
 #include "analysis/ranges.h"
 
-enum { MAX_TOGETHER = 8 };
+enum { MAX_TOGETHER = 8 /* pairs of operands that share one test */ };
 
 struct division {
 	const struct op *ops[2]; /* quotient and remainder of the same operands; NULL: absent */
 	const struct value *x;
-	LLVMValueRef by, usual; /* divisor; its usual constant value, or NULL: usually x < by */
-	LLVMValueRef *at[2];    /* phis of the two results */
+	LLVMValueRef by, usual; /* divisor; the constant that it usually is, or NULL: usually 0 <= x < by */
+	LLVMValueRef *at[2];    /* phis of the elements of the two results */
 };
 
-/* True outside innermost loops: in straight-line code, in a branch, or in a loop that contains loops. */
+/* Whether o is outside innermost loops: in straight-line code, in a branch, or in a loop that contains loops. */
 static bool runs_seldom(const struct op *o)
 {
 	const struct op *in = o->block->parent;
@@ -33,7 +33,7 @@ static bool is_lowered(const struct lower *l, const struct value *v)
 	return map_get(&l->tiles, v);
 }
 
-/* Whether 0 <= x < y holds for all of the row. */
+/* i1: 0 <= x < y for all numbers x of the row. */
 static LLVMValueRef all_less(struct lower *l, const struct row *row, LLVMValueRef y)
 {
 	LLVMBuilderRef b = l->b;
@@ -43,8 +43,8 @@ static LLVMValueRef all_less(struct lower *l, const struct row *row, LLVMValueRe
 	return LLVMBuildICmp(b, LLVMIntULT, row->start ? elem(l, row->start, 0) : zero, room, "");
 }
 
-/* Describes o in *d, together with the division or remainder of the same operands. Returns the condition of the usual
- * case, or NULL if o has none. */
+/* Describes o in *d, together with the remainder or quotient of the same operands, if there is one. Returns the
+ * condition of the usual case (i1); NULL if o has no usual case. */
 static LLVMValueRef as_division(struct lower *l, const struct op *o, struct division *d)
 {
 	const struct value *x = operand(o, 0), *y = operand(o, 1);
@@ -77,7 +77,8 @@ static LLVMValueRef divided(struct lower *l, bool remainder, LLVMValueRef x, LLV
 	return remainder ? LLVMBuildSRem(l->b, x, y, "") : LLVMBuildSDiv(l->b, x, y, "");
 }
 
-/* A new block that computes the usual results, or the general ones. */
+/* A new basic block that computes the results of the n divisions d, in the usual case or (`usual` false) in general,
+ * and jumps to `end`. */
 static LLVMBasicBlockRef results(struct lower *l, const struct division *d, u32 n, LLVMBasicBlockRef end, bool usual)
 {
 	LLVMBasicBlockRef block = new_block(l);
@@ -122,7 +123,8 @@ void lower_division(struct lower *l, const struct op *o)
 		lower_elementwise(l, o);
 		return;
 	}
-	/* further tile divisions of this block with operands emitted already */
+	/* further divisions of tiles in this block, if code for their operands has been emitted already, share the
+	 * test */
 	for (const struct op *other = o->next; type_is_tensor(result(o)->type) && other && n < MAX_TOGETHER;
 	     other = other->next) {
 		if ((other->code != IR_DIVSI && other->code != IR_REMSI) || !type_is_tensor(result(other)->type))

@@ -4,8 +4,8 @@
 
 /* --- tensor cores -------------------------------------------------------------------------------------------- */
 
-/* The register that holds the element at `pos`. -1 if pos has a bit that no register bit gives: the tile is smaller
- * than the instruction. */
+/* The register that holds the element at position `pos` relative to that of the thread's register 0. -1 if no register
+ * bit gives a bit of pos: the tile is smaller than the instruction. */
 static int register_at(const struct layout *lay, u32 pos)
 {
 	u32 r = 0;
@@ -17,7 +17,8 @@ static int register_at(const struct layout *lay, u32 pos)
 	return pos ? -1 : (int)r;
 }
 
-/* Position of coordinate c along dimension d, or an impossible bit if the tile is shorter. */
+/* The position bits of coordinate c along dimension d. If the tile has no such coordinate, bit 31, which no register
+ * has. */
 static u32 coordinate(const struct layout *lay, int d, u32 c)
 {
 	return c >> lay->log2_size[d] ? 1u << 31 : c << layout_dim_shift(lay, d);
@@ -29,7 +30,8 @@ static LLVMValueRef to_tf32(struct lower *l, LLVMValueRef word)
 	return inline_asm(l, "cvt.rna.tf32.f32 $0, $1;", "=r,f", ASM_PURE, l->i32, &f, 1);
 }
 
-/* The packed register whose first element is at position pos; zero beyond the tile. */
+/* The 32-bit PTX register (64-bit for fp64) of an operand whose first element is at position pos; zero beyond the
+ * tile. */
 static LLVMValueRef fragment_word(struct fragments *f, u32 pos)
 {
 	struct lower *l = f->l;
@@ -84,7 +86,8 @@ u32 load_fragment(struct fragments *f, u32 batch, u32 other, u32 k, LLVMValueRef
 	return n;
 }
 
-/* The offsets of a thread's instructions along dimension d: all multiples of `unit` that register bits reach. */
+/* The coordinates along dimension d, relative to the thread's register 0, at which the mma instructions of a thread
+ * begin: all multiples of the instruction's size `unit` that register bits reach. */
 static const u32 *offsets_along(struct lower *l, const struct layout *lay, int d, u32 unit, u32 *count)
 {
 	u32 n = 1, *out = arena_array(&l->scratch, u32, 1u << lay->bits[LL_REG]);
@@ -119,7 +122,8 @@ static void emit_mma(struct lower *l, const struct ptx_mma *p, LLVMValueRef *a, 
 		c[i] = LLVMBuildExtractValue(l->b, r, i, "");
 }
 
-/* Tile registers of one instruction's accumulator at (row, col): elements (0,0) (0,1) (8,0) (8,1), or the first two. */
+/* The n accumulators that a thread passes to one instruction, whose tile begins at (row, col), as registers of the
+ * result tile: for the elements (0,0) (0,1) (8,0) (8,1) from there, or the first two. -1: beyond the result tile. */
 struct accumulator {
 	int reg[4];
 	u32 n;
@@ -163,7 +167,8 @@ static void store_accumulator(struct lower *l, const struct accumulator *a, LLVM
 			tile[a->reg[i]] = e[i];
 }
 
-/* In a tile narrower than the instruction, two columns that a thread computes may be the same element. */
+/* Emits a dot as mma.sync instructions. In a result narrower than the instruction, two accumulators of a thread may be
+ * the same element. */
 static void lower_mma(struct lower *l, const struct op *o, const struct mma *m)
 {
 	const struct value *v = result(o), *acc = operand(o, 2);
@@ -201,15 +206,16 @@ static void lower_mma(struct lower *l, const struct op *o, const struct mma *m)
 
 /* --- multiply-adds ------------------------------------------------------------------------------------------- */
 
-/* An operand in shared memory for multiply-adds. `lay` is the layout that holds the thread's elements in registers.
- * The last register bits count steps of k; the last `turn_bits` of these count iterations of the loop. */
+/* An operand in shared memory for multiply-adds. `lay` (layout_fma_operand) numbers the elements that the thread reads
+ * as if they were registers. The last register bits number the values of k; the last `turn_bits` of these number the
+ * iterations of the loop over k. */
 struct lines {
 	enum dtype dtype;
-	LLVMTypeRef elem, wide;
+	LLVMTypeRef elem, wide; /* type of an element in memory; type in which products are added */
 	const struct layout *lay;
-	struct mapped at;
-	int k, turn_bits;
-	LLVMValueRef *vectors; /* vectors loaded in this iteration, by their first register */
+	struct mapped at;      /* addresses of the elements of `lay`; its `thread` includes the iteration */
+	int k, turn_bits;      /* k: the dimension K of the operand */
+	LLVMValueRef *vectors; /* vectors already loaded in this iteration, by their first register */
 };
 
 static struct lines lines_of(struct lower *l, const struct op *o, int i, int turn_bits, LLVMTypeRef wide)
@@ -235,6 +241,7 @@ static struct lines lines_of(struct lower *l, const struct op *o, int i, int tur
 	return r;
 }
 
+/* The operand in iteration `turn` (i32) of the loop over k. */
 static struct lines at_turn(struct lower *l, const struct lines *all, LLVMValueRef turn)
 {
 	struct lines r = *all;
@@ -243,7 +250,7 @@ static struct lines at_turn(struct lower *l, const struct lines *all, LLVMValueR
 	return r;
 }
 
-/* The element of step k for the result at position `pos`, widened to the type of the multiply-adds. */
+/* The operand's element for value k of the current iteration and the result at position `pos`, converted to r->wide. */
 static LLVMValueRef line_element(struct lower *l, const struct lines *r, const struct layout *acc, u32 pos, u32 k)
 {
 	const struct memory_map *m = &r->at.m;
@@ -269,7 +276,8 @@ static LLVMValueRef line_element(struct lower *l, const struct lines *r, const s
 	return r->wide == l->f64 ? x : small_to_f32(l, x, r->dtype);
 }
 
-/* sum[i] += a[row of i, k] * b[k, column of i] for `steps` steps of k. */
+/* sum[i] += a[row of i, k] * b[k, column of i] for the `steps` values of k of this iteration. sum[i]: register i of the
+ * result. */
 static void add_products(struct lower *l, const struct lines *a, const struct lines *b, const struct layout *lay,
 			 u32 steps, LLVMValueRef *sum, u32 n)
 {
@@ -286,8 +294,9 @@ static void add_products(struct lower *l, const struct lines *a, const struct li
 		}
 }
 
-/* A loop over k. Each iteration loads the thread's elements of a few steps. ptxas overlaps loads and multiply-adds
- * within an iteration, but not across iterations: loops with four steps per iteration take 9 % longer. */
+/* Emits a dot as multiply-adds, in a loop over k. Each iteration loads the elements of at most MAX_FMA_STEPS values of
+ * k. ptxas overlaps loads and multiply-adds within an iteration, but not across iterations: loops with four values of k
+ * per iteration take 9 % longer. */
 static void lower_fma(struct lower *l, const struct op *o)
 {
 	const struct value *v = result(o), *acc = operand(o, 2);

@@ -19,8 +19,8 @@ static LLVMValueRef lshr(struct lower *l, LLVMValueRef v, int n)
 	return LLVMBuildLShr(l->b, v, LLVMConstInt(LLVMTypeOf(v), (u64)n, false), "");
 }
 
-/* fp8 to fp16, exactly. E5M2 is the upper half of fp16. E4M3 has the same form with another bias, so its magnitude
- * bits are scaled by 2^8; 0x7F is NaN. */
+/* fp8 to fp16, exactly. E5M2 is the upper half of fp16. The magnitude bits of E4M3, at the place of those of fp16, are
+ * a number with another exponent bias, so it is scaled by 2^8; 0x7F is NaN. */
 static LLVMValueRef fp8_to_f16(struct lower *l, LLVMValueRef v, enum dtype d)
 {
 	LLVMValueRef x = LLVMBuildZExt(l->b, v, l->i16, "");
@@ -86,7 +86,8 @@ LLVMValueRef f32_to_small(struct lower *l, LLVMValueRef v, enum dtype d, enum ro
 
 /* --- one element --------------------------------------------------------------------------------------------- */
 
-/* libclc's sin and cos for fp64 look up 2/π by the exponent. For infinity and NaN the index is beyond the table. */
+/* Calls libclc's sin or cos for fp64 with 0 instead of infinity and NaN, and makes the result NaN: the functions look
+ * up 2/π by the exponent, and the exponent of infinity and NaN is beyond their table. */
 static LLVMValueRef call_finite(struct lower *l, const char *name, LLVMValueRef x)
 {
 	LLVMValueRef zero = LLVMConstNull(l->f64), nan = LLVMBuildFSub(l->b, x, x, "");
@@ -95,7 +96,7 @@ static LLVMValueRef call_finite(struct lower *l, const char *name, LLVMValueRef 
 	return LLVMBuildSelect(l->b, finite, r, nan, "");
 }
 
-/* libclc's sin and erf for fp64 lose the sign of 0. */
+/* r, or x if x is 0: libclc's sin and erf for fp64 lose the sign of 0. */
 static LLVMValueRef keep_zero(struct lower *l, LLVMValueRef x, LLVMValueRef r)
 {
 	LLVMValueRef zero = LLVMBuildFCmp(l->b, LLVMRealOEQ, x, LLVMConstNull(l->f64), "");
@@ -124,9 +125,9 @@ static LLVMValueRef is_below(struct lower *l, LLVMValueRef x, double limit)
 	return LLVMBuildFCmp(l->b, LLVMRealOLT, size, LLVMConstReal(l->f64, limit), "");
 }
 
-/* libclc's fmod multiplies y by powers of 2 until the product is about as large as x, or infinite. So an x of at least
- * 2^900 is first reduced to less than y, or than 2^512 y, with both operands scaled by 2^-64. All of these steps are
- * exact. */
+/* fmod for fp64 by libclc's function, which multiplies y by powers of 2 until the product is about as large as x. For
+ * large x the product may become infinite. So an x of at least 2^900 is first reduced to less than y (to less than
+ * 2^512 y if y < 1), with both operands scaled by 2^-64. All of these steps are exact. */
 static LLVMValueRef fmod_f64(struct lower *l, LLVMValueRef x, LLVMValueRef y)
 {
 	LLVMValueRef one = LLVMConstReal(l->f64, 1), zero = LLVMConstNull(l->f64);
@@ -151,8 +152,8 @@ static LLVMValueRef min_max(struct lower *l, enum opcode code, LLVMValueRef x, L
 	return LLVMBuildSelect(l->b, nan, LLVMConstReal(LLVMTypeOf(x), NAN), r, "");
 }
 
-/* Math functions. fp32: the approximate hardware instruction where Triton uses it, NULL: tlc's own function. fp64:
- * libclc. */
+/* The functions called for a math operation. f32: the approximate hardware instruction, where Triton uses it; NULL:
+ * tlc's function in math.c. f64: libclc's function. */
 static const struct {
 	const char *f32, *f64;
 } math[IR_OPCODES] = {
@@ -232,7 +233,7 @@ static LLVMValueRef float_op(struct lower *l, const struct op *o, LLVMValueRef *
 	}
 }
 
-/* Operations that fp16 has natively; the others are computed in fp32. */
+/* Whether the operation on fp16 is an fp16 instruction; the others are computed in fp32. */
 static bool native_f16(enum opcode code)
 {
 	return code == IR_ADDF || code == IR_SUBF || code == IR_MULF || code == IR_NEGF || code == IR_ABSF ||
@@ -278,7 +279,7 @@ static LLVMValueRef compare_int(struct lower *l, const struct op *o, LLVMValueRe
 static LLVMValueRef mulhi(struct lower *l, LLVMValueRef x, LLVMValueRef y)
 {
 	int bits = type_bits(LLVMTypeOf(x));
-	if (bits == 64) /* LLVM would combine a 128-bit product with other arithmetic */
+	if (bits == 64) /* not a 128-bit product, which LLVM would combine with other arithmetic */
 		return call2(l, "llvm.nvvm.mulhi.ull", x, y);
 	LLVMTypeRef wide = int_type(l, 2 * bits);
 	LLVMValueRef right = LLVMBuildZExt(l->b, y, wide, "");
@@ -346,8 +347,9 @@ static LLVMValueRef float_to_int(struct lower *l, LLVMValueRef x, enum dtype fro
 	return LLVMBuildTrunc(l->b, v, int_type(l, bits), "");
 }
 
-/* f is a number rounded toward zero. The result is the number rounded to odd, so that a second rounding, to a format
- * of at most 22 bits, is exact (as from_unsigned_odd in ir/scalar_math.h). */
+/* f is a number rounded to fp32 toward zero; inexact (i1): f differs from the number. The result is the number rounded
+ * to odd: a second rounding, to a format of at most 22 bits, then gives the same result as one rounding (as
+ * from_unsigned_odd in ir/scalar_math.h). */
 static LLVMValueRef to_odd(struct lower *l, LLVMValueRef f, LLVMValueRef inexact)
 {
 	LLVMValueRef bits = LLVMBuildBitCast(l->b, f, l->i32, "");
@@ -435,7 +437,8 @@ LLVMValueRef lower_scalar_op(struct lower *l, const struct op *o, LLVMValueRef *
 	return dtype_is_float(d) ? any_float_op(l, o, in, d) : int_op(l, o, in);
 }
 
-/* LLVM's intrinsic would need a bitcast to a word. Each such bitcast costs NVPTX a walk over the whole function. */
+/* By inline PTX: the result of LLVM's intrinsic would need a bitcast to i32, and each such bitcast costs LLVM's NVPTX
+ * back end a walk over the whole function. */
 LLVMValueRef cvt_f16x2(struct lower *l, LLVMValueRef lo, LLVMValueRef hi, enum dtype d)
 {
 	LLVMValueRef args[] = {hi, lo};
@@ -443,7 +446,8 @@ LLVMValueRef cvt_f16x2(struct lower *l, LLVMValueRef lo, LLVMValueRef hi, enum d
 	return inline_asm(l, text, "=r,f,f", ASM_PURE, l->i32, args, 2);
 }
 
-/* Conversions of small floats in pairs: to fp8 from any float but fp64, to fp16 and bf16 from fp32. */
+/* Conversions to small floats by instructions for two elements: to fp8 from any float but fp64, to fp16 and bf16 from
+ * fp32. False: o is no such conversion. */
 static bool lower_float_pairs(struct lower *l, const struct op *o)
 {
 	const struct value *v = result(o), *x = operand(o, 0);
@@ -474,8 +478,8 @@ static bool lower_float_pairs(struct lower *l, const struct op *o)
 	return true;
 }
 
-/* ptxas 13.0 takes 8 or 16 for the upper half of a word that it finds to be zero, if a move splits the word. So the
- * text takes the pair from the lower half of a register, and a shift brings an upper half there. */
+/* ptxas 13.0 has a bug: if a mov splits a word whose upper half it knows to be zero, it takes 8 or 16 for that half. So
+ * the inline PTX converts the lower half of a register, and for an upper half a shift brings it there. */
 LLVMValueRef fp8_pair_to_f16(struct lower *l, const struct value *v, u32 i)
 {
 	const char *text = arena_printf(
@@ -494,7 +498,7 @@ LLVMValueRef fp8_pair_to_f16(struct lower *l, const struct value *v, u32 i)
 	return inline_asm(l, text, "=r,r", ASM_PURE, l->i32, &pair, 1);
 }
 
-/* Conversions from fp8 in pairs, by the sm_89 instruction. */
+/* Conversions from fp8 by the sm_89 instruction for two elements. False: o is no such conversion. */
 static bool lower_fp8_pairs(struct lower *l, const struct op *o)
 {
 	const struct value *v = result(o), *x = operand(o, 0);
@@ -525,8 +529,9 @@ static bool lower_fp8_pairs(struct lower *l, const struct op *o)
 	return true;
 }
 
-/* Products of bf16 in pairs, equal to an fp32 product rounded once: the product of two numbers with 8-bit significands
- * is exact in fp32, or less than half of the least bf16. x y - 0 keeps the sign of a zero x y. */
+/* Products of bf16 by the bf16x2 multiply-add. False: o is no such product. The result equals an fp32 product rounded
+ * to bf16: the product of two 8-bit significands is exact in fp32, or less than half of the least bf16. The addend is
+ * -0, which keeps the sign of a zero product. */
 static bool lower_bf16_products(struct lower *l, const struct op *o)
 {
 	const struct value *v = result(o);
@@ -543,7 +548,7 @@ static bool lower_bf16_products(struct lower *l, const struct op *o)
 	return true;
 }
 
-/* sin and cos of fp32, with one branch for all elements. */
+/* sin and cos of fp32. All elements share one branch for large arguments (math.c). False: o is another operation. */
 static bool lower_sin_cos(struct lower *l, const struct op *o)
 {
 	const struct value *v = result(o), *x = operand(o, 0);

@@ -1,7 +1,7 @@
 /* Gathers, histograms, and maps. */
 #include "gpu/codegen/nvptx_internal.h"
 
-/* Register r of an integer tile, as i32; wider integers are truncated. */
+/* The element of register r of an integer tile as i32; wider integers are truncated. */
 static LLVMValueRef number(struct lower *l, const struct value *v, u32 r)
 {
 	LLVMValueRef x = elem(l, v, r);
@@ -15,7 +15,9 @@ struct gather {
 	const struct value *from, *index;
 	const struct layout *in, *out;
 	int axis;
-	LLVMValueRef thread; /* lane and warp part of a position in the source, without the gathered axis */
+	/* The position in the source `from`, with coordinate 0 along the axis, of this thread's register 0 of the
+	 * result. */
+	LLVMValueRef thread;
 };
 
 /* Computes g->thread. */
@@ -28,7 +30,7 @@ static LLVMValueRef thread_beside_axis(struct lower *l, const struct gather *g)
 	return thread_map(l, l->b, bases[LL_LANE], bases[LL_WARP], g->out->bits[LL_WARP]);
 }
 
-/* The source position of the element for register r of the result. */
+/* The position in the source (i32) of the element that register r of the result gets. */
 static LLVMValueRef taken_position(struct lower *l, const struct gather *g, u32 r)
 {
 	u32 here = beside_axis(g->out, g->in, g->axis, layout_apply(g->out, r, 0, 0));
@@ -55,8 +57,8 @@ static LLVMValueRef source_lane(struct lower *l, const struct gather *g, LLVMVal
 	return LLVMBuildOr(l->b, linear_map(l, l->b, position, bases, layout_tile_bits(g->in)), own, "");
 }
 
-/* The element at `position`, shuffled from `lane`. Its register differs from `first` only in bits of `open`; the
- * position selects it. */
+/* The source's element at `position`, shuffled from `lane`. Its register there differs from `first` only in the
+ * register bits `open`: each register that remains is shuffled, and selects by bits of the position choose one. */
 static LLVMValueRef shuffle_registers(struct lower *l, const struct gather *g, LLVMValueRef position, LLVMValueRef lane,
 				      u32 first, u32 open)
 {
@@ -118,8 +120,7 @@ static void clear_bins(struct lower *l, LLVMValueRef base, u32 bins)
 	end_if(l, g);
 }
 
-/* Each element adds one to its bin in shared memory by an atomic, so lanes with equal bins take effect one after
- * another. */
+/* Each element adds one to its bin in shared memory by an atomic addition. Lanes with equal bins are serialized. */
 void lower_histogram(struct lower *l, const struct op *o)
 {
 	const struct value *v = operand(o, 0), *mask = o->noperands > 1 ? operand(o, 1) : NULL;

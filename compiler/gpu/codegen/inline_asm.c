@@ -1,8 +1,9 @@
-/* Inline assembly: each thread runs the text for its elements, `pack` elements at a time. */
+/* The user's inline assembly (inline_asm_elementwise): each thread runs the text for its elements, ATTR_PACK elements
+ * at a time. */
 #include "ir/inline_asm.h"
 #include "gpu/codegen/nvptx_internal.h"
 
-/* The LLVM type of a register of this class. */
+/* The LLVM type of a PTX register of this class, the letter of a constraint. */
 static LLVMTypeRef class_type(struct lower *l, char class)
 {
 	switch (class) {
@@ -12,7 +13,7 @@ static LLVMTypeRef class_type(struct lower *l, char class)
 	}
 }
 
-/* n elements (together at most 32 bits, or a single element) in a register of this class, zero-extended. */
+/* n elements (together at most 32 bits, or a single element) in a PTX register of this class, zero-extended. */
 static LLVMValueRef to_register(struct lower *l, LLVMValueRef *in, u32 n, char class)
 {
 	LLVMValueRef v;
@@ -43,13 +44,15 @@ static const char *constraints_of(struct lower *l, const struct op *o)
 	return sb.at;
 }
 
+/* What all calls of the text of one operation have in common. */
 struct call {
 	struct asm_form form;
 	const char *constraints;
 	LLVMTypeRef type; /* of the result */
 };
 
-/* Runs the text on `pack` elements from `first` on. If a thread has fewer elements, the last one is repeated. */
+/* Runs the text on ATTR_PACK elements from register `first` on. If the thread has fewer elements, the last one is
+ * repeated. */
 static void run_text(struct lower *l, const struct op *o, const struct call *c, u32 first, LLVMValueRef **results)
 {
 	u32 size = (u32)o->attr[ATTR_PACK], n = num_elems(&o->results[0]), at = 0;

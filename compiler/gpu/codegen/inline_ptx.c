@@ -5,7 +5,8 @@
 
 void lower_ptx(struct lower *l, const struct op *o)
 {
-	/* Operands are 32-bit registers. %d is the operation's first attribute. */
+	/* For each opcode its PTX, whose operands are 32-bit registers. %d stands for the operation's first
+	 * attribute. */
 	static const struct {
 		const char *text;
 		enum asm_kind kind;

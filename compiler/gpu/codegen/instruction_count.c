@@ -1,13 +1,13 @@
 #include "gpu/codegen/nvptx.h"
 
-/* Limit of the tile elements per thread of a block, summed over its operations. LLVM's time grows with the square of
- * the instructions of a block: a store of 32,768 different elements takes half a minute, other code of that size
- * less. */
+/* Limit, for a block of the IR, of the tile elements per thread, summed over its operations (each counts with its
+ * largest tile): beyond it the user is warned. LLVM's compile time grows with the square of the instructions of a
+ * block: a store of 32,768 different elements takes half a minute, other code of that size less. */
 enum { MUCH = 32768 };
 
 struct amount {
 	const struct kernel *k;
-	i64 all;               /* elements of the largest block */
+	i64 all;               /* elements per thread, in the block with the most of them */
 	const struct op *most; /* operation with the most elements in that block */
 };
 

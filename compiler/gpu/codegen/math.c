@@ -19,7 +19,7 @@ static LLVMValueRef rcp_approx(const struct functions *f, LLVMValueRef x)
 	return call1(f->target, "llvm.nvvm.rcp.approx.ftz.f", x);
 }
 
-/* The result of lg2.approx if x is not positive and finite, else r. */
+/* r if x is positive and finite; else the result of lg2.approx for x (NaN or infinity). */
 static LLVMValueRef lg2_of_special(const struct functions *f, LLVMValueRef x, LLVMValueRef r)
 {
 	struct lower *l = f->target;
@@ -49,8 +49,9 @@ LLVMValueRef math_f32(struct lower *l, enum opcode code, LLVMValueRef x)
 
 enum { WORDS = 24 };
 
-/* 2/π in binary, after 23 zeros and its own 0: 32 bits from each byte on. A product takes three of these words, 4
- * bytes apart. The words of the largest x begin at word 15. */
+/* The address of a table of 2/π in binary, in which bytes 0 to 2 hold the 24 zero bits before its first fraction bit.
+ * Word i is the 32 bits from byte i on. reduce_large takes three words that are 4 bytes apart; for the largest x it
+ * begins at word 15. */
 static LLVMValueRef two_over_pi(struct lower *l)
 {
 	static const u8 bytes[WORDS + 3] = {0x00, 0x00, 0x00, 0xA2, 0xF9, 0x83, 0x6E, 0x4E, 0x44,
@@ -70,16 +71,17 @@ static LLVMValueRef two_over_pi(struct lower *l)
 	return table;
 }
 
-/* Reduces any finite x. The mantissa is multiplied by the 96 bits of 2/π that begin where products stop being
- * multiples of 4. The product is x / (π/2) modulo 4 as a fixed-point number, of which the upper 64 bits are kept.
- * Inline PTX: as separate instructions LLVM takes three times as long to compile the kernel. */
+/* Reduces any finite x to quadrant and remainder by π/2 (Payne and Hanek). The mantissa is multiplied by 96 bits of
+ * 2/π; earlier bits would only add multiples of 4 quadrants. The product is x / (π/2) modulo 4 as a fixed-point number,
+ * of which the upper 64 bits are kept. By inline PTX, since with LLVM instructions the kernel takes three times as long
+ * to compile. */
 static struct reduced reduce_large(struct lower *l, LLVMValueRef x)
 {
 	static const char text[] = "{\n\t.reg .pred minus; .reg .b32 place, m, w; .reg .b64 at, p; .reg .f64 f;\n\t"
 				   "bfe.u32 place, $2, 23, 8;\n\t"
 				   "add.s32 place, place, -128;\n\t"
 				   "shr.u32 w, place, 3;\n\t"
-				   "min.u32 w, w, 15;\n\t" /* x that is not large stays inside the table too */
+				   "min.u32 w, w, 15;\n\t" /* keeps unused results of smaller x inside the table */
 				   "mad.wide.u32 at, w, 4, $3;\n\t"
 				   "and.b32 m, $2, 0x7FFFFF;\n\t"
 				   "or.b32 m, m, 0x800000;\n\t"
@@ -110,7 +112,7 @@ static struct reduced reduce_large(struct lower *l, LLVMValueRef x)
 	return (struct reduced){first, LLVMBuildExtractValue(l->b, v, 1, "")};
 }
 
-/* Whether some |x| is greater than MOST_REDUCED. Infinity is. */
+/* i1: one of n |x[i]| is greater than MOST_REDUCED, or infinite. */
 static LLVMValueRef any_large(struct lower *l, const LLVMValueRef *x, u32 n)
 {
 	LLVMValueRef *most = arena_array(&l->scratch, LLVMValueRef, n);
@@ -124,7 +126,7 @@ static LLVMValueRef any_large(struct lower *l, const LLVMValueRef *x, u32 n)
 	return LLVMBuildFCmp(l->b, LLVMRealOGT, most[0], c_f32(l, MOST_REDUCED), "");
 }
 
-/* Reduces n arguments, with one branch for all of them: large arguments are rare. */
+/* Reduces n arguments of sin or cos. One branch serves all large arguments (reduce_large), which are rare. */
 static void reduce_all(struct lower *l, const struct functions *f, const LLVMValueRef *x, u32 n, struct reduced *out)
 {
 	LLVMBuilderRef b = l->b;

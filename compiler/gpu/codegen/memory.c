@@ -1,14 +1,15 @@
 /* Loads, stores, atomics and asynchronous copies of global memory.
  *
- * Accesses are as wide as the axis analysis allows. Neighbouring elements that may begin anywhere in a word are loaded
- * by unaligned vector loads, called runs here. A masked access, or one with a cache policy, is inline PTX with a
- * predicate; LLVM emits a plain access. If several threads hold the same element, only one of them writes it. */
+ * Accesses are as wide as the axis analysis allows. Neighbouring elements whose address may be any multiple of their
+ * size within a 32-bit word are loaded by unaligned vector loads, called runs here. A masked access, or one with a
+ * cache policy, is inline PTX with a predicate. Other accesses are LLVM loads and stores. If several threads hold the
+ * same element, only one of them writes it. */
 #include <math.h>
 
 #include "gpu/codegen/nvptx_internal.h"
 
-/* How a vector travels: n words of `bits` bits, and their LLVM type and PTX spelling. Words are integers, except that
- * fp32 elements stay floats. */
+/* The form in which an instruction loads or stores a vector: n "words" of `bits` bits (8 to 64), their LLVM type `as`,
+ * and the vector suffix and constraint letter in PTX. Words are integers, except that fp32 elements stay floats. */
 struct words {
 	LLVMTypeRef as;
 	int bits;
@@ -53,12 +54,12 @@ struct lane_access {
 	LLVMTypeRef elem;        /* element type in memory */
 	LLVMValueRef mine;       /* true in the accessing threads; NULL: all */
 	struct access_vector v;
-	/* number of vectors; elements of a vector; register bits that count a vector's elements */
+	/* number of vectors of a thread; elements of a vector; register bits that number the elements of a vector */
 	u32 n, width, vec_mask;
 	struct words w; /* the words of a vector */
 };
 
-/* sizes: the operation's packed vector sizes (vector_of). */
+/* sizes: the attribute of o that holds its vector sizes, as for vector_of (gpu/layout/memory_access.h). */
 static struct lane_access access_of(struct lower *l, const struct op *o, const struct type *type, i64 sizes)
 {
 	struct lane_access a = {.ptr = operand(o, 0),
@@ -89,7 +90,7 @@ static LLVMValueRef owner_of(struct lower *l, const struct value *v)
 	return owner(l, type_is_tensor(v->type) ? v->type->layout : NULL);
 }
 
-/* The condition of the access of vector i. NULL: always. */
+/* The predicate (i1) of the access of vector i. NULL: it is always made. */
 static LLVMValueRef predicate(struct lower *l, const struct lane_access *a, u32 i)
 {
 	return and_i1(l, a->mine, a->mask ? elem(l, a->mask, vector_reg(a, i, 0)) : NULL);
@@ -108,7 +109,7 @@ static void words_of_vector(struct lower *l, const struct lane_access *a, const 
 		pack(l, elems, a->width, a->w.bits, words);
 }
 
-/* Writes the elements of vector i to `at`. A masked-off element is that of `other`, if given. */
+/* Unpacks vector i from `words` to at[], by register. A masked-off element is taken from tile `other`, if given. */
 static void elements_of_vector(struct lower *l, const struct lane_access *a, LLVMValueRef *words,
 			       const struct value *other, u32 i, LLVMValueRef *at)
 {
@@ -130,7 +131,7 @@ static void elements_of_vector(struct lower *l, const struct lane_access *a, LLV
 struct ptx {
 	struct strbuf constraints;
 	LLVMValueRef args[8];
-	u32 nargs, n; /* number of inputs; of all operands, outputs included */
+	u32 nargs, n; /* number of inputs; number of all operands */
 };
 
 /* Appends an operand: the input v, or an output if v is NULL. Returns its number. */
@@ -155,7 +156,7 @@ static const char *guard(struct lower *l, struct ptx *p, LLVMValueRef pred)
 	return pred ? arena_printf(&l->scratch, "@$%u ", add_operand(l, p, "", 'b', pred)) : "";
 }
 
-/* Emits the call as an instruction with effects. */
+/* Emits the inline PTX, with side effects. */
 static LLVMValueRef finish(struct lower *l, struct ptx *p, const char *text, LLVMTypeRef ret)
 {
 	sb_puts(&p->constraints, ",~{memory}");
@@ -164,7 +165,7 @@ static LLVMValueRef finish(struct lower *l, struct ptx *p, const char *text, LLV
 
 /* --- loads and stores ---------------------------------------------------------------------------------------- */
 
-/* Cache policy as a PTX suffix. NULL: the access is volatile. */
+/* The cache modifier, eviction priority and L2 prefetch size of o as PTX suffixes. NULL: the access is volatile. */
 static const char *policy_of(struct lower *l, const struct op *o)
 {
 	static const char *const loads[] = {"", ".ca", ".cg", "", ".cs", "", ".cv"}, *const stores[] = {
@@ -179,7 +180,8 @@ static const char *policy_of(struct lower *l, const struct op *o)
 	return load && o->attr[ATTR_PREFETCH] ? arena_printf(&l->scratch, "%s.L2::256B", policy) : policy;
 }
 
-/* "{$0, $1, …}": n operands (or registers called `name`) from number `first`; "$0" if n is 1. */
+/* The text "{$0, $1, …}" for n operands from number `first` on ("$0" if n is 1). name: '$', or another first letter for
+ * registers that the inline PTX declares. */
 static const char *list(struct lower *l, char name, u32 first, u32 n)
 {
 	struct strbuf sb = {.arena = &l->scratch};
@@ -204,8 +206,8 @@ static bool is_known(LLVMValueRef v, u64 *bits)
 	return !isnan(f);
 }
 
-/* Loads into words. If the predicate is false the words keep their values. The same PTX writes constant values to
- * them, which keeps these moves out of LLVM IR. */
+/* Loads the words of a vector from ptr + constant bytes. If the predicate is false, words[] keeps the values passed in.
+ * If these are constants, the inline PTX sets them itself, which keeps the moves out of LLVM IR. */
 static void masked_load(struct lower *l, LLVMValueRef ptr, u32 constant, LLVMValueRef pred, const struct words *w,
 			const char *policy, LLVMValueRef *words)
 {
@@ -237,7 +239,8 @@ static void masked_load(struct lower *l, LLVMValueRef ptr, u32 constant, LLVMVal
 	}
 }
 
-/* Passes the results of the executing threads to the threads with copies of the elements, through shared memory. */
+/* For an operation that only some threads execute (`mine`): passes the elements of its result to the other threads that
+ * hold copies of them, through shared memory. */
 static void share_results(struct lower *l, const struct op *o, LLVMValueRef mine)
 {
 	const struct value *v = result(o);
@@ -260,7 +263,7 @@ static void share_results(struct lower *l, const struct op *o, LLVMValueRef mine
 
 /* --- unaligned vector loads ---------------------------------------------------------------------------------- */
 
-/* One piece of less than a vector, at base + offset + constant. Zero if the predicate is false. */
+/* Loads a piece of a run, 1, 2 or 4 bytes, from base + offset + constant, in bytes. Zero if the predicate is false. */
 static LLVMValueRef load_piece(struct lower *l, LLVMValueRef base, LLVMValueRef offset, u32 constant, int bytes,
 			       LLVMValueRef pred, const char *policy)
 {
@@ -274,18 +277,18 @@ static LLVMValueRef load_piece(struct lower *l, LLVMValueRef base, LLVMValueRef 
 	return word;
 }
 
-/* Unaligned vector loads. A run is a load of `words` words from a multiple of `unit` bytes that reads no byte outside
- * them. p lies s bytes after the start of an aligned word. The words - 1 words after that aligned word are loaded
- * whole. The bytes of the first word before p do not belong to the run, but the same number of bytes after the last
- * word does, at the same places within a word. So pieces of both ends make up a single word. A funnel shift of each
- * word with the next one, the last with the first, by s bytes gives the result. */
+/* Unaligned vector loads. A run is a load of `words` 32-bit words from an address p that is a multiple of `unit` bytes.
+ * It reads no byte outside them. p is s bytes after the start of an aligned word, the first word. The words - 1 aligned
+ * words after the first word are loaded whole. The s bytes of the first word before p do not belong to the run, but s
+ * bytes after the last aligned word do, at the same places within a word. So pieces of both ends make up a single word.
+ * A funnel shift of each word with the next one, the last with the first, by s bytes gives the result. */
 struct runs {
-	/* the parts of all runs: for each run the pieces of its first word, its other words, and the prmt selector of
-	 * the shift */
+	/* the parts of all runs: for each run the pieces of the word from both ends, its other words, and the prmt
+	 * selector of the shift */
 	LLVMValueRef *parts;
-	u32 n, words, pieces; /* number of runs; words and pieces of a run */
+	u32 n, words, pieces; /* number of runs; words of a run; pieces of the word from both ends */
 	int unit;             /* bytes of a piece */
-	LLVMBasicBlockRef block;
+	LLVMBasicBlockRef block; /* the basic block of the loads */
 };
 
 static u32 parts_of_each(const struct runs *r)
@@ -327,8 +330,8 @@ static void finish_run(struct lower *l, const struct runs *r, u32 i, LLVMValueRe
 	}
 }
 
-/* Emitted here if this is the block of the loads. Otherwise directly after the loads, since other paths may use the
- * words too. */
+/* The shifts are emitted at the current point if it is in the basic block of the loads. Otherwise they are emitted
+ * directly after the loads, since code on other paths may use the words too. */
 void finish_runs(struct lower *l, struct tile *t)
 {
 	const struct runs *r = t->runs;
@@ -368,7 +371,8 @@ struct runs *runs_of_words(struct lower *l, LLVMValueRef *words, const struct ru
 	return runs_of_parts(l, parts, shape);
 }
 
-/* Whether the words of a load are also words of its result: small elements, in register order. */
+/* Whether the words that a load gives are those of struct tile: 32 bits, elements of 8 or 16 bits, in register
+ * order. */
 static bool has_words(struct lower *l, const struct lane_access *a, int word_bits)
 {
 	int bits = type_bits(llvm_type(l, a->type));
@@ -440,7 +444,7 @@ void lower_load(struct lower *l, const struct op *o)
 			continue;
 		}
 		if (by_hand) {
-			/* one address for a whole run of elements, with constant offsets from it */
+			/* elements with successive addresses: one address register, and constant offsets from it */
 			u32 first = reg, behind = 0;
 			for (int k = 0; k < near.bits; k++)
 				if (reg >> near.reg[k] & 1) {
@@ -503,7 +507,7 @@ void lower_async_copy(struct lower *l, const struct op *o)
 		for (int i = 0; i < m.bits[dim]; i++)
 			thread_bits |= m.basis[dim][i];
 	tl_assert(m.vec_bits == a.v.bits);
-	/* the last operand is true if zeros are to be written */
+	/* the last operand (ignore-src) is true if zeros are written instead: the vector is masked off */
 	const char *text = arena_printf(&l->scratch, "cp.async.%s.shared.global [$0], [$1], %u%s;",
 					size == 16 ? "cg" : "ca", size, a.mask ? ", $2" : "");
 	struct guarded g = begin_if(l, mine);
@@ -549,7 +553,7 @@ static const char *order_of(struct lower *l, const struct op *o)
 			    scopes[o->attr[cas ? ATTR_CAS_SCOPE : ATTR_RMW_SCOPE]]);
 }
 
-/* One atomic on one element, under the predicate pred. The result is the old value, or 0 if pred is false. */
+/* An atomic operation on one element, under the predicate pred. The result is the old value, or 0 if pred is false. */
 static LLVMValueRef emit_atomic(struct lower *l, const struct op *o, LLVMValueRef ptr, LLVMValueRef cmp,
 				LLVMValueRef val, LLVMValueRef pred)
 {
@@ -571,7 +575,7 @@ static LLVMValueRef emit_atomic(struct lower *l, const struct op *o, LLVMValueRe
 	return from_bits(l, finish(l, &p, text, int_type(l, bits)), t);
 }
 
-/* Adds vectors of floats, each element atomically. */
+/* Atomic additions of vectors of floats, one instruction for each vector; each element is atomic separately. */
 static void add_vectors(struct lower *l, const struct op *o, LLVMValueRef mine)
 {
 	struct lane_access a = access_of(l, o, operand(o, 1)->type, o->attr[ATTR_VECTOR]);
@@ -593,7 +597,8 @@ static void add_vectors(struct lower *l, const struct op *o, LLVMValueRef mine)
 	}
 }
 
-/* Whether a 16-bit atomic lacks an instruction. A compare-and-swap loop on the element replaces it. */
+/* Whether o is an atomic operation on 16 bits for which the target has no instruction, so that a compare-and-swap loop
+ * on the element replaces it. */
 static bool is_by_cas(struct lower *l, const struct op *o)
 {
 	enum dtype d = type_dtype(operand(o, 1)->type);
@@ -602,7 +607,7 @@ static bool is_by_cas(struct lower *l, const struct op *o)
 	return o->attr[ATTR_RMW] != RMW_FADD || (d == DT_BF16 && !l->s->target->has_bf16_atomics);
 }
 
-/* The new 16-bit value of such an atomic over the value `old`. */
+/* The 16-bit value that such an atomic operation stores if the element is `old`. */
 static LLVMValueRef updated(struct lower *l, const struct op *o, LLVMValueRef old, LLVMValueRef val)
 {
 	enum dtype d = type_dtype(operand(o, 1)->type);

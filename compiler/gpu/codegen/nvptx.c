@@ -44,8 +44,8 @@ static struct tile *tile_of(struct lower *l, const struct value *v)
 	struct tile *t = map_get(&l->tiles, v);
 	tl_assert(t);
 	words_of_tile(l, v);
-	/* Only packed words are known. They are unpacked directly after the last of them, since other paths may use
-	 * the elements too. */
+	/* v has only packed words so far. They are unpacked directly after the instruction that computes the last word,
+	 * not here, since code on other paths may use the elements too. */
 	if (!t->at) {
 		LLVMTypeRef e = llvm_type(l, v->type);
 		struct insertion_point here = go_behind(l, t->last);
@@ -112,9 +112,9 @@ static void lower_range(struct lower *l, const struct op *o)
 	}
 }
 
-/* Shape operations only rename registers: an element stays in the register that gives its position in the operand.
- * tt.split has the elements at even positions as result 0 and those at odd positions as result 1. Returns the
- * operand's register for register r of result k. */
+/* Shape operations only rename registers: each thread has the result's elements among its operand's elements. Returns
+ * the register of the operand that becomes register r of result k. Only tt.split has two results: the elements at even
+ * positions of the operand (k = 0) and those at odd positions (k = 1). */
 static u32 renamed_from(const struct op *o, u32 k, u32 r)
 {
 	u32 pos = source_position(o, layout_apply(o->results[k].type->layout, r, 0, 0)) | k;
@@ -141,7 +141,8 @@ const struct value *before_renames(const struct value *v, u32 *regs, u32 n)
 static void lower_join(struct lower *l, const struct op *o)
 {
 	const struct layout *to = result(o)->type->layout, *from = operand(o, 0)->type->layout;
-	/* true in threads of the second operand's half; NULL if registers alone select the half */
+	/* i1: this thread's elements come from the second operand, at odd positions; NULL if that depends on the
+	 * register only */
 	LLVMValueRef *at = new_tile(l, result(o)), odd = NULL;
 	if (layout_bits_in(to, LL_LANE, 1) || layout_bits_in(to, LL_WARP, 1))
 		odd = LLVMBuildTrunc(l->b, thread_position(l, to), l->i1, "");
@@ -179,16 +180,18 @@ static void lower_cluster_size(struct lower *l, const struct op *o)
 
 /* --- control flow -------------------------------------------------------------------------------------------- */
 
-/* The form in which a loop carries a tile: elements, except for elements that others determine; packed words, in at
- * most half of the registers; the parts of an unaligned vector load that has no use yet; or no values, because the
- * tile is in pinned PTX registers. */
+/* The form in which a loop carries a tile in phis. AS_ELEMENTS: one phi for each element, except for elements that
+ * follow from others (told_bits). AS_WORDS: packed 32-bit words, at most half as many phis. AS_RUNS: the parts of an
+ * unaligned vector load whose words have not been computed (struct runs). AS_PINNED: no phis, as the tile is in pinned
+ * PTX registers (pinned_accumulators.c). */
 enum carried_as { AS_ELEMENTS, AS_WORDS, AS_RUNS, AS_PINNED };
 
+/* The n LLVM values that the phis of a carried tile take. */
 struct carried {
 	enum carried_as as;
 	LLVMValueRef *at;
 	u32 n;
-	const struct runs *shape; /* for AS_RUNS */
+	const struct runs *shape; /* AS_RUNS: the runs of the initial value */
 };
 
 static u32 num_words(struct lower *l, const struct value *v)
@@ -206,7 +209,7 @@ static LLVMValueRef *packed_words(struct lower *l, const struct value *v)
 	return words;
 }
 
-/* The values of v that become the loop argument `arg`. */
+/* v in the form `as`, as an incoming value of the loop argument `arg`. */
 static struct carried carried(struct lower *l, const struct value *v, const struct value *arg, enum carried_as as,
 			      const struct runs *shape)
 {
@@ -240,9 +243,10 @@ static struct carried first_carried(struct lower *l, const struct op *loop, u32 
 		       t->runs);
 }
 
-/* The words of unaligned vector loads may be put together as late as their first use in the next iteration, but their
- * parts take more registers than the words do. So they are put together before the loop if the carried values exceed
- * the registers. */
+/* Chooses the form of the loop's carried tiles. AS_RUNS lets the words of an unaligned vector load be computed as late
+ * as at their first use in the next iteration, when the load has completed. But the parts take more registers than the
+ * words. So if the carried values exceed the registers, the words are computed before the loop, and AS_WORDS carries
+ * them. */
 static void choose_carried(struct lower *l, const struct op *loop)
 {
 	i64 most = most_registers(l->s, l->s->num_warps, 1) - REGISTERS_BESIDE_CARRIED, total = 0;
@@ -256,7 +260,8 @@ static void choose_carried(struct lower *l, const struct op *loop)
 			words_of_tile(l, for_init(loop, i));
 }
 
-/* Makes phis for v with the incoming values `first` from the block `from`, and returns them. */
+/* Makes phis with the incoming values `first` from the basic block `from`, makes v the tile of these phis, and returns
+ * them. */
 static LLVMValueRef *carry(struct lower *l, const struct value *v, const struct carried *first, LLVMBasicBlockRef from)
 {
 	struct tile *t = arena_new(&l->scratch, struct tile);
@@ -286,7 +291,7 @@ static void carry_on(LLVMValueRef *phis, const struct carried *next, LLVMBasicBl
 		LLVMAddIncoming(phis[i], &next->at[i], &from, 1);
 }
 
-/* The operands of o as elements, for the n values `to` that they become. */
+/* The first n operands of o in the form AS_ELEMENTS, as incoming values of the n values `to`. */
 static struct carried *carried_operands(struct lower *l, const struct op *o, struct value **to, u32 n)
 {
 	struct carried *all = arena_array(&l->scratch, struct carried, n + 1u);
@@ -303,8 +308,8 @@ static struct value **results_of(struct lower *l, const struct op *o)
 	return results;
 }
 
-/* A loop with num_stages 1 is the tail of another loop, or has a single stage by choice of the kernel's author.
- * Unrolling would only lengthen the code to load. */
+/* Forbids LLVM to unroll the loop of this branch. For loops with num_stages 1: the tail of another loop, or by choice
+ * of the kernel's author. Unrolling would gain nothing and lengthen the code. */
 static void forbid_unrolling(struct lower *l, LLVMValueRef branch)
 {
 	static const char loop[] = "llvm.loop", disable[] = "llvm.loop.unroll.disable";
@@ -317,7 +322,8 @@ static void forbid_unrolling(struct lower *l, LLVMValueRef branch)
 			LLVMMetadataAsValue(l->ctx, node));
 }
 
-/* Makes phis of the carried values `first`, which come from the block `from`, and makes the phis the values of `to`. */
+/* Calls carry for each of the n values `to`, with the incoming values first[i] from the basic block `from`. phis[i]:
+ * the phis of value i. */
 static void carry_all(struct lower *l, struct value **to, u32 n, const struct carried *first, LLVMBasicBlockRef from,
 		      LLVMValueRef **phis)
 {
@@ -329,12 +335,12 @@ static void carry_all(struct lower *l, struct value **to, u32 n, const struct ca
 			tell_others(l, to[i], tile_of(l, to[i])->at);
 }
 
-/* Whether the index after the last one may exceed its type, or the distance from the first index to the end may. ptxas
- * subtracts the first index from the end where it unrolls a loop. If the step is a constant, ptxas also subtracts
- * multiples of it from the end: 13.0, which unrolls by four, subtracts three steps. */
+/* Whether one of these may exceed the loop index's type: the index after the last iteration, the distance from the
+ * first index to the end, which ptxas computes where it unrolls a loop, or, for a constant step, the end minus a
+ * multiple of the step, which ptxas computes too (13.0, which unrolls by four, subtracts three steps). */
 static bool index_may_wrap(const struct lower *l, const struct op *o)
 {
-	enum { MOST_UNROLLED = 8 }; /* margin for later versions */
+	enum { MOST_UNROLLED = 8 }; /* of ptxas; with a margin for later versions */
 	int bits = type_elem_bits(for_index(o)->type);
 	i64 most = bits == 64 ? INT64_MAX : ((i64)1 << (bits - 1)) - 1, distance, known,
 	    step = value_range(l->s->ranges, for_step(o))->max, first = value_range(l->s->ranges, for_lower(o))->min,
@@ -355,9 +361,9 @@ static LLVMValueRef last_index(struct lower *l, const struct op *o, LLVMValueRef
 	return LLVMBuildSub(l->b, last, LLVMBuildURem(l->b, LLVMBuildSub(l->b, last, lb, ""), step, ""), "");
 }
 
-/* The loop tests before each iteration, so that the phis of the carried values are also its results. A test at the end
- * would need further phis after the loop. ptxas rotates the loop. A loop that runs at most once becomes a branch
- * without phis for a next iteration. */
+/* Emits a loop with its test before each iteration, so that the phis of the carried values are also its results: a test
+ * at the end would need further phis after the loop. ptxas rotates the loop, so this costs nothing. A loop that runs at
+ * most once becomes a branch, with phis only after it. */
 static void lower_for(struct lower *l, const struct op *o)
 {
 	const struct block *b = o->blocks[0];
@@ -372,14 +378,14 @@ static void lower_for(struct lower *l, const struct op *o)
 	struct value **results = results_of(l, o);
 	choose_carried(l, o);
 	for (u32 i = 0; i < n; i++) {
-		first[i] = first_carried(l, o, i); /* unpacks before the branch */
+		first[i] = first_carried(l, o, i); /* emits packing or unpacking here, before the loop's branch */
 		if (first[i].as == AS_PINNED)
 			pass_pin(l, pin_down(l, for_init(o, i)), for_arg(o, i));
 	}
 	LLVMBasicBlockRef before = LLVMGetInsertBlock(l->b);
-	/* If the index may wrap, it is compared with the last index, for equality only, instead of the next index with
-	 * the end: ptxas moves a constant from one side of a comparison of indices to the other as if no sum
-	 * wrapped. */
+	/* If the index may wrap, the loop ends when the index equals the last index, instead of when the next index is
+	 * not less than the end: ptxas moves constants from one side of such a comparison to the other, which is wrong
+	 * if a sum wraps. */
 	bool wraps = !once && index_may_wrap(l, o);
 	LLVMValueRef any = wraps ? LLVMBuildICmp(l->b, LLVMIntSLT, lb, ub, "") : NULL, more = NULL;
 	LLVMValueRef last = wraps ? last_index(l, o, lb, ub, step) : NULL;
@@ -389,8 +395,8 @@ static void lower_for(struct lower *l, const struct op *o)
 		iv = LLVMBuildPhi(l->b, LLVMTypeOf(lb), "");
 		more = wraps ? LLVMBuildPhi(l->b, LLVMTypeOf(any), "") : NULL;
 		carry_all(l, b->args + 1, n, first, before, phis);
-		/* a result is the argument at the last test; values that the body makes of it do not dominate the
-		 * exit */
+		/* A result is the phi of the loop argument. It gets a copy of the struct tile: what the body adds to
+		 * the argument's struct tile (elements unpacked from words) does not dominate the exit. */
 		for (u32 i = 0; i < n; i++)
 			if (first[i].as != AS_PINNED)
 				map_put(&l->tiles, results[i],
@@ -501,7 +507,7 @@ static void lower_constant(struct lower *l, const struct op *o)
 	fill(l, result(o), LLVMGetTypeKind(t) == LLVMIntegerTypeKind ? c : LLVMConstBitCast(c, t));
 }
 
-/* A tile, or scalar, that is everywhere the scalar or address of the operand. */
+/* The result has the operand's only LLVM value (a scalar, or the address of a buffer) in each register. */
 static void lower_same(struct lower *l, const struct op *o)
 {
 	fill(l, result(o), elem(l, operand(o, 0), 0));
@@ -520,7 +526,8 @@ static void lower_fence(struct lower *l, const struct op *o)
 	fence_async(l, o->attr[ATTR_GLOBAL]);
 }
 
-/* On targets without these instructions a grid starts only after preceding grids end, so nothing is emitted. */
+/* griddepcontrol (programmatic dependent launch). On targets without the instruction a grid starts only after preceding
+ * grids end, so nothing is emitted. */
 static void lower_grid_dependency(struct lower *l, const struct op *o)
 {
 	if (l->s->target->has_grid_dependencies)
@@ -629,7 +636,7 @@ static void add_annotation(struct lower *l, const char *name, LLVMValueRef value
 	LLVMAddNamedMetadataOperand(l->mod, "nvvm.annotations", LLVMMDNodeInContext(l->ctx, vals, 3));
 }
 
-/* Marks parameter i as a tensor map: 128 bytes in parameter space, read in place. */
+/* Marks parameter i as a tensor map: a struct of 128 bytes passed by value, which TMA reads in parameter space. */
 static void pass_by_value(struct lower *l, u32 i)
 {
 	LLVMTypeRef t = LLVMArrayType2(l->i8, 128);
@@ -679,7 +686,7 @@ static void begin_function(struct lower *l)
 		fill(l, k->params[i].value, p);
 	}
 	l->thread = number_below(l, "llvm.nvvm.read.ptx.sreg.tid.x", threads);
-	if (k->cuda.cluster > 1) /* threads are numbered by block of the cluster */
+	if (k->cuda.cluster > 1) /* thread numbers continue from block to block of the cluster */
 		l->thread = LLVMBuildOr(
 			l->b, l->thread,
 			LLVMBuildMul(l->b, number_below(l, "llvm.nvvm.read.ptx.sreg.cluster.ctarank", k->cuda.cluster),

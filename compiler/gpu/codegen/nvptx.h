@@ -8,7 +8,7 @@
 
 /* Adds one kernel function to the empty module. Math functions are declared but not defined. Needs ANALYSIS_AXIS. */
 void lower_kernel(struct pass_state *s, LLVMModuleRef mod);
-/* Warns of a kernel that LLVM may take minutes to compile. */
+/* Emits a warning if LLVM may take minutes to compile the kernel (instruction_count.c). */
 void warn_of_amount(struct pass_state *s);
 
 /* Approximate division. emit_ptx replaces it by div.full.f32, which has no intrinsic in LLVM 19; as inline PTX it

@@ -4,12 +4,13 @@
  * so LLVM keeps its order. LLVM therefore cannot copy or read a register while an outstanding wgmma group writes to
  * it, and its passes need not carry a hundred values around a loop through each wgmma and each wait.
  *
- * An accumulator is pinned if each value from the loop argument to the yielded value has a single use, in the block of
- * its definition, and that use makes the next of these values. Its registers then hold one value at a time. A value
- * without such a successor is copied out of the registers where it is defined. */
+ * An accumulator that a loop carries is pinned if its values form a chain: each value from the loop argument to the
+ * yielded value has a single use, in the block of its definition, by an operation (wgmma, wait, inner loop) that makes
+ * the next value. The registers then hold one value at a time. A value without a next value in the chain, such as the
+ * loop's result, is copied to LLVM values where it is defined. */
 #include "gpu/codegen/nvptx_internal.h"
 
-/* The successor of v: the value that v's only use makes in the same registers. NULL if there is none. */
+/* The next value of the chain after v: the value that v's only use makes in v's registers. NULL if there is none. */
 static const struct value *heir(struct lower *l, const struct value *v)
 {
 	const struct use *u = v->uses;
@@ -26,6 +27,7 @@ static const struct value *heir(struct lower *l, const struct value *v)
 	}
 }
 
+/* Whether loop-carried value i of `loop` is such a chain from argument to yield, with at least one wgmma in it. */
 static bool find_pinned(struct lower *l, const struct op *loop, u32 i)
 {
 	const struct value *v = for_arg(loop, i);

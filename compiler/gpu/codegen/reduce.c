@@ -18,7 +18,7 @@ void run_region(struct lower *l, const struct block *b, const LLVMValueRef *args
 		out[i] = elem(l, operand(b->last, i), 0);
 }
 
-/* combine(a, b) → out */
+/* out = combine(a, b), by the operation's region; each is one value for each operand of o. */
 static void combine(struct lower *l, const struct op *o, LLVMValueRef *a, LLVMValueRef *b, LLVMValueRef *out)
 {
 	LLVMValueRef args[2 * MAX_VALUES];
@@ -33,7 +33,7 @@ static bool has_effects(const struct lower *l, const struct op *o)
 	return block_has(r, l->s->debug ? op_is_report : op_is_print);
 }
 
-/* combine(a, b) → v if `cond` is true (NULL: always); otherwise v is unchanged. */
+/* v = combine(a, b) if `cond` (i1; NULL: true); otherwise v is unchanged. */
 static void combine_where(struct lower *l, const struct op *o, LLVMValueRef cond, LLVMValueRef *a, LLVMValueRef *b,
 			  LLVMValueRef *v)
 {
@@ -50,7 +50,7 @@ static void combine_where(struct lower *l, const struct op *o, LLVMValueRef cond
 			      : sum[i];
 }
 
-/* Combines `count` (a power of two) partial results in order, neighbours first, into the first of them. */
+/* Combines `count` (a power of two) partial results as a balanced tree, adjacent ones first, into part[0]. */
 static void combine_tree(struct lower *l, const struct op *o, LLVMValueRef *part, u32 count)
 {
 	u32 n = o->noperands;
@@ -59,14 +59,16 @@ static void combine_tree(struct lower *l, const struct op *o, LLVMValueRef *part
 			combine(l, o, &part[k * n], &part[(k + step) * n], &part[k * n]);
 }
 
+/* How a reduction or scan is distributed. A partial result of a warp combines what the warp holds for one position of
+ * the result; a slot is its place in shared memory. */
 struct ladder {
-	const struct layout *in, *out; /* out: layout of the results, also for a scalar result */
-	u32 regs, lanes, warps;        /* register, lane and warp bits along the axis */
+	const struct layout *in, *out; /* of the operands; of the results (also if the result is a scalar) */
+	u32 regs, lanes, warps;        /* register, lane and warp bits of `in` along the axis */
 	u32 n;                         /* number of operands */
-	u32 results;                   /* partial results of a thread, numbered by the registers of `out` */
-	u32 count;                     /* number of warps that share results */
-	/* number of a thread's results that are adjacent in shared memory, which then has a row of results for each
-	 * warp. 0: shared memory has the results of all warps for one position side by side. */
+	u32 results;                   /* number of positions of the result that a thread holds: registers of `out` */
+	u32 count;                     /* number of warps along the axis, whose partial results are combined */
+	/* The order of slots. 0: the slots of all warps for one position are adjacent. Otherwise each warp has a row of
+	 * slots, and a thread stores `run` adjacent slots as a vector. */
 	u32 run;
 };
 
@@ -91,7 +93,7 @@ static u32 other_bits(const struct ladder *d)
 	return ~d->regs & ((u32)layout_num_regs(d->in) - 1);
 }
 
-/* Combines a thread's registers along the axis, as a tree. */
+/* Combines a thread's registers along the axis for register result_index of the result. */
 static void reduce_registers(struct lower *l, const struct op *o, const struct ladder *d, u32 result_index,
 			     LLVMValueRef *out)
 {
@@ -105,16 +107,17 @@ static void reduce_registers(struct lower *l, const struct op *o, const struct l
 		out[i] = part[i];
 }
 
-/* Whether the combination is a single commutative operation, exact to the last bit. Other combinations may differ
- * between lanes (ties of an argmax, rounding in several steps), but lanes with the same element must agree. */
+/* Whether combine(a, b) and combine(b, a) are equal to the last bit: the region is a single commutative operation.
+ * Otherwise butterfly shuffles, in which the two lanes combine in opposite order, could give them different results
+ * (ties of an argmax, rounding in several steps), but lanes with the same element of the result must agree. */
 static bool is_commutative(const struct op *o)
 {
 	const struct op *first = o->blocks[0]->first;
 	return op_has(first, COMM) && op_has(first->next, END);
 }
 
-/* Combines lanes that differ in these bits of their numbers, by butterfly. If `all`, all of these lanes get the same
- * result. Otherwise only the lane with zero bits has combined all elements in order. */
+/* Combines v of the lanes whose numbers differ in `bits`, by butterfly shuffles. If `all`, these lanes all get the same
+ * result. Otherwise only the lane with these bits zero has the result, combined in order. */
 static void combine_lanes(struct lower *l, const struct op *o, u32 bits, bool all, LLVMValueRef *v)
 {
 	LLVMValueRef other[MAX_VALUES] = {0};
@@ -131,7 +134,7 @@ static void combine_lanes(struct lower *l, const struct op *o, u32 bits, bool al
 		v[i] = shuffle(l, v[i], first);
 }
 
-/* The thread's part of the position of a partial result. */
+/* The position of the partial result in register 0 of this thread. */
 static LLVMValueRef thread_result(struct lower *l, const struct ladder *d)
 {
 	return thread_map(l, l->b, d->out->basis[LL_LANE], d->out->basis[LL_WARP], d->out->bits[LL_WARP]);
@@ -142,8 +145,8 @@ static LLVMValueRef result_position(struct lower *l, const struct ladder *d, LLV
 	return LLVMBuildOr(l->b, thread, c_i32(l, layout_apply(d->out, r, 0, 0)), "");
 }
 
-/* Address of the slot for a result and a warp among operand i's partial results: element result * warps + warp; with
- * rows for warps, element warp * results + result. */
+/* Address of the slot, among operand i's slots, for a position of the result and a warp along the axis: number
+ * position * count + warp; with d->run, warp * (number of positions) + position. */
 static LLVMValueRef slot_address(struct lower *l, const struct op *o, const struct ladder *d, u32 i,
 				 LLVMValueRef result_pos, LLVMValueRef warp)
 {
@@ -154,7 +157,7 @@ static LLVMValueRef slot_address(struct lower *l, const struct op *o, const stru
 	return shared_at(l, base, at, (u32)partial_bytes(o, i));
 }
 
-/* Stores to the shared memory of every block of the program. */
+/* Stores v at the same address in the shared memory of every block of the program's cluster. */
 static void store_slot_to_all(struct lower *l, LLVMValueRef address, LLVMValueRef v)
 {
 	LLVMValueRef at = LLVMBuildPtrToInt(l->b, address, l->i32, "");
@@ -173,7 +176,7 @@ static void store_slot_to_all(struct lower *l, LLVMValueRef address, LLVMValueRe
 	}
 }
 
-/* Stores n adjacent results. */
+/* Stores n partial results to adjacent slots. */
 static void store_slots(struct lower *l, LLVMValueRef address, LLVMValueRef *v, u32 n)
 {
 	LLVMValueRef byte = LLVMTypeOf(v[0]) == l->i1 ? LLVMBuildZExt(l->b, v[0], l->i8, "") : NULL;
@@ -183,7 +186,7 @@ static void store_slots(struct lower *l, LLVMValueRef address, LLVMValueRef *v, 
 		store_vector(l, byte ? &byte : v, n, address);
 }
 
-/* A store with a predicate. */
+/* Stores a 32-bit v to shared memory if the predicate is true. */
 static void store_word_if(struct lower *l, LLVMValueRef pred, LLVMValueRef address, LLVMValueRef v)
 {
 	bool is_float = LLVMTypeOf(v) == l->f32;
@@ -192,7 +195,7 @@ static void store_word_if(struct lower *l, LLVMValueRef pred, LLVMValueRef addre
 		   args, 3);
 }
 
-/* This warp's number among the warps that share results. */
+/* This warp's number along the axis, 0 to count - 1. */
 static LLVMValueRef axis_warp(struct lower *l, const struct ladder *d)
 {
 	u32 bases[LAYOUT_MAX_BITS] = {0};
@@ -201,14 +204,14 @@ static LLVMValueRef axis_warp(struct lower *l, const struct ladder *d)
 	return linear_map(l, l->b, l->warp, bases, d->in->bits[LL_WARP]);
 }
 
-/* Whether all lanes of a warp hold the same results. */
+/* Whether all lanes of a warp hold the same positions of the result. */
 static bool same_in_lanes(const struct ladder *d)
 {
 	return !layout_bits_in(d->out, LL_LANE, ~0u);
 }
 
-/* Condition of the thread that writes a partial result. Of the threads that hold it, this is the lane with the bits
- * `which` along the axis, and the first of several copies. */
+/* i1: this thread stores its partial results. Of the lanes along the axis, that is the lane whose lane bits along the
+ * axis are `which`; of threads with copies of the same elements, the first. */
 static LLVMValueRef writer(struct lower *l, const struct ladder *d, u32 which)
 {
 	u32 lanes = (1u << d->in->bits[LL_LANE]) - 1, warps = (1u << d->in->bits[LL_WARP]) - 1;
@@ -216,8 +219,8 @@ static LLVMValueRef writer(struct lower *l, const struct ladder *d, u32 which)
 			 warps & ~layout_bits_in(d->in, LL_WARP, ~0u));
 }
 
-/* Stores the partial results for the other warps: of the threads along the axis, lane `which` stores. A few words are
- * stored with predicates instead of a branch, since further blocks take LLVM much longer. */
+/* Stores this warp's partial results to their slots, by the lanes that writer(which) selects, and synchronizes. A few
+ * words are stored with predicates instead of a branch, since LLVM takes much longer with more basic blocks. */
 static void leave_results(struct lower *l, const struct op *o, const struct ladder *d, u32 which, LLVMValueRef *part)
 {
 	LLVMValueRef mine = writer(l, d, which), thread = thread_result(l, d), warp = axis_warp(l, d), words[4];
@@ -247,8 +250,9 @@ static void load_slot(struct lower *l, const struct op *o, const struct ladder *
 		out[i] = read_element(l, slot_address(l, o, d, i, pos, warp), llvm_type(l, operand(o, i)->type));
 }
 
-/* Loads the partial results of all warps for the result at pos and the adjacent results of its row, each result's in
- * the order of the warps. Adjacent 32-bit values are loaded up to four at a time. */
+/* Loads the partial results of all warps along the axis for position pos, and with d->run also for the positions of the
+ * run - 1 next slots. out: for each position, its partial results in the order of the warps. Adjacent 32-bit values are
+ * loaded up to four at a time. */
 static void load_all_slots(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef pos,
 			   LLVMValueRef *out)
 {
@@ -267,8 +271,9 @@ static void load_all_slots(struct lower *l, const struct op *o, const struct lad
 	}
 }
 
-/* Combines the partial results of the warps. Each thread combines all that it needs. If there are many warps and all
- * lanes need the same results, each lane combines a share, and then the lanes combine theirs. */
+/* Combines the partial results of the warps along the axis. Each thread does so for the positions that it holds.
+ * If there are many warps and all lanes hold the same positions, each lane combines a part of the warps' results, and
+ * then the lanes combine these. */
 static void combine_warps(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef *part)
 {
 	enum { LANES = 32 };
@@ -293,8 +298,9 @@ static void combine_warps(struct lower *l, const struct op *o, const struct ladd
 	}
 }
 
-/* The number of a thread's results that are neighbours, as words of a vector; 0 if slots for warps should be adjacent
- * instead. With adjacent slots for warps, lanes that each have several results would hit few banks. */
+/* The value of ladder.run: the number of a thread's 32-bit partial results at successive positions, 4 at most; 0 if
+ * there is just one. With the slots of all warps adjacent, the stores of lanes with several results would hit few
+ * banks. */
 static u32 run_of(struct lower *l, const struct op *o, const struct ladder *d)
 {
 	u32 run = 1;
@@ -332,17 +338,18 @@ void lower_reduce(struct lower *l, const struct op *o)
 
 /* --- scans --------------------------------------------------------------------------------------------------- */
 
-/* Inclusive scan of v over the lanes along the axis, in the order of the axis or in reverse. */
+/* Inclusive scan of v over the lanes along the axis, in increasing lane order or in `reverse`. */
 static void scan_lanes(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef *v, bool reverse)
 {
 	for (int bit = 0; bit < d->in->bits[LL_LANE]; bit++) {
 		if (!(d->lanes >> bit & 1))
 			continue;
-		/* The layout gives the axis consecutive lane bits, so neighbours at distance 2^k along the axis are at
-		 * lane distance 2^bit. Groups of lanes below this bit end in their last (in reverse, first) lane. */
+		/* Lanes are scanned in groups that differ in the axis bits up to `bit`. The lower and the upper half of
+		 * a group have been scanned. Lanes of the half that comes later in scan order combine the total of the
+		 * other half, which its last lane in scan order holds. */
 		LLVMValueRef other[MAX_VALUES];
 		u32 below = d->lanes & ((1u << bit) - 1);
-		/* partner: the last element, in scan order, of the other half of the group */
+		/* lane: the last lane, in scan order, of the other half of the group */
 		LLVMValueRef lane = reverse ? LLVMBuildAnd(l->b, l->lane, c_i32(l, ~below), "")
 					    : LLVMBuildOr(l->b, l->lane, c_i32(l, below), "");
 		lane = LLVMBuildXor(l->b, lane, c_i32(l, 1u << bit), "");
@@ -355,7 +362,8 @@ static void scan_lanes(struct lower *l, const struct op *o, const struct ladder 
 	}
 }
 
-/* The preceding lane along the axis. *has: whether there is one. */
+/* The number of the preceding lane along the axis in scan order. *has (i1): there is one. NULL: the axis has no
+ * lanes. */
 static LLVMValueRef previous_lane(struct lower *l, const struct ladder *d, bool reverse, LLVMValueRef *has)
 {
 	*has = NULL;
@@ -367,7 +375,8 @@ static LLVMValueRef previous_lane(struct lower *l, const struct ladder *d, bool 
 	return LLVMBuildAdd(l->b, l->lane, c_i32(l, reverse ? one : -one), "");
 }
 
-/* Stores the warps' totals to shared memory. Each warp then combines the totals before it. */
+/* Scan over warps: stores this warp's totals to their slots, and combines the elements v (per_result of each position)
+ * with the totals of the warps before this one in scan order. */
 static void scan_warps(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef *total,
 		       LLVMValueRef *v, u32 per_result, bool reverse)
 {
@@ -419,7 +428,7 @@ void lower_scan(struct lower *l, const struct op *o)
 		scan_lanes(l, o, &d, &total[r * d.n], reverse);
 		for (u32 i = 0; i < d.n; i++)
 			before[i] = shuffle(l, total[r * d.n + i], lane);
-		/* combine with the total before this lane's elements: the inclusive scan of the preceding lane */
+		/* combines this lane's elements with the inclusive scan of the preceding lane, `before` */
 		for (u32 k = 0; k < per; k++)
 			combine_where(l, o, has, before, &row[k * d.n], &row[k * d.n]);
 	}

@@ -1,4 +1,4 @@
-/* Layout conversions, buffers in shared memory, ldmatrix and stmatrix. */
+/* Layout conversions, loads and stores of tiles in shared memory, ldmatrix and stmatrix. */
 #include "gpu/codegen/nvptx_internal.h"
 
 static bool has_stmatrix(const struct lower *l)
@@ -25,7 +25,8 @@ static u32 elem_bytes(struct lower *l, const struct value *v)
 	return (u32)MAX(type_bits(llvm_type(l, v->type)), 8) / 8;
 }
 
-/* The bits of `at` shared with threads are combined by XOR; the other bits are added as a constant. */
+/* The bits of `at` that p->thread may set too are combined with it by XOR; the other bits are a constant to add,
+ * *rest. */
 LLVMValueRef mapped_address(struct lower *l, const struct mapped *p, u32 at, u32 *rest)
 {
 	u32 clash = at & p->thread_bits;
@@ -34,7 +35,7 @@ LLVMValueRef mapped_address(struct lower *l, const struct mapped *p, u32 at, u32
 	return shared_at(l, p->base, LLVMBuildMul(l->b, off, c_i32(l, p->bytes), ""), 0);
 }
 
-/* The address of the element at constant offset `at` (in elements) from the thread's part. */
+/* The address of element offset p->thread ^ at. For register r, `at` is linear(p->m.basis[LL_REG], r). */
 static LLVMValueRef address(struct lower *l, const struct mapped *p, u32 at)
 {
 	u32 rest;
@@ -70,7 +71,7 @@ u32 vector_elem(const struct memory_map *m, u32 base, u32 e)
 	return base;
 }
 
-/* Booleans are bytes in memory, pointers are integers. */
+/* v as it is stored in memory: i1 as a byte, a pointer as an integer. */
 static LLVMValueRef to_memory(struct lower *l, LLVMValueRef v)
 {
 	return LLVMTypeOf(v) == l->i1                                  ? LLVMBuildZExt(l->b, v, l->i8, "")
@@ -88,7 +89,7 @@ static LLVMTypeRef memory_type(struct lower *l, LLVMTypeRef t)
 	return t == l->i1 ? l->i8 : LLVMGetTypeKind(t) == LLVMPointerTypeKind ? l->i64 : t;
 }
 
-/* Whether the elements of a vector are consecutive registers. */
+/* Whether the elements of a vector in memory are consecutive registers, so that packed words can be stored. */
 static bool in_order(const struct memory_map *m)
 {
 	for (int i = 0; i < m->vec_bits; i++)
@@ -107,7 +108,7 @@ struct value *tile_like(struct lower *l, const struct value *v, const struct lay
 	return piece;
 }
 
-/* Stores a vector of these words at the place of register r. */
+/* Stores a vector of nwords words at the address of the element of register r. */
 static void store_words(struct lower *l, const struct mapped *p, u32 r, LLVMValueRef *words, u32 nwords)
 {
 	LLVMValueRef x = words[0];
@@ -139,7 +140,8 @@ static void write_vectors(struct lower *l, const struct value *v, const struct l
 	}
 }
 
-/* Loads words of four bytes as two loads of two bytes each. */
+/* Loads a tile of 8-bit elements of which only two consecutive registers are adjacent in memory: each packed word by
+ * two 16-bit loads. */
 static void read_pairs(struct lower *l, const struct value *v, const struct mapped *p)
 {
 	u32 n = num_elems(v) / 4;
@@ -180,11 +182,12 @@ static void read_vectors(struct lower *l, const struct value *v, const struct la
 
 /* --- transposed bytes ---------------------------------------------------------------------------------------- */
 
-/* wgmma needs bytes that are K-major in shared memory. The words of an MN-major load run across the memory's vectors:
- * `bits` register bits count the elements along them. Byte permutations make words along the vectors from four words
- * of four such vectors. Neighbouring lanes run across the vectors too, and would all store to the same banks. So each
- * lane starts with a different vector: register r of layout `lay` is r ^ flip, where bit i of flip is lane bit
- * lanes[i]. */
+/* Stores of 8-bit elements that are transposed on the way to shared memory, as wgmma needs bytes K-major. The tile was
+ * loaded MN-major: the first `bits` register bits, and thus the four bytes of a packed word, run along M or N. In
+ * memory, vectors run along K. prmt transposes squares of 4 x 4 bytes in four packed words to words along K.
+ * Neighbouring lanes run along M or N too, and would all store to the same banks. So each lane stores its vectors in
+ * another order: register r of layout `lay` is register r ^ flip of the tile, where bit i of flip is bit lanes[i] of
+ * the lane number. */
 struct transposed {
 	const struct layout *lay;
 	int bits, nlanes, lanes[3];
@@ -209,7 +212,7 @@ static struct transposed turn(struct lower *l, const struct layout *from)
 	return t;
 }
 
-/* is_1 if bit i of the flip is set, else is_0. */
+/* is_1 if bit i of this lane's flip is set, else is_0. */
 static LLVMValueRef by_flip(struct lower *l, const struct transposed *t, int i, LLVMValueRef is_0, LLVMValueRef is_1)
 {
 	return i < t->nlanes ? LLVMBuildSelect(l->b, lane_bit(l, t->lanes[i]), is_1, is_0, "") : is_0;
@@ -265,22 +268,24 @@ static bool write_transposed(struct lower *l, const struct value *v, const struc
 
 /* --- ldmatrix, stmatrix -------------------------------------------------------------------------------------- */
 
-/* How ldmatrix.trans on bytes distributes pairs. It moves pairs of a row's elements, so both bytes of a pair go to one
- * thread, in registers that differ by the register bit of this enumerator's number.
+/* How the bytes of a packed word of the tile's layout relate to what ldmatrix.trans gives. ldmatrix.trans moves units
+ * of 16 bits, pairs of adjacent bytes of a row in memory. A thread gets, in one 32-bit word, the pairs of two rows. So
+ * both bytes of a pair are in one thread; the enumerator's number is the register bit by which their registers differ.
  *
- * TWO_PAIRS: a word has pairs of two rows, one after the other. TWO_INTERLEAVED: a word has the first bytes of both
- * rows, then the second bytes. FOUR_ROWS: a word has bytes of four rows, 4t to 4t + 3 in lane t of four, all first
- * bytes or all second bytes, and two matrices have two of these rows each. The first matrix has the first two rows,
- * except for lanes t = 2 and 3, where it has the last two. So its rows differ modulo 8 and are in different banks. */
+ * TWO_PAIRS: a word of the layout has the pairs of two rows, one after the other. TWO_INTERLEAVED: it has the first
+ * bytes of both rows, then the second bytes. FOUR_ROWS: it has bytes of four rows, 4t to 4t + 3 in lane t of four, all
+ * first bytes or all second bytes; it is made from the words of two matrices with two of these rows each. The first
+ * matrix has the first two rows, except for lanes t = 2 and 3, where it has the last two. So its rows differ modulo 8
+ * and are in different banks. */
 enum pairs { TWO_PAIRS, TWO_INTERLEAVED, FOUR_ROWS, NO_PAIRS };
 
-/* A tile as 8×8 matrices in memory. The register bits `counts` count matrices; one instruction moves the matrices of
- * the first `together` bits. */
+/* A tile as 8×8 matrices of 16-bit units in shared memory, for ldmatrix or stmatrix. The register bits `counts` number
+ * a thread's matrices; one instruction moves the 2^together matrices that the first `together` of these bits number. */
 struct matrices {
-	struct mapped p;
+	struct mapped p; /* addresses of the rows of matrices: lane j's row, for the instruction */
 	enum matrix_kind kind;
-	enum pairs pairs; /* for transposed bytes */
-	int counts[LAYOUT_MAX_BITS], together, per_word;
+	enum pairs pairs; /* for kind MATRIX_TRANS and 8-bit elements; else NO_PAIRS */
+	int counts[LAYOUT_MAX_BITS], together, per_word; /* per_word: log2 of the elements of a 32-bit word */
 	u32 n; /* number of instructions */
 };
 
@@ -292,8 +297,9 @@ static enum pairs pairs_of(const struct memory_map *m)
 	return i < m->bits[LL_REG] ? (enum pairs)i : NO_PAIRS;
 }
 
-/* Whether the threads' registers, mapped to memory, form 8×8 matrices with rows of 16 bytes. Fills in the offsets of a
- * matrix's rows and the register bits that count matrices. Returns the number of these bits, or -1. */
+/* Whether the threads' registers, mapped to memory by m, form 8×8 matrices with rows of 16 bytes. Sets rows[i] to the
+ * element offset of bit i of a matrix's row number, and out->counts. Returns the number of bits in out->counts, or
+ * -1. */
 static int matrix_shape(const struct memory_map *m, int elem_bits, enum matrix_kind kind, u32 *rows,
 			struct matrices *out)
 {
@@ -316,7 +322,7 @@ static int matrix_shape(const struct memory_map *m, int elem_bits, enum matrix_k
 			return -1;
 		if (bytes)
 			expect[n++] = 1;
-		for (int i = 0; i < 3; i++) /* of four rows, either word may come first */
+		for (int i = 0; i < 3; i++) /* FOUR_ROWS: first or second bytes may depend on the lane (offset bit 0) */
 			expect[n++] = four ? m->basis[LL_LANE][2 + i] & ~1u : m->basis[LL_LANE][2 + i];
 		rows[0] = m->basis[LL_REG][out->pairs == TWO_PAIRS];
 		rows[1] = m->basis[LL_LANE][0];
@@ -335,7 +341,7 @@ static int matrix_shape(const struct memory_map *m, int elem_bits, enum matrix_k
 		out->counts[ncounts++] = i;
 	}
 	for (int i = 0; i < 3; i++)
-		/* for bytes, several lanes may have the same rows */
+		/* a zero offset: several lanes have the same row, which is possible for bytes only */
 		if ((!rows[i] && !(bytes && i)) || rows[i] & row_mask)
 			return -1;
 	for (int i = 0; i < m->bits[LL_WARP]; i++)
@@ -357,7 +363,8 @@ static bool as_matrices(struct lower *l, const struct value *v, const struct lay
 		n = matrix_shape(&p.m, bits, MATRIX_TRANS, rows, out);
 	if (n < 0)
 		return false;
-	/* lane j gives the address of row j%8 of matrix j/8; up to four matrices at a time */
+	/* the instruction takes the address of row j % 8 of matrix j / 8 from lane j, and moves at most four
+	 * matrices */
 	out->together = MIN(n, 2), out->per_word = ilog2((u64)32 / (u64)bits), out->n = 1u << (n - out->together);
 	for (int i = 0; i < 3; i++)
 		lane_bases[i] = rows[i];
@@ -372,7 +379,7 @@ static bool as_matrices(struct lower *l, const struct value *v, const struct lay
 	return true;
 }
 
-/* The first register of matrix k of instruction i. */
+/* The first register of this thread in matrix k of instruction i. */
 static u32 matrix_reg(const struct matrices *m, u32 i, u32 k)
 {
 	u32 reg = 0, at = i << m->together | k;
@@ -387,8 +394,8 @@ static LLVMValueRef matrix_address(struct lower *l, const struct matrices *m, u3
 	return address(l, &m->p, linear(m->p.m.basis[LL_REG], matrix_reg(m, i, 0)));
 }
 
-/* The byte permutations that make words along k from two matrices: from the first bytes of pairs, and from the second
- * bytes. */
+/* FOUR_ROWS: the prmt selectors that make the two words of the layout from the words of two matrices: which[0] for the
+ * word of the layout's first register, which[1] for the other. */
 static void byte_selectors(struct lower *l, const struct memory_map *m, LLVMValueRef *which)
 {
 	LLVMValueRef latter = lane_bit(l, 1),
@@ -507,8 +514,8 @@ void lower_local_store(struct lower *l, const struct op *o)
 
 /* --- conversions --------------------------------------------------------------------------------------------- */
 
-/* Renames registers by lane: register r becomes r ^ of_lane(this lane), among registers that differ in bits of
- * `mask`. */
+/* Permutes registers by lane: at[r] becomes the former at[r ^ linear(of_lane, lane)], for the registers r that are
+ * subsets of the bits `mask`. */
 static void rename_by_lane(struct lower *l, LLVMValueRef *at, u32 mask, const u32 *of_lane)
 {
 	LLVMValueRef *was = arena_array(&l->scratch, LLVMValueRef, mask + 1);
@@ -522,9 +529,10 @@ static void rename_by_lane(struct lower *l, LLVMValueRef *at, u32 mask, const u3
 	}
 }
 
-/* The register bits of the result whose elements take the same path between lanes and together fit in 32 bits. These
- * elements are packed before lanes exchange and rename registers, which saves shuffles and selects. renamed: the
- * sender's renaming, in terms of the result's registers. */
+/* The set of register bits of the result such that the elements of registers which differ only in these bits come from
+ * the same lane, stay together, and fit in 32 bits. They are packed before the shuffles and register permutations,
+ * which are then fewer. renamed: c->sent, the sender's permutation of its registers, in terms of the result's
+ * registers. */
 static u32 packed_bits(const struct conversion *c, int regs, int elem_bits, u32 *renamed)
 {
 	struct gf2 sources = {0};
@@ -542,9 +550,10 @@ static u32 packed_bits(const struct conversion *c, int regs, int elem_bits, u32 
 	return packed;
 }
 
-/* Merges the receiver's renaming and the unpacking to one byte permutation, chosen by lane. This requires that lanes
- * rename by the register bit of the halves of the result's words, and that a packed word is two such halves that
- * differ in a later bit. at: the packed words. Returns false otherwise. */
+/* Merges the receiver's permutation of registers (`moved`) and the regrouping of packed words to words of the result
+ * into one prmt per word, with a selector chosen by lane. This requires that the permutation exchanges only the 16-bit
+ * halves of the result's words, and that a packed word is two such halves of different words. at: the packed words, by
+ * their first register. False if this does not hold; nothing is emitted then. */
 static bool merge_halves(struct lower *l, const struct value *v, LLVMValueRef *at, u32 words, u32 packed,
 			 const u32 *moved)
 {
@@ -609,7 +618,7 @@ static void convert_by_shuffle(struct lower *l, const struct op *o, const struct
 	}
 }
 
-/* Whether o may run more than once. */
+/* Whether o may be executed more than once: it is in a loop or in a function. */
 static bool runs_again(const struct lower *l, const struct op *o)
 {
 	const struct block *b = o->block;
@@ -625,7 +634,7 @@ static void convert_by_memory(struct lower *l, const struct op *o)
 	int bits = MAX(type_bits(llvm_type(l, v->type)), 8);
 	struct pieces p = plan_pieces(&l->s->ctx->layouts, x->type->layout, v->type->layout, bits, o->scratch_size);
 	const struct layout *mem = plan_shared(&l->s->ctx->layouts, p.src, p.dst, bits, has_stmatrix(l)).mem;
-	/* each warp has a separate part of the memory */
+	/* warps write and read separate parts of the scratch memory, so warp barriers suffice */
 	bool apart = o->attr[ATTR_CONVERSION] == CONVERSION_WARP_MEMORY;
 	LLVMValueRef base = shared_base(l, o), *at = p.bits ? new_tile(l, v) : NULL;
 	for (u32 i = 0; i >> p.bits == 0; i++) {
@@ -634,7 +643,8 @@ static void convert_by_memory(struct lower *l, const struct op *o)
 		LLVMValueRef *from = p.bits ? new_tile(l, in) : NULL;
 		for (u32 r = 0; from && r < num_elems(in); r++)
 			from[r] = elem(l, x, piece_register(p.src_reg, p.bits, i, r));
-		/* a warp may still read the previous piece; barriers.c covers reads of other operations */
+		/* before it is overwritten, all warps must have read the previous piece, or with `apart` what the
+		 * previous execution of o left; gpu/smem/barriers.c inserts barriers after reads by other operations */
 		if (i || (apart && runs_again(l, o)))
 			(apart ? warp_barrier : barrier)(l);
 		write_shared(l, in, mem, base);

@@ -1,7 +1,7 @@
-/* Conversion of small integers to floats without the conversion instruction, which has at most an eighth of the rate
- * of an addition. The integer becomes the last bits of a float with a unit in the last place of 1 (fp16: 1024, fp32:
- * 2^23), which is then subtracted. Two fp16 at a time, or one fp32; bf16 by conversion from fp32. The result is
- * exact. */
+/* Conversion of small integers to floats without the conversion instruction, which has at most an eighth of the
+ * throughput of an addition. The integer becomes the last bits of a float whose unit in the last place is 1 (fp16:
+ * 1024, fp32: 2^23), and that float is subtracted. fp16 is computed two at a time, fp32 one at a time, bf16 by
+ * conversion from fp32. The result is exact. */
 #include "gpu/codegen/nvptx_internal.h"
 
 #include "support/small_floats.h"
@@ -12,12 +12,12 @@ enum { ONES_F16 = 0x6400, ONES_F32 = 0x4B000000 };
 
 struct integers {
 	const struct value *v;
-	int bits;
-	i64 lo, hi; /* range of the values */
+	int bits;   /* size of an integer */
+	i64 lo, hi; /* range of v's elements (analysis/ranges.h) */
 };
 
-/* Whether v is unpacked from bytes or words: sums and differences of bytes and of bits under a constant mask. Only for
- * these the method is known to be faster. */
+/* Whether v is computed by unpacking: by sums and differences of 8-bit values, and of ANDs with a constant mask. Only
+ * for such values the method is known to be faster. */
 static bool is_unpacked(struct lower *l, const struct value *v)
 {
 	struct value_walk w = {.id = begin_walk(l->k->ctx)};
@@ -53,14 +53,14 @@ static LLVMValueRef permute(struct lower *l, LLVMValueRef x, u32 y, u32 selector
 	return intrinsic(l, "llvm.nvvm.prmt", l->i32, args, 3);
 }
 
-/* Four bytes, as unsigned offsets from lo. */
+/* Four 8-bit elements, packed; if they are signed, each plus 128, so that bytes are unsigned. */
 static LLVMValueRef bytes_of(struct lower *l, const struct integers *x, u32 word)
 {
 	LLVMValueRef w = word_of(l, x->v, word);
 	return x->lo < 0 ? LLVMBuildXor(l->b, w, c_i32(l, (i32)0x80808080), "") : w;
 }
 
-/* Elements r and r + 1 as two fp16 numbers, each 1024 - lo too large. */
+/* The elements of registers r and r + 1 plus 1024 - lo, as two fp16 numbers in one word. */
 static LLVMValueRef halves_of(struct lower *l, const struct integers *x, u32 r)
 {
 	if (x->bits == 8)

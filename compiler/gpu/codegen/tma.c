@@ -2,12 +2,14 @@
  *
  * The tensor map of a TMA_TENSOR_COPY describes a tensor of the kernel's user. The tensor map of a TMA_COPY describes
  * all of memory from address 0, in four dimensions: the elements of a row, rows at the tile's row stride, pieces of a
- * row as wide as the swizzle, and PAGEs. An address is then four coordinates, (element in its page, 0, 0, page),
+ * row as wide as the swizzle, and pages. A TMA coordinate has 32 bits, so an address is split: its page (address /
+ * 2^LOG2_PAGE bytes, 16 MiB) and its element in the page. The four coordinates are (element in the page, 0, 0, page),
  * however the pointer was computed, and no access is out of bounds. The host only fills in the row stride. A tensor
- * that begins after the address of a parameter, as in a batch, has its own two dimensions and bounds, and in addition
- * UNITs of 16 bytes and PAGEs relative to the parameter. These are not relative to address 0, since an H200 touches a
- * map's first element for TMA tiles that are out of bounds as a whole. A one-dimensional TMA_COPY has no map: it is a
- * bulk copy of bytes. PTX ISA, "Tensors"; CUDA driver API, cuTensorMapEncodeTiled. */
+ * that begins after the address of a parameter, as in a batch, has its own two dimensions and bounds, and as third and
+ * fourth dimension units (2^LOG2_UNIT bytes) in a page and pages, relative to the parameter. These are not relative to
+ * address 0, since an H200 touches a map's first element for TMA tiles that are out of bounds as a whole. A
+ * one-dimensional TMA_COPY has no map: it is a bulk copy of bytes. PTX ISA, "Tensors"; CUDA driver API,
+ * cuTensorMapEncodeTiled. */
 #include "support/thresholds.h"
 #include "ir/launch_product.h"
 #include "gpu/codegen/nvptx_internal.h"
@@ -42,13 +44,13 @@ static struct tensor_map_param map_of(const struct kernel *k, const struct op *o
 	m.box[2] = t->shape[along] / m.box[0];
 	if (!bounded)
 		return m;
-	m.box[2] = 1; /* each piece is copied separately: a row may end in any of them */
+	m.box[2] = 1; /* each swizzle-wide piece of a row is a separate copy: the tensor's rows may end in any piece */
 	m.tensor = param_number(k, operand(o, 0));
 	for (int i = 0; i < 2; i++)
 		m.sizes[i] = product_of(k, operand(o, (u32)(i == 0 ? 5 + along : 6 - along)));
 	m.narrow = (i32)o->attr[ATTR_NARROW];
 	m.moved = o->noperands > 8u + (o->attr[ATTR_COPY_PAIR] != 0);
-	/* each block of a CTA pair copies half of the rows */
+	/* each block of a CTA pair copies half of the tile: half of the pieces, or of the rows if a row is one piece */
 	if (o->attr[ATTR_COPY_PAIR] && t->shape[along] == m.box[0])
 		m.box[1] /= 2;
 	return m;
@@ -80,14 +82,14 @@ void collect_tensor_maps(struct kernel *k)
 
 /* --- mbarriers ----------------------------------------------------------------------------------------------- */
 
-/* True in one thread, chosen by elect.sync so that ptxas knows it is a single thread. For a comparison of thread
- * numbers, ptxas may put a loop over all lanes around each copy. */
+/* i1: true in one thread, of the producer warp or else of the block, chosen by elect.sync so that ptxas knows it is a
+ * single thread. With a comparison of thread numbers, ptxas may put a loop over all lanes around each TMA copy. */
 static LLVMValueRef is_first_thread(struct lower *l)
 {
 	static const char text[] = "{\n\t.reg .pred one;\n\telect.sync _|one, -1;\n\tselp.b32 $0, 1, 0, one;\n\t}";
 	LLVMValueRef one = inline_asm(l, text, "=r", ASM_CONVERGENT, l->i32, NULL, 0);
-	/* of the last warpgroup: under ping-pong scheduling it is the first to know that the others have read a
-	 * buffer */
+	/* a warp of the last warpgroup, which under ping-pong scheduling runs after the other one: when it has read a
+	 * buffer, the other has too, and the buffer can be refilled */
 	LLVMValueRef warp = c_i32(l, MAX(l->k->num_warps - 4, 0)),
 		     elected = LLVMBuildICmp(l->b, LLVMIntNE, one, c_i32(l, 0), "");
 	return l->in_partition ? elected : and_i1(l, LLVMBuildICmp(l->b, LLVMIntEQ, l->warp, warp, ""), elected);
@@ -99,7 +101,7 @@ void lower_one_thread(struct lower *l, const struct op *o)
 	struct guarded g = begin_if(l, and_i1(l, is_first_thread(l), condition));
 	lower_block(l, o->blocks[0]);
 	end_if(l, g);
-	/* ptxas then assumes a converged warp and keeps uniform registers */
+	/* after this barrier ptxas assumes a converged warp, and keeps warp-uniform values in uniform registers */
 	inline_asm(l, "bar.warp.sync -1;", "~{memory}", ASM_CONVERGENT, l->v, NULL, 0);
 }
 
@@ -115,7 +117,8 @@ void prefetch_tensor_maps(struct lower *l)
 	end_if(l, g);
 }
 
-/* All warps of a warpgroup must execute it. */
+/* Changes the number of registers of each thread (setmaxnreg; 0: no change). All warps of a warpgroup must execute it.
+ * change: "inc" or "dec". */
 static void set_registers(struct lower *l, const char *change, i64 registers)
 {
 	if (registers)
@@ -140,8 +143,9 @@ void lower_partition(struct lower *l, const struct op *o)
 	l->meet = 32 * l->k->num_warps;
 }
 
-/* Arrives at the mbarriers of both blocks of a CTA pair, by one lane for each; twice at this block's mbarrier if there
- * is no other block. The instruction names no scope: cluster scope would fence all memory. */
+/* After all lanes of the warp, lanes 0 and 1 arrive at the mbarrier of the pair's block 0 and 1. If operand 1 (i1) is
+ * false, the block has no partner, and both lanes arrive at its own mbarrier, which expects as many arrivals. The
+ * instruction names no scope: cluster scope would fence all memory. */
 static void arrive_at_both(struct lower *l, const struct op *o)
 {
 	LLVMValueRef own = number_below(l, "llvm.nvvm.read.ptx.sreg.cluster.ctarank", 2);
@@ -154,7 +158,7 @@ static void arrive_at_both(struct lower *l, const struct op *o)
 		"r,r,r,~{memory}", ASM_CONVERGENT, l->v, args, 3);
 }
 
-/* One arrival for a warp, after all of its threads. */
+/* Lane 0 arrives at the mbarrier for the warp, after all lanes have come here. */
 void lower_arrive_barrier(struct lower *l, const struct op *o)
 {
 	if (o->noperands > 1) {
@@ -174,7 +178,8 @@ static LLVMValueRef address(struct lower *l, const struct value *ptr)
 	return LLVMBuildPtrToInt(l->b, elem(l, ptr, 0), l->i64, "");
 }
 
-/* The page of an address or an offset. *place: the offset in the page, in units of 2^log2 bytes. */
+/* The number of the page (2^LOG2_PAGE bytes) of an address, or of an offset from a parameter, in bytes: a coordinate of
+ * the tensor map (see above). *place: the offset within the page, in units of 2^log2 bytes. */
 static LLVMValueRef page_of(struct lower *l, LLVMValueRef at, int log2, LLVMValueRef *place)
 {
 	LLVMValueRef page =
@@ -210,8 +215,10 @@ void lower_tma_copy(struct lower *l, const struct op *o)
 		   "r,l,r,r,r,r,~{memory}", ASM_EFFECT, l->v, args, 6);
 }
 
-/* Copies one piece of a TMA tile. place: element in the row, row, units and pages from the parameter (NULL: none).
- * pair: NULL, or two conditions: the piece is multicast to both blocks; it is copied to this block only. */
+/* Copies one piece of a TMA tile to shared memory `to`. full: the mbarrier that counts its bytes. place: its
+ * coordinates in the tensor map: element in the row, row, then unit and page relative to the parameter (NULL if the
+ * tensor begins at the parameter). pair: NULL, or two conditions (i1): this block multicasts the piece to both blocks
+ * of the CTA pair; this block copies it for itself only. */
 static void copy_piece(struct lower *l, LLVMValueRef to, LLVMValueRef map, LLVMValueRef full, LLVMValueRef *place,
 		       const LLVMValueRef *pair)
 {
@@ -237,7 +244,8 @@ static void copy_piece(struct lower *l, LLVMValueRef to, LLVMValueRef map, LLVMV
 		   l->v, args, n);
 }
 
-/* A block of a CTA pair multicasts one half of the tile's pieces to both blocks, or copies all pieces for itself. */
+/* Copies a TMA tile piece by piece. A block of a CTA pair multicasts its half of the pieces to both blocks if both read
+ * the same tile (the last operand, i1), or copies all pieces for itself. */
 void lower_tma_tensor_copy(struct lower *l, const struct op *o)
 {
 	const struct tensor_map_param *m = &l->k->cuda.maps[o->mark];

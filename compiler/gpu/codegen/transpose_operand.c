@@ -1,8 +1,9 @@
-/* Transposition of an MN-major wgmma operand in shared memory, in place: all threads read it, synchronize, and write
- * it K-major. */
+/* Transposition of an MN-major wgmma operand in shared memory, in place: all threads of the block read it to registers,
+ * synchronize, and write it K-major. */
 #include "gpu/codegen/nvptx_internal.h"
 
-/* The position bits of dimension d from number `low` up to, excluding, `high`. Returns their number. */
+/* Stores to `out` the position bits of dimension d from coordinate bit `low` up to, excluding, `high`. Returns their
+ * number. */
 static int bits_along(const struct layout *lay, int d, int low, int high, u32 *out)
 {
 	int n = 0;
@@ -11,7 +12,8 @@ static int bits_along(const struct layout *lay, int d, int low, int high, u32 *o
 	return n;
 }
 
-/* Assigns these position bits to lanes until all lane bits are used, then to warps, then to registers. */
+/* Completes the layout: assigns n position bits `rest` to lanes until all lane bits are used, then to warps, then to
+ * registers. */
 static const struct layout *share_out(struct lower *l, struct layout *lay, const u32 *rest, int n)
 {
 	int warp_bits = ilog2((u64)l->k->num_warps);
@@ -25,8 +27,9 @@ static const struct layout *share_out(struct lower *l, struct layout *lay, const
 	return layout_intern(&l->s->ctx->layouts, lay);
 }
 
-/* Each thread holds four consecutive words along k at a time. Lanes read neighbours along the other dimension, and
- * write to consecutive rows, which the swizzle puts in different banks. */
+/* The layout in registers, for elements of 32 bits: each thread holds vectors of four elements along k. Lanes hold
+ * neighbours along the other dimension. They read these from one row of the MN-major buffer, and write them to
+ * consecutive rows of the K-major buffer, which the swizzle puts in different banks. */
 static const struct layout *layout_of_words(struct lower *l, const i32 *shape, int k)
 {
 	enum { VECTOR_BITS = 2 };
@@ -39,8 +42,9 @@ static const struct layout *layout_of_words(struct lower *l, const i32 *shape, i
 	return share_out(l, &lay, rest, n);
 }
 
-/* Words of four bytes along k, for two neighbours along the other dimension. ldmatrix loads them and stmatrix stores
- * them. The rows of 8 lanes differ modulo 8, since in the upper lanes the second neighbour comes first. */
+/* The layout in registers, for elements of 8 bits: a thread holds words of four elements along k, for two neighbours
+ * along the other dimension. ldmatrix loads these words and stmatrix stores them. The 8 rows of a stored matrix must
+ * differ modulo 8 to be in different banks, so in lanes with lane bit 4 set the second neighbour comes first. */
 static const struct layout *layout_of_bytes(struct lower *l, const i32 *shape, int k)
 {
 	struct layout lay = layout_empty(2, shape);

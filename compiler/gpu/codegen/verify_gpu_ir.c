@@ -1,7 +1,8 @@
 /* Verifies the invariants of layouts in laid-out GPU IR that code generation relies on. ir/verify.c checks that the
- * operands of an operation that belong together have one layout. This file checks that register-renaming operations
- * keep each element in its thread, and that dots have the layouts of their instructions. Layout conversions and tile
- * accesses of shared memory connect any two layouts. */
+ * operands of an operation that belong together have one layout. This file checks that shape operations, which only
+ * rename registers, keep each element in its thread, and that operands and results of dots have the layouts of their
+ * instructions. Layout conversions, and loads and stores of shared memory, connect any two layouts, so they need no
+ * check. */
 #include "support/recover.h"
 #include "gpu/layout/memory_access.h"
 #include "gpu/layout/register_operand.h"
@@ -29,8 +30,8 @@ static const struct layout *layout_of_value(const struct value *v)
 
 /* --- renaming registers ---------------------------------------------------------------------------------------- */
 
-/* Whether each thread has the result's elements among its operand's elements. If lanes and warps agree, registers hold
- * the remaining position bits in both layouts. */
+/* NULL if each thread has the result's elements among its operand's elements; else the fault. It suffices to
+ * compare lane and warp bits: the registers hold the remaining position bits in both layouts. */
 static const char *check_rename(const struct op *o)
 {
 	const struct layout *from = layout_of_value(operand(o, 0)), *to = layout_of_value(&o->results[0]);
@@ -45,7 +46,8 @@ static const char *check_rename(const struct op *o)
 
 /* --- dots ------------------------------------------------------------------------------------------------------ */
 
-/* The warps along each dimension of a dot. False if their product is not the number of warps. */
+/* Sets warps[d] to the number of warps along dimension d of the dot's result. False if their product is not
+ * num_warps. */
 static bool get_warps(const struct verifier *v, const struct op *o, int *warps)
 {
 	i64 n = 1;
@@ -79,7 +81,8 @@ static const char *check_mma(const struct verifier *v, const struct op *o)
 	return NULL;
 }
 
-/* Whether wgmma's descriptor can describe the buffer with rows along dimension d. */
+/* Whether a wgmma matrix descriptor can describe a buffer of type t with rows along dimension d: the layout is
+ * swizzled, and a row has at least 32 bytes. */
 static bool is_swizzled(const struct verifier *v, const struct type *t, int d)
 {
 	return t->shape[d] * type_elem_bits(t) >= 256 &&
@@ -105,8 +108,9 @@ static const char *check_wgmma_operand(const struct verifier *v, const struct op
 	return NULL;
 }
 
-/* Whether operand A in registers is loaded at the dot. Asynchronous wgmmas of the previous iteration may still read
- * its registers, so it is loaded where the dot waits for these. */
+/* Whether the loads of a dot's A operand in registers are in its run (gpu/layout/register_operand.h). Asynchronous
+ * wgmmas of the previous iteration may still read these registers. Only loads in the run are emitted after the wait for
+ * them. */
 static bool loads_operand(const struct op *dot)
 {
 	struct arena scratch = {0};
@@ -138,7 +142,7 @@ static const char *check_wgmma(const struct verifier *v, const struct op *o)
 	NEED(!memcmp(expected.attr, o->attr, sizeof o->attr), "its instruction shape or warps are not those of wgmma");
 	int bytes = fetched ? w->any_major ? 1 : dtype_bytes(w->a) : 0;
 	if (fetched && w->any_major && t->layout == wgmma_accumulator(&v->s->ctx->layouts, t, &split, 0))
-		bytes = 0; /* A is K-major in shared memory */
+		bytes = 0; /* this form of the layout: A is K-major in shared memory */
 	NEED(t->layout == wgmma_accumulator(&v->s->ctx->layouts, t, &split, bytes),
 	     "its result does not have the layout of wgmma's accumulators");
 	NEED(!o->attr[ATTR_ASYNC] || !fetched || loads_operand(o),
@@ -171,7 +175,8 @@ static const char *check_conversion(const struct verifier *v, const struct op *o
 	return NULL;
 }
 
-/* For TTGIR text: whether the vector widths of an access match its addresses. */
+/* For TTGIR that the user has written: NULL if the vector attributes of an access are those that its addresses allow;
+ * else the fault. */
 static const char *check_vectors(const struct verifier *v, const struct op *o)
 {
 	struct op chosen = *o;
@@ -182,8 +187,8 @@ static const char *check_vectors(const struct verifier *v, const struct op *o)
 	return NULL;
 }
 
-/* All operands from number `first` on and the results have the layout of t. Exempt are the source of a gather and the
- * result of a histogram. */
+/* NULL if the operands from number `first` on, and the first nresults results, have the layout of t; else the
+ * fault. */
 static const char *check_one_layout(const struct op *o, const struct type *t, u32 first, u32 nresults)
 {
 	bool same = true;
@@ -234,8 +239,8 @@ static const char *check_layouts(const struct verifier *v, const struct op *o)
 	}
 }
 
-/* Whether each position bit is given by exactly one register, lane or warp bit. Lane and warp bits without a position
- * bit hold copies. */
+/* NULL if each position bit is the basis vector of exactly one register, lane or warp bit of the layout; else the
+ * fault. Threads that differ in other lane and warp bits hold copies. */
 static const char *check_distributed(const struct op *o)
 {
 	for (u32 k = 0; k < o->nresults; k++) {

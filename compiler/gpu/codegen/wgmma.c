@@ -4,6 +4,9 @@
  * A matrix descriptor describes an operand in shared memory to the instruction: its start address and two strides,
  * which follow from the buffer's layout (layout_swizzled). PTX ISA, "Matrix Descriptor Format".
  *
+ * "Step" below is a step of k: the elements of K that one instruction multiplies (wgmma.k). The instructions of a step
+ * differ in the rows and columns of the result. A wgmma group is what one wgmma.commit_group covers.
+ *
  * Also ping-pong scheduling of two warpgroups with named barriers. */
 #include "support/thresholds.h"
 #include "gpu/codegen/nvptx_internal.h"
@@ -12,30 +15,31 @@
 /* An operand in shared memory. */
 struct matrix {
 	const struct layout *mem;
-	u32 bytes;              /* of an element */
+	u32 bytes;              /* size of an element */
 	int mn_dim;             /* dimension M or N; the other dimension is K */
-	bool mn_major;
+	bool mn_major;          /* rows in memory run along mn_dim */
 	u64 fields;             /* descriptor without the address */
-	LLVMValueRef start;     /* descriptor of the warpgroup's first element */
-	u32 arg;                /* operand number in the text */
+	LLVMValueRef start;     /* descriptor (i64) of the first element that this warpgroup reads */
+	u32 arg;                /* number of `start` among the operands of the inline PTX */
 };
 
 struct gemm {
 	struct lower *l;
 	const struct wgmma *w;
 	const struct layout *acc;
-	/* dimension of the result that the instruction's rows run along; columns of an instruction */
+	/* dimension of the result that the instruction's rows run along; number of columns of an instruction */
 	int row_dim, n;
-	u32 words, count;      /* accumulator registers of an instruction; instructions of a step of k */
-	struct matrix a, b;    /* a.mem NULL: A in registers */
-	struct fragments regs; /* A in registers */
-	const struct pin *pin; /* pinned accumulators, or NULL: accumulators are operands */
-	struct strbuf text, constraints;
+	u32 words, count;      /* number of accumulator registers of an instruction; of instructions of a step */
+	struct matrix a, b;    /* a.mem NULL: A is in registers, `regs` */
+	struct fragments regs;
+	const struct pin *pin; /* pinned accumulators; NULL: accumulators are operands of the inline PTX */
+	struct strbuf text, constraints; /* of the inline PTX */
 	LLVMValueRef *args;
-	u32 nargs, noutputs;
+	u32 nargs, noutputs;   /* numbers of its input and output operands */
 };
 
-/* Bytes from the matrix's first element to coordinate c of dimension d. 0 beyond its end, where wgmma reads nothing. */
+/* Bytes in shared memory from the matrix's first element to the element at coordinate c of dimension d. 0 if d has no
+ * coordinate c: wgmma does not use that stride. */
 static u32 byte_offset(const struct matrix *m, int d, u32 c)
 {
 	struct gf2 g = {0};
@@ -48,35 +52,37 @@ static u32 byte_offset(const struct matrix *m, int d, u32 c)
 	return at * m->bytes;
 }
 
-/* The descriptor of a buffer in a layout of layout_swizzled, K-major or MN-major, possibly transposed since. */
+/* Describes a buffer of type t, whose layout is a layout_swizzled, K-major or MN-major. */
 static struct matrix describe(struct lower *l, const struct type *t, int mn_dim)
 {
-	static const u8 modes[] = {0, 3, 2, 0, 1}; /* indexed by row bytes / 32 */
+	/* the descriptor's swizzle mode, by bytes of a row / 32: none, 32 bytes, 64 bytes, (no such row), 128 bytes */
+	static const u8 modes[] = {0, 3, 2, 0, 1};
 	struct matrix m = {.mem = t->layout, .bytes = (u32)dtype_bytes(type_dtype(t)), .mn_dim = mn_dim};
 	m.mn_major = m.mem->basis[LL_OFFSET][0] == 1u << layout_dim_shift(m.mem, mn_dim);
 	int along = m.mn_major ? mn_dim : 1 - mn_dim;
 	u32 row = MIN((u32)t->shape[along] * m.bytes, 128u);
 	tl_assert(m.mem == layout_swizzled(&l->s->ctx->layouts, 2, t->shape, along, (int)m.bytes * 8));
-	/* offsets of 8 rows, and of the next piece of a row */
+	/* stride: from 8 rows to the next 8; leading: to the next 128-byte piece of the same rows */
 	u64 stride = byte_offset(&m, 1 - along, 8), leading = byte_offset(&m, along, row / m.bytes);
 	m.fields = (leading >> 4) << 16 | (stride >> 4) << 32 | (u64)modes[row / 32] << 62;
 	return m;
 }
 
-enum { FRAGMENT = 4 /* registers of A of an instruction */ };
+enum { FRAGMENT = 4 /* 32-bit registers of A that each thread passes to an instruction */ };
 
 static u32 coordinate_of(const struct layout *lay, int d, u32 pos)
 {
 	return (pos & layout_dim_mask(lay, d)) >> layout_dim_shift(lay, d);
 }
 
-/* Number of the warpgroup, by a shuffle so that ptxas knows it to be warp-uniform. */
+/* The number of this thread's warpgroup, by a shuffle so that ptxas knows it to be warp-uniform. */
 static LLVMValueRef warpgroup(struct lower *l)
 {
 	return shuffle(l, LLVMBuildLShr(l->b, l->warp, c_i32(l, 2), ""), c_i32(l, 0));
 }
 
-/* Sets m->start to the descriptor of the warpgroup's part. */
+/* Sets m->start for the operand in buffer v: the address in the descriptor depends on the rows or columns of the result
+ * that this warpgroup computes. */
 static void locate(struct gemm *g, struct matrix *m, const struct value *v)
 {
 	struct lower *l = g->l;
@@ -99,8 +105,8 @@ static u32 add_input(struct gemm *g, const char *constraint, LLVMValueRef v)
 	return g->noutputs + g->nargs - 1;
 }
 
-/* The warpgroup's part of operand v in shared memory, as an input of the text. transposed: v is MN-major and is
- * transposed in place first. */
+/* Describes operand v in shared memory, and makes its descriptor an input of the inline PTX. transposed: v is MN-major
+ * and is transposed in place first. */
 static struct matrix describe_operand(struct gemm *g, const struct value *v, int mn_dim, bool transposed)
 {
 	const struct type *t = v->type;
@@ -130,13 +136,14 @@ static void print_descriptor(struct gemm *g, const struct matrix *m, const char 
 	sb_printf(&g->text, "add.s64 %s, $%u, %u;\n\t", reg, m->arg, at >> 4);
 }
 
-/* The first row of instruction i. */
+/* The first row of the result that instruction i of a step computes, in warpgroup 0. */
 static u32 first_row(const struct gemm *g, u32 i)
 {
 	return coordinate_of(g->acc, g->row_dim, layout_apply(g->acc, i * (u32)g->n / 2, 0, 0));
 }
 
-/* D += A·B of instruction i at step k. add: the predicate that is false if D is not read. */
+/* Prints instruction i of the step that begins at index k along K: D += A·B, or D = A·B if the PTX predicate named
+ * `add` is false. */
 static void print_product(struct gemm *g, u32 i, u32 k, const char *add)
 {
 	u32 pos = layout_apply(g->acc, i * (u32)g->n / 2, 0, 0), a = 0;
@@ -182,7 +189,7 @@ static void print_step(struct gemm *g, u32 k, bool zero)
 		print_product(g, i, k * g->w->k, zero && !k ? "no" : "yes");
 }
 
-/* A wgmma group of n steps from `first` on. zero: D starts at zero. */
+/* Prints a wgmma group of n steps, from step number `first` on. zero: the accumulators are zero before step 0. */
 static void print_group(struct gemm *g, u32 first, u32 n, bool zero)
 {
 	print_fence(g);
@@ -191,7 +198,7 @@ static void print_group(struct gemm *g, u32 first, u32 n, bool zero)
 	print_commit(g);
 }
 
-/* Accumulators in a 32-bit register. */
+/* The number of accumulators in a 32-bit register. */
 static u32 per_word(const struct value *v)
 {
 	return type_dtype(v->type) == DT_F16 ? 2 : 1;
@@ -221,7 +228,7 @@ void get_accumulators(struct lower *l, const struct value *v, LLVMValueRef *word
 	}
 }
 
-/* Emits the text with v's accumulators as results. */
+/* Emits inline PTX whose results are the accumulators v. */
 void set_accumulators(struct lower *l, const struct value *v, const char *text, const char *constraints,
 		      LLVMValueRef *args, u32 nargs)
 {
@@ -245,8 +252,8 @@ void set_accumulators(struct lower *l, const struct value *v, const char *text, 
 	}
 }
 
-/* The accumulators are early-clobber results of the text, which writes them before it has read all of A. Even if A has
- * the value of the accumulators, it needs separate registers. */
+/* Makes the accumulators v results of the inline PTX. They are early-clobber, as the text writes them before it has
+ * read all of A: even if an A register has the same value as an accumulator, LLVM must not give both one register. */
 static void name_results(struct gemm *g, const struct value *v)
 {
 	g->noutputs = num_accumulators(v);
@@ -254,7 +261,7 @@ static void name_results(struct gemm *g, const struct value *v)
 		sb_printf(&g->constraints, "%s=&%s", i ? "," : "", accumulator_letter(v));
 }
 
-/* Adds v's accumulators as operands in the same registers. */
+/* Makes the accumulators v inputs too, in the registers of the results (constraints "0", "1", …). */
 static void tie_accumulators(struct gemm *g, const struct value *v)
 {
 	get_accumulators(g->l, v, g->args + g->nargs);
@@ -275,8 +282,9 @@ static void wait_groups(struct lower *l, u32 pending)
 	inline_asm(l, wait, "~{memory}", ASM_CONVERGENT, l->v, NULL, 0);
 }
 
-/* Computes A by its deferred operations, and its registers of all steps. Returns the LLVM instructions emitted for
- * it. */
+/* Emits the operations that load and compute operand A of dot o in registers (operand_run, which lower_block skips),
+ * and the packing of its fragments for all `steps` steps, which g->regs caches. Returns the LLVM instructions emitted,
+ * so that the caller can move the instructions of each wgmma group to directly before the group. */
 static struct instructions compute_operand(struct gemm *g, const struct op *o, u32 steps)
 {
 	struct lower *l = g->l;
@@ -298,8 +306,9 @@ static struct instructions compute_operand(struct gemm *g, const struct op *o, u
 	return instructions_behind(l, before);
 }
 
-/* The wgmmas of a dot with A computed in registers: one text for each group of steps of k. The group's share of A is
- * computed before the text, once the wgmmas of the previous iteration that read the same registers are done. */
+/* The wgmmas of a dot with A computed in registers: one inline PTX for each wgmma group (wgmma_groups). The steps of k
+ * are distributed evenly to the groups. The A registers of a group are computed directly before its inline PTX. An
+ * asynchronous dot first waits for the same group of the previous iteration, which may still read these registers. */
 static void lower_groups(struct gemm *g, const struct op *o, u32 steps, bool zero)
 {
 	struct lower *l = g->l;
@@ -382,7 +391,8 @@ void lower_wgmma(struct lower *l, const struct op *o)
 	}
 }
 
-/* Unpinned results pass through the wait, so that no use of them can move before it. */
+/* Accumulators that are LLVM values are operands and results of the wait's inline PTX, so that LLVM moves no use of
+ * them before it. Pinned accumulators need not be: LLVM does not reorder inline PTX with side effects. */
 void lower_wgmma_wait(struct lower *l, const struct op *o)
 {
 	const char *wait = arena_printf(&l->scratch, "wgmma.wait_group.sync.aligned %d;", (int)o->attr[ATTR_PENDING]);
@@ -406,7 +416,8 @@ void lower_wgmma_wait(struct lower *l, const struct op *o)
 			pass_pin(l, pin_of(l, operand(o, r)), &o->results[r]);
 }
 
-/* named barriers of the two warpgroups; barrier 0 is for all threads */
+/* Numbers of the named barriers of warpgroup w: FIRST_TURN + w for ping-pong scheduling, FIRST_OF_WARPGROUP + w for
+ * warpgroup_barrier. Barrier 0 is for all threads. */
 enum { FIRST_TURN = 1, FIRST_OF_WARPGROUP = 3 };
 
 /* Synchronizes the warps of the warpgroup. */
@@ -416,11 +427,13 @@ void warpgroup_barrier(struct lower *l)
 	inline_asm(l, "bar.sync $0, 128;", "r,~{memory}", ASM_CONVERGENT, l->v, &id, 1);
 }
 
-/* Ping-pong scheduling: warpgroup w waits at named barrier 1 + w, where the other warpgroup arrives.
+/* Ping-pong scheduling: at IR_PINGPONG_WAIT warpgroup w waits at named barrier FIRST_TURN + w; at IR_PINGPONG_ARRIVE
+ * the other warpgroup arrives there.
  *
  * ptxas moves arithmetic past a barrier freely. Arithmetic moved after this barrier runs while the other warpgroup
- * waits, and an attention kernel takes up to 12 % longer. So the barrier is a separate basic block: a loop that ends
- * at once, since there is no barrier 16, which ptxas cannot tell for a number that comes from a shuffle. */
+ * waits, and an attention kernel takes up to 12 % longer. So the barrier is made a separate basic block, past which
+ * ptxas moves nothing: a loop that repeats while the barrier's number exceeds 15. It never does, but ptxas cannot know
+ * that of a number that comes from a shuffle. */
 void lower_turn(struct lower *l, const struct op *o)
 {
 	bool wait = o->code == IR_PINGPONG_WAIT;

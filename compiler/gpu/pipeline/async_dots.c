@@ -53,8 +53,8 @@ static bool is_buffer(const struct schedule *p, const struct value *v)
 	return value_defined_outside(v, body);
 }
 
-/* True if v holds no register after `last`. All pure operations that depend on v must stand before `last` too, since
- * LLVM may sink them. */
+/* True if v needs no registers after the operation `last`: its users precede it, and so do all pure operations that
+ * depend on these, since LLVM may sink them and their operands. */
 static bool is_gone(struct schedule *p, const struct value *v, const struct op *last)
 {
 	VEC(const struct value *) work = {0};
@@ -110,8 +110,8 @@ static bool reads_buffer(const struct schedule *p, const struct op *o)
 	return yes;
 }
 
-/* True if operand i is taken from registers, and is computed from buffers of the loop and from loop-invariant values
- * only. The dot itself waits for earlier wgmmas that may still read these registers. */
+/* True if the dot takes operand i from registers, computed from buffers of the loop and from loop-invariant values
+ * only. (The code generated for the dot waits for earlier wgmmas that may still read these registers.) */
 static bool is_fetched(const struct schedule *p, const struct op *dot, u32 i)
 {
 	struct value_walk w = {.id = begin_walk(p->ctx)};
@@ -211,7 +211,8 @@ const struct op *first_need(const struct value *sum, const struct block *body)
 	return first;
 }
 
-/* The layout conversion of a dot's result stands directly after the dot: moves the conversion to its own first use. */
+/* If the only use of the dot's result is a layout conversion in the same block: moves the conversion down to the first
+ * use of its own result, so that the wait for the dot moves down too. */
 static void delay_change(struct op *dot)
 {
 	struct op *change = value_has_one_use(result(dot)) ? result(dot)->uses->user : NULL;
@@ -241,7 +242,7 @@ void find_beside(struct schedule *p)
 	}
 }
 
-/* True if a copy replaces this store. */
+/* True if the store is the load_consumer of a load in p->loads, so that a copy replaces it. */
 static bool is_copied(const struct schedule *p, const struct op *store)
 {
 	for (u32 i = 0; i < p->loads.len; i++)

@@ -44,8 +44,8 @@ static bool same_loads(const struct schedule *p, const struct schedule *q)
 	return same;
 }
 
-/* True if the end of q's copies can be computed before p's loop. `needed`: empty at first, then that value and those it
- * depends on. */
+/* True if q->end, the end of q's copies, can be computed before p's loop. Adds that value, and those that it depends
+ * on, to `needed`, which is empty at first. */
 static bool can_come_before(const struct schedule *p, const struct schedule *q, struct value_set *needed)
 {
 	set_add(needed, q->end);
@@ -64,8 +64,8 @@ static void bring_before(const struct schedule *p, const struct schedule *q, con
 	}
 }
 
-/* True if q's loop begins at the index where p's ends, with the same step and the same method. A third loop cannot be
- * chained: p's loop would have to issue copies for it too. */
+/* True if q's loop begins at the index where p's ends, with the same step, number of stages and kind of copies. False
+ * if p is itself a follower: the loop before p would have to issue copies for q too. */
 static bool takes_next_steps(const struct schedule *p, const struct schedule *q)
 {
 	i64 step;

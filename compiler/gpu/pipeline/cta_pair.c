@@ -1,39 +1,37 @@
-/* CTA pairs with multicast: two neighbouring blocks, launched as a cluster, share TMA tiles.
+/* CTA pairs with multicast: two neighbouring CTAs, launched as a cluster, share TMA tiles. "Block" below means CTA.
  *
  * Where neighbouring programs read the same TMA tile of an operand, each block issues the copy of one half of it, which
  * is multicast to both blocks: so the tile is read from L2 once. Each block computes from both programs' numbers
- * whether both read the same TMA tile, anew for each tile of the result. If they do not, or if there is no other block,
- * the block copies its TMA tiles for itself.
+ * (program_id) whether both read the same TMA tile, anew for each tile of the result. If they do not, or if there is no
+ * other block, the block copies its TMA tiles for itself.
  *
- *     producer                                        consumers
- *       same: both programs read the same TMA tile
- *       wait for "empty", of both blocks                wait for "full"
- *       expect the bytes of whole TMA tiles             dots
- *       same: half of the tile, multicast; else all     arrive at "empty" of both blocks
+ * producer                                        consumers same: both programs read the same TMA tile wait for
+ * "empty", of both blocks                wait for "full" expect the bytes of whole TMA tiles             dots same:
+ * half of the tile, multicast; else all     arrive at "empty" of both blocks
  *
  * Both blocks use the multi-buffers equally often: the loops' bounds are equal in all programs. Where a loop over tiles
  * begins with the program's number, two blocks are no pair if one has a tile less than the other. Neither block begins
  * before the other's mbarriers are initialized, nor ends before the other has arrived at them for the last time.
  *
- * Rows that begin within a 32-byte sector of memory take five sectors in two lines for each 128 bytes. L2 is the limit
- * then, and halving the traffic of one operand gains. Where rows begin with a sector pairs gain nothing, and are not
- * used. */
+ * Where rows of a TMA tile in memory begin in the middle of a 32-byte sector, 128 bytes of a row are in five sectors of
+ * two cache lines. The bandwidth of L2 is the limit then, and halving the traffic of one operand gains. Where rows
+ * begin at a sector boundary, pairs gain nothing, and are not used. */
 #include "transform/program_order.h"
 #include "gpu/pipeline/schedule.h"
 
 /* How a value depends on the program's number, along axis 0. */
 enum relation {
-	SAME,     /* not: equal for all programs */
-	MOSTLY,   /* through quotients only: equal for most neighbours */
-	OTHER,    /* a different value for each program */
-	NOT_KNOWN /* other blocks cannot compute it */
+	SAME,     /* it does not: equal for all programs */
+	MOSTLY,   /* it depends on quotients of the number only: equal for most neighbouring programs */
+	OTHER,    /* it differs from program to program */
+	NOT_KNOWN /* another block cannot compute it */
 };
 
 struct pair {
 	struct schedule *p;
-	const struct op *tiles; /* the loop over tiles or programs that begins at the block's number; or NULL */
-	struct map relations;   /* operation → its relation + 1 */
-	/* to clone a value's computation for the program's number + delta (NULL: + 0): */
+	const struct op *tiles; /* the outermost loop, over tiles or programs, if it begins at program_id(0); or NULL */
+	struct map relations;   /* operation → enum relation + 1 */
+	/* to clone a value's computation with program_id(0) + delta (NULL: + 0) instead of program_id(0): */
 	struct builder *b;
 	struct map *map, made;
 	struct value *delta;
@@ -55,7 +53,7 @@ static struct pair pair_of(struct schedule *p, struct builder *b, struct map *ma
 			     .made.arena = &p->scratch};
 }
 
-/* True if v is the index of a loop that the producer copies. */
+/* True if v is the index of a loop of the nest that the producer runs a copy of. */
 static bool is_index(const struct schedule *p, const struct value *v)
 {
 	bool yes = false;
@@ -108,7 +106,8 @@ static struct value *compute(struct pair *q, struct value *v)
 	return known;
 }
 
-/* The values that determine where the TMA tile begins, apart from the loop's index. */
+/* Stores to `out` the values that determine where the TMA tile begins, besides the loop's index. Returns their
+ * number. */
 static u32 starts_of(const struct tma_tile *box, struct value **out)
 {
 	u32 n = 0;
@@ -138,7 +137,7 @@ static bool may_share(struct pair *q, u32 i)
 	return may;
 }
 
-/* True if a row of TMA tile i may begin within a sector. */
+/* True if a row of TMA tile i may begin in the middle of a sector of memory. */
 static bool begins_in_sector(const struct schedule *p, u32 i)
 {
 	const struct tma_tile *box = &p->boxes.at[i];
@@ -164,7 +163,7 @@ static bool may_pair(struct pair *q)
 {
 	const struct schedule *p = q->p;
 	const struct kernel *k = p->s->k;
-	/* otherwise group_programs (transform/program_order.c) renumbers the programs later */
+	/* false: group_programs (transform/program_order.c) will renumber the programs after this */
 	bool numbered = k->cuda.persistent || !rows_in_group(p->s, p->s->cuda.grid == GRID_ROWS);
 	bool gain = false, any = false;
 	for (u32 i = 0; i < p->boxes.len; i++) {
@@ -179,7 +178,8 @@ static struct value *number(struct builder *b, i64 n)
 	return build_int(b, type_scalar(b->ctx, DT_I32), n);
 }
 
-/* i1: both blocks have the same number of tiles left. Not so if one last tile is left, for the even block. */
+/* i1: both blocks of the pair run the same number of iterations of the loop q->tiles. Not so if a
+ * last tile is left for the block with the even number only. */
 static struct value *equally_many(struct pair *q)
 {
 	struct builder *b = q->b;
@@ -206,7 +206,7 @@ void find_pair(struct schedule *p, struct op *at)
 	p->s->k->cuda.pairs = true;
 }
 
-/* v as an integer. */
+/* v; if it is a pointer, its address as an integer. */
 static struct value *build_number(struct builder *b, struct value *v)
 {
 	return v->type->kind == TY_PTR ? build1(b, IR_PTR_TO_INT, type_scalar(b->ctx, DT_I64), v) : v;

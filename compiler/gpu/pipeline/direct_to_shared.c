@@ -19,8 +19,8 @@ static bool is_stored(const struct op *o)
 	return between == to && to->code == IR_LOCAL_STORE && to->next->code == IR_FENCE_ASYNC;
 }
 
-/* True if all such loads of the block can be copied, so that no copy waits for a load into registers, and the block has
- * no other commit groups. */
+/* True if cp.async can copy all loads of the block for which is_stored holds (otherwise copies would wait for the loads
+ * into registers), and the block has no other commit groups. */
 static bool all_can_be_copied(const struct schedule *p, const struct block *b)
 {
 	bool yes = true;
@@ -42,7 +42,7 @@ static void copy(struct schedule *p, struct op *load)
 	op_erase(load);
 }
 
-/* True if o may run while copies are in progress: it does not write memory, and does not read the buffers. */
+/* True if o may stand before the wait for the copies: it does not write memory, and reads no buffer. */
 static bool goes_beside(const struct op *o)
 {
 	bool reads_buffer = false;

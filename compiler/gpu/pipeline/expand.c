@@ -80,7 +80,7 @@ struct value *step_index(struct builder *b, const struct op *loop, struct value 
 		      build2(b, IR_MULI, step->type, step, build_int(b, step->type, n)));
 }
 
-/* The conjunction of the mask and the predicate (either may be NULL: true), as a mask of the tile of pointers. */
+/* The AND of the mask of a load through ptr and the i1 `inside` (either may be NULL: true), as a mask of the load. */
 static struct value *guard(struct builder *b, const struct value *ptr, struct value *mask, struct value *inside)
 {
 	if (!inside)
@@ -118,7 +118,7 @@ i64 load_bytes(const struct op *load)
 	return type_numel(t) * dtype_bytes(type_dtype(t));
 }
 
-/* Sets the expected bytes of the part's "full" mbarrier. */
+/* Builds the arrival at the part's "full" mbarrier that sets the number of bytes that it waits for. */
 static void expect(struct schedule *p, struct builder *b, const struct buffer_part *part, struct value *full)
 {
 	struct op *o = build(b, IR_BARRIER_EXPECT, &full, 1, NULL, 0, 0);
@@ -126,7 +126,7 @@ static void expect(struct schedule *p, struct builder *b, const struct buffer_pa
 		o->attr[ATTR_SIZE] += load_bytes(p->loads.at[part->loads.at[i]]);
 }
 
-/* The start of the TMA tile along dimension d, for the iteration with the values in `map`. */
+/* The coordinate along dimension d at which the TMA tile begins (i32), for the iteration with the values in `map`. */
 static struct value *start_at(struct builder *b, const struct tma_tile *box, int d, const struct map *map)
 {
 	const struct type *t = type_scalar(b->ctx, DT_I32);
@@ -207,7 +207,8 @@ static struct value *issue(struct schedule *p, struct builder *b, u32 i, const s
 	return NULL;
 }
 
-/* Waits until all warps have released the buffer that the next copies overwrite. */
+/* Waits at the "empty" mbarrier until all warps have released the part's buffer `next`, which the copies built next
+ * overwrite. */
 static void await_readers(struct schedule *p, struct builder *b, u32 part, struct pipeline_state next)
 {
 	struct value *one = build_int(b, next.phase->type, 1);
@@ -348,7 +349,8 @@ void make_buffers(struct schedule *p, struct op *at)
 					    layout_intern(&p->ctx->layouts, &l), number_barriers(p));
 	p->barriers = result(build(&b, IR_LOCAL_ALLOC, NULL, 0, &t, 1, 0));
 	each_barrier(p, &b, IR_INIT_BARRIER);
-	/* earlier accesses to this memory are complete, and the mbarriers are initialized, also for the async proxy */
+	/* Before any copy, earlier accesses to this memory must be complete,
+	 * and the mbarriers must be initialized, also for the async proxy. */
 	build(&b, IR_FENCE_ASYNC, NULL, 0, NULL, 0, 0)->attr[ATTR_GLOBAL] = !p->producer && written_before(p->loop);
 	build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0)->attr[ATTR_CLUSTER] = p->pair != NULL;
 }
@@ -413,7 +415,8 @@ void add_token(struct schedule *p, struct value **tokens)
 	tokens[p->ahead - 1] = p->issued;
 }
 
-/* Yields the tokens of the commit groups, shifted by one group. */
+/* Sets the yielded tokens of the commit groups: those of this iteration without the oldest, and that of the group
+ * issued now. */
 static void next_tokens(struct schedule *p)
 {
 	for (u32 i = 0, n = (u32)p->ahead; i < n; i++)
@@ -529,7 +532,7 @@ static void build_step(struct schedule *p, struct builder *b, const struct sched
 	case STEP_FINISH: finish_earlier_dots(p, b); return;
 	case STEP_RESULT: await_result(p, b, s); return;
 	case STEP_RELEASE:
-		if (p->parts.at[s->part].lags && !p->producer) { /* of the preceding iteration, which is filled next */
+		if (p->parts.at[s->part].lags && !p->producer) { /* the preceding iteration's buffer, filled next */
 			struct value *phase = p->now.phase;
 			release_buffer(p, b, s->part, p->fill.slot);
 			p->fill.phase = build2(b, IR_XORI, phase->type, phase, build_int(b, phase->type, 1));
@@ -570,7 +573,9 @@ static struct op *loop_of_turns(const struct schedule *p)
 	return a.any ? p->loop : p->producer->path.at[0];
 }
 
-/* Both warpgroups wait and arrive equally often: otherwise the racecheck tool of compute-sanitizer loses count. */
+/* Before the loop: the first arrivals and waits of ping-pong scheduling. Over the loop, begin_turns and end_turns
+ * included, both warpgroups arrive and wait equally often: otherwise the racecheck tool of compute-sanitizer loses
+ * count. */
 static void begin_turns(struct schedule *p)
 {
 	struct op *all = loop_of_turns(p);
@@ -639,8 +644,9 @@ void end_barriers(struct schedule *p, struct builder *b)
 	each_barrier(p, b, IR_INVAL_BARRIER);
 }
 
-/* The second warpgroup leaves the loop last, so the first arrives for it. Across tiles the second arrives too, for the
- * first warpgroup's next tile, or for the follower; after the loop over tiles the first waits for that arrival. */
+/* After the loop, the first warpgroup arrives once more, so that the second, which runs after it, can finish. If
+ * ping-pong scheduling spans a loop over tiles, the second warpgroup arrives too, for the first warpgroup's next tile
+ * or for the follower; after the loop over tiles, the first warpgroup waits for the last of these arrivals. */
 void end_turns(struct schedule *p, struct builder *b)
 {
 	struct op *all = loop_of_turns(p);

@@ -1,9 +1,10 @@
 /* Loops over tiles (`flatten=True`): the copies of the inner, pipelined loop run ahead across tiles.
  *
- * Without this, no copies would be in progress while the outer loop's body ends and begins again. So both loops carry
- * the copy state, apart from the computation: the tile, the index in it, the slice's iter args, and the tile's
- * addresses. When a tile's last copies have been issued, the state is computed for the next tile, while the tensor
- * cores work on this one.
+ * Without this, no copies would be in progress while the outer loop's body ends and begins again. So both loops carry,
+ * separately from the computation, the copy state (`fill`), which says which copies are issued next: the tile, i.e. the
+ * index of the outer loop; whether there is such a tile; the index of the inner loop; the iter args of the slice (the
+ * index arithmetic of the copies' addresses); and the values of the tile that the addresses use. When a tile's last
+ * copies have been issued, the copy state is computed for the next tile, while the tensor cores work on this one.
  *
  *     for tile                        fill = first tile, first index
  *       addresses                     `ahead` times:  copies of fill;  fill = the next
@@ -19,7 +20,9 @@
 #include "gpu/gpu_passes.h"
 #include "gpu/pipeline/persistent.h"
 
-enum { TILE, MORE, INDEX, ARGS }; /* of the copy state, `fill`; then the tile's values */
+/* The copy state, as indices in `fill`: the outer loop's index; i1: there is such a tile; the inner loop's index; from
+ * ARGS on the iter args of the slice, then the values of loop_nest.tile. */
+enum { TILE, MORE, INDEX, ARGS };
 
 static u32 flat_size(const struct schedule *p)
 {
@@ -28,7 +31,7 @@ static u32 flat_size(const struct schedule *p)
 
 /* --- what can be flattened ----------------------------------------------------------------------------------- */
 
-/* Adds v to the tile's values if the outer loop's body computes it. */
+/* Adds v, which the copies use, to loop_nest.tile if the outer loop's body computes it. */
 static void add_tile_value(struct schedule *p, struct value *v)
 {
 	struct loop_nest *f = p->flat;
@@ -114,7 +117,8 @@ void pipeline_flatten(struct schedule *p)
 
 /* --- the copy state ------------------------------------------------------------------------------------------ */
 
-/* Clones the computation of the values that the copies of a tile depend on, from its index of the outer loop. */
+/* Clones the operations of the outer loop's body that the copies of a tile depend on, for outer index `tile`. Returns
+ * the map from values to clones. */
 static struct map compute_tile(struct schedule *p, struct builder *b, struct value *tile)
 {
 	struct loop_nest *f = p->flat;
@@ -131,7 +135,8 @@ static struct value *any_iteration(struct schedule *p, struct builder *b, const 
 	return build_cmpi(b, CMPI_SLT, mapped(map, for_lower(p->loop)), mapped(map, for_upper(p->loop)));
 }
 
-/* The next tile. After the last tile that tile again, since its addresses can be computed; *more is false then. */
+/* Advances *tile to the next tile. After the last tile, *tile does not change, so that its addresses can be computed,
+ * and *more becomes false. */
 static void step_tile(struct schedule *p, struct builder *b, struct value **tile, struct value **more)
 {
 	struct op *outer = p->flat->outer;
@@ -140,7 +145,7 @@ static void step_tile(struct schedule *p, struct builder *b, struct value **tile
 	*more = build2(b, IR_ANDI, another->type, *more, another);
 }
 
-/* The first tile, from *tile on, in which the inner loop has iterations. */
+/* Advances *tile to the first tile, from *tile on, in which the inner loop has iterations; *more: there is one. */
 static void skip_empty(struct schedule *p, struct builder *b, struct value **tile, struct value **more)
 {
 	struct value *inits[] = {*tile, *more}, *next[2];
@@ -161,7 +166,8 @@ static void skip_empty(struct schedule *p, struct builder *b, struct value **til
 	*more = &loop->results[1];
 }
 
-/* Sets the copy state to the first copies of `tile`, or of the first tile after it that has any. */
+/* Sets the copy state `fill` to the first copies of `tile`, or of the first tile after it that has copies. more (i1):
+ * there is a tile `tile`. */
 static void begin_tile(struct schedule *p, struct builder *b, struct value *tile, struct value *more,
 		       struct value **fill)
 {
@@ -184,7 +190,8 @@ static void begin_tile(struct schedule *p, struct builder *b, struct value *tile
 		fill[ARGS + p->args.len + i] = mapped(&map, f->tile.at[i]);
 }
 
-/* Issues the copies of `fill`, and advances it. */
+/* Issues the copies that the copy state `fill` describes, into buffer `slot`, and advances `fill` by one iteration of
+ * the inner loop, or to the next tile. */
 static void copy_and_step(struct schedule *p, struct builder *b, struct value **fill, struct value *slot)
 {
 	struct loop_nest *f = p->flat;

@@ -13,7 +13,7 @@
 
 struct front {
 	struct schedule *p;
-	struct map waits;       /* loads, and operations and buffers that wait for them, → an operation */
+	struct map waits;       /* load, or operation or buffer allocation that needs a load's result → an operation */
 	VEC(struct op *) moves; /* the operations of `waits` that move, in program order */
 };
 
@@ -44,8 +44,8 @@ static bool is_end(const struct op *o)
 	return o->nblocks || (op_has(o, WRITE) && !own) || o->code == IR_BARRIER;
 }
 
-/* Fills f->waits and f->moves from the operations up to `last`. False: there is no store among them, or they cannot
- * move. */
+/* Fills f->waits and f->moves from the operations that end with `last`. False: no store to shared memory is among those
+ * to move, or they cannot move. */
 static bool find_waiting(struct front *f, struct op *last)
 {
 	struct op *first = NULL;
@@ -72,7 +72,7 @@ static bool find_waiting(struct front *f, struct op *last)
 	return stores;
 }
 
-/* The operations after `last`, up to the loop, issue the first copies. */
+/* last: the last operation before the prologue. The operations after it, up to the loop, issue the first copies. */
 void pipeline_issue_first(struct schedule *p, struct op *last)
 {
 	struct front f = {.p = p, .waits = {.arena = &p->scratch}};
@@ -91,17 +91,17 @@ void pipeline_issue_first(struct schedule *p, struct op *last)
 
 /* --- deferral past loops --------------------------------------------------------------------------------------- */
 
-/* The loops with dots divide a block into segments. An operation may sink into a later segment if its users are there
- * or sink as well, and if no operand must stay in registers longer for it. So the limit of an operation, the last
- * segment that it may sink into, is at most the limit of each user, and at most the last segment in which each operand
- * is live anyway. Limits are propagated in increasing order, as in Dijkstra's algorithm: an operation with the least
- * limit of all keeps it, and propagates it once. */
+/* The loops with dots divide a block into segments, numbered in program order. An operation may sink into a later
+ * segment if its users are there or sink as well, and if no operand must stay in registers longer for it. The limit of
+ * an operation is the last segment that it may sink into: at most the limit of each user, and at most the last segment
+ * in which each operand is live anyway. Limits are propagated in increasing order, as in Dijkstra's algorithm: an
+ * operation with the least limit of all keeps it, and propagates it once. */
 struct segments {
 	struct block *b;
 	struct arena scratch;
 	u32 *home, *limit;              /* the segment and the limit of each operation, by its mark */
-	VEC(struct op *) *limited;      /* of each segment: operations that it has been the limit of */
-	bool *passed;
+	VEC(struct op *) *limited;      /* for each segment: the operations whose limit has been it */
+	bool *passed;                   /* of each operation, by its mark: its limit has been propagated */
 };
 
 /* The operation of b that is o or contains it. */
@@ -112,7 +112,7 @@ static struct op *within(struct op *o, const struct block *b)
 	return o;
 }
 
-/* True if v is computed from the thread's position and from scalars only. */
+/* True if v is cheap to recompute: from the thread's position in the tile (tt.make_range) and from scalars only. */
 static bool is_place(const struct value *v)
 {
 	const struct op *o = v->def;
@@ -139,7 +139,8 @@ static void limit(struct segments *g, struct op *o, u32 to)
 	}
 }
 
-/* The operation of v sinks no further than segment `to`, so that v is live from there to its last user. */
+/* Lowers limits for a value v whose definition sinks no further than segment `to`, so that v is live from there to its
+ * last user. */
 static void limit_users(struct segments *g, const struct value *v, u32 to)
 {
 	if (!type_is_tensor(v->type) || is_place(v))

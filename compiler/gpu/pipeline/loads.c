@@ -68,8 +68,8 @@ struct op *load_consumer(const struct op *load)
 	return o->code == IR_CONVERT_LAYOUT || o->code == IR_LOCAL_STORE ? o : NULL;
 }
 
-/* The operands of dots and of stores to shared memory, and the values from which pure operations compute them.
- * Operations in the set `behind` (NULL: empty) are not looked through. */
+/* A set of values: the operands of dots and of stores to shared memory, and the values from which pure operations
+ * compute them. The operands of operations in the set `behind` (NULL: empty) are not added. */
 struct operands {
 	struct value_set values;
 	const struct map *behind;
@@ -99,7 +99,7 @@ static struct access_vector accessed(const struct schedule *p, const struct op *
 	return access_vector(p->s->axis, operand(load, 0), mask_of(load), NULL);
 }
 
-/* True if vectors that are contiguous in global memory are contiguous in layout `mem` of shared memory too. */
+/* True if the vectors that the load reads from global memory are contiguous in layout `mem` of shared memory too. */
 static bool runs_in(const struct schedule *p, const struct op *load, const struct layout *mem)
 {
 	return access_vector(p->s->axis, operand(load, 0), mask_of(load), mem).bits == accessed(p, load).bits;
@@ -112,7 +112,8 @@ bool is_read_again(const struct use *u)
 	       plan_conversion(operand(o, 0)->type->layout, result(o)->type->layout).kind == CONVERSION_MEMORY;
 }
 
-/* The layouts in which FMA dots read v, also after a transposition, given as layouts of v. Returns their number. */
+/* Stores to `out` (`most` entries) the register layouts in which dots by multiply-adds read v from shared memory, also
+ * after a transposition, expressed as layouts of v. Returns their number. */
 static u32 multiply_add_readers(struct layout_pool *pool, const struct value *v, const struct layout **out, u32 most)
 {
 	u32 n = 0;
@@ -134,8 +135,8 @@ static u32 multiply_add_readers(struct layout_pool *pool, const struct value *v,
 	return n;
 }
 
-/* The number of wavefronts in which a warp reads a tile in layout l from layout `mem` of shared memory. A word that
- * several lanes read counts once. */
+/* The number of shared-memory wavefronts in which a warp reads a tile in layout l from layout `mem`: for each access,
+ * the largest number of different words that it reads from one bank. */
 static u32 wavefronts(const struct layout *l, const struct layout *mem, int bits)
 {
 	enum { LANES = 32, BANKS = 32, MOST_WORDS = 4 };
@@ -181,8 +182,8 @@ static const struct layout *layout_for_all(const struct schedule *p, const struc
 	return best;
 }
 
-/* True if v has the layout of a tensor-core dot's result, and no dot takes it as A or B. In swizzled rows, fragments of
- * tensor cores have no bank conflicts. */
+/* True if v has the layout of the result of a tensor-core dot of the loop, and no dot takes it as A or B. Such a value
+ * can be read from swizzled rows of shared memory without bank conflicts. */
 static bool is_held_as_result(const struct schedule *p, const struct value *v)
 {
 	bool yes = false;
@@ -222,7 +223,7 @@ const struct layout *multibuffer_layout(const struct schedule *p, const struct o
 		return layout_swizzled(&p->ctx->layouts, 2, t->shape, along, bits);
 	struct shared_plan plan = plan_shared(&p->ctx->layouts, t->layout, dst, bits, false);
 	bool one_by_one = bits >= 32 || (!plan.load && !map_to_memory(dst, plan.mem, ilog2(128 / (u64)bits)).vec_bits);
-	bool few = type_numel(t) <= 32 * p->s->num_warps; /* so bank conflicts of its reads do not matter */
+	bool few = type_numel(t) <= 32 * p->s->num_warps; /* one element per thread: bank conflicts hardly matter */
 	return (one_by_one || few) && !runs_in(p, load, plan.mem)
 		       ? plan_for_writers(&p->ctx->layouts, t->layout, dst, bits)
 		       : plan.mem;
@@ -280,8 +281,8 @@ static void mark_users(struct map *found, const struct value *v)
 		}
 }
 
-/* Gives the load a consumer in the load's own layout: a layout conversion that changes nothing, before `at`. It is
- * removed later if the load is not chosen. */
+/* Inserts a layout conversion to the load's own layout, which changes nothing, before `at`, and makes it the load's
+ * only user (its load_consumer). It is removed later if the load is not copied. */
 static void leave_in_layout(struct schedule *p, struct op *load, struct op *at)
 {
 	struct value *v = result(load);
@@ -318,8 +319,8 @@ void collect_slice(struct schedule *p)
 			vec_push(&p->scratch, &p->slice, o);
 }
 
-/* An iteration of a recurrence cannot begin before the preceding one has ended, so its loads should be complete by
- * then. */
+/* In such a loop an iteration cannot begin before the preceding one has ended. Its loads should be complete by then, so
+ * they are worth prefetching. */
 bool is_recurrence(struct ir_context *ctx, const struct block *body)
 {
 	struct value_walk w = {.id = begin_walk(ctx)};
@@ -348,9 +349,10 @@ bool is_row_of_numbers(const struct schedule *p, const struct op *load)
 	       has_first_element(p->ctx, ptr);
 }
 
-/* The place before which a vector of a bulk copy is read from its buffer: after the last dot, before the vector's first
- * use, that takes a computed operand from registers, since that dot waits anyway; else the load's place, before all
- * dots. Reads in between would wait for the tensor cores' reads of shared memory. */
+/* The operation before which the vector of a bulk copy is read from its buffer. Reads while dots run would wait for the
+ * tensor cores' reads of shared memory. A dot that takes a computed operand from registers waits for earlier dots
+ * anyway. So the place is after the last such dot that precedes the vector's first use; without such a dot, the place
+ * of the load, before all dots. */
 static struct op *place_to_read(const struct schedule *p, const struct op *load)
 {
 	struct op *at = (struct op *)first_need(result(load), p->loop->blocks[0]);
@@ -406,7 +408,7 @@ bool leave_out_results(struct schedule *p)
 void find_loads(struct schedule *p, bool asked, bool plain, bool far)
 {
 	struct block *b = p->loop->blocks[0];
-	bool numbers = plain && is_recurrence(p->ctx, b); /* scalars too */
+	bool numbers = plain && is_recurrence(p->ctx, b); /* loads of scalars are issued ahead too */
 	int want_async = !plain;
 	for (const struct op *o = b->first; o; o = o->next)
 		if (o->code == IR_LOAD && type_is_tensor(result(o)->type) && needs_registers(p, o))

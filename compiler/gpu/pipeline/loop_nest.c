@@ -12,7 +12,8 @@ static bool is_on_path(const struct loop_nest *n, const struct block *b)
 	return yes;
 }
 
-/* Adds v and the operations that compute it to n->needed. False: they cannot run at another time or in other warps. */
+/* Adds the operations that compute v to n->needed. False: they cannot be executed a second time, later or in another
+ * warp. */
 static bool need(struct schedule *p, struct loop_nest *n, struct value *v)
 {
 	value_vec work = {0};
@@ -57,7 +58,7 @@ bool nest_find(struct schedule *p, struct loop_nest *n, const struct block *top,
 	bool ok = find_path(p, n, p->loop);
 	for (u32 i = 0; ok && i < n->path.len; i++)
 		ok = need_operands(p, n, n->path.at[i], FOR_INITS);
-	ok = ok && need(p, n, p->start) && need(p, n, p->end); /* of this loop, or to its follower's end */
+	ok = ok && need(p, n, p->start) && need(p, n, p->end); /* with a follower, p->end is the follower's end */
 	for (u32 i = 0; ok && i < p->args.len; i++)
 		ok = need(p, n, for_init(p->loop, p->args.at[i]));
 	for (u32 i = 0; ok && i < p->slice.len; i++) {

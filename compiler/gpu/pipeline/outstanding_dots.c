@@ -49,8 +49,8 @@ void next_flights(struct schedule *p)
 
 /* --- waits --------------------------------------------------------------------------------------------------- */
 
-/* Waits for the dots of the tokens. The tiles are accumulators of these dots: their users take the results of the
- * wait. */
+/* Builds a wait for the dots of the tokens. tiles: accumulators of these dots; the wait's results replace them in all
+ * later users. */
 static void wait_for(struct schedule *p, struct builder *b, const value_vec *tiles, const value_vec *tokens)
 {
 	value_vec all = {0};
@@ -76,8 +76,9 @@ void await_result(struct schedule *p, struct builder *b, const struct schedule_s
 	wait_for(p, b, &tile, &token);
 }
 
-/* The accumulator of the dot with deferred wait passes through the wait, and with it that of the first dot unless that
- * stays outstanding too. The accumulators of p->dots need not pass through it, since only dots use them. */
+/* The accumulator of the dot with deferred wait (p->late) is an operand and a result of the wait, and so is that of the
+ * first dot unless that dot stays outstanding too: their users must not move before the wait. The accumulators of
+ * p->dots need not be, since only dots use them. */
 void finish_earlier_dots(struct schedule *p, struct builder *b)
 {
 	value_vec tiles = {0}, tokens = {0};
@@ -93,7 +94,7 @@ void finish_earlier_dots(struct schedule *p, struct builder *b)
 	wait_for(p, b, &tiles, &tokens);
 }
 
-/* The tokens of the dots outstanding after the loop. */
+/* The tokens of the dots that are outstanding when the loop ends. */
 static value_vec flights_behind(struct schedule *p)
 {
 	value_vec tokens = {0};

@@ -23,9 +23,10 @@
 
 struct programs {
 	struct op *loop;
-	/* replacements of program_id and of num_programs, by axis */
+	/* what replaces program_id(axis) and num_programs(axis) in the kernel */
 	struct value *index[3], *count[3];
-	/* the operations that compute these and the loop's bounds, users after their operands */
+	/* the operations that compute `index`, `count` and the loop's bounds, in program order; part_programs erases
+	 * them */
 	VEC(struct op *) made;
 	struct arena *arena; /* `made` is allocated in it */
 };
@@ -59,8 +60,8 @@ static bool may_be_attention(const struct pass_state *s, const struct op *loop)
 /* Whether persistent blocks can run all programs, and distribute them as well as the hardware would. */
 enum sharing {
 	NO_SHARING,
-	BY_TURNS,  /* all programs take the same time */
-	BY_LENGTH, /* attention: the time is monotonic in the number along the first axis */
+	BY_TURNS,  /* block b runs programs b, b + blocks …: all programs take the same time */
+	BY_LENGTH, /* by struct program_order: attention, the time is monotonic in program_id(0) */
 };
 
 static enum sharing sharing_of(const struct pass_state *s)
@@ -140,8 +141,9 @@ static void replace_number(struct op *o, void *arg)
 		replace_uses(result(o), g->count[o->attr[ATTR_AXIS]]);
 }
 
-/* The program's numbers by axis, from its linear number `index`: x varies fastest, or, with `group`, rows are taken in
- * groups of that size within each plane of `plane` programs. */
+/* Sets g->index, the program's numbers by axis, from its linear number `index`. x varies fastest (group 0). With
+ * `group`, the rows (programs of one y) of a z are taken in groups of that number, and y varies fastest in a group.
+ * plane: number of programs of a z. */
 static void split_number(struct programs *g, struct builder *b, struct value *index, struct value *plane, i64 group)
 {
 	if (!group) {
@@ -161,7 +163,7 @@ static void split_number(struct programs *g, struct builder *b, struct value *in
 	}
 }
 
-/* blocks - 1 - v if `odd` is odd, else v. */
+/* The value blocks - 1 - v if `odd` is odd; otherwise v. */
 static struct value *mirror_if_odd(struct programs *g, struct builder *b, struct value *odd, struct value *blocks,
 				   struct value *v)
 {
@@ -171,11 +173,13 @@ static struct value *mirror_if_odd(struct programs *g, struct builder *b, struct
 	return made(g, build3(b, IR_SELECT, v->type, yes, other, v));
 }
 
-/* Programs sorted by the time that they take, which depends on their number along x. Each round gives each block one
- * program. Every other round runs backwards, so each block gets long and short programs. The programs of a row, with
- * the same y and z, read the same keys. Rows are taken in groups of `together`, which fill a whole number of pairs of
- * rounds, since the keys of all rows exceed the cache. */
+/* Programs in the order of the time that they take, which depends on their number along x. Each round gives each
+ * persistent block one program. Every other round distributes them to blocks in reverse, so each block gets long and
+ * short programs. The programs of a row, with the same y and z, read the same keys. Rows are taken in groups, whose
+ * programs fill a whole number of pairs of rounds, since the keys of all rows exceed the cache. */
 struct program_order {
+	/* number of persistent blocks, of whole rounds; this block's place in the first round; number of rows; of rows
+	 * of a group */
 	struct value *blocks, *rounds, *first, *rows, *together;
 };
 
@@ -190,7 +194,8 @@ static struct program_order begin_order(struct programs *g, struct builder *b, s
 	struct program_order o = {.blocks = of_axis(b, IR_NUM_PROGRAMS, 0)};
 	vec_push(g->arena, &g->made, o.blocks->def);
 	o.rounds = make(g, b, IR_DIVSI, all, o.blocks);
-	/* the last round, in which not every block has a program, begins with block 0 */
+	/* the direction of the first round is chosen so that the last round, in which not every block has a program,
+	 * begins with block 0 */
 	o.first = mirror_if_odd(g, b, o.rounds, o.blocks, block);
 	o.rows = make(g, b, IR_MULI, g->count[1], g->count[2]);
 	struct value *pair = make(g, b, IR_ADDI, o.blocks, o.blocks);

@@ -104,8 +104,8 @@ static i64 loaded_registers(const struct schedule *p)
 	return n;
 }
 
-/* Limits the stages to the loop's number of iterations, if that is a constant and no outer loop could use the buffers
- * further; to 2 at least. */
+/* The number of stages (buffers) that the loop can use, at most `stages`: its number of iterations, if that is a
+ * constant and there is no outer loop across which copies could run ahead; at least 2. */
 static int stages_of_use(const struct op *loop, int stages)
 {
 	i64 from, to, step;
@@ -182,9 +182,9 @@ static struct schedule few_ahead(struct pass_state *s, struct op *loop)
 }
 
 /* Register prefetch of small loads, in a loop with copies to shared memory: loads that cp.async cannot copy or that are
- * needed at once, such as a scale or the number of the page that the copies come from. They are loaded one iteration
- * ahead. Their masks are false past the last iteration, so they can then run further ahead, as part of the slice of the
- * copies that depend on them. */
+ * needed at once, such as a scale, or a page number of a paged key-value cache, from which the copies' addresses are
+ * computed. They are loaded one iteration ahead. Their masks are false past the last iteration, so they can then run
+ * further ahead, as part of the slice of the copies that depend on them. */
 static void carry_few(struct schedule *p)
 {
 	struct pass_state *s = p->s;
@@ -240,7 +240,8 @@ static void carry_tile_loads(struct schedule *p)
 	struct op *around = p->loop->block->parent;
 	if (!p->producer || p->producer->path.len < 2 || p->follower)
 		return;
-	/* the arrival that releases the tensor cores to the other warpgroup comes first */
+	/* these loads are issued after the loop's PINGPONG_ARRIVE, if it has one: the other warpgroup must not wait for
+	 * them */
 	const struct op *turn = p->loop->next->code == IR_PINGPONG_ARRIVE ? p->loop->next : p->loop;
 	const struct op *first = p->before ? p->before->loop : p->loop;
 	struct schedule q = few_ahead(p->s, around);
@@ -298,9 +299,9 @@ static void rewrite(struct schedule *p)
 
 /* --- loops of a block ------------------------------------------------------------------------------------------ */
 
-/* Pipelines the loop and the loops after it that may be chained to it. Returns the last of these. The two loops of an
- * attention get a producer only after they have been chained, and the producer decides whether a loop over programs
- * stays around them. */
+/* Pipelines p's loop, and the next loop if it can be chained to it. Returns the last of these loops. planned: plan(p)
+ * has succeeded. The two loops of an attention get a producer only after they have been chained. Whether they get one
+ * decides whether the loop over programs around them stays. */
 static struct op *pipeline_loop(struct schedule *p, bool planned)
 {
 	struct schedule q = {
@@ -346,7 +347,7 @@ static void pipeline_block(struct pass_state *s, struct block *b)
 	}
 }
 
-/* Reports the attributes that the plan of no inner loop has taken up. */
+/* Emits a remark for each warp_specialize or flatten attribute that no plan of an inner loop has cleared. */
 static void not_seen_to(struct op *o, void *arg)
 {
 	const struct pass_state *s = arg;
@@ -356,8 +357,8 @@ static void not_seen_to(struct op *o, void *arg)
 		diag(s->diags, R_NOT_FLATTENED, o->loc, "it contains no loop whose copies cp.async issues ahead");
 }
 
-/* Sets the kinds of grid for which the code is the same. Persistent blocks and programs in groups of rows make a
- * difference. */
+/* Sets the kinds of grid (enum grid_kind) for which the compiled code is the same, so that launches can share it. It
+ * differs if there are persistent blocks for large grids (persist), or programs in groups of rows (grouped). */
 static void note_grids(struct pass_state *s, bool persist, bool grouped)
 {
 	enum { ALL = (1 << GRID_KINDS) - 1, FEW = 1 << GRID_FEW, ROWS = 1 << GRID_ROWS };

@@ -43,7 +43,7 @@ static const char *copies(struct schedule *p)
 	return text.at;
 }
 
-/* Appends the names of the part's loads, if there is more than one part. */
+/* The text `what`, followed by the names of the part's loads if there is more than one part. */
 static const char *buffers(struct schedule *p, const char *what, const struct buffer_part *part)
 {
 	struct strbuf text = {.arena = &p->scratch};
@@ -87,7 +87,8 @@ static const char *step_text(struct schedule *p, const struct schedule_step *s)
 	return NULL;
 }
 
-/* True if o is part of the copies, which STEP_COPY prints. */
+/* True if o belongs to the copies: it is in the slice, a load issued ahead, or a store that a copy replaces. The line
+ * of STEP_COPY stands for it. */
 static bool is_part_of_copies(const struct schedule *p, const struct op *o)
 {
 	bool yes = map_get(&p->in_slice, o);

@@ -45,10 +45,10 @@ static struct schedule_step *find_step(const struct schedule *p, enum schedule_s
 
 /* --- the order of the steps ---------------------------------------------------------------------------------- */
 
-/* The operation after which the outstanding dots of the preceding iteration are waited for (STEP_FINISH). NULL: no dots
- * are outstanding, or operands come through registers, and the wait stands before the first dot. A dot with deferred
- * wait is waited for together with the first dot, after the overlapped dots that are issued before either result is
- * needed. */
+/* The operation after which the body waits for the outstanding dots of the preceding iteration (STEP_FINISH). NULL:
+ * before the first dot, because no dots are outstanding, or operands come through registers. The wait for a dot with
+ * deferred wait is also that for the first dot of this iteration; it stands after the overlapped dots that are issued
+ * before either result is needed. */
 static const struct op *finish_behind(const struct schedule *p, const struct block *body)
 {
 	if (p->late) {
@@ -71,7 +71,7 @@ static const struct op *finish_behind(const struct schedule *p, const struct blo
 static const struct op *copy_behind(const struct schedule *p, const struct block *body)
 {
 	const struct op *behind = p->behind;
-	if (p->late && p->ahead > 1) /* the copies are not urgent, and the warp would idle there */
+	if (p->late && p->ahead > 1) /* not urgent, and after finish_behind the warp would idle */
 		return p->late;
 	if (p->async)
 		return p->tma && !p->late && !p->dots.len ? first_dot(body) : finish_behind(p, body);
@@ -83,8 +83,9 @@ static const struct op *copy_behind(const struct schedule *p, const struct block
 	return behind;
 }
 
-/* Adds the waits for overlapped dots (STEP_RESULT) before o, if o uses their results or ends the body. A wait includes
- * all earlier dots. *n: the number of overlapped dots already waited for. */
+/* Adds a wait (STEP_RESULT) before o for the overlapped dots whose results o is the first to use, or that have no user
+ * before the end of the body, o. Waiting for a dot includes all earlier dots. *n: the number of p->beside already
+ * waited for. */
 static void add_results(struct schedule *p, const struct op *o, u32 *n)
 {
 	u32 end = *n;
@@ -145,8 +146,8 @@ static void mark_in_body(const struct schedule *p, struct op *o)
 	o->mark = 1;
 }
 
-/* Marks the operations of the body that read the buffer, or contain such reads. Loads that are emitted with a dot mark
- * the dot too. */
+/* Sets op.mark of the operations of the body that read the buffer, or contain such reads. If a read is a load that code
+ * generation emits with a dot (dot_that_loads), the dot is marked too. */
 static void note_readers(const struct schedule *p, const struct value *buffer)
 {
 	for (const struct use *u = buffer->uses; u; u = u->next) {
@@ -162,8 +163,8 @@ static void note_readers(const struct schedule *p, const struct value *buffer)
 	}
 }
 
-/* The index after the step by which the dot at step i has read its operands: its own wait if it has one in this
- * iteration, else step i. */
+/* The index after the step at which the dot of step i has certainly read its operands: its STEP_RESULT if it has one;
+ * else step i. */
 static u32 end_of_read(const struct schedule *p, u32 i)
 {
 	const struct op *o = p->steps.at[i].op;
@@ -173,8 +174,8 @@ static u32 end_of_read(const struct schedule *p, u32 i)
 	return i + 1;
 }
 
-/* The range of steps that reads load i's buffer. If an outstanding dot reads it, the range ends with STEP_FINISH of the
- * next iteration. */
+/* The range of steps that reads load i's buffer, as a part with `begin`, `end` and `lags`. If a dot reads it that stays
+ * outstanding, the range ends with STEP_FINISH of the next iteration, and `lags` is true. */
 static struct buffer_part reads_of(const struct schedule *p, u32 i)
 {
 	const struct schedule_step *finish = find_step(p, STEP_FINISH);
@@ -241,8 +242,8 @@ static void find_parts(struct schedule *p)
 		share_out(p, false);
 }
 
-/* The first step that overwrites a buffer. *earlier: the distance in iterations to the iteration that used the buffer
- * before. */
+/* The index of the first step that overwrites a buffer. *earlier: the number of iterations since the body that read
+ * what the buffer holds. */
 static u32 first_write(const struct schedule *p, int *earlier)
 {
 	u32 i = 0;
@@ -278,7 +279,7 @@ static void synchronise_multibuffer(struct schedule *p)
 		struct buffer_part *part = &p->parts.at[k];
 		insert_step(p, part->end, (struct schedule_step){STEP_RELEASE, .stage = work + part->lags, .part = k});
 		u32 at = part->begin;
-		if (at && p->steps.at[at - 1].kind == STEP_PINGPONG_WAIT) /* not while it holds the tensor cores */
+		if (at && p->steps.at[at - 1].kind == STEP_PINGPONG_WAIT) /* no wait while it holds the tensor cores */
 			at--;
 		if (k)
 			insert_step(p, at, (struct schedule_step){STEP_AWAIT, .stage = work, .part = k});

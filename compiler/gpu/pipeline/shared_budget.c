@@ -23,8 +23,8 @@ struct needs {
 	i64 buffers, scratch;
 };
 
-/* True if o is replaced with the multi-buffers: it stores a load to shared memory, or allocates its buffer, in this
- * loop or in one chained to it. */
+/* True if the multi-buffers replace o: it stores one of p->loads to shared memory, or allocates the buffer of such a
+ * store. Also for the loops chained to p's. */
 static bool is_replaced(const struct schedule *p, const struct op *o)
 {
 	bool yes = false;
@@ -45,7 +45,7 @@ static void add_needs(struct op *o, void *arg)
 		n->scratch = MAX(n->scratch, scratch_bytes(n->p->s, o));
 }
 
-/* True if v is used in o, in an operation after it, or in an operation that o contains. Uses of transposed views
+/* True if buffer v is used by o, by an operation after o, or inside o. Uses of its transposed views (IR_MEMDESC_TRANS)
  * count. */
 static bool is_alive_at(const struct value *v, const struct op *o)
 {
@@ -102,7 +102,7 @@ static bool is_used_in(const struct value *v, const struct block *b)
 	return yes;
 }
 
-enum { FAR = 1024 /* operations before a loop that its budget includes: bounds the compile time of many loops */ };
+enum { FAR = 1024 /* number of operations before a loop that count in its budget; bounds compile time */ };
 
 /* Bytes with `stages` buffers for each load: the multi-buffers, the other buffers that the loop reads, and the scratch
  * memory that it and the operations before it use for layout conversions. */

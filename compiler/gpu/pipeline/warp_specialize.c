@@ -20,14 +20,15 @@
 #include "gpu/pipeline/schedule.h"
 #include "gpu/pipeline/persistent.h"
 
-/* True if the producer's warps may execute o too, before their partition begins. */
+/* True if the producer's warps may execute o too. (All warps execute what precedes the partition.) */
 static bool all_warps_may(const struct op *o)
 {
 	bool scalar = o->code == IR_LOAD && !type_is_tensor(result(o)->type);
 	return (op_has(o, PURE) || scalar) && !op_has(o, SYNC) && !o->nblocks;
 }
 
-/* The block that begins with the partition: the kernel's body, or the rest of it after early exits. */
+/* The IR block at whose start the partition is inserted: the kernel's body or, after early exits, the block with the
+ * rest of it. */
 static const struct block *block_of_partition(const struct kernel *k)
 {
 	const struct block *b = k->body;
@@ -41,7 +42,7 @@ static const struct block *block_of_partition(const struct kernel *k)
 	return b;
 }
 
-/* Why no producer is possible; NULL: it is. Fills p->producer. */
+/* Text for a remark on why no producer is possible; NULL: one is. Fills p->producer. */
 static const char *why_not(struct schedule *p)
 {
 	const struct op *around;
@@ -81,8 +82,9 @@ static u32 count_dots(const struct schedule *p)
 	return dots;
 }
 
-/* True for the loop of an attention by two warpgroups, with a deferred wait for the last dot. On an H100 a producer
- * gains up to 2 %, with two buffers 8 to 16 %. The gradients of keys, with four dots, would spill registers. */
+/* True for the loop of an attention's forward pass by two warpgroups, with a deferred wait for the last dot. On an H100
+ * a producer gains up to 2 %, with two buffers per load 8 to 16 %. In its backward pass the loop for the gradients of
+ * keys, with four dots, would spill registers. */
 static bool is_attention(const struct schedule *p)
 {
 	return p->late && count_dots(p) == 2 && p->s->num_warps == 8;
@@ -130,8 +132,8 @@ void pipeline_share_producer(struct schedule *p, struct schedule *q)
 
 /* --- the producer -------------------------------------------------------------------------------------------- */
 
-/* Builds the producer's copy of the loop path.at[level], and of the needed operations before it in its block. `turn`:
- * the pipeline state before, then after the loop. */
+/* Clones the loop path.at[level] into the producer, and the operations of loop_nest.needed that precede it in its
+ * block. *turn: the producer's pipeline state before the loop; the function sets it to that after the loop. */
 static void build_loop(struct schedule *p, u32 level, struct builder *b, struct map *map, struct pipeline_state *turn)
 {
 	struct loop_nest *q = p->producer;
@@ -181,7 +183,8 @@ static void build_loop(struct schedule *p, u32 level, struct builder *b, struct 
 	*turn = (struct pipeline_state){&copy->results[nargs], &copy->results[nargs + 1]};
 }
 
-/* The follower of a chained pair: the producer of the preceding loop issues its copies too. */
+/* Begins the follower of two chained loops: it uses the buffers of the preceding loop, whose producer issues its copies
+ * too. */
 static void go_on(struct schedule *p)
 {
 	const struct schedule *before = p->before;
@@ -218,7 +221,7 @@ static void begin_producer(struct schedule *p)
 	p->asks = build(&b, IR_PARTITION, NULL, 0, NULL, 0, 1);
 	p->asks->attr[ATTR_MORE_WARPS] = p->s->k->cuda.more_warps = PRODUCER_WARPS;
 	i32 *most = &p->s->k->cuda.maxnreg;
-	if (p->s->num_warps == 8 && (!*most || *most >= CONSUMER_REGISTERS)) { /* enough otherwise, or limited */
+	if (p->s->num_warps == 8 && (!*most || *most >= CONSUMER_REGISTERS)) { /* fewer warps have enough registers */
 		p->asks->attr[ATTR_REGISTERS] = PRODUCER_REGISTERS;
 		p->asks->attr[ATTR_OTHER_REGISTERS] = CONSUMER_REGISTERS;
 		*most = 0; /* no thread has more registers; .maxnreg would apply to all warps when the block begins */
@@ -256,8 +259,9 @@ static struct op *carry_outwards(struct schedule *p)
 	return loop;
 }
 
-/* The mbarriers are invalidated before the accumulators leave their registers, where both are in one basic block: LLVM
- * takes a quarter longer if that large a number of values passes between basic blocks. */
+/* After the loop. If the mbarriers are invalidated in the same basic block in which the last dots end, that is done
+ * between the wait and the copy of the pinned accumulators to LLVM values: invalidation makes new basic blocks, and
+ * LLVM takes a quarter longer if so many values pass between basic blocks. */
 static void end_producer(struct schedule *p, struct builder *b)
 {
 	struct op *outermost = p->follower ? p->loop : carry_outwards(p);
