@@ -4,6 +4,7 @@
 # make demo       every example on the best device here, checked against references
 # make test       the tests of each part, with a share of the cases; ends in "N passed, N failed"
 # make test-all   all cases; make test-share: a sixth of them, which changes with the commit
+# make test-planted  ten planted faults, which the tests must find
 # make test-threads  the tests in which threads share things, under the thread sanitizer
 # make test-cross     a share of the tests, built for arm64 and run by qemu
 # make test-package   the Debian packages in a clean root, with programs that use them
@@ -312,4 +313,4 @@ clean:
 
 -include $(LIB_OBJ:.o=.d) $(RT_SRC:%.c=$(BUILD)/obj/%.d) $(TLC_OBJ:.o=.d) $(wildcard $(BUILD)/obj/tests/fuzz/*.d)
 # make fuzz: see tests/fuzz/fuzz.c
-.PHONY: all deps docs tidy fuzz install uninstall deb cross cross-deb clean demo test test-all test-share test-programs test-cross test-package test-threads test-gpu test-articles test-triton gpu-kit
+.PHONY: all deps docs tidy fuzz install uninstall deb cross cross-deb clean demo test test-all test-share test-planted test-programs test-cross test-package test-threads test-gpu test-articles test-triton gpu-kit

@@ -118,6 +118,10 @@ test-share: test-programs
 	$(Q)LIT='$(LIT)' sh tests/test.sh $(BUILD) share $(UNIT)
 endif
 
+# Ten planted faults, which the suites of `make test` must find; all of them: python3 tests/planted/run.py build
+test-planted: $(BUILD)/libtl.so $(BUILD)/test-run $(BUILD)/test-random $(AMX)
+	+$(Q)CC='$(CC)' python3 tests/planted/run.py $(BUILD) --pick 10 --jobs $(shell nproc)
+
 # The tree for arm64, by qemu; without Debian's packages for that it says so and tests nothing.
 test-cross: $(BUILD)/tlc
 	+$(Q)MAKE='$(MAKE)' sh tests/cross.sh $(BUILD) $(CROSS)

@@ -273,6 +273,8 @@ static bool operation_within(struct query *q, const struct op *o, i64 most)
 	case IR_DIVSI:
 		if (value_const_int(y, &c))
 			return c > 0 && within(q, x, dividend(most, c));
+		if (value_range(q->r, y)->max <= 0)
+			return false;
 		struct value *below = quotient_below(q, x, operand(o, 1));
 		if (below && both_within(q, below, most, y, INT64_MAX))
 			return true;

@@ -77,14 +77,14 @@ int main(int argc, char **argv)
 	says(launch("add_kernel", TL_BF16, tl_int(1), tl_open()),
 	     "add_kernel was not compiled for the arguments (*bf16, *bf16, *bf16, 1, open)");
 	says(launch("add_kernel", TL_F16, tl_int(1), tl_int(256)),
-	     "it was for (x_ptr=*fp16, y_ptr=*fp16, out_ptr=*fp16, n=i32, BLOCK=512), and 1 other\n");
+	     "it was compiled for (x_ptr=*fp16, y_ptr=*fp16, out_ptr=*fp16, n=i32, BLOCK=512), and 1 other\n");
 	says(launch("add_kernel", TL_F32, tl_int_typed(TL_I64, 1), tl_open()), "was not compiled for");
 	says(launch("add_kernel", TL_F32, tl_int(1ll << 40), tl_open()), "was not compiled for");
 	says(launch("add_kernel", TL_F32, tl_none(), tl_open()), "None");
 	says(tl_library_launch(library, "add_kernel", &(tl_config){.grid = {1}}, (tl_arg[]){tl_int(1)}, 1),
 	     "TL_MANIFEST");
-	says(launch("add_kernel", TL_F32, tl_str(NULL), tl_open()), "add_kernel: argument 3 is none");
-	says(launch("add_kernel", (tl_dtype)99, tl_int(1), tl_open()), "add_kernel: argument 0 is none");
+	says(launch("add_kernel", TL_F32, tl_str(NULL), tl_open()), "add_kernel: argument 3 is not valid");
+	says(launch("add_kernel", (tl_dtype)99, tl_int(1), tl_open()), "add_kernel: argument 0 is not valid");
 	says(launch("add_kernel", TL_F32, tl_float(1), tl_open()), "was not compiled for");
 	says(tl_library_launch(library, NULL, NULL, NULL, 0), "the kernel's name is NULL");
 	says(tl_library_create(ctx, NULL, 0, &library), "the table is NULL");
