@@ -179,8 +179,11 @@ static void otherwise(struct printer *o, const struct stmt *s)
 
 static void count(struct printer *o, const struct stmt *s)
 {
+	/* The index of an unrolled loop is a constant. It has a name of this loop only, since a run-time loop around two
+	 * such loops may not change it. */
 	bool unrolled = s->form == 3;
-	fprintf(o->f, "for %c%d in %s(", s->kept && !unrolled ? 'v' : 'i', s->var,
+	int index = unrolled ? (int)(s - o->t->stmt) : s->var;
+	fprintf(o->f, "for %c%d in %s(", unrolled ? 'n' : s->kept ? 'v' : 'i', index,
 		s->form == 2 ? "tl.range" : s->form == 3 ? "tl.static_range" : "range");
 	if (s->e[0] < 0) {
 		fprintf(o->f, "%d):", s->n);
@@ -196,7 +199,7 @@ static void count(struct printer *o, const struct stmt *s)
 	o->depth++;
 	line(o);
 	if (unrolled || !s->kept)
-		fprintf(o->f, unrolled ? "v%d = tl.full((), i%d, tl.int32)" : "v%d = i%d", s->var, s->var);
+		fprintf(o->f, unrolled ? "v%d = tl.full((), n%d, tl.int32)" : "v%d = i%d", s->var, index);
 	else
 		fprintf(o->f, "pass");
 	o->depth--;
