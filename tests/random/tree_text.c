@@ -179,8 +179,8 @@ static void otherwise(struct printer *o, const struct stmt *s)
 
 static void count(struct printer *o, const struct stmt *s)
 {
-	/* The index of an unrolled loop is a constant. It has a name of this loop only, since a run-time loop around two
-	 * such loops may not change it. */
+	/* The index of an unrolled loop is a constant. It has a name of this loop only, since a run-time loop around
+	 * two such loops may not change it. */
 	bool unrolled = s->form == 3;
 	int index = unrolled ? (int)(s - o->t->stmt) : s->var;
 	fprintf(o->f, "for %c%d in %s(", unrolled ? 'n' : s->kept ? 'v' : 'i', index,
