@@ -24,97 +24,95 @@
 
 /* All passes over the IR, in order, for each kind of target. The IR after the tile passes is printed for --emit ttir,
  * the IR after the GPU passes for --emit ttgir. */
-static const struct pass cuda_tile_passes[] = {
-	{"canonicalize", "fold constants, shrink index arithmetic, remove dead code", pass_canonicalize, 0,
-	 ANALYSIS_AXIS},
-	{"cse", "merge equal operations", pass_cse, 0, ANALYSIS_AXIS},
-	{"licm", "move loop-invariant operations out of loops", pass_licm, 0, ANALYSIS_AXIS},
-	{"counted-loops", "convert counting while loops to for loops", pass_counted_loops, ANALYSIS_RANGES,
-	 ANALYSIS_AXIS},
-	{"unflatten", "split a loop over all slices into a loop over tiles and a loop over their slices",
-	 pass_unflatten, ANALYSIS_RANGES, ANALYSIS_AXIS},
-	{"if-conversion", "convert branches that compute addresses in a loop of dots to selects", pass_if_conversion, 0,
-	 ANALYSIS_AXIS},
-	{"strength-reduction", "iterate on an offset instead of pointers or tiles", pass_strength_reduction, 0,
-	 ANALYSIS_AXIS},
-	{"uniform-offsets", "add the uniform part of offset tiles to the base pointers", pass_uniform_offsets,
-	 ANALYSIS_RANGES, ANALYSIS_AXIS},
-	{"versioning", "add a fast path for programs away from the edge of a matrix", pass_versioning, ANALYSIS_AXIS,
-	 ANALYSIS_AXIS},
-	{"mask-elimination", "remove masks that are provably true", pass_mask_elimination, ANALYSIS_RANGES,
-	 ANALYSIS_AXIS},
-	{"unwrap", "replace the modulo of row indices by a mask where the wrapped rows are not demanded",
-	 pass_modulo_to_mask, ANALYSIS_AXIS, ANALYSIS_AXIS},
-	{"index-set-splitting", "split a loop into a main loop without a mask and a tail", pass_index_set_splitting,
-	 ANALYSIS_AXIS, ANALYSIS_AXIS},
-	{"unroll", "unroll loops that have an unroll factor", pass_unroll, ANALYSIS_RANGES, ANALYSIS_AXIS},
-	{"cse2", "merge equal operations", pass_cse, 0, ANALYSIS_AXIS},
-	{"licm2", "move loop-invariant operations out of loops", pass_licm, 0, ANALYSIS_AXIS},
-	{"induction-divisions", "carry the quotients and remainders of induction variables", pass_induction_divisions,
-	 ANALYSIS_RANGES, ANALYSIS_AXIS},
-	{"narrow-loads", "load repeated elements of a tile once", pass_narrow_loads, ANALYSIS_AXIS, ANALYSIS_AXIS},
-	{"hoist-loads", "issue loads before reductions and loops that they do not depend on", pass_hoist_loads, 0,
-	 ANALYSIS_AXIS},
-	{"contract-fma", "contract multiplications and additions to fused multiply-adds", pass_contract_fma, 0,
-	 ANALYSIS_AXIS},
+#define PASS(pass, text, function, ...) {.name = pass, .what = text, .run = function, __VA_ARGS__}
+static const struct pass gpu_tile_passes[] = {
+	PASS("canonicalize", "fold constants, shrink index arithmetic, remove dead code", pass_canonicalize),
+	PASS("cse", "merge equal operations", pass_cse),
+	PASS("licm", "move loop-invariant operations out of loops", pass_licm),
+	PASS("counted-loops", "convert counting while loops to for loops",
+	     pass_counted_loops, .needs = ANALYSIS_RANGES),
+	PASS("unflatten", "split a loop over all slices into a loop over tiles and a loop over their slices",
+	     pass_unflatten, .needs = ANALYSIS_RANGES),
+	PASS("if-conversion", "convert branches that compute addresses in a loop of dots to selects",
+	     pass_if_conversion),
+	PASS("strength-reduction", "iterate on an offset instead of pointers or tiles", pass_strength_reduction),
+	PASS("uniform-offsets", "add the uniform part of offset tiles to the base pointers",
+	     pass_uniform_offsets, .needs = ANALYSIS_RANGES),
+	PASS("versioning", "add a fast path for programs away from the edge of a matrix",
+	     pass_versioning, .needs = ANALYSIS_AXIS),
+	PASS("mask-elimination", "remove masks that are provably true",
+	     pass_mask_elimination, .needs = ANALYSIS_RANGES),
+	PASS("unwrap", "replace the modulo of row indices by a mask where the wrapped rows are not demanded",
+	     pass_modulo_to_mask, .needs = ANALYSIS_AXIS),
+	PASS("index-set-splitting", "split a loop into a main loop without a mask and a tail",
+	     pass_index_set_splitting, .needs = ANALYSIS_AXIS),
+	PASS("unroll", "unroll loops that have an unroll factor", pass_unroll, .needs = ANALYSIS_RANGES),
+	PASS("cse2", "merge equal operations", pass_cse),
+	PASS("licm2", "move loop-invariant operations out of loops", pass_licm),
+	PASS("induction-divisions", "carry the quotients and remainders of induction variables",
+	     pass_induction_divisions, .needs = ANALYSIS_RANGES),
+	PASS("narrow-loads", "load repeated elements of a tile once", pass_narrow_loads, .needs = ANALYSIS_AXIS),
+	PASS("hoist-loads", "issue loads before reductions and loops that they do not depend on", pass_hoist_loads),
+	PASS("contract-fma", "contract multiplications and additions to fused multiply-adds", pass_contract_fma),
 };
-static const struct pass cuda_place_passes[] = {
-	{"legalize-dots", "convert dots to the operand types of the target's tensor cores", pass_legalize_dots, 0,
-	 ANALYSIS_AXIS},
-	{"cluster", "run programs whose tiles do not fit a block's registers on a cluster of blocks", pass_cluster,
-	 ANALYSIS_AXIS, 0},
-	{"layouts", "assign a layout to every tile", pass_layouts, ANALYSIS_AXIS, ANALYSIS_AXIS},
-	{"promote-operands", "move dot operands of loops to shared memory where registers do not suffice",
-	 pass_promote_operands, 0, 0},
-	{"pipeline", "pipeline loops: issue their loads iterations ahead", pass_pipeline, ANALYSIS_AXIS, ANALYSIS_AXIS},
-	{"hoist-prologue-loads", "issue the first loads of pipelined loops before earlier reductions",
-	 pass_hoist_prologue_loads, 0, ANALYSIS_AXIS},
-	{"multiply-adds", "move operands of dots without tensor cores to shared memory", pass_multiply_adds, 0, 0},
-	{"vectorize", "choose the vector width of each load, store and copy", pass_vectorize, ANALYSIS_AXIS, 0},
-	{"allocate", "allocate shared memory", pass_allocate, 0, 0},
-	{"barriers", "insert barriers for shared memory", pass_barriers, ANALYSIS_AXIS, 0},
-	{"prove-buffers", "prove that buffers are synchronised, else compile again with less pipelining",
-	 pass_prove_buffers, 0, 0},
-	{"remarks", "report how memory is accessed (on request)", pass_remarks, ANALYSIS_AXIS, 0},
+static const struct pass gpu_passes[] = {
+	PASS("legalize-dots", "convert dots to the operand types of the target's tensor cores", pass_legalize_dots),
+	PASS("cluster", "run programs whose tiles do not fit a block's registers on a cluster of blocks",
+	     pass_cluster, .needs = ANALYSIS_AXIS, .keeps_analyses = true),
+	PASS("layouts", "assign a layout to every tile", pass_layouts, .needs = ANALYSIS_AXIS, .stage = GPU_LAID_OUT),
+	PASS("promote-operands", "move dot operands of loops to shared memory where registers do not suffice",
+	     pass_promote_operands, .keeps_analyses = true),
+	PASS("pipeline", "pipeline loops: issue their loads iterations ahead", pass_pipeline, .needs = ANALYSIS_AXIS),
+	PASS("hoist-prologue-loads", "issue the first loads of pipelined loops before earlier reductions",
+	     pass_hoist_prologue_loads),
+	PASS("multiply-adds", "move operands of dots without tensor cores to shared memory",
+	     pass_multiply_adds, .keeps_analyses = true, .stage = GPU_FMA_OPERANDS),
+	PASS("vectorize", "choose the vector width of each load, store and copy",
+	     pass_vectorize, .needs = ANALYSIS_AXIS, .keeps_analyses = true, .stage = GPU_VECTORIZED),
+	PASS("allocate", "allocate shared memory", pass_allocate, .keeps_analyses = true, .stage = GPU_ALLOCATED),
+	PASS("barriers", "insert barriers for shared memory",
+	     pass_barriers, .needs = ANALYSIS_AXIS, .keeps_analyses = true, .stage = GPU_SYNCHRONIZED),
+	PASS("prove-buffers", "prove that buffers are synchronised, else compile again with less pipelining",
+	     pass_prove_buffers, .keeps_analyses = true),
+	PASS("remarks", "report how memory is accessed (on request)",
+	     pass_remarks, .needs = ANALYSIS_AXIS, .keeps_analyses = true),
 };
 /* A single thread runs a program, so passes for wide accesses by many threads, or for overlapping loads with other
  * work, gain nothing. */
 static const struct pass cpu_tile_passes[] = {
-	{"canonicalize", "fold constants, shrink index arithmetic, remove dead code", pass_canonicalize, 0,
-	 ANALYSIS_AXIS},
-	{"cse", "merge equal operations", pass_cse, 0, ANALYSIS_AXIS},
-	{"swizzle-pids", "remap a two-dimensional grid in groups (on request)", pass_swizzle_pids, 0, ANALYSIS_AXIS},
-	{"licm", "move loop-invariant operations out of loops", pass_licm, 0, ANALYSIS_AXIS},
-	{"counted-loops", "convert counting while loops to for loops", pass_counted_loops, ANALYSIS_RANGES,
-	 ANALYSIS_AXIS},
-	{"strength-reduction", "iterate on an offset instead of pointers or tiles", pass_strength_reduction, 0,
-	 ANALYSIS_AXIS},
-	{"mask-elimination", "remove masks that are provably true", pass_mask_elimination, ANALYSIS_RANGES,
-	 ANALYSIS_AXIS},
-	{"unwrap", "replace the modulo of row indices by a mask where the wrapped rows are not demanded",
-	 pass_modulo_to_mask, ANALYSIS_AXIS, ANALYSIS_AXIS},
-	{"index-set-splitting", "split a loop into a main loop without a mask and a tail", pass_index_set_splitting,
-	 ANALYSIS_AXIS, ANALYSIS_AXIS},
-	{"cse2", "merge equal operations", pass_cse, 0, ANALYSIS_AXIS},
-	{"contract-fma", "contract multiplications and additions to fused multiply-adds", pass_contract_fma, 0,
-	 ANALYSIS_AXIS},
+	PASS("canonicalize", "fold constants, shrink index arithmetic, remove dead code", pass_canonicalize),
+	PASS("cse", "merge equal operations", pass_cse),
+	PASS("swizzle-pids", "remap a two-dimensional grid in groups (on request)", pass_swizzle_pids),
+	PASS("licm", "move loop-invariant operations out of loops", pass_licm),
+	PASS("counted-loops", "convert counting while loops to for loops",
+	     pass_counted_loops, .needs = ANALYSIS_RANGES),
+	PASS("strength-reduction", "iterate on an offset instead of pointers or tiles", pass_strength_reduction),
+	PASS("mask-elimination", "remove masks that are provably true",
+	     pass_mask_elimination, .needs = ANALYSIS_RANGES),
+	PASS("unwrap", "replace the modulo of row indices by a mask where the wrapped rows are not demanded",
+	     pass_modulo_to_mask, .needs = ANALYSIS_AXIS),
+	PASS("index-set-splitting", "split a loop into a main loop without a mask and a tail",
+	     pass_index_set_splitting, .needs = ANALYSIS_AXIS),
+	PASS("cse2", "merge equal operations", pass_cse),
+	PASS("contract-fma", "contract multiplications and additions to fused multiply-adds", pass_contract_fma),
 };
 
 /* The passes for targets with `lines`, whose code is for debuggers: only those that change results or were requested,
  * so that operations stay in their source order. */
 static const struct pass debug_passes[] = {
-	{"swizzle-pids", "remap a two-dimensional grid in groups (on request)", pass_swizzle_pids, 0, ANALYSIS_AXIS},
-	{"contract-fma", "contract multiplications and additions to fused multiply-adds", pass_contract_fma, 0,
-	 ANALYSIS_AXIS},
+	PASS("swizzle-pids", "remap a two-dimensional grid in groups (on request)", pass_swizzle_pids),
+	PASS("contract-fma", "contract multiplications and additions to fused multiply-adds", pass_contract_fma),
 };
 
+#undef PASS
+
 static const struct pass_list {
-	const struct pass *tile, *place;
-	u32 ntile, nplace;
+	const struct pass *tile, *gpu;
+	u32 ntile, ngpu;
 } pass_lists[] = {
 	[TARGET_CPU] = {cpu_tile_passes, NULL, ARRAY_LEN(cpu_tile_passes), 0},
-	[TARGET_CUDA] = {cuda_tile_passes, cuda_place_passes, ARRAY_LEN(cuda_tile_passes),
-			 ARRAY_LEN(cuda_place_passes)},
+	[TARGET_CUDA] = {gpu_tile_passes, gpu_passes, ARRAY_LEN(gpu_tile_passes),
+			 ARRAY_LEN(gpu_passes)},
 };
 
 static const struct pass_list debug_list = {debug_passes, NULL, ARRAY_LEN(debug_passes), 0};
@@ -337,6 +335,14 @@ static void analyze(struct run *r, u32 needs)
 		r->s.axis = axis_analyze(r->s.k, r->s.ranges);
 }
 
+/* The stage of the IR after pass i of the list. */
+static enum gpu_stage stage_after(const struct pass *list, u32 i)
+{
+	while (i && !list[i].stage)
+		i--;
+	return list[i].stage;
+}
+
 static bool run_passes(struct run *r, const struct pass *list, u32 n)
 {
 	for (u32 i = 0; i < n && !r->stopped; i++) {
@@ -350,18 +356,17 @@ static bool run_passes(struct run *r, const struct pass *list, u32 n)
 		crash_enter(&scope);
 		analyze(r, list[i].needs);
 		list[i].run(&r->s);
-		if (list[i].breaks)
+		if (!list[i].keeps_analyses)
 			r->s.ranges = NULL, r->s.axis = NULL;
 #ifndef NDEBUG
 		kernel_verify(r->s.k, list[i].name, NULL);
-		if (list == cuda_place_passes)
-			placed_verify(&r->s, (int)i, list[i].name, NULL);
+		gpu_ir_verify(&r->s, stage_after(list, i), list[i].name, NULL);
 #endif
 		crash_leave(&scope);
 		after_step(r, list[i].name, start);
 		if (r->s.failed)
 			return false;
-		if (list != cuda_place_passes)
+		if (list != gpu_passes)
 			tell(r, list[i].name);
 	}
 	return true;
@@ -552,7 +557,7 @@ static bool check_start(struct run *r, const struct kernel *k)
 	const struct pass_list *list = passes_for(&r->o->target);
 	const char *after = r->o->start_after;
 	int tile = index_of(list->tile, list->ntile, after ? after : "");
-	int place = index_of(list->place, list->nplace, after ? after : "prove-buffers");
+	int start = index_of(list->gpu, list->ngpu, after ? after : "prove-buffers");
 	struct diags *d = &r->u->diags;
 	const struct type *any = NULL;
 	if (!k->target) {
@@ -570,12 +575,12 @@ static bool check_start(struct run *r, const struct kernel *k)
 		diag(d, E_TEXT_CLUSTER, k->loc, k->cuda.cluster, k->target);
 		return false;
 	}
-	if (place < 0 || (any && (place >= index_of(list->place, list->nplace, "layouts")) != (any->layout != NULL))) {
+	if (start < 0 || (any && (start >= index_of(list->gpu, list->ngpu, "layouts")) != (any->layout != NULL))) {
 		diag(d, E_START_AFTER, k->loc, after ? after : "barriers",
 		     any && !any->layout ? "IR without layouts" : "laid-out GPU IR (TTGIR)");
 		return false;
 	}
-	r->start_after = list->place[place].name;
+	r->start_after = list->gpu[start].name;
 	return true;
 }
 
@@ -616,15 +621,15 @@ static bool begin(struct run *r, struct kernel *k, struct compiled *out)
 	out->cluster = k->cuda.cluster;
 	if (k->target) {
 		const struct pass_list *list = passes_for(&o->target);
-		int from = index_of(list->place, list->nplace, r->start_after);
+		enum gpu_stage stage = stage_after(list->gpu, (u32)index_of(list->gpu, list->ngpu, r->start_after));
 		analyze(r, ANALYSIS_AXIS);
-		if (!placed_verify(&r->s, from, NULL, &r->u->diags))
+		if (!gpu_ir_verify(&r->s, stage, NULL, &r->u->diags))
 			return false;
-		measure_shared(&r->s, from >= PLACE_ALLOCATE);
+		measure_shared(&r->s, stage >= GPU_ALLOCATED);
 		struct unproved u = {0};
-		if (!r->s.failed && from >= PLACE_BARRIERS)
+		if (!r->s.failed && stage >= GPU_SYNCHRONIZED)
 			u = checker_prove(&r->s);
-		if (!placed_answer(&r->s, NULL, &r->u->diags, u.op, u.what))
+		if (!gpu_ir_report(&r->s, NULL, &r->u->diags, u.op, u.what))
 			return false;
 	}
 	return !r->s.failed;
@@ -632,7 +637,7 @@ static bool begin(struct run *r, struct kernel *k, struct compiled *out)
 
 /* --- compiling ----------------------------------------------------------------------------------------------- */
 
-static bool place(struct run *r, struct compiled *out)
+static bool run_gpu_passes(struct run *r, struct compiled *out)
 {
 	struct unit *u = r->u;
 	struct kernel *k = r->s.k;
@@ -643,9 +648,9 @@ static bool place(struct run *r, struct compiled *out)
 	u->schedules = (struct strbuf){.arena = &u->arena};
 	sb_puts(&u->schedules, "");
 	r->s.cuda.schedules = o->want_schedules ? &u->schedules : NULL;
-	bool placed = run_passes(r, list->place, list->nplace);
+	bool done = run_passes(r, list->gpu, list->ngpu);
 	out->shared_bytes = k->shared_bytes;
-	if (!placed)
+	if (!done)
 		return false;
 	out->cluster = k->cuda.cluster;
 	out->num_warps = warps_of_block(k);
@@ -677,7 +682,7 @@ static bool compile_within(struct run *r, const struct func *func, const struct 
 	bool generates = o->want_llir || o->want_asm || o->want_code;
 	if (r->stopped || !(o->want_ttgir || o->want_schedules || generates))
 		return true;
-	if (list->nplace && !place(r, out))
+	if (list->ngpu && !run_gpu_passes(r, out))
 		return false;
 	return r->stopped || !generates || generate(r, out);
 }
@@ -687,7 +692,7 @@ static bool is_pipelined_here(const struct unit *u, const struct compile_options
 {
 	const struct pass_list *list = passes_for(&o->target);
 	const char *after = o->start_after ? o->start_after : u->parsed && u->parsed->target ? "barriers" : "";
-	return index_of(list->place, list->nplace, after) < index_of(list->place, list->nplace, "pipeline");
+	return index_of(list->gpu, list->ngpu, after) < index_of(list->gpu, list->ngpu, "pipeline");
 }
 
 /* Tightens the limits after the attempt `failed`. False if no further attempt is possible. */
@@ -720,7 +725,7 @@ static void remark_limits(const struct run *r, const struct unproved *why, i32 b
 	const struct limits *l = &r->limits;
 	struct diags *d = &r->u->diags;
 	if (o->remarks && l->pipelining)
-		diag(d, R_UNPROVED, placed_loc(why->op), op_info[why->op->code].name, why->what,
+		diag(d, R_UNPROVED, gpu_ir_loc(why->op), op_info[why->op->code].name, why->what,
 		     without[l->pipelining]);
 	if (o->remarks && l->few_buffers && l->most_stages > 1)
 		diag(d, R_FEW_BUFFERS, r->s.k->loc, bytes, o->target.shared_bytes);
@@ -766,7 +771,7 @@ bool compile(struct unit *u, const struct func *func, const struct arg_spec *arg
 	if (first.s.cuda.too_large && !o->no_advice)
 		advise_fit(u, u->parsed ? NULL : func, args, o, failed.num_warps, first.s.num_stages,
 			   failed.shared_bytes);
-	return placed_answer(&first.s, NULL, &u->diags, why.op, why.what) && good;
+	return gpu_ir_report(&first.s, NULL, &u->diags, why.op, why.what) && good;
 }
 
 void remark_resources(struct unit *u, const struct compiled *c, int registers, i64 local_bytes, int resident)
@@ -786,8 +791,8 @@ static bool has_pass(enum target_kind kind, const char *name)
 	bool found = false;
 	for (u32 i = 0; i < l->ntile; i++)
 		found |= !strcmp(name, l->tile[i].name);
-	for (u32 i = 0; i < l->nplace; i++)
-		found |= !strcmp(name, l->place[i].name);
+	for (u32 i = 0; i < l->ngpu; i++)
+		found |= !strcmp(name, l->gpu[i].name);
 	return found;
 }
 
@@ -803,10 +808,10 @@ bool compile_has_step(const char *name)
 void compile_list_passes(FILE *out)
 {
 	fprintf(out, "  %-20s %s\n", "eval", "the tile IR as evaluated, before any pass");
-	for (u32 i = 0; i < ARRAY_LEN(cuda_tile_passes); i++)
-		fprintf(out, "  %-20s %s\n", cuda_tile_passes[i].name, cuda_tile_passes[i].what);
-	for (u32 i = 0; i < ARRAY_LEN(cuda_place_passes); i++)
-		fprintf(out, "  %-20s %s\n", cuda_place_passes[i].name, cuda_place_passes[i].what);
+	for (u32 i = 0; i < ARRAY_LEN(gpu_tile_passes); i++)
+		fprintf(out, "  %-20s %s\n", gpu_tile_passes[i].name, gpu_tile_passes[i].what);
+	for (u32 i = 0; i < ARRAY_LEN(gpu_passes); i++)
+		fprintf(out, "  %-20s %s\n", gpu_passes[i].name, gpu_passes[i].what);
 	for (u32 i = 0; i < ARRAY_LEN(cpu_tile_passes); i++)
 		if (!has_pass(TARGET_CUDA, cpu_tile_passes[i].name))
 			fprintf(out, "  %-20s %s (CPU only; on GPUs part of pipeline)\n", cpu_tile_passes[i].name,

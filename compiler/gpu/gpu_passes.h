@@ -39,15 +39,13 @@ void choose_conversion(const struct pass_state *s, struct op *o, i32 most);
  * shared memory must have an offset within the kernel's bytes; otherwise sets s->failed. */
 void measure_shared(struct pass_state *s, bool allocated);
 
-/* Verifies that the layouts of TTGIR, and the attributes that the passes have set, fit the operations. Errors go to
- * `report`, or if that is NULL, are broken invariants after `pass`. `last`: the number of the last pass that has run,
- * in the list of compile.c. */
-enum { PLACE_LAYOUTS = 2, PLACE_MULTIPLY_ADDS = 6, PLACE_VECTORIZE = 7, PLACE_ALLOCATE = 8, PLACE_BARRIERS = 9 };
-bool placed_verify(struct pass_state *s, int last, const char *pass, struct diags *report);
+/* Verifies that the layouts of TTGIR, and the attributes that the passes up to `stage` have set, fit the operations.
+ * Errors go to `report`, or if that is NULL, are broken invariants after `pass`. */
+bool gpu_ir_verify(struct pass_state *s, enum gpu_stage stage, const char *pass, struct diags *report);
 /* The source location of o, or of the nearest operation around it that has one. */
-struct loc placed_loc(const struct op *o);
+struct loc gpu_ir_loc(const struct op *o);
 /* Reports the operation `bad` that a verifier has found wrong, with the reason `what`. True if there is none (NULL). */
-bool placed_answer(struct pass_state *s, const char *pass, struct diags *report, const struct op *bad,
+bool gpu_ir_report(struct pass_state *s, const char *pass, struct diags *report, const struct op *bad,
 		   const char *what);
 
 /* Allocates a buffer with layout mem in shared memory, and stores v there. */

@@ -66,10 +66,22 @@ static inline int stages_of(const struct pass_state *s, const struct op *loop)
 /* ANALYSIS_AXIS includes ANALYSIS_RANGES. */
 enum analysis { ANALYSIS_RANGES = 1, ANALYSIS_AXIS = 3 };
 
+/* The stages of GPU IR. Each includes the ones before it. */
+enum gpu_stage {
+	GPU_NO_LAYOUTS,
+	GPU_LAID_OUT,     /* each tile has a layout */
+	GPU_FMA_OPERANDS, /* the operands of dots without tensor cores are in shared memory */
+	GPU_VECTORIZED,   /* accesses to global memory have a vector width */
+	GPU_ALLOCATED,    /* buffers have offsets in shared memory */
+	GPU_SYNCHRONIZED, /* barriers order the accesses to shared memory */
+};
+
 struct pass {
 	const char *name, *what; /* for --print-after and its help */
 	void (*run)(struct pass_state *s);
-	u32 needs, breaks; /* sets of enum analysis */
+	enum analysis needs;  /* valid while the pass runs */
+	bool keeps_analyses;  /* values do not change: analyses stay valid */
+	enum gpu_stage stage; /* the stage that the pass completes; 0: none */
 };
 
 /* Passes of compiler/transform. */

@@ -17,7 +17,7 @@
 
 struct verifier {
 	struct pass_state *s;
-	int last; /* number of the last pass that ran */
+	enum gpu_stage stage;
 	struct diags *report;
 	const struct op *bad;
 	const char *what;
@@ -66,7 +66,7 @@ static const char *check_mma(const struct verifier *v, const struct op *o)
 	struct layout_pool *p = &v->s->ctx->layouts;
 	int warps[MAX_RANK];
 	if (!o->attr[ATTR_INSTR]) {
-		NEED(v->last < PLACE_MULTIPLY_ADDS || !type_is_tensor(a),
+		NEED(v->stage < GPU_FMA_OPERANDS || !type_is_tensor(a),
 		     "operands of a dot by multiply-adds must be in shared memory");
 		return NULL;
 	}
@@ -166,7 +166,7 @@ static const char *check_reduction(const struct verifier *v, const struct op *o)
 static const char *check_conversion(const struct verifier *v, const struct op *o)
 {
 	struct op chosen = *o;
-	if (!o->attr[ATTR_CONVERSION] && v->last < PLACE_ALLOCATE)
+	if (!o->attr[ATTR_CONVERSION] && v->stage < GPU_ALLOCATED)
 		return NULL;
 	choose_conversion(v->s, &chosen, scratch_bytes(v->s, o));
 	NEED(chosen.attr[ATTR_CONVERSION] == o->attr[ATTR_CONVERSION] &&
@@ -180,7 +180,7 @@ static const char *check_conversion(const struct verifier *v, const struct op *o
 static const char *check_vectors(const struct verifier *v, const struct op *o)
 {
 	struct op chosen = *o;
-	if (!v->report || v->last < PLACE_VECTORIZE)
+	if (!v->report || v->stage < GPU_VECTORIZED)
 		return NULL;
 	choose_vectors(&chosen, v->s);
 	NEED(!memcmp(chosen.attr, o->attr, sizeof o->attr), "its vector widths are not those that its addresses allow");
@@ -266,7 +266,7 @@ static void check(struct op *o, void *arg)
 		v->bad = o, v->what = what;
 }
 
-struct loc placed_loc(const struct op *o)
+struct loc gpu_ir_loc(const struct op *o)
 {
 	struct loc at = o->loc;
 	for (; o && !at.line; o = o->block->parent)
@@ -274,11 +274,11 @@ struct loc placed_loc(const struct op *o)
 	return at;
 }
 
-bool placed_answer(struct pass_state *s, const char *pass, struct diags *report, const struct op *bad, const char *what)
+bool gpu_ir_report(struct pass_state *s, const char *pass, struct diags *report, const struct op *bad, const char *what)
 {
 	if (!bad)
 		return true;
-	struct loc at = placed_loc(bad);
+	struct loc at = gpu_ir_loc(bad);
 	if (report) {
 		diag(report, E_IR_INVALID, at, op_info[bad->code].name, what);
 		return false;
@@ -289,13 +289,13 @@ bool placed_answer(struct pass_state *s, const char *pass, struct diags *report,
 		    s->diags->sources.at[at.file]->name, at.line, op_info[bad->code].name, what);
 }
 
-bool placed_verify(struct pass_state *s, int last, const char *pass, struct diags *report)
+bool gpu_ir_verify(struct pass_state *s, enum gpu_stage stage, const char *pass, struct diags *report)
 {
-	struct verifier v = {.s = s, .last = last, .report = report};
-	if (last < PLACE_LAYOUTS)
+	struct verifier v = {.s = s, .stage = stage, .report = report};
+	if (stage < GPU_LAID_OUT)
 		return true;
 	walk(s->k->body, check, &v);
 	if (!v.bad)
 		v.bad = find_incomplete(s->k, &v.what);
-	return placed_answer(s, pass, report, v.bad, v.what);
+	return gpu_ir_report(s, pass, report, v.bad, v.what);
 }

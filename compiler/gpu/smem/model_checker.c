@@ -756,7 +756,7 @@ void pass_prove_buffers(struct pass_state *s)
 {
 	struct unproved u = checker_prove(s);
 	if (u.op && compile_check("buffers"))
-		placed_answer(s, "prove-buffers", NULL, u.op, u.what);
+		gpu_ir_report(s, "prove-buffers", NULL, u.op, u.what);
 	if (!u.op && is_refused(s))
 		u = (struct unproved){s->k->body->first, "TL_COMPILE_CHECK requests this"};
 	s->cuda.unproved = u;
