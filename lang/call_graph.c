@@ -35,11 +35,11 @@ static void search_name(struct call_search *s, const struct expr *x, bool called
 	const struct func *f = map_get(&m->by_name, x->name);
 	if (f)
 		search_func(s, f);
-	/* the methods of a class are not searched; they are assumed to use the name */
+	/* the methods of a class are not searched; they are assumed to refer to s->name */
 	const struct definition *d = map_get(&m->definitions, x->name);
 	s->found |= d && d->kind == DEF_CLASS;
 	const char *target = imported_name(m, x->name), *last = target ? strrchr(target, '.') : NULL;
-	/* functions of other files are not searched; they are assumed to use the name */
+	/* functions of other files are not searched; they are assumed to refer to s->name */
 	s->found |= (last && !strcmp(last + 1, s->name)) || (called && target && strncmp(target, "triton", 6) != 0);
 }
 

@@ -285,7 +285,7 @@ static bool decorator_kind(struct parser *p, const char *name, enum func_kind *k
 	return true;
 }
 
-/* --- compound statements at the margin ----------------------------------------------------------------------- */
+/* --- compound statements at module level --------------------------------------------------------------------- */
 
 static struct branch *enter(struct parser *p, enum branch_kind kind, struct branch *before, struct loc loc, int indent)
 {

@@ -148,7 +148,9 @@ static struct axis_info cmp_info(const struct op *o, const struct axis_info *x, 
 				 const struct type *t)
 {
 	enum cmpi_predicate p = (enum cmpi_predicate)o->attr[ATTR_PREDICATE];
-	/* x < y and x >= y change at a multiple of the divisor of y; y > x and y <= x likewise */
+	/* If x is contiguous and y constant, x < y and x >= y change only where x equals y. If y and the first x are
+	 * multiples of g, the result is constant in groups of g elements. x > y and x <= y likewise, with x and y
+	 * exchanged. */
 	bool left = p == CMPI_SLT || p == CMPI_SGE || p == CMPI_ULT || p == CMPI_UGE;
 	bool right = p == CMPI_SGT || p == CMPI_SLE || p == CMPI_UGT || p == CMPI_ULE;
 	struct axis_info r = nothing;

@@ -64,7 +64,9 @@ static const struct value *without_shape(const struct value *v)
 
 static bool add_limit(struct query *q, i16 a, i16 b, i32 least, i64 most)
 {
-	if (q->k->sizes) /* true of every launch: a grid has fewer than 2^31 programs along an axis */
+	/* a variant without launch bounds may only rely on a limit that every launch satisfies: a grid has fewer than
+	 * 2^31 programs along an axis */
+	if (q->k->sizes)
 		return a <= SIZE_PROGRAMS && b == SIZE_NONE && most >= INT32_MAX;
 	bool batches = b == SIZE_NONE && a < SIZE_PROGRAMS;
 	i64 least_most = batches ? BOUNDS_LEAST_BATCHES : b == SIZE_NONE ? BOUNDS_LEAST : BOUNDS_LEAST_PRODUCT;
@@ -89,7 +91,7 @@ static bool add_limit(struct query *q, i16 a, i16 b, i32 least, i64 most)
 static bool within(struct query *q, const struct value *v, i64 most);
 static bool bounded(struct query *q, const struct value *v, i64 most);
 
-/* No bound. The numbers of a bound stay below 2^24; beyond that there is no bound. */
+/* No bound. Also the result of arithmetic on a bound with an operand of 2^24 or more, which could overflow 64 bits. */
 static const struct size_bound no_bound = {.size = SIZE_NONE, .by = 1};
 
 static struct size_bound scaled(struct size_bound b, i64 c)
@@ -200,7 +202,8 @@ static i64 slope(struct size_bound b, i32 least)
 	return b.times + (MAX(b.plus, 0) + least - 1) / least;
 }
 
-/* True if 0 <= x · y <= most. Handles a small or known factor, and two values with bounds by sizes. */
+/* True if 0 <= x · y <= most. Handles a factor that is constant or at most BOUNDS_LEAST, and two factors that each have
+ * a struct size_bound. */
 static bool product_within(struct query *q, const struct value *x, const struct value *y, i64 most)
 {
 	const struct range *p = value_range(q->r, x), *s = value_range(q->r, y);
@@ -226,7 +229,7 @@ static bool alone_within(struct query *q, const struct value *x, i64 most)
 	return false;
 }
 
-/* True if both hold. Else false, with the limits unchanged. */
+/* True if 0 <= x <= most_x and 0 <= y <= most_y. If false, the limits are unchanged. */
 static bool both_within(struct query *q, const struct value *x, i64 most_x, const struct value *y, i64 most_y)
 {
 	struct checkpoint before = checkpoint(q);

@@ -9,8 +9,8 @@
  * positive unless it is a constant. Without the rule, the number of programs in a last group, min(tiles - first,
  * GROUP), would not be known to be positive.
  *
- * An index that counts up to a product, such as the number of a tile of several matrices, has a quotient by one factor
- * that is less than the other factor, whatever the product wraps to, and a remainder that is less than its divisor.
+ * A loop index i with the upper bound x * y, such as the number of a tile among the tiles of several matrices,
+ * satisfies i / y < x and i % y < y, also if x * y wraps to a smaller number.
  *
  * Only bounds that launches respect in practice are recorded: at least BOUNDS_LEAST, for a product of two sizes
  * BOUNDS_LEAST_PRODUCT, and for programs along axes 1 and 2, which number batches, BOUNDS_LEAST_BATCHES. An index that

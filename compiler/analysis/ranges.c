@@ -509,7 +509,7 @@ struct affine lower_bound_of_rounded(struct ranges *r, const struct value *v)
 	i64 m, n;
 	if (!div || !value_const_int(operand(mul, 1), &m) || !value_const_int(operand(div, 1), &n) || m != n || m <= 0)
 		return affine_copied(exact_lo(r, v));
-	struct affine most = affine_constant(m - 1); /* the quotient is rounded toward zero, down or up */
+	struct affine most = affine_constant(m - 1); /* x / m * m >= x - (m - 1), also where x / m rounds down */
 	return affine_difference(exact_lo(r, operand(div, 0)), &most);
 }
 

@@ -303,7 +303,7 @@ static void tell(struct walker *w, const struct gap *g, const struct op *use, co
 	diag(w->diags, N_UNDEFINED_USED, use->loc, what);
 }
 
-/* Reports the gaps along the dimensions `along`: `use` combines their elements. */
+/* Reports the undefined elements (gaps) of e along the dimensions `along`, along which `use` combines elements. */
 static void use_elements(struct walker *w, const struct elements *e, u32 along, const struct op *use, const char *what)
 {
 	for (u32 i = 0; i < e->ngaps; i++)
@@ -488,7 +488,7 @@ static struct elements visit_histogram(struct walker *w, const struct op *o)
 	return (struct elements){.changes = 1};
 }
 
-/* The elements of all results of o, which have the same facts. */
+/* The facts about the elements of each result of o. They are the same for all results. */
 static struct elements visit_plain(struct walker *w, const struct op *o)
 {
 	switch (o->code) {

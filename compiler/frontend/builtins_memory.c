@@ -12,7 +12,7 @@ static bool arg_pointer(struct eval *e, const struct args *a, struct val *out)
 	return false;
 }
 
-/* A constant mask is treated like any other mask. */
+/* A compile-time constant such as True is converted to an i1 value, like a computed mask. */
 bool arg_mask(struct eval *e, const struct args *a, u32 i, struct val *out)
 {
 	*out = a->at[i];

@@ -245,7 +245,7 @@ struct val bi_tuple(struct eval *e, const struct args *a)
 	return eval_error(e, E_ARG_KIND, a->loc[0], "args", a->b->name, "a tuple or a list", describe(e, v));
 }
 
-/* A class of Triton that kernels cannot call. */
+/* A call of a Triton class that kernels cannot instantiate: reports an error. */
 struct val bi_only_class(struct eval *e, const struct args *a)
 {
 	return eval_error(e, E_NOT_CALLABLE, e->b.loc,

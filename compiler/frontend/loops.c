@@ -366,9 +366,9 @@ static bool is_constant_of(const struct val *v, enum dtype d)
 	return v->kind == V_INT && number_fits(v, d);
 }
 
-/* scf.for reads an unsigned step of at least half the range of its type as negative. Unless the step is known to be
- * smaller, the loop counts its iterations: ops, the bounds and the step, become those of the count. A step of 0 stays
- * 0, which devices with checks report. */
+/* Replaces ops (lower bound, upper bound, step) by 0, the number of iterations and 1, so that the loop counts its
+ * iterations. This is needed unless the step is known to be less than half the range of its unsigned type: scf.for
+ * reads larger steps as negative. A step of 0 stays 0, so that devices that check loop steps report it. */
 static void count_iterations(struct eval *e, struct value **ops)
 {
 	struct builder *b = &e->b;

@@ -28,7 +28,7 @@ struct fact_plan {
 	u32 nclaims;
 	struct size_bound by_size; /* valid within the limits of the first claim */
 	bool same;           /* lo equals hi: the value is lo modulo 2^width even where it wraps */
-	bool per_element;    /* there are facts about single elements */
+	bool per_element;    /* `facts` or `range` bounds elements one by one, not only along a dimension */
 	bool promised;       /* the fact is a hint of the user: a violation is not a bug of the compiler */
 	const char *name;    /* name of the operation that defines the value */
 	enum dtype dtype;

@@ -79,7 +79,7 @@ static bool run_print(struct env *e, const struct inst *i)
 	struct strbuf out = {.arena = &a};
 	if (e->run->launch->quiet)
 		return true;
-	/* each thread prints scalars; the first one prints all elements of tiles */
+	/* as on a GPU, each thread of the program prints scalars; thread 0 prints all elements of tiles */
 	for (u32 t = 0; t < w->threads; t++) {
 		for (u32 k = 0; k < i->nin; k++)
 			if (!t || !w->at[k].type->rank)

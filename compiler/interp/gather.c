@@ -5,8 +5,8 @@ struct gather_plan {
 	enum dtype dtype; /* type of the indices */
 	u32 bytes;        /* size of a gathered element */
 	i32 extent;       /* length of the source's axis */
-	/* inner: product of the dimensions after the axis, in source and result; row: elements of the index from its
-	 * axis on */
+	/* inner: product of the dimensions after the axis, in source and result; row: product of the index's dimensions
+	 * from the axis on, including it */
 	i64 inner, row;
 	bool masked;
 };

@@ -98,7 +98,8 @@ static inline void transfer(char *elements, u64 address, i64 n, u32 bytes, bool 
 		copy(elements, memory, n, bytes);
 }
 
-/* The end of the run that starts at element k. */
+/* The end of the run that starts at element k: consecutive elements that are all masked out, or that are all active and
+ * contiguous in memory. */
 static inline i64 run_end(const mem64 *address, const mem8 *mask, i64 k, i64 n, u32 bytes)
 {
 	i64 end = k + 1;

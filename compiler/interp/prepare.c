@@ -362,7 +362,7 @@ u32 plan_slot(struct planner *p, const struct value *v)
 
 static void emit_block(struct planner *p, const struct block *b);
 
-/* The instruction that compares the current elements of v with facts. */
+/* The instruction that compares the current elements of v with the results of the axis and range analyses. */
 static struct inst facts_inst(struct planner *p, const struct value *v, struct loc loc)
 {
 	u32 *slots = plan_alloc(p, 3 * sizeof *slots);

@@ -406,7 +406,7 @@ struct cuda_placement {
 	u32 grids;        /* bit mask of enum grid_kind: grids for which the code would be the same; 0: all */
 	bool persistent;  /* the kernel is persistent; the last parameters are the grid of programs */
 	bool pairs;       /* two neighbouring CTAs share TMA tiles if they are launched as a cluster */
-	i32 more_warps;   /* warps of a CTA in addition to num_warps: the warps of its partition */
+	i32 more_warps;   /* warps of a CTA in addition to num_warps: its producer warps */
 	i32 maxnreg;      /* register limit per thread; 0: not set */
 	struct tensor_map_param maps[MAX_TENSOR_MAPS];
 	u32 nmaps;

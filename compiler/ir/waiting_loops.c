@@ -13,7 +13,7 @@ struct same {
 
 enum { MOST_STEPS = 1000 };
 
-/* The side of a branch or select that the path takes. */
+/* The side of a branch or select that the execution path under search takes. */
 struct side {
 	const struct value *condition;
 	u32 taken;

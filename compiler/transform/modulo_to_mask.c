@@ -81,8 +81,8 @@ static bool compares_the_same(const struct op *cmp, int d, const void *arg)
 	       get_number(operand(cmp, 1), &size) && size.v == r->size.v && size.c == r->size.c;
 }
 
-/* True if the load gains. On a GPU, a mask costs as much as the remainder, unless TMA replaces both. Indices from a
- * select or minimum are not consecutive, so for these a mask always gains. */
+/* True if the load is faster with a mask. On a GPU, a mask costs as much as the remainder, unless TMA replaces both.
+ * Indices from a select or minimum are not consecutive, so a mask is always faster than they are. */
 static bool is_worth_while(const struct pass_state *s, const struct reach *r, const struct op *load)
 {
 	const struct type *t = result(load)->type;

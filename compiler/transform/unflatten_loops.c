@@ -161,7 +161,8 @@ static bool is_of_slice(const struct flat *f, u32 i)
 	return i != f->counter && !map_get(&f->of_tile, for_arg(f->loop, i));
 }
 
-/* Carried value i after a slice, without the changes by `end`. */
+/* The value of carried value i after one iteration (slice) that is not the last of its tile, so that the scf.if
+ * f->end does not change it. */
 static struct value *behind_slice(const struct flat *f, u32 i)
 {
 	struct value *next = for_yielded(f->loop, i);

@@ -174,8 +174,9 @@ bool host_is_something(const struct val *v)
 				     !strncmp(v->text, ARGUMENT, strlen(ARGUMENT)));
 }
 
-/* importlib.util.find_spec("a.b") gives None, and importlib.import_module raises, if Python would not find the module.
- * Otherwise the result is the path a.b.__spec__, which module_from_spec turns into a.b. */
+/* importlib.util.find_spec("a.b") or importlib.import_module("a.b"). If Python would not find the module, find_spec
+ * returns None and import_module raises an exception. Otherwise find_spec returns the path a.b.__spec__, which
+ * module_from_spec turns into a.b, and import_module returns the module. */
 static struct val find_module(struct eval *e, const struct val *callee, const char *name, struct loc at)
 {
 	const struct module *m = e->frame->func->module;
@@ -215,7 +216,8 @@ static const char *const config_fields[] = {"kwargs", "num_warps", "num_stages",
 const struct class config_class = {
 	.name = "triton.Config", .fields = config_fields, .nfields = CONFIG_FIELDS, .makes_tuples = true};
 
-/* triton.Config({…}, num_warps=4) is a named tuple with one more item than it has fields. */
+/* triton.Config({…}, num_warps=4) is a named tuple of the fields and one more item, CONFIG_GIVEN: the bit set of the
+ * fields that the call gives. */
 static struct val call_config(struct eval *e, const struct val *args, u32 n, const struct named_val *named, u32 nnamed)
 {
 	const struct val initial[] = {{.kind = V_DICT}, val_int(4), val_int(3), val_int(1), val_none(), val_none()};

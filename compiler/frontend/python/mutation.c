@@ -132,9 +132,9 @@ static struct binding *sequence_variable(struct eval *e, const struct expr *x)
 	return b && (b->val.kind == V_TUPLE || b->val.kind == V_DICT) ? b : NULL;
 }
 
-/* Space for `total` items, of which the first are the list's. In functions that run at compile time, where no run-time
- * branch can hold an older state of the variable, items are added in place and the capacity is a power of two above the
- * number of items. */
+/* An array for `total` items that begins with the present items of the list. Functions that run at compile time add
+ * items in place, and the capacity is a power of two above the number of items. This is safe because no run-time
+ * branch in such functions can refer to an earlier version of the list. */
 static struct val *make_room(struct eval *e, struct val *list, u64 total, struct loc at)
 {
 	enum { MOST_IN_KERNEL = 1 << 12 };
@@ -380,7 +380,7 @@ bool change_list(struct eval *e, const struct expr *x, struct val *out)
 		if (!k->name || named[i].val.kind == V_ERROR)
 			return true;
 	}
-	b = sequence_variable(e, x->a->a); /* an argument may have assigned the variable, or be the list itself */
+	b = sequence_variable(e, x->a->a); /* look up again: evaluating the arguments may have assigned the variable */
 	if (!b || b->val.kind != m->of)
 		return true;
 	struct loc at = x->nitems ? x->items[0]->loc : x->loc;

@@ -141,7 +141,8 @@ static int decide(struct eval *e, const struct module *m, const struct branch *b
 	return MAX(r, -1);
 }
 
-/* Whether this part of its statement runs, provided that the statement runs: 1, 0, or -1 if unknown. */
+/* Whether b, a part of a compound statement such as an else branch, runs if the statement runs: 1, 0, or -1 if
+ * unknown. */
 static int part_runs(struct eval *e, const struct module *m, const struct branch *b)
 {
 	int all = b->kind == BRANCH_IF ? decide(e, m, b) : 1;
@@ -205,9 +206,10 @@ static const struct definition *last_before(const struct eval *e, const struct m
 	return all;
 }
 
-/* The definition of the name that applies: the last one that runs, with jit functions first. If it is unknown which one
- * runs, a jit function applies if all other definitions are plain Python, which a kernel cannot use. *unknown: a
- * definition of which it is unknown whether it applies instead, or NULL. */
+/* The definition of the name that applies: the last jit function that runs, or if there is none, the last other
+ * definition that runs. A jit function that may run also applies if all other definitions are plain Python, which
+ * a kernel cannot use. *unknown is the result if it may run or not and another definition applies if it does not,
+ * otherwise NULL. */
 static const struct definition *choose(struct eval *e, const struct module *m, const char *name,
 				       const struct definition **unknown)
 {
@@ -372,7 +374,7 @@ struct val eval_name(struct eval *e, const char *name, struct loc at)
 	if (b && b->val.kind == V_UNSET)
 		return eval_error(e, E_UNSET, at, name, b->val.reason);
 	if (b)
-		return part_of(b->val); /* the value is no longer owned by this variable: see mutation.c */
+		return part_of(b->val); /* a list or dict that is read becomes LIST_SHARED: see mutation.c */
 	struct val found;
 	if (module_name(e, e->frame->func->module, name, at, &found))
 		return found;

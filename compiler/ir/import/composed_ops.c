@@ -3,8 +3,8 @@
 
 /* --- maps over several elements at a time ------------------------------------------------------------------------- */
 
-/* Converts a map over `pack` elements of each operand at a time to a map over `pack` tiles of one element each, as in
- * the language. */
+/* Converts the operands of a tt.map_elementwise that takes `pack` elements of each operand at a time. Each operand
+ * becomes `pack` tiles, and the map takes one element of each tile at a time. */
 void unpack_map(struct reader *r, struct builder *b, i64 pack, value_vec *operands)
 {
 	value_vec tiles = {0};

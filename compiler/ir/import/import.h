@@ -11,7 +11,7 @@
 struct alias {
 	const char *name;
 	bool shared;
-	int rank; /* 0: the layout has no bits */
+	int rank; /* number of coordinates of a basis vector; 0: no basis vectors */
 	u8 bits[LL_DIMS];
 	i32 at[LL_DIMS][LAYOUT_MAX_BITS][MAX_RANK];
 };

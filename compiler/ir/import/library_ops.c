@@ -328,7 +328,8 @@ static struct op *read_extern(struct reader *r, struct builder *b)
 	return call(r, b, function, args, v.len, t);
 }
 
-/* Reads %a, %b : tile -> tile. The result may hold the elements in any order; the reader keeps that of the operands. */
+/* Reads %a, %b : tile -> tile. The result may hold the elements in any order. The reader keeps the
+ * order of the operands. */
 static struct op *read_cat(struct reader *r, struct builder *b)
 {
 	value_vec v = {0};

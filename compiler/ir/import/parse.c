@@ -105,7 +105,8 @@ static void read_region(struct reader *r, struct block *b, bool yields)
 
 typedef VEC(const char *) name_list;
 
-/* Reads `%a = %b, %c = %d)`: names, and values as operands. */
+/* Reads the loop-carried values of scf.for and scf.while, after '(': `%a = %b, %c = %d)`. Adds %a and %c to names, and
+ * %b and %d to the operands. */
 static void read_bindings(struct reader *r, name_list *names, struct parsed *p)
 {
 	do {
