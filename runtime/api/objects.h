@@ -50,7 +50,7 @@ struct tl_context {
 };
 
 struct tl_buffer {
-	struct link link; /* first: a list's element is the buffer */
+	struct link link; /* must be the first member: a pointer to the list element is a pointer to the buffer */
 	tl_context *ctx;
 	void *ptr;
 	size_t size;
@@ -103,8 +103,8 @@ struct variant {
 	struct map_memo *memos;            /* one for each of its tensor maps */
 	_Atomic(struct arg_guard *) binding; /* exact; NULL: not needed yet, or impossible */
 	bool keeps; /* the disk cache may keep it, because every process would compile the same code */
-	/* The variant that owns the code, if this image serves any kind of grid: all other members are unused. Or
-	 * NULL. */
+	/* Another variant of the kernel, for another kind of grid, whose code runs this variant's kind of grid too. It
+	 * owns the code, and this variant has only a key and a state. NULL: this variant has its own code. */
 	struct variant *same;
 	struct unit *unit; /* of devices with keeps_unit, else NULL */
 	tl_status status;  /* of VARIANT_FAILED */
@@ -220,8 +220,9 @@ tl_status module_kernel(tl_module *m, const char *name, tl_kernel **out);
 tl_status context_diagnostics(tl_context *ctx, tl_diagnostic_fn *fn, void *user, bool remarks);
 tl_status module_diagnostics(tl_module *m, char **text);
 tl_status kernel_launch(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs);
-/* Launches if a recent launch had the same kind of arguments. False: there was none, or the device needs a guard and
- * `guarded` is not set. It never faults. */
+/* Launches if a recent launch had the same kind of arguments. False: there was no such launch, or a launch on
+ * the device may fault and the caller has not begun a guarded call (api_guard.h; `guarded`: it has). Without a guarded
+ * call this function never faults. */
 bool launch_known(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, bool guarded, tl_status *s);
 tl_status kernel_prepare(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, tl_prepared **out);
 tl_status prepared_add(tl_prepared *p, const uint32_t *grid, const tl_arg *args, size_t nargs);

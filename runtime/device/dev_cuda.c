@@ -5,8 +5,8 @@
  * stream. That stream and the legacy default stream synchronise with each other, so a program that uses the legacy
  * stream needs no events. Copies use the same stream, so they are ordered after launches.
  *
- * Kernel parameters are 8-byte slots with the value in the low bytes. The driver reads the parameter's size from a
- * slot. All shared memory is dynamic, so one attribute raises the limit of 48 KB. */
+ * Kernel parameters are 8-byte slots with the value in the low bytes. The driver reads from a slot as many bytes
+ * as the parameter has. All shared memory is dynamic, so one attribute raises the limit of 48 KB. */
 #include <stdlib.h>
 
 #include "runtime/device/dev_cuda.h"

@@ -27,7 +27,8 @@ static CUresult launch_with_attributes(struct cuda *d, const struct device_launc
 	if (l->pdl && d->target.sm >= 90)
 		attributes[config.nattributes++] =
 			(struct cu_launch_attribute){CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION, {1}};
-	if (l->pairs && !l->cooperative) /* a cooperative grid must be resident as a whole */
+	/* a cooperative grid is launched without clusters, because all its blocks must be resident at once */
+	if (l->pairs && !l->cooperative)
 		attributes[config.nattributes++] =
 			(struct cu_launch_attribute){CU_LAUNCH_CLUSTER_DIMENSION, {.dimensions = {2, 1, 1}}};
 	return d->api.launch_ex(&config, k->function, params, NULL);

@@ -121,7 +121,7 @@ bool every_pass_compile(const struct build *b, struct compiled *out)
 
 /* --- running ------------------------------------------------------------------------------------------------- */
 
-/* The contents of all buffers, concatenated. */
+/* The bytes of all buffers together. save and restore copy the contents of the buffers, concatenated. */
 static size_t total_size(const struct interp_launch *l)
 {
 	size_t size = 0;

@@ -1,7 +1,8 @@
-/* Each thread of the kernel runs the text once, for packed_element elements of each operand. A record in memory holds
- * the registers of a thread, 8 bytes each. The thread loads its inputs from there and stores its outputs.
+/* Inline assembly on the CPU: the simulator runs it in a generated PTX kernel. Each thread of that kernel runs the
+ * assembly text once, for packed_element elements of each operand. A record in memory holds the registers of a thread,
+ * 8 bytes each. The thread loads its inputs from its record and stores its outputs there.
  *
- * Elements of a tile are not assigned to threads on the CPU. A text that reads the number of its thread, or exchanges
+ * Elements of a tile are not assigned to threads on the CPU. Assembly that reads the number of its thread, or exchanges
  * data with other threads, would give other results than on a GPU, and is refused. */
 #include "runtime/device/inline_asm_run.h"
 
@@ -18,7 +19,7 @@ struct runner {
 	char *const *tiles;
 	struct asm_form form;
 	u32 nregisters;
-	u32 first_line; /* of the text in the kernel */
+	u32 first_line; /* line of the generated kernel at which the inline assembly begins */
 };
 
 /* --- the kernel -------------------------------------------------------------------------------------------------- */
@@ -164,7 +165,8 @@ static void copy_all(const struct runner *r, char *records, u64 first, u32 n, bo
 
 /* --- running ----------------------------------------------------------------------------------------------------- */
 
-/* The buffers and the records, by address. */
+/* The memory that the PTX kernel may access, by address: the buffers of the launch, and the records of its threads
+ * (`more`). */
 static struct mem_range *ranges_with(struct arena *a, const struct mem_range *ranges, u32 n, struct mem_range more)
 {
 	struct mem_range *all = arena_array(a, struct mem_range, n + 1u);

@@ -19,7 +19,9 @@ struct tl_param {
 	const char *name;
 	bool constant;  /* tl.constexpr */
 	bool annotated; /* the source gives `type` */
-	bool by_divisor; /* the annotation has a divisor: arguments decide on divisors and on equality to 1 */
+	/* the type annotation states a divisor: as without an annotation, the value of an argument decides on the
+	 * specialisation by a divisor and by equality to 1 */
+	bool by_divisor;
 	bool exact;     /* of IR text or an image: no specialisation; the declared divisibility must hold */
 	bool any_value, any_alignment; /* do_not_specialize; do_not_specialize_on_alignment */
 	struct sig_type type;

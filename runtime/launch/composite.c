@@ -56,7 +56,7 @@ static u32 descriptor_leaves(const struct tl_param *p, const tl_descriptor *d, s
 	return n;
 }
 
-/* The parameter for an element of a tuple for the parameter p. */
+/* The parameter that stands for one element of a tuple, if the tuple is the argument of parameter p. */
 static struct tl_param element(const struct tl_param *p, const tl_arg *a)
 {
 	bool constant = p->constant || a->kind == TL_ARG_STR || a->kind == TL_ARG_TYPE;

@@ -416,7 +416,8 @@ tl_status kernel_time(tl_kernel *k, const tl_config *cfg, const tl_arg *args, si
 	return s;
 }
 
-/* A launch of the tuner, on the kernel's device or on its mirror; *empty: the grid has no programs. */
+/* A launch of the tuner, on the kernel's device or on the device's mirror (the same GPU in another process, see
+ * remote/tuner_client.h). *empty: the grid has no programs. */
 static tl_status take_trial(tl_kernel *k, struct device *on, const tl_config *cfg, const tl_arg *args, size_t nargs,
 			    struct launch *l, bool *empty)
 {

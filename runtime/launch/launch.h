@@ -29,7 +29,8 @@ struct choice {
 tl_status choose_variant(tl_kernel *k, const struct options *o, const tl_config *cfg, const tl_arg *args, size_t nargs,
 			 u64 *bits, struct choice *out);
 
-/* Adds an argument guard for the choice, so that launch_known finds it. If memory runs out, it does not. */
+/* Adds an argument guard for the choice, so that launch_known finds it. Adds none if memory
+ * runs out, or if the arguments can only be compared by their key. */
 void launch_remember(tl_kernel *k, const struct options *o, const struct choice *c, const tl_arg *args, size_t nargs);
 
 /* --- the launch ------------------------------------------------------------------------------------------------ */

@@ -355,7 +355,8 @@ static bool takes_arguments(const struct params *ps, const struct image *im, con
 	return good;
 }
 
-/* Loads the entry. False: it cannot run with these arguments or on this device, and a warning says so. */
+/* Loads v->image, an entry of the disk cache, into the device. False: the image cannot run with these arguments or on
+ * this device, and a warning says so. */
 static bool load_entry(const tl_kernel *k, const tl_arg *args, size_t nargs, struct cache_key key, struct variant *v)
 {
 	struct image *im = &v->image;

@@ -10,7 +10,8 @@ static inline double get_f64(u64 bits)
 {
 	return fp_f64_bits(bits);
 }
-/* Result r of operands x, y, z as bits; of several input NaNs it keeps the same one as the hardware. */
+/* The bits of r, the result of an operation on x, or on x, y and z. A NaN result is the operand that is a NaN, made
+ * quiet, or the canonical NaN if no operand is one. Of several NaN operands the hardware's choice is taken. */
 static inline u64 put_f64(double r, u64 x)
 {
 	return r == r ? fp_bits_f64(r) : is_nan_f64(x) ? x | QUIET_F64 : CANONICAL_F64;

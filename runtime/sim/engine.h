@@ -30,8 +30,10 @@ void engine_perhaps_step(struct cta *k);
 void engine_end_block(const struct warp *last);
 void engine_end(struct cta *k);
 
-/* engine_tick: advances the clock of the mbarrier's engine, and returns the time at which the engine writes the data of
- * a copy. engine_complete_tx: completes the copy's bytes of transactions at the mbarrier, which releases that write. */
+/* An engine is an agent of the async proxy, with a separate entry in the vector clocks of race detection. Each mbarrier
+ * is assigned to an engine, which writes the data of the copies that signal the mbarrier. engine_tick: advances the
+ * clock of the mbarrier's engine, and returns the time of the write. engine_complete_tx: completes the copy's bytes of
+ * transactions at the mbarrier, which releases the write made at time `when`. */
 u32 engine_tick(struct mbarrier *b);
 bool engine_complete_tx(const struct flight *f, struct mbarrier *b, u32 when, u32 bytes);
 

@@ -95,8 +95,8 @@ struct cta {
 	u64 shared_bytes;
 	struct shadow *shadow;
 	struct barrier barriers[16];
-	struct mbarriers *mbarriers; /* NULL until the first mbarrier, as is `engine` until the first operation */
-	struct engine *engine;
+	struct mbarriers *mbarriers; /* NULL until the block's first mbarrier */
+	struct engine *engine;       /* NULL until the block's first asynchronous operation (engine.h) */
 	/* expired mbarrier waits since the last completion of a phase or barrier or end of a warp */
 	u32 expired;
 	struct map releases;    /* clocks released at addresses, for acquires by this block (sync.c) */

@@ -12,8 +12,8 @@
 #include "runtime/tune/tune_memory.h"
 
 enum { MOST_REPEATS = 200, MOST_WARMUPS = 100, FIRST_REPEATS = 3, MOST_THREADS = 64 };
-/* A round of the final ranking gives each contender 1 / PARTS of a configuration's timing. All rounds together take at
- * most BUDGET times that timing. */
+/* In a round of the final ranking, each contender runs 1 / PARTS of the repeats with which a configuration is timed.
+ * All rounds together take at most BUDGET * rep_ms for each contender, but there are at least LEAST_ROUNDS rounds. */
 enum { PARTS = 3, BUDGET = 30, LEAST_ROUNDS = 3 };
 enum { START_MS = 60000 }; /* time for the helper process to start and open its device */
 /* A configuration is not timed further if its first time is more than `hopeless` times the best time. Configurations

@@ -5,8 +5,9 @@
  * exact. Two fields take three instructions. The prmt selector, mask and factors depend only on the shifts, so LLVM
  * computes them once for all words that are shifted alike.
  *
- * x = a byte of each word                      prmt y = x & mask << s | 0x6400                   lop3 y * 2^-s + (plus
- * - 1024 * 2^-s)              fma */
+ *     x = a byte of each word                      prmt
+ *     y = x & mask << s | 0x6400                   lop3
+ *     y * 2^-s + (plus - 1024 * 2^-s)              fma */
 #include "gpu/codegen/nvptx_internal.h"
 
 #include "support/small_floats.h"

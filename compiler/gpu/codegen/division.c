@@ -3,8 +3,10 @@
  * A program computes its tile index before its first load, by divisions. A division by a number known only at launch
  * takes about 30 dependent instructions. The usual results are cheap:
  *
- * x / y, x % y where 0 <= x < y: 0 and x; indices that wrap around at the edge, the first group of tiles x / min(z, C),
- * x % min(z, C): the operation by the constant C; only the last group of tiles may be smaller
+ *     operation                         usual result            example
+ *     x / y, x % y                      0 and x, if 0 <= x < y  indices that wrap around at the edge; the first group
+ *                                                               of tiles
+ *     x / min(z, C), x % min(z, C)      x / C, x % C            groups of tiles; only the last one may be smaller
  *
  * The code tests whether the usual case holds, once for all elements of up to MAX_TOGETHER such divisions in a block,
  * and divides otherwise. The quotient and the remainder of the same operands share the test. Innermost loops have no

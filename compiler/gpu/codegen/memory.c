@@ -283,10 +283,10 @@ static LLVMValueRef load_piece(struct lower *l, LLVMValueRef base, LLVMValueRef 
  * bytes after the last aligned word do, at the same places within a word. So pieces of both ends make up a single word.
  * A funnel shift of each word with the next one, the last with the first, by s bytes gives the result. */
 struct runs {
-	/* the parts of all runs: for each run the pieces of the word from both ends, its other words, and the prmt
-	 * selector of the shift */
+	/* for each run: the pieces of the single word that its two ends make up, the other words - 1 words, and the
+	 * prmt selector of the shift */
 	LLVMValueRef *parts;
-	u32 n, words, pieces; /* number of runs; words of a run; pieces of the word from both ends */
+	u32 n, words, pieces; /* number of runs; words of a run; pieces of the word that its ends make up */
 	int unit;             /* bytes of a piece */
 	LLVMBasicBlockRef block; /* the basic block of the loads */
 };

@@ -172,8 +172,10 @@ LLVMValueRef f32_to_small(struct lower *l, LLVMValueRef v, enum dtype d, enum ro
 LLVMValueRef cvt_f16x2(struct lower *l, LLVMValueRef lo, LLVMValueRef hi, enum dtype d);
 /* fp8 elements 2i and 2i + 1 of v, as two fp16 in one word. */
 LLVMValueRef fp8_pair_to_f16(struct lower *l, const struct value *v, u32 i);
-bool lower_bit_fields(struct lower *l, const struct op *o);     /* bit_fields.c; false: o is no such conversion */
-bool lower_small_integers(struct lower *l, const struct op *o); /* small_ints.c; false: o is no such conversion */
+/* bit_fields.c: emits o if it converts bit fields of words to floats; else false. */
+bool lower_bit_fields(struct lower *l, const struct op *o);
+/* small_ints.c: emits o if it converts small integers to floats; else false. */
+bool lower_small_integers(struct lower *l, const struct op *o);
 LLVMValueRef math_f32(struct lower *l, enum opcode code, LLVMValueRef x); /* math.c: log, log2, erf, tanh */
 void sin_cos_f32(struct lower *l, bool cosine, const LLVMValueRef *x, u32 n, LLVMValueRef *out); /* n elements */
 /* memory.c: computes t->words from t->runs. */

@@ -2,8 +2,8 @@
  * synchronize, and write it K-major. */
 #include "gpu/codegen/nvptx_internal.h"
 
-/* Stores to `out` the position bits of dimension d from coordinate bit `low` up to, excluding, `high`. Returns their
- * number. */
+/* Stores to `out` masks of the bits `low` to `high` - 1 of the coordinate along dimension d, as bits of an element's
+ * position (the coordinates of all dimensions, concatenated). Returns the number of masks. */
 static int bits_along(const struct layout *lay, int d, int low, int high, u32 *out)
 {
 	int n = 0;

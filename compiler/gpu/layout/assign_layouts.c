@@ -301,7 +301,8 @@ static void queue_all(struct placer *p)
 		queue_part(p, i);
 }
 
-/* The first part of o's results. */
+/* The number of the part (struct inference: one step of layout inference) for the first result of o. It follows the
+ * parts of the terminator of o's last block. */
 static u32 part_of_results(const struct op *o)
 {
 	const struct op *last = o->blocks[o->nblocks - 1]->last;

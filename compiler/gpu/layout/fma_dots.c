@@ -39,7 +39,7 @@ static struct value *straight(struct value *v)
 	return v;
 }
 
-/* `base` with the transpositions of v. */
+/* Applies to `base` the transpositions that lead from straight(v) to v. */
 static struct value *transposed_value(struct pass_state *s, struct builder *b, const struct value *v,
 				      struct value *base)
 {

@@ -10,7 +10,7 @@ enum { WIDEST = 16 /* bytes */ };
 
 /* --- causes of narrow accesses ---------------------------------------------------------------------------------- */
 
-/* The value that lacks a known property. */
+/* The value that makes an access narrow: it is not known to be a multiple of `multiple`, or to be 1. */
 struct culprit {
 	const struct value *value; /* NULL: nothing */
 	i64 multiple;              /* it should be a multiple of this; 0: it should be 1 */
@@ -111,8 +111,8 @@ static bool suspect_carried(struct remark_search *q, const struct suspect *at)
 	return true;
 }
 
-/* Adds the operands of the value's definition as suspects, the first operand to be examined first. False if the value
- * itself is the culprit. */
+/* Adds the operands of the value's definition as suspects, the first operand to be examined first. False if the
+ * definition does not explain the missing divisibility or contiguity: the value itself makes the access narrow. */
 static bool suspect_operands(struct remark_search *q, const struct suspect *at)
 {
 	const struct op *o = at->value->def;

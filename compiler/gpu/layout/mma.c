@@ -119,7 +119,7 @@ bool wgmma_split(int num_warps, const struct type *t, int row_dim, struct wgmma_
 static const struct layout *number_rows(struct layout_pool *p, const struct layout *l, int row_warps, int bytes)
 {
 	static const u8 places[] = {0, 1, 4, 2, 3};
-	enum { HALF = 3 /* bit of registers 8 rows apart, after three bits of lanes */ };
+	enum { HALF = 3 /* bit of the row number that selects registers; bits 0 to 2 select lanes */ };
 	int side = l->log2_size[0], block = 4 + ilog2((u64)row_warps), n = bytes == 1 ? HALF + 1 : 1,
 	    to[LAYOUT_MAX_BITS];
 	u8 order[LAYOUT_MAX_BITS] = {HALF, 0, 1, 2};

@@ -11,7 +11,8 @@
 
 /* True if o's tile has no other use than as A of the dot, and in operations of the run. */
 bool is_for_operand(const struct op *o, const struct op *dot, const op_vec *run);
-/* The run of a dot that loads A into registers, in program order. */
+/* The run of the dot (see above): the operations that load and compute its A operand in registers, in program
+ * order. */
 op_vec operand_run(struct arena *a, const struct op *dot);
 
 #endif

@@ -184,7 +184,8 @@ void find_late(struct schedule *p)
 	bool stays = is_buffer(p, operand(last, 1)) && (type_is_tensor(a->type) || is_buffer(p, a)) &&
 		     value_has_one_use(sum) && sum->uses->user == body->last;
 	const struct value *arg = stays ? for_arg(p->loop, (u32)(sum->uses - body->last->operands)) : NULL;
-	stays &= arg && !value_unused(arg); /* otherwise nothing keeps its registers in place until the wait */
+	/* if the iter arg is unused, nothing keeps the registers of the accumulator in place until the wait */
+	stays &= arg && !value_unused(arg);
 	for (const struct use *u = arg ? arg->uses : NULL; u; u = u->next)
 		stays &= u->user != first && comes_behind(u->user, first);
 	stays = stays && is_gone(p, arg, last);

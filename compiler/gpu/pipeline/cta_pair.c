@@ -5,9 +5,12 @@
  * (program_id) whether both read the same TMA tile, anew for each tile of the result. If they do not, or if there is no
  * other block, the block copies its TMA tiles for itself.
  *
- * producer                                        consumers same: both programs read the same TMA tile wait for
- * "empty", of both blocks                wait for "full" expect the bytes of whole TMA tiles             dots same:
- * half of the tile, multicast; else all     arrive at "empty" of both blocks
+ *     producer                                           consumers
+ *     same = both programs read the same TMA tile
+ *     wait for "empty", of both blocks                   wait for "full"
+ *     expect the bytes of whole TMA tiles                dots
+ *     if same: copy half of the tile, multicast          arrive at "empty" of both blocks
+ *     else: copy the whole tile
  *
  * Both blocks use the multi-buffers equally often: the loops' bounds are equal in all programs. Where a loop over tiles
  * begins with the program's number, two blocks are no pair if one has a tile less than the other. Neither block begins
@@ -21,9 +24,9 @@
 
 /* How a value depends on the program's number, along axis 0. */
 enum relation {
-	SAME,     /* it does not: equal for all programs */
-	MOSTLY,   /* it depends on quotients of the number only: equal for most neighbouring programs */
-	OTHER,    /* it differs from program to program */
+	SAME,     /* does not depend on the number: equal for all programs */
+	MOSTLY,   /* depends on quotients of the number only: equal for most neighbouring programs */
+	OTHER,    /* differs from program to program */
 	NOT_KNOWN /* another block cannot compute it */
 };
 

@@ -1,17 +1,24 @@
 /* The schedule of a pipelined loop: the data structure that the files of the software pipeliner share.
  *
- * Planning: which loads are issued ahead, and how plan.c              the pass: chooses how each loop is pipelined
- * loads.c             the loads that can be issued ahead, and the slice of index arithmetic that they need async_dots.c
- * dots outstanding across iterations, the deferred wait, ping-pong scheduling shared_budget.c     the shared-memory
- * budget for the multi-buffers loop_nest.c         whether the copies of a loop can run ahead across its outer loops:
- * warp_specialize.c     issued by a producer warp flatten_loops.c       issued by the loop's own threads, across tiles
- * persistent.c          across programs of a persistent block cta_pair.c          CTA pair with multicast: two blocks
- * of a cluster share TMA tiles chain_loops.c       the next loop continues with the multi-buffers of this loop
+ * Planning: which loads are issued ahead, and how
+ *   plan.c              the pass: chooses how each loop is pipelined
+ *   loads.c             the loads that can be issued ahead, and the slice of index arithmetic that they need
+ *   async_dots.c        dots outstanding across iterations, the deferred wait, ping-pong scheduling
+ *   shared_budget.c     the shared-memory budget for the multi-buffers
+ *   loop_nest.c         whether the copies of a loop can run ahead across its outer loops:
+ *   warp_specialize.c     issued by a producer warp
+ *   flatten_loops.c       issued by the loop's own threads, across tiles
+ *   persistent.c          across programs of a persistent block
+ *   cta_pair.c          CTA pair with multicast: two blocks of a cluster share TMA tiles
+ *   chain_loops.c       the next loop continues with the multi-buffers of this loop
  *
- * Scheduling and code generation schedule.c          the order of the steps of the body, and the synchronisation that
- * follows from it print_schedule.c    the schedule as text expand.c            code before the loop, in it, and after
- * it outstanding_dots.c  tokens of outstanding dots, and the waits for them hoist_sink.c        code before the loop
- * that moves after the first copies, or after the loop direct_to_shared.c  cp.async for loads that no loop issues ahead
+ * Scheduling and code generation
+ *   schedule.c          the order of the steps of the body, and the synchronisation that follows from it
+ *   print_schedule.c    the schedule as text
+ *   expand.c            code before the loop, in it, and after it
+ *   outstanding_dots.c  tokens of outstanding dots, and the waits for them
+ *   hoist_sink.c        code before the loop that moves after the first copies, or after the loop
+ *   direct_to_shared.c  cp.async for loads that no loop issues ahead
  *
  * Words of these files: "ahead", the prefetch distance: the loads of iteration i + ahead are issued in iteration i.
  * Slot: the index of a buffer in a multi-buffer. Slice: the index arithmetic that addresses and masks of these loads
@@ -110,7 +117,9 @@ struct schedule {
 	VEC(struct op *) slice;  /* the operations of in_slice, in program order */
 	VEC(u32) args;           /* the iter args of in_slice, by index */
 	bool few_buffers;        /* no shared memory for loads that are combined with results of dots */
-	struct map few_loads;    /* loads of a preceding register prefetch, allowed in the slice → the rebuilt loop */
+	/* load that a preceding register prefetch has issued ahead → the loop that this prefetch has rebuilt. The slice
+	 * may contain these loads, and no other loads. */
+	struct map few_loads;
 
 	/* method: */
 	int stages, ahead;       /* buffers of each load; prefetch distance in iterations */
@@ -349,8 +358,8 @@ bool needs_memory_behind(const struct schedule *p, const struct op *o);
 
 /* --- outstanding_dots.c -------------------------------------------------------------------------------------- */
 
-/* Makes the dots asynchronous, with tokens, that stay outstanding or are overlapped, and, with a deferred wait, the
- * first dot. */
+/* Makes these dots asynchronous, with tokens: the dots that stay outstanding, the overlapped dots and, if the last dot
+ * has a deferred wait, the last and the first dot. */
 void let_dots_run_on(struct schedule *p);
 /* Adds iter args for the tokens of the dots that stay outstanding: p->dots, to which it appends p->late. */
 void carry_flights(struct schedule *p);

@@ -168,8 +168,9 @@ void measure_shared(struct pass_state *s, bool allocated)
 		walk(s->k->body, check_place, s);
 }
 
-/* True if o converts a layout within warps, in a loop over tiles with ping-pong scheduling. A warpgroup continues with
- * the next tile without the other one, if their scratch is separate (barriers.c). */
+/* True if o converts a layout within warps, in a loop over tiles with ping-pong scheduling. If each of the two
+ * warpgroups has separate scratch memory for the conversion, a warpgroup continues with the next tile without waiting
+ * for the other warpgroup (barriers.c). */
 static bool is_between_turns(const struct allocator *a, const struct op *o)
 {
 	return a->turns && o->code == IR_CONVERT_LAYOUT && o->attr[ATTR_CONVERSION] == CONVERSION_WARP_MEMORY &&

@@ -16,13 +16,13 @@ enum queue { PRODUCTS, COPIES, QUEUES };
 enum { DONE = UINT8_MAX, MOST_COPIES = 64 };
 static const u8 most_pending[QUEUES] = {MAX_PENDING_DOTS, MOST_COPIES};
 
-/* A value with groups that may be running. */
+/* A token, or the result of an asynchronous dot, whose group of asynchronous operations may still be running. */
 struct in_flight {
 	u32 number;
 	u8 age;
 };
 
-/* The groups that may be running at a point of the kernel. */
+/* The groups of asynchronous operations that may be running at a point of the kernel. */
 struct running {
 	u8 groups[QUEUES]; /* upper bound */
 	VEC(struct in_flight) values; /* sorted by number; the groups of other values are complete */

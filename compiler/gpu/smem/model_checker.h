@@ -25,7 +25,8 @@ enum content {
 struct slot {
 	u64 released[2]; /* mbarriers at which all warps have arrived since they read the slot: one bit each */
 	u16 full;        /* ASKED: slot of the mbarrier that the copies signal */
-	u16 gate;        /* ASKED: slot of the mbarrier that the issuing thread waited for before; used in a producer */
+	/* ASKED, in a producer: slot of the mbarrier that the issuing thread waited for before it issued the copies */
+	u16 gate;
 	u8 content;
 	/* COPYING: groups committed since, its own included; ASKED: fills of the same multi-buffer issued since, its
 	 * own included */
@@ -39,7 +40,7 @@ struct slot {
 	u8 count;     /* arrivals that complete a phase */
 	bool dropped; /* outside the live range of its allocation */
 	bool unborn;  /* no cluster barrier since its initialisation */
-	bool visited; /* no cluster barrier since the other block may have arrived at it */
+	bool visited; /* a warp of the other block may have arrived at the mbarrier, no cluster barrier since */
 	u8 unused;
 };
 _Static_assert(sizeof(struct slot) == 32, "no padding: states compare as bytes");
@@ -51,7 +52,7 @@ enum {
 	FULL,
 	BYTES,              /* expected at FULL and not copied yet */
 	TURNS,              /* ping-pong arrivals for each of two warpgroups, minus its waits */
-	VALUES = TURNS + 2, /* first of the scalars, which their marks number */
+	VALUES = TURNS + 2, /* index of the first tracked scalar; the mark of a scalar is its index */
 };
 enum { UNKNOWN = INT32_MIN, NOT_CHOSEN = UINT8_MAX, MAX_MBARRIERS = 128 };
 

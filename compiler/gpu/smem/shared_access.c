@@ -151,7 +151,7 @@ static void note_half(struct op *o, void *arg)
 	}
 }
 
-/* True if they share no bytes, or each warpgroup uses the same bytes of both. */
+/* True if a and b share no bytes, or each warpgroup uses the same bytes of both. */
 static bool go_together(const struct memory *a, const struct memory *b)
 {
 	i32 distance = b->op->scratch_offset - a->op->scratch_offset;

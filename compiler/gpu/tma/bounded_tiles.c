@@ -66,9 +66,9 @@ static bool is_exact(const struct finder *f, const struct value *v)
 	return bounds_keep_exact(f->s->k, f->s->ranges, v);
 }
 
-/* Requires a narrow tensor if part of an offset may wrap: the launch then checks that the offset of the tensor's last
- * element does not wrap, and so no part does. Range analysis treats a product of two variables as a separate
- * variable. */
+/* Sets `narrow` if v, a part of an offset with fewer than 64 bits, may wrap. The launch then checks that the offset of
+ * the tensor's last element fits 31 bits, so that no part wraps. A product of two variables always counts as a part
+ * that may wrap, because range analysis treats it as a separate variable. */
 static void note_width(struct finder *f, const struct value *v)
 {
 	const struct op *o = v->def;
@@ -415,7 +415,7 @@ static void bound_by_loop(struct finder *f, int d, const struct op *loop, i64 ti
 	bool counts = !size.nparams; /* a bound of the index, not of coordinates */
 	if (counts && __builtin_mul_overflow(size.times, times, &size.times))
 		return;
-	/* the last step ends exactly where the loop does */
+	/* the loop's range is a multiple of its step, so the last iteration ends exactly at the upper bound */
 	bool steps = step == 1 || (from % step == 0 &&
 				   (counts ? size.times % by == 0
 					   : times == 1 && (to % step == 0 || is_known_multiple(f->s->k, all, step))));

@@ -19,7 +19,8 @@ static const void *key_of(struct demand at)
 	return (const char *)at.v + at.aspect;
 }
 
-/* The demand of at's operand i, if the stride of at depends on the operand's stride. */
+/* True if the stride of the value at.v along the dimension at.aspect depends on the stride of the value's operand i.
+ * *part then names that operand and dimension. */
 static bool part_of_stride(const struct strides *s, struct demand at, u32 i, struct demand *part)
 {
 	const struct op *o = at.v->def;
@@ -127,7 +128,7 @@ static bool stride_of(const struct pass_state *state, struct value *v, int d, st
 
 bool tma_tile_fits(struct layout_pool *pool, const struct type *t, int d, const struct layout *mem)
 {
-	/* of a row; of a tile (boxDim); rows of a swizzle's period */
+	/* the least bytes of a row; the most rows of a tile (boxDim); the rows after which a swizzle repeats */
 	enum { LEAST_BYTES = 32, MOST_ROWS = 256, PERIOD = 8 };
 	int bytes = dtype_bytes(type_elem(t)->elem->dtype);
 	return t->shape[d] * bytes >= LEAST_BYTES && t->shape[1 - d] >= PERIOD && t->shape[1 - d] <= MOST_ROWS &&
