@@ -18,7 +18,7 @@ flags() {
 nm "$build/libtlrt.a" | grep -q __asan_ && san='-fsanitize=address,undefined' || san= # as it was built
 
 block() {
-	awk -v start="^\`\`\`$1" '/^```/ { inside = 0 } inside { print } $0 ~ start { inside = 1 }' "$top/README.md"
+	awk -v start="^\`\`\`$1" '/^```/ { inside = 0 } inside { print } $0 ~ start { inside = 1 }' "$top/docs/guide/start.md"
 }
 
 runs() { (cd "$work" && eval "${CC:-cc} scale.c $*" && LD_LIBRARY_PATH=usr/lib ./a.out | grep -qx 'y\[2999\] = 7497.5'); }

@@ -158,7 +158,7 @@ for path in sorted(glob.glob(os.path.join(top, "examples", "*.tl"))):
     limit(f"{name} to PTX with all dumps", min(r[0] for r in runs), most, "ms")
     limit(f"{name} peak memory", max(r[1] for r in runs), 150, "MB")
 times = []
-for path in sorted(glob.glob(os.path.join(top, "tests", "eval", "*.tl"))):
+for path in sorted(glob.glob(os.path.join(top, "tests", "lit", "frontend", "*.tl"))):
     with open(path) as f:
         command = re.search(r"^# RUN: %eval %s(.*?)(2>&1)? *\|", f.read(), re.M)
     took = to_tile_ir([path] + shlex.split(command[1])) if command else None

@@ -75,7 +75,7 @@ mkdir -p "$root/tmp/project"
 cp -r "$top/examples" "$top/tests/unit/use.cpp" "$root/tmp/project"
 cp -r "$top/tests/aot/cmake" "$root/tmp/project/sub"
 for file in scale.tl scale.c; do
-	awk -v file="file=$file" '/^```/ { inside = 0 } inside { print } index($0, "```") == 1 && index($0, file) { inside = 1 }' "$top/README.md" > "$root/tmp/project/$file"
+	awk -v file="file=$file" '/^```/ { inside = 0 } inside { print } index($0, "```") == 1 && index($0, file) { inside = 1 }' "$top/docs/guide/start.md" > "$root/tmp/project/$file"
 done
 check "a program in C" in_c
 check "a program in C++" in_cpp
