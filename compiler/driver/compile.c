@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "support/forked.h"
+#include "driver/passes.h"
 #include "driver/suggest_config.h"
 #include "cpu/cpu.h"
 #include "gpu/codegen/nvptx.h"
@@ -19,108 +20,6 @@
 #include "gpu/smem/model_checker.h"
 #include "llvm/emit_object.h"
 #include "llvm/emit_ptx.h"
-
-/* --- the pipeline ------------------------------------------------------------------------------------------------ */
-
-/* All passes over the IR, in order, for each kind of target. The IR after the tile passes is printed for --emit ttir,
- * the IR after the GPU passes for --emit ttgir. */
-#define PASS(pass, text, function, ...) {.name = pass, .what = text, .run = function, __VA_ARGS__}
-static const struct pass gpu_tile_passes[] = {
-	PASS("canonicalize", "fold constants, shrink index arithmetic, remove dead code", pass_canonicalize),
-	PASS("cse", "merge equal operations", pass_cse),
-	PASS("licm", "move loop-invariant operations out of loops", pass_licm),
-	PASS("counted-loops", "convert counting while loops to for loops",
-	     pass_counted_loops, .needs = ANALYSIS_RANGES),
-	PASS("unflatten", "split a loop over all slices into a loop over tiles and a loop over their slices",
-	     pass_unflatten, .needs = ANALYSIS_RANGES),
-	PASS("if-conversion", "convert branches that compute addresses in a loop of dots to selects",
-	     pass_if_conversion),
-	PASS("strength-reduction", "iterate on an offset instead of pointers or tiles", pass_strength_reduction),
-	PASS("uniform-offsets", "add the uniform part of offset tiles to the base pointers",
-	     pass_uniform_offsets, .needs = ANALYSIS_RANGES),
-	PASS("versioning", "add a fast path for programs away from the edge of a matrix",
-	     pass_versioning, .needs = ANALYSIS_AXIS),
-	PASS("mask-elimination", "remove masks that are provably true",
-	     pass_mask_elimination, .needs = ANALYSIS_RANGES),
-	PASS("unwrap", "replace the modulo of row indices by a mask where the wrapped rows are not demanded",
-	     pass_modulo_to_mask, .needs = ANALYSIS_AXIS),
-	PASS("index-set-splitting", "split a loop into a main loop without a mask and a tail",
-	     pass_index_set_splitting, .needs = ANALYSIS_AXIS),
-	PASS("unroll", "unroll loops that have an unroll factor", pass_unroll, .needs = ANALYSIS_RANGES),
-	PASS("cse2", "merge equal operations", pass_cse),
-	PASS("licm2", "move loop-invariant operations out of loops", pass_licm),
-	PASS("induction-divisions", "carry the quotients and remainders of induction variables",
-	     pass_induction_divisions, .needs = ANALYSIS_RANGES),
-	PASS("narrow-loads", "load repeated elements of a tile once", pass_narrow_loads, .needs = ANALYSIS_AXIS),
-	PASS("hoist-loads", "issue loads before reductions and loops that they do not depend on", pass_hoist_loads),
-	PASS("contract-fma", "contract multiplications and additions to fused multiply-adds", pass_contract_fma),
-};
-static const struct pass gpu_passes[] = {
-	PASS("legalize-dots", "convert dots to the operand types of the target's tensor cores", pass_legalize_dots),
-	PASS("cluster", "run programs whose tiles do not fit a block's registers on a cluster of blocks",
-	     pass_cluster, .needs = ANALYSIS_AXIS, .keeps_analyses = true),
-	PASS("layouts", "assign a layout to every tile", pass_layouts, .needs = ANALYSIS_AXIS, .stage = GPU_LAID_OUT),
-	PASS("promote-operands", "move dot operands of loops to shared memory where registers do not suffice",
-	     pass_promote_operands, .keeps_analyses = true),
-	PASS("pipeline", "pipeline loops: issue their loads iterations ahead", pass_pipeline, .needs = ANALYSIS_AXIS),
-	PASS("hoist-prologue-loads", "issue the first loads of pipelined loops before earlier reductions",
-	     pass_hoist_prologue_loads),
-	PASS("multiply-adds", "move operands of dots without tensor cores to shared memory",
-	     pass_multiply_adds, .keeps_analyses = true, .stage = GPU_FMA_OPERANDS),
-	PASS("vectorize", "choose the vector width of each load, store and copy",
-	     pass_vectorize, .needs = ANALYSIS_AXIS, .keeps_analyses = true, .stage = GPU_VECTORIZED),
-	PASS("allocate", "allocate shared memory", pass_allocate, .keeps_analyses = true, .stage = GPU_ALLOCATED),
-	PASS("barriers", "insert barriers for shared memory",
-	     pass_barriers, .needs = ANALYSIS_AXIS, .keeps_analyses = true, .stage = GPU_SYNCHRONIZED),
-	PASS("prove-buffers", "prove that buffers are synchronised, else compile again with less pipelining",
-	     pass_prove_buffers, .keeps_analyses = true),
-	PASS("remarks", "report how memory is accessed (on request)",
-	     pass_remarks, .needs = ANALYSIS_AXIS, .keeps_analyses = true),
-};
-/* A single thread runs a program, so passes for wide accesses by many threads, or for overlapping loads with other
- * work, gain nothing. */
-static const struct pass cpu_tile_passes[] = {
-	PASS("canonicalize", "fold constants, shrink index arithmetic, remove dead code", pass_canonicalize),
-	PASS("cse", "merge equal operations", pass_cse),
-	PASS("swizzle-pids", "remap a two-dimensional grid in groups (on request)", pass_swizzle_pids),
-	PASS("licm", "move loop-invariant operations out of loops", pass_licm),
-	PASS("counted-loops", "convert counting while loops to for loops",
-	     pass_counted_loops, .needs = ANALYSIS_RANGES),
-	PASS("strength-reduction", "iterate on an offset instead of pointers or tiles", pass_strength_reduction),
-	PASS("mask-elimination", "remove masks that are provably true",
-	     pass_mask_elimination, .needs = ANALYSIS_RANGES),
-	PASS("unwrap", "replace the modulo of row indices by a mask where the wrapped rows are not demanded",
-	     pass_modulo_to_mask, .needs = ANALYSIS_AXIS),
-	PASS("index-set-splitting", "split a loop into a main loop without a mask and a tail",
-	     pass_index_set_splitting, .needs = ANALYSIS_AXIS),
-	PASS("cse2", "merge equal operations", pass_cse),
-	PASS("contract-fma", "contract multiplications and additions to fused multiply-adds", pass_contract_fma),
-};
-
-/* The passes for targets with `lines`, whose code is for debuggers: only those that change results or were requested,
- * so that operations stay in their source order. */
-static const struct pass debug_passes[] = {
-	PASS("swizzle-pids", "remap a two-dimensional grid in groups (on request)", pass_swizzle_pids),
-	PASS("contract-fma", "contract multiplications and additions to fused multiply-adds", pass_contract_fma),
-};
-
-#undef PASS
-
-static const struct pass_list {
-	const struct pass *tile, *gpu;
-	u32 ntile, ngpu;
-} pass_lists[] = {
-	[TARGET_CPU] = {cpu_tile_passes, NULL, ARRAY_LEN(cpu_tile_passes), 0},
-	[TARGET_CUDA] = {gpu_tile_passes, gpu_passes, ARRAY_LEN(gpu_tile_passes),
-			 ARRAY_LEN(gpu_passes)},
-};
-
-static const struct pass_list debug_list = {debug_passes, NULL, ARRAY_LEN(debug_passes), 0};
-
-static const struct pass_list *passes_for(const struct target *target)
-{
-	return target->lines ? &debug_list : &pass_lists[target->kind];
-}
 
 /* --- units --------------------------------------------------------------------------------------------------- */
 
@@ -335,39 +234,34 @@ static void analyze(struct run *r, u32 needs)
 		r->s.axis = axis_analyze(r->s.k, r->s.ranges);
 }
 
-/* The stage of the IR after pass i of the list. */
-static enum gpu_stage stage_after(const struct pass *list, u32 i)
+static bool run_passes(struct run *r, u32 groups)
 {
-	while (i && !list[i].stage)
-		i--;
-	return list[i].stage;
-}
-
-static bool run_passes(struct run *r, const struct pass *list, u32 n)
-{
-	for (u32 i = 0; i < n && !r->stopped; i++) {
+	for (u32 i = 0; i < npasses && !r->stopped; i++) {
+		const struct pass *p = &passes[i];
+		if (!(p->groups & groups))
+			continue;
 		if (r->start_after) {
-			if (!strcmp(r->start_after, list[i].name))
+			if (!strcmp(r->start_after, p->name))
 				r->start_after = NULL;
 			continue;
 		}
 		double start = milliseconds();
-		struct crash_scope scope = {.what = list[i].name, .dump = kernel_dump, .arg = r->s.k};
+		struct crash_scope scope = {.what = p->name, .dump = kernel_dump, .arg = r->s.k};
 		crash_enter(&scope);
-		analyze(r, list[i].needs);
-		list[i].run(&r->s);
-		if (!list[i].keeps_analyses)
+		analyze(r, p->needs);
+		p->run(&r->s);
+		if (!p->keeps_analyses)
 			r->s.ranges = NULL, r->s.axis = NULL;
 #ifndef NDEBUG
-		kernel_verify(r->s.k, list[i].name, NULL);
-		gpu_ir_verify(&r->s, stage_after(list, i), list[i].name, NULL);
+		kernel_verify(r->s.k, p->name, NULL);
+		gpu_ir_verify(&r->s, pass_stage(i), p->name, NULL);
 #endif
 		crash_leave(&scope);
-		after_step(r, list[i].name, start);
+		after_step(r, p->name, start);
 		if (r->s.failed)
 			return false;
-		if (list != gpu_passes)
-			tell(r, list[i].name);
+		if (groups != PASSES_TTGIR)
+			tell(r, p->name);
 	}
 	return true;
 }
@@ -534,14 +428,6 @@ int target_of_text(const struct kernel *k)
 	return k->target ? (int)strtol(k->target + strlen("cuda:"), NULL, 10) : 0;
 }
 
-static int index_of(const struct pass *list, u32 n, const char *name)
-{
-	for (u32 i = 0; i < n; i++)
-		if (!strcmp(list[i].name, name))
-			return (int)i;
-	return -1;
-}
-
 static void find_tile(struct op *o, void *arg)
 {
 	const struct type **found = arg;
@@ -554,10 +440,10 @@ static void find_tile(struct op *o, void *arg)
  * and its target. */
 static bool check_start(struct run *r, const struct kernel *k)
 {
-	const struct pass_list *list = passes_for(&r->o->target);
+	const struct target *target = &r->o->target;
 	const char *after = r->o->start_after;
-	int tile = index_of(list->tile, list->ntile, after ? after : "");
-	int start = index_of(list->gpu, list->ngpu, after ? after : "prove-buffers");
+	int tile = pass_index(tile_passes(target), after ? after : "");
+	int start = pass_index(gpu_passes(target), after ? after : "prove-buffers");
 	struct diags *d = &r->u->diags;
 	const struct type *any = NULL;
 	if (!k->target) {
@@ -575,12 +461,12 @@ static bool check_start(struct run *r, const struct kernel *k)
 		diag(d, E_TEXT_CLUSTER, k->loc, k->cuda.cluster, k->target);
 		return false;
 	}
-	if (start < 0 || (any && (start >= index_of(list->gpu, list->ngpu, "layouts")) != (any->layout != NULL))) {
+	if (start < 0 || (any && (pass_stage((u32)start) >= GPU_LAID_OUT) != (any->layout != NULL))) {
 		diag(d, E_START_AFTER, k->loc, after ? after : "barriers",
 		     any && !any->layout ? "IR without layouts" : "laid-out GPU IR (TTGIR)");
 		return false;
 	}
-	r->start_after = list->gpu[start].name;
+	r->start_after = passes[start].name;
 	return true;
 }
 
@@ -620,8 +506,7 @@ static bool begin(struct run *r, struct kernel *k, struct compiled *out)
 	r->s.num_warps = k->num_warps;
 	out->cluster = k->cuda.cluster;
 	if (k->target) {
-		const struct pass_list *list = passes_for(&o->target);
-		enum gpu_stage stage = stage_after(list->gpu, (u32)index_of(list->gpu, list->ngpu, r->start_after));
+		enum gpu_stage stage = pass_stage((u32)pass_index(PASSES_TTGIR, r->start_after));
 		analyze(r, ANALYSIS_AXIS);
 		if (!gpu_ir_verify(&r->s, stage, NULL, &r->u->diags))
 			return false;
@@ -642,13 +527,12 @@ static bool run_gpu_passes(struct run *r, struct compiled *out)
 	struct unit *u = r->u;
 	struct kernel *k = r->s.k;
 	const struct compile_options *o = r->o;
-	const struct pass_list *list = passes_for(&o->target);
 	if (!k->target)
 		k->target = arena_printf(&u->arena, "cuda:%d", o->target.sm);
 	u->schedules = (struct strbuf){.arena = &u->arena};
 	sb_puts(&u->schedules, "");
 	r->s.cuda.schedules = o->want_schedules ? &u->schedules : NULL;
-	bool done = run_passes(r, list->gpu, list->ngpu);
+	bool done = run_passes(r, PASSES_TTGIR);
 	out->shared_bytes = k->shared_bytes;
 	if (!done)
 		return false;
@@ -670,19 +554,18 @@ static bool compile_within(struct run *r, const struct func *func, const struct 
 		return false;
 	if (!u->parsed)
 		warn_of_undefined(k, &u->diags);
-	const struct pass_list *list = passes_for(&o->target);
 	if (o->time)
 		fprintf(o->print_to, "%-20s %8.3f ms\n", "parse", u->parse_ms);
 	after_step(r, "eval", start);
 	tell(r, "eval");
-	if (!k->target && !run_passes(r, list->tile, list->ntile))
+	if (!k->target && !run_passes(r, tile_passes(&o->target)))
 		return false;
 	if (o->want_ttir)
 		out->ttir = print_kernel(u, k);
 	bool generates = o->want_llir || o->want_asm || o->want_code;
 	if (r->stopped || !(o->want_ttgir || o->want_schedules || generates))
 		return true;
-	if (list->ngpu && !run_gpu_passes(r, out))
+	if (gpu_passes(&o->target) && !run_gpu_passes(r, out))
 		return false;
 	return r->stopped || !generates || generate(r, out);
 }
@@ -690,9 +573,9 @@ static bool compile_within(struct run *r, const struct func *func, const struct 
 /* Whether the pipeline pass runs in this compilation (it does not for IR text written after it). */
 static bool is_pipelined_here(const struct unit *u, const struct compile_options *o)
 {
-	const struct pass_list *list = passes_for(&o->target);
+	u32 groups = gpu_passes(&o->target);
 	const char *after = o->start_after ? o->start_after : u->parsed && u->parsed->target ? "barriers" : "";
-	return index_of(list->gpu, list->ngpu, after) < index_of(list->gpu, list->ngpu, "pipeline");
+	return pass_index(groups, after) < pass_index(groups, "pipeline");
 }
 
 /* Tightens the limits after the attempt `failed`. False if no further attempt is possible. */
@@ -783,37 +666,4 @@ void remark_resources(struct unit *u, const struct compiled *c, int registers, i
 	     resident ? arena_printf(a, "; %d resident block%s per multiprocessor", resident, PLURAL(resident)) : "");
 	if (local_bytes)
 		diag_hint(&u->diags, "local memory is slow: use smaller tiles, or another num_warps");
-}
-
-static bool has_pass(enum target_kind kind, const char *name)
-{
-	const struct pass_list *l = &pass_lists[kind];
-	bool found = false;
-	for (u32 i = 0; i < l->ntile; i++)
-		found |= !strcmp(name, l->tile[i].name);
-	for (u32 i = 0; i < l->ngpu; i++)
-		found |= !strcmp(name, l->gpu[i].name);
-	return found;
-}
-
-bool compile_has_step(const char *name)
-{
-	static const char *const others[] = {"eval", "lower", "llvm"};
-	bool found = has_pass(TARGET_CUDA, name) || has_pass(TARGET_CPU, name);
-	for (u32 i = 0; i < ARRAY_LEN(others); i++)
-		found |= !strcmp(name, others[i]);
-	return found;
-}
-
-void compile_list_passes(FILE *out)
-{
-	fprintf(out, "  %-20s %s\n", "eval", "the tile IR as evaluated, before any pass");
-	for (u32 i = 0; i < ARRAY_LEN(gpu_tile_passes); i++)
-		fprintf(out, "  %-20s %s\n", gpu_tile_passes[i].name, gpu_tile_passes[i].what);
-	for (u32 i = 0; i < ARRAY_LEN(gpu_passes); i++)
-		fprintf(out, "  %-20s %s\n", gpu_passes[i].name, gpu_passes[i].what);
-	for (u32 i = 0; i < ARRAY_LEN(cpu_tile_passes); i++)
-		if (!has_pass(TARGET_CUDA, cpu_tile_passes[i].name))
-			fprintf(out, "  %-20s %s (CPU only; on GPUs part of pipeline)\n", cpu_tile_passes[i].name,
-				cpu_tile_passes[i].what);
 }

@@ -1,6 +1,5 @@
-/* Passes: functions from IR to IR, listed once with the analyses that they need and that they invalidate. The list is
- * in driver/compile.c. The pass manager computes an analysis when a pass needs it, and drops it when a pass invalidates
- * it. */
+/* Passes: functions from IR to IR. The table in driver/passes.c lists them once, with the analyses that they need and
+ * whether analyses stay valid. The pass manager computes an analysis when a pass needs it. */
 #ifndef TLC_IR_PASS_H
 #define TLC_IR_PASS_H
 
@@ -78,6 +77,7 @@ enum gpu_stage {
 
 struct pass {
 	const char *name, *what; /* for --print-after and its help */
+	u32 groups;              /* the sets of passes that it is in: driver/passes.h */
 	void (*run)(struct pass_state *s);
 	enum analysis needs;  /* valid while the pass runs */
 	bool keeps_analyses;  /* values do not change: analyses stay valid */
