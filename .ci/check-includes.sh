@@ -4,20 +4,18 @@ set -eu
 python3 - << 'END'
 import glob, os, re, sys
 
-ORDER = """support layout lang ir frontend analysis transform llvm gpu gpu/layout gpu/tma gpu/smem gpu/pipeline gpu/codegen cpu
-	interp driver runtime runtime/image runtime/device runtime/api runtime/cache runtime/remote runtime/launch runtime/tune runtime/sim
-	runtime/emulate runtime/aot cli""".split()
-rank = {"compiler/" + folder if not folder.startswith(("lang", "runtime")) else folder: i for i, folder in enumerate(ORDER)}
-rank["compiler/frontend/python"] = rank["compiler/frontend"]
-rank["compiler/ir/import"] = rank["compiler/ir"]
-rank["compiler/gpu/codegen"] = rank["compiler/gpu/codegen"]
-bad = []
-headers = {}
-files = [f for root in ("compiler", "runtime", "lang") for f in glob.glob(root + "/**/*.[chly]", recursive=True)]
-for path in files:
+ORDER = """compiler/support compiler/layout lang compiler/ir compiler/frontend compiler/analysis compiler/transform
+    compiler/llvm compiler/gpu compiler/gpu/layout compiler/gpu/tma compiler/gpu/smem compiler/gpu/pipeline
+    compiler/gpu/codegen compiler/cpu compiler/interp compiler/driver runtime runtime/image runtime/device runtime/api
+    runtime/cache runtime/remote runtime/launch runtime/tune runtime/sim runtime/emulate runtime/aot compiler/cli""".split()
+rank = {folder: i for i, folder in enumerate(ORDER)}
+for part in "compiler/frontend/python", "compiler/ir/import":
+    rank[part] = rank[os.path.dirname(part)]
+bad, headers = [], {}
+for path in [f for root in ("compiler", "runtime", "lang") for f in glob.glob(root + "/**/*.[chly]", recursive=True)]:
     folder = os.path.dirname(path)
     if folder not in rank:
-        bad.append(f"{path}: its folder has no place in the order of {sys.argv[0] if False else '.ci/check-includes.sh'}")
+        bad.append(f"{path}: .ci/check-includes.sh gives its folder no place in the order")
         continue
     if path.endswith(".h"):
         headers.setdefault(os.path.basename(path), []).append(path)

@@ -1,4 +1,4 @@
-"""Each command of each planted fault changes its file: otherwise tests/planted/run.py would plant nothing, or half a fault."""
+"""Each command of each planted fault changes its file. Otherwise tests/planted/run.py would plant half a fault, or none."""
 import subprocess
 import sys
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # hashes.sh BUILD [N]: a hash of the code, without comments, of each kernel of the examples, and of every Nth variant
-# (default 8th) that tests/run launches, for sm_80, sm_90a and a CPU with AVX2. A change that leaves all code as it is leaves
-# this output as it is:
+# (default 8th) that tests/run launches, for sm_80, sm_90a and a CPU with AVX2. A change that leaves all code as it is
+# leaves this output as it is:
 #
 #   sh tests/hashes.sh build > before; ...; sh tests/hashes.sh build | diff before -
 #

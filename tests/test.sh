@@ -9,7 +9,8 @@
 # The seed is a number of the commit, or $TEST_SEED. It is printed.
 build=$1 mode=$2
 shift 2
-seed=${TEST_SEED:-$(printf '%d' "0x$(git rev-parse --short=6 HEAD 2> /dev/null | cut -c 1-6 || echo 1)")}
+commit=$(git rev-parse HEAD 2> /dev/null || echo 000001) # outside of git: 1
+seed=${TEST_SEED:-$(printf '%d' "0x$(echo "$commit" | cut -c 1-6)")}
 echo "seed $seed: TEST_SEED=$seed make test repeats it"
 work=$build/test-logs
 PATH=$PATH:/usr/local/cuda/bin # ptxas may be there
@@ -127,8 +128,7 @@ sources() {
 run="$build/test-run" random="$build/test-random"
 pairs="--pairs $seed"
 new="--seed $((10000 + seed % 1000000 * 10000))"
-set -- "$@" # the unit tests, in three jobs
-units() { # units I: every third program from the Ith on
+units() { # units I UNIT…: every third unit test from the Ith on
 	i=0 n=$1 list=
 	shift
 	for program; do
@@ -191,15 +191,18 @@ core "run cpu for gdb" env $past TL_GDB=1 "$run" $pairs --shard $(((seed + 1) % 
 core "random cpu for gdb" env $past TL_GDB=1 "$random" $new --shard 1/32
 all "run cpu for gdb" env $past TL_GDB=1 "$run" --shard 1/8
 all "random cpu for gdb" env $past TL_GDB=1 "$random" --shard 1/8
+share=1
+[ "$mode" != core ] || share=2
 # compiled with less pipelining, as after a failed proof of the buffers
 for kind in pipelines dots; do
-	both "$kind, unproved" env TL_DEVICE=sim TL_COMPILE_CHECK=unproved,buffers "$random" $new --kind $kind --count 15
-	both "$kind, unproved copies" env TL_DEVICE=sim TL_COMPILE_CHECK=unproved-copies,buffers "$random" $new --kind $kind --count 5
+	less="env TL_DEVICE=sim TL_COMPILE_CHECK=buffers"
+	both "$kind, unproved" $less,unproved "$random" $new --kind $kind --count $((30 / share))
+	both "$kind, unproved copies" $less,unproved-copies "$random" $new --kind $kind --count $((10 / share))
 done
 # without the optimisations of LLVM's back end, as very large kernels are compiled
 for kind in random loops pipelines; do
-	both "$kind sim, quick" env TL_DEVICE=sim TL_COMPILE_CHECK=quick,buffers "$random" $new --kind $kind --count 10
-	both "$kind cpu, quick" env TL_DEVICE=cpu TL_COMPILE_CHECK=quick "$random" $new --kind $kind --count 10
+	both "$kind sim, quick" env TL_DEVICE=sim TL_COMPILE_CHECK=quick,buffers "$random" $new --kind $kind --count $((20 / share))
+	both "$kind cpu, quick" env TL_DEVICE=cpu TL_COMPILE_CHECK=quick "$random" $new --kind $kind --count $((20 / share))
 done
 # the IR after each pass against the IR before it, and facts against values
 core "run every pass" "$run" --every-pass $pairs --shard $((seed % 16))/16
@@ -211,7 +214,8 @@ core "loops every pass" "$random" --every-pass $new --kind loops --count 75
 all "random every pass" "$random" --every-pass --kind random --count 500
 all "tree every pass" "$random" --every-pass --kind tree
 all "loops every pass" "$random" --every-pass --kind loops
-for kind in blocks products moves values scaled pipelines offsets edges tiles attention gradients experts pairs weights; do
+kinds="blocks products moves values scaled pipelines offsets edges tiles attention gradients experts pairs weights"
+for kind in $kinds; do
 	core "$kind every pass" "$random" --every-pass $new --kind $kind --count 25
 	all "$kind every pass" "$random" --every-pass --kind $kind --count 100
 done
@@ -219,7 +223,7 @@ done
 divisors="env TL_DEVICE=sim TL_COMPILE_CHECK=buffers,divisors"
 core "divisors" $divisors "$run" --shard $((seed % 4))/4 table
 all "divisors" $divisors "$run" table
-for kind in random tree loops blocks products moves values scaled pipelines offsets edges tiles attention gradients experts pairs weights; do
+for kind in random tree loops $kinds; do
 	core "$kind divisors" $divisors "$random" $new --kind $kind --count 8
 	all "$kind divisors" $divisors "$random" --kind $kind --count 40
 done

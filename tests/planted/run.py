@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """run.py BUILD [NAME...] [--jobs N] [--pick N] [--seed N] [--all]: do the tests find planted faults?
 
-Each line of `faults` is a fault: name, file, sed commands, description, between tabs. The commands are applied to a copy of
-the tree, libtl is built again, and the checks below run until one reports a case that passes without the fault. The checks
-are the suites of `make test` that compile kernels (tests/test.sh, `core`); the suites that are most likely to find a fault
-of a file come first. A fault whose commands change nothing, or that no check finds, has failed.
+Each line of `faults` is a fault: name, file, sed commands, description, between tabs. The commands are applied to a
+copy of the tree, libtl is built again, and the checks below run until one reports a case that passes without the fault.
+The checks are the suites of `make test` that compile kernels (tests/test.sh, `core`); the suites that are most likely to
+find a fault of a file come first. A fault whose commands change nothing, or that no check finds, has failed.
 
   NAME...    these faults; default: all
   --jobs N   faults at once, each in its own copy of the tree; default: one
@@ -24,7 +24,8 @@ import tempfile
 import threading
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-KINDS = "blocks products moves values scaled pipelines offsets edges tiles attention gradients experts pairs weights dots".split()
+KINDS = """blocks products moves values scaled pipelines offsets edges tiles attention gradients experts pairs weights
+    dots""".split()
 SLOW = 900  # seconds that a check may take
 SEED = 9001  # of the table in docs/notes/planted-faults.md
 NEEDED = "obj gen deps libtl.so libtl.so.0 test-run test-random tests/libamx.so".split()  # of the build
@@ -69,7 +70,8 @@ def make_checks(build, seed):
     full = {}
     full["tree, every pass, all"] = (every, rand + ["--kind", "tree"])
     for kind in ["random", "loops"] + KINDS:
-        full[kind + ", every pass, all"] = (every, rand + ["--kind", kind, "--count", "500" if kind == "random" else "100"])
+        count = "500" if kind == "random" else "100"
+        full[kind + ", every pass, all"] = (every, rand + ["--kind", kind, "--count", count])
     full["run, every pass, all"] = (every, run + ["--shard", "0/4"])
     for name in ["sim", "cpu", "sim:80", "interp"]:
         full[f"random kinds, {name}, all"] = (device(name, TL_SIM_SEED="2"), rand)
@@ -153,8 +155,9 @@ class Planter:
             subprocess.run(["sed", "-i", commands, path], check=True)
             if open(path, encoding="utf-8").read() == kept:
                 return None, f"its commands change nothing in {file}"
-            made = subprocess.run(["make", "-j1", f"BUILD={self.args.build}", "WARN=-w", self.args.build + "/libtl.so"], cwd=tree,
-                                  capture_output=True, text=True, env={k: v for k, v in os.environ.items() if k != "MAKEFLAGS"})
+            env = {k: v for k, v in os.environ.items() if k != "MAKEFLAGS"}
+            made = subprocess.run(["make", "-j1", f"BUILD={self.args.build}", "WARN=-w", self.args.build + "/libtl.so"],
+                                  cwd=tree, capture_output=True, text=True, env=env)
             if made.returncode:
                 return None, "does not compile: " + made.stderr.strip().splitlines()[-1]
             for check in checks:
