@@ -3,9 +3,7 @@
  *   legalize-dots         operand types that the target's tensor cores take
  *   cluster               several blocks for a program whose tiles do not fit the registers of one block
  *   layouts               a layout for every tile, and conversions between layouts (gpu/layout/assign_layouts.h)
- *   promote-operands      operands of dots that stay in shared memory while a loop runs
  *   pipeline              loads of loops issued ahead, into shared memory or registers; persistent kernels
- *   hoist-prologue-loads  the first loads of loops issued before reductions
  *   multiply-adds         operands in shared memory for dots without tensor cores
  *   vectorize             how many elements a load, store or copy takes at once
  *   allocate              offsets in shared memory
@@ -22,7 +20,6 @@
 void pass_legalize_dots(struct pass_state *s);
 void pass_cluster(struct pass_state *s);
 void pass_layouts(struct pass_state *s);
-void pass_promote_operands(struct pass_state *s);
 void pass_multiply_adds(struct pass_state *s);
 void pass_vectorize(struct pass_state *s);
 void pass_allocate(struct pass_state *s);

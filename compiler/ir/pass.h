@@ -90,7 +90,6 @@ void pass_cse(struct pass_state *s);
 void pass_licm(struct pass_state *s);
 void pass_counted_loops(struct pass_state *s);
 void pass_unflatten(struct pass_state *s);
-void pass_if_conversion(struct pass_state *s);
 void pass_strength_reduction(struct pass_state *s);
 void pass_uniform_offsets(struct pass_state *s);
 void pass_modulo_to_mask(struct pass_state *s);
@@ -101,8 +100,6 @@ void pass_unroll(struct pass_state *s);
 void pass_induction_divisions(struct pass_state *s);
 void pass_swizzle_pids(struct pass_state *s);
 void pass_narrow_loads(struct pass_state *s);
-void pass_hoist_loads(struct pass_state *s);
-void pass_hoist_prologue_loads(struct pass_state *s);
 void pass_contract_fma(struct pass_state *s);
 
 /* True if n divides v, or every element of a tile v, according to constants and the divisibility of parameters. */

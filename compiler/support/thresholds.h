@@ -19,16 +19,6 @@ enum tuning {
 	 * µs. */
 	UNROLL_LOADED_REGISTERS = 32,
 	MAX_UNROLL_OF_SUM = 8,
-	/* Registers of a thread that a hoisted load may hold, and the sum over all hoisted loads. On an H200, a layer
-	 * normalisation of 8192 columns with more took 94 instead of 72 µs, because fewer rows were on a multiprocessor
-	 * at once. */
-	MAX_HOISTED_REGISTERS = 4,
-	MAX_HOISTED_REGISTERS_IN_ALL = 8,
-	/* The same limits for loads in the prologues of pipelined loops. All iterations wait for these loads. */
-	MAX_PROLOGUE_REGISTERS = 16,
-	MAX_PROLOGUE_REGISTERS_IN_ALL = 32,
-	/* Registers of a load that moves above a whole loop and is live while the loop runs. */
-	MAX_REGISTERS_OVER_LOOP = 2,
 	/* Registers of a thread other than the values that a loop carries: addresses and the values of the iteration.
 	 * Tiles that are carried as unaligned vector loads take more registers than packed words. If they do not fit,
 	 * the results are packed into words in the iteration that loads them. Not tuned further. */
@@ -53,9 +43,6 @@ enum tuning {
 	/* Registers other than the tile that a block of a cluster holds: addresses, predicates, intermediate
 	 * results. */
 	REGISTERS_BESIDE_ROW = 24,
-	/* Registers other than a loop's dot operands and carried values: addresses, loaded values, results of dots.
-	 * Operands that do not fit stay in shared memory. */
-	REGISTERS_BESIDE_OPERANDS = 96,
 	/* Registers other than the accumulator and operand of a dot with deferred wait and the result of the next
 	 * iteration's first dot, which are live at once: the rest of the loop. Not tuned further. */
 	REGISTERS_BESIDE_LATE = 79,
@@ -93,10 +80,6 @@ enum tuning {
 	/* Operations on reloaded elements that are repeated too. The address and the mask of a gather's rows take 2 to
 	 * 5. On an H100, a mixture of experts gains 3 to 5 % (docs/internals/kernels.md). */
 	MAX_COMPUTED_AGAIN = 8,
-	/* Operations of a branch that a loop of dots executes in every iteration, so that its loads can be issued
-	 * ahead. The position of a tile in groups of rows, and two index tiles, take 26. On an H100, a GEMM of 4096^3
-	 * reaches 0.62 of cuBLAS's speed with them. Otherwise its loads would not be issued ahead. */
-	MAX_SELECTED_OPERATIONS = 64,
 	/* PRODUCER_WARPS: a producer takes a whole warpgroup, because setmaxnreg works on warpgroups.
 	 * MAX_WARPS_BESIDE_PRODUCER: with more consumer warps, each would get too few registers. Of the 65,536
 	 * registers for 8 consumer warps and the producer, each consumer thread gets 232 and each producer thread 40,
