@@ -241,15 +241,10 @@ tl_status kernel_stage(tl_kernel *k, const tl_config *cfg, const tl_arg *args, s
 		       char **text);
 tl_status kernel_resources(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, tl_resources *out);
 
-/* For the tuner: launches like tl_launch, on the kernel's device or on a mirror of it, and waits for the end. It waits
- * for at most limit_ms, on devices that can tell. *ended: the launch has ended, or an error came before it. */
-tl_status kernel_try(tl_kernel *k, struct device *on, const tl_config *cfg, const tl_arg *args, size_t nargs,
-		     int limit_ms, bool *ended);
-/* Like tl_time, on the device `on`. */
-tl_status kernel_measure(tl_kernel *k, struct device *on, const tl_config *cfg, const tl_arg *args, size_t nargs,
-			 int warmup, int repeats, double *median_ms);
-/* The estimated cost of a launch; *cost is 0 on devices where the time is the cost. */
-tl_status kernel_count(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, double *cost);
+/* For the tuner: the variant for a launch, compiled if needed; its loaded code, and the bits of its slots, of which
+ * there are at most MAX_KERNEL_PARAMS. */
+tl_status kernel_variant(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs,
+			 const struct image **image, void **code, u64 *bits);
 /* Calls fn for each pointer argument of the kernel, including the leaves of tuples and descriptors. */
 tl_status kernel_pointers(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs,
 			  void (*fn)(void *arg, const struct slot *s, const tl_arg *a), void *arg);

@@ -10,7 +10,6 @@
 
 #include "runtime/launch/composite.h"
 #include "runtime/launch/decorated.h"
-#include "runtime/remote/tuner_client.h"
 
 enum { MAX_STAGES = 64 };
 
@@ -270,7 +269,7 @@ tl_status launch_start(const tl_kernel *k, const struct variant *v, const tl_con
 
 /* The variant, compiled if needed, and the bits of its slots. */
 static tl_status take_launch(const char *call, tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs,
-			     struct launch *l, struct options *o, struct choice *c)
+			     u64 *bits, struct options *o, struct choice *c)
 {
 	tl_status s = check_call(call, k, args, nargs);
 	if (s)
@@ -279,7 +278,7 @@ static tl_status take_launch(const char *call, tl_kernel *k, const tl_config *cf
 		return failed(TL_ERR_ARGUMENT, "%s: the config is NULL; its grid is needed", call);
 	if ((s = check_options(k, cfg, o)) || (s = check_stream(k, cfg->stream)))
 		return s;
-	return choose_variant(k, o, cfg, args, nargs, l->bits, c);
+	return choose_variant(k, o, cfg, args, nargs, bits, c);
 }
 
 /* True if check_options succeeds with the guard's options. */
@@ -362,7 +361,7 @@ tl_status kernel_launch(tl_kernel *k, const tl_config *cfg, const tl_arg *args, 
 		return s;
 	if (launch_known(k, cfg, args, nargs, true, &s))
 		return s;
-	if ((s = take_launch("tl_launch", k, cfg, args, nargs, &l, &o, &c)))
+	if ((s = take_launch("tl_launch", k, cfg, args, nargs, l.bits, &o, &c)))
 		return s;
 	launch_remember(k, &o, &c, args, nargs);
 	grid_of(cfg, grid);
@@ -386,7 +385,7 @@ tl_status kernel_time_each(tl_kernel *k, const tl_config *cfg, const tl_arg *arg
 	tl_arg room[MAX_KERNEL_PARAMS];
 	memset(ms, 0, (size_t)repeats * sizeof *ms);
 	tl_status s = complete_call("tl_time", k, &args, &nargs, room);
-	if (s || (s = take_launch("tl_time", k, cfg, args, nargs, &l, &o, &c)))
+	if (s || (s = take_launch("tl_time", k, cfg, args, nargs, l.bits, &o, &c)))
 		return s;
 	grid_of(cfg, grid);
 	if (!grid[0] || !grid[1] || !grid[2])
@@ -416,83 +415,28 @@ tl_status kernel_time(tl_kernel *k, const tl_config *cfg, const tl_arg *args, si
 	return s;
 }
 
-/* A launch of the tuner, on the kernel's device or on the device's mirror (the same GPU in another process, see
- * remote/tuner_client.h). *empty: the grid has no programs. */
-static tl_status take_trial(tl_kernel *k, struct device *on, const tl_config *cfg, const tl_arg *args, size_t nargs,
-			    struct launch *l, bool *empty)
+tl_status kernel_variant(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs,
+			 const struct image **image, void **code, u64 *bits)
 {
 	struct options o;
 	struct choice c;
-	u32 grid[3];
-	void *code;
-	tl_status s = take_launch("tl_tuner_choose", k, cfg, args, nargs, l, &o, &c);
-	if (s)
-		return s;
-	grid_of(cfg, grid);
-	*empty = !grid[0] || !grid[1] || !grid[2];
-	if (on == k->module->ctx->dev)
-		return launch_fill(k, c.variant, cfg, grid, cfg->stream, l);
-	s = mirror_load(on, &c.variant->image, &code);
-	return s ? s : image_launch(on, &c.variant->image, code, cfg, grid, l);
-}
-
-tl_status kernel_try(tl_kernel *k, struct device *on, const tl_config *cfg, const tl_arg *args, size_t nargs,
-		     int limit_ms, bool *ended)
-{
-	struct launch l;
-	bool empty;
-	*ended = true;
-	tl_status s = take_trial(k, on, cfg, args, nargs, &l, &empty);
-	if (s || empty)
-		return s;
-	if (on->ops->try)
-		return on->ops->try(on, &l.device, limit_ms, ended);
-	s = on->ops->launch(on, &l.device);
-	return s ? s : on->ops->synchronize(on);
-}
-
-tl_status kernel_measure(tl_kernel *k, struct device *on, const tl_config *cfg, const tl_arg *args, size_t nargs,
-			 int warmup, int repeats, double *median_ms)
-{
-	struct launch l;
-	bool empty;
-	*median_ms = 0;
-	tl_status s = take_trial(k, on, cfg, args, nargs, &l, &empty);
-	if (s || empty)
-		return s;
-	double *ms = calloc((size_t)repeats, sizeof *ms);
-	if (!ms)
-		return failed(TL_ERR_MEMORY, "out of host memory");
-	struct cleanup c;
-	cleanup_push(&c, free, ms);
-	s = on->ops->time(on, &l.device, warmup, repeats, ms);
-	*median_ms = s ? 0 : median(ms, repeats);
-	cleanup_run(&c);
+	tl_status s = take_launch("tl_tuner_choose", k, cfg, args, nargs, bits, &o, &c);
+	*image = s ? NULL : &c.variant->image;
+	*code = s ? NULL : c.variant->code;
 	return s;
-}
-
-tl_status kernel_count(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, double *cost)
-{
-	struct launch l;
-	bool empty;
-	struct device *dev = k->module->ctx->dev;
-	*cost = 0;
-	tl_status s = take_trial(k, dev, cfg, args, nargs, &l, &empty);
-	return s || empty || !dev->ops->cost ? s : dev->ops->cost(dev, &l.device, cost);
 }
 
 tl_status kernel_pointers(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs,
 			  void (*fn)(void *arg, const struct slot *s, const tl_arg *a), void *arg)
 {
-	struct options o;
-	struct choice c;
-	struct launch l;
+	const struct image *im;
+	void *code;
+	u64 bits[MAX_KERNEL_PARAMS];
 	tl_arg leaves[MAX_KERNEL_PARAMS];
 	u32 n;
-	tl_status s = take_launch("tl_tuner_choose", k, cfg, args, nargs, &l, &o, &c);
+	tl_status s = kernel_variant(k, cfg, args, nargs, &im, &code, bits);
 	if (s || !flatten_arguments(&k->params, args, nargs, leaves, NULL, &n))
 		return s;
-	const struct image *im = &c.variant->image;
 	for (u32 i = 0; i < im->nslots; i++)
 		if (im->slots[i].pointers && im->slots[i].leaf < n)
 			fn(arg, &im->slots[i], &leaves[im->slots[i].leaf]);
