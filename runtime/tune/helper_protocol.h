@@ -1,4 +1,4 @@
-/* The protocol between the tuner and its helper process, over a socket on one machine: records of fixed size. Bytes
+/* The protocol between the tuner and its helper process, over a local socket: records of fixed size. Bytes
  * follow a call; each call has a reply. */
 #ifndef TL_TUNE_HELPER_PROTOCOL_H
 #define TL_TUNE_HELPER_PROTOCOL_H
