@@ -97,7 +97,10 @@ $(BUILD)/gen/ptx_lex.c: runtime/sim/ptx.l $(BUILD)/deps | $(BUILD)/gen/ptx_parse
 	$(Q)flex -o $@ $<
 
 # The standard library and the math functions of libclc, inside the binary.
-STD = lang/std/core.tl $(filter-out lang/std/core.tl,$(sort $(wildcard lang/std/*.tl)))
+STD = $(patsubst lang/%,$(BUILD)/gen/%,lang/std/core.tl $(filter-out lang/std/core.tl,$(sort $(wildcard lang/std/*.tl))))
+$(BUILD)/gen/std/%.tl: lang/std/%.tl lang/std/expand.awk
+	@mkdir -p $(@D)
+	$(Q)awk -f lang/std/expand.awk $< > $@
 # Only the functions the code generator calls, already reduced to one small module.
 CLC = /usr/lib/clc/nvptx64--nvidiacl.bc
 CLC_FUNCS = $(foreach f,sin cos log log2 erf exp exp2 tanh,_Z$(call len,$(f))$(f)d) _Z4fmodff _Z4fmoddd
