@@ -311,9 +311,8 @@ bool is_importable(struct eval *e, const struct module *m, const struct tried *t
 /* frontend/python/host_values.c: host Python whose value is known */
 struct val host_val(const char *path);
 struct val host_attribute(struct eval *e, struct val v, const char *name);
-struct named_val;
-struct val host_call(struct eval *e, struct val callee, const struct val *args, u32 n, const struct named_val *named,
-		     u32 nnamed, struct loc at);
+struct call;
+struct val host_call(struct eval *e, struct val callee, const struct call *c);
 /* The fields of the class of triton.Config(…). After the fields the tuple has an integer with one bit per field that
  * was given. */
 enum {
@@ -410,7 +409,6 @@ struct val object_attribute(struct eval *e, struct val v, const char *name); /* 
 struct val type_of(struct eval *e, const struct val *v);
 struct val type_attribute(struct eval *e, struct val v, const char *name); /* V_ERROR: no such attribute */
 
-struct call;
 /* aggregates.c: classes defined in the source */
 /* The class that d defines; V_ERROR after an error. */
 struct val class_value(struct eval *e, const struct module *m, const struct definition *d);
@@ -439,10 +437,10 @@ bool object_operator(struct eval *e, enum operator op, struct val a, struct val 
 
 /* frontend/python/functions.c: Python's built-in functions */
 struct named_val;
-/* Sorts the items of a sequence, with Python's arguments key= and reverse= if given. */
 /* The least or the largest item, with the options key= and default=. */
 struct val extreme_value(struct eval *e, const struct val *items, u32 n, const struct val *options, bool largest,
 			 struct loc at);
+/* Sorts the items of a sequence, with Python's arguments key= and reverse= if given. */
 struct val sort_values(struct eval *e, const struct val *v, const struct named_val *named, u32 nnamed, struct loc at);
 
 /* frontend/python/fstring.c */
@@ -453,11 +451,10 @@ bool format_val(struct eval *e, struct strbuf *out, const struct val *v, const c
 /* frontend/python/strings.c: methods of strings, lists and dicts that do not change them */
 /* The method as a value; V_ERROR without a message if there is none. */
 struct val python_method(struct eval *e, struct val v, const char *name);
-/* Calls the method; path is "str.upper", "dict.get", … */
 /* Reports that n arguments were passed to a method that takes `least` to `most`. */
 struct val wrong_count(struct eval *e, const char *method, u32 least, u32 most, u32 n, struct loc at);
-struct val call_python_method(struct eval *e, const char *path, const struct val *args, u32 n,
-			      const struct named_val *named, u32 nnamed, struct loc at);
+/* Calls the method; path is "str.upper", "dict.get", … The first argument is the object. */
+struct val call_python_method(struct eval *e, const char *path, const struct call *c);
 /* The operation text % values. */
 struct val format_percent(struct eval *e, const struct val *text, const struct val *values, struct loc at);
 
@@ -470,12 +467,32 @@ struct named_val {
 /* The arguments of a call as written. */
 struct call {
 	const struct val *pos;
-	const struct loc *pos_loc;
+	const struct loc *pos_loc; /* NULL: all at `at` */
 	u32 npos;
 	const struct named_val *named;
 	u32 nnamed;
 	struct loc at;
 };
+/* A parameter of a builtin or a function, or a field of a class. */
+struct formal {
+	const char *name;
+	u32 len;
+	bool star;    /* "*name" takes the remaining arguments, as a tuple */
+	bool rest;    /* "**name" takes the remaining keywords, as a dict */
+	bool spreads; /* a star parameter for which f((a, b)) is the same as f(a, b) */
+	bool by_name; /* a keyword may give it */
+};
+
+/* The arguments of a call by parameter. */
+struct bound {
+	struct val *at;
+	struct loc *loc;
+	bool *given;
+};
+/* Assigns the arguments to the n parameters. False after an error. Parameters without an argument have no value. */
+bool bind_arguments(struct eval *e, const char *callee, const struct formal *f, u32 n, const struct call *c,
+		    struct bound *b);
+struct val missing_argument(struct eval *e, const char *callee, const char *name, struct loc at);
 struct val call_value(struct eval *e, struct val callee, const struct call *c);
 struct val eval_call(struct eval *e, const struct expr *x);
 struct val call_func(struct eval *e, const struct func *f, const struct val *args, u32 nargs,

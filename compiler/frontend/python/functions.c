@@ -35,10 +35,7 @@ static struct val list_of(struct eval *e, val_vec *items, struct loc at)
 
 static struct val call_with(struct eval *e, struct val f, const struct val *args, u32 n, struct loc at)
 {
-	struct loc locs[8];
-	for (u32 i = 0; i < n && i < ARRAY_LEN(locs); i++)
-		locs[i] = at;
-	return call_value(e, f, &(struct call){.pos = args, .pos_loc = locs, .npos = n, .at = at});
+	return call_value(e, f, &(struct call){.pos = args, .npos = n, .at = at});
 }
 
 /* The truth of v: 1 or 0; -1 after an error, such as for a run-time value. */

@@ -493,19 +493,21 @@ struct val wrong_count(struct eval *e, const char *method, u32 least, u32 most, 
 	return eval_error(e, E_ARG_COUNT, at, method, takes, PLURAL(most), n);
 }
 
-struct val call_python_method(struct eval *e, const char *path, const struct val *args, u32 n,
-			      const struct named_val *named, u32 nnamed, struct loc at)
+struct val call_python_method(struct eval *e, const char *path, const struct call *c)
 {
+	const struct val *args = c->pos;
+	u32 n = c->npos;
 	const struct python_method *m = find_python_method(path);
 	const char *name = strchr(path, '.');
 	enum val_kind of = *path == 's' ? V_STR : *path == 'd' ? V_DICT : V_TUPLE;
-	if (!m || !n || args[0].kind != of || (nnamed && m->run != text_format))
-		return eval_error(e, E_HOST_VALUE, at, path);
+	if (!m || !n || args[0].kind != of || (c->nnamed && m->run != text_format))
+		return eval_error(e, E_HOST_VALUE, c->at, path);
 	if (n - 1 < m->least || n - 1 > m->most)
-		return wrong_count(e, name + 1, m->least, m->most, n - 1, at);
-	if (of == V_STR && !count_text(e, args[0].len, at))
+		return wrong_count(e, name + 1, m->least, m->most, n - 1, c->at);
+	if (of == V_STR && !count_text(e, args[0].len, c->at))
 		return val_error();
-	return m->run(e, &(struct method_call){name + 1, args[0], args + 1, n - 1, named, nnamed, at, m->code});
+	return m->run(e, &(struct method_call){name + 1, args[0], args + 1, n - 1, c->named, c->nnamed, c->at,
+					       m->code});
 }
 
 /* --- functions ----------------------------------------------------------------------------------------------- */
