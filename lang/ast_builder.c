@@ -395,19 +395,16 @@ static void set_broken_aside(struct parser *p, struct func *f)
 	struct def_start *s = NULL;
 	for (u32 i = 0; i < p->starts.len && p->starts.at[i].line <= f->loc.line; i++)
 		s = &p->starts.at[i];
-	if (!s || p->diags->nerrors == s->nerrors)
+	if (!s || p->diags->nerrors == s->before.errors)
 		return;
 	f->broken = true;
 	f->start = s->at;
 	f->body.len = 0;
-	diags_cut(p->diags, s->text);
-	p->diags->nerrors = s->nerrors;
+	diags_rewind(p->diags, s->before);
 	p->diags->full = false;
 	/* tokens that were read ahead */
-	for (struct def_start *next = s + 1; next < p->starts.at + p->starts.len; next++) {
-		next->nerrors = s->nerrors;
-		next->text = s->text;
-	}
+	for (struct def_start *next = s + 1; next < p->starts.at + p->starts.len; next++)
+		next->before = s->before;
 }
 
 void add_function(struct parser *p, enum func_kind kind, const struct branch *branch, const char *name,

@@ -449,7 +449,7 @@ bool host_line(struct parser *p, struct token t)
 		p->decorators.len = 0;
 	if (t.kind == DEF && pending) {
 		vec_push(p->arena, &p->starts,
-			 ((struct def_start){t.loc.line, t.start, p->diags->nerrors, p->diags->text.len}));
+			 ((struct def_start){t.loc.line, t.start, diags_point(p->diags)}));
 		p->in_kernel = true;
 		p->base_indent = indent;
 		p->indents[0] = indent;

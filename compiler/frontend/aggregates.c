@@ -22,12 +22,10 @@ static struct val eval_beside(struct eval *e, struct module *m, const char *name
 /* The class that x names; NULL without a message if x does not name a class. */
 static const struct class *class_named(struct eval *e, const struct class_def *d, const struct expr *x)
 {
-	u32 len = e->diags->text.len, errors = e->diags->nerrors;
+	struct diags_point before = diags_point(e->diags);
 	struct val v = eval_beside(e, d->module, d->name, x);
-	if (e->diags->nerrors != errors) {
-		diags_cut(e->diags, len);
-		e->diags->nerrors = errors;
-	}
+	if (e->diags->nerrors != before.errors)
+		diags_rewind(e->diags, before);
 	return v.kind == V_CLASS ? v.class : NULL;
 }
 

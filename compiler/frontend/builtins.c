@@ -71,6 +71,11 @@ static const char *callee(const struct eval *e, const struct args *a)
 	return name;
 }
 
+struct val wrong_kind(struct eval *e, const struct args *a, u32 i, const char *wanted)
+{
+	return eval_error(e, E_ARG_KIND, a->loc[i], arg_name(e, a, i), callee(e, a), wanted, describe(e, &a->at[i]));
+}
+
 /* Reports a run-time value v where a compile-time value is required. */
 static void not_constexpr(struct eval *e, const struct args *a, u32 i, const struct val *v)
 {
@@ -102,7 +107,7 @@ bool arg_int(struct eval *e, const struct args *a, u32 i, i64 *out)
 		not_constexpr(e, a, i, v);
 		return false;
 	}
-	eval_error(e, E_ARG_KIND, a->loc[i], arg_name(e, a, i), callee(e, a), "an integer", describe(e, v));
+	wrong_kind(e, a, i, "an integer");
 	advise_value(e, v);
 	return false;
 }
@@ -136,8 +141,7 @@ bool arg_type(struct eval *e, const struct args *a, u32 i, struct val *out)
 		out->to_block = false;
 		return true;
 	}
-	*out = eval_error(e, E_ARG_KIND, a->loc[i], arg_name(e, a, i), callee(e, a), "a dtype such as tl.float16",
-			  describe(e, &a->at[i]));
+	*out = wrong_kind(e, a, i, "a dtype such as tl.float16");
 	advise_value(e, &a->at[i]);
 	return false;
 }
@@ -145,8 +149,7 @@ bool arg_type(struct eval *e, const struct args *a, u32 i, struct val *out)
 bool arg_tensor(struct eval *e, const struct args *a, u32 i, struct val *out)
 {
 	if (a->at[i].kind != V_TENSOR && !val_is_number(&a->at[i])) {
-		*out = eval_error(e, E_ARG_KIND, a->loc[i], arg_name(e, a, i), callee(e, a), "a tile or a number",
-				  describe(e, &a->at[i]));
+		*out = wrong_kind(e, a, i, "a tile or a number");
 		advise_value(e, &a->at[i]);
 		return false;
 	}
@@ -159,7 +162,7 @@ bool arg_tile(struct eval *e, const struct args *a, u32 i, struct val *out)
 	*out = a->at[i];
 	if (is_tile(out))
 		return true;
-	*out = eval_error(e, E_ARG_KIND, a->loc[i], arg_name(e, a, i), callee(e, a), "a tile", describe(e, out));
+	*out = wrong_kind(e, a, i, "a tile");
 	return false;
 }
 
@@ -168,8 +171,8 @@ bool arg_shape(struct eval *e, const struct args *a, u32 i, int *rank, i32 *shap
 	const struct val *v = &a->at[i];
 	if (v->kind == V_TUPLE && v->nitems == 1 && v->items[0].kind == V_TUPLE)
 		v = &v->items[0];
-	const struct val *items = v->kind == V_TUPLE ? v->items : v;
-	u32 n = v->kind == V_TUPLE ? v->nitems : 1;
+	u32 n;
+	const struct val *items = items_of(v, &n);
 	i64 numel = 1;
 	if (n > MAX_RANK) {
 		eval_error(e, E_RANK, a->loc[i], n);
@@ -202,8 +205,7 @@ bool arg_axis(struct eval *e, const struct args *a, u32 i, int rank, int *axis)
 {
 	i64 n;
 	if (a->at[i].kind == V_FLOAT) {
-		eval_error(e, E_ARG_KIND, a->loc[i], arg_name(e, a, i), callee(e, a), "an integer",
-			   describe(e, &a->at[i]));
+		wrong_kind(e, a, i, "an integer");
 		diag_hint(e->diags, "tl.maximum(x, y) and tl.minimum(x, y) compare two values");
 		return false;
 	}
@@ -289,15 +291,14 @@ struct val bi_full(struct eval *e, const struct args *a)
 	if (!arg_shape(e, a, 0, &rank, shape) || !arg_type(e, a, 2, &type))
 		return val_error();
 	if (type.pointers)
-		return eval_error(e, E_ARG_KIND, a->loc[2], "dtype", a->b->name, "a number's dtype",
-				  describe(e, &type));
+		return wrong_kind(e, a, 2, "a number's dtype");
 	if (is_tile(&v)) {
 		if (type_numel(v.ssa->type) != 1)
-			return eval_error(e, E_ARG_KIND, a->loc[1], "value", a->b->name, "a scalar", describe(e, &v));
+			return wrong_kind(e, a, 1, "a scalar");
 		v.ssa = build1(&e->b, IR_UNSPLAT, v.ssa->type->elem, v.ssa);
 	}
 	if (!val_is_number(&v) && v.kind != V_TENSOR)
-		return eval_error(e, E_ARG_KIND, a->loc[1], "value", a->b->name, "a number", describe(e, &v));
+		return wrong_kind(e, a, 1, "a number");
 	if (v.kind != V_TENSOR && !number_fits(&v, type.dtype))
 		return eval_error(e, E_VALUE_RANGE, a->loc[1], describe(e, &v), dtype_name(type.dtype));
 	v = v.kind == V_TENSOR ? cast_to(e, v, type.dtype, ROUND_DEFAULT, a->loc[1]) : const_tensor(e, v, type.dtype);
@@ -311,8 +312,8 @@ struct val bi_expand_dims(struct eval *e, const struct args *a)
 	struct val v, axes = a->at[1];
 	if (!arg_tensor(e, a, 0, &v))
 		return val_error();
-	const struct val *items = axes.kind == V_TUPLE ? axes.items : &axes;
-	u32 n = axes.kind == V_TUPLE ? axes.nitems : 1;
+	u32 n;
+	const struct val *items = items_of(&axes, &n);
 	int rank = v.ssa->type->rank + (int)n, at[MAX_RANK];
 	if (rank > MAX_RANK)
 		return eval_error(e, E_RANK, a->loc[1], (u32)rank);
@@ -388,7 +389,8 @@ struct val bi_trans(struct eval *e, const struct args *a)
 	const struct type *t = v.ssa->type;
 	if (dims.kind == V_TUPLE && dims.nitems == 1 && dims.items[0].kind == V_TUPLE)
 		dims = dims.items[0];
-	u32 n = dims.kind == V_TUPLE ? dims.nitems : 1, seen = 0;
+	u32 n, seen = 0;
+	const struct val *items = items_of(&dims, &n);
 	if (dims.kind == V_TUPLE && !n && !a->b->code) { /* trans without dims swaps the last two dimensions */
 		if (t->rank < 2)
 			return eval_error(e, E_TRANSPOSE_RANK, a->loc[0], describe_type(e, &v));
@@ -399,7 +401,7 @@ struct val bi_trans(struct eval *e, const struct args *a)
 	} else {
 		bool ok = (int)n == t->rank;
 		for (u32 i = 0; ok && i < n; i++) {
-			const struct val d = known_number(dims.kind == V_TUPLE ? dims.items[i] : dims);
+			const struct val d = known_number(items[i]);
 			i64 k = d.kind == V_INT ? (i64)d.integer : -99;
 			k = k < 0 ? k + t->rank : k;
 			ok = k >= 0 && k < t->rank && !(seen >> k & 1);
@@ -425,8 +427,7 @@ struct val bi_item(struct eval *e, const struct args *a)
 	if (!arg_tensor(e, a, 0, &v) || !is_tile(&v))
 		return v;
 	if (type_numel(v.ssa->type) != 1)
-		return eval_error(e, E_ARG_KIND, a->loc[0], "self", a->b->name, "a tile of one element",
-				  describe(e, &v));
+		return wrong_kind(e, a, 0, "a tile of one element");
 	v.ssa = build1(&e->b, IR_UNSPLAT, v.ssa->type->elem, v.ssa);
 	return v;
 }
@@ -604,7 +605,7 @@ struct val bi_python_abs(struct eval *e, const struct args *a)
 	if (v.kind == V_TENSOR)
 		return call_std(e, "abs", &v, 1);
 	if (!val_is_number(&v))
-		return eval_error(e, E_ARG_KIND, a->loc[0], "x", "abs", "a number", describe(e, &v));
+		return wrong_kind(e, a, 0, "a number");
 	if (v.kind == V_FLOAT)
 		return val_float(fabs(v.real));
 	i128 n = v.kind == V_INT ? v.integer : v.boolean;
@@ -622,8 +623,7 @@ struct val bi_python_float(struct eval *e, const struct args *a)
 		if (end > v->text && !*(end + strspn(end, " ")) && !strpbrk(v->text, "xXpP("))
 			return val_float(d);
 	}
-	struct val r = eval_error(e, E_ARG_KIND, a->loc[0], "x", "float",
-				  "a compile-time number or text such as '-1e8', 'inf', 'nan'", describe(e, v));
+	struct val r = wrong_kind(e, a, 0, "a compile-time number or text such as '-1e8', 'inf', 'nan'");
 	if (v->kind == V_TENSOR)
 		diag_hint(e->diags, "use x.to(tl.float32) for a run-time value");
 	return r;
@@ -643,7 +643,7 @@ struct val bi_python_int(struct eval *e, const struct args *a)
 		if (!errno && end > v->text && !*(end + strspn(end, " \t\n")))
 			return val_int(n);
 	}
-	struct val r = eval_error(e, E_ARG_KIND, a->loc[0], "x", "int", "a compile-time number", describe(e, v));
+	struct val r = wrong_kind(e, a, 0, "a compile-time number");
 	if (v->kind == V_TENSOR)
 		diag_hint(e->diags, "use x.to(tl.int32) for a run-time value");
 	return r;
@@ -653,8 +653,7 @@ struct val bi_python_str(struct eval *e, const struct args *a)
 {
 	struct strbuf sb = {.arena = e->arena};
 	if (a->at[0].kind == V_TENSOR)
-		return eval_error(e, E_ARG_KIND, a->loc[0], "x", "str", "a compile-time value",
-				  describe(e, &a->at[0]));
+		return wrong_kind(e, a, 0, "a compile-time value");
 	sb_puts(&sb, "");
 	if (!count_parts(e, &a->at[0], a->loc[0]))
 		return val_error();
@@ -679,7 +678,7 @@ struct val bi_python_len(struct eval *e, const struct args *a)
 		return val_int(v->len);
 	if (is_tile(v))
 		return val_int(v->ssa->type->shape[0]);
-	eval_error(e, E_ARG_KIND, a->loc[0], "x", "len", "a tuple or a tile", describe(e, v));
+	wrong_kind(e, a, 0, "a tuple or a tile");
 	if (v->kind == V_TENSOR && v->pointers)
 		diag_hint(e->diags, "a kernel gets the address of a tensor only: pass its sizes as parameters");
 	return val_error();
@@ -710,7 +709,7 @@ struct val bi_host_cdiv(struct eval *e, const struct args *a)
 static struct val not_compile_time(struct eval *e, const struct args *a)
 {
 	struct val r =
-		eval_error(e, E_ARG_KIND, a->loc[0], "x", a->b->name, "a compile-time number", describe(e, &a->at[0]));
+		wrong_kind(e, a, 0, "a compile-time number");
 	if (a->at[0].kind == V_TENSOR)
 		diag_hint(e->diags, "Python's math runs at compile time; use tl.%s for a run-time value", a->b->name);
 	return r;

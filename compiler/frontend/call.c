@@ -334,14 +334,14 @@ static struct val call_function(struct eval *e, const struct func *f, const stru
 		return val_error();
 	tell_library_call(e, f, bound.at, bound.given);
 	bind_variables(e, f, &frame, &bound, c->at);
-	u32 len = e->diags->text.len, errors = e->diags->nerrors;
+	struct diags_point before = diags_point(e->diags);
 	e->host += f->host;
 	mark_call(e);
 	struct val returned = exec_function(e, &f->body);
 	mark_return(e);
 	e->host -= f->host;
 	if (f->host)
-		returned = host_function_result(e, f, returned, len, errors);
+		returned = host_function_result(e, f, returned, before);
 	e->frame = caller;
 	e->b.loc = user_loc(e, c->at);
 	return e->stopped ? val_error() : returned;

@@ -86,8 +86,5 @@ struct outcome exec_iterations(struct eval *e, const struct stmt *s, const struc
 			       const struct cont *rest);
 /* Increments the nesting depth of run-time branches and loops. False if the depth exceeds MAX_BRANCHES. */
 bool count_branch(struct eval *e, struct loc at);
-/* Makes b the block that receives new operations. Returns the builder of the outer block, for leave_block. */
-struct builder enter_block(struct eval *e, struct block *b);
-void leave_block(struct eval *e, struct builder outer);
 
 #endif

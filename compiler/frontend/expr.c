@@ -14,13 +14,12 @@ struct val bind_method(struct eval *e, struct val self, struct val callee)
 	return (struct val){.kind = V_METHOD, .self = &pair[0], .callee = &pair[1]};
 }
 
-static struct val shape_tuple(struct eval *e, const struct type *t)
+struct val shape_tuple(struct eval *e, int rank, const i32 *shape)
 {
-	int n = type_is_tensor(t) ? t->rank : 0;
-	struct val *items = arena_array(e->arena, struct val, n);
-	for (int i = 0; i < n; i++)
-		items[i] = val_int(t->shape[i]);
-	return val_tuple(items, (u32)n);
+	struct val *items = arena_array(e->arena, struct val, rank);
+	for (int i = 0; i < rank; i++)
+		items[i] = val_int(shape[i]);
+	return val_tuple(items, (u32)rank);
 }
 
 struct val unknown_attribute(struct eval *e, const struct val *v, const char *name, struct loc at)
@@ -85,7 +84,7 @@ static struct val tensor_attribute(struct eval *e, struct val v, const char *nam
 		return (struct val){
 			.kind = V_TYPE, .dtype = v.dtype, .pointers = v.pointers, .is_const = v.is_const};
 	if (!strcmp(name, "shape"))
-		return shape_tuple(e, v.ssa->type);
+		return shape_tuple(e, v.ssa->type->rank, v.ssa->type->shape);
 	if (!strcmp(name, "numel"))
 		return val_int(type_numel(v.ssa->type));
 	if (!strcmp(name, "T"))
@@ -163,8 +162,8 @@ static struct val index_scalar(struct eval *e, struct val v, const struct val *i
 /* Indexes a tile, as in x[:, None]: each ':' keeps a dimension, each None adds one. */
 static struct val index_tile(struct eval *e, struct val v, struct val index, struct loc at)
 {
-	const struct val *items = index.kind == V_TUPLE ? index.items : &index;
-	u32 n = index.kind == V_TUPLE ? index.nitems : 1;
+	u32 n;
+	const struct val *items = items_of(&index, &n);
 	int kept = 0, rank = v.ssa->type->rank;
 	for (u32 i = 0; i < n; i++) {
 		if (items[i].kind == V_SLICE)

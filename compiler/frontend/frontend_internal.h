@@ -232,6 +232,9 @@ struct eval eval_new(struct ir_context *ctx, const struct eval_request *req);
 
 /* frontend.c: statements */
 struct outcome exec_body(struct eval *e, const struct body *body, u32 from, const struct cont *outer);
+/* Makes b the block that receives new operations. Returns the builder of the outer block, for leave_block. */
+struct builder enter_block(struct eval *e, struct block *b);
+void leave_block(struct eval *e, struct builder outer);
 /* Evaluates the body of a function and returns its result. */
 struct val exec_function(struct eval *e, const struct body *body);
 struct binding *find_var(struct frame *f, const char *name);
@@ -333,7 +336,8 @@ bool host_is_something(const struct val *v);
 struct val host_function(struct eval *e, const struct module *m, const struct definition *d);
 /* The result v of a call of f, whose frame this is. Errors of the call are dropped if the name of f tells the result:
  * is_hip, Version. `text` and `errors`: length of the messages and number of errors before the call. */
-struct val host_function_result(struct eval *e, const struct func *f, struct val v, u32 text, u32 errors);
+struct val host_function_result(struct eval *e, const struct func *f, struct val v,
+				struct diags_point before);
 /* Evaluates a statement that only host code may contain. Returns the index of its last part in the body. */
 u32 exec_host_stmt(struct eval *e, const struct body *body, u32 i, struct outcome *out);
 
@@ -370,6 +374,12 @@ void extend_list(struct eval *e, const struct stmt *s);
 /* Starts a region; returns the enclosing region, for leave_region. */
 u32 enter_region(struct eval *e);
 void leave_region(struct eval *e, u32 outer);
+/* The items of a tuple, or v itself. */
+static inline const struct val *items_of(const struct val *v, u32 *n)
+{
+	*n = v->kind == V_TUPLE ? v->nitems : 1;
+	return v->kind == V_TUPLE ? v->items : v;
+}
 /* v as a part of another value. */
 static inline struct val part_of(struct val v)
 {
@@ -532,6 +542,8 @@ struct val to_tensor(struct eval *e, struct val v, struct loc at);
 struct val known_number(struct val v);
 struct val known_numbers(struct eval *e, struct val v); /* also for the parts of a tuple */
 struct val cast_to(struct eval *e, struct val v, enum dtype d, enum rounding r, struct loc at);
+/* The type of elements d behind `pointers` levels of pointers. */
+const struct type *type_with_pointers(struct eval *e, enum dtype d, int pointers);
 struct val bitcast_to(struct eval *e, struct val v, struct val type, struct loc at);
 struct val binary_op(struct eval *e, enum operator op, struct val a, struct val b, struct loc at);
 struct val compare_op(struct eval *e, enum operator op, struct val a, struct val b, struct loc at);
@@ -549,6 +561,8 @@ bool promote_three(struct eval *e, struct val *v, struct loc at, const char *wha
 bool broadcast_pair(struct eval *e, struct val *a, struct val *b, struct loc at);
 struct val broadcast_to(struct eval *e, struct val v, int rank, const i32 *shape, struct loc at);
 struct val expand_dim(struct eval *e, struct val v, int axis);
+/* A tuple of integers. */
+struct val shape_tuple(struct eval *e, int rank, const i32 *shape);
 enum dtype promote_int(enum dtype a, enum dtype b);
 /* True if the number n is a value of type d. Every number fits a float type, which rounds, and int1. */
 bool number_fits(const struct val *n, enum dtype d);

@@ -33,12 +33,10 @@ static bool annotation_type(struct eval *e, const struct expr *x, struct sig_typ
 	}
 	if (x->kind != EX_NAME && x->kind != EX_ATTR && x->kind != EX_CALL)
 		return false;
-	u32 len = e->diags->text.len, errors = e->diags->nerrors;
+	struct diags_point before = diags_point(e->diags);
 	struct val v = eval_expr(e, x); /* other annotations, such as torch.Tensor, are ignored */
-	if (e->diags->nerrors != errors) {
-		diags_cut(e->diags, len);
-		e->diags->nerrors = errors;
-	}
+	if (e->diags->nerrors != before.errors)
+		diags_rewind(e->diags, before);
 	if (v.kind != V_TYPE || v.nitems)
 		return false;
 	out->dtype = v.dtype;

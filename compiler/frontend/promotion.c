@@ -227,12 +227,18 @@ static struct val float_to_float(struct eval *e, struct val v, enum dtype d, enu
 	return tensor_of(build1(&e->b, from_bits > to_bits ? IR_TRUNCF : IR_EXTF, to, v.ssa), d);
 }
 
+const struct type *type_with_pointers(struct eval *e, enum dtype d, int pointers)
+{
+	const struct type *t = type_scalar(e->ctx, d);
+	for (int i = 0; i < pointers; i++)
+		t = type_ptr(e->ctx, t);
+	return t;
+}
+
 static struct val cast_pointer(struct eval *e, struct val v, struct val want, struct loc at)
 {
-	const struct type *elem = type_scalar(e->ctx, want.dtype);
-	for (int i = 0; i < want.pointers; i++)
-		elem = type_ptr(e->ctx, elem);
-	const struct type *to = type_with_elem(e->ctx, v.ssa->type, elem);
+	const struct type *to =
+		type_with_elem(e->ctx, v.ssa->type, type_with_pointers(e, want.dtype, want.pointers));
 	enum opcode code;
 	if (to == v.ssa->type) {
 		v.dtype = want.dtype;

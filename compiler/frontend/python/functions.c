@@ -285,7 +285,7 @@ struct val bi_python_round(struct eval *e, const struct args *a)
 	bool whole = a->at[1].kind == V_NONE;
 	i64 digits = 0;
 	if (!val_is_number(v)) {
-		eval_error(e, E_ARG_KIND, a->loc[0], "x", "round", "a compile-time number", describe(e, v));
+		wrong_kind(e, a, 0, "a compile-time number");
 		if (v->kind == V_TENSOR)
 			diag_hint(e->diags, "write libdevice.rint(x)");
 		return val_error();

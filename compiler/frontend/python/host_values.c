@@ -332,11 +332,10 @@ struct val host_function(struct eval *e, const struct module *m, const struct de
 {
 	struct func *f = map_get(&e->host_functions, d);
 	if (!f) {
-		u32 len = e->diags->text.len, errors = e->diags->nerrors;
+		struct diags_point before = diags_point(e->diags);
 		f = parse_host_function(e->arena, e->ctx->names, e->diags, (struct module *)m, d->start);
 		/* drop the messages: host Python that this parser rejects may be valid */
-		diags_cut(e->diags, len);
-		e->diags->nerrors = errors;
+		diags_rewind(e->diags, before);
 		if (!f)
 			return host_val(d->name);
 		map_put(&e->host_functions, d, f);
@@ -344,13 +343,14 @@ struct val host_function(struct eval *e, const struct module *m, const struct de
 	return (struct val){.kind = V_FUNC, .func = f};
 }
 
-struct val host_function_result(struct eval *e, const struct func *f, struct val v, u32 text, u32 errors)
+struct val host_function_result(struct eval *e, const struct func *f, struct val v,
+				struct diags_point before)
 {
 	static const char *const versions[] = {"Version", "parse_version", "version_parse"};
 	int platform = asks_for_platform(f->name);
 	const struct val *first = e->frame->vars.len ? &e->frame->vars.at[0].val : NULL;
 	struct val known = val_bool(platform > 0);
-	if (e->diags->nerrors == errors)
+	if (e->diags->nerrors == before.errors)
 		return v;
 	for (u32 i = 0; i < ARRAY_LEN(versions) && platform < 0; i++)
 		if (!strcmp(f->name, versions[i]) && f->nparams == 1 && first->kind == V_STR) {
@@ -359,8 +359,7 @@ struct val host_function_result(struct eval *e, const struct func *f, struct val
 		}
 	if (platform < 0)
 		return val_error();
-	diags_cut(e->diags, text);
-	e->diags->nerrors = errors;
+	diags_rewind(e->diags, before);
 	return known;
 }
 
@@ -375,13 +374,13 @@ static bool is_called(const struct body *b, u32 i, const char *what)
  * such an exception. */
 static u32 exec_try(struct eval *e, const struct body *b, u32 i, struct outcome *out)
 {
-	u32 len = e->diags->text.len, errors = e->diags->nerrors, raised = e->raised;
+	struct diags_point before = diags_point(e->diags);
+	u32 raised = e->raised;
 	*out = exec_body(e, &b->at[i]->body, 0, NULL);
-	bool failed = e->diags->nerrors != errors;
-	bool caught = failed && e->diags->nerrors - errors == e->raised - raised && is_called(b, i + 1, "except");
+	u32 failed = e->diags->nerrors - before.errors;
+	bool caught = failed && failed == e->raised - raised && is_called(b, i + 1, "except");
 	if (caught) {
-		diags_cut(e->diags, len);
-		e->diags->nerrors = errors;
+		diags_rewind(e->diags, before);
 		e->raised = raised;
 		*out = exec_body(e, &b->at[i + 1]->body, 0, NULL);
 	}

@@ -518,15 +518,14 @@ struct val bi_python_chr(struct eval *e, const struct args *a)
 	const struct val *v = &a->at[0];
 	if (a->b->code) {
 		if (v->kind != V_STR || v->len != 1)
-			return eval_error(e, E_ARG_KIND, a->loc[0], "text", "ord", "one character", describe(e, v));
+			return wrong_kind(e, a, 0, "one character");
 		return val_int((unsigned char)*v->text);
 	}
 	i64 code;
 	if (!arg_int(e, a, 0, &code))
 		return val_error();
 	if (code < 1 || code > 127)
-		return eval_error(e, E_ARG_KIND, a->loc[0], "code", "chr", "the code of an ASCII character",
-				  describe(e, v));
+		return wrong_kind(e, a, 0, "the code of an ASCII character");
 	return piece(e, (const char[]){(char)code}, 1);
 }
 
