@@ -71,6 +71,11 @@ bool index_is_used_behind(const struct func *f, const struct stmt *loop, struct 
 
 /* --- flow ---------------------------------------------------------------------------------------------------- */
 
+/* True if some path of r takes the flow. */
+static inline bool may(const struct outcome *r, enum flow w)
+{
+	return r->ways & 1u << w;
+}
 /* Control continues with the next statement on every path. */
 struct outcome goes_on(void);
 /* The evaluation stops. */

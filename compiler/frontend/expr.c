@@ -777,7 +777,6 @@ static struct val eval_node(struct eval *e, const struct expr *x)
 			return unsupported_syntax(e, "lambda", x->loc);
 		x->func->module = e->frame->func->module; /* a separately parsed expression has no module */
 		return (struct val){.kind = V_FUNC, .func = x->func};
-	case EX_UNSUPPORTED: return unsupported_syntax(e, x->name, x->loc);
 	}
 	tl_unreachable("expression kind");
 }

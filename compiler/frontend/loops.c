@@ -31,11 +31,6 @@ static bool contains(const struct body *b, enum stmt_kind kind)
 	return false;
 }
 
-static bool may(const struct outcome *r, enum flow w)
-{
-	return r->ways & 1u << w;
-}
-
 static struct loop new_loop(struct eval *e, const name_vec *kept)
 {
 	const struct loop *outer = e->frame->loop;

@@ -89,7 +89,7 @@ static const struct expr *argument(const struct expr *call, const char *name, u3
 	for (u32 i = 0; i < call->nkeywords; i++)
 		if (call->keywords[i].name && !strcmp(call->keywords[i].name, name))
 			return call->keywords[i].value;
-	return at < call->nitems && call->items[at]->kind != EX_UNSUPPORTED ? call->items[at] : NULL;
+	return at < call->nitems ? call->items[at] : NULL;
 }
 
 /* The value of the decorator's argument of that name; None if it is absent. */
