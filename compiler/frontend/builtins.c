@@ -558,11 +558,6 @@ struct val bi_condition(struct eval *e, const struct args *a)
 	return a->at[0];
 }
 
-static double number_as_double(const struct val *v)
-{
-	return v->kind == V_FLOAT ? v->real : v->kind == V_INT ? (double)v->integer : v->boolean;
-}
-
 /* True if v is NaN or -0.0: the minimum or maximum of such constants depends on the order of the comparisons. */
 static bool is_unordered(const struct val *v)
 {
@@ -591,8 +586,8 @@ struct val bi_python_minmax(struct eval *e, const struct args *a)
 		} else if (!val_is_number(&best) || !val_is_number(&items[i])) {
 			return eval_error(e, E_ARG_KIND, a->loc[0], "values", a->b->name, "numbers",
 					  describe(e, val_is_number(&best) ? &items[i] : &best));
-		} else if (a->b->code ? number_as_double(&items[i]) > number_as_double(&best)
-				      : number_as_double(&items[i]) < number_as_double(&best)) {
+		} else if (a->b->code ? double_of(&items[i]) > double_of(&best)
+				      : double_of(&items[i]) < double_of(&best)) {
 			best = items[i];
 		}
 	}
@@ -608,7 +603,7 @@ struct val bi_python_abs(struct eval *e, const struct args *a)
 		return wrong_kind(e, a, 0, "a number");
 	if (v.kind == V_FLOAT)
 		return val_float(fabs(v.real));
-	i128 n = v.kind == V_INT ? v.integer : v.boolean;
+	i128 n = int_of(&v);
 	return val_int(n < 0 ? -n : n);
 }
 
@@ -616,7 +611,7 @@ struct val bi_python_float(struct eval *e, const struct args *a)
 {
 	const struct val *v = &a->at[0];
 	if (val_is_number(v))
-		return val_float(number_as_double(v));
+		return val_float(double_of(v));
 	if (v->kind == V_STR) { /* Python accepts neither hexadecimal floats nor nan(…) */
 		char *end;
 		double d = strtod(v->text, &end);
@@ -635,7 +630,7 @@ struct val bi_python_int(struct eval *e, const struct args *a)
 	if (v->kind == V_FLOAT && fabs(v->real) < 0x1p100)
 		return val_int((i128)v->real);
 	if (v->kind == V_INT || v->kind == V_BOOL)
-		return val_int(v->kind == V_INT ? v->integer : v->boolean);
+		return val_int(int_of(v));
 	if (v->kind == V_STR && v->len && a->at[1].kind == V_INT && a->at[1].integer >= 0 && a->at[1].integer <= 36) {
 		char *end;
 		errno = 0;
@@ -720,7 +715,7 @@ struct val bi_python_math(struct eval *e, const struct args *a)
 	const struct val *v = &a->at[0];
 	if (!val_is_number(v))
 		return not_compile_time(e, a);
-	double x = number_as_double(v);
+	double x = double_of(v);
 	switch (a->b->code) {
 	case 0: return val_float(log2(x));
 	case 1: return val_float(log(x));

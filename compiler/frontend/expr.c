@@ -274,16 +274,6 @@ static struct val eval_subscript(struct eval *e, const struct expr *x)
 
 /* --- operators on compile-time values ------------------------------------------------------------------------ */
 
-static double as_double(const struct val *v)
-{
-	return v->kind == V_FLOAT ? v->real : v->kind == V_INT ? (double)v->integer : v->boolean;
-}
-
-static i128 as_int(const struct val *v)
-{
-	return v->kind == V_INT ? v->integer : v->boolean;
-}
-
 /* Compile-time integers are limited to magnitudes below 2^100. */
 enum { MAX_INT_BITS = 100 };
 
@@ -456,8 +446,8 @@ struct val binary_values(struct eval *e, enum operator op, struct val a, struct 
 		return val_error();
 	}
 	if (a.kind == V_FLOAT || b.kind == V_FLOAT || op == OP_DIV)
-		return float_binary(e, op, as_double(&a), as_double(&b), at);
-	r = int_binary(e, op, as_int(&a), as_int(&b), at);
+		return float_binary(e, op, double_of(&a), double_of(&b), at);
+	r = int_binary(e, op, int_of(&a), int_of(&b), at);
 	if (a.kind == V_BOOL && b.kind == V_BOOL && (op == OP_BITAND || op == OP_BITOR || op == OP_BITXOR))
 		return val_bool(r.integer != 0);
 	return r;
@@ -482,12 +472,12 @@ static struct val compare_constants(struct eval *e, enum operator op, struct val
 	else if (!val_is_number(&a) || !val_is_number(&b))
 		return eval_error(e, E_OPERAND, at, operator_text(op), describe(e, val_is_number(&a) ? &b : &a));
 	else if (a.kind == V_FLOAT || b.kind == V_FLOAT) {
-		double x = as_double(&a), y = as_double(&b);
+		double x = double_of(&a), y = double_of(&b);
 		if (isnan(x) || isnan(y))
 			return val_bool(false);
 		c = (x > y) - (x < y);
 	} else {
-		c = (as_int(&a) > as_int(&b)) - (as_int(&a) < as_int(&b));
+		c = (int_of(&a) > int_of(&b)) - (int_of(&a) < int_of(&b));
 	}
 	return val_bool(op == OP_LT ? c < 0 : op == OP_LE ? c <= 0 : op == OP_GT ? c > 0 : c >= 0);
 }
@@ -692,7 +682,7 @@ static struct val eval_unary(struct eval *e, const struct expr *x)
 		return eval_error(e, E_OPERAND, x->loc, operator_text(x->op), describe(e, &a));
 	if (a.kind == V_FLOAT)
 		return x->op == OP_NEG ? val_float(-a.real) : a;
-	return val_int(x->op == OP_NEG ? -as_int(&a) : x->op == OP_INVERT ? ~as_int(&a) : as_int(&a));
+	return val_int(x->op == OP_NEG ? -int_of(&a) : x->op == OP_INVERT ? ~int_of(&a) : int_of(&a));
 }
 
 struct val bi_operator(struct eval *e, const struct args *a)

@@ -146,6 +146,15 @@ static inline bool val_is_number(const struct val *v)
 {
 	return v->kind == V_BOOL || v->kind == V_INT || v->kind == V_FLOAT;
 }
+/* The value of a number; int_of is for numbers other than floats. */
+static inline double double_of(const struct val *v)
+{
+	return v->kind == V_FLOAT ? v->real : v->kind == V_INT ? (double)v->integer : v->boolean;
+}
+static inline i128 int_of(const struct val *v)
+{
+	return v->kind == V_INT ? v->integer : v->boolean;
+}
 static inline bool is_tile(const struct val *v) { return v->kind == V_TENSOR && type_is_tensor(v->ssa->type); }
 
 /* --- evaluation state ---------------------------------------------------------------------------------------- */

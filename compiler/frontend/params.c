@@ -69,10 +69,7 @@ static struct val add_param(struct binding_of *b, const char *name, const struct
 	struct kernel *k = b->e->kernel;
 	if (!dtype_has_values(t->dtype))
 		return eval_error(b->e, E_FP8_FORMAT, b->param->loc, dtype_name(t->dtype));
-	const struct type *type = type_scalar(b->e->ctx, t->dtype);
-	for (int i = 0; i < t->pointers; i++)
-		type = type_ptr(b->e->ctx, type);
-	struct value *v = block_add_arg(b->e->ctx, k->body, type);
+	struct value *v = block_add_arg(b->e->ctx, k->body, type_with_pointers(b->e, t->dtype, t->pointers));
 	v->name = name;
 	k->params[k->nparams++] = (struct kernel_param){.name = name,
 							.value = v,

@@ -38,15 +38,11 @@ struct val const_tensor(struct eval *e, struct val n, enum dtype d)
 	const struct type *t = type_scalar(e->ctx, d);
 	u64 bits;
 	if (dtype_is_float(d))
-		bits = dtype_encode_float(d, n.kind == V_FLOAT ? n.real
-					     : n.kind == V_INT ? (double)n.integer
-							       : n.boolean);
+		bits = dtype_encode_float(d, double_of(&n));
 	else if (d == DT_I1)
-		bits = n.kind == V_FLOAT ? n.real != 0 : n.kind == V_INT ? n.integer != 0 : n.boolean;
+		bits = n.kind == V_FLOAT ? n.real != 0 : int_of(&n) != 0;
 	else
-		bits = dtype_encode_int(d, n.kind == V_FLOAT ? (i64)(i128)n.real
-					   : n.kind == V_INT ? (i64)n.integer
-							     : n.boolean);
+		bits = dtype_encode_int(d, (i64)(n.kind == V_FLOAT ? (i128)n.real : int_of(&n)));
 	return val_tensor(build_constant(&e->b, t, bits), d, 0);
 }
 
@@ -386,7 +382,7 @@ bool number_fits(const struct val *n, enum dtype d)
 	if (dtype_is_float(d) || d == DT_I1)
 		return true;
 	if (n->kind != V_FLOAT)
-		return fits(n->kind == V_INT ? n->integer : n->boolean, d);
+		return fits(int_of(n), d);
 	double x = n->real;
 	return x >= -0x1p63 && x < 0x1p64 && (double)(i128)x == x && fits((i128)x, d);
 }

@@ -272,7 +272,6 @@ static tl_status start(struct device *dev, const struct loaded *v, const tl_conf
 		       struct launch *l)
 {
 	tl_status s = image_launch(dev, &v->image, v->code, cfg, grid, l);
-	l->device.stream = cfg->stream;
 	return s ? s : dev->ops->launch(dev, &l->device);
 }
 

@@ -41,7 +41,7 @@ tl_status image_launch(struct device *dev, const struct image *im, void *code, c
 	tl_status s = pass_grid(im->name, im, grid, most_blocks(dev, cfg), l);
 	l->device.kernel = code;
 	l->device.args = l->bits;
-	l->device.stream = NULL;
+	l->device.stream = cfg->stream;
 	l->device.cooperative = cfg->launch_cooperative_grid;
 	l->device.pdl = cfg->launch_pdl;
 	return s ? s : pass_maps(dev, im, l);

@@ -80,7 +80,7 @@ static inline void pass_pairs(const struct image *im, u64 begins, struct launch 
 	l->device.pairs = im->pairs && l->device.grid[0] % 2 == 0 && begins % SECTOR_BYTES;
 }
 
-/* Completes a launch of the image after the bits of its slots: grid, tensor maps, no stream. */
+/* Completes a launch of the image after the bits of its slots: grid, tensor maps, stream. */
 tl_status image_launch(struct device *dev, const struct image *im, void *code, const tl_config *cfg, const u32 *grid,
 		       struct launch *l);
 

@@ -35,7 +35,6 @@ static tl_status launch(struct trials *r, const struct trial *t, double *cost)
 		return TL_OK;
 	memcpy(l.bits, t->bits, sizeof t->bits);
 	tl_status s = image_launch(r->dev, t->image, t->code, &t->config, grid, &l);
-	l.device.stream = t->config.stream;
 	if (s)
 		return s;
 	return t->repeats ? time_launches(r, &l.device, t->warmup, t->repeats, cost)

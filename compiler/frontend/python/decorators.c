@@ -261,7 +261,7 @@ static struct val best_by_model(const struct reading *r, const struct func *mode
 				 arena_printf(e->arena, "perf_model returns %s, which is not a time", describe(e, &t)));
 			return val_error();
 		}
-		times[i] = (struct estimate){t.kind == V_INT ? (double)t.integer : t.real, i};
+		times[i] = (struct estimate){double_of(&t), i};
 	}
 	qsort(times, configs->nitems, sizeof *times, by_time);
 	struct val *items = arena_array(e->arena, struct val, most);
