@@ -4,7 +4,8 @@
 #
 # A part begins with a comment of the form "--- PART: TITLE ---". A comment describes the declarations below it, up to the
 # next comment or empty line.
-LC_ALL=C.UTF-8 awk -v folder="$2" '
+version=$(sed -n 's/^.define TL_VERSION "\(.*\)"/\1/p' "$1")
+LC_ALL=C.UTF-8 awk -v folder="$2" -v version="$version" '
 	function roff(s) {
 		gsub(/\\/, "\\e", s)
 		gsub(/-/, "\\-", s)
@@ -43,7 +44,7 @@ LC_ALL=C.UTF-8 awk -v folder="$2" '
 			description = description (text != "" ? ".PP\n" : "") ".nf\n" types ".fi\n"
 		heading = text = types = ""
 	}
-	function write_page(    file, i) {
+	function write_page(    file) {
 		end_item()
 		if (part == "" || folder == "")
 			return
@@ -84,12 +85,15 @@ LC_ALL=C.UTF-8 awk -v folder="$2" '
 			text = text (text == "" ? "" : "\n") bare(comment)
 		in_body = s ~ /\{/ ? s !~ /\}$/ : inline && s !~ /;/
 		sub(/ *[;{].*/, "", s)
-		sub(/\n$/, "", s)
 		add_function(s)
 		prototype = ""
 	}
-	NR == FNR && /^#define TL_VERSION "/ { version = $3; gsub(/"/, "", version) }
-	!started && /^\/\* libtl: / { started = in_comment = 1; begin_page("tl", "compile and launch Triton kernels from C"); text = bare($0); next }
+	/^\/\* libtl: / {
+		begin_page("tl", "compile and launch Triton kernels from C")
+		text = bare($0)
+		in_comment = 1
+		next
+	}
 	in_comment {
 		text = text "\n" bare($0)
 		in_comment = $0 !~ /\*\/$/

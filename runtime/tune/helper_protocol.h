@@ -1,5 +1,5 @@
-/* The protocol between the tuner and its helper process, over a local socket: records of fixed size. Bytes
- * follow a call; each call has a reply. */
+/* The protocol between the tuner and its helper process, over a local socket: records of fixed size. Bytes follow a
+ * call; each call has a reply. */
 #ifndef TL_TUNE_HELPER_PROTOCOL_H
 #define TL_TUNE_HELPER_PROTOCOL_H
 
@@ -15,11 +15,11 @@ enum helper_call_kind {
 	CALL_RUN,    /* trial, with image number `image` */
 };
 
-/* Addresses are those of the tuner's process. */
+/* Addresses are valid in the tuner's process. */
 struct helper_call {
 	u32 version;
 	enum helper_call_kind kind;
-	u32 bytes; /* number of bytes that follow */
+	u32 bytes; /* the number of bytes after the call */
 	u32 image;
 	u64 to;
 	char name[64]; /* of the device; of the memory's parameter */
@@ -34,9 +34,9 @@ struct helper_reply {
 	char text[HELPER_TEXT]; /* of the error, cut to this size */
 };
 
-/* False: the other side has closed the connection. */
+/* False: the peer has closed the connection. */
 bool helper_send(int socket, const void *p, size_t n);
-/* False: the other side has closed the connection, or has sent nothing for patience_ms; -1 waits forever. */
+/* False: the peer has closed the connection, or has sent nothing for patience_ms; -1 waits forever. */
 bool helper_receive(int socket, void *p, size_t n, int patience_ms);
 
 #endif
