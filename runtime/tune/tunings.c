@@ -62,8 +62,7 @@ static bool same(const struct tuning_key *a, const struct tuning_key *b)
 }
 
 static void each_line(struct arena *a, const struct folder *f, const char *name, const struct tuning_key *only,
-		      void (*fn)(void *arg, const char *path, const struct tuning_key *key, const struct tuned *t),
-		      void *arg)
+		      tuned_fn *fn, void *arg)
 {
 	size_t len = 0;
 	const char *why, *text = folder_read(f, a, name, MOST_BYTES, &len, &why), *end = text ? text + len : text;
@@ -81,28 +80,14 @@ static void each_line(struct arena *a, const struct folder *f, const char *name,
 
 /* --- reading and writing --------------------------------------------------------------------------------------- */
 
-struct reader {
-	void (*fn)(void *arg, const struct tuned *t);
-	void *arg;
-};
-
-static void pass_on(void *arg, const char *path, const struct tuning_key *key, const struct tuned *t)
-{
-	const struct reader *r = arg;
-	(void)path;
-	(void)key;
-	r->fn(r->arg, t);
-}
-
-void tunings_read(struct arena *a, const struct tuning_key *key, void (*fn)(void *arg, const struct tuned *t),
-		  void *arg)
+void tunings_read(struct arena *a, const struct tuning_key *key, tuned_fn *fn, void *arg)
 {
 	struct folder f = {.fd = -1};
 	struct cleanup c;
 	const char *why;
 	cleanup_push(&c, close_cache, &f);
 	if (cache_open(&f, a, false, &why))
-		each_line(a, &f, file_name(a, key), key, pass_on, &(struct reader){fn, arg});
+		each_line(a, &f, file_name(a, key), key, fn, arg);
 	cleanup_run(&c);
 }
 
@@ -178,7 +163,7 @@ static void each_file(struct arena *a, const struct folder *f,
 
 struct all {
 	struct arena *arena;
-	void (*fn)(void *arg, const char *path, const struct tuning_key *key, const struct tuned *t);
+	tuned_fn *fn;
 	void *arg;
 	u32 removed;
 };
@@ -210,8 +195,7 @@ static void every_file(struct all *all, void (*fn)(void *arg, const struct folde
 	cleanup_run(&c);
 }
 
-void tunings_each(void (*fn)(void *arg, const char *path, const struct tuning_key *key, const struct tuned *t),
-		  void *arg)
+void tunings_each(tuned_fn *fn, void *arg)
 {
 	every_file(&(struct all){.fn = fn, .arg = arg}, show_file);
 }
