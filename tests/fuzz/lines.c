@@ -9,6 +9,7 @@
 
 #include "runtime/cache/cache.h"
 #include "runtime/launch/manifest.h"
+#include "runtime/launch/specialize.h"
 #include "runtime/tune/tunings.h"
 #include "temporary.h"
 
