@@ -552,7 +552,7 @@ typedef struct tl_config {
 	int num_warps;    /* a power of two, 1 to 32; 0: 4 */
 	int num_stages;   /* stages of software pipelining; 0: 3 */
 	/* Rows of a group in which a two-dimensional grid is walked, for L2 reuse. 1: no groups. 0: 16 on a GPU for
-	 * large grids of GEMMs whose rows and columns share their loads, else no groups. */
+	 * large grids of GEMMs whose rows and columns share their loads, else no groups. At most 1048576. */
 	int group_pids;
 	/* device_assert stops the kernel on a GPU too (on interp it always does), and so does an integer overflow */
 	bool debug;

@@ -75,7 +75,7 @@ static bool compile_image(struct build_state *b, const struct arg_spec *args, co
 	show_diagnostics(&u);
 	note_imports(b->c, &u);
 	if (good)
-		image_make(im, &u, f, args, o, &out);
+		image_make(im, &u, f, args, &o->codegen, &out);
 	unit_free(&u);
 	return good;
 }
@@ -87,8 +87,8 @@ static bool add_variant(struct build_state *b, const struct arg_spec *args, stru
 	if (!compile_image(b, args, &o, &few))
 		return false;
 	bool good = true;
-	o.grid = GRID_ROWS;
-	if (!serves_grid(&few, GRID_ROWS) && few.sizes == BOUNDS_LIMITED) {
+	o.codegen.grid = GRID_ROWS;
+	if (!serves_grid(&few, GRID_ROWS) && few.codegen.sizes == BOUNDS_LIMITED) {
 		good = compile_image(b, args, &o, &many);
 		if (good && !serves_grid(&many, GRID_FEW))
 			add_image(b, &many);
@@ -97,7 +97,7 @@ static bool add_variant(struct build_state *b, const struct arg_spec *args, stru
 	}
 	if (good)
 		add_image(b, &few);
-	if (few.sizes == BOUNDS_WIDE) {
+	if (few.codegen.sizes == BOUNDS_WIDE) {
 		image_free(&b->generic);
 		b->generic = few;
 	} else {
@@ -178,14 +178,13 @@ static bool build_target(struct build_state *b, const struct func *f, const char
 				 signature, c->signatures.at[0]);
 			return false;
 		}
-		o.num_warps = c->options.num_warps;
-		o.num_stages = c->options.num_stages;
+		o.codegen = c->options.codegen; /* with those of the decorators */
 		if (!add_variant(b, args, o))
 			return false;
 	}
-	o.alias = ALIAS_ANY;
-	o.no_tma = true;
-	o.sizes = BOUNDS_WIDE;
+	o.codegen.alias = ALIAS_ANY;
+	o.codegen.no_tma = true;
+	o.codegen.sizes = BOUNDS_WIDE;
 	return add_variant(b, generic, o) && add_bundle(b);
 }
 
@@ -462,11 +461,9 @@ static const char *types_of(struct arena *a, const char *arguments)
 
 static bool belongs(const struct group *g, const struct manifest_entry *e, const char *types)
 {
-	const struct options *x = &g->first->options, *y = &e->options;
 	return !strcmp(g->first->source, e->source) && !strcmp(g->first->hash, e->hash) &&
-	       !strcmp(g->first->kernel, e->kernel) && !strcmp(g->types, types) && x->num_warps == y->num_warps &&
-	       x->num_stages == y->num_stages && x->group_pids == y->group_pids && x->maxnreg == y->maxnreg &&
-	       x->debug == y->debug;
+	       !strcmp(g->first->kernel, e->kernel) && !strcmp(g->types, types) &&
+	       codegen_options_same_choice(&g->first->options.codegen, &e->options.codegen);
 }
 
 static void add_once(struct arena *a, const char ***at, u32 *len, u32 *cap, const char *text)
@@ -553,11 +550,7 @@ static int build_group(struct build_state *b, const struct group *g)
 	if (!g->first->text)
 		note_file(c, g->first->source);
 	c->kernel = g->first->kernel;
-	c->options.num_warps = g->first->options.num_warps;
-	c->options.num_stages = g->first->options.num_stages;
-	c->options.group_pids = g->first->options.group_pids;
-	c->options.maxnreg = g->first->options.maxnreg;
-	c->options.debug = g->first->options.debug;
+	c->options.codegen = codegen_options_chosen(&g->first->options.codegen);
 	c->defines.len = c->signatures.len = c->targets.len = 0;
 	for (u32 i = 0; i < g->entries.len; i++) {
 		take_entry(c, g->entries.at[i], !i);

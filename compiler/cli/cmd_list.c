@@ -21,23 +21,20 @@ static void list_param(const struct param *p, struct strbuf *out)
 	sb_puts(out, "\n");
 }
 
-static void list_values(const struct configuration *c, const char *before, struct strbuf *out)
+static void list_configuration(const struct configuration *c, struct strbuf *out)
 {
-	for (u32 i = 0; i < c->nvalues; i++) {
-		sb_printf(out, "%s%s=%s", before, c->values[i].name, c->values[i].literal);
-		before = " ";
-	}
-	if (c->num_warps)
-		sb_printf(out, "%snum_warps=%d", before, c->num_warps);
-	if (c->num_stages)
-		sb_printf(out, "%snum_stages=%d", c->num_warps ? " " : before, c->num_stages);
-	sb_puts(out, "\n");
+	struct strbuf text = {.arena = out->arena};
+	sb_puts(&text, "");
+	for (u32 i = 0; i < c->nvalues; i++)
+		sb_printf(&text, "%s%s=%s", i ? " " : "", c->values[i].name, c->values[i].literal);
+	codegen_options_print(&text, &c->options, &(struct codegen_options){0}, " ");
+	sb_printf(out, "    configuration: %s\n", text.at);
 }
 
 static void list_tuning(const struct tuning *t, struct strbuf *out)
 {
 	for (u32 i = 0; i < t->configurations.len; i++)
-		list_values(&t->configurations.at[i], "    configuration: ", out);
+		list_configuration(&t->configurations.at[i], out);
 	for (u32 i = 0; i < t->keys.len; i++)
 		sb_printf(out, "%s%s%s", i ? ", " : "    key: ", t->keys.at[i], i + 1 == t->keys.len ? "\n" : "");
 	for (u32 i = 0; i < t->heuristics.len; i++)
@@ -78,9 +75,9 @@ static void json_configuration(const struct configuration *c, struct strbuf *out
 		sb_printf(out, ": %s", c->values[i].json);
 	}
 	sb_puts(out, "}, \"num_warps\": ");
-	sb_printf(out, c->num_warps ? "%d" : "null", c->num_warps);
+	sb_printf(out, c->options.num_warps ? "%d" : "null", c->options.num_warps);
 	sb_puts(out, ", \"num_stages\": ");
-	sb_printf(out, c->num_stages ? "%d" : "null", c->num_stages);
+	sb_printf(out, c->options.num_stages ? "%d" : "null", c->options.num_stages);
 	sb_puts(out, "}");
 }
 

@@ -396,14 +396,10 @@ static int prepare(struct session *s, const char *text, size_t len)
 	if ((r = tl_module_load_source(s->ctx, c->file, text, len, &s->module)) ||
 	    (r = tl_module_kernel(s->module, s->kernel_name, &s->kernel)))
 		return api_failed(s->ctx, r);
-	s->config.num_warps = c->options.num_warps;
-	s->config.num_stages = c->options.num_stages;
-	s->config.group_pids = c->options.group_pids;
-	s->config.maxnreg = c->options.maxnreg;
+	set_options_of_config(&s->config, &c->options.codegen);
 	s->config.max_ctas = c->max_ctas;
 	s->config.launch_cooperative_grid = c->cooperative;
 	s->config.launch_pdl = c->pdl;
-	s->config.debug = c->options.debug;
 	code = upload(s);
 	if (!code)
 		code = wants_tuning(s) ? tune(s) : plan(s);

@@ -284,16 +284,26 @@ static bool read_arguments(struct command *c, const struct func *f, struct arg_s
 	return read_signature(c, f, args);
 }
 
+static bool check_numbers(const struct func *f, struct codegen_options o)
+{
+	o = codegen_options_complete(o);
+	int wrong = codegen_options_wrong(&o);
+	if (wrong >= 0)
+		complain(0, "the configuration of '%s' sets %s to %d; it must %s", f->name, codegen_numbers[wrong].name,
+			 o.numbers[wrong], codegen_numbers[wrong].rule);
+	return wrong < 0;
+}
+
 /* Sets constexprs without a value from the first configuration of the kernel's decorators, and from its heuristics.
- * That configuration also sets the launch options that the command line does not set. */
-static void fill_from_decorators(struct command *c, struct unit *u, const struct func *f, struct arg_spec *args)
+ * That configuration also sets the launch options that the command line does not set. False after a message. */
+static bool fill_from_decorators(struct command *c, struct unit *u, const struct func *f, struct arg_spec *args)
 {
 	bool open = false;
 	struct tuning t;
 	for (u32 i = 0; i < f->nparams; i++)
 		open |= args[i].shape == ARG_LEAF && !args[i].constant && !args[i].type && !f->params[i].value;
 	if (!open || !f->ndecorators)
-		return;
+		return true;
 	unit_tuning(u, f, args, target_capability(&c->options.target), DECORATORS_KNOWN, &t);
 	const struct configuration *first = t.configurations.len ? &t.configurations.at[0] : NULL;
 	struct strbuf said = {.arena = &c->arena};
@@ -311,20 +321,17 @@ static void fill_from_decorators(struct command *c, struct unit *u, const struct
 	for (u32 i = 0; i < t.unknown.len; i++)
 		diag(&u->diags, N_DECORATOR_UNKNOWN, f->loc, t.unknown.at[i]);
 	if (!said.len)
-		return;
-	if (!c->options.num_warps && first->num_warps)
-		sb_printf(&said, " num_warps=%d", c->options.num_warps = first->num_warps);
-	if (!c->options.num_stages && first->num_stages)
-		sb_printf(&said, " num_stages=%d", c->options.num_stages = first->num_stages);
+		return true;
+	const struct codegen_options given = c->options.codegen, all = codegen_options_or(given, &first->options);
+	codegen_options_print(&said, &all, &given, " ");
 	diag(&u->diags, N_CONFIGURATION, f->loc, said.at, t.configurations.len);
+	c->options.codegen = all;
+	return check_numbers(f, all);
 }
 
 bool read_kernel_arguments(struct command *c, struct unit *u, const struct func *f, struct arg_spec *args)
 {
-	if (!read_arguments(c, f, args))
-		return false;
-	fill_from_decorators(c, u, f, args);
-	return true;
+	return read_arguments(c, f, args) && fill_from_decorators(c, u, f, args);
 }
 
 /* --- output -------------------------------------------------------------------------------------------------- */
@@ -572,7 +579,7 @@ static const char *image_bytes(struct command *c, const struct unit *u, const st
 			       const struct compiled *out, size_t *len)
 {
 	struct image im;
-	image_make(&im, u, from->func, from->args, &c->options, out);
+	image_make(&im, u, from->func, from->args, &c->options.codegen, out);
 	const char *bytes = image_write(&im, &c->arena, len);
 	image_free(&im);
 	return bytes;
@@ -652,9 +659,9 @@ static int command_compile(struct command *c)
 	struct unit *u = arena_new(&c->arena, struct unit);
 	struct compiled out = {0};
 	size_t len;
-	c->options.alias = c->may_overlap ? ALIAS_ANY : ALIAS_NONE;
-	c->options.sizes = c->any_size ? BOUNDS_WIDE : BOUNDS_LIMITED;
-	c->options.grid = c->persistent ? GRID_ROWS : GRID_FEW;
+	c->options.codegen.alias = c->may_overlap ? ALIAS_ANY : ALIAS_NONE;
+	c->options.codegen.sizes = c->any_size ? BOUNDS_WIDE : BOUNDS_LIMITED;
+	c->options.codegen.grid = c->persistent ? GRID_ROWS : GRID_FEW;
 	char *text = read_file(&c->arena, c->file, &len);
 	if (!text)
 		return EXIT_ENVIRONMENT;

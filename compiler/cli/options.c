@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 
 enum {
+	COMPILES = VERB_COMPILE | VERB_BUILD,
 	LAUNCH = VERB_RUN | VERB_BENCH | VERB_TUNE,
 	COMPARED = 1 << 16, /* tlc bench takes several values, separated by commas */
 };
@@ -22,23 +23,23 @@ static const struct option {
 	const char *instead;      /* hint in the error for commands without the option */
 } options[] = {
 #define AT(field) offsetof(struct command, field)
-	{"-k", TEXT, VERB_COMPILE | VERB_BUILD | LAUNCH | COMPARED, AT(kernel), 0, 0, "-k KERNEL",
+	{"-k", TEXT, COMPILES | LAUNCH | COMPARED, AT(kernel), 0, 0, "-k KERNEL",
 	 "the jit function to compile; optional if the file has one kernel", NULL},
-	{"-s", TEXT, VERB_COMPILE | VERB_BUILD, AT(signature), 0, 0, "-s SIGNATURE",
+	{"-s", TEXT, COMPILES, AT(signature), 0, 0, "-s SIGNATURE",
 	 "types of the parameters that are not constexpr: '*fp16:16,*fp16:16,i32,i32:16,fp32',\n"
 	 "or name=type pairs; :16 means divisible by 16, i32:1 means equal to 1; tlc build takes one -s\n"
 	 "for each variant",
 	 "the types are those of the arguments, as in i64:42"},
-	{"-D", DEFINE, VERB_COMPILE | VERB_BUILD | LAUNCH | COMPARED, AT(defines), 0, 0, "-D NAME=VALUE",
+	{"-D", DEFINE, COMPILES | LAUNCH | COMPARED, AT(defines), 0, 0, "-D NAME=VALUE",
 	 "value of a constexpr parameter: a Python literal, a dtype or a jit function", NULL},
-	{"-I", FOLDER, VERB_COMPILE | VERB_BUILD | VERB_LIST | LAUNCH, AT(folders), 0, 0, "-I FOLDER",
+	{"-I", FOLDER, COMPILES | VERB_LIST | LAUNCH, AT(folders), 0, 0, "-I FOLDER",
 	 "folder to search for imported modules, in addition to those around the file and PYTHONPATH", NULL},
 	{"--json", FLAG, VERB_LIST | VERB_TUNE | VERB_BENCH, AT(json), 0, 0, "--json",
 	 "prints JSON: tlc list an object, tlc tune and tlc bench an array",
 	 "tlc list, tlc tune and tlc bench have it"},
 	{"--builtins", FLAG, VERB_LIST, AT(builtins), 0, 0, "--builtins",
 	 "lists the built-in functions with parameters and defaults; tlc list without FILE", "tlc list has it"},
-	{"--target", TEXT, VERB_COMPILE | VERB_BUILD, AT(target), 0, 0, "--target T",
+	{"--target", TEXT, COMPILES, AT(target), 0, 0, "--target T",
 	 "cuda:sm_75, sm_80, sm_86, sm_87, sm_89, sm_90 or sm_90a; cpu for this machine's CPU, or\n"
 	 "cpu:baseline, avx2, avx512 or neon; default: this machine's GPU, else sm_90a; tlc build takes\n"
 	 "one or several",
@@ -47,7 +48,7 @@ static const struct option {
 	 "stages to write: ast ttir ttgir llir ptx cubin; asm and obj for cpu; image (for tlc show),\n"
 	 "calls of built-ins, schedule of loops; default ptx, for cpu asm",
 	 "tlc FILE --emit … writes the stages"},
-	{"-o", TEXT, VERB_COMPILE | VERB_BUILD, AT(output), 0, 0, "-o PATH",
+	{"-o", TEXT, COMPILES, AT(output), 0, 0, "-o PATH",
 	 "output file; - is standard output, the default for one text KIND; several KINDs are written\n"
 	 "to PATH.KIND each, by default KERNEL.KIND; tlc build writes PATH.h and PATH.c",
 	 "a tensor is saved with ARG=VALUE:>out.npy"},
@@ -55,13 +56,13 @@ static const struct option {
 	 "prefix of the names of all functions and tables that tlc build writes", "tlc build has it"},
 	{"--depfile", TEXT, VERB_BUILD, AT(depfile), 0, 0, "--depfile PATH",
 	 "writes the files that tlc build has read, as a rule for make and ninja", "tlc build has it"},
-	{"--num-warps", WARPS, VERB_COMPILE | VERB_BUILD | LAUNCH | COMPARED, AT(options.num_warps), 1, 32,
+	{"--num-warps", WARPS, COMPILES | LAUNCH | COMPARED, AT(options.codegen.num_warps), 1, MAX_NUM_WARPS,
 	 "--num-warps N", "warps of a program: a power of two up to 32; default 4", NULL},
-	{"--num-stages", NUMBER, VERB_COMPILE | VERB_BUILD | LAUNCH | COMPARED, AT(options.num_stages), 1, 64,
+	{"--num-stages", NUMBER, COMPILES | LAUNCH | COMPARED, AT(options.codegen.num_stages), 1, MAX_NUM_STAGES,
 	 "--num-stages N", "stages of software pipelining; default 3", NULL},
-	{"--maxnreg", NUMBER, VERB_COMPILE | VERB_BUILD | LAUNCH, AT(options.maxnreg), 1, 256, "--maxnreg N",
-	 "the most registers of a thread; more are spilled to memory; default: ptxas decides", NULL},
-	{"--group-pids", NUMBER, VERB_COMPILE | VERB_BUILD | LAUNCH | COMPARED, AT(options.group_pids), 0, 1 << 20,
+	{"--maxnreg", NUMBER, COMPILES | LAUNCH, AT(options.codegen.maxnreg), 1, MAX_MAXNREG,
+	 "--maxnreg N", "the most registers of a thread; more are spilled to memory; default: ptxas decides", NULL},
+	{"--group-pids", NUMBER, COMPILES | LAUNCH | COMPARED, AT(options.codegen.group_pids), 0, MAX_GROUP_PIDS,
 	 "--group-pids N", "walks a two-dimensional grid in groups of N rows, for L2 reuse; 1: no groups;\n"
 	 "default: 16 with --persistent, for GEMMs whose rows and columns share loads", NULL},
 	{"--persistent", FLAG, VERB_COMPILE, AT(persistent), 0, 0, "--persistent",
@@ -81,7 +82,7 @@ static const struct option {
 	 "runs all blocks at the same time, so that they may wait for one another (GPU)", "only launches have it"},
 	{"--launch-pdl", FLAG, LAUNCH, AT(pdl), 0, 0, "--launch-pdl",
 	 "programmatic dependent launch: the kernel calls gdc_wait()", "only launches have it"},
-	{"--debug", FLAG, VERB_COMPILE | VERB_BUILD | LAUNCH, AT(options.debug), 0, 0, "--debug",
+	{"--debug", FLAG, COMPILES | LAUNCH, AT(options.codegen.debug), 0, 0, "--debug",
 	 "device_assert stops the kernel on the GPU too, and so does an integer overflow", NULL},
 	{"--remarks", FLAG, VERB_COMPILE | LAUNCH, AT(options.remarks), 0, 0, "--remarks",
 	 "prints the compiler's choices: for loads, stores, dots and loops, with the reason if one is\n"

@@ -10,6 +10,7 @@
 #include "support/diag.h"
 #include "support/dtype.h"
 #include "layout/layout.h"
+#include "ir/codegen_options.h"
 
 /* --- types --------------------------------------------------------------------------------------------------- */
 
@@ -358,13 +359,6 @@ enum {
 	MAX_PARTITION_WARPS = 4
 };
 
-/* What a launch guarantees about the memory of its pointer parameters. */
-enum aliasing {
-	ALIAS_NONE,  /* no parameter that the kernel writes through overlaps another parameter */
-	ALIAS_EQUAL, /* such parameters may also be equal to another parameter */
-	ALIAS_ANY,   /* no guarantee: parameters may overlap */
-};
-
 /* Two parameters, by index, that the code assumes not to overlap. */
 struct param_pair {
 	u32 a, b;
@@ -389,17 +383,6 @@ static inline bool size_limit_kept(const struct size_limit *l, i64 a, i64 b)
 		return a >= 0 && a <= l->most;
 	return a >= 0 && b >= 0 && (i128)MAX(a, l->least) * MAX(b, l->least) <= l->most;
 }
-/* Assumptions of compiled code about sizes. */
-enum launch_bounds {
-	BOUNDS_LIMITED, /* the launch bounds, and few elements after each pointer */
-	BOUNDS_ANY,     /* few elements after each pointer: see transform/wide_offsets.h */
-	BOUNDS_WIDE,    /* no assumption */
-};
-
-/* Kinds of grids for which code may differ: at most as many programs as multiprocessors; more programs; and more
- * programs in a number of rows for which L2 may not hold the data that the rows read. */
-enum grid_kind { GRID_FEW, GRID_MANY, GRID_ROWS, GRID_KINDS };
-
 /* Decisions of layout assignment and later GPU passes about a CUDA kernel, in addition to its layouts. */
 struct cuda_placement {
 	int cluster;      /* CTAs per program: 1, or several CTAs that form a cluster */

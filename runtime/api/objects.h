@@ -156,14 +156,27 @@ void leave_c_locale(struct c_locale *l);
 bool open_unit(struct unit *u, const char *name, const char *text, size_t len);
 
 struct options {
-	int num_warps, num_stages, group_pids, maxnreg;
-	bool debug, no_tma; /* see struct compile_options */
-	enum grid_kind grid;
-	enum launch_bounds sizes;
-	enum aliasing alias;
+	struct codegen_options codegen;
 	bool general; /* without specialisation */
 	void *stream; /* of the launch; not part of the variant */
 };
+/* The options that the config sets. */
+static inline struct codegen_options options_of_config(const tl_config *c)
+{
+	return (struct codegen_options){.num_warps = c->num_warps,
+					.num_stages = c->num_stages,
+					.group_pids = c->group_pids,
+					.maxnreg = c->maxnreg,
+					.debug = c->debug};
+}
+static inline void set_options_of_config(tl_config *c, const struct codegen_options *o)
+{
+	c->num_warps = o->num_warps;
+	c->num_stages = o->num_stages;
+	c->group_pids = o->group_pids;
+	c->maxnreg = o->maxnreg;
+	c->debug = o->debug;
+}
 /* The variant for these arguments, which is compiled if it is new. */
 tl_status variant_get(tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs, struct variant **out);
 static inline bool is_captured(struct device *dev, void *stream)

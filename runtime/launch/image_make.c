@@ -75,18 +75,12 @@ static void take_imports(struct image *im, const struct unit *u)
 }
 
 void image_make(struct image *im, const struct unit *u, const struct func *f, const struct arg_spec *args,
-		const struct compile_options *o, const struct compiled *c)
+		const struct codegen_options *o, const struct compiled *c)
 {
 	const struct kernel *k = c->kernel;
 	const struct source *source = u->diags.sources.at[u->module ? u->module->file : k->loc.file];
 	*im = (struct image){.source_hash = hash_bytes(source->text, source->len, 0),
-			     .num_stages = o->num_stages ? o->num_stages : DEFAULT_STAGES,
-			     .group_pids = o->group_pids,
-			     .maxnreg = MIN(o->maxnreg, MAX_REGISTERS),
-			     .debug = o->debug,
-			     .no_tma = o->no_tma,
-			     .sizes = o->sizes,
-			     .alias = o->alias,
+			     .codegen = codegen_options_complete(*o),
 			     .num_warps = c->num_warps,
 			     .shared_bytes = c->shared_bytes,
 			     .scratch_bytes = c->scratch_bytes,

@@ -11,8 +11,6 @@
 #include "runtime/launch/composite.h"
 #include "runtime/launch/decorated.h"
 
-enum { MAX_STAGES = 64 };
-
 /* --- checks -------------------------------------------------------------------------------------------------- */
 
 tl_status check_call(const char *call, const tl_kernel *k, const tl_arg *args, size_t nargs)
@@ -36,12 +34,10 @@ enum grid_kind kind_of_grid(const tl_kernel *k, const tl_config *cfg, const u32 
 /* An image fixes the options of its kernel, so the config must not set them. */
 static tl_status check_compiled(const tl_kernel *k, const tl_config *cfg)
 {
-	const char *given = cfg->num_warps    ? "num_warps"
-			    : cfg->num_stages ? "num_stages"
-			    : cfg->group_pids ? "group_pids"
-			    : cfg->maxnreg    ? "maxnreg"
-			    : cfg->debug      ? "debug"
-					      : NULL;
+	const struct codegen_options o = options_of_config(cfg);
+	const char *given = o.debug ? "debug" : NULL;
+	for (u32 i = CODEGEN_NUMBERS; i-- > 0;)
+		given = o.numbers[i] ? codegen_numbers[i].name : given;
 	if (!given)
 		return TL_OK;
 	return failed(TL_ERR_ARGUMENT, "%s is compiled already, in %s: leave tl_config.%s 0", k->name, k->module->name,
@@ -55,22 +51,19 @@ static inline bool is_reserved_used(const tl_config *cfg)
 
 tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct options *out)
 {
-	*out = (struct options){.num_warps = cfg && cfg->num_warps ? cfg->num_warps : DEFAULT_WARPS,
-				.num_stages = cfg && cfg->num_stages ? cfg->num_stages : DEFAULT_STAGES};
+	*out = (struct options){.stream = NULL};
 	if (cfg) {
 		tl_status s = check_grid(k->name, cfg);
 		if (!s && k->module->compiled)
 			s = check_compiled(k, cfg);
 		if (s)
 			return s;
-		out->group_pids = cfg->group_pids;
-		out->maxnreg = cfg->maxnreg == MOST_MAXNREG ? MAX_REGISTERS : cfg->maxnreg;
-		out->debug = cfg->debug;
+		out->codegen = options_of_config(cfg);
 		out->general = cfg->specialization == TL_SPECIALIZE_NONE;
 		out->stream = cfg->stream;
 		u32 grid[3];
 		grid_of(cfg, grid);
-		out->grid = kind_of_grid(k, cfg, grid);
+		out->codegen.grid = kind_of_grid(k, cfg, grid);
 	}
 	if (cfg && is_reserved_used(cfg))
 		return failed(TL_ERR_ARGUMENT,
@@ -80,21 +73,14 @@ tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct options
 	if (cfg && (unsigned)cfg->specialization > TL_SPECIALIZE_NONE)
 		return failed(TL_ERR_ARGUMENT, "%s: specialization is %d, which does not exist", k->name,
 			      (int)cfg->specialization);
-	if (!is_pow2(out->num_warps) || out->num_warps > 32)
-		return failed(TL_ERR_ARGUMENT, "%s: num_warps is %d; it must be a power of two from 1 to 32", k->name,
-			      out->num_warps);
-	if (out->num_stages < 0 || out->num_stages > MAX_STAGES)
-		return failed(TL_ERR_ARGUMENT, "%s: num_stages is %d; it must be from 1 to %d", k->name,
-			      out->num_stages, MAX_STAGES);
+	out->codegen = codegen_options_complete(out->codegen);
+	int wrong = codegen_options_wrong(&out->codegen);
+	if (wrong >= 0)
+		return failed(TL_ERR_ARGUMENT, "%s: %s is %d; it must %s", k->name, codegen_numbers[wrong].name,
+			      out->codegen.numbers[wrong], codegen_numbers[wrong].rule);
 	if (cfg && cfg->max_ctas < -1)
 		return failed(TL_ERR_ARGUMENT, "%s: max_ctas is %d; it must be at least -1", k->name,
 			      cfg->max_ctas);
-	if (out->group_pids < 0)
-		return failed(TL_ERR_ARGUMENT, "%s: group_pids is %d; it must not be negative", k->name,
-			      out->group_pids);
-	if (out->maxnreg < 0 || out->maxnreg > MAX_REGISTERS)
-		return failed(TL_ERR_ARGUMENT, "%s: maxnreg is %d; it must be from 0 to %d", k->name, out->maxnreg,
-			      MOST_MAXNREG);
 	return TL_OK;
 }
 
@@ -162,9 +148,9 @@ tl_status choose_variant(tl_kernel *k, const struct options *o, const tl_config 
 			return TL_OK;
 		if (k->module->compiled)
 			return missed(k, im, args, nargs, grid, bits);
-		out->options.no_tma = all.maps |= b.maps;
-		out->options.sizes = all.sizes = MAX(all.sizes, b.sizes);
-		out->options.alias = all.alias = MAX(all.alias, b.alias);
+		out->options.codegen.no_tma = all.maps |= b.maps;
+		out->options.codegen.sizes = all.sizes = MAX(all.sizes, b.sizes);
+		out->options.codegen.alias = all.alias = MAX(all.alias, b.alias);
 		out->way = conversion_of(&all);
 	}
 }
@@ -284,13 +270,11 @@ static tl_status take_launch(const char *call, tl_kernel *k, const tl_config *cf
 /* True if check_options succeeds with the guard's options. */
 static inline bool same_options(const tl_kernel *k, const struct arg_guard *b, const tl_config *cfg, const u32 *grid)
 {
-	const struct options *x = &b->options;
 	if (k->module->compiled)
 		return !(cfg->num_warps | cfg->num_stages | cfg->group_pids | cfg->maxnreg | cfg->debug);
-	return x->num_warps == (cfg->num_warps ? cfg->num_warps : DEFAULT_WARPS) &&
-	       x->num_stages == (cfg->num_stages ? cfg->num_stages : DEFAULT_STAGES) &&
-	       x->group_pids == cfg->group_pids && x->maxnreg == cfg->maxnreg && x->debug == cfg->debug &&
-	       x->general == (cfg->specialization == TL_SPECIALIZE_NONE) &&
+	const struct codegen_options o = codegen_options_complete(options_of_config(cfg));
+	return codegen_options_same_choice(&o, &b->options.codegen) &&
+	       b->options.general == (cfg->specialization == TL_SPECIALIZE_NONE) &&
 	       (!k->has_dots || serves_grid(&b->variant->image, kind_of_grid(k, cfg, grid)));
 }
 

@@ -165,10 +165,10 @@ static bool add_configuration(const struct reading *r, const struct expr *x, con
 		return false;
 	const struct val *values = &v->items[CONFIG_KWARGS];
 	struct configuration c = {.values = arena_array(e->arena, struct tuned_value, values->nitems / 2),
-				  .num_warps = config_number(v, CONFIG_WARPS),
-				  .num_stages = config_number(v, CONFIG_STAGES),
+				  .options = {.num_warps = config_number(v, CONFIG_WARPS),
+					      .num_stages = config_number(v, CONFIG_STAGES),
+					      .maxnreg = config_number(v, CONFIG_MAXNREG)},
 				  .num_ctas = config_number(v, CONFIG_CTAS),
-				  .maxnreg = config_number(v, CONFIG_MAXNREG),
 				  .has_hook = v->items[CONFIG_HOOK].kind != V_NONE};
 	for (u32 i = 0; i + 1 < values->nitems; i += 2)
 		if (values->items[i].kind == V_STR && check_parameter(r, x->loc, "configs", values->items[i].text))

@@ -62,7 +62,7 @@ struct op *next_loop(const struct op *loop)
 static void find_tma_tiles(struct schedule *p)
 {
 	struct pass_state *s = p->s;
-	p->tma = s->target->has_tensor_copy && !s->cuda.no_tma && s->num_warps >= 4 &&
+	p->tma = s->target->has_tensor_copy && !s->options.no_tma && s->num_warps >= 4 &&
 		 first_dot(p->loop->blocks[0]) && s->k->cuda.cluster == 1 &&
 		 p->loads.len + s->k->cuda.nmaps <= MAX_TENSOR_MAPS;
 	for (u32 i = 0; p->tma && i < p->loads.len; i++) {
@@ -362,17 +362,17 @@ static void not_seen_to(struct op *o, void *arg)
 static void note_grids(struct pass_state *s, bool persist, bool grouped)
 {
 	enum { ALL = (1 << GRID_KINDS) - 1, FEW = 1 << GRID_FEW, ROWS = 1 << GRID_ROWS };
-	u32 same = ALL & ~(persist ? s->cuda.grid == GRID_FEW ? ALL - FEW : FEW : 0) &
-		   ~(grouped ? s->cuda.grid == GRID_ROWS ? ALL - ROWS : ROWS : 0);
+	u32 same = ALL & ~(persist ? s->options.grid == GRID_FEW ? ALL - FEW : FEW : 0) &
+		   ~(grouped ? s->options.grid == GRID_ROWS ? ALL - ROWS : ROWS : 0);
 	s->k->cuda.grids = same == ALL ? 0 : same;
 }
 
 void pass_pipeline(struct pass_state *s)
 {
-	i64 group = rows_in_group(s, s->cuda.grid == GRID_ROWS);
+	i64 group = rows_in_group(s, s->options.grid == GRID_ROWS);
 	bool grouped = rows_in_group(s, true) != rows_in_group(s, false);
 	bool persist = s->cuda.pipelining == PIPELINE_ALL && may_persist(s);
-	bool many = s->cuda.grid != GRID_FEW, in_groups = many && persist && join_programs(s, group);
+	bool many = s->options.grid != GRID_FEW, in_groups = many && persist && join_programs(s, group);
 	if (block_has(s->k->body, is_flat))
 		pass_licm(s); /* loop-invariant values of the loop over tiles need no iter args */
 	if (s->cuda.pipelining < PIPELINE_NONE) {
