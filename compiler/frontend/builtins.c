@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "frontend/builtin_args.h"
+#include "ir/text.h"
 
 /* --- registry ------------------------------------------------------------------------------------------------ */
 
@@ -488,12 +489,11 @@ struct val bi_split(struct eval *e, const struct args *a)
 
 struct val bi_cast(struct eval *e, const struct args *a)
 {
-	static const char *const roundings[] = {"", "rtne", "rtz", NULL};
 	struct val v, type;
 	i64 rounding;
 	bool bitcast;
-	if (!arg_tensor(e, a, 0, &v) || !arg_type(e, a, 1, &type) || !arg_choice(e, a, 2, roundings, &rounding) ||
-	    !arg_bool(e, a, 3, &bitcast))
+	if (!arg_tensor(e, a, 0, &v) || !arg_type(e, a, 1, &type) ||
+	    !arg_choice(e, a, 2, attr_enum(KIND_rounding), &rounding) || !arg_bool(e, a, 3, &bitcast))
 		return val_error();
 	if (bitcast || type.pointers)
 		return bitcast_to(e, v, type, a->loc[0]);

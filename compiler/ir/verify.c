@@ -518,22 +518,23 @@ static const char *check_combine_region(const struct op *o)
 /* Checks attributes against their kinds. */
 static const char *check_attributes(const struct op *o)
 {
-	struct attr_spec spec;
-	for (u32 i = 0; attr_spec_at(o->code, i, &spec); i++) {
-		const char *const *values = attr_enum(spec.kind, spec.kind_len);
-		i64 v = o->attr[i], most = 0;
+	const struct attr_info *a;
+	for (u32 i = 0; (a = attr_at(o->code, i)); i++) {
+		const char *const *values = attr_enum(a->kind);
+		i64 v = o->attr[a->slot], most = 0;
 		while (values && values[most])
 			most++;
-		if (values)
-			NEED(v >= 0 && v < most, "an attribute has an unknown value");
-		else if (attr_kind_is(&spec, "unit") || attr_kind_is(&spec, "bool"))
-			NEED(v == 0 || v == 1, "a boolean attribute must be true or false");
-		else if (attr_kind_is(&spec, "size") || attr_kind_is(&spec, "count"))
-			NEED(v >= attr_kind_is(&spec, "count") && v <= INT32_MAX, "an attribute is out of range");
-		else if (attr_kind_is(&spec, "i32"))
-			NEED(v >= INT32_MIN && v <= INT32_MAX, "an attribute is out of range");
-		else if (attr_kind_is(&spec, "str") || attr_kind_is(&spec, "name"))
-			NEED(attr_kind_is(&spec, "str") ? o->text != NULL : v != 0, "its text is missing");
+		NEED(!values || (v >= 0 && v < most), "an attribute has an unknown value");
+		switch (a->kind) {
+		case KIND_unit:
+		case KIND_bool: NEED(v == 0 || v == 1, "a boolean attribute must be true or false"); break;
+		case KIND_size: NEED(v >= 0 && v <= INT32_MAX, "an attribute is out of range"); break;
+		case KIND_count: NEED(v >= 1 && v <= INT32_MAX, "an attribute is out of range"); break;
+		case KIND_i32: NEED(v >= INT32_MIN && v <= INT32_MAX, "an attribute is out of range"); break;
+		case KIND_str: NEED(o->text, "its text is missing"); break;
+		case KIND_name: NEED(v, "its text is missing"); break;
+		default: break;
+		}
 	}
 	return NULL;
 }
