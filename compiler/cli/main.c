@@ -16,48 +16,56 @@
 #include "runtime/image/image.h"
 #include "runtime/tl.h"
 
-static const char usage[] =
-	"tlc compiles Triton kernels.\n"
-	"\n"
-	"  tlc FILE [-k KERNEL] [-s SIGNATURE] [-D NAME=VALUE]... [--target T] [--emit KIND,...] [-o PATH]\n"
-	"  tlc run FILE -k KERNEL -g X[,Y[,Z]] [--device D] [-D NAME=VALUE]... ARG=VALUE...\n"
-	"  tlc bench FILE ...as run... [--bytes EXPR] [--flops EXPR] [--rep MS] [--json]\n"
-	"            [--against FILE2] [--check TOLERANCE] [--plot PATH]\n"
-	"  tlc tune FILE ...as run... [--check TOLERANCE] [--rep MS] [--json]\n"
-	"  tlc list FILE [--json]\n"
-	"  tlc list --builtins\n"
-	"  tlc show IMAGE\n"
-	"  tlc cache list|verify|clear|path\n"
-	"  tlc build FILE [-k KERNEL] [-s SIGNATURE]... [-D NAME=VALUE]... [--target T]... -o NAME\n"
-	"            [--prefix TEXT] [--depfile PATH]\n"
-	"  tlc build MANIFEST [--target T]... [-o NAME]\n"
-	"  tlc serve          (runs configurations for a tuner: tl_tuning.helper)\n"
-	"\n"
-	"  FILE               a .tl or .py file, or IR text in a .ttir or .ttgir file; - is standard input\n"
-	"  ARG=VALUE          42, 0.5, i64:42, fp16[128,64]:randn:0 (zeros ones arange empty "
-	"rand:SEED randn:SEED), @in.npy,\n"
-	"                     bf16@in.npy, None; a tensor may end in :>out.npy to save it after the launch;\n"
-	"                     tuples (1, fp32[8]) and (x=1, y=2); descriptors desc[64,64]:fp16[128,256]:rand:1\n";
+static void print_message(const char *kind, const char *format, va_list ap)
+{
+	fprintf(stderr, "tlc: %s: ", kind);
+	vfprintf(stderr, format, ap);
+	fputc('\n', stderr);
+}
 
 int complain(int code, const char *format, ...)
 {
 	va_list ap;
 	va_start(ap, format);
-	fputs("tlc: error: ", stderr);
-	vfprintf(stderr, format, ap);
-	fputc('\n', stderr);
+	print_message("error", format, ap);
 	va_end(ap);
 	return code;
+}
+
+bool refuse(const char *format, ...)
+{
+	va_list ap;
+	va_start(ap, format);
+	print_message("error", format, ap);
+	va_end(ap);
+	return false;
 }
 
 void warn(const char *format, ...)
 {
 	va_list ap;
 	va_start(ap, format);
-	fputs("tlc: warning: ", stderr);
-	vfprintf(stderr, format, ap);
-	fputc('\n', stderr);
+	print_message("warning", format, ap);
 	va_end(ap);
+}
+
+bool list_has(const text_list *list, const char *text)
+{
+	for (u32 i = 0; i < list->len; i++)
+		if (!strcmp(list->at[i], text))
+			return true;
+	return false;
+}
+
+void add_once(struct arena *a, text_list *list, const char *text)
+{
+	if (!list_has(list, text))
+		vec_push(a, list, text);
+}
+
+bool read_target(const char *text, struct target *out)
+{
+	return target_parse(text, out) || refuse("--target: '%s' is not one of %s", text, target_names);
 }
 
 /* Reads standard input to its end, because its length is unknown. */
@@ -68,8 +76,7 @@ static char *read_stdin(struct arena *a, size_t *len)
 	*len = text ? fread(text, 1, LIMIT, stdin) : 0;
 	char *copy = !text || ferror(stdin) ? NULL : *len == LIMIT ? NULL : arena_str(a, text, *len);
 	if (!copy)
-		complain(0, "cannot read standard input: %s",
-			 *len == LIMIT ? "too large to be a kernel" : strerror(errno));
+		refuse("cannot read standard input: %s", *len == LIMIT ? "too large to be a kernel" : strerror(errno));
 	free(text);
 	return copy;
 }
@@ -81,13 +88,13 @@ char *read_file(struct arena *a, const char *path, size_t *len)
 	FILE *f = fopen(path, "rb");
 	struct stat st;
 	if (!f || fstat(fileno(f), &st) || !S_ISREG(st.st_mode)) {
-		complain(0, "cannot read '%s': %s", path, f ? "not a regular file" : strerror(errno));
+		refuse("cannot read '%s': %s", path, f ? "not a regular file" : strerror(errno));
 		if (f)
 			fclose(f);
 		return NULL;
 	}
 	if (st.st_size > 64 << 20) {
-		complain(0, "'%s' is too large to be a kernel", path);
+		refuse("'%s' is too large to be a kernel", path);
 		fclose(f);
 		return NULL;
 	}
@@ -197,16 +204,15 @@ const struct func *pick_kernel(struct unit *u, const char *name)
 		return NULL;
 	const char *file = u->diags.sources.at[m->file]->name;
 	if (!njit)
-		complain(0, "'%s' has no jit functions (a function under @triton.jit)", file);
+		refuse("'%s' has no jit functions (a function under @triton.jit)", file);
 	else if (name && (like = did_you_mean(name, names, njit)))
-		complain(0, "'%s' has no jit function '%s'; did you mean '%s'?", file, name, like);
+		refuse("'%s' has no jit function '%s'; did you mean '%s'?", file, name, like);
 	else if (name)
-		complain(0, "'%s' has no jit function '%s'%s", file, name, nkernels ? "; its kernels are" : "");
+		refuse("'%s' has no jit function '%s'%s", file, name, nkernels ? "; its kernels are" : "");
 	else if (nkernels)
-		complain(0, "'%s' has several kernels; choose one with -k", file);
+		refuse("'%s' has several kernels; choose one with -k", file);
 	else
-		complain(0, "'%s' has only helpers; a kernel returns nothing, and -k can choose one that others call",
-			 file);
+		refuse("'%s' has only helpers; a kernel returns nothing, and -k can choose one that others call", file);
 	if (!like)
 		show_choice(m, nkernels);
 	return NULL;
@@ -223,7 +229,7 @@ bool is_constexpr(const struct param *p)
 static int find_param(const struct func *f, const char *name, size_t len)
 {
 	for (u32 i = 0; i < f->nparams; i++)
-		if (strlen(f->params[i].name) == len && !memcmp(f->params[i].name, name, len))
+		if (word_is(name, len, f->params[i].name))
 			return (int)i;
 	return -1;
 }
@@ -239,18 +245,14 @@ static bool read_signature(struct command *c, const struct func *f, struct arg_s
 		given++;
 		if (eq) {
 			int i = find_param(f, s, (size_t)(eq - s));
-			if (i < 0) {
-				complain(0, "-s: '%s' has no parameter '%.*s'", f->name, (int)(eq - s), s);
-				return false;
-			}
+			if (i < 0)
+				return refuse("-s: '%s' has no parameter '%.*s'", f->name, (int)(eq - s), s);
 			args[i].type = arena_str(&c->arena, eq + 1, len - (size_t)(eq + 1 - s));
 		} else {
 			while (next < f->nparams && (is_constexpr(&f->params[next]) || args[next].constant))
 				next++;
-			if (next == f->nparams) {
-				complain(0, "-s: more types than parameters of '%s': '%s' is left over", f->name, s);
-				return false;
-			}
+			if (next == f->nparams)
+				return refuse("-s: more types than parameters of '%s': '%s' is left over", f->name, s);
 			args[next++].type = arena_str(&c->arena, s, len);
 		}
 		s += len + (s[len] == ',');
@@ -270,15 +272,11 @@ static bool read_arguments(struct command *c, const struct func *f, struct arg_s
 {
 	for (u32 i = 0; i < c->defines.len; i++) {
 		int k = find_param(f, c->defines.at[i].name, strlen(c->defines.at[i].name));
-		if (k < 0) {
-			complain(0, "-D: '%s' has no parameter '%s'%s", f->name, c->defines.at[i].name,
-				 option_of(c->defines.at[i].name));
-			return false;
-		}
-		if (args[k].constant) {
-			complain(0, "-D: '%s' is given twice", c->defines.at[i].name);
-			return false;
-		}
+		if (k < 0)
+			return refuse("-D: '%s' has no parameter '%s'%s", f->name, c->defines.at[i].name,
+				      option_of(c->defines.at[i].name));
+		if (args[k].constant)
+			return refuse("-D: '%s' is given twice", c->defines.at[i].name);
 		args[k].constant = c->defines.at[i].value;
 	}
 	return read_signature(c, f, args);
@@ -289,8 +287,8 @@ static bool check_numbers(const struct func *f, struct codegen_options o)
 	o = codegen_options_complete(o);
 	int wrong = codegen_options_wrong(&o);
 	if (wrong >= 0)
-		complain(0, "the configuration of '%s' sets %s to %d; it must %s", f->name, codegen_numbers[wrong].name,
-			 o.numbers[wrong], codegen_numbers[wrong].rule);
+		refuse("the configuration of '%s' sets %s to %d; it must %s", f->name, codegen_numbers[wrong].name,
+		       o.numbers[wrong], codegen_numbers[wrong].rule);
 	return wrong < 0;
 }
 
@@ -344,7 +342,7 @@ static bool write_stream(FILE *f, const char *data, size_t len)
 	return !fclose(f) && ok;
 }
 
-bool write_file(struct arena *a, const char *path, const char *data, size_t len)
+static bool replace_file(struct arena *a, const char *path, const char *data, size_t len)
 {
 	struct stat st;
 	bool exists = !stat(path, &st);
@@ -367,6 +365,14 @@ bool write_file(struct arena *a, const char *path, const char *data, size_t len)
 	return ok;
 }
 
+int write_file(struct arena *a, const char *path, const char *data, size_t len)
+{
+	errno = 0;
+	bool ok = strcmp(path, "-") ? replace_file(a, path, data, len)
+				    : fwrite(data, 1, len, stdout) == len && !fflush(stdout);
+	return ok ? EXIT_DONE : complain(EXIT_ENVIRONMENT, "cannot write '%s': %s", path, strerror(errno));
+}
+
 static int write_output(struct command *c, const char *kernel, const char *kind, bool binary, const char *data,
 			size_t len, bool several)
 {
@@ -376,10 +382,7 @@ static int write_output(struct command *c, const char *kernel, const char *kind,
 		path = arena_printf(&c->arena, "%s.%s", path ? path : kernel, kind);
 	else if (!path)
 		path = "-";
-	errno = 0;
-	bool ok = strcmp(path, "-") ? write_file(&c->arena, path, data, len)
-				    : fwrite(data, 1, len, stdout) == len && !fflush(stdout);
-	return ok ? EXIT_DONE : complain(EXIT_ENVIRONMENT, "cannot write '%s': %s", path, strerror(errno));
+	return write_file(&c->arena, path, data, len);
 }
 
 /* Reads registers and local memory from the output of ptxas -v; other output goes to standard error. */
@@ -441,7 +444,7 @@ static int assemble(struct command *c, struct unit *u, const struct compiled *k,
 	char in[] = "/tmp/tlc-XXXXXX";
 	int fd = mkstemp(in);
 	if (fd < 0 || !write_stream(fdopen(fd, "wb"), k->code, k->code_len)) {
-		complain(0, "cannot write '%s': %s", in, strerror(errno));
+		refuse("cannot write '%s': %s", in, strerror(errno));
 		if (fd >= 0)
 			unlink(in);
 		return EXIT_ENVIRONMENT;
@@ -500,7 +503,7 @@ struct kinds {
 static const struct kind *find_kind(const char *name, size_t len)
 {
 	for (u32 i = 0; i < ARRAY_LEN(all_kinds); i++)
-		if (strlen(all_kinds[i].name) == len && !memcmp(all_kinds[i].name, name, len))
+		if (word_is(name, len, all_kinds[i].name))
 			return &all_kinds[i];
 	return NULL;
 }
@@ -630,34 +633,52 @@ bool check_request(const struct command *c, const struct unit *u)
 	static const char *const options[] = {"print", "stop", "start"};
 	const char *names[] = {c->options.print_after, c->options.stop_after, c->options.start_after};
 	for (u32 i = 0; i < ARRAY_LEN(names); i++)
-		if (names[i] && !compile_has_step(names[i]) && (i || strcmp(names[i], "all"))) {
-			complain(0, "--%s-after: there is no pass '%s'; see tlc --help", options[i], names[i]);
-			return false;
-		}
+		if (names[i] && !compile_has_step(names[i]) && (i || strcmp(names[i], "all")))
+			return refuse("--%s-after: there is no pass '%s'; see tlc --help", options[i], names[i]);
 	if (!u->parsed && c->options.start_after)
-		complain(0, "--start-after: '%s' is source; IR text starts after a pass", c->file);
+		refuse("--start-after: '%s' is source; IR text starts after a pass", c->file);
 	if (!u->parsed)
 		return !c->options.start_after;
-	if (c->kernel && strcmp(c->kernel, u->parsed->name)) {
-		complain(0, "'%s' has the kernel '%s', not '%s'", c->file, u->parsed->name, c->kernel);
-		return false;
-	}
-	if (c->signature || c->defines.len) {
-		complain(0, "%s: the kernel of IR text has its types and values already", c->signature ? "-s" : "-D");
-		return false;
-	}
-	if (c->any_size && u->parsed->target) {
-		complain(0, "--any-size: the offsets in '%s' are those that were placed", c->file);
-		return false;
-	}
+	if (c->kernel && strcmp(c->kernel, u->parsed->name))
+		return refuse("'%s' has the kernel '%s', not '%s'", c->file, u->parsed->name, c->kernel);
+	if (c->signature || c->defines.len)
+		return refuse("%s: the kernel of IR text has its types and values already", c->signature ? "-s" : "-D");
+	if (c->any_size && u->parsed->target)
+		return refuse("--any-size: the offsets in '%s' are those that were placed", c->file);
 	return true;
 }
 
-static int command_compile(struct command *c)
+/* The kernel of the source and its arguments; false after a message. */
+static bool find_origin(struct command *c, struct unit *u, struct origin *out)
+{
+	out->func = pick_kernel(u, c->kernel);
+	if (!out->func)
+		return false;
+	struct arg_spec *args = arena_array(&c->arena, struct arg_spec, out->func->nparams);
+	out->args = args;
+	return read_kernel_arguments(c, u, out->func, args);
+}
+
+/* `parsed`: the unit has no errors. */
+static int compile_and_emit(struct command *c, struct unit *u, bool parsed, const struct kinds *kinds)
+{
+	struct compiled out = {0};
+	struct origin from = {NULL, NULL};
+	bool ok = parsed && check_request(c, u);
+	if (ok && !kinds->only_ast)
+		ok = (!u->module || find_origin(c, u, &from)) && compile(u, from.func, from.args, &c->options, &out);
+	show_diagnostics(u);
+	u32 shown = u->diags.text.len;
+	int r = ok ? emit(c, u, &from, &out, kinds) : EXIT_USER;
+	if (u->diags.text.len > shown)
+		fputs(u->diags.text.at + shown, stderr);
+	return r;
+}
+
+int command_compile(struct command *c)
 {
 	struct kinds kinds = {0};
 	struct unit *u = arena_new(&c->arena, struct unit);
-	struct compiled out = {0};
 	size_t len;
 	c->options.codegen.alias = c->may_overlap ? ALIAS_ANY : ALIAS_NONE;
 	c->options.codegen.sizes = c->any_size ? BOUNDS_WIDE : BOUNDS_LIMITED;
@@ -670,36 +691,9 @@ static int command_compile(struct command *c)
 	if (!c->target)
 		c->target = placed ? arena_printf(&c->arena, "sm_%d%s", placed, placed == 90 ? "a" : "")
 				   : device_default_target(&c->arena);
-	if (!target_parse(c->target, &c->options.target)) {
-		complain(0, "--target: '%s' is not one of %s", c->target, target_names);
-		unit_free(u);
-		return EXIT_USER;
-	}
-	int r = read_kinds(c, &kinds);
-	if (r) {
-		unit_free(u);
-		return r;
-	}
-	const struct func *f = NULL;
-	struct arg_spec *args = NULL;
-	r = EXIT_USER;
-	ok = ok && check_request(c, u);
-	if (ok && u->module && !kinds.only_ast) {
-		f = pick_kernel(u, c->kernel);
-		ok = f != NULL;
-		if (ok) {
-			args = arena_array(&c->arena, struct arg_spec, f->nparams);
-			ok = read_kernel_arguments(c, u, f, args);
-		}
-	}
-	if (ok && !kinds.only_ast)
-		ok = compile(u, f, args, &c->options, &out);
-	show_diagnostics(u);
-	u32 shown = u->diags.text.len;
-	if (ok)
-		r = emit(c, u, &(struct origin){f, args}, &out, &kinds);
-	if (u->diags.text.len > shown)
-		fputs(u->diags.text.at + shown, stderr);
+	int r = EXIT_USER;
+	if (read_target(c->target, &c->options.target) && !(r = read_kinds(c, &kinds)))
+		r = compile_and_emit(c, u, ok, &kinds);
 	unit_free(u);
 	return r;
 }
@@ -723,15 +717,6 @@ static void on_abort(int signal)
 	_exit(EXIT_BUG);
 }
 
-static void help(void)
-{
-	fputs(usage, stdout);
-	list_options(stdout, ~0u);
-	puts("  --help, --version  prints this text, or with tlc COMMAND --help that of a command; prints the\n"
-	     "                     versions of tlc and of its LLVM\n\nPasses:");
-	compile_list_passes(stdout);
-}
-
 static void version(void)
 {
 	unsigned major, minor, patch;
@@ -743,12 +728,12 @@ int main(int argc, char **argv)
 {
 	signal(SIGABRT, on_abort);
 	if (argc < 2) {
-		help();
+		show_help();
 		return EXIT_USER;
 	}
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
-			read_verb(argv[1]) == VERB_COMPILE ? help() : help_of_command(stdout, argv[1], usage);
+			read_verb(argv[1]) == VERB_COMPILE ? show_help() : show_help_of(argv[1]);
 		else if (!strcmp(argv[i], "--version"))
 			version();
 		else
@@ -766,14 +751,7 @@ int main(int argc, char **argv)
 	bool ok = read_options(&c, argc - skip, argv + skip);
 	prepend_folders(&c);
 	if (ok)
-		r = c.verb == VERB_LIST      ? command_list(&c)
-		    : c.verb == VERB_SHOW    ? command_show(&c)
-		    : c.verb == VERB_CACHE   ? command_cache(&c)
-		    : c.verb == VERB_BUILD   ? command_build(&c)
-		    : c.verb == VERB_BENCH   ? command_bench(&c)
-		    : c.verb == VERB_COMPILE ? command_compile(&c)
-		    : c.gdb                  ? run_in_gdb(&c)
-					     : command_run(&c);
+		r = run_command(&c);
 	arena_free(&c.arena);
 	return r;
 }

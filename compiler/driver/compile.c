@@ -67,13 +67,11 @@ bool unit_open(struct unit *u, const char *name, const char *text, size_t len)
 	if (len >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3)) /* a byte order mark */
 		text += 3, len -= 3;
 	u16 file = diags_add_source(&u->diags, name, text, len);
-	size_t n = strlen(name);
-	if ((n > 5 && !strcmp(name + n - 5, ".ttir")) || (n > 6 && !strcmp(name + n - 6, ".ttgir"))) {
-		u->std = standard.std;
+	u->std = standard.std;
+	if (ends_in(name, ".ttir") || ends_in(name, ".ttgir")) {
 		u->parsed = kernel_parse(&u->ir, file, text_library_new(&u->ir, u->std));
 		return !u->diags.nerrors;
 	}
-	u->std = standard.std;
 	u->module = parse_module(&u->arena, &u->names, &u->diags, file);
 	u->parse_ms = milliseconds() - start;
 	return !u->diags.nerrors;

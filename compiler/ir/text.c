@@ -17,7 +17,7 @@ const struct attr_info *attr_named(enum opcode code, const char *name, size_t le
 {
 	const struct attr_info *a;
 	for (u32 i = 0; (a = attr_at(code, i)); i++)
-		if (strlen(a->name) == len && !memcmp(a->name, name, len))
+		if (word_is(name, len, a->name))
 			return a;
 	return NULL;
 }

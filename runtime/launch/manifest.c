@@ -345,27 +345,38 @@ static size_t argument_length(const char *s)
 	return i;
 }
 
+bool manifest_next(struct arena *a, const char **text, const char **name, const char **value)
+{
+	if (!**text)
+		return false;
+	size_t len = argument_length(*text), name_len = strcspn(*text, "=");
+	*name = arena_str(a, *text, MIN(name_len, len));
+	*value = name_len < len ? arena_str(a, *text + name_len + 1, len - name_len - 1) : NULL;
+	*text += len + ((*text)[len] == ',');
+	*text += strspn(*text, " ");
+	return true;
+}
+
 bool manifest_arguments(struct arena *a, const struct params *ps, const char *text, tl_arg *out, size_t *n)
 {
-	for (*n = 0; *text; (*n)++) {
-		size_t len = argument_length(text);
-		const char *one = arena_str(a, text, len), *eq = strchr(one, '=');
+	const char *name, *value;
+	bool more = manifest_next(a, &text, &name, &value);
+	for (*n = 0; more; (*n)++) {
 		const struct tl_param *p = &ps->at[*n];
 		struct arg_spec s;
-		if (*n == ps->len || !eq)
+		if (*n == ps->len || !value)
 			return false;
-		if (strncmp(one, p->name, (size_t)(eq - one)) || p->name[eq - one]) { /* of another parameter */
+		if (strcmp(name, p->name) != 0) { /* of another parameter */
 			out[*n] = tl_open();
 			continue;
 		}
-		if (!parse_arg_spec(a, eq + 1, &s))
-			s = (struct arg_spec){.constant = eq + 1};
+		if (!parse_arg_spec(a, value, &s))
+			s = (struct arg_spec){.constant = value};
 		if (!make_argument(a, &s, p->constant, &out[*n]))
 			return false;
 		bool number = s.shape == ARG_LEAF && !s.type && out[*n].kind != TL_ARG_NONE;
 		out[*n].constant = number && !p->constant && out[*n].kind != TL_ARG_FUNC;
-		text += len + (text[len] == ',');
-		text += strspn(text, " ");
+		more = manifest_next(a, &text, &name, &value);
 	}
 	return true;
 }

@@ -315,7 +315,7 @@ static const struct val *format_argument(const struct method_call *c, const char
 		return i < c->n ? &c->args[i] : NULL;
 	}
 	for (; i < c->nnamed; i++)
-		if (strlen(c->named[i].name) == len && !memcmp(c->named[i].name, name, len))
+		if (word_is(name, len, c->named[i].name))
 			return &c->named[i].val;
 	return NULL;
 }
