@@ -3,6 +3,7 @@
 #define TLC_CLI_CLI_H
 
 #include "driver/compile.h"
+#include "runtime/tl.h"
 
 /* Exit codes. */
 enum { EXIT_DONE = 0, EXIT_USER = 1, EXIT_ENVIRONMENT = 2, EXIT_BUG = 3 };
@@ -41,12 +42,8 @@ struct command {
 	const char *prefix, *depfile; /* tlc build */
 	text_list files_read; /* for the depfile */
 	bool sim_report;
-	int max_ctas;
-	bool cooperative, pdl; /* attributes of launches */
-	bool gdb;              /* tlc run: in a debugger */
-	bool may_overlap; /* the options' alias: ALIAS_ANY */
-	bool any_size;    /* the options' sizes: BOUNDS_WIDE */
-	bool persistent;  /* the options' grid: GRID_ROWS */
+	tl_config config; /* max_ctas and attributes of launches */
+	bool gdb;         /* tlc run: in a debugger */
 	VEC(struct define) defines;
 	text_list folders; /* -I */
 	text_list signatures, targets; /* of each -s and --target */

@@ -389,9 +389,6 @@ static int prepare(struct session *s, const char *text, size_t len)
 	    (r = tl_module_kernel(s->module, s->kernel_name, &s->kernel)))
 		return api_failed(s->ctx, r);
 	set_options_of_config(&s->config, &c->options.codegen);
-	s->config.max_ctas = c->max_ctas;
-	s->config.launch_cooperative_grid = c->cooperative;
-	s->config.launch_pdl = c->pdl;
 	code = upload(s);
 	if (!code)
 		code = wants_tuning(s) ? tune(s) : plan(s);
@@ -443,7 +440,8 @@ static bool find_kernel(struct session *s)
 
 int run_open(struct session *s, struct command *c)
 {
-	*s = (struct session){.c = c, .unit = arena_new(&c->arena, struct unit), .code = EXIT_USER};
+	*s = (struct session){
+		.c = c, .unit = arena_new(&c->arena, struct unit), .config = c->config, .code = EXIT_USER};
 	bool known = c->input && !strcmp(c->file, "-");
 	size_t len = c->input_len;
 	char *text = known ? c->input : read_file(&c->arena, c->file, &len);

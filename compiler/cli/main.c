@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/file.h"
 #include "support/suggest.h"
 #include "runtime/device/device.h"
 #include "runtime/image/image.h"
@@ -85,22 +86,13 @@ char *read_file(struct arena *a, const char *path, size_t *len)
 {
 	if (!strcmp(path, "-"))
 		return read_stdin(a, len);
-	FILE *f = fopen(path, "rb");
 	struct stat st;
-	if (!f || fstat(fileno(f), &st) || !S_ISREG(st.st_mode)) {
-		refuse("cannot read '%s': %s", path, f ? "not a regular file" : strerror(errno));
-		if (f)
-			fclose(f);
-		return NULL;
-	}
-	if (st.st_size > 64 << 20) {
+	bool exists = !stat(path, &st), regular = exists && S_ISREG(st.st_mode);
+	char *text = regular ? file_read(a, path, 64 << 20, len) : NULL;
+	if (!text && regular && st.st_size > 64 << 20)
 		refuse("'%s' is too large to be a kernel", path);
-		fclose(f);
-		return NULL;
-	}
-	char *text = arena_alloc(a, (size_t)st.st_size + 1);
-	*len = fread(text, 1, (size_t)st.st_size, f);
-	fclose(f);
+	else if (!text)
+		refuse("cannot read '%s': %s", path, exists && !regular ? "not a regular file" : strerror(errno));
 	return text;
 }
 
@@ -414,27 +406,16 @@ static void read_report(struct command *c, struct unit *u, const struct compiled
 static int run_ptxas(struct command *c, const char *program, const char *arch, const char *in, const char *out,
 		     const char **report)
 {
-	int ends[2], status = -1;
-	if (pipe(ends))
+	FILE *f = popen(arena_printf(&c->arena, "exec %s %s %s -o %s -v 2>&1", program, arch, in, out), "r");
+	if (!f)
 		return -1;
-	pid_t pid = fork();
-	if (pid == 0) {
-		dup2(ends[1], STDOUT_FILENO);
-		dup2(ends[1], STDERR_FILENO);
-		close(ends[0]);
-		close(ends[1]);
-		execlp(program, "ptxas", arch, in, "-o", out, "-v", (char *)NULL);
-		_exit(127);
-	}
-	close(ends[1]);
 	struct strbuf said = {.arena = &c->arena};
 	char part[4096];
 	sb_puts(&said, "");
-	for (ssize_t n; (n = read(ends[0], part, sizeof part)) > 0;)
-		sb_add(&said, part, (size_t)n);
-	close(ends[0]);
+	for (size_t n; (n = fread(part, 1, sizeof part, f)) > 0;)
+		sb_add(&said, part, n);
 	*report = said.at;
-	return pid > 0 && waitpid(pid, &status, 0) == pid ? status : -1;
+	return pclose(f);
 }
 
 /* Runs ptxas on the PTX; the result is read back from `cubin`. */
@@ -460,10 +441,10 @@ static int assemble(struct command *c, struct unit *u, const struct compiled *k,
 			break;
 	}
 	unlink(in);
-	read_report(c, u, k, report);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
 		return complain(EXIT_ENVIRONMENT,
 				"cubin needs ptxas (of the CUDA toolkit) in PATH; --emit ptx works without it");
+	read_report(c, u, k, report);
 	if (status)
 		return complain(EXIT_BUG, "ptxas rejected the generated PTX");
 	*cubin = read_file(&c->arena, out, cubin_len);
@@ -643,7 +624,7 @@ bool check_request(const struct command *c, const struct unit *u)
 		return refuse("'%s' has the kernel '%s', not '%s'", c->file, u->parsed->name, c->kernel);
 	if (c->signature || c->defines.len)
 		return refuse("%s: the kernel of IR text has its types and values already", c->signature ? "-s" : "-D");
-	if (c->any_size && u->parsed->target)
+	if (c->options.codegen.sizes && u->parsed->target)
 		return refuse("--any-size: the offsets in '%s' are those that were placed", c->file);
 	return true;
 }
@@ -680,9 +661,6 @@ int command_compile(struct command *c)
 	struct kinds kinds = {0};
 	struct unit *u = arena_new(&c->arena, struct unit);
 	size_t len;
-	c->options.codegen.alias = c->may_overlap ? ALIAS_ANY : ALIAS_NONE;
-	c->options.codegen.sizes = c->any_size ? BOUNDS_WIDE : BOUNDS_LIMITED;
-	c->options.codegen.grid = c->persistent ? GRID_ROWS : GRID_FEW;
 	char *text = read_file(&c->arena, c->file, &len);
 	if (!text)
 		return EXIT_ENVIRONMENT;

@@ -11,7 +11,8 @@ enum {
 	COMPARED = 1 << 16, /* tlc bench takes several values, separated by commas */
 };
 
-enum value_kind { TEXT, FLAG, NUMBER, WARPS, DEFINE, FOLDER };
+/* CHOICE: an option without value, which sets an enumeration to `lo` */
+enum value_kind { TEXT, FLAG, CHOICE, NUMBER, WARPS, DEFINE, FOLDER };
 
 static const struct option {
 	const char *name;
@@ -65,22 +66,23 @@ static const struct option {
 	{"--group-pids", NUMBER, COMPILES | LAUNCH | COMPARED, AT(options.codegen.group_pids), 0, MAX_GROUP_PIDS,
 	 "--group-pids N", "walks a two-dimensional grid in groups of N rows, for L2 reuse; 1: no groups;\n"
 	 "default: 16 with --persistent, for GEMMs whose rows and columns share loads", NULL},
-	{"--persistent", FLAG, VERB_COMPILE, AT(persistent), 0, 0, "--persistent",
+	{"--persistent", CHOICE, VERB_COMPILE, AT(options.codegen.grid), GRID_ROWS, 0, "--persistent",
 	 "persistent kernel for grids of more programs than the GPU has multiprocessors: a block on each\n"
 	 "runs several programs, if that is faster (GEMMs); tlc run and libtl choose by the grid",
 	 "a launch chooses by its grid; --max-ctas -1 prevents a persistent kernel"},
-	{"--may-overlap", FLAG, VERB_COMPILE, AT(may_overlap), 0, 0, "--may-overlap",
+	{"--may-overlap", CHOICE, VERB_COMPILE, AT(options.codegen.alias), ALIAS_ANY, 0, "--may-overlap",
 	 "pointer parameters may point to the same memory: loads and stores keep their order",
 	 "a launch checks its arguments"},
-	{"--any-size", FLAG, VERB_COMPILE, AT(any_size), 0, 0, "--any-size",
+	{"--any-size", CHOICE, VERB_COMPILE, AT(options.codegen.sizes), BOUNDS_WIDE, 0, "--any-size",
 	 "arguments may have any size: offsets of addresses are computed in 64 bits", "a launch checks its arguments"},
-	{"--max-ctas", NUMBER, LAUNCH | COMPARED, AT(max_ctas), -1, 1 << 20, "--max-ctas N",
+	{"--max-ctas", NUMBER, LAUNCH | COMPARED, AT(config.max_ctas), -1, 1 << 20, "--max-ctas N",
 	 "the most blocks of a persistent kernel; -1: a block for each program; default: the number of\n"
 	 "the GPU's multiprocessors",
 	 "--persistent compiles a persistent kernel"},
-	{"--launch-cooperative-grid", FLAG, LAUNCH, AT(cooperative), 0, 0, "--launch-cooperative-grid",
+	{"--launch-cooperative-grid", FLAG, LAUNCH, AT(config.launch_cooperative_grid), 0, 0,
+	 "--launch-cooperative-grid",
 	 "runs all blocks at the same time, so that they may wait for one another (GPU)", "only launches have it"},
-	{"--launch-pdl", FLAG, LAUNCH, AT(pdl), 0, 0, "--launch-pdl",
+	{"--launch-pdl", FLAG, LAUNCH, AT(config.launch_pdl), 0, 0, "--launch-pdl",
 	 "programmatic dependent launch: the kernel calls gdc_wait()", "only launches have it"},
 	{"--debug", FLAG, COMPILES | LAUNCH, AT(options.codegen.debug), 0, 0, "--debug",
 	 "device_assert stops the kernel on the GPU too, and so does an integer overflow", NULL},
@@ -326,6 +328,7 @@ static bool set_option(struct command *c, const struct option *o, const char *va
 	void *to = (char *)c + o->to;
 	switch (o->value) {
 	case FLAG: *(bool *)to = true; return true;
+	case CHOICE: *(int *)to = o->lo; return true;
 	case TEXT:
 		*(const char **)to = value;
 		if (to == &c->signature)
@@ -397,11 +400,12 @@ bool read_options(struct command *c, int argc, char **argv)
 			return unknown_option(c, arena_str(&c->arena, text, strcspn(text, "=")));
 		if (!(o->verbs & c->verb))
 			return misplaced(c, o);
-		if (o->value == FLAG ? value != NULL : !value && i + 1 == argc)
-			return refuse(o->value == FLAG ? "option '%s' takes no value"
+		bool bare = o->value == FLAG || o->value == CHOICE;
+		if (bare ? value != NULL : !value && i + 1 == argc)
+			return refuse(bare ? "option '%s' takes no value"
 						  : "option '%s' needs a value; see tlc --help",
 				 o->name);
-		if (o->value != FLAG && !value)
+		if (!bare && !value)
 			value = argv[++i];
 		if (!(value && add_compared(c, o, value)) && !set_option(c, o, value))
 			return false;

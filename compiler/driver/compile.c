@@ -187,18 +187,10 @@ bool unit_divisors(struct unit *u, const struct func *func, const struct arg_spe
 
 /* --- running passes ------------------------------------------------------------------------------------------ */
 
-/* Limits of a further attempt to compile a kernel, after the model checker could not prove that its multi-buffers are
- * synchronised, or after it did not fit shared memory. limit_more tightens them step by step. */
-struct limits {
-	enum pipelining pipelining;
-	int most_stages;
-	bool few_buffers, few_operands, no_warpgroups;
-};
-
 struct run {
 	struct unit *u;
 	const struct compile_options *o;
-	struct limits limits;
+	struct gpu_limits limits;
 	struct pass_state s;
 	bool stopped; /* by --stop-after */
 	/* passes up to this one are skipped, as they ran before the IR text was written; NULL: none, or no further
@@ -478,11 +470,7 @@ static bool begin(struct run *r, struct kernel *k, struct compiled *out)
 				   .remarks = o->remarks,
 				   .target = &o->target,
 				   .options = o->codegen,
-				   .most_stages = r->limits.most_stages,
-				   .cuda = {.pipelining = r->limits.pipelining,
-					    .few_buffers = r->limits.few_buffers,
-					    .few_operands = r->limits.few_operands,
-					    .no_warpgroups = r->limits.no_warpgroups}};
+				   .cuda.limits = r->limits};
 	out->kernel = k;
 	k->sizes = o->codegen.sizes;
 	if (o->codegen.sizes && o->remarks)
@@ -572,7 +560,7 @@ static bool is_pipelined_here(const struct unit *u, const struct compile_options
 }
 
 /* Tightens the limits after the attempt `failed`. False if no further attempt is possible. */
-static bool limit_more(const struct run *failed, struct limits *l)
+static bool limit_more(const struct run *failed, struct gpu_limits *l)
 {
 	const struct cuda_state *c = &failed->s.cuda;
 	if (c->unproved.op)
@@ -598,7 +586,7 @@ static void remark_limits(const struct run *r, const struct unproved *why, i32 b
 		[PIPELINE_NONE] = "without pipelining",
 	};
 	const struct compile_options *o = r->o;
-	const struct limits *l = &r->limits;
+	const struct gpu_limits *l = &r->limits;
 	struct diags *d = &r->u->diags;
 	if (o->remarks && l->pipelining)
 		diag(d, R_UNPROVED, gpu_ir_loc(why->op), op_info[why->op->code].name, why->what,
@@ -623,7 +611,7 @@ static void remark_limits(const struct run *r, const struct unproved *why, i32 b
 static bool compile_complete(struct unit *u, const struct func *func, const struct arg_spec *args,
 			     const struct compile_options *o, struct compiled *out)
 {
-	struct limits limits = {PIPELINE_ALL, INT_MAX, false, false, false};
+	struct gpu_limits limits = {PIPELINE_ALL, INT_MAX, false, false, false};
 	struct diags before = diags_copy(&u->diags);
 	bool again = is_pipelined_here(u, o);
 	struct run first = {.u = u, .o = o, .limits = limits}, now;

@@ -65,6 +65,20 @@ static const char *check_cast(const struct op *o, const struct type *from, const
 	return NULL;
 }
 
+/* Checks that r has the dimensions of t in the order of the operation. */
+static const char *check_permutation(const struct op *o, const struct type *t, const struct type *r)
+{
+	u32 seen = 0;
+	NEED(r->rank == t->rank, "wrong rank");
+	for (int i = 0; i < t->rank; i++) {
+		int from = perm_get(o->attr[ATTR_ORDER], i);
+		NEED(from < t->rank && !(seen >> from & 1) && r->shape[i] == t->shape[from], "wrong permutation");
+		seen |= 1u << from;
+	}
+	NEED(!(o->attr[ATTR_ORDER] >> (4 * t->rank)), "wrong permutation");
+	return NULL;
+}
+
 static const char *check_shape_op(const struct op *o, const struct type *t, const struct type *r)
 {
 	i64 axis = o->attr[ATTR_AXIS];
@@ -86,18 +100,7 @@ static const char *check_shape_op(const struct op *o, const struct type *t, cons
 			NEED(r->shape[i] == t->shape[i] || t->shape[i] == 1, "wrong shape");
 		break;
 	case IR_RESHAPE: NEED(type_numel(t) == type_numel(r), "the number of elements changes"); break;
-	case IR_TRANS: {
-		u32 seen = 0;
-		NEED(r->rank == t->rank, "wrong rank");
-		for (int i = 0; i < t->rank; i++) {
-			int from = perm_get(o->attr[ATTR_ORDER], i);
-			NEED(from < t->rank && !(seen >> from & 1) && r->shape[i] == t->shape[from],
-			     "wrong permutation");
-			seen |= 1u << from;
-		}
-		NEED(!(o->attr[ATTR_ORDER] >> (4 * t->rank)), "wrong permutation");
-		break;
-	}
+	case IR_TRANS: return check_permutation(o, t, r);
 	default: tl_unreachable("not a shape operation");
 	}
 	return NULL;
@@ -346,14 +349,8 @@ static const char *check_memdesc(const struct op *o)
 		NEED(t->nbuf && !r->nbuf && same_sides(t, r) && t->layout == r->layout,
 		     "the result must be one buffer of a multi-buffer");
 	} else if (o->code == IR_MEMDESC_TRANS) {
-		u32 seen = 0;
-		for (int i = 0; i < t->rank; i++) {
-			int from = perm_get(o->attr[ATTR_ORDER], i);
-			NEED(from < t->rank && !(seen >> from & 1) && r->shape[i] == t->shape[from],
-			     "wrong permutation");
-			seen |= 1u << from;
-		}
-		NEED(t->nbuf == r->nbuf && !(o->attr[ATTR_ORDER] >> (4 * t->rank)), "wrong permutation");
+		NEED(t->nbuf == r->nbuf, "the number of buffers changes");
+		return check_permutation(o, t, r);
 	}
 	return NULL;
 }

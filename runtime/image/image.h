@@ -39,7 +39,7 @@ struct image {
 	struct image_import *imports; /* imported files and the hashes of their texts */
 	const char *signature; /* types and constants of the parameters, in the syntax of -s and -D */
 	const char *target;    /* "cuda:sm_90a", "cpu:avx2"; "" without code */
-	/* without num_warps and grid, in place of which the image has num_warps and grids below */
+	/* num_warps and grid are not stored: see the image's num_warps and grids */
 	struct codegen_options codegen;
 	/* the code */
 	const char *name; /* of the kernel, and of the code's symbol */

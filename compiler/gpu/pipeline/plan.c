@@ -145,7 +145,7 @@ static bool plan(struct schedule *p)
 	if (p->async && stages_that_fit(p, 2) < 2 && leave_out_results(p))
 		find_loads(p, asked, plain, stages > 2);
 	p->stages = p->async ? MAX(stages_that_fit(p, stages), 2) : 2;
-	bool free = s->cuda.pipelining == PIPELINE_ALL;
+	bool free = s->cuda.limits.pipelining == PIPELINE_ALL;
 	if (free && (p->async || stores_come_first(p)))
 		find_dots(p);
 	if (free && p->async) {
@@ -307,7 +307,7 @@ static struct op *pipeline_loop(struct schedule *p, bool planned)
 	struct schedule q = {
 		.s = p->s, .ctx = p->ctx, .loop = planned && p->tma && !p->producer ? next_loop(p->loop) : NULL};
 	q.second = q.loop && p->late && !p->before;
-	if (planned && !p->before && !q.second && p->s->cuda.pipelining == PIPELINE_ALL)
+	if (planned && !p->before && !q.second && p->s->cuda.limits.pipelining == PIPELINE_ALL)
 		pipeline_flatten(p);
 	bool more = q.loop && plan(&q);
 	if (more)
@@ -371,11 +371,11 @@ void pass_pipeline(struct pass_state *s)
 {
 	i64 group = rows_in_group(s, s->options.grid == GRID_ROWS);
 	bool grouped = rows_in_group(s, true) != rows_in_group(s, false);
-	bool persist = s->cuda.pipelining == PIPELINE_ALL && may_persist(s);
+	bool persist = s->cuda.limits.pipelining == PIPELINE_ALL && may_persist(s);
 	bool many = s->options.grid != GRID_FEW, in_groups = many && persist && join_programs(s, group);
 	if (block_has(s->k->body, is_flat))
 		pass_licm(s); /* loop-invariant values of the loop over tiles need no iter args */
-	if (s->cuda.pipelining < PIPELINE_NONE) {
+	if (s->cuda.limits.pipelining < PIPELINE_NONE) {
 		pipeline_block(s, s->k->body);
 		if (s->cuda.programs)
 			part_programs(s);
