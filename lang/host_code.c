@@ -33,8 +33,7 @@ static void skip_line(struct parser *p)
 /* Reads `a.b.c` or `..a.b` with first token t. The token after it is not consumed. */
 static const char *dotted_name(struct parser *p, struct token t)
 {
-	struct strbuf sb = {.arena = p->arena};
-	sb_puts(&sb, "");
+	struct strbuf sb = sb_empty(p->arena);
 	for (; t.kind == '.' || t.kind == ELLIPSIS; t = raw_token(p))
 		sb_puts(&sb, t.kind == '.' ? "." : "...");
 	while (t.kind == NAME) {

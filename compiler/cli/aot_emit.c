@@ -122,8 +122,7 @@ static bool take_types(struct build_state *b, const struct func *f, const char *
 /* A type without its specialisation: "(*fp32:16, i32)" → "(*fp32, i32)". */
 static const char *unspecialised(struct arena *a, const char *type)
 {
-	struct strbuf out = {.arena = a};
-	sb_puts(&out, "");
+	struct strbuf out = sb_empty(a);
 	for (char quote = 0; *type; type++) {
 		quote = quote ? *type == quote ? 0 : quote : *type == '"' || *type == '\'' ? *type : 0;
 		if (!quote && *type == ':' && isdigit((u8)type[1]))
@@ -139,8 +138,7 @@ static struct arg_spec *generic_types(struct build_state *b, const struct func *
 				      const char **types)
 {
 	struct arg_spec *out = arena_dup(&b->c->arena, args, f->nparams * sizeof *args);
-	struct strbuf text = {.arena = &b->c->arena};
-	sb_puts(&text, "");
+	struct strbuf text = sb_empty(&b->c->arena);
 	for (u32 i = 0; i < f->nparams; i++) {
 		if (out[i].type)
 			out[i].type = unspecialised(&b->c->arena, out[i].type);
@@ -228,8 +226,7 @@ static void print_parameters(struct build_state *b, struct strbuf *out)
 /* Text for a C comment, in which no comment begins or ends. */
 static const char *commented(struct arena *a, const char *text)
 {
-	struct strbuf out = {.arena = a};
-	sb_puts(&out, "");
+	struct strbuf out = sb_empty(a);
 	for (char before = 0; *text; before = *text++) {
 		bool mark = (before == '*' && *text == '/') || (before == '/' && *text == '*');
 		sb_printf(&out, mark ? " %c" : "%c", *text);
@@ -421,9 +418,8 @@ struct group {
 /* "x=*fp32:16, n=i32:16" → "x=*fp32, n=i32" */
 static const char *types_of(struct arena *a, const char *arguments)
 {
-	struct strbuf out = {.arena = a};
+	struct strbuf out = sb_empty(a);
 	struct arg_spec s;
-	sb_puts(&out, "");
 	for (const char *text = arguments, *name, *value; manifest_next(a, &text, &name, &value);) {
 		value = value ? value : "";
 		sb_printf(&out, "%s=%s, ", name, parse_arg_spec(a, value, &s) ? unspecialised(a, value) : value);
@@ -442,9 +438,8 @@ static bool belongs(const struct group *g, const struct manifest_entry *e, const
 static void take_entry(struct command *c, const struct manifest_entry *e, bool first)
 {
 	struct arena *a = &c->arena;
-	struct strbuf types = {.arena = a};
+	struct strbuf types = sb_empty(a);
 	struct arg_spec s;
-	sb_puts(&types, "");
 	for (const char *text = e->arguments, *name, *value; manifest_next(a, &text, &name, &value);) {
 		if (value && parse_arg_spec(a, value, &s))
 			sb_printf(&types, "%s%s=%s", types.len ? "," : "", name, value);

@@ -3,8 +3,7 @@
 
 static const char *text_of(struct arena *a, const struct expr *x)
 {
-	struct strbuf sb = {.arena = a};
-	sb_puts(&sb, "");
+	struct strbuf sb = sb_empty(a);
 	ast_print_expr(x, &sb);
 	return sb.at;
 }
@@ -23,8 +22,7 @@ static void list_param(const struct param *p, struct strbuf *out)
 
 static void list_configuration(const struct configuration *c, struct strbuf *out)
 {
-	struct strbuf text = {.arena = out->arena};
-	sb_puts(&text, "");
+	struct strbuf text = sb_empty(out->arena);
 	for (u32 i = 0; i < c->nvalues; i++)
 		sb_printf(&text, "%s%s=%s", i ? " " : "", c->values[i].name, c->values[i].literal);
 	codegen_options_print(&text, &c->options, &(struct codegen_options){0}, " ");
@@ -141,8 +139,7 @@ int command_list(struct command *c)
 	if (u->parsed)
 		return complain(EXIT_USER, "'%s' is IR text of one kernel, '%s'; tlc list is for source", c->file,
 				u->parsed->name);
-	struct strbuf out = {.arena = &c->arena};
-	sb_puts(&out, "");
+	struct strbuf out = sb_empty(&c->arena);
 	if (c->json) {
 		sb_puts(&out, "{\"file\": ");
 		sb_json(&out, c->file);

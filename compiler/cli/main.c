@@ -296,8 +296,7 @@ static bool fill_from_decorators(struct command *c, struct unit *u, const struct
 		return true;
 	unit_tuning(u, f, args, target_capability(&c->options.target), DECORATORS_KNOWN, &t);
 	const struct configuration *first = t.configurations.len ? &t.configurations.at[0] : NULL;
-	struct strbuf said = {.arena = &c->arena};
-	sb_puts(&said, "");
+	struct strbuf said = sb_empty(&c->arena);
 	for (u32 i = 0; i < t.heuristics.len + (first ? first->nvalues : 0); i++) {
 		const struct tuned_value *v =
 			i < t.heuristics.len ? &t.heuristics.at[i] : &first->values[i - t.heuristics.len];
@@ -409,9 +408,8 @@ static int run_ptxas(struct command *c, const char *program, const char *arch, c
 	FILE *f = popen(arena_printf(&c->arena, "exec %s %s %s -o %s -v 2>&1", program, arch, in, out), "r");
 	if (!f)
 		return -1;
-	struct strbuf said = {.arena = &c->arena};
+	struct strbuf said = sb_empty(&c->arena);
 	char part[4096];
-	sb_puts(&said, "");
 	for (size_t n; (n = fread(part, 1, sizeof part, f)) > 0;)
 		sb_add(&said, part, n);
 	*report = said.at;

@@ -233,7 +233,7 @@ static bool attr_is_default(const struct op *o, const struct attr_info *a)
 		return zero && o->code != IR_SCAN && !op_is_asm(o);
 	if (a->kind == KIND_str)
 		return !o->text;
-	return zero && (a->kind == KIND_unit || o->code == IR_FOR || o->code == IR_DOT || !memcmp(a->name, "tlc.", 4));
+	return zero && (a->kind == KIND_unit || o->code == IR_FOR || o->code == IR_DOT || !strncmp(a->name, "tlc.", 4));
 }
 
 /* The i-th number of a list: a permutation, sizes or dims. */

@@ -160,8 +160,7 @@ const char *cpu_llvm_name(const struct target *d)
 
 const char *cpu_llvm_features(struct arena *a, const struct target *d)
 {
-	struct strbuf out = {.arena = a};
-	sb_puts(&out, "");
+	struct strbuf out = sb_empty(a);
 	for (u32 i = 0; i < ARRAY_LEN(extensions); i++)
 		if (d->extensions >> i & 1)
 			sb_printf(&out, "%s+%s", out.len ? "," : "", extensions[i].llvm);

@@ -7,8 +7,7 @@
 /* "x=*fp32:16, n=i32, BLOCK=1024". */
 static const char *signature_of(struct arena *a, const struct func *f, const struct arg_spec *args)
 {
-	struct strbuf out = {.arena = a};
-	sb_puts(&out, "");
+	struct strbuf out = sb_empty(a);
 	for (u32 i = 0; args && i < f->nparams; i++) {
 		if (args[i].shape == ARG_LEAF && !args[i].type && !args[i].constant)
 			continue; /* as in the source */

@@ -91,9 +91,8 @@ void manifest_describe(struct arena *a, const tl_kernel *k, const struct params 
 	struct device *dev = m->ctx->dev;
 	size_t len = 0;
 	const char *there = file_read(a, m->name, MAX_FILE_BYTES, &len);
-	struct strbuf text = {.arena = a};
+	struct strbuf text = sb_empty(a);
 	const struct arg_spec *specs = specialize_text(a, ps, args, nargs);
-	sb_puts(&text, "");
 	for (u32 i = 0; i < k->params.len; i++) {
 		if (!argument(&k->params, args, nargs, i)) /* the evaluator computes the default */
 			continue;
@@ -223,8 +222,7 @@ const char *manifest_read(struct arena *a, const char *line, size_t len, struct 
 static const char *string_value(struct arena *a, const char *text)
 {
 	size_t len = strlen(text);
-	struct strbuf out = {.arena = a};
-	sb_puts(&out, "");
+	struct strbuf out = sb_empty(a);
 	if (len < 2 || (*text != '"' && *text != '\'') || text[len - 1] != *text)
 		return NULL;
 	for (const char *s = text + 1; s < text + len - 1; s++) {

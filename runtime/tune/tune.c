@@ -435,8 +435,7 @@ static void disk_key(const tl_tuner *t, struct tuned_choice *ch, struct tuning_k
 	const tl_module *m = t->kernel->module;
 	tl_device_info info = {.name = ""};
 	m->ctx->dev->ops->info(m->ctx->dev, &info);
-	struct strbuf all = {.arena = &ch->arena};
-	sb_puts(&all, "");
+	struct strbuf all = sb_empty(&ch->arena);
 	for (u32 i = 0; i < ch->n; i++)
 		sb_printf(&all, "%s%s\n", ch->at[i].json, ch->at[i].outcome == OUTCOME_PRUNED ? " pruned" : "");
 	*out = (struct tuning_key){

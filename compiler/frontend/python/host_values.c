@@ -393,8 +393,7 @@ static u32 exec_try(struct eval *e, const struct body *b, u32 i, struct outcome 
 
 static const char *dotted(struct eval *e, const struct expr *x)
 {
-	struct strbuf sb = {.arena = e->arena};
-	sb_puts(&sb, "");
+	struct strbuf sb = sb_empty(e->arena);
 	ast_print_expr(x, &sb);
 	return intern_str(e->ctx->names, sb.at);
 }

@@ -374,7 +374,7 @@ u64 read_scalar_bits(struct reader *r, enum dtype d)
 	if (rd_accept(r, "false"))
 		return 0;
 	if (dtype_is_int(d) || !strncmp(rd_cur(r), "0x", 2))
-		return (u64)read_int(r) & (dtype_bits(d) == 64 ? ~0ull : (1ull << dtype_bits(d)) - 1);
+		return dtype_encode_int(d, read_int(r));
 	char *end;
 	double x = strtod(rd_cur(r), &end);
 	if (end == rd_cur(r))
