@@ -188,15 +188,15 @@ static struct axis_info range_info(const struct op *o, const struct type *t)
 	return r;
 }
 
-static struct axis_info expand_info(const struct op *o, const struct axis_info *x)
+/* The info of the result of tt.expand_dims or tt.trans. */
+static struct axis_info moved_info(const struct op *o, const struct axis_info *x, const struct type *t)
 {
-	int axis = (int)o->attr[ATTR_AXIS], n = operand(o, 0)->type->rank;
 	struct axis_info r = *x;
-	for (int d = n; d >= 0; d--) {
-		int from = d - (d > axis);
-		r.contiguity[d] = d == axis ? 1 : x->contiguity[from];
-		r.divisibility[d] = d == axis ? element_divisor(x, n) : x->divisibility[from];
-		r.constancy[d] = d == axis ? 1 : x->constancy[from];
+	for (int d = 0; d < t->rank; d++) {
+		int from = operand_dim(o, d);
+		r.contiguity[d] = from < 0 ? 1 : x->contiguity[from];
+		r.divisibility[d] = from < 0 ? element_divisor(x, t->rank - 1) : x->divisibility[from];
+		r.constancy[d] = from < 0 ? 1 : x->constancy[from];
 	}
 	return r;
 }
@@ -218,16 +218,7 @@ static struct axis_info shape_info(const struct op *o, const struct axis_info *x
 			if (from->shape[d] != t->shape[d])
 				r.constancy[d] = t->shape[d];
 		return r;
-	case IR_EXPAND_DIMS: return expand_info(o, x);
-	case IR_TRANS:
-		for (int d = 0; d < t->rank; d++) {
-			int k = perm_get(o->attr[ATTR_ORDER], d);
-			r.contiguity[d] = x->contiguity[k];
-			r.divisibility[d] = x->divisibility[k];
-			r.constancy[d] = x->constancy[k];
-		}
-		return r;
-	default: return nothing;
+	default: return moved_info(o, x, t);
 	}
 }
 
@@ -244,6 +235,18 @@ static struct axis_info shift_info(const struct op *o, const struct axis_info *x
 		return nothing;
 	struct axis_info by = constant_info(t, 1ll << y->constant, true);
 	return o->code == IR_SHLI ? mul_info(x, &by, t) : div_info(x, &by, t, true);
+}
+
+/* The info of a value that is equal where all operands of o are equal. */
+static struct axis_info equal_info(const struct axis_analysis *a, const struct op *o, const struct type *t)
+{
+	struct axis_info r = nothing;
+	for (int d = 0; d < dims(t); d++) {
+		r.constancy[d] = dim_size(t, d);
+		for (u32 i = 0; i < o->noperands; i++)
+			r.constancy[d] = MIN(r.constancy[d], axis_of(a, operand(o, i))->constancy[d]);
+	}
+	return r;
 }
 
 /* True if no element of operand i of o is negative. The operation keeps the answer as an attribute, for passes that
@@ -353,23 +356,10 @@ static struct axis_info transfer(const struct axis_analysis *a, const struct op 
 			r.divisibility[d] = MIN(divisibility_at(x, d, 1, 1), divisibility_at(y, d, 1, 1));
 		}
 		return r;
-	case IR_LOAD:
-		if (o->attr[ATTR_VOLATILE]) /* memory may change between two elements */
-			return r;
-		for (int d = 0; d < dims(t); d++)
-			for (u32 i = 0; i < o->noperands; i++)
-				r.constancy[d] = i ? MIN(r.constancy[d], axis_of(a, operand(o, i))->constancy[d])
-						   : x->constancy[d];
-		return r;
-	default: break;
+	case IR_LOAD: /* memory may change between two elements of a volatile load */
+		return o->attr[ATTR_VOLATILE] ? nothing : equal_info(a, o, t);
+	default: return op_has(o, ELEM) ? equal_info(a, o, t) : nothing;
 	}
-	if (op_has(o, ELEM)) /* equal inputs give equal outputs */
-		for (int d = 0; d < dims(t); d++) {
-			r.constancy[d] = dim_size(t, d);
-			for (u32 i = 0; i < o->noperands; i++)
-				r.constancy[d] = MIN(r.constancy[d], axis_of(a, operand(o, i))->constancy[d]);
-		}
-	return r;
 }
 
 /* --- the analysis -------------------------------------------------------------------------------------------- */

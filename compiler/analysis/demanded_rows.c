@@ -22,25 +22,6 @@ static void push(struct uses *u, const struct value *v, int dim)
 	vec_push(&u->scratch, &u->at, ((struct tile_dim){v, dim}));
 }
 
-/* The operand's dimension that becomes dimension d of the result of a shape operation; -1 if none. */
-static int dim_before(const struct op *o, int d)
-{
-	switch (o->code) {
-	case IR_EXPAND_DIMS: return d == o->attr[ATTR_AXIS] ? -1 : d - (d > o->attr[ATTR_AXIS]);
-	case IR_TRANS: return perm_get(o->attr[ATTR_ORDER], d);
-	case IR_BROADCAST: return operand(o, 0)->type->shape[d] == result(o)->type->shape[d] ? d : -1;
-	default: return -1;
-	}
-}
-
-int dim_behind(const struct op *o, int d)
-{
-	for (int k = 0; k < result(o)->type->rank; k++)
-		if (dim_before(o, k) == d)
-			return k;
-	return -1;
-}
-
 /* A comparison of an index along dimension d that is true wherever the mask is true; .v is NULL if not known. */
 static struct tile_dim comparison(const struct uses *u, const struct value *mask, int d)
 {
@@ -53,7 +34,7 @@ static struct tile_dim comparison(const struct uses *u, const struct value *mask
 		return p.v ? p : comparison(u, operand(o, 1), d);
 	}
 	if (op_is_shape(o))
-		return comparison(u, operand(o, 0), dim_before(o, d));
+		return comparison(u, operand(o, 0), operand_dim(o, d));
 	bool tiles = o->code == IR_CMPI && type_is_tensor(mask->type) && !type_is_ptr(operand(o, 0)->type);
 	return tiles && u->fits(o, d, u->arg) ? (struct tile_dim){mask, d} : none;
 }
@@ -105,8 +86,8 @@ static void ask(struct uses *u, const struct op *o, u32 k, int d)
 	}
 	if (op_is_control(o) || op_has(o, END))
 		ask_control(u, o, k, d);
-	else if (op_is_shape(o) && dim_behind(o, d) >= 0)
-		push(u, result(o), dim_behind(o, d));
+	else if (op_is_shape(o) && result_dim(o, d) >= 0)
+		push(u, result(o), result_dim(o, d));
 	else if (op_has(o, ELEM) && !op_may_trap(o))
 		push(u, result(o), d);
 	else

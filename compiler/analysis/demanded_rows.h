@@ -20,7 +20,4 @@ typedef bool is_limit(const struct op *cmp, int d, const void *arg);
  * there are several such comparisons, or other uses of the elements. */
 struct tile_dim demanded_under(const struct value *v, int dim, is_limit *fits, const void *arg);
 
-/* The dimension of the result that dimension d of the operand of a shape operation becomes; -1 if none. */
-int dim_behind(const struct op *o, int d);
-
 #endif

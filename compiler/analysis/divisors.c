@@ -91,26 +91,18 @@ static bool keeps_divisors(const struct op *o)
 /* Visits the values that a block argument, or the result of an operation with blocks, may receive. */
 static void visit_flow(struct divisor_search *s, const struct op *o, const struct value *v)
 {
-	u32 i = v->index;
-	if (o->code == IR_IF) {
-		visit_later(&s->walk, operand(o->blocks[0]->last, i));
-		visit_later(&s->walk, operand(o->blocks[1]->last, i));
-		return;
-	}
-	if (o->code == IR_FOR && v == for_index(o)) {
+	struct use *from[2];
+	u32 n = operands_passed_to(v, from);
+	for (u32 i = 0; i < n; i++)
+		visit_later(&s->walk, from[i]->value);
+	if (loop_of_index(v)) {
 		visit_later(&s->walk, for_lower(o));
 		visit_later(&s->walk, for_step(o));
-		return;
+	} else if (!n) {
+		visit_operands(&s->walk, o);
+		for (u32 b = 0; b < o->nblocks; b++)
+			visit_operands(&s->walk, o->blocks[b]->last);
 	}
-	if (o->code == IR_FOR) {
-		i = v->def ? i : for_arg_number(v);
-		visit_later(&s->walk, for_init(o, i));
-		visit_later(&s->walk, for_yielded(o, i));
-		return;
-	}
-	visit_operands(&s->walk, o);
-	for (u32 b = 0; b < o->nblocks; b++)
-		visit_operands(&s->walk, o->blocks[b]->last);
 }
 
 void useful_divisors(struct kernel *k, i16 *most)

@@ -132,9 +132,9 @@ static u32 factors_of(struct value *v, struct value **out, u32 n)
  * than x / y if neither is negative and y does not wrap. The product may wrap to a smaller number. Else NULL. */
 static struct value *quotient_below(struct query *q, const struct value *x, struct value *y)
 {
-	const struct op *loop = x->def ? NULL : x->block->parent;
+	const struct op *loop = loop_of_index(x);
 	struct value *all[MOST_FACTORS], *by[MOST_FACTORS];
-	if (!loop || loop->code != IR_FOR || x->index || value_range(q->r, for_lower(loop))->min < 0)
+	if (!loop || value_range(q->r, for_lower(loop))->min < 0)
 		return NULL;
 	u32 nall = factors_of(for_upper(loop), all, 0), nby = factors_of(y, by, 0);
 	if (nall > MOST_FACTORS || nby + 1 != nall)
@@ -153,18 +153,18 @@ static struct value *quotient_below(struct query *q, const struct value *x, stru
 static struct size_bound bound_of(struct query *q, const struct value *v)
 {
 	v = without_shape(v);
-	const struct op *o = v->def, *parent = o ? NULL : v->block->parent;
+	const struct op *o = v->def, *loop = loop_of_index(v);
 	struct size_bound b = no_bound;
 	i64 c;
 	if (++q->operations > MOST_OPERATIONS)
 		return no_bound;
-	if (parent && parent->code == IR_FOR && !v->index && within(q, for_lower(parent), INT64_MAX)) {
-		b = bound_of(q, for_upper(parent));
+	if (loop && within(q, for_lower(loop), INT64_MAX)) {
+		b = bound_of(q, for_upper(loop));
 		b.plus -= b.by;
 		return b;
 	}
 	if (!o)
-		return !parent && v->type->kind == TY_SCALAR && dtype_is_int(v->type->dtype) &&
+		return !v->block->parent && v->type->kind == TY_SCALAR && dtype_is_int(v->type->dtype) &&
 				       type_elem_bits(v->type) > 1
 			       ? (struct size_bound){(i16)v->index, 1, 0, 1}
 			       : no_bound;
@@ -318,11 +318,11 @@ static bool value_within(struct query *q, const struct value *v, i64 most)
 	most = held(v, most);
 	if (v->def)
 		return v->def->nblocks == 0 && v->def->nresults == 1 && operation_within(q, v->def, most);
-	const struct op *parent = v->block->parent;
-	if (parent)
-		return parent->code == IR_FOR && !v->index && within(q, for_lower(parent), most) &&
-		       bounded(q, for_upper(parent), most); /* a loop with an upper bound below 0 has no iteration */
-	return dtype_is_int(type_dtype(v->type)) && add_limit(q, (i16)v->index, SIZE_NONE, 1, most);
+	const struct op *loop = loop_of_index(v);
+	if (loop) /* a loop with an upper bound below 0 has no iteration */
+		return within(q, for_lower(loop), most) && bounded(q, for_upper(loop), most);
+	return !v->block->parent && dtype_is_int(type_dtype(v->type)) &&
+	       add_limit(q, (i16)v->index, SIZE_NONE, 1, most);
 }
 
 static struct known_bound *bound_for(const struct query *q, const struct value *v)

@@ -468,11 +468,6 @@ struct ranges *ranges_analyze(const struct kernel *k)
 
 /* --- loops --------------------------------------------------------------------------------------------------- */
 
-static const struct op *loop_of_index(const struct value *v)
-{
-	return !v->def && v->block->parent && v->block->parent->code == IR_FOR && !v->index ? v->block->parent : NULL;
-}
-
 /* The innermost loop with an index in f. It is replaced first, because bounds of a loop contain indices of outer loops
  * only. */
 static const struct op *innermost(const struct affine *f, const struct op *keep_index)

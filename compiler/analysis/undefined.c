@@ -516,11 +516,15 @@ static struct elements visit_plain(struct walker *w, const struct op *o)
 	return e;
 }
 
-static void merge_into(struct walker *w, const struct value *to, const struct value *x, const struct value *y)
+/* Merges the facts about the values that a control operation passes to v. */
+static void merge_into(struct walker *w, const struct value *v)
 {
-	struct elements e = copy_of(elements_of(w, x));
-	add_elements(&e, elements_of(w, y));
-	put(w, to, &e);
+	struct use *from[2];
+	u32 n = operands_passed_to(v, from);
+	struct elements e = copy_of(elements_of(w, from[0]->value));
+	if (n > 1)
+		add_elements(&e, elements_of(w, from[1]->value));
+	put(w, v, &e);
 }
 
 static void visit_block(struct walker *w, const struct block *b);
@@ -529,20 +533,19 @@ static void visit_loop(struct walker *w, const struct op *o)
 {
 	if (o->code == IR_FOR) {
 		for (u32 i = 0; i < o->nresults; i++)
-			merge_into(w, for_arg(o, i), for_init(o, i), for_yielded(o, i));
+			merge_into(w, for_arg(o, i));
 		visit_block(w, o->blocks[0]);
 		for (u32 i = 0; i < o->nresults; i++)
-			merge_into(w, &o->results[i], for_init(o, i), for_yielded(o, i));
+			merge_into(w, &o->results[i]);
 		return;
 	}
 	const struct block *before = o->blocks[0], *after = o->blocks[1];
 	for (u32 i = 0; i < before->nargs; i++)
-		merge_into(w, before->args[i], operand(o, i), operand(after->last, i));
+		merge_into(w, before->args[i]);
 	visit_block(w, before);
 	for (u32 i = 0; i < o->nresults; i++) {
-		const struct value *v = operand(before->last, i + 1);
-		merge_into(w, after->args[i], v, v);
-		merge_into(w, &o->results[i], v, v);
+		merge_into(w, after->args[i]);
+		merge_into(w, &o->results[i]);
 	}
 	visit_block(w, after);
 }
@@ -555,7 +558,7 @@ static void visit(struct walker *w, const struct op *o)
 		for (u32 i = 0; i < 2; i++)
 			visit_block(w, o->blocks[i]);
 		for (u32 i = 0; i < o->nresults; i++)
-			merge_into(w, &o->results[i], operand(o->blocks[0]->last, i), operand(o->blocks[1]->last, i));
+			merge_into(w, &o->results[i]);
 	} else {
 		struct elements e = visit_plain(w, o);
 		for (u32 i = 0; i < o->nresults; i++)

@@ -58,52 +58,27 @@ static void take_rows(struct cpu_codegen *h, const struct op *o)
 	}
 }
 
-/* Joins the classes of values that block b passes on, the operands of its last operation from `first` on, with those of
- * the values `to`; if NULL, with those of the results of o. */
-static void join_passed(struct cpu_codegen *h, const struct op *o, const struct block *b, u32 first,
-			struct value *const *to)
+/* Joins the class of each operand of o, a control operation or terminator, with that of the value it is passed to. */
+static void join_passed(struct cpu_codegen *h, const struct op *o)
 {
-	for (u32 i = first; b->last && i < b->last->noperands; i++) {
+	for (u32 i = 0; i < o->noperands; i++) {
+		const struct value *to = value_passed_to(o, i);
 		if (to)
-			join(h, to[i - first], operand(b->last, i));
-		else if (i - first < o->nresults)
-			join(h, &o->results[i - first], operand(b->last, i));
-	}
-}
-
-static void visit(struct cpu_codegen *h, const struct op *o);
-
-static void join_control(struct cpu_codegen *h, const struct op *o)
-{
-	for (u32 i = 0; i < o->nblocks; i++)
-		for (const struct op *p = o->blocks[i]->first; p; p = p->next)
-			visit(h, p);
-	switch (o->code) {
-	case IR_FOR:
-		for (u32 i = 0; i < o->nresults; i++) {
-			join(h, &o->results[i], for_init(o, i));
-			join(h, &o->results[i], for_arg(o, i));
-			join(h, &o->results[i], for_yielded(o, i));
-		}
-		return;
-	case IR_WHILE:
-		for (u32 i = 0; i < o->blocks[0]->nargs; i++)
-			join(h, o->blocks[0]->args[i], operand(o, i));
-		for (u32 i = 0; i < o->nresults; i++)
-			join(h, &o->results[i], o->blocks[1]->args[i]);
-		join_passed(h, o, o->blocks[0], 1, NULL);
-		join_passed(h, o, o->blocks[1], 0, o->blocks[0]->args);
-		return;
-	default:
-		for (u32 i = 0; i < o->nblocks; i++)
-			join_passed(h, o, o->blocks[i], 0, NULL);
+			join(h, to, operand(o, i));
 	}
 }
 
 static void visit(struct cpu_codegen *h, const struct op *o)
 {
 	if (op_is_control(o)) {
-		join_control(h, o);
+		for (u32 i = 0; i < o->nblocks; i++)
+			for (const struct op *p = o->blocks[i]->first; p; p = p->next)
+				visit(h, p);
+		join_passed(h, o);
+		for (u32 i = 0; i < o->nresults; i++)
+			join(h, &o->results[i], result_passed_by(o, i));
+	} else if (op_has(o, END)) {
+		join_passed(h, o);
 	} else if (is_whole_tile(o)) {
 		take_rows(h, o);
 	} else if (op_has(o, ELEM) || o->code == IR_LOAD || o->code == IR_STORE) {

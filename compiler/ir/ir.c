@@ -570,28 +570,41 @@ i32 param_number(const struct kernel *k, const struct value *v)
 	return -1;
 }
 
+struct op *build_for(struct builder *b, struct value *lower, struct value *upper, struct value *step,
+		     struct value *const *inits, u32 n)
+{
+	struct value **ops = arena_array(b->ctx->arena, struct value *, FOR_INITS + n);
+	const struct type **types = arena_array(b->ctx->arena, const struct type *, n);
+	ops[FOR_LOWER] = lower;
+	ops[FOR_UPPER] = upper;
+	ops[FOR_STEP] = step;
+	for (u32 i = 0; i < n; i++) {
+		ops[FOR_INITS + i] = inits[i];
+		types[i] = inits[i]->type;
+	}
+	struct op *loop = build(b, IR_FOR, ops, FOR_INITS + n, types, n, 1);
+	block_add_arg(b->ctx, loop->blocks[0], step->type);
+	for (u32 i = 0; i < n; i++)
+		block_add_arg(b->ctx, loop->blocks[0], types[i]);
+	return loop;
+}
+
 struct op *extend_loop(struct ir_context *ctx, struct arena *scratch, struct op *old, const value_vec *inits)
 {
 	struct block *from = old->blocks[0];
-	value_vec ops = {0};
-	VEC(const struct type *) types = {0};
-	for (u32 i = 0; i < old->noperands; i++)
-		vec_push(scratch, &ops, operand(old, i));
+	value_vec all = {0};
+	for (u32 i = 0; i < old->nresults; i++)
+		vec_push(scratch, &all, for_init(old, i));
 	for (u32 i = 0; i < inits->len; i++)
-		vec_push(scratch, &ops, inits->at[i]);
-	for (u32 i = 3; i < ops.len; i++)
-		vec_push(scratch, &types, ops.at[i]->type);
+		vec_push(scratch, &all, inits->at[i]);
 	struct builder b = builder_before(ctx, old);
-	struct op *loop = build(&b, IR_FOR, ops.at, ops.len, types.at, types.len, 1);
+	struct op *loop = build_for(&b, for_lower(old), for_upper(old), for_step(old), all.at, all.len);
 	struct block *to = loop->blocks[0];
 	memcpy(loop->attr, old->attr, sizeof loop->attr);
 	for (u32 i = 0; i < from->nargs; i++) {
-		struct value *arg = block_add_arg(ctx, to, from->args[i]->type);
-		arg->name = from->args[i]->name;
-		replace_uses(from->args[i], arg);
+		to->args[i]->name = from->args[i]->name;
+		replace_uses(from->args[i], to->args[i]);
 	}
-	for (u32 i = 0; i < inits->len; i++)
-		block_add_arg(ctx, to, inits->at[i]->type);
 	for (struct op *o = from->first, *next; o; o = next) {
 		next = o->next;
 		op_unlink(o);
@@ -610,6 +623,24 @@ struct op *extend_loop(struct ir_context *ctx, struct arena *scratch, struct op 
 	return loop;
 }
 
+int operand_dim(const struct op *o, int d)
+{
+	switch (o->code) {
+	case IR_EXPAND_DIMS: return d == o->attr[ATTR_AXIS] ? -1 : d - (d > o->attr[ATTR_AXIS]);
+	case IR_TRANS: return perm_get(o->attr[ATTR_ORDER], d);
+	case IR_BROADCAST: return operand(o, 0)->type->shape[d] == result(o)->type->shape[d] ? d : -1;
+	default: return -1;
+	}
+}
+
+int result_dim(const struct op *o, int d)
+{
+	for (int k = 0; k < result(o)->type->rank; k++)
+		if (operand_dim(o, k) == d)
+			return k;
+	return -1;
+}
+
 struct value *value_passed_to(const struct op *o, u32 i)
 {
 	const struct op *in = op_has(o, END) ? o->block->parent : o;
@@ -622,6 +653,32 @@ struct value *value_passed_to(const struct op *o, u32 i)
 			return i ? in->blocks[1]->args[i - 1] : NULL;
 		return in->blocks[0]->args[i];
 	default: return NULL;
+	}
+}
+
+u32 operands_passed_to(const struct value *v, struct use *from[2])
+{
+	const struct op *o = v->def ? v->def : v->block->parent;
+	u32 i = v->index;
+	switch (o ? o->code : IR_OPCODES) {
+	case IR_FOR:
+		if (!v->def && !i--)
+			return 0;
+		from[0] = &o->operands[FOR_INITS + i];
+		from[1] = &o->blocks[0]->last->operands[i];
+		return 2;
+	case IR_IF:
+		from[0] = &o->blocks[0]->last->operands[i];
+		from[1] = &o->blocks[1]->last->operands[i];
+		return 2;
+	case IR_WHILE:
+		from[0] = &o->blocks[0]->last->operands[1 + i];
+		if (v->def || v->block == o->blocks[1])
+			return 1;
+		from[0] = &o->operands[i];
+		from[1] = &o->blocks[1]->last->operands[i];
+		return 2;
+	default: return 0;
 	}
 }
 
@@ -686,28 +743,16 @@ static const struct value *without_offsets(const struct value *v)
  * around it. */
 static bool add_origins(struct value_set *seen, const struct value *v)
 {
-	const struct op *o = v->def, *loop = o ? o : v->block->parent;
-	const struct value *from[2];
-	if (loop->code == IR_FOR && (o || v->index)) {
-		u32 i = o ? v->index : for_arg_number(v);
-		from[0] = for_init(loop, i);
-		from[1] = for_yielded(loop, i);
-	} else if (loop->code == IR_WHILE) { /* a result, or an argument of the body: the values of scf.condition */
-		bool first = !o && v->block == loop->blocks[0];
-		from[0] = first ? operand(loop, v->index) : operand(loop->blocks[0]->last, v->index + 1);
-		from[1] = first ? operand(loop->blocks[1]->last, v->index) : from[0];
-	} else if (o && (o->code == IR_IF || o->code == IR_SELECT)) {
-		for (u32 k = 0; k < 2; k++)
-			from[k] = o->code == IR_IF ? operand(o->blocks[k]->last, v->index) : operand(o, 1 + k);
-	} else {
-		return false;
-	}
-	for (u32 k = 0; k < 2; k++) {
-		const struct value *origin = without_offsets(from[k]);
+	struct use *from[2];
+	u32 n = operands_passed_to(v, from);
+	for (struct op *choice = def_if(v, IR_SELECT); choice && n < 2; n++)
+		from[n] = &choice->operands[1 + n];
+	for (u32 k = 0; k < n; k++) {
+		const struct value *origin = without_offsets(from[k]->value);
 		if (set_add(seen, origin))
 			vec_push(&seen->scratch, &seen->work, origin);
 	}
-	return true;
+	return n;
 }
 
 /* The parameter from which a pointer is passed through loops and branches. */

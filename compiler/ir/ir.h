@@ -433,6 +433,9 @@ void replace_uses(struct value *from, struct value *to);
 static inline bool value_unused(const struct value *v) { return !v->uses; }
 bool value_has_one_use(const struct value *v);
 
+/* Builds an scf.for with an empty body and n carried values. */
+struct op *build_for(struct builder *b, struct value *lower, struct value *upper, struct value *step,
+		     struct value *const *inits, u32 n);
 /* A copy of o at b, including its regions. Operands found in `map` (value → value) are replaced. The results and block
  * arguments of the copy are added to `map`. */
 struct op *op_clone(struct builder *b, const struct op *o, struct map *map);
@@ -479,6 +482,12 @@ static inline bool op_ends_early(const struct op *o)
 	       (block_is_empty(o->blocks[0]) || block_is_empty(o->blocks[1])) &&
 	       (!o->block->parent || op_ends_early(o->block->parent));
 }
+/* The scf.for whose index v is; NULL if v is not an index. */
+static inline const struct op *loop_of_index(const struct value *v)
+{
+	const struct op *loop = v->def ? NULL : v->block->parent;
+	return loop && loop->code == IR_FOR && !v->index ? loop : NULL;
+}
 /* The axis along which the result of o is a program index; -1 if it is not a program index. */
 static inline int program_axis(const struct op *o)
 {
@@ -498,6 +507,10 @@ static inline bool op_is_shape(const struct op *o)
 {
 	return o->code == IR_EXPAND_DIMS || o->code == IR_BROADCAST || o->code == IR_TRANS || o->code == IR_RESHAPE;
 }
+/* The operand's dimension that becomes dimension d of the result of a shape operation; -1 if none. */
+int operand_dim(const struct op *o, int d);
+/* The dimension of the result that dimension d of the operand of a shape operation becomes; -1 if none. */
+int result_dim(const struct op *o, int d);
 /* True if the operation may be placed anywhere between its operands and the uses of its results: it has no effects and
  * does not synchronise threads. */
 static inline bool op_is_orderless(const struct op *o)
@@ -518,6 +531,9 @@ bool always_reaches(const struct block *b, const struct op *from, const struct o
 /* The value that receives operand i of o, a control operation or a terminator of one of its regions: an argument of a
  * region, or a result. NULL for bounds and conditions. */
 struct value *value_passed_to(const struct op *o, u32 i);
+/* Its inverse: the operands whose values v receives, at most two. Returns their number, which is 0 if v is not a region
+ * argument or result of a control operation, or is the index of a loop. */
+u32 operands_passed_to(const struct value *v, struct use *from[2]);
 /* The region argument whose last value is result i of a loop; for other operations the result itself. */
 struct value *result_passed_by(const struct op *o, u32 i);
 /* True if the masked-off elements of the load are zero or undefined. */

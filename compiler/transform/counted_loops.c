@@ -49,21 +49,10 @@ static struct op *make_for(struct pass_state *s, struct op *loop, int counter, s
 	u32 n = loop->noperands;
 	struct arena scratch = {0};
 	struct builder b = builder_before(s->ctx, loop);
-	struct value **ops = arena_array(&scratch, struct value *, FOR_INITS + n);
-	const struct type **types = arena_array(&scratch, const struct type *, n);
-	ops[0] = operand(loop, (u32)counter);
-	ops[1] = end;
-	ops[2] = step;
-	for (u32 i = 0; i < n; i++) {
-		ops[FOR_INITS + i] = operand(loop, i);
-		types[i] = operand(loop, i)->type;
-	}
-	b.loc = loop->loc;
-	struct op *made = build(&b, IR_FOR, ops, FOR_INITS + n, types, n, 1);
-	struct block *body = made->blocks[0];
-	block_add_arg(s->ctx, body, step->type);
+	struct value **passed = arena_array(&scratch, struct value *, n);
 	for (u32 i = 0; i < n; i++)
-		block_add_arg(s->ctx, body, types[i]);
+		passed[i] = operand(loop, i);
+	struct op *made = build_for(&b, operand(loop, (u32)counter), end, step, passed, n);
 	for (u32 i = 0; i < loop->nresults; i++) {
 		u32 of = operand(condition, i + 1)->index;
 		made->results[of].name = loop->results[i].name;
@@ -73,9 +62,9 @@ static struct op *make_for(struct pass_state *s, struct op *loop, int counter, s
 		replace_uses(&loop->results[i], &made->results[of]);
 	}
 	for (u32 i = 0; i < n; i++)
-		ops[i] = operand(old->last, i);
-	struct builder in = builder_at_end(s->ctx, body);
-	struct op *yield = build(&in, IR_YIELD, ops, n, NULL, 0, 0);
+		passed[i] = operand(old->last, i);
+	struct builder in = builder_at_end(s->ctx, made->blocks[0]);
+	struct op *yield = build(&in, IR_YIELD, passed, n, NULL, 0, 0);
 	while (old->first != old->last)
 		op_insert_before(old->first, yield);
 	op_erase(loop);

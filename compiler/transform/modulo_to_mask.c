@@ -47,7 +47,7 @@ static void follow(struct reach *r, const struct op *o, u32 k, int d)
 	if (address)
 		push(r, result(o), d);
 	else if (op_is_shape(o) && o->code != IR_RESHAPE)
-		push(r, result(o), dim_behind(o, d));
+		push(r, result(o), result_dim(o, d));
 	else if (o->code == IR_LOAD && k == 0 && !o->attr[ATTR_VOLATILE])
 		vec_push(&r->scratch, &r->loads, ((struct tile_dim){result(o), d}));
 }

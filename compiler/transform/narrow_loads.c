@@ -33,12 +33,10 @@ static const struct type *sampled(const struct sample *m, const struct type *t, 
 	return type_with_dim_size(m->s->ctx, t, d, t->shape[d] / m->step);
 }
 
-/* The operand's dimension that becomes dimension d of the result of a shape operation. */
-static int operand_dim(const struct op *o, int d)
+/* The dimension along which an operand of o is sampled for a sample of the result along d. */
+static int sampled_dim(const struct op *o, int d)
 {
-	return o->code == IR_EXPAND_DIMS ? d - (d > o->attr[ATTR_AXIS])
-	       : o->code == IR_TRANS     ? perm_get(o->attr[ATTR_ORDER], d)
-					 : d;
+	return op_is_shape(o) ? operand_dim(o, d) : d;
 }
 
 static bool divides_evenly(const struct sample *m, const struct op *o)
@@ -110,7 +108,7 @@ static bool can_sample(struct sample *m, struct value *v, int d)
 		d = (int)at.aspect;
 		for (u32 i = 0; i < o->noperands; i++)
 			if (is_sampled(o, i, d))
-				vec_push(&m->scratch, &work, ((struct demand){operand(o, i), operand_dim(o, d)}));
+				vec_push(&m->scratch, &work, ((struct demand){operand(o, i), sampled_dim(o, d)}));
 	}
 	return true;
 }
@@ -205,7 +203,7 @@ static bool find_unsampled(void *arg, struct demand at, struct demand *first)
 	const struct op *o = at.v->def;
 	for (u32 i = 0; i < o->noperands && !is_divided(m, o); i++)
 		if (is_sampled(o, i, (int)at.aspect) && !map_get(&m->made, operand(o, i))) {
-			*first = (struct demand){operand(o, i), operand_dim(o, (int)at.aspect)};
+			*first = (struct demand){operand(o, i), sampled_dim(o, (int)at.aspect)};
 			return true;
 		}
 	return false;

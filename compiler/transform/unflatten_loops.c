@@ -226,21 +226,12 @@ static bool is_flat(struct flat *f)
 /* --- the two loops ----------------------------------------------------------------------------------------------- */
 
 /* A loop from 0 to n with carried values that begin as `inits`. */
-static struct op *begin_loop(struct flat *f, struct builder *b, struct value *n, const value_vec *inits)
+static struct op *begin_loop(struct builder *b, struct value *n, const value_vec *inits)
 {
-	value_vec operands = {0};
-	const struct type **types = arena_array(&f->scratch, const struct type *, inits->len);
-	vec_push(&f->scratch, &operands, build_int(b, n->type, 0));
-	vec_push(&f->scratch, &operands, n);
-	vec_push(&f->scratch, &operands, build_int(b, n->type, 1));
-	for (u32 i = 0; i < inits->len; i++) {
-		vec_push(&f->scratch, &operands, inits->at[i]);
-		types[i] = inits->at[i]->type;
-	}
-	struct op *loop = build(b, IR_FOR, operands.at, operands.len, types, inits->len, 1);
-	block_add_arg(b->ctx, loop->blocks[0], n->type);
+	struct value *zero = build_int(b, n->type, 0), *one = build_int(b, n->type, 1);
+	struct op *loop = build_for(b, zero, n, one, inits->at, inits->len);
 	for (u32 i = 0; i < inits->len; i++)
-		block_add_arg(b->ctx, loop->blocks[0], types[i])->name = inits->at[i]->name;
+		for_arg(loop, i)->name = inits->at[i]->name;
 	return loop;
 }
 
@@ -283,7 +274,7 @@ static void build_inner(struct flat *f, struct builder *b, struct map *map)
 	for (u32 i = 0; i < f->loop->nresults; i++)
 		if (is_of_slice(f, i))
 			vec_push(&f->scratch, &inits, mapped(map, for_arg(f->loop, i)));
-	struct op *inner = begin_loop(f, b, f->slices, &inits);
+	struct op *inner = begin_loop(b, f->slices, &inits);
 	memcpy(inner->attr, f->loop->attr, sizeof inner->attr);
 	inner->attr[ATTR_FLATTEN] = false;
 	for (u32 i = 0, k = 0; i < f->loop->nresults; i++) {
@@ -317,7 +308,7 @@ static struct op *build_outer(struct flat *f, struct builder *b, struct value *n
 	value_vec inits = {0}, next = {0};
 	for (u32 i = 0; i < f->loop->nresults; i++)
 		vec_push(&f->scratch, &inits, for_init(f->loop, i));
-	struct op *outer = begin_loop(f, b, n, &inits);
+	struct op *outer = begin_loop(b, n, &inits);
 	outer->attr[ATTR_FLATTEN] = true;
 	for (u32 i = 0; i < f->loop->nresults; i++)
 		map_put(&map, for_arg(f->loop, i), for_arg(outer, i));

@@ -4,18 +4,12 @@
 #include "ir/pass.h"
 #include "analysis/ranges.h"
 
-/* An operand that passes a value into a widened argument or result. */
-struct passed {
-	struct op *o;
-	u32 operand;
-};
-
 struct widening {
 	struct kernel *k;
 	struct ranges *ranges;
 	struct arena scratch;
 	struct map wide;            /* value → the same value in 64 bits */
-	VEC(struct passed) sources; /* operands that are passed to arguments and results that are already wide */
+	VEC(struct use *) sources;  /* operands that are passed to arguments and results that are already wide */
 	bool changed;
 };
 
@@ -49,12 +43,11 @@ static bool is_remade(const struct op *o)
 	}
 }
 
-/* The control operation that passes values to v, an argument of a region or a result; NULL if none. */
-static const struct op *control_of(const struct value *v)
+/* True if a control operation passes values to v. */
+static bool is_passed(const struct value *v)
 {
-	const struct op *o = v->def ? v->def : v->block->parent;
-	bool index = o && !v->def && o->code == IR_FOR && !v->index;
-	return o && op_is_control(o) && !index ? o : NULL;
+	struct use *from[2];
+	return operands_passed_to(v, from);
 }
 
 static bool same_value(const struct value *v, const struct value *wide)
@@ -107,34 +100,23 @@ static void widen_passed(struct widening *w, struct value *v)
 	use_low_half(w, &b, v, narrow, v);
 }
 
-static void add_source(struct widening *w, struct op *o, u32 i)
+/* Widens v, an argument or result of a control operation, with the corresponding argument and result. */
+static void widen_control(struct widening *w, struct value *v)
 {
-	vec_push(&w->scratch, &w->sources, ((struct passed){o, i}));
-}
-
-/* Widens v, an argument or result of a control operation, with the corresponding arguments and results. */
-static void widen_control(struct widening *w, const struct op *control, const struct value *v)
-{
-	struct op *o = (struct op *)control;
-	if (o->code == IR_IF) {
-		add_source(w, o->blocks[0]->last, v->index);
-		add_source(w, o->blocks[1]->last, v->index);
-		widen_passed(w, &o->results[v->index]);
-	} else if (o->code == IR_FOR) {
-		u32 i = v->def ? v->index : for_arg_number(v);
-		add_source(w, o, FOR_INITS + i);
-		add_source(w, o->blocks[0]->last, i);
-		widen_passed(w, for_arg(o, i));
-		widen_passed(w, &o->results[i]);
-	} else if (!v->def && v->block == o->blocks[0]) { /* arguments of the condition region of a while */
-		add_source(w, o, v->index);
-		add_source(w, o->blocks[1]->last, v->index);
-		widen_passed(w, o->blocks[0]->args[v->index]);
-	} else {
-		add_source(w, o->blocks[0]->last, 1 + v->index);
-		widen_passed(w, o->blocks[1]->args[v->index]);
-		widen_passed(w, &o->results[v->index]);
+	struct op *o = v->def ? v->def : v->block->parent;
+	struct use *from[2];
+	u32 n = operands_passed_to(v, from);
+	for (u32 i = 0; i < n; i++)
+		vec_push(&w->scratch, &w->sources, from[i]);
+	if (o->code == IR_WHILE && v->block == o->blocks[0]) { /* the condition region, which has no results */
+		widen_passed(w, v);
+		return;
 	}
+	u32 i = o->code == IR_FOR && !v->def ? for_arg_number(v) : v->index;
+	struct value *arg = result_passed_by(o, i), *out = &o->results[i];
+	widen_passed(w, arg);
+	if (out != arg)
+		widen_passed(w, out);
 }
 
 static bool find_narrow_operand(void *arg, struct demand d, struct demand *first)
@@ -193,11 +175,10 @@ static struct value *remade(struct widening *w, struct value *v)
 static void make_wide(void *arg, struct demand d)
 {
 	struct widening *w = arg;
-	const struct op *control = control_of(d.v);
 	if (known_wide(w, d.v))
 		return;
-	if (control)
-		widen_control(w, control, d.v);
+	if (is_passed(d.v))
+		widen_control(w, d.v);
 	else
 		map_put(&w->wide, d.v, d.v->def && is_remade(d.v->def) ? remade(w, d.v) : extended(w, d.v));
 }
@@ -207,12 +188,11 @@ static struct value *wide_of(struct widening *w, struct value *v)
 	if (!known_wide(w, v))
 		meet_demand((struct demand){v, 0}, find_narrow_operand, make_wide, w);
 	while (w->sources.len) {
-		struct passed s = w->sources.at[--w->sources.len];
-		struct value *from = operand(s.o, s.operand);
-		if (!known_wide(w, from))
-			meet_demand((struct demand){from, 0}, find_narrow_operand, make_wide, w);
+		const struct use *u = w->sources.at[--w->sources.len];
+		if (!known_wide(w, u->value))
+			meet_demand((struct demand){u->value, 0}, find_narrow_operand, make_wide, w);
 		/* this may have replaced the operand */
-		op_set_operand(s.o, s.operand, known_wide(w, operand(s.o, s.operand)));
+		op_set_operand(u->user, (u32)(u - u->user->operands), known_wide(w, u->value));
 	}
 	return known_wide(w, v);
 }
@@ -277,7 +257,7 @@ bool has_narrow_offsets(const struct kernel *k)
 	struct value_walk w = {.id = begin_walk(k->ctx)};
 	walk(k->body, add_offset, &w);
 	for (const struct value *v; (v = visit_next(&w));) {
-		if (type_dtype(v->type) == DT_I32 && (control_of(v) || (v->def && op_grows(v->def))))
+		if (type_dtype(v->type) == DT_I32 && (is_passed(v) || (v->def && op_grows(v->def))))
 			return end_walk(&w, true);
 		if (v->def && is_remade(v->def))
 			visit_operands(&w, v->def);

@@ -361,13 +361,6 @@ static bool read_mask(struct finder *f, struct value *mask)
 	return true;
 }
 
-/* The loop with index v; NULL: none. */
-static const struct op *loop_counted_by(const struct value *v)
-{
-	const struct op *loop = v->def ? NULL : v->block->parent;
-	return loop && loop->code == IR_FOR && v == for_index(loop) ? loop : NULL;
-}
-
 /* The value x where v is x, x / by, or (x + *more) / by; NULL: unknown. */
 static struct value *counted_by(const struct finder *f, struct value *v, i64 by, i64 *more)
 {
@@ -442,7 +435,7 @@ static void bound_without_mask(struct finder *f, int d)
 	}
 	if (def_if(index, IR_MULI) && value_const_int(operand(index->def, 1), &times))
 		index = operand(index->def, 0);
-	bound_by_loop(f, d, loop_counted_by(index), times);
+	bound_by_loop(f, d, loop_of_index(index), times);
 }
 
 /* Sets the tile's start and size. True if no coordinate is negative without a mask, and the sizes of the tensor express
