@@ -2,126 +2,74 @@
 
 #include "transform/first_element.h"
 
-#include "ir/graph.h"
-
 /* --- strides ---------------------------------------------------------------------------------------------------- */
 
-/* Strides from an element to the next along a dimension, computed on demand. */
+/* Limit on the operations that the search for one stride visits. Bounds the depth of its recursion. */
+enum { MOST_OPERATIONS = 1024 };
+
 struct strides {
 	const struct pass_state *s;
-	struct arena scratch;
-	struct map known; /* value plus dimension → struct launch_product; &no_stride: none */
+	u32 operations;
 };
-static const struct launch_product no_stride;
 
-static const void *key_of(struct demand at)
-{
-	return (const char *)at.v + at.aspect;
-}
+static bool find_stride(struct strides *s, const struct value *v, int d, struct launch_product *out);
 
-/* True if the stride of the value at.v along the dimension at.aspect depends on the stride of the value's operand i.
- * *part then names that operand and dimension. */
-static bool part_of_stride(const struct strides *s, struct demand at, u32 i, struct demand *part)
+/* The stride of a sum or difference. */
+static bool add_strides(struct strides *s, const struct op *o, int d, struct launch_product *out)
 {
-	const struct op *o = at.v->def;
-	const struct type *t = at.v->type;
-	int d = (int)at.aspect;
-	struct launch_product unused;
-	if (!o || i >= o->noperands || !type_is_tensor(t) || t->shape[d] == 1 ||
-	    axis_of(s->s->axis, at.v)->constancy[d] >= t->shape[d] ||
-	    axis_proved(s->s->axis, at.v)->contiguity[d] >= t->shape[d])
+	struct launch_product x, y, alike;
+	if (!find_stride(s, operand(o, 0), d, &x) || !find_stride(s, operand(o, 1), d, &y))
 		return false;
-	*part = (struct demand){operand(o, i), d};
-	switch (o->code) {
-	case IR_ADDPTR:
-	case IR_ADDI:
-	case IR_SUBI:
-	case IR_EXTSI:
-	case IR_BROADCAST:
-	case IR_CONVERT_LAYOUT: return true;
-	case IR_MULI: return is_launch_product(s->s->k, operand(o, 1 - i), &unused);
-	case IR_EXPAND_DIMS: part->aspect = d - (d > o->attr[ATTR_AXIS]); return true;
-	case IR_TRANS: part->aspect = perm_get(o->attr[ATTR_ORDER], d); return true;
-	default: return false;
-	}
+	*out = x.times ? x : y;
+	alike = y;
+	alike.times = x.times;
+	return (!x.times || !y.times || same_product(&x, &alike)) &&
+	       !(o->code == IR_SUBI ? __builtin_sub_overflow(x.times, y.times, &out->times)
+				    : __builtin_add_overflow(x.times, y.times, &out->times));
 }
 
-static bool find_unknown_stride(void *arg, struct demand at, struct demand *first)
+/* The stride of a product of a tile and a number that the host knows. */
+static bool scale_stride(struct strides *s, const struct op *o, int d, struct launch_product *out)
 {
-	const struct strides *s = arg;
+	struct launch_product x, y;
 	for (u32 i = 0; i < 2; i++)
-		if (part_of_stride(s, at, i, first) && !map_get(&s->known, key_of(*first)))
+		if (is_launch_product(s->s->k, operand(o, 1 - i), &y) && find_stride(s, operand(o, i), d, &x) &&
+		    multiply_products(&x, &y, out))
 			return true;
 	return false;
 }
 
-static bool add_strides(const struct launch_product *x, const struct launch_product *y, bool subtract,
-			struct launch_product *out)
+static bool find_stride(struct strides *s, const struct value *v, int d, struct launch_product *out)
 {
-	struct launch_product alike = *y;
-	*out = x->times ? *x : *y;
-	alike.times = x->times;
-	return (!x->times || !y->times || same_product(x, &alike)) &&
-	       !(subtract ? __builtin_sub_overflow(x->times, y->times, &out->times)
-			  : __builtin_add_overflow(x->times, y->times, &out->times));
-}
-
-/* The stride of a product: at's operand i, with stride x, times a scalar. */
-static bool scale_stride(const struct strides *s, struct demand at, u32 i, const struct launch_product *x,
-			 struct launch_product *out)
-{
-	struct launch_product y;
-	return x != &no_stride && is_launch_product(s->s->k, operand(at.v->def, 1 - i), &y) &&
-	       multiply_products(x, &y, out);
-}
-
-/* The stride of at, from the strides of its operands. */
-static bool combine_strides(const struct strides *s, struct demand at, struct launch_product *out)
-{
-	const struct launch_product *x[2] = {&no_stride, &no_stride};
-	enum opcode code = at.v->def ? at.v->def->code : IR_OPCODES;
-	for (u32 i = 0; i < 2; i++) {
-		struct demand part;
-		if (part_of_stride(s, at, i, &part))
-			x[i] = map_get(&s->known, key_of(part));
+	const struct op *o = v->def;
+	*out = (struct launch_product){0};
+	if (v->type->shape[d] == 1 || axis_of(s->s->axis, v)->constancy[d] >= v->type->shape[d])
+		return true;
+	if (axis_proved(s->s->axis, v)->contiguity[d] >= v->type->shape[d]) {
+		out->times = 1;
+		return true;
 	}
-	if (code == IR_MULI)
-		return scale_stride(s, at, 0, x[0], out) || scale_stride(s, at, 1, x[1], out);
-	if (code == IR_ADDPTR || code == IR_ADDI || code == IR_SUBI)
-		return x[0] != &no_stride && x[1] != &no_stride && add_strides(x[0], x[1], code == IR_SUBI, out);
-	*out = *x[0];
-	return x[0] != &no_stride;
-}
-
-static void make_stride(void *arg, struct demand at)
-{
-	struct strides *s = arg;
-	const struct type *t = at.v->type;
-	int d = (int)at.aspect;
-	struct launch_product made = {0};
-	bool found = true;
-	if (type_is_tensor(t) && t->shape[d] > 1 && axis_of(s->s->axis, at.v)->constancy[d] < t->shape[d]) {
-		if (axis_proved(s->s->axis, at.v)->contiguity[d] >= t->shape[d])
-			made.times = 1;
-		else
-			found = combine_strides(s, at, &made);
+	if (!o || ++s->operations > MOST_OPERATIONS)
+		return false;
+	switch (o->code) {
+	case IR_ADDPTR:
+	case IR_ADDI:
+	case IR_SUBI: return add_strides(s, o, d, out);
+	case IR_MULI: return scale_stride(s, o, d, out);
+	case IR_EXTSI:
+	case IR_CONVERT_LAYOUT: return find_stride(s, operand(o, 0), d, out);
+	case IR_BROADCAST:
+	case IR_EXPAND_DIMS:
+	case IR_TRANS: return find_stride(s, operand(o, 0), operand_dim(o, d), out);
+	default: return false;
 	}
-	map_put(&s->known, key_of(at), found ? arena_dup(&s->scratch, &made, sizeof made) : (void *)&no_stride);
 }
 
-/* The stride of v along d. False if it is not the same everywhere, or not known to the host. As in axis.h, index
- * arithmetic is assumed not to wrap. */
-static bool stride_of(const struct pass_state *state, struct value *v, int d, struct launch_product *out)
+/* The stride of v from an element to the next along d. False if it is not the same everywhere, or not known to the
+ * host. As in axis.h, index arithmetic is assumed not to wrap. */
+static bool stride_of(const struct pass_state *s, const struct value *v, int d, struct launch_product *out)
 {
-	struct strides s = {.s = state};
-	tl_assert(d >= 0);
-	s.known.arena = &s.scratch;
-	meet_demand((struct demand){v, d}, find_unknown_stride, make_stride, &s);
-	const struct launch_product *found = map_get(&s.known, key_of((struct demand){v, d}));
-	bool yes = found != &no_stride;
-	*out = *found;
-	arena_free(&s.scratch);
-	return yes;
+	return find_stride(&(struct strides){.s = s}, v, d, out);
 }
 
 /* --- TMA tiles -------------------------------------------------------------------------------------------------- */
