@@ -1,8 +1,6 @@
 #include "analysis/launch_bounds.h"
 
-/* Limit on the operations that a query visits, without those known from earlier queries. Bounds the depth of the
- * recursion, to about 1 MB of stack. Indices in the examples, tests and benchmarks have fewer than 100. */
-enum { MOST_OPERATIONS = 1024 };
+#include "support/thresholds.h"
 
 /* In limits of products with a rounded-up factor (cdiv), smaller sizes count as this size: their products are small. */
 enum { COUNTS_AS = 256 };
@@ -22,7 +20,7 @@ struct change {
 struct query {
 	const struct kernel *k;
 	const struct ranges *r;
-	u32 operations;
+	u32 operations; /* operations visited, without those known from earlier queries: at most MAX_INDEX_OPERATIONS */
 	struct size_limit limits[MAX_SIZE_LIMITS];
 	u32 nlimits;
 	struct map *bounds; /* value → struct known_bound */
@@ -156,7 +154,7 @@ static struct size_bound bound_of(struct query *q, const struct value *v)
 	const struct op *o = v->def, *loop = loop_of_index(v);
 	struct size_bound b = no_bound;
 	i64 c;
-	if (++q->operations > MOST_OPERATIONS)
+	if (++q->operations > MAX_INDEX_OPERATIONS)
 		return no_bound;
 	if (loop && within(q, for_lower(loop), INT64_MAX)) {
 		b = bound_of(q, for_upper(loop));
@@ -350,14 +348,14 @@ static bool computed_within(struct query *q, const struct value *v, i64 most)
 	if (bound && bound->least >= 0 && most >= bound->least)
 		return true;
 	if (most < 0 || type_elem_bits(v->type) == 1 || (bound && most <= bound->fails) ||
-	    ++q->operations > MOST_OPERATIONS)
+	    ++q->operations > MAX_INDEX_OPERATIONS)
 		return false;
 	bool yes = value_within(q, v, most);
 	bound = bound_for(q, v);
 	if (yes) {
 		vec_push(&q->scratch, &q->changes, ((struct change){bound, bound->least}));
 		bound->least = most;
-	} else if (!yes && q->operations <= MOST_OPERATIONS) {
+	} else if (!yes && q->operations <= MAX_INDEX_OPERATIONS) {
 		note_failure(q, v, most);
 	}
 	return yes;
@@ -380,7 +378,7 @@ static bool computed_bounded(struct query *q, const struct value *v, i64 most)
 	if (computed_within(q, v, most))
 		return true;
 	withdraw(q, &before);
-	if (!o || ++q->operations > MOST_OPERATIONS)
+	if (!o || ++q->operations > MAX_INDEX_OPERATIONS)
 		return false;
 	most = held(v, most);
 	switch (o->code) {

@@ -14,6 +14,9 @@ enum tuning {
 	/* Operations of the body of a pipelined loop. Bounds the compile time. The multi-buffers of a longer loop would
 	 * not fit in shared memory. */
 	MAX_PIPELINED_OPS = 1 << 12,
+	/* Operations that a recursive search through index arithmetic visits. Bounds its stack, to about 1 MB. Indices
+	 * in the examples, tests and benchmarks have fewer than 100. */
+	MAX_INDEX_OPERATIONS = 1 << 10,
 	/* A loop that only sums tiles is unrolled until each thread loads UNROLL_LOADED_REGISTERS registers in an
 	 * iteration, by a factor of at most MAX_UNROLL_OF_SUM. On an H100, 8 warps then sum columns in 37 instead of 54
 	 * µs. */

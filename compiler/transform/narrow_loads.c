@@ -5,6 +5,7 @@
  * tile have the same address. The narrow load reads every eighth element, and expand_dims, broadcast and reshape build
  * the whole tile from it. That is an eighth of the memory traffic, and the words can be unpacked in the layout of a dot
  * operand. If all elements of a tile have the same address, the load becomes a scalar load. */
+#include "support/thresholds.h"
 #include "ir/graph.h"
 #include "analysis/axis.h"
 #include "transform/first_element.h"
@@ -56,9 +57,10 @@ static bool can_divide(const struct sample *m, const struct value *v)
 {
 	struct value_walk w = {.id = begin_walk(m->s->ctx)};
 	bool yes = true;
+	u32 operations = 0;
 	visit_later(&w, v);
 	while (yes && (v = visit_next(&w))) {
-		const struct op *o = v->def;
+		const struct op *o = ++operations > MAX_INDEX_OPERATIONS ? NULL : v->def;
 		switch (o ? o->code : IR_OPCODES) {
 		case IR_MAKE_RANGE: yes = o->attr[ATTR_START] % m->step == 0; break;
 		case IR_SPLAT: yes = is_multiple(m, operand(o, 0)); break;
@@ -102,7 +104,8 @@ static bool can_sample(struct sample *m, struct value *v, int d)
 		void *known = map_get(&m->along, at.v), *now = (void *)(at.aspect + 1);
 		if (known == now)
 			continue;
-		if (known || !o || !type_is_tensor(at.v->type) || o->nblocks || !can_be_remade(o))
+		if (known || !o || m->along.len == MAX_INDEX_OPERATIONS || !type_is_tensor(at.v->type) || o->nblocks ||
+		    !can_be_remade(o))
 			return false;
 		map_put(&m->along, at.v, now);
 		d = (int)at.aspect;
@@ -113,48 +116,28 @@ static bool can_sample(struct sample *m, struct value *v, int d)
 	return true;
 }
 
-static bool find_undivided(void *arg, struct demand at, struct demand *first)
-{
-	const struct sample *m = arg;
-	for (u32 i = 0; def_if(at.v, IR_ADDI) && i < 2; i++)
-		if (!map_get(&m->quotients, operand(at.v->def, i))) {
-			*first = (struct demand){operand(at.v->def, i), 0};
-			return true;
-		}
-	return false;
-}
-
-static struct value *make_divided(struct sample *m, const struct value *v)
+/* The sample of v divided by the step. */
+static struct value *divided_by_step(struct sample *m, const struct value *v)
 {
 	struct op *o = v->def;
 	struct builder b = builder_after(m->s->ctx, o);
 	const struct type *t = sampled(m, v->type, 0);
+	struct value *made = map_get(&m->quotients, v), *scalar = o->noperands ? operand(o, 0) : NULL;
+	if (made)
+		return made;
 	if (o->code == IR_ADDI) {
-		struct value *x = map_get(&m->quotients, operand(o, 0)), *y = map_get(&m->quotients, operand(o, 1));
-		return build2(&b, IR_ADDI, t, x, y);
+		struct value *x = divided_by_step(m, operand(o, 0)), *y = divided_by_step(m, operand(o, 1));
+		made = build2(&b, IR_ADDI, t, x, y);
+	} else if (o->code == IR_SPLAT) {
+		made = build2(&b, IR_DIVSI, scalar->type, scalar, build_int(&b, scalar->type, m->step));
+		made = build1(&b, IR_SPLAT, t, made);
+	} else {
+		made = build1(&b, IR_MAKE_RANGE, t, NULL);
+		made->def->attr[ATTR_START] = o->attr[ATTR_START] / m->step;
+		made->def->attr[ATTR_END] = o->attr[ATTR_END] / m->step;
 	}
-	if (o->code == IR_SPLAT) {
-		struct value *scalar = operand(o, 0);
-		return build1(&b, IR_SPLAT, t,
-			      build2(&b, IR_DIVSI, scalar->type, scalar, build_int(&b, scalar->type, m->step)));
-	}
-	struct value *r = build1(&b, IR_MAKE_RANGE, t, NULL);
-	r->def->attr[ATTR_START] = o->attr[ATTR_START] / m->step;
-	r->def->attr[ATTR_END] = o->attr[ATTR_END] / m->step;
-	return r;
-}
-
-static void divide(void *arg, struct demand at)
-{
-	struct sample *m = arg;
-	map_put(&m->quotients, at.v, make_divided(m, at.v));
-}
-
-static struct value *divided_by_step(struct sample *m, struct value *v)
-{
-	if (!map_get(&m->quotients, v))
-		meet_demand((struct demand){v, 0}, find_undivided, divide, m);
-	return map_get(&m->quotients, v);
+	map_put(&m->quotients, v, made);
+	return made;
 }
 
 /* True if o is a division and its sample can be computed from quotients of samples by the step. */
@@ -163,8 +146,20 @@ static bool is_divided(const struct sample *m, const struct op *o)
 	return result(o)->type->rank == 1 && divides_evenly(m, o) && can_divide(m, operand(o, 0));
 }
 
-/* The sample of v along dimension d, built after v's definition, so that samples of loop-invariant values stay outside
- * loops. */
+static struct value *make_sample(struct sample *m, struct value *v, int d);
+
+/* The sample of v along dimension d. */
+static struct value *sample(struct sample *m, struct value *v, int d)
+{
+	struct value *made = map_get(&m->made, v);
+	if (!made) {
+		made = make_sample(m, v, d);
+		map_put(&m->made, v, made);
+	}
+	return made;
+}
+
+/* Builds the sample of v after v's definition, so that samples of loop-invariant values stay outside loops. */
 static struct value *make_sample(struct sample *m, struct value *v, int d)
 {
 	struct op *o = v->def;
@@ -190,36 +185,11 @@ static struct value *make_sample(struct sample *m, struct value *v, int d)
 	struct map map = {.arena = &m->scratch};
 	for (u32 i = 0; i < o->noperands; i++)
 		if (is_sampled(o, i, d))
-			map_put(&map, operand(o, i), map_get(&m->made, operand(o, i)));
+			map_put(&map, operand(o, i), sample(m, operand(o, i), sampled_dim(o, d)));
 	struct op *made = op_clone(&b, o, &map);
 	made->results[0].type = t;
 	made->hints = NULL; /* of all elements */
 	return result(made);
-}
-
-static bool find_unsampled(void *arg, struct demand at, struct demand *first)
-{
-	const struct sample *m = arg;
-	const struct op *o = at.v->def;
-	for (u32 i = 0; i < o->noperands && !is_divided(m, o); i++)
-		if (is_sampled(o, i, (int)at.aspect) && !map_get(&m->made, operand(o, i))) {
-			*first = (struct demand){operand(o, i), sampled_dim(o, (int)at.aspect)};
-			return true;
-		}
-	return false;
-}
-
-static void make(void *arg, struct demand at)
-{
-	struct sample *m = arg;
-	map_put(&m->made, at.v, make_sample(m, at.v, (int)at.aspect));
-}
-
-static struct value *sample(struct sample *m, struct value *v, int d)
-{
-	if (!map_get(&m->made, v))
-		meet_demand((struct demand){v, d}, find_unsampled, make, m);
-	return map_get(&m->made, v);
 }
 
 /* The tile of type t that repeats each element of x `step` times along dimension d. */

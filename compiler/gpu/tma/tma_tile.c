@@ -1,15 +1,13 @@
 #include "gpu/tma/tma_tile.h"
 
+#include "support/thresholds.h"
 #include "transform/first_element.h"
 
 /* --- strides ---------------------------------------------------------------------------------------------------- */
 
-/* Limit on the operations that the search for one stride visits. Bounds the depth of its recursion. */
-enum { MOST_OPERATIONS = 1024 };
-
 struct strides {
 	const struct pass_state *s;
-	u32 operations;
+	u32 operations; /* operations visited */
 };
 
 static bool find_stride(struct strides *s, const struct value *v, int d, struct launch_product *out);
@@ -49,7 +47,7 @@ static bool find_stride(struct strides *s, const struct value *v, int d, struct 
 		out->times = 1;
 		return true;
 	}
-	if (!o || ++s->operations > MOST_OPERATIONS)
+	if (!o || ++s->operations > MAX_INDEX_OPERATIONS)
 		return false;
 	switch (o->code) {
 	case IR_ADDPTR:
