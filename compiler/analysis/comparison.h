@@ -1,9 +1,7 @@
-/* Comparisons as affine expressions, for the passes that eliminate masks. Implemented in
- * transform/mask_elimination.c. */
+/* Comparisons as affine expressions, for the passes that eliminate masks. */
 #ifndef TLC_ANALYSIS_COMPARISON_H
 #define TLC_ANALYSIS_COMPARISON_H
 
-#include "ir/pass.h"
 #include "analysis/ranges.h"
 
 /* A comparison L < R, L <= R or a mirrored form, as two operands and a margin. It is true for all elements iff hi(L) -

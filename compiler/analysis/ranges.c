@@ -1,6 +1,7 @@
 #include "analysis/ranges.h"
 
 #include "ir/graph.h"
+#include "analysis/index_forms.h"
 #include "analysis/interval.h"
 
 struct ranges {
@@ -376,15 +377,10 @@ static struct range transfer(struct ranges *r, const struct op *o)
  * iterations. */
 static bool carried_sum(struct ranges *r, const struct op *loop, u32 i, struct affine *lo, struct affine *hi)
 {
-	const struct block *body = loop->blocks[0];
-	const struct value *arg = for_arg(loop, i), *increment;
-	const struct op *next = operand(body->last, i)->def;
+	const struct value *increment = increment_of(for_arg(loop, i));
 	i64 by, step;
-	if (!next || next->code != IR_ADDI || next->block != body || !value_const_int(for_step(loop), &step) ||
-	    step <= 0)
-		return false;
-	increment = operand(next, 0) == arg ? operand(next, 1) : operand(next, 1) == arg ? operand(next, 0) : NULL;
-	if (!increment || !value_const_int(increment, &by) || by < 0 || by % step)
+	if (!increment || !value_const_int(for_step(loop), &step) || step <= 0 || !value_const_int(increment, &by) ||
+	    by < 0 || by % step)
 		return false;
 	const struct range *first = value_range(r, for_init(loop, i));
 	struct affine index = affine_scalar(for_index(loop));
@@ -498,56 +494,20 @@ struct affine affine_without_indices(struct ranges *r, const struct affine *a, c
 	return f;
 }
 
+bool never_positive(struct ranges *r, const struct affine *f, const struct op *at)
+{
+	i64 lo, hi;
+	struct affine most = affine_without_indices(r, f, NULL, true);
+	return (affine_interval(r, f, at, &lo, &hi) && hi <= 0) ||
+	       (affine_interval(r, &most, at, &lo, &hi) && hi <= 0);
+}
+
 struct affine lower_bound_of_rounded(struct ranges *r, const struct value *v)
 {
-	const struct op *mul = def_if(v, IR_MULI), *div = mul ? def_if(operand(mul, 0), IR_DIVSI) : NULL;
-	i64 m, n;
-	if (!div || !value_const_int(operand(mul, 1), &m) || !value_const_int(operand(div, 1), &n) || m != n || m <= 0)
+	i64 m;
+	const struct value *x = rounded_down(v, &m);
+	if (!x)
 		return affine_copied(exact_lo(r, v));
 	struct affine most = affine_constant(m - 1); /* x / m * m >= x - (m - 1), also where x / m rounds down */
-	return affine_difference(exact_lo(r, operand(div, 0)), &most);
-}
-
-/* True if v is the loop's end, or max(end, c) for a constant c >= 0. */
-static bool is_end(const struct value *v, const struct value *end)
-{
-	const struct op *greater = def_if(v, IR_MAXSI);
-	i64 c;
-	return v == end ||
-	       (greater && operand(greater, 0) == end && value_const_int(operand(greater, 1), &c) && c >= 0);
-}
-
-/* Handles two kinds of loops with bounds that cannot wrap: between constants, and from end / m * m to the end. */
-bool loop_runs_once(const struct op *loop)
-{
-	const struct value *first = for_lower(loop), *end = for_upper(loop);
-	const struct op *mul = def_if(first, IR_MULI), *div = mul ? def_if(operand(mul, 0), IR_DIVSI) : NULL;
-	i64 lo, hi, step, m, n;
-	if (!value_const_int(for_step(loop), &step) || step <= 0)
-		return false;
-	if (value_const_int(first, &lo) && value_const_int(end, &hi))
-		return lo >= hi || (u64)hi - (u64)lo <= (u64)step;
-	return div && value_const_int(operand(mul, 1), &m) && value_const_int(operand(div, 1), &n) && m == n && m > 0 &&
-	       m <= step && is_end(operand(div, 0), end);
-}
-
-/* --- rows --------------------------------------------------------------------------------------------------- */
-
-bool row_of(const struct value *x, struct row *r)
-{
-	const struct op *range = x->def;
-	*r = (struct row){0};
-	if (range && range->code == IR_ADDI) {
-		bool swapped = operand(range, 1)->def && operand(range, 1)->def->code == IR_SPLAT;
-		const struct op *splat = operand(range, swapped)->def;
-		range = operand(range, !swapped)->def;
-		if (!splat || splat->code != IR_SPLAT)
-			return false;
-		r->start = operand(splat, 0);
-	}
-	if (!range || range->code != IR_MAKE_RANGE)
-		return false;
-	r->first = range->attr[ATTR_START];
-	r->last = range->attr[ATTR_END] - 1;
-	return true;
+	return affine_difference(exact_lo(r, x), &most);
 }

@@ -52,14 +52,7 @@ struct affine lower_bound_of_rounded(struct ranges *r, const struct value *v);
 /* The bounds that launch_bounds.c has computed: value → struct known_bound. Valid as long as the analysis. */
 struct map *size_bounds(const struct ranges *r);
 
-/* True if the loop provably runs at most once. */
-bool loop_runs_once(const struct op *loop);
-
-/* start + arange(first, last + 1): a row of consecutive numbers, which does not wrap if its ends do not. */
-struct row {
-	struct value *start; /* NULL if 0 */
-	i64 first, last;
-};
-bool row_of(const struct value *x, struct row *r);
+/* True if a <= 0 wherever `at` executes. */
+bool never_positive(struct ranges *r, const struct affine *a, const struct op *at);
 
 #endif

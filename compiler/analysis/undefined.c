@@ -274,12 +274,10 @@ static void fill(struct elements *e, const struct value *v, u32 along)
 static bool always_holds(struct walker *w, const struct value *v)
 {
 	struct less l;
-	i64 lo, hi;
 	if (!v->def || v->def->code != IR_CMPI || !as_less(v->def, &l))
 		return false;
-	struct affine f = excess(NULL, w->ranges, v->def, &l), most = affine_without_indices(w->ranges, &f, NULL, true);
-	return f.known && ((affine_interval(w->ranges, &f, v->def, &lo, &hi) && hi <= 0) ||
-			   (affine_interval(w->ranges, &most, v->def, &lo, &hi) && hi <= 0));
+	struct affine f = excess(NULL, w->ranges, v->def, &l);
+	return f.known && never_positive(w->ranges, &f, v->def);
 }
 
 /* True if `use` is in a branch, or in a loop that may have no iteration, and the load is not. The condition of the

@@ -105,8 +105,6 @@ void pass_swizzle_pids(struct pass_state *s);
 void pass_narrow_loads(struct pass_state *s);
 void pass_contract_fma(struct pass_state *s);
 
-/* True if n divides v, or every element of a tile v, according to constants and the divisibility of parameters. */
-bool is_known_multiple(const struct kernel *k, const struct value *v, i64 n);
 /* Rewrites 64-bit offsets that the loop carries, with constant steps from 0, as multiples of the loop index. Two loops
  * with the same loads then have the same addresses, and the second can continue with the buffers of the first. */
 void name_offsets(struct pass_state *s, struct op *loop);

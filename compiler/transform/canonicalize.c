@@ -5,6 +5,7 @@
  * row. The rules run over the kernel to a fixed point. Every rule reduces the work, so few rounds are needed. */
 #include "ir/scalar.h"
 #include "ir/pass.h"
+#include "analysis/index_forms.h"
 
 struct canon {
 	const struct kernel *k;
@@ -453,12 +454,12 @@ static bool simplify_while(struct canon *c, struct op *o)
 /* x / n * n → x, and x % n → 0, if x is a multiple of n. */
 static struct value *fold_multiple(struct canon *c, struct builder *b, const struct op *o)
 {
-	const struct op *div = o->code == IR_MULI ? def_if(operand(o, 0), IR_DIVSI) : o->code == IR_REMSI ? o : NULL;
-	i64 n, m;
-	if (!div || !value_const_int(operand(div, 1), &n) || !value_const_int(operand(o, 1), &m) || n != m || n <= 0 ||
-	    !is_known_multiple(c->k, operand(div, 0), n))
+	i64 n;
+	bool remains = o->code == IR_REMSI && value_const_int(operand(o, 1), &n) && n > 0;
+	struct value *x = remains ? operand(o, 0) : rounded_down(result(o), &n);
+	if (!x || !is_known_multiple(c->k, x, n))
 		return NULL;
-	return o == div ? build_int(b, o->results[0].type, 0) : operand(div, 0);
+	return remains ? build_int(b, x->type, 0) : x;
 }
 
 /* Moves a constant to the start of the kernel, so that cse merges equal constants and no loop contains any. */

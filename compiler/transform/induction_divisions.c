@@ -44,12 +44,6 @@ static bool grows(const struct op *loop, struct value *v, i64 *by, struct builde
 	return false;
 }
 
-static bool is_not_negative(struct pass_state *s, const struct value *v)
-{
-	const struct range *r = value_range(s->ranges, v);
-	return (r->min >= 0 && !r->wraps) || bounds_keep_within(s->k, s->ranges, v, INT32_MAX);
-}
-
 static bool is_division(struct pass_state *s, const struct op *loop, const struct op *o, i64 *by)
 {
 	struct value *unused;
@@ -60,7 +54,8 @@ static bool is_division(struct pass_state *s, const struct op *loop, const struc
 	struct value *divisor = operand(o, 1);
 	return value_defined_outside(divisor, loop->blocks[0]) && !value_const_int(divisor, &c) &&
 	       grows(loop, operand(o, 0), by, NULL, &unused) && *by > 0 && *by <= INT32_MAX &&
-	       is_not_negative(s, operand(o, 0)) && is_not_negative(s, divisor);
+	       bounds_keep_within(s->k, s->ranges, operand(o, 0), INT32_MAX) &&
+	       bounds_keep_within(s->k, s->ranges, divisor, INT32_MAX);
 }
 
 static bool divides_too(const struct op *o, struct value *number, struct value *divisor)

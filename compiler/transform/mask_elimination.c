@@ -4,80 +4,8 @@
  * are affine expressions, and the sign of their difference is often known. */
 #include "ir/graph.h"
 #include "analysis/comparison.h"
-
-#include "analysis/launch_bounds.h"
-
-bool as_less(const struct op *o, struct less *l)
-{
-	bool swap;
-	switch ((enum cmpi_predicate)o->attr[ATTR_PREDICATE]) {
-	case CMPI_SLT: swap = false, l->margin = 1; break;
-	case CMPI_SLE: swap = false, l->margin = 0; break;
-	case CMPI_SGT: swap = true, l->margin = 1; break;
-	case CMPI_SGE: swap = true, l->margin = 0; break;
-	default: return false;
-	}
-	l->left = operand(o, swap);
-	l->right = operand(o, !swap);
-	return true;
-}
-
-/* hi(L) - lo(R) + margin. At most zero means that the comparison is true for all elements. Then the left value is
- * less than the right one, so the left value needs only a lower limit against wrapping, and the right value an upper
- * limit. A scalar without such a limit stands for its machine value. Any other value without a limit makes the
- * excess unknown. */
-struct affine excess(struct kernel *k, struct ranges *r, const struct op *cmp, const struct less *l)
-{
-	const struct range *left = value_range(r, l->left), *right = value_range(r, l->right);
-	int bits = type_elem_bits(operand(cmp, 0)->type);
-	i64 lo, hi, max = bits >= 64 ? INT64_MAX / 2 : (1ll << (bits - 1)) - 1;
-	bool above = !left->wraps || (affine_interval(r, left->lo, cmp, &lo, &hi) && lo >= -max - 1) ||
-		     (k && bounds_keep_bounded(k, r, l->left, max));
-	bool below = !right->wraps || (affine_interval(r, right->hi, cmp, &lo, &hi) && hi <= max) ||
-		     (k && bounds_keep_bounded(k, r, l->right, max));
-	const struct affine *most = above ? left->hi : exact_hi(r, l->left);
-	const struct affine *least = below ? right->lo : exact_lo(r, l->right);
-	struct affine margin = affine_constant(l->margin), f = affine_difference(most, least);
-	return (above || most->n) && (below || least->n) ? affine_sum(&f, &margin) : (struct affine){0};
-}
-
-/* True if o keeps multiples of n: shape operations and changes of width, for truncations and zero extensions only if n
- * is a power of two. */
-static bool keeps_multiples(const struct op *o, i64 n)
-{
-	return o->code == IR_SPLAT || o->code == IR_EXTSI || o->code == IR_CONVERT_LAYOUT || op_is_shape(o) ||
-	       (is_pow2((u64)n) && (o->code == IR_EXTUI || o->code == IR_TRUNCI));
-}
-
-static bool is_multiple(const struct kernel *k, const struct value *v, i64 n, int depth)
-{
-	i64 c;
-	while (v->def && keeps_multiples(v->def, n))
-		v = operand(v->def, 0);
-	if (value_const_int(v, &c))
-		return c % n == 0;
-	i32 param = param_number(k, v), divisor = param < 0 ? 0 : k->params[param].divisibility;
-	if (!v->def || !depth)
-		return divisor && divisor % n == 0;
-	const struct value *x = v->def->noperands == 2 ? operand(v->def, 0) : NULL, *y = x ? operand(v->def, 1) : NULL;
-	switch (v->def->code) {
-	case IR_MINSI:
-	case IR_MAXSI: return is_multiple(k, x, n, depth - 1) && is_multiple(k, y, n, depth - 1);
-	case IR_ADDI:
-	case IR_SUBI: /* multiples of powers of two remain multiples even if the operation wraps */
-		return is_pow2((u64)n) && is_multiple(k, x, n, depth - 1) && is_multiple(k, y, n, depth - 1);
-	case IR_ANDI:
-	case IR_MULI: return is_pow2((u64)n) && (is_multiple(k, x, n, depth - 1) || is_multiple(k, y, n, depth - 1));
-	case IR_SHLI: return is_pow2((u64)n) && value_const_int(y, &c) && c >= ilog2((u64)n) && c < 63;
-	default: return false;
-	}
-}
-
-bool is_known_multiple(const struct kernel *k, const struct value *v, i64 n)
-{
-	enum { DEPTH = 4 };
-	return is_multiple(k, v, n, DEPTH);
-}
+#include "analysis/index_forms.h"
+#include "ir/pass.h"
 
 /* An upper bound of a · index over all iterations of a loop whose last step ends exactly at its end: from one multiple
  * of the step to another, or up to cdiv(x, m) for a multiple x of m. Unknown for other loops. `bound` is the end, or a
@@ -85,35 +13,22 @@ bool is_known_multiple(const struct kernel *k, const struct value *v, i64 n)
 static struct affine most_of_index(struct pass_state *s, const struct op *loop, i64 a, const struct value *bound)
 {
 	const struct value *first = for_lower(loop), *end = for_upper(loop);
-	const struct op *div = def_if(end, IR_DIVSI), *sum = div ? def_if(operand(div, 0), IR_ADDI) : NULL;
-	i64 step, m, round, lo;
+	i64 step, m, lo;
 	struct affine unknown = {0}, by = affine_constant(0);
 	if (!value_const_int(for_step(loop), &step) || step <= 0)
 		return unknown;
 	if (is_known_multiple(s->k, first, step) && is_known_multiple(s->k, end, step)) {
 		by.constant = step;
 	} else {
-		bool rounds = sum && value_const_int(operand(div, 1), &m) && m > 0 &&
-			      value_const_int(operand(sum, 1), &round) && round == m - 1;
-		if (!rounds || step != 1 || !value_const_int(first, &lo) || lo < 0 || a % m ||
-		    !is_known_multiple(s->k, operand(sum, 0), m))
+		bound = divided_up(end, &m);
+		if (!bound || step != 1 || !value_const_int(first, &lo) || lo < 0 || a % m ||
+		    !is_known_multiple(s->k, bound, m))
 			return unknown;
-		bound = operand(sum, 0);
 		by.constant = m;
 		a /= m;
 	}
 	struct affine most = affine_difference(exact_hi(s->ranges, bound), &by);
 	return affine_scaled(&most, a);
-}
-
-/* True if f <= 0 wherever `at` executes. */
-static bool never_positive(struct pass_state *s, const struct affine *f, const struct op *keep_index,
-			   const struct op *at)
-{
-	i64 lo, hi;
-	struct affine most = affine_without_indices(s->ranges, f, keep_index, true);
-	return (affine_interval(s->ranges, f, at, &lo, &hi) && hi <= 0) ||
-	       (affine_interval(s->ranges, &most, at, &lo, &hi) && hi <= 0);
 }
 
 /* True if the comparison is true in the last iteration of an enclosing loop, and so in all its iterations. */
@@ -128,7 +43,7 @@ static bool holds_to_the_end(struct pass_state *s, const struct op *o, const str
 		for (u32 i = 0; a > 0 && i < (least ? 3 : 1); i++) {
 			struct affine most = most_of_index(s, loop, a, i ? operand(least, i - 1) : for_upper(loop));
 			most = affine_sum(&f, &most);
-			if (never_positive(s, &most, NULL, o))
+			if (never_positive(s->ranges, &most, o))
 				return true;
 		}
 	}
@@ -166,7 +81,7 @@ static void prove(struct op *o, void *arg)
 	if (o->code != IR_CMPI || !as_less(o, &l))
 		return;
 	struct affine f = excess(NULL, s->ranges, o, &l);
-	if (!f.known || !(never_positive(s, &f, NULL, o) || holds_to_the_end(s, o, &f)))
+	if (!f.known || !(never_positive(s->ranges, &f, o) || holds_to_the_end(s, o, &f)))
 		return;
 	struct builder b = builder_before(s->ctx, o);
 	struct value *yes = build_int(&b, result(o)->type, 1);

@@ -3,6 +3,7 @@
  * takes one register instead of one or two for each element, gives addresses that differ by constants, and lets tensors
  * begin at a parameter's pointer. */
 #include "ir/pass.h"
+#include "analysis/index_forms.h"
 
 /* The scalar that v, or all elements of v, equal, defined outside the loop; NULL if none. */
 static struct value *uniform_scalar(struct pass_state *s, struct op *loop, struct value *v)
@@ -27,23 +28,6 @@ static struct value *advanced(struct builder *b, struct value *v, struct value *
 	return build2(b, type_is_ptr(v->type) ? IR_ADDPTR : IR_ADDI, v->type, v, all);
 }
 
-static const struct value *without_hints(const struct value *v)
-{
-	const struct op *o = def_if(v, IR_BITCAST);
-	return o && operand(o, 0)->type == v->type ? operand(o, 0) : v;
-}
-
-/* The operand by which the loop advances the carried value arg; NULL if it is not advanced. */
-static struct value *distance(const struct value *arg, const struct value *next)
-{
-	const struct op *add = next->def;
-	if (!add || (add->code != IR_ADDPTR && add->code != IR_ADDI))
-		return NULL;
-	return without_hints(operand(add, 0)) == arg   ? operand(add, 1)
-	       : without_hints(operand(add, 1)) == arg ? operand(add, 0)
-						       : NULL;
-}
-
 /* Replaces uses of v, which becomes the offset, by init advanced by v. The operations built here keep v. */
 static void replace_by_advanced(struct builder b, struct value *v, struct value *init)
 {
@@ -59,7 +43,7 @@ static void carry_offset(struct pass_state *s, struct op *loop, u32 i)
 {
 	struct block *body = loop->blocks[0];
 	struct value *arg = for_arg(loop, i), *next = for_yielded(loop, i), *init = for_init(loop, i),
-		     *out = &loop->results[i], *by = distance(arg, next);
+		     *out = &loop->results[i], *by = increment_of(arg);
 	struct value *step =
 		by && (type_is_tensor(arg->type) || type_is_ptr(arg->type)) ? uniform_scalar(s, loop, by) : NULL;
 	if (!step)
@@ -119,7 +103,7 @@ static struct value *from_index(struct builder *b, const struct op *loop, struct
 /* Replaces carried value i by an expression of the index. True if the expression is a sum. */
 static bool name_index(struct pass_state *s, struct op *loop, u32 i)
 {
-	struct value *arg = for_arg(loop, i), *by = distance(arg, for_yielded(loop, i));
+	struct value *arg = for_arg(loop, i), *by = increment_of(arg);
 	bool nest = block_has(loop->blocks[0], op_is_loop);
 	if (arg->type != for_index(loop)->type || !by ||
 	    (!nest && value_has_one_use(arg) && !equal_values(by, for_step(loop))))
@@ -142,7 +126,7 @@ void name_offsets(struct pass_state *s, struct op *loop)
 	    !is_pow2((u64)step))
 		return;
 	for (u32 i = 0; i < loop->nresults; i++) {
-		struct value *arg = for_arg(loop, i), *by = distance(arg, for_yielded(loop, i));
+		struct value *arg = for_arg(loop, i), *by = increment_of(arg);
 		if (!by || arg->type != type_scalar(s->ctx, DT_I64) || !value_const_int(for_init(loop, i), &first) ||
 		    first)
 			continue;
@@ -187,9 +171,7 @@ void pass_strength_reduction(struct pass_state *s)
 static const struct value *increment(const struct op *loop, u32 i)
 {
 	const struct value *arg = for_arg(loop, i);
-	const struct op *add = def_if(for_yielded(loop, i), IR_ADDI);
-	bool here = add && add->block == loop->blocks[0] && !type_is_tensor(arg->type);
-	return here ? distance(arg, for_yielded(loop, i)) : NULL;
+	return arg->type->kind == TY_SCALAR ? increment_of(arg) : NULL;
 }
 
 /* True if carried value i is read only after the loop. */

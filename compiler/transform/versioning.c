@@ -9,7 +9,7 @@
 #include "support/thresholds.h"
 #include "ir/graph.h"
 #include "analysis/axis.h"
-#include "analysis/ranges.h"
+#include "analysis/index_forms.h"
 #include "ir/pass.h"
 
 struct versioning {

@@ -13,6 +13,7 @@
 #include "support/small_floats.h"
 #include "ir/graph.h"
 #include "ir/pass.h"
+#include "analysis/index_forms.h"
 #include "analysis/ranges.h"
 
 struct field {

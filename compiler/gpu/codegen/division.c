@@ -12,7 +12,7 @@
  * and divides otherwise. The quotient and the remainder of the same operands share the test. Innermost loops have no
  * test: it would run as often as the division that it saves. */
 #include "gpu/codegen/nvptx_internal.h"
-#include "analysis/ranges.h"
+#include "analysis/index_forms.h"
 
 enum { MAX_TOGETHER = 8 /* pairs of operands that share one test */ };
 

@@ -3,6 +3,7 @@
 #include "support/recover.h"
 #include "gpu/codegen/nvptx_internal.h"
 #include "analysis/register_pressure.h"
+#include "analysis/index_forms.h"
 #include "analysis/ranges.h"
 #include "gpu/layout/register_operand.h"
 #include "gpu/gpu_passes.h"

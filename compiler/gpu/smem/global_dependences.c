@@ -5,6 +5,7 @@
 #include "layout/conversion.h"
 #include "analysis/alias.h"
 #include "analysis/axis.h"
+#include "analysis/index_forms.h"
 #include "analysis/ranges.h"
 #include "ir/scalar.h"
 #include "gpu/layout/memory_access.h"
@@ -39,13 +40,7 @@ static bool is_outside(const struct value *v, const struct op *loop)
 /* True if one loop advances the pointers x and y by the same value. */
 static bool same_step(const struct value *x, const struct value *y)
 {
-	const struct op *loop = x->block->parent;
-	if (x->block != y->block || !loop || loop->code != IR_FOR || !x->index || !y->index)
-		return false;
-	const struct op *dx = for_yielded(loop, for_arg_number(x))->def,
-			*dy = for_yielded(loop, for_arg_number(y))->def;
-	return dx && dy && dx->code == IR_ADDPTR && dy->code == IR_ADDPTR && operand(dx, 0) == x &&
-	       operand(dy, 0) == y && operand(dx, 1) == operand(dy, 1);
+	return x->block == y->block && increment_of(x) && increment_of(x) == increment_of(y);
 }
 
 static bool adds_the_same(const struct op *a, const struct op *b)
@@ -102,16 +97,11 @@ static bool is_shared_by_warps(const struct pass_state *s, const struct op *o)
 static const struct value *start_of_moved(const struct value *v)
 {
 	const struct op *loop = v->block->parent;
+	const struct value *by = increment_of(v);
+	u64 bits;
 	if (!loop)
 		return v; /* a parameter */
-	if (loop->code != IR_FOR || !v->index)
-		return NULL;
-	const struct op *next = for_yielded(loop, for_arg_number(v))->def;
-	bool adds = next && (next->code == IR_ADDPTR || next->code == IR_ADDI) && operand(next, 0) == v;
-	u64 bits;
-	return adds && (def_if(operand(next, 1), IR_SPLAT) || value_const_bits(operand(next, 1), &bits))
-		       ? for_init(loop, for_arg_number(v))
-		       : NULL;
+	return by && (def_if(by, IR_SPLAT) || value_const_bits(by, &bits)) ? for_init(loop, for_arg_number(v)) : NULL;
 }
 
 static bool keeps_apart(const struct op *o)

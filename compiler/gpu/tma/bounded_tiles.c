@@ -12,6 +12,7 @@
  * carries, which grows from 0 in equal steps, and compares with the rest of the tensor: columns < n - index. That is
  * the block at (index, j), or at a multiple of the index. The rows in addresses and in the mask may be different
  * values, since each has a separate layout: they are the same rows if they begin at the same scalar. */
+#include "analysis/index_forms.h"
 #include "analysis/launch_bounds.h"
 #include "gpu/tma/tma_tile.h"
 
@@ -167,17 +168,15 @@ static bool is_scaled(struct finder *f, struct value *v, struct launch_product *
 /* True if the scalar v is an offset that a loop carries. Then it is added to f->advances. */
 static bool add_advance(struct finder *f, struct value *v)
 {
-	const struct op *loop = v->def ? NULL : v->block->parent;
-	if (!loop || loop->code != IR_FOR || v == for_index(loop) || type_elem_bits(for_index(loop)->type) != 32)
+	struct value *by = increment_of(v);
+	const struct op *loop = by ? v->block->parent : NULL;
+	i64 step;
+	if (!loop || type_elem_bits(for_index(loop)->type) != 32 || type_elem_bits(v->type) != 64 ||
+	    !value_is_int(for_init(loop, for_arg_number(v)), 0) || !value_is_int(for_lower(loop), 0) ||
+	    !value_const_int(for_step(loop), &step) || step <= 0)
 		return false;
-	u32 n = for_arg_number(v);
-	const struct op *next = for_yielded(loop, n)->def;
 	struct advance a = {.index = for_index(loop)};
-	i64 first, from, step;
-	if (!next || next->code != IR_ADDI || (operand(next, 0) != v && operand(next, 1) != v) ||
-	    !value_const_int(for_init(loop, n), &first) || first || !value_const_int(for_lower(loop), &from) || from ||
-	    !value_const_int(for_step(loop), &step) || step <= 0 || type_elem_bits(v->type) != 64 ||
-	    !is_scaled(f, operand(next, operand(next, 0) == v), &a.stride) || a.stride.times % step)
+	if (!is_scaled(f, by, &a.stride) || a.stride.times % step)
 		return false;
 	a.stride.times /= step;
 	vec_push(&f->scratch, &f->advances, a);
@@ -364,32 +363,24 @@ static bool read_mask(struct finder *f, struct value *mask)
 /* The value x where v is x, x / by, or (x + *more) / by; NULL: unknown. */
 static struct value *counted_by(const struct finder *f, struct value *v, i64 by, i64 *more)
 {
-	const struct op *div = def_if(v, IR_DIVSI), *sum = div ? def_if(operand(div, 0), IR_ADDI) : NULL;
 	i64 c;
+	const struct op *div = def_if(v, IR_DIVSI);
+	struct value *up = divided_up(v, &c);
 	*more = 0;
 	if (by == 1 || value_const_int(v, &c))
 		return v;
-	if (!div || !value_const_int(operand(div, 1), &c) || c != by)
+	if (!div || !value_is_int(operand(div, 1), by))
 		return NULL;
-	if (!sum || !value_const_int(operand(sum, 1), &c) || c != by - 1)
-		return operand(div, 0);
-	*more = is_known_multiple(f->s->k, operand(sum, 0), by) ? 0 : by - 1; /* rounded up */
-	return operand(sum, 0);
+	if (up)
+		*more = is_known_multiple(f->s->k, up, by) ? 0 : by - 1;
+	return up ? up : operand(div, 0);
 }
 
-/* The value x where v = max(x, 0) / *to * *to; otherwise v, with *to = 1. */
-static struct value *rounded_down(struct value *v, i64 *to)
+/* The value x where v = max(x, 0); otherwise v. */
+static struct value *without_floor_of_0(struct value *v)
 {
-	const struct op *product = def_if(v, IR_MULI), *div = product ? def_if(operand(product, 0), IR_DIVSI) : NULL;
-	i64 c, zero;
-	*to = 1;
-	if (!div || !value_const_int(operand(product, 1), to) || !value_const_int(operand(div, 1), &c) || c != *to) {
-		*to = 1;
-		return v;
-	}
-	v = operand(div, 0);
 	const struct op *most = def_if(v, IR_MAXSI);
-	return most && value_const_int(operand(most, 1), &zero) && !zero ? operand(most, 0) : v;
+	return most && value_is_int(operand(most, 1), 0) ? operand(most, 0) : v;
 }
 
 /* Sets the tensor's size from the bound of a loop, for coordinates from times * index to a tile length later. The tile
@@ -401,7 +392,9 @@ static void bound_by_loop(struct finder *f, int d, const struct op *loop, i64 ti
 	if (!loop || !value_const_int(for_lower(loop), &from) || !value_const_int(for_step(loop), &step) || step <= 0 ||
 	    times <= 0 || __builtin_mul_overflow(step, times, &by))
 		return;
-	struct value *end = times == 1 ? rounded_down(for_upper(loop), &to) : for_upper(loop);
+	struct value *end = for_upper(loop), *whole = times == 1 ? rounded_down(end, &to) : NULL;
+	if (whole)
+		end = without_floor_of_0(whole);
 	struct value *all = counted_by(f, end, times, &more);
 	if (!all || !is_launch_product(f->s->k, all, &size))
 		return;
