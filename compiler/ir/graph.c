@@ -54,6 +54,17 @@ bool end_pair_walk(struct pair_walk *w, bool answer)
 	return answer;
 }
 
+u32 count_ops(const struct op *o, u32 most)
+{
+	u32 n = 0;
+	for (; o && n <= most; o = o->next) {
+		n++;
+		for (u32 i = 0; i < o->nblocks && n <= most; i++)
+			n += count_ops(o->blocks[i]->first, most - n);
+	}
+	return n;
+}
+
 static bool hangs_on_dot(struct ir_context *ctx, const struct value *v, const struct block *b)
 {
 	struct value_walk w = {.id = begin_walk(ctx)};

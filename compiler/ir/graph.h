@@ -33,6 +33,8 @@ void visit_pair(struct pair_walk *w, const struct value *x, const struct value *
 bool next_pair(struct pair_walk *w, struct value_pair *next);
 bool end_pair_walk(struct pair_walk *w, bool answer);
 
+/* The number of operations from o on, including those in regions. Stops after `most` + 1. */
+u32 count_ops(const struct op *o, u32 most);
 /* True if an operand of a dot depends on another dot of the block. */
 bool chains_dots(struct ir_context *ctx, const struct block *b);
 

@@ -60,18 +60,6 @@ static bool works_on_results(const struct op *loop)
 	return !sums;
 }
 
-static u32 count_ops(const struct block *b, bool *nested)
-{
-	u32 n = 0;
-	for (const struct op *o = b->first; o; o = o->next) {
-		n++;
-		*nested |= o->code == IR_FOR || o->code == IR_WHILE;
-		for (u32 i = 0; i < o->nblocks; i++)
-			n += count_ops(o->blocks[i], nested);
-	}
-	return n;
-}
-
 /* The maximum of a term of a split point: a constant, or a product of a coefficient and a scalar. No sum of MOST_PARTS
  * such terms overflows. */
 enum { MOST_PARTS = AFFINE_MAX_TERMS + 4 /* the constant, and the terms that rounding adds */ };
@@ -340,10 +328,10 @@ static void split_loops(struct pass_state *s, struct block *b)
 {
 	for (struct op *o = b->first, *next; o; o = next) {
 		next = o->next;
-		bool nested = false;
 		for (u32 i = 0; i < o->nblocks; i++)
 			split_loops(s, o->blocks[i]);
-		if (o->code != IR_FOR || count_ops(o->blocks[0], &nested) > MAX_DUPLICATED_OPS || nested)
+		if (o->code != IR_FOR || block_has(o->blocks[0], op_is_loop) ||
+		    count_ops(o->blocks[0]->first, MAX_DUPLICATED_OPS) > MAX_DUPLICATED_OPS)
 			continue;
 		if (!is_counted(o) && !splitting_pays(s, o->blocks[0]))
 			continue;

@@ -18,11 +18,6 @@ struct versioning {
 	struct value_set rows;     /* index tiles in which adjacent elements address adjacent small elements of a dot
 				    * operand */
 	struct value_set masks;    /* masks, or parts of them, that split contiguous runs of such an operand */
-	struct map runs;           /* parts of such masks → struct run_lengths: the longest run that they mask */
-};
-
-struct run_lengths {
-	int along[MAX_RANK];
 };
 
 static bool is_elementwise(const struct op *o)
@@ -59,32 +54,28 @@ static void add_rows(struct value_set *rows, const struct value *v)
 	}
 }
 
-/* Records the lengths of the load's contiguous runs for its mask and the operands of its conjunction. */
-static void note_runs(struct versioning *g, const struct op *load)
+static bool is_wider_shape(const struct op *o)
 {
-	struct arena *a = &g->masks.scratch;
-	VEC(const struct value *) work = {0};
-	struct run_lengths runs = {0};
+	return o->code == IR_EXPAND_DIMS || o->code == IR_BROADCAST;
+}
+
+/* Adds the operands of the conjunction that is the load's mask, if their constancy is less than the load's contiguous
+ * runs. */
+static void add_masks(struct versioning *g, const struct op *load)
+{
+	struct value_walk w = {.id = begin_walk(g->s->ctx)};
+	const struct value *ptr = operand(load, 0), *v;
 	int unit;
-	for (int d = 0; d < operand(load, 0)->type->rank; d++)
-		runs.along[d] = axis_run_length(g->s->axis, operand(load, 0), NULL, d, &unit);
-	vec_push(a, &work, operand(load, 1));
-	while (work.len) {
-		const struct value *v = work.at[--work.len];
-		struct run_lengths *known = map_get(&g->runs, v);
-		bool longer = false;
-		if (!known) {
-			known = arena_new(a, struct run_lengths);
-			map_put(&g->runs, v, known);
-			longer = true;
-		}
-		for (int d = 0; d < MAX_RANK; d++)
-			if (runs.along[d] > known->along[d]) {
-				known->along[d] = runs.along[d];
-				longer = true;
-			}
-		for (u32 i = 0; longer && def_if(v, IR_ANDI) && i < 2; i++)
-			vec_push(a, &work, operand(v->def, i));
+	visit_later(&w, operand(load, 1));
+	while ((v = visit_next(&w))) {
+		bool splits = false;
+		for (int d = 0; d < ptr->type->rank; d++)
+			splits |= axis_run_length(g->s->axis, ptr, NULL, d, &unit) >
+				  axis_of(g->s->axis, v)->constancy[d];
+		if (splits)
+			add_sources(&g->masks, v, is_wider_shape);
+		if (def_if(v, IR_ANDI))
+			visit_operands(&w, v->def);
 	}
 }
 
@@ -95,26 +86,7 @@ static void note_load(struct op *o, void *arg)
 		return;
 	add_rows(&g->rows, operand(o, 0));
 	if (o->noperands > 1)
-		note_runs(g, o);
-}
-
-static bool is_wider_shape(const struct op *o)
-{
-	return o->code == IR_EXPAND_DIMS || o->code == IR_BROADCAST;
-}
-
-/* Adds masks with a constancy less than the runs that they mask. */
-static void find_masks(struct versioning *g)
-{
-	for (u32 i = 0; i < g->runs.cap; i++) {
-		const struct value *v = g->runs.keys[i];
-		const struct run_lengths *runs = g->runs.vals[i];
-		bool splits = false;
-		for (int d = 0; v && d < v->type->rank; d++)
-			splits |= runs->along[d] > axis_of(g->s->axis, v)->constancy[d];
-		if (splits)
-			add_sources(&g->masks, v, is_wider_shape);
-	}
+		add_masks(g, o);
 }
 
 static bool versioning_pays(const struct versioning *g, const struct op *o)
@@ -150,24 +122,7 @@ static struct value *inside_condition(struct builder *b, const struct op *o)
 /* True if v is defined before `at` in the same block, or outside the block. */
 static bool is_defined_before(const struct value *v, const struct op *at)
 {
-	if (!v->def || v->def->block != at->block)
-		return true;
-	for (const struct op *o = at->prev; o; o = o->prev)
-		if (o == v->def)
-			return true;
-	return false;
-}
-
-/* The number of operations from o on. Stops after `most` + 1. */
-static u32 count_ops(const struct op *o, u32 most)
-{
-	u32 n = 0;
-	for (; o && n <= most; o = o->next) {
-		n++;
-		for (u32 i = 0; i < o->nblocks && n <= most; i++)
-			n += count_ops(o->blocks[i]->first, most - n);
-	}
-	return n;
+	return !v->def || v->def->block != at->block || comes_behind(at, v->def);
 }
 
 /* Replaces the block from `first` on by an `if` with two versions of it. */
@@ -240,10 +195,8 @@ static void version_block(const struct versioning *g, struct block *b)
 void pass_versioning(struct pass_state *s)
 {
 	struct versioning g = {.s = s};
-	g.runs.arena = &g.masks.scratch;
 	walk(s->k->body, note_dot, &g.operands);
 	walk(s->k->body, note_load, &g);
-	find_masks(&g);
 	version_block(&g, s->k->body);
 	arena_free(&g.operands.scratch);
 	arena_free(&g.rows.scratch);
