@@ -159,8 +159,7 @@ static bool can_unwrap(const struct pass_state *s, struct reach *r)
 	}
 	r->loads.len = kept;
 	return !r->fails && r->loads.len &&
-	       (r->kept->code != IR_REMSI || value_range(s->ranges, r->index)->min >= 0 ||
-		bounds_keep_within(s->k, s->ranges, r->index, INT32_MAX));
+	       (r->kept->code != IR_REMSI || bounds_keep_within(s->k, s->ranges, r->index, INT64_MAX));
 }
 
 /* Expands a mask along dimension d to the shape of the load's tile. */
@@ -183,7 +182,6 @@ static struct value *spread(struct builder *b, struct value *mask, const struct 
 static void add_mask(struct pass_state *s, struct op *load, struct value *mask)
 {
 	struct builder b = builder_before(s->ctx, load);
-	b.loc = load->loc;
 	if (load->noperands > 1)
 		op_set_operand(load, 1, build2(&b, IR_ANDI, mask->type, operand(load, 1), mask));
 	else
@@ -216,7 +214,6 @@ static void visit(struct op *o, void *arg)
 	r.seen.arena = &r.scratch;
 	if (can_unwrap(s, &r)) {
 		struct builder b = builder_after(s->ctx, o);
-		b.loc = o->loc;
 		const struct type *t = r.index->type, *number = type_scalar(s->ctx, type_dtype(t));
 		struct value *size =
 			r.size.v && r.size.v->type != number ? build1(&b, IR_EXTSI, number, r.size.v) : r.size.v;

@@ -16,19 +16,21 @@
 #include "analysis/launch_bounds.h"
 #include "gpu/tma/tma_tile.h"
 
-/* A tile, and for each of its dimensions the corresponding dimension of the load. */
+/* A tile of the load's shape, or a one-dimensional tile along dimension `dim` of the load. */
 struct address_part {
 	struct value *v;
-	u8 dims[2];
+	int dim;
 };
 
 /* A row of coordinates along a dimension: start, start + 1, …, as unbounded integers. start is *by or c, plus times *
  * *index. */
-struct tile_corners {
+struct coordinates {
 	struct value *by, *splat; /* splat of `by` */
 	struct value *index;      /* of a loop; NULL: 0 */
 	i64 times, c;
 	int dim;
+	struct launch_product stride; /* in elements */
+	bool known, at_least_0, bounded;
 };
 
 /* An offset that a loop carries: index * stride. */
@@ -43,9 +45,7 @@ struct finder {
 	struct arena scratch;
 	VEC(struct address_part) work;
 	VEC(struct advance) advances;
-	struct tile_corners rows[2];
-	bool known[2], at_least_0[2], bounded[2];
-	struct launch_product stride[2]; /* in elements */
+	struct coordinates rows[2]; /* of each dimension */
 	struct tma_tile *out;
 };
 
@@ -55,8 +55,8 @@ static struct address_part peel(struct address_part p)
 	const struct op *o;
 	while ((o = p.v->def) &&
 	       (o->code == IR_EXPAND_DIMS || o->code == IR_BROADCAST || o->code == IR_CONVERT_LAYOUT)) {
-		if (o->code == IR_EXPAND_DIMS && o->attr[ATTR_AXIS] == 0)
-			p.dims[0] = p.dims[1];
+		if (o->code == IR_EXPAND_DIMS)
+			p.dim = !o->attr[ATTR_AXIS];
 		p.v = operand(o, 0);
 	}
 	return p;
@@ -82,70 +82,65 @@ static void note_width(struct finder *f, const struct value *v)
 static struct address_part without_extension(struct address_part p)
 {
 	p = peel(p);
-	if (p.v->def && p.v->def->code == IR_EXTSI) {
+	if (def_if(p.v, IR_EXTSI))
 		p.v = operand(p.v->def, 0);
-		p = peel(p);
-	}
-	return p;
+	return peel(p);
 }
 
 struct value *tma_tile_start(const struct value *splat)
 {
 	struct value *v = operand(splat->def, 0);
-	return v->def && v->def->code == IR_EXTSI ? operand(v->def, 0) : v;
+	return def_if(v, IR_EXTSI) ? operand(v->def, 0) : v;
 }
 
 /* True if all elements are the same number, which fits 32 bits in launches within the kernel's launch bounds. */
-static bool is_start(const struct finder *f, struct address_part p, struct tile_corners *out)
+static bool is_start(const struct finder *f, struct value *v, struct coordinates *out)
 {
-	p = peel(p);
-	*out = (struct tile_corners){0};
-	if (value_const_int(p.v, &out->c))
+	v = peel((struct address_part){.v = v}).v;
+	*out = (struct coordinates){0};
+	if (value_const_int(v, &out->c))
 		return out->c == (i32)out->c;
-	if (!p.v->def || p.v->def->code != IR_SPLAT)
+	if (!def_if(v, IR_SPLAT))
 		return false;
-	out->c = 0;
-	out->splat = p.v;
-	out->by = tma_tile_start(p.v);
+	out->splat = v;
+	out->by = tma_tile_start(v);
 	return out->by->type->kind == TY_SCALAR &&
 	       (type_elem_bits(out->by->type) == 32 ||
 		(type_elem_bits(out->by->type) == 64 && bounds_keep_within(f->s->k, f->s->ranges, out->by, INT32_MAX)));
 }
 
-static bool is_row(const struct finder *f, struct address_part p, struct tile_corners *out)
+static bool is_row(const struct finder *f, struct address_part p, struct coordinates *out)
 {
-	*out = (struct tile_corners){0};
+	*out = (struct coordinates){0};
 	p = without_extension(p);
-	const struct op *o = p.v->def;
-	if (o && o->code == IR_ADDI) {
-		struct address_part x = {operand(o, 0), {p.dims[0], p.dims[1]}},
-				    y = {operand(o, 1), {p.dims[0], p.dims[1]}};
-		bool first = is_start(f, x, out);
-		if (!is_exact(f, p.v) || (!first && !is_start(f, y, out)))
+	const struct op *sum = def_if(p.v, IR_ADDI);
+	if (sum) {
+		bool first = is_start(f, operand(sum, 0), out);
+		if (!is_exact(f, p.v) || (!first && !is_start(f, operand(sum, 1), out)))
 			return false;
-		p = without_extension(first ? y : x);
-		o = p.v->def;
+		p.v = operand(sum, first);
+		p = without_extension(p);
 	}
-	out->dim = p.dims[0];
-	return o && o->code == IR_MAKE_RANGE && !o->attr[ATTR_START] && o->attr[ATTR_END] == f->tile->shape[out->dim];
+	const struct op *range = def_if(p.v, IR_MAKE_RANGE);
+	out->dim = p.dim;
+	return range && !range->attr[ATTR_START] && range->attr[ATTR_END] == f->tile->shape[p.dim];
 }
 
-static void ask(struct finder *f, struct value *v, struct address_part whole)
+static void ask(struct finder *f, struct value *v, int dim)
 {
-	whole.v = v;
-	vec_push(&f->scratch, &f->work, whole);
+	vec_push(&f->scratch, &f->work, ((struct address_part){v, dim}));
 }
 
 /* --- addresses ----------------------------------------------------------------------------------------------- */
 
-static bool add_row(struct finder *f, const struct tile_corners *row, struct launch_product stride)
+static bool add_row(struct finder *f, const struct coordinates *row, struct launch_product stride)
 {
-	int d = row->dim;
-	if (f->known[d])
+	struct coordinates *out = &f->rows[row->dim];
+	if (out->known)
 		return false;
-	f->known[d] = true;
-	f->rows[d] = *row;
-	f->stride[d] = stride;
+	*out = *row;
+	out->known = true;
+	out->stride = stride;
 	return true;
 }
 
@@ -199,9 +194,9 @@ static bool settle_advances(struct finder *f)
 		const struct advance *a = &f->advances.at[i];
 		bool found = false;
 		for (int d = 0; d < 2 && !found; d++) {
-			struct tile_corners *row = &f->rows[d];
+			struct coordinates *row = &f->rows[d];
 			i64 times;
-			found = is_multiple_of(a->stride, &f->stride[d], &times) && !row->index && !row->c;
+			found = is_multiple_of(a->stride, &row->stride, &times) && !row->index && !row->c;
 			if (found) {
 				row->index = a->index;
 				row->times = times;
@@ -216,7 +211,7 @@ static bool settle_advances(struct finder *f)
 /* Reads a part of the offsets: a row of coordinates times a stride, or a sum. */
 static bool add_offset(struct finder *f, struct address_part p)
 {
-	struct tile_corners row;
+	struct coordinates row;
 	struct launch_product stride = {.times = 1};
 	p = peel(p);
 	const struct op *o = p.v->def;
@@ -229,11 +224,11 @@ static bool add_offset(struct finder *f, struct address_part p)
 	note_width(f, o->code == IR_EXTSI ? operand(o, 0) : p.v);
 	if (o->code == IR_EXTSI || o->code == IR_ADDI) {
 		for (u32 i = 0; i < o->noperands; i++)
-			ask(f, operand(o, i), p);
+			ask(f, operand(o, i), p.dim);
 		return true;
 	}
 	for (u32 i = 0; o->code == IR_MULI && i < 2; i++) {
-		struct address_part x = {operand(o, i), {p.dims[0], p.dims[1]}};
+		struct address_part x = {operand(o, i), p.dim};
 		if (is_launch_product(f->s->k, operand(o, 1 - i), &stride) && is_row(f, x, &row))
 			return add_row(f, &row, stride);
 	}
@@ -243,7 +238,7 @@ static bool add_offset(struct finder *f, struct address_part p)
 /* True if v is not negative in launches within the kernel's launch bounds. */
 static bool is_not_negative(const struct finder *f, const struct value *v)
 {
-	return value_range(f->s->ranges, v)->min >= 0 || bounds_keep_within(f->s->k, f->s->ranges, v, INT32_MAX);
+	return bounds_keep_within(f->s->k, f->s->ranges, v, INT64_MAX);
 }
 
 /* is_not_negative for an offset in elements, which may exceed 2^31: all its terms and factors are not negative. A
@@ -276,7 +271,7 @@ static struct value *read_moves(struct finder *f, const struct op *load, struct 
 /* The parameter from which the load's pointers are computed, as a tile or as one scalar; NULL: none. */
 static struct value *read_base(struct finder *f, const struct op *load)
 {
-	struct address_part p = {operand(load, 0), {0, 1}};
+	struct address_part p = {operand(load, 0), 0};
 	const struct op *o;
 	for (p = peel(p); (o = p.v->def) && (o->code == IR_ADDPTR || o->code == IR_SPLAT); p = peel(p)) {
 		if (o->code == IR_ADDPTR && !type_is_tensor(p.v->type) && !add_advance(f, operand(o, 1))) {
@@ -284,7 +279,7 @@ static struct value *read_base(struct finder *f, const struct op *load)
 			break;
 		}
 		if (o->code == IR_ADDPTR && type_is_tensor(p.v->type))
-			ask(f, operand(o, 1), p);
+			ask(f, operand(o, 1), p.dim);
 		while (f->work.len)
 			if (!add_offset(f, f->work.at[--f->work.len]))
 				return NULL;
@@ -296,13 +291,13 @@ static struct value *read_base(struct finder *f, const struct op *load)
 static bool read_addresses(struct finder *f, const struct op *load)
 {
 	f->out->tensor = read_base(f, load);
-	return f->out->tensor && f->known[0] && f->known[1] && settle_advances(f);
+	return f->out->tensor && f->rows[0].known && f->rows[1].known && settle_advances(f);
 }
 
 /* --- the mask ------------------------------------------------------------------------------------------------ */
 
 /* True if v is the term that the loop adds to the row's start. */
-static bool is_advance(const struct finder *f, struct value *v, const struct tile_corners *row)
+static bool is_advance(const struct finder *f, struct value *v, const struct coordinates *row)
 {
 	const struct op *o = v ? def_if(v, IR_MULI) : NULL;
 	i64 c;
@@ -323,11 +318,11 @@ static struct value *subtracted(const struct finder *f, struct value *v, struct 
 static bool add_comparison(struct finder *f, const struct op *o, struct address_part p)
 {
 	struct launch_product size;
-	struct tile_corners row;
+	struct coordinates row;
 	p.v = operand(o, 0);
 	if (!is_row(f, p, &row))
 		return false;
-	const struct tile_corners *place = &f->rows[row.dim];
+	struct coordinates *place = &f->rows[row.dim];
 	struct value *x = row.by, *y = subtracted(f, operand(o, 1), &size);
 	bool same = place->index
 			    ? (x == place->by && is_advance(f, y, place)) || (y == place->by && is_advance(f, x, place))
@@ -335,10 +330,10 @@ static bool add_comparison(struct finder *f, const struct op *o, struct address_
 	if (!same || place->c != row.c || (!y && !is_launch_product(f->s->k, operand(o, 1), &size)))
 		return false;
 	if (o->attr[ATTR_PREDICATE] == CMPI_SGE && !size.times)
-		return f->at_least_0[row.dim] = true;
-	if (o->attr[ATTR_PREDICATE] != CMPI_SLT || f->bounded[row.dim])
+		return place->at_least_0 = true;
+	if (o->attr[ATTR_PREDICATE] != CMPI_SLT || place->bounded)
 		return false;
-	f->bounded[row.dim] = true;
+	place->bounded = true;
 	f->out->size[row.dim] = size;
 	return true;
 }
@@ -346,13 +341,13 @@ static bool add_comparison(struct finder *f, const struct op *o, struct address_
 static bool read_mask(struct finder *f, struct value *mask)
 {
 	if (mask)
-		ask(f, mask, (struct address_part){.dims = {0, 1}});
+		ask(f, mask, 0);
 	while (f->work.len) {
 		struct address_part p = peel(f->work.at[--f->work.len]);
 		const struct op *o = p.v->def;
 		if (o && o->code == IR_ANDI) {
-			ask(f, operand(o, 0), p);
-			ask(f, operand(o, 1), p);
+			ask(f, operand(o, 0), p.dim);
+			ask(f, operand(o, 1), p.dim);
 		} else if (!o || o->code != IR_CMPI || !add_comparison(f, o, p)) {
 			return false;
 		}
@@ -410,20 +405,20 @@ static void bound_by_loop(struct finder *f, int d, const struct op *loop, i64 ti
 	if (__builtin_add_overflow(*sum, more, sum))
 		return;
 	f->out->size[d] = size;
-	f->bounded[d] = true;
+	f->rows[d].bounded = true;
 }
 
 /* Sets a bound without a mask: the coordinates are constant, or follow from a loop's index. */
 static void bound_without_mask(struct finder *f, int d)
 {
-	const struct tile_corners *row = &f->rows[d];
+	struct coordinates *row = &f->rows[d];
 	struct value *index = row->by ? row->by : row->index;
 	i64 times = row->by ? 1 : row->times;
-	if (f->bounded[d] || (row->by && row->index))
+	if (row->bounded || (row->by && row->index))
 		return;
 	if (!index) {
 		f->out->size[d].times = row->c + f->tile->shape[d];
-		f->bounded[d] = true;
+		row->bounded = true;
 		return;
 	}
 	if (def_if(index, IR_MULI) && value_const_int(operand(index->def, 1), &times))
@@ -436,17 +431,17 @@ static void bound_without_mask(struct finder *f, int d)
 static bool settle_bounds(struct finder *f)
 {
 	for (int d = 0; d < 2; d++) {
-		const struct tile_corners *p = &f->rows[d];
+		const struct coordinates *p = &f->rows[d];
 		if (f->out->narrow || p->index)
 			bound_without_mask(f, d);
-		if (!f->at_least_0[d] && !(p->by ? is_not_negative(f, p->by) : p->c >= 0))
+		if (!p->at_least_0 && !(p->by ? is_not_negative(f, p->by) : p->c >= 0))
 			return false;
-		if (!f->bounded[d])
+		if (!p->bounded)
 			f->out->size[d].times = (i64)1 << 31; /* larger than all coordinates */
 		const struct launch_product *size = &f->out->size[d];
 		if (!size->nparams && (size->times < 1 || size->times > (i64)1 << 31))
 			return false;
-		if (p->index && !f->bounded[d] && (p->by || p->times != 1)) /* the sum may wrap */
+		if (p->index && !p->bounded && (p->by || p->times != 1)) /* the sum may wrap */
 			return false;
 		f->out->start[d] = p->splat;
 		f->out->index[d] = p->index;
@@ -475,14 +470,14 @@ static bool find(struct finder *f, const struct op *load, const struct layout *m
 	i64 bytes = dtype_bytes(type_elem(t)->elem->dtype);
 	const struct launch_product one = {.times = 1}, elem = {.times = bytes};
 	for (int d = 0; d < 2; d++) {
-		const struct launch_product *rows = &f->stride[1 - d];
-		if (!same_product(&f->stride[d], &one) || rows->times <= 0 || rows->times > INT32_MAX ||
+		const struct launch_product *rows = &f->rows[1 - d].stride;
+		if (!same_product(&f->rows[d].stride, &one) || rows->times <= 0 || rows->times > INT32_MAX ||
 		    (!rows->nparams && rows->times * bytes % 16) || !begins_aligned(f, d, bytes) ||
 		    !tma_tile_fits(&f->s->ctx->layouts, t, d, mem))
 			continue;
 		f->out->along = d;
 		return multiply_products(rows, &elem, &f->out->distance) &&
-		       (!f->out->narrow || (f->bounded[0] && f->bounded[1]));
+		       (!f->out->narrow || (f->rows[0].bounded && f->rows[1].bounded));
 	}
 	return false;
 }
