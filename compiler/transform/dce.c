@@ -107,38 +107,23 @@ static void mark_effects(struct marker *m, struct block *b)
 	}
 }
 
-/* Marks what result i of o needs: for `for` and `if`, the values yielded for it. */
-static void follow_result(struct marker *m, struct op *o, u32 i)
+/* Marks what the result v of an operation, or a carried value, needs. */
+static void follow(struct marker *m, const struct value *v)
 {
-	switch (o->code) {
-	case IR_FOR:
-		mark_control(m, o);
-		need(m, for_init(o, i));
-		need(m, for_arg(o, i));
-		need(m, for_yielded(o, i));
-		break;
-	case IR_IF:
-		mark_control(m, o);
-		need(m, operand(o->blocks[0]->last, i));
-		need(m, operand(o->blocks[1]->last, i));
-		break;
-	case IR_WHILE: mark_control(m, o); break;
-	default:
+	struct op *o = v->def;
+	struct use *from[2];
+	u32 n = operands_passed_to(v, from);
+	for (u32 i = 0; i < n; i++)
+		need(m, from[i]->value);
+	if (n) {
+		mark_control(m, o ? o : v->block->parent);
+	} else if (o) {
 		need_operands(m, o);
 		mark_regions(m, o);
-		break;
+		o->mark = 1;
 	}
-	o->mark = 1;
-}
-
-static void follow_arg(struct marker *m, struct value *v)
-{
-	struct op *o = v->block->parent;
-	if (!o || o->code != IR_FOR || v->index == 0)
-		return;
-	need(m, for_init(o, for_arg_number(v)));
-	need(m, for_yielded(o, for_arg_number(v)));
-	mark_control(m, o);
+	if (o && o->code == IR_FOR)
+		need(m, for_arg(o, v->index));
 }
 
 static bool carried_dead(const struct op *o, u32 i)
@@ -193,11 +178,8 @@ void remove_dead_code(struct kernel *k)
 	clear_marks(k->body);
 	mark_effects(&m, k->body);
 	while (m.work.len) {
-		struct value *v = m.work.at[--m.work.len];
-		if (v->def)
-			follow_result(&m, v->def, v->index);
-		else
-			follow_arg(&m, v);
+		const struct value *v = m.work.at[--m.work.len];
+		follow(&m, v);
 	}
 	sweep(k->body);
 	arena_free(&m.scratch);

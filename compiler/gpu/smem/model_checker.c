@@ -471,16 +471,12 @@ static void follow(struct model_checker *w, struct value *v)
 		if (!o || v->mark || v->type->kind != TY_SCALAR || !dtype_is_int(v->type->dtype))
 			continue;
 		v->mark = 1;
-		if (o->code == IR_WHILE || (!v->def && (o->code != IR_FOR || !v->index)))
-			continue;
-		u32 k = v->def ? v->index : for_arg_number(v);
-		if (o->code == IR_FOR) {
-			vec_push(&w->scratch, &work, for_arg(o, k));
-			vec_push(&w->scratch, &work, for_init(o, k));
-			vec_push(&w->scratch, &work, for_yielded(o, k));
-		}
-		for (u32 i = 0; o->code == IR_IF && i < o->nblocks; i++)
-			vec_push(&w->scratch, &work, operand(o->blocks[i]->last, k));
+		if (o->code == IR_FOR && v->def)
+			vec_push(&w->scratch, &work, for_arg(o, v->index));
+		struct use *from[2];
+		u32 n = o->code == IR_WHILE ? 0 : operands_passed_to(v, from);
+		for (u32 i = 0; i < n; i++)
+			vec_push(&w->scratch, &work, from[i]->value);
 		for (u32 i = 0; op_has(o, ELEM) && i < o->noperands; i++)
 			vec_push(&w->scratch, &work, operand(o, i));
 	}
