@@ -21,8 +21,7 @@ struct query {
 	const struct kernel *k;
 	const struct ranges *r;
 	u32 operations; /* operations visited, without those known from earlier queries: at most MAX_INDEX_OPERATIONS */
-	struct size_limit limits[MAX_SIZE_LIMITS];
-	u32 nlimits;
+	struct size_limits limits;
 	struct map *bounds; /* value → struct known_bound */
 	int narrower;       /* number of bits by which indices are narrower than 32, for checks; the smallest allowed
 			     * limits shrink by the same number of bits */
@@ -32,21 +31,18 @@ struct query {
 
 /* The state of a query, to return to. */
 struct checkpoint {
-	struct size_limit limits[MAX_SIZE_LIMITS];
-	u32 nlimits, nchanges;
+	struct size_limits limits;
+	u32 nchanges;
 };
 
 static struct checkpoint checkpoint(const struct query *q)
 {
-	struct checkpoint c = {.nlimits = q->nlimits, .nchanges = q->changes.len};
-	memcpy(c.limits, q->limits, sizeof c.limits);
-	return c;
+	return (struct checkpoint){q->limits, q->changes.len};
 }
 
 static void withdraw(struct query *q, const struct checkpoint *to)
 {
-	memcpy(q->limits, to->limits, sizeof q->limits);
-	q->nlimits = to->nlimits;
+	q->limits = to->limits;
 	while (q->changes.len > to->nchanges) {
 		const struct change *c = &q->changes.at[--q->changes.len];
 		c->of->least = c->least;
@@ -75,14 +71,16 @@ static bool add_limit(struct query *q, i16 a, i16 b, i32 least, i64 most)
 		a = b;
 		b = swap;
 	}
-	for (u32 i = 0; i < q->nlimits; i++)
-		if (q->limits[i].a == a && q->limits[i].b == b && q->limits[i].least == least) {
-			q->limits[i].most = MIN(q->limits[i].most, most);
+	for (u32 i = 0; i < q->limits.n; i++) {
+		struct size_limit *l = &q->limits.at[i];
+		if (l->a == a && l->b == b && l->least == least) {
+			l->most = MIN(l->most, most);
 			return true;
 		}
-	if (q->nlimits == MAX_SIZE_LIMITS)
+	}
+	if (q->limits.n == MAX_SIZE_LIMITS)
 		return false;
-	q->limits[q->nlimits++] = (struct size_limit){most, a, b, least};
+	q->limits.at[q->limits.n++] = (struct size_limit){most, a, b, least};
 	return true;
 }
 
@@ -403,16 +401,14 @@ static bool bounded(struct query *q, const struct value *v, i64 most)
 static bool limits_make(struct kernel *k, const struct ranges *r, const struct value *v, i64 most,
 			bool (*how)(struct query *, const struct value *, i64))
 {
-	struct query q = {.k = k, .r = r, .nlimits = k->nlimits, .bounds = size_bounds(r)};
-	memcpy(q.limits, k->limits, sizeof q.limits);
+	struct query q = {.k = k, .r = r, .limits = k->limits, .bounds = size_bounds(r)};
 	struct checkpoint before = checkpoint(&q);
 	bool yes = how(&q, v, most);
 	if (!yes)
 		withdraw(&q, &before);
 	if (!yes && how == within)
 		note_failure(&q, v, most); /* also if the limit on operations was reached */
-	memcpy(k->limits, q.limits, sizeof q.limits);
-	k->nlimits = q.nlimits;
+	k->limits = q.limits;
 	arena_free(&q.scratch);
 	return yes;
 }
@@ -435,11 +431,9 @@ bool bounds_keep_exact(struct kernel *k, const struct ranges *r, const struct va
 
 bool bounds_keep_plane(struct kernel *k)
 {
-	struct query q = {.k = k, .nlimits = k->nlimits};
-	memcpy(q.limits, k->limits, sizeof q.limits);
+	struct query q = {.k = k, .limits = k->limits};
 	bool yes = add_limit(&q, SIZE_PROGRAMS, SIZE_PROGRAMS - 1, 1, INT32_MAX);
-	memcpy(k->limits, q.limits, sizeof q.limits);
-	k->nlimits = q.nlimits;
+	k->limits = q.limits;
 	return yes;
 }
 
@@ -457,8 +451,8 @@ static struct size_claim claim(const struct ranges *r, const struct value *v, st
 	if (negative ? computed_bounded(&q, v, most) : computed_within(&q, v, most)) {
 		if (bound)
 			*bound = bound_of(&q, v);
-		c.limits = arena_dup(a, q.limits, sizeof q.limits);
-		c.nlimits = q.nlimits;
+		c.limits = arena_dup(a, q.limits.at, sizeof q.limits.at);
+		c.nlimits = q.limits.n;
 	}
 	arena_free(&q.scratch);
 	return c;

@@ -22,21 +22,11 @@ static const struct affine *keep(struct ranges *r, const struct affine *f)
 
 /* --- assumptions --------------------------------------------------------------------------------------------- */
 
-/* True if every execution that reaches `at` has passed `o`. */
-static bool dominates(const struct op *o, const struct op *at)
-{
-	while (at && at->block != o->block)
-		at = at->block->parent;
-	while (at && at != o)
-		at = at->prev;
-	return at != NULL;
-}
-
 /* True if the assumption holds wherever v is defined, or where `at` executes. */
 static bool holds(const struct op *assume, const struct value *v, const struct op *at)
 {
 	const struct block *home = v->def ? v->def->block : v->block;
-	return (assume->block == home && always_reaches(home, v->def, assume)) || (at && dominates(assume, at));
+	return (assume->block == home && always_reaches(home, v->def, assume)) || comes_behind(at, assume);
 }
 
 /* True if the condition is assumed, directly or as part of a conjunction. */
@@ -55,17 +45,6 @@ static bool is_assumed(const struct ranges *r, const struct value *condition, co
 	return false;
 }
 
-static enum cmpi_predicate mirrored(enum cmpi_predicate p)
-{
-	switch (p) {
-	case CMPI_SLT: return CMPI_SGT;
-	case CMPI_SLE: return CMPI_SGE;
-	case CMPI_SGT: return CMPI_SLT;
-	case CMPI_SGE: return CMPI_SLE;
-	default: return p;
-	}
-}
-
 /* Narrows [lo, hi] by the assumptions that compare v with a constant and hold wherever v is defined, or at `at`. */
 static void apply_assumptions(const struct ranges *r, const struct value *v, const struct op *at, i64 *lo, i64 *hi)
 {
@@ -76,7 +55,7 @@ static void apply_assumptions(const struct ranges *r, const struct value *v, con
 		    !is_assumed(r, result(cmp), v, at))
 			continue;
 		enum cmpi_predicate p = (enum cmpi_predicate)cmp->attr[ATTR_PREDICATE];
-		switch (operand(cmp, 0) == v ? p : mirrored(p)) {
+		switch (operand(cmp, 0) == v ? p : mirrored_predicate(p)) {
 		case CMPI_SGT: *lo = MAX(*lo, c == INT64_MAX ? c : c + 1); break;
 		case CMPI_SGE: *lo = MAX(*lo, c); break;
 		case CMPI_SLT: *hi = MIN(*hi, c == INT64_MIN ? c : c - 1); break;
@@ -284,18 +263,16 @@ static struct range extended(struct ranges *r, const struct op *o)
 	const struct value *v = operand(o, 0);
 	const struct range *x = value_range(r, v);
 	struct interval in = {x->min, x->max};
+	const struct affine *lo = exact_lo(r, v), *hi = exact_hi(r, v);
 	int bits = type_elem_bits(v->type);
-	bool same = true;
 	if (o->code == IR_EXTSI && bits == 1) {
 		in = (struct interval){-x->max, -x->min};
-		same = false;
+		lo = hi = &unknown;
 	} else if (o->code == IR_EXTUI && x->min < 0) {
 		in = (struct interval){0, ((i128)1 << bits) - 1};
-		same = false;
+		lo = hi = &unknown;
 	}
-	if (!same)
-		return described(r, result(o), in, true, unknown, unknown);
-	return described(r, result(o), in, true, affine_copied(exact_lo(r, v)), affine_copied(exact_hi(r, v)));
+	return described(r, result(o), in, true, affine_copied(lo), affine_copied(hi));
 }
 
 static struct interval joined_yields(const struct ranges *r, const struct op *o, u32 i)

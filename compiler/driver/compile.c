@@ -313,8 +313,8 @@ static const char *directives(struct arena *a, const struct kernel *k)
 			  k->nparams - GRID_PARAMS, k->nparams - 1);
 	if (k->cuda.pairs)
 		sb_printf(&sb, "%s// faster if every two blocks along x are launched as a cluster", sb.len ? "\n" : "");
-	for (u32 i = 0; i < k->nlimits; i++) {
-		const struct size_limit *l = &k->limits[i];
+	for (u32 i = 0; i < k->limits.n; i++) {
+		const struct size_limit *l = &k->limits.at[i];
 		sb_printf(&sb, "%s// for launches with %s", sb.len ? "\n" : "", size_name(a, k, l->a));
 		if (l->b != SIZE_NONE)
 			sb_printf(&sb, " * %s%s", size_name(a, k, l->b),
@@ -348,7 +348,7 @@ static bool emit_cuda(struct run *r, struct session *session, struct compiled *o
 	const struct kernel *k = r->s.k;
 	const char *ptx = emit_ptx(session, &o->target, block_has(k->body, op_is_loop), block_has(k->body, is_wgmma),
 				   o->want_llir ? &out->llir : NULL, o->want_code ? &out->code_len : NULL, error);
-	if (ptx && o->want_code && (k->cuda.cluster > 1 || k->cuda.persistent || k->cuda.nmaps || k->nlimits))
+	if (ptx && o->want_code && (k->cuda.cluster > 1 || k->cuda.persistent || k->cuda.nmaps || k->limits.n))
 		ptx = ptx_with_directives(&r->u->arena, ptx, &out->code_len, directives(&r->u->arena, k));
 	out->code = o->want_code ? ptx : NULL;
 	return ptx;

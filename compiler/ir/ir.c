@@ -149,6 +149,13 @@ i64 dims_pack(const int *dims, int n)
 
 /* --- building ------------------------------------------------------------------------------------------------ */
 
+static struct block *block_new(struct ir_context *c, struct op *parent)
+{
+	struct block *b = arena_new(c->arena, struct block);
+	b->parent = parent;
+	return b;
+}
+
 struct kernel *kernel_new(struct ir_context *c, const char *name)
 {
 	struct kernel *k = arena_new(c->arena, struct kernel);
@@ -156,13 +163,6 @@ struct kernel *kernel_new(struct ir_context *c, const char *name)
 	k->name = arena_ascii(c->arena, name);
 	k->body = block_new(c, NULL);
 	return k;
-}
-
-struct block *block_new(struct ir_context *c, struct op *parent)
-{
-	struct block *b = arena_new(c->arena, struct block);
-	b->parent = parent;
-	return b;
 }
 
 struct value *block_add_arg(struct ir_context *c, struct block *b, const struct type *t)
@@ -393,7 +393,7 @@ void op_remove_result(struct op *o, u32 index)
 	o->nresults--;
 }
 
-void op_unlink(struct op *o)
+static void op_unlink(struct op *o)
 {
 	*(o->prev ? &o->prev->next : &o->block->first) = o->next;
 	*(o->next ? &o->next->prev : &o->block->last) = o->prev;
@@ -523,6 +523,15 @@ bool equal_values(const struct value *x, const struct value *y)
 {
 	i64 c;
 	return x == y || (x && y && value_const_int(x, &c) && value_is_int(y, c));
+}
+
+enum cmpi_predicate mirrored_predicate(enum cmpi_predicate p)
+{
+	static const enum cmpi_predicate mirrored[] = {
+		[CMPI_EQ] = CMPI_EQ,   [CMPI_NE] = CMPI_NE,   [CMPI_SLT] = CMPI_SGT, [CMPI_SLE] = CMPI_SGE,
+		[CMPI_SGT] = CMPI_SLT, [CMPI_SGE] = CMPI_SLE, [CMPI_ULT] = CMPI_UGT, [CMPI_ULE] = CMPI_UGE,
+		[CMPI_UGT] = CMPI_ULT, [CMPI_UGE] = CMPI_ULE};
+	return mirrored[p];
 }
 
 bool comes_behind(const struct op *o, const struct op *first)
@@ -663,7 +672,8 @@ bool op_reports_inside(const struct op *o)
 	return op_runs_on_elements(o) && block_has(o->blocks[0], op_is_report);
 }
 
-bool op_may_not_return(const struct op *o)
+/* True if the program may end or loop forever inside o, so that the operations after o are not always reached. */
+static bool op_may_not_return(const struct op *o)
 {
 	if (o->code == IR_WHILE || o->code == IR_ASSERT || o->code == IR_INLINE_ASM)
 		return true;

@@ -281,6 +281,10 @@ static inline bool size_limit_kept(const struct size_limit *l, i64 a, i64 b)
 		return a >= 0 && a <= l->most;
 	return a >= 0 && b >= 0 && (i128)MAX(a, l->least) * MAX(b, l->least) <= l->most;
 }
+struct size_limits {
+	struct size_limit at[MAX_SIZE_LIMITS];
+	u32 n;
+};
 /* Decisions of layout assignment and later GPU passes about a CUDA kernel, in addition to its layouts. */
 struct cuda_placement {
 	int cluster;      /* CTAs per program: 1, or several CTAs that form a cluster */
@@ -301,8 +305,7 @@ struct kernel {
 	u32 nparams;
 	struct block *body;
 	VEC(struct param_pair) apart; /* see analysis/alias.h */
-	struct size_limit limits[MAX_SIZE_LIMITS];
-	u32 nlimits;
+	struct size_limits limits;
 	enum launch_bounds sizes;
 	bool narrow_offsets; /* assumes few elements after each pointer: see transform/wide_offsets.h */
 	int num_warps; /* warps per program, over all its CTAs */
@@ -378,7 +381,6 @@ i32 param_number(const struct kernel *k, const struct value *v);
 /* --- building ------------------------------------------------------------------------------------------------ */
 
 struct kernel *kernel_new(struct ir_context *c, const char *name);
-struct block *block_new(struct ir_context *c, struct op *parent);
 struct value *block_add_arg(struct ir_context *c, struct block *b, const struct type *t);
 void block_remove_arg(struct block *b, u32 index); /* the argument must be unused */
 void for_remove_carried(struct op *loop, u32 i);   /* its argument and result must be unused */
@@ -423,7 +425,6 @@ void op_remove_operand(struct op *o, u32 i);
 void op_remove_result(struct op *o, u32 i); /* the result must be unused */
 /* Gives results to an operation that was built without results. */
 void op_set_results(struct ir_context *c, struct op *o, const struct type *const *types, u32 n);
-void op_unlink(struct op *o);
 void op_insert_before(struct op *o, struct op *at);
 /* Unlinks the operation and removes its uses, including those in its regions. Its results must be unused. */
 void op_erase(struct op *o);
@@ -452,6 +453,8 @@ bool value_const_int(const struct value *v, i64 *x);
 bool value_is_int(const struct value *v, i64 x);
 /* True if both are the same value or equal constants. NULL equals only NULL. */
 bool equal_values(const struct value *x, const struct value *y);
+/* The predicate q for which x p y equals y q x. */
+enum cmpi_predicate mirrored_predicate(enum cmpi_predicate p);
 /* True if `v` is defined outside `b` and the blocks nested in it. */
 bool value_defined_outside(const struct value *v, const struct block *b);
 bool block_contains(const struct block *outer, const struct block *inner);
@@ -523,8 +526,6 @@ static inline bool op_is_report(const struct op *o) { return o->code == IR_ASSER
 /* True if the region of a reduction, scan or map has an effect (an assertion or a print). */
 bool op_reports_inside(const struct op *o);
 static inline bool op_is_asm(const struct op *o) { return o->code == IR_INLINE_ASM || o->code == IR_PURE_ASM; }
-/* True if the program may end or loop forever inside o, so that the operations after o are not always reached. */
-bool op_may_not_return(const struct op *o);
 /* True if every execution of `from` (NULL: of the block) reaches `to`, a later operation of the block (NULL: its
  * end). */
 bool always_reaches(const struct block *b, const struct op *from, const struct op *to);

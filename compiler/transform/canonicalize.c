@@ -54,15 +54,11 @@ static struct value *fold_constants(struct builder *b, const struct op *o)
 /* Folds a comparison of equal values. A comparison of tiles gets the uniform operand on the right. */
 static struct value *fold_compare(struct builder *b, const struct op *o)
 {
-	static const enum cmpi_predicate mirrored[] = {
-		[CMPI_EQ] = CMPI_EQ,   [CMPI_NE] = CMPI_NE,   [CMPI_SLT] = CMPI_SGT, [CMPI_SLE] = CMPI_SGE,
-		[CMPI_SGT] = CMPI_SLT, [CMPI_SGE] = CMPI_SLE, [CMPI_ULT] = CMPI_UGT, [CMPI_ULE] = CMPI_UGE,
-		[CMPI_UGT] = CMPI_ULT, [CMPI_UGE] = CMPI_ULE};
 	struct value *x = operand(o, 0), *y = operand(o, 1);
 	enum cmpi_predicate p = (enum cmpi_predicate)o->attr[ATTR_PREDICATE];
 	if (type_is_tensor(x->type) && (def_if(x, IR_SPLAT) || def_if(x, IR_CONSTANT)) && !def_if(y, IR_SPLAT) &&
 	    !def_if(y, IR_CONSTANT))
-		return build_cmpi(b, mirrored[p], y, x);
+		return build_cmpi(b, mirrored_predicate(p), y, x);
 	if (x != y)
 		return NULL;
 	bool equal = p == CMPI_EQ || p == CMPI_SLE || p == CMPI_SGE || p == CMPI_ULE || p == CMPI_UGE;

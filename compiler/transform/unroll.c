@@ -1,6 +1,7 @@
 /* Unrolling by a factor F: a main loop runs F iterations at a time, and the original loop runs the remaining
  * iterations. Loops that sum columns get a factor without an attribute. */
 #include "support/thresholds.h"
+#include "ir/graph.h"
 #include "transform/loop_split.h"
 #include "analysis/register_pressure.h"
 
@@ -135,12 +136,6 @@ static i64 factor_of_sum(const struct pass_state *s, const struct op *loop)
 					 : 1;
 }
 
-static void count(struct op *o, void *n)
-{
-	(void)o;
-	++*(u32 *)n;
-}
-
 /* Unrolls inner loops first, so that the outer loop copies the unrolled loops. */
 static bool unroll_loops(struct pass_state *s, struct block *b)
 {
@@ -152,11 +147,10 @@ static bool unroll_loops(struct pass_state *s, struct block *b)
 		i64 factor = o->code == IR_FOR ? o->attr[ATTR_UNROLL] : 0;
 		if (o->code == IR_FOR && !factor)
 			factor = factor_of_sum(s, o);
-		u32 nops = 0;
 		if (factor <= 1)
 			continue;
 		o->attr[ATTR_UNROLL] = 0;
-		walk(o->blocks[0], count, &nops);
+		u32 nops = count_ops(o->blocks[0]->first, UINT32_MAX);
 		if (!can_unroll(o, factor)) {
 			if (s->remarks)
 				diag(s->diags, R_NOT_UNROLLED_STEP, o->loc, (long long)factor);

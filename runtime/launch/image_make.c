@@ -91,7 +91,7 @@ void image_make(struct image *im, const struct unit *u, const struct func *f, co
 			     .grids = k->cuda.grids ? k->cuda.grids : (1 << GRID_KINDS) - 1,
 			     .nmaps = k->cuda.nmaps,
 			     .napart = k->apart.len,
-			     .nlimits = k->nlimits};
+			     .nlimits = k->limits.n};
 	im->source = arena_str(&im->arena, source->name, strlen(source->name));
 	im->name = arena_str(&im->arena, k->name, strlen(k->name));
 	im->signature = signature_of(&im->arena, f, args);
@@ -112,5 +112,5 @@ void image_make(struct image *im, const struct unit *u, const struct func *f, co
 	}
 	im->maps = arena_dup(&im->arena, k->cuda.maps, sizeof k->cuda.maps);
 	im->apart = arena_dup(&im->arena, k->apart.at, im->napart * sizeof *im->apart);
-	im->limits = arena_dup(&im->arena, k->limits, sizeof k->limits);
+	im->limits = arena_dup(&im->arena, k->limits.at, sizeof k->limits.at);
 }
