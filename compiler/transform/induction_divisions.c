@@ -72,7 +72,6 @@ static struct op *carry_division(struct pass_state *s, struct op *loop, struct v
 	const struct type *t = number->type;
 	value_vec inits = {0};
 	struct value *first = NULL, *one = build_int(&b, t, 1), *step = build_int(&b, t, by);
-	b.loc = loop->loc;
 	grows(loop, number, &by, &b, &first);
 	/* the divisor may be 0 if the loop has no iterations */
 	struct value *d = build2(&b, IR_MAXSI, t, divisor, one);

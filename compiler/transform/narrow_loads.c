@@ -167,7 +167,6 @@ static struct value *make_sample(struct sample *m, struct value *v, int d)
 	const struct type *t = sampled(m, v->type, d);
 	u64 bits;
 	i64 by;
-	b.loc = o->loc;
 	if (o->code == IR_CONSTANT && value_const_bits(v, &bits))
 		return build_constant(&b, t, bits);
 	if (o->code == IR_SPLAT)
@@ -228,7 +227,6 @@ static void load_scalar(struct pass_state *s, struct op *o)
 	struct builder b = builder_after(s->ctx, o);
 	struct value *ops[3] = {0};
 	const struct type *t = result(o)->type;
-	b.loc = o->loc;
 	for (u32 i = 0; i < o->noperands; i++)
 		ops[i] = first_element(&b, NULL, &made, operand(o, i));
 	struct value *scalar = build3(&b, IR_LOAD, type_elem(t), ops[0], ops[1], ops[2]);
@@ -260,7 +258,6 @@ static void visit(struct op *o, void *arg)
 	if (ok) {
 		struct builder b = builder_after(s->ctx, o);
 		struct map map = {.arena = &m.scratch};
-		b.loc = o->loc;
 		for (u32 i = 0; i < o->noperands; i++)
 			map_put(&map, operand(o, i), sample(&m, operand(o, i), d));
 		struct op *load = op_clone(&b, o, &map);

@@ -30,7 +30,6 @@ static void visit(struct op *o, void *arg)
 		return;
 	struct value *base = operand(splat, 0);
 	struct builder b = builder_before(s->ctx, o);
-	b.loc = o->loc;
 	while (def_if(offset, IR_ADDI) && (part = uniform_part(offset->def, &rest)) &&
 	       bounds_keep_exact(s->k, s->ranges, offset)) {
 		base = build2(&b, IR_ADDPTR, base->type, base, part);

@@ -69,12 +69,7 @@ static const struct type *wide_type(const struct widening *w, const struct value
 
 static struct builder behind(const struct widening *w, const struct value *v)
 {
-	if (v->def)
-		return builder_after(w->k->ctx, v->def);
-	const struct block *b = v->block;
-	struct builder at = builder_before(w->k->ctx, b->first);
-	at.loc = b->first->loc;
-	return at;
+	return v->def ? builder_after(w->k->ctx, v->def) : builder_before(w->k->ctx, v->block->first);
 }
 
 /* Replaces uses of the 32-bit value v by the low half of `wide`, built at b. */
