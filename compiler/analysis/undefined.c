@@ -1,5 +1,6 @@
 #include "analysis/undefined.h"
 
+#include "support/thresholds.h"
 #include "analysis/axis.h"
 #include "analysis/comparison.h"
 
@@ -29,6 +30,7 @@ struct walker {
 	struct map of; /* value → struct elements */
 	bool follows;  /* computes gaps too; else only changes, zeros and others */
 	bool tells;    /* reports uses */
+	u32 walk, parts; /* the walk over the mask of a load, and the parts visited */
 	struct ranges *ranges;
 	const struct axis_analysis *axis;
 };
@@ -102,12 +104,6 @@ static u32 all_dimensions(const struct type *t)
 
 /* --- dimensions of results ------------------------------------------------------------------------------------- */
 
-static u32 insert_dimension(u32 set, i64 axis)
-{
-	u32 below = (1u << axis) - 1;
-	return (set & below) | (set & ~below) << 1;
-}
-
 static u32 drop_dimension(u32 set, i64 axis)
 {
 	u32 below = (1u << axis) - 1;
@@ -146,16 +142,13 @@ static u32 reshape_dimensions(const struct type *from, const struct type *to, u3
 static u32 moved(const struct op *o, u32 set)
 {
 	u32 out = 0;
-	const struct type *from = operand(o, 0)->type, *to = result(o)->type;
-	switch (o->code) {
-	case IR_EXPAND_DIMS: return insert_dimension(set, o->attr[ATTR_AXIS]);
-	case IR_RESHAPE: return reshape_dimensions(from, to, set);
-	case IR_TRANS:
-		for (int d = 0; d < to->rank; d++)
-			out |= (set >> perm_get(o->attr[ATTR_ORDER], d) & 1) << d;
-		return out;
-	default: return set;
-	}
+	const struct type *from = operand(o, 0)->type;
+	if (o->code == IR_RESHAPE)
+		return reshape_dimensions(from, result(o)->type, set);
+	for (int d = 0; d < from->rank; d++)
+		if (set >> d & 1 && result_dim(o, d) >= 0)
+			out |= 1u << result_dim(o, d);
+	return out;
 }
 
 static void move_elements(struct elements *e, const struct op *o)
@@ -200,51 +193,34 @@ static void leave_out(struct elements *e, const struct elements *by, u32 along)
 			e->gaps[e->ngaps++] = e->gaps[i];
 }
 
-/* A part of a mask, and the shape operations that bring it to the shape of the mask, innermost first. */
-struct path {
-	const struct op *o;
-	const struct path *outer;
-};
-struct condition_part {
-	const struct value *v;
-	const struct path *path;
-};
-
-static void add_condition(const struct walker *w, struct elements *e, const struct op *load, struct condition_part part)
+/* The dimensions along which the condition changes within a row. */
+static u32 dimensions_of(const struct walker *w, const struct value *condition)
 {
-	u32 along = elements_of(w, part.v)->changes;
-	const struct axis_info *axis = axis_of(w->axis, part.v);
-	for (int d = 0; type_is_tensor(part.v->type) && d < part.v->type->rank; d++)
-		if (axis->constancy[d] >= part.v->type->shape[d]) /* the condition is constant along whole rows */
+	u32 along = elements_of(w, condition)->changes;
+	const struct type *t = condition->type;
+	for (int d = 0; type_is_tensor(t) && d < t->rank; d++)
+		if (axis_of(w->axis, condition)->constancy[d] >= t->shape[d])
 			along &= ~(1u << d);
-	for (const struct path *p = part.path; p && along != UNKNOWN; p = p->outer)
-		along = moved(p->o, along);
-	if (along != UNKNOWN)
-		add_gap(e, (struct gap){load, part.v, along});
+	return along;
 }
 
-/* Adds the gaps of a load for each condition of its mask. */
-static void add_conditions(struct walker *w, struct elements *e, const struct op *load)
+/* Adds a gap for each condition of v, the mask of the load or a part of it. */
+static void add_conditions(struct walker *w, struct elements *e, const struct op *load, const struct value *v)
 {
-	VEC(struct condition_part) work = {0};
-	u32 walk = begin_walk(w->k->ctx);
-	vec_push(&w->scratch, &work, ((struct condition_part){operand(load, 1), NULL}));
-	while (work.len) {
-		struct condition_part part = work.at[--work.len];
-		const struct op *o = part.v->def;
-		u64 bits;
-		if (!first_visit(part.v, walk) || value_const_bits(part.v, &bits))
-			continue;
-		if (o && (op_is_shape(o) || o->code == IR_SPLAT)) {
-			struct path path = {o, part.path};
-			part = (struct condition_part){operand(o, 0), arena_dup(&w->scratch, &path, sizeof path)};
-			vec_push(&w->scratch, &work, part);
-		} else if (o && o->code == IR_ANDI) {
-			for (u32 i = 0; i < 2; i++)
-				vec_push(&w->scratch, &work, ((struct condition_part){operand(o, i), part.path}));
-		} else {
-			add_condition(w, e, load, part);
-		}
+	const struct op *o = v->def;
+	struct elements part = {0};
+	u64 bits;
+	if (!first_visit(v, w->walk) || value_const_bits(v, &bits) || ++w->parts > MAX_INDEX_OPERATIONS)
+		return;
+	if (o && o->code == IR_ANDI) {
+		for (u32 i = 2; i--;)
+			add_conditions(w, e, load, operand(o, i));
+	} else if (o && (op_is_shape(o) || o->code == IR_SPLAT)) {
+		add_conditions(w, &part, load, operand(o, 0));
+		move_elements(&part, o);
+		add_elements(e, &part);
+	} else {
+		add_gap(e, (struct gap){load, v, dimensions_of(w, v)});
 	}
 }
 
@@ -354,7 +330,9 @@ static struct elements visit_load(struct walker *w, const struct op *o)
 		e.changes |= elements_of(w, operand(o, 2))->changes;
 		fill(&e, operand(o, 2), mask->changes);
 	} else if (mask && w->follows) {
-		add_conditions(w, &e, o);
+		w->walk = begin_walk(w->k->ctx);
+		w->parts = 0;
+		add_conditions(w, &e, o, operand(o, 1));
 	}
 	return e;
 }

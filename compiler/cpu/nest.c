@@ -261,33 +261,18 @@ static bool view_index(struct cpu_codegen *h, const struct op *o, const struct a
 	const struct type *from = operand(o, 0)->type, *to = result(o)->type;
 	LLVMValueRef zero = cpu_i64(h, 0), linear = NULL;
 	set_along(out, -1, 0);
-	switch (o->code) {
-	case IR_BROADCAST:
-		for (int d = 0; d < from->rank; d++) {
-			out->i[d] = from->shape[d] == 1 ? zero : at->i[d];
-			if (d == at->along && from->shape[d] > 1)
-				set_along(out, d, at->lanes);
-		}
-		return true;
-	case IR_EXPAND_DIMS:
-		for (int d = 0, k = 0; d < to->rank; d++) {
-			if (d == o->attr[ATTR_AXIS])
-				continue;
-			if (d == at->along)
-				set_along(out, k, at->lanes);
-			out->i[k++] = at->i[d];
-		}
-		return true;
-	case IR_TRANS:
-		for (int d = 0; d < to->rank; d++) {
-			int k = perm_get(o->attr[ATTR_ORDER], d);
+	for (int d = 0; o->code != IR_RESHAPE && d < to->rank; d++) {
+		int k = operand_dim(o, d);
+		if (o->code == IR_BROADCAST && from->shape[d] == 1) {
+			out->i[d] = zero;
+		} else if (k >= 0) {
 			out->i[k] = at->i[d];
 			if (d == at->along)
 				set_along(out, k, at->lanes);
 		}
-		return true;
-	default: break;
 	}
+	if (o->code != IR_RESHAPE)
+		return true;
 	i64 size = 1;
 	for (int d = to->rank - 1; d >= 0; size *= to->shape[d--]) {
 		LLVMValueRef x = LLVMBuildMul(h->b, at->i[d], cpu_i64(h, size), "");

@@ -254,9 +254,18 @@ struct sum {
 	const struct value *changes, *tile;
 };
 
-/* Splits the offsets of o's address. `known` has the offsets of the other access, which are equal in both accesses if
- * they are invariant in the loop (or NULL). False if the address has another form. */
-static bool find_sum(const struct op *o, const struct op *loop, const struct value_set *known, struct sum *out)
+/* True if the address of o contains the offset. */
+static bool adds_offset(const struct op *o, const struct value *offset)
+{
+	const struct value *v = operand(o, 0);
+	while (v->def && v->def->noperands && (v->def->code != IR_ADDPTR || operand(v->def, 1) != offset))
+		v = operand(v->def, 0);
+	return def_if(v, IR_ADDPTR);
+}
+
+/* Splits the offsets of o's address. Offsets of the other access too are equal in both accesses if they are invariant
+ * in the loop (or NULL). False if the address has another form. */
+static bool find_sum(const struct op *o, const struct op *other, const struct op *loop, struct sum *out)
 {
 	*out = (struct sum){0};
 	for (const struct value *v = operand(o, 0); v->def; v = operand(v->def, 0)) {
@@ -265,7 +274,7 @@ static bool find_sum(const struct op *o, const struct op *loop, const struct val
 		if (v->def->code != IR_ADDPTR)
 			return false;
 		const struct value *offset = operand(v->def, 1), **part = &out->changes;
-		bool same = set_has(known, offset) && is_outside(offset, loop);
+		bool same = adds_offset(other, offset) && is_outside(offset, loop);
 		if (same && !type_is_tensor(offset->type))
 			continue; /* moves both by the same amount */
 		if (same)
@@ -275,17 +284,6 @@ static bool find_sum(const struct op *o, const struct op *loop, const struct val
 		*part = offset;
 	}
 	return out->changes && type_is_tensor(out->changes->type) == !out->tile;
-}
-
-static bool find_sum_beside(const struct op *o, const struct op *other, const struct op *loop, struct sum *out)
-{
-	struct value_set offsets = {0};
-	for (const struct value *v = operand(other, 0); v->def && v->def->noperands; v = operand(v->def, 0))
-		if (v->def->code == IR_ADDPTR)
-			set_add(&offsets, operand(v->def, 1));
-	bool found = find_sum(o, loop, &offsets, out);
-	arena_free(&offsets.scratch);
-	return found;
 }
 
 /* True if x and y differ by the same number in all elements. `loop`: x is from an earlier iteration. */
@@ -343,7 +341,7 @@ static bool are_aligned(struct pass_state *s, const struct pending_access *t, co
 	    type_numel(p->type) != type_numel(q->type) || pointee_bytes(p->type) != pointee_bytes(q->type))
 		return false;
 	struct sum x, y;
-	if (!find_sum_beside(t->op, o, t->loop, &x) || !find_sum_beside(o, t->op, t->loop, &y) ||
+	if (!find_sum(t->op, o, t->loop, &x) || !find_sum(o, t->op, t->loop, &y) ||
 	    x.changes->type != y.changes->type || x.tile != y.tile)
 		return false;
 	if (x.tile ? type_numel(x.tile->type) != type_numel(p->type) || !is_whole(s, x.tile)
