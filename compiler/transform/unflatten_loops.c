@@ -169,41 +169,50 @@ static struct value *behind_slice(const struct flat *f, u32 i)
 	return next->def == f->end ? operand(f->end->blocks[1]->last, next->index) : next;
 }
 
-static bool is_carried(const struct flat *f, const struct value *v)
-{
-	for (u32 i = 0; i < f->loop->nresults; i++)
-		if (is_of_slice(f, i) && behind_slice(f, i) == v)
-			return true;
-	return false;
-}
+enum { DEPTH = 16 /* limit on the depth of address computations */ };
 
-/* True if v, which `end` reads, is available or can be computed after the loop over the slices. */
-static bool is_known_behind(const struct flat *f, const struct value *v, int depth)
+/* Computes v, which `end` reads, after the last slice. `map` has the values that are available there. False if v can
+ * not be computed. If b is NULL, only checks that. */
+static bool compute_behind(const struct flat *f, struct builder *b, struct value *v, struct map *map, int depth)
 {
-	if (value_defined_outside(v, f->loop->blocks[0]) || !value_defined_outside(v, f->end->blocks[0]) ||
-	    v->def == f->begin || v == f->slice || is_carried(f, v))
+	if (map_get(map, v) || value_defined_outside(v, f->loop->blocks[0]) ||
+	    !value_defined_outside(v, f->end->blocks[0]))
 		return true;
 	if (!v->def || !is_pure(v->def) || !depth)
 		return false;
 	for (u32 i = 0; i < v->def->noperands; i++)
-		if (!is_known_behind(f, operand(v->def, i), depth - 1))
+		if (!compute_behind(f, b, operand(v->def, i), map, depth - 1))
 			return false;
+	if (b)
+		op_clone(b, v->def, map);
 	return true;
 }
 
-enum { DEPTH = 16 /* limit on the depth of address computations */ };
-
-static bool all_known_behind(const struct flat *f, const struct block *b)
+/* compute_behind for all values that the block, of `end` or inside it, reads. */
+static bool compute_for(const struct flat *f, struct builder *b, const struct block *block, struct map *map)
 {
-	for (const struct op *o = b->first; o; o = o->next) {
+	for (const struct op *o = block->first; o; o = o->next) {
 		for (u32 i = 0; i < o->noperands; i++)
-			if (!is_known_behind(f, operand(o, i), DEPTH))
+			if (!compute_behind(f, b, operand(o, i), map, DEPTH))
 				return false;
 		for (u32 i = 0; i < o->nblocks; i++)
-			if (!all_known_behind(f, o->blocks[i]))
+			if (!compute_for(f, b, o->blocks[i], map))
 				return false;
 	}
 	return true;
+}
+
+/* True if everything that `end` reads is available, or can be computed, after the loop over the slices. */
+static bool can_compute_end(struct flat *f)
+{
+	struct map known = {.arena = &f->scratch};
+	map_put(&known, f->slice, f->slice);
+	for (u32 i = 0; i < f->begin->nresults; i++)
+		map_put(&known, &f->begin->results[i], f->slice);
+	for (u32 i = 0; i < f->loop->nresults; i++)
+		if (is_of_slice(f, i))
+			map_put(&known, behind_slice(f, i), f->slice);
+	return compute_for(f, NULL, f->end->blocks[0], &known);
 }
 
 /* True for a loop with dots from 0 in steps of 1 that does not use its index, so it may count slices by a carried
@@ -220,7 +229,7 @@ static bool is_flat(struct flat *f)
 	bool counted = false;
 	for (u32 i = 0; i < f->loop->nresults && !counted; i++)
 		counted = is_counter(f, i);
-	return counted && find_ends(f) && all_known_behind(f, f->end->blocks[0]);
+	return counted && find_ends(f) && can_compute_end(f);
 }
 
 /* --- the two loops ----------------------------------------------------------------------------------------------- */
@@ -242,27 +251,6 @@ static void clone_block(const struct flat *f, struct builder *b, const struct bl
 	for (const struct op *o = of->first; o != up_to && o->next; o = o->next)
 		if (o != f->begin && o != f->end && (!o->nresults || result(o) != f->slice))
 			op_clone(b, o, map);
-}
-
-/* Computes v after the last slice. */
-static void compute_behind(const struct flat *f, struct builder *b, struct value *v, struct map *map)
-{
-	if (mapped(map, v) != v || value_defined_outside(v, f->loop->blocks[0]))
-		return;
-	for (u32 i = 0; i < v->def->noperands; i++)
-		compute_behind(f, b, operand(v->def, i), map);
-	op_clone(b, v->def, map);
-}
-
-static void compute_for(const struct flat *f, struct builder *b, const struct block *end, struct map *map)
-{
-	for (const struct op *o = end->first; o; o = o->next) {
-		for (u32 i = 0; i < o->noperands; i++)
-			if (value_defined_outside(operand(o, i), f->end->blocks[0]))
-				compute_behind(f, b, operand(o, i), map);
-		for (u32 i = 0; i < o->nblocks; i++)
-			compute_for(f, b, o->blocks[i], map);
-	}
 }
 
 /* Builds the loop over a tile's slices. `map` has the values of the tile, and receives the values that are available
@@ -407,7 +395,6 @@ static struct value *count_tiles(const struct flat *f, struct builder *b, struct
 static void unflatten(struct flat *f)
 {
 	struct builder b = builder_before(f->s->ctx, f->loop);
-	b.loc = f->loop->loc;
 	const char *why;
 	find_factors(f, &b);
 	struct value *left, *n = count_tiles(f, &b, &left, &why);
