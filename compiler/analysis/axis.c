@@ -63,15 +63,13 @@ const struct axis_info *axis_of(const struct axis_analysis *a, const struct valu
 	return i ? i : &nothing;
 }
 
-static struct axis_info constant_info(const struct type *t, i64 c, bool known)
+static struct axis_info constant_info(const struct type *t, i32 divisor)
 {
 	struct axis_info r = nothing;
 	for (int d = 0; d < dims(t); d++) {
-		r.divisibility[d] = known ? divisor_of(c) : 1;
+		r.divisibility[d] = divisor;
 		r.constancy[d] = dim_size(t, d);
 	}
-	r.is_constant = known;
-	r.constant = c;
 	return r;
 }
 
@@ -102,23 +100,23 @@ static struct axis_info mul_info(const struct axis_info *x, const struct axis_in
 	return r;
 }
 
-/* `floors`: the quotient is rounded down, as for x >= 0. Rounded toward zero, -4 … -1 divided by 4 are -1, 0, 0, 0: the
- * quotient is not constant in an aligned run. */
+/* `by`: the range of y. `floors`: the quotient is rounded down, as for x >= 0. Rounded toward zero, -4 … -1 divided by
+ * 4 are -1, 0, 0, 0: the quotient is not constant in an aligned run. */
 static struct axis_info div_info(const struct axis_info *x, const struct axis_info *y, const struct type *t,
-				 bool floors)
+				 const struct range *by, bool floors)
 {
 	struct axis_info r = nothing;
 	for (int d = 0; d < dims(t); d++) {
 		r.constancy[d] = MIN(x->constancy[d], y->constancy[d]);
-		if (y->is_constant && y->constant <= 0)
+		if (by->max <= 0)
 			continue;
 		/* adjacent elements share a quotient within aligned runs of a length that divides the divisor */
 		i32 g = MIN(MIN(x->contiguity[d], x->divisibility[d]),
 			    MIN(y->constancy[d], divisibility_at(y, d, 1, 1)));
 		if (floors)
 			r.constancy[d] = MAX(r.constancy[d], g);
-		if (x->contiguity[d] == 1 && y->is_constant && is_pow2(y->constant) && x->divisibility[d] > y->constant)
-			r.divisibility[d] = (i32)(x->divisibility[d] / y->constant);
+		if (x->contiguity[d] == 1 && by->min == by->max && is_pow2(by->min) && x->divisibility[d] > by->min)
+			r.divisibility[d] = (i32)(x->divisibility[d] / by->min);
 	}
 	return r;
 }
@@ -228,13 +226,14 @@ static i32 pointee_bytes(const struct type *t)
 	return p->kind == TY_PTR ? 8 : dtype_bytes(p->dtype);
 }
 
-static struct axis_info shift_info(const struct op *o, const struct axis_info *x, const struct axis_info *y,
-				   const struct type *t)
+static struct axis_info shift_info(const struct op *o, const struct axis_info *x, const struct type *t,
+				   const struct range *shift)
 {
-	if (!y->is_constant || y->constant < 0 || y->constant > 30)
+	if (shift->min != shift->max || shift->min < 0 || shift->min > 30)
 		return nothing;
-	struct axis_info by = constant_info(t, 1ll << y->constant, true);
-	return o->code == IR_SHLI ? mul_info(x, &by, t) : div_info(x, &by, t, true);
+	struct range by = {.min = 1ll << shift->min, .max = 1ll << shift->min};
+	struct axis_info y = constant_info(t, divisor_of(by.min));
+	return o->code == IR_SHLI ? mul_info(x, &y, t) : div_info(x, &y, t, &by, true);
 }
 
 /* The info of a value that is equal where all operands of o are equal. */
@@ -287,30 +286,18 @@ static struct axis_info extended_info(const struct axis_analysis *a, const struc
 	return r;
 }
 
-/* The axis info of an integer converted to another width. A constant that does not fit becomes another number. */
-static struct axis_info resized_info(const struct axis_analysis *a, const struct op *o, const struct axis_info *x,
-				     const struct type *t)
-{
-	enum dtype narrow = type_dtype(o->code == IR_TRUNCI ? t : operand(o, 0)->type);
-	if (!x->is_constant)
-		return o->code == IR_TRUNCI ? *x : extended_info(a, o, 0);
-	i64 c = dtype_decode_int(narrow, dtype_encode_int(narrow, x->constant));
-	u64 low = dtype_bits(narrow) == 64 ? ~0ull : (1ull << dtype_bits(narrow)) - 1;
-	c = o->code == IR_EXTUI ? (i64)((u64)c & low) : o->code == IR_EXTSI && narrow == DT_I1 ? -c : c;
-	return constant_info(t, c, true);
-}
-
 static struct axis_info transfer(const struct axis_analysis *a, const struct op *o)
 {
 	const struct type *t = o->results[0].type;
 	const struct axis_info *x = o->noperands > 0 ? axis_of(a, operand(o, 0)) : &nothing;
 	const struct axis_info *y = o->noperands > 1 ? axis_of(a, operand(o, 1)) : &nothing;
+	const struct range *range = value_range(a->ranges, result(o)),
+			   *by = o->noperands > 1 ? value_range(a->ranges, operand(o, 1)) : range;
 	struct axis_info r = nothing;
-	i64 c;
-	if (value_const_int(&o->results[0], &c))
-		return constant_info(t, c, true);
+	if (range->lo->known && range->min == range->max) /* an integer constant */
+		return constant_info(t, divisor_of(range->min));
 	switch (o->code) {
-	case IR_CONSTANT: return constant_info(t, 0, false);
+	case IR_CONSTANT: return constant_info(t, 1);
 	case IR_MAKE_RANGE: return range_info(o, t);
 	case IR_ADDI: return add_info(x, y, t, false, 1, 1);
 	case IR_SUBI: return add_info(x, y, t, true, 1, 1);
@@ -319,22 +306,20 @@ static struct axis_info transfer(const struct axis_analysis *a, const struct op 
 		return add_info(x, &offset, t, false, pointee_bytes(t), pointee_bytes(t));
 	}
 	case IR_MULI:
-		if (y->is_constant && y->constant == 1)
-			return *x;
-		return mul_info(x, y, t);
+		return value_is_int(operand(o, 1), 1) ? *x : mul_info(x, y, t);
 	case IR_DIVSI:
-	case IR_DIVUI: return div_info(x, y, t, o->code == IR_DIVUI || is_not_negative(a, o, 0));
+	case IR_DIVUI: return div_info(x, y, t, by, o->code == IR_DIVUI || is_not_negative(a, o, 0));
 	case IR_REMSI:
 	case IR_REMUI: return rem_info(x, y, t, o->code == IR_REMUI || is_not_negative(a, o, 0));
 	case IR_SHLI:
 	case IR_SHRSI:
-	case IR_SHRUI: return shift_info(o, x, y, t);
+	case IR_SHRUI: return shift_info(o, x, t, by);
 	case IR_CMPI:
 	case IR_CMPF: return cmp_info(o, x, y, t);
 	case IR_SELECT: return select_info(x, y, axis_of(a, operand(o, 2)), t, !type_is_tensor(operand(o, 0)->type));
 	case IR_EXTSI:
-	case IR_EXTUI:
-	case IR_TRUNCI: return resized_info(a, o, x, t);
+	case IR_EXTUI: return extended_info(a, o, 0);
+	case IR_TRUNCI:
 	case IR_CONVERT_LAYOUT: return *x;
 	case IR_BITCAST: { /* int1 is loaded as int8 */
 		const struct type *from = operand(o, 0)->type;
@@ -375,19 +360,11 @@ static void apply_hints(struct axis_analysis *a, const struct hints *h, const st
 	}
 }
 
-static bool same_info(const struct axis_info *x, const struct axis_info *y)
-{
-	return !memcmp(x->contiguity, y->contiguity, sizeof x->contiguity) &&
-	       !memcmp(x->divisibility, y->divisibility, sizeof x->divisibility) &&
-	       !memcmp(x->constancy, y->constancy, sizeof x->constancy) && x->is_constant == y->is_constant &&
-	       x->constant == y->constant;
-}
-
 /* False if nothing changed. */
 static bool record(struct axis_analysis *a, const struct value *v, const struct axis_info *i)
 {
 	struct axis_info *old = map_get(&a->infos, v);
-	if (old && same_info(old, i))
+	if (old && !memcmp(old, i, sizeof *i))
 		return false;
 	if (old)
 		*old = *i;
@@ -405,7 +382,6 @@ static struct axis_info meet(const struct axis_info *x, const struct axis_info *
 		r.divisibility[d] =
 			MIN(divisibility_at(x, d, r.contiguity[d], 1), divisibility_at(y, d, r.contiguity[d], 1));
 	}
-	r.is_constant = x->is_constant && y->is_constant && x->constant == y->constant;
 	return r;
 }
 

@@ -119,10 +119,7 @@ struct bounds_now {
 static const char *broken_by_element(const struct fact_plan *w, u64 bits, const struct bounds_now *now)
 {
 	i128 lo = now->lo, hi = now->hi;
-	const struct axis_info *f = &w->facts;
 	i64 x = dtype_decode_int(w->dtype, bits);
-	if (f->is_constant && ((u64)x ^ (u64)f->constant) & width_mask(w->dtype))
-		return "a constant";
 	if (x < w->range.min || x > w->range.max)
 		return "its interval";
 	if (!w->range.wraps && (x < lo || x > hi))
