@@ -11,12 +11,13 @@ struct row {
 };
 bool row_of(const struct value *x, struct row *r);
 
-/* The value that each iteration adds to v, a value that an scf.for carries; NULL if v is none or changes otherwise. */
+/* The value that each iteration of an scf.for adds to the carried value v. NULL if v is not carried, or changes in
+ * another way. */
 struct value *increment_of(const struct value *v);
 
-/* The value x where v = x / m * m for a constant m > 0; otherwise NULL. */
+/* The value x where v = x / m * m for a constant m > 0. Otherwise NULL, with *m unchanged. */
 struct value *rounded_down(const struct value *v, i64 *m);
-/* The value x where v = (x + m - 1) / m for a constant m > 0; otherwise NULL. */
+/* The same where v = (x + m - 1) / m. */
 struct value *divided_up(const struct value *v, i64 *m);
 
 /* True if the loop provably runs at most once. */

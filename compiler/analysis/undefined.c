@@ -193,7 +193,7 @@ static void leave_out(struct elements *e, const struct elements *by, u32 along)
 			e->gaps[e->ngaps++] = e->gaps[i];
 }
 
-/* The dimensions along which the condition changes within a row. */
+/* The dimensions along which the condition is not known to be constant. */
 static u32 dimensions_of(const struct walker *w, const struct value *condition)
 {
 	u32 along = elements_of(w, condition)->changes;

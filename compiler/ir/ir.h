@@ -281,6 +281,7 @@ static inline bool size_limit_kept(const struct size_limit *l, i64 a, i64 b)
 		return a >= 0 && a <= l->most;
 	return a >= 0 && b >= 0 && (i128)MAX(a, l->least) * MAX(b, l->least) <= l->most;
 }
+/* The launch bounds of a kernel. */
 struct size_limits {
 	struct size_limit at[MAX_SIZE_LIMITS];
 	u32 n;
@@ -532,8 +533,8 @@ bool always_reaches(const struct block *b, const struct op *from, const struct o
 /* The value that receives operand i of o, a control operation or a terminator of one of its regions: an argument of a
  * region, or a result. NULL for bounds and conditions. */
 struct value *value_passed_to(const struct op *o, u32 i);
-/* Its inverse: the operands whose values v receives, at most two. Returns their number, which is 0 if v is not a region
- * argument or result of a control operation, or is the index of a loop. */
+/* The inverse of value_passed_to: the operands whose values v receives, at most two. Returns their number. It is 0 if v
+ * is the index of a loop, or neither a region argument nor a result of a control operation. */
 u32 operands_passed_to(const struct value *v, struct use *from[2]);
 /* The region argument whose last value is result i of a loop; for other operations the result itself. */
 struct value *result_passed_by(const struct op *o, u32 i);
