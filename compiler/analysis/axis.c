@@ -75,41 +75,45 @@ static struct axis_info constant_info(const struct type *t, i32 divisor)
 
 /* --- transfer functions -------------------------------------------------------------------------------------- */
 
-static struct axis_info add_info(const struct axis_info *x, const struct axis_info *y, const struct type *t, bool sub,
-				 i32 unit_x, i32 unit_y)
+/* The info of a value that is equal where all operands of o are equal. Transfer functions begin with it. */
+static struct axis_info equal_info(const struct axis_analysis *a, const struct op *o, const struct type *t)
 {
 	struct axis_info r = nothing;
+	for (int d = 0; d < dims(t); d++) {
+		r.constancy[d] = dim_size(t, d);
+		for (u32 i = 0; i < o->noperands; i++)
+			r.constancy[d] = MIN(r.constancy[d], axis_of(a, operand(o, i))->constancy[d]);
+	}
+	return r;
+}
+
+static struct axis_info add_info(struct axis_info r, const struct axis_info *x, const struct axis_info *y,
+				 const struct type *t, bool sub, i32 unit)
+{
 	for (int d = 0; d < dims(t); d++) {
 		i32 c = MIN(x->contiguity[d], y->constancy[d]);
 		if (!sub)
 			c = MAX(c, MIN(x->constancy[d], y->contiguity[d]));
 		r.contiguity[d] = c;
-		r.constancy[d] = MIN(x->constancy[d], y->constancy[d]);
-		r.divisibility[d] = MIN(divisibility_at(x, d, c, unit_x), times(divisibility_at(y, d, c, 1), unit_y));
+		r.divisibility[d] = MIN(divisibility_at(x, d, c, unit), times(divisibility_at(y, d, c, 1), unit));
 	}
 	return r;
 }
 
-static struct axis_info mul_info(const struct axis_info *x, const struct axis_info *y, const struct type *t)
+static struct axis_info mul_info(struct axis_info r, const struct axis_info *x, const struct axis_info *y,
+				 const struct type *t)
 {
-	struct axis_info r = nothing;
-	for (int d = 0; d < dims(t); d++) {
-		r.constancy[d] = MIN(x->constancy[d], y->constancy[d]);
+	for (int d = 0; d < dims(t); d++)
 		r.divisibility[d] = times(divisibility_at(x, d, 1, 1), divisibility_at(y, d, 1, 1));
-	}
 	return r;
 }
 
 /* `by`: the range of y. `floors`: the quotient is rounded down, as for x >= 0. Rounded toward zero, -4 … -1 divided by
  * 4 are -1, 0, 0, 0: the quotient is not constant in an aligned run. */
-static struct axis_info div_info(const struct axis_info *x, const struct axis_info *y, const struct type *t,
-				 const struct range *by, bool floors)
+static struct axis_info div_info(struct axis_info r, const struct axis_info *x, const struct axis_info *y,
+				 const struct type *t, const struct range *by, bool floors)
 {
-	struct axis_info r = nothing;
-	for (int d = 0; d < dims(t); d++) {
-		r.constancy[d] = MIN(x->constancy[d], y->constancy[d]);
-		if (by->max <= 0)
-			continue;
+	for (int d = 0; d < dims(t) && by->max > 0; d++) {
 		/* adjacent elements share a quotient within aligned runs of a length that divides the divisor */
 		i32 g = MIN(MIN(x->contiguity[d], x->divisibility[d]),
 			    MIN(y->constancy[d], divisibility_at(y, d, 1, 1)));
@@ -122,15 +126,13 @@ static struct axis_info div_info(const struct axis_info *x, const struct axis_in
 }
 
 /* For x >= 0 (`floors`): within aligned runs of a length that divides y, the remainder increases by one with x. */
-static struct axis_info rem_info(const struct axis_info *x, const struct axis_info *y, const struct type *t,
-				 bool floors)
+static struct axis_info rem_info(struct axis_info r, const struct axis_info *x, const struct axis_info *y,
+				 const struct type *t, bool floors)
 {
-	struct axis_info r = nothing;
 	for (int d = 0; d < dims(t); d++) {
 		i32 dy = divisibility_at(y, d, 1, 1);
 		i32 c = MIN(MIN(x->contiguity[d], x->divisibility[d]), MIN(dy, y->constancy[d]));
 		r.contiguity[d] = floors ? MAX(c, 1) : 1;
-		r.constancy[d] = MIN(x->constancy[d], y->constancy[d]);
 		r.divisibility[d] = MIN(divisibility_at(x, d, r.contiguity[d], 1), dy);
 	}
 	return r;
@@ -142,8 +144,8 @@ static i32 longest_run(const struct type *t)
 	return 1 << MIN(MAX(type_elem_bits(t) - 1, 0), 24);
 }
 
-static struct axis_info cmp_info(const struct op *o, const struct axis_info *x, const struct axis_info *y,
-				 const struct type *t)
+static struct axis_info cmp_info(struct axis_info r, const struct op *o, const struct axis_info *x,
+				 const struct axis_info *y, const struct type *t)
 {
 	enum cmpi_predicate p = (enum cmpi_predicate)o->attr[ATTR_PREDICATE];
 	/* If x is contiguous and y constant, x < y and x >= y change only where x equals y. If y and the first x are
@@ -151,15 +153,11 @@ static struct axis_info cmp_info(const struct op *o, const struct axis_info *x, 
 	 * exchanged. */
 	bool left = p == CMPI_SLT || p == CMPI_SGE || p == CMPI_ULT || p == CMPI_UGE;
 	bool right = p == CMPI_SGT || p == CMPI_SLE || p == CMPI_UGT || p == CMPI_ULE;
-	struct axis_info r = nothing;
-	for (int d = 0; d < dims(t); d++) {
-		const struct axis_info *run = left ? x : y, *edge = left ? y : x;
-		r.constancy[d] = MIN(x->constancy[d], y->constancy[d]);
-		if (o->code == IR_CMPI && (left || right)) {
-			i32 g = MIN(MIN(run->contiguity[d], run->divisibility[d]),
-				    MIN(divisibility_at(edge, d, 1, 1), edge->constancy[d]));
-			r.constancy[d] = MAX(r.constancy[d], MIN(g, longest_run(operand(o, 0)->type)));
-		}
+	const struct axis_info *run = left ? x : y, *edge = left ? y : x;
+	for (int d = 0; d < dims(t) && o->code == IR_CMPI && (left || right); d++) {
+		i32 g = MIN(MIN(run->contiguity[d], run->divisibility[d]),
+			    MIN(divisibility_at(edge, d, 1, 1), edge->constancy[d]));
+		r.constancy[d] = MAX(r.constancy[d], MIN(g, longest_run(operand(o, 0)->type)));
 	}
 	return r;
 }
@@ -226,26 +224,14 @@ static i32 pointee_bytes(const struct type *t)
 	return p->kind == TY_PTR ? 8 : dtype_bytes(p->dtype);
 }
 
-static struct axis_info shift_info(const struct op *o, const struct axis_info *x, const struct type *t,
-				   const struct range *shift)
+static struct axis_info shift_info(struct axis_info r, const struct op *o, const struct axis_info *x,
+				   const struct type *t, const struct range *shift)
 {
 	if (shift->min != shift->max || shift->min < 0 || shift->min > 30)
 		return nothing;
 	struct range by = {.min = 1ll << shift->min, .max = 1ll << shift->min};
 	struct axis_info y = constant_info(t, divisor_of(by.min));
-	return o->code == IR_SHLI ? mul_info(x, &y, t) : div_info(x, &y, t, &by, true);
-}
-
-/* The info of a value that is equal where all operands of o are equal. */
-static struct axis_info equal_info(const struct axis_analysis *a, const struct op *o, const struct type *t)
-{
-	struct axis_info r = nothing;
-	for (int d = 0; d < dims(t); d++) {
-		r.constancy[d] = dim_size(t, d);
-		for (u32 i = 0; i < o->noperands; i++)
-			r.constancy[d] = MIN(r.constancy[d], axis_of(a, operand(o, i))->constancy[d]);
-	}
-	return r;
+	return o->code == IR_SHLI ? mul_info(r, x, &y, t) : div_info(r, x, &y, t, &by, true);
 }
 
 /* True if no element of operand i of o is negative. The operation keeps the answer as an attribute, for passes that
@@ -293,29 +279,29 @@ static struct axis_info transfer(const struct axis_analysis *a, const struct op 
 	const struct axis_info *y = o->noperands > 1 ? axis_of(a, operand(o, 1)) : &nothing;
 	const struct range *range = value_range(a->ranges, result(o)),
 			   *by = o->noperands > 1 ? value_range(a->ranges, operand(o, 1)) : range;
-	struct axis_info r = nothing;
+	struct axis_info r = equal_info(a, o, t);
 	if (range->lo->known && range->min == range->max) /* an integer constant */
 		return constant_info(t, divisor_of(range->min));
 	switch (o->code) {
 	case IR_CONSTANT: return constant_info(t, 1);
 	case IR_MAKE_RANGE: return range_info(o, t);
-	case IR_ADDI: return add_info(x, y, t, false, 1, 1);
-	case IR_SUBI: return add_info(x, y, t, true, 1, 1);
+	case IR_ADDI: return add_info(r, x, y, t, false, 1);
+	case IR_SUBI: return add_info(r, x, y, t, true, 1);
 	case IR_ADDPTR: {
 		struct axis_info offset = extended_info(a, o, 1);
-		return add_info(x, &offset, t, false, pointee_bytes(t), pointee_bytes(t));
+		return add_info(r, x, &offset, t, false, pointee_bytes(t));
 	}
 	case IR_MULI:
-		return value_is_int(operand(o, 1), 1) ? *x : mul_info(x, y, t);
+		return value_is_int(operand(o, 1), 1) ? *x : mul_info(r, x, y, t);
 	case IR_DIVSI:
-	case IR_DIVUI: return div_info(x, y, t, by, o->code == IR_DIVUI || is_not_negative(a, o, 0));
+	case IR_DIVUI: return div_info(r, x, y, t, by, o->code == IR_DIVUI || is_not_negative(a, o, 0));
 	case IR_REMSI:
-	case IR_REMUI: return rem_info(x, y, t, o->code == IR_REMUI || is_not_negative(a, o, 0));
+	case IR_REMUI: return rem_info(r, x, y, t, o->code == IR_REMUI || is_not_negative(a, o, 0));
 	case IR_SHLI:
 	case IR_SHRSI:
-	case IR_SHRUI: return shift_info(o, x, t, by);
+	case IR_SHRUI: return shift_info(r, o, x, t, by);
 	case IR_CMPI:
-	case IR_CMPF: return cmp_info(o, x, y, t);
+	case IR_CMPF: return cmp_info(r, o, x, y, t);
 	case IR_SELECT: return select_info(x, y, axis_of(a, operand(o, 2)), t, !type_is_tensor(operand(o, 0)->type));
 	case IR_EXTSI:
 	case IR_EXTUI: return extended_info(a, o, 0);
@@ -336,14 +322,12 @@ static struct axis_info transfer(const struct axis_analysis *a, const struct op 
 	case IR_MAXSI:
 	case IR_MINUI:
 	case IR_MAXUI:
-		for (int d = 0; d < dims(t); d++) {
-			r.constancy[d] = MIN(x->constancy[d], y->constancy[d]);
+		for (int d = 0; d < dims(t); d++)
 			r.divisibility[d] = MIN(divisibility_at(x, d, 1, 1), divisibility_at(y, d, 1, 1));
-		}
 		return r;
 	case IR_LOAD: /* memory may change between two elements of a volatile load */
-		return o->attr[ATTR_VOLATILE] ? nothing : equal_info(a, o, t);
-	default: return op_has(o, ELEM) ? equal_info(a, o, t) : nothing;
+		return o->attr[ATTR_VOLATILE] ? nothing : r;
+	default: return op_has(o, ELEM) ? r : nothing;
 	}
 }
 
