@@ -8,8 +8,6 @@
 #include "support/small_floats.h"
 #include "runtime/sim/sim.h"
 
-typedef void run_fn(struct warp *w, const struct instr *i, u32 mask);
-
 /* --- loops ------------------------------------------------------------------------------------------------------ */
 
 /* begin: the array to which an instruction writes all lanes. It is the register itself, or `space` if the mask is
@@ -39,21 +37,22 @@ static inline void finish(struct warp *w, const struct operand *o, u32 mask, con
 	u64 *v = begin(w, &i->ops[k], mask, v##_space)
 #define FINISH(v, k) finish(w, &i->ops[k], mask, v)
 
-/* Defines a function `name` for all lanes; `expr` uses operands x, y, z of type T, and its value is stored as a U. */
-#define RUN1(name, T, U, expr)                                                                                         \
-	static void name(struct warp *w, const struct instr *i, u32 mask)                                              \
+/* Defines the function of a form: ptx_name computes `value` from operands x, y, z of type T in all lanes and stores it
+ * as a U. */
+#define RUN1(name, T, U, value)                                                                                        \
+	void ptx_##name(struct warp *w, const struct instr *i, u32 mask)                                               \
 	{                                                                                                              \
 		SOURCE(a, 1, 8 * sizeof(T));                                                                           \
 		RESULT(d, 0);                                                                                          \
 		ALL(l)                                                                                                 \
 		{                                                                                                      \
 			T x = (T)a[l];                                                                                 \
-			d[l] = (U)(expr);                                                                              \
+			d[l] = (U)(value);                                                                             \
 		}                                                                                                      \
 		FINISH(d, 0);                                                                                          \
 	}
-#define RUN2(name, T, U, expr)                                                                                         \
-	static void name(struct warp *w, const struct instr *i, u32 mask)                                              \
+#define RUN2(name, T, U, value)                                                                                        \
+	void ptx_##name(struct warp *w, const struct instr *i, u32 mask)                                               \
 	{                                                                                                              \
 		SOURCE(a, 1, 8 * sizeof(T));                                                                           \
 		SOURCE(b, 2, 8 * sizeof(T));                                                                           \
@@ -61,75 +60,35 @@ static inline void finish(struct warp *w, const struct operand *o, u32 mask, con
 		ALL(l)                                                                                                 \
 		{                                                                                                      \
 			T x = (T)a[l], y = (T)b[l];                                                                    \
-			d[l] = (U)(expr);                                                                              \
+			d[l] = (U)(value);                                                                             \
 		}                                                                                                      \
 		FINISH(d, 0);                                                                                          \
 	}
-/* As RUN2 with a third operand of type V. */
-#define RUN3(name, T, V, U, expr)                                                                                      \
-	static void name(struct warp *w, const struct instr *i, u32 mask)                                              \
+#define RUN3(name, T, U, value)                                                                                        \
+	void ptx_##name(struct warp *w, const struct instr *i, u32 mask)                                               \
 	{                                                                                                              \
 		SOURCE(a, 1, 8 * sizeof(T));                                                                           \
 		SOURCE(b, 2, 8 * sizeof(T));                                                                           \
-		SOURCE(c, 3, 8 * sizeof(V));                                                                           \
+		SOURCE(c, 3, 8 * sizeof(T));                                                                           \
 		RESULT(d, 0);                                                                                          \
 		ALL(l)                                                                                                 \
 		{                                                                                                      \
-			T x = (T)a[l], y = (T)b[l];                                                                    \
-			V z = (V)c[l];                                                                                 \
-			d[l] = (U)(expr);                                                                              \
+			T x = (T)a[l], y = (T)b[l], z = (T)c[l];                                                       \
+			d[l] = (U)(value);                                                                             \
 		}                                                                                                      \
 		FINISH(d, 0);                                                                                          \
 	}
-
-/* --- types ------------------------------------------------------------------------------------------------------ */
-
-static inline bool is_bits(enum ptx_type t)
-{
-	return t >= PT_B8 && t <= PT_B128;
-}
-static inline bool is_unsigned(enum ptx_type t)
-{
-	return t >= PT_U8 && t <= PT_U64;
-}
-static inline bool is_signed(enum ptx_type t)
-{
-	return t >= PT_S8 && t <= PT_S64;
-}
-static inline bool is_int(enum ptx_type t)
-{
-	return is_unsigned(t) || is_signed(t);
-}
-static inline bool is_half(enum ptx_type t)
-{
-	return t >= PT_F16 && t <= PT_BF16X2;
-}
-static inline bool is_packed(enum ptx_type t)
-{
-	return t == PT_F16X2 || t == PT_BF16X2;
-}
-/* Index by width: 16 → 0, 32 → 1, 64 → 2. */
-static inline u32 width_index(enum ptx_type t)
-{
-	int bits = ptx_bits(t);
-	tl_assert(bits >= 16);
-	return bits == 16 ? 0 : bits == 32 ? 1 : 2;
-}
-
-/* True if operand `o` may be read or written as a `t`, by the rules of ptxas: sizes agree, and a floating-point
- * register is not an integer. `wider`: a wider register is allowed. Sets the error otherwise. */
-bool alu_operand(struct decoder *d, const struct operand *o, enum ptx_type t, bool wider);
-bool alu_operands(struct decoder *d, u32 n, const enum ptx_type *t);
-#define OPERANDS(d, ...)                                                                                               \
-	alu_operands(d, sizeof(enum ptx_type[]){__VA_ARGS__} / sizeof(enum ptx_type),                                  \
-		     (const enum ptx_type[]){__VA_ARGS__})
-bool need_sm(struct decoder *d, int sm);
-/* Sets d->i->run; fails if `run` is NULL, for a form that does not exist. */
-bool alu_run(struct decoder *d, run_fn *run);
 
 /* --- floating point --------------------------------------------------------------------------------------------- */
 
-enum { F_FTZ = 1, F_SAT = 2, F_NAN = 4, F_XORSIGN = 8, F_RELU = 16 };
+enum { F_FTZ = 1, F_SAT = 2, F_NAN = 4, F_XORSIGN = 8, F_RELU = 16, F_SATFINITE = 32 };
+static inline u32 float_flags(const struct instr *i)
+{
+	return (i->mod[M_FTZ] ? F_FTZ : 0) | (i->mod[M_SAT] ? F_SAT : 0) | (i->mod[M_NAN] ? F_NAN : 0) |
+	       (i->mod[M_XORSIGN] ? F_XORSIGN : 0) | (i->mod[M_RELU] ? F_RELU : 0) |
+	       (i->mod[M_SATFINITE] ? F_SATFINITE : 0);
+}
+
 #define CANONICAL_F32 0x7FFFFFFFu
 /* Result of an invalid operation. An input NaN keeps its payload and becomes quiet. */
 #define CANONICAL_F64 0xFFF8000000000000ull
@@ -194,31 +153,9 @@ static inline u32 put_f32_of(double x, u32 flags)
 	return flags & F_FTZ && __builtin_fabs(x) < TINY_F32 ? b & 0x80000000 : b;
 }
 
-/* --- decoders of other files
- * --------------------------------------------------------------------------------------- */
-
-enum arith { A_ADD, A_SUB, A_MUL, A_FMA, A_MIN, A_MAX, A_NEG, A_ABS, A_DIV, A_RCP, A_SQRT, NUM_ARITH };
-
-bool decode_int_arith(struct decoder *d, enum arith op, enum ptx_type t);
-bool decode_float_arith(struct decoder *d, enum arith op, enum ptx_type t);
-bool decode_half_arith(struct decoder *d, enum arith op, enum ptx_type t);
-
-#define DECODER(name) bool decode_##name(struct decoder *d);
-/* alu_int.c */
-DECODER(mul)
-DECODER(mad)
-DECODER(mul24) DECODER(mad24) DECODER(rem) DECODER(sad) DECODER(dp4a) DECODER(dp2a)
-	/* alu_bits.c */
-	DECODER(and) DECODER(or) DECODER(xor) DECODER(not ) DECODER(cnot) DECODER(shl) DECODER(shr) DECODER(shf)
-		DECODER(bfe) DECODER(bfi) DECODER(bfind) DECODER(brev) DECODER(clz) DECODER(popc) DECODER(prmt)
-			DECODER(lop3) DECODER(szext)
-	/* alu_float.c */
-	DECODER(div) DECODER(rcp) DECODER(sqrt) DECODER(rsqrt) DECODER(sin) DECODER(cos) DECODER(lg2) DECODER(ex2)
-		DECODER(tanh) DECODER(testp) DECODER(copysign)
-	/* alu_half.c */
-	bool decode_half_function(struct decoder *d, bool tanh, enum ptx_type t);
-/* alu_set.c */
-DECODER(setp) DECODER(set) DECODER(selp) DECODER(slct)
-#undef DECODER
+/* Operations of rounding modes, and of f16 and bf16 with flags. */
+enum arith { A_ADD, A_SUB, A_MUL, A_FMA, A_MIN, A_MAX, A_NEG, A_ABS, A_DIV, A_RCP, A_SQRT };
+enum half_function { HALF_EX2, HALF_TANH };
+enum tf32_rounding { TF32_NEAREST, TF32_ZERO, TF32_AWAY };
 
 #endif

@@ -1,21 +1,17 @@
-/* Decoding of opcode text into functions. */
+/* Decoding of instructions: the form of the table ptx.def that fits the opcode and the operands. */
+#include "runtime/sim/alu.h"
 #include "runtime/sim/fragment.h"
 
 #include <string.h>
+
+/* --- types ------------------------------------------------------------------------------------------------------- */
 
 static const struct {
 	const char *name;
 	int bits;
 } types[] = {
-	[PT_PRED] = {"pred", 1},      [PT_B8] = {"b8", 8},      [PT_B16] = {"b16", 16},
-	[PT_B32] = {"b32", 32},       [PT_B64] = {"b64", 64},   [PT_B128] = {"b128", 128},
-	[PT_U8] = {"u8", 8},          [PT_U16] = {"u16", 16},   [PT_U32] = {"u32", 32},
-	[PT_U64] = {"u64", 64},       [PT_S8] = {"s8", 8},      [PT_S16] = {"s16", 16},
-	[PT_S32] = {"s32", 32},       [PT_S64] = {"s64", 64},   [PT_F16] = {"f16", 16},
-	[PT_F16X2] = {"f16x2", 32},   [PT_BF16] = {"bf16", 16}, [PT_BF16X2] = {"bf16x2", 32},
-	[PT_TF32] = {"tf32", 32},     [PT_F32] = {"f32", 32},   [PT_F64] = {"f64", 64},
-	[PT_E4M3] = {"e4m3", 8},      [PT_E5M2] = {"e5m2", 8},  [PT_E4M3X2] = {"e4m3x2", 16},
-	[PT_E5M2X2] = {"e5m2x2", 16},
+#define TYPE(code, name, bits) [PT_##code] = {name, bits},
+#include "runtime/sim/ptx.def"
 };
 
 int ptx_bits(enum ptx_type t)
@@ -28,12 +24,265 @@ const char *ptx_type_name(enum ptx_type t)
 	return t ? types[t].name : "no type";
 }
 
-enum ptx_type ptx_type_named(const char *name)
+static enum ptx_type type_named(const char *name, size_t len)
 {
 	for (u32 t = PT_PRED; t < ARRAY_LEN(types); t++)
-		if (!strcmp(types[t].name, name))
+		if (!strncmp(types[t].name, name, len) && !types[t].name[len])
 			return (enum ptx_type)t;
 	return PT_NONE;
+}
+
+enum ptx_type ptx_type_named(const char *name)
+{
+	return type_named(name, strlen(name));
+}
+
+/* --- opcodes ----------------------------------------------------------------------------------------------------- */
+
+struct set {
+	const char *name, *members;
+};
+static const struct set modifiers[] = {
+#define MODIFIER(code, name, choices) {name, choices},
+#include "runtime/sim/ptx.def"
+};
+static const struct set type_sets[] = {
+#define TYPES(name, types) {name, types},
+#include "runtime/sim/ptx.def"
+};
+static const struct ptx_form forms[] = {
+#define FORM(opcode, operand_list, least_sm, function, ...)                                                            \
+	{.text = opcode, .operands = operand_list, .sm = least_sm, .run = function, __VA_ARGS__},
+#include "runtime/sim/ptx.def"
+};
+
+/* Index in `sets` of the set with this name, or -1. */
+static int set_named(const struct set *sets, u32 n, const char *name, size_t len)
+{
+	for (u32 k = 0; k < n; k++)
+		if (*sets[k].name == *name && !strncmp(sets[k].name, name, len) && !sets[k].name[len])
+			return (int)k;
+	return -1;
+}
+
+/* Index of a word in a list of `len` characters, separated by `between`, or -1. */
+static int find_word(const char *list, size_t len, char between, const char *word)
+{
+	size_t want = strlen(word);
+	const char *end = list + len;
+	for (int index = 0; list < end; index++) {
+		const char *stop = memchr(list, between, (size_t)(end - list));
+		size_t have = (size_t)((stop ? stop : end) - list);
+		if (have == want && !memcmp(list, word, want))
+			return index;
+		list += have + 1;
+	}
+	return -1;
+}
+
+static bool has_word(const char *list, const char *word)
+{
+	return find_word(list, strlen(list), ' ', word) >= 0;
+}
+
+/* A part of a form's text: the alternatives of a part of an opcode. */
+struct part {
+	const char *at;
+	size_t len;
+	bool optional;
+	int modifier; /* -1: a type or a word without a meaning to `run` */
+};
+
+/* Reads the next part of a text; false at its end. */
+static bool next_part(const char **text, struct part *p)
+{
+	if (!**text)
+		return false;
+	p->optional = **text == '{';
+	p->at = *text + 1 + p->optional;
+	p->len = strcspn(p->at, ".{}");
+	*text = p->at + p->len + p->optional;
+	size_t name = strcspn(p->at, "=.{}");
+	p->modifier = set_named(modifiers, ARRAY_LEN(modifiers), p->at, name);
+	if (p->modifier >= 0 && name < p->len) {
+		p->at += name + 1;
+		p->len -= name + 1;
+	} else if (p->modifier >= 0) {
+		p->len = 0; /* any choice */
+	}
+	return true;
+}
+
+/* True if `type` is one of the alternatives, or in a set of types that is. */
+static bool accepts_type(const struct part *p, const char *type)
+{
+	for (size_t from = 0; from < p->len;) {
+		const char *at = p->at + from;
+		size_t len = MIN(strcspn(at, "|"), p->len - from);
+		int set = set_named(type_sets, ARRAY_LEN(type_sets), at, len);
+		if (set < 0 ? find_word(at, len, '|', type) >= 0 : has_word(type_sets[set].members, type))
+			return true;
+		from += len + 1;
+	}
+	return false;
+}
+
+/* Matches a part of a form with part k of the opcode. */
+static bool match_part(struct decoder *d, const struct part *p, u32 k)
+{
+	const char *word = d->part[k];
+	if (p->modifier < 0)
+		return find_word(p->at, p->len, '|', word) >= 0;
+	const char *choices = modifiers[p->modifier].members;
+	int choice = find_word(choices, strlen(choices), ' ', word);
+	if (choice < 0 || (p->len && find_word(p->at, p->len, '|', word) < 0))
+		return false;
+	d->i->mod[p->modifier] = (u8)(choice + 1);
+	return true;
+}
+
+/* Takes the leftmost part of the opcode that matches. Only the first type that is left can match. */
+static bool take_part(struct decoder *d, const struct part *p)
+{
+	bool past_type = false;
+	for (u32 k = 0; k < d->nparts; k++) {
+		enum ptx_type t = d->part_type[k];
+		if (d->taken[k] || (t && past_type))
+			continue;
+		past_type |= t != PT_NONE;
+		if (t ? !accepts_type(p, d->part[k]) : !match_part(d, p, k))
+			continue;
+		if (t)
+			d->i->type[d->ntypes++] = t;
+		return d->taken[k] = true;
+	}
+	return false;
+}
+
+/* Matches the parts of the opcode with a form's text after the mnemonic. */
+static bool match_text(struct decoder *d, const char *text, const char **unknown)
+{
+	struct part p;
+	memset(d->taken, 0, sizeof d->taken);
+	memset(d->i->mod, 0, sizeof d->i->mod);
+	memset(d->i->type, 0, sizeof d->i->type);
+	d->ntypes = 0;
+	while (next_part(&text, &p))
+		if (!take_part(d, &p) && !p.optional)
+			return false;
+	for (u32 k = 0; k < d->nparts; k++)
+		if (!d->taken[k]) {
+			*unknown = d->part[k];
+			return false;
+		}
+	return true;
+}
+
+/* --- operands ---------------------------------------------------------------------------------------------------- */
+
+bool decode_fail(struct decoder *d, const char *format, ...)
+{
+	va_list ap;
+	va_start(ap, format);
+	if (!d->error)
+		d->error = arena_vprintf(d->arena, format, ap);
+	va_end(ap);
+	return false;
+}
+
+bool want_operands(struct decoder *d, u32 least, u32 most)
+{
+	if (d->i->nops >= least && d->i->nops <= most)
+		return true;
+	return decode_fail(d, "'%s' has %u operands", d->i->opcode, d->i->nops);
+}
+
+static bool classes_agree(enum ptx_type declared, enum ptx_type t)
+{
+	if (is_bits(declared) || is_bits(t))
+		return true;
+	if (declared == PT_PRED || t == PT_PRED || is_float(declared) || is_float(t))
+		return declared == t;
+	return true;
+}
+
+/* How an operand is used, from the characters before its type in the table. */
+struct use {
+	bool result, wider, register_only, negated;
+};
+
+/* True if operand `o` may be read or written as a `t`, by the rules of ptxas: sizes agree, and a floating-point
+ * register is not an integer. */
+static bool fits_value(const struct operand *o, enum ptx_type t, struct use use)
+{
+	int bits = ptx_bits(t), have = ptx_bits(o->reg_type);
+	if (o->negated && !use.negated)
+		return false;
+	if ((use.result || use.register_only) && o->kind != O_REG)
+		return use.result && o->kind == O_SINK;
+	switch (o->kind) {
+	case O_REG:
+		return classes_agree(o->reg_type, t) &&
+		       (have == bits || (use.wider && have > bits && t != PT_PRED && !is_float(t)));
+	case O_INT: return !is_float(t);
+	case O_FLOAT: return (o->wide ? t == PT_F32 || bits == 64 : bits == 32) && (is_bits(t) || is_float(t));
+	case O_SPECIAL: return !is_float(t) && (t == PT_PRED) == special_is_predicate(o->imm);
+	case O_SYMBOL: return o->var && !is_float(t) && bits >= 32;
+	default: return false;
+	}
+}
+
+static bool fit_value(struct decoder *d, const struct operand *o, const char *name, size_t len, struct use use)
+{
+	enum ptx_type t = *name != 't' ? type_named(name, len) : d->i->type[len == 1 ? 0 : name[1] - '0'];
+	return fits_value(o, t, use) ||
+	       decode_fail(d, "an operand of '%s' is not a .%s", d->i->opcode, ptx_type_name(t));
+}
+
+/* A vector of values with the types a&b&…. */
+static bool fit_vector(struct decoder *d, const struct operand *o, const char *spec, size_t len, struct use use)
+{
+	u32 n = 0;
+	for (const char *end = spec + len; spec < end; n++) {
+		size_t one = MIN(strcspn(spec, "&"), (size_t)(end - spec));
+		if (o->kind != O_VECTOR || n == o->nitems || !fit_value(d, &o->items[n], spec, one, use))
+			return false;
+		spec += one + 1;
+	}
+	return n == o->nitems;
+}
+
+static bool fit_operand(struct decoder *d, const struct operand *o, const char *spec, size_t len)
+{
+	struct use use = {0};
+	for (; strchr("=>%!", *spec); spec++, len--) {
+		use.result |= *spec == '=';
+		use.wider |= *spec == '>';
+		use.register_only |= *spec == '%';
+		use.negated |= *spec == '!';
+	}
+	if (*spec == '?')
+		return true;
+	if (*spec == '#')
+		return o->kind == O_INT;
+	return memchr(spec, '&', len) ? fit_vector(d, o, spec, len, use) : fit_value(d, o, spec, len, use);
+}
+
+static bool fit_operands(struct decoder *d, const char *spec)
+{
+	u32 n = 0;
+	d->i->has_result = *spec == '=';
+	for (size_t len; *spec; spec += len, spec += strspn(spec, " ")) {
+		len = strcspn(spec, " ");
+		bool optional = *spec == '{';
+		if (optional && n == d->i->nops)
+			continue;
+		if (n == d->i->nops)
+			return want_operands(d, n + 1, n + 1);
+		if (!fit_operand(d, &d->i->ops[n++], spec + optional, len - 2 * optional))
+			return false;
+	}
+	return want_operands(d, n, n);
 }
 
 /* --- parts of an opcode ---------------------------------------------------------------------------------------- */
@@ -74,23 +323,6 @@ int take_one_of(struct decoder *d, const char *names)
 	return -1;
 }
 
-bool decode_fail(struct decoder *d, const char *format, ...)
-{
-	va_list ap;
-	va_start(ap, format);
-	if (!d->error)
-		d->error = arena_vprintf(d->arena, format, ap);
-	va_end(ap);
-	return false;
-}
-
-bool want_operands(struct decoder *d, u32 least, u32 most)
-{
-	if (d->i->nops >= least && d->i->nops <= most)
-		return true;
-	return decode_fail(d, "'%s' has %u operands", d->i->opcode, d->i->nops);
-}
-
 /* --- instructions ---------------------------------------------------------------------------------------------- */
 
 static bool split(struct decoder *d, const char **base)
@@ -105,6 +337,8 @@ static bool split(struct decoder *d, const char **base)
 		d->taken[d->nparts] = false;
 		d->part[d->nparts++] = dot;
 	}
+	for (u32 k = 0; k < d->nparts; k++)
+		d->part_type[k] = ptx_type_named(d->part[k]);
 	return true;
 }
 
@@ -123,9 +357,55 @@ static bool number_specials(struct decoder *d, struct operand *o)
 	return true;
 }
 
+static bool need_sm(struct decoder *d, int sm)
+{
+	bool has = sm == SM_90A ? d->module->sm == 90 && d->module->arch_specific : d->module->sm >= sm;
+	return has || decode_fail(d, sm == SM_90A ? "'%s' needs sm_90a" : "'%s' needs sm_%d", d->i->opcode, sm);
+}
+
+static bool decode_form(struct decoder *d, const struct ptx_form *f)
+{
+	struct instr *i = d->i;
+	i->run = f->run;
+	i->operation = f->operation;
+	i->members = f->members;
+	i->is_sync = f->is_sync;
+	i->is_control = f->is_control;
+	return need_sm(d, f->sm) && fit_operands(d, f->operands) && (!f->check || f->check(d));
+}
+
+/* The forms of each mnemonic, in the order of the table. */
+struct form_list {
+	const struct ptx_form *form;
+	struct form_list *next;
+};
+struct form_index {
+	struct interner names;
+	struct map lists; /* interned mnemonic → struct form_list */
+};
+
+static void add_form(struct form_index *x, const char *name, const struct ptx_form *form)
+{
+	struct form_list *l = arena_new(x->lists.arena, struct form_list);
+	*l = (struct form_list){form, map_get(&x->lists, name)};
+	map_put(&x->lists, name, l);
+}
+
+static void index_forms(struct arena *a, struct form_index *x)
+{
+	*x = (struct form_index){.names.arena = a, .lists.arena = a};
+	for (u32 k = ARRAY_LEN(forms); k--;) {
+		const char *at = forms[k].text, *end = at + strcspn(at, ".{");
+		for (size_t len; at < end; at += len + 1) {
+			len = strcspn(at, "|.{");
+			add_form(x, intern(&x->names, at, len), &forms[k]);
+		}
+	}
+}
+
 static bool decode_one(struct decoder *d)
 {
-	static const struct isa_row *const tables[] = {alu_opcodes,   convert_opcodes,  memory_opcodes,
+	static const struct isa_row *const tables[] = {memory_opcodes,
 						       async_opcodes, mbarrier_opcodes, matrix_opcodes,
 						       warp_opcodes,  sync_opcodes,     cluster_opcodes};
 	struct instr *i = d->i;
@@ -135,6 +415,24 @@ static bool decode_one(struct decoder *d)
 	for (u32 k = 0; k < i->nops; k++)
 		if (!number_specials(d, &i->ops[k]))
 			return false;
+	const char *unknown = NULL;
+	bool found = false, matched = false;
+	const char *name = intern_find(&d->index->names, base);
+	const struct form_list *l = name ? map_get(&d->index->lists, name) : NULL;
+	found = l != NULL;
+	for (; l; l = l->next) {
+		if (!match_text(d, l->form->text + strcspn(l->form->text, ".{"), &unknown))
+			continue;
+		matched = true;
+		if (decode_form(d, l->form))
+			return true;
+	}
+	if (matched)
+		return decode_fail(d, "the simulator has no '%s' with these operands", i->opcode);
+	if (unknown)
+		return decode_fail(d, "the simulator does not know '.%s' of '%s'", unknown, i->opcode);
+	if (found)
+		return decode_fail(d, "the simulator has no '%s'", i->opcode);
 	for (u32 t = 0; t < ARRAY_LEN(tables); t++)
 		for (const struct isa_row *o = tables[t]; o->name; o++)
 			if (!strcmp(o->name, base)) {
@@ -153,6 +451,8 @@ static bool decode_one(struct decoder *d)
 
 bool sim_decode(struct arena *a, struct ptx_module *m, const char **error)
 {
+	struct form_index index;
+	index_forms(a, &index);
 	for (u32 k = 0; k < m->nkernels; k++) {
 		struct ptx_kernel *kernel = &m->kernels[k];
 		if ((kernel->cluster[0] || kernel->explicit_cluster) && m->sm < 90) {
@@ -161,8 +461,11 @@ bool sim_decode(struct arena *a, struct ptx_module *m, const char **error)
 			return false;
 		}
 		for (u32 n = 0; n < m->kernels[k].ncode; n++) {
-			struct decoder d = {
-				.arena = a, .module = m, .kernel = &m->kernels[k], .i = &m->kernels[k].code[n]};
+			struct decoder d = {.arena = a,
+					    .index = &index,
+					    .module = m,
+					    .kernel = &m->kernels[k],
+					    .i = &m->kernels[k].code[n]};
 			if (!decode_one(&d)) {
 				*error = arena_printf(a, "line %u: %s", d.i->line, d.error);
 				return false;

@@ -9,17 +9,47 @@
 struct warp;
 
 enum ptx_type {
-	PT_NONE, PT_PRED,
-	PT_B8, PT_B16, PT_B32, PT_B64, PT_B128,
-	PT_U8, PT_U16, PT_U32, PT_U64,
-	PT_S8, PT_S16, PT_S32, PT_S64,
-	PT_F16, PT_F16X2, PT_BF16, PT_BF16X2, PT_TF32, PT_F32, PT_F64,
-	PT_E4M3, PT_E5M2, PT_E4M3X2, PT_E5M2X2,
+	PT_NONE,
+#define TYPE(code, name, bits) PT_##code,
+#include "runtime/sim/ptx.def"
 };
 int ptx_bits(enum ptx_type t); /* of a register; 1 for PT_PRED */
 const char *ptx_type_name(enum ptx_type t);
 /* "f16x2" → PT_F16X2; PT_NONE when there is no such type. */
 enum ptx_type ptx_type_named(const char *name);
+
+static inline bool is_bits(enum ptx_type t)
+{
+	return t >= PT_B8 && t <= PT_B128;
+}
+static inline bool is_unsigned(enum ptx_type t)
+{
+	return t >= PT_U8 && t <= PT_U64;
+}
+static inline bool is_signed(enum ptx_type t)
+{
+	return t >= PT_S8 && t <= PT_S64;
+}
+static inline bool is_int(enum ptx_type t)
+{
+	return is_unsigned(t) || is_signed(t);
+}
+static inline bool is_half(enum ptx_type t)
+{
+	return t >= PT_F16 && t <= PT_BF16X2;
+}
+static inline bool is_bf(enum ptx_type t)
+{
+	return t == PT_BF16 || t == PT_BF16X2;
+}
+static inline bool is_packed(enum ptx_type t)
+{
+	return t == PT_F16X2 || t == PT_BF16X2;
+}
+static inline bool is_float(enum ptx_type t)
+{
+	return t >= PT_F16;
+}
 
 enum ptx_space { SPACE_GENERIC, SPACE_GLOBAL, SPACE_SHARED, SPACE_PARAM, SPACE_LOCAL, SPACE_CONST, SPACE_CLUSTER };
 
@@ -65,6 +95,12 @@ struct operand {
 
 enum { MAX_OPERANDS = 8 };
 
+enum modifier {
+#define MODIFIER(code, name, choices) M_##code,
+#include "runtime/sim/ptx.def"
+	NUM_MODIFIERS
+};
+
 struct instr {
 	/* set by the reader */
 	const char *opcode;      /* "add.rn.f32" */
@@ -78,10 +114,13 @@ struct instr {
 	/* set by the decoder */
 	void (*run)(struct warp *w, const struct instr *i, u32 mask);
 	enum ptx_type type[4];   /* types in the order of the opcode; absent ones are PT_NONE */
+	u8 mod[NUM_MODIFIERS];   /* 1 + the index of the choice; 0: absent */
+	int operation;           /* of the form, private to `run` */
 	u64 mods;                /* private to the decoder and `run` */
 	bool is_sync;            /* needs all lanes of its warp together: a barrier, ldmatrix, mma … */
 	u8 members;              /* index of the operand with the mask of lanes needed together; 0: none */
 	bool is_control;         /* `run` sets the program counters of the lanes, or ends lanes */
+	bool has_result;         /* the first operand is a result */
 };
 
 struct ptx_kernel {

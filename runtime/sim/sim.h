@@ -149,18 +149,44 @@ struct launch {
 
 /* --- decoding -------------------------------------------------------------------------------------------------- */
 
-/* An opcode split into parts: "ld.global.v4.f32" is "ld" with the parts "global", "v4", "f32". A decoder takes the
- * parts that it knows, in any order. A part that is left over makes the instruction unknown. */
+typedef void run_fn(struct warp *w, const struct instr *i, u32 mask);
+
+/* An opcode split into parts: "ld.global.v4.f32" is "ld" with the parts "global", "v4", "f32". */
 struct decoder {
 	struct arena *arena;
 	const struct ptx_module *module;
-	const struct ptx_kernel *kernel;
+	struct ptx_kernel *kernel;
 	struct instr *i;
+	const struct form_index *index;
 	const char *part[16];
+	enum ptx_type part_type[16]; /* PT_NONE: not a type */
 	bool taken[16];
-	u32 nparts;
+	u32 nparts, ntypes;     /* ntypes: types matched so far */
 	const char *error;      /* set by decode_fail */
 };
+
+/* A form of an instruction, a row of ptx.def. */
+struct ptx_form {
+	const char *text, *operands;
+	int sm;
+	run_fn *run;
+	/* Checks the other rules of the form, and may choose another function or make a plan. If it fails without an
+	 * error, the instruction may have another form. */
+	bool (*check)(struct decoder *d);
+	int operation;
+	u8 members;             /* as in struct instr */
+	bool is_sync, is_control;
+};
+enum { SM_90A = 901 };
+
+/* The functions that execute the forms. */
+#define FORM(text, operands, sm, run, ...) run_fn run;
+#include "runtime/sim/ptx.def"
+
+bool check_bfe(struct decoder *d), check_bfi(struct decoder *d), check_prmt(struct decoder *d);
+bool check_lop3(struct decoder *d), check_fma_native(struct decoder *d);
+bool check_int_sat(struct decoder *d);
+
 bool take(struct decoder *d, const char *part);
 /* Takes the leftmost remaining part that names a type; PT_NONE if there is none. */
 enum ptx_type take_type(struct decoder *d);
@@ -177,7 +203,7 @@ struct isa_row {
 	const char *name;       /* first part of the opcode */
 	bool (*decode)(struct decoder *d);
 };
-extern const struct isa_row alu_opcodes[], convert_opcodes[], memory_opcodes[], async_opcodes[], mbarrier_opcodes[],
+extern const struct isa_row memory_opcodes[], async_opcodes[], mbarrier_opcodes[],
 	matrix_opcodes[], warp_opcodes[], sync_opcodes[], cluster_opcodes[];
 /* each table ends in {0} */
 
@@ -236,6 +262,11 @@ static inline u64 low_bits(u64 v, int bits)
 }
 /* Value of a register, constant or special register in one lane, as `bits` bits. */
 u64 operand_value(const struct warp *w, const struct operand *o, u32 lane, int bits);
+/* Items of a vector operand, or the operand itself. */
+static inline const struct operand *operand_items(const struct operand *o)
+{
+	return o->kind == O_VECTOR ? o->items : o;
+}
 static inline u64 *reg(struct warp *w, const struct operand *o) { return &w->regs[(size_t)o->reg * LANES]; }
 /* Values of an operand in all lanes: a pointer to the register itself, or to `space` after filling it. A float constant
  * is read as f32 for 32 bits and as f64 for 64 bits; integers are truncated to `bits`. */
