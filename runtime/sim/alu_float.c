@@ -81,7 +81,7 @@ static inline float approx_div(float x, float y)
 static inline u64 put_upper(double r) { return r == r ? UPPER(fp_bits_f64(r)) : (u64)CANONICAL_F32 << 32; }
 
 #define FLOAT(id, text, operands, sm, LOOP, ...) LOOP(id, __VA_ARGS__)
-#include "runtime/sim/ptx.def"
+#include "runtime/sim/forms.def"
 
 /* --- other forms ------------------------------------------------------------------------------------------------- */
 

@@ -78,7 +78,7 @@ static inline u16 half_op(enum arith op, u16 a, u16 b, u16 c, bool bf, u32 flags
 	}
 
 #define HALF(id, text, operands, sm, LOOP, ...) LOOP(id, __VA_ARGS__)
-#include "runtime/sim/ptx.def"
+#include "runtime/sim/forms.def"
 
 /* Slow path for all flags. */
 void run_half(struct warp *w, const struct instr *i, u32 mask)

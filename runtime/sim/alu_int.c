@@ -110,7 +110,7 @@ static inline u32 permute(u32 x, u32 y, u32 how)
 }
 
 #define INT(id, text, operands, sm, LOOP, ...) LOOP(id, __VA_ARGS__)
-#include "runtime/sim/ptx.def"
+#include "runtime/sim/forms.def"
 
 /* --- other forms ------------------------------------------------------------------------------------------------- */
 

@@ -50,7 +50,7 @@ static u32 some_lanes(struct async *a)
 
 static u32 size_of(const struct instr *i)
 {
-	return (u32)i->mods;
+	return (u32)i->ops[2].imm;
 }
 
 static void move(struct warp *w, const struct copy *c, u32 lane)
@@ -74,14 +74,13 @@ static void move(struct warp *w, const struct copy *c, u32 lane)
 static bool source_sizes(struct warp *w, const struct instr *i, u32 mask, u8 source[LANES])
 {
 	u32 size = size_of(i);
-	const struct operand *o = i->nops > 3 ? &i->ops[3] : NULL;
-	bool policy = o && o->kind == O_REG && ptx_bits(o->reg_type) == 64;
+	const struct operand *o = i->nops > 3u + (i->mod[M_HINT] != 0) ? &i->ops[3] : NULL;
 	EACH_LANE(l, mask)
 	{
 		u64 n = size;
 		if (o && o->kind == O_REG && o->reg_type == PT_PRED)
 			n = (operand_value(w, o, l, 1) ^ o->negated) & 1 ? 0 : size;
-		else if (o && !policy)
+		else if (o)
 			n = operand_value(w, o, l, 32);
 		if (n > size) {
 			fault(w, i, 1u << l, "reads %llu bytes to copy %u", (unsigned long long)n, size);
@@ -175,7 +174,7 @@ static struct copy *new_copy(struct warp *w, struct async *a)
 	return &a->copies.at[a->copies.len - 1];
 }
 
-static void run_copy(struct warp *w, const struct instr *i, u32 mask)
+void run_copy(struct warp *w, const struct instr *i, u32 mask)
 {
 	struct async *a = async_of(w);
 	struct copy *c = new_copy(w, a);
@@ -244,7 +243,7 @@ static void wait_below(struct warp *w, u32 mask, const u32 limit[LANES])
 	}
 }
 
-static void run_commit(struct warp *w, const struct instr *i, u32 mask)
+void run_async_commit(struct warp *w, const struct instr *i, u32 mask)
 {
 	(void)i;
 	struct async *a = async_of(w);
@@ -252,7 +251,7 @@ static void run_commit(struct warp *w, const struct instr *i, u32 mask)
 	a->open[l]++;
 }
 
-static void run_wait_group(struct warp *w, const struct instr *i, u32 mask)
+void run_async_wait(struct warp *w, const struct instr *i, u32 mask)
 {
 	struct async *a = async_of(w);
 	u32 limit[LANES] = {0}, left = (u32)i->ops[0].imm;
@@ -261,10 +260,10 @@ static void run_wait_group(struct warp *w, const struct instr *i, u32 mask)
 	wait_below(w, mask, limit);
 }
 
-static void run_wait_all(struct warp *w, const struct instr *i, u32 mask)
+void run_async_wait_all(struct warp *w, const struct instr *i, u32 mask)
 {
 	struct async *a = async_of(w);
-	run_commit(w, i, mask);
+	run_async_commit(w, i, mask);
 	wait_below(w, mask, a->open);
 }
 
@@ -301,18 +300,15 @@ static bool arrival_step(struct flight *f)
 	return true;
 }
 
-enum { NO_INCREMENT = 1, GENERIC_ADDRESS = 2 };
-
-static void run_arrive(struct warp *w, const struct instr *i, u32 mask)
+void run_async_arrive(struct warp *w, const struct instr *i, u32 mask)
 {
 	struct async *a = async_of(w);
 	EACH_LANE(l, mask)
 	{
-		struct mbarrier *b =
-			mbarrier_of(w, i, l, &i->ops[0], i->mods & GENERIC_ADDRESS ? SPACE_GENERIC : SPACE_SHARED);
+		struct mbarrier *b = mbarrier_of(w, i, l, &i->ops[0], i->space);
 		if (!b)
 			return;
-		if (!(i->mods & NO_INCREMENT) && b->pending++ == MBARRIER_MAX) {
+		if (!i->mod[M_NOINC] && b->pending++ == MBARRIER_MAX) {
 			fault(w, i, 1u << l, "more than %d pending arrivals", MBARRIER_MAX);
 			return;
 		}
@@ -327,75 +323,13 @@ static void run_arrive(struct warp *w, const struct instr *i, u32 mask)
 	w->clock.at[w->id]++;
 }
 
-static bool decode_arrive(struct decoder *d)
+/* --- checks ---------------------------------------------------------------------------------------------------- */
+
+bool check_copy(struct decoder *d)
 {
-	struct instr *i = d->i;
-	bool ok = take(d, "arrive") && take(d, "b64") && want_operands(d, 1, 1);
-	const struct operand *o = &i->ops[0];
-	i->mods = take(d, "noinc") ? NO_INCREMENT : 0;
-	i->mods |= take(d, "shared") || take(d, "shared::cta") ? 0 : GENERIC_ADDRESS;
-	i->run = run_arrive;
-	return ok && o->kind == O_ADDRESS && (!o->var || o->var->space == SPACE_SHARED);
+	enum { ONLY_L2 = 2 }; /* .cg */
+	const struct instr *i = d->i;
+	u32 size = size_of(i);
+	return size == 16 || (i->mod[M_COP] != ONLY_L2 && (size == 4 || size == 8)) ||
+	       decode_fail(d, "'%s' cannot copy %u bytes", i->opcode, size);
 }
-
-/* --- decoding -------------------------------------------------------------------------------------------------- */
-
-static bool decode_copy(struct decoder *d)
-{
-	struct instr *i = d->i;
-	bool cg = take(d, "cg");
-	if ((!cg && !take(d, "ca")) || (!take(d, "shared") && !take(d, "shared::cta")) || !take(d, "global"))
-		return false;
-	take_one_of(d, "L2::64B L2::128B L2::256B");
-	bool policy = take(d, "L2::cache_hint");
-	if (!want_operands(d, policy ? 4 : 3, policy ? 5 : 4))
-		return false;
-	const struct operand *to = &i->ops[0], *from = &i->ops[1], *size = &i->ops[2];
-	if (to->kind != O_ADDRESS || from->kind != O_ADDRESS || size->kind != O_INT)
-		return false;
-	if ((to->var && to->var->space != SPACE_SHARED) || (from->var && from->var->space != SPACE_GLOBAL))
-		return decode_fail(d, "'%s' must copy from global to shared memory", i->opcode);
-	if (size->imm != 16 && (cg || (size->imm != 4 && size->imm != 8)))
-		return decode_fail(d, "'%s' cannot copy %llu bytes", i->opcode, (unsigned long long)size->imm);
-	const struct operand *last = &i->ops[i->nops - 1], *source = i->nops - policy > 3 ? &i->ops[3] : NULL;
-	if (policy && (last->kind != O_REG || ptx_bits(last->reg_type) != 64))
-		return decode_fail(d, "a cache policy is a register of 64 bits");
-	bool is_reg = source && source->kind == O_REG;
-	if (source &&
-	    !(source->kind == O_INT || (is_reg && (source->reg_type == PT_PRED || ptx_bits(source->reg_type) == 32))))
-		return decode_fail(d, "'%s' with a size or predicate of another type", i->opcode);
-	i->mods = size->imm;
-	i->run = run_copy;
-	return true;
-}
-
-static bool decode_cp(struct decoder *d)
-{
-	struct instr *i = d->i;
-	if (take(d, "reduce"))
-		return take(d, "async") && take(d, "bulk") && decode_bulk_reduce(d);
-	if (!take(d, "async"))
-		return false;
-	if (take(d, "bulk"))
-		return decode_bulk(d);
-	if (take(d, "mbarrier"))
-		return decode_arrive(d);
-	if (take(d, "commit_group")) {
-		i->run = run_commit;
-		return want_operands(d, 0, 0);
-	}
-	if (take(d, "wait_all")) {
-		i->run = run_wait_all;
-		return want_operands(d, 0, 0);
-	}
-	if (take(d, "wait_group")) {
-		i->run = run_wait_group;
-		return want_operands(d, 1, 1) && i->ops[0].kind == O_INT && i->ops[0].imm <= UINT32_MAX;
-	}
-	return decode_copy(d);
-}
-
-const struct isa_row async_opcodes[] = {
-	{"cp", decode_cp},
-	{0},
-};

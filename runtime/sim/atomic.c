@@ -5,17 +5,6 @@
 #include "support/small_floats.h"
 #include "runtime/sim/memory.h"
 
-enum {
-	A_ACQUIRES = 1,
-	A_RELEASES = 2,
-	A_RETURNS = 4,
-	A_OP = 4,
-	A_SPACE = 8,
-	A_VEC = 12,
-	A_SCOPE = 16
-}; /* flags, then the shifts of four fields of four bits each */
-enum op { OP_AND, OP_OR, OP_XOR, OP_CAS, OP_EXCH, OP_ADD, OP_INC, OP_DEC, OP_MIN, OP_MAX };
-
 #define APPLY(name, expr)                                                                                              \
 	static u64 apply_##name(u64 old, u64 b, u64 c)                                                                 \
 	{                                                                                                              \
@@ -105,7 +94,7 @@ APPLY_HALVES(min_bf16, least(old, b, INF_BF16))
 APPLY_HALVES(max_bf16, greatest(old, b, INF_BF16))
 
 /* Function of a floating-point operation; NULL if the instruction does not exist. */
-static apply_fn *float_op(enum op op, enum ptx_type t, bool in_shared)
+static apply_fn *float_op(enum atomic_operation op, enum ptx_type t, bool in_shared)
 {
 	bool add = op == OP_ADD, min = op == OP_MIN;
 	if (!add && !min && op != OP_MAX)
@@ -121,7 +110,7 @@ static apply_fn *float_op(enum op op, enum ptx_type t, bool in_shared)
 	}
 }
 
-static apply_fn *integer_op(enum op op, enum ptx_type t)
+static apply_fn *integer_op(enum atomic_operation op, enum ptx_type t)
 {
 	bool bits = t == PT_B32 || t == PT_B64, word = t == PT_U32 || t == PT_S32;
 	bool is_unsigned = t == PT_U32 || t == PT_U64, is_signed = t == PT_S32 || t == PT_S64;
@@ -139,9 +128,9 @@ static apply_fn *integer_op(enum op op, enum ptx_type t)
 	}
 }
 
-static apply_fn *apply_of(enum op op, enum ptx_type t, bool in_shared)
+static apply_fn *apply_of(enum atomic_operation op, enum ptx_type t, bool in_shared)
 {
-	return is_float_type(t) ? float_op(op, t, in_shared) : integer_op(op, t);
+	return is_float(t) ? float_op(op, t, in_shared) : integer_op(op, t);
 }
 
 /* --- running --------------------------------------------------------------------------------------------------- */
@@ -159,9 +148,9 @@ EXCHANGE(u16)
 EXCHANGE(u32)
 EXCHANGE(u64)
 
-apply_fn *reduction(int op, enum ptx_type t, bool flushes)
+apply_fn *reduction(enum atomic_operation op, enum ptx_type t, bool flushes)
 {
-	return op == OP_CAS || op == OP_EXCH ? NULL : apply_of((enum op)op, t, !flushes);
+	return op == OP_CAS || op == OP_EXCH ? NULL : apply_of(op, t, !flushes);
 }
 
 void reduce_words(char *to, const char *from, u32 bytes, u32 size, apply_fn *apply)
@@ -178,126 +167,73 @@ void reduce_words(char *to, const char *from, u32 bytes, u32 size, apply_fn *app
 	}
 }
 
-static const struct operand *item(const struct operand *o, u32 n)
+static enum atomic_operation operation_of(const struct instr *i)
 {
-	return o->kind == O_VECTOR ? &o->items[n] : o;
+	return (enum atomic_operation)(i->mod[M_ATOM] - 1);
 }
 
 /* Executes one lane. Each element of a vector is a separate atomic. */
 static void run_lane(struct warp *w, const struct instr *i, u32 l, char *host, apply_fn *apply)
 {
-	u32 n = (u32)(i->mods >> A_VEC & 15), returns = i->mods & A_RETURNS ? 1 : 0;
+	u32 n = vector_of(i);
 	int bits = ptx_bits(i->type[0]);
-	const struct operand *from = &i->ops[1 + returns], *more = from + 1;
-	bool is_cas = (i->mods >> A_OP & 15) == OP_CAS;
+	const struct operand *from = &i->ops[1 + i->has_result], *values = operand_items(from);
 	u64 b[8], old[8];
 	for (u32 k = 0; k < n; k++)
-		b[k] = operand_value(w, item(from, k), l, bits);
-	u64 c = is_cas ? operand_value(w, more, l, bits) : 0;
+		b[k] = operand_value(w, &values[k], l, bits);
+	u64 c = operation_of(i) == OP_CAS ? operand_value(w, from + 1, l, bits) : 0;
 	for (u32 k = 0; k < n; k++) {
 		char *word = host + k * (u32)bits / 8;
 		old[k] = bits == 16   ? exchange_u16(word, apply, b[k], c)
 			 : bits == 32 ? exchange_u32(word, apply, b[k], c)
 				      : exchange_u64(word, apply, b[k], c);
 	}
-	for (u32 k = 0; returns && k < n; k++)
-		set_reg(w, item(&i->ops[0], k), l, old[k]);
+	for (u32 k = 0; i->has_result && k < n; k++)
+		set_reg(w, &operand_items(&i->ops[0])[k], l, old[k]);
 }
 
-static void run_atomic(struct warp *w, const struct instr *i, u32 mask)
+void run_atomic(struct warp *w, const struct instr *i, u32 mask)
 {
-	u32 n = (u32)(i->mods >> A_VEC & 15), bytes = n * (u32)ptx_bits(i->type[0]) / 8;
-	enum op op = (enum op)(i->mods >> A_OP & 15);
-	const struct operand *to = &i->ops[i->mods & A_RETURNS ? 1 : 0];
+	enum atomic_operation op = operation_of(i);
 	apply_fn *in_global = apply_of(op, i->type[0], false), *in_shared = apply_of(op, i->type[0], true);
 	struct places p = {.values = NULL};
-	if (!find_places(w, i, mask, to, (enum ptx_space)(i->mods >> A_SPACE & 15), bytes, A_READ | A_WRITE | A_STRONG,
-			 &p))
+	if (!find_places(w, i, mask, &i->ops[i->has_result], i->space, vector_of(i) * (u32)ptx_bits(i->type[0]) / 8,
+			 A_READ | A_WRITE | A_STRONG, &p))
 		return;
-	enum scope scope = (enum scope)(i->mods >> A_SCOPE & 15);
-	bool acquires = i->mods & A_ACQUIRES, releases = i->mods & A_RELEASES;
-	bool lock = acquires || releases || w->block->launch->kernel->has_fences;
-	u32 relaxed = (acquires ? 0 : A_READ) | (releases ? 0 : A_WRITE);
+	bool lock = acquires(i) || releases(i) || w->block->launch->kernel->has_fences;
+	u32 relaxed = (acquires(i) ? 0 : A_READ) | (releases(i) ? 0 : A_WRITE);
 	if (lock)
 		sync_lock(w);
-	if (releases)
-		sync_release(w, mask, &p, scope);
+	if (releases(i))
+		sync_release(w, mask, &p, scope_of(i));
 	sync_relaxed(w, mask, &p, relaxed);
-	w->block->polls += i->mods & A_RETURNS ? 1 : 0;
+	w->block->polls += i->has_result;
 	EACH_LANE(l, mask)
 	run_lane(w, i, l, p.host[l], p.in_shared >> l & 1 ? in_shared : in_global);
-	if (acquires)
-		sync_acquire(w, mask, &p, scope);
+	if (acquires(i))
+		sync_acquire(w, mask, &p, scope_of(i));
 	if (lock)
 		sync_unlock(w);
 }
 
-/* --- decoding -------------------------------------------------------------------------------------------------- */
+/* --- checks ---------------------------------------------------------------------------------------------------- */
 
-/* Takes the vector size. Valid: v2 and v4 of .f32, up to v8 of 16-bit floats, up to v4 of pairs; in global memory, from
- * sm_90 on. */
-static bool take_vector(struct decoder *d, enum ptx_space space, enum op op, u32 *n)
+/* Vectors: v2 and v4 of .f32, up to v8 of 16-bit floats, up to v4 of pairs; in global memory, from sm_90 on. */
+static bool has_vector(const struct decoder *d)
 {
-	static const u32 counts[] = {1, 2, 4, 8};
-	enum ptx_type t = d->i->type[0];
-	int vec = take_one_of(d, "v2 v4 v8");
-	*n = counts[vec + 1];
-	bool half = t == PT_F16 || t == PT_BF16, pair = t == PT_F16X2 || t == PT_BF16X2;
-	if (vec < 0) /* scalar 16-bit floats support add only */
-		return op == OP_ADD || !(half || pair);
-	if (d->module->sm < 90 || (space != SPACE_GLOBAL && space != SPACE_GENERIC))
+	const struct instr *i = d->i;
+	enum ptx_type t = i->type[0];
+	bool add = operation_of(i) == OP_ADD;
+	if (!i->mod[M_VEC]) /* scalar 16-bit floats support add only */
+		return add || !is_half(t);
+	if (d->module->sm < 90 || (i->space != SPACE_GLOBAL && i->space != SPACE_GENERIC))
 		return false;
-	return half || (pair && *n <= 4) || (t == PT_F32 && *n <= 4 && op == OP_ADD);
+	return (is_half(t) && (!is_packed(t) || vector_of(i) <= 4)) || (t == PT_F32 && vector_of(i) <= 4 && add);
 }
 
-static bool fit_all(const struct operand *o, u32 n, enum ptx_type t, bool is_result)
+bool check_atomic(struct decoder *d)
 {
-	if ((o->kind == O_VECTOR) != (n > 1) || (n > 1 && o->nitems != n))
-		return false;
-	for (u32 k = 0; k < n; k++)
-		if (!fits_type(item(o, k), t, is_result))
-			return false;
-	return true;
-}
-
-static bool decode_atomic(struct decoder *d, bool returns)
-{
-	struct instr *i = d->i;
-	enum { RELAXED, ACQUIRE, RELEASE, ACQ_REL };
-	int sem = take_one_of(d, "relaxed acquire release acq_rel");
-	bool scoped;
-	enum scope scope = take_scope(d, &scoped);
-	enum ptx_space space;
-	u32 n, first = returns ? 1 : 0;
-	int op = take_one_of(d, ATOMIC_OPERATIONS);
-	bool noftz = take(d, "noftz"), is_cas = op == OP_CAS;
-	if (op < 0 || !take_space(d, &space) ||
-	    (!returns && (is_cas || op == OP_EXCH || sem == ACQUIRE || sem == ACQ_REL)))
-		return false;
-	enum ptx_type t = i->type[0] = take_type(d);
-	bool is_half = t == PT_F16 || t == PT_BF16 || t == PT_F16X2 || t == PT_BF16X2;
-	if (!t || !apply_of((enum op)op, t, false) || noftz != is_half || !take_vector(d, space, (enum op)op, &n))
-		return decode_fail(d, "there is no '%s'", i->opcode);
-	if (space != SPACE_GLOBAL && space != SPACE_SHARED && space != SPACE_CLUSTER && space != SPACE_GENERIC)
-		return decode_fail(d, "'%s': atomics are of global and shared memory", i->opcode);
-	if (!want_policy(d, first + (is_cas ? 3 : 2)) || i->ops[first].kind != O_ADDRESS)
-		return false;
-	bool fit = (!returns || fit_all(&i->ops[0], n, t, true)) && fit_all(&i->ops[first + 1], n, t, false);
-	if (!fit || (is_cas && !fits_type(&i->ops[first + 2], t, false)))
-		return decode_fail(d, "'%s' with a register of another type", i->opcode);
-	bool acquires = sem == ACQUIRE || sem == ACQ_REL, releases = sem == RELEASE || sem == ACQ_REL;
-	i->mods = (acquires ? A_ACQUIRES : 0) | (releases ? A_RELEASES : 0) | (returns ? A_RETURNS : 0) |
-		  (u64)op << A_OP | (u64)space << A_SPACE | (u64)n << A_VEC | (u64)scope << A_SCOPE;
-	i->run = run_atomic;
-	return true;
-}
-
-bool decode_atom(struct decoder *d)
-{
-	return decode_atomic(d, true);
-}
-
-bool decode_red(struct decoder *d)
-{
-	return decode_atomic(d, false);
+	const struct instr *i = d->i;
+	bool exists = apply_of(operation_of(i), i->type[0], false) && is_half(i->type[0]) == (i->mod[M_NOFTZ] != 0);
+	return (exists && has_vector(d)) || decode_fail(d, "there is no '%s'", i->opcode);
 }

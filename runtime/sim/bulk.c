@@ -224,7 +224,7 @@ static u32 destinations(struct transfer *t, u64 *signal)
 	const struct transfer_plan *p = t->plan;
 	u32 nblocks = f->w->block->cluster->nblocks;
 	const struct cta *counts = mbarrier_place(f->w, f->i, f->lane, &f->i->ops[p->mbarrier], SPACE_CLUSTER, signal);
-	const struct cta *to = counts ? shared_place(t, &f->i->ops[p->to], p->own_only, &t->shared) : NULL;
+	const struct cta *to = counts ? shared_place(t, &f->i->ops[TRANSFER_TO], p->own_only, &t->shared) : NULL;
 	if (!to)
 		return 0;
 	u32 mask = p->mask ? (u32)operand_value(f->w, &f->i->ops[p->mask], f->lane, 16) : 1u << to->rank;
@@ -245,16 +245,16 @@ static bool open_bytes(struct transfer *t)
 {
 	const struct flight *f = &t->flight;
 	const struct transfer_plan *p = t->plan;
-	u64 bytes = operand_value(f->w, &f->i->ops[p->size], f->lane, 32);
+	u64 bytes = operand_value(f->w, &f->i->ops[TRANSFER_SIZE], f->lane, 32);
 	if (!bytes || bytes % UNIT) {
 		fault(f->w, f->i, 1u << f->lane, "copies %llu bytes, which must be a multiple of %d", (ull)bytes, UNIT);
 		return false;
 	}
 	t->bytes = (u32)bytes;
 	if (p->kind == WITHIN_SHARED)
-		return shared_place(t, &f->i->ops[p->from], true, &t->source);
+		return shared_place(t, &f->i->ops[TRANSFER_FROM], true, &t->source);
 	enum ptx_space space = SPACE_GLOBAL;
-	t->global = address_of(f->w, &f->i->ops[p->kind == TO_SHARED ? p->from : p->to], f->lane, &space);
+	t->global = address_of(f->w, &f->i->ops[p->kind == TO_SHARED ? TRANSFER_FROM : TRANSFER_TO], f->lane, &space);
 	if (t->global % UNIT)
 		fault(f->w, f->i, 1u << f->lane, "misaligned copy: address 0x%llx is not a multiple of %d",
 		      (ull)t->global, UNIT);
@@ -282,10 +282,11 @@ static bool open_reduction(struct transfer *t)
 	const struct transfer_plan *p = t->plan;
 	t->apply = p->apply;
 	t->element = p->element;
-	if (p->op < 0 || !p->rank)
+	if (!p->reduces || !p->rank)
 		return true;
-	enum ptx_type type = word_of(t->map.type, p->op <= 2); /* and, or, xor: bit types */
-	t->apply = type ? reduction(p->op, type, t->map.type == TENSOR_FLOAT32_FTZ) : NULL;
+	enum atomic_operation op = (enum atomic_operation)(t->flight.i->mod[M_ATOM] - 1);
+	enum ptx_type type = word_of(t->map.type, op <= OP_XOR);
+	t->apply = type ? reduction(op, type, t->map.type == TENSOR_FLOAT32_FTZ) : NULL;
 	t->element = (u32)t->map.strides[0];
 	if (!t->apply)
 		fault(t->flight.w, t->flight.i, 1u << t->flight.lane,
@@ -343,13 +344,13 @@ static void run_lane(struct warp *w, const struct instr *i, u32 lane)
 {
 	static bool (*const steps[])(struct flight *) = {[TO_SHARED] = step_to_shared, [FROM_SHARED] = step_from_shared,
 							  [WITHIN_SHARED] = step_within};
-	const struct transfer_plan *p = (const struct transfer_plan *)(uintptr_t)i->mods;
+	const struct transfer_plan *p = i->plan;
 	struct transfer t = {.flight = {.step = steps[p->kind], .w = w, .i = i, .lane = lane}, .plan = p};
 	u64 signal;
 	if (!(p->rank ? tensor_open(&t, w, i, lane) : open_bytes(&t)) || !open_reduction(&t))
 		return;
 	if (p->kind == FROM_SHARED) {
-		if (!shared_place(&t, &i->ops[p->from], true, &t.shared) || !global_pieces(&t, check_piece))
+		if (!shared_place(&t, &i->ops[TRANSFER_FROM], true, &t.shared) || !global_pieces(&t, check_piece))
 			return;
 		struct transfer *kept = keep(&t);
 		if (begin_source(kept))
@@ -361,7 +362,7 @@ static void run_lane(struct warp *w, const struct instr *i, u32 lane)
 		begin(&t, mask, signal);
 }
 
-static void run_transfer(struct warp *w, const struct instr *i, u32 mask)
+void run_transfer(struct warp *w, const struct instr *i, u32 mask)
 {
 	EACH_LANE(l, mask)
 		if (!w->block->failed)
@@ -378,20 +379,13 @@ static bool step_from_registers(struct flight *f)
 	return true;
 }
 
-static const struct operand *values_of(const struct instr *i, u32 *n)
-{
-	const struct operand *o = &i->ops[1];
-	*n = o->kind == O_VECTOR ? o->nitems : 1;
-	return o->kind == O_VECTOR ? o->items : o;
-}
-
 static void store_lane(struct warp *w, const struct instr *i, u32 lane)
 {
-	const struct transfer_plan *p = (const struct transfer_plan *)(uintptr_t)i->mods;
+	const struct transfer_plan *p = i->plan;
 	struct transfer t = {.flight = {.step = step_from_registers, .w = w, .i = i, .lane = lane}, .plan = p};
-	u32 n;
+	u32 n = vector_of(i);
 	u64 signal;
-	const struct operand *values = values_of(i, &n);
+	const struct operand *values = operand_items(&i->ops[1]);
 	t.bytes = n * p->element;
 	u32 mask = destinations(&t, &signal);
 	if (!mask)
@@ -404,7 +398,7 @@ static void store_lane(struct warp *w, const struct instr *i, u32 lane)
 	begin(&t, mask, signal);
 }
 
-static void run_store(struct warp *w, const struct instr *i, u32 mask)
+void run_st_async(struct warp *w, const struct instr *i, u32 mask)
 {
 	EACH_LANE(l, mask)
 		if (!w->block->failed)
@@ -413,7 +407,7 @@ static void run_store(struct warp *w, const struct instr *i, u32 mask)
 
 /* --- groups ------------------------------------------------------------------------------------------------------ */
 
-static void run_commit(struct warp *w, const struct instr *i, u32 mask)
+void run_bulk_commit(struct warp *w, const struct instr *i, u32 mask)
 {
 	(void)i;
 	EACH_LANE(l, mask)
@@ -432,7 +426,7 @@ static void wait_for(struct transfer *t, bool only_read)
 	source_pieces(t, read_source); /* the source must have stayed unchanged until the wait: check for races again */
 }
 
-static void run_wait(struct warp *w, const struct instr *i, u32 mask)
+void run_bulk_wait(struct warp *w, const struct instr *i, u32 mask)
 {
 	struct bulk *b = bulk_of(w);
 	u32 left = (u32)i->ops[0].imm, kept = 0;
@@ -440,7 +434,7 @@ static void run_wait(struct warp *w, const struct instr *i, u32 mask)
 		struct transfer *t = b->sources.at[n];
 		bool mine = mask >> t->flight.lane & 1 && t->plan->kind == FROM_SHARED;
 		if (mine && t->group + left < b->open[t->flight.lane])
-			wait_for(t, i->mods);
+			wait_for(t, i->mod[M_READ]);
 		if (!t->written || !t->released)
 			b->sources.at[kept++] = t;
 	}
@@ -457,155 +451,47 @@ void bulk_end(struct warp *w)
 	}
 }
 
-/* --- decoding ---------------------------------------------------------------------------------------------------- */
+/* --- checks ------------------------------------------------------------------------------------------------------ */
 
-static bool is_count(const struct operand *o)
+/* Finds the operation of a reduction with its type in the opcode. */
+static bool plan_reduction(struct decoder *d, struct transfer_plan *p)
 {
-	return o->kind == O_INT || (o->kind == O_REG && ptx_bits(o->reg_type) == 32 && !is_float_type(o->reg_type));
-}
-
-static bool is_mask(const struct operand *o)
-{
-	return o->kind == O_INT || (o->kind == O_REG && ptx_bits(o->reg_type) == 16 && !is_float_type(o->reg_type));
-}
-
-static bool is_address(const struct operand *o, u32 ncoords)
-{
-	if (o->kind != O_ADDRESS || o->nitems != ncoords)
-		return false;
-	for (u32 n = 0; n < ncoords; n++)
-		if (!is_count(&o->items[n]))
-			return false;
-	return true;
-}
-
-static bool take_rank(struct decoder *d, u32 *rank)
-{
-	*rank = 0;
-	if (!take(d, "tensor"))
-		return true;
-	*rank = (u32)(take_one_of(d, "1d 2d 3d 4d 5d") + 1);
-	if (take_one_of(d, "im2col im2col::w im2col::w::128 im2col_no_offs tile::gather4 tile::scatter4") >= 0)
-		return decode_fail(d, "'%s': only tile mode is simulated", d->i->opcode);
-	take(d, "tile");
-	return *rank;
-}
-
-/* Takes the kind of the copy: from its state spaces and its completion mechanism. */
-static bool take_kind(struct decoder *d, struct transfer_plan *p)
-{
-	bool group = take(d, "bulk_group"), counted = take(d, "mbarrier::complete_tx::bytes");
-	bool global = take(d, "global"), cluster = take(d, "shared::cluster"), cta = take(d, "shared::cta");
-	bool multicast = take(d, "multicast::cluster");
-	bool is_out = strstr(d->i->opcode, ".global.shared"); /* the destination is named first */
-	if (group == counted || group != is_out || (multicast && (!global || !cluster)))
-		return false;
-	p->kind = group ? FROM_SHARED : global ? TO_SHARED : WITHIN_SHARED;
-	p->mbarrier = p->rank ? 2 : 3;
-	p->mask = multicast ? p->mbarrier + 1 : 0;
-	p->own_only = !cluster;
-	switch (p->kind) {
-	case TO_SHARED: return cluster != cta && p->op < 0;
-	case FROM_SHARED: return global && cta && !cluster;
-	default:
-		if (p->op >= 0)
-			return decode_fail(d, "'%s': reductions in another block's memory are not simulated",
-					   d->i->opcode);
-		return cluster && cta && !p->rank;
-	}
-}
-
-static bool take_reduction(struct decoder *d, struct transfer_plan *p)
-{
-	if (p->op < 0 || p->rank)
-		return true;
-	bool noftz = take(d, "noftz");
-	enum ptx_type t = take_type(d);
-	p->apply = t ? reduction(p->op, t, false) : NULL;
-	p->element = t ? (u32)ptx_bits(t) / 8 : 0;
-	bool half = t == PT_F16 || t == PT_BF16, add = p->op == 5;
-	return (p->apply && t != PT_F16X2 && t != PT_BF16X2 && noftz == (half && add)) ||
+	enum ptx_type t = d->i->type[0];
+	enum atomic_operation op = (enum atomic_operation)(d->i->mod[M_ATOM] - 1);
+	p->apply = reduction(op, t, false);
+	p->element = (u32)ptx_bits(t) / 8;
+	bool needs_noftz = is_half(t) && op == OP_ADD;
+	return (p->apply && !is_packed(t) && needs_noftz == (d->i->mod[M_NOFTZ] != 0)) ||
 	       decode_fail(d, "there is no '%s'", d->i->opcode);
 }
 
-static bool decode_transfer(struct decoder *d, int op)
+bool check_transfer(struct decoder *d)
 {
 	struct instr *i = d->i;
+	u32 rank = i->mod[M_DIM];
+	u8 mbarrier = rank ? 2 : 3;
 	struct transfer_plan *p = arena_new(d->arena, struct transfer_plan);
-	*p = (struct transfer_plan){.op = op, .to = 0, .from = 1, .size = 2};
-	if (!take_rank(d, &p->rank) || !take_kind(d, p) || !take_reduction(d, p))
-		return false;
-	bool in_map = p->kind == TO_SHARED, counted = p->kind != FROM_SHARED;
-	if (!want_policy(d, p->mbarrier + counted + (p->mask != 0)) || !is_address(&i->ops[0], in_map ? 0 : p->rank) ||
-	    !is_address(&i->ops[1], in_map ? p->rank : 0) || (!p->rank && !is_count(&i->ops[2])) ||
-	    (counted && !is_address(&i->ops[p->mbarrier], 0)) || (p->mask && !is_mask(&i->ops[p->mask])))
-		return false;
-	i->mods = (u64)(uintptr_t)p;
-	i->run = run_transfer;
-	return true;
+	*p = (struct transfer_plan){.kind = (enum transfer_kind)i->operation,
+				    .rank = rank,
+				    .reduces = i->mod[M_ATOM],
+				    .mbarrier = mbarrier,
+				    .mask = i->mod[M_MULTICAST] ? mbarrier + 1 : 0,
+				    .own_only = i->space == SPACE_SHARED};
+	i->plan = p;
+	bool is_out = strstr(i->opcode, ".global.shared"); /* the destination is named first */
+	return is_out == (p->kind == FROM_SHARED) && (!p->reduces || rank || plan_reduction(d, p));
 }
 
-bool decode_st_async(struct decoder *d)
+bool refuse_modes(struct decoder *d)
 {
-	struct instr *i = d->i;
+	return decode_fail(d, "'%s': only tile mode is simulated", d->i->opcode);
+}
+
+bool check_st_async(struct decoder *d)
+{
 	struct transfer_plan *p = arena_new(d->arena, struct transfer_plan);
-	int vector = take_one_of(d, "v2 v4");
-	u32 n;
-	if (d->module->sm < 90)
-		return decode_fail(d, "'%s' needs sm_90", i->opcode);
-	take(d, "weak");
-	take(d, "shared::cluster");
-	enum ptx_type t = take_type(d);
-	bool known = (t >= PT_B32 && t <= PT_S64 && t != PT_B128 && ptx_bits(t) >= 32) || t == PT_F32 || t == PT_F64;
-	if (!take(d, "mbarrier::complete_tx::bytes") || !known || !want_operands(d, 3, 3))
-		return false;
-	const struct operand *values = values_of(i, &n);
-	if (n != (vector < 0 ? 1u : 2u << vector) || !is_address(&i->ops[0], 0) || !is_address(&i->ops[2], 0))
-		return false;
-	*p = (struct transfer_plan){
-		.kind = FROM_REGISTERS, .op = -1, .to = 0, .mbarrier = 2, .element = (u32)ptx_bits(t) / 8};
-	for (u32 k = 0; k < n; k++)
-		if (!fits_type(&values[k], t, false))
-			return decode_fail(d, "'%s' with a register of another type", i->opcode);
-	i->mods = (u64)(uintptr_t)p;
-	i->run = run_store;
-	return n * p->element <= 16;
-}
-
-static void run_nothing(struct warp *w, const struct instr *i, u32 mask)
-{
-	(void)w, (void)i, (void)mask;
-}
-
-static bool decode_prefetch(struct decoder *d)
-{
-	u32 rank;
-	d->i->run = run_nothing;
-	return take_rank(d, &rank) && take(d, "L2") && take(d, "global") && want_policy(d, rank ? 1 : 2) &&
-	       is_address(&d->i->ops[0], rank) && (rank || is_count(&d->i->ops[1]));
-}
-
-bool decode_bulk(struct decoder *d)
-{
-	struct instr *i = d->i;
-	if (d->module->sm < 90)
-		return decode_fail(d, "'%s' needs sm_90", i->opcode);
-	if (take(d, "commit_group")) {
-		i->run = run_commit;
-		return want_operands(d, 0, 0);
-	}
-	if (take(d, "wait_group")) {
-		i->run = run_wait;
-		i->mods = take(d, "read");
-		return want_operands(d, 1, 1) && i->ops[0].kind == O_INT && i->ops[0].imm <= UINT32_MAX;
-	}
-	return take(d, "prefetch") ? decode_prefetch(d) : decode_transfer(d, -1);
-}
-
-bool decode_bulk_reduce(struct decoder *d)
-{
-	int op = take_one_of(d, ATOMIC_OPERATIONS);
-	if (d->module->sm < 90)
-		return decode_fail(d, "'%s' needs sm_90", d->i->opcode);
-	return op >= 0 && decode_transfer(d, op);
+	u32 element = (u32)ptx_bits(d->i->type[0]) / 8;
+	*p = (struct transfer_plan){.kind = FROM_REGISTERS, .mbarrier = 2, .element = element};
+	d->i->plan = p;
+	return vector_of(d->i) * element <= 16;
 }

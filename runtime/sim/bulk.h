@@ -8,13 +8,14 @@
 
 enum transfer_kind { TO_SHARED, FROM_SHARED, WITHIN_SHARED, FROM_REGISTERS };
 
-/* Decoded form of a bulk copy; instr.mods holds its address. */
+/* Operands of a bulk copy; in a tensor copy `to` or `from` is the tensor map. */
+enum { TRANSFER_TO, TRANSFER_FROM, TRANSFER_SIZE };
+/* Plan of an instruction. */
 struct transfer_plan {
 	enum transfer_kind kind;
 	u32 rank;           /* rank of a tensor copy; else 0 */
-	int op;             /* reduction: index in ATOMIC_OPERATIONS; -1: a copy */
-	bool op_noftz;
-	u8 to, from, size, mbarrier; /* operand indices; in a tensor copy `to` or `from` is the tensor map */
+	bool reduces;
+	u8 mbarrier;        /* operand index */
 	u8 mask;            /* operand index of the mask of destination blocks (multicast); 0: none */
 	bool own_only;      /* the destination must be in the issuing block */
 	apply_fn *apply;    /* operation of a reduction with its type in the opcode */
@@ -52,11 +53,6 @@ void tensor_fill(const struct transfer *t);
 /* Reads the tensor map and the coordinates of lane `lane`; false after a fault. */
 bool tensor_open(struct transfer *t, struct warp *w, const struct instr *i, u32 lane);
 
-/* Decode cp.async.bulk and cp.reduce.async.bulk; these parts of the opcode are already taken. */
-bool decode_bulk(struct decoder *d);
-bool decode_bulk_reduce(struct decoder *d);
-/* Decodes st.async; these parts of the opcode are already taken. */
-bool decode_st_async(struct decoder *d);
 /* Called when a warp ends: faults if a copy from shared memory was not waited for, at least for reading its source. */
 void bulk_end(struct warp *w);
 

@@ -183,56 +183,37 @@ void cluster_end_warp(struct warp *w)
 	check_visits(w);
 }
 
-enum { B_WAITS = 1, B_RELAXED = 2 };
-
-static void run_barrier(struct warp *w, const struct instr *i, u32 mask)
+void run_cluster_wait(struct warp *w, const struct instr *i, u32 mask)
 {
 	struct cta *b = w->block;
-	if (i->mods & B_WAITS) {
-		if (w->meeting == HAS_LEFT)
-			fault(w, i, mask, "waits at the cluster's barrier without having arrived");
-		else if (w->meeting == HAS_ARRIVED)
-			w->state = WARP_AT_CLUSTER;
-		else
-			clock_join(&b->arena, &w->clock, &b->passed);
-		b->met |= w->meeting == HAS_PASSED;
-		w->meeting = w->meeting == HAS_PASSED ? HAS_LEFT : w->meeting;
-		return;
-	}
+	if (w->meeting == HAS_LEFT)
+		fault(w, i, mask, "waits at the cluster's barrier without having arrived");
+	else if (w->meeting == HAS_ARRIVED)
+		w->state = WARP_AT_CLUSTER;
+	else
+		clock_join(&b->arena, &w->clock, &b->passed);
+	b->met |= w->meeting == HAS_PASSED;
+	w->meeting = w->meeting == HAS_PASSED ? HAS_LEFT : w->meeting;
+}
+
+void run_cluster_arrive(struct warp *w, const struct instr *i, u32 mask)
+{
+	struct cta *b = w->block;
 	if (w->meeting != HAS_LEFT) {
 		fault(w, i, mask, "arrives at the cluster's barrier again without having waited");
 		return;
 	}
 	w->meeting = HAS_ARRIVED;
-	sync_publish(w, i->mods & B_RELAXED, &b->came, &b->cluster->came);
+	sync_publish(w, i->mod[M_ORDER] == RELAXED, &b->came, &b->cluster->came);
 	complete(b->cluster);
-}
-
-bool decode_cluster_barrier(struct decoder *d)
-{
-	struct instr *i = d->i;
-	bool waits = take(d, "wait");
-	if (!waits && !take(d, "arrive"))
-		return false;
-	int sem = take_one_of(d, waits ? "acquire" : "release relaxed");
-	take(d, "aligned");
-	i->mods = (waits ? B_WAITS : 0) | (sem == 1 ? B_RELAXED : 0);
-	i->run = run_barrier;
-	i->is_sync = true;
-	return want_operands(d, 0, 0) && needs_clusters(d);
 }
 
 /* --- addresses ------------------------------------------------------------------------------------------------- */
 
-bool needs_clusters(struct decoder *d)
-{
-	return d->module->sm >= 90 || decode_fail(d, "'%s': clusters begin with sm_90", d->i->opcode);
-}
-
 /* Address of an operand in the window of shared::cluster; false after a fault. */
 static bool window_address(struct warp *w, const struct instr *i, u32 lane, const struct operand *o, u64 *at)
 {
-	bool generic = i->mods == SPACE_GENERIC;
+	bool generic = i->space == SPACE_GENERIC;
 	u64 within, base = generic ? SHARED_WINDOW : 0;
 	u64 address = operand_value(w, o, lane, generic ? 64 : ptx_bits(i->type[0]));
 	*at = address - base;
@@ -244,7 +225,7 @@ static bool window_address(struct warp *w, const struct instr *i, u32 lane, cons
 	return false;
 }
 
-static void run_mapa(struct warp *w, const struct instr *i, u32 mask)
+void run_mapa(struct warp *w, const struct instr *i, u32 mask)
 {
 	u32 nblocks = w->block->cluster->nblocks;
 	EACH_LANE(l, mask)
@@ -259,11 +240,11 @@ static void run_mapa(struct warp *w, const struct instr *i, u32 mask)
 		}
 		u64 within = at & (((u64)1 << WINDOW_LOG2) - 1);
 		set_reg(w, &i->ops[0], l,
-			cluster_address((u32)rank, within) + (i->mods == SPACE_GENERIC ? SHARED_WINDOW : 0));
+			cluster_address((u32)rank, within) + (i->space == SPACE_GENERIC ? SHARED_WINDOW : 0));
 	}
 }
 
-static void run_getctarank(struct warp *w, const struct instr *i, u32 mask)
+void run_getctarank(struct warp *w, const struct instr *i, u32 mask)
 {
 	EACH_LANE(l, mask)
 	{
@@ -273,43 +254,3 @@ static void run_getctarank(struct warp *w, const struct instr *i, u32 mask)
 		set_reg(w, &i->ops[0], l, cluster_block(w->block, at, &within)->rank);
 	}
 }
-
-static bool is_register(const struct operand *o, int bits)
-{
-	return o->kind == O_REG && ptx_bits(o->reg_type) == bits;
-}
-
-/* Decodes mapa and getctarank: {.shared::cluster}.type of the address. */
-static bool decode_address(struct decoder *d, u32 nops)
-{
-	struct instr *i = d->i;
-	bool shared = take(d, "shared::cluster");
-	i->mods = shared ? SPACE_CLUSTER : SPACE_GENERIC;
-	enum ptx_type t = i->type[0] = take_type(d);
-	if (!want_operands(d, nops, nops) || !needs_clusters(d) || (t != PT_U64 && (t != PT_U32 || !shared)))
-		return false;
-	const struct operand *o = &i->ops[1];
-	bool variable = shared && o->kind == O_SYMBOL && o->var && o->var->space == SPACE_SHARED;
-	return variable || is_register(o, ptx_bits(t)) ||
-	       decode_fail(d, "'%s' cannot have this kind of address", i->opcode);
-}
-
-static bool decode_mapa(struct decoder *d)
-{
-	struct instr *i = d->i;
-	i->run = run_mapa;
-	return decode_address(d, 3) && is_register(&i->ops[0], ptx_bits(i->type[0])) &&
-	       (is_register(&i->ops[2], 32) || i->ops[2].kind == O_INT);
-}
-
-static bool decode_getctarank(struct decoder *d)
-{
-	d->i->run = run_getctarank;
-	return decode_address(d, 2) && is_register(&d->i->ops[0], 32);
-}
-
-const struct isa_row cluster_opcodes[] = {
-	{"mapa", decode_mapa},
-	{"getctarank", decode_getctarank},
-	{0},
-};

@@ -35,8 +35,4 @@ void cluster_end_warp(struct warp *w);
 /* Number of warps that have arrived at the cluster barrier. */
 u32 cluster_arrived(const struct cluster *c);
 
-/* decode_cluster_barrier: barrier.cluster. needs_clusters: fails unless the target has clusters. */
-bool decode_cluster_barrier(struct decoder *d);
-bool needs_clusters(struct decoder *d);
-
 #endif

@@ -327,7 +327,7 @@ static inline float relu(float x, const struct instr *i)
 #define HIGH_HALF(x) fp_from_f16((u16)((x) >> 16))
 
 #define CONVERT(id, text, operands, sm, LOOP, ...) LOOP(id, __VA_ARGS__)
-#include "runtime/sim/ptx.def"
+#include "runtime/sim/forms.def"
 
 /* --- checks ------------------------------------------------------------------------------------------------------ */
 

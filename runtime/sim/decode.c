@@ -1,6 +1,7 @@
-/* Decoding of instructions: the form of the table ptx.def that fits the opcode and the operands. */
+/* Decoding of instructions: the form of the table forms.def that fits the opcode and the operands. */
 #include "runtime/sim/alu.h"
-#include "runtime/sim/fragment.h"
+#include "runtime/sim/bulk.h"
+#include "runtime/sim/mbarrier.h"
 
 #include <string.h>
 
@@ -50,10 +51,17 @@ static const struct set type_sets[] = {
 #define TYPES(name, types) {name, types},
 #include "runtime/sim/ptx.def"
 };
+/* The functions of the forms, in the files of their instructions. */
+typedef bool check_fn(struct decoder *d);
+check_fn check_lop3, check_bfe, check_bfi, check_prmt, check_fma_native, check_int_sat;
+check_fn check_access, check_store, check_atomic, check_copy, check_transfer, refuse_modes, check_st_async;
+check_fn check_mbarrier, plan_mma, plan_wgmma, check_matrices, check_setmaxnreg, check_callee;
+#define FORM(text, operands, sm, run, ...) run_fn run;
+#include "runtime/sim/forms.def"
 static const struct ptx_form forms[] = {
 #define FORM(opcode, operand_list, least_sm, function, ...)                                                            \
 	{.text = opcode, .operands = operand_list, .sm = least_sm, .run = function, __VA_ARGS__},
-#include "runtime/sim/ptx.def"
+#include "runtime/sim/forms.def"
 };
 
 /* Index in `sets` of the set with this name, or -1. */
@@ -127,12 +135,28 @@ static bool accepts_type(const struct part *p, const char *type)
 	return false;
 }
 
+/* Reads a shape such as m64n8k16; false for another word. */
+static bool read_shape(const char *word, u32 shape[3])
+{
+	int end = 0;
+	return sscanf(word, "m%un%uk%u%n", &shape[0], &shape[1], &shape[2], &end) == 3 && !word[end];
+}
+
+bool opcode_shape(const struct decoder *d, u32 shape[3])
+{
+	for (u32 k = 0; k < d->nparts; k++)
+		if (read_shape(d->part[k], shape))
+			return true;
+	return false;
+}
+
 /* Matches a part of a form with part k of the opcode. */
 static bool match_part(struct decoder *d, const struct part *p, u32 k)
 {
 	const char *word = d->part[k];
+	u32 shape[3];
 	if (p->modifier < 0)
-		return find_word(p->at, p->len, '|', word) >= 0;
+		return find_word(p->at, p->len, '|', word) >= 0 || (*p->at == 'S' && read_shape(word, shape));
 	const char *choices = modifiers[p->modifier].members;
 	int choice = find_word(choices, strlen(choices), ' ', word);
 	if (choice < 0 || (p->len && find_word(p->at, p->len, '|', word) < 0))
@@ -162,6 +186,8 @@ static bool take_part(struct decoder *d, const struct part *p)
 /* Matches the parts of the opcode with a form's text after the mnemonic. */
 static bool match_text(struct decoder *d, const char *text, const char **unknown)
 {
+	static const enum ptx_space spaces[] = {SPACE_GENERIC, SPACE_GLOBAL, SPACE_SHARED, SPACE_SHARED,
+						SPACE_CLUSTER, SPACE_PARAM,  SPACE_LOCAL,  SPACE_CONST};
 	struct part p;
 	memset(d->taken, 0, sizeof d->taken);
 	memset(d->i->mod, 0, sizeof d->i->mod);
@@ -175,6 +201,7 @@ static bool match_text(struct decoder *d, const char *text, const char **unknown
 			*unknown = d->part[k];
 			return false;
 		}
+	d->i->space = spaces[d->i->mod[M_SPACE]];
 	return true;
 }
 
@@ -190,11 +217,9 @@ bool decode_fail(struct decoder *d, const char *format, ...)
 	return false;
 }
 
-bool want_operands(struct decoder *d, u32 least, u32 most)
+bool want_operands(struct decoder *d, u32 n)
 {
-	if (d->i->nops >= least && d->i->nops <= most)
-		return true;
-	return decode_fail(d, "'%s' has %u operands", d->i->opcode, d->i->nops);
+	return d->i->nops == n || decode_fail(d, "'%s' has %u operands", d->i->opcode, d->i->nops);
 }
 
 static bool classes_agree(enum ptx_type declared, enum ptx_type t)
@@ -219,13 +244,15 @@ static bool fits_value(const struct operand *o, enum ptx_type t, struct use use)
 	if (o->negated && !use.negated)
 		return false;
 	if ((use.result || use.register_only) && o->kind != O_REG)
-		return use.result && o->kind == O_SINK;
+		return use.result && !use.register_only && o->kind == O_SINK;
 	switch (o->kind) {
 	case O_REG:
 		return classes_agree(o->reg_type, t) &&
 		       (have == bits || (use.wider && have > bits && t != PT_PRED && !is_float(t)));
-	case O_INT: return !is_float(t);
-	case O_FLOAT: return (o->wide ? t == PT_F32 || bits == 64 : bits == 32) && (is_bits(t) || is_float(t));
+	case O_INT: return !is_float(t) || use.wider;
+	case O_FLOAT:
+		return (is_bits(t) || is_float(t)) &&
+		       (use.wider || (o->wide ? t == PT_F32 || bits == 64 : bits == 32));
 	case O_SPECIAL: return !is_float(t) && (t == PT_PRED) == special_is_predicate(o->imm);
 	case O_SYMBOL: return o->var && !is_float(t) && bits >= 32;
 	default: return false;
@@ -252,6 +279,39 @@ static bool fit_vector(struct decoder *d, const struct operand *o, const char *s
 	return n == o->nitems;
 }
 
+/* As many values of a type as .vec says: a vector, or one value. */
+static bool fit_values(struct decoder *d, const struct operand *o, const char *spec, size_t len, struct use use)
+{
+	u32 n = vector_of(d->i);
+	if ((o->kind == O_VECTOR) != (n > 1) || (n > 1 && o->nitems != n))
+		return decode_fail(d, "'%s' with another number of values", d->i->opcode);
+	for (u32 k = 0; k < n; k++)
+		if (!fit_value(d, &operand_items(o)[k], spec, len, use))
+			return false;
+	return true;
+}
+
+static bool is_in_space(struct decoder *d, const struct operand *o, enum ptx_space space)
+{
+	enum ptx_space of_variable = space == SPACE_CLUSTER ? SPACE_SHARED : space;
+	return !o->var || space == SPACE_GENERIC || o->var->space == of_variable ||
+	       decode_fail(d, "'%s' is in another space", o->var->name);
+}
+
+static bool fit_address(struct decoder *d, const struct operand *o, const char *spec)
+{
+	u32 ncoords = spec[1] == '.' ? d->i->mod[M_DIM] : 0;
+	if (o->kind != O_ADDRESS || o->nitems != ncoords)
+		return false;
+	for (u32 k = 0; k < ncoords; k++)
+		if (!fits_value(&o->items[k], PT_U32, (struct use){0}))
+			return false;
+	return spec[1] == '.' || is_in_space(d, o,
+					     spec[1] == 's'   ? SPACE_SHARED
+					     : spec[1] == 'g' ? SPACE_GLOBAL
+							      : d->i->space);
+}
+
 static bool fit_operand(struct decoder *d, const struct operand *o, const char *spec, size_t len)
 {
 	struct use use = {0};
@@ -261,11 +321,20 @@ static bool fit_operand(struct decoder *d, const struct operand *o, const char *
 		use.register_only |= *spec == '%';
 		use.negated |= *spec == '!';
 	}
-	if (*spec == '?')
-		return true;
+	if (*spec == '[')
+		return fit_address(d, o, spec);
 	if (*spec == '#')
-		return o->kind == O_INT;
-	return memchr(spec, '&', len) ? fit_vector(d, o, spec, len, use) : fit_value(d, o, spec, len, use);
+		return o->kind == O_INT && o->imm <= UINT32_MAX;
+	if (!strncmp(spec, "label", len))
+		return o->kind == O_LABEL;
+	if (!strncmp(spec, "symbol", len))
+		return o->kind == O_SYMBOL && o->var && is_in_space(d, o, d->i->space);
+	if (!strncmp(spec, "policy", len))
+		return (o->kind == O_REG && ptx_bits(o->reg_type) == 64) ||
+		       decode_fail(d, "a cache policy is a register of 64 bits");
+	if (memchr(spec, '&', len))
+		return fit_vector(d, o, spec, len, use);
+	return spec[len - 1] == '*' ? fit_values(d, o, spec, len - 1, use) : fit_value(d, o, spec, len, use);
 }
 
 static bool fit_operands(struct decoder *d, const char *spec)
@@ -275,52 +344,16 @@ static bool fit_operands(struct decoder *d, const char *spec)
 	for (size_t len; *spec; spec += len, spec += strspn(spec, " ")) {
 		len = strcspn(spec, " ");
 		bool optional = *spec == '{';
-		if (optional && n == d->i->nops)
+		if (!strncmp(spec + (*spec == '='), "...", 3))
+			return true;
+		if ((optional && n == d->i->nops) || (*spec == 'p' && spec[1] == 'o' && !d->i->mod[M_HINT]))
 			continue;
 		if (n == d->i->nops)
-			return want_operands(d, n + 1, n + 1);
+			return want_operands(d, n + 1);
 		if (!fit_operand(d, &d->i->ops[n++], spec + optional, len - 2 * optional))
 			return false;
 	}
-	return want_operands(d, n, n);
-}
-
-/* --- parts of an opcode ---------------------------------------------------------------------------------------- */
-
-bool take(struct decoder *d, const char *part)
-{
-	for (u32 i = 0; i < d->nparts; i++)
-		if (!d->taken[i] && !strcmp(d->part[i], part))
-			return d->taken[i] = true;
-	return false;
-}
-
-enum ptx_type take_type(struct decoder *d)
-{
-	for (u32 i = 0; i < d->nparts; i++) {
-		enum ptx_type t = d->taken[i] ? PT_NONE : ptx_type_named(d->part[i]);
-		if (t) {
-			d->taken[i] = true;
-			return t;
-		}
-	}
-	return PT_NONE;
-}
-
-int take_one_of(struct decoder *d, const char *names)
-{
-	int index = 0;
-	for (const char *at = names; *at; index++) {
-		size_t len = strcspn(at, " ");
-		for (u32 i = 0; i < d->nparts; i++)
-			if (!d->taken[i] && strlen(d->part[i]) == len && !memcmp(d->part[i], at, len)) {
-				d->taken[i] = true;
-				return index;
-			}
-		at += len;
-		at += strspn(at, " ");
-	}
-	return -1;
+	return want_operands(d, n);
 }
 
 /* --- instructions ---------------------------------------------------------------------------------------------- */
@@ -363,6 +396,12 @@ static bool need_sm(struct decoder *d, int sm)
 	return has || decode_fail(d, sm == SM_90A ? "'%s' needs sm_90a" : "'%s' needs sm_%d", d->i->opcode, sm);
 }
 
+static bool has_clusters(struct decoder *d)
+{
+	bool needs = d->i->space == SPACE_CLUSTER || scope_of(d->i) == SCOPE_CLUSTER;
+	return !needs || d->module->sm >= 90 || decode_fail(d, "'%s': clusters begin with sm_90", d->i->opcode);
+}
+
 static bool decode_form(struct decoder *d, const struct ptx_form *f)
 {
 	struct instr *i = d->i;
@@ -371,7 +410,7 @@ static bool decode_form(struct decoder *d, const struct ptx_form *f)
 	i->members = f->members;
 	i->is_sync = f->is_sync;
 	i->is_control = f->is_control;
-	return need_sm(d, f->sm) && fit_operands(d, f->operands) && (!f->check || f->check(d));
+	return need_sm(d, f->sm) && has_clusters(d) && fit_operands(d, f->operands) && (!f->check || f->check(d));
 }
 
 /* The forms of each mnemonic, in the order of the table. */
@@ -405,48 +444,27 @@ static void index_forms(struct arena *a, struct form_index *x)
 
 static bool decode_one(struct decoder *d)
 {
-	static const struct isa_row *const tables[] = {memory_opcodes,
-						       async_opcodes, mbarrier_opcodes, matrix_opcodes,
-						       warp_opcodes,  sync_opcodes,     cluster_opcodes};
 	struct instr *i = d->i;
-	const char *base;
-	if (!split(d, &base))
+	const char *mnemonic, *unknown = NULL;
+	bool matched = false;
+	if (!split(d, &mnemonic))
 		return false;
 	for (u32 k = 0; k < i->nops; k++)
 		if (!number_specials(d, &i->ops[k]))
 			return false;
-	const char *unknown = NULL;
-	bool found = false, matched = false;
-	const char *name = intern_find(&d->index->names, base);
-	const struct form_list *l = name ? map_get(&d->index->lists, name) : NULL;
-	found = l != NULL;
-	for (; l; l = l->next) {
+	const char *name = intern_find(&d->index->names, mnemonic);
+	if (!name)
+		return decode_fail(d, "the simulator has no instruction '%s'", i->opcode);
+	for (const struct form_list *l = map_get(&d->index->lists, name); l; l = l->next) {
 		if (!match_text(d, l->form->text + strcspn(l->form->text, ".{"), &unknown))
 			continue;
 		matched = true;
 		if (decode_form(d, l->form))
 			return true;
 	}
-	if (matched)
-		return decode_fail(d, "the simulator has no '%s' with these operands", i->opcode);
-	if (unknown)
+	if (!matched && unknown)
 		return decode_fail(d, "the simulator does not know '.%s' of '%s'", unknown, i->opcode);
-	if (found)
-		return decode_fail(d, "the simulator has no '%s'", i->opcode);
-	for (u32 t = 0; t < ARRAY_LEN(tables); t++)
-		for (const struct isa_row *o = tables[t]; o->name; o++)
-			if (!strcmp(o->name, base)) {
-				if (!o->decode(d))
-					return decode_fail(d, "the simulator has no '%s' with these operands",
-							   i->opcode);
-				for (u32 p = 0; p < d->nparts; p++)
-					if (!d->taken[p])
-						return decode_fail(d, "the simulator does not know '.%s' of '%s'",
-								   d->part[p], i->opcode);
-				tl_assert(i->run);
-				return true;
-			}
-	return decode_fail(d, "the simulator has no instruction '%s'", i->opcode);
+	return decode_fail(d, "the simulator has no '%s'%s", i->opcode, matched ? " with these operands" : "");
 }
 
 bool sim_decode(struct arena *a, struct ptx_module *m, const char **error)
@@ -470,7 +488,6 @@ bool sim_decode(struct arena *a, struct ptx_module *m, const char **error)
 				*error = arena_printf(a, "line %u: %s", d.i->line, d.error);
 				return false;
 			}
-			wgmma_registers(a, kernel, d.i);
 			kernel->has_fences |= !strncmp(d.i->opcode, "fence", 5) || !strncmp(d.i->opcode, "membar", 6);
 		}
 	}

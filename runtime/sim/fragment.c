@@ -70,7 +70,7 @@ struct fragment_map fragment_map_of(struct arena *a, const struct fragment *f, u
 
 bool is_fragment(const struct operand *o, u32 n, int bits, bool is_result)
 {
-	const struct operand *regs = fragment_regs(o);
+	const struct operand *regs = operand_items(o);
 	if ((o->kind == O_VECTOR ? o->nitems : 1) != n)
 		return false;
 	for (u32 r = 0; r < n; r++)

@@ -68,14 +68,5 @@ void round_to_f16(float *cells, u32 n);
 
 /* True if `o` has n registers of `bits` bits, in braces if n > 1. A result may be "_". */
 bool is_fragment(const struct operand *o, u32 n, int bits, bool is_result);
-static inline const struct operand *fragment_regs(const struct operand *o)
-{
-	return o->kind == O_VECTOR ? o->items : o;
-}
-
-bool decode_mma(struct decoder *d);
-bool decode_wgmma(struct decoder *d);
-/* Marks the registers of a decoded wgmma in k->in_products; ignores other instructions. */
-void wgmma_registers(struct arena *a, struct ptx_kernel *k, const struct instr *i);
 
 #endif

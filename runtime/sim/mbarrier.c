@@ -9,10 +9,7 @@
 #include <string.h>
 
 enum { MOST_EXPIRED = 1000 }; /* consecutive expirations before a deadlock is reported */
-enum operation { INIT, INVAL, ARRIVE, ARRIVE_DROP, EXPECT_TX, COMPLETE_TX, TEST_WAIT, TRY_WAIT, PENDING_COUNT };
-/* flags in mods; the low bits hold the operation */
-enum { B_GENERIC = 16, B_EXPECTS = 32, B_NO_COMPLETE = 64, B_RELAXED = 128, B_PARITY = 256, B_CLUSTER = 512,
-      OPERATION = 15 };
+enum { EXPECTS = 1, NO_COMPLETE }; /* choices of the modifier TX */
 
 struct mbarriers {
 	VEC(struct mbarrier *) all;
@@ -28,11 +25,6 @@ static struct mbarrier *find(const struct cta *k, u64 at)
 		if (k->mbarriers->all.at[n]->at == at)
 			return k->mbarriers->all.at[n];
 	return NULL;
-}
-
-static enum ptx_space space_of(const struct instr *i)
-{
-	return i->mods & B_CLUSTER ? SPACE_CLUSTER : i->mods & B_GENERIC ? SPACE_GENERIC : SPACE_SHARED;
 }
 
 struct cta *mbarrier_place(struct warp *w, const struct instr *i, u32 lane, const struct operand *o,
@@ -262,7 +254,7 @@ static void init(struct warp *w, const struct instr *i, u32 lane)
 {
 	struct cta *k = w->block;
 	u64 at, count = operand_value(w, &i->ops[1], lane, 32);
-	if (!is_own(w, i, lane, mbarrier_place(w, i, lane, &i->ops[0], space_of(i), &at)))
+	if (!is_own(w, i, lane, mbarrier_place(w, i, lane, &i->ops[0], i->space, &at)))
 		return;
 	if (find(k, at)) {
 		fault(w, i, 1u << lane,
@@ -349,14 +341,14 @@ static bool token_done(struct warp *w, const struct instr *i, u32 lane, const st
 
 static void arrive(struct warp *w, const struct instr *i, u32 lane, struct mbarrier *b, u32 extra)
 {
-	bool expects = i->mods & B_EXPECTS, drops = (i->mods & OPERATION) == ARRIVE_DROP;
+	bool expects = i->mod[M_TX] == EXPECTS, drops = i->operation == MBARRIER_ARRIVE_DROP;
 	u32 count = expects || i->nops < 3 ? 1 : extra;
 	u64 token = token_of(b);
 	if (!count || count > MBARRIER_MAX) {
 		fault(w, i, 1u << lane, "%u arrivals at once: 1 to %d", count, MBARRIER_MAX);
 		return;
 	}
-	if (i->mods & B_NO_COMPLETE && count >= b->pending) {
+	if (i->mod[M_TX] == NO_COMPLETE && count >= b->pending) {
 		fault(w, i, 1u << lane,
 		      "this arrival has .noComplete, but completes the phase of the mbarrier at shared address 0x%x",
 		      b->at);
@@ -368,7 +360,7 @@ static void arrive(struct warp *w, const struct instr *i, u32 lane, struct mbarr
 		b->expected -= MIN(count, b->expected);
 	/* a clock holds agents of one block only, so versions carry the order to another block */
 	struct clock away = {.known = NULL};
-	bool releases = !(i->mods & B_RELAXED), own = b->block == w->block;
+	bool releases = i->mod[M_ORDER] != RELAXED, own = b->block == w->block;
 	if (releases && !own)
 		sync_publish(w, false, NULL, &away.known);
 	if (mbarrier_arrive(w, i, lane, b, count, !releases ? NULL : own ? &w->clock : &away) && own)
@@ -377,7 +369,7 @@ static void arrive(struct warp *w, const struct instr *i, u32 lane, struct mbarr
 
 static bool is_done(struct warp *w, const struct instr *i, u32 lane, const struct mbarrier *b)
 {
-	if (!(i->mods & B_PARITY))
+	if (!i->mod[M_PARITY])
 		return token_done(w, i, lane, b, operand_value(w, &i->ops[2], lane, 64));
 	u64 parity = operand_value(w, &i->ops[2], lane, 32);
 	if (parity > 1)
@@ -385,15 +377,15 @@ static bool is_done(struct warp *w, const struct instr *i, u32 lane, const struc
 	return (b->phase & 1) != parity;
 }
 
-static void run_wait(struct warp *w, const struct instr *i, u32 mask)
+void run_mbarrier_wait(struct warp *w, const struct instr *i, u32 mask)
 {
 	EACH_LANE(l, mask) {
-		struct mbarrier *b = mbarrier_of(w, i, l, &i->ops[1], space_of(i));
+		struct mbarrier *b = mbarrier_of(w, i, l, &i->ops[1], i->space);
 		bool done = b && is_done(w, i, l, b);
 		if (w->block->failed)
 			return;
 		set_reg(w, &i->ops[0], l, done);
-		if (done && !(i->mods & B_RELAXED))
+		if (done && i->mod[M_ORDER] != RELAXED)
 			clock_join(&w->block->arena, &w->clock, &b->done);
 		if (!done) {
 			w->asleep |= 1u << l;
@@ -404,26 +396,26 @@ static void run_wait(struct warp *w, const struct instr *i, u32 mask)
 
 static void run_one(struct warp *w, const struct instr *i, u32 lane)
 {
-	enum operation op = (enum operation)(i->mods & OPERATION);
-	if (op == INIT) {
+	enum mbarrier_operation op = (enum mbarrier_operation)i->operation;
+	if (op == MBARRIER_INIT) {
 		init(w, i, lane);
 		return;
 	}
-	u32 arrives = op == ARRIVE || op == ARRIVE_DROP ? 1 : 0;
-	u32 extra = i->nops > 1 + arrives ? (u32)operand_value(w, &i->ops[1 + arrives], lane, 32) : 0;
+	bool arrives = i->has_result;
+	u32 extra = i->nops > 1u + arrives ? (u32)operand_value(w, &i->ops[1 + arrives], lane, 32) : 0;
 	const struct operand *place = &i->ops[arrives];
-	struct mbarrier *b = (op == INVAL ? mbarrier_of : any_of)(w, i, lane, place, space_of(i));
+	struct mbarrier *b = (op == MBARRIER_INVAL ? mbarrier_of : any_of)(w, i, lane, place, i->space);
 	if (!b)
 		return;
-	if (op == INVAL)
+	if (op == MBARRIER_INVAL)
 		invalidate(w, i, lane, b);
 	else if (arrives)
 		arrive(w, i, lane, b, extra);
 	else
-		mbarrier_transact(w, i, lane, b, op == EXPECT_TX ? (i64)extra : -(i64)extra);
+		mbarrier_transact(w, i, lane, b, op == MBARRIER_EXPECT_TX ? (i64)extra : -(i64)extra);
 }
 
-static void run_mbarrier(struct warp *w, const struct instr *i, u32 mask)
+void run_mbarrier(struct warp *w, const struct instr *i, u32 mask)
 {
 	EACH_LANE(l, mask)
 		if (!w->block->failed)
@@ -431,116 +423,19 @@ static void run_mbarrier(struct warp *w, const struct instr *i, u32 mask)
 	w->clock.at[w->id]++; /* later actions are not released */
 }
 
-static void run_pending_count(struct warp *w, const struct instr *i, u32 mask)
+void run_pending_count(struct warp *w, const struct instr *i, u32 mask)
 {
 	EACH_LANE(l, mask)
 		set_reg(w, &i->ops[0], l, operand_value(w, &i->ops[1], l, 64) & ((1 << TOKEN_PENDING) - 1));
 }
 
-/* --- decoding ---------------------------------------------------------------------------------------------------- */
+/* --- checks ------------------------------------------------------------------------------------------------------ */
 
-static bool is_value(const struct operand *o, int bits)
+bool check_mbarrier(struct decoder *d)
 {
-	return o->kind == O_INT || (o->kind == O_REG && ptx_bits(o->reg_type) == bits && !is_float_type(o->reg_type));
+	const struct instr *i = d->i;
+	if (!i->mod[M_ORDER] != !i->mod[M_SCOPE])
+		return decode_fail(d, "'%s' with an order or a scope alone", i->opcode);
+	return !i->has_result || i->space != SPACE_CLUSTER || i->ops[0].kind == O_SINK ||
+	       decode_fail(d, "'%s': an arrival at another block's mbarrier has no state: write _", i->opcode);
 }
-
-static bool is_state(const struct operand *o)
-{
-	return o->kind == O_REG && is_value(o, 64);
-}
-
-/* Takes .shared::cta, .shared::cluster or neither, and checks that the address fits. */
-static bool take_place(struct decoder *d, u32 address, bool *remote)
-{
-	const struct operand *o = &d->i->ops[address];
-	*remote = take(d, "shared::cluster");
-	bool shared = *remote || take(d, "shared") || take(d, "shared::cta");
-	d->i->mods |= *remote ? B_CLUSTER : shared ? 0 : B_GENERIC;
-	if (!take(d, "b64") || d->i->nops <= address || o->kind != O_ADDRESS)
-		return false;
-	return !o->var || o->var->space == SPACE_SHARED || decode_fail(d, "an mbarrier is in shared memory");
-}
-
-/* Takes order and scope, such as .release.cta: both or neither. */
-static bool take_sem(struct decoder *d, const char *strong)
-{
-	bool relaxed = take(d, "relaxed"), sem = relaxed || (*strong && take(d, strong));
-	int scope = take_one_of(d, "cta cluster");
-	d->i->mods |= relaxed ? B_RELAXED : 0;
-	return sem == (scope >= 0) || decode_fail(d, "'%s' with an order or a scope alone", d->i->opcode);
-}
-
-static bool decode_arrive(struct decoder *d)
-{
-	struct instr *i = d->i;
-	bool expects = take(d, "expect_tx"), keeps = take(d, "noComplete"), remote;
-	i->mods |= (expects ? B_EXPECTS : 0) | (keeps ? B_NO_COMPLETE : 0);
-	if ((expects && keeps) || !take_sem(d, "release") || !want_operands(d, 2 + (expects || keeps), 3) ||
-	    !take_place(d, 1, &remote))
-		return false;
-	if (i->ops[0].kind != O_SINK && (remote || !is_state(&i->ops[0])))
-		return decode_fail(d, "'%s': %s", i->opcode,
-				   remote ? "an arrival at another block's mbarrier has no state: write _"
-					  : "the state is a register of 64 bits");
-	return i->nops < 3 || is_value(&i->ops[2], 32);
-}
-
-static bool decode_transact(struct decoder *d)
-{
-	bool remote;
-	return take_sem(d, "") && want_operands(d, 2, 2) && take_place(d, 0, &remote) && is_value(&d->i->ops[1], 32);
-}
-
-static bool decode_wait(struct decoder *d, bool tries)
-{
-	struct instr *i = d->i;
-	bool parity = take(d, "parity"), remote;
-	i->mods |= parity ? B_PARITY : 0;
-	i->run = run_wait;
-	if (!take_sem(d, "acquire") || !want_operands(d, 3, 3 + tries) || !take_place(d, 1, &remote))
-		return false;
-	if (remote)
-		return decode_fail(d, "'%s': only mbarriers of the warp's block can be waited for", i->opcode);
-	return i->ops[0].kind == O_REG && i->ops[0].reg_type == PT_PRED && is_value(&i->ops[2], parity ? 32 : 64) &&
-	       (i->nops < 4 || is_value(&i->ops[3], 32));
-}
-
-static bool decode_mbarrier(struct decoder *d)
-{
-	static const int since[] = {
-		[INIT] = 80,        [INVAL] = 80,     [ARRIVE] = 80,   [ARRIVE_DROP] = 80,  [EXPECT_TX] = 90,
-		[COMPLETE_TX] = 90, [TEST_WAIT] = 80, [TRY_WAIT] = 90, [PENDING_COUNT] = 80};
-	struct instr *i = d->i;
-	bool remote;
-	int op = take_one_of(d, "init inval arrive arrive_drop");
-	/* the first list is tried first because arrive.expect_tx is an arrival */
-	op = op >= 0 ? op
-		     : take_one_of(
-			       d,
-			       "init inval arrive arrive_drop expect_tx complete_tx test_wait try_wait pending_count");
-	if (op < 0)
-		return false;
-	if (d->module->sm < since[op])
-		return decode_fail(d, "'%s' needs sm_%d", i->opcode, since[op]);
-	i->mods = (u64)op;
-	i->run = run_mbarrier;
-	switch ((enum operation)op) {
-	case INIT: return want_operands(d, 2, 2) && take_place(d, 0, &remote) && !remote && is_value(&i->ops[1], 32);
-	case INVAL: return want_operands(d, 1, 1) && take_place(d, 0, &remote) && !remote;
-	case ARRIVE:
-	case ARRIVE_DROP: return decode_arrive(d);
-	case EXPECT_TX:
-	case COMPLETE_TX: return decode_transact(d);
-	case TEST_WAIT:
-	case TRY_WAIT: return decode_wait(d, op == TRY_WAIT);
-	default:
-		i->run = run_pending_count;
-		return take(d, "b64") && want_operands(d, 2, 2) && i->ops[0].kind == O_REG &&
-		       ptx_bits(i->ops[0].reg_type) == 32 && is_state(&i->ops[1]);
-	}
-}
-
-const struct isa_row mbarrier_opcodes[] = {
-	{"mbarrier", decode_mbarrier},
-	{0},
-};

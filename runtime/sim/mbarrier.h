@@ -8,6 +8,16 @@ struct flight; /* (engine.h) */
 
 enum { MBARRIER_BYTES = 8, MBARRIER_MAX = (1 << 20) - 1 }; /* maximum of arrivals and of the tx-count */
 
+/* Operations of the forms that run_mbarrier executes. */
+enum mbarrier_operation {
+	MBARRIER_INIT,
+	MBARRIER_INVAL,
+	MBARRIER_ARRIVE,
+	MBARRIER_ARRIVE_DROP,
+	MBARRIER_EXPECT_TX,
+	MBARRIER_COMPLETE_TX
+};
+
 struct mbarrier {
 	struct cta *block;     /* block with the mbarrier in its shared memory */
 	u32 at;                /* address in that memory */

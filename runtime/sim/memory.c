@@ -1,27 +1,10 @@
-/* Decoding and execution of loads, stores, address conversions and prefetches. */
+/* Execution of loads, stores, address conversions and prefetches. */
+#include "runtime/sim/alu.h"
 #include "runtime/sim/bulk.h"
 #include "runtime/sim/cluster.h"
 #include "runtime/sim/sync.h"
 
 #include <string.h>
-
-/* flags, then the shifts of three fields of four bits each */
-enum { M_ACQUIRE = 1, M_RELEASE = 2, M_STRONG = 4, M_SPACE = 8, M_VEC = 12, M_SCOPE = 16 };
-
-static enum ptx_space space_of(const struct instr *i)
-{
-	return (enum ptx_space)(i->mods >> M_SPACE & 15);
-}
-
-static enum scope scope_of(const struct instr *i)
-{
-	return (enum scope)(i->mods >> M_SCOPE & 15);
-}
-
-static u32 vector_of(const struct instr *i)
-{
-	return (u32)(i->mods >> M_VEC & 15);
-}
 
 #define FOR_LANES(l, mask, body)                                                                                       \
 	do {                                                                                                           \
@@ -34,127 +17,35 @@ static u32 vector_of(const struct instr *i)
 		}                                                                                                      \
 	} while (0)
 
-/* --- qualifiers ------------------------------------------------------------------------------------------------ */
-
-bool take_space(struct decoder *d, enum ptx_space *space)
-{
-	static const enum ptx_space spaces[] = {SPACE_GLOBAL, SPACE_SHARED, SPACE_SHARED, SPACE_CLUSTER,
-						SPACE_PARAM,  SPACE_LOCAL,  SPACE_CONST};
-	int k = take_one_of(d, "global shared shared::cta shared::cluster param local const");
-	*space = k < 0 ? SPACE_GENERIC : spaces[k];
-	if (*space == SPACE_CLUSTER && !needs_clusters(d))
-		return false;
-	enum ptx_space of_variable = *space == SPACE_CLUSTER ? SPACE_SHARED : *space;
-	for (u32 n = 0; n < d->i->nops; n++) {
-		const struct operand *o = &d->i->ops[n];
-		if (o->kind == O_ADDRESS && o->var && k >= 0 && o->var->space != of_variable)
-			return decode_fail(d, "'%s' is in another space", o->var->name);
-	}
-	return true;
-}
-
-bool want_policy(struct decoder *d, u32 n)
-{
-	if (!take(d, "L2::cache_hint"))
-		return want_operands(d, n, n);
-	if (!want_operands(d, n + 1, n + 1))
-		return false;
-	const struct operand *o = &d->i->ops[n];
-	return (o->kind == O_REG && ptx_bits(o->reg_type) == 64) ||
-	       decode_fail(d, "a cache policy is a register of 64 bits");
-}
-
-bool is_float_type(enum ptx_type t)
-{
-	return t >= PT_F16;
-}
-
-static bool is_integer_type(enum ptx_type t)
-{
-	return t >= PT_U8 && t <= PT_S64;
-}
-
-bool fits_type(const struct operand *o, enum ptx_type t, bool is_result)
-{
-	if (is_result && o->kind == O_SINK)
-		return true;
-	if (o->kind != O_REG)
-		return !is_result && (o->kind == O_INT || (o->kind == O_FLOAT && !is_integer_type(t)));
-	int have = ptx_bits(o->reg_type), want = ptx_bits(t);
-	if (o->reg_type == PT_PRED || have < want || (is_float_type(t) && have != want))
-		return false;
-	return !(is_float_type(t) && is_integer_type(o->reg_type)) &&
-	       !(is_integer_type(t) && is_float_type(o->reg_type));
-}
-
-/* Items of a vector operand, or the operand itself. */
-static const struct operand *items_of(const struct operand *o)
-{
-	return o->kind == O_VECTOR ? o->items : o;
-}
-
-static bool take_memory_type(struct decoder *d, const struct operand *values, bool is_result)
-{
-	static const u32 counts[] = {2, 4, 8};
-	struct instr *i = d->i;
-	int vec = take_one_of(d, "v2 v4 v8");
-	u32 n = vec < 0 ? 1 : counts[vec];
-	enum ptx_type t = i->type[0] = take_type(d);
-	bool known = (t >= PT_B8 && t <= PT_S64 && t != PT_B128) || t == PT_F32 || t == PT_F64;
-	if (!known)
-		return decode_fail(d, "'%s' with a type that memory does not have", i->opcode);
-	u32 total = n * (u32)ptx_bits(t) / 8;
-	if (total > 32 || (n == 8 && total != 32) || (total == 32 && d->module->sm < 100))
-		return decode_fail(d, "'%s' accesses too much at once", i->opcode);
-	if ((values->kind == O_VECTOR) != (n > 1) || (n > 1 && values->nitems != n))
-		return decode_fail(d, "'%s' with another number of values", i->opcode);
-	for (u32 k = 0; k < n; k++)
-		if (!fits_type(&items_of(values)[k], t, is_result))
-			return decode_fail(d, "'%s' with a register of another type", i->opcode);
-	i->mods |= (u64)n << M_VEC;
-	return true;
-}
-
-enum scope take_scope(struct decoder *d, bool *given)
-{
-	static const enum scope scopes[] = {SCOPE_CTA, SCOPE_CLUSTER, SCOPE_GPU, SCOPE_GPU};
-	int k = take_one_of(d, "cta cluster gpu sys");
-	*given = k >= 0;
-	return k < 0 ? SCOPE_GPU : scopes[k];
-}
-
-/* Takes .weak, .volatile, .relaxed.scope or `sync`.scope, where `sync` is "acquire" or "release". */
-static bool take_order(struct decoder *d, const char *sync, u64 sync_mod)
-{
-	bool weak = take(d, "weak"), vol = take(d, "volatile"), relaxed = take(d, "relaxed"), syncs = take(d, sync);
-	bool scoped;
-	enum scope scope = take_scope(d, &scoped);
-	if (weak + vol + relaxed + syncs > 1 || scoped != (relaxed || syncs))
-		return decode_fail(d, "'%s' with an order and scope that do not match", d->i->opcode);
-	d->i->mods |= (vol || relaxed || syncs ? M_STRONG : 0) | (syncs ? sync_mod : 0) | (u64)scope << M_SCOPE;
-	return true;
-}
-
-static bool take_hints(struct decoder *d, const char *operators)
-{
-	int cop = take_one_of(d, operators);
-	int l1 = take_one_of(d, "L1::evict_normal L1::evict_unchanged L1::evict_first L1::evict_last L1::no_allocate");
-	int l2 = take_one_of(d, "L2::evict_normal L2::evict_first L2::evict_last");
-	if (cop >= 0 && (l1 >= 0 || l2 >= 0 || d->i->mods & M_STRONG))
-		return decode_fail(d, "'%s' with qualifiers that exclude each other", d->i->opcode);
-	return true;
-}
+/* --- checks ---------------------------------------------------------------------------------------------------- */
 
 /* A .param variable has a fixed size, so an access beyond its end is a decoding error, not a fault. */
-static bool within_param(struct decoder *d, const struct operand *o)
+static bool within_param(struct decoder *d, const struct operand *o, u32 bytes)
 {
-	u64 bytes = vector_of(d->i) * (u64)ptx_bits(d->i->type[0]) / 8;
 	if (!o->var || o->var->space != SPACE_PARAM)
 		return true;
 	if (o->imm > o->var->size || bytes > o->var->size - o->imm)
 		return decode_fail(d, "'%s' reaches past the end of '%s'", d->i->opcode, o->var->name);
 	return (o->var->offset + o->imm) % bytes == 0 ||
 	       decode_fail(d, "'%s' of '%s' is misaligned", d->i->opcode, o->var->name);
+}
+
+bool check_access(struct decoder *d)
+{
+	const struct instr *i = d->i;
+	u32 n = vector_of(i), bytes = n * (u32)ptx_bits(i->type[0]) / 8;
+	if (bytes > 32 || (n == 8 && bytes != 32) || (bytes == 32 && d->module->sm < 100))
+		return decode_fail(d, "'%s' accesses too much at once", i->opcode);
+	return within_param(d, &i->ops[i->has_result], bytes);
+}
+
+bool check_store(struct decoder *d)
+{
+	enum ptx_space space = d->i->space;
+	const struct ptx_var *v = d->i->ops[0].var;
+	if (space == SPACE_CONST || (space == SPACE_PARAM && (!v || v->is_kernel_param)))
+		return decode_fail(d, "'%s' writes read-only memory", d->i->opcode);
+	return check_access(d);
 }
 
 /* --- loads ----------------------------------------------------------------------------------------------------- */
@@ -197,7 +88,7 @@ static load_fn *loader(enum ptx_type t, bool strong)
 /* Load of a kernel parameter: all lanes read the same address. */
 static bool load_param(struct warp *w, const struct instr *i, u32 mask)
 {
-	const struct operand *from = &i->ops[1], *to = items_of(&i->ops[0]);
+	const struct operand *from = &i->ops[1], *to = operand_items(&i->ops[0]);
 	u32 n = vector_of(i), step = (u32)ptx_bits(i->type[0]) / 8;
 	const char *host = w->block->launch->params + from->var->offset + from->imm;
 	load_fn *load = loader(i->type[0], false);
@@ -214,11 +105,11 @@ static bool load_param(struct warp *w, const struct instr *i, u32 mask)
 	return true;
 }
 
-static void run_ld(struct warp *w, const struct instr *i, u32 mask)
+void run_ld(struct warp *w, const struct instr *i, u32 mask)
 {
 	u32 n = vector_of(i), step = (u32)ptx_bits(i->type[0]) / 8;
-	bool strong = i->mods & M_STRONG;
-	const struct operand *to = items_of(&i->ops[0]), *from = &i->ops[1];
+	bool strong = i->mod[M_ORDER];
+	const struct operand *to = operand_items(&i->ops[0]), *from = &i->ops[1];
 	if (from->var && from->var->is_kernel_param && !from->has_reg) {
 		load_param(w, i, mask);
 		return;
@@ -226,7 +117,7 @@ static void run_ld(struct warp *w, const struct instr *i, u32 mask)
 	struct places p;
 	p.values = NULL;
 	p.may_be_stale = !strong;
-	if (!find_places(w, i, mask, from, space_of(i), n * step, A_READ | (strong ? A_STRONG : 0), &p))
+	if (!find_places(w, i, mask, from, i->space, n * step, A_READ | (strong ? A_STRONG : 0), &p))
 		return;
 	load_fn *load = loader(i->type[0], strong);
 	for (u32 k = 0; k < n; k++) {
@@ -241,44 +132,13 @@ static void run_ld(struct warp *w, const struct instr *i, u32 mask)
 		return;
 	w->block->polls++;
 	sync_lock(w);
-	if (i->mods & M_ACQUIRE) {
+	if (acquires(i)) {
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		sync_acquire(w, mask, &p, scope_of(i));
 	} else {
 		sync_relaxed(w, mask, &p, A_READ);
 	}
 	sync_unlock(w);
-}
-
-static bool decode_ld(struct decoder *d)
-{
-	struct instr *i = d->i;
-	enum ptx_space space;
-	if (i->nops < 2 || i->ops[1].kind != O_ADDRESS || !take_space(d, &space) ||
-	    !take_order(d, "acquire", M_ACQUIRE))
-		return false;
-	bool nc = take(d, "nc");
-	if (nc && (space != SPACE_GLOBAL || i->mods & M_STRONG))
-		return decode_fail(d, "'%s': only weak loads of global memory can be non-coherent", i->opcode);
-	if (!take_hints(d, "ca cg cs lu cv") || !take_memory_type(d, &i->ops[0], true))
-		return false;
-	take_one_of(d, "L2::64B L2::128B L2::256B");
-	i->mods |= (u64)space << M_SPACE;
-	i->run = run_ld;
-	return within_param(d, &i->ops[1]) && want_policy(d, 2);
-}
-
-static bool decode_ldu(struct decoder *d)
-{
-	struct instr *i = d->i;
-	enum ptx_space space;
-	if (!want_operands(d, 2, 2) || i->ops[1].kind != O_ADDRESS || !take_space(d, &space))
-		return false;
-	if (space != SPACE_GLOBAL && space != SPACE_GENERIC)
-		return decode_fail(d, "'%s' is of global memory", i->opcode);
-	i->mods |= (u64)space << M_SPACE;
-	i->run = run_ld;
-	return take_memory_type(d, &i->ops[0], true);
 }
 
 /* --- stores ---------------------------------------------------------------------------------------------------- */
@@ -328,7 +188,7 @@ static bool may_overlap(const struct places *p, u32 mask, u32 bytes)
 /* Checks that lanes that stored to the same bytes stored equal values: each lane must find its own value in memory. */
 static bool check_overlaps(struct warp *w, const struct instr *i, u32 mask, const struct places *p, u32 n, u32 step)
 {
-	const struct operand *from = items_of(&i->ops[1]);
+	const struct operand *from = operand_items(&i->ops[1]);
 	for (u32 k = 0; k < n; k++) {
 		u64 space[LANES];
 		const u64 *v = operand_lanes(w, &from[k], (int)step * 8, space);
@@ -355,17 +215,17 @@ static bool check_overlaps(struct warp *w, const struct instr *i, u32 mask, cons
 	return true;
 }
 
-static void run_st(struct warp *w, const struct instr *i, u32 mask)
+void run_st(struct warp *w, const struct instr *i, u32 mask)
 {
 	u32 n = vector_of(i), step = (u32)ptx_bits(i->type[0]) / 8;
-	bool strong = i->mods & M_STRONG;
-	const struct operand *from = items_of(&i->ops[1]);
+	bool strong = i->mod[M_ORDER];
+	const struct operand *from = operand_items(&i->ops[1]);
 	struct places p = {.values = from, .step = step};
-	if (!find_places(w, i, mask, &i->ops[0], space_of(i), n * step, A_WRITE | (strong ? A_STRONG : 0), &p))
+	if (!find_places(w, i, mask, &i->ops[0], i->space, n * step, A_WRITE | (strong ? A_STRONG : 0), &p))
 		return;
 	if (strong) {
 		sync_lock(w);
-		if (i->mods & M_RELEASE)
+		if (releases(i))
 			sync_release(w, mask, &p, scope_of(i));
 		else
 			sync_relaxed(w, mask, &p, A_WRITE);
@@ -382,25 +242,6 @@ static void run_st(struct warp *w, const struct instr *i, u32 mask)
 	races_end(&p.locks);
 }
 
-static bool decode_st(struct decoder *d)
-{
-	struct instr *i = d->i;
-	enum ptx_space space;
-	if (take(d, "async"))
-		return decode_st_async(d);
-	if (i->nops < 2 || i->ops[0].kind != O_ADDRESS || !take_space(d, &space) ||
-	    !take_order(d, "release", M_RELEASE))
-		return false;
-	const struct ptx_var *v = i->ops[0].var;
-	if (space == SPACE_CONST || (space == SPACE_PARAM && (!v || v->is_kernel_param)))
-		return decode_fail(d, "'%s' writes read-only memory", i->opcode);
-	if (!take_hints(d, "wb cg cs wt") || !take_memory_type(d, &i->ops[1], false))
-		return false;
-	i->mods |= (u64)space << M_SPACE;
-	i->run = run_st;
-	return within_param(d, &i->ops[0]) && want_policy(d, 2);
-}
-
 /* --- addresses ------------------------------------------------------------------------------------------------- */
 
 static u64 window_base(enum ptx_space space)
@@ -411,121 +252,49 @@ static u64 window_base(enum ptx_space space)
 				      : 0;
 }
 
-/* mods is the offset to add. */
-static void run_cvta(struct warp *w, const struct instr *i, u32 mask)
+static void add_base(struct warp *w, const struct instr *i, u32 mask, u64 base)
 {
-	u64 space[LANES], *to = reg(w, &i->ops[0]), offset = i->mods;
-	const u64 *from = operand_lanes(w, &i->ops[1], 64, space);
-	FOR_LANES(l, mask, { to[l] = from[l] + offset; });
+	SOURCE(from, 1, 64);
+	RESULT(to, 0);
+	ALL(l)
+	to[l] = from[l] + base;
+	FINISH(to, 0);
 }
 
-static bool is_wide_register(const struct operand *o)
+void run_cvta(struct warp *w, const struct instr *i, u32 mask)
 {
-	return o->kind == O_REG && ptx_bits(o->reg_type) == 64;
+	add_base(w, i, mask, window_base(i->space));
 }
 
-static bool decode_cvta(struct decoder *d)
+void run_cvta_to(struct warp *w, const struct instr *i, u32 mask)
 {
-	struct instr *i = d->i;
-	enum ptx_space space;
-	bool to = take(d, "to");
-	if (!want_operands(d, 2, 2) || !take_space(d, &space) || space == SPACE_GENERIC || !take(d, "u64"))
-		return false;
-	const struct operand *from = &i->ops[1];
-	if (!is_wide_register(&i->ops[0]) ||
-	    !(is_wide_register(from) || (!to && from->kind == O_SYMBOL && from->var && from->var->space == space)))
-		return decode_fail(d, "'%s' converts another kind of address", i->opcode);
-	i->mods = to ? 0 - window_base(space) : window_base(space);
-	i->run = run_cvta;
-	return true;
+	add_base(w, i, mask, 0 - window_base(i->space));
 }
 
-static void run_isspacep(struct warp *w, const struct instr *i, u32 mask)
+void run_isspacep(struct warp *w, const struct instr *i, u32 mask)
 {
 	EACH_LANE(l, mask)
 	{
-		u64 at = operand_value(w, &i->ops[1], l, 64), base = window_base((enum ptx_space)i->mods);
+		u64 at = operand_value(w, &i->ops[1], l, 64), base = window_base(i->space);
 		bool in = base ? at >> 52 == base >> 52 : at < PARAM_WINDOW;
 		u64 within, rank = (at - base) >> WINDOW_LOG2;
 		if (in && base == SHARED_WINDOW && rank)
-			in = i->mods == SPACE_CLUSTER ? cluster_block(w->block, at - base, &within) != NULL
+			in = i->space == SPACE_CLUSTER ? cluster_block(w->block, at - base, &within) != NULL
 						      : rank == w->block->rank + 1;
 		set_reg(w, &i->ops[0], l, in);
 	}
 }
 
-static bool decode_isspacep(struct decoder *d)
-{
-	struct instr *i = d->i;
-	enum ptx_space space;
-	if (!want_operands(d, 2, 2) || !take_space(d, &space) || space == SPACE_GENERIC || space == SPACE_CONST)
-		return false;
-	i->mods = space;
-	i->run = run_isspacep;
-	return i->ops[0].kind == O_REG && i->ops[0].reg_type == PT_PRED && is_wide_register(&i->ops[1]);
-}
-
 /* --- hints ----------------------------------------------------------------------------------------------------- */
 
-static void run_nothing(struct warp *w, const struct instr *i, u32 mask)
+void run_nothing(struct warp *w, const struct instr *i, u32 mask)
 {
 	(void)w, (void)i, (void)mask;
 }
 
-/* A prefetch has no effect, even at an invalid address. */
-static bool decode_prefetch(struct decoder *d)
-{
-	enum ptx_space space;
-	if (!want_operands(d, 1, 1) || d->i->ops[0].kind != O_ADDRESS || !take_space(d, &space))
-		return false;
-	if (take(d, "tensormap")) {
-		d->i->run = run_nothing;
-		return space == SPACE_GENERIC || space == SPACE_PARAM || space == SPACE_CONST;
-	}
-	int level = take_one_of(d, "L1 L2 L2::evict_last L2::evict_normal");
-	bool evicts = level >= 2;
-	d->i->run = run_nothing;
-	return level >= 0 && (space == SPACE_GLOBAL || (!evicts && (space == SPACE_GENERIC || space == SPACE_LOCAL)));
-}
-
-static bool decode_prefetchu(struct decoder *d)
-{
-	d->i->run = run_nothing;
-	return want_operands(d, 1, 1) && d->i->ops[0].kind == O_ADDRESS && take(d, "L1");
-}
-
 /* A cache policy is an opaque number that only cache hints use. */
-static void run_createpolicy(struct warp *w, const struct instr *i, u32 mask)
+void run_createpolicy(struct warp *w, const struct instr *i, u32 mask)
 {
 	EACH_LANE(l, mask)
 	set_reg(w, &i->ops[0], l, 1);
 }
-
-static bool decode_createpolicy(struct decoder *d)
-{
-	int way = take_one_of(d, "fractional range cvt");
-	d->i->run = run_createpolicy;
-	if (way == 2)
-		return take(d, "L2") && take(d, "b64") && want_operands(d, 2, 2) && is_wide_register(&d->i->ops[0]);
-	if (way < 0 || take_one_of(d, "L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged") < 0)
-		return false;
-	take_one_of(d, "L2::evict_first L2::evict_unchanged");
-	if (way == 1)
-		take(d, "global");
-	return take(d, "b64") && want_operands(d, way == 1 ? 4 : 1, way == 1 ? 4 : 2) &&
-	       is_wide_register(&d->i->ops[0]);
-}
-
-const struct isa_row memory_opcodes[] = {
-	{"ld", decode_ld},
-	{"ldu", decode_ldu},
-	{"st", decode_st},
-	{"atom", decode_atom},
-	{"red", decode_red},
-	{"cvta", decode_cvta},
-	{"isspacep", decode_isspacep},
-	{"prefetch", decode_prefetch},
-	{"prefetchu", decode_prefetchu},
-	{"createpolicy", decode_createpolicy},
-	{0},
-};

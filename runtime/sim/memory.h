@@ -69,25 +69,14 @@ void count_bytes(struct warp *w, const struct instr *i, u64 at, u32 bytes);
  * bytes, on bytes that an outstanding copy writes, on a write to bytes that a bulk copy reads, and on mbarriers. */
 void shadow_visit(struct warp *w, const struct instr *i, u32 lane, struct cta *owner, u64 at, u32 bytes, u32 flags);
 
-/* Decoders of the qualifiers that loads, stores and atomics share. */
-bool take_space(struct decoder *d, enum ptx_space *space);
-enum scope take_scope(struct decoder *d, bool *given);
-/* Checks for n operands, or for n + 1 with ".L2::cache_hint", the last one a cache policy. */
-bool want_policy(struct decoder *d, u32 n);
-/* True if `o` (a register, or for a source also a constant) fits the type of memory `t`. */
-bool fits_type(const struct operand *o, enum ptx_type t, bool is_result);
-bool is_float_type(enum ptx_type t);
-
 /* New value of a word, from the old value and the operands b and c. */
 typedef u64 apply_fn(u64 old, u64 b, u64 c);
-#define ATOMIC_OPERATIONS "and or xor cas exch add inc dec min max"
-/* Operation `op` (index in ATOMIC_OPERATIONS) that combines a word of global memory with another word; NULL if it does
+/* Operations of atomics, in the order of the modifier ATOM. */
+enum atomic_operation { OP_AND, OP_OR, OP_XOR, OP_CAS, OP_EXCH, OP_ADD, OP_INC, OP_DEC, OP_MIN, OP_MAX };
+/* Operation that combines a word of global memory with another word; NULL if it does
  * not exist for `t`. */
-apply_fn *reduction(int op, enum ptx_type t, bool flushes);
+apply_fn *reduction(enum atomic_operation op, enum ptx_type t, bool flushes);
 /* Combines `bytes` bytes, one word of `size` bytes at a time; each word is updated atomically. */
 void reduce_words(char *to, const char *from, u32 bytes, u32 size, apply_fn *apply);
-
-bool decode_atom(struct decoder *d);
-bool decode_red(struct decoder *d);
 
 #endif

@@ -1,4 +1,4 @@
-/* Parsed PTX. The reader knows only the syntax (directives, operands, scopes). The decoders of sim.h decide whether an
+/* Parsed PTX. The reader knows only the syntax (directives, operands, scopes). decode.c decides whether an
  * opcode exists, and its semantics. */
 #ifndef TL_SIM_PTX_H
 #define TL_SIM_PTX_H
@@ -116,7 +116,8 @@ struct instr {
 	enum ptx_type type[4];   /* types in the order of the opcode; absent ones are PT_NONE */
 	u8 mod[NUM_MODIFIERS];   /* 1 + the index of the choice; 0: absent */
 	int operation;           /* of the form, private to `run` */
-	u64 mods;                /* private to the decoder and `run` */
+	enum ptx_space space;    /* of the modifier SPACE */
+	const void *plan;        /* made by the check of the form, private to its file */
 	bool is_sync;            /* needs all lanes of its warp together: a barrier, ldmatrix, mma … */
 	u8 members;              /* index of the operand with the mask of lanes needed together; 0: none */
 	bool is_control;         /* `run` sets the program counters of the lanes, or ends lanes */

@@ -165,7 +165,7 @@ struct decoder {
 	const char *error;      /* set by decode_fail */
 };
 
-/* A form of an instruction, a row of ptx.def. */
+/* A form of an instruction, a row of forms.def. */
 struct ptx_form {
 	const char *text, *operands;
 	int sm;
@@ -179,36 +179,15 @@ struct ptx_form {
 };
 enum { SM_90A = 901 };
 
-/* The functions that execute the forms. */
-#define FORM(text, operands, sm, run, ...) run_fn run;
-#include "runtime/sim/ptx.def"
-
-bool check_bfe(struct decoder *d), check_bfi(struct decoder *d), check_prmt(struct decoder *d);
-bool check_lop3(struct decoder *d), check_fma_native(struct decoder *d);
-bool check_int_sat(struct decoder *d);
-
-bool take(struct decoder *d, const char *part);
-/* Takes the leftmost remaining part that names a type; PT_NONE if there is none. */
-enum ptx_type take_type(struct decoder *d);
-/* Takes the part that is one of `names` (separated by spaces, like "rn rz rm rp") and returns its index in `names`, or
- * -1. */
-int take_one_of(struct decoder *d, const char *names);
 /* Sets the error; always returns false. */
 bool decode_fail(struct decoder *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Checks the number of operands and sets the error. */
-bool want_operands(struct decoder *d, u32 least, u32 most);
+bool want_operands(struct decoder *d, u32 n);
+/* m, n and k of the shape in the opcode, such as m64n8k16. */
+bool opcode_shape(const struct decoder *d, u32 shape[3]);
 
-/* A row of the opcode table of one file. `decode` sets run, type, mods and is_sync of d->i. */
-struct isa_row {
-	const char *name;       /* first part of the opcode */
-	bool (*decode)(struct decoder *d);
-};
-extern const struct isa_row memory_opcodes[], async_opcodes[], mbarrier_opcodes[],
-	matrix_opcodes[], warp_opcodes[], sync_opcodes[], cluster_opcodes[];
-/* each table ends in {0} */
-
-bool decode_proxy_fence(struct decoder *d); /* fence.proxy */
-bool decode_setmaxnreg(struct decoder *d);
+/* Values of a vector access. */
+static inline u32 vector_of(const struct instr *i) { return 1u << i->mod[M_VEC]; }
 
 /* Number of a special register ("%tid.x"), or -1 for an unknown name. */
 int special_register(const char *name);

@@ -50,22 +50,10 @@ void stale_begin(struct warp *w, const struct instr *i, u32 lanes, const char *w
 	mark_all(s, &i->ops[0], lanes, lanes);
 }
 
-/* True if the first operand is not a result. */
-static bool has_no_result(const struct instr *i)
-{
-	static const char *const names[] = {"st",   "red", "bar",       "barrier",  "bra",
-					    "call", "cp",  "nanosleep", "prefetch", "discard"};
-	size_t len = strcspn(i->opcode, ".");
-	for (u32 k = 0; k < ARRAY_LEN(names); k++)
-		if (strlen(names[k]) == len && !memcmp(i->opcode, names[k], len))
-			return true;
-	return false;
-}
-
 bool stale_step(struct warp *w, const struct instr *i, u32 mask, u32 active)
 {
 	struct stale *s = w->stale;
-	bool has_result = i->nops && !has_no_result(i), seen = !has_result;
+	bool has_result = i->has_result, seen = !has_result;
 	u32 used = i->pred < 0 ? 0 : s->marked[i->pred] & mask, from = 0;
 	if (!s->nmarked)
 		return true;

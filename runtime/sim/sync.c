@@ -439,32 +439,41 @@ void sync_relaxed(struct warp *w, u32 mask, const struct places *p, u32 flags)
 	}
 }
 
-enum { F_SCOPE = 3, F_ACQUIRES = 4, F_RELEASES = 8, F_INITS = 16 };
+static void acquire_reads(struct warp *w, enum scope scope)
+{
+	struct fence *f = w->fence;
+	for (u32 n = 0; n < f->reads.len; n++)
+		find(w, f->reads.at[n].host, f->reads.at[n].in_shared, scope);
+	f->reads.len = 0;
+}
 
-static void run_fence(struct warp *w, const struct instr *i, u32 mask)
+/* fence and membar, which has no order in its name and is sequentially consistent */
+void run_fence(struct warp *w, const struct instr *i, u32 mask)
 {
 	struct cta *b = w->block;
-	enum scope scope = (enum scope)(i->mods & F_SCOPE);
+	enum scope scope = scope_of(i);
 	struct fence *f = w->fence;
+	bool is_membar = !i->mod[M_ORDER];
 	(void)mask;
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	if (i->mods & F_INITS)
-		mbarrier_fence_init(w); /* before the release, so that the release covers it */
 	sync_lock(w);
 	if (!f)
 		f = w->fence = arena_new(&b->arena, struct fence);
-	if (i->mods & F_ACQUIRES) {
-		for (u32 n = 0; n < f->reads.len; n++)
-			find(w, f->reads.at[n].host, f->reads.at[n].in_shared, scope);
-		f->reads.len = 0;
-	}
-	if (i->mods & F_RELEASES) {
+	if (is_membar || acquires(i))
+		acquire_reads(w, scope);
+	if (is_membar || releases(i)) {
 		f->clock = w->clock;
 		f->version = reaches_others(b, scope) ? new_version(w) : f->version;
 		f->narrow = scope == SCOPE_CLUSTER;
 		w->clock.at[w->id]++;
 	}
 	sync_unlock(w);
+}
+
+void run_fence_mbarrier_init(struct warp *w, const struct instr *i, u32 mask)
+{
+	mbarrier_fence_init(w); /* before the release, so that the release covers it */
+	run_fence(w, i, mask);
 }
 
 /* Of two versions of a block the later one stands for both. */
@@ -480,32 +489,3 @@ void fence_join(struct arena *a, struct fence **into, const struct fence *from)
 		(*into)->narrow = from->narrow;
 	}
 }
-
-static bool decode_fence(struct decoder *d)
-{
-	struct instr *i = d->i;
-	enum { ACQUIRE = 2, RELEASE };
-	bool old = !strncmp(i->opcode, "membar", 6);
-	i->run = run_fence;
-	if (take(d, "mbarrier_init")) { /* a release fence at cluster scope orders more than it requires */
-		i->mods = SCOPE_CLUSTER | F_RELEASES | F_INITS;
-		return take(d, "release") && take(d, "cluster") && want_operands(d, 0, 0);
-	}
-	if (take(d, "proxy"))
-		return decode_proxy_fence(d);
-	int sem = take_one_of(d, "sc acq_rel acquire release"),
-	    scope = take_one_of(d, old ? "cta gl sys" : "cta cluster gpu sys");
-	if (scope < 0 || (sem < 0) != old)
-		return decode_fail(d, "'%s' without order or scope", i->opcode);
-	if (scope == 1 && !old && d->module->sm < 90)
-		return decode_fail(d, "'%s': clusters begin with sm_90", i->opcode);
-	i->mods = (u64)(scope == 0 ? SCOPE_CTA : scope == 1 && !old ? SCOPE_CLUSTER : SCOPE_GPU);
-	i->mods |= (sem == RELEASE ? 0 : F_ACQUIRES) | (sem == ACQUIRE ? 0 : F_RELEASES);
-	return want_operands(d, 0, 0);
-}
-
-const struct isa_row sync_opcodes[] = {
-	{"membar", decode_fence},
-	{"fence", decode_fence},
-	{0},
-};

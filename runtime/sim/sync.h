@@ -13,11 +13,24 @@
 
 struct places;
 
+/* Choices of the modifier ORDER. */
+enum order { WEAK, VOLATILE, RELAXED, ACQUIRE, RELEASE, ACQ_REL, SEQ_CST };
+enum scope { SCOPE_CTA, SCOPE_CLUSTER, SCOPE_GPU };
+static inline bool acquires(const struct instr *i)
+{
+	return i->mod[M_ORDER] == ACQUIRE || i->mod[M_ORDER] > RELEASE;
+}
+static inline bool releases(const struct instr *i) { return i->mod[M_ORDER] >= RELEASE; }
+static inline enum scope scope_of(const struct instr *i)
+{
+	static const enum scope scopes[] = {SCOPE_GPU, SCOPE_CTA, SCOPE_CLUSTER, SCOPE_GPU, SCOPE_GPU};
+	return scopes[i->mod[M_SCOPE]];
+}
+
 /* nagents: agents of a block; AGENTS in launches with clusters. */
 struct sync *sync_new(u32 nagents);
 void sync_free(struct sync *s);
 
-enum scope { SCOPE_CTA, SCOPE_CLUSTER, SCOPE_GPU };
 /* Release or acquire by one instruction at the addresses of its lanes. Order within the block is exact. */
 void sync_release(struct warp *w, u32 mask, const struct places *p, enum scope scope);
 void sync_acquire(struct warp *w, u32 mask, const struct places *p, enum scope scope);

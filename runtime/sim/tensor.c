@@ -47,7 +47,7 @@ static bool check_coordinate(const struct transfer *t, u32 n)
 
 bool tensor_open(struct transfer *t, struct warp *w, const struct instr *i, u32 lane)
 {
-	const struct operand *o = &i->ops[t->plan->kind == TO_SHARED ? t->plan->from : t->plan->to];
+	const struct operand *o = &i->ops[t->plan->kind == TO_SHARED ? TRANSFER_FROM : TRANSFER_TO];
 	enum ptx_space space = SPACE_GENERIC;
 	u64 at = address_of(w, o, lane, &space);
 	const char *map = map_at(w, i, lane, at, space);

@@ -6,65 +6,26 @@
 
 /* --- control flow ---------------------------------------------------------------------------------------------- */
 
-static void run_branch(struct warp *w, const struct instr *i, u32 mask)
+void run_branch(struct warp *w, const struct instr *i, u32 mask)
 {
 	EACH_LANE(l, mask)
 		w->pc[l] = i->ops[0].target;
 }
 
-static bool decode_branch(struct decoder *d)
-{
-	take(d, "uni");
-	d->i->run = run_branch;
-	d->i->is_control = true;
-	return want_operands(d, 1, 1) && d->i->ops[0].kind == O_LABEL;
-}
-
-static void run_exit(struct warp *w, const struct instr *i, u32 mask)
+void run_exit(struct warp *w, const struct instr *i, u32 mask)
 {
 	(void)i;
 	w->alive &= ~mask;
 }
 
-static bool decode_exit(struct decoder *d)
-{
-	take(d, "uni");
-	d->i->run = run_exit;
-	d->i->is_control = true;
-	return want_operands(d, 0, 0);
-}
-
-static void run_trap(struct warp *w, const struct instr *i, u32 mask)
+void run_trap(struct warp *w, const struct instr *i, u32 mask)
 {
 	fault(w, i, mask, "trap");
 }
 
-static bool decode_trap(struct decoder *d)
-{
-	d->i->run = run_trap;
-	return want_operands(d, 0, 0);
-}
-
-static void run_nothing(struct warp *w, const struct instr *i, u32 mask)
-{
-	(void)w, (void)i, (void)mask;
-}
-
-static bool decode_hint(struct decoder *d)
-{
-	take_one_of(d, "launch_dependents wait inc dec u32");
-	take(d, "sync");
-	take(d, "aligned");
-	take(d, "u32");
-	d->i->run = run_nothing;
-	return true;
-}
-
 /* --- barriers -------------------------------------------------------------------------------------------------- */
 
-enum { BAR_WAITS = 1 };
-
-static void run_barrier(struct warp *w, const struct instr *i, u32 mask)
+static void arrive(struct warp *w, const struct instr *i, u32 mask, bool waits)
 {
 	struct cta *k = w->block;
 	u64 id = i->nops ? operand_value(w, &i->ops[0], 0, 32) : 0;
@@ -94,12 +55,22 @@ static void run_barrier(struct warp *w, const struct instr *i, u32 mask)
 	clock_join(&k->arena, &b->clock, &w->clock);
 	fence_join(&k->arena, &b->fence, w->fence);
 	w->clock.at[w->id]++;
-	if (i->mods & BAR_WAITS) {
+	if (waits) {
 		b->waiting |= 1u << w->id;
 		w->state = WARP_AT_BARRIER;
 		w->barrier = (u32)id;
 	}
 	barrier_check(k, b);
+}
+
+void run_barrier(struct warp *w, const struct instr *i, u32 mask)
+{
+	arrive(w, i, mask, true);
+}
+
+void run_barrier_arrive(struct warp *w, const struct instr *i, u32 mask)
+{
+	arrive(w, i, mask, false);
 }
 
 /* An ended warp counts as arrived at a barrier of the whole block. */
@@ -119,32 +90,11 @@ void barrier_check(struct cta *k, struct barrier *b)
 	*b = (struct barrier){0};
 }
 
-static bool decode_barrier(struct decoder *d)
-{
-	struct instr *i = d->i;
-	if (take(d, "cluster"))
-		return decode_cluster_barrier(d);
-	take(d, "cta");
-	take(d, "aligned");
-	if (take(d, "warp")) { /* lanes of a warp are always ordered here */
-		i->run = run_nothing;
-		i->is_sync = true;
-		return take(d, "sync") && want_operands(d, 1, 1);
-	}
-	bool waits = take(d, "sync");
-	if (!waits && !take(d, "arrive"))
-		return false;
-	i->mods = waits ? BAR_WAITS : 0;
-	i->run = run_barrier;
-	i->is_sync = true;
-	return want_operands(d, waits ? 1 : 2, 2);
-}
-
 /* --- shuffles and votes ---------------------------------------------------------------------------------------- */
 
-enum { SHFL_UP, SHFL_DOWN, SHFL_BFLY, SHFL_IDX };
+enum { SHFL_UP = 1, SHFL_DOWN, SHFL_BFLY, SHFL_IDX };
 
-static int shuffle_source(u64 mode, int lane, u32 b, u32 c, bool *in_range)
+static int shuffle_source(u32 mode, int lane, u32 b, u32 c, bool *in_range)
 {
 	int segment = (int)(c >> 8 & 31), clamp = (int)(c & 31), delta = (int)(b & 31);
 	int most = (lane & segment) | (clamp & ~segment), least = lane & segment;
@@ -156,7 +106,7 @@ static int shuffle_source(u64 mode, int lane, u32 b, u32 c, bool *in_range)
 	return *in_range ? j : lane;
 }
 
-static void run_shuffle(struct warp *w, const struct instr *i, u32 mask)
+void run_shuffle(struct warp *w, const struct instr *i, u32 mask)
 {
 	const struct operand *dst = &i->ops[0], *value = dst, *pred = NULL;
 	if (dst->kind == O_VECTOR) {
@@ -169,7 +119,7 @@ static void run_shuffle(struct warp *w, const struct instr *i, u32 mask)
 	u64 result[LANES];
 	bool in_range[LANES];
 	EACH_LANE(l, mask) {
-		int from = shuffle_source(i->mods, (int)l, (u32)b[l], (u32)c[l], &in_range[l]);
+		int from = shuffle_source(i->mod[M_SHFL], (int)l, (u32)b[l], (u32)c[l], &in_range[l]);
 		if (!(mask >> from & 1)) {
 			fault(w, i, 1u << l, "takes the value of lane %d, which is not active", from);
 			return;
@@ -183,43 +133,24 @@ static void run_shuffle(struct warp *w, const struct instr *i, u32 mask)
 	}
 }
 
-static bool decode_shuffle(struct decoder *d)
-{
-	int mode = take_one_of(d, "up down bfly idx");
-	d->i->mods = (u64)mode;
-	d->i->run = run_shuffle;
-	d->i->members = 4;
-	bool ok = mode >= 0 && take(d, "sync") && take(d, "b32") && want_operands(d, 5, 5);
-	return ok && (d->i->ops[0].kind != O_VECTOR || d->i->ops[0].nitems == 2);
-}
+enum { VOTE_ALL = 1, VOTE_ANY, VOTE_UNI, VOTE_BALLOT };
 
-enum { VOTE_ALL, VOTE_ANY, VOTE_UNI, VOTE_BALLOT };
-
-static void run_vote(struct warp *w, const struct instr *i, u32 mask)
+void run_vote(struct warp *w, const struct instr *i, u32 mask)
 {
 	u32 yes = 0;
 	EACH_LANE(l, mask)
 		yes |= (u32)((operand_value(w, &i->ops[1], l, 1) ^ i->ops[1].negated) & 1) << l;
-	u64 r = i->mods == VOTE_ALL   ? yes == mask
-		: i->mods == VOTE_ANY ? yes != 0
-		: i->mods == VOTE_UNI ? yes == 0 || yes == mask
+	u64 r = i->mod[M_VOTE] == VOTE_ALL   ? yes == mask
+		: i->mod[M_VOTE] == VOTE_ANY ? yes != 0
+		: i->mod[M_VOTE] == VOTE_UNI ? yes == 0 || yes == mask
 				      : yes;
 	EACH_LANE(l, mask)
 		set_reg(w, &i->ops[0], l, r);
 }
 
-static bool decode_vote(struct decoder *d)
-{
-	int mode = take_one_of(d, "all any uni ballot");
-	d->i->mods = (u64)mode;
-	d->i->run = run_vote;
-	d->i->members = 2;
-	return mode >= 0 && take(d, "sync") && take(d, mode == VOTE_BALLOT ? "b32" : "pred") && want_operands(d, 3, 3);
-}
+enum { REDUX_ADD = 1, REDUX_MIN, REDUX_MAX, REDUX_AND, REDUX_OR, REDUX_XOR };
 
-enum { REDUX_ADD, REDUX_MIN, REDUX_MAX, REDUX_AND, REDUX_OR, REDUX_XOR };
-
-static void run_redux(struct warp *w, const struct instr *i, u32 mask)
+void run_redux(struct warp *w, const struct instr *i, u32 mask)
 {
 	bool is_signed = i->type[0] == PT_S32, first = true;
 	u32 r = 0;
@@ -229,7 +160,7 @@ static void run_redux(struct warp *w, const struct instr *i, u32 mask)
 		if (first)
 			r = v;
 		else
-			switch (i->mods) {
+			switch (i->mod[M_REDUX]) {
 			case REDUX_ADD: r += v; break;
 			case REDUX_MIN: r = less ? v : r; break;
 			case REDUX_MAX: r = less ? r : v; break;
@@ -243,44 +174,19 @@ static void run_redux(struct warp *w, const struct instr *i, u32 mask)
 		set_reg(w, &i->ops[0], l, r);
 }
 
-static bool decode_redux(struct decoder *d)
-{
-	int mode = take_one_of(d, "add min max and or xor");
-	d->i->mods = (u64)mode;
-	d->i->run = run_redux;
-	d->i->members = 2;
-	d->i->type[0] = take_type(d);
-	bool is_bits = mode >= REDUX_AND;
-	return mode >= 0 && take(d, "sync") && want_operands(d, 3, 3) &&
-	       (is_bits ? d->i->type[0] == PT_B32 : d->i->type[0] == PT_U32 || d->i->type[0] == PT_S32);
-}
-
-static void run_activemask(struct warp *w, const struct instr *i, u32 mask)
+void run_activemask(struct warp *w, const struct instr *i, u32 mask)
 {
 	EACH_LANE(l, mask)
 		set_reg(w, &i->ops[0], l, mask);
 }
 
-static bool decode_activemask(struct decoder *d)
-{
-	d->i->run = run_activemask;
-	return take(d, "b32") && want_operands(d, 1, 1);
-}
-
-static void run_elect(struct warp *w, const struct instr *i, u32 mask)
+void run_elect(struct warp *w, const struct instr *i, u32 mask)
 {
 	u32 leader = (u32)__builtin_ctz(mask);
 	EACH_LANE(l, mask) {
 		set_reg(w, &i->ops[0].items[0], l, leader);
 		set_reg(w, &i->ops[0].items[1], l, l == leader);
 	}
-}
-
-static bool decode_elect(struct decoder *d)
-{
-	d->i->run = run_elect;
-	d->i->members = 1;
-	return take(d, "sync") && want_operands(d, 2, 2) && d->i->ops[0].kind == O_VECTOR && d->i->ops[0].nitems == 2;
 }
 
 /* --- calls of the system's functions --------------------------------------------------------------------------- */
@@ -354,7 +260,7 @@ static void print_text(struct warp *w, u32 lane, const char *format, const char 
 		fwrite(out.at, 1, out.len, stdout);
 }
 
-static void run_printf(struct warp *w, const struct instr *i, u32 mask)
+void run_printf(struct warp *w, const struct instr *i, u32 mask)
 {
 	const struct operand *args = &i->ops[i->nops - 1];
 	EACH_LANE(l, mask)
@@ -362,18 +268,17 @@ static void run_printf(struct warp *w, const struct instr *i, u32 mask)
 			   host_address(w, l, argument(w, args, 1, l)));
 }
 
-static void run_assertfail(struct warp *w, const struct instr *i, u32 mask)
+void run_assertfail(struct warp *w, const struct instr *i, u32 mask)
 {
 	const struct operand *args = &i->ops[i->nops - 1];
 	u32 l = (u32)__builtin_ctz(mask);
 	fault(w, i, mask, "device-side assertion failed: %s", host_address(w, l, argument(w, args, 0, l)));
 }
 
-static bool decode_call(struct decoder *d)
+bool check_callee(struct decoder *d)
 {
 	struct instr *i = d->i;
-	take(d, "uni");
-	if (!want_operands(d, 2, 3))
+	if (i->nops < 2 || i->nops > 3)
 		return false;
 	const struct operand *f = &i->ops[i->nops - 2], *args = &i->ops[i->nops - 1];
 	if (f->kind != O_SYMBOL || args->kind != O_VECTOR)
@@ -389,22 +294,3 @@ static bool decode_call(struct decoder *d)
 		return decode_fail(d, "the function '%s' is not known", f->name);
 	return true;
 }
-
-const struct isa_row warp_opcodes[] = {
-	{"bra", decode_branch},
-	{"ret", decode_exit},
-	{"exit", decode_exit},
-	{"trap", decode_trap},
-	{"griddepcontrol", decode_hint},
-	{"setmaxnreg", decode_setmaxnreg},
-	{"nanosleep", decode_hint},
-	{"bar", decode_barrier},
-	{"barrier", decode_barrier},
-	{"shfl", decode_shuffle},
-	{"vote", decode_vote},
-	{"redux", decode_redux},
-	{"activemask", decode_activemask},
-	{"elect", decode_elect},
-	{"call", decode_call},
-	{0},
-};

@@ -13,7 +13,7 @@
 enum { GROUP_WARPS = 4, M = 16, MAX_N = 256, MAX_K = 32, UNIT = 16 };
 #define POISON 0x7FFA7FFAu /* a NaN as an f32 and as two f16 */
 
-/* Decoded form of a wgmma; instr.mods holds its address. */
+/* Plan of an instruction. */
 struct plan {
 	u32 n, k;
 	const struct element *a, *b, *c;
@@ -58,7 +58,7 @@ struct wgmma {
 
 static const struct plan *plan_of(const struct instr *i)
 {
-	return (const struct plan *)(uintptr_t)i->mods;
+	return i->plan;
 }
 
 static struct wgmma *state_of(struct warp *w)
@@ -198,7 +198,7 @@ static bool read_inputs(struct warp *w, const struct job *j, struct inputs *in, 
 	struct matrix m;
 	*hash = 0;
 	if (p->a_regs) {
-		const struct operand *regs = fragment_regs(&j->i->ops[1]);
+		const struct operand *regs = operand_items(&j->i->ops[1]);
 		if (in)
 			p->a->load(w, regs, &p->a_map, &in->a);
 		for (u32 r = 0; r < p->a_regs; r++)
@@ -292,7 +292,7 @@ static struct accumulator *open_accumulator(struct warp *w, const struct instr *
 {
 	struct wgmma *s = state_of(w);
 	const struct plan *p = plan_of(i);
-	const struct operand *regs = fragment_regs(&i->ops[0]);
+	const struct operand *regs = operand_items(&i->ops[0]);
 	struct accumulator *acc = find_accumulator(s, ACC_PENDING, p, regs);
 	if (acc) {
 		acc->plan = p;
@@ -354,7 +354,7 @@ static bool all_here(struct warp *w, const struct instr *i, u32 mask)
 	return !w->block->failed;
 }
 
-static void run_fence(struct warp *w, const struct instr *i, u32 mask)
+void run_wgmma_fence(struct warp *w, const struct instr *i, u32 mask)
 {
 	struct wgmma *s = state_of(w);
 	if (!all_here(w, i, mask))
@@ -369,7 +369,7 @@ static void run_fence(struct warp *w, const struct instr *i, u32 mask)
 			s->accumulators.at[n]->state = ACC_FREE;
 }
 
-static void run_commit(struct warp *w, const struct instr *i, u32 mask)
+void run_wgmma_commit(struct warp *w, const struct instr *i, u32 mask)
 {
 	if (all_here(w, i, mask))
 		state_of(w)->group++;
@@ -412,7 +412,7 @@ static void finish(struct warp *w, u32 end)
 		memmove(s->jobs.at, s->jobs.at + done, s->jobs.len * sizeof *s->jobs.at);
 }
 
-static void run_wait(struct warp *w, const struct instr *i, u32 mask)
+void run_wgmma_wait(struct warp *w, const struct instr *i, u32 mask)
 {
 	struct wgmma *s = state_of(w);
 	u32 left = (u32)i->ops[0].imm;
@@ -440,7 +440,7 @@ static bool is_late(struct cta *b)
 	return b->random >> 63;
 }
 
-static void run_product(struct warp *w, const struct instr *i, u32 mask)
+void run_wgmma(struct warp *w, const struct instr *i, u32 mask)
 {
 	const struct plan *p = plan_of(i);
 	struct wgmma *s = state_of(w);
@@ -453,11 +453,11 @@ static void run_product(struct warp *w, const struct instr *i, u32 mask)
 		fault(w, i, mask, "no wgmma.fence precedes it");
 		return;
 	}
-	if (p->a_regs && any_in_flight(s, fragment_regs(&i->ops[1]), p->a_regs)) {
+	if (p->a_regs && any_in_flight(s, operand_items(&i->ops[1]), p->a_regs)) {
 		fault(w, i, mask, "A is in registers of a wgmma that was not waited for");
 		return;
 	}
-	if (p->a_regs && !are_fenced(w, fragment_regs(&i->ops[1]), p->a_regs)) {
+	if (p->a_regs && !are_fenced(w, operand_items(&i->ops[1]), p->a_regs)) {
 		fault(w, i, mask, "the registers of A were written without a wgmma.fence afterwards");
 		return;
 	}
@@ -485,40 +485,7 @@ void wgmma_end(struct warp *w)
 		fault(w, s->jobs.at[0].i, ALL_LANES, "the warp ends without having waited for this wgmma");
 }
 
-/* --- decoding ---------------------------------------------------------------------------------------------------- */
-
-/* True if the types of A, B and the accumulator D form a valid combination. */
-static bool types_fit(enum ptx_type d, enum ptx_type a, enum ptx_type b)
-{
-	switch (a) {
-	case PT_F16: return b == a && (d == PT_F32 || d == PT_F16);
-	case PT_BF16:
-	case PT_TF32: return b == a && d == PT_F32;
-	case PT_E4M3:
-	case PT_E5M2: return (b == PT_E4M3 || b == PT_E5M2) && (d == PT_F32 || d == PT_F16);
-	case PT_S8:
-	case PT_U8: return (b == PT_S8 || b == PT_U8) && d == PT_S32;
-	default: return false;
-	}
-}
-
-/* Takes the shape, such as "m64n128k16". */
-static bool take_shape(struct decoder *d, u32 *n, u32 *k)
-{
-	for (u32 i = 0; i < d->nparts; i++) {
-		const char *s = d->part[i];
-		char *end;
-		if (d->taken[i] || strncmp(s, "m64n", 4))
-			continue;
-		*n = (u32)strtoul(s + 4, &end, 10);
-		if (*end != 'k')
-			return false;
-		*k = (u32)strtoul(end + 1, &end, 10);
-		d->taken[i] = true;
-		return !*end;
-	}
-	return false;
-}
+/* --- plans ------------------------------------------------------------------------------------------------------- */
 
 static bool is_flag(const struct operand *o, i64 no, bool *flag)
 {
@@ -543,25 +510,36 @@ static bool decode_flags(struct instr *i, struct plan *p)
 	return ok;
 }
 
-static bool decode_product(struct decoder *d)
+/* Marks the accumulators and the registers of A in kernel->in_products. */
+static void mark_registers(struct decoder *d)
+{
+	struct ptx_kernel *k = d->kernel;
+	if (!k->in_products)
+		k->in_products = arena_array(d->arena, bool, k->nregs);
+	for (u32 o = 0; o < 2; o++)
+		for (u32 r = 0; r < d->i->ops[o].nitems; r++)
+			k->in_products[d->i->ops[o].items[r].reg] = true;
+}
+
+bool plan_wgmma(struct decoder *d)
 {
 	struct instr *i = d->i;
 	struct plan *p = arena_new(d->arena, struct plan);
-	bool saturates = take(d, "satfinite"), shape = take_shape(d, &p->n, &p->k);
-	for (u32 t = 0; t < 3; t++)
-		i->type[t] = take_type(d);
-	if (!shape || !types_fit(i->type[0], i->type[1], i->type[2]) || (saturates && i->type[0] != PT_S32))
+	u32 shape[3];
+	if (!opcode_shape(d, shape))
 		return false;
+	p->n = shape[1];
+	p->k = shape[2];
 	p->a = element_of(i->type[1]);
 	p->b = element_of(i->type[2]);
 	p->c = element_of(i->type[0]);
 	bool n_exists =
 		p->n >= 8 && p->n <= MAX_N && p->n % 8 == 0 && (i->type[0] != PT_S32 || p->n <= 32 || p->n % 16 == 0);
-	if (!n_exists || p->k * (u32)p->a->bits != 256)
+	if (shape[0] != GROUP_WARPS * M || !n_exists || p->k * (u32)p->a->bits != 256)
 		return decode_fail(d, "'%s': this shape does not exist for these types", i->opcode);
 	const struct operand *scale_d = &i->ops[3];
 	u32 c_regs = M * p->n * (u32)p->c->bits / 32 / LANES;
-	if (!want_operands(d, 4, 8) || !is_fragment(&i->ops[0], c_regs, 32, false))
+	if (i->nops < 4 || !is_fragment(&i->ops[0], c_regs, 32, false))
 		return decode_fail(d, "'%s' has %u accumulator registers", i->opcode, c_regs);
 	p->a_regs = i->ops[1].kind == O_VECTOR ? 4 : 0;
 	if (!is_fragment(&i->ops[1], p->a_regs ? 4 : 1, p->a_regs ? 32 : 64, false) ||
@@ -571,36 +549,8 @@ static bool decode_product(struct decoder *d)
 	if (p->a_regs)
 		p->a_map = fragment_map_of(d->arena, fragment_a(p->a->bits), p->a_regs, p->k);
 	p->c_map = fragment_map_of(d->arena, fragment_c(p->c->bits), c_regs, p->n);
-	p->by = multiplier_of(i->type[1], i->type[2], i->type[0], saturates, p->a->bits == 8);
-	i->mods = (u64)(uintptr_t)p;
-	i->run = run_product;
+	p->by = multiplier_of(i->type[1], i->type[2], i->type[0], i->mod[M_SATFINITE], p->a->bits == 8);
+	i->plan = p;
+	mark_registers(d);
 	return true;
-}
-
-bool decode_wgmma(struct decoder *d)
-{
-	struct instr *i = d->i;
-	i->is_sync = true;
-	if (d->module->sm != 90 || !d->module->arch_specific)
-		return decode_fail(d, "'%s' needs sm_90a", i->opcode);
-	int what = take_one_of(d, "fence commit_group wait_group mma_async");
-	if (what < 0 || !take(d, "sync") || !take(d, "aligned"))
-		return false;
-	switch (what) {
-	case 0: i->run = run_fence; return want_operands(d, 0, 0);
-	case 1: i->run = run_commit; return want_operands(d, 0, 0);
-	case 2: i->run = run_wait; return want_operands(d, 1, 1) && i->ops[0].kind == O_INT;
-	default: return decode_product(d);
-	}
-}
-
-void wgmma_registers(struct arena *a, struct ptx_kernel *k, const struct instr *i)
-{
-	if (i->run != run_product)
-		return;
-	if (!k->in_products)
-		k->in_products = arena_array(a, bool, k->nregs);
-	for (u32 o = 0; o < 2; o++)
-		for (u32 r = 0; r < i->ops[o].nitems; r++)
-			k->in_products[i->ops[o].items[r].reg] = true;
 }
