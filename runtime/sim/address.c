@@ -6,8 +6,6 @@
 #include "support/byte_map.h"
 #include "runtime/sim/cluster.h"
 
-typedef unsigned long long ull;
-
 static const char *plural(u64 n)
 {
 	return n == 1 ? "" : "s";
@@ -117,20 +115,11 @@ char *global_memory_at(struct warp *w, const struct instr *i, u32 lane, u64 addr
 static void extent(const u64 at[LANES], u32 mask, u64 *lo, u64 *hi, u64 *any)
 {
 	u64 least = UINT64_MAX, most = 0, bits = 0;
-	if (mask == ALL_LANES) {
-		for (u32 l = 0; l < LANES; l++) {
-			least = MIN(least, at[l]);
-			most = MAX(most, at[l]);
-			bits |= at[l];
-		}
-	} else {
-		EACH_LANE(l, mask)
-		{
-			least = MIN(least, at[l]);
-			most = MAX(most, at[l]);
-			bits |= at[l];
-		}
-	}
+	FOR_LANES(l, mask, {
+		least = MIN(least, at[l]);
+		most = MAX(most, at[l]);
+		bits |= at[l];
+	});
 	*lo = least;
 	*hi = most;
 	*any = bits;
@@ -178,16 +167,13 @@ static bool global_lanes(struct warp *w, const struct instr *i, u32 mask, const 
 static bool check_small(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 bytes, u32 align, bool is_write,
 			u64 size, const char *space)
 {
-	if (align && at % align) {
-		fault(w, i, 1u << lane, "misaligned %s of %u bytes: %s address 0x%llx is not a multiple of %u",
-		      verb(i, is_write), bytes, space, (ull)at, align);
-		return false;
-	}
+	if (align && at % align)
+		return fault(w, i, 1u << lane, "misaligned %s of %u bytes: %s address 0x%llx is not a multiple of %u",
+			     verb(i, is_write), bytes, space, (ull)at, align);
 	if (bytes_within(0, size, at, bytes))
 		return true;
-	fault(w, i, 1u << lane, "%s of %u byte%s outside %s memory: address 0x%llx, which has %llu byte%s",
-	      verb(i, is_write), bytes, plural(bytes), space, (ull)at, (ull)size, plural(size));
-	return false;
+	return fault(w, i, 1u << lane, "%s of %u byte%s outside %s memory: address 0x%llx, which has %llu byte%s",
+		     verb(i, is_write), bytes, plural(bytes), space, (ull)at, (ull)size, plural(size));
 }
 
 static bool shared_lanes(struct warp *w, const struct instr *i, u32 mask, struct places *p, u32 bytes, u32 flags)
@@ -200,12 +186,7 @@ static bool shared_lanes(struct warp *w, const struct instr *i, u32 mask, struct
 		if (!check_small(w, i, l, p->at[l], bytes, bytes, flags & A_WRITE, b->shared_bytes, "shared"))
 			return false;
 	}
-	if (mask == ALL_LANES)
-		for (u32 l = 0; l < LANES; l++)
-			p->host[l] = b->shared + p->at[l];
-	else
-		EACH_LANE(l, mask)
-		p->host[l] = b->shared + p->at[l];
+	FOR_LANES(l, mask, { p->host[l] = b->shared + p->at[l]; });
 	p->in_shared |= mask;
 	shadow_places(w, i, mask, p, bytes, flags);
 	return !b->failed;
@@ -220,11 +201,9 @@ static bool cluster_lanes(struct warp *w, const struct instr *i, u32 mask, struc
 	{
 		u64 within;
 		struct cta *owner = cluster_block(b, p->at[l], &within);
-		if (!owner) {
-			fault(w, i, 1u << l, "address 0x%llx is not in shared memory of a block of this cluster",
-			      (ull)p->at[l]);
-			return false;
-		}
+		if (!owner)
+			return fault(w, i, 1u << l, "address 0x%llx is not in shared memory of a block of this cluster",
+				     (ull)p->at[l]);
 		if (owner == b) {
 			own |= 1u << l;
 			p->at[l] = within;
@@ -264,10 +243,8 @@ static bool param_lanes(struct warp *w, const struct instr *i, u32 mask, struct 
 	const struct launch *l = w->block->launch;
 	EACH_LANE(n, mask)
 	{
-		if (is_write) {
-			fault(w, i, 1u << n, "store to the kernel's parameters");
-			return false;
-		}
+		if (is_write)
+			return fault(w, i, 1u << n, "store to the kernel's parameters");
 		if (!check_small(w, i, n, p->at[n], bytes, bytes, false, l->kernel->param_bytes, "parameter"))
 			return false;
 		p->host[n] = (char *)(uintptr_t)l->params + p->at[n];
@@ -279,12 +256,10 @@ static bool const_lanes(struct warp *w, const struct instr *i, u32 mask, struct 
 {
 	EACH_LANE(l, mask)
 	{
-		if (p->at[l] % bytes || !in_variable(w->block->launch, SPACE_CONST, p->at[l], bytes)) {
-			fault(w, i, 1u << l,
-			      "load of %u byte%s outside or misaligned in constant memory: address 0x%llx", bytes,
-			      plural(bytes), (ull)p->at[l]);
-			return false;
-		}
+		if (p->at[l] % bytes || !in_variable(w->block->launch, SPACE_CONST, p->at[l], bytes))
+			return fault(w, i, 1u << l,
+				     "load of %u byte%s outside or misaligned in constant memory: address 0x%llx",
+				     bytes, plural(bytes), (ull)p->at[l]);
 		p->host[l] = (char *)(uintptr_t)p->at[l];
 	}
 	return true;
@@ -422,10 +397,8 @@ static bool find_in(struct warp *w, const struct instr *i, u32 mask, enum ptx_sp
 			count_shared(w, i, mask, p->at, bytes, false);
 		return shared_lanes(w, i, mask, p, bytes, flags);
 	case SPACE_LOCAL:
-		if (flags & A_READ && flags & A_WRITE) {
-			fault(w, i, mask, "atomic on local memory");
-			return false;
-		}
+		if (flags & A_READ && flags & A_WRITE)
+			return fault(w, i, mask, "atomic on local memory");
 		return local_lanes(w, i, mask, p, bytes, flags & A_WRITE, false);
 	case SPACE_CONST: return const_lanes(w, i, mask, p, bytes);
 	default:

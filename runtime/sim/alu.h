@@ -37,47 +37,31 @@ static inline void finish(struct warp *w, const struct operand *o, u32 mask, con
 	u64 *v = begin(w, &i->ops[k], mask, v##_space)
 #define FINISH(v, k) finish(w, &i->ops[k], mask, v)
 
-/* Defines the function of a form: ptx_name computes `value` from operands x, y, z of type T in all lanes and stores it
- * as a U. */
-#define RUN1(name, T, U, value)                                                                                        \
+/* Defines the function of a form: ptx_name computes `value` in all lanes and stores it as a U. `sources` declares the
+ * operands of all lanes, `inputs` those of lane l. */
+#define RUN(name, U, sources, inputs, value)                                                                           \
 	void ptx_##name(struct warp *w, const struct instr *i, u32 mask)                                               \
 	{                                                                                                              \
-		SOURCE(a, 1, 8 * sizeof(T));                                                                           \
+		sources;                                                                                               \
 		RESULT(d, 0);                                                                                          \
 		ALL(l)                                                                                                 \
 		{                                                                                                      \
-			T x = (T)a[l];                                                                                 \
+			inputs;                                                                                        \
 			d[l] = (U)(value);                                                                             \
 		}                                                                                                      \
 		FINISH(d, 0);                                                                                          \
 	}
-#define RUN2(name, T, U, value)                                                                                        \
-	void ptx_##name(struct warp *w, const struct instr *i, u32 mask)                                               \
-	{                                                                                                              \
-		SOURCE(a, 1, 8 * sizeof(T));                                                                           \
-		SOURCE(b, 2, 8 * sizeof(T));                                                                           \
-		RESULT(d, 0);                                                                                          \
-		ALL(l)                                                                                                 \
-		{                                                                                                      \
-			T x = (T)a[l], y = (T)b[l];                                                                    \
-			d[l] = (U)(value);                                                                             \
-		}                                                                                                      \
-		FINISH(d, 0);                                                                                          \
-	}
-#define RUN3(name, T, U, value)                                                                                        \
-	void ptx_##name(struct warp *w, const struct instr *i, u32 mask)                                               \
-	{                                                                                                              \
-		SOURCE(a, 1, 8 * sizeof(T));                                                                           \
-		SOURCE(b, 2, 8 * sizeof(T));                                                                           \
-		SOURCE(c, 3, 8 * sizeof(T));                                                                           \
-		RESULT(d, 0);                                                                                          \
-		ALL(l)                                                                                                 \
-		{                                                                                                      \
-			T x = (T)a[l], y = (T)b[l], z = (T)c[l];                                                       \
-			d[l] = (U)(value);                                                                             \
-		}                                                                                                      \
-		FINISH(d, 0);                                                                                          \
-	}
+#define WIDTH(T) (8 * sizeof(T))
+#define SOURCES_1(T) SOURCE(a, 1, WIDTH(T))
+#define SOURCES_2(T) SOURCES_1(T); SOURCE(b, 2, WIDTH(T))
+#define SOURCES_3(T) SOURCES_2(T); SOURCE(c, 3, WIDTH(T))
+#define INPUTS_1(T) T x = (T)a[l]
+#define INPUTS_2(T) INPUTS_1(T); T y = (T)b[l]
+#define INPUTS_3(T) INPUTS_2(T); T z = (T)c[l]
+/* The value is one of operands x, y, z of type T. */
+#define RUN1(name, T, U, value) RUN(name, U, SOURCES_1(T), INPUTS_1(T), value)
+#define RUN2(name, T, U, value) RUN(name, U, SOURCES_2(T), INPUTS_2(T), value)
+#define RUN3(name, T, U, value) RUN(name, U, SOURCES_3(T), INPUTS_3(T), value)
 
 /* --- floating point --------------------------------------------------------------------------------------------- */
 
@@ -157,5 +141,12 @@ static inline u32 put_f32_of(double x, u32 flags)
 enum arith { A_ADD, A_SUB, A_MUL, A_FMA, A_MIN, A_MAX, A_NEG, A_ABS, A_DIV, A_RCP, A_SQRT };
 enum half_function { HALF_EX2, HALF_TANH };
 enum tf32_rounding { TF32_NEAREST, TF32_ZERO, TF32_AWAY };
+
+/* f16 and bf16. */
+static inline float get_half(u64 bits, bool bf, u32 flags)
+{
+	u16 h = (u16)bits;
+	return bf ? fp_from_bf16(h) : fp_from_f16(flags & F_FTZ && !(h & 0x7C00) ? h & 0x8000 : h);
+}
 
 #endif

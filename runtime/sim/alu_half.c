@@ -6,11 +6,6 @@
 
 /* --- one number --------------------------------------------------------------------------------------------------- */
 
-static inline float get_half(u16 h, bool bf, u32 flags)
-{
-	return bf ? fp_from_bf16(h) : fp_from_f16(flags & F_FTZ && !(h & 0x7C00) ? h & 0x8000 : h);
-}
-
 static inline u16 put_half(float r, bool bf, u32 flags)
 {
 	if (flags & F_SAT) {
@@ -52,22 +47,16 @@ static inline u16 half_op(enum arith op, u16 a, u16 b, u16 c, bool bf, u32 flags
 #define HALF_SOURCES                                                                                                   \
 	SOURCE(a, 1, 32);                                                                                              \
 	SOURCE(b, MIN(2, i->nops - 1), 32);                                                                            \
-	SOURCE(c, MIN(3, i->nops - 1), 32);                                                                            \
-	RESULT(d, 0)
+	SOURCE(c, MIN(3, i->nops - 1), 32)
 
 #define HALF_ONE(name, op, bf)                                                                                         \
-	void ptx_##name(struct warp *w, const struct instr *i, u32 mask)                                               \
-	{                                                                                                              \
-		HALF_SOURCES;                                                                                          \
-		ALL(l)                                                                                                 \
-		d[l] = half_op(op, (u16)a[l], (u16)b[l], (u16)c[l], bf, 0);                                            \
-		FINISH(d, 0);                                                                                          \
-	}
+	RUN(name, u16, HALF_SOURCES, , half_op(op, (u16)a[l], (u16)b[l], (u16)c[l], bf, 0))
 /* Two passes, one for each half, so that each loop vectorises. */
 #define HALF_PAIR(name, op, bf)                                                                                        \
 	void ptx_##name(struct warp *w, const struct instr *i, u32 mask)                                               \
 	{                                                                                                              \
 		HALF_SOURCES;                                                                                          \
+		RESULT(d, 0);                                                                                          \
 		u64 low[LANES];                                                                                        \
 		ALL(l)                                                                                                 \
 		low[l] = half_op(op, (u16)a[l], (u16)b[l], (u16)c[l], bf, 0);                                          \
@@ -84,6 +73,7 @@ static inline u16 half_op(enum arith op, u16 a, u16 b, u16 c, bool bf, u32 flags
 void run_half(struct warp *w, const struct instr *i, u32 mask)
 {
 	HALF_SOURCES;
+	RESULT(d, 0);
 	enum arith op = (enum arith)i->operation;
 	u32 flags = float_flags(i);
 	bool bf = is_bf(i->type[0]), pair = is_packed(i->type[0]);

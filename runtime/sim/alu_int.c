@@ -31,20 +31,8 @@ static inline u32 saturate_s32(i64 x)
 #define DOT4(A, B) (z + A(x, 0) * B(y, 0) + A(x, 1) * B(y, 1) + A(x, 2) * B(y, 2) + A(x, 3) * B(y, 3))
 #define DOT2(A, B, from) (z + A(x, 0) * B(y, from) + A(x, 1) * B(y, from + 1))
 
-#define RUN_SHIFT(name, T, U, expr)                                                                                    \
-	void ptx_##name(struct warp *w, const struct instr *i, u32 mask)                                              \
-	{                                                                                                              \
-		SOURCE(a, 1, 8 * sizeof(T));                                                                           \
-		SOURCE(b, 2, 32);                                                                                      \
-		RESULT(d, 0);                                                                                          \
-		ALL(l)                                                                                                 \
-		{                                                                                                      \
-			T x = (T)a[l];                                                                                 \
-			u32 by = (u32)b[l];                                                                            \
-			d[l] = (U)(expr);                                                                              \
-		}                                                                                                      \
-		FINISH(d, 0);                                                                                          \
-	}
+#define RUN_SHIFT(name, T, U, value)                                                                                   \
+	RUN(name, U, SOURCES_1(T); SOURCE(b, 2, 32), INPUTS_1(T); u32 by = (u32)b[l], value)
 /* The 64 bits y:x. */
 #define BOTH_WORDS ((u64)y << 32 | x)
 
@@ -59,12 +47,6 @@ static inline u32 extend(u32 x, u32 n, bool sign)
 /* Position and length should be below 256. For a larger one the hardware uses the low 8 bits for 32-bit words, and all
  * bits for 64-bit words. */
 #define FIELD_BITS(v, bits) ((bits) == 32 ? (u32)(u8)(v) : (u32)MIN(v, 255))
-
-/* Mask of the low n bits. */
-static inline u64 ones(u32 n)
-{
-	return n > 63 ? ~(u64)0 : ((u64)1 << (n & 63)) - 1;
-}
 
 /* Bits beyond the top bit of x are copies of the sign bit, or zeros. */
 static inline u64 extract(u64 x, u32 at, u32 len, u32 bits, bool sign)

@@ -52,13 +52,9 @@ typedef void compare_fn(const u64 *a, const u64 *b, u32 holds, u64 *r);
 #define GET_F32(v) get_f32(v, 0)
 #define GET_F32_FTZ(v) get_f32(v, F_FTZ)
 #define GET_F64(v) fp_f64_bits(v)
-#define GET_F16(v) fp_from_f16((u16)(v))
-#define GET_BF16(v) fp_from_bf16((u16)(v))
-static inline float f16_flushed(u16 h)
-{
-	return fp_from_f16(h & 0x7C00 ? h : h & 0x8000);
-}
-#define GET_F16_FTZ(v) f16_flushed((u16)(v))
+#define GET_F16(v) get_half(v, false, 0)
+#define GET_F16_FTZ(v) get_half(v, false, F_FTZ)
+#define GET_BF16(v) get_half(v, true, 0)
 
 COMPARE(u32, u32, GET_U32)
 COMPARE(s16, i32, GET_S16)

@@ -82,10 +82,8 @@ static bool source_sizes(struct warp *w, const struct instr *i, u32 mask, u8 sou
 			n = (operand_value(w, o, l, 1) ^ o->negated) & 1 ? 0 : size;
 		else if (o)
 			n = operand_value(w, o, l, 32);
-		if (n > size) {
-			fault(w, i, 1u << l, "reads %llu bytes to copy %u", (unsigned long long)n, size);
-			return false;
-		}
+		if (n > size)
+			return fault(w, i, 1u << l, "reads %llu bytes to copy %u", (ull)n, size);
 		source[l] = (u8)n;
 	}
 	return true;
@@ -108,12 +106,10 @@ static bool drop_duplicates(struct warp *w, const struct instr *i, u32 *mask, co
 			slot[s] = (u8)(l + 1);
 			continue;
 		}
-		if (c->source[other] != c->source[l] || (c->source[l] && c->from[other] != c->from[l])) {
-			fault(w, i, 1u << l | 1u << other,
-			      "race: lanes %u and %u copy different data to shared bytes 0x%x–0x%x", other, l, c->to[l],
-			      c->to[l] + size - 1);
-			return false;
-		}
+		if (c->source[other] != c->source[l] || (c->source[l] && c->from[other] != c->from[l]))
+			return fault(w, i, 1u << l | 1u << other,
+				     "race: lanes %u and %u copy different data to shared bytes 0x%x–0x%x", other, l,
+				     c->to[l], c->to[l] + size - 1);
 		keep &= ~(1u << l);
 	}
 	*mask = keep;
@@ -142,11 +138,11 @@ static bool check_destinations(struct warp *w, const struct instr *i, u32 mask, 
 	{
 		if (to[l] % size)
 			fault(w, i, 1u << l, "misaligned copy of %u bytes: shared address 0x%llx", size,
-			      (unsigned long long)to[l]);
+			      (ull)to[l]);
 		else if (to[l] > b->shared_bytes || size > b->shared_bytes - to[l])
 			fault(w, i, 1u << l,
 			      "copy of %u bytes outside shared memory: address 0x%llx, which has %llu bytes", size,
-			      (unsigned long long)to[l], (unsigned long long)b->shared_bytes);
+			      (ull)to[l], (ull)b->shared_bytes);
 		if (b->failed)
 			return false;
 	}

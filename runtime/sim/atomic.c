@@ -2,7 +2,7 @@
  *
  * Lanes execute in ascending order. An f32 addition in global memory flushes subnormals, one in shared memory does not;
  * additions of 16-bit floats and of f64 keep them (PTX ISA, "atom"). */
-#include "support/small_floats.h"
+#include "runtime/sim/alu.h"
 #include "runtime/sim/memory.h"
 
 #define APPLY(name, expr)                                                                                              \
@@ -28,25 +28,14 @@ APPLY(max_s32, (i32)old > (i32)b ? old : b)
 APPLY(min_s64, (i64)old < (i64)b ? old : b)
 APPLY(max_s64, (i64)old > (i64)b ? old : b)
 
-static u32 flush(u32 bits)
-{
-	return bits & 0x7F800000 ? bits : bits & 0x80000000;
-}
-
-static u32 sum_f32(u32 a, u32 b)
-{
-	float r = fp_f32_bits(a) + fp_f32_bits(b);
-	return r != r ? 0x7FFFFFFF : fp_bits_f32(r);
-}
-
 static u64 sum_f64(u64 a, u64 b)
 {
 	double x = fp_f64_bits(a), y = fp_f64_bits(b);
 	return x != x ? a : y != y ? b : fp_bits_f64(x + y);
 }
 
-APPLY(add_f32, sum_f32((u32)old, (u32)b))
-APPLY(add_f32_flush, flush(sum_f32(flush((u32)old), flush((u32)b))))
+APPLY(add_f32, put_f32(get_f32(old, 0) + get_f32(b, 0), 0))
+APPLY(add_f32_flush, put_f32(get_f32(old, F_FTZ) + get_f32(b, F_FTZ), F_FTZ))
 APPLY(add_f64, sum_f64(old, b))
 
 /* Sum of two 16-bit floats. The first rounding, to float, does not change the result, because a float has more than

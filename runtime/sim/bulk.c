@@ -17,8 +17,6 @@ struct bulk {
 	VEC(struct transfer *) sources;
 };
 
-typedef unsigned long long ull;
-
 static struct bulk *bulk_of(struct warp *w)
 {
 	if (!w->bulk)
@@ -246,10 +244,9 @@ static bool open_bytes(struct transfer *t)
 	const struct flight *f = &t->flight;
 	const struct transfer_plan *p = t->plan;
 	u64 bytes = operand_value(f->w, &f->i->ops[TRANSFER_SIZE], f->lane, 32);
-	if (!bytes || bytes % UNIT) {
-		fault(f->w, f->i, 1u << f->lane, "copies %llu bytes, which must be a multiple of %d", (ull)bytes, UNIT);
-		return false;
-	}
+	if (!bytes || bytes % UNIT)
+		return fault(f->w, f->i, 1u << f->lane, "copies %llu bytes, which must be a multiple of %d", (ull)bytes,
+			     UNIT);
 	t->bytes = (u32)bytes;
 	if (p->kind == WITHIN_SHARED)
 		return shared_place(t, &f->i->ops[TRANSFER_FROM], true, &t->source);

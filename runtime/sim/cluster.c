@@ -9,7 +9,7 @@
 
 /* --- shape ----------------------------------------------------------------------------------------------------- */
 
-static bool wrong_shape(const struct launch *l, u32 shape[3], struct strbuf *error)
+bool cluster_shape(const struct launch *l, u32 shape[3], struct strbuf *error)
 {
 	const u32 *k = l->kernel->cluster, *g = l->grid;
 	bool given = l->cluster[0], fixed = k[0];
@@ -23,7 +23,7 @@ static bool wrong_shape(const struct launch *l, u32 shape[3], struct strbuf *err
 			  "a launch in clusters of (%u, %u, %u) blocks, but the kernel is compiled for (%u, %u, %u)",
 			  shape[0], shape[1], shape[2], k[0], k[1], k[2]);
 	else if (blocks > MAX_CLUSTER || (l->kernel->max_cluster && blocks > l->kernel->max_cluster))
-		sb_printf(error, "clusters of %llu blocks, but the limit is %u", (unsigned long long)blocks,
+		sb_printf(error, "clusters of %llu blocks, but the limit is %u", (ull)blocks,
 			  l->kernel->max_cluster ? MIN(l->kernel->max_cluster, (u32)MAX_CLUSTER) : MAX_CLUSTER);
 	else if (g[0] % shape[0] || g[1] % shape[1] || g[2] % shape[2])
 		sb_printf(error,
@@ -31,13 +31,8 @@ static bool wrong_shape(const struct launch *l, u32 shape[3], struct strbuf *err
 			  "   = hint: launch whole clusters along each axis",
 			  g[0], g[1], g[2], shape[0], shape[1], shape[2]);
 	else
-		return false;
-	return true;
-}
-
-bool cluster_shape(const struct launch *l, u32 shape[3], struct strbuf *error)
-{
-	return !wrong_shape(l, shape, error);
+		return true;
+	return false;
 }
 
 /* --- shared memory of other blocks ----------------------------------------------------------------------------- */
@@ -76,16 +71,13 @@ bool cluster_reaches(struct warp *w, const struct instr *i, u32 lane, const stru
 {
 	if (owner == w->block)
 		return true;
-	if (has_ended(owner)) {
-		fault(w, i, 1u << lane, "access to shared memory of block (%u, %u, %u), which has ended", owner->id[0],
-		      owner->id[1], owner->id[2]);
-		return false;
-	}
-	if (!has_begun(w, owner)) {
-		fault(w, i, 1u << lane, "access to shared memory of block (%u, %u, %u), which may not have begun",
-		      owner->id[0], owner->id[1], owner->id[2]);
-		return false;
-	}
+	if (has_ended(owner))
+		return fault(w, i, 1u << lane, "access to shared memory of block (%u, %u, %u), which has ended",
+			     owner->id[0], owner->id[1], owner->id[2]);
+	if (!has_begun(w, owner))
+		return fault(w, i, 1u << lane,
+			     "access to shared memory of block (%u, %u, %u), which may not have begun", owner->id[0],
+			     owner->id[1], owner->id[2]);
 	return true;
 }
 
@@ -220,9 +212,8 @@ static bool window_address(struct warp *w, const struct instr *i, u32 lane, cons
 	struct cta *owner = *at >> 40 ? NULL : cluster_block(w->block, *at, &within);
 	if (owner && within < owner->shared_bytes)
 		return true;
-	fault(w, i, 1u << lane, "0x%llx is not a valid %saddress of shared memory of this cluster",
-	      (unsigned long long)address, generic ? "generic " : "");
-	return false;
+	return fault(w, i, 1u << lane, "0x%llx is not a valid %saddress of shared memory of this cluster",
+		     (ull)address, generic ? "generic " : "");
 }
 
 void run_mapa(struct warp *w, const struct instr *i, u32 mask)
@@ -234,7 +225,7 @@ void run_mapa(struct warp *w, const struct instr *i, u32 mask)
 		if (!window_address(w, i, l, &i->ops[1], &at))
 			return;
 		if (rank >= nblocks) {
-			fault(w, i, 1u << l, "block %llu does not exist in a cluster of %u", (unsigned long long)rank,
+			fault(w, i, 1u << l, "block %llu does not exist in a cluster of %u", (ull)rank,
 			      nblocks);
 			return;
 		}

@@ -15,11 +15,6 @@ static enum rounding rounding_of(const struct instr *i)
 	return r ? (enum rounding)(r - 1) : R_NEAREST;
 }
 
-static inline u64 ones(int n)
-{
-	return n > 63 ? ~(u64)0 : ((u64)1 << n) - 1;
-}
-
 /* Sign bit of a signed type, else 0: (x ^ s) - s sign-extends x. */
 static inline u64 sign_of(enum ptx_type t)
 {

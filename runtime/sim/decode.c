@@ -52,7 +52,6 @@ static const struct set type_sets[] = {
 #include "runtime/sim/ptx.def"
 };
 /* The functions of the forms, in the files of their instructions. */
-typedef bool check_fn(struct decoder *d);
 check_fn check_lop3, check_bfe, check_bfi, check_prmt, check_fma_native, check_int_sat;
 check_fn check_access, check_store, check_atomic, check_copy, check_transfer, refuse_modes, check_st_async;
 check_fn check_mbarrier, plan_mma, plan_wgmma, check_matrices, check_setmaxnreg, check_callee;
@@ -88,9 +87,10 @@ static int find_word(const char *list, size_t len, char between, const char *wor
 	return -1;
 }
 
-static bool has_word(const char *list, const char *word)
+/* Index of a word among the members of a set, or -1. */
+static int find_member(const struct set *s, const char *word)
 {
-	return find_word(list, strlen(list), ' ', word) >= 0;
+	return find_word(s->members, strlen(s->members), ' ', word);
 }
 
 /* A part of a form's text: the alternatives of a part of an opcode. */
@@ -128,7 +128,7 @@ static bool accepts_type(const struct part *p, const char *type)
 		const char *at = p->at + from;
 		size_t len = MIN(strcspn(at, "|"), p->len - from);
 		int set = set_named(type_sets, ARRAY_LEN(type_sets), at, len);
-		if (set < 0 ? find_word(at, len, '|', type) >= 0 : has_word(type_sets[set].members, type))
+		if (set < 0 ? find_word(at, len, '|', type) >= 0 : find_member(&type_sets[set], type) >= 0)
 			return true;
 		from += len + 1;
 	}
@@ -157,8 +157,7 @@ static bool match_part(struct decoder *d, const struct part *p, u32 k)
 	u32 shape[3];
 	if (p->modifier < 0)
 		return find_word(p->at, p->len, '|', word) >= 0 || (*p->at == 'S' && read_shape(word, shape));
-	const char *choices = modifiers[p->modifier].members;
-	int choice = find_word(choices, strlen(choices), ' ', word);
+	int choice = find_member(&modifiers[p->modifier], word);
 	if (choice < 0 || (p->len && find_word(p->at, p->len, '|', word) < 0))
 		return false;
 	d->i->mod[p->modifier] = (u8)(choice + 1);
@@ -266,7 +265,7 @@ static bool fit_value(struct decoder *d, const struct operand *o, const char *na
 	       decode_fail(d, "an operand of '%s' is not a .%s", d->i->opcode, ptx_type_name(t));
 }
 
-/* A vector of values with the types a&b&…. */
+/* A vector of values with the types a&b. */
 static bool fit_vector(struct decoder *d, const struct operand *o, const char *spec, size_t len, struct use use)
 {
 	u32 n = 0;
@@ -367,7 +366,6 @@ static bool split(struct decoder *d, const char **base)
 		*dot++ = 0;
 		if (d->nparts == ARRAY_LEN(d->part))
 			return decode_fail(d, "'%s' has too many parts", d->i->opcode);
-		d->taken[d->nparts] = false;
 		d->part[d->nparts++] = dot;
 	}
 	for (u32 k = 0; k < d->nparts; k++)
@@ -478,12 +476,9 @@ bool sim_decode(struct arena *a, struct ptx_module *m, const char **error)
 					      kernel->ncode ? kernel->code[0].line : 1, kernel->name);
 			return false;
 		}
-		for (u32 n = 0; n < m->kernels[k].ncode; n++) {
-			struct decoder d = {.arena = a,
-					    .index = &index,
-					    .module = m,
-					    .kernel = &m->kernels[k],
-					    .i = &m->kernels[k].code[n]};
+		for (u32 n = 0; n < kernel->ncode; n++) {
+			struct decoder d = {
+				.arena = a, .index = &index, .module = m, .kernel = kernel, .i = &kernel->code[n]};
 			if (!decode_one(&d)) {
 				*error = arena_printf(a, "line %u: %s", d.i->line, d.error);
 				return false;

@@ -36,37 +36,50 @@ void print_place(struct strbuf *out, const struct launch *l, const struct instr 
 	sb_printf(out, ": %.*s", (int)MIN(strcspn(line, "\r\n"), 200u), line);
 }
 
-static void print_instruction(struct strbuf *out, const struct warp *w, const struct instr *i, u32 lanes)
+static void add_instruction(struct report *r, const struct warp *w, const struct instr *i, u32 lanes)
 {
 	const struct cta *b = w->block;
+	struct strbuf *out = &r->text;
+	r->line = i->src_line;
 	sb_puts(out, "\n  at ");
 	print_place(out, b->launch, i);
 	sb_printf(out, "\n  block (%u, %u, %u), warp %u, ", b->id[0], b->id[1], b->id[2], w->id);
 	print_lanes(out, lanes);
 }
 
-void fault(struct warp *w, const struct instr *i, u32 lanes, const char *format, ...)
+bool fault(struct warp *w, const struct instr *i, u32 lanes, const char *format, ...)
 {
 	struct cta *b = w->block;
 	if (b->failed)
-		return;
+		return false;
 	b->failed = true;
 	va_list ap;
 	va_start(ap, format);
-	sb_vprintf(&b->error, format, ap);
+	sb_vprintf(&b->error.text, format, ap);
 	va_end(ap);
-	b->error_line = i->src_line;
-	print_instruction(&b->error, w, i, lanes);
+	add_instruction(&b->error, w, i, lanes);
+	return false;
+}
+
+bool needs_warp(struct warp *w, const struct instr *i, u32 mask)
+{
+	return mask == ALL_LANES || fault(w, i, ~mask, "needs all lanes of the warp, and these are not active");
+}
+
+bool needs_warpgroup(struct warp *w, const struct instr *i, u32 mask)
+{
+	bool whole = (w->id | (GROUP_WARPS - 1)) < w->block->nwarps;
+	return needs_warp(w, i, mask) &&
+	       (whole || fault(w, i, mask, "needs four warps, and the block has %u", w->block->nwarps));
 }
 
 void blocks_race(struct warp *w, const struct instr *i, u32 lanes, const char *text)
 {
-	struct strbuf *out = &w->block->race;
-	if (out->len)
+	struct report *r = &w->block->race;
+	if (r->text.len)
 		return;
-	sb_puts(out, text);
-	w->block->race_line = i->src_line;
-	print_instruction(out, w, i, lanes);
+	sb_puts(&r->text, text);
+	add_instruction(r, w, i, lanes);
 }
 
 static void print_position(const struct warp *w, struct strbuf *out)
@@ -109,7 +122,7 @@ void report_deadlock(struct cluster *c)
 {
 	struct cta *b = &c->blocks[0];
 	b->failed = true;
-	sb_printf(&b->error, "deadlock in %s (%u, %u, %u): no warp can continue",
+	sb_printf(&b->error.text, "deadlock in %s (%u, %u, %u): no warp can continue",
 		  c->nblocks > 1 ? "the cluster from block" : "block", b->id[0], b->id[1], b->id[2]);
-	print_positions(c, &b->error);
+	print_positions(c, &b->error.text);
 }

@@ -24,13 +24,6 @@ static u32 byte_of(u32 l, u32 e, bool transposed)
 	return 2 * (transposed ? l / 4 : l % 4 * 2 + e);
 }
 
-static bool all_here(struct warp *w, const struct instr *i, u32 mask)
-{
-	if (mask != ALL_LANES)
-		fault(w, i, ~mask, "needs all lanes of the warp, and these are not active");
-	return mask == ALL_LANES;
-}
-
 /* Computes the row addresses: lane r of the first 8n lanes holds the address of row r. False after a fault. */
 static bool find_rows(struct warp *w, const struct instr *i, const struct operand *o, u32 flags, struct places *p)
 {
@@ -46,7 +39,7 @@ void run_ldmatrix(struct warp *w, const struct instr *i, u32 mask)
 {
 	struct places p = {0};
 	bool transposed = i->mod[M_TRANS];
-	if (!all_here(w, i, mask) || !find_rows(w, i, &i->ops[1], A_READ, &p))
+	if (!needs_warp(w, i, mask) || !find_rows(w, i, &i->ops[1], A_READ, &p))
 		return;
 	const struct operand *dst = operand_items(&i->ops[0]);
 	for (u32 m = 0; m < count_of(i); m++)
@@ -64,7 +57,7 @@ void run_stmatrix(struct warp *w, const struct instr *i, u32 mask)
 	char data[MAX_MATRICES * ROWS][ROW_BYTES];
 	struct places p = {.rows = data[0]};
 	bool transposed = i->mod[M_TRANS];
-	if (!all_here(w, i, mask))
+	if (!needs_warp(w, i, mask))
 		return;
 	const struct operand *src = operand_items(&i->ops[1]);
 	u32 n = count_of(i);
@@ -89,7 +82,7 @@ void run_stmatrix(struct warp *w, const struct instr *i, u32 mask)
 void run_movmatrix(struct warp *w, const struct instr *i, u32 mask)
 {
 	u16 matrix[ROWS][ROWS];
-	if (!all_here(w, i, mask))
+	if (!needs_warp(w, i, mask))
 		return;
 	const u64 *v = reg(w, &i->ops[1]);
 	for (u32 l = 0; l < LANES; l++)

@@ -11,19 +11,17 @@
 enum { MOST_EXPIRED = 1000 }; /* consecutive expirations before a deadlock is reported */
 enum { EXPECTS = 1, NO_COMPLETE }; /* choices of the modifier TX */
 
-struct mbarriers {
-	VEC(struct mbarrier *) all;
-};
-
-typedef unsigned long long ull;
+#define EACH_MBARRIER(b, k)                                                                                            \
+	for (struct mbarrier **b##_at = (k)->mbarriers.at, *b;                                                         \
+	     b##_at < (k)->mbarriers.at + (k)->mbarriers.len && (b = *b##_at, true); b##_at++)
 
 /* --- finding one ------------------------------------------------------------------------------------------------- */
 
 static struct mbarrier *find(const struct cta *k, u64 at)
 {
-	for (u32 n = 0; k->mbarriers && n < k->mbarriers->all.len; n++)
-		if (k->mbarriers->all.at[n]->at == at)
-			return k->mbarriers->all.at[n];
+	EACH_MBARRIER(b, k)
+		if (b->at == at)
+			return b;
 	return NULL;
 }
 
@@ -100,22 +98,19 @@ bool mbarrier_is_fenced(struct warp *w, const struct instr *i, u32 lane, const s
 	const struct clock *c = sync_clock(w, b->block, &space);
 	if (c->fenced[b->init_warp] >= b->init_time || (b->fence_time && c->at[b->fence_warp] >= b->fence_time))
 		return true;
-	fault(w, i, 1u << lane,
-	      "the initialisation of the mbarrier at shared address 0x%x may not be visible to the async proxy yet: "
-	      "after mbarrier.init (line %u), fence.mbarrier_init or fence.proxy.async is missing",
-	      b->at, b->init->line);
-	return false;
+	return fault(w, i, 1u << lane,
+		     "the initialisation of the mbarrier at shared address 0x%x may not be visible to the async proxy "
+		     "yet: after mbarrier.init (line %u), fence.mbarrier_init or fence.proxy.async is missing",
+		     b->at, b->init->line);
 }
 
 void mbarrier_fence_init(struct warp *w)
 {
-	for (u32 n = 0; w->block->mbarriers && n < w->block->mbarriers->all.len; n++) {
-		struct mbarrier *b = w->block->mbarriers->all.at[n];
+	EACH_MBARRIER(b, w->block)
 		if (!b->fence_time && happened_before(w, b->init_warp, b->init_time)) {
 			b->fence_warp = w->id;
 			b->fence_time = w->clock.at[w->id];
 		}
-	}
 }
 
 /* --- phases ------------------------------------------------------------------------------------------------------ */
@@ -144,13 +139,10 @@ static void complete_if_due(struct mbarrier *b)
 bool mbarrier_arrive(struct warp *w, const struct instr *i, u32 lane, struct mbarrier *b, u32 count,
 		     const struct clock *clock)
 {
-	if (count > b->pending) {
-		fault(w, i, 1u << lane,
-		      "more arrivals than expected at the mbarrier at shared address 0x%x: %u more, where "
-		      "%u of %u are pending in phase %u",
-		      b->at, count, b->pending, b->expected, b->phase);
-		return false;
-	}
+	if (count > b->pending)
+		return fault(w, i, 1u << lane,
+			     "more arrivals than expected at the mbarrier at shared address 0x%x: %u more, where "
+			     "%u of %u are pending in phase %u", b->at, count, b->pending, b->expected, b->phase);
 	if (clock)
 		clock_join(&b->block->arena, &b->clock, clock);
 	b->pending -= count;
@@ -161,12 +153,10 @@ bool mbarrier_arrive(struct warp *w, const struct instr *i, u32 lane, struct mba
 bool mbarrier_transact(struct warp *w, const struct instr *i, u32 lane, struct mbarrier *b, i64 bytes)
 {
 	i64 tx = b->tx + bytes;
-	if (tx > MBARRIER_MAX || tx < -MBARRIER_MAX) {
-		fault(w, i, 1u << lane,
-		      "the tx-count of the mbarrier at shared address 0x%x would become %lld, beyond ±%d", b->at,
-		      (long long)tx, MBARRIER_MAX);
-		return false;
-	}
+	if (tx > MBARRIER_MAX || tx < -MBARRIER_MAX)
+		return fault(w, i, 1u << lane,
+			     "the tx-count of the mbarrier at shared address 0x%x would become %lld, beyond ±%d", b->at,
+			     (long long)tx, MBARRIER_MAX);
 	b->tx = (i32)tx;
 	complete_if_due(b);
 	return true;
@@ -179,8 +169,8 @@ bool mbarrier_expire(struct cta *k)
 		any |= k->warps[n].state == WARP_ASLEEP;
 	if (!any || k->expired++ >= MOST_EXPIRED)
 		return false;
-	for (u32 n = 0; n < k->mbarriers->all.len; n++)
-		wake(k->mbarriers->all.at[n]);
+	EACH_MBARRIER(b, k)
+		wake(b);
 	return true;
 }
 
@@ -195,9 +185,7 @@ static bool waited_for(const struct mbarrier *b)
 
 void mbarrier_end_block(struct warp *last)
 {
-	const struct mbarriers *all = last->block->mbarriers;
-	for (u32 n = 0; all && n < all->all.len; n++) {
-		const struct mbarrier *b = all->all.at[n];
+	EACH_MBARRIER(b, last->block) {
 		if (!b->came || waited_for(b))
 			continue;
 		const struct cta *by = b->came->w->block;
@@ -213,39 +201,31 @@ void mbarrier_end_block(struct warp *last)
 
 void mbarrier_end(struct cta *k)
 {
-	for (u32 n = 0; k->mbarriers && n < k->mbarriers->all.len; n++) {
-		const struct mbarrier *b = k->mbarriers->all.at[n];
+	EACH_MBARRIER(b, k)
 		if (b->tx)
 			fault(&k->warps[b->init_warp], b->init, 1,
 			      "the block ends while the mbarrier at shared address 0x%x, in phase "
 			      "%u, %s %d bytes of transactions",
 			      b->at, b->phase, b->tx > 0 ? "still expects" : "received more than it expected, by",
 			      b->tx > 0 ? b->tx : -b->tx);
-	}
-}
-
-static void print(const struct mbarrier *b, struct strbuf *out)
-{
-	sb_printf(out, "0x%x in phase %u, with %u of %u arrivals and %d bytes of transactions pending", b->at, b->phase,
-		  b->pending, b->expected, b->tx);
 }
 
 void mbarrier_print(const struct cta *k, u32 warp, struct strbuf *out)
 {
 	const char *between = " at the mbarrier ";
-	for (u32 n = 0; k->mbarriers && n < k->mbarriers->all.len; n++)
-		if (k->mbarriers->all.at[n]->waiting >> warp & 1) {
-			sb_printf(out, "%s0x%x", between, k->mbarriers->all.at[n]->at);
+	EACH_MBARRIER(b, k)
+		if (b->waiting >> warp & 1) {
+			sb_printf(out, "%s0x%x", between, b->at);
 			between = " and ";
 		}
 }
 
 void mbarrier_print_all(const struct cta *k, struct strbuf *out)
 {
-	for (u32 n = 0; k->mbarriers && n < k->mbarriers->all.len; n++) {
-		sb_puts(out, "\n  mbarrier ");
-		print(k->mbarriers->all.at[n], out);
-	}
+	EACH_MBARRIER(b, k)
+		sb_printf(out,
+			  "\n  mbarrier 0x%x in phase %u, with %u of %u arrivals and %d bytes of transactions pending",
+			  b->at, b->phase, b->pending, b->expected, b->tx);
 }
 
 /* --- init and inval ---------------------------------------------------------------------------------------------- */
@@ -265,11 +245,9 @@ static void init(struct warp *w, const struct instr *i, u32 lane)
 		fault(w, i, 1u << lane, "an mbarrier cannot expect %llu arrivals: 1 to %d", (ull)count, MBARRIER_MAX);
 		return;
 	}
-	shadow_write(w, i, lane, at, MBARRIER_BYTES);
+	shadow_access(w, i, lane, at, MBARRIER_BYTES, A_WRITE);
 	if (k->failed)
 		return;
-	if (!k->mbarriers)
-		k->mbarriers = arena_new(&k->arena, struct mbarriers);
 	struct mbarrier *b = arena_new(&k->arena, struct mbarrier);
 	*b = (struct mbarrier){.block = k,
 			       .at = (u32)at,
@@ -278,14 +256,14 @@ static void init(struct warp *w, const struct instr *i, u32 lane)
 			       .init = i,
 			       .init_warp = w->id,
 			       .init_time = w->clock.at[w->id]};
-	vec_push(&k->arena, &k->mbarriers->all, b);
+	vec_push(&k->arena, &k->mbarriers, b);
 	shadow_mark(k, at, MBARRIER_BYTES, MARK_MBARRIER, true);
 	memset(k->shared + at, 0xB5, MBARRIER_BYTES); /* the contents are opaque */
 }
 
 static void invalidate(struct warp *w, const struct instr *i, u32 lane, struct mbarrier *b)
 {
-	struct mbarriers *m = b->block->mbarriers;
+	mbarrier_vec *all = &b->block->mbarriers;
 	if (b->waiting) {
 		fault(w, i, 1u << lane, "warp %u waits at this mbarrier", (u32)__builtin_ctz(b->waiting));
 		return;
@@ -302,11 +280,11 @@ static void invalidate(struct warp *w, const struct instr *i, u32 lane, struct m
 			      n);
 			return;
 		}
-	for (u32 n = 0; n < m->all.len; n++)
-		if (m->all.at[n] == b)
-			m->all.at[n] = m->all.at[--m->all.len];
+	for (u32 n = 0; n < all->len; n++)
+		if (all->at[n] == b)
+			all->at[n] = all->at[--all->len];
 	shadow_mark(b->block, b->at, MBARRIER_BYTES, MARK_MBARRIER, false);
-	shadow_write(w, i, lane, b->at, MBARRIER_BYTES);
+	shadow_access(w, i, lane, b->at, MBARRIER_BYTES, A_WRITE);
 }
 
 /* --- tokens ------------------------------------------------------------------------------------------------------ */

@@ -6,17 +6,6 @@
 
 #include <string.h>
 
-#define FOR_LANES(l, mask, body)                                                                                       \
-	do {                                                                                                           \
-		if ((mask) == ALL_LANES) {                                                                             \
-			for (u32 l = 0; l < LANES; l++)                                                                \
-				body;                                                                                  \
-		} else {                                                                                               \
-			EACH_LANE(l, mask)                                                                             \
-			body;                                                                                          \
-		}                                                                                                      \
-	} while (0)
-
 /* --- checks ---------------------------------------------------------------------------------------------------- */
 
 /* A .param variable has a fixed size, so an access beyond its end is a decoding error, not a fault. */
@@ -96,7 +85,7 @@ static bool load_param(struct warp *w, const struct instr *i, u32 mask)
 		char *same[LANES] = {(char *)(uintptr_t)host};
 		u64 v[LANES];
 		int bits = to[k].kind == O_REG ? ptx_bits(to[k].reg_type) : 0;
-		load(same, k * step, v, bits >= 64 ? UINT64_MAX : ((u64)1 << bits) - 1, 1);
+		load(same, k * step, v, ones((u32)bits), 1);
 		if (to[k].kind == O_REG) {
 			u64 *r = reg(w, &to[k]);
 			FOR_LANES(l, mask, { r[l] = v[0]; });
@@ -124,7 +113,7 @@ void run_ld(struct warp *w, const struct instr *i, u32 mask)
 		if (to[k].kind != O_REG)
 			continue;
 		int bits = ptx_bits(to[k].reg_type);
-		load(p.host, k * step, reg(w, &to[k]), bits >= 64 ? UINT64_MAX : ((u64)1 << bits) - 1, mask);
+		load(p.host, k * step, reg(w, &to[k]), ones((u32)bits), mask);
 	}
 	if (p.stale)
 		stale_begin(w, i, p.stale, p.what);
@@ -205,11 +194,10 @@ static bool check_overlaps(struct warp *w, const struct instr *i, u32 mask, cons
 				other = o;
 			const char *space = p->in_shared >> l & 1 ? "shared " : "",
 				   *base = *space ? w->block->shared : NULL;
-			fault(w, i, 1u << l | 1u << other,
-			      "race: lanes %u and %u write different values to %sbytes "
-			      "0x%llx–0x%llx in one instruction", l, other,
-			      space, (unsigned long long)(mine - base), (unsigned long long)(mine + step - 1 - base));
-			return false;
+			return fault(w, i, 1u << l | 1u << other,
+				     "race: lanes %u and %u write different values to %sbytes "
+				     "0x%llx–0x%llx in one instruction", l, other, space,
+				     (ull)(mine - base), (ull)(mine + step - 1 - base));
 		}
 	}
 	return true;

@@ -44,10 +44,8 @@ void run_mma(struct warp *w, const struct instr *i, u32 mask)
 {
 	const struct plan *p = i->plan;
 	union cells a, b, d;
-	if (mask != ALL_LANES) {
-		fault(w, i, ~mask, "needs all lanes of the warp, and these are not active");
+	if (!needs_warp(w, i, mask))
 		return;
-	}
 	p->a->load(w, operand_items(&i->ops[1]), &p->a_map, &a);
 	p->b->load(w, operand_items(&i->ops[2]), &p->b_map, &b);
 	p->c->load(w, operand_items(&i->ops[3]), &p->c_map, &d);

@@ -4,78 +4,58 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const specials[] = {
-	"%tid.x", "%tid.y", "%tid.z", "%ntid.x", "%ntid.y", "%ntid.z", "%ctaid.x", "%ctaid.y", "%ctaid.z", "%nctaid.x",
-	"%nctaid.y", "%nctaid.z",
-	"%laneid", "%warpid", "%nwarpid", "%lanemask_eq", "%lanemask_le", "%lanemask_lt", "%lanemask_ge",
-	"%lanemask_gt", "%smid", "%nsmid",
-	"%gridid", "%clock", "%clock64", "%clock_hi", "%globaltimer", "%dynamic_smem_size", "%total_smem_size",
-	"%cluster_ctaid.x", "%cluster_ctaid.y", "%cluster_ctaid.z", "%cluster_nctaid.x", "%cluster_nctaid.y",
-	"%cluster_nctaid.z",
-	"%clusterid.x", "%clusterid.y", "%clusterid.z", "%nclusterid.x", "%nclusterid.y", "%nclusterid.z",
-	"%cluster_ctarank", "%cluster_nctarank", "%is_explicit_cluster",
-};
-enum special {
-	S_TID,
-	S_NTID = 3,
-	S_CTAID = 6,
-	S_NCTAID = 9,
-	S_LANEID = 12,
-	S_WARPID,
-	S_NWARPID,
-	S_EQ,
-	S_LE,
-	S_LT,
-	S_GE,
-	S_GT,
-	S_SMID,
-	S_NSMID,
-	S_GRIDID,
-	S_CLOCK,
-	S_CLOCK64,
-	S_CLOCK_HI,
-	S_TIMER,
-	S_DYNAMIC,
-	S_TOTAL,
-	S_CLUSTER_CTAID,
-	S_CLUSTER_NCTAID = S_CLUSTER_CTAID + 3,
-	S_CLUSTERID = S_CLUSTER_NCTAID + 3,
-	S_NCLUSTERID = S_CLUSTERID + 3,
-	S_CLUSTER_RANK = S_NCLUSTERID + 3,
-	S_CLUSTER_NRANK,
-	S_EXPLICIT,
-};
+/* X(code, name); the registers of a name that ends in "." are those of the three axes. */
+#define SPECIALS(X)                                                                                                    \
+	X(TID, "%tid.") X(NTID, "%ntid.") X(CTAID, "%ctaid.") X(NCTAID, "%nctaid.")                                    \
+	X(CLUSTER_CTAID, "%cluster_ctaid.") X(CLUSTER_NCTAID, "%cluster_nctaid.")                                      \
+	X(CLUSTERID, "%clusterid.") X(NCLUSTERID, "%nclusterid.")                                                      \
+	X(LANEID, "%laneid") X(WARPID, "%warpid") X(NWARPID, "%nwarpid")                                               \
+	X(EQ, "%lanemask_eq") X(LE, "%lanemask_le") X(LT, "%lanemask_lt") X(GE, "%lanemask_ge") X(GT, "%lanemask_gt")  \
+	X(SMID, "%smid") X(NSMID, "%nsmid") X(GRIDID, "%gridid")                                                       \
+	X(CLOCK, "%clock") X(CLOCK64, "%clock64") X(CLOCK_HI, "%clock_hi") X(TIMER, "%globaltimer")                    \
+	X(DYNAMIC, "%dynamic_smem_size") X(TOTAL, "%total_smem_size")                                                  \
+	X(CLUSTER_RANK, "%cluster_ctarank") X(CLUSTER_NRANK, "%cluster_nctarank") X(EXPLICIT, "%is_explicit_cluster")
+#define NAME(code, name) name,
+#define CODE(code, name) S_##code,
+static const char *const specials[] = {SPECIALS(NAME)};
+enum special { SPECIALS(CODE) };
+enum { AXES = 3 }; /* the number of a register is AXES * its code + its axis */
 
 int special_register(const char *name)
 {
-	for (u32 i = 0; i < ARRAY_LEN(specials); i++)
-		if (!strcmp(specials[i], name))
-			return (int)i;
+	for (u32 k = 0; k < ARRAY_LEN(specials); k++) {
+		size_t len = strlen(specials[k]);
+		if (strncmp(specials[k], name, len))
+			continue;
+		bool has_axes = specials[k][len - 1] == '.';
+		if (!has_axes && !name[len])
+			return (int)(AXES * k);
+		if (has_axes && name[len] >= 'x' && name[len] <= 'z' && !name[len + 1])
+			return (int)(AXES * k) + name[len] - 'x';
+	}
 	return -1;
 }
 
 bool special_is_predicate(u64 number)
 {
-	return number == S_EXPLICIT;
+	return number == AXES * S_EXPLICIT;
 }
 
-static u64 special_value(const struct warp *w, u64 which, u32 lane)
+static u64 special_value(const struct warp *w, u64 number, u32 lane)
 {
 	const struct cta *b = w->block;
 	const struct launch *l = b->launch;
 	const u32 *shape = b->cluster->shape;
-	u32 bit = 1u << lane;
-	switch (which) {
-	case S_TID: return w->id * LANES + lane;
-	case S_NTID: return b->nwarps * LANES;
-	case S_NTID + 1:
-	case S_NTID + 2: return 1;
-	case S_CTAID:
-	case S_CTAID + 1:
-	case S_CTAID + 2: return b->id[which - S_CTAID];
-	case S_NCTAID:
-	case S_NCTAID + 1:
-	case S_NCTAID + 2: return l->grid[which - S_NCTAID];
+	u32 bit = 1u << lane, axis = number % AXES;
+	switch ((enum special)(number / AXES)) {
+	case S_TID: return axis ? 0 : w->id * LANES + lane;
+	case S_NTID: return axis ? 1 : b->nwarps * LANES;
+	case S_CTAID: return b->id[axis];
+	case S_NCTAID: return l->grid[axis];
+	case S_CLUSTER_CTAID: return b->id[axis] % shape[axis];
+	case S_CLUSTER_NCTAID: return shape[axis];
+	case S_CLUSTERID: return b->id[axis] / shape[axis];
+	case S_NCLUSTERID: return l->grid[axis] / shape[axis];
 	case S_LANEID: return lane;
 	case S_WARPID: return w->id;
 	case S_NWARPID: return b->nwarps;
@@ -91,18 +71,6 @@ static u64 special_value(const struct warp *w, u64 which, u32 lane)
 	case S_TIMER: return b->steps;
 	case S_DYNAMIC: return l->dynamic_shared;
 	case S_TOTAL: return b->shared_bytes;
-	case S_CLUSTER_CTAID:
-	case S_CLUSTER_CTAID + 1:
-	case S_CLUSTER_CTAID + 2: return b->id[which - S_CLUSTER_CTAID] % shape[which - S_CLUSTER_CTAID];
-	case S_CLUSTER_NCTAID:
-	case S_CLUSTER_NCTAID + 1:
-	case S_CLUSTER_NCTAID + 2: return shape[which - S_CLUSTER_NCTAID];
-	case S_CLUSTERID:
-	case S_CLUSTERID + 1:
-	case S_CLUSTERID + 2: return b->id[which - S_CLUSTERID] / shape[which - S_CLUSTERID];
-	case S_NCLUSTERID:
-	case S_NCLUSTERID + 1:
-	case S_NCLUSTERID + 2: return l->grid[which - S_NCLUSTERID] / shape[which - S_NCLUSTERID];
 	case S_CLUSTER_RANK: return b->rank;
 	case S_CLUSTER_NRANK: return b->cluster->nblocks;
 	case S_EXPLICIT: return l->cluster[0] || l->kernel->cluster[0];

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-enum { GROUP_WARPS = 4 };
-
 /* Everything that happened before now happened before for the async proxy too. The clock advances, so that later
  * actions of the warp are not covered. */
 void run_async_fence(struct warp *w, const struct instr *i, u32 mask)
@@ -31,9 +29,9 @@ void setmaxnreg_end(struct warp *w)
 
 void run_setmaxnreg(struct warp *w, const struct instr *i, u32 mask)
 {
-	(void)mask;
-	if ((w->id | (GROUP_WARPS - 1)) >= w->block->nwarps)
-		fault(w, i, mask, "needs four warps, and the block has %u", w->block->nwarps);
+	(void)mask; /* setmaxnreg_end checks the lanes */
+	if (!needs_warpgroup(w, i, ALL_LANES))
+		return;
 	w->setmaxnreg = i;
 	w->registers = hash_bytes(&i->ops[0].imm, sizeof i->ops[0].imm, w->registers + i->mod[M_NREG]);
 }

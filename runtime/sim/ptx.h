@@ -7,6 +7,7 @@
 #include "support/map.h"
 
 struct warp;
+typedef unsigned long long ull; /* for %llu */
 
 enum ptx_type {
 	PT_NONE,
@@ -74,7 +75,6 @@ struct ptx_var {
 	/* within its state space, aligned, in order of declaration; global and const: a host address */
 	u64 offset;
 	const u8 *init;     /* size bytes, or NULL */
-	u32 nelems;         /* elements of an array, else 1 */
 	bool is_kernel_param; /* SPACE_PARAM: parameter of the kernel; false: of a call within the kernel */
 };
 
@@ -133,12 +133,10 @@ struct ptx_kernel {
 	u32 ncode;
 	u32 nregs;               /* registers of all types are numbered together */
 	const enum ptx_type *reg_types;
-	const char *const *reg_names;
 	u64 shared_bytes;        /* static; the extern array starts after it, at extern_offset */
 	u64 extern_offset;
 	u64 local_bytes;
 	u64 call_bytes;          /* .param variables of calls, per lane */
-	u32 max_threads[3];      /* .reqntid or .maxntid; 0: not given */
 	u32 cluster[3];          /* .reqnctapercluster; 0: none */
 	u32 max_cluster;         /* .maxclusterrank; 0: none */
 	bool explicit_cluster;   /* .explicitcluster: the launch must give the cluster shape */

@@ -90,7 +90,7 @@ pointer: %empty | ".ptr" pointee alignment; /* the state space of the pointee is
 pointee: %empty | SPACE;
 alignment: %empty | ".align" INT;
 limits: %empty
-      | limits NTID ints { for (u32 i = 0; i < $ints->len && i < 3; i++) r->kernel.max_threads[i] = (u32)$ints->at[i]; }
+      | limits NTID ints
       | limits CLUSTER ints {
 	for (u32 i = 0; i < 3; i++)
 		r->kernel.cluster[i] = i < $ints->len ? (u32)$ints->at[i] : 1;

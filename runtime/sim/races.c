@@ -264,7 +264,6 @@ static void print_bytes(const struct who *me, struct strbuf *out, u64 from, u64 
 {
 	const struct cta *b = me->w->block;
 	const struct launch *l = b->launch;
-	typedef unsigned long long ull;
 	for (u32 k = 0; k < b->cluster->nblocks; k++) {
 		const struct cta *o = &b->cluster->blocks[k];
 		u64 base = (u64)(uintptr_t)o->shared;

@@ -26,11 +26,9 @@ typedef VEC(struct operand) operand_vec;
 typedef VEC(u64) bits_vec;
 typedef VEC(struct instr) instr_vec;
 typedef VEC(enum ptx_type) type_vec;
-typedef VEC(const char *) name_vec;
 
 struct ptx_reader {
 	struct arena *arena;
-	void *scanner;
 	u32 line;
 	struct ptx_module *module;
 	const char *error;
@@ -42,7 +40,7 @@ struct ptx_reader {
 	instr_vec code;
 	VEC(struct label) labels;
 	type_vec reg_types;
-	name_vec reg_names, functions;  /* functions: declared ones */
+	VEC(const char *) functions;  /* declared ones */
 	VEC(u32) scopes;              /* per open scope: decls.len, vars.len, labels.len and code.len at its begin */
 	struct ptx_kernel kernel;
 	enum ptx_type reg_type;       /* type of the current register declaration */

@@ -52,7 +52,6 @@ static struct ptx_var make_var(enum ptx_space space, u64 align, enum ptx_type ty
 	return (struct ptx_var){.name = name,
 				.space = space,
 				.type = type,
-				.nelems = (u32)nelems,
 				.size = nelems * step,
 				.align = align ? align : step};
 }
@@ -114,7 +113,6 @@ void ptx_begin_kernel(struct ptx_reader *r, const char *name)
 	r->labels.len = 0;
 	r->decls.len = 0;
 	r->reg_types = (type_vec){0};
-	r->reg_names = (name_vec){0};
 }
 
 void ptx_end_parameters(struct ptx_reader *r)
@@ -194,7 +192,6 @@ void ptx_end_kernel(struct ptx_reader *r)
 	k->ncode = r->code.len;
 	k->nregs = r->reg_types.len;
 	k->reg_types = r->reg_types.at;
-	k->reg_names = (const char *const *)r->reg_names.at;
 	for (u32 i = 0; i < r->vars.len; i++)
 		if (r->vars.at[i]->space == SPACE_SHARED && !r->vars.at[i]->size)
 			r->vars.at[i]->offset = k->extern_offset;
@@ -208,14 +205,11 @@ void ptx_declare_registers(struct ptx_reader *r, const char *name, bool counted,
 {
 	struct reg_decl d = {name, strlen(name), counted, (u32)count, r->reg_types.len, r->reg_type};
 	if (count > 1u << 20) {
-		ptx_read_error(r, "%llu registers", (unsigned long long)count);
+		ptx_read_error(r, "%llu registers", (ull)count);
 		return;
 	}
-	for (u32 i = 0; i < count; i++) {
+	for (u32 i = 0; i < count; i++)
 		vec_push(r->arena, &r->reg_types, r->reg_type);
-		const char *each = counted ? arena_printf(r->arena, "%s%u", name, i) : name;
-		vec_push(r->arena, &r->reg_names, each);
-	}
 	vec_push(r->arena, &r->decls, d);
 }
 

@@ -13,17 +13,20 @@
 
 /* --- a block --------------------------------------------------------------------------------------------------- */
 
+/* The first cluster with a report. */
+struct first {
+	_Atomic u64 cluster; /* index; UINT64_MAX: none */
+	struct report report;
+};
+
 /* State of a launch that the CPU threads share. */
 struct grid {
 	const struct launch *launch;
 	u32 shape[3];       /* of a cluster */
 	struct sync *sync;
 	struct races *races;
-	_Atomic u64 failed; /* index of the first failed cluster; UINT64_MAX: none. Likewise `raced`, for races */
-	u64 raced;
-	u32 failed_line, raced_line; /* lines in the source */
 	pthread_mutex_t lock; /* protects the reports and the launch's counters */
-	struct strbuf report, race;
+	struct first failure, race;
 	struct first_fault first_fault; /* internal fault of a thread: out of memory, or a bug */
 	_Atomic u32 idle;   /* threads with blocks that have exceeded max_steps */
 	u64 clusters;
@@ -57,7 +60,7 @@ static bool does_not_end(struct grid *g, struct workspace *s)
 	enum { LAST_STEPS = 1 << 18, STEPS_ALONE = 64 /* per warp, to observe the last writes of other blocks */ };
 	struct cluster *c = &s->cluster;
 	struct cta *b = &c->blocks[0];
-	u64 most = g->launch->max_steps * c->nblocks, steps = 0, failed = atomic_load(&g->failed);
+	u64 most = g->launch->max_steps * c->nblocks, steps = 0, failed = atomic_load(&g->failure.cluster);
 	for (u32 k = 0; k < c->nblocks; k++)
 		steps += c->blocks[k].steps;
 	if (failed != UINT64_MAX && steps > LAST_STEPS) /* these blocks may be waiting for the failed cluster */
@@ -79,16 +82,16 @@ static bool does_not_end(struct grid *g, struct workspace *s)
 	if (steps < s->last)
 		return false;
 	b->failed = true;
-	sb_printf(&b->error, "block (%u, %u, %u) does not end: its %s run %llu instructions so far", b->id[0], b->id[1],
-		  b->id[2], c->nblocks > 1 ? "cluster has" : "warps have", (unsigned long long)steps);
+	sb_printf(&b->error.text, "block (%u, %u, %u) does not end: its %s run %llu instructions so far", b->id[0],
+		  b->id[1], b->id[2], c->nblocks > 1 ? "cluster has" : "warps have", (ull)steps);
 	u64 left = program_threads_left(&g->gang);
 	if (left && alive >= g->gang.most)
-		sb_printf(&b->error,
+		sb_printf(&b->error.text,
 			  "; %llu of %llu blocks have not begun, because at most %u blocks of this kernel are resident "
 			  "on an H100",
-			  (unsigned long long)(left * c->nblocks), (unsigned long long)(g->clusters * c->nblocks),
+			  (ull)(left * c->nblocks), (ull)(g->clusters * c->nblocks),
 			  g->gang.most * c->nblocks);
-	print_positions(c, &b->error);
+	print_positions(c, &b->error.text);
 	return true;
 }
 
@@ -127,7 +130,7 @@ static struct warp *choose(struct cluster *c, u64 random, bool *ended)
 static const struct cta *raced_block(const struct cluster *c)
 {
 	for (u32 k = 0; k < c->nblocks; k++)
-		if (c->blocks[k].race.len)
+		if (c->blocks[k].race.text.len)
 			return &c->blocks[k];
 	return NULL;
 }
@@ -280,14 +283,14 @@ static void start_blocks(struct workspace *s, u64 index)
 		b->random = l->seed ^ b->index * 0x9E3779B97F4A7C15u;
 		b->steps = b->polls = 0;
 		b->failed = b->met = false;
-		b->error = b->race = (struct strbuf){.arena = &b->arena};
+		b->error = b->race = (struct report){.text.arena = &b->arena};
 		memset(b->shared, 0xA5, b->shared_bytes);
 		b->shadow = shadow_new(&b->arena, b->shared_bytes, b->nwarps);
 		memset(b->barriers, 0, sizeof b->barriers);
 		b->releases = (struct map){.arena = &b->arena};
 		b->came = b->passed = (struct clock){.known = NULL};
 		b->visits = NULL;
-		b->mbarriers = NULL;
+		b->mbarriers = (mbarrier_vec){0};
 		b->engine = NULL;
 		b->expired = 0;
 		start_warps(s, b);
@@ -318,29 +321,31 @@ static void open_worker(void *worker)
 		fault_raise(FAULT_MEMORY, "out of host memory");
 }
 
+static void keep_first(struct first *f, u64 cluster, const struct report *r)
+{
+	if (cluster >= atomic_load(&f->cluster))
+		return;
+	f->report.text.len = 0;
+	sb_add(&f->report.text, r->text.at, r->text.len);
+	f->report.line = r->line;
+	atomic_store(&f->cluster, cluster);
+}
+
 static void run_index(void *worker)
 {
 	struct worker *w = worker;
 	struct grid *g = w->grid;
-	if (w->index > atomic_load(&g->failed))
+	if (w->index > atomic_load(&g->failure.cluster))
 		return;
 	start_blocks(&w->space, w->index);
 	run_blocks(g, &w->space);
 	const struct cta *b = failed_block(&w->space.cluster), *racer = raced_block(&w->space.cluster);
 	struct held h;
 	lock_hold(&h, &g->lock);
-	if (b && w->index < atomic_load(&g->failed)) {
-		g->report.len = 0;
-		sb_add(&g->report, b->error.at, b->error.len);
-		g->failed_line = b->error_line;
-		atomic_store(&g->failed, w->index);
-	}
-	if (racer && w->index < g->raced) {
-		g->race.len = 0;
-		sb_add(&g->race, racer->race.at, racer->race.len);
-		g->raced_line = racer->race_line;
-		g->raced = w->index;
-	}
+	if (b)
+		keep_first(&g->failure, w->index, &b->error);
+	if (racer)
+		keep_first(&g->race, w->index, &racer->race);
 	lock_release(&h);
 }
 
@@ -354,7 +359,7 @@ static void work(void *grid)
 		open = open && fault_catch(&g->first_fault, run_index, &w);
 		if (!open) { /* stop the other threads */
 			races_abandon(g->races);
-			atomic_store(&g->failed, 0);
+			atomic_store(&g->failure.cluster, 0);
 		}
 	}
 	pthread_mutex_lock(&g->lock);
@@ -392,19 +397,23 @@ static void free_tables(void *grid)
 	races_free(g->races);
 }
 
-static void tell_place(const struct launch *l, u32 line)
+/* Appends the report to the launch's error, if there is one. */
+static bool tell(const struct launch *l, const struct first *f, struct strbuf *error)
 {
+	u32 line = f->report.line;
+	if (atomic_load(&f->cluster) == UINT64_MAX)
+		return false;
+	sb_add(error, f->report.text.at, f->report.text.len);
 	if (l->place && l->source && line && line <= l->source->nlines)
 		*l->place = (struct source_place){l->source->name, line, 0};
+	return true;
 }
 
 enum sim_result sim_run(const struct launch *l, struct strbuf *error)
 {
 	struct grid g = {.launch = l,
-			 .failed = UINT64_MAX,
-			 .raced = UINT64_MAX,
-			 .report.arena = error->arena,
-			 .race.arena = error->arena,
+			 .failure = {.cluster = UINT64_MAX, .report.text.arena = error->arena},
+			 .race = {.cluster = UINT64_MAX, .report.text.arena = error->arena},
 			 .lock = PTHREAD_MUTEX_INITIALIZER,
 			 .first_fault = FIRST_FAULT_NONE};
 	struct cleanup c;
@@ -429,15 +438,7 @@ enum sim_result sim_run(const struct launch *l, struct strbuf *error)
 	run_clusters(&g);
 	fault_pass_on(&g.first_fault);
 	cleanup_run(&c);
-	if (atomic_load(&g.failed) != UINT64_MAX) {
-		sb_add(error, g.report.at, g.report.len);
-		tell_place(l, g.failed_line);
+	if (tell(l, &g.failure, error))
 		return SIM_FAULT;
-	}
-	if (g.raced != UINT64_MAX) {
-		sb_add(error, g.race.at, g.race.len);
-		tell_place(l, g.raced_line);
-		return SIM_RACED;
-	}
-	return SIM_OK;
+	return tell(l, &g.race, error) ? SIM_RACED : SIM_OK;
 }

@@ -85,7 +85,7 @@ static void report(const struct shadow_reader *me, const char *how, const char *
 		return;
 	struct strbuf text = {.arena = &b->arena};
 	sb_printf(&text, "%s: %s of shared bytes 0x%llx–0x%llx", how, access_name(me->flags),
-		  (unsigned long long)me->at, (unsigned long long)(me->at + me->bytes - 1));
+		  (ull)me->at, (ull)(me->at + me->bytes - 1));
 	if (me->owner != b)
 		sb_printf(&text, " of block (%u, %u, %u)", me->owner->id[0], me->owner->id[1], me->owner->id[2]);
 	if (other) {
@@ -491,7 +491,6 @@ void shadow_lanes(struct warp *w, const struct instr *i, u32 mask, const u64 at[
 void shadow_visit(struct warp *w, const struct instr *i, u32 lane, struct cta *owner, u64 at, u32 bytes, u32 flags)
 {
 	struct shadow *s = owner->shadow;
-	typedef unsigned long long ull;
 	for (u64 k = at; k < at + bytes && !w->block->failed; k++) {
 		struct shadow_page *p = page_at(s, k);
 		u32 word = (u32)(k % PAGE / 4);
@@ -520,23 +519,13 @@ void shadow_visit(struct warp *w, const struct instr *i, u32 lane, struct cta *o
 	}
 }
 
-static void touch_one(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 bytes, u32 flags)
+void shadow_access(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 bytes, u32 flags)
 {
 	struct shadow_reader me = make_who(w, i, bytes, flags);
 	me.lane = lane;
 	me.at = at;
 	touch(w->block->shadow, &me);
 	share_one(&me, at, bytes);
-}
-
-void shadow_read(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 bytes)
-{
-	touch_one(w, i, lane, at, bytes, A_READ);
-}
-
-void shadow_write(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 bytes)
-{
-	touch_one(w, i, lane, at, bytes, A_WRITE);
 }
 
 void shadow_range(struct warp *w, const struct instr *i, u32 lane, struct cta *owner, u64 at, u32 bytes, u32 flags)

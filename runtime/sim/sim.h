@@ -19,7 +19,8 @@
 #include "support/index_range.h"
 #include "runtime/sim/ptx.h"
 
-enum { LANES = 32, MAX_WARPS = 32, MAX_CLUSTER = 16 }; /* limits: warps of a block, blocks of a cluster */
+enum { LANES = 32, GROUP_WARPS = 4 }; /* lanes of a warp, warps of a warpgroup */
+enum { MAX_WARPS = 32, MAX_CLUSTER = 16 };   /* limits: warps of a block, blocks of a cluster */
 /* Agents of a block: its warps, then the engines that write the data of bulk copies (see engine.h). */
 enum { AGENTS = 64 };
 #define ALL_LANES 0xFFFFFFFFu
@@ -27,13 +28,27 @@ enum { AGENTS = 64 };
 /* `for` over the lanes of a mask. */
 #define EACH_LANE(l, mask) for (u32 l##_ = (mask), l; l##_ && (l = (u32)__builtin_ctz(l##_), true); l##_ &= l##_ - 1)
 
+/* The same, faster for the whole warp. */
+#define FOR_LANES(l, mask, body)                                                                                       \
+	do {                                                                                                           \
+		if ((mask) == ALL_LANES) {                                                                             \
+			for (u32 l = 0; l < LANES; l++)                                                                \
+				body;                                                                                  \
+		} else {                                                                                               \
+			EACH_LANE(l, mask)                                                                             \
+			body;                                                                                          \
+		}                                                                                                      \
+	} while (0)
+
 struct shadow;    /* last write and last reads of each byte of shared memory (shadow.c) */
 struct async;     /* outstanding cp.async copies of a warp (async.c) */
 struct engine;    /* asynchronous operations of a block (engine.h) */
-struct mbarriers; /* mbarriers of a block (mbarrier.c) */
+struct mbarrier;  /* (mbarrier.h) */
 struct cluster;   /* blocks simulated together (cluster.h) */
 struct sync;      /* order between blocks (sync.h) */
 struct races;     /* accesses of blocks to memory that they share (races.h) */
+
+typedef VEC(struct mbarrier *) mbarrier_vec;
 
 struct clock {
 	u32 at[AGENTS];            /* per agent of the block: everything it did up to this time happened before */
@@ -78,6 +93,11 @@ struct barrier { /* bar.sync id, count */
 	u32 waiting;            /* mask of the warps that wait */
 };
 
+struct report {
+	struct strbuf text;
+	u32 line;               /* in the source; 0: unknown */
+};
+
 struct cta {
 	const struct launch *launch;
 	struct cluster *cluster;
@@ -95,7 +115,7 @@ struct cta {
 	u64 shared_bytes;
 	struct shadow *shadow;
 	struct barrier barriers[16];
-	struct mbarriers *mbarriers; /* NULL until the block's first mbarrier */
+	mbarrier_vec mbarriers;
 	struct engine *engine;       /* NULL until the block's first asynchronous operation (engine.h) */
 	/* expired mbarrier waits since the last completion of a phase or barrier or end of a warp */
 	u32 expired;
@@ -105,9 +125,8 @@ struct cta {
 	u64 polls;              /* of these, strong loads and atomics, which may wait for other blocks */
 	struct arena arena;     /* memory that lives as long as the block */
 	bool failed;
-	u32 error_line, race_line; /* line in the source; 0: unknown */
 	/* race: the first race with another block in global memory; the block continues after it */
-	struct strbuf error, race;
+	struct report error, race;
 	struct counters *counters; /* per instruction of the kernel; NULL: not requested */
 	u32 last_range;         /* index in launch->ranges of the last access to global memory */
 };
@@ -164,6 +183,7 @@ struct decoder {
 	u32 nparts, ntypes;     /* ntypes: types matched so far */
 	const char *error;      /* set by decode_fail */
 };
+typedef bool check_fn(struct decoder *d);
 
 /* A form of an instruction, a row of forms.def. */
 struct ptx_form {
@@ -172,7 +192,7 @@ struct ptx_form {
 	run_fn *run;
 	/* Checks the other rules of the form, and may choose another function or make a plan. If it fails without an
 	 * error, the instruction may have another form. */
-	bool (*check)(struct decoder *d);
+	check_fn *check;
 	int operation;
 	u8 members;             /* as in struct instr */
 	bool is_sync, is_control;
@@ -219,9 +239,14 @@ static inline u64 sim_random(u64 *state)
 /* Completes a barrier and wakes its waiting warps if all expected warps have arrived. */
 void barrier_check(struct cta *k, struct barrier *b);
 
-/* Reports a fault at `i`; the first fault of a block ends the block. `lanes` is the mask of the faulting lanes. */
-void fault(struct warp *w, const struct instr *i, u32 lanes, const char *format, ...)
+/* Reports a fault at `i`; the first fault of a block ends the block. `lanes` is the mask of the faulting lanes. Always
+ * returns false. */
+bool fault(struct warp *w, const struct instr *i, u32 lanes, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
+
+/* Faults, and returns false, unless all lanes of the warp are active, or the block has all warps of its warpgroup. */
+bool needs_warp(struct warp *w, const struct instr *i, u32 mask);
+bool needs_warpgroup(struct warp *w, const struct instr *i, u32 mask);
 
 /* Reports a race with another block in global memory. The launch continues and reports the first race at its end. */
 void blocks_race(struct warp *w, const struct instr *i, u32 lanes, const char *text);
@@ -235,10 +260,9 @@ void report_deadlock(struct cluster *c);
 /* Runs the warp until it waits, ends, faults or has executed `turns` instructions. */
 void run_warp(struct warp *w, u32 turns);
 
-static inline u64 low_bits(u64 v, int bits)
-{
-	return bits >= 64 ? v : v & (((u64)1 << bits) - 1);
-}
+/* Mask of the low n bits. */
+static inline u64 ones(u32 n) { return n > 63 ? ~(u64)0 : ((u64)1 << (n & 63)) - 1; }
+static inline u64 low_bits(u64 v, int bits) { return v & ones((u32)bits); }
 /* Value of a register, constant or special register in one lane, as `bits` bits. */
 u64 operand_value(const struct warp *w, const struct operand *o, u32 lane, int bits);
 /* Items of a vector operand, or the operand itself. */
@@ -266,8 +290,7 @@ static inline void set_reg(struct warp *w, const struct operand *o, u32 lane, u6
 struct shadow *shadow_new(struct arena *a, u64 bytes, u32 nwarps);
 /* Checks and records an access of one lane to shared memory; its bounds are already checked. Faults on a race, on bytes
  * that an asynchronous copy has not delivered yet, and on reads of uninitialized bytes. */
-void shadow_read(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 bytes);
-void shadow_write(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 bytes);
+void shadow_access(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 bytes, u32 flags);
 
 /* Checks an access to `bytes` bytes of global memory: inside an allocation, aligned, and written before if it is read.
  * Returns the host address, or NULL after a fault. */

@@ -70,8 +70,7 @@ bool stale_step(struct warp *w, const struct instr *i, u32 mask, u32 active)
 		sb_puts(&text, s->what);
 		sb_puts(&text, "; the value read is used at ");
 		print_place(&text, w->block->launch, i);
-		fault(w, s->read, used, "%s", text.at);
-		return false;
+		return fault(w, s->read, used, "%s", text.at);
 	}
 	if (has_result) {
 		u32 lanes = from & active;

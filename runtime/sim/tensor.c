@@ -5,8 +5,6 @@
 #include <string.h>
 
 enum { UNIT = 16, PARAM_WINDOW_LOG2 = 52 };
-typedef unsigned long long ull;
-
 /* --- opening ----------------------------------------------------------------------------------------------------- */
 
 /* Host address of a tensor map in a kernel parameter, or in constant or global memory. NULL after a fault. */
@@ -53,16 +51,13 @@ bool tensor_open(struct transfer *t, struct warp *w, const struct instr *i, u32 
 	const char *map = map_at(w, i, lane, at, space);
 	if (!map)
 		return false;
-	if (!tensor_map_decode(map, &t->map)) {
-		fault(w, i, 1u << lane,
-		      "there is no tensor map at address 0x%llx: no encoding function wrote these bytes", (ull)at);
-		return false;
-	}
-	if (t->map.rank != t->plan->rank) {
-		fault(w, i, 1u << lane, "the tensor map has %u dimensions, and the copy has %u", t->map.rank,
-		      t->plan->rank);
-		return false;
-	}
+	if (!tensor_map_decode(map, &t->map))
+		return fault(w, i, 1u << lane,
+			     "there is no tensor map at address 0x%llx: no encoding function wrote these bytes",
+			     (ull)at);
+	if (t->map.rank != t->plan->rank)
+		return fault(w, i, 1u << lane, "the tensor map has %u dimensions, and the copy has %u", t->map.rank,
+			     t->plan->rank);
 	t->bytes = t->map.box_bytes;
 	t->whole = true;
 	for (u32 n = 0; n < t->map.rank; n++) {

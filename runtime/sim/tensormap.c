@@ -48,7 +48,7 @@ static u32 swizzle_bytes(u32 swizzle)
 	return swizzle ? 16u << swizzle : 0;
 }
 
-typedef unsigned long long ull;
+typedef unsigned long long ull; /* for %llu */
 
 static bool refuse(struct strbuf *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static bool refuse(struct strbuf *error, const char *format, ...)

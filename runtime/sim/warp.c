@@ -38,7 +38,7 @@ static void arrive(struct warp *w, const struct instr *i, u32 mask, bool waits)
 		}
 	if (id >= ARRAY_LEN(k->barriers) || threads % LANES || threads / LANES > k->nwarps) {
 		fault(w, i, mask, "barrier %llu with %llu threads: there are %u barriers, and the block has %u threads",
-		      (unsigned long long)id, (unsigned long long)threads, (u32)ARRAY_LEN(k->barriers),
+		      (ull)id, (ull)threads, (u32)ARRAY_LEN(k->barriers),
 		      k->nwarps * LANES);
 		return;
 	}
@@ -46,7 +46,7 @@ static void arrive(struct warp *w, const struct instr *i, u32 mask, bool waits)
 	u32 expected = threads ? (u32)threads / LANES : 0;
 	if (b->arrived && b->expected != expected) {
 		fault(w, i, mask, "barrier %llu is used with different counts at once: the other is at line %u",
-		      (unsigned long long)id, b->by->line);
+		      (ull)id, b->by->line);
 		return;
 	}
 	b->arrived++;
@@ -230,7 +230,7 @@ static void print_one(struct warp *w, u32 lane, const char *spec, size_t len, co
 	else if (last == 'p')
 		sb_printf(out, one, (void *)(uintptr_t)bits);
 	else if (wide)
-		sb_printf(out, one, (unsigned long long)bits);
+		sb_printf(out, one, (ull)bits);
 	else
 		sb_printf(out, one, (u32)bits);
 }

@@ -70,9 +70,8 @@ static bool complete_one(struct warp *w, u32 *pc, u32 *mask)
 	EACH_LANE (m, w->parked)
 		here |= (u32)(w->pc[m] == w->pc[first]) << m;
 	const struct instr *i = &code[w->pc[first]];
-	fault(w, i, needed(w, i, here) & ~here,
-	      "all lanes of the warp must arrive here together, and these do not arrive");
-	return false;
+	return fault(w, i, needed(w, i, here) & ~here,
+		     "all lanes of the warp must arrive here together, and these do not arrive");
 }
 
 static void end_warp(struct warp *w)

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GROUP_WARPS = 4, M = 16, MAX_N = 256, MAX_K = 32, UNIT = 16 };
+enum { M = 16, MAX_N = 256, MAX_K = 32, UNIT = 16 };
 #define POISON 0x7FFA7FFAu /* a NaN as an f32 and as two f16 */
 
 /* Plan of an instruction. */
@@ -86,10 +86,9 @@ static bool read_descriptor(struct warp *w, const struct instr *i, u64 d, bool m
 {
 	static const u8 widths[] = {1, 8, 4, 2};
 	const u64 reserved = (u64)3 << 14 | (u64)3 << 30 | (u64)7 << 46 | (u64)0x3FF << 52;
-	if (d & reserved) {
-		fault(w, i, ALL_LANES, "the matrix descriptor 0x%llx has reserved bits set", (unsigned long long)d);
-		return false;
-	}
+	if (d & reserved)
+		return fault(w, i, ALL_LANES, "the matrix descriptor 0x%llx has reserved bits set",
+			     (ull)d);
 	*m = (struct matrix){.start = (u32)(d & 0x3FFF) * UNIT,
 			     .leading = (u32)(d >> 16 & 0x3FFF) * UNIT,
 			     .stride = (u32)(d >> 32 & 0x3FFF) * UNIT,
@@ -124,11 +123,10 @@ static u32 mn_unit(const struct matrix *m, u32 u, u32 k)
 static bool read_units(struct warp *w, const struct instr *i, const struct places *p, u32 n, u64 *hash)
 {
 	for (u32 u = 0; u < n; u++)
-		if (p->at[u] + UNIT > w->block->shared_bytes) {
-			fault(w, i, ALL_LANES, "reads beyond shared memory: address 0x%llx, and there are %llu bytes",
-			      (unsigned long long)p->at[u], (unsigned long long)w->block->shared_bytes);
-			return false;
-		}
+		if (p->at[u] + UNIT > w->block->shared_bytes)
+			return fault(w, i, ALL_LANES,
+				     "reads beyond shared memory: address 0x%llx, and there are %llu bytes",
+				     (ull)p->at[u], (ull)w->block->shared_bytes);
 	shadow_lanes(w, i, (u32)(((u64)1 << n) - 1), p->at, UNIT, A_READ | A_ASYNC | A_PRODUCT);
 	for (u32 u = 0; u < n; u++) {
 		u64 half[2];
@@ -345,19 +343,10 @@ static void deliver(struct warp *w, struct accumulator *acc)
 
 /* --- instructions ------------------------------------------------------------------------------------------------ */
 
-static bool all_here(struct warp *w, const struct instr *i, u32 mask)
-{
-	if (mask != ALL_LANES)
-		fault(w, i, ~mask, "needs all lanes of the warp, and these are not active");
-	else if ((w->id | (GROUP_WARPS - 1)) >= w->block->nwarps)
-		fault(w, i, mask, "needs four warps, and the block has %u", w->block->nwarps);
-	return !w->block->failed;
-}
-
 void run_wgmma_fence(struct warp *w, const struct instr *i, u32 mask)
 {
 	struct wgmma *s = state_of(w);
-	if (!all_here(w, i, mask))
+	if (!needs_warpgroup(w, i, mask))
 		return;
 	s->fenced = true;
 	const struct ptx_kernel *k = w->block->launch->kernel;
@@ -371,7 +360,7 @@ void run_wgmma_fence(struct warp *w, const struct instr *i, u32 mask)
 
 void run_wgmma_commit(struct warp *w, const struct instr *i, u32 mask)
 {
-	if (all_here(w, i, mask))
+	if (needs_warpgroup(w, i, mask))
 		state_of(w)->group++;
 }
 
@@ -381,20 +370,16 @@ static bool finish_one(struct warp *w, struct job *j)
 	u64 hash;
 	if (!read_inputs(w, j, j->done ? NULL : &in, &hash))
 		return false;
-	if (hash != j->hash) {
-		fault(w, j->i, ALL_LANES, "%s changed before a wait for this wgmma",
-		      plan_of(j->i)->a_regs ? "registers of A, or shared memory," : "shared memory");
-		return false;
-	}
+	if (hash != j->hash)
+		return fault(w, j->i, ALL_LANES, "%s changed before a wait for this wgmma",
+			     plan_of(j->i)->a_regs ? "registers of A, or shared memory," : "shared memory");
 	if (j->done)
 		return true;
 	multiply(j, &in);
 	if (--j->acc->pending)
 		return true;
-	if (!is_poison(w, j->acc)) {
-		fault(w, j->i, ALL_LANES, "accumulators were written before a wait for this wgmma");
-		return false;
-	}
+	if (!is_poison(w, j->acc))
+		return fault(w, j->i, ALL_LANES, "accumulators were written before a wait for this wgmma");
 	deliver(w, j->acc);
 	return true;
 }
@@ -416,7 +401,7 @@ void run_wgmma_wait(struct warp *w, const struct instr *i, u32 mask)
 {
 	struct wgmma *s = state_of(w);
 	u32 left = (u32)i->ops[0].imm;
-	if (all_here(w, i, mask) && s->group > left)
+	if (needs_warpgroup(w, i, mask) && s->group > left)
 		finish(w, s->group - left);
 }
 
@@ -424,11 +409,9 @@ static bool is_uniform(struct warp *w, const struct instr *i, const struct opera
 {
 	*value = operand_value(w, o, 0, bits);
 	for (u32 l = 1; l < LANES; l++)
-		if (operand_value(w, o, l, bits) != *value) {
-			fault(w, i, 1u << l, "this lane's %s differs from lane 0's",
-			      bits == 1 ? "scale-d" : "matrix descriptor");
-			return false;
-		}
+		if (operand_value(w, o, l, bits) != *value)
+			return fault(w, i, 1u << l, "this lane's %s differs from lane 0's",
+				     bits == 1 ? "scale-d" : "matrix descriptor");
 	return true;
 }
 
@@ -440,6 +423,19 @@ static bool is_late(struct cta *b)
 	return b->random >> 63;
 }
 
+/* Checks the fence before a wgmma, and the registers of A. */
+static bool check_fence(struct warp *w, const struct instr *i)
+{
+	const struct operand *regs = operand_items(&i->ops[1]);
+	u32 n = plan_of(i)->a_regs;
+	if (!state_of(w)->fenced)
+		return fault(w, i, ALL_LANES, "no wgmma.fence precedes it");
+	if (n && any_in_flight(state_of(w), regs, n))
+		return fault(w, i, ALL_LANES, "A is in registers of a wgmma that was not waited for");
+	return !n || are_fenced(w, regs, n) ||
+	       fault(w, i, ALL_LANES, "the registers of A were written without a wgmma.fence afterwards");
+}
+
 void run_wgmma(struct warp *w, const struct instr *i, u32 mask)
 {
 	const struct plan *p = plan_of(i);
@@ -447,21 +443,9 @@ void run_wgmma(struct warp *w, const struct instr *i, u32 mask)
 	struct job j = {.i = i, .group = s->group};
 	struct inputs in;
 	u64 adds;
-	if (!all_here(w, i, mask) || !is_uniform(w, i, &i->ops[2], 64, &j.b) || !is_uniform(w, i, &i->ops[3], 1, &adds))
-		return;
-	if (!s->fenced) {
-		fault(w, i, mask, "no wgmma.fence precedes it");
-		return;
-	}
-	if (p->a_regs && any_in_flight(s, operand_items(&i->ops[1]), p->a_regs)) {
-		fault(w, i, mask, "A is in registers of a wgmma that was not waited for");
-		return;
-	}
-	if (p->a_regs && !are_fenced(w, operand_items(&i->ops[1]), p->a_regs)) {
-		fault(w, i, mask, "the registers of A were written without a wgmma.fence afterwards");
-		return;
-	}
-	if (!p->a_regs && !is_uniform(w, i, &i->ops[1], 64, &j.a))
+	if (!needs_warpgroup(w, i, mask) || !is_uniform(w, i, &i->ops[2], 64, &j.b) ||
+	    !is_uniform(w, i, &i->ops[3], 1, &adds) || !check_fence(w, i) ||
+	    (!p->a_regs && !is_uniform(w, i, &i->ops[1], 64, &j.a)))
 		return;
 	j.adds = (adds != 0) != i->ops[3].negated;
 	bool late = is_late(w->block);

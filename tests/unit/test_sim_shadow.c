@@ -58,7 +58,7 @@ static struct world *world_new(void)
 				.warps = x->warps,
 				.shared_bytes = BYTES};
 	x->cluster = (struct cluster){.blocks = &x->block, .nblocks = 1};
-	x->block.error.arena = &x->block.arena;
+	x->block.error.text.arena = &x->block.arena;
 	x->block.shadow = shadow_new(&x->block.arena, BYTES, NWARPS);
 	for (u32 k = 0; k < NWARPS; k++) {
 		x->warps[k] = (struct warp){.block = &x->block, .id = k};
@@ -198,7 +198,7 @@ static void test_against_model(void **state)
 			shadow_lanes(w, &x->code[instr], ((1u << nlanes) - 1) << 5, places, size / nlanes, flags);
 			if (x->block.failed != failed)
 				fail_msg("round %u, step %u: %s", round, n,
-					 failed ? "the shadow misses a fault" : x->block.error.at);
+					 failed ? "the shadow misses a fault" : x->block.error.text.at);
 			steps++;
 		}
 		faults += failed;
@@ -216,7 +216,7 @@ static void test_memory(void **state)
 	x->warps[1].clock.at[1]++; /* its time differs from the others' for good */
 	for (u32 n = 0; n < 100000; n++) {
 		struct clock joined = {.known = NULL};
-		shadow_write(&x->warps[n % 2], &x->code[0], 0, 0, 16);
+		shadow_access(&x->warps[n % 2], &x->code[0], 0, 0, 16, A_WRITE);
 		for (u32 half = 0; half < 2; half++) {
 			for (u32 k = 0; k < NWARPS; k++) {
 				clock_join(NULL, &joined, &x->warps[k].clock);
@@ -225,9 +225,9 @@ static void test_memory(void **state)
 			for (u32 k = 0; k < NWARPS; k++) {
 				clock_join(NULL, &x->warps[k].clock, &joined);
 				if (!half)
-					shadow_read(&x->warps[k], &x->code[1], 0, k % 2, 1);
+					shadow_access(&x->warps[k], &x->code[1], 0, k % 2, 1, A_READ);
 				if (!half)
-					shadow_read(&x->warps[k], &x->code[1], 0, 8, 8);
+					shadow_access(&x->warps[k], &x->code[1], 0, 8, 8, A_READ);
 			}
 		}
 	}
@@ -244,10 +244,10 @@ static void test_messages(void **state)
 	struct source source = {.name = "k.tl", .text = "def k():\n\tstore(p)\n", .line_start = (u32[]){0, 9, 19, 19},
 				.nlines = 3};
 	x->launch.source = &source;
-	shadow_write(&x->warps[2], &x->code[1], 3, 8, 4);
-	shadow_read(&x->warps[0], &x->code[4], 9, 8, 2);
+	shadow_access(&x->warps[2], &x->code[1], 3, 8, 4, A_WRITE);
+	shadow_access(&x->warps[0], &x->code[4], 9, 8, 2, A_READ);
 	assert_true(x->block.failed);
-	const char *e = x->block.error.at;
+	const char *e = x->block.error.text.at;
 	assert_non_null(strstr(e, "race: read of shared bytes 0x8–0x9; "
 			       "the other write is by warp 2, lane 3, at k.tl:2, PTX line 2 ("));
 	assert_non_null(strstr(e, "): store(p)\n"));
