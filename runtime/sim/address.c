@@ -223,31 +223,21 @@ static bool cluster_lanes(struct warp *w, const struct instr *i, u32 mask, struc
 	return !own || shared_lanes(w, i, own, p, bytes, flags);
 }
 
-static bool local_lanes(struct warp *w, const struct instr *i, u32 mask, struct places *p, u32 bytes, bool is_write,
-			bool is_call)
+/* Memory of each lane, or with stride 0 of all lanes. */
+struct region {
+	const char *name;
+	char *base;
+	u64 size, stride;
+};
+
+static bool region_lanes(struct warp *w, const struct instr *i, u32 mask, struct places *p, u32 bytes, bool is_write,
+			 struct region r)
 {
-	const struct ptx_kernel *k = w->block->launch->kernel;
-	u64 size = is_call ? k->call_bytes : k->local_bytes;
 	EACH_LANE(l, mask)
 	{
-		if (!check_small(w, i, l, p->at[l], bytes, bytes, is_write, size,
-				 is_call ? "a call's parameter" : "local"))
+		if (!check_small(w, i, l, p->at[l], bytes, bytes, is_write, r.size, r.name))
 			return false;
-		p->host[l] = (is_call ? w->call : w->local) + l * size + p->at[l];
-	}
-	return true;
-}
-
-static bool param_lanes(struct warp *w, const struct instr *i, u32 mask, struct places *p, u32 bytes, bool is_write)
-{
-	const struct launch *l = w->block->launch;
-	EACH_LANE(n, mask)
-	{
-		if (is_write)
-			return fault(w, i, 1u << n, "store to the kernel's parameters");
-		if (!check_small(w, i, n, p->at[n], bytes, bytes, false, l->kernel->param_bytes, "parameter"))
-			return false;
-		p->host[n] = (char *)(uintptr_t)l->params + p->at[n];
+		p->host[l] = r.base + l * r.stride + p->at[l];
 	}
 	return true;
 }
@@ -382,10 +372,13 @@ void count_shared(struct warp *w, const struct instr *i, u32 mask, const u64 at[
 static bool find_in(struct warp *w, const struct instr *i, u32 mask, enum ptx_space space, u32 bytes, u32 flags,
 		    bool is_call, struct places *p)
 {
+	const struct launch *l = w->block->launch;
+	const struct ptx_kernel *k = l->kernel;
+	bool is_write = flags & A_WRITE;
 	switch (space) {
 	case SPACE_GLOBAL:
-		for (u32 l = 0; l < LANES; l++)
-			p->host[l] = (char *)(uintptr_t)p->at[l];
+		for (u32 n = 0; n < LANES; n++)
+			p->host[n] = (char *)(uintptr_t)p->at[n];
 		if (w->block->counters)
 			count_global(w, i, mask, p->at, bytes);
 		return global_lanes(w, i, mask, p->at, bytes, flags) &&
@@ -397,13 +390,20 @@ static bool find_in(struct warp *w, const struct instr *i, u32 mask, enum ptx_sp
 			count_shared(w, i, mask, p->at, bytes, false);
 		return shared_lanes(w, i, mask, p, bytes, flags);
 	case SPACE_LOCAL:
-		if (flags & A_READ && flags & A_WRITE)
+		if (flags & A_READ && is_write)
 			return fault(w, i, mask, "atomic on local memory");
-		return local_lanes(w, i, mask, p, bytes, flags & A_WRITE, false);
+		return region_lanes(w, i, mask, p, bytes, is_write,
+				    (struct region){"local", w->local, k->local_bytes, k->local_bytes});
 	case SPACE_CONST: return const_lanes(w, i, mask, p, bytes);
 	default:
-		return is_call ? local_lanes(w, i, mask, p, bytes, flags & A_WRITE, true)
-			       : param_lanes(w, i, mask, p, bytes, flags & A_WRITE);
+		if (is_call)
+			return region_lanes(
+				w, i, mask, p, bytes, is_write,
+				(struct region){"a call's parameter", w->call, k->call_bytes, k->call_bytes});
+		if (is_write)
+			return fault(w, i, mask, "store to the kernel's parameters");
+		return region_lanes(w, i, mask, p, bytes, false,
+				    (struct region){"parameter", (char *)(uintptr_t)l->params, k->param_bytes, 0});
 	}
 }
 

@@ -90,13 +90,15 @@ static inline float get_f32(u64 bits, u32 flags)
 {
 	return fp_f32_bits(flags & F_FTZ ? flush_f32((u32)bits) : (u32)bits);
 }
+static inline double saturated(double x)
+{
+	x = x > 0 ? x : 0;
+	return x < 1 ? x : 1;
+}
 /* With F_SAT, NaN, -0 and negative numbers become +0. */
 static inline u32 put_f32(float r, u32 flags)
 {
-	if (flags & F_SAT) {
-		r = r > 0 ? r : 0;
-		r = r < 1 ? r : 1;
-	}
+	r = flags & F_SAT ? (float)saturated(r) : r;
 	u32 b = fp_bits_f32(r);
 	b = flags & F_FTZ ? flush_f32(b) : b;
 	return r != r ? CANONICAL_F32 : b;

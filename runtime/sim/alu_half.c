@@ -8,10 +8,7 @@
 
 static inline u16 put_half(float r, bool bf, u32 flags)
 {
-	if (flags & F_SAT) {
-		r = r > 0 ? r : 0;
-		r = r < 1 ? r : 1;
-	}
+	r = flags & F_SAT ? (float)saturated(r) : r;
 	if (flags & F_RELU)
 		r = r <= 0 ? 0 : r;
 	if (flags & F_FTZ && __builtin_fabsf(r) < TINY_F16)

@@ -29,7 +29,8 @@ static inline u32 saturate_s32(i64 x)
 #define HALF_U(v, k) ((u32)(u16)((v) >> 16 * (k)))
 #define HALF_S(v, k) ((u32)(i16)((v) >> 16 * (k)))
 #define DOT4(A, B) (z + A(x, 0) * B(y, 0) + A(x, 1) * B(y, 1) + A(x, 2) * B(y, 2) + A(x, 3) * B(y, 3))
-#define DOT2(A, B, from) (z + A(x, 0) * B(y, from) + A(x, 1) * B(y, from + 1))
+#define DOT2_LOW(A, B) (z + A(x, 0) * B(y, 0) + A(x, 1) * B(y, 1))
+#define DOT2_HIGH(A, B) (z + A(x, 0) * B(y, 2) + A(x, 1) * B(y, 3))
 
 #define RUN_SHIFT(name, T, U, value)                                                                                   \
 	RUN(name, U, SOURCES_1(T); SOURCE(b, 2, 32), INPUTS_1(T); u32 by = (u32)b[l], value)

@@ -7,25 +7,16 @@
 
 /* Relations of two numbers. A comparison holds for some of them. */
 enum { LESS = 1, EQUAL = 2, GREATER = 4, UNORDERED = 8 };
-static const u8 comparisons[] = { /* in the order of the modifier CMP */
-	EQUAL,
-	LESS | GREATER,
-	LESS,
-	LESS | EQUAL,
-	GREATER,
-	GREATER | EQUAL,
-	EQUAL | UNORDERED,
-	LESS | GREATER | UNORDERED,
-	LESS | UNORDERED,
-	LESS | EQUAL | UNORDERED,
-	GREATER | UNORDERED,
+static const u8 comparisons[] = {
+	/* in the order of the modifier CMP: eq ne lt le gt ge */
+	EQUAL, LESS | GREATER, LESS, LESS | EQUAL, GREATER, GREATER | EQUAL,
+	/* equ neu ltu leu gtu geu */
+	EQUAL | UNORDERED, LESS | GREATER | UNORDERED, LESS | UNORDERED, LESS | EQUAL | UNORDERED, GREATER | UNORDERED,
 	GREATER | EQUAL | UNORDERED,
-	LESS | EQUAL | GREATER,
-	UNORDERED,
-	LESS,
-	LESS | EQUAL,
-	GREATER,
-	GREATER | EQUAL,
+	/* num nan */
+	LESS | EQUAL | GREATER, UNORDERED,
+	/* lo ls hi hs */
+	LESS, LESS | EQUAL, GREATER, GREATER | EQUAL,
 };
 
 /* Compares all lanes; r is 1 where one of the relations `holds` applies, else 0. */

@@ -128,13 +128,11 @@ static void check_visits(struct warp *last)
 static void complete(struct cluster *c)
 {
 	bool any = false;
-	for (u32 k = 0; k < c->nblocks; k++)
-		for (u32 n = 0; n < c->blocks[k].nwarps; n++) {
-			const struct warp *w = &c->blocks[k].warps[n];
-			if (w->state != WARP_DONE && w->meeting != HAS_ARRIVED)
-				return;
-			any |= w->meeting == HAS_ARRIVED;
-		}
+	EACH_WARP(w, c) {
+		if (w->state != WARP_DONE && w->meeting != HAS_ARRIVED)
+			return;
+		any |= w->meeting == HAS_ARRIVED;
+	}
 	if (!any)
 		return;
 	for (u32 k = 0; k < c->nblocks; k++) {
@@ -159,9 +157,8 @@ static void complete(struct cluster *c)
 u32 cluster_arrived(const struct cluster *c)
 {
 	u32 sum = 0;
-	for (u32 k = 0; k < c->nblocks; k++)
-		for (u32 n = 0; n < c->blocks[k].nwarps; n++)
-			sum += c->blocks[k].warps[n].meeting == HAS_ARRIVED;
+	EACH_WARP(w, c)
+		sum += w->meeting == HAS_ARRIVED;
 	return sum;
 }
 
@@ -212,8 +209,8 @@ static bool window_address(struct warp *w, const struct instr *i, u32 lane, cons
 	struct cta *owner = *at >> 40 ? NULL : cluster_block(w->block, *at, &within);
 	if (owner && within < owner->shared_bytes)
 		return true;
-	return fault(w, i, 1u << lane, "0x%llx is not a valid %saddress of shared memory of this cluster",
-		     (ull)address, generic ? "generic " : "");
+	return fault(w, i, 1u << lane, "0x%llx is not a valid %saddress of shared memory of this cluster", (ull)address,
+		     generic ? "generic " : "");
 }
 
 void run_mapa(struct warp *w, const struct instr *i, u32 mask)

@@ -21,6 +21,12 @@ struct cluster {
 	struct held sync_held;    /* see sync_lock; one is enough, because one warp runs at a time */
 };
 
+/* `for` over the warps of all blocks. */
+#define EACH_WARP(w, c)                                                                                                \
+	for (u32 w##_block = 0; w##_block < (c)->nblocks; w##_block++)                                                 \
+		for (struct warp *w = (c)->blocks[w##_block].warps, *w##_end = w + (c)->blocks[w##_block].nwarps;      \
+		     w < w##_end; w++)
+
 /* Resolves an address of shared::cluster to its block and the address there; NULL if there is no such block. */
 struct cta *cluster_block(const struct cta *b, u64 address, u64 *within);
 

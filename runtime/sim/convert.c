@@ -152,10 +152,7 @@ static double unpack(u64 bits, enum ptx_type t, u32 flags)
 /* Bits of x in type t. x is exact or rounded to odd. */
 static u64 pack(double x, enum ptx_type t, u32 flags, enum rounding r)
 {
-	if (flags & F_SAT) {
-		x = x > 0 ? x : 0;
-		x = x < 1 ? x : 1;
-	}
+	x = flags & F_SAT ? saturated(x) : x;
 	switch (t) {
 	case PT_F64: return x != x ? fp_bits_f64(x) | QUIET_F64 : fp_bits_f64(x);
 	case PT_F32:

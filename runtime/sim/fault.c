@@ -111,9 +111,8 @@ static void print_position(const struct warp *w, struct strbuf *out)
 
 void print_positions(const struct cluster *c, struct strbuf *out)
 {
-	for (u32 k = 0; k < c->nblocks; k++)
-		for (u32 n = 0; n < c->blocks[k].nwarps; n++)
-			print_position(&c->blocks[k].warps[n], out);
+	EACH_WARP(w, c)
+		print_position(w, out);
 	for (u32 k = 0; k < c->nblocks; k++)
 		mbarrier_print_all(&c->blocks[k], out);
 }

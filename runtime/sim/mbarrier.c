@@ -47,18 +47,14 @@ struct mbarrier *mbarrier_at(struct warp *w, const struct instr *i, u32 lane, co
 {
 	struct mbarrier *b = find(owner, at);
 	struct clock space;
-	if (!b) {
+	if (!b)
 		fault(w, i, 1u << lane, "the mbarrier at shared address 0x%llx was not initialised", (ull)at);
-		return NULL;
-	}
-	if (sync_clock(w, owner, &space)->at[b->init_warp] < b->init_time) {
+	else if (sync_clock(w, owner, &space)->at[b->init_warp] < b->init_time)
 		fault(w, i, 1u << lane,
 		      "race: the mbarrier at shared address 0x%llx was initialised by warp %u at line %u, which is not "
 		      "ordered before this",
 		      (ull)at, b->init_warp, b->init->line);
-		return NULL;
-	}
-	return b;
+	return w->block->failed ? NULL : b;
 }
 
 /* The mbarrier at the address in a lane of `o`, in any block of the cluster. NULL after a fault. */
@@ -100,8 +96,8 @@ bool mbarrier_is_fenced(struct warp *w, const struct instr *i, u32 lane, const s
 		return true;
 	return fault(w, i, 1u << lane,
 		     "the initialisation of the mbarrier at shared address 0x%x may not be visible to the async proxy "
-		     "yet: after mbarrier.init (line %u), fence.mbarrier_init or fence.proxy.async is missing",
-		     b->at, b->init->line);
+		     "yet: after mbarrier.init (line %u), fence.mbarrier_init or fence.proxy.async is missing", b->at,
+		     b->init->line);
 }
 
 void mbarrier_fence_init(struct warp *w)
@@ -230,24 +226,23 @@ void mbarrier_print_all(const struct cta *k, struct strbuf *out)
 
 /* --- init and inval ---------------------------------------------------------------------------------------------- */
 
-static void init(struct warp *w, const struct instr *i, u32 lane)
+/* init, invalidate and arrive return false after a fault. */
+static bool init(struct warp *w, const struct instr *i, u32 lane)
 {
 	struct cta *k = w->block;
 	u64 at, count = operand_value(w, &i->ops[1], lane, 32);
 	if (!is_own(w, i, lane, mbarrier_place(w, i, lane, &i->ops[0], i->space, &at)))
-		return;
-	if (find(k, at)) {
-		fault(w, i, 1u << lane,
-		      "there is an mbarrier at shared address 0x%llx already: mbarrier.inval must precede", (ull)at);
-		return;
-	}
-	if (!count || count > MBARRIER_MAX) {
-		fault(w, i, 1u << lane, "an mbarrier cannot expect %llu arrivals: 1 to %d", (ull)count, MBARRIER_MAX);
-		return;
-	}
+		return false;
+	if (find(k, at))
+		return fault(w, i, 1u << lane,
+			     "there is an mbarrier at shared address 0x%llx already: mbarrier.inval must precede",
+			     (ull)at);
+	if (!count || count > MBARRIER_MAX)
+		return fault(w, i, 1u << lane, "an mbarrier cannot expect %llu arrivals: 1 to %d", (ull)count,
+			     MBARRIER_MAX);
 	shadow_access(w, i, lane, at, MBARRIER_BYTES, A_WRITE);
 	if (k->failed)
-		return;
+		return false;
 	struct mbarrier *b = arena_new(&k->arena, struct mbarrier);
 	*b = (struct mbarrier){.block = k,
 			       .at = (u32)at,
@@ -259,32 +254,28 @@ static void init(struct warp *w, const struct instr *i, u32 lane)
 	vec_push(&k->arena, &k->mbarriers, b);
 	shadow_mark(k, at, MBARRIER_BYTES, MARK_MBARRIER, true);
 	memset(k->shared + at, 0xB5, MBARRIER_BYTES); /* the contents are opaque */
+	return true;
 }
 
-static void invalidate(struct warp *w, const struct instr *i, u32 lane, struct mbarrier *b)
+static bool invalidate(struct warp *w, const struct instr *i, u32 lane, struct mbarrier *b)
 {
 	mbarrier_vec *all = &b->block->mbarriers;
-	if (b->waiting) {
-		fault(w, i, 1u << lane, "warp %u waits at this mbarrier", (u32)__builtin_ctz(b->waiting));
-		return;
-	}
-	if (b->tx || b->flying) {
-		fault(w, i, 1u << lane,
-		      "this mbarrier has %d bytes of transactions pending, and counts %u copies in flight", b->tx,
-		      b->flying);
-		return;
-	}
+	if (b->waiting)
+		return fault(w, i, 1u << lane, "warp %u waits at this mbarrier", (u32)__builtin_ctz(b->waiting));
+	if (b->tx || b->flying)
+		return fault(w, i, 1u << lane,
+			     "this mbarrier has %d bytes of transactions pending, and counts %u copies in flight",
+			     b->tx, b->flying);
 	for (u32 n = 0; n < b->block->nwarps; n++)
-		if (!happened_before(w, n, b->used[n])) {
-			fault(w, i, 1u << lane, "race: warp %u used this mbarrier, which is not ordered before its end",
-			      n);
-			return;
-		}
+		if (!happened_before(w, n, b->used[n]))
+			return fault(w, i, 1u << lane,
+				     "race: warp %u used this mbarrier, which is not ordered before its end", n);
 	for (u32 n = 0; n < all->len; n++)
 		if (all->at[n] == b)
 			all->at[n] = all->at[--all->len];
 	shadow_mark(b->block, b->at, MBARRIER_BYTES, MARK_MBARRIER, false);
 	shadow_access(w, i, lane, b->at, MBARRIER_BYTES, A_WRITE);
+	return true;
 }
 
 /* --- tokens ------------------------------------------------------------------------------------------------------ */
@@ -317,23 +308,20 @@ static bool token_done(struct warp *w, const struct instr *i, u32 lane, const st
 
 /* --- running ----------------------------------------------------------------------------------------------------- */
 
-static void arrive(struct warp *w, const struct instr *i, u32 lane, struct mbarrier *b, u32 extra)
+static bool arrive(struct warp *w, const struct instr *i, u32 lane, struct mbarrier *b, u32 extra)
 {
 	bool expects = i->mod[M_TX] == EXPECTS, drops = i->operation == MBARRIER_ARRIVE_DROP;
 	u32 count = expects || i->nops < 3 ? 1 : extra;
 	u64 token = token_of(b);
-	if (!count || count > MBARRIER_MAX) {
-		fault(w, i, 1u << lane, "%u arrivals at once: 1 to %d", count, MBARRIER_MAX);
-		return;
-	}
-	if (i->mod[M_TX] == NO_COMPLETE && count >= b->pending) {
-		fault(w, i, 1u << lane,
-		      "this arrival has .noComplete, but completes the phase of the mbarrier at shared address 0x%x",
-		      b->at);
-		return;
-	}
+	if (!count || count > MBARRIER_MAX)
+		return fault(w, i, 1u << lane, "%u arrivals at once: 1 to %d", count, MBARRIER_MAX);
+	if (i->mod[M_TX] == NO_COMPLETE && count >= b->pending)
+		return fault(w, i, 1u << lane,
+			     "this arrival has .noComplete, but completes the phase of the mbarrier at shared address "
+			     "0x%x",
+			     b->at);
 	if (expects && !mbarrier_transact(w, i, lane, b, extra))
-		return;
+		return false;
 	if (drops)
 		b->expected -= MIN(count, b->expected);
 	/* a clock holds agents of one block only, so versions carry the order to another block */
@@ -343,6 +331,7 @@ static void arrive(struct warp *w, const struct instr *i, u32 lane, struct mbarr
 		sync_publish(w, false, NULL, &away.known);
 	if (mbarrier_arrive(w, i, lane, b, count, !releases ? NULL : own ? &w->clock : &away) && own)
 		set_reg(w, &i->ops[0], lane, token);
+	return true;
 }
 
 static bool is_done(struct warp *w, const struct instr *i, u32 lane, const struct mbarrier *b)

@@ -10,12 +10,7 @@ enum { MBARRIER_BYTES = 8, MBARRIER_MAX = (1 << 20) - 1 }; /* maximum of arrival
 
 /* Operations of the forms that run_mbarrier executes. */
 enum mbarrier_operation {
-	MBARRIER_INIT,
-	MBARRIER_INVAL,
-	MBARRIER_ARRIVE,
-	MBARRIER_ARRIVE_DROP,
-	MBARRIER_EXPECT_TX,
-	MBARRIER_COMPLETE_TX
+	MBARRIER_INIT, MBARRIER_INVAL, MBARRIER_ARRIVE, MBARRIER_ARRIVE_DROP, MBARRIER_EXPECT_TX, MBARRIER_COMPLETE_TX,
 };
 
 struct mbarrier {

@@ -74,35 +74,11 @@ static load_fn *loader(enum ptx_type t, bool strong)
 	}
 }
 
-/* Load of a kernel parameter: all lanes read the same address. */
-static bool load_param(struct warp *w, const struct instr *i, u32 mask)
-{
-	const struct operand *from = &i->ops[1], *to = operand_items(&i->ops[0]);
-	u32 n = vector_of(i), step = (u32)ptx_bits(i->type[0]) / 8;
-	const char *host = w->block->launch->params + from->var->offset + from->imm;
-	load_fn *load = loader(i->type[0], false);
-	for (u32 k = 0; k < n; k++) {
-		char *same[LANES] = {(char *)(uintptr_t)host};
-		u64 v[LANES];
-		int bits = to[k].kind == O_REG ? ptx_bits(to[k].reg_type) : 0;
-		load(same, k * step, v, ones((u32)bits), 1);
-		if (to[k].kind == O_REG) {
-			u64 *r = reg(w, &to[k]);
-			FOR_LANES(l, mask, { r[l] = v[0]; });
-		}
-	}
-	return true;
-}
-
 void run_ld(struct warp *w, const struct instr *i, u32 mask)
 {
 	u32 n = vector_of(i), step = (u32)ptx_bits(i->type[0]) / 8;
 	bool strong = i->mod[M_ORDER];
 	const struct operand *to = operand_items(&i->ops[0]), *from = &i->ops[1];
-	if (from->var && from->var->is_kernel_param && !from->has_reg) {
-		load_param(w, i, mask);
-		return;
-	}
 	struct places p;
 	p.values = NULL;
 	p.may_be_stale = !strong;
@@ -196,8 +172,8 @@ static bool check_overlaps(struct warp *w, const struct instr *i, u32 mask, cons
 				   *base = *space ? w->block->shared : NULL;
 			return fault(w, i, 1u << l | 1u << other,
 				     "race: lanes %u and %u write different values to %sbytes "
-				     "0x%llx–0x%llx in one instruction", l, other, space,
-				     (ull)(mine - base), (ull)(mine + step - 1 - base));
+				     "0x%llx–0x%llx in one instruction", l, other, space, (ull)(mine - base),
+				     (ull)(mine + step - 1 - base));
 		}
 	}
 	return true;

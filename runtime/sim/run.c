@@ -117,13 +117,11 @@ static struct warp *choose(struct cluster *c, u64 random, bool *ended)
 	struct warp *ready[MAX_CLUSTER * MAX_WARPS];
 	u32 nready = 0;
 	*ended = true;
-	for (u32 k = 0; k < c->nblocks; k++)
-		for (u32 n = 0; n < c->blocks[k].nwarps; n++) {
-			struct warp *w = &c->blocks[k].warps[n];
-			*ended &= w->state == WARP_DONE;
-			if (w->state == WARP_READY)
-				ready[nready++] = w;
-		}
+	EACH_WARP(w, c) {
+		*ended &= w->state == WARP_DONE;
+		if (w->state == WARP_READY)
+			ready[nready++] = w;
+	}
 	return nready ? ready[random % nready] : NULL;
 }
 

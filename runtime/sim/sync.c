@@ -129,6 +129,13 @@ static const struct known *known_make(struct arena *a, const version_vec *v)
 	return k;
 }
 
+static void insert(struct arena *a, version_vec *v, u32 at, struct version one)
+{
+	vec_push(a, v, one);
+	memmove(v->at + at + 1, v->at + at, (v->len - 1 - at) * sizeof one);
+	v->at[at] = one;
+}
+
 /* Adds version `one` to a sorted vector. True if it was not known. */
 static bool learn(struct arena *a, version_vec *v, struct version one)
 {
@@ -140,9 +147,7 @@ static bool learn(struct arena *a, version_vec *v, struct version one)
 		return news;
 	}
 	one.narrow = false;
-	vec_push(a, v, one);
-	memmove(v->at + p + 1, v->at + p, (v->len - 1 - p) * sizeof one);
-	v->at[p] = one;
+	insert(a, v, p, one);
 	return true;
 }
 
@@ -377,11 +382,10 @@ static void leave(struct cta *b, const char *host, bool in_shared, const struct 
 	u32 p = position(v->at, v->len, one.block);
 	while (p < v->len && v->at[p].block == one.block && v->at[p].narrow != narrow)
 		p++;
-	if (p == v->len || v->at[p].block != one.block) {
-		vec_push(records->arena, v, one);
-		memmove(v->at + p + 1, v->at + p, (v->len - 1 - p) * sizeof one);
-	}
-	v->at[p] = one;
+	if (p < v->len && v->at[p].block == one.block)
+		v->at[p] = one;
+	else
+		insert(records->arena, v, p, one);
 }
 
 static void find(struct warp *w, const char *host, bool in_shared, enum scope scope)

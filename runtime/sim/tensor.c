@@ -7,26 +7,24 @@
 enum { UNIT = 16, PARAM_WINDOW_LOG2 = 52 };
 /* --- opening ----------------------------------------------------------------------------------------------------- */
 
-/* Host address of a tensor map in a kernel parameter, or in constant or global memory. NULL after a fault. */
-static const char *map_at(struct warp *w, const struct instr *i, u32 lane, u64 at, enum ptx_space space)
+/* Host address of a tensor map in a kernel parameter, or in constant or global memory. False after a fault. */
+static bool map_at(struct warp *w, const struct instr *i, u32 lane, u64 at, enum ptx_space space, const char **map)
 {
 	const struct launch *l = w->block->launch;
-	if (at % TENSOR_MAP_ALIGN) {
-		fault(w, i, 1u << lane, "the tensor map at address 0x%llx is not aligned to %d bytes", (ull)at,
-		      TENSOR_MAP_ALIGN);
-		return NULL;
+	if (at % TENSOR_MAP_ALIGN)
+		return fault(w, i, 1u << lane, "the tensor map at address 0x%llx is not aligned to %d bytes", (ull)at,
+			     TENSOR_MAP_ALIGN);
+	if (space == SPACE_GLOBAL || space == SPACE_CONST) {
+		*map = global_memory_at(w, i, lane, at, TENSOR_MAP_BYTES, TENSOR_MAP_ALIGN, false);
+		return *map;
 	}
-	if (space == SPACE_GLOBAL || space == SPACE_CONST)
-		return global_memory_at(w, i, lane, at, TENSOR_MAP_BYTES, TENSOR_MAP_ALIGN, false);
-	if (space != SPACE_PARAM) {
-		fault(w, i, 1u << lane, "a tensor map is a parameter of the kernel, or in constant or global memory");
-		return NULL;
-	}
-	if (at > l->kernel->param_bytes || l->kernel->param_bytes - at < TENSOR_MAP_BYTES) {
-		fault(w, i, 1u << lane, "the tensor map reaches past the end of the kernel's parameters");
-		return NULL;
-	}
-	return l->params + at;
+	if (space != SPACE_PARAM)
+		return fault(w, i, 1u << lane,
+			     "a tensor map is a parameter of the kernel, or in constant or global memory");
+	if (at > l->kernel->param_bytes || l->kernel->param_bytes - at < TENSOR_MAP_BYTES)
+		return fault(w, i, 1u << lane, "the tensor map reaches past the end of the kernel's parameters");
+	*map = l->params + at;
+	return true;
 }
 
 /* An H100 reports these copies as illegal instructions, which no manual mentions. */
@@ -48,8 +46,8 @@ bool tensor_open(struct transfer *t, struct warp *w, const struct instr *i, u32 
 	const struct operand *o = &i->ops[t->plan->kind == TO_SHARED ? TRANSFER_FROM : TRANSFER_TO];
 	enum ptx_space space = SPACE_GENERIC;
 	u64 at = address_of(w, o, lane, &space);
-	const char *map = map_at(w, i, lane, at, space);
-	if (!map)
+	const char *map = NULL;
+	if (!map_at(w, i, lane, at, space, &map))
 		return false;
 	if (!tensor_map_decode(map, &t->map))
 		return fault(w, i, 1u << lane,

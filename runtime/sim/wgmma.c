@@ -87,8 +87,7 @@ static bool read_descriptor(struct warp *w, const struct instr *i, u64 d, bool m
 	static const u8 widths[] = {1, 8, 4, 2};
 	const u64 reserved = (u64)3 << 14 | (u64)3 << 30 | (u64)7 << 46 | (u64)0x3FF << 52;
 	if (d & reserved)
-		return fault(w, i, ALL_LANES, "the matrix descriptor 0x%llx has reserved bits set",
-			     (ull)d);
+		return fault(w, i, ALL_LANES, "the matrix descriptor 0x%llx has reserved bits set", (ull)d);
 	*m = (struct matrix){.start = (u32)(d & 0x3FFF) * UNIT,
 			     .leading = (u32)(d >> 16 & 0x3FFF) * UNIT,
 			     .stride = (u32)(d >> 32 & 0x3FFF) * UNIT,
