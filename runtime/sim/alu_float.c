@@ -85,35 +85,20 @@ static inline u64 put_upper(double r) { return r == r ? UPPER(fp_bits_f64(r)) : 
 
 /* --- other forms ------------------------------------------------------------------------------------------------- */
 
-#ifdef __x86_64__
 /* Fused multiply-add for CPUs with the FMA instruction. */
-__attribute__((target("avx2,fma"))) void run_fma_native(struct warp *w, const struct instr *i, u32 mask)
-{
-	SOURCE(a, 1, 32);
-	SOURCE(b, 2, 32);
-	SOURCE(c, 3, 32);
-	RESULT(d, 0);
-	ALL(l)
-	d[l] = put_f32(__builtin_fmaf(get_f32(a[l], 0), get_f32(b[l], 0), get_f32(c[l], 0)), 0);
-	FINISH(d, 0);
-}
-bool check_fma_native(struct decoder *d)
-{
-	(void)d;
-	return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-}
+#ifdef __x86_64__
+#define HAS_FMA (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+__attribute__((target("avx2,fma"))) F32_3(fma_native, __builtin_fmaf, 0)
 #else
-void run_fma_native(struct warp *w, const struct instr *i, u32 mask)
-{
-	ptx_fma_f32(w, i, mask);
-}
+#define HAS_FMA false
+F32_3(fma_native, fma_f32, 0)
+#endif
 
 bool check_fma_native(struct decoder *d)
 {
 	(void)d;
-	return false;
+	return HAS_FMA;
 }
-#endif
 
 /* min and max of the magnitudes, with the xor of the signs. */
 void run_minmax_xorsign(struct warp *w, const struct instr *i, u32 mask)

@@ -119,18 +119,7 @@ static void combine(const struct warp *w, const struct instr *i, u64 p[LANES], u
 	}
 }
 
-/* setp with one result, and no third operand */
 void run_setp(struct warp *w, const struct instr *i, u32 mask)
-{
-	enum ptx_type t = i->type[0];
-	SOURCE(a, 1, ptx_bits(t));
-	SOURCE(b, 2, ptx_bits(t));
-	RESULT(d, 0);
-	compare_of(t, i->mod[M_FTZ])(a, b, comparisons[i->mod[M_CMP] - 1], d);
-	FINISH(d, 0);
-}
-
-void run_setp_full(struct warp *w, const struct instr *i, u32 mask)
 {
 	u64 p[LANES], q[LANES];
 	compare(w, i, i->type[0], p, q);
@@ -191,15 +180,6 @@ void run_slct(struct warp *w, const struct instr *i, u32 mask)
 	u32 flags = float_flags(i);
 	ALL(l)
 	d[l] = (is_f32 ? get_f32(c[l], flags) >= 0 : (i32)c[l] >= 0) ? a[l] : b[l];
-	FINISH(d, 0);
-}
-
-void run_mov(struct warp *w, const struct instr *i, u32 mask)
-{
-	SOURCE(a, 1, ptx_bits(i->type[0]));
-	RESULT(d, 0);
-	ALL(l)
-	d[l] = a[l];
 	FINISH(d, 0);
 }
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* X(code, name); the registers of a name that ends in "." are those of the three axes. */
+/* X(code, name). A name that ends in "." stands for the registers of the three axes. */
 #define SPECIALS(X)                                                                                                    \
 	X(TID, "%tid.") X(NTID, "%ntid.") X(CTAID, "%ctaid.") X(NCTAID, "%nctaid.")                                    \
 	X(CLUSTER_CTAID, "%cluster_ctaid.") X(CLUSTER_NCTAID, "%cluster_nctaid.")                                      \
