@@ -176,7 +176,8 @@ static tl_status load_all(struct tl_compiled *c, const tl_blob *images)
 	return s;
 }
 
-static tl_status compiled_load(tl_context *ctx, const tl_blob *images, size_t n, tl_compiled **out)
+API_FUNCTION(tl_compiled_load, ctx, (tl_context *ctx, const tl_blob *images, size_t n, tl_compiled **out),
+	     (ctx, images, n, out))
 {
 	if (out)
 		*out = NULL;
@@ -208,7 +209,7 @@ static tl_status compiled_load(tl_context *ctx, const tl_blob *images, size_t n,
 	return TL_OK;
 }
 
-static void compiled_destroy(tl_compiled *c)
+API_DESTRUCTOR(tl_compiled_destroy, c ? c->ctx : NULL, (tl_compiled *c), (c))
 {
 	if (!c)
 		return;
@@ -276,7 +277,8 @@ static tl_status start(struct device *dev, const struct loaded *v, const tl_conf
 	return s ? s : dev->ops->launch(dev, &l->device);
 }
 
-static tl_status compiled_launch(tl_compiled *c, const tl_config *cfg, const uint64_t *args, size_t nargs)
+API_FUNCTION(tl_compiled_launch, c ? c->ctx : NULL,
+	     (tl_compiled *c, const tl_config *cfg, const uint64_t *args, size_t nargs), (c, cfg, args, nargs))
 {
 	struct launch l;
 	u32 grid[3];
@@ -307,21 +309,4 @@ static tl_status compiled_launch(tl_compiled *c, const tl_config *cfg, const uin
 	if (i == c->len)
 		return failed(TL_ERR_ARGUMENT, "%s: none of its %u variants allows these arguments", name, c->len);
 	return grid[0] && grid[1] && grid[2] ? start(dev, &c->at[i], cfg, grid, &l) : TL_OK;
-}
-
-/* --- under a guard ---------------------------------------------------------------------------------------------- */
-
-tl_status tl_compiled_load(tl_context *ctx, const tl_blob *images, size_t n, tl_compiled **out)
-{
-	GUARDED(ctx, compiled_load(ctx, images, n, out));
-}
-
-void tl_compiled_destroy(tl_compiled *c)
-{
-	DESTROYED(c ? c->ctx : NULL, compiled_destroy(c));
-}
-
-tl_status tl_compiled_launch(tl_compiled *c, const tl_config *cfg, const uint64_t *args, size_t nargs)
-{
-	GUARDED(c ? c->ctx : NULL, compiled_launch(c, cfg, args, nargs));
 }

@@ -113,7 +113,8 @@ static void read_table(struct tl_library *l, const tl_built *table, size_t n)
 	qsort(l->rows, n, sizeof *l->rows, by_kernel);
 }
 
-static tl_status library_create(tl_context *ctx, const tl_built *table, size_t n, tl_library **out)
+API_FUNCTION(tl_library_create, ctx, (tl_context *ctx, const tl_built *table, size_t n, tl_library **out),
+	     (ctx, table, n, out))
 {
 	if (out)
 		*out = NULL;
@@ -135,7 +136,7 @@ static tl_status library_create(tl_context *ctx, const tl_built *table, size_t n
 	return TL_OK;
 }
 
-static void library_destroy(tl_library *l)
+API_DESTRUCTOR(tl_library_destroy, l ? l->ctx : NULL, (tl_library *l), (l))
 {
 	if (!l)
 		return;
@@ -310,7 +311,9 @@ static tl_status launch(struct tl_library *l, struct arena *a, const char *kerne
 	return other ? launch_row(l, other, cfg, args, n) : none_fits(a, rows, nrows, args, n);
 }
 
-static tl_status library_launch(tl_library *l, const char *kernel, const tl_config *cfg, const tl_arg *args, size_t n)
+API_FUNCTION(tl_library_launch, l ? l->ctx : NULL,
+	     (tl_library *l, const char *kernel, const tl_config *cfg, const tl_arg *args, size_t n),
+	     (l, kernel, cfg, args, n))
 {
 	if (!l || !kernel || !cfg || (!args && n))
 		return failed(TL_ERR_ARGUMENT, "tl_library_launch: %s NULL",
@@ -330,21 +333,4 @@ static tl_status library_launch(tl_library *l, const char *kernel, const tl_conf
 	cleanup_drop(&cleanup);
 	arena_free(&a);
 	return s;
-}
-
-/* --- under a guard ---------------------------------------------------------------------------------------------- */
-
-tl_status tl_library_create(tl_context *ctx, const tl_built *table, size_t n, tl_library **out)
-{
-	GUARDED(ctx, library_create(ctx, table, n, out));
-}
-
-void tl_library_destroy(tl_library *l)
-{
-	DESTROYED(l ? l->ctx : NULL, library_destroy(l));
-}
-
-tl_status tl_library_launch(tl_library *l, const char *kernel, const tl_config *cfg, const tl_arg *args, size_t n)
-{
-	GUARDED(l ? l->ctx : NULL, library_launch(l, kernel, cfg, args, n));
 }

@@ -178,68 +178,11 @@ tl_status variant_resources(const tl_kernel *k, const struct variant *v, tl_reso
 tl_status variant_dump(tl_kernel *k, const struct options *o, const struct variant *v, const tl_arg *args, size_t nargs,
 		       const char *stage, char **text);
 
-/* The bodies of the functions of tl.h, called under a guard: see runtime/launch/api_module.c. */
-tl_status context_create(const char *device, tl_context **out);
-tl_status context_share(tl_context *ctx, tl_context *with);
-tl_status context_from_cuda(void *cu_context, tl_context **out);
-void context_destroy(tl_context *ctx);
-tl_status context_synchronize(tl_context *ctx);
-tl_status context_device(tl_context *ctx, tl_device_info *out);
-tl_status buffer_create(tl_context *ctx, size_t bytes, tl_buffer **out);
-void buffer_destroy(tl_buffer *b);
-tl_status buffer_write(tl_buffer *b, size_t offset, const void *src, size_t bytes);
-tl_status buffer_read(tl_buffer *b, size_t offset, void *dst, size_t bytes);
-tl_status buffer_fill(tl_buffer *b, uint8_t byte);
 /* Checks a call's buffer and host address: neither is NULL, and the bytes lie inside the buffer. */
 tl_status check_range(const char *call, const tl_buffer *b, size_t offset, const void *host, size_t bytes);
-tl_status buffer_create_host(tl_context *ctx, size_t bytes, tl_buffer **out);
-tl_status buffer_wrap(tl_context *ctx, void *p, size_t bytes, tl_buffer **out);
-tl_status buffer_write_async(tl_buffer *b, size_t offset, const void *src, size_t bytes, void *stream);
-tl_status buffer_read_async(tl_buffer *b, size_t offset, void *dst, size_t bytes, void *stream);
-tl_status buffer_copy_async(tl_buffer *dst, size_t dst_offset, const tl_buffer *src, size_t src_offset, size_t bytes,
-			    void *stream);
-tl_status buffer_fill_async(tl_buffer *b, size_t offset, const void *element, size_t size, size_t count, void *stream);
-tl_status event_create(tl_context *ctx, tl_event **out);
-void event_destroy(tl_event *e);
-/* Frees the event with its device event, while the context is being freed. */
-void event_free(tl_event *e);
-tl_status event_record(tl_event *e, void *stream);
-tl_status event_wait(tl_event *e, void *stream);
-tl_status event_synchronize(tl_event *e);
-tl_status event_elapsed(const tl_event *from, const tl_event *to, double *ms);
-void context_release(tl_context *ctx);
-tl_status context_allocator(tl_context *ctx, const tl_allocator *a);
-tl_status context_threads(tl_context *ctx, int threads);
-tl_status context_log(tl_context *ctx, tl_log_fn *fn, void *user);
-tl_status device_count(int *out);
-tl_status device_at(int index, tl_device_info *out);
-tl_status module_load(tl_context *ctx, const char *path, tl_module **out);
-tl_status module_load_source(tl_context *ctx, const char *name, const char *text, size_t len, tl_module **out);
-void module_destroy(tl_module *m);
-tl_status module_kernel(tl_module *m, const char *name, tl_kernel **out);
-tl_status context_diagnostics(tl_context *ctx, tl_diagnostic_fn *fn, void *user, bool remarks);
-tl_status module_diagnostics(tl_module *m, char **text);
-tl_status kernel_launch(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs);
-/* Launches if a recent launch had the same kind of arguments. False: there was no such launch, or a launch on
- * the device may fault and the caller has not begun a guarded call (api_guard.h; `guarded`: it has). Without a guarded
- * call this function never faults. */
-bool launch_known(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, bool guarded, tl_status *s);
-tl_status kernel_prepare(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, tl_prepared **out);
-tl_status prepared_add(tl_prepared *p, const uint32_t *grid, const tl_arg *args, size_t nargs);
-bool prepared_known(const tl_prepared *p, const uint32_t *grid, void *stream, const tl_arg *args, size_t nargs,
-		    bool guarded, tl_status *s);
-tl_status prepared_launch(const tl_prepared *p, const uint32_t *grid, void *stream, const tl_arg *args, size_t nargs);
-void prepared_destroy(tl_prepared *p);
-/* Frees a handle of kernel_prepare. The caller holds the kernel's lock, or no other thread uses the handle. */
+/* Frees a handle. The caller holds the kernel's lock, or no other thread uses the handle. */
 void prepared_free(tl_prepared *p);
 enum { MAX_REPEATS = 1000000 };
-tl_status kernel_time_each(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int warmup,
-			   int repeats, double *ms);
-tl_status kernel_time(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int warmup, int repeats,
-		      double *median_ms);
-tl_status kernel_stage(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, const char *stage,
-		       char **text);
-tl_status kernel_resources(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, tl_resources *out);
 
 /* For the tuner: launches like tl_launch, on the kernel's device or on a mirror of it, and waits for the end. It waits
  * for at most limit_ms, on devices that can tell. *ended: the launch has ended, or an error came before it. */
@@ -253,15 +196,6 @@ tl_status kernel_count(tl_kernel *k, const tl_config *cfg, const tl_arg *args, s
 /* Calls fn for each pointer argument of the kernel, including the leaves of tuples and descriptors. */
 tl_status kernel_pointers(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs,
 			  void (*fn)(void *arg, const struct slot *s, const tl_arg *a), void *arg);
-tl_status tuner_create(tl_kernel *k, const tl_tuning *t, tl_tuner **out);
-void tuner_destroy(tl_tuner *t);
-tl_status tuner_add(tl_tuner *t, const tl_config *options, const tl_named_arg *values, size_t n);
-tl_status tuner_launch(tl_tuner *t, const tl_config *cfg, tl_plan_fn *plan, void *user, const tl_arg *args,
-		       size_t nargs);
-tl_status tuner_choose(tl_tuner *t, const tl_config *cfg, tl_plan_fn *plan, void *user, const tl_arg *args,
-		       size_t nargs, tl_choice *out);
-tl_status tuner_report(tl_tuner *t, char **json);
-tl_context *tuner_context(const tl_tuner *t);
 
 /* Passes a unit's diagnostics to the callback, and its errors and warnings to the module's text. */
 void report(tl_module *m, const struct unit *u);
@@ -283,7 +217,5 @@ void context_leave(tl_context *ctx);
 tl_status context_new(struct device *dev, tl_context **out);
 void module_free(tl_module *m);
 void kernel_free(tl_kernel *k);
-/* Opens the device of a CUcontext, for tl_context_from_cuda. */
-tl_status cuda_adopt(void *cu_context, struct device **out);
 
 #endif

@@ -153,6 +153,11 @@ extern const u32 ndevices;
 
 /* Opens "cuda", "cuda:1", "interp"; NULL: the default device. */
 tl_status device_open(const char *spec, struct device **out);
+/* Opens the device of a CUcontext, for tl_context_from_cuda. */
+tl_status cuda_adopt(void *cu_context, struct device **out);
+/* The bodies of tl_device_count and tl_device_at. */
+tl_status device_count(int *out);
+tl_status device_at(int index, tl_device_info *out);
 /* Opens a device that compiles for this target and runs nothing. */
 tl_status offline_open(const struct target *target, struct device **out);
 /* Compiles for the device. */

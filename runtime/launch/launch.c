@@ -14,6 +14,14 @@
 
 enum { MAX_STAGES = 64 };
 
+tl_status named(const tl_kernel *k, tl_status s)
+{
+	/* on a GPU another kernel may have failed, and the device has set its name if it knows it */
+	if (s && k && (s != TL_ERR_KERNEL || !tl_error_details()->driver_result))
+		failed_in(k->name);
+	return s;
+}
+
 /* --- checks -------------------------------------------------------------------------------------------------- */
 
 tl_status check_call(const char *call, const tl_kernel *k, const tl_arg *args, size_t nargs)
@@ -304,7 +312,11 @@ static inline bool good_grid(const tl_config *cfg, const u32 *grid)
 	       (unsigned)cfg->specialization <= TL_SPECIALIZE_NONE;
 }
 
-bool launch_known(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, bool guarded, tl_status *s)
+/* Launches if a recent launch had the same kind of arguments. False: there was no such launch, or a launch on the
+ * device may fault and the caller has not begun a guarded call (`guarded`: it has). Without a guarded call this
+ * function never faults. */
+static bool launch_known(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, bool guarded,
+			 tl_status *s)
 {
 	if (!k || !cfg || (!args && nargs) || (k->decorated && !all_given(&k->params, args, nargs)))
 		return false;
@@ -350,7 +362,11 @@ void launch_remember(tl_kernel *k, const struct options *o, const struct choice 
 	atomic_store_explicit(&k->recent[atomic_fetch_add(&k->turn, 1) % RECENT], b, memory_order_release);
 }
 
-tl_status kernel_launch(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs)
+/* Separate from tl_launch, so that its stack frame is small. */
+static __attribute__((noinline)) tl_status kernel_launch(tl_kernel *k, const tl_config *cfg, const tl_arg *args,
+							 size_t nargs);
+API_KERNEL_FUNCTION(kernel_launch, k, (tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs),
+		    (k, cfg, args, nargs))
 {
 	struct launch l;
 	struct options o;
@@ -369,8 +385,18 @@ tl_status kernel_launch(tl_kernel *k, const tl_config *cfg, const tl_arg *args, 
 	return launch_start(k, c.variant, cfg, grid, cfg->stream, &l);
 }
 
-tl_status kernel_time_each(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int warmup,
-			   int repeats, double *ms)
+tl_status tl_launch(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs)
+{
+	tl_status s;
+	if (!launch_known(k, cfg, args, nargs, false, &s))
+		return kernel_launch(k, cfg, args, nargs);
+	return s ? named(k, s) : TL_OK;
+}
+
+API_KERNEL_FUNCTION(tl_time_each, k,
+		    (tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int warmup, int repeats,
+		     double *ms),
+		    (k, cfg, args, nargs, warmup, repeats, ms))
 {
 	if (!ms)
 		return failed(TL_ERR_ARGUMENT, "tl_time: the pointer to the time is NULL");
@@ -399,8 +425,10 @@ tl_status kernel_time_each(tl_kernel *k, const tl_config *cfg, const tl_arg *arg
 	return s ? s : dev->ops->time(dev, &l.device, warmup, repeats, ms);
 }
 
-tl_status kernel_time(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int warmup, int repeats,
-		      double *median_ms)
+API_KERNEL_FUNCTION(tl_time, k,
+		    (tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int warmup, int repeats,
+		     double *median_ms),
+		    (k, cfg, args, nargs, warmup, repeats, median_ms))
 {
 	bool possible = median_ms && repeats > 0 && repeats <= MAX_REPEATS;
 	double *ms = possible ? calloc((size_t)repeats, sizeof *ms) : NULL;
@@ -409,7 +437,7 @@ tl_status kernel_time(tl_kernel *k, const tl_config *cfg, const tl_arg *args, si
 	struct cleanup c;
 	cleanup_push(&c, free, ms);
 	double nowhere;
-	tl_status s = kernel_time_each(k, cfg, args, nargs, warmup, repeats, !median_ms ? NULL : ms ? ms : &nowhere);
+	tl_status s = tl_time_each(k, cfg, args, nargs, warmup, repeats, !median_ms ? NULL : ms ? ms : &nowhere);
 	if (median_ms)
 		*median_ms = s ? 0 : median(ms, repeats);
 	cleanup_run(&c);
@@ -501,7 +529,9 @@ tl_status kernel_pointers(tl_kernel *k, const tl_config *cfg, const tl_arg *args
 
 /* --- compiling ----------------------------------------------------------------------------------------------- */
 
-tl_status kernel_resources(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, tl_resources *out)
+API_KERNEL_FUNCTION(tl_kernel_resources, k,
+		    (tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, tl_resources *out),
+		    (k, cfg, args, nargs, out))
 {
 	tl_arg room[MAX_KERNEL_PARAMS];
 	tl_status s = complete_call("tl_kernel_resources", k, &args, &nargs, room);
@@ -519,8 +549,10 @@ tl_status kernel_resources(tl_kernel *k, const tl_config *cfg, const tl_arg *arg
 	return s ? s : variant_resources(k, c.variant, out);
 }
 
-tl_status kernel_stage(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, const char *stage,
-			 char **text)
+API_KERNEL_FUNCTION(tl_kernel_dump, k,
+		    (tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, const char *stage,
+		     char **text),
+		    (k, cfg, args, nargs, stage, text))
 {
 	tl_arg room[MAX_KERNEL_PARAMS];
 	tl_status s = check_call("tl_kernel_dump", k, args, nargs);

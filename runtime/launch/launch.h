@@ -6,6 +6,20 @@
 #include "runtime/launch/argument_guard.h"
 #include "runtime/device/grid.h"
 
+/* --- functions of tl.h ----------------------------------------------------------------------------------------- */
+
+static inline tl_context *context_of(const tl_kernel *k) { return k ? k->module->ctx : NULL; }
+/* Adds the kernel's name to the error `s` of a call. */
+tl_status named(const tl_kernel *k, tl_status s);
+/* Like API_FUNCTION, for a function of a kernel: errors have the kernel's name. */
+#define API_KERNEL_FUNCTION(name, kernel, parameters, arguments)                                                       \
+	static tl_status name##_unnamed parameters;                                                                    \
+	API_FUNCTION(name, context_of(kernel), parameters, arguments)                                                  \
+	{                                                                                                              \
+		return named((kernel), name##_unnamed arguments);                                                      \
+	}                                                                                                              \
+	static tl_status name##_unnamed parameters
+
 /* --- checks of a call, which set the error message ----------------------------------------------------------- */
 
 tl_status check_call(const char *call, const tl_kernel *k, const tl_arg *args, size_t nargs);

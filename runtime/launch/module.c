@@ -5,7 +5,7 @@
 
 #include "support/suggest.h"
 #include "runtime/launch/decorated.h"
-#include "runtime/api/objects.h"
+#include "runtime/api/api_guard.h"
 
 static const size_t max_source = (size_t)1 << 28;
 
@@ -110,7 +110,7 @@ static bool has_code(const tl_module *m)
 	return false;
 }
 
-void module_destroy(tl_module *m)
+API_DESTRUCTOR(tl_module_destroy, m ? m->ctx : NULL, (tl_module *m), (m))
 {
 	if (!m)
 		return;
@@ -164,7 +164,7 @@ static tl_status read_file(const char *path, char **text, size_t *len)
 	return cannot_read(path, error);
 }
 
-tl_status module_load(tl_context *ctx, const char *path, tl_module **out)
+API_FUNCTION(tl_module_load, ctx, (tl_context *ctx, const char *path, tl_module **out), (ctx, path, out))
 {
 	if (!ctx || !path || !out)
 		return failed(TL_ERR_ARGUMENT, "tl_module_load: %s is NULL",
@@ -178,7 +178,9 @@ tl_status module_load(tl_context *ctx, const char *path, tl_module **out)
 	return text ? module_new(ctx, path, text, len, out) : s;
 }
 
-tl_status module_load_source(tl_context *ctx, const char *name, const char *text, size_t len, tl_module **out)
+API_FUNCTION(tl_module_load_source, ctx,
+	     (tl_context *ctx, const char *name, const char *text, size_t len, tl_module **out),
+	     (ctx, name, text, len, out))
 {
 	if (!ctx || !text || !out)
 		return failed(TL_ERR_ARGUMENT, "tl_module_load_source: %s is NULL",
@@ -288,7 +290,7 @@ static tl_status find_kernel(tl_module *m, const char *name, tl_kernel **out)
 	return kernel_new_in(m, name, out);
 }
 
-tl_status module_kernel(tl_module *m, const char *name, tl_kernel **out)
+API_FUNCTION(tl_module_kernel, m ? m->ctx : NULL, (tl_module *m, const char *name, tl_kernel **out), (m, name, out))
 {
 	if (!m || !name || !out)
 		return failed(TL_ERR_ARGUMENT, "tl_module_kernel: %s is NULL",

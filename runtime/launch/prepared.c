@@ -5,6 +5,11 @@
 #include "runtime/launch/decorated.h"
 #include "runtime/launch/launch.h"
 
+static tl_kernel *prepared_kernel(const tl_prepared *p)
+{
+	return p ? p->kernel : NULL;
+}
+
 /* --- preparing ----------------------------------------------------------------------------------------------- */
 
 /* Adds the variant for the same launch with rows that a tensor map cannot describe. */
@@ -72,8 +77,9 @@ void prepared_free(tl_prepared *p)
 	free(p);
 }
 
-void prepared_destroy(tl_prepared *p)
+static void prepared_destroy(void *prepared)
 {
+	tl_prepared *p = prepared;
 	struct held h;
 	if (!p)
 		return;
@@ -83,7 +89,7 @@ void prepared_destroy(tl_prepared *p)
 	lock_release(&h);
 }
 
-static void destroy(void *p)
+API_DESTRUCTOR(tl_prepared_destroy, context_of(prepared_kernel(p)), (tl_prepared *p), (p))
 {
 	prepared_destroy(p);
 }
@@ -100,7 +106,7 @@ static tl_status prepared_new(tl_kernel *k, const tl_config *cfg, const tl_arg *
 	link_add(&k->prepared, &p->link);
 	pthread_mutex_unlock(&k->lock);
 	struct cleanup c;
-	cleanup_push(&c, destroy, p);
+	cleanup_push(&c, prepared_destroy, p);
 	tl_status s = bind(p, &p->config, args, nargs);
 	cleanup_drop(&c);
 	if (s)
@@ -110,7 +116,9 @@ static tl_status prepared_new(tl_kernel *k, const tl_config *cfg, const tl_arg *
 	return s;
 }
 
-tl_status kernel_prepare(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, tl_prepared **out)
+API_KERNEL_FUNCTION(tl_prepare, k,
+		    (tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, tl_prepared **out),
+		    (k, cfg, args, nargs, out))
 {
 	struct options o;
 	struct choice c;
@@ -148,7 +156,8 @@ static tl_config with_grid(const tl_prepared *p, const uint32_t *grid)
 	return cfg;
 }
 
-tl_status prepared_add(tl_prepared *p, const uint32_t *grid, const tl_arg *args, size_t nargs)
+API_KERNEL_FUNCTION(tl_prepared_add, prepared_kernel(p),
+		    (tl_prepared *p, const uint32_t grid[3], const tl_arg *args, size_t nargs), (p, grid, args, nargs))
 {
 	tl_status s = check_handle("tl_prepared_add", p, args, nargs);
 	if (s)
@@ -184,7 +193,8 @@ static tl_status explain(const tl_prepared *p, const tl_arg *args, size_t nargs,
 	return arg_guard_missed(b, p->kernel->module->ctx->dev, args, nargs, grid);
 }
 
-bool prepared_known(const tl_prepared *p, const uint32_t *to, void *stream, const tl_arg *args, size_t nargs,
+/* Launches if a guard of the handle accepts the arguments. `guarded`: see launch_known. */
+static bool prepared_known(const tl_prepared *p, const uint32_t *to, void *stream, const tl_arg *args, size_t nargs,
 		    bool guarded, tl_status *s)
 {
 	if (!p || (!args && nargs))
@@ -211,8 +221,12 @@ bool prepared_known(const tl_prepared *p, const uint32_t *to, void *stream, cons
 	return v;
 }
 
-/* Launches, or sets the error message. */
-tl_status prepared_launch(const tl_prepared *p, const uint32_t *to, void *stream, const tl_arg *args, size_t nargs)
+/* Launches, or sets the error message. Separate from tl_prepared_launch, so that its stack frame is small. */
+static __attribute__((noinline)) tl_status prepared_launch(const tl_prepared *p, const uint32_t *to, void *stream,
+							   const tl_arg *args, size_t nargs);
+API_KERNEL_FUNCTION(prepared_launch, prepared_kernel(p),
+		    (const tl_prepared *p, const uint32_t *to, void *stream, const tl_arg *args, size_t nargs),
+		    (p, to, stream, args, nargs))
 {
 	tl_arg room[MAX_KERNEL_PARAMS];
 	tl_status s = check_handle("tl_prepared_launch", p, args, nargs);
@@ -224,4 +238,13 @@ tl_status prepared_launch(const tl_prepared *p, const uint32_t *to, void *stream
 	if ((s = check_grid(p->kernel->name, &cfg)) || (s = check_stream(p->kernel, stream)))
 		return s;
 	return explain(p, args, nargs, cfg.grid);
+}
+
+tl_status tl_prepared_launch(const tl_prepared *p, const uint32_t grid[3], void *stream, const tl_arg *args,
+			     size_t nargs)
+{
+	tl_status s;
+	if (!prepared_known(p, grid, stream, args, nargs, false, &s))
+		return prepared_launch(p, grid, stream, args, nargs);
+	return s ? named(prepared_kernel(p), s) : TL_OK;
 }

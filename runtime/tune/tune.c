@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "runtime/api/api_guard.h"
 #include "runtime/cache/cache.h"
 #include "runtime/launch/composite.h"
 #include "runtime/tune/tunings.h"
@@ -80,11 +81,6 @@ static void describe_candidate(const tl_kernel *k, struct arena *a, struct candi
 
 /* --- tuners ---------------------------------------------------------------------------------------------------- */
 
-tl_context *tuner_context(const tl_tuner *t)
-{
-	return t ? t->kernel->module->ctx : NULL;
-}
-
 static i32 parameter(const tl_kernel *k, const char *name)
 {
 	for (u32 i = 0; name && i < k->params.len; i++)
@@ -111,7 +107,7 @@ static void free_tuner(void *tuner)
 	free(t);
 }
 
-void tuner_destroy(tl_tuner *t)
+API_DESTRUCTOR(tl_tuner_destroy, t ? t->kernel->module->ctx : NULL, (tl_tuner *t), (t))
 {
 	if (t)
 		free_tuner(t);
@@ -192,7 +188,8 @@ static tl_status set_up(tl_tuner *t)
 	return s;
 }
 
-tl_status tuner_create(tl_kernel *k, const tl_tuning *options, tl_tuner **out)
+API_FUNCTION(tl_tuner_create, k ? k->module->ctx : NULL, (tl_kernel *k, const tl_tuning *options, tl_tuner **out),
+	     (k, options, out))
 {
 	if (!k || !out)
 		return failed(TL_ERR_ARGUMENT, "tl_tuner_create: %s is NULL", k ? "out" : "the kernel");
@@ -245,7 +242,8 @@ static tl_status check_value(const tl_kernel *k, const tl_named_arg *v)
 		    : failed(TL_ERR_ARGUMENT, "tl_tuner_add: %s: '%s' cannot have this value", k->name, v->name);
 }
 
-tl_status tuner_add(tl_tuner *t, const tl_config *options, const tl_named_arg *values, size_t n)
+API_FUNCTION(tl_tuner_add, t ? t->kernel->module->ctx : NULL,
+	     (tl_tuner *t, const tl_config *options, const tl_named_arg *values, size_t n), (t, options, values, n))
 {
 	if (!t || (!values && n))
 		return failed(TL_ERR_ARGUMENT, "tl_tuner_add: %s NULL", t ? "the values are" : "the tuner is");
@@ -650,8 +648,10 @@ tl_status tuner_find(tl_tuner *t, const struct request *r, struct tuned_choice *
 	return s;
 }
 
-tl_status tuner_choose(tl_tuner *t, const tl_config *cfg, tl_plan_fn *plan, void *user, const tl_arg *args,
-		       size_t nargs, tl_choice *out)
+API_FUNCTION(tl_tuner_choose, t ? t->kernel->module->ctx : NULL,
+	     (tl_tuner *t, const tl_config *cfg, tl_plan_fn *plan, void *user, const tl_arg *args, size_t nargs,
+	      tl_choice *out),
+	     (t, cfg, plan, user, args, nargs, out))
 {
 	const struct request r = {cfg, plan, user, args, nargs};
 	struct tuned_choice *ch;
@@ -671,8 +671,9 @@ tl_status tuner_choose(tl_tuner *t, const tl_config *cfg, tl_plan_fn *plan, void
 	return candidate_plan(t, &r, ch->best, &out->config, all);
 }
 
-tl_status tuner_launch(tl_tuner *t, const tl_config *cfg, tl_plan_fn *plan, void *user, const tl_arg *args,
-		       size_t nargs)
+API_FUNCTION(tl_tuner_launch, t ? t->kernel->module->ctx : NULL,
+	     (tl_tuner *t, const tl_config *cfg, tl_plan_fn *plan, void *user, const tl_arg *args, size_t nargs),
+	     (t, cfg, plan, user, args, nargs))
 {
 	const struct request r = {cfg, plan, user, args, nargs};
 	struct tuned_choice *ch;
@@ -683,7 +684,7 @@ tl_status tuner_launch(tl_tuner *t, const tl_config *cfg, tl_plan_fn *plan, void
 		s = tuner_find(t, &r, &ch);
 	if (!s)
 		s = candidate_plan(t, &r, ch->best, &config, all);
-	return s ? s : kernel_launch(t->kernel, &config, all, t->kernel->params.len);
+	return s ? s : tl_launch(t->kernel, &config, all, t->kernel->params.len);
 }
 
 /* --- reports --------------------------------------------------------------------------------------------------- */
@@ -727,7 +728,7 @@ static void report_all(const tl_tuner *t, struct strbuf *out)
 	sb_puts(out, "]\n");
 }
 
-tl_status tuner_report(tl_tuner *t, char **json)
+API_FUNCTION(tl_tuner_report, t ? t->kernel->module->ctx : NULL, (tl_tuner *t, char **json), (t, json))
 {
 	if (!t || !json)
 		return failed(TL_ERR_ARGUMENT, "tl_tuner_report: %s is NULL", t ? "json" : "the tuner");
