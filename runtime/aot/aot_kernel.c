@@ -10,9 +10,9 @@
 
 enum { MAX_BLOBS = 4096 };
 
-struct loaded {
+struct built_image {
 	struct image image;
-	void *code; /* the device's handle */
+	struct loaded loaded;
 };
 
 /* The contents of a blob: a bundle of images for one target, or an image. */
@@ -25,7 +25,7 @@ struct piece {
 struct tl_compiled {
 	struct link link; /* first */
 	tl_context *ctx;
-	struct loaded *at;
+	struct built_image *at;
 	u32 len, nargs;
 	/* during loading */
 	struct piece *pieces;
@@ -150,8 +150,7 @@ static void compiled_free(void *compiled)
 	struct tl_compiled *c = compiled;
 	struct device *dev = c->ctx->dev;
 	for (u32 i = 0; i < c->len; i++) {
-		if (c->at[i].code)
-			dev->ops->unload(dev, c->at[i].code);
+		loaded_close(dev, &c->at[i].loaded);
 		image_free(&c->at[i].image);
 	}
 	free_pieces(c);
@@ -172,7 +171,7 @@ static tl_status load_all(struct tl_compiled *c, const tl_blob *images)
 		s = choose(c);
 	free_pieces(c);
 	for (u32 i = 0; i < c->len && !s; i++)
-		s = dev->ops->load(dev, &(struct device_load){.image = &c->at[i].image}, &c->at[i].code);
+		s = loaded_open(dev, &(struct device_load){.image = &c->at[i].image}, &c->at[i].loaded);
 	return s;
 }
 
@@ -248,9 +247,10 @@ static tl_status check_pointers(const struct image *im, const uint64_t *args)
 
 /* True if the image can run with these arguments. Writes the bits of its slots to l. `leaves` caches the pointer
  * arguments, the only arguments that conditions use. */
-static bool allows(struct device *dev, const struct image *im, const uint64_t *args, const u32 *grid, bool many,
+static bool allows(struct device *dev, const struct loaded *k, const uint64_t *args, const u32 *grid, bool many,
 		   struct launch *l, tl_arg *leaves)
 {
+	const struct image *im = k->image;
 	if (!many && !serves_grid(im, GRID_FEW))
 		return false;
 	for (u32 i = 0; i < im->nones; i++)
@@ -264,17 +264,8 @@ static bool allows(struct device *dev, const struct image *im, const uint64_t *a
 		if (s->pointers && !leaves[s->leaf].bytes)
 			leaves[s->leaf] = pointer_to(dev, s->dtype, l->bits[i]);
 	}
-	const struct arguments a = {.at = leaves, .n = MAX_KERNEL_PARAMS, .bits = l->bits, .grid = grid};
-	struct broken b = conditions_broken(dev, im, &a);
-	return !b.maps && !b.sizes && !b.alias;
-}
-
-static tl_status start(struct device *dev, const struct loaded *v, const tl_config *cfg, const u32 *grid,
-		       struct launch *l)
-{
-	tl_status s = image_launch(dev, &v->image, v->code, cfg, grid, l);
-	l->device.stream = cfg->stream;
-	return s ? s : dev->ops->launch(dev, &l->device);
+	struct broken b = conditions_broken(dev, k, &(struct arguments){leaves, l->bits, grid});
+	return !is_broken(&b);
 }
 
 API_FUNCTION(tl_compiled_launch, c ? c->ctx : NULL,
@@ -304,9 +295,9 @@ API_FUNCTION(tl_compiled_launch, c ? c->ctx : NULL,
 	memset(leaves, 0, c->nargs * sizeof *leaves);
 	u32 most = most_blocks(dev, cfg), i = 0;
 	bool many = most && count_programs(grid) > most;
-	while (i < c->len && !allows(dev, &c->at[i].image, args, grid, many, &l, leaves))
+	while (i < c->len && !allows(dev, &c->at[i].loaded, args, grid, many, &l, leaves))
 		i++;
 	if (i == c->len)
 		return failed(TL_ERR_ARGUMENT, "%s: none of its %u variants allows these arguments", name, c->len);
-	return grid[0] && grid[1] && grid[2] ? start(dev, &c->at[i], cfg, grid, &l) : TL_OK;
+	return loaded_start(dev, &c->at[i].loaded, cfg, grid, cfg->stream, &l);
 }

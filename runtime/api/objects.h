@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "runtime/device/device.h"
+#include "runtime/device/loaded.h"
 #include "runtime/image/error.h"
 #include "runtime/image/image.h"
 #include "runtime/image/params.h"
@@ -81,26 +81,15 @@ struct tl_module {
 
 enum variant_state { VARIANT_COMPILING, VARIANT_READY, VARIANT_FAILED };
 
-/* The last tensor map of a variant, for later launches with the same map. Read and written without a lock: the version
- * is odd while the words change. */
-struct map_memo {
-	_Atomic(u64) version, of[4], map[16];
-};
-
 /* A kernel compiled for one key. Immutable once it is ready, except for atomic members. */
 struct variant {
-	void *code;               /* the device's handle */
-	u32 nslots;               /* of the image */
-	bool plain;               /* a launch passes the slots only: no grid and no tensor maps */
-	bool conditions;          /* the image has conditions: see runtime/device/conditions.h */
+	struct loaded loaded;
 	enum variant_state state; /* under the kernel's lock */
 	u64 hash;
 	u64 *key;
 	u32 key_len;
 	const struct params *params; /* with the specialisation of its arguments */
-	bool has_composites; /* some arguments are tuples or descriptors */
 	struct image image;
-	struct map_memo *memos;            /* one for each of its tensor maps */
 	_Atomic(struct arg_guard *) binding; /* exact; NULL: not needed yet, or impossible */
 	bool keeps; /* the disk cache may keep it, because every process would compile the same code */
 	/* Another variant of the kernel, for another kind of grid, whose code runs this variant's kind of grid too. It

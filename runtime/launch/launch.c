@@ -123,38 +123,20 @@ tl_status complete_call(const char *call, tl_kernel *k, const tl_arg **args, siz
 
 /* --- the variant --------------------------------------------------------------------------------------------- */
 
-/* The bits of the arguments for the image, and the conditions that the arguments break. */
-static struct broken take_arguments(const tl_kernel *k, const struct image *im, const tl_arg *args, size_t nargs,
-				    const u32 *grid, u64 *bits)
-{
-	const struct arguments a = {&k->params, args, nargs, bits, grid};
-	arguments_bits(im, &a, bits);
-	return conditions_broken(k->module->ctx->dev, im, &a);
-}
-
-static __attribute__((noinline)) struct broken take_leaves(const tl_kernel *k, const struct image *im,
-							   const tl_arg *args, size_t nargs, const u32 *grid, u64 *bits)
-{
-	tl_arg leaves[MAX_KERNEL_PARAMS];
-	u32 n;
-	bool fit = flatten_arguments(&k->params, args, nargs, leaves, NULL, &n);
-	tl_assert(fit); /* otherwise the variant would not have been compiled */
-	return take_arguments(k, im, leaves, n, grid, bits);
-}
-
 /* The error of a launch of a loaded image, for which there is no other variant. */
-static tl_status missed(const tl_kernel *k, const struct image *im, const tl_arg *args, size_t nargs, const u32 *grid,
-			const u64 *bits)
+static tl_status missed(const tl_kernel *k, const struct loaded *l, const struct arguments *a)
 {
 	failed(TL_ERR_ARGUMENT, "%s, which is compiled already, ", k->name);
-	conditions_explain(k->module->ctx->dev, im, &(struct arguments){&k->params, args, nargs, bits, grid});
+	conditions_explain(k->module->ctx->dev, l, a);
 	return TL_ERR_ARGUMENT;
 }
 
 tl_status choose_variant(tl_kernel *k, const struct options *o, const tl_config *cfg, const tl_arg *args, size_t nargs,
 			 u64 *bits, struct choice *out)
 {
-	u32 grid[3] = {1, 1, 1};
+	u32 grid[3] = {1, 1, 1}, n;
+	tl_arg leaves[MAX_KERNEL_PARAMS];
+	const struct arguments a = {leaves, bits, grid};
 	struct broken all = {0};
 	*out = (struct choice){.options = *o};
 	if (cfg)
@@ -163,118 +145,27 @@ tl_status choose_variant(tl_kernel *k, const struct options *o, const tl_config 
 		tl_status s = variant_get(k, &out->options, args, nargs, &out->variant);
 		if (s)
 			return s;
-		out->first = out->first ? out->first : out->variant;
-		const struct image *im = &out->variant->image;
-		struct broken b = out->variant->has_composites ? take_leaves(k, im, args, nargs, grid, bits)
-							       : take_arguments(k, im, args, nargs, grid, bits);
-		if (!b.maps && !b.sizes && !b.alias)
+		if (!out->first) {
+			bool fit = flatten_arguments(&k->params, args, nargs, leaves, NULL, &n);
+			tl_assert(fit); /* otherwise the variant would not have been compiled */
+			out->first = out->variant;
+		}
+		const struct loaded *l = &out->variant->loaded;
+		arguments_bits(&out->variant->image, leaves, bits);
+		struct broken b = conditions_broken(k->module->ctx->dev, l, &a);
+		if (!is_broken(&b))
 			return TL_OK;
 		if (k->module->compiled)
-			return missed(k, im, args, nargs, grid, bits);
-		out->options.no_tma = all.maps |= b.maps;
-		out->options.sizes = all.sizes = MAX(all.sizes, b.sizes);
-		out->options.alias = all.alias = MAX(all.alias, b.alias);
+			return missed(k, l, &a);
+		broken_add(&all, &b);
+		out->options.no_tma = all.maps;
+		out->options.sizes = all.sizes;
+		out->options.alias = all.alias;
 		out->way = conversion_of(&all);
 	}
 }
 
 /* --- launching ----------------------------------------------------------------------------------------------- */
-
-/* --- tensor maps --------------------------------------------------------------------------------------------- */
-
-_Static_assert(sizeof((struct map_memo *)0)->map == TENSOR_MAP_BYTES &&
-		       sizeof((struct map_memo *)0)->of == sizeof(struct map_values),
-	       "words of a memo");
-
-static inline u64 word_of(const void *p, u32 i)
-{
-	u64 w;
-	memcpy(&w, (const char *)p + i * sizeof w, sizeof w);
-	return w;
-}
-
-/* False: the memo has another map, or is being written. The acquiring loads keep the second load of the version last.
- * The map is copied word by word to its destination, because wide loads of data that narrow stores have just written
- * are slow. */
-static bool recall_map(struct map_memo *memo, const struct map_values *of, u8 *out)
-{
-	u64 differ = 0, version = atomic_load_explicit(&memo->version, memory_order_acquire);
-	for (u32 i = 0; i < ARRAY_LEN(memo->of); i++)
-		differ |= atomic_load_explicit(&memo->of[i], memory_order_acquire) ^ word_of(of, i);
-	if (differ || version % 2 || !version)
-		return false;
-#pragma GCC unroll 16
-	for (u32 i = 0; i < ARRAY_LEN(memo->map); i++) {
-		u64 w = atomic_load_explicit(&memo->map[i], memory_order_acquire);
-		memcpy(out + i * sizeof w, &w, sizeof w);
-	}
-	return atomic_load_explicit(&memo->version, memory_order_relaxed) == version;
-}
-
-/* Does nothing while another thread writes the memo. */
-static void remember_map(struct map_memo *memo, const struct map_values *of, const u8 *map)
-{
-	u64 version = atomic_load_explicit(&memo->version, memory_order_relaxed);
-	if (version % 2 || !atomic_compare_exchange_strong_explicit(&memo->version, &version, version + 1,
-								    memory_order_acq_rel, memory_order_relaxed))
-		return;
-	for (u32 i = 0; i < ARRAY_LEN(memo->of); i++)
-		atomic_store_explicit(&memo->of[i], word_of(of, i), memory_order_release);
-	for (u32 i = 0; i < ARRAY_LEN(memo->map); i++)
-		atomic_store_explicit(&memo->map[i], word_of(map, i), memory_order_release);
-	atomic_store_explicit(&memo->version, version + 2, memory_order_release);
-}
-
-static tl_status pass_maps(struct device *dev, const struct variant *v, struct launch *l)
-{
-	tl_status s = TL_OK;
-	u64 begins = 0;
-	const u32 nmaps = v->image.nmaps;
-	for (u32 i = 0; i < nmaps && !s; i++) {
-		const struct map_values of = map_values(&v->image, i, l->bits);
-		begins |= of.base | of.distance;
-		if (!recall_map(&v->memos[i], &of, l->maps[i])) {
-			struct tensor_map_shape box = tensor_map_shape_of(&v->image, i, &of);
-			s = dev->ops->tensor_map(dev, &box, l->maps[i]);
-			if (!s)
-				remember_map(&v->memos[i], &of, l->maps[i]);
-		}
-		l->bits[l->device.nargs++] = (u64)(uintptr_t)l->maps[i];
-	}
-	pass_pairs(&v->image, begins, l);
-	return s;
-}
-
-/* --- a launch ------------------------------------------------------------------------------------------------ */
-
-static inline tl_status fill(const tl_kernel *k, const struct variant *v, const tl_config *cfg, const u32 *grid,
-			     void *stream, struct launch *l)
-{
-	tl_status s = pass_grid(k->name, &v->image, grid, most_blocks(k->module->ctx->dev, cfg), l);
-	l->device.kernel = v->code;
-	l->device.args = l->bits;
-	l->device.nmaps = v->image.nmaps;
-	l->device.stream = stream;
-	l->device.cooperative = cfg->launch_cooperative_grid;
-	l->device.pdl = cfg->launch_pdl;
-	return s || !v->image.nmaps ? s : pass_maps(k->module->ctx->dev, v, l);
-}
-
-tl_status launch_fill(const tl_kernel *k, const struct variant *v, const tl_config *cfg, const u32 *grid, void *stream,
-		      struct launch *l)
-{
-	return fill(k, v, cfg, grid, stream, l);
-}
-
-tl_status launch_start(const tl_kernel *k, const struct variant *v, const tl_config *cfg, const u32 *grid, void *stream,
-		       struct launch *l)
-{
-	struct device *dev = k->module->ctx->dev;
-	if (!grid[0] || !grid[1] || !grid[2])
-		return TL_OK;
-	tl_status s = fill(k, v, cfg, grid, stream, l);
-	return s ? s : dev->ops->launch(dev, &l->device);
-}
 
 /* The variant, compiled if needed, and the bits of its slots. */
 static tl_status take_launch(const char *call, tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs,
@@ -335,7 +226,7 @@ static bool launch_known(tl_kernel *k, const tl_config *cfg, const tl_arg *args,
 		const struct variant *v = arg_guard_find(b, dev, args, nargs, grid, false, l.bits);
 		if (!v)
 			continue;
-		*s = launch_now(k, v, cfg, grid, cfg->stream, &l);
+		*s = loaded_launch(dev, &v->loaded, cfg, grid, cfg->stream, &l);
 		return true;
 	}
 	return false;
@@ -382,7 +273,7 @@ API_KERNEL_FUNCTION(kernel_launch, k, (tl_kernel *k, const tl_config *cfg, const
 		return s;
 	launch_remember(k, &o, &c, args, nargs);
 	grid_of(cfg, grid);
-	return launch_start(k, c.variant, cfg, grid, cfg->stream, &l);
+	return loaded_start(k->module->ctx->dev, &c.variant->loaded, cfg, grid, cfg->stream, &l);
 }
 
 tl_status tl_launch(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs)
@@ -421,7 +312,7 @@ API_KERNEL_FUNCTION(tl_time_each, k,
 	if (is_captured(dev, cfg->stream))
 		return failed(TL_ERR_ARGUMENT,
 			      "tl_time: the stream is being captured into a CUDA graph, which cannot be timed");
-	s = launch_fill(k, c.variant, cfg, grid, cfg->stream, &l);
+	s = loaded_fill(dev, &c.variant->loaded, cfg, grid, cfg->stream, &l);
 	return s ? s : dev->ops->time(dev, &l.device, warmup, repeats, ms);
 }
 
@@ -452,16 +343,17 @@ static tl_status take_trial(tl_kernel *k, struct device *on, const tl_config *cf
 	struct options o;
 	struct choice c;
 	u32 grid[3];
-	void *code;
 	tl_status s = take_launch("tl_tuner_choose", k, cfg, args, nargs, l, &o, &c);
 	if (s)
 		return s;
 	grid_of(cfg, grid);
 	*empty = !grid[0] || !grid[1] || !grid[2];
 	if (on == k->module->ctx->dev)
-		return launch_fill(k, c.variant, cfg, grid, cfg->stream, l);
-	s = mirror_load(on, &c.variant->image, &code);
-	return s ? s : image_launch(on, &c.variant->image, code, cfg, grid, l);
+		return loaded_fill(on, &c.variant->loaded, cfg, grid, cfg->stream, l);
+	struct map_memo memos[MAX_TENSOR_MAPS] = {0};
+	struct loaded mirrored = {.image = &c.variant->image, .memos = memos};
+	s = mirror_load(on, &c.variant->image, &mirrored.code);
+	return s ? s : loaded_fill(on, &mirrored, cfg, grid, NULL, l);
 }
 
 tl_status kernel_try(tl_kernel *k, struct device *on, const tl_config *cfg, const tl_arg *args, size_t nargs,

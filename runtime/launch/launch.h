@@ -47,29 +47,4 @@ tl_status choose_variant(tl_kernel *k, const struct options *o, const tl_config 
  * runs out, or if the arguments can only be compared by their key. */
 void launch_remember(tl_kernel *k, const struct options *o, const struct choice *c, const tl_arg *args, size_t nargs);
 
-/* --- the launch ------------------------------------------------------------------------------------------------ */
-
-/* Completes a launch of the variant after the bits of its slots. The config's grid and stream are ignored. */
-tl_status launch_fill(const tl_kernel *k, const struct variant *v, const tl_config *cfg, const u32 *grid, void *stream,
-		      struct launch *l);
-/* Launches it, unless the grid has no programs. */
-tl_status launch_start(const tl_kernel *k, const struct variant *v, const tl_config *cfg, const u32 *grid, void *stream,
-		       struct launch *l);
-/* launch_start, inlined for variants that take their slots only. */
-static inline tl_status launch_now(const tl_kernel *k, const struct variant *v, const tl_config *cfg, const u32 *grid,
-				   void *stream, struct launch *l)
-{
-	struct device *dev = k->module->ctx->dev;
-	if (!v->plain || !grid[0] || !grid[1] || !grid[2])
-		return launch_start(k, v, cfg, grid, stream, l);
-	l->device = (struct device_launch){.kernel = v->code,
-					   .grid = {grid[0], grid[1], grid[2]},
-					   .args = l->bits,
-					   .nargs = v->nslots,
-					   .stream = stream,
-					   .cooperative = cfg->launch_cooperative_grid,
-					   .pdl = cfg->launch_pdl};
-	return dev->ops->launch(dev, &l->device);
-}
-
 #endif

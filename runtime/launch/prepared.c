@@ -217,7 +217,7 @@ static bool prepared_known(const tl_prepared *p, const uint32_t *to, void *strea
 	if (!v)
 		v = find(p, args, nargs, grid, NULL, l.bits);
 	if (v)
-		*s = launch_now(k, v, &p->config, grid, stream, &l);
+		*s = loaded_launch(k->module->ctx->dev, &v->loaded, &p->config, grid, stream, &l);
 	return v;
 }
 

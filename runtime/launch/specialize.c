@@ -169,7 +169,6 @@ void params_of_image(struct arena *a, const struct image *im, struct params *out
 
 void key_init(struct key *k, u64 first)
 {
-	k->has_composites = false;
 	k->leaves = 0;
 	k->at = k->small;
 	k->cap = ARRAY_LEN(k->small);

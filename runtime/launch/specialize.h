@@ -26,7 +26,6 @@ struct key {
 	u64 *at;
 	u32 len, cap;
 	u32 leaves;          /* of the arguments so far */
-	bool has_composites; /* some arguments are composite, and slots count their leaves */
 	u64 small[128];
 };
 void key_init(struct key *k, u64 first);

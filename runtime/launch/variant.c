@@ -197,13 +197,7 @@ static tl_status load_image(const tl_kernel *k, struct unit *u, const struct com
 {
 	struct device *dev = k->module->ctx->dev;
 	const struct device_load l = {&v->image, source_of(k->module), u, c};
-	const struct image *im = &v->image;
-	v->nslots = im->nslots;
-	v->plain = !im->nmaps && !im->persistent;
-	v->conditions = im->nmaps || im->nlimits || im->napart || im->narrow_offsets;
-	free(v->memos);
-	v->memos = calloc(im->nmaps + 1, sizeof *v->memos);
-	return v->memos ? dev->ops->load(dev, &l, &v->code) : failed(TL_ERR_MEMORY, "out of host memory");
+	return loaded_open(dev, &l, &v->loaded);
 }
 
 static bool link_image(const tl_kernel *k, struct variant *v)
@@ -571,8 +565,7 @@ static struct variant *table_add(tl_kernel *k, const struct params *ps, const st
 			      .hash = hash,
 			      .key = words,
 			      .key_len = key->len,
-			      .params = ps,
-			      .has_composites = key->has_composites};
+			      .params = ps};
 	*table_slot(k, v->key, v->key_len, hash) = v;
 	k->nvariants++;
 	return v;
@@ -699,19 +692,17 @@ tl_status variant_resources(const tl_kernel *k, const struct variant *v, tl_reso
 {
 	struct device *dev = k->module->ctx->dev;
 	*out = (tl_resources){0};
-	return dev->ops->resources ? dev->ops->resources(dev, v->code, out) : TL_OK;
+	return dev->ops->resources ? dev->ops->resources(dev, v->loaded.code, out) : TL_OK;
 }
 
 static void variant_free(struct device *dev, struct store *store, struct variant *v)
 {
-	if (v->state == VARIANT_READY && !v->same)
-		dev->ops->unload(dev, v->code);
+	loaded_close(dev, &v->loaded);
 	if (v->unit)
 		free_unit(v->unit);
 	store_forget(store, &v->image);
 	image_free(&v->image);
 	arg_guard_free(v->binding);
-	free(v->memos);
 	free(v->error);
 	free(v->key);
 	free(v);
