@@ -299,21 +299,21 @@ API_FUNCTION(tl_buffer_write, b ? b->ctx : NULL, (tl_buffer *b, size_t offset, c
 	     (b, offset, src, bytes))
 {
 	tl_status s = check_range("tl_buffer_write", b, offset, src, bytes);
-	return s || !bytes ? s : b->ctx->dev->ops->write(b->ctx->dev, (char *)b->ptr + offset, src, bytes);
+	return s || !bytes ? s : device_write(b->ctx->dev, (char *)b->ptr + offset, src, bytes);
 }
 
 API_FUNCTION(tl_buffer_read, b ? b->ctx : NULL, (tl_buffer *b, size_t offset, void *dst, size_t bytes),
 	     (b, offset, dst, bytes))
 {
 	tl_status s = check_range("tl_buffer_read", b, offset, dst, bytes);
-	return s || !bytes ? s : b->ctx->dev->ops->read(b->ctx->dev, dst, (char *)b->ptr + offset, bytes);
+	return s || !bytes ? s : device_read(b->ctx->dev, dst, (char *)b->ptr + offset, bytes);
 }
 
 API_FUNCTION(tl_buffer_fill, b ? b->ctx : NULL, (tl_buffer *b, uint8_t byte), (b, byte))
 {
 	if (!b)
 		return failed(TL_ERR_ARGUMENT, "tl_buffer_fill: the buffer is NULL");
-	return b->size ? b->ctx->dev->ops->fill(b->ctx->dev, b->ptr, byte, b->size) : TL_OK;
+	return b->size ? device_fill(b->ctx->dev, b->ptr, byte, b->size) : TL_OK;
 }
 
 /* --- versions ---------------------------------------------------------------------------------------------- */

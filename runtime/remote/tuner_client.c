@@ -192,8 +192,9 @@ static void mirror_free(struct device *device, void *p)
 		request(m, (struct call){.what = WIRE_FREE, .a = address(m, p)}, NULL, NULL, 0, NULL);
 }
 
-static tl_status mirror_write(struct device *device, void *dst, const void *src, size_t size)
+static tl_status mirror_write(struct device *device, void *dst, const void *src, size_t size, void *stream)
 {
+	(void)stream; /* of these functions: NULL */
 	struct mirror *m = (struct mirror *)device;
 	tl_status s = TL_OK;
 	for (size_t at = 0; at < size && !s; at += WIRE_CHUNK) {
@@ -205,8 +206,9 @@ static tl_status mirror_write(struct device *device, void *dst, const void *src,
 	return s;
 }
 
-static tl_status mirror_read(struct device *device, void *dst, const void *src, size_t size)
+static tl_status mirror_read(struct device *device, void *dst, const void *src, size_t size, void *stream)
 {
+	(void)stream;
 	struct mirror *m = (struct mirror *)device;
 	tl_status s = TL_OK;
 	for (size_t at = 0; at < size && !s; at += WIRE_CHUNK) {
@@ -217,10 +219,12 @@ static tl_status mirror_read(struct device *device, void *dst, const void *src, 
 	return s;
 }
 
-static tl_status mirror_fill(struct device *device, void *dst, uint8_t byte, size_t size)
+static tl_status mirror_fill(struct device *device, void *dst, u64 element, u32 width, size_t count, void *stream)
 {
+	tl_assert(width == 1 && !stream);
 	struct mirror *m = (struct mirror *)device;
-	return request(m, (struct call){.what = WIRE_FILL, .a = address(m, dst), .b = size, .c = byte}, NULL, NULL, 0,
+	return request(m, (struct call){.what = WIRE_FILL, .a = address(m, dst), .b = count, .c = element}, NULL, NULL,
+		       0,
 		       NULL);
 }
 
@@ -248,9 +252,9 @@ static tl_status copy_region(struct mirror *m, struct region *r, void *through)
 	r->copy = block + off;
 	for (size_t at = 0; at < r->size && !s; at += WIRE_CHUNK) {
 		size_t n = MIN(r->size - at, (size_t)WIRE_CHUNK);
-		s = m->of->ops->read(m->of, through, r->at + at, n);
+		s = device_read(m->of, through, r->at + at, n);
 		if (!s)
-			s = mirror_write(&m->device, r->at + at, through, n);
+			s = mirror_write(&m->device, r->at + at, through, n, NULL);
 	}
 	return s;
 }
@@ -348,16 +352,14 @@ static tl_status mirror_synchronize(struct device *device)
 /* --- a mirror ------------------------------------------------------------------------------------------------------
  */
 
-static const struct queue_ops queue = {.copy = mirror_copy};
+static const struct queue_ops queue = {
+	.write = mirror_write, .read = mirror_read, .fill = mirror_fill, .copy = mirror_copy};
 static const struct device_ops mirror_ops = {
 	.name = "mirror",
 	.has_streams = true,
 	.queue = &queue,
 	.alloc = mirror_alloc,
 	.free = mirror_free,
-	.write = mirror_write,
-	.read = mirror_read,
-	.fill = mirror_fill,
 	.time = mirror_time,
 	.try = mirror_try,
 	.synchronize = mirror_synchronize,

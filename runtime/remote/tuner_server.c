@@ -103,9 +103,9 @@ static tl_status do_call(struct answer *a)
 		a->reply.value = (u64)(uintptr_t)p;
 		return s;
 	case WIRE_FREE: ops->free(dev, address(c->a)); return TL_OK;
-	case WIRE_WRITE: return ops->write(dev, address(c->a), a->bytes, c->bytes);
-	case WIRE_READ: return (s = room(a, c->b)) ? s : ops->read(dev, a->out, address(c->a), c->b);
-	case WIRE_FILL: return ops->fill(dev, address(c->a), (u8)c->c, c->b);
+	case WIRE_WRITE: return device_write(dev, address(c->a), a->bytes, c->bytes);
+	case WIRE_READ: return (s = room(a, c->b)) ? s : device_read(dev, a->out, address(c->a), c->b);
+	case WIRE_FILL: return device_fill(dev, address(c->a), (u8)c->c, c->b);
 	case WIRE_COPY: return ops->queue->copy(dev, address(c->a), dev, address(c->c), c->b, NULL);
 	case WIRE_LOAD: return load(a);
 	case WIRE_MAP: return (s = room(a, TENSOR_MAP_BYTES)) ? s : ops->tensor_map(dev, a->bytes, a->out);

@@ -68,7 +68,7 @@ static void run(void *call)
 		arena_free(&a);
 		return;
 	}
-	if (dev->ops->alloc(dev, BUFFER, &c->buffer) || dev->ops->fill(dev, c->buffer, 0, BUFFER))
+	if (dev->ops->alloc(dev, BUFFER, &c->buffer) || device_fill(dev, c->buffer, 0, BUFFER))
 		return;
 	if (!loaded_open(dev, &(struct device_load){.image = c->im}, &c->loaded))
 		launch(dev, &c->loaded, c->buffer, c->seed);
