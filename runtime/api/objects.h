@@ -10,6 +10,7 @@
 #include "runtime/device/loaded.h"
 #include "runtime/image/error.h"
 #include "runtime/image/image.h"
+#include "runtime/image/key.h"
 #include "runtime/image/params.h"
 #include "runtime/image/image_store.h"
 
@@ -83,11 +84,10 @@ enum variant_state { VARIANT_COMPILING, VARIANT_READY, VARIANT_FAILED };
 
 /* A kernel compiled for one key. Immutable once it is ready, except for atomic members. */
 struct variant {
+	struct keyed keyed; /* first */
+	const tl_kernel *kernel;
 	struct loaded loaded;
 	enum variant_state state; /* under the kernel's lock */
-	u64 hash;
-	u64 *key;
-	u32 key_len;
 	const struct params *params; /* with the specialisation of its arguments */
 	struct image image;
 	_Atomic(struct arg_guard *) binding; /* exact; NULL: not needed yet, or impossible */
@@ -100,16 +100,15 @@ struct variant {
 	struct kept_error *error;
 };
 
-enum { RECENT = 8, SHAPE_LISTS = 16 };
+enum { RECENT = 8 };
 struct arg_guard;
-struct shape;
 
 struct tl_kernel {
 	tl_module *module;
 	tl_kernel *next;
 	const char *name;
 	struct params params, general;     /* general: for launches without specialisation */
-	struct shape *shapes[SHAPE_LISTS]; /* see runtime/launch/divisibility.c; under the lock */
+	struct key_table shapes; /* see runtime/launch/divisibility.c; under the lock */
 	bool has_dots; /* in the kernel or the functions it calls: only GEMMs are faster as persistent kernels */
 	bool decorated;
 	/* Read without the lock: argument guards of recently launched variants, and the variant launched last. */
@@ -119,8 +118,7 @@ struct tl_kernel {
 	struct link prepared; /* handles */
 	pthread_mutex_t lock;
 	pthread_cond_t ready; /* signals that a variant is compiled */
-	struct variant **table; /* open addressing by hash */
-	u32 nvariants, cap;
+	struct key_table variants;
 	_Atomic(struct computed *) computed; /* see runtime/launch/decorated.c; NULL: not computed yet */
 };
 
@@ -141,6 +139,11 @@ struct c_locale {
 };
 void enter_c_locale(struct c_locale *l);
 void leave_c_locale(struct c_locale *l);
+/* A unit for a compilation; out of memory is a fault. unit_delete frees it. */
+struct unit *unit_new(void);
+void unit_delete(void *unit);
+/* The source of the kernel in the unit; NULL: the unit is IR text. */
+const struct func *kernel_source(const tl_kernel *k, struct unit *u);
 /* unit_open in the C locale. */
 bool open_unit(struct unit *u, const char *name, const char *text, size_t len);
 

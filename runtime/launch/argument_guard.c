@@ -255,8 +255,8 @@ static bool key_fits(const struct arg_guard *b, const tl_arg *args, size_t nargs
 {
 	struct key key;
 	const struct variant *v = b->variant;
-	key_init(&key, v->key[0]);
-	bool fits = !specialize(b->params, args, nargs, &key) && key_equals(&key, v->key, v->key_len);
+	key_init(&key, v->keyed.words[0]);
+	bool fits = !specialize(b->params, args, nargs, &key) && keyed_by(&v->keyed, &key);
 	key_free(&key);
 	return fits;
 }
@@ -319,11 +319,8 @@ tl_status arg_guard_missed(const struct arg_guard *b, struct device *dev, const 
 	u64 bits[BOUND_BITS];
 	tl_arg leaves[MAX_KERNEL_PARAMS];
 	const struct params *ps = b->params;
-	struct key key;
 	u32 n;
-	key_init(&key, 0);
-	tl_status s = specialize(ps, args, nargs, &key);
-	key_free(&key);
+	tl_status s = check_arguments(ps, args, nargs, false);
 	if (s)
 		return s;
 	failed(TL_ERR_ARGUMENT, "%s was prepared for other arguments: ", ps->kernel);

@@ -105,7 +105,7 @@ void module_free(tl_module *m)
 static bool has_code(const tl_module *m)
 {
 	for (const tl_kernel *k = m->kernels; k; k = k->next)
-		if (k->nvariants)
+		if (k->variants.n)
 			return true;
 	return false;
 }

@@ -165,42 +165,6 @@ void params_of_image(struct arena *a, const struct image *im, struct params *out
 	}
 }
 
-/* --- keys ---------------------------------------------------------------------------------------------------- */
-
-void key_init(struct key *k, u64 first)
-{
-	k->leaves = 0;
-	k->at = k->small;
-	k->cap = ARRAY_LEN(k->small);
-	k->len = 1;
-	k->at[0] = first;
-}
-
-void key_free(struct key *k)
-{
-	if (k->at != k->small)
-		free(k->at);
-}
-
-u64 *key_extend(struct key *k, u32 n)
-{
-	if (k->cap - k->len < n) {
-		u32 cap = MAX(k->cap * 2, k->len + n);
-		u64 *at = malloc(cap * sizeof *at);
-		if (!at) {
-			key_free(k);
-			tl_out_of_memory(cap * sizeof *at);
-		}
-		memcpy(at, k->at, k->len * sizeof *at);
-		key_free(k);
-		k->at = at;
-		k->cap = cap;
-	}
-	u64 *p = k->at + k->len;
-	k->len += n;
-	return p;
-}
-
 /* --- arguments ----------------------------------------------------------------------------------------------- */
 
 static bool valid_dtype(tl_dtype t)
@@ -409,17 +373,6 @@ static tl_status missing(const struct params *ps, u32 i, size_t nargs)
 
 /* --- the key ------------------------------------------------------------------------------------------------- */
 
-void key_add_text(struct key *key, u64 word, const char *s)
-{
-	size_t len = strlen(s);
-	u32 words = (u32)((len + 7) / 8);
-	u64 *p = key_extend(key, 1 + words);
-	p[0] = word | (u64)len << 16;
-	if (words)
-		p[words] = 0;
-	memcpy(p + 1, s, len);
-}
-
 static void add_constant(struct key *key, const tl_arg *a)
 {
 	tl_arg_kind kind = a->kind == TL_ARG_UINT && int_fits(DT_I64, int_value(a)) ? TL_ARG_INT : a->kind;
@@ -480,9 +433,13 @@ tl_status specialize(const struct params *p, const tl_arg *args, size_t nargs, s
 	return add_arguments(p, args, nargs, false, key);
 }
 
-tl_status specialize_some(const struct params *p, const tl_arg *args, size_t nargs, struct key *key)
+tl_status check_arguments(const struct params *p, const tl_arg *args, size_t nargs, bool some)
 {
-	return add_arguments(p, args, nargs, true, key);
+	struct key key;
+	key_init(&key, 0);
+	tl_status s = add_arguments(p, args, nargs, some, &key);
+	key_free(&key);
+	return s;
 }
 
 /* --- texts --------------------------------------------------------------------------------------------------- */

@@ -92,7 +92,6 @@ static i32 parameter(const tl_kernel *k, const char *name)
 static void free_choice(struct tuned_choice *c)
 {
 	arena_free(&c->arena);
-	free(c->words);
 	free(c);
 }
 
@@ -411,12 +410,10 @@ static const char *json_key(const tl_tuner *t, const struct request *r, struct a
 	return out.at;
 }
 
-static struct tuned_choice *find_choice(tl_tuner *t, const struct key *key, u64 hash)
+static struct tuned_choice *find_choice(tl_tuner *t, const struct key *key)
 {
 	pthread_mutex_lock(&t->lock);
-	struct tuned_choice *c = t->buckets[hash % TUNER_BUCKETS];
-	while (c && (c->hash != hash || !key_equals(key, c->words, c->nwords)))
-		c = c->next;
+	struct tuned_choice *c = key_table_find(&t->table, key);
 	pthread_mutex_unlock(&t->lock);
 	return c;
 }
@@ -426,8 +423,7 @@ static void add_choice(tl_tuner *t, struct tuned_choice *c)
 	struct held h;
 	lock_hold(&h, &t->lock);
 	vec_push(&t->arena, &t->choices, c);
-	c->next = t->buckets[c->hash % TUNER_BUCKETS];
-	t->buckets[c->hash % TUNER_BUCKETS] = c;
+	key_table_add(&t->table, &c->keyed);
 	lock_release(&h);
 }
 
@@ -573,23 +569,14 @@ static void tune_body(void *arg)
 }
 
 /* Makes a choice for a new key. The caller holds the tuning lock. */
-static tl_status new_choice(tl_tuner *t, const struct request *r, const struct key *key, u64 hash,
-			    struct tuned_choice **out)
+static tl_status new_choice(tl_tuner *t, const struct request *r, const struct key *key, struct tuned_choice **out)
 {
-	*out = find_choice(t, key, hash); /* another thread may have tuned the key meanwhile */
+	*out = find_choice(t, key); /* another thread may have tuned the key meanwhile */
 	if (*out)
 		return TL_OK;
-	struct tuned_choice *ch = calloc(1, sizeof *ch);
-	u64 *words = calloc(key->len, sizeof *words);
-	if (!ch || !words) {
-		free(ch);
-		free(words);
+	struct tuned_choice *ch = keyed_new(sizeof *ch, key);
+	if (!ch)
 		return failed(TL_ERR_MEMORY, "out of host memory");
-	}
-	memcpy(words, key->at, key->len * sizeof *words);
-	ch->words = words;
-	ch->nwords = key->len;
-	ch->hash = hash;
 	struct tuning_of of = {t, r, ch, TL_OK};
 	tl_status s = caught(tune_body, &of);
 	s = s ? s : of.status;
@@ -616,18 +603,14 @@ static tl_status check_request(const char *call, const tl_tuner *t, const struct
 }
 
 /* Checks the launch before configurations run. */
-static tl_status check_arguments(const tl_tuner *t, const struct request *r)
+static tl_status check_launch(const tl_tuner *t, const struct request *r)
 {
 	if (is_captured(t->kernel->module->ctx->dev, r->cfg->stream))
 		return failed(TL_ERR_ARGUMENT,
 			      "%s: the stream is being captured into a CUDA graph, during which no kernel can be "
 			      "tuned: choose the configuration before the capture",
 			      t->kernel->name);
-	struct key key;
-	key_init(&key, 0);
-	tl_status s = specialize_some(&t->kernel->params, r->args, r->nargs, &key);
-	key_free(&key);
-	return s;
+	return check_arguments(&t->kernel->params, r->args, r->nargs, true);
 }
 
 tl_status tuner_find(tl_tuner *t, const struct request *r, struct tuned_choice **out)
@@ -635,13 +618,12 @@ tl_status tuner_find(tl_tuner *t, const struct request *r, struct tuned_choice *
 	struct key key;
 	key_init(&key, 0);
 	make_key(t, r, &key);
-	u64 hash = hash_bytes(key.at, key.len * sizeof *key.at, 0);
-	*out = find_choice(t, &key, hash);
-	tl_status s = *out ? TL_OK : check_arguments(t, r);
+	*out = find_choice(t, &key);
+	tl_status s = *out ? TL_OK : check_launch(t, r);
 	if (!s && !*out) {
 		struct held h;
 		lock_hold(&h, &t->tuning);
-		s = new_choice(t, r, &key, hash, out);
+		s = new_choice(t, r, &key, out);
 		lock_release(&h);
 	}
 	key_free(&key);

@@ -76,7 +76,8 @@ static bool make_variant(struct variant *v, const tl_arg *args, struct key *key)
 	key_init(key, 0);
 	if (specialize(&params, args, NPARAMS, key))
 		return false;
-	*v = (struct variant){.params = &params, .key = key->at, .key_len = key->len, .image = {.slots = slots}};
+	*v = (struct variant){
+		.params = &params, .keyed = {.words = key->at, .len = key->len}, .image = {.slots = slots}};
 	for (u32 i = 0; i < NPARAMS; i++) {
 		struct spec s;
 		assert_true(argument_spec(&params, &params.at[i], i, &args[i], &s));
@@ -88,6 +89,11 @@ static bool make_variant(struct variant *v, const tl_arg *args, struct key *key)
 								 .divisibility = s.divisibility};
 	}
 	return true;
+}
+
+static bool same_key(const struct key *a, const struct key *b)
+{
+	return a->len == b->len && !memcmp(a->at, b->at, a->len * sizeof *a->at);
 }
 
 /* Is code for `of` right for `is`? */
@@ -104,7 +110,7 @@ static bool right_for(const tl_arg *of, const tl_arg *is, u32 i)
 	key_add_leaf(&a, &params, &params.at[i], of);
 	key_add_leaf(&b, &params, &params.at[i], is);
 	if (x.class != SPEC_TYPED)
-		return key_equals(&a, b.at, b.len);
+		return same_key(&a, &b);
 	i32 by = MAX(x.divisibility, 1);
 	if (is->kind == TL_ARG_PTR)
 		return of->kind == TL_ARG_PTR && x.dtype == y.dtype && (uintptr_t)is->ptr % (u32)by == 0;
@@ -176,7 +182,7 @@ static void as_the_key_says(void **state)
 			vary(others, args);
 			key_init(&other, 0);
 			bool fits =
-				!specialize(&params, others, NPARAMS, &other) && key_equals(&other, key.at, key.len);
+				!specialize(&params, others, NPARAMS, &other) && same_key(&other, &key);
 			key_free(&other);
 			same += fits;
 			if (arg_guard_takes(exact, others, NPARAMS, bits)) {
