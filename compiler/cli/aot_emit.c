@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "support/span.h"
 #include "runtime/image/bundle.h"
 #include "runtime/device/device.h"
 #include "runtime/image/image.h"
@@ -448,14 +449,10 @@ static const char *types_of(struct arena *a, const char *arguments)
 {
 	struct strbuf out = {.arena = a};
 	sb_puts(&out, "");
-	for (const char *text = arguments; *text;) {
-		size_t len = span_outside(text, ",");
-		const char *one = arena_str(a, text, len), *eq = strchr(one, '=');
+	for (struct argument_span one; next_argument(a, &arguments, &one);) {
 		struct arg_spec s;
-		bool typed = eq && parse_arg_spec(a, eq + 1, &s);
-		sb_printf(&out, "%s, ", typed ? unspecialised(a, one) : one);
-		text += len + (text[len] == ',');
-		text += strspn(text, " ");
+		bool typed = one.value && parse_arg_spec(a, one.value, &s);
+		sb_printf(&out, "%s, ", typed ? unspecialised(a, one.text) : one.text);
 	}
 	return out.at;
 }
@@ -483,18 +480,14 @@ static void add_once(struct arena *a, const char ***at, u32 *len, u32 *cap, cons
 static void take_entry(struct command *c, const struct manifest_entry *e, bool first)
 {
 	struct strbuf types = {.arena = &c->arena};
+	const char *list = e->arguments;
 	sb_puts(&types, "");
-	for (const char *text = e->arguments; *text;) {
-		size_t len = span_outside(text, ",");
-		const char *one = arena_str(&c->arena, text, len), *eq = strchr(one, '=');
+	for (struct argument_span one; next_argument(&c->arena, &list, &one);) {
 		struct arg_spec s;
-		if (eq && parse_arg_spec(&c->arena, eq + 1, &s))
-			sb_printf(&types, "%s%s", types.len ? "," : "", one);
-		else if (eq && first)
-			vec_push(&c->arena, &c->defines,
-				 ((struct define){arena_str(&c->arena, one, (size_t)(eq - one)), eq + 1}));
-		text += len + (text[len] == ',');
-		text += strspn(text, " ");
+		if (one.value && parse_arg_spec(&c->arena, one.value, &s))
+			sb_printf(&types, "%s%s", types.len ? "," : "", one.text);
+		else if (one.value && first)
+			vec_push(&c->arena, &c->defines, ((struct define){one.name, one.value}));
 	}
 	add_once(&c->arena, &c->signatures.at, &c->signatures.len, &c->signatures.cap, types.at);
 }

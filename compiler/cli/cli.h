@@ -77,8 +77,6 @@ bool is_constexpr(const struct param *p);
 /* Checks the pass names of --print-after, --stop-after and --start-after, and options that IR text does not allow;
  * false after a message. */
 bool check_request(const struct command *c, const struct unit *u);
-/* The length of the text up to the first of `ends` outside brackets and quotes. */
-size_t span_outside(const char *s, const char *ends);
 /* Prints the unit's errors, warnings and remarks to standard error. */
 void show_diagnostics(const struct unit *u);
 /* Runs `tlc run` in gdb, stopped in the kernel. Returns only after an error. */

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/span.h"
 #include "support/suggest.h"
 #include "runtime/device/device.h"
 #include "runtime/image/image.h"

@@ -2,6 +2,7 @@
  * of the kernel that was recorded with arguments of these types and these compile-time values. */
 #include <stdlib.h>
 
+#include "support/span.h"
 #include "support/suggest.h"
 #include "runtime/image/argument.h"
 #include "runtime/image/error.h"
@@ -36,33 +37,16 @@ struct tl_library {
 
 /* --- creating a library ------------------------------------------------------------------------------------------ */
 
-/* The length of the argument at the start of `s`, up to a comma outside strings and parentheses. */
-static size_t argument_length(const char *s)
+static struct given read_given(const char *text)
 {
-	size_t n = 0;
-	char quote = 0;
-	for (i32 depth = 0; s[n] && (quote || depth || s[n] != ','); n++) {
-		if (s[n] == '\\' && quote && s[n + 1])
-			n++;
-		else if (quote)
-			quote = s[n] == quote ? 0 : quote;
-		else if (s[n] == '"' || s[n] == '\'')
-			quote = s[n];
-		else
-			depth += (s[n] == '(' || s[n] == '[') - (s[n] == ')' || s[n] == ']');
-	}
-	return n;
-}
-
-static struct given read_given(struct arena *a, const char *text, size_t len)
-{
-	struct given g = {.pointer = len && *text == '*'};
+	size_t len = strlen(text);
+	struct given g = {.pointer = *text == '*'};
 	g.dtype = dtype_parse(text + g.pointer, len - g.pointer);
 	if (g.dtype != DT_COUNT)
 		return g;
 	char *end;
-	g.constant = arena_str(a, text, len);
-	g.value = strtoll(g.constant, &end, 10);
+	g.constant = text;
+	g.value = strtoll(text, &end, 10);
 	g.is_int = len && len < 19 && !*end;
 	return g;
 }
@@ -70,13 +54,10 @@ static struct given read_given(struct arena *a, const char *text, size_t len)
 static void read_row(struct arena *a, struct row *r)
 {
 	VEC(struct given) given = {0};
-	for (const char *s = r->built->arguments; *s;) {
-		size_t len = argument_length(s), name = strcspn(s, "=");
-		if (name < len)
-			vec_push(a, &given, read_given(a, s + name + 1, len - name - 1));
-		s += len;
-		s += strspn(s, ", ");
-	}
+	const char *list = r->built->arguments;
+	for (struct argument_span one; next_argument(a, &list, &one);)
+		if (one.value)
+			vec_push(a, &given, read_given(one.value));
 	r->given = given.at;
 	r->ngiven = given.len;
 }

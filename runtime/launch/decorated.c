@@ -69,22 +69,6 @@ void decorators_free(struct decorators *d)
 	cleanup_run(&d->cleanup);
 }
 
-bool decorated_value(struct unit *u, const char *literal, tl_arg *out)
-{
-	struct interner *names = &u->names;
-	struct diags quiet;
-	diags_init(&quiet, &u->arena);
-	u16 file = diags_add_source(&quiet, "value", literal, strlen(literal));
-	const struct expr *x = parse_expression(&u->arena, names, &quiet, file, 0, (u32)strlen(literal));
-	if (!x)
-		return false;
-	if (x->kind != EX_NAME)
-		return literal_argument(&u->arena, x, out);
-	enum dtype d = dtype_parse(x->name, strlen(x->name));
-	*out = d == DT_COUNT ? tl_func(x->name) : tl_type((tl_dtype)d);
-	return true;
-}
-
 /* --- do_not_specialize --------------------------------------------------------------------------------------- */
 
 tl_status take_jit(tl_kernel *k)
@@ -271,7 +255,7 @@ static tl_status compute(const tl_kernel *k, struct computed *c, const tl_arg *a
 			const struct tuned_value *v = &d.tuning.heuristics.at[h];
 			if (strcmp(v->name, name) != 0 || !v->literal)
 				continue;
-			if (!decorated_value(d.unit, v->literal, &values[i]))
+			if (!argument_of_text(&d.unit->arena, v->literal, &values[i]))
 				s = failed(TL_ERR_COMPILE,
 					   "%s: the heuristic of '%s' returns %s; a parameter takes numbers, strings, "
 					   "dtypes, functions and None",

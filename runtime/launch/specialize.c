@@ -99,6 +99,37 @@ bool literal_argument(struct arena *a, const struct expr *x, tl_arg *out)
 	}
 }
 
+/* The text of "float('nan')"; NULL: another expression. */
+static const char *float_call(const struct expr *x)
+{
+	bool is = x->kind == EX_CALL && x->a->kind == EX_NAME && !strcmp(x->a->name, "float") && x->nitems == 1 &&
+		  x->items[0]->kind == EX_STR;
+	return is ? x->items[0]->text : NULL;
+}
+
+/* A bare name is a dtype only if it is the dtype's own name: functions may be called half or double. */
+bool argument_of_text(struct arena *a, const char *text, tl_arg *out)
+{
+	struct interner names = {.arena = a};
+	struct diags quiet;
+	diags_init(&quiet, a);
+	u16 file = diags_add_source(&quiet, "value", text, strlen(text));
+	const struct expr *x = parse_expression(a, &names, &quiet, file, 0, (u32)strlen(text));
+	if (!x)
+		return false;
+	enum dtype d = x->kind == EX_NAME || x->kind == EX_ATTR ? dtype_parse(x->name, strlen(x->name)) : DT_COUNT;
+	bool is_type = d != DT_COUNT && (x->kind == EX_ATTR || !strcmp(x->name, dtype_name(d)));
+	if (is_type)
+		*out = tl_type((tl_dtype)d);
+	else if (x->kind == EX_NAME)
+		*out = tl_func(x->name);
+	else if (float_call(x))
+		*out = tl_float(strtod(float_call(x), NULL));
+	else
+		return literal_argument(a, x, out);
+	return true;
+}
+
 /* "*fp32:16", "i32:1": an annotation in the notation of signatures. A launch checks the type only, since the arguments
  * give the divisors. The divisor is used by `tlc FILE`. */
 static bool has_divisor(const struct expr *x)

@@ -64,6 +64,9 @@ tl_status specialize(const struct params *p, const tl_arg *args, size_t nargs, s
 tl_status check_arguments(const struct params *p, const tl_arg *args, size_t nargs, bool some);
 /* A literal as an argument, whose text belongs to `a`; false: it is not a literal. The inverse is literal_text(). */
 bool literal_argument(struct arena *a, const struct expr *x, tl_arg *out);
+/* A value in the notation of literal_text(): also a dtype, a float that is not finite, and the name of a function.
+ * Texts of the argument are in `a`. False: it is not a value. */
+bool argument_of_text(struct arena *a, const char *text, tl_arg *out);
 /* The arguments for the evaluator, p->len specs. Only for arguments that specialize() has accepted. */
 struct arg_spec *specialize_text(struct arena *a, const struct params *p, const tl_arg *args, size_t nargs);
 

@@ -292,7 +292,7 @@ static tl_status take_configuration(const tl_tuner *t, struct unit *u, const str
 	for (u32 i = 0; i < from->nvalues; i++) {
 		const struct tuned_value *v = &from->values[i];
 		tl_arg value;
-		if (!decorated_value(u, v->literal, &value))
+		if (!argument_of_text(&u->arena, v->literal, &value))
 			return failed(TL_ERR_COMPILE,
 				      "%s: a configuration sets '%s' to %s, which is not a parameter value",
 				      t->kernel->name, v->name, v->literal);
