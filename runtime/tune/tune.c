@@ -448,9 +448,10 @@ static void disk_key(const tl_tuner *t, struct tuned_choice *ch, struct tuning_k
 	};
 }
 
-static void take_stored(void *choice, const struct tuned *s)
+static void take_stored(void *choice, const char *path, const struct tuning_key *key, const struct tuned *s)
 {
 	struct tuned_choice *ch = choice;
+	(void)path, (void)key;
 	for (u32 i = 0; i < ch->n; i++) {
 		struct candidate *c = &ch->at[i];
 		if (strcmp(c->json, s->values) != 0 || c->outcome == OUTCOME_PRUNED)

@@ -66,8 +66,9 @@ struct seen {
 	bool last; /* the line that was added */
 };
 
-static void count(void *arg, const struct tuned *t)
+static void count(void *arg, const char *path, const struct tuning_key *key, const struct tuned *t)
 {
+	(void)path, (void)key;
 	struct seen *s = arg;
 	s->n++;
 	s->last = !t->failed && !strcmp(t->values, "{\"B\":42}") && t->cost == 0.5 && t->tried == 3;
