@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/file.h"
 #include "support/span.h"
 #include "support/suggest.h"
 #include "runtime/device/device.h"
@@ -61,40 +62,21 @@ void warn(const char *format, ...)
 	va_end(ap);
 }
 
-/* Reads standard input to its end, because its length is unknown. */
-static char *read_stdin(struct arena *a, size_t *len)
-{
-	enum { LIMIT = 64 << 20 };
-	char *text = malloc(LIMIT);
-	*len = text ? fread(text, 1, LIMIT, stdin) : 0;
-	char *copy = !text || ferror(stdin) ? NULL : *len == LIMIT ? NULL : arena_str(a, text, *len);
-	if (!copy)
-		complain(0, "cannot read standard input: %s",
-			 *len == LIMIT ? "too large to be a kernel" : strerror(errno));
-	free(text);
-	return copy;
-}
-
 char *read_file(struct arena *a, const char *path, size_t *len)
 {
-	if (!strcmp(path, "-"))
-		return read_stdin(a, len);
-	FILE *f = fopen(path, "rb");
+	enum { LIMIT = 64 << 20 };
+	bool is_stdin = !strcmp(path, "-");
+	FILE *f = is_stdin ? stdin : fopen(path, "rb");
 	struct stat st;
-	if (!f || fstat(fileno(f), &st) || !S_ISREG(st.st_mode)) {
-		complain(0, "cannot read '%s': %s", path, f ? "not a regular file" : strerror(errno));
-		if (f)
-			fclose(f);
-		return NULL;
-	}
-	if (st.st_size > 64 << 20) {
-		complain(0, "'%s' is too large to be a kernel", path);
+	bool readable = is_stdin || (f && !fstat(fileno(f), &st) && S_ISREG(st.st_mode));
+	char *text = readable ? stream_read(a, f, LIMIT, len) : NULL;
+	if (!text)
+		complain(0, "cannot read %s: %s", is_stdin ? "standard input" : arena_printf(a, "'%s'", path),
+			 f && !readable    ? "not a regular file"
+			 : errno == EFBIG ? "too large to be a kernel"
+					   : strerror(errno));
+	if (f && !is_stdin)
 		fclose(f);
-		return NULL;
-	}
-	char *text = arena_alloc(a, (size_t)st.st_size + 1);
-	*len = fread(text, 1, (size_t)st.st_size, f);
-	fclose(f);
 	return text;
 }
 

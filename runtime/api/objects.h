@@ -68,7 +68,8 @@ struct tl_event {
 struct tl_module {
 	struct link link; /* first */
 	tl_context *ctx;
-	char *name, *text;
+	struct arena arena; /* of the name and the text */
+	const char *name, *text;
 	size_t len;
 	bool compiled; /* the text is the bytes of this kernel image, and the unit is empty */
 	struct image image;
@@ -207,7 +208,6 @@ void context_remove(tl_context *ctx, struct link *object);
 void context_leave(tl_context *ctx);
 /* The context owns `dev`, also after an error. */
 tl_status context_new(struct device *dev, tl_context **out);
-void module_free(tl_module *m);
 void kernel_free(tl_kernel *k);
 
 #endif
