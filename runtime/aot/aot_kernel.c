@@ -282,10 +282,9 @@ API_FUNCTION(tl_compiled_launch, c ? c->ctx : NULL,
 	const char *name = c->at[0].image.name;
 	if (nargs < c->nargs)
 		return failed(TL_ERR_ARGUMENT, "%s: %zu arguments were given, and it has %u", name, nargs, c->nargs);
-	if (cfg->stream && !dev->ops->has_streams)
-		return failed(TL_ERR_ARGUMENT, "%s: the %s device has no streams; leave tl_config.stream NULL", name,
-			      dev->ops->name);
-	tl_status s = check_grid(name, cfg);
+	tl_status s = check_stream(name, dev, cfg->stream);
+	if (!s)
+		s = check_grid(name, cfg);
 	for (u32 i = 0; i < c->len && !s; i++) /* variants have different parameters */
 		s = check_pointers(&c->at[i].image, args);
 	if (s)

@@ -2,14 +2,7 @@
 #include <stdlib.h>
 
 #include "runtime/api/api_guard.h"
-
-static tl_status check_stream(const char *call, const tl_context *ctx, const void *stream)
-{
-	if (stream && !ctx->dev->ops->has_streams)
-		return failed(TL_ERR_ARGUMENT, "%s: the %s device has no streams; the stream must be NULL", call,
-			      ctx->dev->ops->name);
-	return TL_OK;
-}
+#include "runtime/device/grid.h"
 
 void *tl_context_stream(tl_context *ctx)
 {
@@ -23,7 +16,7 @@ API_FUNCTION(tl_buffer_write_async, b ? b->ctx : NULL,
 	     (b, offset, src, bytes, stream))
 {
 	tl_status s = check_range("tl_buffer_write_async", b, offset, src, bytes);
-	if (s || (s = check_stream("tl_buffer_write_async", b->ctx, stream)) || !bytes)
+	if (s || (s = check_stream("tl_buffer_write_async", b->ctx->dev, stream)) || !bytes)
 		return s;
 	struct device *d = b->ctx->dev;
 	return d->ops->queue->write(d, (char *)b->ptr + offset, src, bytes, stream);
@@ -33,7 +26,7 @@ API_FUNCTION(tl_buffer_read_async, b ? b->ctx : NULL,
 	     (tl_buffer *b, size_t offset, void *dst, size_t bytes, void *stream), (b, offset, dst, bytes, stream))
 {
 	tl_status s = check_range("tl_buffer_read_async", b, offset, dst, bytes);
-	if (s || (s = check_stream("tl_buffer_read_async", b->ctx, stream)) || !bytes)
+	if (s || (s = check_stream("tl_buffer_read_async", b->ctx->dev, stream)) || !bytes)
 		return s;
 	struct device *d = b->ctx->dev;
 	return d->ops->queue->read(d, dst, (char *)b->ptr + offset, bytes, stream);
@@ -45,8 +38,9 @@ API_FUNCTION(tl_buffer_copy_async, dst ? dst->ctx : NULL,
 {
 	static const char call[] = "tl_buffer_copy_async";
 	tl_status s = check_range(call, dst, dst_offset, call, bytes);
-	if (s || (s = check_range(call, src, src_offset, call, bytes)) || (s = check_stream(call, dst->ctx, stream)) ||
-	    !bytes)
+	if (!s)
+		s = check_range(call, src, src_offset, call, bytes);
+	if (s || (s = check_stream(call, dst->ctx->dev, stream)) || !bytes)
 		return s;
 	struct device *to = dst->ctx->dev, *from = src->ctx->dev;
 	if (to->ops->queue != from->ops->queue)
@@ -69,7 +63,7 @@ API_FUNCTION(tl_buffer_fill_async, b ? b->ctx : NULL,
 	if (count > SIZE_MAX / size || !element)
 		return failed(TL_ERR_ARGUMENT, element ? "%s: too many elements" : "%s: the element is NULL", call);
 	tl_status s = check_range(call, b, offset, call, count * size);
-	if (s || (s = check_stream(call, b->ctx, stream)))
+	if (s || (s = check_stream(call, b->ctx->dev, stream)))
 		return s;
 	if ((uintptr_t)((char *)b->ptr + offset) % size)
 		return failed(TL_ERR_ARGUMENT, "%s: elements of %zu bytes must be aligned to their size", call, size);
@@ -119,7 +113,7 @@ API_DESTRUCTOR(tl_event_destroy, e ? e->ctx : NULL, (tl_event *e), (e))
 
 static tl_status check_event(const char *call, const tl_event *e, const void *stream)
 {
-	return e ? check_stream(call, e->ctx, stream) : failed(TL_ERR_ARGUMENT, "%s: the event is NULL", call);
+	return e ? check_stream(call, e->ctx->dev, stream) : failed(TL_ERR_ARGUMENT, "%s: the event is NULL", call);
 }
 
 API_FUNCTION(tl_event_record, e ? e->ctx : NULL, (tl_event *e, void *stream), (e, stream))

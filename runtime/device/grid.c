@@ -1,5 +1,13 @@
 #include "runtime/device/grid.h"
 
+tl_status check_stream(const char *name, const struct device *dev, const void *stream)
+{
+	if (stream && !dev->ops->has_streams)
+		return failed(TL_ERR_ARGUMENT, "%s: the %s device has no streams; the stream must be NULL", name,
+			      dev->ops->name);
+	return TL_OK;
+}
+
 tl_status check_grid(const char *name, const tl_config *cfg)
 {
 	static const u32 limit[] = {MOST_X, MOST_YZ, MOST_YZ};

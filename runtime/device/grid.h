@@ -1,4 +1,4 @@
-/* The grid of a launch. */
+/* The grid and the stream of a launch. */
 #ifndef TL_DEVICE_GRID_H
 #define TL_DEVICE_GRID_H
 
@@ -36,7 +36,8 @@ static inline u32 most_blocks(const struct device *dev, const tl_config *cfg)
 	return cfg->max_ctas ? (u32)MAX(cfg->max_ctas, 0) : dev->num_sms;
 }
 
-/* The message begins with the kernel's name. */
+/* Messages begin with `name`, of a kernel or a call. */
+tl_status check_stream(const char *name, const struct device *dev, const void *stream);
 tl_status check_grid(const char *name, const tl_config *cfg);
 /* True if check_grid accepts a grid of three axes. */
 enum { MOST_X = 0x7FFFFFFF, MOST_YZ = 0xFFFF };

@@ -107,14 +107,6 @@ tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct options
 	return TL_OK;
 }
 
-tl_status check_stream(const tl_kernel *k, const void *stream)
-{
-	if (stream && !k->module->ctx->dev->ops->has_streams)
-		return failed(TL_ERR_ARGUMENT, "%s: the %s device has no streams; leave tl_config.stream NULL", k->name,
-			    k->module->ctx->dev->ops->name);
-	return TL_OK;
-}
-
 tl_status complete_call(const char *call, tl_kernel *k, const tl_arg **args, size_t *nargs, tl_arg *room)
 {
 	tl_status s = check_call(call, k, *args, *nargs);
@@ -131,19 +123,22 @@ static tl_status missed(const tl_kernel *k, const struct loaded *l, const struct
 	return TL_ERR_ARGUMENT;
 }
 
-tl_status choose_variant(tl_kernel *k, const struct options *o, const tl_config *cfg, const tl_arg *args, size_t nargs,
-			 u64 *bits, struct choice *out)
+tl_status choose_variant(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, u64 *bits,
+			 struct choice *out)
 {
 	u32 grid[3] = {1, 1, 1}, n;
 	tl_arg leaves[MAX_KERNEL_PARAMS];
 	const struct arguments a = {leaves, bits, grid};
 	struct broken all = {0};
-	*out = (struct choice){.options = *o};
+	*out = (struct choice){.first = NULL};
+	tl_status s = check_options(k, cfg, &out->asked);
+	if (s)
+		return s;
+	out->options = out->asked;
 	if (cfg)
 		grid_of(cfg, grid);
 	for (;;) {
-		tl_status s = variant_get(k, &out->options, args, nargs, &out->variant);
-		if (s)
+		if ((s = variant_get(k, &out->options, args, nargs, &out->variant)))
 			return s;
 		if (!out->first) {
 			bool fit = flatten_arguments(&k->params, args, nargs, leaves, NULL, &n);
@@ -169,16 +164,15 @@ tl_status choose_variant(tl_kernel *k, const struct options *o, const tl_config 
 
 /* The variant, compiled if needed, and the bits of its slots. */
 static tl_status take_launch(const char *call, tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs,
-			     struct launch *l, struct options *o, struct choice *c)
+			     struct launch *l, struct choice *c)
 {
 	tl_status s = check_call(call, k, args, nargs);
 	if (s)
 		return s;
 	if (!cfg)
 		return failed(TL_ERR_ARGUMENT, "%s: the config is NULL; its grid is needed", call);
-	if ((s = check_options(k, cfg, o)) || (s = check_stream(k, cfg->stream)))
-		return s;
-	return choose_variant(k, o, cfg, args, nargs, l->bits, c);
+	s = check_stream(k->name, k->module->ctx->dev, cfg->stream);
+	return s ? s : choose_variant(k, cfg, args, nargs, l->bits, c);
 }
 
 /* True if check_options succeeds with the guard's options. */
@@ -232,11 +226,11 @@ static bool launch_known(tl_kernel *k, const tl_config *cfg, const tl_arg *args,
 	return false;
 }
 
-void launch_remember(tl_kernel *k, const struct options *o, const struct choice *c, const tl_arg *args, size_t nargs)
+void launch_remember(tl_kernel *k, const struct choice *c, const tl_arg *args, size_t nargs)
 {
 	struct arg_guard *b = atomic_load_explicit(&c->first->binding, memory_order_acquire), *none = NULL;
 	if (!b) {
-		b = arg_guard_new(c->first, o, args, nargs, true);
+		b = arg_guard_new(c->first, &c->asked, args, nargs, true);
 		if (!b || b->by_key) {
 			arg_guard_free(b);
 			return;
@@ -260,7 +254,6 @@ API_KERNEL_FUNCTION(kernel_launch, k, (tl_kernel *k, const tl_config *cfg, const
 		    (k, cfg, args, nargs))
 {
 	struct launch l;
-	struct options o;
 	struct choice c;
 	u32 grid[3];
 	tl_arg room[MAX_KERNEL_PARAMS];
@@ -269,9 +262,9 @@ API_KERNEL_FUNCTION(kernel_launch, k, (tl_kernel *k, const tl_config *cfg, const
 		return s;
 	if (launch_known(k, cfg, args, nargs, true, &s))
 		return s;
-	if ((s = take_launch("tl_launch", k, cfg, args, nargs, &l, &o, &c)))
+	if ((s = take_launch("tl_launch", k, cfg, args, nargs, &l, &c)))
 		return s;
-	launch_remember(k, &o, &c, args, nargs);
+	launch_remember(k, &c, args, nargs);
 	grid_of(cfg, grid);
 	return loaded_start(k->module->ctx->dev, &c.variant->loaded, cfg, grid, cfg->stream, &l);
 }
@@ -297,13 +290,12 @@ API_KERNEL_FUNCTION(tl_time_each, k,
 			"tl_time: %d warm-up launches and %d repeats; the limits are at least 0, and 1 to 1000000",
 			warmup, repeats);
 	struct launch l;
-	struct options o;
 	struct choice c;
 	u32 grid[3];
 	tl_arg room[MAX_KERNEL_PARAMS];
 	memset(ms, 0, (size_t)repeats * sizeof *ms);
 	tl_status s = complete_call("tl_time", k, &args, &nargs, room);
-	if (s || (s = take_launch("tl_time", k, cfg, args, nargs, &l, &o, &c)))
+	if (s || (s = take_launch("tl_time", k, cfg, args, nargs, &l, &c)))
 		return s;
 	grid_of(cfg, grid);
 	if (!grid[0] || !grid[1] || !grid[2])
@@ -340,10 +332,9 @@ API_KERNEL_FUNCTION(tl_time, k,
 static tl_status take_trial(tl_kernel *k, struct device *on, const tl_config *cfg, const tl_arg *args, size_t nargs,
 			    struct launch *l, bool *empty)
 {
-	struct options o;
 	struct choice c;
 	u32 grid[3];
-	tl_status s = take_launch("tl_tuner_choose", k, cfg, args, nargs, l, &o, &c);
+	tl_status s = take_launch("tl_tuner_choose", k, cfg, args, nargs, l, &c);
 	if (s)
 		return s;
 	grid_of(cfg, grid);
@@ -404,12 +395,11 @@ tl_status kernel_count(tl_kernel *k, const tl_config *cfg, const tl_arg *args, s
 tl_status kernel_pointers(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs,
 			  void (*fn)(void *arg, const struct slot *s, const tl_arg *a), void *arg)
 {
-	struct options o;
 	struct choice c;
 	struct launch l;
 	tl_arg leaves[MAX_KERNEL_PARAMS];
 	u32 n;
-	tl_status s = take_launch("tl_tuner_choose", k, cfg, args, nargs, &l, &o, &c);
+	tl_status s = take_launch("tl_tuner_choose", k, cfg, args, nargs, &l, &c);
 	if (s || !flatten_arguments(&k->params, args, nargs, leaves, NULL, &n))
 		return s;
 	const struct image *im = &c.variant->image;
@@ -427,17 +417,14 @@ API_KERNEL_FUNCTION(tl_kernel_resources, k,
 {
 	tl_arg room[MAX_KERNEL_PARAMS];
 	tl_status s = complete_call("tl_kernel_resources", k, &args, &nargs, room);
-	struct options o;
 	struct choice c;
 	u64 bits[MAX_KERNEL_PARAMS];
 	if (!s && !out)
 		return failed(TL_ERR_ARGUMENT, "tl_kernel_resources: out is NULL");
-	if (!s)
-		s = check_options(k, cfg, &o);
 	if (s)
 		return s;
 	*out = (tl_resources){0};
-	s = choose_variant(k, &o, cfg, args, nargs, bits, &c);
+	s = choose_variant(k, cfg, args, nargs, bits, &c);
 	return s ? s : variant_resources(k, c.variant, out);
 }
 
@@ -459,13 +446,12 @@ API_KERNEL_FUNCTION(tl_kernel_dump, k,
 	if (n >= (int)sizeof word || strchr(stage, ' ') || !strstr(ops->stages, word))
 		return failed(TL_ERR_ARGUMENT, "tl_kernel_dump: the %s device has no stage '%.40s'; it has%.*s",
 			      ops->name, stage, (int)strlen(ops->stages) - 1, ops->stages);
-	struct options o;
 	struct choice c;
 	u64 bits[MAX_KERNEL_PARAMS];
 	s = complete_call("tl_kernel_dump", k, &args, &nargs, room);
-	if (s || (s = check_options(k, cfg, &o)))
+	if (s || (s = check_options(k, cfg, &c.asked)))
 		return s;
 	/* a kernel that the device cannot take, or that fails to compile, still has the stages before the failure */
-	bool there = !choose_variant(k, &o, cfg, args, nargs, bits, &c);
+	bool there = !choose_variant(k, cfg, args, nargs, bits, &c);
 	return variant_dump(k, &c.options, there ? c.variant : NULL, args, nargs, stage, text);
 }

@@ -27,7 +27,6 @@ tl_status check_call(const char *call, const tl_kernel *k, const tl_arg *args, s
 tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct options *out);
 /* GRID_FEW for kernels without dots. */
 enum grid_kind kind_of_grid(const tl_kernel *k, const tl_config *cfg, const u32 *grid);
-tl_status check_stream(const tl_kernel *k, const void *stream);
 /* check_call, and the values of the kernel's decorators for open arguments: see complete_arguments. */
 tl_status complete_call(const char *call, tl_kernel *k, const tl_arg **args, size_t *nargs, tl_arg *room);
 
@@ -36,15 +35,16 @@ tl_status complete_call(const char *call, tl_kernel *k, const tl_arg **args, siz
 /* The variant for a launch. Variants are compiled with conditions that are not part of the key. If the arguments break
  * a condition, another variant is compiled without it. */
 struct choice {
-	struct options options;          /* of the variant */
+	struct options asked, options;   /* of the launch, and of the variant */
 	struct variant *first, *variant; /* the variant for the key, and the variant for the arguments */
 	u32 way;                         /* index of `variant` in the ways of the guard of `first` */
 };
-tl_status choose_variant(tl_kernel *k, const struct options *o, const tl_config *cfg, const tl_arg *args, size_t nargs,
-			 u64 *bits, struct choice *out);
+/* Checks the options, compiles a variant if needed, and writes the bits of its slots. cfg may be NULL. */
+tl_status choose_variant(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, u64 *bits,
+			 struct choice *out);
 
 /* Adds an argument guard for the choice, so that launch_known finds it. Adds none if memory
  * runs out, or if the arguments can only be compared by their key. */
-void launch_remember(tl_kernel *k, const struct options *o, const struct choice *c, const tl_arg *args, size_t nargs);
+void launch_remember(tl_kernel *k, const struct choice *c, const tl_arg *args, size_t nargs);
 
 #endif

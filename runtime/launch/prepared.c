@@ -51,20 +51,19 @@ static struct arg_guard *bind_variant(tl_prepared *p, const struct options *o, c
 static tl_status bind(tl_prepared *p, const tl_config *cfg, const tl_arg *args, size_t nargs)
 {
 	tl_kernel *k = p->kernel;
-	struct options o;
 	struct choice c;
 	struct held h;
 	u64 bits[BOUND_BITS];
 	tl_arg room[MAX_KERNEL_PARAMS];
 	tl_status s = complete_call("tl_prepare", k, &args, &nargs, room);
-	if (s || (s = check_options(k, cfg, &o)) || (s = choose_variant(k, &o, cfg, args, nargs, bits, &c)))
+	if (s || (s = choose_variant(k, cfg, args, nargs, bits, &c)))
 		return s;
 	lock_hold(&h, &k->lock);
-	struct arg_guard *b = bind_variant(p, &o, c.first, args, nargs);
+	struct arg_guard *b = bind_variant(p, &c.asked, c.first, args, nargs);
 	if (b)
 		arg_guard_add(b, c.way, c.variant);
 	lock_release(&h);
-	return b ? bind_without_tma(k, o, args, nargs, b) : failed(TL_ERR_MEMORY, "out of host memory");
+	return b ? bind_without_tma(k, c.asked, args, nargs, b) : failed(TL_ERR_MEMORY, "out of host memory");
 }
 
 void prepared_free(tl_prepared *p)
@@ -120,7 +119,6 @@ API_KERNEL_FUNCTION(tl_prepare, k,
 		    (tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, tl_prepared **out),
 		    (k, cfg, args, nargs, out))
 {
-	struct options o;
 	struct choice c;
 	u64 bits[BOUND_BITS];
 	if (out)
@@ -132,11 +130,9 @@ API_KERNEL_FUNCTION(tl_prepare, k,
 	if (!s)
 		s = complete_call("tl_prepare", k, &args, &nargs, room);
 	if (!s)
-		s = check_options(k, cfg, &o);
+		s = choose_variant(k, cfg, args, nargs, bits, &c);
 	if (!s)
-		s = choose_variant(k, &o, cfg, args, nargs, bits, &c);
-	if (!s)
-		launch_remember(k, &o, &c, args, nargs);
+		launch_remember(k, &c, args, nargs);
 	return s;
 }
 
@@ -235,7 +231,8 @@ API_KERNEL_FUNCTION(prepared_launch, prepared_kernel(p),
 	if (prepared_known(p, to, stream, args, nargs, true, &s))
 		return s;
 	const tl_config cfg = with_grid(p, to);
-	if ((s = check_grid(p->kernel->name, &cfg)) || (s = check_stream(p->kernel, stream)))
+	const tl_kernel *k = p->kernel;
+	if ((s = check_grid(k->name, &cfg)) || (s = check_stream(k->name, k->module->ctx->dev, stream)))
 		return s;
 	return explain(p, args, nargs, cfg.grid);
 }
