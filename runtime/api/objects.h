@@ -143,8 +143,8 @@ void leave_c_locale(struct c_locale *l);
 /* A unit for a compilation; out of memory is a fault. unit_delete frees it. */
 struct unit *unit_new(void);
 void unit_delete(void *unit);
-/* The source of the kernel in the unit; NULL: the unit is IR text. */
-const struct func *kernel_source(const tl_kernel *k, struct unit *u);
+/* The function of this name in the unit; NULL: there is none, or the unit is IR text. */
+const struct func *unit_function(const struct unit *u, const char *name);
 /* unit_open in the C locale. */
 bool open_unit(struct unit *u, const char *name, const char *text, size_t len);
 

@@ -68,14 +68,6 @@ struct map_values map_values(const struct image *im, u32 i, const u64 *bits)
 	return (struct map_values){bits[m->tensor], (u64)distance, {(u64)sizes[0], (u64)sizes[1]}};
 }
 
-struct tensor_map_shape tensor_map_shape_of(const struct image *im, u32 i, const struct map_values *of)
-{
-	const struct tensor_map_param *m = &im->maps[i];
-	return m->tensor < 0 ? memory_box(m, of->distance)
-			     : bounded_box(m, (void *)(uintptr_t)of->base, of->distance,
-					   (const i64[]){(i64)of->sizes[0], (i64)of->sizes[1]});
-}
-
 bool maps_can_miss(const struct image *im)
 {
 	bool can = false;

@@ -64,12 +64,7 @@ void conditions_explain(struct device *dev, const struct loaded *k, const struct
  * off. */
 enum { MOST_NARROW_ELEMENTS = INT32_MAX - (1 << 24) };
 
-/* The members of tensor map i that depend on the arguments: the tensor's address, the row stride, the sizes. */
-struct map_values {
-	u64 base, distance, sizes[2];
-};
 struct map_values map_values(const struct image *im, u32 i, const u64 *bits);
-struct tensor_map_shape tensor_map_shape_of(const struct image *im, u32 i, const struct map_values *of);
 /* True if some arguments cannot be described by the image's tensor maps. */
 bool maps_can_miss(const struct image *im);
 

@@ -107,7 +107,7 @@ static tl_status pass_maps(struct device *dev, const struct loaded *k, struct la
 		const struct map_values of = map_values(im, i, l->bits);
 		begins |= of.base | of.distance;
 		if (!recall_map(&k->memos[i], &of, l->maps[i])) {
-			const struct tensor_map_shape box = tensor_map_shape_of(im, i, &of);
+			const struct tensor_map_shape box = tensor_map_shape_of(&im->maps[i], &of);
 			s = dev->ops->tensor_map(dev, &box, l->maps[i]);
 			if (!s)
 				remember_map(&k->memos[i], &of, l->maps[i]);

@@ -6,12 +6,6 @@
 
 /* --- evaluating ------------------------------------------------------------------------------------------------ */
 
-static const struct func *function_of(const tl_kernel *k)
-{
-	const struct unit *u = &k->module->unit;
-	return u->module ? map_get(&u->module->by_name, intern_find(&u->names, k->name)) : NULL;
-}
-
 /* The argument as host code sees it: the values of numbers, the types of pointers. */
 static struct arg_spec seen_by_host(struct arena *a, const struct params *ps, const tl_arg *x, u32 i)
 {
@@ -36,7 +30,7 @@ static tl_status evaluate(const tl_kernel *k, const tl_arg *args, size_t nargs, 
 			  struct decorators *out)
 {
 	struct device *dev = k->module->ctx->dev;
-	const struct func *f = function_of(k);
+	const struct func *f = unit_function(&k->module->unit, k->name);
 	struct unit *u = out->unit;
 	struct c_locale c;
 	struct target t = dev->ops->target ? dev->ops->target(dev) : (struct target){.kind = TARGET_CPU};
@@ -73,7 +67,7 @@ void decorators_free(struct decorators *d)
 
 tl_status take_jit(tl_kernel *k)
 {
-	const struct func *f = function_of(k);
+	const struct func *f = unit_function(&k->module->unit, k->name);
 	struct decorators d;
 	if (!f || !f->jit.name || f->jit.end - f->jit.start <= strlen(f->jit.name)) /* not a call */
 		return TL_OK;
@@ -111,14 +105,6 @@ struct computed {
 	struct key_table entries;
 };
 
-static i32 parameter(const tl_kernel *k, const char *name)
-{
-	for (u32 i = 0; i < k->params.len; i++)
-		if (!strcmp(k->params.at[i].name, name))
-			return (i32)i;
-	return -1;
-}
-
 void computed_free(struct computed *c)
 {
 	if (!c)
@@ -142,7 +128,7 @@ static tl_status find_parameters(const tl_kernel *k, struct computed *c)
 	if (s)
 		return s;
 	for (u32 i = 0; !s && i < d.tuning.heuristics.len; i++) {
-		i32 p = parameter(k, d.tuning.heuristics.at[i].name);
+		i32 p = param_index(&k->params, d.tuning.heuristics.at[i].name);
 		c->misnamed |= p < 0;
 		if (p >= 0 && c->nparams == MOST_COMPUTED)
 			s = failed(TL_ERR_ARGUMENT, "%s: its heuristics give more than %d parameters", k->name,
@@ -152,7 +138,7 @@ static tl_status find_parameters(const tl_kernel *k, struct computed *c)
 	}
 	for (u32 i = 0; !s && i < d.tuning.configurations.len; i++)
 		for (u32 v = 0; v < d.tuning.configurations.at[i].nvalues; v++) {
-			i32 p = parameter(k, d.tuning.configurations.at[i].values[v].name);
+			i32 p = param_index(&k->params, d.tuning.configurations.at[i].values[v].name);
 			if (p >= 0)
 				c->configured[p] = true;
 		}

@@ -25,7 +25,7 @@ static bool evaluate(const tl_kernel *k, const struct params *ps, const tl_arg *
 	struct compile_options o = {0};
 	if (dev->ops->target)
 		o.target = dev->ops->target(dev);
-	const struct func *f = unit_again(u, &k->module->unit) ? kernel_source(k, u) : NULL;
+	const struct func *f = unit_again(u, &k->module->unit) ? unit_function(u, k->name) : NULL;
 	bool good = f && unit_divisors(u, f, specialize_text(&u->arena, ps, args, nargs), &o, most, MAX_KERNEL_PARAMS);
 	leave_c_locale(&l);
 	cleanup_run(&c);

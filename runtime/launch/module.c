@@ -203,7 +203,7 @@ static tl_status kernel_new_in(tl_module *m, const char *name, tl_kernel **out)
 		params_of_ir(&u->arena, u->parsed, &k->params);
 		k->has_dots = block_has(u->parsed->body, op_is_dot);
 	} else {
-		const struct func *f = map_get(&u->module->by_name, intern_find(&u->names, name));
+		const struct func *f = unit_function(u, name);
 		params_of_func(&u->arena, f, &k->params);
 		k->has_dots = func_calls(&u->arena, f, "dot");
 		k->decorated = f->ndecorators;
@@ -239,7 +239,7 @@ static tl_status find_kernel(tl_module *m, const char *name, tl_kernel **out)
 		}
 	if (single_kernel(m))
 		return strcmp(single_kernel(m), name) ? no_kernel(m, name) : kernel_new_in(m, name, out);
-	const struct func *f = map_get(&m->unit.module->by_name, intern_find(&m->unit.names, name));
+	const struct func *f = unit_function(&m->unit, name);
 	if (!f)
 		return no_kernel(m, name);
 	if (f->kind != FUNC_JIT)

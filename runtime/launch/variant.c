@@ -60,9 +60,9 @@ void unit_delete(void *unit)
 	free(unit);
 }
 
-const struct func *kernel_source(const tl_kernel *k, struct unit *u)
+const struct func *unit_function(const struct unit *u, const char *name)
 {
-	return u->module ? map_get(&u->module->by_name, intern_str(&u->names, k->name)) : NULL;
+	return u->module ? map_get(&u->module->by_name, intern_find(&u->names, name)) : NULL;
 }
 
 bool open_unit(struct unit *u, const char *name, const char *text, size_t len)
@@ -139,7 +139,7 @@ static tl_status compile_in(const tl_kernel *k, const struct params *ps, struct 
 			  .debug = o->debug,
 			  .stage = stage};
 	b.remarks = !stage && wants_remarks(m->ctx);
-	b.func = kernel_source(k, u);
+	b.func = unit_function(u, k->name);
 	b.args = specialize_text(&u->arena, ps, args, nargs);
 	*out = (struct compiled){.num_warps = o->num_warps};
 	return build_in_range(k, u, &b, out) ? TL_OK : failed_compile(&u->diags);
@@ -148,7 +148,7 @@ static tl_status compile_in(const tl_kernel *k, const struct params *ps, struct 
 static void take_image(const tl_kernel *k, const struct options *o, struct unit *u, const tl_arg *args, size_t nargs,
 		       const struct compiled *c, struct variant *v)
 {
-	const struct func *f = kernel_source(k, u);
+	const struct func *f = unit_function(u, k->name);
 	const struct compile_options made = {.num_stages = o->num_stages,
 					     .group_pids = o->group_pids,
 					     .maxnreg = o->maxnreg,

@@ -81,14 +81,6 @@ static void describe_candidate(const tl_kernel *k, struct arena *a, struct candi
 
 /* --- tuners ---------------------------------------------------------------------------------------------------- */
 
-static i32 parameter(const tl_kernel *k, const char *name)
-{
-	for (u32 i = 0; name && i < k->params.len; i++)
-		if (!strcmp(k->params.at[i].name, name))
-			return (i32)i;
-	return -1;
-}
-
 static void free_choice(struct tuned_choice *c)
 {
 	arena_free(&c->arena);
@@ -115,7 +107,7 @@ API_DESTRUCTOR(tl_tuner_destroy, t ? t->kernel->module->ctx : NULL, (tl_tuner *t
 static tl_status mark(const tl_tuner *t, const char *what, const char *const *names, size_t n, bool *of)
 {
 	for (size_t i = 0; i < n; i++) {
-		i32 p = names ? parameter(t->kernel, names[i]) : -1;
+		i32 p = names ? param_index(&t->kernel->params, names[i]) : -1;
 		if (p < 0)
 			return failed(TL_ERR_ARGUMENT,
 				      "tl_tuner_create: %s names '%.100s', which is not a parameter of %s", what,
@@ -123,6 +115,13 @@ static tl_status mark(const tl_tuner *t, const char *what, const char *const *na
 		of[p] = true;
 	}
 	return TL_OK;
+}
+
+static void mark_known(const tl_tuner *t, const char *name, bool *of)
+{
+	i32 p = param_index(&t->kernel->params, name);
+	if (p >= 0)
+		of[p] = true;
 }
 
 /* Reads the decorators that do not depend on a launch. */
@@ -136,14 +135,11 @@ static tl_status take_decorators(tl_tuner *t)
 	tl_tuning *o = &t->options;
 	if (!o->nkeys)
 		for (u32 i = 0; i < said->keys.len; i++) /* unknown names are reported at a launch */
-			if (parameter(t->kernel, said->keys.at[i]) >= 0)
-				t->is_key[parameter(t->kernel, said->keys.at[i])] = true;
+			mark_known(t, said->keys.at[i], t->is_key);
 	for (u32 i = 0; i < said->reset.len; i++)
-		if (parameter(t->kernel, said->reset.at[i]) >= 0)
-			t->resets[parameter(t->kernel, said->reset.at[i])] = true;
+		mark_known(t, said->reset.at[i], t->resets);
 	for (u32 i = 0; i < said->restore.len; i++)
-		if (parameter(t->kernel, said->restore.at[i]) >= 0)
-			t->restores[parameter(t->kernel, said->restore.at[i])] = true;
+		mark_known(t, said->restore.at[i], t->restores);
 	o->warmup_ms = o->warmup_ms ? o->warmup_ms : said->warmup_ms;
 	o->rep_ms = o->rep_ms ? o->rep_ms : said->rep_ms;
 	decorators_free(&d);
@@ -228,7 +224,7 @@ static tl_arg kept_value(struct arena *a, tl_arg v)
 
 static tl_status check_value(const tl_kernel *k, const tl_named_arg *v)
 {
-	i32 p = parameter(k, v->name);
+	i32 p = param_index(&k->params, v->name);
 	if (p < 0)
 		return failed(TL_ERR_ARGUMENT, "tl_tuner_add: '%.100s' is not a parameter of %s",
 			      v->name ? v->name : "(NULL)", k->name);
@@ -258,7 +254,7 @@ API_FUNCTION(tl_tuner_add, t ? t->kernel->module->ctx : NULL,
 		tl_status s = check_value(t->kernel, &values[i]);
 		if (s)
 			return s;
-		c.params[i] = (u32)parameter(t->kernel, values[i].name);
+		c.params[i] = (u32)param_index(&t->kernel->params, values[i].name);
 		c.values[i] = kept_value(&t->arena, values[i].value);
 	}
 	if (options)
@@ -296,7 +292,7 @@ static tl_status take_configuration(const tl_tuner *t, struct unit *u, const str
 			return failed(TL_ERR_COMPILE,
 				      "%s: a configuration sets '%s' to %s, which is not a parameter value",
 				      t->kernel->name, v->name, v->literal);
-		c->params[c->nvalues] = (u32)parameter(t->kernel, v->name);
+		c->params[c->nvalues] = (u32)param_index(&t->kernel->params, v->name);
 		c->values[c->nvalues++] = kept_value(a, value);
 	}
 	c->why = from->pruned ? arena_str(a, from->pruned, strlen(from->pruned)) : ignored(a, from);
