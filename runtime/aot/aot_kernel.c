@@ -117,9 +117,7 @@ static tl_status choose(struct tl_compiled *c)
 		return suits_none(c, &t);
 	for (u32 i = 0; i < c->npieces; i++)
 		n += c->pieces[i].is_bundle ? c->pieces[i].bundle.count : 1;
-	c->at = calloc(n, sizeof *c->at);
-	if (!c->at)
-		return failed(TL_ERR_MEMORY, "out of host memory");
+	c->at = tl_calloc(n * sizeof *c->at);
 	for (u32 i = 0; i < c->npieces; i++) {
 		tl_status s = suits(target_of(&c->pieces[i]), &t) == best ? take(c, i) : TL_OK;
 		if (s)
@@ -187,16 +185,12 @@ API_FUNCTION(tl_compiled_load, ctx, (tl_context *ctx, const tl_blob *images, siz
 				       : "the images are");
 	if (!n || n > MAX_BLOBS)
 		return failed(TL_ERR_ARGUMENT, "tl_compiled_load: %zu images; 1 to %d are possible", n, MAX_BLOBS);
-	struct tl_compiled *c = calloc(1, sizeof *c);
-	struct piece *pieces = calloc(n, sizeof *pieces);
-	if (!c || !pieces) {
-		free(c);
-		free(pieces);
-		return failed(TL_ERR_MEMORY, "out of host memory");
-	}
-	*c = (struct tl_compiled){.link.free = free_owned, .ctx = ctx, .pieces = pieces, .npieces = (u32)n};
+	struct tl_compiled *c = tl_calloc(sizeof *c);
+	*c = (struct tl_compiled){.link.free = free_owned, .ctx = ctx};
 	struct cleanup cleanup;
 	cleanup_push(&cleanup, compiled_free, c);
+	c->pieces = tl_calloc(n * sizeof *c->pieces);
+	c->npieces = (u32)n;
 	tl_status s = load_all(c, images);
 	cleanup_drop(&cleanup);
 	if (s) {

@@ -104,9 +104,7 @@ API_FUNCTION(tl_library_create, ctx, (tl_context *ctx, const tl_built *table, si
 			      !ctx    ? "the context is"
 			      : table ? "out is"
 				      : "the table is");
-	struct tl_library *l = calloc(1, sizeof *l);
-	if (!l)
-		return failed(TL_ERR_MEMORY, "out of host memory");
+	struct tl_library *l = tl_calloc(sizeof *l);
 	*l = (struct tl_library){.link.free = free_owned, .ctx = ctx, .lock = PTHREAD_MUTEX_INITIALIZER};
 	struct cleanup cleanup;
 	cleanup_push(&cleanup, library_free, l);

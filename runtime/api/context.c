@@ -186,9 +186,7 @@ static tl_status buffer_new(tl_context *ctx, const tl_buffer *like, tl_buffer **
 {
 	struct device *d = ctx->dev;
 	const struct queue_ops *q = d->ops->queue;
-	tl_buffer *b = calloc(1, sizeof *b);
-	if (!b)
-		return failed(TL_ERR_MEMORY, "out of host memory");
+	tl_buffer *b = tl_calloc(sizeof *b);
 	*b = *like;
 	b->ctx = ctx;
 	b->link.free = buffer_free;

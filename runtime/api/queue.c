@@ -86,9 +86,7 @@ API_FUNCTION(tl_event_create, ctx, (tl_context *ctx, tl_event **out), (ctx, out)
 	if (!ctx || !out)
 		return failed(TL_ERR_ARGUMENT, "tl_event_create: %s is NULL", ctx ? "out" : "the context");
 	*out = NULL;
-	tl_event *e = calloc(1, sizeof *e);
-	if (!e)
-		return failed(TL_ERR_MEMORY, "out of host memory");
+	tl_event *e = tl_calloc(sizeof *e);
 	e->ctx = ctx;
 	e->link.free = event_free;
 	tl_status s = ctx->dev->ops->queue->event_create(ctx->dev, &e->event);

@@ -57,9 +57,7 @@ static u64 hash_of(const struct key *k)
 
 void *keyed_new(size_t size, const struct key *k)
 {
-	struct keyed *e = calloc(1, size + k->len * sizeof *k->at);
-	if (!e)
-		return NULL;
+	struct keyed *e = tl_calloc(size + k->len * sizeof *k->at);
 	e->hash = hash_of(k);
 	e->words = (u64 *)(void *)((char *)e + size);
 	e->len = k->len;

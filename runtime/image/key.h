@@ -24,7 +24,7 @@ struct keyed {
 	u64 hash, *words;
 	u32 len;
 };
-/* A zeroed entry of `size` bytes with a copy of the key, for free(). NULL: out of memory. */
+/* A zeroed entry of `size` bytes with a copy of the key, for free(). Out of memory is a fault. */
 void *keyed_new(size_t size, const struct key *k);
 static inline bool keyed_by(const struct keyed *e, const struct key *k)
 {

@@ -152,9 +152,7 @@ static tl_status get_computed(tl_kernel *k, struct computed **out)
 	*out = c;
 	if (c)
 		return TL_OK;
-	c = calloc(1, sizeof *c);
-	if (!c)
-		return failed(TL_ERR_MEMORY, "out of host memory");
+	c = tl_calloc(sizeof *c);
 	pthread_mutex_init(&c->lock, NULL);
 	c->names.arena = &c->arena;
 	struct cleanup cleanup;
@@ -209,8 +207,6 @@ static bool find_entry(struct computed *c, const struct key *key, tl_arg *values
 static void add_entry(struct computed *c, const struct key *key, tl_arg *values)
 {
 	struct entry *e = keyed_new(sizeof *e, key);
-	if (!e)
-		tl_out_of_memory(sizeof *e);
 	struct held h;
 	struct cleanup cleanup;
 	cleanup_push(&cleanup, free, e);

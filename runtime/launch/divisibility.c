@@ -50,8 +50,6 @@ static const struct shape *new_shape(tl_kernel *k, const struct params *ps, cons
 				     const struct key *key)
 {
 	struct shape *s = keyed_new(sizeof *s, key);
-	if (!s)
-		tl_out_of_memory(sizeof *s);
 	struct cleanup c;
 	cleanup_push(&c, free, s);
 	s->params = k->params;

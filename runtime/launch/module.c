@@ -75,9 +75,7 @@ static tl_status open_source(tl_module *m)
 /* Copies the text. */
 static tl_status module_new(tl_context *ctx, const char *name, const char *text, size_t len, tl_module **out)
 {
-	tl_module *m = calloc(1, sizeof *m);
-	if (!m)
-		return failed(TL_ERR_MEMORY, "out of host memory");
+	tl_module *m = tl_calloc(sizeof *m);
 	pthread_mutex_init(&m->lock, NULL);
 	pthread_mutex_init(&m->said_lock, NULL);
 	struct cleanup c;
@@ -192,9 +190,7 @@ static tl_status kernel_new_in(tl_module *m, const char *name, tl_kernel **out)
 		return failed(TL_ERR_ARGUMENT,
 			      "%s contains laid-out GPU IR for %s: tlc compiles it, and does not run it", m->name,
 			      u->parsed->target);
-	tl_kernel *k = calloc(1, sizeof *k);
-	if (!k)
-		return failed(TL_ERR_MEMORY, "out of host memory");
+	tl_kernel *k = tl_calloc(sizeof *k);
 	struct cleanup c;
 	cleanup_push(&c, free, k);
 	if (m->compiled) {

@@ -95,9 +95,7 @@ API_DESTRUCTOR(tl_prepared_destroy, context_of(prepared_kernel(p)), (tl_prepared
 
 static tl_status prepared_new(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, tl_prepared **out)
 {
-	tl_prepared *p = calloc(1, sizeof *p);
-	if (!p)
-		return failed(TL_ERR_MEMORY, "out of host memory");
+	tl_prepared *p = tl_calloc(sizeof *p);
 	p->kernel = k;
 	p->config = cfg ? *cfg : (tl_config){.grid = {1}};
 	grid_of(&p->config, p->grid);

@@ -48,10 +48,7 @@ void leave_c_locale(struct c_locale *l)
 
 struct unit *unit_new(void)
 {
-	struct unit *u = calloc(1, sizeof *u);
-	if (!u)
-		tl_out_of_memory(sizeof *u);
-	return u;
+	return tl_calloc(sizeof(struct unit));
 }
 
 void unit_delete(void *unit)
@@ -557,8 +554,6 @@ static tl_status claim(tl_kernel *k, const struct params *ps, const struct key *
 		pthread_cond_wait(&k->ready, &k->lock);
 	if (!v) {
 		v = keyed_new(sizeof *v, key);
-		if (!v)
-			return failed(TL_ERR_MEMORY, "out of host memory");
 		v->kernel = k;
 		v->params = ps;
 		key_table_add(&k->variants, &v->keyed);

@@ -194,9 +194,7 @@ API_FUNCTION(tl_tuner_create, k ? k->module->ctx : NULL, (tl_kernel *k, const tl
 			return failed(TL_ERR_ARGUMENT,
 				      "tl_tuner_create: a reserved field of tl_tuning is not 0: this is libtl %s",
 				      TL_VERSION);
-	tl_tuner *t = calloc(1, sizeof *t);
-	if (!t)
-		return failed(TL_ERR_MEMORY, "out of host memory");
+	tl_tuner *t = tl_calloc(sizeof *t);
 	t->kernel = k;
 	if (options)
 		t->options = *options;
@@ -572,8 +570,6 @@ static tl_status new_choice(tl_tuner *t, const struct request *r, const struct k
 	if (*out)
 		return TL_OK;
 	struct tuned_choice *ch = keyed_new(sizeof *ch, key);
-	if (!ch)
-		return failed(TL_ERR_MEMORY, "out of host memory");
 	struct tuning_of of = {t, r, ch, TL_OK};
 	tl_status s = caught(tune_body, &of);
 	s = s ? s : of.status;
