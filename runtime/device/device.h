@@ -125,7 +125,7 @@ struct device_ops {
 	 * made. NULL: the device has none. */
 	bool (*link)(struct device *d, struct image *im);
 	tl_status (*load)(struct device *d, const struct device_load *l, void **out);
-	void (*unload)(struct device *d, void *kernel);
+	void (*unload)(struct device *d, void *kernel); /* NULL: the unit owns the code, or there is none */
 	tl_status (*resources)(struct device *d, void *kernel, tl_resources *out); /* NULL: unknown */
 	/* Milliseconds of each of the repeats. */
 	tl_status (*time)(struct device *d, const struct device_launch *l, int warmup, int repeats, double *ms);

@@ -23,7 +23,7 @@ tl_status loaded_open(struct device *dev, const struct device_load *l, struct lo
 
 void loaded_close(struct device *dev, struct loaded *k)
 {
-	if (k->image)
+	if (k->image && dev->ops->unload)
 		dev->ops->unload(dev, k->code);
 	free(k->memos);
 	free(k->conditions);

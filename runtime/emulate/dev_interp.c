@@ -68,12 +68,6 @@ static tl_status interp_load(struct device *device, const struct device_load *l,
 	return TL_OK;
 }
 
-static void interp_unload(struct device *device, void *kernel)
-{
-	(void)device; /* the unit owns the code */
-	(void)kernel;
-}
-
 static tl_status interp_launch(struct device *device, const struct device_launch *l)
 {
 	const struct interp_kernel *k = l->kernel;
@@ -121,7 +115,6 @@ const struct device_ops interp_ops = {
 	.free = host_free,
 	.compile = interp_compile,
 	.load = interp_load,
-	.unload = interp_unload,
 	.launch = interp_launch,
 	.time = host_time,
 	.synchronize = host_synchronize,

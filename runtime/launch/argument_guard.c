@@ -235,22 +235,6 @@ static const struct variant *serving(const struct arg_guard *b, const struct bro
 	return NULL;
 }
 
-static const struct variant *choose(const struct arg_guard *b, struct device *dev, const struct arguments *a,
-				    bool serves, struct broken *broken)
-{
-	for (;;) {
-		const struct variant *v = atomic_load_explicit(&b->ways[conversion_of(broken)], memory_order_acquire);
-		if (!v && serves)
-			v = serving(b, broken);
-		if (!v || !v->loaded.nconditions)
-			return v;
-		struct broken more = conditions_broken(dev, &v->loaded, a);
-		if (!is_broken(&more))
-			return v;
-		broken_add(broken, &more);
-	}
-}
-
 static bool key_fits(const struct arg_guard *b, const tl_arg *args, size_t nargs)
 {
 	struct key key;
@@ -261,19 +245,6 @@ static bool key_fits(const struct arg_guard *b, const tl_arg *args, size_t nargs
 	return fits;
 }
 
-static const struct variant *find_by_key(const struct arg_guard *b, struct device *dev, const tl_arg *args,
-					 size_t nargs, const u32 *grid, bool serves, u64 *bits)
-{
-	tl_arg leaves[MAX_KERNEL_PARAMS];
-	u32 n;
-	struct broken broken = {0};
-	if (!key_fits(b, args, nargs) || !flatten_arguments(b->params, args, nargs, leaves, NULL, &n))
-		return NULL;
-	const struct arguments a = {leaves, bits, grid};
-	arguments_bits(&b->variant->image, leaves, bits);
-	return choose(b, dev, &a, serves, &broken);
-}
-
 bool arg_guard_takes(const struct arg_guard *b, const tl_arg *args, size_t nargs, u64 *bits)
 {
 	return b->by_key ? key_fits(b, args, nargs) : nargs == b->nargs && arg_guard_take(b, args, bits) == b->nargs;
@@ -282,10 +253,27 @@ bool arg_guard_takes(const struct arg_guard *b, const tl_arg *args, size_t nargs
 const struct variant *arg_guard_choose(const struct arg_guard *b, struct device *dev, const tl_arg *args, size_t nargs,
 				     const u32 *grid, bool serves, bool taken, u64 *bits)
 {
-	if (!taken)
-		return find_by_key(b, dev, args, nargs, grid, serves, bits);
+	tl_arg leaves[MAX_KERNEL_PARAMS];
+	struct arguments a = {args, bits, grid};
 	struct broken broken = {0};
-	return choose(b, dev, &(struct arguments){args, bits, grid}, serves, &broken);
+	u32 n;
+	if (!taken) {
+		if (!key_fits(b, args, nargs) || !flatten_arguments(b->params, args, nargs, leaves, NULL, &n))
+			return NULL;
+		arguments_bits(&b->variant->image, leaves, bits);
+		a.at = leaves;
+	}
+	for (;;) {
+		const struct variant *v = atomic_load_explicit(&b->ways[conversion_of(&broken)], memory_order_acquire);
+		if (!v && serves)
+			v = serving(b, &broken);
+		if (!v)
+			return NULL;
+		struct broken more = conditions_broken(dev, &v->loaded, &a);
+		if (!is_broken(&more))
+			return v;
+		broken_add(&broken, &more);
+	}
 }
 
 /* --- errors -------------------------------------------------------------------------------------------------- */

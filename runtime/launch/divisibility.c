@@ -32,10 +32,18 @@ static bool evaluate(const tl_kernel *k, const struct params *ps, const tl_arg *
 	return good;
 }
 
-/* Adds the shape unless another thread has added it. */
-static const struct shape *add(tl_kernel *k, const struct key *key, struct shape *s)
+/* Adds a shape, unless another thread has added it meanwhile. */
+static const struct shape *new_shape(tl_kernel *k, const struct params *ps, const tl_arg *args, size_t nargs,
+				     const struct key *key)
 {
+	struct shape *s = keyed_new(sizeof *s, key);
 	struct held h;
+	struct cleanup c;
+	cleanup_push(&c, free, s);
+	s->params = k->params;
+	if (evaluate(k, ps, args, nargs, s->most))
+		s->params.most = s->most;
+	cleanup_drop(&c);
 	lock_hold(&h, &k->lock);
 	const struct shape *there = key_table_find(&k->shapes, key);
 	if (!there)
@@ -44,19 +52,6 @@ static const struct shape *add(tl_kernel *k, const struct key *key, struct shape
 	if (there)
 		free(s);
 	return there ? there : s;
-}
-
-static const struct shape *new_shape(tl_kernel *k, const struct params *ps, const tl_arg *args, size_t nargs,
-				     const struct key *key)
-{
-	struct shape *s = keyed_new(sizeof *s, key);
-	struct cleanup c;
-	cleanup_push(&c, free, s);
-	s->params = k->params;
-	if (evaluate(k, ps, args, nargs, s->most))
-		s->params.most = s->most;
-	cleanup_drop(&c);
-	return add(k, key, s);
 }
 
 const struct params *divisibility_params(tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs)
