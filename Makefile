@@ -97,7 +97,10 @@ $(BUILD)/gen/ptx_lex.c: runtime/sim/ptx.l $(BUILD)/deps | $(BUILD)/gen/ptx_parse
 	$(Q)flex -o $@ $<
 
 # The standard library and the math functions of libclc, inside the binary.
-STD = lang/std/core.tl $(filter-out lang/std/core.tl,$(sort $(wildcard lang/std/*.tl)))
+STD = $(patsubst lang/%,$(BUILD)/gen/%,lang/std/core.tl $(filter-out lang/std/core.tl,$(sort $(wildcard lang/std/*.tl))))
+$(BUILD)/gen/std/%.tl: lang/std/%.tl lang/std/expand.awk
+	@mkdir -p $(@D)
+	$(Q)awk -f lang/std/expand.awk $< > $@
 # Only the functions the code generator calls, already reduced to one small module.
 CLC = /usr/lib/clc/nvptx64--nvidiacl.bc
 CLC_FUNCS = $(foreach f,sin cos log log2 erf exp exp2 tanh,_Z$(call len,$(f))$(f)d) _Z4fmodff _Z4fmoddd
@@ -236,15 +239,16 @@ fuzz:
 # Manual pages and completions are made from `tlc --help` and tl.h. TLC runs it.
 TLC ?= $(BUILD)/tlc
 COMMANDS = run bench tune list show cache build serve
-SHARE = man/man1/tlc.1 $(COMMANDS:%=man/man1/tlc-%.1) man/man3/tl.3 bash-completion/completions/tlc zsh/$(ZSH)/_tlc \
+MAN3 = $(patsubst %,man/man3/%.3,$(shell sh docs/install/tl.3.sh runtime/tl.h))
+SHARE = man/man1/tlc.1 $(COMMANDS:%=man/man1/tlc-%.1) $(MAN3) bash-completion/completions/tlc zsh/$(ZSH)/_tlc \
 	fish/vendor_completions.d/tlc.fish doc/tlc/LICENSE doc/tlc/NOTICES
 ZSH ?= site-functions
 $(BUILD)/share/man/man1/tlc.1 $(COMMANDS:%=$(BUILD)/share/man/man1/tlc-%.1): docs/install/tlc.1.sh $(BUILD)/tlc
 	@mkdir -p $(@D)
 	$(Q)sh $< '$(TLC)' $(VERSION) $(patsubst tlc-%,%,$(filter-out tlc,$(basename $(@F)))) > $@
-$(BUILD)/share/man/man3/tl.3: docs/install/tl.3.sh runtime/tl.h
-	@mkdir -p $(@D)
-	$(Q)sh $^ > $@
+$(MAN3:%=$(BUILD)/share/%) &: docs/install/tl.3.sh runtime/tl.h
+	@mkdir -p $(BUILD)/share/man/man3
+	$(Q)sh $^ $(BUILD)/share/man/man3
 $(BUILD)/share/bash-completion/completions/tlc: COMPLETES = bash
 $(BUILD)/share/zsh/$(ZSH)/_tlc: COMPLETES = zsh
 $(BUILD)/share/fish/vendor_completions.d/tlc.fish: COMPLETES = fish

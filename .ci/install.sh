@@ -42,11 +42,6 @@ done
 for file in $SHARE; do
 	place 644 "$build/share/$file" "$PREFIX/share/$file"
 done
-# a page for each function, which is that of the library
-for function in $(sed -n 's/^\(TL_API\|static inline\) [^(]*[ *]\(tl_[a-z0-9_]*\)(.*/\2/p' runtime/tl.h); do
-	[ "$verb" = uninstall ] || echo '.so man3/tl.3' > "$build/install/link.3"
-	place 644 "$build/install/link.3" "$PREFIX/share/man/man3/$function.3"
-done
 if [ "$verb" = install ]; then
 	folder "$doc"
 	printf %s "$made" >> "$root$doc/folders"

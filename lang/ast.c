@@ -106,7 +106,6 @@ void ast_print_expr(const struct expr *e, struct strbuf *out)
 	case EX_TRUE: sb_puts(out, "True"); break;
 	case EX_FALSE: sb_puts(out, "False"); break;
 	case EX_ELLIPSIS: sb_puts(out, "..."); break;
-	case EX_UNSUPPORTED: sb_printf(out, "<unsupported: %s>", e->name); break;
 	case EX_TUPLE:
 	case EX_LIST:
 		sb_puts(out, e->kind == EX_TUPLE ? "(" : "[");

@@ -41,7 +41,6 @@ enum expr_kind {
 	EX_FOR,       /* for a in b */
 	EX_IF,        /* if a */
 	EX_LAMBDA,    /* func */
-	EX_UNSUPPORTED, /* name: the Python construct; an error only if it is evaluated */
 };
 
 enum operator {

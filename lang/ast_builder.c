@@ -39,9 +39,8 @@ struct expr *ast_name(struct parser *p, const char *name, struct loc loc)
 	return e;
 }
 
-/* A node with up to three operands. */
-static struct expr *node3(struct parser *p, enum expr_kind kind, struct loc loc, struct expr *a, struct expr *b,
-			  struct expr *c)
+struct expr *ast_node(struct parser *p, enum expr_kind kind, struct expr *a, struct expr *b, struct expr *c,
+		      struct loc loc)
 {
 	struct expr *e = new_node(p, kind, loc, MAX(depth_of(a), MAX(depth_of(b), depth_of(c))));
 	if (e->kind == kind) {
@@ -54,56 +53,36 @@ static struct expr *node3(struct parser *p, enum expr_kind kind, struct loc loc,
 
 struct expr *ast_unary(struct parser *p, enum operator op, struct expr *a, struct loc loc)
 {
-	struct expr *e = node3(p, EX_UNARY, loc, a, NULL, NULL);
+	struct expr *e = ast_node(p, EX_UNARY, a, NULL, NULL, loc);
 	e->op = op;
 	return e;
 }
 
 struct expr *ast_binary(struct parser *p, enum operator op, struct expr *a, struct expr *b, struct loc loc)
 {
-	struct expr *e = node3(p, EX_BINARY, loc, a, b, NULL);
+	struct expr *e = ast_node(p, EX_BINARY, a, b, NULL, loc);
 	e->op = op;
 	return e;
 }
 
-struct expr *ast_conditional(struct parser *p, struct expr *cond, struct expr *yes, struct expr *no, struct loc loc)
-{
-	return node3(p, EX_IFEXP, loc, yes, cond, no);
-}
-
 struct expr *ast_attribute(struct parser *p, struct expr *a, const char *name, struct loc loc)
 {
-	struct expr *e = node3(p, EX_ATTR, loc, a, NULL, NULL);
+	struct expr *e = ast_node(p, EX_ATTR, a, NULL, NULL, loc);
 	e->name = name;
 	return e;
-}
-
-struct expr *ast_subscript(struct parser *p, struct expr *a, struct expr *index, struct loc loc)
-{
-	return node3(p, EX_SUBSCRIPT, loc, a, index, NULL);
-}
-
-struct expr *ast_slice(struct parser *p, struct expr *a, struct expr *b, struct expr *c, struct loc loc)
-{
-	return node3(p, EX_SLICE, loc, a, b, c);
-}
-
-struct expr *ast_star(struct parser *p, struct expr *a, struct loc loc)
-{
-	return node3(p, EX_STAR, loc, a, NULL, NULL);
 }
 
 struct expr *ast_named(struct parser *p, const char *name, struct loc name_loc, struct expr *value, struct loc loc)
 {
 	p->has_named_exprs = true;
-	return node3(p, EX_NAMED, loc, ast_name(p, name, name_loc), value, NULL);
+	return ast_node(p, EX_NAMED, ast_name(p, name, name_loc), value, NULL, loc);
 }
 
 struct expr *ast_clause(struct parser *p, enum expr_kind kind, struct expr *a, struct expr *b, struct loc loc)
 {
 	if (kind == EX_FOR)
 		check_target(p, a, false);
-	return node3(p, kind, loc, a, b, NULL);
+	return ast_node(p, kind, a, b, NULL, loc);
 }
 
 expr_vec *expr_list(struct parser *p, struct expr *first)
@@ -265,13 +244,6 @@ struct stmt *ast_unsupported_stmt(struct parser *p, const char *what, struct loc
 	return s;
 }
 
-struct expr *ast_unsupported(struct parser *p, const char *what, struct loc loc)
-{
-	struct expr *e = ast_leaf(p, EX_UNSUPPORTED, loc);
-	e->name = what;
-	return e;
-}
-
 struct expr *ast_lambda(struct parser *p, const param_vec *params, struct expr *body, struct loc loc)
 {
 	struct expr *e = new_node(p, EX_LAMBDA, loc, depth_of(body));
@@ -395,19 +367,16 @@ static void set_broken_aside(struct parser *p, struct func *f)
 	struct def_start *s = NULL;
 	for (u32 i = 0; i < p->starts.len && p->starts.at[i].line <= f->loc.line; i++)
 		s = &p->starts.at[i];
-	if (!s || p->diags->nerrors == s->nerrors)
+	if (!s || p->diags->nerrors == s->before.errors)
 		return;
 	f->broken = true;
 	f->start = s->at;
 	f->body.len = 0;
-	diags_cut(p->diags, s->text);
-	p->diags->nerrors = s->nerrors;
+	diags_rewind(p->diags, s->before);
 	p->diags->full = false;
 	/* tokens that were read ahead */
-	for (struct def_start *next = s + 1; next < p->starts.at + p->starts.len; next++) {
-		next->nerrors = s->nerrors;
-		next->text = s->text;
-	}
+	for (struct def_start *next = s + 1; next < p->starts.at + p->starts.len; next++)
+		next->before = s->before;
 }
 
 void add_function(struct parser *p, enum func_kind kind, const struct branch *branch, const char *name,

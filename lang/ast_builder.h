@@ -8,14 +8,13 @@
 
 /* A node without operands, such as None. */
 struct expr *ast_leaf(struct parser *p, enum expr_kind kind, struct loc loc);
+/* A node with up to three operands; the others are NULL. */
+struct expr *ast_node(struct parser *p, enum expr_kind kind, struct expr *a, struct expr *b, struct expr *c,
+		      struct loc loc);
 struct expr *ast_name(struct parser *p, const char *name, struct loc loc);
 struct expr *ast_unary(struct parser *p, enum operator op, struct expr *a, struct loc loc);
 struct expr *ast_binary(struct parser *p, enum operator op, struct expr *a, struct expr *b, struct loc loc);
-struct expr *ast_conditional(struct parser *p, struct expr *cond, struct expr *yes, struct expr *no, struct loc loc);
 struct expr *ast_attribute(struct parser *p, struct expr *a, const char *name, struct loc loc);
-struct expr *ast_subscript(struct parser *p, struct expr *a, struct expr *index, struct loc loc);
-struct expr *ast_slice(struct parser *p, struct expr *a, struct expr *b, struct expr *c, struct loc loc);
-struct expr *ast_star(struct parser *p, struct expr *a, struct loc loc);
 struct expr *ast_named(struct parser *p, const char *name, struct loc name_loc, struct expr *value, struct loc loc);
 /* A clause of a comprehension: `for a in b`, `if a`. */
 struct expr *ast_clause(struct parser *p, enum expr_kind kind, struct expr *a, struct expr *b, struct loc loc);
@@ -39,14 +38,12 @@ void add_argument(struct parser *p, struct call_args *args, const char *name, st
 void add_keywords(struct parser *p, struct call_args *args, struct expr *value, struct loc loc);
 /* Adjacent string literals form one string. If one is an f-string, they are joined at evaluation. */
 struct expr *ast_join_strings(struct parser *p, struct expr *a, struct expr *b);
-/* Python syntax that kernels cannot use. It is an error only if the evaluator reaches it. */
-struct expr *ast_unsupported(struct parser *p, const char *what, struct loc loc);
-
 struct expr *ast_lambda(struct parser *p, const param_vec *params, struct expr *body, struct loc loc);
 
 /* --- statements ---------------------------------------------------------------------------------------------- */
 
 struct stmt *ast_stmt(struct parser *p, enum stmt_kind kind, struct loc loc);
+/* Python syntax that kernels cannot use. It is an error only if the evaluator reaches it. */
 struct stmt *ast_unsupported_stmt(struct parser *p, const char *what, struct loc loc);
 /* `import what as alias` or `from base import what as alias`; `what` is NULL for '*'. */
 struct stmt *ast_import(struct parser *p, struct expr *base, struct expr *what, const char *alias, struct loc loc);

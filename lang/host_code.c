@@ -33,8 +33,7 @@ static void skip_line(struct parser *p)
 /* Reads `a.b.c` or `..a.b` with first token t. The token after it is not consumed. */
 static const char *dotted_name(struct parser *p, struct token t)
 {
-	struct strbuf sb = {.arena = p->arena};
-	sb_puts(&sb, "");
+	struct strbuf sb = sb_empty(p->arena);
 	for (; t.kind == '.' || t.kind == ELLIPSIS; t = raw_token(p))
 		sb_puts(&sb, t.kind == '.' ? "." : "...");
 	while (t.kind == NAME) {
@@ -449,7 +448,7 @@ bool host_line(struct parser *p, struct token t)
 		p->decorators.len = 0;
 	if (t.kind == DEF && pending) {
 		vec_push(p->arena, &p->starts,
-			 ((struct def_start){t.loc.line, t.start, p->diags->nerrors, p->diags->text.len}));
+			 ((struct def_start){t.loc.line, t.start, diags_point(p->diags)}));
 		p->in_kernel = true;
 		p->base_indent = indent;
 		p->indents[0] = indent;

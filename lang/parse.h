@@ -32,7 +32,8 @@ struct token {
 
 /* The `def` of a jit function, with the state of the diagnostics when it was read. */
 struct def_start {
-	u32 line, at, nerrors, text;
+	u32 line, at;
+	struct diags_point before; /* the messages before it */
 };
 
 struct parser {

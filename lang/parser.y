@@ -309,7 +309,7 @@ test_list: test { $$ = expr_list(p, $test); }
 	 ;
 
 test: or_test
-    | or_test[yes] IF or_test[condition] ELSE test[no] { $$ = ast_conditional(p, $condition, $yes, $no, @$); }
+    | or_test[yes] IF or_test[condition] ELSE test[no] { $$ = ast_node(p, EX_IFEXP, $yes, $condition, $no, @$); }
     | LAMBDA lambda_parameters ':' test[body] { $$ = ast_lambda(p, $lambda_parameters, $body, @LAMBDA); }
     ;
 lambda_parameters: %empty { $$ = arena_new(p->arena, param_vec); }
@@ -373,7 +373,7 @@ power: primary | primary[a] POW factor[b] { $$ = ast_binary(p, OP_POW, $a, $b, @
 
 primary: atom
        | primary[a] '.' NAME { $$ = ast_attribute(p, $a, $NAME, @$); }
-       | primary[a] '[' subscripts ']' { $$ = ast_subscript(p, $a, $subscripts, @$); }
+       | primary[a] '[' subscripts ']' { $$ = ast_node(p, EX_SUBSCRIPT, $a, $subscripts, NULL, @$); }
        | primary[a] '(' arguments ')' { $$ = ast_call(p, $a, $arguments, @$); }
        ;
 
@@ -386,8 +386,8 @@ subscript_list: subscript { $$ = expr_list(p, $subscript); }
 	      | subscript_list[list] ',' subscript { vec_push(p->arena, $list, $subscript); $$ = $list; }
 	      ;
 subscript: test
-	 | slice_part[a] ':' slice_part[b] { $$ = ast_slice(p, $a, $b, NULL, @$); }
-	 | slice_part[a] ':' slice_part[b] ':' slice_part[c] { $$ = ast_slice(p, $a, $b, $c, @$); }
+	 | slice_part[a] ':' slice_part[b] { $$ = ast_node(p, EX_SLICE, $a, $b, NULL, @$); }
+	 | slice_part[a] ':' slice_part[b] ':' slice_part[c] { $$ = ast_node(p, EX_SLICE, $a, $b, $c, @$); }
 	 ;
 slice_part: %empty { $$ = NULL; } | test;
 
@@ -403,7 +403,7 @@ argument_list: argument_value { $$ = arena_new(p->arena, struct call_args); add_
 	     | argument_list[list] ',' NAME '=' test { add_argument(p, $list, $NAME, $test, @NAME); $$ = $list; }
 	     ;
 argument_value: named
-	      | '*' test { $$ = ast_star(p, $test, @$); }
+	      | '*' test { $$ = ast_node(p, EX_STAR, $test, NULL, NULL, @$); }
 	      | comprehension
 	      ;
 named: test

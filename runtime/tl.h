@@ -26,6 +26,16 @@ extern "C" {
 
 #define TL_API __attribute__((visibility("default")))
 
+/* Objects of the library. */
+typedef struct tl_context tl_context; /* a device, its memory and the kernels compiled for it */
+typedef struct tl_module tl_module;   /* a source file, or a kernel image */
+typedef struct tl_kernel tl_kernel;   /* a jit function of a module */
+typedef struct tl_buffer tl_buffer;   /* device memory */
+typedef struct tl_prepared tl_prepared; /* a handle: compiled variants of a kernel, launched at the lowest cost */
+typedef struct tl_event tl_event;     /* a point in the work of a stream */
+
+/* --- errors: versions, statuses and error messages ---------------------------------------------------------------- */
+
 #define TL_VERSION "0.1"
 #define TL_VERSION_NUMBER 100 /* 100 for each minor version, 10000 for each major version */
 /* The version of the library that the program runs with. A program runs with each later library whose file has the same
@@ -33,7 +43,10 @@ extern "C" {
  * members. A program must set the members of a structure that it does not use to 0. The library refuses a structure
  * with a member that it does not know. */
 TL_API int tl_version(void);
+/* The same as text: "0.1". The text is constant. */
 TL_API const char *tl_version_text(void);
+
+/* The result of a call. */
 
 typedef enum tl_status {
 	TL_OK = 0,
@@ -57,18 +70,11 @@ typedef enum tl_status {
 	TL_ERR_NOT_BUILT,
 } tl_status;
 
-typedef struct tl_context tl_context; /* a device, its memory and the kernels compiled for it */
-typedef struct tl_module tl_module;   /* a source file, or a kernel image */
-typedef struct tl_kernel tl_kernel;   /* a jit function of a module */
-typedef struct tl_buffer tl_buffer;   /* device memory */
-typedef struct tl_prepared tl_prepared; /* a handle: compiled variants of a kernel, launched at the lowest cost */
-typedef struct tl_event tl_event;     /* a point in the work of a stream */
-
 /* The message of this thread's last call that returns a tl_status; empty if that call succeeded. Where a source is
  * wrong, the message has its line, a caret and a hint. `ctx` may be NULL. The text is valid until the thread's next
  * such call. */
 TL_API const char *tl_error(const tl_context *ctx);
-/* The name of a status: "invalid argument". */
+/* The name of a status: "invalid argument". The text is constant. For other numbers it is "unknown status". */
 TL_API const char *tl_status_name(tl_status s);
 
 /* The last error as a structure, for programs. Unknown members are 0 or NULL. */
@@ -84,10 +90,11 @@ typedef struct tl_error_info {
 	uint32_t line, column; /* from 1; column in bytes */
 	const char *text;      /* the text of tl_error */
 } tl_error_info;
-/* The pointer is valid until the thread's next call that returns a tl_status. */
+/* Describes the last error of this thread. The pointer is valid until the thread's next call that returns a tl_status;
+ * it is never NULL. */
 TL_API const tl_error_info *tl_error_details(void);
 
-/* --- devices ------------------------------------------------------------------------------------------------- */
+/* --- context: contexts and devices -------------------------------------------------------------------------------- */
 
 /* Creates a context on a device:
  *
@@ -109,15 +116,17 @@ TL_API tl_status tl_context_from_cuda(void *cu_context, tl_context **out);
  * any order. Call this before the first launch in `ctx`, and while no other thread uses `ctx`. */
 TL_API tl_status tl_context_share(tl_context *ctx, tl_context *with);
 /* Waits for the device, then frees the context and its modules, buffers and events. Their handles are invalid from then
- * on: do not use or destroy them. NULL is allowed. */
+ * on: do not use or destroy them. No other thread may use the context. NULL is allowed. */
 TL_API void tl_context_destroy(tl_context *ctx);
 /* The alternative for objects that are destroyed in any order, as by garbage collectors: the context's handle is
  * invalid from now on, and its modules, buffers and events stay usable until they are destroyed. The context is freed
  * with the last of these. NULL is allowed. */
 TL_API void tl_context_release(tl_context *ctx);
-/* Waits for everything launched in the context, including launches on the caller's streams. */
+/* Waits for everything launched in the context, including launches on the caller's streams. TL_ERR_KERNEL: one of the
+ * kernels failed. */
 TL_API tl_status tl_synchronize(tl_context *ctx);
 
+/* The description of a device. */
 typedef struct tl_device_info {
 	char kind[16];       /* "cuda", "interp", "cpu", "sim" */
 	char name[128];      /* "NVIDIA H100 80GB HBM3"; the CPU's name for interp and cpu; "simulated sm_90a" */
@@ -138,7 +147,7 @@ TL_API tl_status tl_device(tl_context *ctx, tl_device_info *out);
 TL_API tl_status tl_device_count(int *out);
 TL_API tl_status tl_device_at(int index, tl_device_info *out);
 
-/* --- allocators, threads and callbacks ----------------------------------------------------------------------- */
+/* --- callbacks: allocators, threads and callbacks ----------------------------------------------------------------- */
 
 /* These settings apply to later calls. Make them before other threads use the context. */
 
@@ -151,11 +160,13 @@ typedef struct tl_allocator {
 	void (*free)(void *user, void *p, size_t bytes);
 	void *user;
 } tl_allocator;
+/* Sets the allocator of the context; *a is copied. */
 TL_API tl_status tl_context_allocator(tl_context *ctx, const tl_allocator *a);
 /* The number of CPU threads of a launch on interp, cpu and sim. 0 means $OMP_NUM_THREADS, or one thread for each CPU of
  * the machine. It has no effect on cuda. */
 TL_API tl_status tl_context_threads(tl_context *ctx, int threads);
 
+/* The kinds of texts that the log callback receives. */
 typedef enum tl_log_kind {
 	TL_LOG_PRINT,  /* output of device_print, in whole lines; without a callback it goes to standard output */
 	/* the report that $TL_SIM_REPORT requests, and cpu:check's report of memory that was read back although nothing
@@ -164,12 +175,14 @@ typedef enum tl_log_kind {
 } tl_log_kind;
 /* The log callback. `text` has `len` bytes and a terminating 0, and is valid during the callback only. Several threads
  * may call it at once. It must return, and must not call the library. On cuda the driver writes device_print to
- * standard output itself. With NULL for `fn` there is no callback. */
+ * standard output itself. */
 typedef void tl_log_fn(void *user, tl_log_kind kind, const char *text, size_t len);
+/* Sets the log callback, which receives `user`. With NULL for `fn` there is no callback. */
 TL_API tl_status tl_context_log(tl_context *ctx, tl_log_fn *fn, void *user);
 
-/* --- diagnostics --------------------------------------------------------------------------------------------- */
+/* --- diagnostics: diagnostics of the compiler --------------------------------------------------------------------- */
 
+/* The severity of a diagnostic. */
 typedef enum tl_severity { TL_SEVERITY_ERROR, TL_SEVERITY_WARNING, TL_SEVERITY_NOTE, TL_SEVERITY_REMARK } tl_severity;
 
 /* A diagnostic of the compiler about a kernel. The texts are valid during the callback only. */
@@ -181,6 +194,7 @@ typedef struct tl_diagnostic {
 	const char *hint;     /* a hint; or NULL */
 	const char *shown;    /* the whole diagnostic as tlc prints it, with the source line and a caret */
 } tl_diagnostic;
+/* The callback for diagnostics. */
 typedef void tl_diagnostic_fn(void *user, const tl_diagnostic *d);
 
 /* Sets the callback for diagnostics. It receives each error and warning about modules loaded and kernels compiled in
@@ -192,18 +206,24 @@ TL_API tl_status tl_context_diagnostics(tl_context *ctx, tl_diagnostic_fn *fn, v
  * there are none. It does not need a callback. Free the text with tl_free. */
 TL_API tl_status tl_module_diagnostics(tl_module *m, char **text);
 
-/* --- memory -------------------------------------------------------------------------------------------------- */
+/* --- memory: buffers and copies ----------------------------------------------------------------------------------- */
 
 /* Creates a buffer of device memory, with undefined contents. A buffer of 0 bytes has a unique address. The context
- * owns the buffer. */
+ * owns the buffer, and frees it at the latest when it is destroyed. TL_ERR_MEMORY: the device or the allocator has not
+ * enough memory. */
 TL_API tl_status tl_buffer_create(tl_context *ctx, size_t bytes, tl_buffer **out);
-/* Frees the buffer; the memory of a wrapped buffer stays the caller's. NULL is allowed. */
+/* Frees the buffer; the memory of a wrapped buffer stays the caller's. Wait first for launches and copies that use the
+ * memory. NULL is allowed. */
 TL_API void tl_buffer_destroy(tl_buffer *b);
-TL_API void *tl_buffer_ptr(const tl_buffer *b); /* the buffer's device address; NULL for NULL */
+/* The device address of the buffer, valid until the buffer is destroyed. NULL for NULL. */
+TL_API void *tl_buffer_ptr(const tl_buffer *b);
+/* The size of the buffer in bytes. 0 for NULL. */
 TL_API size_t tl_buffer_size(const tl_buffer *b);
-/* Copy from and to host memory, and set each byte of a buffer. offset + bytes must lie inside the buffer. A copy runs
- * after the launches on the context's own stream, and is complete on return. Work on other streams must be waited for
- * first. */
+/* Copy `bytes` bytes from host memory into the buffer and from the buffer to host memory, and set each byte of a
+ * buffer. `offset` is in bytes from the start of the buffer. If offset + bytes lies outside the buffer,
+ * TL_ERR_ARGUMENT. A copy runs after the launches on the context's own stream, and is complete on return. Work on other
+ * streams must be waited for first. If a kernel that was launched before failed, the copy may return its error,
+ * TL_ERR_KERNEL. */
 TL_API tl_status tl_buffer_write(tl_buffer *b, size_t offset, const void *src, size_t bytes);
 TL_API tl_status tl_buffer_read(tl_buffer *b, size_t offset, void *dst, size_t bytes);
 TL_API tl_status tl_buffer_fill(tl_buffer *b, uint8_t byte);
@@ -233,25 +253,28 @@ TL_API tl_status tl_buffer_copy_async(tl_buffer *dst, size_t dst_offset, const t
 TL_API tl_status tl_buffer_fill_async(tl_buffer *b, size_t offset, const void *element, size_t size, size_t count,
 				      void *stream);
 
-/* --- streams and events -------------------------------------------------------------------------------------- */
+/* --- streams: streams and events ---------------------------------------------------------------------------------- */
 
 /* The context's own stream, a CUstream; NULL on devices other than cuda, which have no streams. The context owns the
- * stream. */
+ * stream, which is valid until the context is destroyed. */
 TL_API void *tl_context_stream(tl_context *ctx);
-/* Events. An event belongs to its context and is freed with it. `stream` is a CUstream of the caller, or NULL for the
- * context's own stream. tl_event_destroy allows NULL. */
+/* Creates an event. The event belongs to its context and is freed with it at the latest. tl_event_destroy allows
+ * NULL. */
 TL_API tl_status tl_event_create(tl_context *ctx, tl_event **out);
 TL_API void tl_event_destroy(tl_event *e);
+/* The event stands for the work that is queued on the stream up to this call. `stream` is a CUstream of the caller, or
+ * NULL for the context's own stream; TL_ERR_ARGUMENT for a stream on devices other than cuda. */
 TL_API tl_status tl_event_record(tl_event *e, void *stream);
-/* Work that is queued on the stream after this call waits for the event's last tl_event_record. */
+/* Work that is queued on the stream after this call waits for the event's last tl_event_record. The host does not wait.
+ * `stream`: as for tl_event_record. */
 TL_API tl_status tl_event_wait(tl_event *e, void *stream);
-/* The host waits for the event. */
+/* The host waits for the event's last tl_event_record. */
 TL_API tl_status tl_event_synchronize(tl_event *e);
 /* Writes the milliseconds between two events of one context to *ms. Both events must have been recorded and waited
  * for. */
 TL_API tl_status tl_event_elapsed(const tl_event *from, const tl_event *to, double *ms);
 
-/* --- kernels ------------------------------------------------------------------------------------------------- */
+/* --- modules: modules, kernels and their parameters --------------------------------------------------------------- */
 
 /* Loads a source file in Triton's language and parses it. A path that ends in ".ttir" is the text of one kernel's tile
  * IR. A kernel image, as `tlc FILE --emit image` writes it, is recognised by its contents, whatever its name. The
@@ -259,13 +282,15 @@ TL_API tl_status tl_event_elapsed(const tl_event *from, const tl_event *to, doub
  * launch with arguments that the image was not compiled for is refused, with the parameter's name. TL_ERR_FILE: the
  * file cannot be read, or the image is damaged or has another version. */
 TL_API tl_status tl_module_load(tl_context *ctx, const char *path, tl_module **out);
-/* Loads a module from memory; `name` is the file name in messages. The text is copied. */
+/* Loads a module from the `len` bytes at `text`, which are copied; `name` is the file name in messages. */
 TL_API tl_status tl_module_load_source(tl_context *ctx, const char *name, const char *text, size_t len,
 				       tl_module **out);
 /* Frees the module, its kernels and their handles. If kernels of the module were compiled, it first waits for
- * everything launched in the context, because they may be running. NULL is allowed. */
+ * everything launched in the context, because they may be running. No other thread may use the module or its kernels,
+ * and its tuners must have been destroyed. NULL is allowed. */
 TL_API void tl_module_destroy(tl_module *m);
-/* Finds a jit function by its name. The kernel belongs to its module. */
+/* Finds a jit function by its name. The kernel belongs to its module. TL_ERR_ARGUMENT: there is none of this name; the
+ * message names a similar one. */
 TL_API tl_status tl_module_kernel(tl_module *m, const char *name, tl_kernel **out);
 
 /* A parameter of a kernel. The texts are expressions of the language, and valid as long as the kernel is. */
@@ -275,21 +300,28 @@ typedef struct tl_parameter {
 	const char *annotation;    /* NULL: none */
 	const char *default_value; /* NULL: none, so an argument is required */
 } tl_parameter;
-/* The number of parameters, constexprs included. */
+/* The number of parameters, constexprs included. 0 for NULL. */
 TL_API size_t tl_kernel_parameters(const tl_kernel *k);
-/* NULL if there is no parameter `index`; from 0 */
+/* Describes parameter `index`, from 0; NULL if there is none. Valid as long as the kernel is. */
 TL_API const tl_parameter *tl_kernel_parameter(const tl_kernel *k, size_t index);
-/* Valid as long as the kernel is. */
+/* The name of the jit function. Valid as long as the kernel is. NULL for NULL. */
 TL_API const char *tl_kernel_name(const tl_kernel *k);
 
+/* --- arguments: arguments of a launch ----------------------------------------------------------------------------- */
+
+/* Types of elements and of numbers. */
 typedef enum tl_dtype {
 	TL_I1, TL_I8, TL_I16, TL_I32, TL_I64, TL_U8, TL_U16, TL_U32, TL_U64,
 	TL_F8E4M3, TL_F8E5M2, TL_F16, TL_BF16, TL_F32, TL_F64,
 	TL_F8E4B15,
 	TL_F8E4B8, TL_F8E5B16, /* constexprs may be these types; arguments, loads and stores may not */
 } tl_dtype;
-TL_API const char *tl_dtype_name(tl_dtype t); /* "fp16" */
-TL_API size_t tl_dtype_size(tl_dtype t);      /* bytes in memory; 1 for int1 */
+/* The name of a type in the language: "fp16". The text is constant. For other numbers it is "unknown". */
+TL_API const char *tl_dtype_name(tl_dtype t);
+/* The bytes of an element in memory; 1 for int1. 0 for other numbers. */
+TL_API size_t tl_dtype_size(tl_dtype t);
+
+/* What an argument is. */
 
 typedef enum tl_arg_kind {
 	TL_ARG_NONE,
@@ -346,6 +378,7 @@ static inline tl_arg tl_range(tl_dtype t, const void *p, size_t bytes)
 	a.bytes = bytes < 0xFFFFFFFFFFFFFF ? bytes & 0xFFFFFFFFFFFFFF : 0xFFFFFFFFFFFFFF; /* no allocation is larger */
 	return a;
 }
+/* The address of a buffer, with the size of the buffer. */
 static inline tl_arg tl_buf(tl_dtype t, const tl_buffer *b) { return tl_range(t, tl_buffer_ptr(b), tl_buffer_size(b)); }
 /* An integer: i32, or i64 if the value does not fit; or the value of a constexpr parameter. */
 static inline tl_arg tl_int(int64_t i)
@@ -354,6 +387,7 @@ static inline tl_arg tl_int(int64_t i)
 	a.i = i;
 	return a;
 }
+/* An integer of type t, which must be able to hold it. */
 static inline tl_arg tl_int_typed(tl_dtype t, int64_t i)
 {
 	tl_arg a = {TL_ARG_INT, t, 1, 0, 0, {0}};
@@ -367,30 +401,35 @@ static inline tl_arg tl_uint(uint64_t u)
 	a.u = u;
 	return a;
 }
+/* An unsigned value of the integer type t, which must be able to hold it. */
 static inline tl_arg tl_uint_typed(tl_dtype t, uint64_t u)
 {
 	tl_arg a = {TL_ARG_UINT, t, 1, 0, 0, {0}};
 	a.u = u;
 	return a;
 }
+/* A floating-point number, passed as fp32; or the value of a constexpr parameter. */
 static inline tl_arg tl_float(double f)
 {
 	tl_arg a = {TL_ARG_FLOAT, TL_F32, 1, 0, 0, {0}};
 	a.f = f;
 	return a;
 }
+/* A floating-point number of type t, rounded to it. */
 static inline tl_arg tl_float_typed(tl_dtype t, double f)
 {
 	tl_arg a = {TL_ARG_FLOAT, t, 1, 0, 0, {0}};
 	a.f = f;
 	return a;
 }
+/* A truth value, int1. */
 static inline tl_arg tl_bool(bool b)
 {
 	tl_arg a = {TL_ARG_BOOL, TL_I1, 1, 0, 0, {0}};
 	a.i = b;
 	return a;
 }
+/* None, for example for a pointer that the kernel does not use. */
 static inline tl_arg tl_none(void)
 {
 	tl_arg a = {TL_ARG_NONE, TL_I32, 0, 0, 0, {0}};
@@ -403,18 +442,20 @@ static inline tl_arg tl_open(void)
 	tl_arg a = {TL_ARG_OPEN, TL_I32, 0, 0, 0, {0}};
 	return a;
 }
-/* For constexpr parameters: a string, a dtype, a jit function of the same module. */
+/* A string, for constexpr parameters. The text must be valid during the call. */
 static inline tl_arg tl_str(const char *s)
 {
 	tl_arg a = {TL_ARG_STR, TL_I8, 1, 0, 0, {0}};
 	a.s = s;
 	return a;
 }
+/* A dtype, for constexpr parameters. */
 static inline tl_arg tl_type(tl_dtype t)
 {
 	tl_arg a = {TL_ARG_TYPE, t, 1, 0, 0, {0}};
 	return a;
 }
+/* A jit function of the same module by its name, for constexpr parameters. The name must be valid during the call. */
 static inline tl_arg tl_func(const char *name)
 {
 	tl_arg a = {TL_ARG_FUNC, TL_I8, 1, 0, 0, {0}};
@@ -497,17 +538,21 @@ static inline tl_arg tl_desc(const tl_descriptor *d)
 	return a;
 }
 
+/* --- launch: launching and preparing kernels ---------------------------------------------------------------------- */
+
+/* The properties of arguments that a variant is compiled for. */
 typedef enum tl_specialization {
 	TL_SPECIALIZE_USEFUL, /* by the properties of arguments that can change the code */
 	TL_SPECIALIZE_NONE,   /* by types and compile-time values only: one variant for all values and addresses */
 } tl_specialization;
 
+/* The options of a launch. A member that is 0 has its default. */
 typedef struct tl_config {
 	uint32_t grid[3]; /* programs along each axis; see grid_dims */
 	int num_warps;    /* a power of two, 1 to 32; 0: 4 */
 	int num_stages;   /* stages of software pipelining; 0: 3 */
 	/* Rows of a group in which a two-dimensional grid is walked, for L2 reuse. 1: no groups. 0: 16 on a GPU for
-	 * large grids of GEMMs whose rows and columns share their loads, else no groups. */
+	 * large grids of GEMMs whose rows and columns share their loads, else no groups. At most 1048576. */
 	int group_pids;
 	/* device_assert stops the kernel on a GPU too (on interp it always does), and so does an integer overflow */
 	bool debug;
@@ -538,9 +583,12 @@ typedef struct tl_config {
 } tl_config;
 
 /* Launches the kernel, and compiles it first if there is no variant for these arguments. A grid of no programs runs
- * nothing. On CUDA it returns before the kernel has finished, and the caller's device pointers and buffers must stay
- * valid until then. While cfg->stream is captured into a CUDA graph nothing can be compiled or loaded: TL_ERR_ARGUMENT
- * if that is necessary, so call tl_prepare before. */
+ * nothing. `args` has `nargs` arguments in the order of the parameters, constexprs included; arguments that are left
+ * out at the end are open (tl_open). Several threads may launch a kernel at once. TL_ERR_COMPILE: the kernel is wrong
+ * for these arguments. TL_ERR_ARGUMENT: an argument or an option does not fit. TL_ERR_KERNEL and TL_ERR_RACE: the
+ * kernel failed; on CUDA a later call that waits returns this. On CUDA it returns before the kernel has finished, and
+ * the caller's device pointers and buffers must stay valid until then. While cfg->stream is captured into a CUDA graph
+ * nothing can be compiled or loaded: TL_ERR_ARGUMENT if that is necessary, so call tl_prepare before. */
 TL_API tl_status tl_launch(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs);
 /* Compiles without launching, so that launches like this one compile nothing. cfg->grid counts: GEMMs have separate
  * variants for grids of more programs than multiprocessors. cfg may be NULL, for the defaults.
@@ -562,9 +610,11 @@ TL_API tl_status tl_prepared_launch(const tl_prepared *p, const uint32_t grid[3]
 /* No other thread may be launching through the handle. Kernels that have been launched continue to run. NULL is
  * allowed. */
 TL_API void tl_prepared_destroy(tl_prepared *p);
-/* Measures the median time of a launch, in milliseconds, of `repeats` timed launches after `warmup` launches that are
- * not timed. On CUDA the L2 cache is flushed before each launch; if there is no memory for that, TL_OK is returned and
- * tl_error() has a note. */
+/* --- measure: times, dumps and resources of kernels --------------------------------------------------------------- */
+
+/* Measures the median time of a launch, in milliseconds, of `repeats` timed launches (1 to 1000000) after `warmup`
+ * launches that are not timed. It waits for all of them. On CUDA the L2 cache is flushed before each launch; if there
+ * is no memory for that, TL_OK is returned and tl_error() has a note. */
 TL_API tl_status tl_time(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int warmup, int repeats,
 			 double *median_ms);
 /* Measures the time of each of the `repeats` launches, in order, in milliseconds. `ms` has `repeats` elements. */
@@ -581,7 +631,7 @@ TL_API tl_status tl_time_each(tl_kernel *k, const tl_config *cfg, const tl_arg *
  * interp has "ttir" and "calls" only. cfg may be NULL. Free the text with tl_free. */
 TL_API tl_status tl_kernel_dump(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, const char *stage,
 				char **text);
-/* Frees a text that a function of this library returned. NULL is allowed. */
+/* Frees a text that tl_kernel_dump, tl_module_diagnostics or tl_tuner_report returned. NULL is allowed. */
 TL_API void tl_free(void *p);
 
 /* The resources of a launch on a multiprocessor. */
@@ -594,11 +644,11 @@ typedef struct tl_resources {
 	int resident;        /* blocks that a multiprocessor holds at once; 0: unknown (sim, clusters) */
 	uint64_t reserved[4];
 } tl_resources;
-/* Compiles if needed. All members are 0 on interp. cfg may be NULL. */
+/* The resources of a launch like this one, compiled if needed. All members are 0 on interp. cfg may be NULL. */
 TL_API tl_status tl_kernel_resources(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs,
 				     tl_resources *out);
 
-/* --- tuning -------------------------------------------------------------------------------------------------- */
+/* --- tuning: the choice of a configuration ------------------------------------------------------------------------ */
 
 /* A tuner launches a kernel with its fastest configuration. At the first launch for each key it runs all configurations
  * on the arguments of that launch: those of the kernel's decorators (triton.autotune), and those added here. Afterwards
@@ -634,8 +684,9 @@ typedef struct tl_tuning {
 	uint64_t reserved[7];
 } tl_tuning;
 
-/* `t` may be NULL. The caller owns the tuner, and must destroy it before the kernel's module. tl_tuner_destroy allows
- * NULL. */
+/* Creates a tuner with options `t`, whose texts are copied; NULL: the defaults. The caller owns the tuner, and must
+ * destroy it before the kernel's module, when no other thread uses it. tl_tuner_destroy allows NULL. TL_ERR_ARGUMENT: a
+ * name is not a parameter. */
 TL_API tl_status tl_tuner_create(tl_kernel *k, const tl_tuning *t, tl_tuner **out);
 TL_API void tl_tuner_destroy(tl_tuner *t);
 
@@ -643,13 +694,15 @@ TL_API void tl_tuner_destroy(tl_tuner *t);
  * all other use of CUDA, and end the process afterwards with _exit, because a kernel that never ends may be running. */
 TL_API void tl_tuner_serve(int socket);
 
+/* A value of a configuration. */
 typedef struct tl_named_arg {
 	const char *name; /* of a parameter */
 	tl_arg value;     /* a compile-time value */
 } tl_named_arg;
 /* Adds a configuration: values for parameters that launches leave open, and the members num_warps, num_stages,
- * group_pids, max_ctas and maxnreg of `options` that are not 0. `options` may be NULL. Call it before the first
- * launch. */
+ * group_pids, max_ctas and maxnreg of `options` that are not 0. `options` may be NULL. The values are copied. Call it
+ * before the first launch, and not from several threads at once. TL_ERR_ARGUMENT: a name is not a parameter, a value
+ * does not fit it, or the tuner has been used. */
 TL_API tl_status tl_tuner_add(tl_tuner *t, const tl_config *options, const tl_named_arg *values, size_t n);
 
 /* Completes a configuration to a launch. *cfg has the options of the configuration. `args` has a value for each of the
@@ -659,10 +712,13 @@ TL_API tl_status tl_tuner_add(tl_tuner *t, const tl_config *options, const tl_na
 typedef tl_status tl_plan_fn(void *user, tl_config *cfg, tl_arg *args, size_t nargs);
 
 /* Launches like tl_launch, with the fastest configuration. The options of the configuration override those of cfg.
- * Leave the parameters that configurations set open: tl_open(). If `plan` is NULL, the grid is that of cfg. */
+ * Leave the parameters that configurations set open: tl_open(). If `plan` is NULL, the grid is that of cfg. Several
+ * threads may launch at once: threads with a new key wait while a configuration is chosen. TL_ERR_COMPILE,
+ * TL_ERR_KERNEL and others, of the first failure: no configuration can run. */
 TL_API tl_status tl_tuner_launch(tl_tuner *t, const tl_config *cfg, tl_plan_fn *plan, void *user, const tl_arg *args,
 				 size_t nargs);
 
+/* A chosen configuration. */
 typedef struct tl_choice {
 	const char *text;  /* "BLOCK=128 num_warps=8"; valid until the tuner is destroyed */
 	tl_config config;  /* of the launch */
@@ -680,7 +736,7 @@ TL_API tl_status tl_tuner_choose(tl_tuner *t, const tl_config *cfg, tl_plan_fn *
  * most this fraction; null if there are too few measurements. Free the text with tl_free. */
 TL_API tl_status tl_tuner_report(tl_tuner *t, char **json);
 
-/* --- kernels compiled ahead of time -------------------------------------------------------------------------- */
+/* --- aot: kernels compiled ahead of time -------------------------------------------------------------------------- */
 
 /* `tlc build FILE -o NAME` writes NAME.h and NAME.c. NAME.h declares for each kernel a function that loads it and a
  * function that launches it, with parameters of the kernel's types. NAME.c has the kernel images. They call the
@@ -689,16 +745,18 @@ TL_API tl_status tl_tuner_report(tl_tuner *t, char **json);
 /* A kernel's images for one architecture, loaded on a device. It is immutable: several threads may launch it at
  * once. */
 typedef struct tl_compiled tl_compiled;
+/* Bytes of a kernel image. */
 typedef struct tl_blob {
 	const void *bytes;
 	size_t size;
 } tl_blob;
 /* Loads the images that fit the device best: all variants for its architecture, or for the nearest older one. `images`
  * may have several variants; a launch takes the first variant that its arguments allow. The context owns *out. The
- * images are copied. */
+ * images are copied. TL_ERR_DEVICE: there are none for this device. TL_ERR_ARGUMENT: an image is damaged or has
+ * another version. */
 TL_API tl_status tl_compiled_load(tl_context *ctx, const tl_blob *images, size_t n, tl_compiled **out);
-/* Waits for everything launched in the context, then frees the kernel. NULL is allowed. Without this call the context
- * frees the kernel. */
+/* Waits for everything launched in the context, then frees the kernel, which no other thread may use. NULL is allowed.
+ * Without this call the context frees the kernel. */
 TL_API void tl_compiled_destroy(tl_compiled *c);
 /* Launches the kernel. cfg: the members grid, grid_dims, stream, max_ctas and launch_… are used. args: the value of
  * each parameter in its low bytes, and 0 for compile-time values. */
@@ -716,10 +774,10 @@ typedef struct tl_built {
 
 /* The kernels of such a table, launched by name with arguments as in tl_launch. A row is loaded at its first launch. */
 typedef struct tl_library tl_library;
-/* `table` has n rows, and must stay valid as long as the library. */
+/* Creates a library. `table` has n rows, and must stay valid as long as the library. The context owns the library. */
 TL_API tl_status tl_library_create(tl_context *ctx, const tl_built *table, size_t n, tl_library **out);
-/* Waits for everything launched in the context, then frees the library. NULL is allowed. Without this call the context
- * frees the library. */
+/* Waits for everything launched in the context, then frees the library, which no other thread may use. NULL is allowed.
+ * Without this call the context frees the library. */
 TL_API void tl_library_destroy(tl_library *l);
 /* Launches the row with arguments of these types and these compile-time values. An integer without a type also matches
  * a row with another integer type that can hold its value, and tl_float() matches fp64. A parameter with a compile-time

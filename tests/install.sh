@@ -77,18 +77,21 @@ manuals() { # each option, each function
 		nm -D --defined-only "$work/usr/lib/libtl.so" | sed -n 's/.* T \(tl_\)/\1/p'
 		sed -n 's/^static inline [^(]* \(tl_[a-z_]*\)(.*/\1/p' "$top/runtime/tl.h"
 	} | while read -r call; do
-		grep -q "[ *]$call(" "$share/man/man3/tl.3" || { echo "tl.3 has no $call"; exit 1; }
-		[ "$(cat "$share/man/man3/$call.3")" = '.so man3/tl.3' ] || { echo "no page $call.3"; exit 1; }
+		page=$share/$(sed -n 's/^\.so /man\//p' "$share/man/man3/$call.3")
+		grep -q "[ *]$call(" "$page" || { echo "$page has no prototype of $call"; exit 1; }
+		awk -v call="$call()" '/^\.S/ { found = index($0, call) } found && /^[^.]/ { text = 1 } END { exit !text }' "$page" ||
+			{ echo "$page does not describe $call"; exit 1; }
 	done || return 1
 	commands=$("$work/usr/bin/tlc" --help | sed -n 's/^  tlc \([a-z]*\) .*/\1/p' | sort -u)
 	[ "$(echo "$commands" | wc -w)" -ge 8 ] || return 1
 	for command in $commands; do
 		grep -q "^tlc $command" "$share/man/man1/tlc-$command.1" && grep -q '^\.SH DESCRIPTION' "$share/man/man1/tlc-$command.1" || { echo "tlc-$command.1"; return 1; }
 	done
-	command -v groff > /dev/null || return 0
-	for page in man1/tlc.1 man1/tlc-run.1 man1/tlc-cache.1 man3/tl.3; do
-		[ -z "$(groff -man -k -Tutf8 -ww -z "$share/man/$page" 2>&1 | tee /dev/stderr)" ] || return 1
+	for page in man1/tlc.1 man1/tlc-run.1 man1/tlc-cache.1 man3/tl.3 $(cd "$share/man" && echo man3/tl-*.3); do
+		! command -v groff > /dev/null || [ -z "$(groff -man -k -Tutf8 -ww -z "$share/man/$page" 2>&1 | tee /dev/stderr)" ] || return 1
+		! command -v mandoc > /dev/null || [ -z "$(mandoc -Tlint -W warning "$share/man/$page" | grep -v 'missing date' | tee /dev/stderr)" ] || return 1
 	done
+	! command -v man > /dev/null || man -M "$share/man" tl_launch | grep -q 'tl_prepared_launch('
 }
 options() { "$work/usr/bin/tlc" --help | sed -n 's/^  \(-[^ ,]*\),\{0,1\} \(--[a-z-]*\)\{0,1\}.*/\1 \2/p'; }
 completions() {

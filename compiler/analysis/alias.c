@@ -17,7 +17,7 @@ bool may_overlap(struct pass_state *s, const struct value *x, const struct value
 {
 	if (!x || !y || x == y)
 		return true;
-	if (s->alias == ALIAS_ANY || (s->alias == ALIAS_EQUAL && !equal_is_fine))
+	if (s->options.alias == ALIAS_ANY || (s->options.alias == ALIAS_EQUAL && !equal_is_fine))
 		return true;
 	rely_on_no_overlap(s->k, x, y, equal_is_fine);
 	return false;

@@ -3,7 +3,7 @@
  *
  * Addresses are distinguished by the pointer parameter that they are computed from. The source does not say whether two
  * parameters overlap. If a pass relies on two parameters not overlapping, the pair is recorded in kernel.apart. A
- * launch with overlapping arguments compiles the kernel again without that assumption (struct compile_options). */
+ * launch with overlapping arguments compiles the kernel again without that assumption (struct codegen_options). */
 #ifndef TLC_ANALYSIS_ALIAS_H
 #define TLC_ANALYSIS_ALIAS_H
 

@@ -4,7 +4,6 @@
  * For each target the source has the variants of the command line, in their order, and after them a generic variant
  * without assumptions. A launch uses the first variant that its arguments allow. */
 #include <ctype.h>
-#include <errno.h>
 #include <stdlib.h>
 
 #include "support/span.h"
@@ -19,9 +18,9 @@ struct build_state {
 	struct strbuf header, source; /* text of NAME.h and NAME.c so far */
 	struct strbuf table;          /* rows of the table of a manifest's launchers */
 	const char *name;             /* the base name of the files as a C identifier */
-	VEC(const char *) symbols;    /* the functions in the files: for each kernel the launcher, then the loader */
-	const char **given;           /* of a manifest: the targets of the command line */
-	u32 nbundles, ngiven;
+	text_list symbols;            /* the functions in the files: for each kernel the launcher, then the loader */
+	text_list given;              /* of a manifest: the targets of the command line */
+	u32 nbundles;
 	/* the current kernel */
 	struct unit unit;     /* parsed once */
 	VEC(tl_blob) images;  /* its images for the current target */
@@ -49,10 +48,8 @@ static bool add_bundle(struct build_state *b)
 	const struct image *im = &b->generic;
 	const u8 *bytes =
 		(const u8 *)bundle_write(&b->c->arena, im->name, im->target, b->images.at, b->images.len, &len);
-	if (!bytes) {
-		complain(0, "%s has too much code for %s", im->name, im->target);
-		return false;
-	}
+	if (!bytes)
+		return refuse("%s has too much code for %s", im->name, im->target);
 	sb_printf(&b->source,
 		  "\n/* %u variants of %s for %s, compressed */\nstatic const unsigned char tl_images_%u[] = {",
 		  b->images.len, im->name, im->target, b->nbundles);
@@ -76,7 +73,7 @@ static bool compile_image(struct build_state *b, const struct arg_spec *args, co
 	show_diagnostics(&u);
 	note_imports(b->c, &u);
 	if (good)
-		image_make(im, &u, f, args, o, &out);
+		image_make(im, &u, f, args, &o->codegen, &out);
 	unit_free(&u);
 	return good;
 }
@@ -88,8 +85,8 @@ static bool add_variant(struct build_state *b, const struct arg_spec *args, stru
 	if (!compile_image(b, args, &o, &few))
 		return false;
 	bool good = true;
-	o.grid = GRID_ROWS;
-	if (!serves_grid(&few, GRID_ROWS) && few.sizes == BOUNDS_LIMITED) {
+	o.codegen.grid = GRID_ROWS;
+	if (!serves_grid(&few, GRID_ROWS) && few.codegen.sizes == BOUNDS_LIMITED) {
 		good = compile_image(b, args, &o, &many);
 		if (good && !serves_grid(&many, GRID_FEW))
 			add_image(b, &many);
@@ -98,7 +95,7 @@ static bool add_variant(struct build_state *b, const struct arg_spec *args, stru
 	}
 	if (good)
 		add_image(b, &few);
-	if (few.sizes == BOUNDS_WIDE) {
+	if (few.codegen.sizes == BOUNDS_WIDE) {
 		image_free(&b->generic);
 		b->generic = few;
 	} else {
@@ -126,8 +123,7 @@ static bool take_types(struct build_state *b, const struct func *f, const char *
 /* A type without its specialisation: "(*fp32:16, i32)" → "(*fp32, i32)". */
 static const char *unspecialised(struct arena *a, const char *type)
 {
-	struct strbuf out = {.arena = a};
-	sb_puts(&out, "");
+	struct strbuf out = sb_empty(a);
 	for (char quote = 0; *type; type++) {
 		quote = quote ? *type == quote ? 0 : quote : *type == '"' || *type == '\'' ? *type : 0;
 		if (!quote && *type == ':' && isdigit((u8)type[1]))
@@ -143,8 +139,7 @@ static struct arg_spec *generic_types(struct build_state *b, const struct func *
 				      const char **types)
 {
 	struct arg_spec *out = arena_dup(&b->c->arena, args, f->nparams * sizeof *args);
-	struct strbuf text = {.arena = &b->c->arena};
-	sb_puts(&text, "");
+	struct strbuf text = sb_empty(&b->c->arena);
 	for (u32 i = 0; i < f->nparams; i++) {
 		if (out[i].type)
 			out[i].type = unspecialised(&b->c->arena, out[i].type);
@@ -159,10 +154,8 @@ static bool build_target(struct build_state *b, const struct func *f, const char
 	struct command *c = b->c;
 	struct compile_options o = c->options;
 	o.want_code = true;
-	if (!target_parse(target, &o.target)) {
-		complain(0, "--target: '%s' is not one of %s", target, target_names);
+	if (!read_target(target, &o.target))
 		return false;
-	}
 	c->options.target = o.target;
 	struct arg_spec *generic = NULL;
 	for (u32 i = 0; i < MAX(c->signatures.len, 1); i++) {
@@ -172,21 +165,18 @@ static bool build_target(struct build_state *b, const struct func *f, const char
 			return false;
 		generic = generic_types(b, f, args, &types);
 		b->types = b->types ? b->types : types;
-		if (strcmp(types, b->types) != 0) {
-			complain(0,
-				 "-s: the types of '%s' are others than those of '%s'; a launcher has one type for "
-				 "each parameter",
-				 signature, c->signatures.at[0]);
-			return false;
-		}
-		o.num_warps = c->options.num_warps;
-		o.num_stages = c->options.num_stages;
+		if (strcmp(types, b->types) != 0)
+			return refuse(
+				"-s: the types of '%s' are others than those of '%s'; a launcher has one type for "
+				"each parameter",
+				signature, c->signatures.at[0]);
+		o.codegen = c->options.codegen; /* with those of the decorators */
 		if (!add_variant(b, args, o))
 			return false;
 	}
-	o.alias = ALIAS_ANY;
-	o.no_tma = true;
-	o.sizes = BOUNDS_WIDE;
+	o.codegen.alias = ALIAS_ANY;
+	o.codegen.no_tma = true;
+	o.codegen.sizes = BOUNDS_WIDE;
 	return add_variant(b, generic, o) && add_bundle(b);
 }
 
@@ -237,8 +227,7 @@ static void print_parameters(struct build_state *b, struct strbuf *out)
 /* Text for a C comment, in which no comment begins or ends. */
 static const char *commented(struct arena *a, const char *text)
 {
-	struct strbuf out = {.arena = a};
-	sb_puts(&out, "");
+	struct strbuf out = sb_empty(a);
 	for (char before = 0; *text; before = *text++) {
 		bool mark = (before == '*' && *text == '/') || (before == '/' && *text == '*');
 		sb_printf(&out, mark ? " %c" : "%c", *text);
@@ -287,36 +276,24 @@ static void print_launcher(struct build_state *b, const char *symbol)
 	sb_printf(out, "\treturn tl_compiled_launch(kernel, cfg, args, %u);\n}\n", n);
 }
 
-static bool is_new(const struct build_state *b, const char *symbol)
-{
-	for (u32 i = 0; i < b->symbols.len; i++)
-		if (!strcmp(b->symbols.at[i], symbol))
-			return false;
-	return true;
-}
-
 /* A new function name: the prefix and the kernel's name. A number follows if another function has this name, or this
  * name with _load. NULL after a message: a program cannot have such a function. */
 static const char *new_symbol(struct build_state *b, const char *kernel)
 {
 	struct arena *a = &b->c->arena;
 	const char *name = c_function_name(a, b->c->prefix, kernel), *symbol = name, *load, *why;
-	for (u32 n = 2; load = arena_printf(a, "%s_load", symbol), !is_new(b, symbol) || !is_new(b, load); n++)
+	for (u32 n = 2;
+	     load = arena_printf(a, "%s_load", symbol), list_has(&b->symbols, symbol) || list_has(&b->symbols, load);
+	     n++)
 		symbol = arena_printf(a, "%s_%u", name, n);
 	if ((why = c_name_taken(a, symbol)) || (why = c_name_taken(a, load))) {
-		complain(0, "the launcher of '%s' cannot have the name '%s', which %s; --prefix my_ makes it my_%s",
-			 kernel, symbol, why, symbol);
+		refuse("the launcher of '%s' cannot have the name '%s', which %s; --prefix my_ makes it my_%s", kernel,
+		       symbol, why, symbol);
 		return NULL;
 	}
 	vec_push(a, &b->symbols, symbol);
 	vec_push(a, &b->symbols, load);
 	return symbol;
-}
-
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	return slash ? slash + 1 : path;
 }
 
 static int write_sources(struct build_state *b)
@@ -345,13 +322,10 @@ static int write_sources(struct build_state *b)
 		   *source = arena_printf(&c->arena,
 					  "/* Made by tlc %s. */\n#include \"%s.h\"\n\n#include <string.h>\n%s",
 					  TL_VERSION, base, b->source.at);
-	const char *texts[] = {header, source};
-	for (u32 i = 0; i < 2; i++) {
-		const char *path = arena_printf(&c->arena, "%s.%c", c->output, "hc"[i]);
-		if (!write_file(&c->arena, path, texts[i], strlen(texts[i])))
-			return complain(EXIT_ENVIRONMENT, "cannot write '%s': %s", path, strerror(errno));
-	}
-	return c->depfile ? write_depfile(c) : EXIT_DONE;
+	int r = write_file(&c->arena, arena_printf(&c->arena, "%s.h", c->output), header, strlen(header));
+	if (!r)
+		r = write_file(&c->arena, arena_printf(&c->arena, "%s.c", c->output), source, strlen(source));
+	return r || !c->depfile ? r : write_depfile(c);
 }
 
 /* --- kernels ----------------------------------------------------------------------------------------------------- */
@@ -362,15 +336,13 @@ static void take_targets(struct command *c)
 	static const char *const levels[] = {"cpu:baseline", "cpu:avx2", "cpu:avx512"};
 	struct target here;
 	bool neon = cpu_here(&here) && here.level == CPU_NEON;
-	u32 n = c->targets.len;
-	const char **given = arena_dup(&c->arena, c->targets.at, n * sizeof *given);
-	c->targets.len = 0;
-	for (u32 i = 0; i < n; i++) {
-		if (strcmp(given[i], "cpu") != 0)
-			vec_push(&c->arena, &c->targets, given[i]);
-		else if (neon)
-			vec_push(&c->arena, &c->targets, "cpu:neon");
-		for (u32 k = 0; !strcmp(given[i], "cpu") && !neon && k < ARRAY_LEN(levels); k++)
+	const text_list given = c->targets;
+	c->targets = (text_list){0};
+	for (u32 i = 0; i < given.len; i++) {
+		bool levelless = !strcmp(given.at[i], "cpu");
+		if (!levelless || neon)
+			vec_push(&c->arena, &c->targets, levelless ? "cpu:neon" : given.at[i]);
+		for (u32 k = 0; levelless && !neon && k < ARRAY_LEN(levels); k++)
 			vec_push(&c->arena, &c->targets, levels[k]);
 	}
 }
@@ -385,7 +357,7 @@ static int build_kernel(struct build_state *b, const char *name, const char *tex
 	bool good = unit_open(&b->unit, name, text, len);
 	show_diagnostics(&b->unit);
 	if (good && !b->unit.module)
-		complain(0, "'%s' is IR text; tlc build takes kernels in their source", name);
+		refuse("'%s' is IR text; tlc build takes kernels in their source", name);
 	const struct func *f = good && b->unit.module ? pick_kernel(&b->unit, c->kernel) : NULL;
 	const char *symbol = f ? new_symbol(b, f->name) : NULL;
 	good = symbol;
@@ -411,11 +383,11 @@ static struct build_state *begin_sources(struct command *c)
 	b->header.arena = b->source.arena = b->table.arena = &c->arena;
 	sb_puts(&b->header, "");
 	if (!base)
-		complain(0, "-o NAME is missing: what to call the header and the source");
+		refuse("-o NAME is missing: what to call the header and the source");
 	else if (!*base || strpbrk(base, "\"\\\n"))
-		complain(0, "-o: '%s' is no name of a header", c->output);
+		refuse("-o: '%s' is no name of a header", c->output);
 	else if (c->prefix && strcmp(c->prefix, c_function_name(&c->arena, NULL, c->prefix)) != 0)
-		complain(0, "--prefix: '%s' is no beginning of a name in C", c->prefix);
+		refuse("--prefix: '%s' is no beginning of a name in C", c->prefix);
 	else
 		b->name = c_function_name(&c->arena, c->prefix, base);
 	return b->name ? b : NULL;
@@ -447,8 +419,7 @@ struct group {
 /* "x=*fp32:16, n=i32:16" → "x=*fp32, n=i32" */
 static const char *types_of(struct arena *a, const char *arguments)
 {
-	struct strbuf out = {.arena = a};
-	sb_puts(&out, "");
+	struct strbuf out = sb_empty(a);
 	for (struct argument_span one; next_argument(a, &arguments, &one);) {
 		struct arg_spec s;
 		bool typed = one.value && parse_arg_spec(a, one.value, &s);
@@ -459,37 +430,25 @@ static const char *types_of(struct arena *a, const char *arguments)
 
 static bool belongs(const struct group *g, const struct manifest_entry *e, const char *types)
 {
-	const struct options *x = &g->first->options, *y = &e->options;
 	return !strcmp(g->first->source, e->source) && !strcmp(g->first->hash, e->hash) &&
-	       !strcmp(g->first->kernel, e->kernel) && !strcmp(g->types, types) && x->num_warps == y->num_warps &&
-	       x->num_stages == y->num_stages && x->group_pids == y->group_pids && x->maxnreg == y->maxnreg &&
-	       x->debug == y->debug;
-}
-
-static void add_once(struct arena *a, const char ***at, u32 *len, u32 *cap, const char *text)
-{
-	for (u32 i = 0; i < *len; i++)
-		if (!strcmp((*at)[i], text))
-			return;
-	if (*len == *cap)
-		*at = vec_grow(a, *at, *len, cap, sizeof **at);
-	(*at)[(*len)++] = text;
+	       !strcmp(g->first->kernel, e->kernel) && !strcmp(g->types, types) &&
+	       codegen_options_same_choice(&g->first->options.codegen, &e->options.codegen);
 }
 
 /* Adds the entry's arguments as if they were given with -s and -D. */
 static void take_entry(struct command *c, const struct manifest_entry *e, bool first)
 {
-	struct strbuf types = {.arena = &c->arena};
+	struct arena *a = &c->arena;
+	struct strbuf types = sb_empty(a);
 	const char *list = e->arguments;
-	sb_puts(&types, "");
-	for (struct argument_span one; next_argument(&c->arena, &list, &one);) {
+	for (struct argument_span one; next_argument(a, &list, &one);) {
 		struct arg_spec s;
-		if (one.value && parse_arg_spec(&c->arena, one.value, &s))
+		if (one.value && parse_arg_spec(a, one.value, &s))
 			sb_printf(&types, "%s%s", types.len ? "," : "", one.text);
 		else if (one.value && first)
-			vec_push(&c->arena, &c->defines, ((struct define){one.name, one.value}));
+			vec_push(a, &c->defines, ((struct define){one.name, one.value}));
 	}
-	add_once(&c->arena, &c->signatures.at, &c->signatures.len, &c->signatures.cap, types.at);
+	add_once(&c->arena, &c->signatures, types.at);
 }
 
 /* The targets of --target that have the kind of the entry's device; if there are none, the entry's target. */
@@ -497,16 +456,15 @@ static void take_entry_targets(struct build_state *b, const struct manifest_entr
 {
 	struct command *c = b->c;
 	bool given = false;
-	for (u32 i = 0; i < b->ngiven; i++) {
+	for (u32 i = 0; i < b->given.len; i++) {
 		struct target t;
-		if (!target_parse(b->given[i], &t) || t.kind != e->target.kind)
+		if (!target_parse(b->given.at[i], &t) || t.kind != e->target.kind)
 			continue;
-		add_once(&c->arena, &c->targets.at, &c->targets.len, &c->targets.cap, b->given[i]);
+		add_once(&c->arena, &c->targets, b->given.at[i]);
 		given = true;
 	}
 	if (!given)
-		add_once(&c->arena, &c->targets.at, &c->targets.len, &c->targets.cap,
-			 target_name(&c->arena, &e->target));
+		add_once(&c->arena, &c->targets, target_name(&c->arena, &e->target));
 }
 
 /* The specialisation of a signature as a number: launches try more specialised variants first. */
@@ -546,11 +504,7 @@ static int build_group(struct build_state *b, const struct group *g)
 	if (!g->first->text)
 		note_file(c, g->first->source);
 	c->kernel = g->first->kernel;
-	c->options.num_warps = g->first->options.num_warps;
-	c->options.num_stages = g->first->options.num_stages;
-	c->options.group_pids = g->first->options.group_pids;
-	c->options.maxnreg = g->first->options.maxnreg;
-	c->options.debug = g->first->options.debug;
+	c->options.codegen = codegen_options_chosen(&g->first->options.codegen);
 	c->defines.len = c->signatures.len = c->targets.len = 0;
 	for (u32 i = 0; i < g->entries.len; i++) {
 		take_entry(c, g->entries.at[i], !i);
@@ -569,8 +523,7 @@ static bool name_table(struct build_state *b)
 	struct arena *a = &b->c->arena;
 	const char *table = arena_printf(a, "%s_table", b->name), *why = c_name_taken(a, table);
 	if (why)
-		complain(0, "the table cannot have the name '%s', which %s; --prefix my_ makes it my_%s", table, why,
-			 table);
+		refuse("the table cannot have the name '%s', which %s; --prefix my_ makes it my_%s", table, why, table);
 	vec_push(a, &b->symbols, table);
 	vec_push(a, &b->symbols, arena_printf(a, "%s_table_len", b->name));
 	return !why;
@@ -584,11 +537,11 @@ int build_manifest_sources(struct command *c, const struct manifest_entry *entri
 	if (!b || !name_table(b))
 		return EXIT_USER;
 	take_targets(c);
-	b->given = arena_dup(&c->arena, c->targets.at, c->targets.len * sizeof *b->given);
-	b->ngiven = c->targets.len;
-	for (u32 i = 0; i < b->ngiven; i++)
-		if (!target_parse(b->given[i], &(struct target){0}))
-			return complain(EXIT_USER, "--target: '%s' is not one of %s", b->given[i], target_names);
+	b->given = c->targets;
+	c->targets = (text_list){0};
+	for (u32 i = 0; i < b->given.len; i++)
+		if (!read_target(b->given.at[i], &(struct target){0}))
+			return EXIT_USER;
 	for (u32 i = 0; i < n; i++) {
 		const char *types = types_of(&c->arena, entries[i].arguments);
 		u32 g = 0;

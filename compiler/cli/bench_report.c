@@ -178,21 +178,15 @@ void show_progress(u32 done, u32 total)
 
 /* --- curves -------------------------------------------------------------------------------------------------- */
 
-static bool ends_in(const char *s, const char *end)
-{
-	size_t n = strlen(s), m = strlen(end);
-	return n > m && !strcmp(s + n - m, end);
-}
-
 bool can_plot(const struct command *c, const struct sweep *s)
 {
 	bool good = s->len && c->plot && (ends_in(c->plot, ".svg") || ends_in(c->plot, ".png"));
 	if (!c->plot)
 		return true;
 	if (!s->len)
-		complain(0, "--plot: there is no range to draw, as in n=1024..32768:x2");
+		refuse("--plot: there is no range to draw, as in n=1024..32768:x2");
 	else if (!good)
-		complain(0, "--plot: '%s' ends neither in .svg nor in .png", c->plot);
+		refuse("--plot: '%s' ends neither in .svg nor in .png", c->plot);
 	return good;
 }
 

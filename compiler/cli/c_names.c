@@ -66,8 +66,7 @@ static const char words[] =
 /* A name with ASCII letters and digits only: "é.0" → u00e9_0. */
 static const char *plain_name(struct arena *a, const char *name)
 {
-	struct strbuf out = {.arena = a};
-	sb_puts(&out, "");
+	struct strbuf out = sb_empty(a);
 	for (const u8 *s = (const u8 *)name; *s; s++) {
 		u32 more = *s < 0xC0 ? 0 : *s < 0xE0 ? 1 : *s < 0xF0 ? 2 : 3, code = more ? *s & (0x3F >> more) : *s;
 		for (; more && (s[1] & 0xC0) == 0x80; more--)

@@ -35,9 +35,8 @@ static bool make_contender(struct bench *b, u32 i, i64 v, struct contender *x)
 {
 	struct command *c = b->c;
 	*x = (struct contender){.command = command_for(c, &b->sweep, v)};
-	struct strbuf label = {.arena = &c->arena};
+	struct strbuf label = sb_empty(&c->arena);
 	u32 combinations = b->n;
-	sb_puts(&label, "");
 	for (u32 k = 0; k < c->compared.len; k++) {
 		const struct compared *by = &c->compared.at[k];
 		combinations /= by->values.len;

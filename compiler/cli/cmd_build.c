@@ -36,7 +36,7 @@ const char *manifest_source(struct arena *a, const struct manifest_entry *e, siz
 	const char *hash = arena_printf(a, "%016llx", (unsigned long long)hash_bytes(text, *len, 0));
 	if (!strcmp(hash, e->hash))
 		return text;
-	complain(0, "'%s' has changed since the manifest was written", e->source);
+	refuse("'%s' has changed since the manifest was written", e->source);
 	return NULL;
 }
 

@@ -3,8 +3,7 @@
 
 static const char *text_of(struct arena *a, const struct expr *x)
 {
-	struct strbuf sb = {.arena = a};
-	sb_puts(&sb, "");
+	struct strbuf sb = sb_empty(a);
 	ast_print_expr(x, &sb);
 	return sb.at;
 }
@@ -21,23 +20,19 @@ static void list_param(const struct param *p, struct strbuf *out)
 	sb_puts(out, "\n");
 }
 
-static void list_values(const struct configuration *c, const char *before, struct strbuf *out)
+static void list_configuration(const struct configuration *c, struct strbuf *out)
 {
-	for (u32 i = 0; i < c->nvalues; i++) {
-		sb_printf(out, "%s%s=%s", before, c->values[i].name, c->values[i].literal);
-		before = " ";
-	}
-	if (c->num_warps)
-		sb_printf(out, "%snum_warps=%d", before, c->num_warps);
-	if (c->num_stages)
-		sb_printf(out, "%snum_stages=%d", c->num_warps ? " " : before, c->num_stages);
-	sb_puts(out, "\n");
+	struct strbuf text = sb_empty(out->arena);
+	for (u32 i = 0; i < c->nvalues; i++)
+		sb_printf(&text, "%s%s=%s", i ? " " : "", c->values[i].name, c->values[i].literal);
+	codegen_options_print(&text, &c->options, &(struct codegen_options){0}, " ");
+	sb_printf(out, "    configuration: %s\n", text.at);
 }
 
 static void list_tuning(const struct tuning *t, struct strbuf *out)
 {
 	for (u32 i = 0; i < t->configurations.len; i++)
-		list_values(&t->configurations.at[i], "    configuration: ", out);
+		list_configuration(&t->configurations.at[i], out);
 	for (u32 i = 0; i < t->keys.len; i++)
 		sb_printf(out, "%s%s%s", i ? ", " : "    key: ", t->keys.at[i], i + 1 == t->keys.len ? "\n" : "");
 	for (u32 i = 0; i < t->heuristics.len; i++)
@@ -78,9 +73,9 @@ static void json_configuration(const struct configuration *c, struct strbuf *out
 		sb_printf(out, ": %s", c->values[i].json);
 	}
 	sb_puts(out, "}, \"num_warps\": ");
-	sb_printf(out, c->num_warps ? "%d" : "null", c->num_warps);
+	sb_printf(out, c->options.num_warps ? "%d" : "null", c->options.num_warps);
 	sb_puts(out, ", \"num_stages\": ");
-	sb_printf(out, c->num_stages ? "%d" : "null", c->num_stages);
+	sb_printf(out, c->options.num_stages ? "%d" : "null", c->options.num_stages);
 	sb_puts(out, "}");
 }
 
@@ -144,8 +139,7 @@ int command_list(struct command *c)
 	if (u->parsed)
 		return complain(EXIT_USER, "'%s' is IR text of one kernel, '%s'; tlc list is for source", c->file,
 				u->parsed->name);
-	struct strbuf out = {.arena = &c->arena};
-	sb_puts(&out, "");
+	struct strbuf out = sb_empty(&c->arena);
 	if (c->json) {
 		sb_puts(&out, "{\"file\": ");
 		sb_json(&out, c->file);

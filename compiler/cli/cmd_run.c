@@ -27,9 +27,9 @@ static bool find_named(struct session *s, const char *name, struct argument **ou
 	if (!*out && c->compares_kernels)
 		vec_push(&c->arena, &c->left_out, name);
 	else if (!*out)
-		complain(0, "'%s' has no parameter '%s'", s->kernel_name, name);
+		refuse("'%s' has no parameter '%s'", s->kernel_name, name);
 	else if ((*out)->given)
-		complain(0, "'%s' is given twice", name);
+		refuse("'%s' is given twice", name);
 	return *out ? !(*out)->given : c->compares_kernels;
 }
 
@@ -132,7 +132,7 @@ static const struct expr *parse_option(const struct session *s, const char *opti
 	u16 file = diags_add_source(&s->unit->diags, option, copy, len);
 	const struct expr *e = parse_expression(&s->unit->arena, &s->unit->names, &s->unit->diags, file, 0, (u32)len);
 	if (!e)
-		complain(0, "%s: '%s' is no expression", option, copy);
+		refuse("%s: '%s' is no expression", option, copy);
 	return e;
 }
 
@@ -140,16 +140,12 @@ static const struct expr *parse_option(const struct session *s, const char *opti
 static bool read_grid(struct session *s)
 {
 	const char *g = s->c->grid;
-	if (!g) {
-		complain(0, "the grid is missing: -g X[,Y[,Z]]");
-		return false;
-	}
+	if (!g)
+		return refuse("the grid is missing: -g X[,Y[,Z]]");
 	for (int i = 0;; i++) {
 		size_t len = span_outside(g, ",");
-		if (i == 3 || !len) {
-			complain(0, "-g: '%s' is no grid; it is X, X,Y or X,Y,Z", s->c->grid);
-			return false;
-		}
+		if (i == 3 || !len)
+			return refuse("-g: '%s' is no grid; it is X, X,Y or X,Y,Z", s->c->grid);
 		s->grid[i] = parse_option(s, "-g", g, len);
 		if (!s->grid[i])
 			return false;
@@ -183,10 +179,9 @@ static tl_status plan_grid(void *session, tl_config *cfg, tl_arg *args, size_t n
 		double n;
 		if (!evaluate(&scope, s->grid[i], &n) || !(n >= 0) || n > 0x7FFFFFFF || n != floor(n)) {
 			if (!s->grid_is_wrong)
-				complain(0,
-					 "-g: '%s' is no grid; it is X, X,Y or X,Y,Z, each a whole number, or "
-					 "arithmetic with cdiv, min and max on %s",
-					 s->c->grid, numbers_of(&scope));
+				refuse("-g: '%s' is no grid; it is X, X,Y or X,Y,Z, each a whole number, or "
+				       "arithmetic with cdiv, min and max on %s",
+				       s->c->grid, numbers_of(&scope));
 			s->grid_is_wrong = true;
 			return TL_ERR_ARGUMENT;
 		}
@@ -211,14 +206,13 @@ static int upload(struct session *s)
 	return EXIT_DONE;
 }
 
-static int download(struct session *s)
+/* Calls f for each argument, up to the first failure. */
+static int each_argument(struct session *s, tl_status (*f)(struct argument *a))
 {
-	for (u32 i = 0; i < s->nargs; i++) {
-		tl_status r = value_download(&s->args[i]);
-		if (r)
-			return api_failed(s->ctx, r);
-	}
-	return EXIT_DONE;
+	tl_status r = TL_OK;
+	for (u32 i = 0; i < s->nargs && !r; i++)
+		r = f(&s->args[i]);
+	return r ? api_failed(s->ctx, r) : EXIT_DONE;
 }
 
 bool run_evaluate(struct session *s, const char *option, const char *text, double *out)
@@ -227,24 +221,24 @@ bool run_evaluate(struct session *s, const char *option, const char *text, doubl
 	const struct expr *e = parse_option(s, option, text, strlen(text));
 	if (e && evaluate(&scope, e, out))
 		return true;
-	complain(0, "%s: '%s' must be arithmetic on numbers and on the kernel's number arguments", option, text);
-	return false;
+	return refuse("%s: '%s' must be arithmetic on numbers and on the kernel's number arguments", option, text);
+}
+
+static tl_status launch(struct session *s)
+{
+	tl_status r = tl_launch(s->kernel, &s->config, s->launched, s->nlaunched);
+	return r ? r : tl_synchronize(s->ctx);
 }
 
 int run_launch(struct session *s)
 {
-	tl_status r = tl_launch(s->kernel, &s->config, s->launched, s->nlaunched);
-	if (!r)
-		r = tl_synchronize(s->ctx);
+	tl_status r = launch(s);
 	return r ? api_failed(s->ctx, r) : EXIT_DONE;
 }
 
 int run_read(struct session *s)
 {
-	tl_status r = TL_OK;
-	for (u32 i = 0; i < s->nargs && !r; i++)
-		r = value_read(&s->args[i]);
-	return r ? api_failed(s->ctx, r) : EXIT_DONE;
+	return each_argument(s, value_read);
 }
 
 int run_time(struct session *s, int warmup, int n, double *ms)
@@ -283,10 +277,8 @@ bool read_tolerance(const struct command *c, double *out)
 {
 	char *end = NULL;
 	*out = c->check ? strtod(c->check, &end) : 0;
-	if (c->check && (end == c->check || *end || !(*out >= 0) || isinf(*out))) {
-		complain(0, "--check: '%s' is no tolerance; 0 is equal, 0.01 one percent", c->check);
-		return false;
-	}
+	if (c->check && (end == c->check || *end || !(*out >= 0) || isinf(*out)))
+		return refuse("--check: '%s' is no tolerance; 0 is equal, 0.01 one percent", c->check);
 	return true;
 }
 
@@ -397,14 +389,7 @@ static int prepare(struct session *s, const char *text, size_t len)
 	if ((r = tl_module_load_source(s->ctx, c->file, text, len, &s->module)) ||
 	    (r = tl_module_kernel(s->module, s->kernel_name, &s->kernel)))
 		return api_failed(s->ctx, r);
-	s->config.num_warps = c->options.num_warps;
-	s->config.num_stages = c->options.num_stages;
-	s->config.group_pids = c->options.group_pids;
-	s->config.maxnreg = c->options.maxnreg;
-	s->config.max_ctas = c->max_ctas;
-	s->config.launch_cooperative_grid = c->cooperative;
-	s->config.launch_pdl = c->pdl;
-	s->config.debug = c->options.debug;
+	set_options_of_config(&s->config, &c->options.codegen);
 	code = upload(s);
 	if (!code)
 		code = wants_tuning(s) ? tune(s) : plan(s);
@@ -456,7 +441,8 @@ static bool find_kernel(struct session *s)
 
 int run_open(struct session *s, struct command *c)
 {
-	*s = (struct session){.c = c, .unit = arena_new(&c->arena, struct unit), .code = EXIT_USER};
+	*s = (struct session){
+		.c = c, .unit = arena_new(&c->arena, struct unit), .config = c->config, .code = EXIT_USER};
 	bool known = c->input && !strcmp(c->file, "-");
 	size_t len = c->input_len;
 	char *text = known ? c->input : read_file(&c->arena, c->file, &len);
@@ -472,21 +458,21 @@ int run_open(struct session *s, struct command *c)
 
 int command_run(struct command *c)
 {
+	if (c->gdb)
+		return run_in_gdb(c);
 	struct session s;
 	int code = run_open(&s, c), raced = EXIT_DONE;
 	if (!code && c->verb == VERB_RUN) {
 		if (!strcmp(s.device.kind, "cpu"))
 			crash_watch(c);
-		tl_status r = tl_launch(s.kernel, &s.config, s.launched, s.nlaunched);
-		if (!r)
-			r = tl_synchronize(s.ctx);
+		tl_status r = launch(&s);
 		crash_end_watch();
 		if (!r && crash_is_second())
 			code = complain(EXIT_BUG, "the interpreter finds nothing wrong: please report the kernel");
 		if (r) /* after a race the buffers can be read */
 			*(r == TL_ERR_RACE ? &raced : &code) = api_failed(s.ctx, r);
 		if (!code)
-			code = download(&s);
+			code = each_argument(&s, value_download);
 	}
 	run_close(&s);
 	return code ? code : raced;

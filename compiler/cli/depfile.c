@@ -1,5 +1,4 @@
 /* `tlc build --depfile`: the files that a build has read, as a rule in the syntax of make and ninja. */
-#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -7,10 +6,7 @@
 
 void note_file(struct command *c, const char *path)
 {
-	for (u32 i = 0; i < c->files_read.len; i++)
-		if (!strcmp(c->files_read.at[i], path))
-			return;
-	vec_push(&c->arena, &c->files_read, arena_str(&c->arena, path, strlen(path)));
+	add_once(&c->arena, &c->files_read, arena_str(&c->arena, path, strlen(path)));
 }
 
 void note_imports(struct command *c, const struct unit *u)
@@ -64,7 +60,5 @@ int write_depfile(struct command *c)
 		sb_path(&out, path_shown(c, c->files_read.at[i]));
 		sb_puts(&out, ":\n");
 	}
-	if (write_file(&c->arena, c->depfile, out.at, out.len))
-		return EXIT_DONE;
-	return complain(EXIT_ENVIRONMENT, "cannot write '%s': %s", c->depfile, strerror(errno));
+	return write_file(&c->arena, c->depfile, out.at, out.len);
 }

@@ -18,48 +18,56 @@
 #include "runtime/image/image.h"
 #include "runtime/tl.h"
 
-static const char usage[] =
-	"tlc compiles Triton kernels.\n"
-	"\n"
-	"  tlc FILE [-k KERNEL] [-s SIGNATURE] [-D NAME=VALUE]... [--target T] [--emit KIND,...] [-o PATH]\n"
-	"  tlc run FILE -k KERNEL -g X[,Y[,Z]] [--device D] [-D NAME=VALUE]... ARG=VALUE...\n"
-	"  tlc bench FILE ...as run... [--bytes EXPR] [--flops EXPR] [--rep MS] [--json]\n"
-	"            [--against FILE2] [--check TOLERANCE] [--plot PATH]\n"
-	"  tlc tune FILE ...as run... [--check TOLERANCE] [--rep MS] [--json]\n"
-	"  tlc list FILE [--json]\n"
-	"  tlc list --builtins\n"
-	"  tlc show IMAGE\n"
-	"  tlc cache list|verify|clear|path\n"
-	"  tlc build FILE [-k KERNEL] [-s SIGNATURE]... [-D NAME=VALUE]... [--target T]... -o NAME\n"
-	"            [--prefix TEXT] [--depfile PATH]\n"
-	"  tlc build MANIFEST [--target T]... [-o NAME]\n"
-	"  tlc serve          (runs configurations for a tuner: tl_tuning.helper)\n"
-	"\n"
-	"  FILE               a .tl or .py file, or IR text in a .ttir or .ttgir file; - is standard input\n"
-	"  ARG=VALUE          42, 0.5, i64:42, fp16[128,64]:randn:0 (zeros ones arange empty "
-	"rand:SEED randn:SEED), @in.npy,\n"
-	"                     bf16@in.npy, None; a tensor may end in :>out.npy to save it after the launch;\n"
-	"                     tuples (1, fp32[8]) and (x=1, y=2); descriptors desc[64,64]:fp16[128,256]:rand:1\n";
+static void print_message(const char *kind, const char *format, va_list ap)
+{
+	fprintf(stderr, "tlc: %s: ", kind);
+	vfprintf(stderr, format, ap);
+	fputc('\n', stderr);
+}
 
 int complain(int code, const char *format, ...)
 {
 	va_list ap;
 	va_start(ap, format);
-	fputs("tlc: error: ", stderr);
-	vfprintf(stderr, format, ap);
-	fputc('\n', stderr);
+	print_message("error", format, ap);
 	va_end(ap);
 	return code;
+}
+
+bool refuse(const char *format, ...)
+{
+	va_list ap;
+	va_start(ap, format);
+	print_message("error", format, ap);
+	va_end(ap);
+	return false;
 }
 
 void warn(const char *format, ...)
 {
 	va_list ap;
 	va_start(ap, format);
-	fputs("tlc: warning: ", stderr);
-	vfprintf(stderr, format, ap);
-	fputc('\n', stderr);
+	print_message("warning", format, ap);
 	va_end(ap);
+}
+
+bool list_has(const text_list *list, const char *text)
+{
+	for (u32 i = 0; i < list->len; i++)
+		if (!strcmp(list->at[i], text))
+			return true;
+	return false;
+}
+
+void add_once(struct arena *a, text_list *list, const char *text)
+{
+	if (!list_has(list, text))
+		vec_push(a, list, text);
+}
+
+bool read_target(const char *text, struct target *out)
+{
+	return target_parse(text, out) || refuse("--target: '%s' is not one of %s", text, target_names);
 }
 
 char *read_file(struct arena *a, const char *path, size_t *len)
@@ -71,10 +79,10 @@ char *read_file(struct arena *a, const char *path, size_t *len)
 	bool readable = is_stdin || (f && !fstat(fileno(f), &st) && S_ISREG(st.st_mode));
 	char *text = readable ? stream_read(a, f, LIMIT, len) : NULL;
 	if (!text)
-		complain(0, "cannot read %s: %s", is_stdin ? "standard input" : arena_printf(a, "'%s'", path),
-			 f && !readable    ? "not a regular file"
-			 : errno == EFBIG ? "too large to be a kernel"
-					   : strerror(errno));
+		refuse("cannot read %s: %s", is_stdin ? "standard input" : arena_printf(a, "'%s'", path),
+		       f && !readable   ? "not a regular file"
+		       : errno == EFBIG ? "too large to be a kernel"
+					: strerror(errno));
 	if (f && !is_stdin)
 		fclose(f);
 	return text;
@@ -180,16 +188,15 @@ const struct func *pick_kernel(struct unit *u, const char *name)
 		return NULL;
 	const char *file = u->diags.sources.at[m->file]->name;
 	if (!njit)
-		complain(0, "'%s' has no jit functions (a function under @triton.jit)", file);
+		refuse("'%s' has no jit functions (a function under @triton.jit)", file);
 	else if (name && (like = did_you_mean(name, names, njit)))
-		complain(0, "'%s' has no jit function '%s'; did you mean '%s'?", file, name, like);
+		refuse("'%s' has no jit function '%s'; did you mean '%s'?", file, name, like);
 	else if (name)
-		complain(0, "'%s' has no jit function '%s'%s", file, name, nkernels ? "; its kernels are" : "");
+		refuse("'%s' has no jit function '%s'%s", file, name, nkernels ? "; its kernels are" : "");
 	else if (nkernels)
-		complain(0, "'%s' has several kernels; choose one with -k", file);
+		refuse("'%s' has several kernels; choose one with -k", file);
 	else
-		complain(0, "'%s' has only helpers; a kernel returns nothing, and -k can choose one that others call",
-			 file);
+		refuse("'%s' has only helpers; a kernel returns nothing, and -k can choose one that others call", file);
 	if (!like)
 		show_choice(m, nkernels);
 	return NULL;
@@ -206,7 +213,7 @@ bool is_constexpr(const struct param *p)
 static int find_param(const struct func *f, const char *name, size_t len)
 {
 	for (u32 i = 0; i < f->nparams; i++)
-		if (strlen(f->params[i].name) == len && !memcmp(f->params[i].name, name, len))
+		if (word_is(name, len, f->params[i].name))
 			return (int)i;
 	return -1;
 }
@@ -222,18 +229,14 @@ static bool read_signature(struct command *c, const struct func *f, struct arg_s
 		given++;
 		if (eq) {
 			int i = find_param(f, s, (size_t)(eq - s));
-			if (i < 0) {
-				complain(0, "-s: '%s' has no parameter '%.*s'", f->name, (int)(eq - s), s);
-				return false;
-			}
+			if (i < 0)
+				return refuse("-s: '%s' has no parameter '%.*s'", f->name, (int)(eq - s), s);
 			args[i].type = arena_str(&c->arena, eq + 1, len - (size_t)(eq + 1 - s));
 		} else {
 			while (next < f->nparams && (is_constexpr(&f->params[next]) || args[next].constant))
 				next++;
-			if (next == f->nparams) {
-				complain(0, "-s: more types than parameters of '%s': '%s' is left over", f->name, s);
-				return false;
-			}
+			if (next == f->nparams)
+				return refuse("-s: more types than parameters of '%s': '%s' is left over", f->name, s);
 			args[next++].type = arena_str(&c->arena, s, len);
 		}
 		s += len + (s[len] == ',');
@@ -253,34 +256,39 @@ static bool read_arguments(struct command *c, const struct func *f, struct arg_s
 {
 	for (u32 i = 0; i < c->defines.len; i++) {
 		int k = find_param(f, c->defines.at[i].name, strlen(c->defines.at[i].name));
-		if (k < 0) {
-			complain(0, "-D: '%s' has no parameter '%s'%s", f->name, c->defines.at[i].name,
-				 option_of(c->defines.at[i].name));
-			return false;
-		}
-		if (args[k].constant) {
-			complain(0, "-D: '%s' is given twice", c->defines.at[i].name);
-			return false;
-		}
+		if (k < 0)
+			return refuse("-D: '%s' has no parameter '%s'%s", f->name, c->defines.at[i].name,
+				      option_of(c->defines.at[i].name));
+		if (args[k].constant)
+			return refuse("-D: '%s' is given twice", c->defines.at[i].name);
 		args[k].constant = c->defines.at[i].value;
 	}
 	return read_signature(c, f, args);
 }
 
+static bool check_numbers(const struct func *f, struct codegen_options o)
+{
+	o = codegen_options_complete(o);
+	int wrong = codegen_options_wrong(&o);
+	if (wrong >= 0)
+		refuse("the configuration of '%s' sets %s to %d; it must %s", f->name, codegen_numbers[wrong].name,
+		       o.numbers[wrong], codegen_numbers[wrong].rule);
+	return wrong < 0;
+}
+
 /* Sets constexprs without a value from the first configuration of the kernel's decorators, and from its heuristics.
- * That configuration also sets the launch options that the command line does not set. */
-static void fill_from_decorators(struct command *c, struct unit *u, const struct func *f, struct arg_spec *args)
+ * That configuration also sets the launch options that the command line does not set. False after a message. */
+static bool fill_from_decorators(struct command *c, struct unit *u, const struct func *f, struct arg_spec *args)
 {
 	bool open = false;
 	struct tuning t;
 	for (u32 i = 0; i < f->nparams; i++)
 		open |= args[i].shape == ARG_LEAF && !args[i].constant && !args[i].type && !f->params[i].value;
 	if (!open || !f->ndecorators)
-		return;
+		return true;
 	unit_tuning(u, f, args, target_capability(&c->options.target), DECORATORS_KNOWN, &t);
 	const struct configuration *first = t.configurations.len ? &t.configurations.at[0] : NULL;
-	struct strbuf said = {.arena = &c->arena};
-	sb_puts(&said, "");
+	struct strbuf said = sb_empty(&c->arena);
 	for (u32 i = 0; i < t.heuristics.len + (first ? first->nvalues : 0); i++) {
 		const struct tuned_value *v =
 			i < t.heuristics.len ? &t.heuristics.at[i] : &first->values[i - t.heuristics.len];
@@ -294,20 +302,17 @@ static void fill_from_decorators(struct command *c, struct unit *u, const struct
 	for (u32 i = 0; i < t.unknown.len; i++)
 		diag(&u->diags, N_DECORATOR_UNKNOWN, f->loc, t.unknown.at[i]);
 	if (!said.len)
-		return;
-	if (!c->options.num_warps && first->num_warps)
-		sb_printf(&said, " num_warps=%d", c->options.num_warps = first->num_warps);
-	if (!c->options.num_stages && first->num_stages)
-		sb_printf(&said, " num_stages=%d", c->options.num_stages = first->num_stages);
+		return true;
+	const struct codegen_options given = c->options.codegen, all = codegen_options_or(given, &first->options);
+	codegen_options_print(&said, &all, &given, " ");
 	diag(&u->diags, N_CONFIGURATION, f->loc, said.at, t.configurations.len);
+	c->options.codegen = all;
+	return check_numbers(f, all);
 }
 
 bool read_kernel_arguments(struct command *c, struct unit *u, const struct func *f, struct arg_spec *args)
 {
-	if (!read_arguments(c, f, args))
-		return false;
-	fill_from_decorators(c, u, f, args);
-	return true;
+	return read_arguments(c, f, args) && fill_from_decorators(c, u, f, args);
 }
 
 /* --- output -------------------------------------------------------------------------------------------------- */
@@ -320,7 +325,7 @@ static bool write_stream(FILE *f, const char *data, size_t len)
 	return !fclose(f) && ok;
 }
 
-bool write_file(struct arena *a, const char *path, const char *data, size_t len)
+static bool replace_file(struct arena *a, const char *path, const char *data, size_t len)
 {
 	struct stat st;
 	bool exists = !stat(path, &st);
@@ -343,6 +348,14 @@ bool write_file(struct arena *a, const char *path, const char *data, size_t len)
 	return ok;
 }
 
+int write_file(struct arena *a, const char *path, const char *data, size_t len)
+{
+	errno = 0;
+	bool ok = strcmp(path, "-") ? replace_file(a, path, data, len)
+				    : fwrite(data, 1, len, stdout) == len && !fflush(stdout);
+	return ok ? EXIT_DONE : complain(EXIT_ENVIRONMENT, "cannot write '%s': %s", path, strerror(errno));
+}
+
 static int write_output(struct command *c, const char *kernel, const char *kind, bool binary, const char *data,
 			size_t len, bool several)
 {
@@ -352,10 +365,7 @@ static int write_output(struct command *c, const char *kernel, const char *kind,
 		path = arena_printf(&c->arena, "%s.%s", path ? path : kernel, kind);
 	else if (!path)
 		path = "-";
-	errno = 0;
-	bool ok = strcmp(path, "-") ? write_file(&c->arena, path, data, len)
-				    : fwrite(data, 1, len, stdout) == len && !fflush(stdout);
-	return ok ? EXIT_DONE : complain(EXIT_ENVIRONMENT, "cannot write '%s': %s", path, strerror(errno));
+	return write_file(&c->arena, path, data, len);
 }
 
 /* Reads registers and local memory from the output of ptxas -v; other output goes to standard error. */
@@ -387,27 +397,15 @@ static void read_report(struct command *c, struct unit *u, const struct compiled
 static int run_ptxas(struct command *c, const char *program, const char *arch, const char *in, const char *out,
 		     const char **report)
 {
-	int ends[2], status = -1;
-	if (pipe(ends))
+	FILE *f = popen(arena_printf(&c->arena, "exec %s %s %s -o %s -v 2>&1", program, arch, in, out), "r");
+	if (!f)
 		return -1;
-	pid_t pid = fork();
-	if (pid == 0) {
-		dup2(ends[1], STDOUT_FILENO);
-		dup2(ends[1], STDERR_FILENO);
-		close(ends[0]);
-		close(ends[1]);
-		execlp(program, "ptxas", arch, in, "-o", out, "-v", (char *)NULL);
-		_exit(127);
-	}
-	close(ends[1]);
-	struct strbuf said = {.arena = &c->arena};
+	struct strbuf said = sb_empty(&c->arena);
 	char part[4096];
-	sb_puts(&said, "");
-	for (ssize_t n; (n = read(ends[0], part, sizeof part)) > 0;)
-		sb_add(&said, part, (size_t)n);
-	close(ends[0]);
+	for (size_t n; (n = fread(part, 1, sizeof part, f)) > 0;)
+		sb_add(&said, part, n);
 	*report = said.at;
-	return pid > 0 && waitpid(pid, &status, 0) == pid ? status : -1;
+	return pclose(f);
 }
 
 /* Runs ptxas on the PTX; the result is read back from `cubin`. */
@@ -417,7 +415,7 @@ static int assemble(struct command *c, struct unit *u, const struct compiled *k,
 	char in[] = "/tmp/tlc-XXXXXX";
 	int fd = mkstemp(in);
 	if (fd < 0 || !write_stream(fdopen(fd, "wb"), k->code, k->code_len)) {
-		complain(0, "cannot write '%s': %s", in, strerror(errno));
+		refuse("cannot write '%s': %s", in, strerror(errno));
 		if (fd >= 0)
 			unlink(in);
 		return EXIT_ENVIRONMENT;
@@ -433,10 +431,10 @@ static int assemble(struct command *c, struct unit *u, const struct compiled *k,
 			break;
 	}
 	unlink(in);
-	read_report(c, u, k, report);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
 		return complain(EXIT_ENVIRONMENT,
 				"cubin needs ptxas (of the CUDA toolkit) in PATH; --emit ptx works without it");
+	read_report(c, u, k, report);
 	if (status)
 		return complain(EXIT_BUG, "ptxas rejected the generated PTX");
 	*cubin = read_file(&c->arena, out, cubin_len);
@@ -476,7 +474,7 @@ struct kinds {
 static const struct kind *find_kind(const char *name, size_t len)
 {
 	for (u32 i = 0; i < ARRAY_LEN(all_kinds); i++)
-		if (strlen(all_kinds[i].name) == len && !memcmp(all_kinds[i].name, name, len))
+		if (word_is(name, len, all_kinds[i].name))
 			return &all_kinds[i];
 	return NULL;
 }
@@ -555,7 +553,7 @@ static const char *image_bytes(struct command *c, const struct unit *u, const st
 			       const struct compiled *out, size_t *len)
 {
 	struct image im;
-	image_make(&im, u, from->func, from->args, &c->options, out);
+	image_make(&im, u, from->func, from->args, &c->options.codegen, out);
 	const char *bytes = image_write(&im, &c->arena, len);
 	image_free(&im);
 	return bytes;
@@ -606,38 +604,53 @@ bool check_request(const struct command *c, const struct unit *u)
 	static const char *const options[] = {"print", "stop", "start"};
 	const char *names[] = {c->options.print_after, c->options.stop_after, c->options.start_after};
 	for (u32 i = 0; i < ARRAY_LEN(names); i++)
-		if (names[i] && !compile_has_step(names[i]) && (i || strcmp(names[i], "all"))) {
-			complain(0, "--%s-after: there is no pass '%s'; see tlc --help", options[i], names[i]);
-			return false;
-		}
+		if (names[i] && !compile_has_step(names[i]) && (i || strcmp(names[i], "all")))
+			return refuse("--%s-after: there is no pass '%s'; see tlc --help", options[i], names[i]);
 	if (!u->parsed && c->options.start_after)
-		complain(0, "--start-after: '%s' is source; IR text starts after a pass", c->file);
+		refuse("--start-after: '%s' is source; IR text starts after a pass", c->file);
 	if (!u->parsed)
 		return !c->options.start_after;
-	if (c->kernel && strcmp(c->kernel, u->parsed->name)) {
-		complain(0, "'%s' has the kernel '%s', not '%s'", c->file, u->parsed->name, c->kernel);
-		return false;
-	}
-	if (c->signature || c->defines.len) {
-		complain(0, "%s: the kernel of IR text has its types and values already", c->signature ? "-s" : "-D");
-		return false;
-	}
-	if (c->any_size && u->parsed->target) {
-		complain(0, "--any-size: the offsets in '%s' are those that were placed", c->file);
-		return false;
-	}
+	if (c->kernel && strcmp(c->kernel, u->parsed->name))
+		return refuse("'%s' has the kernel '%s', not '%s'", c->file, u->parsed->name, c->kernel);
+	if (c->signature || c->defines.len)
+		return refuse("%s: the kernel of IR text has its types and values already", c->signature ? "-s" : "-D");
+	if (c->options.codegen.sizes && u->parsed->target)
+		return refuse("--any-size: the offsets in '%s' are those that were placed", c->file);
 	return true;
 }
 
-static int command_compile(struct command *c)
+/* The kernel of the source and its arguments; false after a message. */
+static bool find_origin(struct command *c, struct unit *u, struct origin *out)
+{
+	out->func = pick_kernel(u, c->kernel);
+	if (!out->func)
+		return false;
+	struct arg_spec *args = arena_array(&c->arena, struct arg_spec, out->func->nparams);
+	out->args = args;
+	return read_kernel_arguments(c, u, out->func, args);
+}
+
+/* `parsed`: the unit has no errors. */
+static int compile_and_emit(struct command *c, struct unit *u, bool parsed, const struct kinds *kinds)
+{
+	struct compiled out = {0};
+	struct origin from = {NULL, NULL};
+	bool ok = parsed && check_request(c, u);
+	if (ok && !kinds->only_ast)
+		ok = (!u->module || find_origin(c, u, &from)) && compile(u, from.func, from.args, &c->options, &out);
+	show_diagnostics(u);
+	u32 shown = u->diags.text.len;
+	int r = ok ? emit(c, u, &from, &out, kinds) : EXIT_USER;
+	if (u->diags.text.len > shown)
+		fputs(u->diags.text.at + shown, stderr);
+	return r;
+}
+
+int command_compile(struct command *c)
 {
 	struct kinds kinds = {0};
 	struct unit *u = arena_new(&c->arena, struct unit);
-	struct compiled out = {0};
 	size_t len;
-	c->options.alias = c->may_overlap ? ALIAS_ANY : ALIAS_NONE;
-	c->options.sizes = c->any_size ? BOUNDS_WIDE : BOUNDS_LIMITED;
-	c->options.grid = c->persistent ? GRID_ROWS : GRID_FEW;
 	char *text = read_file(&c->arena, c->file, &len);
 	if (!text)
 		return EXIT_ENVIRONMENT;
@@ -646,36 +659,9 @@ static int command_compile(struct command *c)
 	if (!c->target)
 		c->target = placed ? arena_printf(&c->arena, "sm_%d%s", placed, placed == 90 ? "a" : "")
 				   : device_default_target(&c->arena);
-	if (!target_parse(c->target, &c->options.target)) {
-		complain(0, "--target: '%s' is not one of %s", c->target, target_names);
-		unit_free(u);
-		return EXIT_USER;
-	}
-	int r = read_kinds(c, &kinds);
-	if (r) {
-		unit_free(u);
-		return r;
-	}
-	const struct func *f = NULL;
-	struct arg_spec *args = NULL;
-	r = EXIT_USER;
-	ok = ok && check_request(c, u);
-	if (ok && u->module && !kinds.only_ast) {
-		f = pick_kernel(u, c->kernel);
-		ok = f != NULL;
-		if (ok) {
-			args = arena_array(&c->arena, struct arg_spec, f->nparams);
-			ok = read_kernel_arguments(c, u, f, args);
-		}
-	}
-	if (ok && !kinds.only_ast)
-		ok = compile(u, f, args, &c->options, &out);
-	show_diagnostics(u);
-	u32 shown = u->diags.text.len;
-	if (ok)
-		r = emit(c, u, &(struct origin){f, args}, &out, &kinds);
-	if (u->diags.text.len > shown)
-		fputs(u->diags.text.at + shown, stderr);
+	int r = EXIT_USER;
+	if (read_target(c->target, &c->options.target) && !(r = read_kinds(c, &kinds)))
+		r = compile_and_emit(c, u, ok, &kinds);
 	unit_free(u);
 	return r;
 }
@@ -699,15 +685,6 @@ static void on_abort(int signal)
 	_exit(EXIT_BUG);
 }
 
-static void help(void)
-{
-	fputs(usage, stdout);
-	list_options(stdout, ~0u);
-	puts("  --help, --version  prints this text, or with tlc COMMAND --help that of a command; prints the\n"
-	     "                     versions of tlc and of its LLVM\n\nPasses:");
-	compile_list_passes(stdout);
-}
-
 static void version(void)
 {
 	unsigned major, minor, patch;
@@ -719,12 +696,12 @@ int main(int argc, char **argv)
 {
 	signal(SIGABRT, on_abort);
 	if (argc < 2) {
-		help();
+		show_help();
 		return EXIT_USER;
 	}
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
-			read_verb(argv[1]) == VERB_COMPILE ? help() : help_of_command(stdout, argv[1], usage);
+			read_verb(argv[1]) == VERB_COMPILE ? show_help() : show_help_of(argv[1]);
 		else if (!strcmp(argv[i], "--version"))
 			version();
 		else
@@ -742,14 +719,7 @@ int main(int argc, char **argv)
 	bool ok = read_options(&c, argc - skip, argv + skip);
 	prepend_folders(&c);
 	if (ok)
-		r = c.verb == VERB_LIST      ? command_list(&c)
-		    : c.verb == VERB_SHOW    ? command_show(&c)
-		    : c.verb == VERB_CACHE   ? command_cache(&c)
-		    : c.verb == VERB_BUILD   ? command_build(&c)
-		    : c.verb == VERB_BENCH   ? command_bench(&c)
-		    : c.verb == VERB_COMPILE ? command_compile(&c)
-		    : c.gdb                  ? run_in_gdb(&c)
-					     : command_run(&c);
+		r = run_command(&c);
 	arena_free(&c.arena);
 	return r;
 }

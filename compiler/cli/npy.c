@@ -74,11 +74,6 @@ static bool take_string(struct header *h, const char **s, size_t *len)
 	return take_char(h, quote);
 }
 
-static bool is_word(const char *s, size_t len, const char *word)
-{
-	return len == strlen(word) && !memcmp(s, word, len);
-}
-
 static tl_status malformed(const struct header *h, const char *what)
 {
 	return failed(TL_ERR_FILE, "%s: not a valid .npy file: %s", h->name, what);
@@ -96,7 +91,7 @@ static tl_status read_descr(struct header *h)
 		len--;
 	}
 	for (u32 i = 0; i < ARRAY_LEN(dtypes); i++) {
-		if (!is_word(s, len, dtypes[i].descr) && !(dtypes[i].dtype == TL_I1 && is_word(s, len, "?")))
+		if (!word_is(s, len, dtypes[i].descr) && !(dtypes[i].dtype == TL_I1 && word_is(s, len, "?")))
 			continue;
 		h->dtype = dtypes[i].dtype;
 		if (order == '>' && tl_dtype_size(h->dtype) > 1)
@@ -153,10 +148,10 @@ static tl_status read_header(struct header *h)
 		size_t len;
 		if (!take_string(h, &key, &len) || !take_char(h, ':'))
 			return malformed(h, "its header is not a dictionary");
-		bool *seen = is_word(key, len, "descr")	     ? &h->has_descr
-			     : is_word(key, len, "fortran_order") ? &h->has_order
-			     : is_word(key, len, "shape")	     ? &h->has_shape
-							     : NULL;
+		bool *seen = word_is(key, len, "descr")           ? &h->has_descr
+			     : word_is(key, len, "fortran_order") ? &h->has_order
+			     : word_is(key, len, "shape")         ? &h->has_shape
+								  : NULL;
 		if (!seen || *seen)
 			return malformed(h,
 					 seen ? "a key of its header appears twice" : "an unknown key in its header");

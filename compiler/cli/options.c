@@ -7,11 +7,13 @@
 #include "cli/cli.h"
 
 enum {
+	COMPILES = VERB_COMPILE | VERB_BUILD,
 	LAUNCH = VERB_RUN | VERB_BENCH | VERB_TUNE,
 	COMPARED = 1 << 16, /* tlc bench takes several values, separated by commas */
 };
 
-enum value_kind { TEXT, FLAG, NUMBER, WARPS, DEFINE, FOLDER };
+/* CHOICE: an option without value, which sets an enumeration to `lo` */
+enum value_kind { TEXT, FLAG, CHOICE, NUMBER, WARPS, DEFINE, FOLDER };
 
 static const struct option {
 	const char *name;
@@ -23,23 +25,23 @@ static const struct option {
 	const char *instead;      /* hint in the error for commands without the option */
 } options[] = {
 #define AT(field) offsetof(struct command, field)
-	{"-k", TEXT, VERB_COMPILE | VERB_BUILD | LAUNCH | COMPARED, AT(kernel), 0, 0, "-k KERNEL",
+	{"-k", TEXT, COMPILES | LAUNCH | COMPARED, AT(kernel), 0, 0, "-k KERNEL",
 	 "the jit function to compile; optional if the file has one kernel", NULL},
-	{"-s", TEXT, VERB_COMPILE | VERB_BUILD, AT(signature), 0, 0, "-s SIGNATURE",
+	{"-s", TEXT, COMPILES, AT(signature), 0, 0, "-s SIGNATURE",
 	 "types of the parameters that are not constexpr: '*fp16:16,*fp16:16,i32,i32:16,fp32',\n"
 	 "or name=type pairs; :16 means divisible by 16, i32:1 means equal to 1; tlc build takes one -s\n"
 	 "for each variant",
 	 "the types are those of the arguments, as in i64:42"},
-	{"-D", DEFINE, VERB_COMPILE | VERB_BUILD | LAUNCH | COMPARED, AT(defines), 0, 0, "-D NAME=VALUE",
+	{"-D", DEFINE, COMPILES | LAUNCH | COMPARED, AT(defines), 0, 0, "-D NAME=VALUE",
 	 "value of a constexpr parameter: a Python literal, a dtype or a jit function", NULL},
-	{"-I", FOLDER, VERB_COMPILE | VERB_BUILD | VERB_LIST | LAUNCH, AT(folders), 0, 0, "-I FOLDER",
+	{"-I", FOLDER, COMPILES | VERB_LIST | LAUNCH, AT(folders), 0, 0, "-I FOLDER",
 	 "folder to search for imported modules, in addition to those around the file and PYTHONPATH", NULL},
 	{"--json", FLAG, VERB_LIST | VERB_TUNE | VERB_BENCH, AT(json), 0, 0, "--json",
 	 "prints JSON: tlc list an object, tlc tune and tlc bench an array",
 	 "tlc list, tlc tune and tlc bench have it"},
 	{"--builtins", FLAG, VERB_LIST, AT(builtins), 0, 0, "--builtins",
 	 "lists the built-in functions with parameters and defaults; tlc list without FILE", "tlc list has it"},
-	{"--target", TEXT, VERB_COMPILE | VERB_BUILD, AT(target), 0, 0, "--target T",
+	{"--target", TEXT, COMPILES, AT(target), 0, 0, "--target T",
 	 "cuda:sm_75, sm_80, sm_86, sm_87, sm_89, sm_90 or sm_90a; cpu for this machine's CPU, or\n"
 	 "cpu:baseline, avx2, avx512 or neon; default: this machine's GPU, else sm_90a; tlc build takes\n"
 	 "one or several",
@@ -48,7 +50,7 @@ static const struct option {
 	 "stages to write: ast ttir ttgir llir ptx cubin; asm and obj for cpu; image (for tlc show),\n"
 	 "calls of built-ins, schedule of loops; default ptx, for cpu asm",
 	 "tlc FILE --emit … writes the stages"},
-	{"-o", TEXT, VERB_COMPILE | VERB_BUILD, AT(output), 0, 0, "-o PATH",
+	{"-o", TEXT, COMPILES, AT(output), 0, 0, "-o PATH",
 	 "output file; - is standard output, the default for one text KIND; several KINDs are written\n"
 	 "to PATH.KIND each, by default KERNEL.KIND; tlc build writes PATH.h and PATH.c",
 	 "a tensor is saved with ARG=VALUE:>out.npy"},
@@ -56,33 +58,34 @@ static const struct option {
 	 "prefix of the names of all functions and tables that tlc build writes", "tlc build has it"},
 	{"--depfile", TEXT, VERB_BUILD, AT(depfile), 0, 0, "--depfile PATH",
 	 "writes the files that tlc build has read, as a rule for make and ninja", "tlc build has it"},
-	{"--num-warps", WARPS, VERB_COMPILE | VERB_BUILD | LAUNCH | COMPARED, AT(options.num_warps), 1, 32,
+	{"--num-warps", WARPS, COMPILES | LAUNCH | COMPARED, AT(options.codegen.num_warps), 1, MAX_NUM_WARPS,
 	 "--num-warps N", "warps of a program: a power of two up to 32; default 4", NULL},
-	{"--num-stages", NUMBER, VERB_COMPILE | VERB_BUILD | LAUNCH | COMPARED, AT(options.num_stages), 1, 64,
+	{"--num-stages", NUMBER, COMPILES | LAUNCH | COMPARED, AT(options.codegen.num_stages), 1, MAX_NUM_STAGES,
 	 "--num-stages N", "stages of software pipelining; default 3", NULL},
-	{"--maxnreg", NUMBER, VERB_COMPILE | VERB_BUILD | LAUNCH, AT(options.maxnreg), 1, 256, "--maxnreg N",
-	 "the most registers of a thread; more are spilled to memory; default: ptxas decides", NULL},
-	{"--group-pids", NUMBER, VERB_COMPILE | VERB_BUILD | LAUNCH | COMPARED, AT(options.group_pids), 0, 1 << 20,
+	{"--maxnreg", NUMBER, COMPILES | LAUNCH, AT(options.codegen.maxnreg), 1, MAX_MAXNREG,
+	 "--maxnreg N", "the most registers of a thread; more are spilled to memory; default: ptxas decides", NULL},
+	{"--group-pids", NUMBER, COMPILES | LAUNCH | COMPARED, AT(options.codegen.group_pids), 0, MAX_GROUP_PIDS,
 	 "--group-pids N", "walks a two-dimensional grid in groups of N rows, for L2 reuse; 1: no groups;\n"
 	 "default: 16 with --persistent, for GEMMs whose rows and columns share loads", NULL},
-	{"--persistent", FLAG, VERB_COMPILE, AT(persistent), 0, 0, "--persistent",
+	{"--persistent", CHOICE, VERB_COMPILE, AT(options.codegen.grid), GRID_ROWS, 0, "--persistent",
 	 "persistent kernel for grids of more programs than the GPU has multiprocessors: a block on each\n"
 	 "runs several programs, if that is faster (GEMMs); tlc run and libtl choose by the grid",
 	 "a launch chooses by its grid; --max-ctas -1 prevents a persistent kernel"},
-	{"--may-overlap", FLAG, VERB_COMPILE, AT(may_overlap), 0, 0, "--may-overlap",
+	{"--may-overlap", CHOICE, VERB_COMPILE, AT(options.codegen.alias), ALIAS_ANY, 0, "--may-overlap",
 	 "pointer parameters may point to the same memory: loads and stores keep their order",
 	 "a launch checks its arguments"},
-	{"--any-size", FLAG, VERB_COMPILE, AT(any_size), 0, 0, "--any-size",
+	{"--any-size", CHOICE, VERB_COMPILE, AT(options.codegen.sizes), BOUNDS_WIDE, 0, "--any-size",
 	 "arguments may have any size: offsets of addresses are computed in 64 bits", "a launch checks its arguments"},
-	{"--max-ctas", NUMBER, LAUNCH | COMPARED, AT(max_ctas), -1, 1 << 20, "--max-ctas N",
+	{"--max-ctas", NUMBER, LAUNCH | COMPARED, AT(config.max_ctas), -1, 1 << 20, "--max-ctas N",
 	 "the most blocks of a persistent kernel; -1: a block for each program; default: the number of\n"
 	 "the GPU's multiprocessors",
 	 "--persistent compiles a persistent kernel"},
-	{"--launch-cooperative-grid", FLAG, LAUNCH, AT(cooperative), 0, 0, "--launch-cooperative-grid",
+	{"--launch-cooperative-grid", FLAG, LAUNCH, AT(config.launch_cooperative_grid), 0, 0,
+	 "--launch-cooperative-grid",
 	 "runs all blocks at the same time, so that they may wait for one another (GPU)", "only launches have it"},
-	{"--launch-pdl", FLAG, LAUNCH, AT(pdl), 0, 0, "--launch-pdl",
+	{"--launch-pdl", FLAG, LAUNCH, AT(config.launch_pdl), 0, 0, "--launch-pdl",
 	 "programmatic dependent launch: the kernel calls gdc_wait()", "only launches have it"},
-	{"--debug", FLAG, VERB_COMPILE | VERB_BUILD | LAUNCH, AT(options.debug), 0, 0, "--debug",
+	{"--debug", FLAG, COMPILES | LAUNCH, AT(options.codegen.debug), 0, 0, "--debug",
 	 "device_assert stops the kernel on the GPU too, and so does an integer overflow", NULL},
 	{"--remarks", FLAG, VERB_COMPILE | LAUNCH, AT(options.remarks), 0, 0, "--remarks",
 	 "prints the compiler's choices: for loads, stores, dots and loops, with the reason if one is\n"
@@ -140,88 +143,126 @@ static const struct option {
 #undef AT
 };
 
-static const struct {
+static const struct verb_info {
 	const char *word, *called;
 	enum verb verb;
-	const char *about, *example; /* for --help */
+	int (*run)(struct command *c);
+	const char *usage, *about, *example; /* for --help */
 } verbs[] = {
-	{NULL, "compiling", VERB_COMPILE, "compiles a kernel and writes any stage of it",
+	{NULL, "compiling", VERB_COMPILE, command_compile,
+	 "  tlc FILE [-k KERNEL] [-s SIGNATURE] [-D NAME=VALUE]... [--target T] [--emit KIND,...] [-o PATH]\n",
+	 "compiles a kernel and writes any stage of it",
 	 "tlc examples/softmax.tl --target sm_90a --emit ttir,ptx -o softmax"},
-	{"run", "tlc run", VERB_RUN, "runs a kernel and prints the tensors",
+	{"run", "tlc run", VERB_RUN, command_run,
+	 "  tlc run FILE -k KERNEL -g X[,Y[,Z]] [--device D] [-D NAME=VALUE]... ARG=VALUE...\n",
+	 "runs a kernel and prints the tensors",
 	 "tlc run examples/vector_add.tl -g 3 x_ptr=fp32[3000]:arange y_ptr=fp32[3000]:ones out_ptr=fp32[3000] n=3000"},
-	{"bench", "tlc bench", VERB_BENCH, "times a kernel for one size or a range of sizes, or compares kernels",
+	{"bench", "tlc bench", VERB_BENCH, command_bench,
+	 "  tlc bench FILE ...as run... [--bytes EXPR] [--flops EXPR] [--rep MS] [--json]\n"
+	 "            [--against FILE2] [--check TOLERANCE] [--plot PATH]\n",
+	 "times a kernel for one size or a range of sizes, or compares kernels",
 	 "tlc bench examples/vector_add.tl -g 'cdiv(n, BLOCK)' x_ptr=fp32[n] y_ptr=fp32[n] out_ptr=fp32[n] "
 	 "n=1024..65536:x4"},
-	{"tune", "tlc tune", VERB_TUNE, "times the configurations of a kernel's triton.autotune, and ranks them",
+	{"tune", "tlc tune", VERB_TUNE, command_run,
+	 "  tlc tune FILE ...as run... [--check TOLERANCE] [--rep MS] [--json]\n",
+	 "times the configurations of a kernel's triton.autotune, and ranks them",
 	 "tlc tune kernel.py -k kernel -g 'cdiv(n, BLOCK)' x=fp32[8192]:rand:1 y=fp32[8192] n=8192"},
-	{"list", "tlc list", VERB_LIST, "lists the kernels of a file, or the built-in functions",
-	 "tlc list examples/softmax.tl"},
-	{"show", "tlc show", VERB_SHOW, "prints the contents of a kernel image",
+	{"list", "tlc list", VERB_LIST, command_list, "  tlc list FILE [--json]\n  tlc list --builtins\n",
+	 "lists the kernels of a file, or the built-in functions", "tlc list examples/softmax.tl"},
+	{"show", "tlc show", VERB_SHOW, command_show, "  tlc show IMAGE\n", "prints the contents of a kernel image",
 	 "tlc examples/softmax.tl --emit image && tlc show softmax_kernel.image"},
-	{"cache", "tlc cache", VERB_CACHE, "lists, verifies or removes the kernels in the disk cache",
-	 "tlc cache list"},
-	{"build", "tlc build", VERB_BUILD, "compiles kernels ahead of time",
+	{"cache", "tlc cache", VERB_CACHE, command_cache, "  tlc cache list|verify|clear|path\n",
+	 "lists, verifies or removes the kernels in the disk cache", "tlc cache list"},
+	{"build", "tlc build", VERB_BUILD, command_build,
+	 "  tlc build FILE [-k KERNEL] [-s SIGNATURE]... [-D NAME=VALUE]... [--target T]... -o NAME\n"
+	 "            [--prefix TEXT] [--depfile PATH]\n"
+	 "  tlc build MANIFEST [--target T]... [-o NAME]\n",
+	 "compiles kernels ahead of time",
 	 "tlc build examples/vector_add.tl --target sm_80 --target cpu -o vector_add"},
-	{"serve", "tlc serve", VERB_SERVE, "runs configurations for the tuner of another process", NULL},
+	{"serve", "tlc serve", VERB_SERVE, NULL,
+	 "  tlc serve          (runs configurations for a tuner: tl_tuning.helper)\n",
+	 "runs configurations for the tuner of another process", NULL},
 };
 
-enum verb read_verb(const char *word)
+static const char about_file[] =
+	"  FILE               a .tl or .py file, or IR text in a .ttir or .ttgir file; - is standard input\n";
+static const char about_values[] =
+	"  ARG=VALUE          42, 0.5, i64:42, fp16[128,64]:randn:0 (zeros ones arange empty "
+	"rand:SEED randn:SEED), @in.npy,\n"
+	"                     bf16@in.npy, None; a tensor may end in :>out.npy to save it after the launch;\n"
+	"                     tuples (1, fp32[8]) and (x=1, y=2); descriptors desc[64,64]:fp16[128,256]:rand:1\n";
+
+/* The row of the command line's first word. */
+static const struct verb_info *find_verb(const char *word)
 {
 	for (u32 i = 1; i < ARRAY_LEN(verbs); i++)
 		if (!strcmp(word, verbs[i].word))
-			return verbs[i].verb;
-	return VERB_COMPILE;
+			return &verbs[i];
+	return &verbs[0];
 }
 
-void list_options(FILE *out, u32 of)
+static const struct verb_info *info_of(const struct command *c)
+{
+	u32 i = 0;
+	while (verbs[i].verb != c->verb)
+		i++;
+	return &verbs[i];
+}
+
+enum verb read_verb(const char *word)
+{
+	return find_verb(word)->verb;
+}
+
+int run_command(struct command *c)
+{
+	return info_of(c)->run(c);
+}
+
+/* Lists the options of the commands in `of`. */
+static void list_options(u32 of)
 {
 	for (u32 i = 0; i < ARRAY_LEN(options); i++) {
 		if (!(options[i].verbs & of))
 			continue;
 		for (const char *name = options[i].shown, *line = options[i].help; *line; name = "") {
 			int n = (int)strcspn(line, "\n");
-			fprintf(out, "  %-18s %.*s\n", name, n, line);
+			printf("  %-18s %.*s\n", name, n, line);
 			line += n + (line[n] != 0);
 		}
 	}
 }
 
-/* Prints the lines of the usage that begin with these words, and their continuation lines. */
-static void list_usage(FILE *out, const char *usage, const char *begin)
+void show_help(void)
 {
-	bool mine = false;
-	for (size_t n; *usage; usage += n) {
-		n = strcspn(usage, "\n") + 1;
-		if (strncmp(usage, "       ", 7) != 0)
-			mine = !strncmp(usage, begin, strlen(begin));
-		if (mine)
-			fprintf(out, "%.*s", (int)n, usage);
-	}
+	puts("tlc compiles Triton kernels.\n");
+	for (u32 i = 0; i < ARRAY_LEN(verbs); i++)
+		fputs(verbs[i].usage, stdout);
+	printf("\n%s%s", about_file, about_values);
+	list_options(~0u);
+	puts("  --help, --version  prints this text, or with tlc COMMAND --help that of a command; prints the\n"
+	     "                     versions of tlc and of its LLVM\n\nPasses:");
+	compile_list_passes(stdout);
 }
 
-void help_of_command(FILE *out, const char *word, const char *usage)
+void show_help_of(const char *word)
 {
-	u32 i = 1;
-	char begin[32];
-	while (i < ARRAY_LEN(verbs) && strcmp(word, verbs[i].word) != 0)
-		i++;
-	fprintf(out, "tlc %s: %s\n\n", word, verbs[i].about);
-	snprintf(begin, sizeof begin, "  tlc %s ", word);
-	list_usage(out, usage, begin);
-	if (verbs[i].example)
-		fprintf(out, "\nExample: %s\n", verbs[i].example);
-	if (verbs[i].verb & ~(VERB_SERVE | VERB_SHOW | VERB_CACHE))
-		fputs("\n", out);
-	if (verbs[i].verb & (LAUNCH | VERB_BUILD | VERB_LIST))
-		list_usage(out, usage, "  FILE ");
-	if (verbs[i].verb & LAUNCH)
-		list_usage(out, usage, "  ARG=VALUE ");
-	list_options(out, verbs[i].verb);
+	const struct verb_info *v = find_verb(word);
+	printf("tlc %s: %s\n\n%s", word, v->about, v->usage);
+	if (v->example)
+		printf("\nExample: %s\n", v->example);
+	if (v->verb & ~(VERB_SERVE | VERB_SHOW | VERB_CACHE))
+		puts("");
+	if (v->verb & (LAUNCH | VERB_BUILD | VERB_LIST))
+		fputs(about_file, stdout);
+	if (v->verb & LAUNCH)
+		fputs(about_values, stdout);
+	list_options(v->verb);
 }
 
 /* --- errors -------------------------------------------------------------------------------------------------- */
 
-static void unknown_option(const struct command *c, const char *name)
+static bool unknown_option(const struct command *c, const char *name)
 {
 	const char *names[ARRAY_LEN(options) + 2] = {"--help", "--version"};
 	u32 n = 2;
@@ -230,24 +271,19 @@ static void unknown_option(const struct command *c, const char *name)
 			names[n++] = options[i].name;
 	const char *like = strlen(name) > 2 ? did_you_mean(name, names, n) : NULL;
 	if (like)
-		complain(0, "unknown option '%s'; did you mean '%s'?", name, like);
-	else
-		complain(0, "unknown option '%s'; see tlc --help", name);
+		return refuse("unknown option '%s'; did you mean '%s'?", name, like);
+	return refuse("unknown option '%s'; see tlc --help", name);
 }
 
-static void misplaced(const struct command *c, const struct option *o)
+static bool misplaced(const struct command *c, const struct option *o)
 {
-	const char *here = "";
-	for (u32 i = 0; i < ARRAY_LEN(verbs); i++)
-		if (verbs[i].verb == c->verb)
-			here = verbs[i].called;
+	const char *here = info_of(c)->called;
 	if (c->verb == VERB_LIST || !o->instead)
-		complain(0, "%s takes no option '%s'", here, o->name);
-	else
-		complain(0, "%s takes no option '%s': %s", here, o->name, o->instead);
+		return refuse("%s takes no option '%s'", here, o->name);
+	return refuse("%s takes no option '%s': %s", here, o->name, o->instead);
 }
 
-static void unexpected(const struct command *c, const char *word)
+static bool unexpected(const struct command *c, const char *word)
 {
 	const char *words[ARRAY_LEN(verbs)];
 	u32 n = 0;
@@ -255,14 +291,13 @@ static void unexpected(const struct command *c, const char *word)
 		words[n++] = verbs[i].word;
 	const char *like = c->verb == VERB_COMPILE ? did_you_mean(c->file, words, n) : NULL;
 	if (c->verb & LAUNCH)
-		complain(0, "expected ARG=VALUE, not '%s'", word);
-	else if (like)
-		complain(0, "unexpected '%s' after '%s'; did you mean 'tlc %s'?", word, c->file, like);
-	else if (c->verb == VERB_COMPILE && strchr(word, '='))
-		complain(0, "unexpected '%s'; -D gives constexpr parameters their values, -s the others their types",
-			 word);
-	else
-		complain(0, "unexpected '%s'; see tlc --help", word);
+		return refuse("expected ARG=VALUE, not '%s'", word);
+	if (like)
+		return refuse("unexpected '%s' after '%s'; did you mean 'tlc %s'?", word, c->file, like);
+	if (c->verb == VERB_COMPILE && strchr(word, '='))
+		return refuse("unexpected '%s'; -D gives constexpr parameters their values, -s the others their types",
+			      word);
+	return refuse("unexpected '%s'; see tlc --help", word);
 }
 
 /* --- reading ------------------------------------------------------------------------------------------------- */
@@ -271,14 +306,10 @@ static bool read_number(const struct option *o, const char *value, int *out)
 {
 	char *end;
 	long n = strtol(value, &end, 10);
-	if (*end || end == value || n < o->lo || n > o->hi) {
-		complain(0, "%s: expected a number from %d to %d, not '%s'", o->name, o->lo, o->hi, value);
-		return false;
-	}
-	if (o->value == WARPS && !is_pow2(n)) {
-		complain(0, "%s: %s is not a power of two", o->name, value);
-		return false;
-	}
+	if (*end || end == value || n < o->lo || n > o->hi)
+		return refuse("%s: expected a number from %d to %d, not '%s'", o->name, o->lo, o->hi, value);
+	if (o->value == WARPS && !is_pow2(n))
+		return refuse("%s: %s is not a power of two", o->name, value);
 	*out = (int)n;
 	return true;
 }
@@ -286,10 +317,8 @@ static bool read_number(const struct option *o, const char *value, int *out)
 static bool add_define(struct command *c, const char *text)
 {
 	const char *eq = strchr(text, '=');
-	if (!eq || eq == text) {
-		complain(0, "-D: expected NAME=VALUE, not '%s'", text);
-		return false;
-	}
+	if (!eq || eq == text)
+		return refuse("-D: expected NAME=VALUE, not '%s'", text);
 	vec_push(&c->arena, &c->defines, ((struct define){arena_str(&c->arena, text, (size_t)(eq - text)), eq + 1}));
 	return true;
 }
@@ -300,6 +329,7 @@ static bool set_option(struct command *c, const struct option *o, const char *va
 	void *to = (char *)c + o->to;
 	switch (o->value) {
 	case FLAG: *(bool *)to = true; return true;
+	case CHOICE: *(int *)to = o->lo; return true;
 	case TEXT:
 		*(const char **)to = value;
 		if (to == &c->signature)
@@ -347,7 +377,7 @@ static const struct option *find_option(const char *text, const char **value)
 	size_t len = text[1] == '-' ? strcspn(text, "=") : 2;
 	*value = text[len] ? text + len + (text[1] == '-') : NULL;
 	for (u32 i = 0; i < ARRAY_LEN(options); i++)
-		if (strlen(options[i].name) == len && !memcmp(options[i].name, text, len))
+		if (word_is(text, len, options[i].name))
 			return &options[i];
 	return NULL;
 }
@@ -362,34 +392,27 @@ bool read_options(struct command *c, int argc, char **argv)
 			} else if (c->verb & LAUNCH && strchr(text, '=')) {
 				vec_push(&c->arena, &c->args, text);
 			} else {
-				unexpected(c, text);
-				return false;
+				return unexpected(c, text);
 			}
 			continue;
 		}
 		const struct option *o = find_option(text, &value);
-		if (!o) {
-			unknown_option(c, arena_str(&c->arena, text, strcspn(text, "=")));
-			return false;
-		}
-		if (!(o->verbs & c->verb)) {
-			misplaced(c, o);
-			return false;
-		}
-		if (o->value == FLAG ? value != NULL : !value && i + 1 == argc) {
-			complain(0,
-				 o->value == FLAG ? "option '%s' takes no value"
+		if (!o)
+			return unknown_option(c, arena_str(&c->arena, text, strcspn(text, "=")));
+		if (!(o->verbs & c->verb))
+			return misplaced(c, o);
+		bool bare = o->value == FLAG || o->value == CHOICE;
+		if (bare ? value != NULL : !value && i + 1 == argc)
+			return refuse(bare ? "option '%s' takes no value"
 						  : "option '%s' needs a value; see tlc --help",
 				 o->name);
-			return false;
-		}
-		if (o->value != FLAG && !value)
+		if (!bare && !value)
 			value = argv[++i];
 		if (!(value && add_compared(c, o, value)) && !set_option(c, o, value))
 			return false;
 	}
 	if (!c->file && !c->builtins)
-		complain(0, c->verb == VERB_CACHE ? "tlc cache: list, verify, clear or path?"
+		refuse(c->verb == VERB_CACHE ? "tlc cache: list, verify, clear or path?"
 						  : "no input file; see tlc --help");
 	return c->file || c->builtins;
 }

@@ -12,14 +12,13 @@ int run_in_gdb(const struct command *c)
 	if (!c->kernel)
 		return complain(EXIT_USER, "--gdb stops in a kernel: -k KERNEL says in which one");
 	struct arena a = {0};
-	const char *slash = strrchr(c->file, '/'), *base = slash ? slash + 1 : c->file;
 	const char *begin[] = {
 		"gdb", "-q",  "-iex",  "set debuginfod enabled off", "-ex", "set breakpoint pending on", "-ex", NULL,
 		"-ex", "run", "--args"};
 	const char **args = arena_array(&a, const char *, ARRAY_LEN(begin) + (u32)c->argc + 3);
 	u32 n = 0;
 	for (; n < ARRAY_LEN(begin); n++)
-		args[n] = begin[n] ? begin[n] : arena_printf(&a, "break %s:%s", base, c->kernel);
+		args[n] = begin[n] ? begin[n] : arena_printf(&a, "break %s:%s", base_name(c->file), c->kernel);
 	for (int i = 0; i < c->argc; i++)
 		if (strcmp(c->argv[i], "--gdb") != 0)
 			args[n++] = c->argv[i];

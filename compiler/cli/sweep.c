@@ -48,16 +48,13 @@ static const char *with_value(struct arena *a, const struct sweep *s, const char
 		size_t len = 0;
 		while (is_part_of_name(at[len]))
 			len++;
-		if (depth && len == s->len && !memcmp(at, s->name, len)) {
+		bool named = depth && len == s->len && !memcmp(at, s->name, len);
+		depth += (*at == '[') - (*at == ']');
+		len = MAX(len, 1);
+		if (named)
 			sb_printf(&out, "%lld", (long long)v);
-		} else {
-			depth += !len && *at == '[';
-			depth -= !len && *at == ']';
-			len = MAX(len, 1);
+		else
 			sb_add(&out, at, len);
-			at += len;
-			continue;
-		}
 		at += len;
 	}
 	return out.at;
@@ -75,10 +72,9 @@ static bool take_sweep(const char *text, struct sweep *out)
 	if (!read_sweep(text, &s))
 		return true;
 	if (out->len)
-		complain(0, "'%.*s' and '%.*s' are both ranges; one can be", (int)out->len, out->name, (int)s.len,
-			 s.name);
+		refuse("'%.*s' and '%.*s' are both ranges; one can be", (int)out->len, out->name, (int)s.len, s.name);
 	else if (!goes_up(&s))
-		complain(0, "'%s' is no range that goes up: A..B:xN multiplies by N, A..B:+N adds it", text);
+		refuse("'%s' is no range that goes up: A..B:xN multiplies by N, A..B:+N adds it", text);
 	if (out->len || !goes_up(&s))
 		return false;
 	*out = s;

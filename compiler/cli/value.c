@@ -55,11 +55,9 @@ static bool fill(struct argument *a, const char *how, size_t len)
 	u32 k = 0;
 	while (k < ARRAY_LEN(known) && (strlen(known[k]) != word || memcmp(known[k], how, word)))
 		k++;
-	if (k == ARRAY_LEN(known)) {
-		complain(0, "%s: '%.*s' is none of zeros, ones, arange, rand:SEED, randn:SEED, empty", a->name,
-			 (int)len, how);
-		return false;
-	}
+	if (k == ARRAY_LEN(known))
+		return refuse("%s: '%.*s' is none of zeros, ones, arange, rand:SEED, randn:SEED, empty", a->name,
+			      (int)len, how);
 	bool is_float = dtype_is_float((enum dtype)a->dtype);
 	a->empty = k == 5;
 	for (size_t i = 0; i < a->data.count && !a->empty; i++) {
@@ -78,9 +76,9 @@ static bool value_dtype(const struct argument *a, const char *text, size_t len, 
 {
 	*out = dtype_parse(text, len);
 	if (*out == DT_COUNT)
-		complain(0, "%s: '%.*s' is no dtype", a->name, (int)len, text);
+		refuse("%s: '%.*s' is no dtype", a->name, (int)len, text);
 	else if (!dtype_has_values(*out))
-		complain(0, "%s: type %s is not supported in this architecture", a->name, dtype_name(*out));
+		refuse("%s: type %s is not supported in this architecture", a->name, dtype_name(*out));
 	return *out != DT_COUNT && dtype_has_values(*out);
 }
 
@@ -90,10 +88,8 @@ static bool make_tensor(struct arena *arena, struct argument *a, const char *tex
 	const char *open = memchr(text, '[', len),
 		   *close = open ? memchr(open, ']', len - (size_t)(open - text)) : NULL;
 	enum dtype d = open ? dtype_parse(text, (size_t)(open - text)) : DT_COUNT;
-	if (!close || d == DT_COUNT) {
-		complain(0, "%s: '%.*s' is no value; a tensor is like fp16[128,64]:randn:0", a->name, (int)len, text);
-		return false;
-	}
+	if (!close || d == DT_COUNT)
+		return refuse("%s: '%.*s' is no value; a tensor is like fp16[128,64]:randn:0", a->name, (int)len, text);
 	if (!value_dtype(a, text, (size_t)(open - text), &d))
 		return false;
 	VEC(size_t) shape = {0};
@@ -102,10 +98,8 @@ static bool make_tensor(struct arena *arena, struct argument *a, const char *tex
 		char *end;
 		unsigned long long n = strtoull(s, &end, 10);
 		if (end == s || (*end != ',' && *end != ']') || n > (1ull << 40) ||
-		    __builtin_mul_overflow(count, n, &count) || count > 1ull << 40) {
-			complain(0, "%s: '%.*s' is no shape", a->name, (int)(close - open) + 1, open);
-			return false;
-		}
+		    __builtin_mul_overflow(count, n, &count) || count > 1ull << 40)
+			return refuse("%s: '%.*s' is no shape", a->name, (int)(close - open) + 1, open);
 		vec_push(arena, &shape, (size_t)n);
 		s = end + 1;
 	}
@@ -114,19 +108,15 @@ static bool make_tensor(struct arena *arena, struct argument *a, const char *tex
 	a->data = (struct npy){.dtype = a->dtype, .rank = shape.len, .count = count};
 	a->data.shape = malloc((shape.len + 1) * sizeof(size_t));
 	a->data.data = calloc(count ? count : 1, tl_dtype_size(a->dtype));
-	if (!a->data.shape || !a->data.data) {
-		complain(0, "%s: out of memory for %zu elements", a->name, count);
-		return false;
-	}
+	if (!a->data.shape || !a->data.data)
+		return refuse("%s: out of memory for %zu elements", a->name, count);
 	if (shape.len)
 		memcpy(a->data.shape, shape.at, shape.len * sizeof(size_t));
 	size_t rest = len - (size_t)(close + 1 - text);
 	if (!rest)
 		return fill(a, "zeros", 5);
-	if (close[1] != ':') {
-		complain(0, "%s: expected ':' after the shape", a->name);
-		return false;
-	}
+	if (close[1] != ':')
+		return refuse("%s: expected ':' after the shape", a->name);
 	return fill(a, close + 2, rest - 1);
 }
 
@@ -145,11 +135,9 @@ static bool read_tensor(struct value_reader *r, struct argument *a, const char *
 	}
 	a->dtype = d == DT_COUNT ? a->data.dtype : (tl_dtype)d;
 	a->tensor = true;
-	if (tl_dtype_size(a->dtype) != tl_dtype_size(a->data.dtype)) {
-		complain(0, "%s: '%s' holds %s, which cannot be taken as %s", a->name, path,
-			 tl_dtype_name(a->data.dtype), tl_dtype_name(a->dtype));
-		return false;
-	}
+	if (tl_dtype_size(a->dtype) != tl_dtype_size(a->data.dtype))
+		return refuse("%s: '%s' holds %s, which cannot be taken as %s", a->name, path,
+			      tl_dtype_name(a->data.dtype), tl_dtype_name(a->dtype));
 	return true;
 }
 
@@ -197,16 +185,13 @@ static bool read_scalar(struct arena *arena, struct argument *a, const char *tex
 		return true;
 	}
 	bool whole = !*end && end > number;
-	if (whole && !(colon && dtype_is_float(d))) {
-		complain(0, "%s: '%s' does not fit 64 bits", a->name, number);
-		return false;
-	}
+	if (whole && !(colon && dtype_is_float(d)))
+		return refuse("%s: '%s' does not fit 64 bits", a->name, number);
 	double x = strtod(number, &end);
 	if (*end || end == number || (colon && !dtype_is_float(d))) {
 		bool word = text[strspn(text, "_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")] == 0;
-		complain(0, "%s: '%s' is no value%s", a->name, text,
-			 word ? "; a string needs quotes, as in -D NAME='\"text\"'" : "; see tlc --help");
-		return false;
+		return refuse("%s: '%s' is no value%s", a->name, text,
+			      word ? "; a string needs quotes, as in -D NAME='\"text\"'" : "; see tlc --help");
 	}
 	a->arg = colon ? tl_float_typed((tl_dtype)d, x) : tl_float(x);
 	return true;
@@ -259,13 +244,11 @@ static bool read_tuple(struct value_reader *r, struct argument *a, const char *t
 		while (*text == ' ')
 			text++;
 	}
-	if (*text != ')' || text[1] || (fields.len && fields.len != items.len)) {
-		complain(0, "%s: %s", a->name,
-			 *text != ')' ? "the tuple has no ')'"
-			 : text[1]    ? "something is left over behind the tuple"
-				      : "some fields of the tuple have names and some have none");
-		return false;
-	}
+	if (*text != ')' || text[1] || (fields.len && fields.len != items.len))
+		return refuse("%s: %s", a->name,
+			      *text != ')' ? "the tuple has no ')'"
+			      : text[1]    ? "something is left over behind the tuple"
+					   : "some fields of the tuple have names and some have none");
 	a->fields = fields.at;
 	a->is_tuple = true;
 	return true;
@@ -286,23 +269,17 @@ static bool read_descriptor(struct value_reader *r, struct argument *a, const ch
 			continue;
 		}
 		long n = strtol(s, &end, 10);
-		if (end == s || n < 1 || n > INT32_MAX || rank == TL_MAX_RANK || (*end != ',' && *end != ']')) {
-			complain(0, "%s: 'desc[%.*s' is no block shape", a->name, (int)strcspn(text, ":"), text);
-			return false;
-		}
+		if (end == s || n < 1 || n > INT32_MAX || rank == TL_MAX_RANK || (*end != ',' && *end != ']'))
+			return refuse("%s: 'desc[%.*s' is no block shape", a->name, (int)strcspn(text, ":"), text);
 		d->block_shape[rank++] = (int32_t)n;
 		s = end;
 	}
-	if (*++s != ':') {
-		complain(0, "%s: expected ':' and a tensor behind the block shape", a->name);
-		return false;
-	}
+	if (*++s != ':')
+		return refuse("%s: expected ':' and a tensor behind the block shape", a->name);
 	if (!read_argument(r, a, s + 1))
 		return false;
-	if (!a->tensor || a->data.rank != (u32)rank) {
-		complain(0, "%s: a block of %d dimension%s needs a tensor of as many", a->name, rank, PLURAL(rank));
-		return false;
-	}
+	if (!a->tensor || a->data.rank != (u32)rank)
+		return refuse("%s: a block of %d dimension%s needs a tensor of as many", a->name, rank, PLURAL(rank));
 	int64_t shape[TL_MAX_RANK];
 	for (int i = 0; i < rank; i++)
 		shape[i] = (int64_t)MIN(a->data.shape[i], (size_t)INT64_MAX);
@@ -356,10 +333,8 @@ bool read_argument(struct value_reader *r, struct argument *a, const char *text)
 		return read_tensor(r, a, text, len);
 	if (memchr(text, '[', len))
 		return make_tensor(r->arena, a, text, len);
-	if (save) {
-		complain(0, "%s: only a tensor can be saved", a->name);
-		return false;
-	}
+	if (save)
+		return refuse("%s: only a tensor can be saved", a->name);
 	if (!strcmp(text, "None")) {
 		a->arg = tl_none();
 		return true;

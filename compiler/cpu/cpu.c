@@ -513,7 +513,7 @@ void cpu_emit_scalar(struct cpu_codegen *h, const struct op *o)
 	case IR_ATOMIC_RMW:
 	case IR_ATOMIC_CAS: cpu_set_scalar(h, result(o), cpu_eval_atomic(h, o, &none)); return;
 	case IR_ASSERT:
-		if (h->s->debug)
+		if (h->s->options.debug)
 			cpu_fail_if(h, LLVMBuildNot(h->b, cpu_scalar(h, operand(o, 0)), ""), o,
 				     o->text && *o->text
 					     ? arena_printf(&h->scratch, "device-side assertion failed: %s", o->text)

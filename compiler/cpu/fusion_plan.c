@@ -57,9 +57,9 @@ bool is_whole_tile(const struct op *o)
 
 bool cpu_orders(const struct op *o)
 {
-	return (o->code == IR_ATOMIC_RMW && o->attr[ATTR_RMW_SEM] != SEM_RELAXED) ||
-	       (o->code == IR_ATOMIC_CAS && o->attr[ATTR_CAS_SEM] != SEM_RELAXED) || o->code == IR_BARRIER ||
-	       o->code == IR_INLINE_ASM || o->code == IR_GRID_WAIT;
+	bool atomic = o->code == IR_ATOMIC_RMW || o->code == IR_ATOMIC_CAS;
+	return (atomic && o->attr[ATTR_SEM] != SEM_RELAXED) || o->code == IR_BARRIER || o->code == IR_INLINE_ASM ||
+	       o->code == IR_GRID_WAIT;
 }
 
 /* Whether the load may not move past o: o, or an operation in a block of o, may write the memory that the load reads,

@@ -264,7 +264,7 @@ static void emit_unsplat(struct cpu_codegen *h, const struct op *o)
 
 static void emit_assert(struct cpu_codegen *h, const struct op *o)
 {
-	if (!h->s->debug || o->code == IR_ASSUME)
+	if (!h->s->options.debug || o->code == IR_ASSUME)
 		return;
 	const struct type *t = operand(o, 0)->type;
 	struct loops l;

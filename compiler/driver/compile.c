@@ -67,13 +67,11 @@ bool unit_open(struct unit *u, const char *name, const char *text, size_t len)
 	if (len >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3)) /* a byte order mark */
 		text += 3, len -= 3;
 	u16 file = diags_add_source(&u->diags, name, text, len);
-	size_t n = strlen(name);
-	if ((n > 5 && !strcmp(name + n - 5, ".ttir")) || (n > 6 && !strcmp(name + n - 6, ".ttgir"))) {
-		u->std = standard.std;
+	u->std = standard.std;
+	if (ends_in(name, ".ttir") || ends_in(name, ".ttgir")) {
 		u->parsed = kernel_parse(&u->ir, file, text_library_new(&u->ir, u->std));
 		return !u->diags.nerrors;
 	}
-	u->std = standard.std;
 	u->module = parse_module(&u->arena, &u->names, &u->diags, file);
 	u->parse_ms = milliseconds() - start;
 	return !u->diags.nerrors;
@@ -99,7 +97,7 @@ void unit_free(struct unit *u)
 
 static void set_offsets(struct kernel *k, const struct compile_options *o)
 {
-	if (o->sizes == BOUNDS_WIDE)
+	if (o->codegen.sizes == BOUNDS_WIDE)
 		widen_offsets(k);
 	else
 		k->narrow_offsets = has_narrow_offsets(k);
@@ -121,7 +119,7 @@ static void remove_marks(struct block *b)
 struct kernel *compile_ir(struct unit *u, const struct func *func, const struct arg_spec *args,
 			  const struct compile_options *o)
 {
-	int num_warps = o->num_warps ? o->num_warps : DEFAULT_WARPS;
+	int num_warps = codegen_options_complete(o->codegen).num_warps;
 	if (u->parsed && !u->parsed->target)
 		u->parsed->num_warps = num_warps;
 	if (u->parsed) {
@@ -141,7 +139,7 @@ struct kernel *compile_ir(struct unit *u, const struct func *func, const struct 
 				   .imports = {import_module, u},
 				   .calls = o->want_calls ? &u->calls : NULL,
 				   .remarks = o->remarks,
-				   .debug = o->debug,
+				   .debug = o->codegen.debug,
 				   .lines = o->target.lines,
 				   .num_warps = num_warps,
 				   .capability = target_capability(&o->target)};
@@ -189,18 +187,10 @@ bool unit_divisors(struct unit *u, const struct func *func, const struct arg_spe
 
 /* --- running passes ------------------------------------------------------------------------------------------ */
 
-/* Limits of a further attempt to compile a kernel, after the model checker could not prove that its multi-buffers are
- * synchronised, or after it did not fit shared memory. limit_more tightens them step by step. */
-struct limits {
-	enum pipelining pipelining;
-	int most_stages;
-	bool few_buffers, few_operands, no_warpgroups;
-};
-
 struct run {
 	struct unit *u;
 	const struct compile_options *o;
-	struct limits limits;
+	struct gpu_limits limits;
 	struct pass_state s;
 	bool stopped; /* by --stop-after */
 	/* passes up to this one are skipped, as they ran before the IR text was written; NULL: none, or no further
@@ -479,29 +469,20 @@ static bool begin(struct run *r, struct kernel *k, struct compiled *out)
 				   .diags = &r->u->diags,
 				   .remarks = o->remarks,
 				   .target = &o->target,
-				   .num_stages = o->num_stages ? o->num_stages : DEFAULT_STAGES,
-				   .most_stages = r->limits.most_stages,
-				   .group_pids = o->group_pids,
-				   .alias = o->alias,
-				   .debug = o->debug,
-				   .cuda = {.pipelining = r->limits.pipelining,
-					    .few_buffers = r->limits.few_buffers,
-					    .few_operands = r->limits.few_operands,
-					    .no_warpgroups = r->limits.no_warpgroups,
-					    .no_tma = o->no_tma,
-					    .grid = o->grid}};
+				   .options = o->codegen,
+				   .cuda.limits = r->limits};
 	out->kernel = k;
-	k->sizes = o->sizes;
-	if (o->sizes && o->remarks)
+	k->sizes = o->codegen.sizes;
+	if (o->codegen.sizes && o->remarks)
 		diag(&r->u->diags, R_ANY_SIZE, k->loc,
-		     o->sizes == BOUNDS_WIDE ? "address offsets are computed in 64 bits"
+		     o->codegen.sizes == BOUNDS_WIDE ? "address offsets are computed in 64 bits"
 					     : "no access relies on an index that is not proved to fit 32 bits");
 	if (!check_start(r, k))
 		return false;
 	if (!k->target) {
 		k->num_warps = out->num_warps;
 		k->cuda.cluster = 1;
-		k->cuda.maxnreg = MIN(o->maxnreg, MAX_REGISTERS);
+		k->cuda.maxnreg = o->codegen.maxnreg;
 	}
 	r->s.num_warps = k->num_warps;
 	out->cluster = k->cuda.cluster;
@@ -548,7 +529,7 @@ static bool compile_within(struct run *r, const struct func *func, const struct 
 	struct unit *u = r->u;
 	const struct compile_options *o = r->o;
 	double start = milliseconds();
-	*out = (struct compiled){.num_warps = o->num_warps ? o->num_warps : DEFAULT_WARPS};
+	*out = (struct compiled){.num_warps = o->codegen.num_warps};
 	struct kernel *k = compile_ir(u, func, args, o);
 	if (!k || !begin(r, k, out))
 		return false;
@@ -579,7 +560,7 @@ static bool is_pipelined_here(const struct unit *u, const struct compile_options
 }
 
 /* Tightens the limits after the attempt `failed`. False if no further attempt is possible. */
-static bool limit_more(const struct run *failed, struct limits *l)
+static bool limit_more(const struct run *failed, struct gpu_limits *l)
 {
 	const struct cuda_state *c = &failed->s.cuda;
 	if (c->unproved.op)
@@ -605,7 +586,7 @@ static void remark_limits(const struct run *r, const struct unproved *why, i32 b
 		[PIPELINE_NONE] = "without pipelining",
 	};
 	const struct compile_options *o = r->o;
-	const struct limits *l = &r->limits;
+	const struct gpu_limits *l = &r->limits;
 	struct diags *d = &r->u->diags;
 	if (o->remarks && l->pipelining)
 		diag(d, R_UNPROVED, gpu_ir_loc(why->op), op_info[why->op->code].name, why->what,
@@ -621,14 +602,16 @@ static void remark_limits(const struct run *r, const struct unproved *why, i32 b
 		     o->target.shared_bytes);
 }
 
-/* If the model checker cannot prove that the multi-buffers in shared memory are synchronised (no copy overwrites a
+/* The options are complete: no number that has a default is 0.
+ *
+ * If the model checker cannot prove that the multi-buffers in shared memory are synchronised (no copy overwrites a
  * buffer that may still be read, no read comes before its copy), or shared memory does not suffice, the kernel is
  * compiled again within tighter limits. The messages are those of the last attempt or, if no attempt succeeds, of the
  * first attempt. */
-bool compile(struct unit *u, const struct func *func, const struct arg_spec *args, const struct compile_options *o,
-	     struct compiled *out)
+static bool compile_complete(struct unit *u, const struct func *func, const struct arg_spec *args,
+			     const struct compile_options *o, struct compiled *out)
 {
-	struct limits limits = {PIPELINE_ALL, INT_MAX, false, false, false};
+	struct gpu_limits limits = {PIPELINE_ALL, INT_MAX, false, false, false};
 	struct diags before = diags_copy(&u->diags);
 	bool again = is_pipelined_here(u, o);
 	struct run first = {.u = u, .o = o, .limits = limits}, now;
@@ -652,9 +635,16 @@ bool compile(struct unit *u, const struct func *func, const struct arg_spec *arg
 	diags_restore(&u->diags, &said);
 	*out = failed;
 	if (first.s.cuda.too_large && !o->no_advice)
-		advise_fit(u, u->parsed ? NULL : func, args, o, failed.num_warps, first.s.num_stages,
-			   failed.shared_bytes);
+		advise_fit(u, u->parsed ? NULL : func, args, o, failed.shared_bytes);
 	return gpu_ir_report(&first.s, NULL, &u->diags, why.op, why.what) && good;
+}
+
+bool compile(struct unit *u, const struct func *func, const struct arg_spec *args, const struct compile_options *o,
+	     struct compiled *out)
+{
+	struct compile_options complete = *o;
+	complete.codegen = codegen_options_complete(o->codegen);
+	return compile_complete(u, func, args, &complete, out);
 }
 
 void remark_resources(struct unit *u, const struct compiled *c, int registers, i64 local_bytes, int resident)

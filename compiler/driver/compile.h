@@ -6,25 +6,9 @@
 #include "support/target.h"
 #include "frontend/frontend.h"
 
-enum { DEFAULT_WARPS = 4, DEFAULT_STAGES = 3 };
-/* A thread has at most 255 registers. maxnreg=256 means no limit, for ptxas and for tlc. */
-enum { MAX_REGISTERS = 255, MOST_MAXNREG = 256 };
-
 struct compile_options {
 	struct target target;
-	int num_warps, num_stages; /* 0: the default */
-	/* number of rows of a group when a two-dimensional grid is remapped; 0: not remapped */
-	int group_pids;
-	int maxnreg; /* register limit of a thread; 0: ptxas decides */
-	/* Do not use TMA copies. The launch must give their kernels row strides from 0 to 2^40 bytes and additional
-	 * parameters, the tensor maps. */
-	bool no_tma;
-	enum launch_bounds sizes; /* bounds of launches that the kernel supports: see analysis/launch_bounds.h */
-	enum grid_kind grid; /* grid of launches; GRID_MANY and GRID_ROWS allow a persistent kernel if that is faster */
-	/* aliasing of pointer parameters; accesses keep their order where parameters may overlap */
-	enum aliasing alias;
-	/* device_assert is emitted also for the GPU, where it traps, and integer operations are checked for overflow */
-	bool debug;
+	struct codegen_options codegen;
 	bool remarks;
 	/* if the kernel needs too much shared memory: neither compile it with less pipelining, nor search for a
 	 * configuration that fits (suggest_config.c) */

@@ -8,7 +8,7 @@
 enum { MAX_ROUNDS = 3, MAX_CHANGES = 16, SMALLEST_BLOCK = 16 };
 
 struct launch_config {
-	int num_warps, num_stages;
+	struct codegen_options options;
 	struct arg_spec *args;
 	i32 bytes; /* shared memory of a block, in bytes; -1: the configuration does not compile */
 	bool fits;
@@ -39,17 +39,8 @@ static i64 constant_of(const struct config_search *s, const struct arg_spec *arg
 static void try_candidate(struct config_search *s, struct launch_config *c)
 {
 	struct diags said = s->u->diags;
-	struct compile_options o = {.target = s->o->target,
-				    .num_warps = c->num_warps,
-				    .num_stages = c->num_stages,
-				    .group_pids = s->o->group_pids,
-				    .maxnreg = s->o->maxnreg,
-				    .no_tma = s->o->no_tma,
-				    .sizes = s->o->sizes,
-				    .alias = s->o->alias,
-				    .debug = s->o->debug,
-				    .want_ttgir = true,
-				    .no_advice = true};
+	struct compile_options o = {
+		.target = s->o->target, .codegen = c->options, .want_ttgir = true, .no_advice = true};
 	struct compiled out;
 	c->fits = compile(s->u, s->func, c->args, &o, &out);
 	c->bytes = c->fits || out.shared_bytes ? out.shared_bytes : -1;
@@ -65,8 +56,8 @@ static void try_candidate(struct config_search *s, struct launch_config *c)
 static void try_neighbours(struct config_search *s)
 {
 	struct launch_config c = s->now;
-	if (c.num_stages > 1) {
-		c.num_stages--;
+	if (c.options.num_stages > 1) {
+		c.options.num_stages--;
 		try_candidate(s, &c);
 	}
 	for (u32 i = 0; i < s->func->nparams && !s->best.fits; i++) {
@@ -78,9 +69,9 @@ static void try_neighbours(struct config_search *s)
 		c.args[i].constant = arena_printf(&s->u->arena, "%lld", (long long)v / 2);
 		try_candidate(s, &c);
 	}
-	if (s->now.num_warps < 16 && !s->best.fits) {
+	if (s->now.options.num_warps < 16 && !s->best.fits) {
 		c = s->now;
-		c.num_warps *= 2;
+		c.options.num_warps *= 2;
 		try_candidate(s, &c);
 	}
 }
@@ -93,18 +84,14 @@ static const char *describe(const struct config_search *s, const struct launch_c
 		if (v != constant_of(s, s->start.args, i))
 			sb_printf(&out, "%s%s=%lld", out.len ? ", " : "", s->func->params[i].name, (long long)v);
 	}
-	if (c->num_stages != s->start.num_stages)
-		sb_printf(&out, "%snum_stages=%d", out.len ? ", " : "", c->num_stages);
-	if (c->num_warps != s->start.num_warps)
-		sb_printf(&out, "%snum_warps=%d", out.len ? ", " : "", c->num_warps);
+	codegen_options_print(&out, &c->options, &s->start.options, ", ");
 	return out.at;
 }
 
 void advise_fit(struct unit *u, const struct func *func, const struct arg_spec *args, const struct compile_options *o,
-		int num_warps, int num_stages, i32 bytes)
+		i32 bytes)
 {
-	struct config_search s = {u,   func, o, {.num_warps = num_warps, .num_stages = num_stages, .bytes = bytes},
-				  {0}, {0}};
+	struct config_search s = {.u = u, .func = func, .o = o, .start = {.options = o->codegen, .bytes = bytes}};
 	if (func) {
 		s.start.args = arena_dup(&u->arena, args, func->nparams * sizeof *args);
 		s.now = s.start;

@@ -7,6 +7,6 @@
 /* Adds a hint to the error just reported (the kernel needs `bytes` bytes): the configuration that would fit with the
  * smallest change, by fewer stages, smaller tiles or more warps. Compiles other configurations to find it. */
 void advise_fit(struct unit *u, const struct func *func, const struct arg_spec *args, const struct compile_options *o,
-		int num_warps, int num_stages, i32 bytes);
+		i32 bytes);
 
 #endif

@@ -22,12 +22,10 @@ static struct val eval_beside(struct eval *e, struct module *m, const char *name
 /* The class that x names; NULL without a message if x does not name a class. */
 static const struct class *class_named(struct eval *e, const struct class_def *d, const struct expr *x)
 {
-	u32 len = e->diags->text.len, errors = e->diags->nerrors;
+	struct diags_point before = diags_point(e->diags);
 	struct val v = eval_beside(e, d->module, d->name, x);
-	if (e->diags->nerrors != errors) {
-		diags_cut(e->diags, len);
-		e->diags->nerrors = errors;
-	}
+	if (e->diags->nerrors != before.errors)
+		diags_rewind(e->diags, before);
 	return v.kind == V_CLASS ? v.class : NULL;
 }
 
@@ -294,43 +292,21 @@ void assign_field(struct eval *e, const struct expr *target, struct val v)
 /* The values of a call, one per field in the order of the fields; NULL after an error. */
 static struct val *bind_fields(struct eval *e, const struct class *c, const struct call *call)
 {
-	struct val *items = arena_array(e->arena, struct val, c->nfields);
-	bool *given = arena_array(e->arena, bool, c->nfields);
-	if (call->npos > c->nfields) {
-		eval_error(e, E_TOO_MANY_ARGS, call->pos_loc[c->nfields], c->name, c->nfields, call->npos);
+	struct formal *fields = arena_array(e->arena, struct formal, c->nfields);
+	struct bound b;
+	for (u32 i = 0; i < c->nfields; i++)
+		fields[i] = (struct formal){.name = c->fields[i], .len = (u32)strlen(c->fields[i]), .by_name = true};
+	if (!bind_arguments(e, c->name, fields, c->nfields, call, &b))
 		return NULL;
-	}
-	for (u32 i = 0; i < call->npos; i++) {
-		items[i] = call->pos[i];
-		given[i] = true;
-	}
-	for (u32 k = 0; k < call->nnamed; k++) {
-		const struct named_val *nv = &call->named[k];
-		int i = class_field(c, nv->name);
-		if (i < 0) {
-			eval_error(e, E_FIELD_UNKNOWN, nv->loc, c->name, nv->name);
-			return NULL;
-		}
-		if (given[i]) {
-			eval_error(e, E_REPEATED_ARG, nv->loc, nv->name);
-			return NULL;
-		}
-		items[i] = nv->val;
-		given[i] = true;
-	}
 	for (u32 i = 0; i < c->nfields; i++) {
 		const struct expr *value = c->declared ? c->declared[i]->value : NULL;
-		if (!given[i] && !value) {
-			eval_error(e, E_MISSING_ARG, call->at, c->name, c->fields[i]);
-			return NULL;
-		}
-		if (!given[i])
-			items[i] = eval_beside(e, c->def->module, c->name, value);
-		struct loc at = i < call->npos ? call->pos_loc[i] : call->at;
-		if (items[i].kind == V_ERROR || !check_field(e, c, i, &items[i], at))
+		if (!b.given[i])
+			b.at[i] = value ? eval_beside(e, c->def->module, c->name, value)
+					: missing_argument(e, c->name, c->fields[i], call->at);
+		if (b.at[i].kind == V_ERROR || !check_field(e, c, i, &b.at[i], b.loc[i]))
 			return NULL;
 	}
-	return items;
+	return b.at;
 }
 
 /* Creates an object through the __init__ of its class. */

@@ -7,6 +7,9 @@
 /* The name of the i-th parameter of a builtin, for messages. */
 const char *arg_name(struct eval *e, const struct args *a, u32 i);
 
+/* Reports that argument i is not of the kind `wanted`: "an integer". */
+struct val wrong_kind(struct eval *e, const struct args *a, u32 i, const char *wanted);
+
 /* Each returns false after reporting an error. Functions that return a value set *out to an error value then. */
 bool arg_int(struct eval *e, const struct args *a, u32 i, i64 *out);           /* a compile-time integer */
 bool arg_bool(struct eval *e, const struct args *a, u32 i, bool *out);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "frontend/builtin_args.h"
+#include "ir/text.h"
 
 /* --- registry ------------------------------------------------------------------------------------------------ */
 
@@ -71,6 +72,11 @@ static const char *callee(const struct eval *e, const struct args *a)
 	return name;
 }
 
+struct val wrong_kind(struct eval *e, const struct args *a, u32 i, const char *wanted)
+{
+	return eval_error(e, E_ARG_KIND, a->loc[i], arg_name(e, a, i), callee(e, a), wanted, describe(e, &a->at[i]));
+}
+
 /* Reports a run-time value v where a compile-time value is required. */
 static void not_constexpr(struct eval *e, const struct args *a, u32 i, const struct val *v)
 {
@@ -102,7 +108,7 @@ bool arg_int(struct eval *e, const struct args *a, u32 i, i64 *out)
 		not_constexpr(e, a, i, v);
 		return false;
 	}
-	eval_error(e, E_ARG_KIND, a->loc[i], arg_name(e, a, i), callee(e, a), "an integer", describe(e, v));
+	wrong_kind(e, a, i, "an integer");
 	advise_value(e, v);
 	return false;
 }
@@ -136,8 +142,7 @@ bool arg_type(struct eval *e, const struct args *a, u32 i, struct val *out)
 		out->to_block = false;
 		return true;
 	}
-	*out = eval_error(e, E_ARG_KIND, a->loc[i], arg_name(e, a, i), callee(e, a), "a dtype such as tl.float16",
-			  describe(e, &a->at[i]));
+	*out = wrong_kind(e, a, i, "a dtype such as tl.float16");
 	advise_value(e, &a->at[i]);
 	return false;
 }
@@ -145,8 +150,7 @@ bool arg_type(struct eval *e, const struct args *a, u32 i, struct val *out)
 bool arg_tensor(struct eval *e, const struct args *a, u32 i, struct val *out)
 {
 	if (a->at[i].kind != V_TENSOR && !val_is_number(&a->at[i])) {
-		*out = eval_error(e, E_ARG_KIND, a->loc[i], arg_name(e, a, i), callee(e, a), "a tile or a number",
-				  describe(e, &a->at[i]));
+		*out = wrong_kind(e, a, i, "a tile or a number");
 		advise_value(e, &a->at[i]);
 		return false;
 	}
@@ -159,7 +163,7 @@ bool arg_tile(struct eval *e, const struct args *a, u32 i, struct val *out)
 	*out = a->at[i];
 	if (is_tile(out))
 		return true;
-	*out = eval_error(e, E_ARG_KIND, a->loc[i], arg_name(e, a, i), callee(e, a), "a tile", describe(e, out));
+	*out = wrong_kind(e, a, i, "a tile");
 	return false;
 }
 
@@ -168,8 +172,8 @@ bool arg_shape(struct eval *e, const struct args *a, u32 i, int *rank, i32 *shap
 	const struct val *v = &a->at[i];
 	if (v->kind == V_TUPLE && v->nitems == 1 && v->items[0].kind == V_TUPLE)
 		v = &v->items[0];
-	const struct val *items = v->kind == V_TUPLE ? v->items : v;
-	u32 n = v->kind == V_TUPLE ? v->nitems : 1;
+	u32 n;
+	const struct val *items = items_of(v, &n);
 	i64 numel = 1;
 	if (n > MAX_RANK) {
 		eval_error(e, E_RANK, a->loc[i], n);
@@ -202,8 +206,7 @@ bool arg_axis(struct eval *e, const struct args *a, u32 i, int rank, int *axis)
 {
 	i64 n;
 	if (a->at[i].kind == V_FLOAT) {
-		eval_error(e, E_ARG_KIND, a->loc[i], arg_name(e, a, i), callee(e, a), "an integer",
-			   describe(e, &a->at[i]));
+		wrong_kind(e, a, i, "an integer");
 		diag_hint(e->diags, "tl.maximum(x, y) and tl.minimum(x, y) compare two values");
 		return false;
 	}
@@ -289,15 +292,14 @@ struct val bi_full(struct eval *e, const struct args *a)
 	if (!arg_shape(e, a, 0, &rank, shape) || !arg_type(e, a, 2, &type))
 		return val_error();
 	if (type.pointers)
-		return eval_error(e, E_ARG_KIND, a->loc[2], "dtype", a->b->name, "a number's dtype",
-				  describe(e, &type));
+		return wrong_kind(e, a, 2, "a number's dtype");
 	if (is_tile(&v)) {
 		if (type_numel(v.ssa->type) != 1)
-			return eval_error(e, E_ARG_KIND, a->loc[1], "value", a->b->name, "a scalar", describe(e, &v));
+			return wrong_kind(e, a, 1, "a scalar");
 		v.ssa = build1(&e->b, IR_UNSPLAT, v.ssa->type->elem, v.ssa);
 	}
 	if (!val_is_number(&v) && v.kind != V_TENSOR)
-		return eval_error(e, E_ARG_KIND, a->loc[1], "value", a->b->name, "a number", describe(e, &v));
+		return wrong_kind(e, a, 1, "a number");
 	if (v.kind != V_TENSOR && !number_fits(&v, type.dtype))
 		return eval_error(e, E_VALUE_RANGE, a->loc[1], describe(e, &v), dtype_name(type.dtype));
 	v = v.kind == V_TENSOR ? cast_to(e, v, type.dtype, ROUND_DEFAULT, a->loc[1]) : const_tensor(e, v, type.dtype);
@@ -311,8 +313,8 @@ struct val bi_expand_dims(struct eval *e, const struct args *a)
 	struct val v, axes = a->at[1];
 	if (!arg_tensor(e, a, 0, &v))
 		return val_error();
-	const struct val *items = axes.kind == V_TUPLE ? axes.items : &axes;
-	u32 n = axes.kind == V_TUPLE ? axes.nitems : 1;
+	u32 n;
+	const struct val *items = items_of(&axes, &n);
 	int rank = v.ssa->type->rank + (int)n, at[MAX_RANK];
 	if (rank > MAX_RANK)
 		return eval_error(e, E_RANK, a->loc[1], (u32)rank);
@@ -388,7 +390,8 @@ struct val bi_trans(struct eval *e, const struct args *a)
 	const struct type *t = v.ssa->type;
 	if (dims.kind == V_TUPLE && dims.nitems == 1 && dims.items[0].kind == V_TUPLE)
 		dims = dims.items[0];
-	u32 n = dims.kind == V_TUPLE ? dims.nitems : 1, seen = 0;
+	u32 n, seen = 0;
+	const struct val *items = items_of(&dims, &n);
 	if (dims.kind == V_TUPLE && !n && !a->b->code) { /* trans without dims swaps the last two dimensions */
 		if (t->rank < 2)
 			return eval_error(e, E_TRANSPOSE_RANK, a->loc[0], describe_type(e, &v));
@@ -399,7 +402,7 @@ struct val bi_trans(struct eval *e, const struct args *a)
 	} else {
 		bool ok = (int)n == t->rank;
 		for (u32 i = 0; ok && i < n; i++) {
-			const struct val d = known_number(dims.kind == V_TUPLE ? dims.items[i] : dims);
+			const struct val d = known_number(items[i]);
 			i64 k = d.kind == V_INT ? (i64)d.integer : -99;
 			k = k < 0 ? k + t->rank : k;
 			ok = k >= 0 && k < t->rank && !(seen >> k & 1);
@@ -425,8 +428,7 @@ struct val bi_item(struct eval *e, const struct args *a)
 	if (!arg_tensor(e, a, 0, &v) || !is_tile(&v))
 		return v;
 	if (type_numel(v.ssa->type) != 1)
-		return eval_error(e, E_ARG_KIND, a->loc[0], "self", a->b->name, "a tile of one element",
-				  describe(e, &v));
+		return wrong_kind(e, a, 0, "a tile of one element");
 	v.ssa = build1(&e->b, IR_UNSPLAT, v.ssa->type->elem, v.ssa);
 	return v;
 }
@@ -487,12 +489,11 @@ struct val bi_split(struct eval *e, const struct args *a)
 
 struct val bi_cast(struct eval *e, const struct args *a)
 {
-	static const char *const roundings[] = {"", "rtne", "rtz", NULL};
 	struct val v, type;
 	i64 rounding;
 	bool bitcast;
-	if (!arg_tensor(e, a, 0, &v) || !arg_type(e, a, 1, &type) || !arg_choice(e, a, 2, roundings, &rounding) ||
-	    !arg_bool(e, a, 3, &bitcast))
+	if (!arg_tensor(e, a, 0, &v) || !arg_type(e, a, 1, &type) ||
+	    !arg_choice(e, a, 2, attr_enum(KIND_rounding), &rounding) || !arg_bool(e, a, 3, &bitcast))
 		return val_error();
 	if (bitcast || type.pointers)
 		return bitcast_to(e, v, type, a->loc[0]);
@@ -557,11 +558,6 @@ struct val bi_condition(struct eval *e, const struct args *a)
 	return a->at[0];
 }
 
-static double number_as_double(const struct val *v)
-{
-	return v->kind == V_FLOAT ? v->real : v->kind == V_INT ? (double)v->integer : v->boolean;
-}
-
 /* True if v is NaN or -0.0: the minimum or maximum of such constants depends on the order of the comparisons. */
 static bool is_unordered(const struct val *v)
 {
@@ -590,8 +586,8 @@ struct val bi_python_minmax(struct eval *e, const struct args *a)
 		} else if (!val_is_number(&best) || !val_is_number(&items[i])) {
 			return eval_error(e, E_ARG_KIND, a->loc[0], "values", a->b->name, "numbers",
 					  describe(e, val_is_number(&best) ? &items[i] : &best));
-		} else if (a->b->code ? number_as_double(&items[i]) > number_as_double(&best)
-				      : number_as_double(&items[i]) < number_as_double(&best)) {
+		} else if (a->b->code ? double_of(&items[i]) > double_of(&best)
+				      : double_of(&items[i]) < double_of(&best)) {
 			best = items[i];
 		}
 	}
@@ -604,10 +600,10 @@ struct val bi_python_abs(struct eval *e, const struct args *a)
 	if (v.kind == V_TENSOR)
 		return call_std(e, "abs", &v, 1);
 	if (!val_is_number(&v))
-		return eval_error(e, E_ARG_KIND, a->loc[0], "x", "abs", "a number", describe(e, &v));
+		return wrong_kind(e, a, 0, "a number");
 	if (v.kind == V_FLOAT)
 		return val_float(fabs(v.real));
-	i128 n = v.kind == V_INT ? v.integer : v.boolean;
+	i128 n = int_of(&v);
 	return val_int(n < 0 ? -n : n);
 }
 
@@ -615,15 +611,14 @@ struct val bi_python_float(struct eval *e, const struct args *a)
 {
 	const struct val *v = &a->at[0];
 	if (val_is_number(v))
-		return val_float(number_as_double(v));
+		return val_float(double_of(v));
 	if (v->kind == V_STR) { /* Python accepts neither hexadecimal floats nor nan(…) */
 		char *end;
 		double d = strtod(v->text, &end);
 		if (end > v->text && !*(end + strspn(end, " ")) && !strpbrk(v->text, "xXpP("))
 			return val_float(d);
 	}
-	struct val r = eval_error(e, E_ARG_KIND, a->loc[0], "x", "float",
-				  "a compile-time number or text such as '-1e8', 'inf', 'nan'", describe(e, v));
+	struct val r = wrong_kind(e, a, 0, "a compile-time number or text such as '-1e8', 'inf', 'nan'");
 	if (v->kind == V_TENSOR)
 		diag_hint(e->diags, "use x.to(tl.float32) for a run-time value");
 	return r;
@@ -635,7 +630,7 @@ struct val bi_python_int(struct eval *e, const struct args *a)
 	if (v->kind == V_FLOAT && fabs(v->real) < 0x1p100)
 		return val_int((i128)v->real);
 	if (v->kind == V_INT || v->kind == V_BOOL)
-		return val_int(v->kind == V_INT ? v->integer : v->boolean);
+		return val_int(int_of(v));
 	if (v->kind == V_STR && v->len && a->at[1].kind == V_INT && a->at[1].integer >= 0 && a->at[1].integer <= 36) {
 		char *end;
 		errno = 0;
@@ -643,7 +638,7 @@ struct val bi_python_int(struct eval *e, const struct args *a)
 		if (!errno && end > v->text && !*(end + strspn(end, " \t\n")))
 			return val_int(n);
 	}
-	struct val r = eval_error(e, E_ARG_KIND, a->loc[0], "x", "int", "a compile-time number", describe(e, v));
+	struct val r = wrong_kind(e, a, 0, "a compile-time number");
 	if (v->kind == V_TENSOR)
 		diag_hint(e->diags, "use x.to(tl.int32) for a run-time value");
 	return r;
@@ -653,8 +648,7 @@ struct val bi_python_str(struct eval *e, const struct args *a)
 {
 	struct strbuf sb = {.arena = e->arena};
 	if (a->at[0].kind == V_TENSOR)
-		return eval_error(e, E_ARG_KIND, a->loc[0], "x", "str", "a compile-time value",
-				  describe(e, &a->at[0]));
+		return wrong_kind(e, a, 0, "a compile-time value");
 	sb_puts(&sb, "");
 	if (!count_parts(e, &a->at[0], a->loc[0]))
 		return val_error();
@@ -679,7 +673,7 @@ struct val bi_python_len(struct eval *e, const struct args *a)
 		return val_int(v->len);
 	if (is_tile(v))
 		return val_int(v->ssa->type->shape[0]);
-	eval_error(e, E_ARG_KIND, a->loc[0], "x", "len", "a tuple or a tile", describe(e, v));
+	wrong_kind(e, a, 0, "a tuple or a tile");
 	if (v->kind == V_TENSOR && v->pointers)
 		diag_hint(e->diags, "a kernel gets the address of a tensor only: pass its sizes as parameters");
 	return val_error();
@@ -710,7 +704,7 @@ struct val bi_host_cdiv(struct eval *e, const struct args *a)
 static struct val not_compile_time(struct eval *e, const struct args *a)
 {
 	struct val r =
-		eval_error(e, E_ARG_KIND, a->loc[0], "x", a->b->name, "a compile-time number", describe(e, &a->at[0]));
+		wrong_kind(e, a, 0, "a compile-time number");
 	if (a->at[0].kind == V_TENSOR)
 		diag_hint(e->diags, "Python's math runs at compile time; use tl.%s for a run-time value", a->b->name);
 	return r;
@@ -721,7 +715,7 @@ struct val bi_python_math(struct eval *e, const struct args *a)
 	const struct val *v = &a->at[0];
 	if (!val_is_number(v))
 		return not_compile_time(e, a);
-	double x = number_as_double(v);
+	double x = double_of(v);
 	switch (a->b->code) {
 	case 0: return val_float(log2(x));
 	case 1: return val_float(log(x));

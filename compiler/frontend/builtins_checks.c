@@ -6,8 +6,8 @@ struct val bi_hint(struct eval *e, const struct args *a)
 	struct val v, values = a->at[1];
 	if (!arg_tensor(e, a, 0, &v))
 		return v;
-	const struct val *items = values.kind == V_TUPLE ? values.items : &values;
-	u32 n = values.kind == V_TUPLE ? values.nitems : 1, rank = (u32)MAX(v.ssa->type->rank, 1);
+	u32 n, rank = (u32)MAX(v.ssa->type->rank, 1);
+	const struct val *items = items_of(&values, &n);
 	if (n != rank)
 		return eval_error(e, E_HINT_COUNT, a->loc[1], a->b->name, n, PLURAL(n), rank);
 	struct hints h = {0};

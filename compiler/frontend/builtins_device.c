@@ -46,7 +46,7 @@ struct val bi_device_print(struct eval *e, const struct args *a)
 	i64 is_signed = 0;
 	bool hex;
 	if (a->at[0].kind != V_STR) {
-		eval_error(e, E_ARG_KIND, a->loc[0], "prefix", a->b->name, "a string", describe(e, &a->at[0]));
+		wrong_kind(e, a, 0, "a string");
 		diag_hint(e->diags, "the first argument is a string: %s(\"x:\", x)", a->b->name);
 		return val_error();
 	}
@@ -95,13 +95,6 @@ struct val bi_add(struct eval *e, const struct args *a)
 
 /* --- inline assembly ----------------------------------------------------------------------------------------- */
 
-static const struct val *items_of(const struct val *v, u32 *n)
-{
-	bool many = v->kind == V_TUPLE;
-	*n = many ? v->nitems : 1;
-	return many ? v->items : v;
-}
-
 /* Broadcasts all arguments to their common shape. */
 static bool asm_arguments(struct eval *e, const struct args *a, struct val **out, u32 *n)
 {
@@ -135,8 +128,7 @@ static bool asm_results(struct eval *e, const struct args *a, const struct type 
 	const struct val *items = items_of(&a->at[3], n);
 	*out = arena_array(e->arena, struct val, *n + 1);
 	if (!*n || *n > MAX_ASM_REGISTERS) {
-		eval_error(e, E_ARG_KIND, a->loc[3], "dtype", a->b->name, "a dtype, or several",
-			   describe(e, &a->at[3]));
+		wrong_kind(e, a, 3, "a dtype, or several");
 		return false;
 	}
 	for (u32 i = 0; i < *n; i++) {
@@ -144,9 +136,7 @@ static bool asm_results(struct eval *e, const struct args *a, const struct type 
 		struct val t;
 		if (!arg_type(e, &one, 0, &t))
 			return false;
-		const struct type *elem = type_scalar(e->ctx, t.dtype);
-		for (int k = 0; k < t.pointers; k++)
-			elem = type_ptr(e->ctx, elem);
+		const struct type *elem = type_with_pointers(e, t.dtype, t.pointers);
 		types[i] = shape ? type_with_elem(e->ctx, shape, elem) : elem;
 		(*out)[i] = val_tensor(NULL, t.dtype, t.pointers);
 	}
@@ -157,7 +147,7 @@ static bool arg_text(struct eval *e, const struct args *a, u32 i)
 {
 	if (a->at[i].kind == V_STR)
 		return true;
-	eval_error(e, E_ARG_KIND, a->loc[i], arg_name(e, a, i), a->b->name, "a string", describe(e, &a->at[i]));
+	wrong_kind(e, a, i, "a string");
 	return false;
 }
 

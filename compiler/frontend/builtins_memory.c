@@ -1,5 +1,6 @@
 /* Builtins that access memory: loads, stores, atomics. */
 #include "frontend/builtin_args.h"
+#include "ir/text.h"
 
 static bool arg_pointer(struct eval *e, const struct args *a, struct val *out)
 {
@@ -52,14 +53,13 @@ struct val bi_load(struct eval *e, const struct args *a)
 {
 	/* in the order of the enum; stores have other modifiers */
 	static const char *const caches[] = {"", ".ca", ".cg", "", ".cs", "", ".cv", NULL};
-	static const char *const evictions[] = {"", "evict_first", "evict_last", NULL};
 	struct val p, mask, other = a->at[2];
 	i64 cache, evict;
 	bool is_volatile;
 	if (a->at[0].kind == V_OBJECT)
 		return load_block(e, a);
 	if (!arg_pointer(e, a, &p) || !arg_mask(e, a, 1, &mask) || !arg_choice(e, a, 5, caches, &cache) ||
-	    !arg_choice(e, a, 6, evictions, &evict) || !arg_bool(e, a, 7, &is_volatile) ||
+	    !arg_choice(e, a, 6, attr_enum(KIND_evict), &evict) || !arg_bool(e, a, 7, &is_volatile) ||
 	    !no_block_pointer_options(e, a, 3, 4))
 		return val_error();
 
@@ -119,13 +119,12 @@ static bool fits_pointer(struct eval *e, const struct args *a, const struct val 
 struct val bi_store(struct eval *e, const struct args *a)
 {
 	static const char *const caches[] = {"", "", ".cg", ".wb", ".cs", ".wt", "", NULL};
-	static const char *const evictions[] = {"", "evict_first", "evict_last", NULL};
 	struct val p, v, mask;
 	i64 cache, evict;
 	if (a->at[0].kind == V_OBJECT)
 		return store_block(e, a);
 	if (!arg_target(e, a, &p) || !arg_tensor(e, a, 1, &v) || !arg_mask(e, a, 2, &mask) ||
-	    !arg_choice(e, a, 4, caches, &cache) || !arg_choice(e, a, 5, evictions, &evict) ||
+	    !arg_choice(e, a, 4, caches, &cache) || !arg_choice(e, a, 5, attr_enum(KIND_evict), &evict) ||
 	    !no_block_pointer_options(e, a, 3, 0))
 		return val_error();
 
@@ -157,12 +156,9 @@ struct val bi_store(struct eval *e, const struct args *a)
 	return val_none();
 }
 
-static const char *const sems[] = {"relaxed", "acquire", "release", "acq_rel", NULL};
-static const char *const scopes[] = {"gpu", "cta", "sys", NULL};
-
 static bool arg_ordering(struct eval *e, const struct args *a, u32 i, i64 *sem, i64 *scope)
 {
-	if (!arg_choice(e, a, i, sems, sem) || !arg_choice(e, a, i + 1, scopes, scope))
+	if (!arg_choice(e, a, i, attr_enum(KIND_sem), sem) || !arg_choice(e, a, i + 1, attr_enum(KIND_scope), scope))
 		return false;
 	if (a->at[i].kind == V_NONE)
 		*sem = SEM_ACQ_REL;
@@ -216,8 +212,8 @@ struct val bi_atomic(struct eval *e, const struct args *a)
 	const struct type *r = type_with_elem(e->ctx, t, type_elem(t)->elem);
 	struct value *x = build3(&e->b, IR_ATOMIC_RMW, r, p.ssa, v.ssa, mask.kind == V_NONE ? NULL : mask.ssa);
 	x->def->attr[ATTR_RMW] = k;
-	x->def->attr[ATTR_RMW_SEM] = sem;
-	x->def->attr[ATTR_RMW_SCOPE] = scope;
+	x->def->attr[ATTR_SEM] = sem;
+	x->def->attr[ATTR_SCOPE] = scope;
 	return val_tensor(x, p.dtype, 0);
 }
 
@@ -237,7 +233,7 @@ struct val bi_atomic_cas(struct eval *e, const struct args *a)
 		return val_error();
 	const struct type *r = type_with_elem(e->ctx, t, type_elem(t)->elem);
 	struct value *x = build3(&e->b, IR_ATOMIC_CAS, r, p.ssa, c.ssa, v.ssa);
-	x->def->attr[ATTR_CAS_SEM] = sem;
-	x->def->attr[ATTR_CAS_SCOPE] = scope;
+	x->def->attr[ATTR_SEM] = sem;
+	x->def->attr[ATTR_SCOPE] = scope;
 	return val_tensor(x, d, 0);
 }

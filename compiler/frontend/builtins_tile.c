@@ -360,10 +360,7 @@ static bool build_combine(struct eval *e, struct op *o, const struct val *in, u3
 {
 	const struct val *f = &a->at[2];
 	struct val *pos = arena_array(e->arena, struct val, 2 * n);
-	struct builder outer = e->b;
-	e->b = builder_at_end(e->ctx, o->blocks[0]);
-	e->b.loc = outer.loc;
-	e->b.count = outer.count;
+	struct builder outer = enter_block(e, o->blocks[0]);
 	for (u32 i = 0; i < 2 * n; i++) {
 		const struct val *x = &in[i % n];
 		pos[i] = *x;
@@ -386,18 +383,16 @@ static bool build_combine(struct eval *e, struct op *o, const struct val *in, u3
 		vals[i] = pos[i].ssa;
 	build(&e->b, o->code == IR_REDUCE ? IR_REDUCE_RETURN : IR_SCAN_RETURN, vals, n, NULL, 0, 0);
 	ok = ok && region_is_scalar(e, o->blocks[0], a, 2);
-	outer.count = e->b.count;
-	e->b = outer;
+	leave_block(e, outer);
 	return ok;
 }
 
 static bool combine_inputs(struct eval *e, const struct args *a, struct val *in, u32 *n)
 {
 	const struct val *v = &a->at[0];
-	const struct val *items = v->kind == V_TUPLE ? v->items : v;
-	*n = v->kind == V_TUPLE ? v->nitems : 1;
+	const struct val *items = items_of(v, n);
 	if (!*n || *n > MOST_TILES) {
-		eval_error(e, E_ARG_KIND, a->loc[0], "input", a->b->name, "one to eight tiles", describe(e, v));
+		wrong_kind(e, a, 0, "one to eight tiles");
 		return false;
 	}
 	for (u32 i = 0; i < *n; i++) {
@@ -411,8 +406,7 @@ static bool combine_inputs(struct eval *e, const struct args *a, struct val *in,
 		}
 	}
 	if (a->at[2].kind != V_FUNC) {
-		eval_error(e, E_ARG_KIND, a->loc[2], "combine_fn", a->b->name, "a jit function",
-			   describe(e, &a->at[2]));
+		wrong_kind(e, a, 2, "a jit function");
 		return false;
 	}
 	return true;
@@ -538,9 +532,9 @@ static bool map_inputs(struct eval *e, const struct args *a, i64 pack, struct va
 /* The results of the function on scalars, as run-time values, and their number in *n. NULL after an error. */
 static struct val *map_results(struct eval *e, const struct args *a, struct val r, i64 pack, u32 *n)
 {
-	u32 many = r.kind == V_TUPLE ? r.nitems : 1;
+	u32 many;
+	const struct val *items = items_of(&r, &many);
 	struct val *out = arena_array(e->arena, struct val, many);
-	const struct val *items = r.kind == V_TUPLE ? r.items : &r;
 	bool ok = many && many % (u64)pack == 0;
 	for (u32 i = 0; i < many && ok; i++) {
 		ok = items[i].kind == V_TENSOR || val_is_number(&items[i]);
@@ -560,10 +554,7 @@ static struct val *build_map(struct eval *e, const struct args *a, struct op *o,
 			     struct val *returned, u32 *n)
 {
 	struct val *args = arena_array(e->arena, struct val, o->noperands);
-	struct builder outer = e->b;
-	e->b = builder_at_end(e->ctx, o->blocks[0]);
-	e->b.loc = outer.loc;
-	e->b.count = outer.count;
+	struct builder outer = enter_block(e, o->blocks[0]);
 	for (u32 i = 0; i < o->noperands; i++)
 		args[i] = val_tensor(block_add_arg(e->ctx, o->blocks[0], in[i].ssa->type->elem), in[i].dtype,
 				     in[i].pointers);
@@ -579,8 +570,7 @@ static struct val *build_map(struct eval *e, const struct args *a, struct op *o,
 	build(&e->b, IR_MAP_RETURN, vals, *n, NULL, 0, 0);
 	op_set_results(e->ctx, o, types, *n);
 	bool ok = out && region_is_scalar(e, o->blocks[0], a, 0);
-	outer.count = e->b.count;
-	e->b = outer;
+	leave_block(e, outer);
 	for (u32 i = 0; ok && i < *n; i++)
 		out[i].ssa = &o->results[i];
 	return ok ? out : NULL;
@@ -594,7 +584,7 @@ struct val bi_map_elementwise(struct eval *e, const struct args *a)
 	u32 n = a->at[1].nitems, nresults;
 	i64 pack;
 	if (f->kind != V_FUNC)
-		return eval_error(e, E_ARG_KIND, a->loc[0], "scalar_fn", a->b->name, "a jit function", describe(e, f));
+		return wrong_kind(e, a, 0, "a jit function");
 	if (!n)
 		return eval_error(e, E_MISSING_ARG, a->loc[0], a->b->name, "args");
 	if (!arg_int(e, a, 2, &pack))

@@ -102,16 +102,118 @@ struct val namespace_lookup(struct eval *e, enum namespace_ s, const char *name)
 	return val_error();
 }
 
-/* --- builtins ------------------------------------------------------------------------------------------------ */
+/* --- parameters ---------------------------------------------------------------------------------------------- */
 
-/* One parameter of a signature string: "name", "name=default", "*name" or "**name". */
-struct formal {
-	const char *name;
-	u32 len;
-	bool star, optional;
-	bool rest; /* "**name": receives the remaining keywords as a dict */
-	struct val value;
-};
+static const char *formal_name(struct eval *e, const struct formal *f)
+{
+	return arena_str(e->arena, f->name, f->len);
+}
+
+static struct loc location_of(const struct call *c, u32 i)
+{
+	return c->pos_loc ? c->pos_loc[i] : c->at;
+}
+
+/* The arguments from number `from` on. */
+static struct val remaining(struct eval *e, const struct call *c, u32 from, bool spreads)
+{
+	u32 n = c->npos - from;
+	if (spreads && n == 1 && c->pos[from].kind == V_TUPLE)
+		return c->pos[from];
+	return val_tuple(arena_dup(e->arena, c->pos + from, n * sizeof *c->pos), n);
+}
+
+static void unknown_keyword(struct eval *e, const char *callee, const struct named_val *nv, const struct formal *f,
+			    u32 n)
+{
+	const char **names = arena_array(e->arena, const char *, n);
+	for (u32 i = 0; i < n; i++)
+		names[i] = formal_name(e, &f[i]);
+	eval_error(e, E_UNKNOWN_KEYWORD, nv->loc, callee, nv->name);
+	const char *like = did_you_mean(nv->name, names, n);
+	if (like) {
+		diag_hint(e->diags, "did you mean '%s'?", like);
+	} else if (n) {
+		struct strbuf sb = {.arena = e->arena};
+		for (u32 i = 0; i < n; i++)
+			sb_printf(&sb, "%s%s", i ? ", " : "", names[i]);
+		diag_hint(e->diags, "it takes: %s", sb.at);
+	}
+}
+
+struct val missing_argument(struct eval *e, const char *callee, const char *name, struct loc at)
+{
+	struct val v = eval_error(e, E_MISSING_ARG, at, callee, name);
+	advise_call(e, callee);
+	return v;
+}
+
+static bool bind_positional(struct eval *e, const char *callee, const struct formal *f, u32 n, const struct call *c,
+			    struct bound *b)
+{
+	u32 taken = 0, takes = 0;
+	for (u32 i = 0; i < n; i++) {
+		takes += !f[i].rest;
+		b->loc[i] = c->at;
+		if (taken >= c->npos || f[i].rest)
+			continue;
+		b->given[i] = true;
+		b->loc[i] = location_of(c, taken);
+		b->at[i] = f[i].star ? remaining(e, c, taken, f[i].spreads) : c->pos[taken];
+		taken = f[i].star ? c->npos : taken + 1;
+	}
+	if (taken < c->npos)
+		eval_error(e, E_TOO_MANY_ARGS, location_of(c, taken), callee, takes, c->npos);
+	return taken == c->npos;
+}
+
+static bool bind_keywords(struct eval *e, const char *callee, const struct formal *f, u32 n, const struct call *c,
+			  struct bound *b)
+{
+	bool has_rest = n && f[n - 1].rest;
+	struct val *others = has_rest ? arena_array(e->arena, struct val, 2 * c->nnamed) : NULL;
+	if (has_rest) {
+		b->given[n - 1] = true;
+		b->at[n - 1] = (struct val){.kind = V_DICT, .items = others};
+	}
+	for (const struct named_val *k = c->named, *end = k + c->nnamed; k < end; k++) {
+		u32 i = 0, len = (u32)strlen(k->name);
+		while (i < n && !(f[i].by_name && f[i].len == len && !memcmp(k->name, f[i].name, len)))
+			i++;
+		if (i == n && has_rest) {
+			others[b->at[n - 1].nitems++] = val_str(k->name, len);
+			others[b->at[n - 1].nitems++] = k->val;
+			continue;
+		}
+		if (i == n) {
+			unknown_keyword(e, callee, k, f, n);
+			return false;
+		}
+		if (b->given[i]) {
+			eval_error(e, E_REPEATED_ARG, k->loc, k->name);
+			return false;
+		}
+		b->given[i] = true;
+		b->at[i] = k->val;
+		b->loc[i] = k->loc;
+	}
+	return true;
+}
+
+bool bind_arguments(struct eval *e, const char *callee, const struct formal *f, u32 n, const struct call *c,
+		    struct bound *b)
+{
+	*b = (struct bound){arena_array(e->arena, struct val, n), arena_array(e->arena, struct loc, n),
+			    arena_array(e->arena, bool, n)};
+	if (!bind_positional(e, callee, f, n, c, b) || !bind_keywords(e, callee, f, n, c, b))
+		return false;
+	for (u32 i = 0; i < n; i++)
+		if (f[i].star && !b->given[i])
+			b->at[i] = val_tuple(NULL, 0);
+	return true;
+}
+
+/* --- builtins ------------------------------------------------------------------------------------------------ */
 
 static struct val default_value(const char *s, size_t len)
 {
@@ -130,11 +232,14 @@ static struct val default_value(const char *s, size_t len)
 	return val_int(strtol(s, NULL, 10));
 }
 
-static u32 parse_signature(const char *s, struct formal *out)
+/* Reads a signature: parameters of the form "name", "name=default", "*name" or "**name". values: their defaults;
+ * V_UNSET if there is none. */
+static u32 parse_signature(const struct builtin *b, struct formal *out, struct val *values)
 {
 	u32 n = 0;
-	while (*s) {
-		struct formal f = {0};
+	for (const char *s = b->signature; *s; n++) {
+		struct formal f = {.by_name = true, .spreads = b->namespace_ != NS_PYTHON};
+		tl_assert(n < MAX_ARGS);
 		while (*s == ' ' || *s == ',')
 			s++;
 		f.rest = !strncmp(s, "**", 2);
@@ -143,260 +248,157 @@ static u32 parse_signature(const char *s, struct formal *out)
 		f.name = s;
 		f.len = (u32)strcspn(s, ",=");
 		s += f.len;
+		values[n] = (struct val){.kind = V_UNSET};
 		if (*s == '=') {
 			size_t len = strcspn(++s, ",");
-			f.optional = true;
-			f.value = default_value(s, len);
+			values[n] = default_value(s, len);
 			s += len;
 		}
-		tl_assert(n < MAX_ARGS);
-		out[n++] = f;
+		out[n] = f;
 	}
 	return n;
 }
 
-static const char *formal_name(struct eval *e, const struct formal *f)
+static struct val call_builtin(struct eval *e, const struct builtin *b, const struct call *c)
 {
-	return arena_str(e->arena, f->name, f->len);
-}
-
-static struct val unknown_keyword(struct eval *e, const char *callee, const struct named_val *nv,
-				  const char *const *names, u32 n)
-{
-	struct val v = eval_error(e, E_UNKNOWN_KEYWORD, nv->loc, callee, nv->name);
-	const char *like = did_you_mean(nv->name, names, n);
-	if (like) {
-		diag_hint(e->diags, "did you mean '%s'?", like);
-	} else if (n) {
-		struct strbuf sb = {.arena = e->arena};
-		for (u32 i = 0; i < n; i++)
-			sb_printf(&sb, "%s%s", i ? ", " : "", names[i]);
-		diag_hint(e->diags, "it takes: %s", sb.at);
-	}
-	return v;
-}
-
-static struct val missing_argument(struct eval *e, const char *callee, const char *name, struct loc at)
-{
-	struct val v = eval_error(e, E_MISSING_ARG, at, callee, name);
-	advise_call(e, callee);
-	return v;
-}
-
-static struct val call_builtin(struct eval *e, const struct builtin *b, const struct val *pos,
-			       const struct loc *pos_loc, u32 npos, const struct named_val *named, u32 nnamed,
-			       struct loc at)
-{
-	struct formal f[MAX_ARGS];
-	struct val bound[MAX_ARGS];
-	struct loc locs[MAX_ARGS];
-	bool given[MAX_ARGS] = {false};
-	u32 n = parse_signature(b->signature, f), taken = 0;
+	struct formal f[MAX_ARGS] = {{.len = 0}};
+	struct val values[MAX_ARGS];
+	struct bound bound;
+	u32 n = parse_signature(b, f, values);
+	if (!bind_arguments(e, b->name, f, n, c, &bound))
+		return val_error();
 	for (u32 i = 0; i < n; i++) {
-		locs[i] = at;
-		bound[i] = f[i].value;
-		if (taken >= npos)
-			continue;
-		given[i] = true;
-		locs[i] = pos_loc[taken];
-		if (f[i].rest) {
-			given[i] = false;
-		} else if (f[i].star) {
-			bool spread = b->namespace_ != NS_PYTHON; /* f((a, b)) is the same as f(a, b) */
-			bound[i] = spread && npos - taken == 1 && pos[taken].kind == V_TUPLE
-					   ? pos[taken]
-					   : val_tuple(pos + taken, npos - taken);
-			taken = npos;
-		} else {
-			bound[i] = pos[taken++];
-		}
-	}
-	if (taken < npos)
-		return eval_error(e, E_TOO_MANY_ARGS, pos_loc[taken], b->name, n, npos);
-	struct formal *rest = n && f[n - 1].rest ? &f[n - 1] : NULL;
-	struct val *others = rest ? arena_array(e->arena, struct val, 2 * nnamed) : NULL;
-	if (rest) {
-		given[n - 1] = true;
-		bound[n - 1] = (struct val){.kind = V_DICT, .items = others};
-	}
-	for (u32 k = 0; k < nnamed; k++) {
-		const char *names[MAX_ARGS];
-		u32 i = 0;
-		for (; i < n; i++)
-			if (strlen(named[k].name) == f[i].len && !memcmp(named[k].name, f[i].name, f[i].len))
-				break;
-		if (i == n && rest) {
-			others[bound[n - 1].nitems++] = val_str(named[k].name, (u32)strlen(named[k].name));
-			others[bound[n - 1].nitems++] = named[k].val;
-			continue;
-		}
-		if (i == n) {
-			for (u32 j = 0; j < n; j++)
-				names[j] = formal_name(e, &f[j]);
-			return unknown_keyword(e, b->name, &named[k], names, n);
-		}
-		if (given[i])
-			return eval_error(e, E_REPEATED_ARG, named[k].loc, named[k].name);
-		given[i] = true;
-		bound[i] = named[k].val;
-		locs[i] = named[k].loc;
-	}
-	for (u32 i = 0; i < n; i++) {
-		if (!given[i] && f[i].star)
-			bound[i] = val_tuple(NULL, 0);
-		else if (!given[i] && !f[i].optional)
-			return missing_argument(e, b->name, formal_name(e, &f[i]), at);
-		if (bound[i].kind == V_ERROR)
+		if (!bound.given[i] && !f[i].star)
+			bound.at[i] = values[i];
+		if (bound.at[i].kind == V_UNSET && !bound.given[i])
+			return missing_argument(e, b->name, formal_name(e, &f[i]), c->at);
+		if (bound.at[i].kind == V_ERROR)
 			return val_error();
 	}
-	tell_builtin_call(e, b, bound, given);
-	e->b.loc = user_loc(e, at);
-	struct args a = {.b = b, .at = bound, .loc = locs, .n = n};
+	tell_builtin_call(e, b, bound.at, bound.given);
+	e->b.loc = user_loc(e, c->at);
+	struct args a = {.b = b, .at = bound.at, .loc = bound.loc, .n = n};
 	return b->run(e, &a);
 }
 
 /* --- functions ----------------------------------------------------------------------------------------------- */
 
-static struct val call_func_at(struct eval *e, const struct func *f, const struct val *pos, const struct loc *pos_loc,
-			       u32 npos, const struct named_val *named, u32 nnamed, struct loc at)
+static const struct formal *formals_of(struct eval *e, const struct func *f)
+{
+	struct formal *out = arena_array(e->arena, struct formal, f->nparams);
+	for (u32 i = 0; i < f->nparams; i++) {
+		const struct param *p = &f->params[i];
+		out[i] = (struct formal){.name = p->name,
+					 .len = (u32)strlen(p->name),
+					 .star = p->star,
+					 .rest = p->rest,
+					 .by_name = !p->star && !p->rest};
+	}
+	return out;
+}
+
+/* Makes the arguments variables of the function's frame. */
+static void bind_variables(struct eval *e, const struct func *f, struct frame *frame, const struct bound *b,
+			   struct loc at)
+{
+	e->frame = frame;
+	for (u32 i = 0; i < f->nparams; i++) {
+		const struct param *p = &f->params[i];
+		bool given = b->given[i] || p->star;
+		if (!given && p->value)
+			b->at[i] = eval_in_module(e, f, p->value);
+		e->frame = frame->caller;
+		if (!given && !p->value)
+			b->at[i] = missing_argument(e, f->name, p->name, at);
+		e->frame = frame;
+		keep_value(e, &b->at[i], at);
+		vec_push(e->arena, &frame->vars,
+			 ((struct binding){.name = p->name, .val = part_of(b->at[i]), .region = e->region}));
+	}
+}
+
+static struct val call_function(struct eval *e, const struct func *f, const struct call *c)
 {
 	if (f->broken) {
 		report_broken(e->arena, e->ctx->names, e->diags, f);
 		return val_error();
 	}
 	struct frame *caller = e->frame;
-	struct frame frame = {.caller = caller, .call = at, .func = f, .depth = caller->depth + 1};
+	struct frame frame = {.caller = caller, .call = c->at, .func = f, .depth = caller->depth + 1};
 	if (frame.depth > MAX_CALL_DEPTH) {
 		e->stopped = true;
-		return eval_error(e, E_RECURSION, at, f->name);
+		return eval_error(e, E_RECURSION, c->at, f->name);
 	}
-	struct val *bound = arena_array(e->arena, struct val, f->nparams);
-	bool *given = arena_array(e->arena, bool, f->nparams);
-	u32 star = 0, rest = 0; /* indices of *name and **name, or nparams */
-	while (star < f->nparams && !f->params[star].star)
-		star++;
-	while (rest < f->nparams && !f->params[rest].rest)
-		rest++;
-	if (npos > MIN(star, rest) && star == f->nparams)
-		return eval_error(e, E_TOO_MANY_ARGS, pos_loc ? pos_loc[rest] : at, f->name, rest, npos);
-	struct val *others = rest < f->nparams ? arena_array(e->arena, struct val, 2 * nnamed) : NULL;
-	if (others) {
-		bound[rest] = (struct val){.kind = V_DICT, .items = others};
-		given[rest] = true;
-	}
-	for (u32 i = 0; i < MIN(npos, star); i++) {
-		bound[i] = pos[i];
-		given[i] = true;
-	}
-	if (star < f->nparams) {
-		u32 n = npos > star ? npos - star : 0;
-		bound[star] = val_tuple(n ? arena_dup(e->arena, pos + star, n * sizeof *pos) : NULL, n);
-		given[star] = true;
-	}
-	for (u32 k = 0; k < nnamed; k++) {
-		u32 i = 0;
-		while (i < f->nparams && (f->params[i].name != named[k].name || f->params[i].star || f->params[i].rest))
-			i++;
-		if (i == f->nparams && others) {
-			others[bound[rest].nitems++] = val_str(named[k].name, (u32)strlen(named[k].name));
-			others[bound[rest].nitems++] = named[k].val;
-			continue;
-		}
-		if (i == f->nparams) {
-			const char **names = arena_array(e->arena, const char *, f->nparams);
-			for (u32 j = 0; j < f->nparams; j++)
-				names[j] = f->params[j].name;
-			return unknown_keyword(e, f->name, &named[k], names, f->nparams);
-		}
-		if (given[i])
-			return eval_error(e, E_REPEATED_ARG, named[k].loc, named[k].name);
-		bound[i] = named[k].val;
-		given[i] = true;
-	}
-	tell_library_call(e, f, bound, given);
-	e->frame = &frame;
-	for (u32 i = 0; i < f->nparams; i++) {
-		const struct param *p = &f->params[i];
-		if (!given[i] && p->value)
-			bound[i] = eval_in_module(e, f, p->value);
-		e->frame = caller;
-		if (!given[i] && !p->value)
-			bound[i] = missing_argument(e, f->name, p->name, at);
-		e->frame = &frame;
-		keep_value(e, &bound[i], at);
-		vec_push(e->arena, &frame.vars,
-			 ((struct binding){.name = p->name, .val = part_of(bound[i]), .region = e->region}));
-	}
-	u32 len = e->diags->text.len, errors = e->diags->nerrors;
+	struct bound bound;
+	if (!bind_arguments(e, f->name, formals_of(e, f), f->nparams, c, &bound))
+		return val_error();
+	tell_library_call(e, f, bound.at, bound.given);
+	bind_variables(e, f, &frame, &bound, c->at);
+	struct diags_point before = diags_point(e->diags);
 	e->host += f->host;
 	mark_call(e);
 	struct val returned = exec_function(e, &f->body);
 	mark_return(e);
 	e->host -= f->host;
 	if (f->host)
-		returned = host_function_result(e, f, returned, len, errors);
+		returned = host_function_result(e, f, returned, before);
 	e->frame = caller;
-	e->b.loc = user_loc(e, at);
+	e->b.loc = user_loc(e, c->at);
 	return e->stopped ? val_error() : returned;
 }
 
 struct val call_func(struct eval *e, const struct func *f, const struct val *args, u32 nargs,
 		     const struct named_val *named, u32 nnamed)
 {
-	return call_func_at(e, f, args, NULL, nargs, named, nnamed, e->b.loc);
-}
-
-static struct val call_val(struct eval *e, struct val callee, const struct val *pos, const struct loc *pos_loc,
-			   u32 npos, const struct named_val *named, u32 nnamed, struct loc at)
-{
-	switch (callee.kind) {
-	case V_ERROR: return callee;
-	case V_BUILTIN: return call_builtin(e, callee.builtin, pos, pos_loc, npos, named, nnamed, at);
-	case V_FUNC: return call_func_at(e, callee.func, pos, pos_loc, npos, named, nnamed, at);
-	case V_HOST: return host_call(e, callee, pos, npos, named, nnamed, at);
-	case V_CLASS: return make_object(e, callee.class, &(struct call){pos, pos_loc, npos, named, nnamed, at});
-	case V_OBJECT: {
-		struct val method = find_special(e, callee, "__call__", at);
-		if (method.kind == V_ERROR)
-			return eval_error(e, E_NOT_CALLABLE, at, describe(e, &callee));
-		return call_val(e, method, pos, pos_loc, npos, named, nnamed, at);
-	}
-	case V_CONSTEXPR:
-		if (npos == 1 && !nnamed && known_number(pos[0]).kind != V_TENSOR)
-			return known_numbers(e, pos[0]);
-		return eval_error(e, E_CONSTEXPR_CALL, at);
-	case V_METHOD: {
-		struct val *all = arena_array(e->arena, struct val, npos + 1);
-		struct loc *locs = arena_array(e->arena, struct loc, npos + 1);
-		all[0] = *callee.self;
-		locs[0] = at;
-		for (u32 i = 0; i < npos; i++) {
-			all[i + 1] = pos[i];
-			locs[i + 1] = pos_loc[i];
-		}
-		return call_val(e, *callee.callee, all, locs, npos + 1, named, nnamed, at);
-	}
-	default: return eval_error(e, E_NOT_CALLABLE, at, describe(e, &callee));
-	}
+	return call_function(e, f, &(struct call){args, NULL, nargs, named, nnamed, e->b.loc});
 }
 
 struct val call_value(struct eval *e, struct val callee, const struct call *c)
 {
-	return call_val(e, callee, c->pos, c->pos_loc, c->npos, c->named, c->nnamed, c->at);
+	switch (callee.kind) {
+	case V_ERROR: return callee;
+	case V_BUILTIN: return call_builtin(e, callee.builtin, c);
+	case V_FUNC: return call_function(e, callee.func, c);
+	case V_HOST: return host_call(e, callee, c);
+	case V_CLASS: return make_object(e, callee.class, c);
+	case V_OBJECT: {
+		struct val method = find_special(e, callee, "__call__", c->at);
+		if (method.kind == V_ERROR)
+			return eval_error(e, E_NOT_CALLABLE, c->at, describe(e, &callee));
+		return call_value(e, method, c);
+	}
+	case V_CONSTEXPR:
+		if (c->npos == 1 && !c->nnamed && known_number(c->pos[0]).kind != V_TENSOR)
+			return known_numbers(e, c->pos[0]);
+		return eval_error(e, E_CONSTEXPR_CALL, c->at);
+	case V_METHOD: {
+		struct val *all = arena_array(e->arena, struct val, c->npos + 1);
+		struct loc *locs = arena_array(e->arena, struct loc, c->npos + 1);
+		struct call with_self = *c;
+		all[0] = *callee.self;
+		locs[0] = c->at;
+		for (u32 i = 0; i < c->npos; i++) {
+			all[i + 1] = c->pos[i];
+			locs[i + 1] = location_of(c, i);
+		}
+		with_self.pos = all;
+		with_self.pos_loc = locs;
+		with_self.npos++;
+		return call_value(e, *callee.callee, &with_self);
+	}
+	default: return eval_error(e, E_NOT_CALLABLE, c->at, describe(e, &callee));
+	}
 }
 
 struct val call_std(struct eval *e, const char *name, const struct val *args, u32 nargs)
 {
-	struct loc locs[MAX_ARGS];
-	for (u32 i = 0; i < nargs; i++)
-		locs[i] = e->b.loc;
 	name = intern_str(e->ctx->names, name);
 	const struct func *own = library_function(e, name);
 	struct val f = own ? (struct val){.kind = V_FUNC, .func = own} : namespace_lookup(e, NS_TL, name);
 	if (f.kind == V_ERROR)
 		f = namespace_lookup(e, NS_LIBDEVICE, name);
 	tl_assert(f.kind != V_ERROR);
-	return call_val(e, f, args, locs, nargs, NULL, 0, e->b.loc);
+	return call_value(e, f, &(struct call){.pos = args, .npos = nargs, .at = e->b.loc});
 }
 
 struct val eval_call(struct eval *e, const struct expr *x)
@@ -455,7 +457,8 @@ struct val eval_call(struct eval *e, const struct expr *x)
 			diag_hint(e->diags, "'%s' is an attribute: leave out the parentheses", x->a->name);
 		return val_error();
 	}
-	struct val r = call_val(e, callee, pos.at, locs.at, pos.len, named.at, named.len, x->loc);
+	struct val r = call_value(e, callee,
+				  &(struct call){pos.at, locs.at, pos.len, named.at, named.len, x->loc});
 	if (!object || r.kind != V_OBJECT)
 		return r;
 	struct binding *self = find_var(e->frame, object);

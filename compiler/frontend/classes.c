@@ -7,17 +7,13 @@ struct val type_of(struct eval *e, const struct val *v)
 {
 	struct val t = {.kind = V_CONSTEXPR_TYPE};
 	if (v->kind == V_TENSOR) {
-		const struct type *type = v->ssa->type;
-		int rank = type_is_tensor(type) ? type->rank : 0;
-		struct val *shape = arena_array(e->arena, struct val, rank);
-		for (int i = 0; i < rank; i++)
-			shape[i] = val_int(type->shape[i]);
+		const struct val shape = shape_tuple(e, v->ssa->type->rank, v->ssa->type->shape);
 		return (struct val){.kind = V_TYPE,
 				    .dtype = v->dtype,
 				    .pointers = v->pointers,
 				    .is_const = v->is_const,
-				    .items = shape,
-				    .nitems = (u32)rank};
+				    .items = shape.items,
+				    .nitems = shape.nitems};
 	}
 	if (v->kind == V_TUPLE) {
 		struct val *items = arena_array(e->arena, struct val, v->nitems);
@@ -144,7 +140,7 @@ struct val bi_type_shape(struct eval *e, const struct args *a)
 {
 	const struct val *t = &a->at[0];
 	if (!t->nitems || t->to_block)
-		return eval_error(e, E_ARG_KIND, a->loc[0], "self", a->b->name, "the type of a tile", describe(e, t));
+		return wrong_kind(e, a, 0, "the type of a tile");
 	return val_tuple(t->items, t->nitems);
 }
 
@@ -154,7 +150,7 @@ struct val bi_type_limit(struct eval *e, const struct args *a)
 	const struct val *t = &a->at[0];
 	const i128 one = 1;
 	if (!dtype_is_int(t->dtype) || t->pointers)
-		return eval_error(e, E_ARG_KIND, a->loc[0], "self", a->b->name, "an integer type", describe(e, t));
+		return wrong_kind(e, a, 0, "an integer type");
 	bool is_signed = dtype_is_signed(t->dtype);
 	int bits = dtype_bits(t->dtype) - is_signed;
 	return val_int(a->b->code ? (one << bits) - 1 : is_signed ? -(one << bits) : 0);
@@ -188,10 +184,7 @@ struct val bi_block_type(struct eval *e, const struct args *a)
 	struct val t;
 	if (!arg_type(e, a, 0, &t) || !arg_shape(e, a, 1, &rank, shape))
 		return val_error();
-	struct val *items = arena_array(e->arena, struct val, rank);
-	for (int i = 0; i < rank; i++)
-		items[i] = val_int(shape[i]);
-	t.items = items;
+	t.items = shape_tuple(e, rank, shape).items;
 	t.nitems = (u32)rank;
 	return t;
 }
@@ -212,8 +205,7 @@ struct val bi_get_int_dtype(struct eval *e, const struct args *a)
 		if (dtype_is_int((enum dtype)d) && dtype_bits((enum dtype)d) == bits &&
 		    (bits == 1 || dtype_is_signed((enum dtype)d) == is_signed))
 			return val_dtype((enum dtype)d);
-	return eval_error(e, E_ARG_KIND, a->loc[0], "bitwidth", a->b->name, "1, 8, 16, 32 or 64",
-			  describe(e, &a->at[0]));
+	return wrong_kind(e, a, 0, "1, 8, 16, 32 or 64");
 }
 
 struct val bi_constexpr_type(struct eval *e, const struct args *a)
@@ -225,7 +217,7 @@ struct val bi_tuple_type(struct eval *e, const struct args *a)
 {
 	struct val t = a->at[0];
 	if (t.kind != V_TUPLE)
-		return eval_error(e, E_ARG_KIND, a->loc[0], "types", a->b->name, "a list of types", describe(e, &t));
+		return wrong_kind(e, a, 0, "a list of types");
 	t.kind = V_TUPLE_TYPE;
 	return t;
 }
@@ -242,7 +234,7 @@ struct val bi_tuple(struct eval *e, const struct args *a)
 			return val_error();
 		return all;
 	}
-	return eval_error(e, E_ARG_KIND, a->loc[0], "args", a->b->name, "a tuple or a list", describe(e, v));
+	return wrong_kind(e, a, 0, "a tuple or a list");
 }
 
 /* A call of a Triton class that kernels cannot instantiate: reports an error. */
@@ -337,7 +329,6 @@ struct val bi_isinstance(struct eval *e, const struct args *a)
 {
 	int is = instance_of(&a->at[0], &a->at[1]);
 	if (is < 0)
-		return eval_error(e, E_ARG_KIND, a->loc[1], "class", a->b->name, "a class such as tl.tensor or int",
-				  describe(e, &a->at[1]));
+		return wrong_kind(e, a, 1, "a class such as tl.tensor or int");
 	return val_bool(is);
 }

@@ -94,11 +94,6 @@ static bool is_only(const struct outcome *r, enum flow w)
 	return r->ways == bit(w);
 }
 
-static bool may(const struct outcome *r, enum flow w)
-{
-	return r->ways & bit(w);
-}
-
 /* True if flow w ends an iteration of a run-time loop. An iteration keeps the same variables for each such flow. */
 static bool ends_iteration(const struct loop *l, enum flow w)
 {

@@ -71,6 +71,11 @@ bool index_is_used_behind(const struct func *f, const struct stmt *loop, struct 
 
 /* --- flow ---------------------------------------------------------------------------------------------------- */
 
+/* True if some path of r takes the flow. */
+static inline bool may(const struct outcome *r, enum flow w)
+{
+	return r->ways & 1u << w;
+}
 /* Control continues with the next statement on every path. */
 struct outcome goes_on(void);
 /* The evaluation stops. */
@@ -86,8 +91,5 @@ struct outcome exec_iterations(struct eval *e, const struct stmt *s, const struc
 			       const struct cont *rest);
 /* Increments the nesting depth of run-time branches and loops. False if the depth exceeds MAX_BRANCHES. */
 bool count_branch(struct eval *e, struct loc at);
-/* Makes b the block that receives new operations. Returns the builder of the outer block, for leave_block. */
-struct builder enter_block(struct eval *e, struct block *b);
-void leave_block(struct eval *e, struct builder outer);
 
 #endif

@@ -172,15 +172,8 @@ static bool is_type_of_constants(const struct val *types, const struct val *t)
 bool val_equal(const struct val *a, const struct val *b)
 {
 	if (val_is_number(a) && val_is_number(b)) {
-		double x = a->kind == V_FLOAT ? a->real : 0, y = b->kind == V_FLOAT ? b->real : 0;
-		if (a->kind != V_FLOAT && b->kind != V_FLOAT)
-			return (a->kind == V_BOOL ? a->boolean : a->integer) ==
-			       (b->kind == V_BOOL ? b->boolean : b->integer);
-		if (a->kind != V_FLOAT)
-			x = a->kind == V_BOOL ? a->boolean : (double)a->integer;
-		if (b->kind != V_FLOAT)
-			y = b->kind == V_BOOL ? b->boolean : (double)b->integer;
-		return x == y;
+		bool integers = a->kind != V_FLOAT && b->kind != V_FLOAT;
+		return integers ? int_of(a) == int_of(b) : double_of(a) == double_of(b);
 	}
 	if (a->kind == V_TUPLE_TYPE && b->kind == V_CONSTEXPR_TYPE)
 		return is_type_of_constants(a, b);

@@ -14,13 +14,12 @@ struct val bind_method(struct eval *e, struct val self, struct val callee)
 	return (struct val){.kind = V_METHOD, .self = &pair[0], .callee = &pair[1]};
 }
 
-static struct val shape_tuple(struct eval *e, const struct type *t)
+struct val shape_tuple(struct eval *e, int rank, const i32 *shape)
 {
-	int n = type_is_tensor(t) ? t->rank : 0;
-	struct val *items = arena_array(e->arena, struct val, n);
-	for (int i = 0; i < n; i++)
-		items[i] = val_int(t->shape[i]);
-	return val_tuple(items, (u32)n);
+	struct val *items = arena_array(e->arena, struct val, rank);
+	for (int i = 0; i < rank; i++)
+		items[i] = val_int(shape[i]);
+	return val_tuple(items, (u32)rank);
 }
 
 struct val unknown_attribute(struct eval *e, const struct val *v, const char *name, struct loc at)
@@ -85,7 +84,7 @@ static struct val tensor_attribute(struct eval *e, struct val v, const char *nam
 		return (struct val){
 			.kind = V_TYPE, .dtype = v.dtype, .pointers = v.pointers, .is_const = v.is_const};
 	if (!strcmp(name, "shape"))
-		return shape_tuple(e, v.ssa->type);
+		return shape_tuple(e, v.ssa->type->rank, v.ssa->type->shape);
 	if (!strcmp(name, "numel"))
 		return val_int(type_numel(v.ssa->type));
 	if (!strcmp(name, "T"))
@@ -163,8 +162,8 @@ static struct val index_scalar(struct eval *e, struct val v, const struct val *i
 /* Indexes a tile, as in x[:, None]: each ':' keeps a dimension, each None adds one. */
 static struct val index_tile(struct eval *e, struct val v, struct val index, struct loc at)
 {
-	const struct val *items = index.kind == V_TUPLE ? index.items : &index;
-	u32 n = index.kind == V_TUPLE ? index.nitems : 1;
+	u32 n;
+	const struct val *items = items_of(&index, &n);
 	int kept = 0, rank = v.ssa->type->rank;
 	for (u32 i = 0; i < n; i++) {
 		if (items[i].kind == V_SLICE)
@@ -274,16 +273,6 @@ static struct val eval_subscript(struct eval *e, const struct expr *x)
 }
 
 /* --- operators on compile-time values ------------------------------------------------------------------------ */
-
-static double as_double(const struct val *v)
-{
-	return v->kind == V_FLOAT ? v->real : v->kind == V_INT ? (double)v->integer : v->boolean;
-}
-
-static i128 as_int(const struct val *v)
-{
-	return v->kind == V_INT ? v->integer : v->boolean;
-}
 
 /* Compile-time integers are limited to magnitudes below 2^100. */
 enum { MAX_INT_BITS = 100 };
@@ -457,8 +446,8 @@ struct val binary_values(struct eval *e, enum operator op, struct val a, struct 
 		return val_error();
 	}
 	if (a.kind == V_FLOAT || b.kind == V_FLOAT || op == OP_DIV)
-		return float_binary(e, op, as_double(&a), as_double(&b), at);
-	r = int_binary(e, op, as_int(&a), as_int(&b), at);
+		return float_binary(e, op, double_of(&a), double_of(&b), at);
+	r = int_binary(e, op, int_of(&a), int_of(&b), at);
 	if (a.kind == V_BOOL && b.kind == V_BOOL && (op == OP_BITAND || op == OP_BITOR || op == OP_BITXOR))
 		return val_bool(r.integer != 0);
 	return r;
@@ -483,12 +472,12 @@ static struct val compare_constants(struct eval *e, enum operator op, struct val
 	else if (!val_is_number(&a) || !val_is_number(&b))
 		return eval_error(e, E_OPERAND, at, operator_text(op), describe(e, val_is_number(&a) ? &b : &a));
 	else if (a.kind == V_FLOAT || b.kind == V_FLOAT) {
-		double x = as_double(&a), y = as_double(&b);
+		double x = double_of(&a), y = double_of(&b);
 		if (isnan(x) || isnan(y))
 			return val_bool(false);
 		c = (x > y) - (x < y);
 	} else {
-		c = (as_int(&a) > as_int(&b)) - (as_int(&a) < as_int(&b));
+		c = (int_of(&a) > int_of(&b)) - (int_of(&a) < int_of(&b));
 	}
 	return val_bool(op == OP_LT ? c < 0 : op == OP_LE ? c <= 0 : op == OP_GT ? c > 0 : c >= 0);
 }
@@ -693,7 +682,7 @@ static struct val eval_unary(struct eval *e, const struct expr *x)
 		return eval_error(e, E_OPERAND, x->loc, operator_text(x->op), describe(e, &a));
 	if (a.kind == V_FLOAT)
 		return x->op == OP_NEG ? val_float(-a.real) : a;
-	return val_int(x->op == OP_NEG ? -as_int(&a) : x->op == OP_INVERT ? ~as_int(&a) : as_int(&a));
+	return val_int(x->op == OP_NEG ? -int_of(&a) : x->op == OP_INVERT ? ~int_of(&a) : int_of(&a));
 }
 
 struct val bi_operator(struct eval *e, const struct args *a)
@@ -778,7 +767,6 @@ static struct val eval_node(struct eval *e, const struct expr *x)
 			return unsupported_syntax(e, "lambda", x->loc);
 		x->func->module = e->frame->func->module; /* a separately parsed expression has no module */
 		return (struct val){.kind = V_FUNC, .func = x->func};
-	case EX_UNSUPPORTED: return unsupported_syntax(e, x->name, x->loc);
 	}
 	tl_unreachable("expression kind");
 }

@@ -231,8 +231,7 @@ static void exec_assert(struct eval *e, const struct stmt *s)
 
 static void exec_raise(struct eval *e, const struct stmt *s)
 {
-	struct strbuf sb = {.arena = e->arena};
-	sb_puts(&sb, "");
+	struct strbuf sb = sb_empty(e->arena);
 	const struct expr *x = s->value;
 	if (x && x->kind == EX_CALL && x->nitems && (x->items[0]->kind == EX_STR || x->items[0]->kind == EX_FSTR)) {
 		struct val v = eval_expr(e, x->items[0]);

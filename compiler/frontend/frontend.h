@@ -81,8 +81,8 @@ struct tuned_value {
 struct configuration {
 	struct tuned_value *values;
 	u32 nvalues;
-	int num_warps, num_stages; /* 0: not given */
-	int num_ctas, maxnreg;     /* likewise */
+	struct codegen_options options; /* a number that is 0 is not given */
+	int num_ctas;                   /* likewise */
 	bool has_hook;             /* a pre_hook is given; only host code can run it */
 	const char *pruned;        /* why tuning skips this configuration; NULL: it does not */
 };

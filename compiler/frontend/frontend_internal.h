@@ -146,6 +146,15 @@ static inline bool val_is_number(const struct val *v)
 {
 	return v->kind == V_BOOL || v->kind == V_INT || v->kind == V_FLOAT;
 }
+/* The value of a number; int_of is for numbers other than floats. */
+static inline double double_of(const struct val *v)
+{
+	return v->kind == V_FLOAT ? v->real : v->kind == V_INT ? (double)v->integer : v->boolean;
+}
+static inline i128 int_of(const struct val *v)
+{
+	return v->kind == V_INT ? v->integer : v->boolean;
+}
 static inline bool is_tile(const struct val *v) { return v->kind == V_TENSOR && type_is_tensor(v->ssa->type); }
 
 /* --- evaluation state ---------------------------------------------------------------------------------------- */
@@ -232,6 +241,9 @@ struct eval eval_new(struct ir_context *ctx, const struct eval_request *req);
 
 /* frontend.c: statements */
 struct outcome exec_body(struct eval *e, const struct body *body, u32 from, const struct cont *outer);
+/* Makes b the block that receives new operations. Returns the builder of the outer block, for leave_block. */
+struct builder enter_block(struct eval *e, struct block *b);
+void leave_block(struct eval *e, struct builder outer);
 /* Evaluates the body of a function and returns its result. */
 struct val exec_function(struct eval *e, const struct body *body);
 struct binding *find_var(struct frame *f, const char *name);
@@ -311,9 +323,8 @@ bool is_importable(struct eval *e, const struct module *m, const struct tried *t
 /* frontend/python/host_values.c: host Python whose value is known */
 struct val host_val(const char *path);
 struct val host_attribute(struct eval *e, struct val v, const char *name);
-struct named_val;
-struct val host_call(struct eval *e, struct val callee, const struct val *args, u32 n, const struct named_val *named,
-		     u32 nnamed, struct loc at);
+struct call;
+struct val host_call(struct eval *e, struct val callee, const struct call *c);
 /* The fields of the class of triton.Config(…). After the fields the tuple has an integer with one bit per field that
  * was given. */
 enum {
@@ -334,7 +345,8 @@ bool host_is_something(const struct val *v);
 struct val host_function(struct eval *e, const struct module *m, const struct definition *d);
 /* The result v of a call of f, whose frame this is. Errors of the call are dropped if the name of f tells the result:
  * is_hip, Version. `text` and `errors`: length of the messages and number of errors before the call. */
-struct val host_function_result(struct eval *e, const struct func *f, struct val v, u32 text, u32 errors);
+struct val host_function_result(struct eval *e, const struct func *f, struct val v,
+				struct diags_point before);
 /* Evaluates a statement that only host code may contain. Returns the index of its last part in the body. */
 u32 exec_host_stmt(struct eval *e, const struct body *body, u32 i, struct outcome *out);
 
@@ -371,6 +383,12 @@ void extend_list(struct eval *e, const struct stmt *s);
 /* Starts a region; returns the enclosing region, for leave_region. */
 u32 enter_region(struct eval *e);
 void leave_region(struct eval *e, u32 outer);
+/* The items of a tuple, or v itself. */
+static inline const struct val *items_of(const struct val *v, u32 *n)
+{
+	*n = v->kind == V_TUPLE ? v->nitems : 1;
+	return v->kind == V_TUPLE ? v->items : v;
+}
 /* v as a part of another value. */
 static inline struct val part_of(struct val v)
 {
@@ -410,7 +428,6 @@ struct val object_attribute(struct eval *e, struct val v, const char *name); /* 
 struct val type_of(struct eval *e, const struct val *v);
 struct val type_attribute(struct eval *e, struct val v, const char *name); /* V_ERROR: no such attribute */
 
-struct call;
 /* aggregates.c: classes defined in the source */
 /* The class that d defines; V_ERROR after an error. */
 struct val class_value(struct eval *e, const struct module *m, const struct definition *d);
@@ -439,10 +456,10 @@ bool object_operator(struct eval *e, enum operator op, struct val a, struct val 
 
 /* frontend/python/functions.c: Python's built-in functions */
 struct named_val;
-/* Sorts the items of a sequence, with Python's arguments key= and reverse= if given. */
 /* The least or the largest item, with the options key= and default=. */
 struct val extreme_value(struct eval *e, const struct val *items, u32 n, const struct val *options, bool largest,
 			 struct loc at);
+/* Sorts the items of a sequence, with Python's arguments key= and reverse= if given. */
 struct val sort_values(struct eval *e, const struct val *v, const struct named_val *named, u32 nnamed, struct loc at);
 
 /* frontend/python/fstring.c */
@@ -453,11 +470,10 @@ bool format_val(struct eval *e, struct strbuf *out, const struct val *v, const c
 /* frontend/python/strings.c: methods of strings, lists and dicts that do not change them */
 /* The method as a value; V_ERROR without a message if there is none. */
 struct val python_method(struct eval *e, struct val v, const char *name);
-/* Calls the method; path is "str.upper", "dict.get", … */
 /* Reports that n arguments were passed to a method that takes `least` to `most`. */
 struct val wrong_count(struct eval *e, const char *method, u32 least, u32 most, u32 n, struct loc at);
-struct val call_python_method(struct eval *e, const char *path, const struct val *args, u32 n,
-			      const struct named_val *named, u32 nnamed, struct loc at);
+/* Calls the method; path is "str.upper", "dict.get", … The first argument is the object. */
+struct val call_python_method(struct eval *e, const char *path, const struct call *c);
 /* The operation text % values. */
 struct val format_percent(struct eval *e, const struct val *text, const struct val *values, struct loc at);
 
@@ -470,12 +486,32 @@ struct named_val {
 /* The arguments of a call as written. */
 struct call {
 	const struct val *pos;
-	const struct loc *pos_loc;
+	const struct loc *pos_loc; /* NULL: all at `at` */
 	u32 npos;
 	const struct named_val *named;
 	u32 nnamed;
 	struct loc at;
 };
+/* A parameter of a builtin or a function, or a field of a class. */
+struct formal {
+	const char *name;
+	u32 len;
+	bool star;    /* "*name" takes the remaining arguments, as a tuple */
+	bool rest;    /* "**name" takes the remaining keywords, as a dict */
+	bool spreads; /* a star parameter for which f((a, b)) is the same as f(a, b) */
+	bool by_name; /* a keyword may give it */
+};
+
+/* The arguments of a call by parameter. */
+struct bound {
+	struct val *at;
+	struct loc *loc;
+	bool *given;
+};
+/* Assigns the arguments to the n parameters. False after an error. Parameters without an argument have no value. */
+bool bind_arguments(struct eval *e, const char *callee, const struct formal *f, u32 n, const struct call *c,
+		    struct bound *b);
+struct val missing_argument(struct eval *e, const char *callee, const char *name, struct loc at);
 struct val call_value(struct eval *e, struct val callee, const struct call *c);
 struct val eval_call(struct eval *e, const struct expr *x);
 struct val call_func(struct eval *e, const struct func *f, const struct val *args, u32 nargs,
@@ -515,6 +551,8 @@ struct val to_tensor(struct eval *e, struct val v, struct loc at);
 struct val known_number(struct val v);
 struct val known_numbers(struct eval *e, struct val v); /* also for the parts of a tuple */
 struct val cast_to(struct eval *e, struct val v, enum dtype d, enum rounding r, struct loc at);
+/* The type of elements d behind `pointers` levels of pointers. */
+const struct type *type_with_pointers(struct eval *e, enum dtype d, int pointers);
 struct val bitcast_to(struct eval *e, struct val v, struct val type, struct loc at);
 struct val binary_op(struct eval *e, enum operator op, struct val a, struct val b, struct loc at);
 struct val compare_op(struct eval *e, enum operator op, struct val a, struct val b, struct loc at);
@@ -532,6 +570,8 @@ bool promote_three(struct eval *e, struct val *v, struct loc at, const char *wha
 bool broadcast_pair(struct eval *e, struct val *a, struct val *b, struct loc at);
 struct val broadcast_to(struct eval *e, struct val v, int rank, const i32 *shape, struct loc at);
 struct val expand_dim(struct eval *e, struct val v, int axis);
+/* A tuple of integers. */
+struct val shape_tuple(struct eval *e, int rank, const i32 *shape);
 enum dtype promote_int(enum dtype a, enum dtype b);
 /* True if the number n is a value of type d. Every number fits a float type, which rounds, and int1. */
 bool number_fits(const struct val *n, enum dtype d);

@@ -31,11 +31,6 @@ static bool contains(const struct body *b, enum stmt_kind kind)
 	return false;
 }
 
-static bool may(const struct outcome *r, enum flow w)
-{
-	return r->ways & 1u << w;
-}
-
 static struct loop new_loop(struct eval *e, const name_vec *kept)
 {
 	const struct loop *outer = e->frame->loop;
@@ -732,10 +727,8 @@ struct outcome exec_while(struct eval *e, const struct stmt *s)
 	leave_region(e, region);
 	for (u32 i = 0; i < inits.len; i++)
 		vec_push(e->arena, &l.args, block_add_arg(e->ctx, o->blocks[1], inits.at[i]->type));
-	u32 count = e->b.count;
-	e->b = builder_at_end(e->ctx, o->blocks[1]);
-	e->b.loc = outer.loc;
-	e->b.count = count;
+	leave_block(e, outer);
+	outer = enter_block(e, o->blocks[1]);
 	e->frame->vars = copy_scope(e, &l.before);
 	rebind(e, &l.carried, l.args.at);
 	forget_named(e, s->value);

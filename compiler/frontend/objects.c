@@ -130,17 +130,15 @@ struct val bi_python_getattr(struct eval *e, const struct args *a)
 	bool only_asks = a->b->code;
 	const struct val *otherwise = only_asks ? NULL : a->at[2].nitems ? &a->at[2].items[0] : NULL;
 	if (a->at[1].kind != V_STR)
-		return eval_error(e, E_ARG_KIND, a->loc[1], "name", a->b->name, "a string", describe(e, &a->at[1]));
+		return wrong_kind(e, a, 1, "a string");
 	/* a number has no attributes for hasattr, although its run-time value would have them */
 	if (only_asks && val_is_number(&a->at[0]))
 		return val_bool(false);
-	u32 len = e->diags->text.len, errors = e->diags->nerrors;
+	struct diags_point before = diags_point(e->diags);
 	struct val v = get_attribute(e, a->at[0], intern_str(e->ctx->names, a->at[1].text), a->loc[0]);
 	bool found = v.kind != V_ERROR;
-	if (!found && (only_asks || otherwise)) {
-		diags_cut(e->diags, len);
-		e->diags->nerrors = errors;
-	}
+	if (!found && (only_asks || otherwise))
+		diags_rewind(e->diags, before);
 	return only_asks ? val_bool(found) : !found && otherwise ? *otherwise : v;
 }
 

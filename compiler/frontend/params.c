@@ -33,12 +33,10 @@ static bool annotation_type(struct eval *e, const struct expr *x, struct sig_typ
 	}
 	if (x->kind != EX_NAME && x->kind != EX_ATTR && x->kind != EX_CALL)
 		return false;
-	u32 len = e->diags->text.len, errors = e->diags->nerrors;
+	struct diags_point before = diags_point(e->diags);
 	struct val v = eval_expr(e, x); /* other annotations, such as torch.Tensor, are ignored */
-	if (e->diags->nerrors != errors) {
-		diags_cut(e->diags, len);
-		e->diags->nerrors = errors;
-	}
+	if (e->diags->nerrors != before.errors)
+		diags_rewind(e->diags, before);
 	if (v.kind != V_TYPE || v.nitems)
 		return false;
 	out->dtype = v.dtype;
@@ -71,10 +69,7 @@ static struct val add_param(struct binding_of *b, const char *name, const struct
 	struct kernel *k = b->e->kernel;
 	if (!dtype_has_values(t->dtype))
 		return eval_error(b->e, E_FP8_FORMAT, b->param->loc, dtype_name(t->dtype));
-	const struct type *type = type_scalar(b->e->ctx, t->dtype);
-	for (int i = 0; i < t->pointers; i++)
-		type = type_ptr(b->e->ctx, type);
-	struct value *v = block_add_arg(b->e->ctx, k->body, type);
+	struct value *v = block_add_arg(b->e->ctx, k->body, type_with_pointers(b->e, t->dtype, t->pointers));
 	v->name = name;
 	k->params[k->nparams++] = (struct kernel_param){.name = name,
 							.value = v,

@@ -38,15 +38,11 @@ struct val const_tensor(struct eval *e, struct val n, enum dtype d)
 	const struct type *t = type_scalar(e->ctx, d);
 	u64 bits;
 	if (dtype_is_float(d))
-		bits = dtype_encode_float(d, n.kind == V_FLOAT ? n.real
-					     : n.kind == V_INT ? (double)n.integer
-							       : n.boolean);
+		bits = dtype_encode_float(d, double_of(&n));
 	else if (d == DT_I1)
-		bits = n.kind == V_FLOAT ? n.real != 0 : n.kind == V_INT ? n.integer != 0 : n.boolean;
+		bits = n.kind == V_FLOAT ? n.real != 0 : int_of(&n) != 0;
 	else
-		bits = dtype_encode_int(d, n.kind == V_FLOAT ? (i64)(i128)n.real
-					   : n.kind == V_INT ? (i64)n.integer
-							     : n.boolean);
+		bits = dtype_encode_int(d, (i64)(n.kind == V_FLOAT ? (i128)n.real : int_of(&n)));
 	return val_tensor(build_constant(&e->b, t, bits), d, 0);
 }
 
@@ -227,12 +223,18 @@ static struct val float_to_float(struct eval *e, struct val v, enum dtype d, enu
 	return tensor_of(build1(&e->b, from_bits > to_bits ? IR_TRUNCF : IR_EXTF, to, v.ssa), d);
 }
 
+const struct type *type_with_pointers(struct eval *e, enum dtype d, int pointers)
+{
+	const struct type *t = type_scalar(e->ctx, d);
+	for (int i = 0; i < pointers; i++)
+		t = type_ptr(e->ctx, t);
+	return t;
+}
+
 static struct val cast_pointer(struct eval *e, struct val v, struct val want, struct loc at)
 {
-	const struct type *elem = type_scalar(e->ctx, want.dtype);
-	for (int i = 0; i < want.pointers; i++)
-		elem = type_ptr(e->ctx, elem);
-	const struct type *to = type_with_elem(e->ctx, v.ssa->type, elem);
+	const struct type *to =
+		type_with_elem(e->ctx, v.ssa->type, type_with_pointers(e, want.dtype, want.pointers));
 	enum opcode code;
 	if (to == v.ssa->type) {
 		v.dtype = want.dtype;
@@ -380,7 +382,7 @@ bool number_fits(const struct val *n, enum dtype d)
 	if (dtype_is_float(d) || d == DT_I1)
 		return true;
 	if (n->kind != V_FLOAT)
-		return fits(n->kind == V_INT ? n->integer : n->boolean, d);
+		return fits(int_of(n), d);
 	double x = n->real;
 	return x >= -0x1p63 && x < 0x1p64 && (double)(i128)x == x && fits((i128)x, d);
 }

@@ -2,10 +2,11 @@
 #include "ir/ir.h"
 
 #include "ir/graph.h"
+#include "ir/text.h"
 
 const struct op_info op_info[IR_OPCODES] = {
-#define OP(code, name, lo, hi, results, traits, rule, format, attrs) \
-	[IR_##code] = {name, lo, hi, results, traits, rule, format, attrs},
+#define OP(code, name, lo, hi, results, traits, rule, format, ...) \
+	[IR_##code] = {name, lo, hi, results, traits, rule, format, {__VA_ARGS__}},
 #include "ir/ops.def"
 };
 

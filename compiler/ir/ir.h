@@ -1,15 +1,16 @@
 /* The tile IR: SSA over scalars and tiles, with structured control flow.
  *
- * One struct kernel is one compiled function. Calls of jit functions are inlined while it is built. Operations are
- * listed in ops.def. Their attributes are stored in fixed slots, in the order of that table. Each region is a single
- * block that ends in a terminator. Types and layouts are interned, so equality is pointer equality. The uses of a value
- * are linked, so replacing a value and testing whether it is dead need no search. */
+ * One struct kernel is one compiled function. Calls of jit functions are inlined while it is built. Operations and
+ * their attributes, which are stored in fixed slots, are listed in ops.def. Each region is a single block that ends in
+ * a terminator. Types and layouts are interned, so equality is pointer equality. The uses of a value are linked, so
+ * replacing a value and testing whether it is dead need no search. */
 #ifndef TLC_IR_IR_H
 #define TLC_IR_IR_H
 
 #include "support/diag.h"
 #include "support/dtype.h"
 #include "layout/layout.h"
+#include "ir/codegen_options.h"
 
 /* --- types --------------------------------------------------------------------------------------------------- */
 
@@ -70,7 +71,7 @@ int type_elem_bits(const struct type *t);
 /* --- operations ---------------------------------------------------------------------------------------------- */
 
 enum opcode {
-#define OP(code, name, lo, hi, results, traits, rule, format, attrs) IR_##code,
+#define OP(code, ...) IR_##code,
 #include "ir/ops.def"
 	IR_OPCODES
 };
@@ -140,130 +141,28 @@ enum ir_rule {
 	R_INLINE_ASM,
 };
 
+enum { IR_MAX_ATTRS = 8 };
+
 struct op_info {
 	const char *name;
 	i16 min_operands, max_operands, results; /* max_operands < 0, results < 0: any number */
 	u8 traits;
 	enum ir_rule rule;
-	const char *format, *attrs;
+	const char *format;
+	u8 attrs[IR_MAX_ATTRS]; /* enum attr_id of ir/text.h; the list ends in 0 */
 };
 extern const struct op_info op_info[IR_OPCODES];
 
-/* Attribute values, in the order of the ENUM lists in ops.def. */
-enum cmpi_predicate {
-	CMPI_EQ,
-	CMPI_NE,
-	CMPI_SLT,
-	CMPI_SLE,
-	CMPI_SGT,
-	CMPI_SGE,
-	CMPI_ULT,
-	CMPI_ULE,
-	CMPI_UGT,
-	CMPI_UGE
-};
-enum cmpf_predicate {
-	CMPF_OEQ, CMPF_ONE, CMPF_OLT, CMPF_OLE, CMPF_OGT, CMPF_OGE, CMPF_ORD,
-	CMPF_UEQ, CMPF_UNE, CMPF_ULT, CMPF_ULE, CMPF_UGT, CMPF_UGE, CMPF_UNO,
-};
-enum rounding { ROUND_DEFAULT, ROUND_RTNE, ROUND_RTZ };
-enum cache_modifier { CACHE_NONE, CACHE_CA, CACHE_CG, CACHE_WB, CACHE_CS, CACHE_WT, CACHE_CV };
-enum evict_policy { EVICT_NORMAL, EVICT_FIRST, EVICT_LAST };
-enum rmw_kind { RMW_AND, RMW_OR, RMW_XOR, RMW_ADD, RMW_FADD, RMW_MAX, RMW_MIN, RMW_UMAX, RMW_UMIN, RMW_EXCH };
-enum mem_sem { SEM_RELAXED, SEM_ACQUIRE, SEM_RELEASE, SEM_ACQ_REL };
-enum mem_scope { SCOPE_GPU, SCOPE_CTA, SCOPE_SYS };
-enum dot_precision { PRECISION_IEEE, PRECISION_TF32, PRECISION_TF32X3, PRECISION_BF16X3, PRECISION_BF16X6 };
+/* The values of attributes. */
+#define NAMES(...)
+#define V(value, name) value
+#define ENUM(kind, type, ...) enum type { __VA_ARGS__ };
+#include "ir/ops.def"
 
-/* Attribute slots that code refers to, by operation. */
+/* The slots of attributes in struct op. */
 enum {
-	ATTR_VALUE = 0, /* CONSTANT: bits of the element */
-	ATTR_START = 0,
-	ATTR_END = 1,       /* MAKE_RANGE */
-	ATTR_PREDICATE = 0, /* CMPI, CMPF */
-	/* DIVSI, REMSI, EXTSI, offset of ADDPTR: no element of the first operand (offset) is negative in launches
-	 * within the kernel's launch bounds. Printed for laid-out kernels only. */
-	ATTR_NNEG = 0,
-	/* DIVSI, REMSI, ADDI: axis + 1 if the result is the program index along that axis, set by
-	 * gpu/pipeline/persistent.c and transform/program_order.c */
-	ATTR_PROGRAM = 1,
-	ATTR_SUM_PROGRAM = 0,
-	ATTR_AXIS = 0,     /* EXPAND_DIMS, REDUCE, SCAN, GATHER, PROGRAM_ID… */
-	ATTR_MAP_PACK = 0, /* MAP */
-	ATTR_REVERSE = 1,  /* SCAN */
-	ATTR_ORDER = 0,    /* TRANS, MEMDESC_TRANS: see perm_get */
-	ATTR_ROUNDING = 0, /* FP_TO_FP */
-	ATTR_NAN = 0,      /* CLAMPF: 1 = propagate */
-	ATTR_CACHE = 0,
-	ATTR_EVICT = 1,
-	ATTR_VOLATILE = 2, /* LOAD, STORE */
-	/* LOAD, laid-out. VECTOR: the elements of one vector access along each dimension, or, if UNIT is not 0, of one
-	 * unaligned vector load, whose address is aligned to UNIT bytes. ADDRESS: the elements that share one address
-	 * computation. PREFETCH: L2 fetches lines in pairs. See gpu/layout/memory_access.h. */
-	ATTR_VECTOR = 3,
-	ATTR_UNIT = 4,
-	ATTR_ADDRESS = 5,
-	ATTR_PREFETCH = 6,
-	ATTR_STORE_VECTOR = 2,
-	ATTR_COPY_VECTOR = 1, /* STORE; ASYNC_COPY. ATOMIC_RMW uses the slot of LOAD. */
-	ATTR_RMW = 0,
-	ATTR_RMW_SEM = 1,
-	ATTR_RMW_SCOPE = 2,
-	ATTR_CAS_SEM = 0,
-	ATTR_CAS_SCOPE = 1,
-	ATTR_PRECISION = 0,
-	ATTR_IMPRECISE = 1, /* DOT, WARP_GROUP_DOT */
-	/* laid-out: m, n, k of the instruction (0: multiply-adds), and the warps along its rows and columns:
-	 * gpu/layout/mma.h */
-	ATTR_INSTR = 2,
-	ATTR_WARPS = 3,
-	/* WARP_GROUP_DOT. EXCHANGED: the dot's B is the A operand of wgmma. FETCHED: number of groups of wgmma for
-	 * which the A operand is loaded into registers; 0: A stays in shared memory. ASYNC: a later wait completes the
-	 * dot. TRANSPOSED: the B operand of wgmma is transposed in place in shared memory. */
-	ATTR_EXCHANGED = 4,
-	ATTR_FETCHED = 5,
-	ATTR_ASYNC = 6,
-	ATTR_TRANSPOSED = 7,
-	ATTR_CONVERSION = 0,
-	/* CONVERT_LAYOUT, set by `allocate`: the conversion kind; number of pieces of a conversion through shared
-	 * memory */
-	ATTR_PIECES = 1,
-	ATTR_HEX = 1,
-	ATTR_SIGNED = 2, /* PRINT; bit i of SIGNED belongs to operand i */
-	ATTR_STAGES = 0,
-	ATTR_UNROLL = 1,
-	ATTR_FLATTEN = 2,
-	ATTR_WARP_SPECIALIZE = 3, /* FOR */
-	/* BARRIER: among the lanes of a warp; among the warps of a warpgroup; among all CTAs of the cluster */
-	ATTR_WARP = 0,
-	ATTR_WARPGROUP = 1,
-	ATTR_CLUSTER = 2,
-	ATTR_CONSTRAINTS = 1,
-	ATTR_PACK = 2,
-	ATTR_PURE = 3, /* INLINE_ASM, PURE_ASM */
-	ATTR_ASYNC_EVICT = 0,
-	ATTR_PENDING = 0, /* ASYNC_COPY; ASYNC_WAIT, WARP_GROUP_WAIT: number of groups that may stay outstanding */
-	/* INIT_BARRIER: arrivals per phase; BARRIER_EXPECT: bytes */
-	ATTR_COUNT = 0,
-	ATTR_SIZE = 0,
-	ATTR_GLOBAL = 1, /* FENCE_ASYNC: covers global memory too */
-	ATTR_ONLY = 0,
-	/* PINGPONG_ARRIVE: the only warpgroup that arrives, from 1, or 0; PINGPONG_WAIT: only the first warpgroup
-	 * waits */
-	ATTR_FIRST = 0,
-	ATTR_MORE_WARPS = 0,
-	ATTR_REGISTERS = 1,
-	/* PARTITION: additional warps; registers of each of their threads; registers of each other thread */
-	ATTR_OTHER_REGISTERS = 2,
-	/* TMA_COPY, TMA_TENSOR_COPY: ALONG: the dimension along a row. STRIDE: the row stride in bytes, or a factor of
-	 * the operand that gives it. NARROW: the tensor's offsets fit 31 bits. COPY_PAIR: the last operand tells
-	 * whether the other CTA of a pair copies the same TMA tile. */
-	ATTR_ALONG = 0,
-	ATTR_STRIDE = 1,
-	ATTR_NARROW = 2,
-	ATTR_COPY_PAIR = 3,
-	/* FOR: in launches within the kernel's launch bounds, the index after the last iteration fits its type */
-	ATTR_NO_WRAP = 5,
-	IR_MAX_ATTRS = 8,
+#define ATTR(id, slot, name, kind) ATTR_##id = slot,
+#include "ir/ops.def"
 };
 
 /* Hints of the user about a value (tl.multiple_of and similar), per dimension; 0: no hint. Copies of an operation share
@@ -358,13 +257,6 @@ enum {
 	MAX_PARTITION_WARPS = 4
 };
 
-/* What a launch guarantees about the memory of its pointer parameters. */
-enum aliasing {
-	ALIAS_NONE,  /* no parameter that the kernel writes through overlaps another parameter */
-	ALIAS_EQUAL, /* such parameters may also be equal to another parameter */
-	ALIAS_ANY,   /* no guarantee: parameters may overlap */
-};
-
 /* Two parameters, by index, that the code assumes not to overlap. */
 struct param_pair {
 	u32 a, b;
@@ -389,17 +281,6 @@ static inline bool size_limit_kept(const struct size_limit *l, i64 a, i64 b)
 		return a >= 0 && a <= l->most;
 	return a >= 0 && b >= 0 && (i128)MAX(a, l->least) * MAX(b, l->least) <= l->most;
 }
-/* Assumptions of compiled code about sizes. */
-enum launch_bounds {
-	BOUNDS_LIMITED, /* the launch bounds, and few elements after each pointer */
-	BOUNDS_ANY,     /* few elements after each pointer: see transform/wide_offsets.h */
-	BOUNDS_WIDE,    /* no assumption */
-};
-
-/* Kinds of grids for which code may differ: at most as many programs as multiprocessors; more programs; and more
- * programs in a number of rows for which L2 may not hold the data that the rows read. */
-enum grid_kind { GRID_FEW, GRID_MANY, GRID_ROWS, GRID_KINDS };
-
 /* Decisions of layout assignment and later GPU passes about a CUDA kernel, in addition to its layouts. */
 struct cuda_placement {
 	int cluster;      /* CTAs per program: 1, or several CTAs that form a cluster */
@@ -604,7 +485,7 @@ static inline int program_axis(const struct op *o)
 {
 	switch (o->code) {
 	case IR_PROGRAM_ID: return (int)o->attr[ATTR_AXIS];
-	case IR_ADDI: return (int)o->attr[ATTR_SUM_PROGRAM] - 1;
+	case IR_ADDI:
 	case IR_DIVSI:
 	case IR_REMSI: return (int)o->attr[ATTR_PROGRAM] - 1;
 	default: return -1;
@@ -612,7 +493,7 @@ static inline int program_axis(const struct op *o)
 }
 static inline void set_program_axis(struct op *o, int axis)
 {
-	o->attr[o->code == IR_ADDI ? ATTR_SUM_PROGRAM : ATTR_PROGRAM] = axis + 1;
+	o->attr[ATTR_PROGRAM] = axis + 1;
 }
 static inline bool op_is_shape(const struct op *o)
 {

@@ -17,6 +17,16 @@ enum pipelining {
 	PIPELINE_NONE,
 };
 
+/* Limits of an attempt to compile a kernel. They are tightened step by step after the model checker could not prove
+ * that multi-buffers are synchronised, or the kernel did not fit shared memory. */
+struct gpu_limits {
+	enum pipelining pipelining;
+	int most_stages;    /* for every loop, overrides the loop's attribute */
+	bool few_buffers;   /* multi-buffer only loads that dots use directly */
+	bool few_operands;  /* wgmma takes A from registers, unless a loop loads A into buffers */
+	bool no_warpgroups; /* dots use mma.sync, which takes all operands from registers */
+};
+
 /* An operation for which the shared-memory model checker could not prove synchronisation, with the reason. */
 struct unproved {
 	const struct op *op; /* NULL: all operations */
@@ -25,15 +35,10 @@ struct unproved {
 
 /* The state of layout assignment and later passes for CUDA, in addition to the kernel. */
 struct cuda_state {
-	enum pipelining pipelining;
+	struct gpu_limits limits;
 	struct unproved unproved;  /* found by prove-buffers */
 	int stages;                /* largest number of buffers of a multi-buffered load so far */
-	bool few_buffers;          /* multi-buffer only loads that dots use directly */
-	bool few_operands;         /* wgmma takes A from registers, unless a loop loads A into buffers */
-	bool no_warpgroups;        /* dots use mma.sync, which takes all operands from registers */
 	bool too_large;            /* the kernel failed because it exceeds the shared memory of the target */
-	bool no_tma;    /* no TMA copies */
-	enum grid_kind grid;       /* grid of the launch: see gpu/pipeline/persistent.c and transform/program_order.c */
 	struct programs *programs; /* the persistent loop over programs while it is tried, or NULL */
 	struct strbuf *schedules;  /* receives the schedules of pipelined loops as text; NULL: off */
 };
@@ -45,11 +50,8 @@ struct pass_state {
 	struct diags *diags;
 	bool remarks;
 	const struct target *target;
-	int num_warps, num_stages; /* num_warps: over all CTAs of a program, as in the kernel */
-	int most_stages;           /* limit for every loop, overrides the loop's attribute */
-	int group_pids;       /* remap a two-dimensional grid in groups of this many rows; 0: no remapping */
-	bool debug;           /* keep device_assert */
-	enum aliasing alias;  /* aliasing of the kernel's pointer parameters */
+	struct codegen_options options;
+	int num_warps; /* over all CTAs of a program, as in the kernel */
 	struct cuda_state cuda;     /* for TARGET_CUDA; passes before layout assignment do not read it */
 	struct ranges *ranges;      /* ranges and axis: valid in passes that need them (analysis/) */
 	struct axis_analysis *axis;
@@ -59,7 +61,8 @@ struct pass_state {
 /* The number of pipeline stages: from the loop's attribute, otherwise from the kernel's option. */
 static inline int stages_of(const struct pass_state *s, const struct op *loop)
 {
-	return MIN(loop->attr[ATTR_STAGES] ? (int)loop->attr[ATTR_STAGES] : s->num_stages, s->most_stages);
+	int stages = loop->attr[ATTR_STAGES] ? (int)loop->attr[ATTR_STAGES] : s->options.num_stages;
+	return MIN(stages, s->cuda.limits.most_stages);
 }
 
 /* ANALYSIS_AXIS includes ANALYSIS_RANGES. */

@@ -4,6 +4,7 @@
 
 #include "ir/text.h"
 
+typedef VEC(const struct layout *) layout_vec;
 struct printer {
 	struct arena arena;
 	struct strbuf *out;
@@ -11,8 +12,8 @@ struct printer {
 	struct interner taken;
 	struct map counts;  /* interned name → number of uses so far */
 	u32 next_number;
-	VEC(const struct layout *) layouts; /* distributed layouts, in order of appearance: #linear, #linear1, … */
-	VEC(const struct layout *) shared;
+	layout_vec layouts; /* distributed layouts, in order of appearance: #linear, #linear1, … */
+	layout_vec shared;
 	int indent;
 	bool placed;
 };
@@ -22,18 +23,13 @@ struct printer {
 static void print_alias(struct printer *p, const struct layout *l, bool shared)
 {
 	const char *name = shared ? "shared" : "linear";
-	u32 n = shared ? p->shared.len : p->layouts.len;
-	const struct layout **at = shared ? p->shared.at : p->layouts.at;
-	for (u32 i = 0; i < n; i++)
-		if (at[i] == l) {
-			sb_printf(p->out, i ? "#%s%u" : "#%s", name, i);
-			return;
-		}
-	if (shared)
-		vec_push(&p->arena, &p->shared, l);
-	else
-		vec_push(&p->arena, &p->layouts, l);
-	sb_printf(p->out, n ? "#%s%u" : "#%s", name, n);
+	layout_vec *all = shared ? &p->shared : &p->layouts;
+	u32 i = 0;
+	while (i < all->len && all->at[i] != l)
+		i++;
+	if (i == all->len)
+		vec_push(&p->arena, all, l);
+	sb_printf(p->out, i ? "#%s%u" : "#%s", name, i);
 }
 
 static void print_type(struct printer *p, const struct type *t)
@@ -183,12 +179,32 @@ static void print_operand_types(struct printer *p, const struct op *o, u32 from)
 	}
 }
 
+/* Prints values and types, "%a, %b : i32, i32", if there are any. */
+static void print_typed_values(struct printer *p, const struct op *o, u32 from)
+{
+	if (o->noperands <= from)
+		return;
+	print_values(p, o, from);
+	sb_puts(p->out, " : ");
+	print_operand_types(p, o, from);
+}
+
 static void print_result_types(struct printer *p, const struct op *o)
 {
 	for (u32 i = 0; i < o->nresults; i++) {
 		sb_puts(p->out, i ? ", " : "");
 		print_type(p, o->results[i].type);
 	}
+}
+
+/* Prints (i32, i32) -> i32, or -> (i32, i32). */
+static void print_function_type(struct printer *p, const struct op *o)
+{
+	sb_puts(p->out, "(");
+	print_operand_types(p, o, 0);
+	sb_puts(p->out, o->nresults == 1 ? ") -> " : ") -> (");
+	print_result_types(p, o);
+	sb_puts(p->out, o->nresults == 1 ? "" : ")");
 }
 
 /* --- attributes ---------------------------------------------------------------------------------------------- */
@@ -207,53 +223,61 @@ static void print_string(struct strbuf *out, const char *s)
 }
 
 /* True if the attribute has its default value. Such attributes are not printed, except where the parser needs them. */
-static bool attr_is_default(const struct op *o, u32 slot, const struct attr_spec *spec)
+static bool attr_is_default(const struct op *o, const struct attr_info *a)
 {
-	const char *const *values = attr_enum(spec->kind, spec->kind_len);
+	const char *const *values = attr_enum(a->kind);
+	bool zero = !o->attr[a->slot];
 	if (values)
-		return !*values[0] && !o->attr[slot];
-	if (attr_kind_is(spec, "bool"))
-		return !o->attr[slot] && o->code != IR_SCAN && !op_is_asm(o);
-	if (attr_kind_is(spec, "str"))
+		return !*values[0] && zero;
+	if (a->kind == KIND_bool)
+		return zero && o->code != IR_SCAN && !op_is_asm(o);
+	if (a->kind == KIND_str)
 		return !o->text;
-	if (o->code == IR_FOR || !memcmp(spec->name, "tlc.", 4))
-		return !o->attr[slot];
-	return attr_kind_is(spec, "unit") && !o->attr[slot];
+	return zero && (a->kind == KIND_unit || o->code == IR_FOR || o->code == IR_DOT || !strncmp(a->name, "tlc.", 4));
 }
 
-static void print_attr_value(struct printer *p, const struct op *o, u32 slot, const struct attr_spec *spec, bool typed)
+/* The i-th number of a list: a permutation, sizes or dims. */
+static int list_item(enum attr_kind kind, i64 list, int i)
 {
-	const char *const *values = attr_enum(spec->kind, spec->kind_len);
-	i64 v = o->attr[slot];
-	if (values) {
-		sb_puts(p->out, values[v]);
-	} else if (attr_kind_is(spec, "unit")) {
-		sb_printf(p->out, "%.*s", (int)spec->name_len, spec->name);
-	} else if (attr_kind_is(spec, "bool")) {
-		sb_puts(p->out, v ? "true" : "false");
-	} else if (attr_kind_is(spec, "str")) {
-		print_string(p->out, o->text);
-	} else if (attr_kind_is(spec, "name")) {
-		print_string(p->out, (const char *)(uintptr_t)v);
-	} else if (attr_kind_is(spec, "perm")) {
+	return kind == KIND_dims ? dims_get(list, i) : kind == KIND_sizes ? 1 << perm_get(list, i) : perm_get(list, i);
+}
+
+static int list_length(const struct op *o, enum attr_kind kind, i64 list)
+{
+	int n = 0;
+	if (kind != KIND_dims)
+		return kind == KIND_perm ? o->results[0].type->rank : operand(o, 0)->type->rank;
+	while (n < MAX_DIMS && dims_get(list, n))
+		n++;
+	return n;
+}
+
+static void print_attr_value(struct printer *p, const struct op *o, const struct attr_info *a, bool typed)
+{
+	i64 v = o->attr[a->slot];
+	switch (a->kind) {
+	case KIND_unit: sb_puts(p->out, a->name); break;
+	case KIND_bool: sb_puts(p->out, v ? "true" : "false"); break;
+	case KIND_str: print_string(p->out, o->text); break;
+	case KIND_name: print_string(p->out, (const char *)(uintptr_t)v); break;
+	case KIND_perm:
+	case KIND_sizes:
+	case KIND_dims:
 		sb_puts(p->out, "array<i32: ");
-		for (int i = 0; i < o->results[0].type->rank; i++)
-			sb_printf(p->out, i ? ", %d" : "%d", perm_get(v, i));
+		for (int i = 0; i < list_length(o, a->kind, v); i++)
+			sb_printf(p->out, i ? ", %d" : "%d", list_item(a->kind, v, i));
 		sb_puts(p->out, ">");
-	} else if (attr_kind_is(spec, "sizes")) {
-		sb_puts(p->out, "array<i32: ");
-		for (int i = 0; i < operand(o, 0)->type->rank; i++)
-			sb_printf(p->out, i ? ", %d" : "%d", 1 << perm_get(v, i));
-		sb_puts(p->out, ">");
-	} else if (attr_kind_is(spec, "dims")) {
-		sb_puts(p->out, "array<i32: ");
-		for (int i = 0; i < MAX_DIMS && dims_get(v, i); i++)
-			sb_printf(p->out, i ? ", %d" : "%d", dims_get(v, i));
-		sb_puts(p->out, ">");
-	} else {
+		break;
+	case KIND_i32:
+	case KIND_size:
+	case KIND_count:
+	case KIND_i64:
+	case KIND_bits:
 		sb_printf(p->out, "%lld", (long long)v);
 		if (typed)
-			sb_puts(p->out, attr_kind_is(spec, "i64") ? " : i64" : " : i32");
+			sb_puts(p->out, a->kind == KIND_i64 ? " : i64" : " : i32");
+		break;
+	default: sb_puts(p->out, attr_enum(a->kind)[v]); break;
 	}
 }
 
@@ -275,40 +299,39 @@ static void print_hint(struct printer *p, const char *name, const i32 *v, const 
 }
 
 /* Prints both attributes as one: cachePolicy = #tt.cache_policy<…>. */
-static void print_cache_policy(struct printer *p, const struct op *o, const struct attr_spec *cache,
-			       const struct attr_spec *evict)
+static void print_cache_policy(struct printer *p, const struct op *o)
 {
 	i64 c = o->attr[ATTR_CACHE], e = o->attr[ATTR_EVICT];
 	sb_printf(p->out, "cachePolicy = #tt.cache_policy<cache_modifier = %s, eviction_policy = %s>",
-		  c ? attr_enum(cache->kind, cache->kind_len)[c] : "none",
-		  e ? attr_enum(evict->kind, evict->kind_len)[e] : "evict_normal");
+		  c ? attr_enum(KIND_cache)[c] : "none", e ? attr_enum(KIND_evict)[e] : "evict_normal");
 }
 
-/* Prints {name = value : type, …} for the attributes not in `shown`; nothing if there are none. */
+/* Prints {name = value : type, …} for the attributes not in `shown`, a bit mask of slots; nothing if there are none. */
 static void print_dict(struct printer *p, const struct op *o, u32 shown)
 {
-	struct attr_spec spec;
+	const struct attr_info *a;
 	struct strbuf *out = p->out;
 	struct strbuf inner = {.arena = &p->arena};
 	bool first = true;
 	p->out = &inner;
-	for (u32 i = 0; attr_spec_at(o->code, i, &spec); i++) {
+	for (u32 i = 0; (a = attr_at(o->code, i)); i++) {
 		/* omitted from TTIR, which is Triton's format: analyses recompute these attributes */
-		bool hidden = !p->placed && spec.name_len > 4 && !memcmp(spec.name, "tlc.", 4);
-		struct attr_spec evict;
-		bool cached = attr_kind_is(&spec, "cache") && attr_spec_at(o->code, i + 1, &evict);
-		if (cached && (o->attr[i] || o->attr[i + 1])) {
-			print_cache_policy(p, o, &spec, &evict);
-			first = false;
+		bool hidden = !p->placed && !strncmp(a->name, "tlc.", 4);
+		if (a->kind == KIND_cache) { /* with the next attribute, the eviction policy */
+			if (o->attr[ATTR_CACHE] || o->attr[ATTR_EVICT]) {
+				print_cache_policy(p, o);
+				first = false;
+			}
+			i++;
+			continue;
 		}
-		i += cached;
-		if (cached || shown >> i & 1 || hidden || attr_is_default(o, i, &spec))
+		if (shown >> a->slot & 1 || hidden || attr_is_default(o, a))
 			continue;
 		sb_puts(&inner, first ? "" : ", ");
 		first = false;
-		if (!attr_kind_is(&spec, "unit"))
-			sb_printf(&inner, "%.*s = ", (int)spec.name_len, spec.name);
-		print_attr_value(p, o, i, &spec, true);
+		if (a->kind != KIND_unit)
+			sb_printf(&inner, "%s = ", a->name);
+		print_attr_value(p, o, a, true);
 	}
 	if (o->hints && o->nresults) {
 		print_hint(p, "divisibility", o->hints->divisibility, o->results[0].type, &first);
@@ -328,6 +351,21 @@ static void print_dict(struct printer *p, const struct op *o, u32 shown)
 
 static void print_block(struct printer *p, const struct block *b);
 
+/* Prints the operations of a region and its closing bracket. */
+static void print_body(struct printer *p, const struct block *b)
+{
+	p->indent += 2;
+	print_block(p, b);
+	p->indent -= 2;
+	sb_printf(p->out, "%*s}", p->indent, "");
+}
+
+static void print_region(struct printer *p, const struct block *b)
+{
+	sb_puts(p->out, "{\n");
+	print_body(p, b);
+}
+
 /* Prints a space between words, including around omitted parts of the format. */
 static void space(struct printer *p)
 {
@@ -338,30 +376,36 @@ static void space(struct printer *p)
 static void print_format(struct printer *p, const struct op *o)
 {
 	const char *at = op_info[o->code].format;
-	struct attr_spec spec;
 	u32 shown = 0;
 	for (const char *s = at;;) {
-		struct format_token t = format_next(o->code, &s);
+		struct format_token t = format_next(&p->arena, o->code, &s);
 		if (t.kind == FMT_END)
 			break;
-		if (t.kind == FMT_ATTR)
-			shown |= 1u << t.index;
+		if (t.kind == FMT_ATTR || t.kind == FMT_COMMA_ATTR)
+			shown |= 1u << t.attr->slot;
 	}
 	if (*at)
 		space(p);
 	for (;;) {
-		struct format_token t = format_next(o->code, &at);
+		struct format_token t = format_next(&p->arena, o->code, &at);
 		switch (t.kind) {
 		case FMT_END: return;
 		case FMT_SPACE: space(p); break;
-		case FMT_OPERAND: print_value(p, operand(o, (u32)t.index)); break;
+		case FMT_OPERAND: print_value(p, operand(o, t.index)); break;
 		case FMT_OPTIONAL:
-			if (t.index < (i32)o->noperands) {
-				p->out->len -= p->out->at[p->out->len - 1] == ' ';
-				sb_puts(p->out, ", ");
-				print_value(p, operand(o, (u32)t.index));
+			if (t.index < o->noperands) {
+				p->out->len -= *t.text == ',' && p->out->at[p->out->len - 1] == ' ';
+				sb_printf(p->out, "%s ", t.text);
+				print_value(p, operand(o, t.index));
 			}
 			break;
+		case FMT_COMMA_ATTR:
+			if (o->attr[t.attr->slot]) {
+				sb_printf(p->out, ", %s = ", t.attr->name);
+				print_attr_value(p, o, t.attr, false);
+			}
+			break;
+		case FMT_REGION: print_region(p, o->blocks[0]); break;
 		case FMT_ALL:
 			if (!o->noperands) { /* without operands there are no types */
 				print_dict(p, o, shown);
@@ -370,13 +414,12 @@ static void print_format(struct printer *p, const struct op *o)
 			print_values(p, o, 0);
 			break;
 		case FMT_ATTR:
-			attr_spec_at(o->code, (u32)t.index, &spec);
-			if (!attr_kind_is(&spec, "unit") || o->attr[t.index])
-				print_attr_value(p, o, (u32)t.index, &spec, false);
+			if (t.attr->kind != KIND_unit || o->attr[t.attr->slot])
+				print_attr_value(p, o, t.attr, false);
 			break;
 		case FMT_KEYED_ATTR: break; /* printed in the dictionary */
 		case FMT_DICT: print_dict(p, o, shown); break;
-		case FMT_TYPE: print_type(p, operand(o, (u32)t.index)->type); break;
+		case FMT_TYPE: print_type(p, operand(o, t.index)->type); break;
 		case FMT_RESULT: print_type(p, o->results[0].type); break;
 		case FMT_TYPES:
 			sb_puts(p->out, "(");
@@ -384,18 +427,9 @@ static void print_format(struct printer *p, const struct op *o)
 			sb_puts(p->out, ")");
 			break;
 		case FMT_BARE_TYPES: print_operand_types(p, o, 0); break;
-		case FMT_LITERAL: sb_add(p->out, t.text, t.len); break;
+		case FMT_LITERAL: sb_puts(p->out, t.text); break;
 		}
 	}
-}
-
-static void print_region(struct printer *p, const struct block *b)
-{
-	sb_puts(p->out, "{\n");
-	p->indent += 2;
-	print_block(p, b);
-	p->indent -= 2;
-	sb_printf(p->out, "%*s}", p->indent, "");
 }
 
 static void print_block_args(struct printer *p, const struct block *b)
@@ -453,18 +487,13 @@ static void print_while(struct printer *p, const struct op *o)
 {
 	sb_puts(p->out, " ");
 	print_inits(p, o->blocks[0], 0, o, 0);
-	sb_puts(p->out, " : (");
-	print_operand_types(p, o, 0);
-	sb_puts(p->out, o->nresults == 1 ? ") -> " : ") -> (");
-	print_result_types(p, o);
-	sb_puts(p->out, o->nresults == 1 ? " " : ") ");
+	sb_puts(p->out, " : ");
+	print_function_type(p, o);
+	sb_puts(p->out, " ");
 	print_region(p, o->blocks[0]);
 	sb_puts(p->out, " do {\n");
 	print_block_args(p, o->blocks[1]);
-	p->indent += 2;
-	print_block(p, o->blocks[1]);
-	p->indent -= 2;
-	sb_printf(p->out, "%*s}", p->indent, "");
+	print_body(p, o->blocks[1]);
 }
 
 static void print_if(struct printer *p, const struct op *o)
@@ -494,17 +523,12 @@ static void print_generic_region(struct printer *p, const struct op *o)
 		sb_printf(p->out, ", reverse = %s", o->attr[ATTR_REVERSE] ? "true" : "false");
 	sb_puts(p->out, "}> ({\n");
 	print_block_args(p, o->blocks[0]);
-	p->indent += 2;
-	print_block(p, o->blocks[0]);
-	p->indent -= 2;
-	sb_printf(p->out, "%*s}) ", p->indent, "");
+	print_body(p, o->blocks[0]);
+	sb_puts(p->out, ") ");
 	print_dict(p, o, ~0u);
 	space(p);
-	sb_puts(p->out, ": (");
-	print_operand_types(p, o, 0);
-	sb_puts(p->out, o->nresults == 1 ? ") -> " : ") -> (");
-	print_result_types(p, o);
-	sb_puts(p->out, o->nresults == 1 ? "" : ")");
+	sb_puts(p->out, ": ");
+	print_function_type(p, o);
 }
 
 static void print_constant(struct printer *p, const struct op *o)
@@ -520,47 +544,6 @@ static void print_constant(struct printer *p, const struct op *o)
 	}
 }
 
-static void print_dot(struct printer *p, const struct op *o)
-{
-	static const char *const precision[] = {"", ", inputPrecision = tf32", ", inputPrecision = tf32x3",
-						", inputPrecision = bf16x3", ", inputPrecision = bf16x6"};
-	sb_puts(p->out, " ");
-	print_values(p, o, 0);
-	sb_puts(p->out, precision[o->attr[ATTR_PRECISION]]);
-	sb_puts(p->out, " ");
-	print_dict(p, o, 1u << ATTR_PRECISION | (u32)!o->attr[ATTR_IMPRECISE] << ATTR_IMPRECISE);
-	space(p);
-	sb_puts(p->out, ": ");
-	print_type(p, operand(o, 0)->type);
-	sb_puts(p->out, " * ");
-	print_type(p, operand(o, 1)->type);
-	sb_puts(p->out, " -> ");
-	print_type(p, o->results[0].type);
-}
-
-static void print_async_copy(struct printer *p, const struct op *o)
-{
-	sb_puts(p->out, " ");
-	print_value(p, operand(o, 0));
-	sb_puts(p->out, ", ");
-	print_value(p, operand(o, 1));
-	if (o->noperands > 2) {
-		sb_puts(p->out, " mask ");
-		print_value(p, operand(o, 2));
-	}
-	if (o->noperands > 3) {
-		sb_puts(p->out, " other ");
-		print_value(p, operand(o, 3));
-	}
-	sb_puts(p->out, " ");
-	print_dict(p, o, 0);
-	space(p);
-	sb_puts(p->out, ": ");
-	print_type(p, operand(o, 0)->type);
-	sb_puts(p->out, " -> ");
-	print_type(p, operand(o, 1)->type);
-}
-
 static void print_tt_print(struct printer *p, const struct op *o)
 {
 	sb_puts(p->out, " ");
@@ -569,12 +552,8 @@ static void print_tt_print(struct printer *p, const struct op *o)
 	for (u32 i = 0; i < o->noperands; i++)
 		sb_printf(p->out, "%s%d", i ? ", " : ": ", (int)(o->attr[ATTR_SIGNED] >> i & 1));
 	sb_puts(p->out, ">}");
-	if (o->noperands) {
-		sb_puts(p->out, " : ");
-		print_values(p, o, 0);
-		sb_puts(p->out, " : ");
-		print_operand_types(p, o, 0);
-	}
+	sb_puts(p->out, o->noperands ? " : " : "");
+	print_typed_values(p, o, 0);
 }
 
 static void print_inline_asm(struct printer *p, const struct op *o)
@@ -582,18 +561,12 @@ static void print_inline_asm(struct printer *p, const struct op *o)
 	sb_puts(p->out, " ");
 	print_string(p->out, o->text);
 	sb_puts(p->out, " ");
-	print_dict(p, o, 1);
-	if (o->noperands) {
-		sb_puts(p->out, " ");
-		print_values(p, o, 0);
-		sb_puts(p->out, " : ");
-		print_operand_types(p, o, 0);
-	}
-	sb_puts(p->out, " -> ");
-	for (u32 i = 0; i < o->nresults; i++) {
-		sb_puts(p->out, i ? ", " : "");
-		print_type(p, o->results[i].type);
-	}
+	print_dict(p, o, 1u << ATTR_ASM);
+	space(p);
+	print_typed_values(p, o, 0);
+	space(p);
+	sb_puts(p->out, "-> ");
+	print_result_types(p, o);
 }
 
 static void print_special(struct printer *p, const struct op *o)
@@ -603,23 +576,9 @@ static void print_special(struct printer *p, const struct op *o)
 	case IR_FOR: print_for(p, o); break;
 	case IR_WHILE: print_while(p, o); break;
 	case IR_IF: print_if(p, o); break;
-	case IR_ONE_THREAD:
-		sb_puts(p->out, " ");
-		print_value(p, operand(o, 0));
-		sb_puts(p->out, " ");
-		print_region(p, o->blocks[0]);
-		break;
-	case IR_PARTITION:
-		sb_puts(p->out, " ");
-		print_dict(p, o, 0);
-		sb_puts(p->out, " ");
-		print_region(p, o->blocks[0]);
-		break;
 	case IR_REDUCE:
 	case IR_SCAN:
 	case IR_MAP: print_generic_region(p, o); break;
-	case IR_DOT: print_dot(p, o); break;
-	case IR_ASYNC_COPY: print_async_copy(p, o); break;
 	case IR_PRINT: print_tt_print(p, o); break;
 	case IR_INLINE_ASM:
 	case IR_PURE_ASM: print_inline_asm(p, o); break;
@@ -636,29 +595,11 @@ static void print_special(struct printer *p, const struct op *o)
 		}
 		print_type(p, o->results[0].type);
 		break;
-	case IR_FP_TO_FP:
-		sb_puts(p->out, " ");
-		print_values(p, o, 0);
-		if (o->attr[ATTR_ROUNDING])
-			sb_puts(p->out, o->attr[ATTR_ROUNDING] == ROUND_RTZ ? ", rounding = rtz" : ", rounding = rtne");
-		sb_puts(p->out, " ");
-		print_dict(p, o, ~0u);
-		space(p);
-		sb_puts(p->out, ": ");
-		print_type(p, operand(o, 0)->type);
-		sb_puts(p->out, " -> ");
-		print_type(p, o->results[0].type);
-		break;
 	case IR_CONDITION:
 		sb_puts(p->out, "(");
 		print_value(p, operand(o, 0));
-		sb_puts(p->out, ")");
-		if (o->noperands > 1) {
-			sb_puts(p->out, " ");
-			print_values(p, o, 1);
-			sb_puts(p->out, " : ");
-			print_operand_types(p, o, 1);
-		}
+		sb_puts(p->out, ") ");
+		print_typed_values(p, o, 1);
 		break;
 	default: tl_unreachable("operation without a printer");
 	}

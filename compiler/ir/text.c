@@ -2,100 +2,104 @@
 
 #include <ctype.h>
 
-bool attr_spec_at(enum opcode code, u32 i, struct attr_spec *out)
-{
-	const char *s = op_info[code].attrs;
-	for (; i && s; i--) {
-		s = strchr(s, ',');
-		s = s ? s + 1 : NULL;
-	}
-	if (!s || !*s)
-		return false;
-	const char *colon = strchr(s, ':');
-	*out = (struct attr_spec){s, colon + 1, (u32)(colon - s), (u32)strcspn(colon + 1, ",")};
-	return true;
-}
-
-bool attr_kind_is(const struct attr_spec *spec, const char *kind)
-{
-	return strlen(kind) == spec->kind_len && !memcmp(spec->kind, kind, spec->kind_len);
-}
-
-int attr_slot(enum opcode code, const char *name, size_t len)
-{
-	struct attr_spec spec;
-	for (u32 i = 0; attr_spec_at(code, i, &spec); i++)
-		if (spec.name_len == len && !memcmp(spec.name, name, len))
-			return (int)i;
-	return -1;
-}
-
-const char *const *attr_enum(const char *kind, size_t len)
-{
-#define OP(...)
-#define ENUM(kind, ...) static const char *const kind##_values[] = {__VA_ARGS__, NULL};
+static const struct attr_info attributes[] = {
+#define ATTR(id, slot, name, kind) [A_##id] = {name, slot, KIND_##kind},
 #include "ir/ops.def"
-	static const struct {
-		const char *kind;
-		const char *const *values;
-	} enums[] = {
-#define OP(...)
-#define ENUM(kind, ...) {#kind, kind##_values},
+};
+
+const struct attr_info *attr_at(enum opcode code, u32 i)
+{
+	u8 id = i < IR_MAX_ATTRS ? op_info[code].attrs[i] : A_NONE;
+	return id ? &attributes[id] : NULL;
+}
+
+const struct attr_info *attr_named(enum opcode code, const char *name, size_t len)
+{
+	const struct attr_info *a;
+	for (u32 i = 0; (a = attr_at(code, i)); i++)
+		if (word_is(name, len, a->name))
+			return a;
+	return NULL;
+}
+
+const char *const *attr_enum(enum attr_kind kind)
+{
+#define V(value, name) name
+#define ENUM(kind, type, ...) static const char *const kind##_values[] = {__VA_ARGS__, NULL};
+#define NAMES(kind, ...) static const char *const kind##_values[] = {__VA_ARGS__, NULL};
+#include "ir/ops.def"
+	static const char *const *const enums[ATTR_KINDS] = {
+#define V(...)
+#define ENUM(kind, ...) [KIND_##kind] = kind##_values,
+#define NAMES(kind, ...) [KIND_##kind] = kind##_values,
 #include "ir/ops.def"
 	};
-	for (u32 i = 0; i < ARRAY_LEN(enums); i++)
-		if (strlen(enums[i].kind) == len && !memcmp(enums[i].kind, kind, len))
-			return enums[i].values;
-	return NULL;
+	return enums[kind];
 }
 
 static struct format_token attr_token(enum opcode code, enum format_kind kind, const char **at)
 {
-	const char *name = ++*at;
+	const char *name = *at;
 	while (isalpha((unsigned char)**at) || **at == '_')
 		++*at;
-	struct format_token t = {.kind = kind, .index = attr_slot(code, name, (size_t)(*at - name))};
-	tl_assert(t.index >= 0);
+	struct format_token t = {.kind = kind, .attr = attr_named(code, name, (size_t)(*at - name))};
+	tl_assert(t.attr);
 	return t;
 }
 
-struct format_token format_next(enum opcode code, const char **at)
+/* A word: a type, a region, a literal, or the word before an optional operand. */
+static struct format_token word_token(struct arena *a, const char **at)
 {
 	const char *s = *at;
-	switch (*s) {
-	case 0: return (struct format_token){.kind = FMT_END};
-	case ' ': ++*at; return (struct format_token){.kind = FMT_SPACE};
-	case '$':
-		*at += 2;
-		return s[1] == '*' ? (struct format_token){.kind = FMT_ALL}
-				   : (struct format_token){.kind = FMT_OPERAND, .index = s[1] - '0'};
-	case '?': *at += 2; return (struct format_token){.kind = FMT_OPTIONAL, .index = s[1] - '0'};
-	case '@': return attr_token(code, FMT_ATTR, at);
-	case '{': *at += 2; return (struct format_token){.kind = FMT_DICT};
-	default: break;
-	}
-	if (*s == '=' && isalpha((unsigned char)s[1]))
-		return attr_token(code, FMT_KEYED_ATTR, at);
-	if (!strncmp(s, "(*)", 3)) {
-		*at += 3;
-		return (struct format_token){.kind = FMT_TYPES};
-	}
-	if (!strncmp(s, "(*bare)", 7)) {
-		*at += 7;
-		return (struct format_token){.kind = FMT_BARE_TYPES};
-	}
-	if (isalpha((unsigned char)*s)) {
-		while (isalnum((unsigned char)**at))
-			++*at;
-		u32 len = (u32)(*at - s);
-		if (len == 1 && *s == 'r')
-			return (struct format_token){.kind = FMT_RESULT};
-		if (len == 2 && *s == 't' && isdigit((unsigned char)s[1]))
-			return (struct format_token){.kind = FMT_TYPE, .index = s[1] - '0'};
-		return (struct format_token){.kind = FMT_LITERAL, .text = s, .len = len};
-	}
-	++*at;
-	if (!strncmp(s, "->", 2))
+	while (isalnum((unsigned char)**at))
 		++*at;
-	return (struct format_token){.kind = FMT_LITERAL, .text = s, .len = (u32)(*at - s)};
+	const char *word = arena_str(a, s, (size_t)(*at - s));
+	if (!strcmp(word, "r"))
+		return (struct format_token){.kind = FMT_RESULT};
+	if (!strcmp(word, "region"))
+		return (struct format_token){.kind = FMT_REGION};
+	if (*s == 't' && isdigit((unsigned char)s[1]))
+		return (struct format_token){.kind = FMT_TYPE, .index = (u32)(s[1] - '0')};
+	if (**at != '?')
+		return (struct format_token){.kind = FMT_LITERAL, .text = word};
+	*at += 2;
+	return (struct format_token){.kind = FMT_OPTIONAL, .index = (u32)((*at)[-1] - '0'), .text = word};
+}
+
+struct format_token format_next(struct arena *a, enum opcode code, const char **at)
+{
+	static const struct {
+		const char *text;
+		enum format_kind kind;
+	} fixed[] = {{" ", FMT_SPACE},
+		     {"$*", FMT_ALL},
+		     {"{}", FMT_DICT},
+		     {"(*)", FMT_TYPES},
+		     {"(*bare)", FMT_BARE_TYPES}};
+	static const struct {
+		const char *before;
+		enum format_kind kind;
+	} attrs[] = {{"@", FMT_ATTR}, {",=", FMT_COMMA_ATTR}, {"=", FMT_KEYED_ATTR}};
+	const char *s = *at;
+	if (!*s)
+		return (struct format_token){.kind = FMT_END};
+	for (u32 i = 0; i < ARRAY_LEN(fixed); i++)
+		if (!strncmp(s, fixed[i].text, strlen(fixed[i].text))) {
+			*at += strlen(fixed[i].text);
+			return (struct format_token){.kind = fixed[i].kind};
+		}
+	for (u32 i = 0; i < ARRAY_LEN(attrs); i++) {
+		size_t n = strlen(attrs[i].before);
+		if (!strncmp(s, attrs[i].before, n) && isalpha((unsigned char)s[n])) {
+			*at += n;
+			return attr_token(code, attrs[i].kind, at);
+		}
+	}
+	if (isalpha((unsigned char)*s))
+		return word_token(a, at);
+	*at += 1 + (*s == '$' || *s == '?' || !strncmp(s, "->", 2));
+	if (*s == '$' || *s == '?')
+		return (struct format_token){
+			.kind = *s == '$' ? FMT_OPERAND : FMT_OPTIONAL, .index = (u32)(s[1] - '0'), .text = ","};
+	return (struct format_token){.kind = FMT_LITERAL, .text = arena_str(a, s, (size_t)(*at - s))};
 }

@@ -1,21 +1,37 @@
-/* Interface between printer and parser of the IR text: reading the format and attribute columns of ops.def. */
+/* The tables of ops.def as the printer, the parser and the verifier read them: attributes, their values, and the text
+ * formats of operations. */
 #ifndef TLC_IR_TEXT_H
 #define TLC_IR_TEXT_H
 
 #include "ir/ir.h"
 
-/* The i-th attribute of an operation, with its name and kind as written in ops.def. False after the last one. */
-struct attr_spec {
-	const char *name, *kind;
-	u32 name_len, kind_len;
+enum attr_id {
+	A_NONE,
+#define ATTR(id, ...) A_##id,
+#include "ir/ops.def"
 };
-bool attr_spec_at(enum opcode code, u32 i, struct attr_spec *out);
-bool attr_kind_is(const struct attr_spec *spec, const char *kind);
-/* The slot of the attribute with the name name[0..len), or -1. */
-int attr_slot(enum opcode code, const char *name, size_t len);
 
-/* The values of an enumeration kind ("cmpi", …), NULL-terminated. NULL if the kind is not an enumeration. */
-const char *const *attr_enum(const char *kind, size_t len);
+enum attr_kind {
+	KIND_i32, KIND_size, KIND_count, KIND_i64, KIND_bool, KIND_unit, KIND_perm, KIND_bits, KIND_str, KIND_name,
+	KIND_dims, KIND_sizes,
+#define V(...)
+#define ENUM(kind, ...) KIND_##kind,
+#define NAMES(kind, ...) KIND_##kind,
+#include "ir/ops.def"
+	ATTR_KINDS
+};
+
+struct attr_info {
+	const char *name;
+	u8 slot;
+	enum attr_kind kind;
+};
+/* The i-th attribute of an operation; NULL after the last one. */
+const struct attr_info *attr_at(enum opcode code, u32 i);
+/* The operation's attribute with this name, or NULL. */
+const struct attr_info *attr_named(enum opcode code, const char *name, size_t len);
+/* The names of an enumeration's values, NULL-terminated. NULL if the kind is not an enumeration. */
+const char *const *attr_enum(enum attr_kind kind);
 
 /* The tokens of a format string, in order. */
 enum format_kind {
@@ -25,21 +41,23 @@ enum format_kind {
 	FMT_ALL,
 	FMT_ATTR,
 	FMT_KEYED_ATTR,
+	FMT_COMMA_ATTR,
 	FMT_DICT,
 	FMT_TYPE,
 	FMT_RESULT,
 	FMT_TYPES,
 	FMT_BARE_TYPES,
+	FMT_REGION,
 	FMT_LITERAL,
 	FMT_SPACE
 };
 struct format_token {
 	enum format_kind kind;
-	int index;        /* number of the operand or type, or slot of the attribute */
-	const char *text; /* text of a literal */
-	u32 len;
+	u32 index; /* number of the operand or type */
+	const struct attr_info *attr;
+	const char *text; /* a literal, or the word before an optional operand: a comma if there is none */
 };
-/* Reads one token at *at and advances *at. */
-struct format_token format_next(enum opcode code, const char **at);
+/* Reads one token at *at and advances *at. The texts of the token are allocated in `a`. */
+struct format_token format_next(struct arena *a, enum opcode code, const char **at);
 
 #endif

@@ -65,6 +65,20 @@ static const char *check_cast(const struct op *o, const struct type *from, const
 	return NULL;
 }
 
+/* Checks that r has the dimensions of t in the order of the operation. */
+static const char *check_permutation(const struct op *o, const struct type *t, const struct type *r)
+{
+	u32 seen = 0;
+	NEED(r->rank == t->rank, "wrong rank");
+	for (int i = 0; i < t->rank; i++) {
+		int from = perm_get(o->attr[ATTR_ORDER], i);
+		NEED(from < t->rank && !(seen >> from & 1) && r->shape[i] == t->shape[from], "wrong permutation");
+		seen |= 1u << from;
+	}
+	NEED(!(o->attr[ATTR_ORDER] >> (4 * t->rank)), "wrong permutation");
+	return NULL;
+}
+
 static const char *check_shape_op(const struct op *o, const struct type *t, const struct type *r)
 {
 	i64 axis = o->attr[ATTR_AXIS];
@@ -86,18 +100,7 @@ static const char *check_shape_op(const struct op *o, const struct type *t, cons
 			NEED(r->shape[i] == t->shape[i] || t->shape[i] == 1, "wrong shape");
 		break;
 	case IR_RESHAPE: NEED(type_numel(t) == type_numel(r), "the number of elements changes"); break;
-	case IR_TRANS: {
-		u32 seen = 0;
-		NEED(r->rank == t->rank, "wrong rank");
-		for (int i = 0; i < t->rank; i++) {
-			int from = perm_get(o->attr[ATTR_ORDER], i);
-			NEED(from < t->rank && !(seen >> from & 1) && r->shape[i] == t->shape[from],
-			     "wrong permutation");
-			seen |= 1u << from;
-		}
-		NEED(!(o->attr[ATTR_ORDER] >> (4 * t->rank)), "wrong permutation");
-		break;
-	}
+	case IR_TRANS: return check_permutation(o, t, r);
 	default: tl_unreachable("not a shape operation");
 	}
 	return NULL;
@@ -346,14 +349,8 @@ static const char *check_memdesc(const struct op *o)
 		NEED(t->nbuf && !r->nbuf && same_sides(t, r) && t->layout == r->layout,
 		     "the result must be one buffer of a multi-buffer");
 	} else if (o->code == IR_MEMDESC_TRANS) {
-		u32 seen = 0;
-		for (int i = 0; i < t->rank; i++) {
-			int from = perm_get(o->attr[ATTR_ORDER], i);
-			NEED(from < t->rank && !(seen >> from & 1) && r->shape[i] == t->shape[from],
-			     "wrong permutation");
-			seen |= 1u << from;
-		}
-		NEED(t->nbuf == r->nbuf && !(o->attr[ATTR_ORDER] >> (4 * t->rank)), "wrong permutation");
+		NEED(t->nbuf == r->nbuf, "the number of buffers changes");
+		return check_permutation(o, t, r);
 	}
 	return NULL;
 }
@@ -518,22 +515,23 @@ static const char *check_combine_region(const struct op *o)
 /* Checks attributes against their kinds. */
 static const char *check_attributes(const struct op *o)
 {
-	struct attr_spec spec;
-	for (u32 i = 0; attr_spec_at(o->code, i, &spec); i++) {
-		const char *const *values = attr_enum(spec.kind, spec.kind_len);
-		i64 v = o->attr[i], most = 0;
+	const struct attr_info *a;
+	for (u32 i = 0; (a = attr_at(o->code, i)); i++) {
+		const char *const *values = attr_enum(a->kind);
+		i64 v = o->attr[a->slot], most = 0;
 		while (values && values[most])
 			most++;
-		if (values)
-			NEED(v >= 0 && v < most, "an attribute has an unknown value");
-		else if (attr_kind_is(&spec, "unit") || attr_kind_is(&spec, "bool"))
-			NEED(v == 0 || v == 1, "a boolean attribute must be true or false");
-		else if (attr_kind_is(&spec, "size") || attr_kind_is(&spec, "count"))
-			NEED(v >= attr_kind_is(&spec, "count") && v <= INT32_MAX, "an attribute is out of range");
-		else if (attr_kind_is(&spec, "i32"))
-			NEED(v >= INT32_MIN && v <= INT32_MAX, "an attribute is out of range");
-		else if (attr_kind_is(&spec, "str") || attr_kind_is(&spec, "name"))
-			NEED(attr_kind_is(&spec, "str") ? o->text != NULL : v != 0, "its text is missing");
+		NEED(!values || (v >= 0 && v < most), "an attribute has an unknown value");
+		switch (a->kind) {
+		case KIND_unit:
+		case KIND_bool: NEED(v == 0 || v == 1, "a boolean attribute must be true or false"); break;
+		case KIND_size: NEED(v >= 0 && v <= INT32_MAX, "an attribute is out of range"); break;
+		case KIND_count: NEED(v >= 1 && v <= INT32_MAX, "an attribute is out of range"); break;
+		case KIND_i32: NEED(v >= INT32_MIN && v <= INT32_MAX, "an attribute is out of range"); break;
+		case KIND_str: NEED(o->text, "its text is missing"); break;
+		case KIND_name: NEED(v, "its text is missing"); break;
+		default: break;
+		}
 	}
 	return NULL;
 }

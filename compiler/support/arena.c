@@ -129,6 +129,13 @@ void sb_puts(struct strbuf *sb, const char *s)
 	sb_add(sb, s, strlen(s));
 }
 
+struct strbuf sb_empty(struct arena *a)
+{
+	struct strbuf sb = {.arena = a};
+	sb_puts(&sb, "");
+	return sb;
+}
+
 void sb_vprintf(struct strbuf *sb, const char *fmt, va_list ap)
 {
 	char small[256];

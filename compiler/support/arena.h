@@ -54,6 +54,8 @@ struct strbuf {
 };
 void sb_add(struct strbuf *sb, const char *s, size_t len);
 void sb_puts(struct strbuf *sb, const char *s);
+/* The empty text, which is "" and not NULL. */
+struct strbuf sb_empty(struct arena *a);
 void sb_printf(struct strbuf *sb, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Appends a JSON string literal, in quotes. */
 void sb_json(struct strbuf *sb, const char *s);

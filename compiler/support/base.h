@@ -29,6 +29,24 @@ static inline bool is_pow2(i64 x) { return x > 0 && (x & (x - 1)) == 0; }
 /* Floor of log2; 0 for 0. */
 static inline int ilog2(u64 x) { return x ? 63 - __builtin_clzll(x) : 0; }
 
+/* True if text[0..len) is this word. */
+static inline bool word_is(const char *text, size_t len, const char *word)
+{
+	return strlen(word) == len && !memcmp(text, word, len);
+}
+/* True if the text is longer than `end` and ends in it. */
+static inline bool ends_in(const char *text, const char *end)
+{
+	size_t n = strlen(text), m = strlen(end);
+	return n > m && !strcmp(text + n - m, end);
+}
+/* The part of a path after its last slash. */
+static inline const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash ? slash + 1 : path;
+}
+
 /* The work in progress, for the report of a failed assertion. Scopes nest, one stack for each thread. `dump` prints the
  * current IR. */
 struct crash_scope {

@@ -146,14 +146,15 @@ void diags_restore(struct diags *d, const struct diags *to)
 	d->sources = now.sources;
 }
 
-void diags_cut(struct diags *d, u32 text_len)
+void diags_rewind(struct diags *d, struct diags_point to)
 {
-	d->text.len = text_len;
+	d->nerrors = to.errors;
+	d->text.len = to.text;
 	if (d->text.at)
-		d->text.at[text_len] = 0;
-	while (d->messages.len && d->messages.at[d->messages.len - 1].at >= text_len)
+		d->text.at[to.text] = 0;
+	while (d->messages.len && d->messages.at[d->messages.len - 1].at >= to.text)
 		d->nshown -= d->messages.at[--d->messages.len].severity == DIAG_ERROR;
-	while (d->seen.len && d->seen.at[d->seen.len - 1].at >= text_len)
+	while (d->seen.len && d->seen.at[d->seen.len - 1].at >= to.text)
 		d->seen.len--;
 }
 

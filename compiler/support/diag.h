@@ -94,8 +94,15 @@ u16 diags_add_source(struct diags *d, const char *name, const char *text, size_t
 #define diag(d, id, at, ...) diag_emit((d), (id), (at), id##_format, ##__VA_ARGS__)
 void diag_emit(struct diags *d, enum diag_id id, struct loc at, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
-/* Drops the messages from offset `text_len` of the text on. */
-void diags_cut(struct diags *d, u32 text_len);
+/* A point in the messages. diags_rewind drops the messages after it. */
+struct diags_point {
+	u32 text, errors; /* the length of the text, the number of errors */
+};
+static inline struct diags_point diags_point(const struct diags *d)
+{
+	return (struct diags_point){d->text.len, d->nerrors};
+}
+void diags_rewind(struct diags *d, struct diags_point to);
 /* Adds a "hint:" line to the last message. */
 void diag_hint(struct diags *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

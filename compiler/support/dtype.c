@@ -33,10 +33,10 @@ enum dtype dtype_parse(const char *s, size_t len)
 	};
 	for (int d = 0; d < DT_COUNT; d++)
 		for (int k = 0; k < 3; k++)
-			if (strlen(names[d][k]) == len && !memcmp(names[d][k], s, len))
+			if (word_is(s, len, names[d][k]))
 				return (enum dtype)d;
 	for (u32 i = 0; i < ARRAY_LEN(aliases); i++)
-		if (strlen(aliases[i].name) == len && !memcmp(aliases[i].name, s, len))
+		if (word_is(s, len, aliases[i].name))
 			return aliases[i].dtype;
 	return DT_COUNT;
 }

@@ -160,17 +160,11 @@ const char *cpu_llvm_name(const struct target *d)
 
 const char *cpu_llvm_features(struct arena *a, const struct target *d)
 {
-	struct strbuf out = {.arena = a};
-	sb_puts(&out, "");
+	struct strbuf out = sb_empty(a);
 	for (u32 i = 0; i < ARRAY_LEN(extensions); i++)
 		if (d->extensions >> i & 1)
 			sb_printf(&out, "%s+%s", out.len ? "," : "", extensions[i].llvm);
 	return out.at;
-}
-
-static bool is_word(const char *text, size_t len, const char *word)
-{
-	return strlen(word) == len && !memcmp(text, word, len);
 }
 
 /* "avx512+bf16" */
@@ -179,9 +173,9 @@ static bool parse_cpu(const char *text, struct target *out)
 	size_t len = strcspn(text, "+");
 	u32 level = 0, ext = 0;
 	bool checks = false, lines = false;
-	if (is_word(text, len, "native"))
+	if (word_is(text, len, "native"))
 		return !text[len] && cpu_here(out);
-	while (level < ARRAY_LEN(levels) && !is_word(text, len, levels[level].name))
+	while (level < ARRAY_LEN(levels) && !word_is(text, len, levels[level].name))
 		level++;
 	if (level == ARRAY_LEN(levels))
 		return false;
@@ -189,13 +183,13 @@ static bool parse_cpu(const char *text, struct target *out)
 		u32 i = 0;
 		len = strcspn(++text, "+");
 		while (i < ARRAY_LEN(extensions) &&
-		       (extensions[i].of != level || !is_word(text, len, extensions[i].name)))
+		       (extensions[i].of != level || !word_is(text, len, extensions[i].name)))
 			i++;
 		if (i < ARRAY_LEN(extensions))
 			ext |= 1u << i;
-		else if (is_word(text, len, "check"))
+		else if (word_is(text, len, "check"))
 			checks = true;
-		else if (is_word(text, len, "lines"))
+		else if (word_is(text, len, "lines"))
 			lines = true;
 		else
 			return false;

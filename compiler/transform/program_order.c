@@ -75,8 +75,8 @@ i64 rows_in_group(struct pass_state *s, bool many)
 	walk(s->k->body, note_axis, &axes);
 	if ((axes & 3) != 3) /* the kernel does not use a two-dimensional grid */
 		return 0;
-	if (s->group_pids)
-		return s->group_pids > 1 ? s->group_pids : 0;
+	if (s->options.group_pids)
+		return s->options.group_pids > 1 ? s->options.group_pids : 0;
 	if (many && !kernel_talks(s->k))
 		walk(s->k->body, look_at_loop, &w);
 	return w.yes ? ROWS_IN_GROUP : 0;

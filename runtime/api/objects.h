@@ -149,14 +149,27 @@ const struct func *unit_function(const struct unit *u, const char *name);
 bool open_unit(struct unit *u, const char *name, const char *text, size_t len);
 
 struct options {
-	int num_warps, num_stages, group_pids, maxnreg;
-	bool debug, no_tma; /* see struct compile_options */
-	enum grid_kind grid;
-	enum launch_bounds sizes;
-	enum aliasing alias;
+	struct codegen_options codegen;
 	bool general; /* without specialisation */
 	void *stream; /* of the launch; not part of the variant */
 };
+/* The options that the config sets. */
+static inline struct codegen_options options_of_config(const tl_config *c)
+{
+	return (struct codegen_options){.num_warps = c->num_warps,
+					.num_stages = c->num_stages,
+					.group_pids = c->group_pids,
+					.maxnreg = c->maxnreg,
+					.debug = c->debug};
+}
+static inline void set_options_of_config(tl_config *c, const struct codegen_options *o)
+{
+	c->num_warps = o->num_warps;
+	c->num_stages = o->num_stages;
+	c->group_pids = o->group_pids;
+	c->maxnreg = o->maxnreg;
+	c->debug = o->debug;
+}
 /* The variant for these arguments, which is compiled if it is new. */
 tl_status variant_get(tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs, struct variant **out);
 static inline bool is_captured(struct device *dev, void *stream)
@@ -177,15 +190,10 @@ tl_status check_range(const char *call, const tl_buffer *b, size_t offset, const
 void prepared_free(tl_prepared *p);
 enum { MAX_REPEATS = 1000000 };
 
-/* For the tuner: launches like tl_launch, on the kernel's device or on a mirror of it, and waits for the end. It waits
- * for at most limit_ms, on devices that can tell. *ended: the launch has ended, or an error came before it. */
-tl_status kernel_try(tl_kernel *k, struct device *on, const tl_config *cfg, const tl_arg *args, size_t nargs,
-		     int limit_ms, bool *ended);
-/* Like tl_time, on the device `on`. */
-tl_status kernel_measure(tl_kernel *k, struct device *on, const tl_config *cfg, const tl_arg *args, size_t nargs,
-			 int warmup, int repeats, double *median_ms);
-/* The estimated cost of a launch; *cost is 0 on devices where the time is the cost. */
-tl_status kernel_count(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, double *cost);
+/* For the tuner: the variant for a launch, compiled if needed; its loaded code, and the bits of its slots, of which
+ * there are at most MAX_KERNEL_PARAMS. */
+tl_status kernel_variant(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs,
+			 const struct image **image, void **code, u64 *bits);
 /* Calls fn for each pointer argument of the kernel, including the leaves of tuples and descriptors. */
 tl_status kernel_pointers(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs,
 			  void (*fn)(void *arg, const struct slot *s, const tl_arg *a), void *arg);

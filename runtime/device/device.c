@@ -32,7 +32,7 @@ tl_status device_open(const char *spec, struct device **out)
 	size_t len = strcspn(spec, ":");
 	for (u32 i = 0; i < ndevices; i++) {
 		const struct device_ops *ops = devices[i];
-		if (strlen(ops->name) != len || memcmp(ops->name, spec, len))
+		if (!word_is(spec, len, ops->name))
 			continue;
 		if (!spec[len])
 			return ops->open(0, out);

@@ -25,12 +25,7 @@ struct build {
 	struct unit *unit;
 	const struct func *func; /* NULL when the unit is IR text */
 	const struct arg_spec *args;
-	int num_warps, num_stages, group_pids, maxnreg;
-	bool no_tma;
-	enum grid_kind grid;
-	enum launch_bounds sizes;
-	enum aliasing alias;
-	bool debug; /* device_assert stops the kernel */
+	struct codegen_options codegen;
 	bool remarks; /* collect remarks, whatever the stage */
 	const char *stage; /* the stage whose text is wanted, or "remarks"; NULL: compile to code */
 };

@@ -44,8 +44,7 @@ static bool interp_compile(struct device *device, const struct build *b, struct 
 	(void)device;
 	if (every_pass_wanted() && !b->stage)
 		return every_pass_compile(b, out);
-	const struct compile_options o = {
-		.num_warps = b->num_warps, .sizes = b->sizes, .debug = b->debug, .want_calls = b->stage != NULL};
+	const struct compile_options o = {.codegen = b->codegen, .want_calls = b->stage != NULL};
 	out->kernel = compile_ir(b->unit, b->func, b->args, &o);
 	if (out->kernel && b->stage) {
 		struct strbuf sb = {.arena = &b->unit->arena};

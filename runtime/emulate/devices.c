@@ -10,15 +10,7 @@ bool device_compile(const struct target *target, const struct build *b, struct c
 	const char *stage = b->stage ? b->stage : "";
 	struct compile_options o = {
 		.target = *target,
-		.num_warps = b->num_warps,
-		.num_stages = b->num_stages,
-		.group_pids = b->group_pids,
-		.maxnreg = b->maxnreg,
-		.no_tma = b->no_tma,
-		.sizes = b->sizes,
-		.grid = b->grid,
-		.alias = b->alias,
-		.debug = b->debug,
+		.codegen = b->codegen,
 		.want_ttir = !strcmp(stage, "ttir"),
 		.remarks = b->remarks || !strcmp(stage, "remarks"),
 		.want_ttgir = !strcmp(stage, "ttgir") || !strcmp(stage, "remarks"),

@@ -65,7 +65,7 @@ void check_divisors(const struct target *target, const struct build *b)
 	struct cleanup c;
 	i16 useful[MAX_KERNEL_PARAMS];
 	cleanup_push(&c, free_units, u);
-	const struct compile_options o = {.target = *target, .debug = b->debug, .num_warps = b->num_warps};
+	const struct compile_options o = {.target = *target, .codegen = b->codegen};
 	unit_again(&u[0], b->unit);
 	if (unit_divisors(&u[0], b->func, b->args, &o, useful, MAX_KERNEL_PARAMS))
 		tl_assert(same_code(ptx_with(&u[1], target, b, NULL), ptx_with(&u[2], target, b, useful)));

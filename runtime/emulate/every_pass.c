@@ -102,13 +102,7 @@ bool every_pass_compile(const struct build *b, struct compiled *out)
 				 .promises = wanted("promises"),
 				 .print = wanted("print")};
 	struct compile_options o = {.target = cuda_description(90, true),
-				    .num_warps = b->num_warps,
-				    .num_stages = b->num_stages,
-				    .group_pids = b->group_pids,
-				    .no_tma = b->no_tma,
-				    .sizes = b->sizes,
-				    .grid = b->grid,
-				    .debug = b->debug,
+				    .codegen = b->codegen,
 				    .want_ttir = true,
 				    .after_pass = add_stage,
 				    .after_pass_arg = p};

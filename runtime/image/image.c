@@ -138,18 +138,18 @@ static void code_fields(struct coder *c, struct image *im)
 	}
 	code_text(c, &im->signature);
 	code_text(c, &im->target);
-	CODE_RANGE(c, im->num_stages, 0, 64);
-	CODE_RANGE(c, im->group_pids, 0, INT32_MAX);
-	CODE_RANGE(c, im->maxnreg, 0, 255);
-	CODE_RANGE(c, im->debug, 0, 1);
-	CODE_RANGE(c, im->no_tma, 0, 1);
-	CODE_RANGE(c, im->sizes, BOUNDS_LIMITED, BOUNDS_WIDE);
-	CODE_RANGE(c, im->alias, ALIAS_NONE, ALIAS_ANY);
+	CODE_RANGE(c, im->codegen.num_stages, 0, MAX_NUM_STAGES);
+	CODE_RANGE(c, im->codegen.group_pids, 0, INT32_MAX);
+	CODE_RANGE(c, im->codegen.maxnreg, 0, MAX_REGISTERS);
+	CODE_RANGE(c, im->codegen.debug, 0, 1);
+	CODE_RANGE(c, im->codegen.no_tma, 0, 1);
+	CODE_RANGE(c, im->codegen.sizes, BOUNDS_LIMITED, BOUNDS_WIDE);
+	CODE_RANGE(c, im->codegen.alias, ALIAS_NONE, ALIAS_ANY);
 	code_text(c, &im->name);
 	code_block(c, &im->code, &im->code_bytes);
 	code_block(c, &im->binary, &im->binary_bytes);
 	CODE_RANGE(c, im->driver, 0, INT32_MAX);
-	CODE_RANGE(c, im->num_warps, 1, 32 + MAX_PARTITION_WARPS);
+	CODE_RANGE(c, im->num_warps, 1, MAX_NUM_WARPS + MAX_PARTITION_WARPS);
 	CODE_RANGE(c, im->shared_bytes, 0, 1 << 20);
 	CODE_RANGE(c, im->scratch_bytes, 0, (i64)1 << 40);
 	CODE_RANGE(c, im->waits, 0, 1);
@@ -284,12 +284,12 @@ void image_show(const struct image *im, struct strbuf *out)
 		sb_printf(out, "imports      %s, xxHash %016llx\n", im->imports[i].path,
 			  (unsigned long long)im->imports[i].hash);
 	sb_printf(out, "arguments    %s\n", *im->signature ? im->signature : "-");
-	sb_printf(out, "options      num_stages %d%s%s%s%s", im->num_stages, im->debug ? ", debug" : "",
-		  im->no_tma ? ", no TMA" : "", sizes[im->sizes], overlaps[im->alias]);
-	if (im->group_pids)
-		sb_printf(out, ", group_pids %d", im->group_pids);
-	if (im->maxnreg)
-		sb_printf(out, ", maxnreg %d", im->maxnreg);
+	sb_printf(out, "options      num_stages %d%s%s%s%s", im->codegen.num_stages, im->codegen.debug ? ", debug" : "",
+		  im->codegen.no_tma ? ", no TMA" : "", sizes[im->codegen.sizes], overlaps[im->codegen.alias]);
+	if (im->codegen.group_pids)
+		sb_printf(out, ", group_pids %d", im->codegen.group_pids);
+	if (im->codegen.maxnreg)
+		sb_printf(out, ", maxnreg %d", im->codegen.maxnreg);
 	bool cpu = !strncmp(im->target, "cpu", 3);
 	sb_printf(out, "\ncode         %u bytes of %s for %s\n", im->code_bytes, cpu ? "an object" : "PTX", im->target);
 	if (im->binary_bytes)

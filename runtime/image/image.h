@@ -39,10 +39,8 @@ struct image {
 	struct image_import *imports; /* imported files and the hashes of their texts */
 	const char *signature; /* types and constants of the parameters, in the syntax of -s and -D */
 	const char *target;    /* "cuda:sm_90a", "cpu:avx2"; "" without code */
-	i32 num_stages, group_pids, maxnreg;
-	bool debug, no_tma;
-	enum launch_bounds sizes;
-	enum aliasing alias;
+	/* num_warps and grid are not stored: see the image's num_warps and grids */
+	struct codegen_options codegen;
 	/* the code */
 	const char *name; /* of the kernel, and of the code's symbol */
 	/* PTX, or an ELF object for a CPU, NUL-terminated; "" for devices that keep the compilation */
@@ -80,7 +78,7 @@ static inline bool serves_grid(const struct image *im, enum grid_kind kind)
 /* Makes an image of the result of a compilation, and copies all data. `args`: the arguments of the compilation; NULL:
  * of IR text. */
 void image_make(struct image *im, const struct unit *u, const struct func *f, const struct arg_spec *args,
-		const struct compile_options *o, const struct compiled *c);
+		const struct codegen_options *o, const struct compiled *c);
 void image_free(struct image *im);
 
 /* The image's bytes, in `a`. */

@@ -7,8 +7,7 @@
 /* "x=*fp32:16, n=i32, BLOCK=1024". */
 static const char *signature_of(struct arena *a, const struct func *f, const struct arg_spec *args)
 {
-	struct strbuf out = {.arena = a};
-	sb_puts(&out, "");
+	struct strbuf out = sb_empty(a);
 	for (u32 i = 0; args && i < f->nparams; i++) {
 		if (args[i].shape == ARG_LEAF && !args[i].type && !args[i].constant)
 			continue; /* as in the source */
@@ -59,18 +58,12 @@ static void take_imports(struct image *im, const struct unit *u)
 }
 
 void image_make(struct image *im, const struct unit *u, const struct func *f, const struct arg_spec *args,
-		const struct compile_options *o, const struct compiled *c)
+		const struct codegen_options *o, const struct compiled *c)
 {
 	const struct kernel *k = c->kernel;
 	const struct source *source = u->diags.sources.at[u->module ? u->module->file : k->loc.file];
 	*im = (struct image){.source_hash = hash_bytes(source->text, source->len, 0),
-			     .num_stages = o->num_stages ? o->num_stages : DEFAULT_STAGES,
-			     .group_pids = o->group_pids,
-			     .maxnreg = MIN(o->maxnreg, MAX_REGISTERS),
-			     .debug = o->debug,
-			     .no_tma = o->no_tma,
-			     .sizes = o->sizes,
-			     .alias = o->alias,
+			     .codegen = codegen_options_complete(*o),
 			     .num_warps = c->num_warps,
 			     .shared_bytes = c->shared_bytes,
 			     .scratch_bytes = c->scratch_bytes,

@@ -10,9 +10,6 @@
 
 #include "runtime/launch/composite.h"
 #include "runtime/launch/decorated.h"
-#include "runtime/remote/tuner_client.h"
-
-enum { MAX_STAGES = 64 };
 
 tl_status named(const tl_kernel *k, tl_status s)
 {
@@ -45,12 +42,10 @@ enum grid_kind kind_of_grid(const tl_kernel *k, const tl_config *cfg, const u32 
 /* An image fixes the options of its kernel, so the config must not set them. */
 static tl_status check_compiled(const tl_kernel *k, const tl_config *cfg)
 {
-	const char *given = cfg->num_warps    ? "num_warps"
-			    : cfg->num_stages ? "num_stages"
-			    : cfg->group_pids ? "group_pids"
-			    : cfg->maxnreg    ? "maxnreg"
-			    : cfg->debug      ? "debug"
-					      : NULL;
+	const struct codegen_options o = options_of_config(cfg);
+	const char *given = o.debug ? "debug" : NULL;
+	for (u32 i = CODEGEN_NUMBERS; i-- > 0;)
+		given = o.numbers[i] ? codegen_numbers[i].name : given;
 	if (!given)
 		return TL_OK;
 	return failed(TL_ERR_ARGUMENT, "%s is compiled already, in %s: leave tl_config.%s 0", k->name, k->module->name,
@@ -64,22 +59,19 @@ static inline bool is_reserved_used(const tl_config *cfg)
 
 tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct options *out)
 {
-	*out = (struct options){.num_warps = cfg && cfg->num_warps ? cfg->num_warps : DEFAULT_WARPS,
-				.num_stages = cfg && cfg->num_stages ? cfg->num_stages : DEFAULT_STAGES};
+	*out = (struct options){.stream = NULL};
 	if (cfg) {
 		tl_status s = check_grid(k->name, cfg);
 		if (!s && k->module->compiled)
 			s = check_compiled(k, cfg);
 		if (s)
 			return s;
-		out->group_pids = cfg->group_pids;
-		out->maxnreg = cfg->maxnreg == MOST_MAXNREG ? MAX_REGISTERS : cfg->maxnreg;
-		out->debug = cfg->debug;
+		out->codegen = options_of_config(cfg);
 		out->general = cfg->specialization == TL_SPECIALIZE_NONE;
 		out->stream = cfg->stream;
 		u32 grid[3];
 		grid_of(cfg, grid);
-		out->grid = kind_of_grid(k, cfg, grid);
+		out->codegen.grid = kind_of_grid(k, cfg, grid);
 	}
 	if (cfg && is_reserved_used(cfg))
 		return failed(TL_ERR_ARGUMENT,
@@ -89,21 +81,14 @@ tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct options
 	if (cfg && (unsigned)cfg->specialization > TL_SPECIALIZE_NONE)
 		return failed(TL_ERR_ARGUMENT, "%s: specialization is %d, which does not exist", k->name,
 			      (int)cfg->specialization);
-	if (!is_pow2(out->num_warps) || out->num_warps > 32)
-		return failed(TL_ERR_ARGUMENT, "%s: num_warps is %d; it must be a power of two from 1 to 32", k->name,
-			      out->num_warps);
-	if (out->num_stages < 0 || out->num_stages > MAX_STAGES)
-		return failed(TL_ERR_ARGUMENT, "%s: num_stages is %d; it must be from 1 to %d", k->name,
-			      out->num_stages, MAX_STAGES);
+	out->codegen = codegen_options_complete(out->codegen);
+	int wrong = codegen_options_wrong(&out->codegen);
+	if (wrong >= 0)
+		return failed(TL_ERR_ARGUMENT, "%s: %s is %d; it must %s", k->name, codegen_numbers[wrong].name,
+			      out->codegen.numbers[wrong], codegen_numbers[wrong].rule);
 	if (cfg && cfg->max_ctas < -1)
 		return failed(TL_ERR_ARGUMENT, "%s: max_ctas is %d; it must be at least -1", k->name,
 			      cfg->max_ctas);
-	if (out->group_pids < 0)
-		return failed(TL_ERR_ARGUMENT, "%s: group_pids is %d; it must not be negative", k->name,
-			      out->group_pids);
-	if (out->maxnreg < 0 || out->maxnreg > MAX_REGISTERS)
-		return failed(TL_ERR_ARGUMENT, "%s: maxnreg is %d; it must be from 0 to %d", k->name, out->maxnreg,
-			      MOST_MAXNREG);
 	return TL_OK;
 }
 
@@ -153,9 +138,9 @@ tl_status choose_variant(tl_kernel *k, const tl_config *cfg, const tl_arg *args,
 		if (k->module->compiled)
 			return missed(k, l, &a);
 		broken_add(&all, &b);
-		out->options.no_tma = all.maps;
-		out->options.sizes = all.sizes;
-		out->options.alias = all.alias;
+		out->options.codegen.no_tma = all.maps;
+		out->options.codegen.sizes = all.sizes;
+		out->options.codegen.alias = all.alias;
 		out->way = conversion_of(&all);
 	}
 }
@@ -164,7 +149,7 @@ tl_status choose_variant(tl_kernel *k, const tl_config *cfg, const tl_arg *args,
 
 /* The variant, compiled if needed, and the bits of its slots. */
 static tl_status take_launch(const char *call, tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs,
-			     struct launch *l, struct choice *c)
+			     u64 *bits, struct choice *c)
 {
 	tl_status s = check_call(call, k, args, nargs);
 	if (s)
@@ -172,19 +157,17 @@ static tl_status take_launch(const char *call, tl_kernel *k, const tl_config *cf
 	if (!cfg)
 		return failed(TL_ERR_ARGUMENT, "%s: the config is NULL; its grid is needed", call);
 	s = check_stream(k->name, k->module->ctx->dev, cfg->stream);
-	return s ? s : choose_variant(k, cfg, args, nargs, l->bits, c);
+	return s ? s : choose_variant(k, cfg, args, nargs, bits, c);
 }
 
 /* True if check_options succeeds with the guard's options. */
 static inline bool same_options(const tl_kernel *k, const struct arg_guard *b, const tl_config *cfg, const u32 *grid)
 {
-	const struct options *x = &b->options;
 	if (k->module->compiled)
 		return !(cfg->num_warps | cfg->num_stages | cfg->group_pids | cfg->maxnreg | cfg->debug);
-	return x->num_warps == (cfg->num_warps ? cfg->num_warps : DEFAULT_WARPS) &&
-	       x->num_stages == (cfg->num_stages ? cfg->num_stages : DEFAULT_STAGES) &&
-	       x->group_pids == cfg->group_pids && x->maxnreg == cfg->maxnreg && x->debug == cfg->debug &&
-	       x->general == (cfg->specialization == TL_SPECIALIZE_NONE) &&
+	const struct codegen_options o = codegen_options_complete(options_of_config(cfg));
+	return codegen_options_same_choice(&o, &b->options.codegen) &&
+	       b->options.general == (cfg->specialization == TL_SPECIALIZE_NONE) &&
 	       (!k->has_dots || serves_grid(&b->variant->image, kind_of_grid(k, cfg, grid)));
 }
 
@@ -262,7 +245,7 @@ API_KERNEL_FUNCTION(kernel_launch, k, (tl_kernel *k, const tl_config *cfg, const
 		return s;
 	if (launch_known(k, cfg, args, nargs, true, &s))
 		return s;
-	if ((s = take_launch("tl_launch", k, cfg, args, nargs, &l, &c)))
+	if ((s = take_launch("tl_launch", k, cfg, args, nargs, l.bits, &c)))
 		return s;
 	launch_remember(k, &c, args, nargs);
 	grid_of(cfg, grid);
@@ -295,7 +278,7 @@ API_KERNEL_FUNCTION(tl_time_each, k,
 	tl_arg room[MAX_KERNEL_PARAMS];
 	memset(ms, 0, (size_t)repeats * sizeof *ms);
 	tl_status s = complete_call("tl_time", k, &args, &nargs, room);
-	if (s || (s = take_launch("tl_time", k, cfg, args, nargs, &l, &c)))
+	if (s || (s = take_launch("tl_time", k, cfg, args, nargs, l.bits, &c)))
 		return s;
 	grid_of(cfg, grid);
 	if (!grid[0] || !grid[1] || !grid[2])
@@ -327,82 +310,27 @@ API_KERNEL_FUNCTION(tl_time, k,
 	return s;
 }
 
-/* A launch of the tuner, on the kernel's device or on the device's mirror (the same GPU in another process, see
- * remote/tuner_client.h). *empty: the grid has no programs. */
-static tl_status take_trial(tl_kernel *k, struct device *on, const tl_config *cfg, const tl_arg *args, size_t nargs,
-			    struct launch *l, bool *empty)
+tl_status kernel_variant(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs,
+			 const struct image **image, void **code, u64 *bits)
 {
 	struct choice c;
-	u32 grid[3];
-	tl_status s = take_launch("tl_tuner_choose", k, cfg, args, nargs, l, &c);
-	if (s)
-		return s;
-	grid_of(cfg, grid);
-	*empty = !grid[0] || !grid[1] || !grid[2];
-	if (on == k->module->ctx->dev)
-		return loaded_fill(on, &c.variant->loaded, cfg, grid, cfg->stream, l);
-	struct map_memo memos[MAX_TENSOR_MAPS] = {0};
-	struct loaded mirrored = {.image = &c.variant->image, .memos = memos};
-	s = mirror_load(on, &c.variant->image, &mirrored.code);
-	return s ? s : loaded_fill(on, &mirrored, cfg, grid, NULL, l);
-}
-
-tl_status kernel_try(tl_kernel *k, struct device *on, const tl_config *cfg, const tl_arg *args, size_t nargs,
-		     int limit_ms, bool *ended)
-{
-	struct launch l;
-	bool empty;
-	*ended = true;
-	tl_status s = take_trial(k, on, cfg, args, nargs, &l, &empty);
-	if (s || empty)
-		return s;
-	if (on->ops->try)
-		return on->ops->try(on, &l.device, limit_ms, ended);
-	s = on->ops->launch(on, &l.device);
-	return s ? s : on->ops->synchronize(on);
-}
-
-tl_status kernel_measure(tl_kernel *k, struct device *on, const tl_config *cfg, const tl_arg *args, size_t nargs,
-			 int warmup, int repeats, double *median_ms)
-{
-	struct launch l;
-	bool empty;
-	*median_ms = 0;
-	tl_status s = take_trial(k, on, cfg, args, nargs, &l, &empty);
-	if (s || empty)
-		return s;
-	double *ms = calloc((size_t)repeats, sizeof *ms);
-	if (!ms)
-		return failed(TL_ERR_MEMORY, "out of host memory");
-	struct cleanup c;
-	cleanup_push(&c, free, ms);
-	s = on->ops->time(on, &l.device, warmup, repeats, ms);
-	*median_ms = s ? 0 : median(ms, repeats);
-	cleanup_run(&c);
+	tl_status s = take_launch("tl_tuner_choose", k, cfg, args, nargs, bits, &c);
+	*image = s ? NULL : &c.variant->image;
+	*code = s ? NULL : c.variant->loaded.code;
 	return s;
-}
-
-tl_status kernel_count(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, double *cost)
-{
-	struct launch l;
-	bool empty;
-	struct device *dev = k->module->ctx->dev;
-	*cost = 0;
-	tl_status s = take_trial(k, dev, cfg, args, nargs, &l, &empty);
-	return s || empty || !dev->ops->cost ? s : dev->ops->cost(dev, &l.device, cost);
 }
 
 tl_status kernel_pointers(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs,
 			  void (*fn)(void *arg, const struct slot *s, const tl_arg *a), void *arg)
 {
-	struct choice c;
-	struct launch l;
+	const struct image *im;
+	void *code;
+	u64 bits[MAX_KERNEL_PARAMS];
 	tl_arg leaves[MAX_KERNEL_PARAMS];
 	u32 n;
-	tl_status s = take_launch("tl_tuner_choose", k, cfg, args, nargs, &l, &c);
+	tl_status s = kernel_variant(k, cfg, args, nargs, &im, &code, bits);
 	if (s || !flatten_arguments(&k->params, args, nargs, leaves, NULL, &n))
 		return s;
-	const struct image *im = &c.variant->image;
 	for (u32 i = 0; i < im->nslots; i++)
 		if (im->slots[i].pointers && im->slots[i].leaf < n)
 			fn(arg, &im->slots[i], &leaves[im->slots[i].leaf]);

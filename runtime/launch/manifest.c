@@ -19,25 +19,21 @@ static void print_string(struct strbuf *out, const char *key, const char *s)
 	sb_json(out, s);
 }
 
-/* The numbers of a line, and their defaults. */
-struct number {
+/* Members of a line, in addition to codegen_numbers. */
+struct member {
 	const char *key;
 	size_t at; /* in struct manifest_entry */
-	int usual;
 };
-#define NUMBER(field) offsetof(struct manifest_entry, field)
-static const struct number numbers[] = {
-	{"num_warps", NUMBER(options.num_warps), DEFAULT_WARPS},
-	{"num_stages", NUMBER(options.num_stages), DEFAULT_STAGES},
-	{"group_pids", NUMBER(options.group_pids), 0},
-	{"maxnreg", NUMBER(options.maxnreg), 0},
-	{"shared_bytes", NUMBER(target.shared_bytes), -1},
-	{"registers", NUMBER(target.registers), -1},
-	{"multiprocessors", NUMBER(target.multiprocessors), -1},
+#define TARGET_AT(field) offsetof(struct manifest_entry, target.field)
+#define AT(field) offsetof(struct manifest_entry, options.codegen.field)
+static const struct member device_limits[] = { /* -1: not given */
+	{"shared_bytes", TARGET_AT(shared_bytes)},
+	{"registers", TARGET_AT(registers)},
+	{"multiprocessors", TARGET_AT(multiprocessors)},
 };
-static const struct number flags[] = {
-	{"debug", NUMBER(options.debug), 0},
-	{"no_boxes", NUMBER(options.no_tma), 0},
+static const struct member flags[] = {
+	{"debug", AT(debug)},
+	{"no_boxes", AT(no_tma)},
 };
 /* Enumerated members. The first value is the default, and is omitted. */
 enum { MOST_CHOICES = 3 };
@@ -46,14 +42,21 @@ static const struct choices {
 	size_t at; /* of an enum */
 	const char *names[MOST_CHOICES];
 } choices[] = {
-	{"overlap", NUMBER(options.alias), {[ALIAS_NONE] = "none", [ALIAS_EQUAL] = "equal", [ALIAS_ANY] = "any"}},
-	{"sizes", NUMBER(options.sizes), {[BOUNDS_LIMITED] = "limited", [BOUNDS_ANY] = "any", [BOUNDS_WIDE] = "wide"}},
-	{"programs", NUMBER(options.grid), {[GRID_FEW] = "few", [GRID_MANY] = "many", [GRID_ROWS] = "rows"}},
+	{"overlap", AT(alias), {[ALIAS_NONE] = "none", [ALIAS_EQUAL] = "equal", [ALIAS_ANY] = "any"}},
+	{"sizes", AT(sizes), {[BOUNDS_LIMITED] = "limited", [BOUNDS_ANY] = "any", [BOUNDS_WIDE] = "wide"}},
+	{"programs", AT(grid), {[GRID_FEW] = "few", [GRID_MANY] = "many", [GRID_ROWS] = "rows"}},
 };
 _Static_assert(sizeof(enum aliasing) == sizeof(u32) && sizeof(enum launch_bounds) == sizeof(u32) &&
 		       sizeof(enum grid_kind) == sizeof(u32),
 	       "choices are read as numbers");
-#undef NUMBER
+#undef TARGET_AT
+#undef AT
+
+static void print_number(struct strbuf *out, const char *key, int n, int usual)
+{
+	if (n != usual)
+		sb_printf(out, ", \"%s\": %d", key, n);
+}
 
 void manifest_print(struct strbuf *out, const struct manifest_entry *e)
 {
@@ -63,14 +66,13 @@ void manifest_print(struct strbuf *out, const struct manifest_entry *e)
 	print_string(out, "kernel", e->kernel);
 	print_string(out, "arguments", e->arguments);
 	print_string(out, "target", target_name(out->arena, &e->target));
-	for (u32 i = 0; i < ARRAY_LEN(numbers); i++) {
-		int n = *(const int *)((const char *)e + numbers[i].at);
-		if (n != numbers[i].usual)
-			sb_printf(out, ", \"%s\": %d", numbers[i].key, n);
-	}
+	for (u32 i = 0; i < CODEGEN_NUMBERS; i++)
+		print_number(out, codegen_numbers[i].name, e->options.codegen.numbers[i],
+			     codegen_numbers[i].usual);
+	for (u32 i = 0; i < ARRAY_LEN(device_limits); i++)
+		print_number(out, device_limits[i].key, *(const i32 *)((const char *)e + device_limits[i].at), -1);
 	for (u32 i = 0; i < ARRAY_LEN(flags); i++)
-		if (*((const bool *)e + flags[i].at))
-			sb_printf(out, ", \"%s\": 1", flags[i].key);
+		print_number(out, flags[i].key, *((const bool *)e + flags[i].at), 0);
 	for (u32 i = 0; i < ARRAY_LEN(choices); i++) {
 		u32 chosen = *(const u32 *)((const char *)e + choices[i].at);
 		if (chosen)
@@ -90,9 +92,8 @@ void manifest_describe(struct arena *a, const tl_kernel *k, const struct params 
 	struct device *dev = m->ctx->dev;
 	size_t len = 0;
 	const char *there = file_read(a, m->name, MAX_FILE_BYTES, &len);
-	struct strbuf text = {.arena = a};
+	struct strbuf text = sb_empty(a);
 	const struct arg_spec *specs = specialize_text(a, ps, args, nargs);
-	sb_puts(&text, "");
 	for (u32 i = 0; i < k->params.len; i++) {
 		if (!argument(&k->params, args, nargs, i)) /* the evaluator computes the default */
 			continue;
@@ -146,9 +147,14 @@ const char *manifest_add(struct arena *a, const char *path, const char *line, si
 
 static bool take_number(struct manifest_entry *e, const char *key, long n)
 {
-	for (u32 i = 0; i < ARRAY_LEN(numbers); i++)
-		if (!strcmp(key, numbers[i].key)) {
-			*(int *)((char *)e + numbers[i].at) = (int)n;
+	for (u32 i = 0; i < CODEGEN_NUMBERS; i++)
+		if (!strcmp(key, codegen_numbers[i].name)) {
+			e->options.codegen.numbers[i] = (int)n;
+			return n == (int)n && codegen_options_wrong(&e->options.codegen) < 0;
+		}
+	for (u32 i = 0; i < ARRAY_LEN(device_limits); i++)
+		if (!strcmp(key, device_limits[i].key)) {
+			*(i32 *)((char *)e + device_limits[i].at) = (i32)n;
 			return n >= 0 && n <= INT32_MAX;
 		}
 	for (u32 i = 0; i < ARRAY_LEN(flags); i++)
@@ -199,9 +205,8 @@ const char *manifest_read(struct arena *a, const char *line, size_t len, struct 
 {
 	struct json_member m[MOST_MEMBERS];
 	u32 n;
-	*out = (struct manifest_entry){0};
-	for (u32 i = 0; i < ARRAY_LEN(numbers); i++)
-		*(int *)((char *)out + numbers[i].at) = numbers[i].usual;
+	*out = (struct manifest_entry){.target = {.shared_bytes = -1, .registers = -1, .multiprocessors = -1}};
+	out->options.codegen = codegen_options_complete(out->options.codegen);
 	if (!json_read(a, line, len, m, MOST_MEMBERS, &n))
 		return "it is not a JSON object";
 	for (u32 i = 0; i < n; i++)

@@ -19,7 +19,7 @@ static tl_status bind_without_tma(tl_kernel *k, struct options o, const tl_arg *
 	const struct broken maps = {.maps = true};
 	if (!maps_can_miss(&b->variant->image) || k->module->compiled)
 		return TL_OK;
-	o.no_tma = true;
+	o.codegen.no_tma = true;
 	tl_status s = variant_get(k, &o, args, nargs, &v);
 	if (!s)
 		arg_guard_add(b, conversion_of(&maps), v);

@@ -18,10 +18,18 @@
 #include "runtime/device/nvtx.h"
 #include "runtime/launch/divisibility.h"
 
-/* Bits of a key's first word: options.grid, and options.general, which matters to argument guards only, because the
+/* Bits of a key's first word: codegen.grid, and options.general, which matters to argument guards only, because the
  * code is the same. */
 enum { GRID_SHIFT = 62 };
 static const u64 GENERAL = 1 << 23, GRID = (u64)3 << GRID_SHIFT;
+
+static u64 key_of_options(const struct options *o)
+{
+	const struct codegen_options *c = &o->codegen;
+	return (u64)c->num_warps | (u64)c->num_stages << 8 | (u64)c->debug << 16 | (u64)c->no_tma << 17 |
+	       (u64)c->alias << 19 | (u64)c->sizes << 21 | (o->general ? GENERAL : 0) | (u64)c->maxnreg << 24 |
+	       (u64)c->group_pids << 32 | (u64)c->grid << GRID_SHIFT;
+}
 
 /* --- compiling ----------------------------------------------------------------------------------------------- */
 
@@ -125,20 +133,12 @@ static tl_status compile_in(const tl_kernel *k, const struct params *ps, struct 
 	if (s)
 		return s;
 	struct build b = {.unit = u,
-			  .num_warps = o->num_warps,
-			  .num_stages = o->num_stages,
-			  .group_pids = o->group_pids,
-			  .maxnreg = o->maxnreg,
-			  .no_tma = o->no_tma,
-			  .sizes = o->sizes,
-			  .grid = o->grid,
-			  .alias = o->alias,
-			  .debug = o->debug,
+			  .codegen = o->codegen,
 			  .stage = stage};
 	b.remarks = !stage && wants_remarks(m->ctx);
 	b.func = unit_function(u, k->name);
 	b.args = specialize_text(&u->arena, ps, args, nargs);
-	*out = (struct compiled){.num_warps = o->num_warps};
+	*out = (struct compiled){.num_warps = o->codegen.num_warps};
 	return build_in_range(k, u, &b, out) ? TL_OK : failed_compile(&u->diags);
 }
 
@@ -146,15 +146,8 @@ static void take_image(const tl_kernel *k, const struct options *o, struct unit 
 		       const struct compiled *c, struct variant *v)
 {
 	const struct func *f = unit_function(u, k->name);
-	const struct compile_options made = {.num_stages = o->num_stages,
-					     .group_pids = o->group_pids,
-					     .maxnreg = o->maxnreg,
-					     .debug = o->debug,
-					     .no_tma = o->no_tma,
-					     .sizes = o->sizes,
-					     .grid = o->grid,
-					     .alias = o->alias};
-	image_make(&v->image, u, f, f ? specialize_text(&u->arena, v->params, args, nargs) : NULL, &made, c);
+	image_make(&v->image, u, f, f ? specialize_text(&u->arena, v->params, args, nargs) : NULL, &o->codegen,
+		   c);
 }
 
 /* NULL: the module is an image. */
@@ -615,9 +608,7 @@ static void run_build(void *call)
 tl_status variant_get(tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs, struct variant **out)
 {
 	struct key key;
-	key_init(&key, (u64)o->num_warps | (u64)o->num_stages << 8 | (u64)o->debug << 16 | (u64)o->no_tma << 17 |
-			       (u64)o->alias << 19 | (u64)o->sizes << 21 | (o->general ? GENERAL : 0) |
-			       (u64)o->maxnreg << 24 | (u64)o->group_pids << 32 | (u64)o->grid << GRID_SHIFT);
+	key_init(&key, key_of_options(o));
 	const struct params *ps = divisibility_params(k, o, args, nargs);
 	tl_status s = specialize(ps, args, nargs, &key);
 	struct variant *v = s ? NULL : atomic_load_explicit(&k->last, memory_order_acquire);
@@ -634,7 +625,7 @@ tl_status variant_get(tl_kernel *k, const struct options *o, const tl_arg *args,
 		}
 		if (!s && is_new && !k->module->compiled)
 			note_use(k, ps, o, args, nargs);
-		if (!s && !o->no_tma && !o->alias) /* the variant that a launch looks up first */
+		if (!s && !o->codegen.no_tma && !o->codegen.alias) /* the variant that a launch looks up first */
 			atomic_store_explicit(&k->last, v, memory_order_release);
 	}
 	key_free(&key);

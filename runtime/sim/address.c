@@ -96,8 +96,7 @@ char *global_memory_at(struct warp *w, const struct instr *i, u32 lane, u64 addr
 		if (variable || (l->open && address + bytes > address &&
 				 !ranges_touch(l->ranges, l->nranges, address, bytes, l->guard)))
 			return (char *)(uintptr_t)address;
-		struct strbuf text = {.arena = &w->block->arena};
-		sb_puts(&text, "");
+		struct strbuf text = sb_empty(&w->block->arena);
 		print_whereabouts(l, address, &text);
 		fault(w, i, 1u << lane, "%s of %u byte%s outside every buffer: address 0x%llx%s", what, bytes,
 		      plural(bytes), (ull)address, text.at ? text.at : "");

@@ -69,11 +69,9 @@ static void describe_candidate(const tl_kernel *k, struct arena *a, struct candi
 		sb_puts(&json, ":");
 		json_argument(&json, &c->values[i]);
 	}
-	add_option(&text, &json, "num_warps", c->options.num_warps);
-	add_option(&text, &json, "num_stages", c->options.num_stages);
-	add_option(&text, &json, "group_pids", c->options.group_pids);
-	add_option(&text, &json, "max_ctas", c->options.max_ctas);
-	add_option(&text, &json, "maxnreg", c->options.maxnreg);
+	for (u32 i = 0; i < CODEGEN_NUMBERS; i++)
+		add_option(&text, &json, codegen_numbers[i].name, c->options.numbers[i]);
+	add_option(&text, &json, "max_ctas", c->max_ctas);
 	sb_puts(&json, "}");
 	c->text = text.len ? text.at : "the kernel as it is";
 	c->json = json.at;
@@ -255,12 +253,10 @@ API_FUNCTION(tl_tuner_add, t ? t->kernel->module->ctx : NULL,
 		c.params[i] = (u32)param_index(&t->kernel->params, values[i].name);
 		c.values[i] = kept_value(&t->arena, values[i].value);
 	}
-	if (options)
-		c.options = (tl_config){.num_warps = options->num_warps,
-					.num_stages = options->num_stages,
-					.group_pids = options->group_pids,
-					.max_ctas = options->max_ctas,
-					.maxnreg = options->maxnreg};
+	if (options) {
+		c.options = options_of_config(options);
+		c.max_ctas = options->max_ctas;
+	}
 	describe_candidate(t->kernel, &t->arena, &c);
 	vec_push(&t->arena, &t->added, c);
 	return TL_OK;
@@ -279,10 +275,9 @@ static tl_status take_configuration(const tl_tuner *t, struct unit *u, const str
 {
 	struct arena *a = &ch->arena;
 	struct candidate *c = &ch->at[ch->n++];
-	*c = (struct candidate){
-		.params = arena_array(a, u32, from->nvalues + 1),
-		.values = arena_array(a, tl_arg, from->nvalues + 1),
-		.options = {.num_warps = from->num_warps, .num_stages = from->num_stages, .maxnreg = from->maxnreg}};
+	*c = (struct candidate){.params = arena_array(a, u32, from->nvalues + 1),
+				.values = arena_array(a, tl_arg, from->nvalues + 1),
+				.options = from->options};
 	for (u32 i = 0; i < from->nvalues; i++) {
 		const struct tuned_value *v = &from->values[i];
 		tl_arg value;
@@ -352,11 +347,11 @@ tl_status candidate_plan(const tl_tuner *t, const struct request *r, const struc
 	for (u32 i = 0; i < n; i++)
 		args[i] =
 			all[i].kind != TL_ARG_OPEN || ps->at[i].has_default != DEFAULT_VALUE ? all[i] : ps->at[i].value;
-	config->num_warps = c->options.num_warps ? c->options.num_warps : config->num_warps;
-	config->num_stages = c->options.num_stages ? c->options.num_stages : config->num_stages;
-	config->group_pids = c->options.group_pids ? c->options.group_pids : config->group_pids;
-	config->max_ctas = c->options.max_ctas ? c->options.max_ctas : config->max_ctas;
-	config->maxnreg = c->options.maxnreg ? c->options.maxnreg : config->maxnreg;
+	const struct codegen_options given = options_of_config(r->cfg);
+	struct codegen_options o = codegen_options_or(c->options, &given);
+	o.debug = given.debug;
+	set_options_of_config(config, &o);
+	config->max_ctas = c->max_ctas ? c->max_ctas : config->max_ctas;
 	if (!r->plan)
 		return TL_OK;
 	s = r->plan(r->user, config, args, n);
@@ -428,8 +423,7 @@ static void disk_key(const tl_tuner *t, struct tuned_choice *ch, struct tuning_k
 	const tl_module *m = t->kernel->module;
 	tl_device_info info = {.name = ""};
 	m->ctx->dev->ops->info(m->ctx->dev, &info);
-	struct strbuf all = {.arena = &ch->arena};
-	sb_puts(&all, "");
+	struct strbuf all = sb_empty(&ch->arena);
 	for (u32 i = 0; i < ch->n; i++)
 		sb_printf(&all, "%s%s\n", ch->at[i].json, ch->at[i].outcome == OUTCOME_PRUNED ? " pruned" : "");
 	*out = (struct tuning_key){
@@ -444,6 +438,8 @@ static void disk_key(const tl_tuner *t, struct tuned_choice *ch, struct tuning_k
 
 static void take_stored(void *choice, const char *path, const struct tuning_key *key, const struct tuned *s)
 {
+	(void)path;
+	(void)key;
 	struct tuned_choice *ch = choice;
 	(void)path, (void)key;
 	for (u32 i = 0; i < ch->n; i++) {

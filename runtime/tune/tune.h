@@ -18,7 +18,8 @@ struct candidate {
 	u32 *params;      /* the parameters that it sets */
 	tl_arg *values;
 	u32 nvalues;
-	tl_config options; /* 0: not set */
+	struct codegen_options options;
+	int max_ctas; /* 0: not set */
 	enum outcome outcome;
 	const char *why; /* reason of the outcome, or NULL */
 	double cost;

@@ -5,17 +5,6 @@
 
 #include "runtime/image/error.h"
 
-struct kept {
-	const char *name;
-	char *at;
-	size_t size;
-	enum dtype dtype;
-	bool renews, resets;
-	void *saved; /* in device memory, or in host memory */
-	bool on_device;
-	char *result; /* of the first configuration */
-};
-
 static bool overlap(const struct kept *a, const struct kept *b)
 {
 	return a->at < b->at + b->size && b->at < a->at + a->size;
@@ -25,32 +14,37 @@ tl_status memory_add(struct saved_memory *m, const struct touched *t)
 {
 	void *base = t->arg->ptr;
 	size_t size = t->arg->bytes;
-	if ((!t->writes && !t->reset && !t->restore) || !t->arg->ptr)
+	bool saves = t->writes || t->reset || t->restore;
+	if ((!saves && !m->reads) || !t->arg->ptr)
 		return TL_OK;
 	bool known = size || (m->dev->ops->allocation && m->dev->ops->allocation(m->dev, t->arg->ptr, &base, &size));
 	if (!known)
 		return failed(TL_ERR_ARGUMENT,
-			      "tuning would change the memory that '%s' points to, and its size is not known: pass it "
-			      "with tl_range",
+			      "tuning copies the memory that '%s' points to, and its size is not known: pass it with "
+			      "tl_range",
 			      t->name);
 	struct kept new = {.name = t->name,
 			   .at = base,
 			   .size = size,
 			   .dtype = (enum dtype)t->arg->dtype,
-			   .renews = t->reads || t->restore,
+			   .saves = saves,
+			   .renews = saves && (t->reads || t->restore),
 			   .resets = t->reset};
 	for (u32 i = 0; i < m->at.len; i++) {
 		struct kept *k = &m->at.at[i];
 		if (!overlap(k, &new))
 			continue;
 		/* replace both by a range that spans them */
+		if (k->saves || !new.saves) {
+			new.dtype = k->dtype;
+			new.name = k->name;
+		}
+		new.saves |= k->saves;
 		new.renews |= k->renews;
 		new.resets |= k->resets;
 		char *end = MAX(new.at + new.size, k->at + k->size);
 		new.at = MIN(new.at, k->at);
 		new.size = (size_t)(end - new.at);
-		new.dtype = k->dtype;
-		new.name = k->name;
 		*k = m->at.at[--m->at.len];
 		i = UINT32_MAX; /* repeat for all other ranges */
 	}
@@ -68,13 +62,12 @@ static tl_status copy(struct saved_memory *m, void *dst, const void *src, size_t
 static tl_status save(struct saved_memory *m, struct kept *k)
 {
 	const struct device_ops *ops = m->dev->ops;
-	if (!k->on_device)
-		free(k->saved);
+	if (!k->saves)
+		return TL_OK;
 	if (ops->has_streams && !ops->alloc(m->dev, k->size, &k->saved)) {
 		k->on_device = true;
 		return copy(m, k->saved, k->at, k->size);
 	}
-	k->on_device = false;
 	k->saved = malloc(k->size + 1);
 	if (!k->saved)
 		return failed(TL_ERR_MEMORY, "out of memory to save the %zu bytes of '%s' during tuning", k->size,
@@ -133,7 +126,8 @@ tl_status memory_keep_result(struct saved_memory *m)
 {
 	tl_status s = TL_OK;
 	for (u32 i = 0; i < m->at.len && !s; i++)
-		s = read_all(m, &m->at.at[i], &m->at.at[i].result);
+		if (m->at.at[i].saves)
+			s = read_all(m, &m->at.at[i], &m->at.at[i].result);
 	return s;
 }
 
@@ -165,8 +159,10 @@ tl_status memory_compare(struct saved_memory *m, double tolerance, const char **
 	*difference = NULL;
 	for (u32 i = 0; i < m->at.len && !s && !*difference; i++) {
 		char *is = NULL;
+		if (!m->at.at[i].result)
+			continue;
 		s = read_all(m, &m->at.at[i], &is);
-		if (!s && m->at.at[i].result)
+		if (!s)
 			*difference = compare(m->arena, &m->at.at[i], is, tolerance);
 		free(is);
 	}

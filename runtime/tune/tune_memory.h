@@ -4,12 +4,25 @@
 
 #include "runtime/device/device.h"
 
-struct kept;
+/* A range of memory; where ranges of arguments overlap, the range that spans them. */
+struct kept {
+	const char *name; /* of a parameter */
+	char *at;
+	size_t size;
+	enum dtype dtype;
+	bool saves;          /* the kernel writes it, or an option of the tuner names it */
+	bool renews, resets; /* before each run: restore it, fill it with 0 */
+	void *saved;         /* in device memory, or in host memory; NULL: not saved */
+	bool on_device;
+	char *result; /* of the first configuration */
+};
+
 struct saved_memory {
 	struct device *dev;
 	struct arena *arena;
 	VEC(struct kept) at;
-	bool lost; /* the device is unusable, even for freeing memory */
+	bool reads; /* memory that the kernel only reads is added too */
+	bool lost;  /* the device is unusable, even for freeing memory */
 };
 
 /* The memory of an argument, and the kernel's accesses to it. `name` is the parameter's. */
@@ -19,9 +32,9 @@ struct touched {
 	bool reads, writes;
 	bool reset, restore; /* fill with 0, or restore, before each run, whatever the kernel does */
 };
-/* Adds the memory to be saved, unless the kernel only reads it. An error if its size is unknown. */
+/* Adds the memory, unless the kernel only reads it. An error if its size is unknown. */
 tl_status memory_add(struct saved_memory *m, const struct touched *t);
-/* Copies all added memory; again, if the copies have been lost. */
+/* Copies all memory that the kernel writes. */
 tl_status memory_save(struct saved_memory *m);
 /* Before a run: restores memory that the kernel reads or that is marked `restore`, and fills memory marked `reset` with
  * 0. */

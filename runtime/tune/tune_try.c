@@ -6,10 +6,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "runtime/remote/tuner_client.h"
+#include "runtime/tune/helper.h"
 #include "runtime/tune/ranking.h"
 #include "runtime/tune/tune.h"
-#include "runtime/tune/tune_memory.h"
 
 enum { MOST_REPEATS = 200, MOST_WARMUPS = 100, FIRST_REPEATS = 3, MOST_THREADS = 64 };
 /* In a round of the final ranking, each contender runs 1 / PARTS of the repeats with which a configuration is timed.
@@ -86,7 +85,6 @@ static void compile_all(tl_tuner *t, struct tuned_choice *ch)
 
 struct adding {
 	const tl_tuner *tuner;
-	struct device *mirror; /* or NULL */
 	struct saved_memory *memory;
 	tl_status status;
 };
@@ -110,15 +108,13 @@ static void add_pointer(void *arg, const struct slot *s, const tl_arg *a)
 				  .writes = s->writes,
 				  .reset = named(t->kernel, t->resets, s->name),
 				  .restore = named(t->kernel, t->restores, s->name)};
-	if (!add->status && add->mirror)
-		add->status = mirror_add(add->mirror, s->name, a);
 	if (!add->status)
 		add->status = memory_add(add->memory, &touched);
 }
 
-static tl_status save_memory(tl_tuner *t, const struct tuned_choice *ch, struct device *mirror, struct saved_memory *m)
+static tl_status add_memory(const tl_tuner *t, const struct tuned_choice *ch, struct saved_memory *m)
 {
-	struct adding add = {t, mirror, m, TL_OK};
+	struct adding add = {t, m, TL_OK};
 	for (u32 i = 0; i < ch->n && !add.status; i++) {
 		const struct candidate *c = &ch->at[i];
 		tl_status s = is_open(c) ? kernel_pointers(t->kernel, &c->config, c->args, t->kernel->params.len,
@@ -126,9 +122,7 @@ static tl_status save_memory(tl_tuner *t, const struct tuned_choice *ch, struct 
 					 : TL_OK;
 		add.status = add.status ? add.status : s;
 	}
-	if (!add.status && mirror)
-		add.status = mirror_begin(mirror);
-	return add.status ? add.status : memory_save(m);
+	return add.status;
 }
 
 static void free_memory(void *m)
@@ -138,36 +132,52 @@ static void free_memory(void *m)
 
 /* --- running --------------------------------------------------------------------------------------------------- */
 
-struct trial {
+struct tuning_run {
 	tl_tuner *tuner;
 	struct tuned_choice *choice;
-	struct candidate *candidate;
-	struct device *mirror; /* the device of the runs, or NULL: the tuner's device */
-	struct saved_memory *memory;
-	double best; /* the best time so far; 0: none */
+	struct candidate *candidate, *first; /* the current one; the first that did not fail, or NULL */
+	struct helper *helper; /* runs the configurations, or NULL */
+	struct trials *trials; /* without a helper; its memory in both cases */
+	double best;  /* the best time so far; 0: none */
 	double again; /* the last time */
-	bool has_result, ended;
 	tl_status status;
 };
 
-static tl_status time_it(const struct trial *r, int warmup, int repeats, double *ms)
+/* Runs the candidate. `how`: the members of the run that the launch does not determine. */
+static tl_status run_trial(const struct tuning_run *r, const struct candidate *c, struct trial *how, double *cost)
 {
-	const struct candidate *c = r->candidate;
-	const tl_tuner *t = r->tuner;
-	return kernel_measure(t->kernel, r->memory->dev, &c->config, c->args, t->kernel->params.len, warmup, repeats,
-			      ms);
+	tl_kernel *k = r->tuner->kernel;
+	*cost = 0;
+	how->config = c->config;
+	tl_status s = kernel_variant(k, &c->config, c->args, k->params.len, &how->image, &how->code, how->bits);
+	if (s)
+		return s;
+	return r->helper ? helper_run(r->helper, how, cost) : trial_run(r->trials, how, cost);
 }
 
-/* Starts a new process if the last configuration has ended the process. */
-static tl_status revive(struct trial *r)
+static tl_status time_it(const struct tuning_run *r, int warmup, int repeats, double *ms)
 {
-	if (!r->memory->lost)
+	return run_trial(r, r->candidate, &(struct trial){.warmup = warmup, .repeats = repeats}, ms);
+}
+
+/* Runs the candidate once, and compares its result with the first candidate's if the options request this. */
+static tl_status run_once(const struct tuning_run *r, const struct candidate *c, double *cost)
+{
+	const tl_tuning *o = &r->tuner->options;
+	struct trial once = {
+		.renews = true, .limit_ms = o->limit_ms, .compares = o->check, .tolerance = o->tolerance};
+	return run_trial(r, c, &once, cost);
+}
+
+/* Starts a new process if the last configuration has ended the process. The process needs the first candidate's
+ * result. */
+static tl_status revive(const struct tuning_run *r)
+{
+	double cost;
+	if (!r->helper || !helper_broken(r->helper))
 		return TL_OK;
-	tl_status s = mirror_begin(r->mirror);
-	if (!s)
-		s = memory_save(r->memory);
-	r->memory->lost = s;
-	return s;
+	tl_status s = helper_begin(r->helper, &r->trials->memory);
+	return !s && r->first && r->tuner->options.check ? run_once(r, r->first, &cost) : s;
 }
 
 static int times(double ms, double one, int least, int most)
@@ -181,7 +191,7 @@ static int repeats_of(const tl_tuner *t, double ms)
 	return times(t->options.rep_ms, ms, FIRST_REPEATS, MOST_REPEATS);
 }
 
-static tl_status measure(struct trial *r)
+static tl_status measure(struct tuning_run *r)
 {
 	const tl_tuner *t = r->tuner;
 	struct candidate *c = r->candidate;
@@ -204,68 +214,37 @@ static tl_status measure(struct trial *r)
 	return time_it(r, warmup, repeats_of(t, c->cost), &c->cost);
 }
 
-static tl_status check_result(struct trial *r)
-{
-	const char *difference = NULL;
-	if (!r->has_result) {
-		r->has_result = true;
-		return memory_keep_result(r->memory);
-	}
-	tl_status s = memory_compare(r->memory, r->tuner->options.tolerance, &difference);
-	return difference ? failed(TL_ERR_KERNEL, "its results differ: %s", difference) : s;
-}
-
 static void run_one(void *arg)
 {
-	struct trial *r = arg;
-	tl_tuner *t = r->tuner;
+	struct tuning_run *r = arg;
 	struct candidate *c = r->candidate;
-	u32 n = t->kernel->params.len;
-	bool counts = t->kernel->module->ctx->dev->ops->cost;
-	tl_status s = memory_renew(r->memory);
-	if (!s && counts)
-		s = kernel_count(t->kernel, &c->config, c->args, n, &c->cost);
-	else if (!s)
-		s = kernel_try(t->kernel, r->memory->dev, &c->config, c->args, n, t->options.limit_ms, &r->ended);
-	if (!s && t->options.check)
-		s = check_result(r);
-	if (!s && counts)
+	r->status = run_once(r, c, &c->cost);
+	if (r->status)
+		return;
+	r->first = r->first ? r->first : c;
+	if (r->tuner->kernel->module->ctx->dev->ops->cost)
 		c->outcome = OUTCOME_TIMED;
-	else if (!s)
-		s = measure(r);
-	r->status = s;
-}
-
-/* True if the device still works. */
-static bool device_works(struct device *dev)
-{
-	char text[300];
-	snprintf(text, sizeof text, "%s", tl_error(NULL));
-	tl_status s = dev->ops->synchronize(dev);
-	failed_text(TL_OK, text);
-	return !s;
+	else
+		r->status = measure(r);
 }
 
 /* Records the candidate's error. An error: no other candidate can run. */
-static tl_status drop(struct trial *r, tl_status why)
+static tl_status drop(struct tuning_run *r, tl_status why)
 {
 	struct candidate *c = r->candidate;
 	fail(c, &r->choice->arena, tl_error(NULL));
 	c->status = why;
-	r->memory->lost = !r->ended || !device_works(r->memory->dev);
-	if (r->memory->lost && r->mirror) {
-		mirror_end(r->mirror);
-	} else if (r->memory->lost) {
-		r->choice->best = c; /* the caller records it */
-		return failed(why,
-			      "%s: the configuration %s left the device unusable: %s\n      = hint: tl_tuning.helper "
-			      "tries configurations in a helper process, where this does not harm the program",
-			      r->tuner->kernel->name, c->text, c->why);
-	}
-	return TL_OK;
+	if (r->helper || !trials_broken(r->trials))
+		return TL_OK;
+	r->trials->memory.lost = true;
+	r->choice->best = c; /* the caller records it */
+	return failed(why,
+		      "%s: the configuration %s left the device unusable: %s\n      = hint: tl_tuning.helper tries "
+		      "configurations in a helper process, where this does not harm the program",
+		      r->tuner->kernel->name, c->text, c->why);
 }
 
-static tl_status run_all(struct trial *r)
+static tl_status run_all(struct tuning_run *r)
 {
 	struct tuned_choice *ch = r->choice;
 	tl_status s = TL_OK;
@@ -275,7 +254,6 @@ static tl_status run_all(struct trial *r)
 			continue;
 		if ((s = revive(r)))
 			break;
-		r->ended = true;
 		tl_status ran = caught(run_one, r);
 		ran = ran ? ran : r->status;
 		if (ran) {
@@ -302,25 +280,24 @@ static int repeats_of_round(const tl_tuner *t, const struct candidate *c)
 
 static void time_again(void *arg)
 {
-	struct trial *r = arg;
+	struct tuning_run *r = arg;
+	struct trial t = {.renews = true, .warmup = 1, .repeats = repeats_of_round(r->tuner, r->candidate)};
 	r->status = revive(r);
 	if (!r->status)
-		r->status = memory_renew(r->memory);
-	if (!r->status)
-		r->status = time_it(r, 1, repeats_of_round(r->tuner, r->candidate), &r->again);
+		r->status = run_trial(r, r->candidate, &t, &r->again);
 }
 
 struct contest {
-	struct trial *trial;
+	struct tuning_run *run;
 	struct candidate **who;
 };
 
 static bool time_contender(void *arg, u32 i, double *ms)
 {
 	struct contest *c = arg;
-	c->trial->candidate = c->who[i];
-	bool failed = caught(time_again, c->trial) || c->trial->status;
-	*ms = c->trial->again;
+	c->run->candidate = c->who[i];
+	bool failed = caught(time_again, c->run) || c->run->status;
+	*ms = c->run->again;
 	return !failed;
 }
 
@@ -337,7 +314,7 @@ static struct candidate *second_best(const struct tuned_choice *ch)
 
 /* The final ranking: times the best two candidates, and candidates close to the best, in rounds until all others are
  * slower with confidence. */
-static void decide(struct trial *r)
+static void decide(struct tuning_run *r)
 {
 	struct tuned_choice *ch = r->choice;
 	struct candidate **who = arena_array(&ch->arena, struct candidate *, ch->n), *second = second_best(ch);
@@ -393,23 +370,24 @@ static struct candidate *only_one(const struct tuned_choice *ch)
 	return n == 1 ? only : NULL;
 }
 
-static tl_status try_compiled(tl_tuner *t, struct tuned_choice *ch, struct device *mirror)
+static tl_status try_compiled(tl_tuner *t, struct tuned_choice *ch, struct helper *helper)
 {
 	struct device *dev = t->kernel->module->ctx->dev;
-	struct saved_memory m = {.dev = mirror ? mirror : dev, .arena = &ch->arena};
+	struct trials here = {.dev = dev, .memory = {.dev = dev, .arena = &ch->arena, .reads = helper}, .ended = true};
+	struct tuning_run r = {.tuner = t, .choice = ch, .helper = helper, .trials = &here};
 	struct cleanup c;
-	cleanup_push(&c, free_memory, &m);
-	struct trial r = {.tuner = t, .choice = ch, .mirror = mirror, .memory = &m};
+	cleanup_push(&c, free_memory, &here.memory);
 	tl_status s = dev->ops->synchronize(dev); /* earlier launches may be writing, on any stream */
 	if (!s)
-		s = save_memory(t, ch, mirror, &m);
+		s = add_memory(t, ch, &here.memory);
+	if (!s)
+		s = helper ? helper_begin(helper, &here.memory) : memory_save(&here.memory);
 	if (!s)
 		s = run_all(&r);
 	if (!s && r.best && !dev->ops->cost)
 		decide(&r);
-	if (!s && !mirror) /* with a mirror the tuner's memory was not written */
-		s = memory_restore(&m);
-	m.lost |= mirror != NULL;
+	if (!s)
+		s = memory_restore(&here.memory);
 	cleanup_run(&c);
 	return s;
 }
@@ -423,35 +401,35 @@ static void free_errors(void *choice)
 	}
 }
 
-static void close_mirror(void *mirror)
+static void close_helper(void *helper)
 {
-	if (mirror)
-		mirror_close(mirror);
+	if (helper)
+		helper_close(helper);
 }
 
 /* Starts the helper process, which starts up while candidates are compiled. */
-static tl_status open_mirror(const tl_tuner *t, const struct tuned_choice *ch, struct device **out)
+static tl_status open_helper(const tl_tuner *t, const struct tuned_choice *ch, struct helper **out)
 {
 	const tl_tuning *o = &t->options;
 	struct device *dev = t->kernel->module->ctx->dev;
 	if (!o->helper || !dev->ops->try || only_one(ch))
 		return TL_OK;
-	return mirror_open(dev, o->helper, START_MS + 4 * o->limit_ms + 2 * (o->warmup_ms + o->rep_ms), out);
+	return helper_open(dev, o->helper, START_MS + 4 * o->limit_ms + 2 * (o->warmup_ms + o->rep_ms), out);
 }
 
 static tl_status try_all(tl_tuner *t, struct tuned_choice *ch)
 {
-	struct device *mirror = NULL;
+	struct helper *helper = NULL;
 	struct cleanup c;
-	tl_status s = open_mirror(t, ch, &mirror);
-	cleanup_push(&c, close_mirror, mirror);
+	tl_status s = open_helper(t, ch, &helper);
+	cleanup_push(&c, close_helper, helper);
 	if (!s)
 		compile_all(t, ch);
 	for (u32 i = 0; i < ch->n; i++)
 		ch->failed += ch->at[i].outcome == OUTCOME_FAILED;
 	ch->best = s ? NULL : only_one(ch); /* a single candidate needs no measurement */
 	if (!s && !ch->best)
-		s = try_compiled(t, ch, mirror);
+		s = try_compiled(t, ch, helper);
 	if (!s && !ch->best)
 		s = none_left(t, ch);
 	cleanup_run(&c);

@@ -55,7 +55,7 @@ static bool same(const struct tuning_key *a, const struct tuning_key *b)
 }
 
 static void each_line(struct arena *a, const struct folder *f, const char *name, const struct tuning_key *only,
-		      tuning_fn *fn, void *arg)
+		      tuned_fn *fn, void *arg)
 {
 	size_t len = 0;
 	const char *why, *text = folder_read(f, a, name, MOST_BYTES, &len, &why), *end = text ? text + len : text;
@@ -73,7 +73,7 @@ static void each_line(struct arena *a, const struct folder *f, const char *name,
 
 /* --- reading and writing --------------------------------------------------------------------------------------- */
 
-void tunings_read(struct arena *a, const struct tuning_key *key, tuning_fn *fn, void *arg)
+void tunings_read(struct arena *a, const struct tuning_key *key, tuned_fn *fn, void *arg)
 {
 	struct cache_use u;
 	if (cache_begin(&u, false))
@@ -126,7 +126,7 @@ static bool is_tuning(const char *name)
 	       strspn(name + len - end - 16, "0123456789abcdef") == 16;
 }
 
-void tunings_each(tuning_fn *fn, void *arg)
+void tunings_each(tuned_fn *fn, void *arg)
 {
 	struct cache_use u;
 	u32 n = 0;

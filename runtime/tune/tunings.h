@@ -28,14 +28,16 @@ struct tuned {
 	u32 tried;
 };
 
-typedef void tuning_fn(void *arg, const char *path, const struct tuning_key *key, const struct tuned *t);
+/* Receives a line of the file `path`. */
+typedef void tuned_fn(void *arg, const char *path, const struct tuning_key *key, const struct tuned *t);
+
 /* Calls fn for each line with `key`, the oldest first; texts in `a`. */
-void tunings_read(struct arena *a, const struct tuning_key *key, tuning_fn *fn, void *arg);
+void tunings_read(struct arena *a, const struct tuning_key *key, tuned_fn *fn, void *arg);
 /* Appends a line. If the file cannot be written, nothing is stored. */
 void tunings_write(const struct tuning_key *key, const struct tuned *t);
 
 /* For tlc cache: calls fn for all tunings; removes all files, and returns their number. */
-void tunings_each(tuning_fn *fn, void *arg);
+void tunings_each(tuned_fn *fn, void *arg);
 u32 tunings_clear(void);
 
 #endif

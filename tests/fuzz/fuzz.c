@@ -71,8 +71,8 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	static const int targets[] = {75, 80, 89, 90};
 	u32 seed = (u32)hash_bytes(data, size, 0);
 	struct compile_options o = {.target = cuda_description(targets[seed % 4], seed % 4 == 3),
-				    .num_warps = 1 << seed / 4 % 4,
-				    .num_stages = 1 + seed / 16 % 4};
+				    .codegen.num_warps = 1 << seed / 4 % 4,
+				    .codegen.num_stages = 1 + seed / 16 % 4};
 	struct unit u;
 	/* a copy, so that reading past its end is seen */
 	char *text = malloc(size + 1);

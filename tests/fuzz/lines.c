@@ -9,6 +9,7 @@
 
 #include "runtime/cache/cache.h"
 #include "runtime/launch/manifest.h"
+#include "runtime/launch/specialize.h"
 #include "runtime/tune/tunings.h"
 #include "temporary.h"
 
@@ -68,7 +69,8 @@ struct seen {
 
 static void count(void *arg, const char *path, const struct tuning_key *key, const struct tuned *t)
 {
-	(void)path, (void)key;
+	(void)path;
+	(void)key;
 	struct seen *s = arg;
 	s->n++;
 	s->last = !t->failed && !strcmp(t->values, "{\"B\":42}") && t->cost == 0.5 && t->tried == 3;

@@ -277,8 +277,7 @@ static bool compile_workload(struct arena *a, struct subject *s)
 {
 	const struct workload *w = s->w;
 	struct compile_options o = {.target = cuda_description(w->target.sm, w->target.arch_specific),
-				    .num_warps = w->num_warps,
-				    .num_stages = 3,
+				    .codegen = {.num_warps = w->num_warps, .num_stages = 3},
 				    .want_code = true};
 	struct unit u;
 	struct compiled c;

@@ -168,7 +168,7 @@ static void as_the_key_says(void **state)
 			continue;
 		}
 		made++;
-		struct options o = {.num_warps = 4};
+		struct options o = {.codegen.num_warps = 4};
 		struct arg_guard *exact = arg_guard_new(&v, &o, args, NPARAMS, true),
 			       *handle = arg_guard_new(&v, &o, args, NPARAMS, false);
 		assert_false(exact->by_key || handle->by_key);
@@ -284,7 +284,7 @@ static void as_conditions_say(void **state)
 	static const struct device_ops ops;
 	struct device dev = {.ops = &ops};
 	const u32 grid[3] = {40000, 1, 1};
-	const struct options o = {.num_warps = 4};
+	const struct options o = {.codegen.num_warps = 4};
 	struct unit u;
 	u32 shown = 0, fine = 0, held = 0;
 	assert_true(unit_open(&u, "t.tl", conditions_text, sizeof conditions_text - 1));

@@ -20,13 +20,13 @@ static struct image random_image(void)
 			   .source_hash = random_bits(),
 			   .signature = "x=*fp32:16, N=64",
 			   .target = "cuda:sm_90a",
-			   .num_stages = 1 + (i32)(random_bits() % 7),
-			   .group_pids = (i32)(random_bits() % 9),
-			   .maxnreg = (i32)(random_bits() % 256),
-			   .debug = random_bits() & 1,
-			   .no_tma = random_bits() & 1,
-			   .sizes = (enum launch_bounds)(random_bits() % 3),
-			   .alias = (enum aliasing)(random_bits() % 3),
+			   .codegen = {.num_stages = 1 + (int)(random_bits() % 7),
+				       .group_pids = (int)(random_bits() % 9),
+				       .maxnreg = (int)(random_bits() % 256),
+				       .debug = random_bits() & 1,
+				       .no_tma = random_bits() & 1,
+				       .sizes = (enum launch_bounds)(random_bits() % 3),
+				       .alias = (enum aliasing)(random_bits() % 3)},
 			   .name = "kernel",
 			   .code_bytes = (u32)(random_bits() % 300),
 			   .num_warps = 1 + (i32)(random_bits() % 36),
@@ -86,10 +86,11 @@ static void assert_same(const struct image *x, const struct image *y)
 	assert_string_equal(x->signature, y->signature);
 	assert_string_equal(x->target, y->target);
 	assert_string_equal(x->name, y->name);
-	assert_true(x->source_hash == y->source_hash && x->num_stages == y->num_stages &&
-		    x->group_pids == y->group_pids && x->maxnreg == y->maxnreg && x->debug == y->debug &&
-		    x->no_tma == y->no_tma && x->sizes == y->sizes && x->alias == y->alias &&
-		    x->num_warps == y->num_warps && x->shared_bytes == y->shared_bytes && x->cluster == y->cluster &&
+	assert_true(codegen_options_same_choice(&x->codegen, &y->codegen));
+	assert_true(x->codegen.no_tma == y->codegen.no_tma && x->codegen.sizes == y->codegen.sizes &&
+		    x->codegen.alias == y->codegen.alias);
+	assert_true(x->source_hash == y->source_hash);
+	assert_true(x->num_warps == y->num_warps && x->shared_bytes == y->shared_bytes && x->cluster == y->cluster &&
 		    x->pairs == y->pairs && x->persistent == y->persistent && x->grids == y->grids &&
 		    x->narrow_offsets == y->narrow_offsets);
 	assert_int_equal(x->code_bytes, y->code_bytes);

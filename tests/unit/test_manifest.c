@@ -19,15 +19,16 @@ static struct manifest_entry random_entry(void)
 				   .arguments = "x=*fp32:16, n=i32, KIND=\"relu\"",
 				   .path = random_bits() & 1 ? "/lib" : NULL,
 				   .text = random_bits() & 1 ? "def k():\n\tpass\n" : NULL,
-				   .options = {.num_warps = 1 << random_bits() % 6,
-					       .num_stages = 1 + (int)(random_bits() % 7),
-					       .group_pids = (int)(random_bits() % 9),
-					       .maxnreg = (int)(random_bits() % 256),
-					       .debug = random_bits() & 1,
-					       .no_tma = random_bits() & 1,
-					       .grid = (enum grid_kind)(random_bits() % GRID_KINDS),
-					       .sizes = (enum launch_bounds)(random_bits() % (BOUNDS_WIDE + 1)),
-					       .alias = (enum aliasing)(random_bits() % (ALIAS_ANY + 1))}};
+				   .options.codegen = {
+					   .num_warps = 1 << random_bits() % 6,
+					   .num_stages = 1 + (int)(random_bits() % 7),
+					   .group_pids = (int)(random_bits() % 9),
+					   .maxnreg = (int)(random_bits() % 256),
+					   .debug = random_bits() & 1,
+					   .no_tma = random_bits() & 1,
+					   .grid = (enum grid_kind)(random_bits() % GRID_KINDS),
+					   .sizes = (enum launch_bounds)(random_bits() % (BOUNDS_WIDE + 1)),
+					   .alias = (enum aliasing)(random_bits() % (ALIAS_ANY + 1))}};
 	assert_true(target_parse(targets[random_bits() % ARRAY_LEN(targets)], &e.target));
 	return e;
 }
@@ -55,10 +56,8 @@ static void what_is_printed_is_read(void **state)
 		same_text(e.path, read.path);
 		same_text(e.text, read.text);
 		same_text(target_name(&a, &e.target), target_name(&a, &read.target));
-		const struct options *x = &e.options, *y = &read.options;
-		assert_true(x->num_warps == y->num_warps && x->num_stages == y->num_stages);
-		assert_true(x->group_pids == y->group_pids && x->maxnreg == y->maxnreg);
-		assert_true(x->debug == y->debug && x->no_tma == y->no_tma && x->grid == y->grid);
+		const struct codegen_options *x = &e.options.codegen, *y = &read.options.codegen;
+		assert_true(codegen_options_same_choice(x, y) && x->no_tma == y->no_tma && x->grid == y->grid);
 		assert_true(x->sizes == y->sizes && x->alias == y->alias);
 		arena_free(&a);
 	}
@@ -71,6 +70,9 @@ static void others_are_refused(void **state)
 		{"\"sizes\": \"huge\"", "its value of \"sizes\" is not valid"},
 		{"\"sizes\": 1", "its value of \"sizes\" is not valid"},
 		{"\"overlap\": \"some\"", "its value of \"overlap\" is not valid"},
+		{"\"num_warps\": 12", "its value of \"num_warps\" is not valid"},
+		{"\"num_stages\": 0", "its value of \"num_stages\" is not valid"},
+		{"\"maxnreg\": 4294967296", "its value of \"maxnreg\" is not valid"},
 		{"\"no_boxes\": 2", "its value of \"no_boxes\" is not valid"},
 		{"\"any\": 0", "its value of \"any\" is not valid"},
 	};

@@ -99,6 +99,7 @@ static void calls(void **state)
 		{{.num_warps = -4}, "num_warps is -4"},
 		{{.num_stages = -1}, "num_stages is -1"},
 		{{.num_stages = 65}, "num_stages is 65"},
+		{{.group_pids = -1}, "group_pids is -1; it must be from 0 to 1048576"},
 		{{.maxnreg = -1}, "maxnreg is -1; it must be from 0 to 256"},
 		{{.maxnreg = 257}, "maxnreg is 257"},
 		{{.grid = {1u << 31}}, "2147483648 programs along axis 0; the limit is 2147483647"},

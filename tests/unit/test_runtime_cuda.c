@@ -121,8 +121,10 @@ static void limits(void **state)
 		static const struct arg_spec args[] = {{.type = "*fp16:16"}, {.type = "*fp16:16"}, {.type = "*fp32:16"},
 						       {.type = "i32:16"}};
 		assert_true(unit_open(&u, "t.tl", text, sizeof text - 1));
-		struct build b = {
-			.unit = &u, .func = u.module->funcs.at[0], .args = args, .num_warps = 8, .num_stages = 3};
+		struct build b = {.unit = &u,
+				  .func = u.module->funcs.at[0],
+				  .args = args,
+				  .codegen = {.num_warps = 8, .num_stages = 3}};
 		if (!device_build(d, &b, &c))
 			fail_msg("%s", u.diags.text.at);
 		assert_true(c.shared_bytes <= table[i].shared_bytes);

@@ -63,7 +63,7 @@ static bool by_hand(struct device *d, const struct build *b, struct compiled *ou
 {
 	(void)d;
 	out->kernel = compile_ir(b->unit, b->func, b->args, &(struct compile_options){0});
-	out->num_warps = b->num_warps;
+	out->num_warps = b->codegen.num_warps;
 	out->cluster = 1;
 	for (u32 i = 0; out->kernel && i < ARRAY_LEN(kernels); i++)
 		if (!strcmp(kernels[i].name, out->kernel->name)) {

@@ -38,13 +38,13 @@ static char *image_of(const char *kernel, const struct arg_spec *args, const cha
 	struct compiled c = {0};
 	struct arena a = {0};
 	struct image im;
-	struct compile_options o = {.num_warps = num_warps, .want_code = true};
+	struct compile_options o = {.codegen.num_warps = num_warps, .want_code = true};
 	assert_true(target_parse(target, &o.target));
 	assert_true(unit_open(&u, "t.tl", text, sizeof text - 1));
 	const struct func *f = map_get(&u.module->by_name, intern_str(&u.names, kernel));
 	if (!compile(&u, f, args, &o, &c))
 		fail_msg("%s", u.diags.text.at);
-	image_make(&im, &u, f, args, &o, &c);
+	image_make(&im, &u, f, args, &o.codegen, &c);
 	char *bytes = image_write(&im, &a, len), *copy = malloc(*len);
 	memcpy(copy, bytes, *len);
 	image_free(&im);

@@ -236,7 +236,7 @@ static void wrong_helpers(void **state)
 	add(&r, 32, 0);
 	r.args[1] = tl_ptr(TL_I32, (void *)(uintptr_t)4096);
 	assert_error(choose(&r, NULL), TL_ERR_ARGUMENT,
-		     "with a copy of the memory that 'y' points to, and its size is not known: pass it with tl_range");
+		     "tuning copies the memory that 'y' points to, and its size is not known: pass it with tl_range");
 	tl_tuner *t;
 	const char *none = NULL;
 	assert_error(tl_tuner_create(r.kernel, &(tl_tuning){.helper = &none}, &t), TL_ERR_ARGUMENT,

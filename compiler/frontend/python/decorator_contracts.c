@@ -15,12 +15,11 @@ static const struct decorator *decorator_of(const struct func *f, const char *na
  * it is unknown. */
 static struct val value_if_known(struct eval *e, const struct func *f, const struct expr *x)
 {
-	u32 len = e->diags->text.len, errors = e->diags->nerrors;
+	struct diags_point before = diags_point(e->diags);
 	struct val v = f ? eval_in_module(e, f, x) : eval_expr(e, x);
-	if (e->diags->nerrors == errors)
+	if (e->diags->nerrors == before.errors)
 		return v;
-	diags_cut(e->diags, len);
-	e->diags->nerrors = errors;
+	diags_rewind(e->diags, before);
 	return val_error();
 }
 

@@ -69,28 +69,18 @@ struct reading {
 	struct tuning *out;
 };
 
-/* The state of the diagnostics before an evaluation. */
-struct before {
-	u32 len, errors;
-};
-
-static struct before before(const struct reading *r)
-{
-	return (struct before){r->e->diags->text.len, r->e->diags->nerrors};
-}
-
-/* v, or V_ERROR if there were errors since `b`. The errors become a reason, except for a launch, which reports them. */
-static struct val known(const struct reading *r, struct before b, const char *of, struct val v)
+/* v, or V_ERROR if there were errors since `before`. The errors become a reason, except for a launch, which reports
+ * them. */
+static struct val known(const struct reading *r, struct diags_point before, const char *of, struct val v)
 {
 	struct diags *d = r->e->diags;
-	if (d->nerrors == b.errors && v.kind != V_ERROR)
+	if (d->nerrors == before.errors && v.kind != V_ERROR)
 		return v;
 	if (r->req->of != DECORATORS_KNOWN)
 		return val_error();
 	vec_push(r->e->arena, &r->out->unknown,
-		 arena_printf(r->e->arena, "%s of %s: %s", of, r->d->name, first_message(r->e, b.len)));
-	diags_cut(d, b.len);
-	d->nerrors = b.errors;
+		 arena_printf(r->e->arena, "%s of %s: %s", of, r->d->name, first_message(r->e, before.text)));
+	diags_rewind(d, before);
 	return val_error();
 }
 
@@ -99,14 +89,14 @@ static const struct expr *argument(const struct expr *call, const char *name, u3
 	for (u32 i = 0; i < call->nkeywords; i++)
 		if (call->keywords[i].name && !strcmp(call->keywords[i].name, name))
 			return call->keywords[i].value;
-	return at < call->nitems && call->items[at]->kind != EX_UNSUPPORTED ? call->items[at] : NULL;
+	return at < call->nitems ? call->items[at] : NULL;
 }
 
 /* The value of the decorator's argument of that name; None if it is absent. */
 static struct val evaluated(const struct reading *r, const char *name, const struct expr *x)
 {
-	struct before b = before(r);
-	return x ? known(r, b, name, eval_expr(r->e, x)) : val_none();
+	struct diags_point before = diags_point(r->e->diags);
+	return x ? known(r, before, name, eval_expr(r->e, x)) : val_none();
 }
 
 static struct val named_argument(const struct reading *r, const char *name)
@@ -117,9 +107,9 @@ static struct val named_argument(const struct reading *r, const char *name)
 /* Notes a problem with the arguments of the decorator: a reason, or an error of the launch. */
 static void complain(const struct reading *r, struct loc at, const char *text)
 {
-	struct before b = before(r);
+	struct diags_point before = diags_point(r->e->diags);
 	diag(r->e->diags, E_DECORATOR, at, text);
-	known(r, b, "arguments", val_error());
+	known(r, before, "arguments", val_error());
 }
 
 static bool is_parameter(const struct func *f, const char *name)
@@ -175,10 +165,10 @@ static bool add_configuration(const struct reading *r, const struct expr *x, con
 		return false;
 	const struct val *values = &v->items[CONFIG_KWARGS];
 	struct configuration c = {.values = arena_array(e->arena, struct tuned_value, values->nitems / 2),
-				  .num_warps = config_number(v, CONFIG_WARPS),
-				  .num_stages = config_number(v, CONFIG_STAGES),
+				  .options = {.num_warps = config_number(v, CONFIG_WARPS),
+					      .num_stages = config_number(v, CONFIG_STAGES),
+					      .maxnreg = config_number(v, CONFIG_MAXNREG)},
 				  .num_ctas = config_number(v, CONFIG_CTAS),
-				  .maxnreg = config_number(v, CONFIG_MAXNREG),
 				  .has_hook = v->items[CONFIG_HOOK].kind != V_NONE};
 	for (u32 i = 0; i + 1 < values->nitems; i += 2)
 		if (values->items[i].kind == V_STR && check_parameter(r, x->loc, "configs", values->items[i].text))
@@ -271,7 +261,7 @@ static struct val best_by_model(const struct reading *r, const struct func *mode
 				 arena_printf(e->arena, "perf_model returns %s, which is not a time", describe(e, &t)));
 			return val_error();
 		}
-		times[i] = (struct estimate){t.kind == V_INT ? (double)t.integer : t.real, i};
+		times[i] = (struct estimate){double_of(&t), i};
 	}
 	qsort(times, configs->nitems, sizeof *times, by_time);
 	struct val *items = arena_array(e->arena, struct val, most);
@@ -407,13 +397,13 @@ static void read_heuristics(const struct reading *r, const struct expr *x)
 		const char *name = intern_str(e->ctx->names, v.items[i].text);
 		struct tuned_value value = {.name = name};
 		if (r->req->args && v.items[i + 1].kind == V_FUNC && !is_given(r->req, name)) {
-			struct before b = before(r);
+			struct diags_point before = diags_point(r->e->diags);
 			struct val args = arguments(e, r->req, r->out);
 			e->b.loc = x->loc;
 			struct val is = call_func(e, v.items[i + 1].func, &args, 1, NULL, 0);
 			if (is.kind == V_HOST)
 				is = eval_error(e, E_HOST_VALUE, x->loc, is.text);
-			is = known(r, b, arena_printf(e->arena, "'%s'", name), is);
+			is = known(r, before, arena_printf(e->arena, "'%s'", name), is);
 			if (is.kind != V_ERROR)
 				value = tuned(e, &v.items[i], &is);
 		}
@@ -445,10 +435,9 @@ static void read_parameters(const struct reading *r, const char *what, name_list
 const struct expr *decorator_call(struct eval *e, const struct module *m, const struct decorator *d)
 {
 	struct ir_context *ctx = e->ctx;
-	u32 len = ctx->diags->text.len, errors = ctx->diags->nerrors;
+	struct diags_point before = diags_point(ctx->diags);
 	const struct expr *x = parse_expression(ctx->arena, ctx->names, ctx->diags, m->file, d->start, d->end);
-	diags_cut(ctx->diags, len);
-	ctx->diags->nerrors = errors;
+	diags_rewind(ctx->diags, before);
 	return x && x->kind == EX_CALL ? x : NULL;
 }
 

@@ -83,8 +83,7 @@ static void pad(struct strbuf *out, const char *sign, const char *body, u32 len,
 bool format_val(struct eval *e, struct strbuf *out, const struct val *v, const char *spec, u32 len)
 {
 	struct format f;
-	struct strbuf body = {.arena = e->arena};
-	sb_puts(&body, "");
+	struct strbuf body = sb_empty(e->arena);
 	if (!read_format(spec, len, &f))
 		return false;
 	bool integer = v->kind == V_INT || v->kind == V_BOOL, letter = f.type && strchr("eEfFgG", f.type);
@@ -222,8 +221,7 @@ static bool eval_part(struct eval *e, const struct expr *x, struct strbuf *out)
 
 struct val eval_fstring(struct eval *e, const struct expr *x)
 {
-	struct strbuf out = {.arena = e->arena};
-	sb_puts(&out, "");
+	struct strbuf out = sb_empty(e->arena);
 	bool ok = x->nitems || eval_part(e, x, &out);
 	for (u32 i = 0; ok && i < x->nitems; i++)
 		ok = eval_part(e, x->items[i], &out);

@@ -35,10 +35,7 @@ static struct val list_of(struct eval *e, val_vec *items, struct loc at)
 
 static struct val call_with(struct eval *e, struct val f, const struct val *args, u32 n, struct loc at)
 {
-	struct loc locs[8];
-	for (u32 i = 0; i < n && i < ARRAY_LEN(locs); i++)
-		locs[i] = at;
-	return call_value(e, f, &(struct call){.pos = args, .pos_loc = locs, .npos = n, .at = at});
+	return call_value(e, f, &(struct call){.pos = args, .npos = n, .at = at});
 }
 
 /* The truth of v: 1 or 0; -1 after an error, such as for a run-time value. */
@@ -288,7 +285,7 @@ struct val bi_python_round(struct eval *e, const struct args *a)
 	bool whole = a->at[1].kind == V_NONE;
 	i64 digits = 0;
 	if (!val_is_number(v)) {
-		eval_error(e, E_ARG_KIND, a->loc[0], "x", "round", "a compile-time number", describe(e, v));
+		wrong_kind(e, a, 0, "a compile-time number");
 		if (v->kind == V_TENSOR)
 			diag_hint(e->diags, "write libdevice.rint(x)");
 		return val_error();

@@ -218,20 +218,20 @@ const struct class config_class = {
 
 /* triton.Config({…}, num_warps=4) is a named tuple of the fields and one more item, CONFIG_GIVEN: the bit set of the
  * fields that the call gives. */
-static struct val call_config(struct eval *e, const struct val *args, u32 n, const struct named_val *named, u32 nnamed)
+static struct val call_config(struct eval *e, const struct call *c)
 {
 	const struct val initial[] = {{.kind = V_DICT}, val_int(4), val_int(3), val_int(1), val_none(), val_none()};
 	struct val *parts = arena_array(e->arena, struct val, CONFIG_FIELDS + 1);
 	i128 given = 0;
 	for (u32 i = 0; i < CONFIG_FIELDS; i++) {
-		parts[i] = i < n ? args[i] : initial[i];
-		given |= i < n ? (i128)1 << i : 0;
+		parts[i] = i < c->npos ? c->pos[i] : initial[i];
+		given |= i < c->npos ? (i128)1 << i : 0;
 	}
-	for (u32 k = 0; k < nnamed; k++) {
-		int at = class_field(&config_class, named[k].name);
+	for (u32 k = 0; k < c->nnamed; k++) {
+		int at = class_field(&config_class, c->named[k].name);
 		if (at < 0)
 			continue; /* keywords of other versions, such as ir_override */
-		parts[at] = named[k].val;
+		parts[at] = c->named[k].val;
 		given |= (i128)1 << at;
 	}
 	parts[CONFIG_GIVEN] = val_int(given);
@@ -260,32 +260,30 @@ static struct val product(struct eval *e, const struct val *lists, u32 n, struct
 }
 
 /* Calls Python's built-in functions and triton.Config. */
-static bool call_python(struct eval *e, const char *path, const struct val *args, u32 n,
-			const struct named_val *named, u32 nnamed, struct loc at, struct val *out)
+static bool call_python(struct eval *e, const char *path, const struct call *c, struct val *out)
 {
-	struct val *items = arena_array(e->arena, struct val, 2 * nnamed), dict;
+	struct val *items = arena_array(e->arena, struct val, 2 * c->nnamed), dict;
 	const char *dot = strrchr(path, '.');
-	for (u32 i = 0; i < nnamed; i++) {
-		items[2 * i] = val_str(named[i].name, (u32)strlen(named[i].name));
-		items[2 * i + 1] = named[i].val;
+	for (u32 i = 0; i < c->nnamed; i++) {
+		items[2 * i] = val_str(c->named[i].name, (u32)strlen(c->named[i].name));
+		items[2 * i + 1] = c->named[i].val;
 	}
-	dict = val_tuple(items, 2 * nnamed);
+	dict = val_tuple(items, 2 * c->nnamed);
 	dict.kind = V_DICT;
 	if (!strcmp(dot ? dot + 1 : path, "Config"))
-		*out = call_config(e, args, n, named, nnamed);
-	else if (!strcmp(path, "dict") && !n)
+		*out = call_config(e, c);
+	else if (!strcmp(path, "dict") && !c->npos)
 		*out = dict;
-	else if ((!strcmp(path, "list") || !strcmp(path, "tuple")) && n == 1 && args[0].kind == V_TUPLE)
-		*out = args[0];
+	else if ((!strcmp(path, "list") || !strcmp(path, "tuple")) && c->npos == 1 && c->pos[0].kind == V_TUPLE)
+		*out = c->pos[0];
 	else if (!strcmp(path, "itertools.product"))
-		*out = product(e, args, n, at);
+		*out = product(e, c->pos, c->npos, c->at);
 	else
 		return false;
 	return true;
 }
 
-struct val host_call(struct eval *e, struct val callee, const struct val *args, u32 n, const struct named_val *named,
-		     u32 nnamed, struct loc at)
+struct val host_call(struct eval *e, struct val callee, const struct call *c)
 {
 	static const char *const env[] = {"os.environ.get", "os.getenv"},
 				 *const version[] = {"packaging.version.parse", "packaging.version.Version"},
@@ -295,6 +293,9 @@ struct val host_call(struct eval *e, struct val callee, const struct val *args, 
 				 *const decorators[] = {"triton.jit", "triton.constexpr_function",
 							"triton.runtime.jit.jit",
 							"triton.runtime.jit.constexpr_function"};
+	const struct val *args = c->pos;
+	struct loc at = c->at;
+	u32 n = c->npos;
 	struct val result;
 	const struct fact *f = find_fact(arena_printf(e->arena, "%s()", callee.text));
 	if (f)
@@ -315,14 +316,13 @@ struct val host_call(struct eval *e, struct val callee, const struct val *args, 
 	    is_path(&callee, decorators, ARRAY_LEN(decorators)))
 		return args[0];
 	if (is_path(&callee, named_tuples, ARRAY_LEN(named_tuples)) && n == 2) {
-		struct val c = named_tuple_class(e, &args[0], &args[1]);
-		if (c.kind == V_CLASS)
-			return c;
+		result = named_tuple_class(e, &args[0], &args[1]);
+		if (result.kind == V_CLASS)
+			return result;
 	}
 	if (!strncmp(callee.text, "str.", 4) || !strncmp(callee.text, "dict.", 5) || !strncmp(callee.text, "list.", 5))
-		return call_python_method(e, callee.text, args, n, named, nnamed, at);
-	if (call_operator(e, callee.text, args, n, at, &result) ||
-	    call_python(e, callee.text, args, n, named, nnamed, at, &result))
+		return call_python_method(e, callee.text, c);
+	if (call_operator(e, callee.text, args, n, at, &result) || call_python(e, callee.text, c, &result))
 		return result;
 	int platform = asks_for_platform(callee.text);
 	return platform < 0 ? eval_error(e, E_HOST_VALUE, at, callee.text) : val_bool(platform);
@@ -332,11 +332,10 @@ struct val host_function(struct eval *e, const struct module *m, const struct de
 {
 	struct func *f = map_get(&e->host_functions, d);
 	if (!f) {
-		u32 len = e->diags->text.len, errors = e->diags->nerrors;
+		struct diags_point before = diags_point(e->diags);
 		f = parse_host_function(e->arena, e->ctx->names, e->diags, (struct module *)m, d->start);
 		/* drop the messages: host Python that this parser rejects may be valid */
-		diags_cut(e->diags, len);
-		e->diags->nerrors = errors;
+		diags_rewind(e->diags, before);
 		if (!f)
 			return host_val(d->name);
 		map_put(&e->host_functions, d, f);
@@ -344,13 +343,14 @@ struct val host_function(struct eval *e, const struct module *m, const struct de
 	return (struct val){.kind = V_FUNC, .func = f};
 }
 
-struct val host_function_result(struct eval *e, const struct func *f, struct val v, u32 text, u32 errors)
+struct val host_function_result(struct eval *e, const struct func *f, struct val v,
+				struct diags_point before)
 {
 	static const char *const versions[] = {"Version", "parse_version", "version_parse"};
 	int platform = asks_for_platform(f->name);
 	const struct val *first = e->frame->vars.len ? &e->frame->vars.at[0].val : NULL;
 	struct val known = val_bool(platform > 0);
-	if (e->diags->nerrors == errors)
+	if (e->diags->nerrors == before.errors)
 		return v;
 	for (u32 i = 0; i < ARRAY_LEN(versions) && platform < 0; i++)
 		if (!strcmp(f->name, versions[i]) && f->nparams == 1 && first->kind == V_STR) {
@@ -359,8 +359,7 @@ struct val host_function_result(struct eval *e, const struct func *f, struct val
 		}
 	if (platform < 0)
 		return val_error();
-	diags_cut(e->diags, text);
-	e->diags->nerrors = errors;
+	diags_rewind(e->diags, before);
 	return known;
 }
 
@@ -375,13 +374,13 @@ static bool is_called(const struct body *b, u32 i, const char *what)
  * such an exception. */
 static u32 exec_try(struct eval *e, const struct body *b, u32 i, struct outcome *out)
 {
-	u32 len = e->diags->text.len, errors = e->diags->nerrors, raised = e->raised;
+	struct diags_point before = diags_point(e->diags);
+	u32 raised = e->raised;
 	*out = exec_body(e, &b->at[i]->body, 0, NULL);
-	bool failed = e->diags->nerrors != errors;
-	bool caught = failed && e->diags->nerrors - errors == e->raised - raised && is_called(b, i + 1, "except");
+	u32 failed = e->diags->nerrors - before.errors;
+	bool caught = failed && failed == e->raised - raised && is_called(b, i + 1, "except");
 	if (caught) {
-		diags_cut(e->diags, len);
-		e->diags->nerrors = errors;
+		diags_rewind(e->diags, before);
 		e->raised = raised;
 		*out = exec_body(e, &b->at[i + 1]->body, 0, NULL);
 	}
@@ -394,8 +393,7 @@ static u32 exec_try(struct eval *e, const struct body *b, u32 i, struct outcome 
 
 static const char *dotted(struct eval *e, const struct expr *x)
 {
-	struct strbuf sb = {.arena = e->arena};
-	sb_puts(&sb, "");
+	struct strbuf sb = sb_empty(e->arena);
 	ast_print_expr(x, &sb);
 	return intern_str(e->ctx->names, sb.at);
 }

@@ -130,14 +130,12 @@ static struct val eval_host(struct eval *e, const struct module *m, const char *
 /* The truth of the condition of b: 1 true, 0 false, -1 unknown. Prints no messages. */
 static int decide(struct eval *e, const struct module *m, const struct branch *b)
 {
-	u32 len = e->diags->text.len, errors = e->diags->nerrors;
+	struct diags_point before = diags_point(e->diags);
 	struct value *unused;
 	struct val v = eval_host(e, m, "a condition", b->loc, b->start, b->end);
 	int r = v.kind == V_ERROR ? -1 : truth(e, v, b->loc, &unused);
-	if (e->diags->nerrors != errors) {
-		diags_cut(e->diags, len);
-		e->diags->nerrors = errors;
-	}
+	if (e->diags->nerrors != before.errors)
+		diags_rewind(e->diags, before);
 	return MAX(r, -1);
 }
 

@@ -315,7 +315,7 @@ static const struct val *format_argument(const struct method_call *c, const char
 		return i < c->n ? &c->args[i] : NULL;
 	}
 	for (; i < c->nnamed; i++)
-		if (strlen(c->named[i].name) == len && !memcmp(c->named[i].name, name, len))
+		if (word_is(name, len, c->named[i].name))
 			return &c->named[i].val;
 	return NULL;
 }
@@ -389,7 +389,7 @@ struct val format_percent(struct eval *e, const struct val *text, const struct v
 			return val_error();
 	}
 	if (next < n && values->kind != V_DICT)
-		return eval_error(e, E_FORMAT_FIELD, at, "an argument too many");
+		return eval_error(e, E_FORMAT_ARGUMENTS, at, (int)n, (int)next);
 	return text_of(e, &sb, at);
 }
 
@@ -493,19 +493,21 @@ struct val wrong_count(struct eval *e, const char *method, u32 least, u32 most, 
 	return eval_error(e, E_ARG_COUNT, at, method, takes, PLURAL(most), n);
 }
 
-struct val call_python_method(struct eval *e, const char *path, const struct val *args, u32 n,
-			      const struct named_val *named, u32 nnamed, struct loc at)
+struct val call_python_method(struct eval *e, const char *path, const struct call *c)
 {
+	const struct val *args = c->pos;
+	u32 n = c->npos;
 	const struct python_method *m = find_python_method(path);
 	const char *name = strchr(path, '.');
 	enum val_kind of = *path == 's' ? V_STR : *path == 'd' ? V_DICT : V_TUPLE;
-	if (!m || !n || args[0].kind != of || (nnamed && m->run != text_format))
-		return eval_error(e, E_HOST_VALUE, at, path);
+	if (!m || !n || args[0].kind != of || (c->nnamed && m->run != text_format))
+		return eval_error(e, E_HOST_VALUE, c->at, path);
 	if (n - 1 < m->least || n - 1 > m->most)
-		return wrong_count(e, name + 1, m->least, m->most, n - 1, at);
-	if (of == V_STR && !count_text(e, args[0].len, at))
+		return wrong_count(e, name + 1, m->least, m->most, n - 1, c->at);
+	if (of == V_STR && !count_text(e, args[0].len, c->at))
 		return val_error();
-	return m->run(e, &(struct method_call){name + 1, args[0], args + 1, n - 1, named, nnamed, at, m->code});
+	return m->run(e, &(struct method_call){name + 1, args[0], args + 1, n - 1, c->named, c->nnamed, c->at,
+					       m->code});
 }
 
 /* --- functions ----------------------------------------------------------------------------------------------- */
@@ -516,15 +518,14 @@ struct val bi_python_chr(struct eval *e, const struct args *a)
 	const struct val *v = &a->at[0];
 	if (a->b->code) {
 		if (v->kind != V_STR || v->len != 1)
-			return eval_error(e, E_ARG_KIND, a->loc[0], "text", "ord", "one character", describe(e, v));
+			return wrong_kind(e, a, 0, "one character");
 		return val_int((unsigned char)*v->text);
 	}
 	i64 code;
 	if (!arg_int(e, a, 0, &code))
 		return val_error();
 	if (code < 1 || code > 127)
-		return eval_error(e, E_ARG_KIND, a->loc[0], "code", "chr", "the code of an ASCII character",
-				  describe(e, v));
+		return wrong_kind(e, a, 0, "the code of an ASCII character");
 	return piece(e, (const char[]){(char)code}, 1);
 }
 

@@ -109,13 +109,13 @@ void lower_print(struct lower *l, const struct op *o)
 		print_line(l, o, NULL, 0, 0);
 }
 
-/* device_assert. With compile_options.debug, a false condition stops the kernel and reports the message, file and line.
+/* device_assert. With codegen_options.debug, a false condition stops the kernel and reports the message, file and line.
  * Otherwise it emits nothing. */
 void lower_assert(struct lower *l, const struct op *o)
 {
 	const struct value *v = operand(o, 0);
 	LLVMValueRef all = NULL;
-	if (!l->s->debug)
+	if (!l->s->options.debug)
 		return;
 	for (u32 r = 0; r < num_elems(v); r++)
 		all = and_i1(l, all, elem(l, v, r));

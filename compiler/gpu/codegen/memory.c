@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "gpu/codegen/nvptx_internal.h"
+#include "ir/text.h"
 
 /* The form in which an instruction loads or stores a vector: n "words" of `bits` bits (8 to 64), their LLVM type `as`,
  * and the vector suffix and constraint letter in PTX. Words are integers, except that fp32 elements stay floats. */
@@ -468,7 +469,7 @@ void lower_load(struct lower *l, const struct op *o)
 
 void lower_store(struct lower *l, const struct op *o)
 {
-	struct lane_access a = access_of(l, o, operand(o, 1)->type, o->attr[ATTR_STORE_VECTOR]);
+	struct lane_access a = access_of(l, o, operand(o, 1)->type, o->attr[ATTR_VECTOR]);
 	const char *policy = policy_of(l, o);
 	a.mine = owner_of(l, a.ptr);
 	for (u32 i = 0; i < a.n; i++) {
@@ -493,7 +494,7 @@ void lower_store(struct lower *l, const struct op *o)
 void lower_async_copy(struct lower *l, const struct op *o)
 {
 	const struct type *mem = operand(o, 1)->type;
-	struct lane_access a = access_of(l, o, mem, o->attr[ATTR_COPY_VECTOR]);
+	struct lane_access a = access_of(l, o, mem, o->attr[ATTR_VECTOR]);
 	const struct layout *lay = a.ptr->type->layout;
 	u32 bytes = (u32)dtype_bytes(type_dtype(mem)), thread_bits = 0, size = a.width * bytes;
 	if (size < 4) { /* only in TTGIR text: the pipeliner checks the size before it makes a copy */
@@ -546,11 +547,8 @@ static const char *const rmw_names[] = {"and", "or", "xor", "add", "add", "max",
 
 static const char *order_of(struct lower *l, const struct op *o)
 {
-	static const char *const sems[] = {"relaxed", "acquire", "release", "acq_rel"}, *const scopes[] = {"gpu", "cta",
-													   "sys"};
-	bool cas = o->code == IR_ATOMIC_CAS;
-	return arena_printf(&l->scratch, "%s.%s", sems[o->attr[cas ? ATTR_CAS_SEM : ATTR_RMW_SEM]],
-			    scopes[o->attr[cas ? ATTR_CAS_SCOPE : ATTR_RMW_SCOPE]]);
+	return arena_printf(&l->scratch, "%s.%s", attr_enum(KIND_sem)[o->attr[ATTR_SEM]],
+			    attr_enum(KIND_scope)[o->attr[ATTR_SCOPE]]);
 }
 
 /* An atomic operation on one element, under the predicate pred. The result is the old value, or 0 if pred is false. */

@@ -30,7 +30,7 @@ static void combine(struct lower *l, const struct op *o, LLVMValueRef *a, LLVMVa
 static bool has_effects(const struct lower *l, const struct op *o)
 {
 	const struct block *r = o->blocks[0];
-	return block_has(r, l->s->debug ? op_is_report : op_is_print);
+	return block_has(r, l->s->options.debug ? op_is_report : op_is_print);
 }
 
 /* v = combine(a, b) if `cond` (i1; NULL: true); otherwise v is unchanged. */

@@ -306,7 +306,7 @@ static bool comes_in_registers(struct placer *p, const struct op *dot, const str
 	int row_dim = plan->split.row_dim;
 	const struct value *v = operand(dot, (u32)row_dim);
 	const struct layout *assigned = assigned_layout(p, v);
-	if (p->s->cuda.few_operands && !is_buffered(p, v))
+	if (p->s->cuda.limits.few_operands && !is_buffered(p, v))
 		return true;
 	return row_dim == 0 && assigned && prefers_mma(p, assigned) &&
 	       (!plan->wgmma->any_major ||

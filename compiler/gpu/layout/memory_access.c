@@ -58,9 +58,7 @@ struct access_vector access_run(const struct axis_analysis *a, const struct valu
 
 enum mem_sem memory_order_of(const struct op *o)
 {
-	return o->code == IR_ATOMIC_RMW   ? (enum mem_sem)o->attr[ATTR_RMW_SEM]
-	       : o->code == IR_ATOMIC_CAS ? (enum mem_sem)o->attr[ATTR_CAS_SEM]
-					  : SEM_RELAXED;
+	return o->code == IR_ATOMIC_RMW || o->code == IR_ATOMIC_CAS ? (enum mem_sem)o->attr[ATTR_SEM] : SEM_RELAXED;
 }
 
 /* True if o is an acquire: loads after it must not move before it, because it may observe another program's writes. */
@@ -136,9 +134,9 @@ void choose_vectors(struct op *o, void *state)
 	int unit;
 	if (o->code == IR_ASYNC_COPY) {
 		const struct layout *mem = operand(o, 1)->type->layout;
-		o->attr[ATTR_COPY_VECTOR] = sizes_of(access_vector(s->axis, ptr, mask, mem));
+		o->attr[ATTR_VECTOR] = sizes_of(access_vector(s->axis, ptr, mask, mem));
 	} else if (o->code == IR_STORE) {
-		o->attr[ATTR_STORE_VECTOR] = sizes_of(access_vector(s->axis, ptr, mask, NULL));
+		o->attr[ATTR_VECTOR] = sizes_of(access_vector(s->axis, ptr, mask, NULL));
 	} else if (o->code == IR_ATOMIC_RMW) {
 		o->attr[ATTR_VECTOR] = sizes_of(added_together(s, o));
 	} else if (o->code == IR_LOAD) {

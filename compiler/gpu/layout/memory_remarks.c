@@ -321,8 +321,7 @@ static void tell_access(struct teller *t, const struct op *o, const char *name, 
 	if (!type_is_tensor(ptr->type))
 		return;
 	bool load = o->code == IR_LOAD, copy = o->code == IR_ASYNC_COPY;
-	i64 sizes = o->attr[load ? ATTR_VECTOR : copy ? ATTR_COPY_VECTOR : ATTR_STORE_VECTOR],
-	    unit = load ? o->attr[ATTR_UNIT] : 0;
+	i64 sizes = o->attr[ATTR_VECTOR], unit = load ? o->attr[ATTR_UNIT] : 0;
 	u32 elem = (u32)pointee_bytes(ptr->type), width = 1u << vector_of(o, sizes).bits, bytes = width * elem,
 	    want = wanted(t, ptr, elem);
 	const char *what = arena_printf(&t->scratch, "%s: %u byte%s per thread and access", name, bytes, PLURAL(bytes));

@@ -88,8 +88,8 @@ const struct wgmma *wgmma_for_dot(const struct pass_state *s, const struct op *d
 	const struct type *t = result(dot)->type, *a = operand(dot, 0)->type, *b = operand(dot, 1)->type;
 	const struct wgmma *w = wgmma_of_types(type_dtype(a), type_dtype(b), type_dtype(t));
 	/* rows of shared memory have at least 32 bytes */
-	bool yes = w && s->target->has_wgmma && !s->cuda.no_warpgroups && s->num_warps % 4 == 0 && t->rank == 2 &&
-		   a->shape[1] * dtype_bits(w->a) >= 256 &&
+	bool yes = w && s->target->has_wgmma && !s->cuda.limits.no_warpgroups && s->num_warps % 4 == 0 &&
+		   t->rank == 2 && a->shape[1] * dtype_bits(w->a) >= 256 &&
 		   (w->a != DT_F32 || dot->attr[ATTR_PRECISION] == PRECISION_TF32);
 	return yes ? w : NULL;
 }

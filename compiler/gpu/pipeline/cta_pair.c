@@ -167,7 +167,7 @@ static bool may_pair(struct pair *q)
 	const struct schedule *p = q->p;
 	const struct kernel *k = p->s->k;
 	/* false: group_programs (transform/program_order.c) will renumber the programs after this */
-	bool numbered = k->cuda.persistent || !rows_in_group(p->s, p->s->cuda.grid == GRID_ROWS);
+	bool numbered = k->cuda.persistent || !rows_in_group(p->s, p->s->options.grid == GRID_ROWS);
 	bool gain = false, any = false;
 	for (u32 i = 0; i < p->boxes.len; i++) {
 		gain |= begins_in_sector(p, i);

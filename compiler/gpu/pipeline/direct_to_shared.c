@@ -36,7 +36,7 @@ static void copy(struct schedule *p, struct op *load)
 	struct builder b = builder_before(p->ctx, store);
 	struct value *ops[] = {operand(load, 0), result(alloc), mask_of(load)};
 	b.loc = load->loc;
-	build(&b, IR_ASYNC_COPY, ops, ops[2] ? 3 : 2, NULL, 0, 0)->attr[ATTR_ASYNC_EVICT] = load->attr[ATTR_EVICT];
+	build(&b, IR_ASYNC_COPY, ops, ops[2] ? 3 : 2, NULL, 0, 0)->attr[ATTR_EVICT] = load->attr[ATTR_EVICT];
 	op_erase(store->next);
 	op_erase(store);
 	op_erase(load);

@@ -202,7 +202,7 @@ static struct value *issue(struct schedule *p, struct builder *b, u32 i, const s
 	}
 	struct value *ops[] = {ptr, buffer_at(p, b, i, slot), mask};
 	struct op *copy = build(b, IR_ASYNC_COPY, ops, 3, NULL, 0, 0);
-	copy->attr[ATTR_ASYNC_EVICT] = load->attr[ATTR_EVICT];
+	copy->attr[ATTR_EVICT] = load->attr[ATTR_EVICT];
 	copy->loc = load->loc;
 	return NULL;
 }

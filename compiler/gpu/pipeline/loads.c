@@ -296,7 +296,7 @@ void keep_distributed(struct schedule *p, bool all)
 {
 	struct block *b = p->loop->blocks[0];
 	struct map behind = {.arena = &p->scratch};
-	if (p->s->cuda.few_buffers)
+	if (p->s->cuda.limits.few_buffers)
 		return;
 	for (struct op *o = b->first; o; o = o->next)
 		if (op_is_dot(o))

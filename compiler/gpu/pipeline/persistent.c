@@ -83,7 +83,7 @@ static enum sharing sharing_of(const struct pass_state *s)
 	if ((!product && !attention) || s->k->cuda.cluster > 1 || kernel_talks(s->k))
 		return NO_SHARING;
 	if (axes && (product || axes != 1)) {
-		if (s->cuda.grid != GRID_FEW && s->remarks)
+		if (s->options.grid != GRID_FEW && s->remarks)
 			diag(s->diags, R_NOT_PERSISTENT, s->k->loc, "programs may take different times");
 		return NO_SHARING;
 	}

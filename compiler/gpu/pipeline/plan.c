@@ -62,7 +62,7 @@ struct op *next_loop(const struct op *loop)
 static void find_tma_tiles(struct schedule *p)
 {
 	struct pass_state *s = p->s;
-	p->tma = s->target->has_tensor_copy && !s->cuda.no_tma && s->num_warps >= 4 &&
+	p->tma = s->target->has_tensor_copy && !s->options.no_tma && s->num_warps >= 4 &&
 		 first_dot(p->loop->blocks[0]) && s->k->cuda.cluster == 1 &&
 		 p->loads.len + s->k->cuda.nmaps <= MAX_TENSOR_MAPS;
 	for (u32 i = 0; p->tma && i < p->loads.len; i++) {
@@ -145,7 +145,7 @@ static bool plan(struct schedule *p)
 	if (p->async && stages_that_fit(p, 2) < 2 && leave_out_results(p))
 		find_loads(p, asked, plain, stages > 2);
 	p->stages = p->async ? MAX(stages_that_fit(p, stages), 2) : 2;
-	bool free = s->cuda.pipelining == PIPELINE_ALL;
+	bool free = s->cuda.limits.pipelining == PIPELINE_ALL;
 	if (free && (p->async || stores_come_first(p)))
 		find_dots(p);
 	if (free && p->async) {
@@ -307,7 +307,7 @@ static struct op *pipeline_loop(struct schedule *p, bool planned)
 	struct schedule q = {
 		.s = p->s, .ctx = p->ctx, .loop = planned && p->tma && !p->producer ? next_loop(p->loop) : NULL};
 	q.second = q.loop && p->late && !p->before;
-	if (planned && !p->before && !q.second && p->s->cuda.pipelining == PIPELINE_ALL)
+	if (planned && !p->before && !q.second && p->s->cuda.limits.pipelining == PIPELINE_ALL)
 		pipeline_flatten(p);
 	bool more = q.loop && plan(&q);
 	if (more)
@@ -362,20 +362,20 @@ static void not_seen_to(struct op *o, void *arg)
 static void note_grids(struct pass_state *s, bool persist, bool grouped)
 {
 	enum { ALL = (1 << GRID_KINDS) - 1, FEW = 1 << GRID_FEW, ROWS = 1 << GRID_ROWS };
-	u32 same = ALL & ~(persist ? s->cuda.grid == GRID_FEW ? ALL - FEW : FEW : 0) &
-		   ~(grouped ? s->cuda.grid == GRID_ROWS ? ALL - ROWS : ROWS : 0);
+	u32 same = ALL & ~(persist ? s->options.grid == GRID_FEW ? ALL - FEW : FEW : 0) &
+		   ~(grouped ? s->options.grid == GRID_ROWS ? ALL - ROWS : ROWS : 0);
 	s->k->cuda.grids = same == ALL ? 0 : same;
 }
 
 void pass_pipeline(struct pass_state *s)
 {
-	i64 group = rows_in_group(s, s->cuda.grid == GRID_ROWS);
+	i64 group = rows_in_group(s, s->options.grid == GRID_ROWS);
 	bool grouped = rows_in_group(s, true) != rows_in_group(s, false);
-	bool persist = s->cuda.pipelining == PIPELINE_ALL && may_persist(s);
-	bool many = s->cuda.grid != GRID_FEW, in_groups = many && persist && join_programs(s, group);
+	bool persist = s->cuda.limits.pipelining == PIPELINE_ALL && may_persist(s);
+	bool many = s->options.grid != GRID_FEW, in_groups = many && persist && join_programs(s, group);
 	if (block_has(s->k->body, is_flat))
 		pass_licm(s); /* loop-invariant values of the loop over tiles need no iter args */
-	if (s->cuda.pipelining < PIPELINE_NONE) {
+	if (s->cuda.limits.pipelining < PIPELINE_NONE) {
 		pipeline_block(s, s->k->body);
 		if (s->cuda.programs)
 			part_programs(s);

@@ -98,7 +98,7 @@ void pipeline_find_producer(struct schedule *p)
 	u32 dots = count_dots(p);
 	bool products = dots && dots_are_apart(p->ctx, p->loop->blocks[0]),
 	     late = is_attention(p) && !next_loop(p->loop);
-	bool possible = p->s->target->has_tensor_copy && !p->s->cuda.no_tma && dots && !p->second;
+	bool possible = p->s->target->has_tensor_copy && !p->s->options.no_tma && dots && !p->second;
 	bool asked = possible && take_request(p->loop);
 	if (!asked && (!possible || (!products && !late) || !pipeline_is_alone(p)))
 		return;

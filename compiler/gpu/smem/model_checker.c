@@ -748,8 +748,8 @@ struct unproved checker_prove(struct pass_state *s)
 /* True if a test wants the proof to fail, so that the kernel is compiled again (support/compile_checks.h). */
 static bool is_refused(const struct pass_state *s)
 {
-	return (s->cuda.pipelining == PIPELINE_ALL && compile_check("unproved")) ||
-	       (s->cuda.pipelining <= PIPELINE_CP_ASYNC && compile_check("unproved-copies"));
+	return (s->cuda.limits.pipelining == PIPELINE_ALL && compile_check("unproved")) ||
+	       (s->cuda.limits.pipelining <= PIPELINE_CP_ASYNC && compile_check("unproved-copies"));
 }
 
 void pass_prove_buffers(struct pass_state *s)

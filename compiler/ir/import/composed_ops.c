@@ -69,11 +69,10 @@ struct op *build_sign_change(struct builder *b, enum opcode code, struct value *
 /* Reads ttg.barrier all, or with a list of memory: local|global_read|global_write. */
 static struct op *read_barrier(struct reader *r, struct builder *b)
 {
-	struct attrs ignored = {0};
 	do
 		read_word(r, false);
 	while (!r->failed && rd_accept(r, "|"));
-	read_dict(r, IR_ADDI, &ignored);
+	rd_skip_dict(r);
 	return build(b, IR_BARRIER, NULL, 0, NULL, 0, 0);
 }
 

@@ -6,16 +6,6 @@
 
 enum { MAX_INLINED = 1 << 18 }; /* limit on operations, calls and jumps */
 
-static struct text_position here(const struct reader *r)
-{
-	return (struct text_position){r->at, r->line, r->line_at};
-}
-
-static void go_to(struct reader *r, struct text_position p)
-{
-	r->at = p.at, r->line = p.line, r->line_at = p.line_at;
-}
-
 void rd_count(struct reader *r)
 {
 	if (++r->count > MAX_INLINED)
@@ -27,11 +17,10 @@ void rd_count(struct reader *r)
 /* Notes a label, "^name:" or "^name(arguments):", at the current position. */
 static void scan_label(struct reader *r, struct text_function *f)
 {
-	struct text_label l = {.at = here(r)};
+	struct text_label l = {.at = r->pos};
 	rd_bump(r, 1);
 	l.name = read_word(r, false);
-	rd_skip_space(r);
-	if (*rd_cur(r) == '(')
+	if (rd_at(r, '('))
 		rd_skip_brackets(r);
 	if (rd_accept(r, ":"))
 		vec_push(r->ctx->arena, &f->labels, l);
@@ -75,9 +64,8 @@ static void scan_function(struct reader *r)
 	f->loc = rd_here(r, 1);
 	f->loc.col++;
 	f->name = read_symbol(r);
-	f->at = here(r);
-	rd_skip_space(r);
-	if (*rd_cur(r) == '(')
+	f->at = r->pos;
+	if (rd_at(r, '('))
 		rd_skip_brackets(r);
 	if (rd_accept(r, "->"))
 		rd_skip_types(r);
@@ -103,13 +91,13 @@ struct text_function *read_functions(struct reader *r)
 {
 	struct text_function *kernel = NULL;
 	while (!r->failed && rd_accept(r, "tt.func")) {
-		struct text_position start = here(r);
+		struct text_position start = r->pos;
 		scan_function(r);
 		struct text_function *f = r->functions.len ? r->functions.at[r->functions.len - 1] : NULL;
 		if (r->failed || f->is_private)
 			continue;
 		if (kernel) {
-			go_to(r, start);
+			r->pos = start;
 			rd_fail(r, "a file has one kernel only: make the functions that it calls private");
 		}
 		kernel = f;
@@ -157,8 +145,7 @@ static void bind_arguments(struct reader *r, const value_vec *values, struct loc
 			const char *name = read_name(r);
 			rd_expect(r, ":");
 			const struct type *t = read_type(r);
-			struct attrs ignored = {0};
-			read_dict(r, IR_ADDI, &ignored);
+					rd_skip_dict(r);
 			rd_skip_loc(r);
 			if (!r->failed && (n >= values->len || values->at[n]->type != t))
 				rd_fail_at(r, loc, "the values do not match the block's arguments");
@@ -183,7 +170,7 @@ static void follow(struct reader *r, struct builder *b, const struct jump *j, va
 		rd_fail(r, "nested too deeply");
 	if (!r->failed) {
 		j->to->open = true;
-		go_to(r, j->to->at);
+		r->pos = j->to->at;
 		rd_expect(r, "^");
 		read_word(r, false);
 		const value_vec none = {0};
@@ -276,14 +263,13 @@ static void read_path(struct reader *r, struct builder *b, value_vec *out)
 /* Reads the part after the parameters: the types of the results, attributes, and the body. */
 void read_body(struct reader *r, struct text_function *f, struct builder *b, value_vec *out)
 {
-	struct attrs ignored = {0};
 	struct text_function *outer = r->function;
 	r->function = f;
 	f->results.len = 0;
 	if (rd_accept(r, "->"))
 		read_result_types(r, &f->results);
 	if (rd_accept(r, "attributes"))
-		read_dict(r, IR_ADDI, &ignored);
+		rd_skip_dict(r);
 	rd_expect(r, "{");
 	f->open = true;
 	read_path(r, b, out);
@@ -309,57 +295,53 @@ static void find_results(struct reader *r, struct text_function *f)
 bool read_region_blocks(struct reader *r, const char *end, struct builder *b, value_vec *out)
 {
 	struct text_function region = {.end = end}, *outer = r->function;
-	struct text_position start = here(r);
+	struct text_position start = r->pos;
 	scan_body(r, &region, 1);
-	struct text_position behind = here(r);
-	go_to(r, start);
+	struct text_position behind = r->pos;
+	r->pos = start;
 	if (!region.labels.len)
 		return false;
 	find_results(r, &region);
-	go_to(r, start);
+	r->pos = start;
 	r->function = &region;
 	read_path(r, b, out);
 	r->function = outer;
-	go_to(r, behind);
+	r->pos = behind;
 	return true;
 }
 
 void read_call(struct reader *r, struct builder *b, value_vec *out)
 {
 	value_vec args = {0};
-	struct attrs ignored = {0};
 	rd_skip_space(r);
 	struct loc loc = rd_here(r, 1);
 	const char *name = read_symbol(r);
 	struct text_function *f = find_function(r, name);
-	loc.len = (u16)MIN(strlen(name) + 1, 1000u);
+	loc.len = rd_loc_len(name) + 1;
 	if (!r->failed && !f)
 		rd_fail_at(r, loc, arena_printf(r->ctx->arena, "there is no function '%s'", name));
 	else if (!r->failed && f->open)
 		rd_fail_at(r, loc, arena_printf(r->ctx->arena, "'%s' calls itself", name));
 	rd_expect(r, "(");
-	rd_skip_space(r);
-	if (*rd_cur(r) == '%')
+	if (rd_at(r, '%'))
 		read_values(r, &args);
 	rd_expect(r, ")");
-	read_dict(r, IR_ADDI, &ignored);
-	rd_expect(r, ":");
-	rd_skip_types(r);
-	rd_expect(r, "->");
-	rd_skip_types(r);
+	rd_skip_dict(r);
+	struct type_vec ignored = {0};
+	read_function_type(r, &ignored);
 	rd_count(r);
 	if (++r->depth > 250)
 		rd_fail(r, "nested too deeply");
 	if (!r->failed) {
-		struct text_position behind = here(r);
+		struct text_position behind = r->pos;
 		struct map values = r->values;
 		r->values = (struct map){.arena = r->ctx->arena};
-		go_to(r, f->at);
+		r->pos = f->at;
 		rd_expect(r, "(");
 		bind_arguments(r, &args, loc);
 		read_body(r, f, b, out);
 		r->values = values;
-		go_to(r, behind);
+		r->pos = behind;
 	}
 	r->depth--;
 }

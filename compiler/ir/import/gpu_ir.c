@@ -116,7 +116,7 @@ static const struct alias *read_alias_name(struct reader *r, bool shared)
 	struct loc at = rd_here(r, 1);
 	rd_expect(r, "#");
 	const char *name = read_word(r, false);
-	at.len = (u16)MIN(strlen(name) + 1, 1000u);
+	at.len = rd_loc_len(name) + 1;
 	for (u32 i = 0; i < r->aliases.len; i++)
 		if (r->aliases.at[i].name == name && r->aliases.at[i].shared == shared)
 			return &r->aliases.at[i];

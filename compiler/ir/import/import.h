@@ -47,7 +47,7 @@ struct reader {
 	struct diags *diags;
 	const struct source *src;
 	u16 file;
-	u32 at, line, line_at;
+	struct text_position pos;
 	bool failed;
 	const struct text_library *library; /* NULL: no library */
 	struct map descriptors; /* interned name → struct descriptor */
@@ -81,8 +81,15 @@ void rd_skip_loc(struct reader *r);
 /* Skips `word` if it is next. False otherwise. */
 bool rd_accept(struct reader *r, const char *word);
 void rd_expect(struct reader *r, const char *word);
+/* True if the next character is c. */
+bool rd_at(struct reader *r, char c);
 const char *read_word(struct reader *r, bool dash);
 const char *read_string(struct reader *r);
+/* Read a word, or also a string, and its location. */
+const char *read_word_at(struct reader *r, struct loc *at);
+const char *read_name_or_string(struct reader *r, struct loc *at);
+/* The length of a location that covers the word. */
+u16 rd_loc_len(const char *word);
 /* Skips balanced brackets that start at the current position. */
 void rd_skip_brackets(struct reader *r);
 i64 read_int(struct reader *r);
@@ -91,6 +98,10 @@ const struct type *read_type(struct reader *r);
 /* Reads one type, or several types with or without parentheses. */
 void read_result_types(struct reader *r, struct type_vec *out);
 void rd_skip_types(struct reader *r);
+/* Reads : types -> types. `out` receives the types of the results. */
+void read_function_type(struct reader *r, struct type_vec *out);
+/* Reads : types -> type. */
+const struct type *read_only_result(struct reader *r);
 /* Reads #name = … before the module: layouts, and locations, which are skipped. */
 void read_aliases(struct reader *r);
 /* Reads the rest of the type of a laid-out tile or buffer after shape and element: ", #name", and for a buffer ",
@@ -102,7 +113,10 @@ void read_module_attributes(struct reader *r);
 /* Reads %name. If no value has that name, an error is reported and the value is NULL. */
 const char *read_name(struct reader *r);
 struct value *read_value(struct reader *r);
+/* Read one value; values, separated by commas; and values : types, which may be absent. */
+void read_operand(struct reader *r, value_vec *out);
 void read_values(struct reader *r, value_vec *out);
+void read_typed_values(struct reader *r, value_vec *out);
 void rd_define(struct reader *r, const char *name, struct value *v);
 /* Defines one name for all results of a call. */
 void rd_define_all(struct reader *r, const char *name, const value_vec *v);
@@ -151,7 +165,8 @@ void pack_map(struct reader *r, struct builder *b, i64 pack, struct op *o, const
 
 u64 read_scalar_bits(struct reader *r, enum dtype d);
 i64 read_enum(struct reader *r, const char *const *values);
-void read_attr_value(struct reader *r, enum opcode code, int slot, struct attrs *out);
+void read_attr_value(struct reader *r, const struct attr_info *a, struct attrs *out);
 void read_dict(struct reader *r, enum opcode code, struct attrs *out);
+void rd_skip_dict(struct reader *r);
 
 #endif

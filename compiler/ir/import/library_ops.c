@@ -103,17 +103,15 @@ static struct op *call(struct reader *r, struct builder *b, const char *function
 /* Skips a dictionary {…}. Returns its start, for `says`. */
 static struct text_position read_ignored_dict(struct reader *r)
 {
-	struct attrs ignored = {0};
-	rd_skip_space(r);
-	struct text_position p = {r->at, r->line, r->line_at};
-	read_dict(r, IR_ADDI, &ignored);
+	struct text_position p = r->pos;
+	rd_skip_dict(r);
 	return p;
 }
 
 /* True if the text between `from` and the current position contains these words. */
 static bool says(const struct reader *r, struct text_position from, const char *words)
 {
-	return memmem(r->src->text + from.at, r->at - from.at, words, strlen(words));
+	return memmem(r->src->text + from.at, r->pos.at - from.at, words, strlen(words));
 }
 
 /* --- descriptors ----------------------------------------------------------------------------------------------- */
@@ -203,15 +201,13 @@ void read_make_descriptor(struct reader *r, const char *name, struct loc loc)
 /* Reads the kind of a reduction, which is the last part of the library function's name. */
 static const char *read_kind(struct reader *r)
 {
-	rd_skip_space(r);
-	struct loc loc = rd_here(r, 1);
-	const char *kind = read_word(r, false);
+	struct loc loc;
+	const char *kind = read_word_at(r, &loc);
 	static const char *const known[] = {"add", "min", "max", "and", "or", "xor"};
 	rd_expect(r, ",");
 	for (u32 i = 0; i < ARRAY_LEN(known); i++)
 		if (!strcmp(known[i], kind))
 			return kind;
-	loc.len = (u16)MIN(MAX(strlen(kind), 1u), 1000u);
 	rd_fail_at(r, loc, "a reduction into a descriptor must be add, min, max, and, or or xor");
 	return kind;
 }
@@ -221,7 +217,6 @@ static const char *read_kind(struct reader *r)
 static struct op *read_access(struct reader *r, struct builder *b, const char *what)
 {
 	bool reads = !strcmp(what, "load") || !strcmp(what, "gather");
-	struct attrs attrs = {0};
 	struct text_arg offsets[MAX_RANK] = {0}, args[8];
 	const struct type *t = NULL;
 	value_vec at = {0};
@@ -235,7 +230,7 @@ static struct op *read_access(struct reader *r, struct builder *b, const char *w
 			   arena_printf(r->ctx->arena, "'%%%s' is not a descriptor that is defined before this", name));
 	read_list(r, &at);
 	struct value *v = reads || !rd_accept(r, ",") ? NULL : read_value(r);
-	read_dict(r, IR_LOAD, &attrs);
+	rd_skip_dict(r);
 	rd_expect(r, ":");
 	rd_skip_types(r);
 	if (reads) {
@@ -298,8 +293,7 @@ static struct op *read_extern(struct reader *r, struct builder *b)
 	struct text_arg args[8];
 	const char *symbol = "", *function = NULL;
 	struct loc loc = b->loc;
-	rd_skip_space(r);
-	if (*rd_cur(r) == '%')
+	if (rd_at(r, '%'))
 		read_values(r, &v);
 	rd_expect(r, "{");
 	while (!r->failed && !rd_accept(r, "}")) {
@@ -311,14 +305,11 @@ static struct op *read_extern(struct reader *r, struct builder *b)
 		const char *text = *rd_cur(r) == '"' ? read_string(r) : read_word(r, false);
 		if (!strcmp(name, "symbol")) {
 			symbol = text;
-			loc.len = (u16)MIN(strlen(text) + 2, 1000u);
+			loc.len = rd_loc_len(text) + 2;
 		}
 		rd_accept(r, ",");
 	}
-	rd_expect(r, ":");
-	rd_skip_types(r);
-	rd_expect(r, "->");
-	const struct type *t = read_type(r);
+	const struct type *t = read_only_result(r);
 	if (!r->failed && r->library)
 		function = r->library->extern_function(r->library->arg, symbol);
 	if (!r->failed && (!function || v.len > ARRAY_LEN(args)))
@@ -335,10 +326,7 @@ static struct op *read_cat(struct reader *r, struct builder *b)
 	value_vec v = {0};
 	read_values(r, &v);
 	read_ignored_dict(r);
-	rd_expect(r, ":");
-	rd_skip_types(r);
-	rd_expect(r, "->");
-	const struct type *t = read_type(r);
+	const struct type *t = read_only_result(r);
 	if (!r->failed && v.len != 2)
 		rd_fail_at(r, b->loc, "tt.cat: joins two tiles");
 	if (r->failed)

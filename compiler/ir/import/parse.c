@@ -23,55 +23,49 @@ static const struct type *infer_type(struct reader *r, enum opcode code, const v
 	}
 }
 
+/* Reads up to the end of the format, or to a region. */
 static void read_format(struct reader *r, enum opcode code, const char *at, struct parsed *out)
 {
-	struct attr_spec spec;
 	while (!r->failed) {
-		struct format_token t = format_next(code, &at);
+		struct format_token t = format_next(r->ctx->arena, code, &at);
 		switch (t.kind) {
-		case FMT_END: return;
+		case FMT_END:
+		case FMT_REGION: return;
 		case FMT_SPACE: break;
-		case FMT_OPERAND: {
-			struct value *v = read_value(r);
-			if (v)
-				vec_push(r->ctx->arena, &out->operands, v);
-			break;
-		}
+		case FMT_OPERAND: read_operand(r, &out->operands); break;
 		case FMT_OPTIONAL:
-			if (rd_accept(r, ",")) {
-				struct value *v = read_value(r);
-				if (v)
-					vec_push(r->ctx->arena, &out->operands, v);
-			}
+			if (rd_accept(r, t.text))
+				read_operand(r, &out->operands);
 			break;
 		case FMT_ALL:
-			rd_skip_space(r);
-			if (*rd_cur(r) != '%') { /* without values there are no types */
+			if (!rd_at(r, '%')) { /* without values there are no types */
 				read_dict(r, code, &out->attrs);
 				return;
 			}
 			read_values(r, &out->operands);
 			break;
 		case FMT_ATTR:
+			if (t.attr->kind == KIND_unit)
+				out->attrs.slot[t.attr->slot] = rd_accept(r, t.attr->name);
+			else
+				read_attr_value(r, t.attr, &out->attrs);
+			break;
+		case FMT_COMMA_ATTR:
+			if (!rd_accept(r, ","))
+				break;
+			/* fallthrough */
 		case FMT_KEYED_ATTR:
-			attr_spec_at(code, (u32)t.index, &spec);
-			if (t.kind == FMT_KEYED_ATTR || !strncmp(spec.kind, "unit", 4)) {
-				if (!rd_accept(r, arena_printf(r->ctx->arena, "%.*s", (int)spec.name_len, spec.name)))
-					break;
-				if (t.kind == FMT_ATTR) {
-					out->attrs.slot[t.index] = 1;
-					break;
-				}
-				rd_expect(r, "=");
-			}
-			read_attr_value(r, code, t.index, &out->attrs);
+			if (!rd_accept(r, t.attr->name))
+				break;
+			rd_expect(r, "=");
+			read_attr_value(r, t.attr, &out->attrs);
 			break;
 		case FMT_DICT: read_dict(r, code, &out->attrs); break;
 		case FMT_TYPE: read_type(r); break;
 		case FMT_RESULT: vec_push(r->ctx->arena, &out->results, read_type(r)); break;
-		case FMT_TYPES: rd_skip_types(r); break;
+		case FMT_TYPES:
 		case FMT_BARE_TYPES: rd_skip_types(r); break;
-		case FMT_LITERAL: rd_expect(r, arena_printf(r->ctx->arena, "%.*s", (int)t.len, t.text)); break;
+		case FMT_LITERAL: rd_expect(r, t.text); break;
 		}
 	}
 }
@@ -84,11 +78,10 @@ static void set_attrs(struct op *o, const struct attrs *from)
 	o->scratch_offset = from->allocated ? from->scratch_offset : -1;
 }
 
-static struct op *make(struct reader *r, struct builder *b, enum opcode code, struct parsed *p, u32 nblocks)
+static struct op *make(struct builder *b, enum opcode code, const struct parsed *p, u32 nblocks)
 {
 	struct op *o = build(b, code, p->operands.at, p->operands.len, p->results.at, p->results.len, nblocks);
 	set_attrs(o, &p->attrs);
-	(void)r;
 	return o;
 }
 
@@ -112,9 +105,7 @@ static void read_bindings(struct reader *r, name_list *names, struct parsed *p)
 	do {
 		vec_push(r->ctx->arena, names, read_name(r));
 		rd_expect(r, "=");
-		struct value *v = read_value(r);
-		if (v)
-			vec_push(r->ctx->arena, &p->operands, v);
+		read_operand(r, &p->operands);
 	} while (!r->failed && rd_accept(r, ","));
 	rd_expect(r, ")");
 }
@@ -133,9 +124,7 @@ static struct op *read_for(struct reader *r, struct builder *b)
 	static const char *const words[] = {"=", "to", "step"};
 	for (int i = 0; i < FOR_INITS; i++) {
 		rd_expect(r, words[i]);
-		struct value *v = read_value(r);
-		if (v)
-			vec_push(r->ctx->arena, &p.operands, v);
+		read_operand(r, &p.operands);
 	}
 	if (rd_accept(r, "iter_args")) {
 		rd_expect(r, "(");
@@ -152,7 +141,7 @@ static struct op *read_for(struct reader *r, struct builder *b)
 	is_unsigned &= iv_type->kind == TY_SCALAR && dtype_is_int(iv_type->dtype) && operand_types_are(&p, iv_type);
 	for (u32 i = 0; is_unsigned && i < 2; i++)
 		p.operands.at[i] = build_moved_by_half(b, p.operands.at[i]);
-	struct op *o = make(r, b, IR_FOR, &p, 1);
+	struct op *o = make(b, IR_FOR, &p, 1);
 	struct value *index = block_add_arg(r->ctx, o->blocks[0], iv_type);
 	struct builder in = builder_at_end(r->ctx, o->blocks[0]);
 	rd_define(r, iv, is_unsigned ? build_moved_by_half(&in, index) : index);
@@ -167,14 +156,12 @@ static struct op *read_for(struct reader *r, struct builder *b)
 static struct op *read_if(struct reader *r, struct builder *b)
 {
 	struct parsed p = {0};
-	struct value *cond = read_value(r);
-	if (cond)
-		vec_push(r->ctx->arena, &p.operands, cond);
+	read_operand(r, &p.operands);
 	if (rd_accept(r, "->"))
 		read_result_types(r, &p.results);
 	if (r->failed)
 		return NULL;
-	struct op *o = make(r, b, IR_IF, &p, 2);
+	struct op *o = make(b, IR_IF, &p, 2);
 	read_region(r, o->blocks[0], true);
 	if (rd_accept(r, "else")) {
 		read_region(r, o->blocks[1], true);
@@ -210,20 +197,16 @@ static struct op *read_while(struct reader *r, struct builder *b)
 	name_list args = {0};
 	if (rd_accept(r, "(") && !rd_accept(r, ")"))
 		read_bindings(r, &args, &p);
-	rd_expect(r, ":");
-	rd_skip_types(r);
-	rd_expect(r, "->");
-	read_result_types(r, &p.results);
+	read_function_type(r, &p.results);
 	if (r->failed)
 		return NULL;
-	struct op *o = make(r, b, IR_WHILE, &p, 2);
+	struct op *o = make(b, IR_WHILE, &p, 2);
 	for (u32 i = 0; i < args.len; i++)
 		rd_define(r, args.at[i], block_add_arg(r->ctx, o->blocks[0], p.operands.at[i]->type));
 	read_region(r, o->blocks[0], false);
 	rd_expect(r, "do");
 	rd_expect(r, "{");
-	rd_skip_space(r);
-	if (*rd_cur(r) == '^')
+	if (rd_at(r, '^'))
 		read_block_args(r, o->blocks[1]);
 	read_block(r, o->blocks[1]);
 	return o;
@@ -245,7 +228,7 @@ static struct op *read_generic(struct reader *r, struct builder *b, enum opcode 
 		unpack_map(r, b, pack, &p.operands), p.attrs.slot[ATTR_MAP_PACK] = 1;
 	if (r->failed)
 		return NULL;
-	struct op *o = make(r, b, code, &p, 1);
+	struct op *o = make(b, code, &p, 1);
 	read_block_args(r, o->blocks[0]);
 	enum opcode end = code == IR_REDUCE ? IR_REDUCE_RETURN : code == IR_SCAN ? IR_SCAN_RETURN : IR_MAP_RETURN;
 	struct builder in = builder_at_end(r->ctx, o->blocks[0]);
@@ -257,10 +240,7 @@ static struct op *read_generic(struct reader *r, struct builder *b, enum opcode 
 	block_erase_unused(o->blocks[0]); /* inlined calls of Triton leave unused tiles */
 	rd_expect(r, ")");
 	read_dict(r, code, &p.attrs);
-	rd_expect(r, ":");
-	rd_skip_types(r);
-	rd_expect(r, "->");
-	read_result_types(r, &p.results);
+	read_function_type(r, &p.results);
 	set_attrs(o, &p.attrs);
 	if (pack > 1)
 		pack_map(r, b, pack, o, &p.results);
@@ -274,10 +254,10 @@ static struct op *read_constant(struct reader *r, struct builder *b)
 	struct parsed p = {0};
 	bool dense = rd_accept(r, "dense<");
 	rd_skip_space(r);
-	u32 at = r->at, line = r->line, line_at = r->line_at;
+	struct text_position at = r->pos;
 	bool boolean = !dense && (rd_accept(r, "true") || rd_accept(r, "false"));
 	if (boolean) {
-		p.attrs.slot[ATTR_VALUE] = r->src->text[at] == 't';
+		p.attrs.slot[ATTR_VALUE] = r->src->text[at.at] == 't';
 		vec_push(r->ctx->arena, &p.results, type_scalar(r->ctx, DT_I1));
 	} else {
 		/* the type comes after the value that depends on it, so the value is read twice */
@@ -287,77 +267,16 @@ static struct op *read_constant(struct reader *r, struct builder *b)
 			rd_expect(r, ">");
 		rd_expect(r, ":");
 		const struct type *t = read_type(r);
-		u32 end = r->at, end_line = r->line, end_line_at = r->line_at;
-		r->at = at, r->line = line, r->line_at = line_at;
+		struct text_position end = r->pos;
+		r->pos = at;
 		if (!r->failed && type_is_ptr(t))
 			rd_fail(r, "a constant cannot be a pointer");
 		if (!r->failed)
 			p.attrs.slot[ATTR_VALUE] = (i64)read_scalar_bits(r, type_dtype(t));
-		r->at = end, r->line = end_line, r->line_at = end_line_at;
+		r->pos = end;
 		vec_push(r->ctx->arena, &p.results, t);
 	}
-	return r->failed ? NULL : make(r, b, IR_CONSTANT, &p, 0);
-}
-
-static struct op *read_dot(struct reader *r, struct builder *b)
-{
-	struct parsed p = {0};
-	read_values(r, &p.operands); /* stops at the comma before a keyword */
-	for (;;) {
-		if (rd_accept(r, "inputPrecision")) {
-			rd_expect(r, "=");
-			p.attrs.slot[ATTR_PRECISION] = read_enum(r, attr_enum("precision", 9));
-		} else if (!rd_accept(r, ",")) {
-			break;
-		}
-	}
-	read_dict(r, IR_DOT, &p.attrs);
-	rd_expect(r, ":");
-	read_type(r);
-	rd_expect(r, "*");
-	read_type(r);
-	rd_expect(r, "->");
-	vec_push(r->ctx->arena, &p.results, read_type(r));
-	return r->failed ? NULL : make(r, b, IR_DOT, &p, 0);
-}
-
-/* Reads %p, %buffer mask %m other %x {…} : types. */
-static struct op *read_async_copy(struct reader *r, struct builder *b)
-{
-	static const char *const words[] = {NULL, ",", "mask", "other"};
-	struct parsed p = {0};
-	for (u32 i = 0; i < ARRAY_LEN(words) && !r->failed; i++) {
-		if (i > 1 && !rd_accept(r, words[i]))
-			break;
-		if (i == 1)
-			rd_expect(r, words[i]);
-		struct value *v = read_value(r);
-		if (v)
-			vec_push(r->ctx->arena, &p.operands, v);
-	}
-	read_dict(r, IR_ASYNC_COPY, &p.attrs);
-	rd_expect(r, ":");
-	read_type(r);
-	rd_expect(r, "->");
-	read_type(r);
-	return r->failed ? NULL : make(r, b, IR_ASYNC_COPY, &p, 0);
-}
-
-/* Reads a region for one thread, under a condition, or for additional warps. */
-static struct op *read_partition(struct reader *r, struct builder *b, enum opcode code)
-{
-	struct parsed p = {0};
-	struct value *v = code == IR_ONE_THREAD ? read_value(r) : NULL;
-	if (v)
-		vec_push(r->ctx->arena, &p.operands, v);
-	if (r->failed)
-		return NULL;
-	if (code == IR_PARTITION)
-		read_dict(r, code, &p.attrs);
-	struct op *o = make(r, b, code, &p, 1);
-	r->module.cuda.more_warps += code == IR_PARTITION ? (i32)o->attr[ATTR_MORE_WARPS] : 0;
-	read_region(r, o->blocks[0], true);
-	return o;
+	return r->failed ? NULL : make(b, IR_CONSTANT, &p, 0);
 }
 
 /* Reads "text" {constraints = "=r,r", packed_element = 1 : i32, pure = true} %a : type -> type. */
@@ -366,15 +285,10 @@ static struct op *read_inline_asm(struct reader *r, struct builder *b)
 	struct parsed p = {0};
 	p.attrs.text = read_string(r);
 	read_dict(r, IR_INLINE_ASM, &p.attrs);
-	rd_skip_space(r);
-	if (*rd_cur(r) == '%') {
-		read_values(r, &p.operands);
-		rd_expect(r, ":");
-		rd_skip_types(r);
-	}
+	read_typed_values(r, &p.operands);
 	rd_expect(r, "->");
 	read_result_types(r, &p.results);
-	return r->failed ? NULL : make(r, b, p.attrs.slot[ATTR_PURE] ? IR_PURE_ASM : IR_INLINE_ASM, &p, 0);
+	return r->failed ? NULL : make(b, p.attrs.slot[ATTR_PURE] ? IR_PURE_ASM : IR_INLINE_ASM, &p, 0);
 }
 
 static struct op *read_special(struct reader *r, struct builder *b, enum opcode code)
@@ -388,11 +302,7 @@ static struct op *read_special(struct reader *r, struct builder *b, enum opcode 
 	case IR_REDUCE:
 	case IR_SCAN:
 	case IR_MAP: return read_generic(r, b, code);
-	case IR_DOT: return read_dot(r, b);
-	case IR_ASYNC_COPY: return read_async_copy(r, b);
 	case IR_INLINE_ASM: return read_inline_asm(r, b);
-	case IR_ONE_THREAD:
-	case IR_PARTITION: return read_partition(r, b, code);
 	case IR_PRINT:
 		p.attrs.text = read_string(r);
 		rd_expect(r, "{");
@@ -409,11 +319,8 @@ static struct op *read_special(struct reader *r, struct builder *b, enum opcode 
 			}
 			rd_accept(r, ",");
 		}
-		if (rd_accept(r, ":")) {
-			read_values(r, &p.operands);
-			rd_expect(r, ":");
-			rd_skip_types(r);
-		}
+		if (rd_accept(r, ":"))
+			read_typed_values(r, &p.operands);
 		break;
 	case IR_SELECT:
 		read_values(r, &p.operands);
@@ -423,39 +330,15 @@ static struct op *read_special(struct reader *r, struct builder *b, enum opcode 
 		if (rd_accept(r, ","))
 			p.results.at[0] = read_type(r);
 		break;
-	case IR_FP_TO_FP: {
-		struct value *v = read_value(r);
-		if (v)
-			vec_push(r->ctx->arena, &p.operands, v);
-		if (rd_accept(r, ",")) {
-			rd_expect(r, "rounding");
-			rd_expect(r, "=");
-			p.attrs.slot[ATTR_ROUNDING] = read_enum(r, attr_enum("rounding", 8));
-		}
-		read_dict(r, code, &p.attrs);
-		rd_expect(r, ":");
-		read_type(r);
-		rd_expect(r, "->");
-		vec_push(r->ctx->arena, &p.results, read_type(r));
-		break;
-	}
-	case IR_CONDITION: {
+	case IR_CONDITION:
 		rd_expect(r, "(");
-		struct value *v = read_value(r);
-		if (v)
-			vec_push(r->ctx->arena, &p.operands, v);
+		read_operand(r, &p.operands);
 		rd_expect(r, ")");
-		rd_skip_space(r);
-		if (*rd_cur(r) == '%') {
-			read_values(r, &p.operands);
-			rd_expect(r, ":");
-			rd_skip_types(r);
-		}
+		read_typed_values(r, &p.operands);
 		break;
-	}
 	default: tl_unreachable("operation without a reader");
 	}
-	return r->failed ? NULL : make(r, b, code, &p, 0);
+	return r->failed ? NULL : make(b, code, &p, 0);
 }
 
 /* Operations with another name or format in the IR. */
@@ -491,7 +374,13 @@ static struct op *read_formatted(struct reader *r, struct builder *b, enum opcod
 			vec_push(r->ctx->arena, &p.results, p.operands.at[i]->type);
 	if (code == IR_WARP_GROUP_DOT && p.attrs.slot[ATTR_ASYNC])
 		vec_push(r->ctx->arena, &p.results, type_token(r->ctx));
-	return make(r, b, code, &p, 0);
+	bool region = op_info[code].rule == R_REGION;
+	struct op *o = make(b, code, &p, region);
+	if (code == IR_PARTITION)
+		r->module.cuda.more_warps += (i32)o->attr[ATTR_MORE_WARPS];
+	if (region)
+		read_region(r, o->blocks[0], true);
+	return o;
 }
 
 /* Reads the rest of the operation called `name`. NULL after an error. */
@@ -509,7 +398,7 @@ static struct op *read_named(struct reader *r, struct builder *b, const char *na
 		if (!strcmp(op_info[i].name, name))
 			code = i, format = op_info[i].format;
 	if (code < 0) {
-		r->at = start;
+		r->pos.at = start;
 		rd_fail_at(r, b->loc, arena_printf(r->ctx->arena, "unknown operation '%s'", name));
 		return NULL;
 	}
@@ -524,8 +413,7 @@ struct op_names { /* %a, %b = …; or %a:2 = …, where one name denotes all res
 
 static void read_op_names(struct reader *r, struct op_names *out)
 {
-	rd_skip_space(r);
-	if (*rd_cur(r) != '%')
+	if (!rd_at(r, '%'))
 		return;
 	do
 		out->at[out->n++] = read_name(r);
@@ -555,10 +443,8 @@ void read_op(struct reader *r, struct builder *b)
 	rd_count(r);
 	read_op_names(r, &names);
 	rd_skip_space(r);
-	b->loc = rd_here(r, 1);
-	u32 start = r->at;
-	const char *word = *rd_cur(r) == '"' ? read_string(r) : read_word(r, false);
-	b->loc.len = (u16)MIN(MAX(strlen(word), 1u), 1000u);
+	u32 start = r->pos.at;
+	const char *word = read_name_or_string(r, &b->loc);
 	struct loc loc = b->loc;
 	value_vec returned = {0};
 	bool call = !strcmp(word, "tt.call");
@@ -655,11 +541,11 @@ static void read_params(struct reader *r, struct kernel *k)
 static struct kernel *read_kernel(struct reader *r, struct text_function *f)
 {
 	struct kernel *k = kernel_new(r->ctx, f->name);
-	struct text_position end = {r->at, r->line, r->line_at};
+	struct text_position end = r->pos;
 	value_vec returned = {0};
 	k->loc = f->loc;
-	k->loc.len = (u16)MIN(strlen(k->name), 1000u);
-	r->at = f->at.at, r->line = f->at.line, r->line_at = f->at.line_at;
+	k->loc.len = rd_loc_len(k->name);
+	r->pos = f->at;
 	read_params(r, k);
 	struct builder b = builder_at_end(r->ctx, k->body);
 	read_body(r, f, &b, &returned);
@@ -668,13 +554,13 @@ static struct kernel *read_kernel(struct reader *r, struct text_function *f)
 	b.loc = k->loc;
 	if (!r->failed)
 		build(&b, IR_RETURN, NULL, 0, NULL, 0, 0);
-	r->at = end.at, r->line = end.line, r->line_at = end.line_at;
+	r->pos = end;
 	return r->failed ? NULL : k;
 }
 
 struct kernel *kernel_parse(struct ir_context *c, u16 file, const struct text_library *library)
 {
-	struct reader r = {.ctx = c, .diags = c->diags, .src = c->diags->sources.at[file], .file = file, .line = 1};
+	struct reader r = {.ctx = c, .diags = c->diags, .src = c->diags->sources.at[file], .file = file, .pos.line = 1};
 	r.library = library;
 	r.values.arena = r.descriptors.arena = c->arena;
 	read_aliases(&r);

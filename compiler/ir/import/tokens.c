@@ -7,20 +7,20 @@
 
 struct loc rd_here(const struct reader *r, u32 len)
 {
-	return (struct loc){r->line, (u16)MIN(r->at - r->line_at + 1, 65535u), (u16)len, r->file};
+	return (struct loc){r->pos.line, (u16)MIN(r->pos.at - r->pos.line_at + 1, 65535u), (u16)len, r->file};
 }
 
 const char *rd_cur(const struct reader *r)
 {
-	return r->src->text + r->at;
+	return r->src->text + r->pos.at;
 }
 
 void rd_bump(struct reader *r, u32 n)
 {
-	for (; n && r->at < r->src->len; n--)
-		if (r->src->text[r->at++] == '\n') {
-			r->line++;
-			r->line_at = r->at;
+	for (; n && r->pos.at < r->src->len; n--)
+		if (r->src->text[r->pos.at++] == '\n') {
+			r->pos.line++;
+			r->pos.line_at = r->pos.at;
 		}
 }
 
@@ -48,6 +48,12 @@ void rd_fail(struct reader *r, const char *what)
 	rd_fail_at(r, rd_here(r, 1), what);
 }
 
+bool rd_at(struct reader *r, char c)
+{
+	rd_skip_space(r);
+	return *rd_cur(r) == c;
+}
+
 bool rd_accept(struct reader *r, const char *word)
 {
 	size_t n = strlen(word);
@@ -72,11 +78,35 @@ void rd_expect(struct reader *r, const char *word)
 const char *read_word(struct reader *r, bool dash)
 {
 	rd_skip_space(r);
-	u32 start = r->at;
+	u32 start = r->pos.at;
 	while (isalnum((unsigned char)*rd_cur(r)) || (*rd_cur(r) && strchr("_.$", *rd_cur(r))) ||
 	       (dash && *rd_cur(r) == '-'))
 		rd_bump(r, 1);
-	return intern(r->ctx->names, r->src->text + start, r->at - start);
+	return intern(r->ctx->names, r->src->text + start, r->pos.at - start);
+}
+
+u16 rd_loc_len(const char *word)
+{
+	return (u16)MIN(MAX(strlen(word), 1u), 1000u);
+}
+
+const char *read_word_at(struct reader *r, struct loc *at)
+{
+	rd_skip_space(r);
+	*at = rd_here(r, 1);
+	const char *word = read_word(r, false);
+	at->len = rd_loc_len(word);
+	return word;
+}
+
+const char *read_name_or_string(struct reader *r, struct loc *at)
+{
+	if (!rd_at(r, '"'))
+		return read_word_at(r, at);
+	*at = rd_here(r, 1);
+	const char *name = read_string(r);
+	at->len = rd_loc_len(name);
+	return name;
 }
 
 const char *read_string(struct reader *r)
@@ -126,7 +156,8 @@ void rd_skip_brackets(struct reader *r)
 			read_string(r);
 			continue;
 		}
-		depth += (strchr("([{<", c) != NULL) - (strchr(")]}>", c) != NULL && r->src->text[r->at - 1] != '-');
+		bool closes = strchr(")]}>", c) && r->src->text[r->pos.at - 1] != '-';
+		depth += (strchr("([{<", c) != NULL) - closes;
 		rd_bump(r, 1);
 	} while (depth > 0);
 }
@@ -207,13 +238,11 @@ const struct type *read_type(struct reader *r)
 		rd_skip_brackets(r);
 		return i32_type;
 	}
-	rd_skip_space(r);
-	struct loc at = rd_here(r, 1);
-	const char *word = read_word(r, false);
+	struct loc at;
+	const char *word = read_word_at(r, &at);
 	for (int d = 0; d < DT_COUNT; d++)
 		if (!strcmp(dtype_ir_name((enum dtype)d), word))
 			return type_scalar(r->ctx, (enum dtype)d);
-	at.len = (u16)MIN(MAX(strlen(word), 1u), 1000u);
 	rd_fail_at(r, at, "expected a type, such as i32, f16, !tt.ptr<f32> or tensor<16xf32>");
 	return i32_type;
 }
@@ -228,6 +257,22 @@ void read_result_types(struct reader *r, struct type_vec *out)
 	while (!r->failed && rd_accept(r, ","));
 	if (parens)
 		rd_expect(r, ")");
+}
+
+void read_function_type(struct reader *r, struct type_vec *out)
+{
+	rd_expect(r, ":");
+	rd_skip_types(r);
+	rd_expect(r, "->");
+	read_result_types(r, out);
+}
+
+const struct type *read_only_result(struct reader *r)
+{
+	rd_expect(r, ":");
+	rd_skip_types(r);
+	rd_expect(r, "->");
+	return read_type(r);
 }
 
 void rd_skip_types(struct reader *r)
@@ -263,7 +308,7 @@ struct value *read_value(struct reader *r)
 	const char *name = read_name(r);
 	struct value *v = r->failed ? NULL : map_get(&r->values, name);
 	i64 index = 0;
-	at.len = (u16)MIN(strlen(name) + 1, 1000u);
+	at.len = rd_loc_len(name) + 1;
 	if (*rd_cur(r) == '#') {
 		rd_bump(r, 1);
 		index = read_int(r);
@@ -296,16 +341,27 @@ void rd_define(struct reader *r, const char *name, struct value *v)
 	map_put(&r->values, name, v);
 }
 
+void read_operand(struct reader *r, value_vec *out)
+{
+	struct value *v = read_value(r);
+	if (v)
+		vec_push(r->ctx->arena, out, v);
+}
+
+void read_typed_values(struct reader *r, value_vec *out)
+{
+	if (!rd_at(r, '%'))
+		return;
+	read_values(r, out);
+	rd_expect(r, ":");
+	rd_skip_types(r);
+}
+
 void read_values(struct reader *r, value_vec *out)
 {
-	do {
-		rd_skip_space(r);
-		if (*rd_cur(r) != '%' && out->len)
-			return; /* a keyword follows the comma */
-		struct value *v = read_value(r);
-		if (v)
-			vec_push(r->ctx->arena, out, v);
-	} while (!r->failed && rd_accept(r, ","));
+	do
+		read_operand(r, out);
+	while (!r->failed && rd_accept(r, ","));
 }
 
 /* --- attributes ---------------------------------------------------------------------------------------------- */
@@ -318,7 +374,7 @@ u64 read_scalar_bits(struct reader *r, enum dtype d)
 	if (rd_accept(r, "false"))
 		return 0;
 	if (dtype_is_int(d) || !strncmp(rd_cur(r), "0x", 2))
-		return (u64)read_int(r) & (dtype_bits(d) == 64 ? ~0ull : (1ull << dtype_bits(d)) - 1);
+		return dtype_encode_int(d, read_int(r));
 	char *end;
 	double x = strtod(rd_cur(r), &end);
 	if (end == rd_cur(r))
@@ -330,16 +386,14 @@ u64 read_scalar_bits(struct reader *r, enum dtype d)
 i64 read_enum(struct reader *r, const char *const *values)
 {
 	struct strbuf known = {.arena = r->ctx->arena};
-	rd_skip_space(r);
-	struct loc at = rd_here(r, 1);
-	const char *word = read_word(r, false);
+	struct loc at;
+	const char *word = read_word_at(r, &at);
 	for (int i = 0; values[i]; i++) {
 		if (!strcmp(values[i], word))
 			return i;
 		if (*values[i])
 			sb_printf(&known, " %s", values[i]);
 	}
-	at.len = (u16)MIN(MAX(strlen(word), 1u), 1000u);
 	rd_fail_at(
 		r, at,
 		arena_printf(r->ctx->arena, "'%s' is not a value of this attribute; its values are%s", word, known.at));
@@ -385,27 +439,18 @@ static i64 read_dims(struct reader *r)
 	return dims_pack(dims, n);
 }
 
-void read_attr_value(struct reader *r, enum opcode code, int slot, struct attrs *out)
+void read_attr_value(struct reader *r, const struct attr_info *a, struct attrs *out)
 {
-	struct attr_spec spec;
-	attr_spec_at(code, (u32)slot, &spec);
-	const char *const *values = attr_enum(spec.kind, spec.kind_len);
-	if (values)
-		out->slot[slot] = read_enum(r, values);
-	else if (!strncmp(spec.kind, "str", 3))
-		out->text = read_string(r);
-	else if (!strncmp(spec.kind, "name", 4))
-		out->slot[slot] = (i64)(uintptr_t)read_string(r);
-	else if (!strncmp(spec.kind, "perm", 4))
-		out->slot[slot] = read_perm(r);
-	else if (!strncmp(spec.kind, "sizes", 5))
-		out->slot[slot] = read_sizes(r);
-	else if (!strncmp(spec.kind, "dims", 4))
-		out->slot[slot] = read_dims(r);
-	else if (!strncmp(spec.kind, "bool", 4))
-		out->slot[slot] = (i64)read_scalar_bits(r, DT_I1);
-	else
-		out->slot[slot] = read_int(r);
+	i64 *to = &out->slot[a->slot];
+	switch (a->kind) {
+	case KIND_str: out->text = read_string(r); break;
+	case KIND_name: *to = (i64)(uintptr_t)read_string(r); break;
+	case KIND_perm: *to = read_perm(r); break;
+	case KIND_sizes: *to = read_sizes(r); break;
+	case KIND_dims: *to = read_dims(r); break;
+	case KIND_bool: *to = (i64)read_scalar_bits(r, DT_I1); break;
+	default: *to = attr_enum(a->kind) ? read_enum(r, attr_enum(a->kind)) : read_int(r); break;
+	}
 }
 
 /* Reads tt.divisibility = dense<[16, 1]> : tensor<2xi32>, or = 16 : i32. */
@@ -434,35 +479,39 @@ static void read_hint(struct reader *r, const char *name, struct attrs *out)
 }
 
 /* Reads name = value. The value `none` means the default. */
-static void read_policy(struct reader *r, enum opcode code, const char *name, const char *none, int slot,
+static void read_policy(struct reader *r, const char *name, const char *none, const struct attr_info *a,
 			struct attrs *out)
 {
 	rd_expect(r, name);
 	rd_expect(r, "=");
-	if (slot < 0)
+	if (!a)
 		read_word(r, false);
 	else if (!rd_accept(r, none))
-		read_attr_value(r, code, slot, out);
+		read_attr_value(r, a, out);
 }
 
 /* Reads #tt.cache_policy<cache_modifier = cg, eviction_policy = evict_last> of a load or store. */
 static void read_cache_policy(struct reader *r, enum opcode code, struct attrs *out)
 {
 	rd_expect(r, "#tt.cache_policy<");
-	read_policy(r, code, "cache_modifier", "none", attr_slot(code, "cacheModifier", 13), out);
+	read_policy(r, "cache_modifier", "none", attr_named(code, "cacheModifier", 13), out);
 	rd_expect(r, ",");
-	read_policy(r, code, "eviction_policy", "evict_normal", attr_slot(code, "evictionPolicy", 14), out);
+	read_policy(r, "eviction_policy", "evict_normal", attr_named(code, "evictionPolicy", 14), out);
 	rd_expect(r, ">");
 }
 
 /* Sets an attribute that is written without a value. */
-static void set_unit(struct reader *r, enum opcode code, int slot, struct attrs *out)
+static void set_unit(struct reader *r, const struct attr_info *a, struct attrs *out)
 {
-	struct attr_spec spec;
-	attr_spec_at(code, (u32)slot, &spec);
-	if (strncmp(spec.kind, "unit", 4) && strncmp(spec.kind, "bool", 4))
+	if (a->kind != KIND_unit && a->kind != KIND_bool)
 		rd_fail(r, "expected '=': this attribute has a value");
-	out->slot[slot] = 1;
+	out->slot[a->slot] = 1;
+}
+
+void rd_skip_dict(struct reader *r)
+{
+	struct attrs ignored = {0};
+	read_dict(r, IR_ADDI, &ignored);
 }
 
 void read_dict(struct reader *r, enum opcode code, struct attrs *out)
@@ -470,16 +519,15 @@ void read_dict(struct reader *r, enum opcode code, struct attrs *out)
 	if (!rd_accept(r, "{"))
 		return;
 	while (!r->failed && !rd_accept(r, "}")) {
-		rd_skip_space(r);
-		const char *name = *rd_cur(r) == '"' ? read_string(r) : read_word(r, false);
+		const char *name = rd_at(r, '"') ? read_string(r) : read_word(r, false);
 		if (!*name)
 			rd_fail(r, "expected an attribute's name");
-		int slot = attr_slot(code, name, strlen(name));
+		const struct attr_info *a = attr_named(code, name, strlen(name));
 		if (!rd_accept(r, "=")) {
-			if (slot >= 0)
-				set_unit(r, code, slot, out);
-		} else if (slot >= 0) {
-			read_attr_value(r, code, slot, out);
+			if (a)
+				set_unit(r, a, out);
+		} else if (a) {
+			read_attr_value(r, a, out);
 		} else if (!strcmp(name, "cachePolicy")) {
 			read_cache_policy(r, code, out);
 		} else if (!strcmp(name, "allocation.offset")) {
@@ -492,8 +540,7 @@ void read_dict(struct reader *r, enum opcode code, struct attrs *out)
 			   !strcmp(name, "tt.constancy")) {
 			read_hint(r, name, out);
 		} else {
-			rd_skip_space(r);
-			if (*rd_cur(r) == '"')
+			if (rd_at(r, '"'))
 				read_string(r);
 			else if (isalnum((unsigned char)*rd_cur(r)) || *rd_cur(r) == '-' || *rd_cur(r) == '#')
 				rd_bump(r, 1), read_word(r, false);

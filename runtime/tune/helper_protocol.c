@@ -1,10 +1,10 @@
-#include "runtime/remote/tuner_rpc.h"
+#include "runtime/tune/helper_protocol.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <sys/socket.h>
 
-bool wire_send(int socket, const void *p, size_t n)
+bool helper_send(int socket, const void *p, size_t n)
 {
 	for (const char *at = p; n;) {
 		ssize_t sent = send(socket, at, n, MSG_NOSIGNAL);
@@ -18,7 +18,7 @@ bool wire_send(int socket, const void *p, size_t n)
 	return true;
 }
 
-bool wire_receive(int socket, void *p, size_t n, int patience_ms)
+bool helper_receive(int socket, void *p, size_t n, int patience_ms)
 {
 	for (char *at = p; n;) {
 		struct pollfd one = {.fd = socket, .events = POLLIN};
