@@ -6,6 +6,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 
+#include "support/span.h"
 #include "runtime/image/bundle.h"
 #include "runtime/device/device.h"
 #include "runtime/image/image.h"
@@ -419,10 +420,10 @@ struct group {
 static const char *types_of(struct arena *a, const char *arguments)
 {
 	struct strbuf out = sb_empty(a);
-	struct arg_spec s;
-	for (const char *text = arguments, *name, *value; manifest_next(a, &text, &name, &value);) {
-		value = value ? value : "";
-		sb_printf(&out, "%s=%s, ", name, parse_arg_spec(a, value, &s) ? unspecialised(a, value) : value);
+	for (struct argument_span one; next_argument(a, &arguments, &one);) {
+		struct arg_spec s;
+		bool typed = one.value && parse_arg_spec(a, one.value, &s);
+		sb_printf(&out, "%s, ", typed ? unspecialised(a, one.text) : one.text);
 	}
 	return out.at;
 }
@@ -439,12 +440,13 @@ static void take_entry(struct command *c, const struct manifest_entry *e, bool f
 {
 	struct arena *a = &c->arena;
 	struct strbuf types = sb_empty(a);
-	struct arg_spec s;
-	for (const char *text = e->arguments, *name, *value; manifest_next(a, &text, &name, &value);) {
-		if (value && parse_arg_spec(a, value, &s))
-			sb_printf(&types, "%s%s=%s", types.len ? "," : "", name, value);
-		else if (value && first)
-			vec_push(a, &c->defines, ((struct define){name, value}));
+	const char *list = e->arguments;
+	for (struct argument_span one; next_argument(a, &list, &one);) {
+		struct arg_spec s;
+		if (one.value && parse_arg_spec(a, one.value, &s))
+			sb_printf(&types, "%s%s", types.len ? "," : "", one.text);
+		else if (one.value && first)
+			vec_push(a, &c->defines, ((struct define){one.name, one.value}));
 	}
 	add_once(&c->arena, &c->signatures, types.at);
 }

@@ -84,8 +84,6 @@ bool check_request(const struct command *c, const struct unit *u);
 /* Appends the text unless the list has it. */
 void add_once(struct arena *a, text_list *list, const char *text);
 bool list_has(const text_list *list, const char *text);
-/* The length of the text up to the first of `ends` outside brackets and quotes. */
-size_t span_outside(const char *s, const char *ends);
 /* Prints the unit's errors, warnings and remarks to standard error. */
 void show_diagnostics(const struct unit *u);
 /* Runs `tlc run` in gdb, stopped in the kernel. Returns only after an error. */

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "support/span.h"
 #include "runtime/image/image.h"
 #include "runtime/tune/tune.h"
 #include "cli/crash.h"

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "support/file.h"
+#include "support/span.h"
 #include "support/suggest.h"
 #include "runtime/device/device.h"
 #include "runtime/image/image.h"
@@ -69,30 +70,21 @@ bool read_target(const char *text, struct target *out)
 	return target_parse(text, out) || refuse("--target: '%s' is not one of %s", text, target_names);
 }
 
-/* Reads standard input to its end, because its length is unknown. */
-static char *read_stdin(struct arena *a, size_t *len)
-{
-	enum { LIMIT = 64 << 20 };
-	char *text = malloc(LIMIT);
-	*len = text ? fread(text, 1, LIMIT, stdin) : 0;
-	char *copy = !text || ferror(stdin) ? NULL : *len == LIMIT ? NULL : arena_str(a, text, *len);
-	if (!copy)
-		refuse("cannot read standard input: %s", *len == LIMIT ? "too large to be a kernel" : strerror(errno));
-	free(text);
-	return copy;
-}
-
 char *read_file(struct arena *a, const char *path, size_t *len)
 {
-	if (!strcmp(path, "-"))
-		return read_stdin(a, len);
+	enum { LIMIT = 64 << 20 };
+	bool is_stdin = !strcmp(path, "-");
+	FILE *f = is_stdin ? stdin : fopen(path, "rb");
 	struct stat st;
-	bool exists = !stat(path, &st), regular = exists && S_ISREG(st.st_mode);
-	char *text = regular ? file_read(a, path, 64 << 20, len) : NULL;
-	if (!text && regular && st.st_size > 64 << 20)
-		refuse("'%s' is too large to be a kernel", path);
-	else if (!text)
-		refuse("cannot read '%s': %s", path, exists && !regular ? "not a regular file" : strerror(errno));
+	bool readable = is_stdin || (f && !fstat(fileno(f), &st) && S_ISREG(st.st_mode));
+	char *text = readable ? stream_read(a, f, LIMIT, len) : NULL;
+	if (!text)
+		refuse("cannot read %s: %s", is_stdin ? "standard input" : arena_printf(a, "'%s'", path),
+		       f && !readable   ? "not a regular file"
+		       : errno == EFBIG ? "too large to be a kernel"
+					: strerror(errno));
+	if (f && !is_stdin)
+		fclose(f);
 	return text;
 }
 

@@ -2,6 +2,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "support/span.h"
 #include "support/suggest.h"
 #include "cli/cli.h"
 

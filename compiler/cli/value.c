@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "support/small_floats.h"
+#include "support/span.h"
 
 int api_failed(const tl_context *ctx, tl_status status)
 {
@@ -197,21 +198,6 @@ static bool read_scalar(struct arena *arena, struct argument *a, const char *tex
 }
 
 /* --- tuples and descriptors ---------------------------------------------------------------------------------- */
-
-size_t span_outside(const char *s, const char *ends)
-{
-	size_t i = 0;
-	int depth = 0, angles = 0; /* the > of ":>" is not a bracket */
-	for (char quote = 0; s[i] && (quote || depth || angles || !strchr(ends, s[i])); i++) {
-		if (quote)
-			quote = s[i] == quote ? 0 : quote;
-		else if (s[i] == '"' || s[i] == '\'')
-			quote = s[i];
-		depth += quote ? 0 : !!strchr("([", s[i]) - !!strchr(")]", s[i]);
-		angles += quote ? 0 : (s[i] == '<') - (s[i] == '>' && angles);
-	}
-	return i;
-}
 
 /* "name" of "name=value", or NULL. */
 static const char *field_of(struct arena *a, const char **text)

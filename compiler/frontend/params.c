@@ -139,8 +139,10 @@ static struct val bind_leaf(struct binding_of *b, const struct arg_spec *a, cons
 		return constant_argument(e, p->name, a->constant);
 	if (!typed && !constexpr)
 		typed = annotation_type(e, annotation, &t) && !t.constant;
-	if (typed && t.one) /* a compile-time 1, but an IR constant if the kernel also assigns to the parameter */
+	if (typed && t.one) { /* a compile-time 1, but an IR constant if the kernel also assigns to the parameter */
+		vec_push(e->ctx->arena, &e->kernel->ones, b->leaf);
 		return is_assigned(e, p->name) ? const_tensor(e, val_int(1), t.dtype) : val_int(1);
+	}
 	if (typed && !t.constant)
 		return add_param(b, name, &t);
 	if (p->value)

@@ -1,6 +1,7 @@
 /* Types of parameters as text, in Triton's signature notation. */
 #include <stdlib.h>
 
+#include "support/span.h"
 #include "frontend/frontend_internal.h"
 
 u32 arg_leaves(const struct arg_spec *a)
@@ -93,19 +94,8 @@ static bool accept(struct reader *r, const char *word)
 /* The text up to a ',' or ')' outside brackets and quotes, without spaces at its ends. */
 static const char *leaf_text(struct reader *r)
 {
-	while (*r->at == ' ')
-		r->at++;
-	const char *start = r->at;
-	int depth = 0;
-	for (char quote = 0; *r->at && (quote || depth || (*r->at != ',' && *r->at != ')')); r->at++) {
-		if (quote)
-			quote = *r->at == quote ? 0 : quote;
-		else if (*r->at == '"' || *r->at == '\'')
-			quote = *r->at;
-		else
-			depth += (*r->at == '(' || *r->at == '[') - (*r->at == ')' || *r->at == ']');
-	}
-	const char *end = r->at;
+	r->at += strspn(r->at, " ");
+	const char *start = r->at, *end = r->at += span_outside(start, ",)");
 	while (end > start && end[-1] == ' ')
 		end--;
 	return arena_str(r->arena, start, (size_t)(end - start));

@@ -305,6 +305,7 @@ struct kernel {
 	struct kernel_param *params;
 	u32 nparams;
 	struct block *body;
+	VEC(u32) ones; /* leaves of arguments that must be 1, for which there are no parameters */
 	VEC(struct param_pair) apart; /* see analysis/alias.h */
 	struct size_limits limits;
 	enum launch_bounds sizes;

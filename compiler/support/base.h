@@ -61,6 +61,8 @@ void crash_leave(struct crash_scope *s);
 /* Both raise a fault (support/recover.h). */
 _Noreturn void tl_assert_failed(const char *file, int line, const char *what);
 _Noreturn void tl_out_of_memory(size_t size);
+/* Zeroed memory for free(). Out of memory is a fault. */
+void *tl_calloc(size_t size);
 
 #define tl_assert(cond) ((cond) ? (void)0 : tl_assert_failed(__FILE__, __LINE__, #cond))
 /* An assertion for hot code, left out of builds without the verifiers (NDEBUG). */

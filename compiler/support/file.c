@@ -1,5 +1,6 @@
 #include "support/file.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -31,4 +32,20 @@ char *file_read(struct arena *a, const char *path, size_t most, size_t *len)
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK); /* without O_NONBLOCK, opening a FIFO
 									    * blocks */
 	return fd < 0 ? NULL : file_read_open(a, fd, most, len);
+}
+
+char *stream_read(struct arena *a, FILE *f, size_t most, size_t *len)
+{
+	struct strbuf text = {.arena = a};
+	char some[4096];
+	sb_puts(&text, "");
+	errno = 0;
+	for (size_t n; text.len <= most && (n = fread(some, 1, sizeof some, f));)
+		sb_add(&text, some, n);
+	*len = text.len;
+	if (text.len > most)
+		errno = EFBIG;
+	else if (ferror(f) && !errno)
+		errno = EIO;
+	return text.len > most || ferror(f) ? NULL : text.at;
 }

@@ -1,6 +1,8 @@
-/* Reading whole files into memory. */
+/* Reading whole files and streams into memory. */
 #ifndef TLC_SUPPORT_FILE_H
 #define TLC_SUPPORT_FILE_H
+
+#include <stdio.h>
 
 #include "support/arena.h"
 
@@ -9,5 +11,8 @@
 char *file_read(struct arena *a, const char *path, size_t most, size_t *len);
 /* Same for an open file descriptor, which is closed. */
 char *file_read_open(struct arena *a, int fd, size_t most, size_t *len);
+/* The bytes of a stream up to its end, followed by a NUL. NULL: an error, which is in errno; EFBIG: more than `most`
+ * bytes. */
+char *stream_read(struct arena *a, FILE *f, size_t most, size_t *len);
 
 #endif

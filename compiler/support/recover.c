@@ -243,6 +243,14 @@ void tl_out_of_memory(size_t size)
 	fault_raise(FAULT_MEMORY, "out of host memory allocating %zu bytes", size);
 }
 
+void *tl_calloc(size_t size)
+{
+	void *p = calloc(1, size);
+	if (!p)
+		tl_out_of_memory(size);
+	return p;
+}
+
 /* --- threads ------------------------------------------------------------------------------------------------- */
 
 bool fault_catch(struct first_fault *c, void (*body)(void *arg), void *arg)

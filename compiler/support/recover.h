@@ -4,7 +4,7 @@
  * and the API does not check for faults: fault_raise unwinds to the innermost recovery point of this thread.
  *
  * - protect(&r, body, arg) is a recovery point: it runs the body and returns how the body ended. The API puts a
- *   recovery point around each call and turns the fault into a tl_status (runtime/launch/api_module.c). Recovery points
+ *   recovery point around each call and turns the fault into a tl_status (runtime/api/api_guard.h). Recovery points
  *   nest.
  * - cleanup_push(&c, run, arg) registers a release that unwinding must not skip: of a lock, LLVM's objects, the locale,
  *   a half-made object. Memory of an arena that an outer frame frees needs no cleanup. fault_raise runs the cleanups of

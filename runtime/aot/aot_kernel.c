@@ -10,9 +10,9 @@
 
 enum { MAX_BLOBS = 4096 };
 
-struct loaded {
+struct built_image {
 	struct image image;
-	void *code; /* the device's handle */
+	struct loaded loaded;
 };
 
 /* The contents of a blob: a bundle of images for one target, or an image. */
@@ -25,7 +25,7 @@ struct piece {
 struct tl_compiled {
 	struct link link; /* first */
 	tl_context *ctx;
-	struct loaded *at;
+	struct built_image *at;
 	u32 len, nargs;
 	/* during loading */
 	struct piece *pieces;
@@ -117,9 +117,7 @@ static tl_status choose(struct tl_compiled *c)
 		return suits_none(c, &t);
 	for (u32 i = 0; i < c->npieces; i++)
 		n += c->pieces[i].is_bundle ? c->pieces[i].bundle.count : 1;
-	c->at = calloc(n, sizeof *c->at);
-	if (!c->at)
-		return failed(TL_ERR_MEMORY, "out of host memory");
+	c->at = tl_calloc(n * sizeof *c->at);
 	for (u32 i = 0; i < c->npieces; i++) {
 		tl_status s = suits(target_of(&c->pieces[i]), &t) == best ? take(c, i) : TL_OK;
 		if (s)
@@ -150,8 +148,7 @@ static void compiled_free(void *compiled)
 	struct tl_compiled *c = compiled;
 	struct device *dev = c->ctx->dev;
 	for (u32 i = 0; i < c->len; i++) {
-		if (c->at[i].code)
-			dev->ops->unload(dev, c->at[i].code);
+		loaded_close(dev, &c->at[i].loaded);
 		image_free(&c->at[i].image);
 	}
 	free_pieces(c);
@@ -172,11 +169,12 @@ static tl_status load_all(struct tl_compiled *c, const tl_blob *images)
 		s = choose(c);
 	free_pieces(c);
 	for (u32 i = 0; i < c->len && !s; i++)
-		s = dev->ops->load(dev, &(struct device_load){.image = &c->at[i].image}, &c->at[i].code);
+		s = loaded_open(dev, &(struct device_load){.image = &c->at[i].image}, &c->at[i].loaded);
 	return s;
 }
 
-static tl_status compiled_load(tl_context *ctx, const tl_blob *images, size_t n, tl_compiled **out)
+API_FUNCTION(tl_compiled_load, ctx, (tl_context *ctx, const tl_blob *images, size_t n, tl_compiled **out),
+	     (ctx, images, n, out))
 {
 	if (out)
 		*out = NULL;
@@ -187,16 +185,12 @@ static tl_status compiled_load(tl_context *ctx, const tl_blob *images, size_t n,
 				       : "the images are");
 	if (!n || n > MAX_BLOBS)
 		return failed(TL_ERR_ARGUMENT, "tl_compiled_load: %zu images; 1 to %d are possible", n, MAX_BLOBS);
-	struct tl_compiled *c = calloc(1, sizeof *c);
-	struct piece *pieces = calloc(n, sizeof *pieces);
-	if (!c || !pieces) {
-		free(c);
-		free(pieces);
-		return failed(TL_ERR_MEMORY, "out of host memory");
-	}
-	*c = (struct tl_compiled){.link.free = free_owned, .ctx = ctx, .pieces = pieces, .npieces = (u32)n};
+	struct tl_compiled *c = tl_calloc(sizeof *c);
+	*c = (struct tl_compiled){.link.free = free_owned, .ctx = ctx};
 	struct cleanup cleanup;
 	cleanup_push(&cleanup, compiled_free, c);
+	c->pieces = tl_calloc(n * sizeof *c->pieces);
+	c->npieces = (u32)n;
 	tl_status s = load_all(c, images);
 	cleanup_drop(&cleanup);
 	if (s) {
@@ -208,7 +202,7 @@ static tl_status compiled_load(tl_context *ctx, const tl_blob *images, size_t n,
 	return TL_OK;
 }
 
-static void compiled_destroy(tl_compiled *c)
+API_DESTRUCTOR(tl_compiled_destroy, c ? c->ctx : NULL, (tl_compiled *c), (c))
 {
 	if (!c)
 		return;
@@ -247,9 +241,10 @@ static tl_status check_pointers(const struct image *im, const uint64_t *args)
 
 /* True if the image can run with these arguments. Writes the bits of its slots to l. `leaves` caches the pointer
  * arguments, the only arguments that conditions use. */
-static bool allows(struct device *dev, const struct image *im, const uint64_t *args, const u32 *grid, bool many,
+static bool allows(struct device *dev, const struct loaded *k, const uint64_t *args, const u32 *grid, bool many,
 		   struct launch *l, tl_arg *leaves)
 {
+	const struct image *im = k->image;
 	if (!many && !serves_grid(im, GRID_FEW))
 		return false;
 	for (u32 i = 0; i < im->nones; i++)
@@ -263,19 +258,12 @@ static bool allows(struct device *dev, const struct image *im, const uint64_t *a
 		if (s->pointers && !leaves[s->leaf].bytes)
 			leaves[s->leaf] = pointer_to(dev, s->dtype, l->bits[i]);
 	}
-	const struct arguments a = {.at = leaves, .n = MAX_KERNEL_PARAMS, .bits = l->bits, .grid = grid};
-	struct broken b = conditions_broken(dev, im, &a);
-	return !b.maps && !b.sizes && !b.alias;
+	struct broken b = conditions_broken(dev, k, &(struct arguments){leaves, l->bits, grid});
+	return !is_broken(&b);
 }
 
-static tl_status start(struct device *dev, const struct loaded *v, const tl_config *cfg, const u32 *grid,
-		       struct launch *l)
-{
-	tl_status s = image_launch(dev, &v->image, v->code, cfg, grid, l);
-	return s ? s : dev->ops->launch(dev, &l->device);
-}
-
-static tl_status compiled_launch(tl_compiled *c, const tl_config *cfg, const uint64_t *args, size_t nargs)
+API_FUNCTION(tl_compiled_launch, c ? c->ctx : NULL,
+	     (tl_compiled *c, const tl_config *cfg, const uint64_t *args, size_t nargs), (c, cfg, args, nargs))
 {
 	struct launch l;
 	u32 grid[3];
@@ -288,10 +276,9 @@ static tl_status compiled_launch(tl_compiled *c, const tl_config *cfg, const uin
 	const char *name = c->at[0].image.name;
 	if (nargs < c->nargs)
 		return failed(TL_ERR_ARGUMENT, "%s: %zu arguments were given, and it has %u", name, nargs, c->nargs);
-	if (cfg->stream && !dev->ops->has_streams)
-		return failed(TL_ERR_ARGUMENT, "%s: the %s device has no streams; leave tl_config.stream NULL", name,
-			      dev->ops->name);
-	tl_status s = check_grid(name, cfg);
+	tl_status s = check_stream(name, dev, cfg->stream);
+	if (!s)
+		s = check_grid(name, cfg);
 	for (u32 i = 0; i < c->len && !s; i++) /* variants have different parameters */
 		s = check_pointers(&c->at[i].image, args);
 	if (s)
@@ -301,26 +288,9 @@ static tl_status compiled_launch(tl_compiled *c, const tl_config *cfg, const uin
 	memset(leaves, 0, c->nargs * sizeof *leaves);
 	u32 most = most_blocks(dev, cfg), i = 0;
 	bool many = most && count_programs(grid) > most;
-	while (i < c->len && !allows(dev, &c->at[i].image, args, grid, many, &l, leaves))
+	while (i < c->len && !allows(dev, &c->at[i].loaded, args, grid, many, &l, leaves))
 		i++;
 	if (i == c->len)
 		return failed(TL_ERR_ARGUMENT, "%s: none of its %u variants allows these arguments", name, c->len);
-	return grid[0] && grid[1] && grid[2] ? start(dev, &c->at[i], cfg, grid, &l) : TL_OK;
-}
-
-/* --- under a guard ---------------------------------------------------------------------------------------------- */
-
-tl_status tl_compiled_load(tl_context *ctx, const tl_blob *images, size_t n, tl_compiled **out)
-{
-	GUARDED(ctx, compiled_load(ctx, images, n, out));
-}
-
-void tl_compiled_destroy(tl_compiled *c)
-{
-	DESTROYED(c ? c->ctx : NULL, compiled_destroy(c));
-}
-
-tl_status tl_compiled_launch(tl_compiled *c, const tl_config *cfg, const uint64_t *args, size_t nargs)
-{
-	GUARDED(c ? c->ctx : NULL, compiled_launch(c, cfg, args, nargs));
+	return loaded_start(dev, &c->at[i].loaded, cfg, grid, cfg->stream, &l);
 }

@@ -2,6 +2,7 @@
  * of the kernel that was recorded with arguments of these types and these compile-time values. */
 #include <stdlib.h>
 
+#include "support/span.h"
 #include "support/suggest.h"
 #include "runtime/image/argument.h"
 #include "runtime/image/error.h"
@@ -36,33 +37,16 @@ struct tl_library {
 
 /* --- creating a library ------------------------------------------------------------------------------------------ */
 
-/* The length of the argument at the start of `s`, up to a comma outside strings and parentheses. */
-static size_t argument_length(const char *s)
+static struct given read_given(const char *text)
 {
-	size_t n = 0;
-	char quote = 0;
-	for (i32 depth = 0; s[n] && (quote || depth || s[n] != ','); n++) {
-		if (s[n] == '\\' && quote && s[n + 1])
-			n++;
-		else if (quote)
-			quote = s[n] == quote ? 0 : quote;
-		else if (s[n] == '"' || s[n] == '\'')
-			quote = s[n];
-		else
-			depth += (s[n] == '(' || s[n] == '[') - (s[n] == ')' || s[n] == ']');
-	}
-	return n;
-}
-
-static struct given read_given(struct arena *a, const char *text, size_t len)
-{
-	struct given g = {.pointer = len && *text == '*'};
+	size_t len = strlen(text);
+	struct given g = {.pointer = *text == '*'};
 	g.dtype = dtype_parse(text + g.pointer, len - g.pointer);
 	if (g.dtype != DT_COUNT)
 		return g;
 	char *end;
-	g.constant = arena_str(a, text, len);
-	g.value = strtoll(g.constant, &end, 10);
+	g.constant = text;
+	g.value = strtoll(text, &end, 10);
 	g.is_int = len && len < 19 && !*end;
 	return g;
 }
@@ -70,13 +54,10 @@ static struct given read_given(struct arena *a, const char *text, size_t len)
 static void read_row(struct arena *a, struct row *r)
 {
 	VEC(struct given) given = {0};
-	for (const char *s = r->built->arguments; *s;) {
-		size_t len = argument_length(s), name = strcspn(s, "=");
-		if (name < len)
-			vec_push(a, &given, read_given(a, s + name + 1, len - name - 1));
-		s += len;
-		s += strspn(s, ", ");
-	}
+	const char *list = r->built->arguments;
+	for (struct argument_span one; next_argument(a, &list, &one);)
+		if (one.value)
+			vec_push(a, &given, read_given(one.value));
 	r->given = given.at;
 	r->ngiven = given.len;
 }
@@ -113,7 +94,8 @@ static void read_table(struct tl_library *l, const tl_built *table, size_t n)
 	qsort(l->rows, n, sizeof *l->rows, by_kernel);
 }
 
-static tl_status library_create(tl_context *ctx, const tl_built *table, size_t n, tl_library **out)
+API_FUNCTION(tl_library_create, ctx, (tl_context *ctx, const tl_built *table, size_t n, tl_library **out),
+	     (ctx, table, n, out))
 {
 	if (out)
 		*out = NULL;
@@ -122,9 +104,7 @@ static tl_status library_create(tl_context *ctx, const tl_built *table, size_t n
 			      !ctx    ? "the context is"
 			      : table ? "out is"
 				      : "the table is");
-	struct tl_library *l = calloc(1, sizeof *l);
-	if (!l)
-		return failed(TL_ERR_MEMORY, "out of host memory");
+	struct tl_library *l = tl_calloc(sizeof *l);
 	*l = (struct tl_library){.link.free = free_owned, .ctx = ctx, .lock = PTHREAD_MUTEX_INITIALIZER};
 	struct cleanup cleanup;
 	cleanup_push(&cleanup, library_free, l);
@@ -135,7 +115,7 @@ static tl_status library_create(tl_context *ctx, const tl_built *table, size_t n
 	return TL_OK;
 }
 
-static void library_destroy(tl_library *l)
+API_DESTRUCTOR(tl_library_destroy, l ? l->ctx : NULL, (tl_library *l), (l))
 {
 	if (!l)
 		return;
@@ -310,7 +290,9 @@ static tl_status launch(struct tl_library *l, struct arena *a, const char *kerne
 	return other ? launch_row(l, other, cfg, args, n) : none_fits(a, rows, nrows, args, n);
 }
 
-static tl_status library_launch(tl_library *l, const char *kernel, const tl_config *cfg, const tl_arg *args, size_t n)
+API_FUNCTION(tl_library_launch, l ? l->ctx : NULL,
+	     (tl_library *l, const char *kernel, const tl_config *cfg, const tl_arg *args, size_t n),
+	     (l, kernel, cfg, args, n))
 {
 	if (!l || !kernel || !cfg || (!args && n))
 		return failed(TL_ERR_ARGUMENT, "tl_library_launch: %s NULL",
@@ -330,21 +312,4 @@ static tl_status library_launch(tl_library *l, const char *kernel, const tl_conf
 	cleanup_drop(&cleanup);
 	arena_free(&a);
 	return s;
-}
-
-/* --- under a guard ---------------------------------------------------------------------------------------------- */
-
-tl_status tl_library_create(tl_context *ctx, const tl_built *table, size_t n, tl_library **out)
-{
-	GUARDED(ctx, library_create(ctx, table, n, out));
-}
-
-void tl_library_destroy(tl_library *l)
-{
-	DESTROYED(l ? l->ctx : NULL, library_destroy(l));
-}
-
-tl_status tl_library_launch(tl_library *l, const char *kernel, const tl_config *cfg, const tl_arg *args, size_t n)
-{
-	GUARDED(l ? l->ctx : NULL, library_launch(l, kernel, cfg, args, n));
 }

@@ -1,7 +1,7 @@
 /* Contexts and buffers: checks the arguments and calls the device. */
 #include <stdlib.h>
 
-#include "runtime/api/objects.h"
+#include "runtime/api/api_guard.h"
 
 /* --- contexts ------------------------------------------------------------------------------------------------ */
 
@@ -23,7 +23,7 @@ tl_status context_new(struct device *dev, tl_context **out)
 	return TL_OK;
 }
 
-tl_status context_create(const char *device, tl_context **out)
+API_FUNCTION(tl_context_create, NULL, (const char *device, tl_context **out), (device, out))
 {
 	if (!out)
 		return failed(TL_ERR_ARGUMENT, "tl_context_create: out is NULL");
@@ -33,7 +33,7 @@ tl_status context_create(const char *device, tl_context **out)
 	return s ? s : context_new(dev, out);
 }
 
-tl_status context_share(tl_context *ctx, tl_context *with)
+API_FUNCTION(tl_context_share, ctx, (tl_context *ctx, tl_context *with), (ctx, with))
 {
 	if (!ctx || !with)
 		return failed(TL_ERR_ARGUMENT, "tl_context_share: %s is NULL",
@@ -48,7 +48,7 @@ tl_status context_share(tl_context *ctx, tl_context *with)
 	return TL_OK;
 }
 
-tl_status context_from_cuda(void *cu_context, tl_context **out)
+API_FUNCTION(tl_context_from_cuda, NULL, (void *cu_context, tl_context **out), (cu_context, out))
 {
 	if (!out)
 		return failed(TL_ERR_ARGUMENT, "tl_context_from_cuda: out is NULL");
@@ -58,8 +58,9 @@ tl_status context_from_cuda(void *cu_context, tl_context **out)
 	return s ? s : context_new(dev, out);
 }
 
-static void buffer_free(tl_buffer *b)
+static void buffer_free(struct link *l)
 {
+	tl_buffer *b = (tl_buffer *)l;
 	struct device *d = b->ctx->dev;
 	const struct queue_ops *q = d->ops->queue;
 	if (b->kind == BUFFER_OWN)
@@ -88,49 +89,53 @@ void context_remove(tl_context *ctx, struct link *object)
 	pthread_mutex_unlock(&ctx->lock);
 }
 
-void context_leave(tl_context *ctx)
+static void free_objects(struct link *list)
 {
-	if (atomic_fetch_sub(&ctx->refs, 1) == 1)
-		context_destroy(ctx);
+	for (struct link *l = list->next, *next; l != list; l = next) {
+		next = l->next;
+		l->free(l);
+	}
 }
 
-void context_release(tl_context *ctx)
-{
-	if (ctx)
-		context_leave(ctx);
-}
-
-void context_destroy(tl_context *ctx)
+static void context_destroy(tl_context *ctx)
 {
 	if (!ctx)
 		return;
 	ctx->dev->ops->synchronize(ctx->dev);
-	for (struct link *l = ctx->owned.next, *next; l != &ctx->owned; l = next) {
-		next = l->next;
-		l->free(l);
-	}
-	for (struct link *l = ctx->buffers.next, *next; l != &ctx->buffers; l = next) {
-		next = l->next;
-		buffer_free((tl_buffer *)l);
-	}
-	for (struct link *l = ctx->events.next, *next; l != &ctx->events; l = next) {
-		next = l->next;
-		event_free((tl_event *)l);
-	}
+	free_objects(&ctx->owned);
+	free_objects(&ctx->buffers);
+	free_objects(&ctx->events);
 	ctx->dev->ops->close(ctx->dev);
 	store_drop(ctx->store);
 	pthread_mutex_destroy(&ctx->lock);
 	free(ctx);
 }
 
-tl_status context_synchronize(tl_context *ctx)
+API_DESTRUCTOR(tl_context_destroy, ctx, (tl_context *ctx), (ctx))
+{
+	context_destroy(ctx);
+}
+
+void context_leave(tl_context *ctx)
+{
+	if (atomic_fetch_sub(&ctx->refs, 1) == 1)
+		context_destroy(ctx);
+}
+
+API_DESTRUCTOR(tl_context_release, ctx, (tl_context *ctx), (ctx))
+{
+	if (ctx)
+		context_leave(ctx);
+}
+
+API_FUNCTION(tl_synchronize, ctx, (tl_context *ctx), (ctx))
 {
 	if (!ctx)
 		return failed(TL_ERR_ARGUMENT, "tl_synchronize: the context is NULL");
 	return ctx->dev->ops->synchronize(ctx->dev);
 }
 
-tl_status context_device(tl_context *ctx, tl_device_info *out)
+API_FUNCTION(tl_device, ctx, (tl_context *ctx, tl_device_info *out), (ctx, out))
 {
 	if (!ctx || !out)
 		return failed(TL_ERR_ARGUMENT, "tl_device: %s is NULL", ctx ? "out" : "the context");
@@ -138,6 +143,16 @@ tl_status context_device(tl_context *ctx, tl_device_info *out)
 	snprintf(out->kind, sizeof out->kind, "%s", ctx->dev->ops->name);
 	ctx->dev->ops->info(ctx->dev, out);
 	return TL_OK;
+}
+
+API_FUNCTION(tl_device_count, NULL, (int *out), (out))
+{
+	return device_count(out);
+}
+
+API_FUNCTION(tl_device_at, NULL, (int index, tl_device_info *out), (index, out))
+{
+	return device_at(index, out);
 }
 
 /* --- buffers ------------------------------------------------------------------------------------------------- */
@@ -171,11 +186,10 @@ static tl_status buffer_new(tl_context *ctx, const tl_buffer *like, tl_buffer **
 {
 	struct device *d = ctx->dev;
 	const struct queue_ops *q = d->ops->queue;
-	tl_buffer *b = calloc(1, sizeof *b);
-	if (!b)
-		return failed(TL_ERR_MEMORY, "out of host memory");
+	tl_buffer *b = tl_calloc(sizeof *b);
 	*b = *like;
 	b->ctx = ctx;
+	b->link.free = buffer_free;
 	tl_status s = b->kind == BUFFER_OWN    ? d->ops->alloc(d, b->size, &b->ptr)
 		      : b->kind == BUFFER_HOST ? q->alloc_host(d, b->size, &b->ptr)
 		      : b->kind == BUFFER_LENT ? borrow(b)
@@ -190,7 +204,7 @@ static tl_status buffer_new(tl_context *ctx, const tl_buffer *like, tl_buffer **
 	return TL_OK;
 }
 
-tl_status buffer_create(tl_context *ctx, size_t bytes, tl_buffer **out)
+API_FUNCTION(tl_buffer_create, ctx, (tl_context *ctx, size_t bytes, tl_buffer **out), (ctx, bytes, out))
 {
 	if (!ctx || !out)
 		return failed(TL_ERR_ARGUMENT, "tl_buffer_create: %s is NULL", ctx ? "out" : "the context");
@@ -199,7 +213,7 @@ tl_status buffer_create(tl_context *ctx, size_t bytes, tl_buffer **out)
 			  out);
 }
 
-tl_status buffer_create_host(tl_context *ctx, size_t bytes, tl_buffer **out)
+API_FUNCTION(tl_buffer_create_host, ctx, (tl_context *ctx, size_t bytes, tl_buffer **out), (ctx, bytes, out))
 {
 	if (!ctx || !out)
 		return failed(TL_ERR_ARGUMENT, "tl_buffer_create_host: %s is NULL", ctx ? "out" : "the context");
@@ -207,7 +221,7 @@ tl_status buffer_create_host(tl_context *ctx, size_t bytes, tl_buffer **out)
 	return buffer_new(ctx, &(tl_buffer){.size = bytes, .kind = BUFFER_HOST}, out);
 }
 
-tl_status buffer_wrap(tl_context *ctx, void *p, size_t bytes, tl_buffer **out)
+API_FUNCTION(tl_buffer_wrap, ctx, (tl_context *ctx, void *p, size_t bytes, tl_buffer **out), (ctx, p, bytes, out))
 {
 	if (!ctx || !p || !out)
 		return failed(TL_ERR_ARGUMENT, "tl_buffer_wrap: %s is NULL",
@@ -221,17 +235,17 @@ tl_status buffer_wrap(tl_context *ctx, void *p, size_t bytes, tl_buffer **out)
 	return buffer_new(ctx, &(tl_buffer){.ptr = p, .size = bytes, .kind = BUFFER_WRAPPED}, out);
 }
 
-void buffer_destroy(tl_buffer *b)
+API_DESTRUCTOR(tl_buffer_destroy, b ? b->ctx : NULL, (tl_buffer *b), (b))
 {
 	if (!b)
 		return;
 	tl_context *ctx = b->ctx;
 	context_remove(ctx, &b->link);
-	buffer_free(b);
+	buffer_free(&b->link);
 	context_leave(ctx);
 }
 
-tl_status context_allocator(tl_context *ctx, const tl_allocator *a)
+API_FUNCTION(tl_context_allocator, ctx, (tl_context *ctx, const tl_allocator *a), (ctx, a))
 {
 	if (!ctx || (a && (!a->alloc || !a->free)))
 		return failed(TL_ERR_ARGUMENT, "tl_context_allocator: %s NULL",
@@ -240,7 +254,7 @@ tl_status context_allocator(tl_context *ctx, const tl_allocator *a)
 	return TL_OK;
 }
 
-tl_status context_threads(tl_context *ctx, int threads)
+API_FUNCTION(tl_context_threads, ctx, (tl_context *ctx, int threads), (ctx, threads))
 {
 	if (!ctx)
 		return failed(TL_ERR_ARGUMENT, "tl_context_threads: the context is NULL");
@@ -250,7 +264,7 @@ tl_status context_threads(tl_context *ctx, int threads)
 	return TL_OK;
 }
 
-tl_status context_log(tl_context *ctx, tl_log_fn *fn, void *user)
+API_FUNCTION(tl_context_log, ctx, (tl_context *ctx, tl_log_fn *fn, void *user), (ctx, fn, user))
 {
 	if (!ctx)
 		return failed(TL_ERR_ARGUMENT, "tl_context_log: the context is NULL");
@@ -279,23 +293,25 @@ tl_status check_range(const char *call, const tl_buffer *b, size_t offset, const
 	return TL_OK;
 }
 
-tl_status buffer_write(tl_buffer *b, size_t offset, const void *src, size_t bytes)
+API_FUNCTION(tl_buffer_write, b ? b->ctx : NULL, (tl_buffer *b, size_t offset, const void *src, size_t bytes),
+	     (b, offset, src, bytes))
 {
 	tl_status s = check_range("tl_buffer_write", b, offset, src, bytes);
-	return s || !bytes ? s : b->ctx->dev->ops->write(b->ctx->dev, (char *)b->ptr + offset, src, bytes);
+	return s || !bytes ? s : device_write(b->ctx->dev, (char *)b->ptr + offset, src, bytes);
 }
 
-tl_status buffer_read(tl_buffer *b, size_t offset, void *dst, size_t bytes)
+API_FUNCTION(tl_buffer_read, b ? b->ctx : NULL, (tl_buffer *b, size_t offset, void *dst, size_t bytes),
+	     (b, offset, dst, bytes))
 {
 	tl_status s = check_range("tl_buffer_read", b, offset, dst, bytes);
-	return s || !bytes ? s : b->ctx->dev->ops->read(b->ctx->dev, dst, (char *)b->ptr + offset, bytes);
+	return s || !bytes ? s : device_read(b->ctx->dev, dst, (char *)b->ptr + offset, bytes);
 }
 
-tl_status buffer_fill(tl_buffer *b, uint8_t byte)
+API_FUNCTION(tl_buffer_fill, b ? b->ctx : NULL, (tl_buffer *b, uint8_t byte), (b, byte))
 {
 	if (!b)
 		return failed(TL_ERR_ARGUMENT, "tl_buffer_fill: the buffer is NULL");
-	return b->size ? b->ctx->dev->ops->fill(b->ctx->dev, b->ptr, byte, b->size) : TL_OK;
+	return b->size ? device_fill(b->ctx->dev, b->ptr, byte, b->size) : TL_OK;
 }
 
 /* --- versions ---------------------------------------------------------------------------------------------- */

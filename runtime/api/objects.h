@@ -7,9 +7,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "runtime/device/device.h"
+#include "runtime/device/loaded.h"
 #include "runtime/image/error.h"
 #include "runtime/image/image.h"
+#include "runtime/image/key.h"
 #include "runtime/image/params.h"
 #include "runtime/image/image_store.h"
 
@@ -67,7 +68,8 @@ struct tl_event {
 struct tl_module {
 	struct link link; /* first */
 	tl_context *ctx;
-	char *name, *text;
+	struct arena arena; /* of the name and the text */
+	const char *name, *text;
 	size_t len;
 	bool compiled; /* the text is the bytes of this kernel image, and the unit is empty */
 	struct image image;
@@ -81,26 +83,14 @@ struct tl_module {
 
 enum variant_state { VARIANT_COMPILING, VARIANT_READY, VARIANT_FAILED };
 
-/* The last tensor map of a variant, for later launches with the same map. Read and written without a lock: the version
- * is odd while the words change. */
-struct map_memo {
-	_Atomic(u64) version, of[4], map[16];
-};
-
 /* A kernel compiled for one key. Immutable once it is ready, except for atomic members. */
 struct variant {
-	void *code;               /* the device's handle */
-	u32 nslots;               /* of the image */
-	bool plain;               /* a launch passes the slots only: no grid and no tensor maps */
-	bool conditions;          /* the image has conditions: see runtime/device/conditions.h */
+	struct keyed keyed; /* first */
+	const tl_kernel *kernel;
+	struct loaded loaded;
 	enum variant_state state; /* under the kernel's lock */
-	u64 hash;
-	u64 *key;
-	u32 key_len;
 	const struct params *params; /* with the specialisation of its arguments */
-	bool has_composites; /* some arguments are tuples or descriptors */
 	struct image image;
-	struct map_memo *memos;            /* one for each of its tensor maps */
 	_Atomic(struct arg_guard *) binding; /* exact; NULL: not needed yet, or impossible */
 	bool keeps; /* the disk cache may keep it, because every process would compile the same code */
 	/* Another variant of the kernel, for another kind of grid, whose code runs this variant's kind of grid too. It
@@ -111,16 +101,15 @@ struct variant {
 	struct kept_error *error;
 };
 
-enum { RECENT = 8, SHAPE_LISTS = 16 };
+enum { RECENT = 8 };
 struct arg_guard;
-struct shape;
 
 struct tl_kernel {
 	tl_module *module;
 	tl_kernel *next;
 	const char *name;
 	struct params params, general;     /* general: for launches without specialisation */
-	struct shape *shapes[SHAPE_LISTS]; /* see runtime/launch/divisibility.c; under the lock */
+	struct key_table shapes; /* see runtime/launch/divisibility.c; under the lock */
 	bool has_dots; /* in the kernel or the functions it calls: only GEMMs are faster as persistent kernels */
 	bool decorated;
 	/* Read without the lock: argument guards of recently launched variants, and the variant launched last. */
@@ -130,8 +119,7 @@ struct tl_kernel {
 	struct link prepared; /* handles */
 	pthread_mutex_t lock;
 	pthread_cond_t ready; /* signals that a variant is compiled */
-	struct variant **table; /* open addressing by hash */
-	u32 nvariants, cap;
+	struct key_table variants;
 	_Atomic(struct computed *) computed; /* see runtime/launch/decorated.c; NULL: not computed yet */
 };
 
@@ -152,6 +140,11 @@ struct c_locale {
 };
 void enter_c_locale(struct c_locale *l);
 void leave_c_locale(struct c_locale *l);
+/* A unit for a compilation; out of memory is a fault. unit_delete frees it. */
+struct unit *unit_new(void);
+void unit_delete(void *unit);
+/* The function of this name in the unit; NULL: there is none, or the unit is IR text. */
+const struct func *unit_function(const struct unit *u, const char *name);
 /* unit_open in the C locale. */
 bool open_unit(struct unit *u, const char *name, const char *text, size_t len);
 
@@ -191,68 +184,11 @@ tl_status variant_resources(const tl_kernel *k, const struct variant *v, tl_reso
 tl_status variant_dump(tl_kernel *k, const struct options *o, const struct variant *v, const tl_arg *args, size_t nargs,
 		       const char *stage, char **text);
 
-/* The bodies of the functions of tl.h, called under a guard: see runtime/launch/api_module.c. */
-tl_status context_create(const char *device, tl_context **out);
-tl_status context_share(tl_context *ctx, tl_context *with);
-tl_status context_from_cuda(void *cu_context, tl_context **out);
-void context_destroy(tl_context *ctx);
-tl_status context_synchronize(tl_context *ctx);
-tl_status context_device(tl_context *ctx, tl_device_info *out);
-tl_status buffer_create(tl_context *ctx, size_t bytes, tl_buffer **out);
-void buffer_destroy(tl_buffer *b);
-tl_status buffer_write(tl_buffer *b, size_t offset, const void *src, size_t bytes);
-tl_status buffer_read(tl_buffer *b, size_t offset, void *dst, size_t bytes);
-tl_status buffer_fill(tl_buffer *b, uint8_t byte);
 /* Checks a call's buffer and host address: neither is NULL, and the bytes lie inside the buffer. */
 tl_status check_range(const char *call, const tl_buffer *b, size_t offset, const void *host, size_t bytes);
-tl_status buffer_create_host(tl_context *ctx, size_t bytes, tl_buffer **out);
-tl_status buffer_wrap(tl_context *ctx, void *p, size_t bytes, tl_buffer **out);
-tl_status buffer_write_async(tl_buffer *b, size_t offset, const void *src, size_t bytes, void *stream);
-tl_status buffer_read_async(tl_buffer *b, size_t offset, void *dst, size_t bytes, void *stream);
-tl_status buffer_copy_async(tl_buffer *dst, size_t dst_offset, const tl_buffer *src, size_t src_offset, size_t bytes,
-			    void *stream);
-tl_status buffer_fill_async(tl_buffer *b, size_t offset, const void *element, size_t size, size_t count, void *stream);
-tl_status event_create(tl_context *ctx, tl_event **out);
-void event_destroy(tl_event *e);
-/* Frees the event with its device event, while the context is being freed. */
-void event_free(tl_event *e);
-tl_status event_record(tl_event *e, void *stream);
-tl_status event_wait(tl_event *e, void *stream);
-tl_status event_synchronize(tl_event *e);
-tl_status event_elapsed(const tl_event *from, const tl_event *to, double *ms);
-void context_release(tl_context *ctx);
-tl_status context_allocator(tl_context *ctx, const tl_allocator *a);
-tl_status context_threads(tl_context *ctx, int threads);
-tl_status context_log(tl_context *ctx, tl_log_fn *fn, void *user);
-tl_status device_count(int *out);
-tl_status device_at(int index, tl_device_info *out);
-tl_status module_load(tl_context *ctx, const char *path, tl_module **out);
-tl_status module_load_source(tl_context *ctx, const char *name, const char *text, size_t len, tl_module **out);
-void module_destroy(tl_module *m);
-tl_status module_kernel(tl_module *m, const char *name, tl_kernel **out);
-tl_status context_diagnostics(tl_context *ctx, tl_diagnostic_fn *fn, void *user, bool remarks);
-tl_status module_diagnostics(tl_module *m, char **text);
-tl_status kernel_launch(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs);
-/* Launches if a recent launch had the same kind of arguments. False: there was no such launch, or a launch on
- * the device may fault and the caller has not begun a guarded call (api_guard.h; `guarded`: it has). Without a guarded
- * call this function never faults. */
-bool launch_known(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, bool guarded, tl_status *s);
-tl_status kernel_prepare(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, tl_prepared **out);
-tl_status prepared_add(tl_prepared *p, const uint32_t *grid, const tl_arg *args, size_t nargs);
-bool prepared_known(const tl_prepared *p, const uint32_t *grid, void *stream, const tl_arg *args, size_t nargs,
-		    bool guarded, tl_status *s);
-tl_status prepared_launch(const tl_prepared *p, const uint32_t *grid, void *stream, const tl_arg *args, size_t nargs);
-void prepared_destroy(tl_prepared *p);
-/* Frees a handle of kernel_prepare. The caller holds the kernel's lock, or no other thread uses the handle. */
+/* Frees a handle. The caller holds the kernel's lock, or no other thread uses the handle. */
 void prepared_free(tl_prepared *p);
 enum { MAX_REPEATS = 1000000 };
-tl_status kernel_time_each(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int warmup,
-			   int repeats, double *ms);
-tl_status kernel_time(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int warmup, int repeats,
-		      double *median_ms);
-tl_status kernel_stage(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, const char *stage,
-		       char **text);
-tl_status kernel_resources(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, tl_resources *out);
 
 /* For the tuner: the variant for a launch, compiled if needed; its loaded code, and the bits of its slots, of which
  * there are at most MAX_KERNEL_PARAMS. */
@@ -261,15 +197,6 @@ tl_status kernel_variant(tl_kernel *k, const tl_config *cfg, const tl_arg *args,
 /* Calls fn for each pointer argument of the kernel, including the leaves of tuples and descriptors. */
 tl_status kernel_pointers(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs,
 			  void (*fn)(void *arg, const struct slot *s, const tl_arg *a), void *arg);
-tl_status tuner_create(tl_kernel *k, const tl_tuning *t, tl_tuner **out);
-void tuner_destroy(tl_tuner *t);
-tl_status tuner_add(tl_tuner *t, const tl_config *options, const tl_named_arg *values, size_t n);
-tl_status tuner_launch(tl_tuner *t, const tl_config *cfg, tl_plan_fn *plan, void *user, const tl_arg *args,
-		       size_t nargs);
-tl_status tuner_choose(tl_tuner *t, const tl_config *cfg, tl_plan_fn *plan, void *user, const tl_arg *args,
-		       size_t nargs, tl_choice *out);
-tl_status tuner_report(tl_tuner *t, char **json);
-tl_context *tuner_context(const tl_tuner *t);
 
 /* Passes a unit's diagnostics to the callback, and its errors and warnings to the module's text. */
 void report(tl_module *m, const struct unit *u);
@@ -289,9 +216,6 @@ void context_remove(tl_context *ctx, struct link *object);
 void context_leave(tl_context *ctx);
 /* The context owns `dev`, also after an error. */
 tl_status context_new(struct device *dev, tl_context **out);
-void module_free(tl_module *m);
 void kernel_free(tl_kernel *k);
-/* Opens the device of a CUcontext, for tl_context_from_cuda. */
-tl_status cuda_adopt(void *cu_context, struct device **out);
 
 #endif

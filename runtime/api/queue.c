@@ -1,15 +1,8 @@
 /* Asynchronous copies and events: checks the arguments and calls the device. */
 #include <stdlib.h>
 
-#include "runtime/api/objects.h"
-
-static tl_status check_stream(const char *call, const tl_context *ctx, const void *stream)
-{
-	if (stream && !ctx->dev->ops->has_streams)
-		return failed(TL_ERR_ARGUMENT, "%s: the %s device has no streams; the stream must be NULL", call,
-			      ctx->dev->ops->name);
-	return TL_OK;
-}
+#include "runtime/api/api_guard.h"
+#include "runtime/device/grid.h"
 
 void *tl_context_stream(tl_context *ctx)
 {
@@ -18,31 +11,36 @@ void *tl_context_stream(tl_context *ctx)
 
 /* --- copies -------------------------------------------------------------------------------------------------- */
 
-tl_status buffer_write_async(tl_buffer *b, size_t offset, const void *src, size_t bytes, void *stream)
+API_FUNCTION(tl_buffer_write_async, b ? b->ctx : NULL,
+	     (tl_buffer *b, size_t offset, const void *src, size_t bytes, void *stream),
+	     (b, offset, src, bytes, stream))
 {
 	tl_status s = check_range("tl_buffer_write_async", b, offset, src, bytes);
-	if (s || (s = check_stream("tl_buffer_write_async", b->ctx, stream)) || !bytes)
+	if (s || (s = check_stream("tl_buffer_write_async", b->ctx->dev, stream)) || !bytes)
 		return s;
 	struct device *d = b->ctx->dev;
 	return d->ops->queue->write(d, (char *)b->ptr + offset, src, bytes, stream);
 }
 
-tl_status buffer_read_async(tl_buffer *b, size_t offset, void *dst, size_t bytes, void *stream)
+API_FUNCTION(tl_buffer_read_async, b ? b->ctx : NULL,
+	     (tl_buffer *b, size_t offset, void *dst, size_t bytes, void *stream), (b, offset, dst, bytes, stream))
 {
 	tl_status s = check_range("tl_buffer_read_async", b, offset, dst, bytes);
-	if (s || (s = check_stream("tl_buffer_read_async", b->ctx, stream)) || !bytes)
+	if (s || (s = check_stream("tl_buffer_read_async", b->ctx->dev, stream)) || !bytes)
 		return s;
 	struct device *d = b->ctx->dev;
 	return d->ops->queue->read(d, dst, (char *)b->ptr + offset, bytes, stream);
 }
 
-tl_status buffer_copy_async(tl_buffer *dst, size_t dst_offset, const tl_buffer *src, size_t src_offset, size_t bytes,
-			    void *stream)
+API_FUNCTION(tl_buffer_copy_async, dst ? dst->ctx : NULL,
+	     (tl_buffer *dst, size_t dst_offset, const tl_buffer *src, size_t src_offset, size_t bytes, void *stream),
+	     (dst, dst_offset, src, src_offset, bytes, stream))
 {
 	static const char call[] = "tl_buffer_copy_async";
 	tl_status s = check_range(call, dst, dst_offset, call, bytes);
-	if (s || (s = check_range(call, src, src_offset, call, bytes)) || (s = check_stream(call, dst->ctx, stream)) ||
-	    !bytes)
+	if (!s)
+		s = check_range(call, src, src_offset, call, bytes);
+	if (s || (s = check_stream(call, dst->ctx->dev, stream)) || !bytes)
 		return s;
 	struct device *to = dst->ctx->dev, *from = src->ctx->dev;
 	if (to->ops->queue != from->ops->queue)
@@ -54,7 +52,9 @@ tl_status buffer_copy_async(tl_buffer *dst, size_t dst_offset, const tl_buffer *
 	return to->ops->queue->copy(to, x, from, y, bytes, stream);
 }
 
-tl_status buffer_fill_async(tl_buffer *b, size_t offset, const void *element, size_t size, size_t count, void *stream)
+API_FUNCTION(tl_buffer_fill_async, b ? b->ctx : NULL,
+	     (tl_buffer *b, size_t offset, const void *element, size_t size, size_t count, void *stream),
+	     (b, offset, element, size, count, stream))
 {
 	static const char call[] = "tl_buffer_fill_async";
 	u64 bits = 0;
@@ -63,7 +63,7 @@ tl_status buffer_fill_async(tl_buffer *b, size_t offset, const void *element, si
 	if (count > SIZE_MAX / size || !element)
 		return failed(TL_ERR_ARGUMENT, element ? "%s: too many elements" : "%s: the element is NULL", call);
 	tl_status s = check_range(call, b, offset, call, count * size);
-	if (s || (s = check_stream(call, b->ctx, stream)))
+	if (s || (s = check_stream(call, b->ctx->dev, stream)))
 		return s;
 	if ((uintptr_t)((char *)b->ptr + offset) % size)
 		return failed(TL_ERR_ARGUMENT, "%s: elements of %zu bytes must be aligned to their size", call, size);
@@ -74,15 +74,21 @@ tl_status buffer_fill_async(tl_buffer *b, size_t offset, const void *element, si
 
 /* --- events -------------------------------------------------------------------------------------------------- */
 
-tl_status event_create(tl_context *ctx, tl_event **out)
+static void event_free(struct link *l)
+{
+	tl_event *e = (tl_event *)l;
+	e->ctx->dev->ops->queue->event_destroy(e->ctx->dev, e->event);
+	free(e);
+}
+
+API_FUNCTION(tl_event_create, ctx, (tl_context *ctx, tl_event **out), (ctx, out))
 {
 	if (!ctx || !out)
 		return failed(TL_ERR_ARGUMENT, "tl_event_create: %s is NULL", ctx ? "out" : "the context");
 	*out = NULL;
-	tl_event *e = calloc(1, sizeof *e);
-	if (!e)
-		return failed(TL_ERR_MEMORY, "out of host memory");
+	tl_event *e = tl_calloc(sizeof *e);
 	e->ctx = ctx;
+	e->link.free = event_free;
 	tl_status s = ctx->dev->ops->queue->event_create(ctx->dev, &e->event);
 	if (s) {
 		free(e);
@@ -93,46 +99,41 @@ tl_status event_create(tl_context *ctx, tl_event **out)
 	return TL_OK;
 }
 
-void event_free(tl_event *e)
-{
-	e->ctx->dev->ops->queue->event_destroy(e->ctx->dev, e->event);
-	free(e);
-}
-
-void event_destroy(tl_event *e)
+API_DESTRUCTOR(tl_event_destroy, e ? e->ctx : NULL, (tl_event *e), (e))
 {
 	if (!e)
 		return;
 	tl_context *ctx = e->ctx;
 	context_remove(ctx, &e->link);
-	event_free(e);
+	event_free(&e->link);
 	context_leave(ctx);
 }
 
 static tl_status check_event(const char *call, const tl_event *e, const void *stream)
 {
-	return e ? check_stream(call, e->ctx, stream) : failed(TL_ERR_ARGUMENT, "%s: the event is NULL", call);
+	return e ? check_stream(call, e->ctx->dev, stream) : failed(TL_ERR_ARGUMENT, "%s: the event is NULL", call);
 }
 
-tl_status event_record(tl_event *e, void *stream)
+API_FUNCTION(tl_event_record, e ? e->ctx : NULL, (tl_event *e, void *stream), (e, stream))
 {
 	tl_status s = check_event("tl_event_record", e, stream);
 	return s ? s : e->ctx->dev->ops->queue->event_record(e->ctx->dev, e->event, stream);
 }
 
-tl_status event_wait(tl_event *e, void *stream)
+API_FUNCTION(tl_event_wait, e ? e->ctx : NULL, (tl_event *e, void *stream), (e, stream))
 {
 	tl_status s = check_event("tl_event_wait", e, stream);
 	return s ? s : e->ctx->dev->ops->queue->event_wait(e->ctx->dev, e->event, stream);
 }
 
-tl_status event_synchronize(tl_event *e)
+API_FUNCTION(tl_event_synchronize, e ? e->ctx : NULL, (tl_event *e), (e))
 {
 	tl_status s = check_event("tl_event_synchronize", e, NULL);
 	return s ? s : e->ctx->dev->ops->queue->event_synchronize(e->ctx->dev, e->event);
 }
 
-tl_status event_elapsed(const tl_event *from, const tl_event *to, double *ms)
+API_FUNCTION(tl_event_elapsed, from ? from->ctx : NULL, (const tl_event *from, const tl_event *to, double *ms),
+	     (from, to, ms))
 {
 	if (!from || !to || !ms)
 		return failed(TL_ERR_ARGUMENT, "tl_event_elapsed: %s is NULL", from && to ? "ms" : "an event");

@@ -1,6 +1,5 @@
 #include "runtime/cache/cache.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -41,7 +40,7 @@ const char *cache_folder(struct arena *a)
 	return home && *home ? arena_printf(a, "%s/.cache/tlc", home) : NULL;
 }
 
-bool cache_open(struct folder *f, struct arena *a, bool make, const char **why)
+static bool cache_open(struct folder *f, struct arena *a, bool make, const char **why)
 {
 	const char *path = cache_folder(a);
 	*f = (struct folder){.fd = -1};
@@ -63,14 +62,7 @@ static void close_cache(void *folder)
 	folder_close(folder);
 }
 
-/* The open folder and the memory of a call; cleanups release them. */
-struct cache_use {
-	struct arena arena;
-	struct folder folder;
-	struct cleanup memory, open;
-};
-
-static bool use_cache(struct cache_use *u, bool make)
+bool cache_begin(struct cache_use *u, bool make)
 {
 	const char *why;
 	*u = (struct cache_use){.folder.fd = -1};
@@ -79,7 +71,7 @@ static bool use_cache(struct cache_use *u, bool make)
 	return cache_open(&u->folder, &u->arena, make, &why);
 }
 
-static void leave_cache(struct cache_use *u)
+void cache_end(struct cache_use *u)
 {
 	cleanup_run(&u->open);
 	cleanup_run(&u->memory);
@@ -143,7 +135,7 @@ bool cache_read(struct cache_key key, struct image *out, struct strbuf *said)
 	struct cache_use u;
 	const char *why = NULL;
 	bool found = false;
-	if (use_cache(&u, false)) {
+	if (cache_begin(&u, false)) {
 		const char *name = entry_name(&u.arena, key);
 		found = !read_entry(&u.folder, &u.arena, name, out, &why);
 		if (found && !store_imports_same(out)) {
@@ -156,7 +148,7 @@ bool cache_read(struct cache_key key, struct image *out, struct strbuf *said)
 			sb_printf(said, "the entry '%s/%s' of the disk cache is not used: %s", u.folder.path, name,
 				  why);
 	}
-	leave_cache(&u);
+	cache_end(&u);
 	return found;
 }
 
@@ -181,33 +173,22 @@ struct entries {
 	i64 bytes;
 };
 
-static void close_listing(void *d)
-{
-	closedir(d);
-}
-
 /* Lists the entries of the folder, and removes the temporary files of dead processes. */
 static void list_entries(struct arena *a, const struct folder *f, struct entries *out)
 {
-	int fd = openat(f->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	if (!d)
-		return;
-	struct cleanup c;
-	cleanup_push(&c, close_listing, d);
-	for (const struct dirent *e; (e = readdir(d));) {
+	u32 n;
+	const char **names = folder_list(f, a, &n);
+	for (u32 i = 0; i < n; i++) {
 		struct stat st;
-		if (fstatat(f->fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) || S_ISDIR(st.st_mode))
+		if (fstatat(f->fd, names[i], &st, AT_SYMLINK_NOFOLLOW) || S_ISDIR(st.st_mode))
 			continue;
-		if (is_leftover(e->d_name, &st))
-			unlinkat(f->fd, e->d_name, 0);
-		if (!is_entry(e->d_name))
+		if (is_leftover(names[i], &st))
+			unlinkat(f->fd, names[i], 0);
+		if (!is_entry(names[i]))
 			continue;
-		vec_push(a, &out->at, ((struct entry){arena_str(a, e->d_name, strlen(e->d_name)), (i64)st.st_size,
-						      st.st_mtim}));
+		vec_push(a, &out->at, ((struct entry){names[i], (i64)st.st_size, st.st_mtim}));
 		out->bytes += (i64)st.st_size;
 	}
-	cleanup_run(&c);
 }
 
 static int by_use(const void *x, const void *y)
@@ -268,13 +249,13 @@ void cache_write(struct cache_key key, struct image *im)
 {
 	static atomic_uint writes;
 	struct cache_use u;
-	if (use_cache(&u, true)) {
+	if (cache_begin(&u, true)) {
 		memcpy(im->key, key.at, sizeof im->key);
 		write_entry(&u.folder, &u.arena, key, im);
 		if (atomic_fetch_add(&writes, 1) % WRITES_A_SWEEP == 0)
 			sweep(&u.arena, &u.folder);
 	}
-	leave_cache(&u);
+	cache_end(&u);
 }
 
 /* --- claims ---------------------------------------------------------------------------------------------------- */
@@ -286,7 +267,7 @@ bool cache_take(struct cache_key key, struct cache_claim *c)
 	struct cache_use u;
 	const char *why;
 	*c = (struct cache_claim){.folder = -1, .fd = -1};
-	if (use_cache(&u, true)) {
+	if (cache_begin(&u, true)) {
 		snprintf(c->name, sizeof c->name, "new-%016llx%016llx", (unsigned long long)key.at[0],
 			 (unsigned long long)key.at[1]);
 		c->fd = folder_file(&u.folder, &u.arena, c->name, O_RDWR | O_CREAT, &why);
@@ -295,7 +276,7 @@ bool cache_take(struct cache_key key, struct cache_claim *c)
 			u.folder.fd = -1;
 		}
 	}
-	leave_cache(&u);
+	cache_end(&u);
 	return c->fd >= 0 && folder_lock(c->fd) == LOCK_AT_ONCE;
 }
 
@@ -315,7 +296,7 @@ void cache_each(void (*fn)(void *arg, const char *path, i64 bytes, const struct 
 {
 	struct cache_use u;
 	struct entries all = {0};
-	if (use_cache(&u, false))
+	if (cache_begin(&u, false))
 		list_entries(&u.arena, &u.folder, &all);
 	for (u32 i = 0; i < all.at.len; i++) {
 		struct arena one = {0};
@@ -327,7 +308,7 @@ void cache_each(void (*fn)(void *arg, const char *path, i64 bytes, const struct 
 			image_free(&im);
 		arena_free(&one);
 	}
-	leave_cache(&u);
+	cache_end(&u);
 }
 
 u32 cache_clear(void)
@@ -335,10 +316,10 @@ u32 cache_clear(void)
 	struct cache_use u;
 	struct entries all = {0};
 	u32 n = 0;
-	if (use_cache(&u, false))
+	if (cache_begin(&u, false))
 		list_entries(&u.arena, &u.folder, &all);
 	for (u32 i = 0; i < all.at.len; i++)
 		n += !unlinkat(u.folder.fd, all.at.at[i].name, 0);
-	leave_cache(&u);
+	cache_end(&u);
 	return n;
 }

@@ -11,6 +11,7 @@
 #ifndef TL_CACHE_CACHE_H
 #define TL_CACHE_CACHE_H
 
+#include "support/recover.h"
 #include "runtime/image/cache_folder.h"
 #include "runtime/image/image.h"
 
@@ -36,8 +37,16 @@ void cache_give(struct cache_claim *c);
 
 /* The folder's path, in `a`; NULL: there is no cache. */
 const char *cache_folder(struct arena *a);
-/* See folder_open. */
-bool cache_open(struct folder *f, struct arena *a, bool make, const char **why);
+/* The open folder and the memory of a use of the cache. Cleanups release both at cache_end, or after a fault. */
+struct cache_use {
+	struct arena arena;
+	struct folder folder;
+	struct cleanup memory, open;
+};
+/* Opens the folder; `make`: creates it if it does not exist. False: the folder cannot be used. cache_end must be called
+ * in both cases. */
+bool cache_begin(struct cache_use *u, bool make);
+void cache_end(struct cache_use *u);
 /* A message with the reason why the folder is not trusted; NULL: the folder is trusted, or does not exist. */
 const char *cache_refused(struct arena *a);
 /* A hash that identifies this build of the compiler; 0: unknown. */

@@ -1,5 +1,7 @@
 #include "runtime/device/conditions.h"
 
+#include <stdlib.h>
+
 #include "runtime/image/error.h"
 
 static i64 integer_of(const struct image *im, u32 slot, const u64 *bits)
@@ -7,6 +9,8 @@ static i64 integer_of(const struct image *im, u32 slot, const u64 *bits)
 	int unused = 64 - dtype_bits(im->slots[slot].dtype);
 	return (i64)(bits[slot] << unused) >> unused;
 }
+
+enum { MOST_STRIDE_BITS = 40 /* of a tensor map: cuTensorMapEncodeTiled */ };
 
 /* --- tensor maps --------------------------------------------------------------------------------------------- */
 
@@ -25,7 +29,7 @@ static bool number_of(const struct image *im, const struct launch_product *p, i6
 /* The row stride in bytes for this launch's arguments. False: no tensor map can describe the stride. */
 static bool row_distance(const struct image *im, const struct tensor_map_param *m, const u64 *bits, i64 *out)
 {
-	return number_of(im, &m->distance, m->elem_bytes, bits, out) && *out % 16 == 0 && !(*out >> 40);
+	return number_of(im, &m->distance, m->elem_bytes, bits, out) && *out % 16 == 0 && !(*out >> MOST_STRIDE_BITS);
 }
 
 /* The sizes of a tensor: elements of a row, and rows. False: no tensor map can describe them. */
@@ -62,14 +66,6 @@ struct map_values map_values(const struct image *im, u32 i, const u64 *bits)
 		return (struct map_values){.distance = (u64)distance};
 	tensor_sizes(im, m, bits, sizes);
 	return (struct map_values){bits[m->tensor], (u64)distance, {(u64)sizes[0], (u64)sizes[1]}};
-}
-
-struct tensor_map_shape tensor_map_shape_of(const struct image *im, u32 i, const struct map_values *of)
-{
-	const struct tensor_map_param *m = &im->maps[i];
-	return m->tensor < 0 ? memory_box(m, of->distance)
-			     : bounded_box(m, (void *)(uintptr_t)of->base, of->distance,
-					   (const i64[]){(i64)of->sizes[0], (i64)of->sizes[1]});
 }
 
 bool maps_can_miss(const struct image *im)
@@ -122,7 +118,7 @@ static inline bool extents_overlap(struct extent x, struct extent y)
 static enum aliasing pair_overlaps(struct device *dev, const struct image *im, const struct param_pair *p,
 				   const struct arguments *args, struct memory_span *m)
 {
-	const tl_arg *a = slot_argument(im, p->a, args), *b = slot_argument(im, p->b, args);
+	const tl_arg *a = &args->at[im->slots[p->a].leaf], *b = &args->at[im->slots[p->b].leaf];
 	if (!a->ptr || !b->ptr)
 		return ALIAS_NONE;
 	if (a->ptr == b->ptr)
@@ -131,62 +127,22 @@ static enum aliasing pair_overlaps(struct device *dev, const struct image *im, c
 	return overlap ? ALIAS_ANY : ALIAS_NONE;
 }
 
-static __attribute__((noinline)) enum aliasing memory_overlaps(struct device *dev, const struct image *im,
-							       const struct arguments *a)
-{
-	enum aliasing worst = ALIAS_NONE;
-	struct memory_span m;
-	memset(m.known, 0, sizeof m.known);
-	for (u32 i = 0; i < im->napart; i++)
-		worst = MAX(worst, pair_overlaps(dev, im, &im->apart[i], a, &m));
-	return worst;
-}
-
-/* A fast test: true if all pairs of arguments give their sizes, and no pair overlaps that must not. */
-static inline bool plainly_apart(const struct image *im, const struct arguments *args)
-{
-	for (const struct param_pair *p = im->apart, *end = p + im->napart; p < end; p++) {
-		const tl_arg *a = slot_argument(im, p->a, args), *b = slot_argument(im, p->b, args);
-		const struct extent x = {(u64)(uintptr_t)a->ptr, a->bytes}, y = {(u64)(uintptr_t)b->ptr, b->bytes};
-		bool fine = x.start == y.start ? p->equal_is_fine : x.size && y.size && !extents_overlap(x, y);
-		if (!fine)
-			return false;
-	}
-	return true;
-}
-
 /* --- 32-bit offsets ------------------------------------------------------------------------------------------ */
+
+static u64 most_narrow_bytes(const struct slot *s)
+{
+	return MOST_NARROW_ELEMENTS * (s->pointers > 1 ? sizeof(void *) : (u64)dtype_bytes(s->dtype));
+}
 
 static bool few_elements(struct device *dev, const struct image *im, u32 slot, const struct arguments *args,
 			 struct memory_span *m)
 {
-	const tl_arg *a = slot_argument(im, slot, args);
-	if (!im->slots[slot].pointers || !a->ptr)
+	const tl_arg *a = &args->at[im->slots[slot].leaf];
+	if (!a->ptr)
 		return true;
 	struct extent x = extent_of(dev, m, slot, a);
 	u64 before = (u64)(uintptr_t)a->ptr - x.start;
 	return x.size <= before || x.size - before <= most_narrow_bytes(&im->slots[slot]);
-}
-
-static __attribute__((noinline)) bool all_few_elements(struct device *dev, const struct image *im,
-						       const struct arguments *a)
-{
-	bool few = true;
-	struct memory_span m;
-	memset(m.known, 0, sizeof m.known);
-	for (u32 i = 0; i < im->nslots; i++)
-		few &= few_elements(dev, im, i, a, &m);
-	return few;
-}
-
-/* A fast test: true if all pointers give their sizes, and the sizes are small. */
-static inline bool plainly_few(const struct image *im, const struct arguments *args)
-{
-	for (u32 i = 0; i < im->nslots; i++)
-		if (im->slots[i].pointers &&
-		    slot_argument(im, i, args)->bytes - 1ULL >= most_narrow_bytes(&im->slots[i]))
-			return false;
-	return true;
 }
 
 /* --- sizes --------------------------------------------------------------------------------------------------- */
@@ -205,21 +161,93 @@ static bool size_fits(const struct image *im, const struct size_limit *l, const 
 	return size_limit_kept(l, size_of(im, l->a, args), l->b == SIZE_NONE ? 0 : size_of(im, l->b, args));
 }
 
-/* --- all conditions ------------------------------------------------------------------------------------------ */
+/* --- the list of conditions ---------------------------------------------------------------------------------- */
 
-struct broken conditions_broken(struct device *dev, const struct image *im, const struct arguments *a)
+/* The largest value of an integer slot whose bits are that value whether they are signed or not; else 0. */
+static u64 most_of(const struct slot *s)
+{
+	return s->pointers || dtype_is_float(s->dtype) ? 0 : ((u64)1 << (dtype_bits(s->dtype) - 1)) - 1;
+}
+
+/* The condition holds if the slot has a value of at most `most`, with the bits of `mask` clear. */
+static void test_slot(const struct image *im, struct condition *c, i64 slot, u64 most, u64 mask)
+{
+	if (slot < 0 || slot >= im->nslots || most >= most_of(&im->slots[slot]))
+		return;
+	c->x = (u16)slot;
+	c->limit = most + 1;
+	c->mask = mask;
+}
+
+/* Only maps of all memory have a test, if their row stride is a constant times a parameter. */
+static void test_map(const struct image *im, const struct tensor_map_param *m, struct condition *c)
+{
+	const struct launch_product *p = &m->distance;
+	if (m->tensor >= 0 || p->nparams != 1 || p->times <= 0)
+		return;
+	u64 factor = (u64)p->times, lowest = factor & (~factor + 1); /* lowest set bit */
+	u64 bytes = (u64)m->elem_bytes, fits = most_of(&im->slots[p->params[0]]);
+	u64 most = factor == bytes ? ((u64)1 << MOST_STRIDE_BITS) - 1 : bytes * INT32_MAX;
+	test_slot(im, c, p->params[0], MIN(most / factor, fits - 1), lowest < 16 ? 16 / lowest - 1 : 0);
+}
+
+struct condition *conditions_make(const struct image *im, u32 *n)
+{
+	struct condition *all = calloc(im->nmaps + im->nlimits + im->nslots + im->napart + 1, sizeof *all), *c = all;
+	if (!all)
+		return NULL;
+	for (u32 i = 0; i < im->nmaps; i++) {
+		*c = (struct condition){.kind = CONDITION_MAP, .index = i};
+		test_map(im, &im->maps[i], c++);
+	}
+	for (u32 i = 0; i < im->nlimits; i++) {
+		const struct size_limit *l = &im->limits[i];
+		*c = (struct condition){.kind = CONDITION_SIZE, .index = i};
+		if (l->b == SIZE_NONE && l->most >= 0)
+			test_slot(im, c, l->a, (u64)l->most, 0);
+		c++;
+	}
+	for (u32 i = 0; i < im->nslots && im->narrow_offsets; i++)
+		if (im->slots[i].pointers)
+			*c++ = (struct condition){.kind = CONDITION_FEW,
+						  .x = (u16)im->slots[i].leaf,
+						  .index = i,
+						  .limit = most_narrow_bytes(&im->slots[i])};
+	for (u32 i = 0; i < im->napart; i++)
+		*c++ = (struct condition){.kind = CONDITION_APART,
+					  .x = (u16)im->slots[im->apart[i].a].leaf,
+					  .y = (u16)im->slots[im->apart[i].b].leaf,
+					  .index = i,
+					  .equal_is_fine = im->apart[i].equal_is_fine};
+	*n = (u32)(c - all);
+	return all;
+}
+
+/* The complete check. */
+static struct broken breaks(struct device *dev, const struct image *im, const struct condition *c,
+			    const struct arguments *a, struct memory_span *m)
 {
 	struct broken b = {0};
-	for (u32 i = 0; i < im->nmaps; i++)
-		b.maps |= !map_fits(im, &im->maps[i], a->bits);
-	for (u32 i = 0; i < im->nlimits; i++)
-		if (!size_fits(im, &im->limits[i], a))
-			b.sizes = BOUNDS_ANY;
-	if (im->narrow_offsets && !plainly_few(im, a) && !all_few_elements(dev, im, a))
-		b.sizes = BOUNDS_WIDE;
-	if (!plainly_apart(im, a))
-		b.alias = memory_overlaps(dev, im, a);
+	switch (c->kind) {
+	case CONDITION_MAP: b.maps = !map_fits(im, &im->maps[c->index], a->bits); break;
+	case CONDITION_SIZE: b.sizes = size_fits(im, &im->limits[c->index], a) ? BOUNDS_LIMITED : BOUNDS_ANY; break;
+	case CONDITION_FEW: b.sizes = few_elements(dev, im, c->index, a, m) ? BOUNDS_LIMITED : BOUNDS_WIDE; break;
+	case CONDITION_APART: b.alias = pair_overlaps(dev, im, &im->apart[c->index], a, m); break;
+	}
 	return b;
+}
+
+struct broken conditions_broken(struct device *dev, const struct loaded *k, const struct arguments *a)
+{
+	struct broken all = {0};
+	struct memory_span m;
+	memset(m.known, 0, sizeof m.known);
+	for (const struct condition *c = k->conditions, *end = c + k->nconditions; c < end; c++)
+		if (!condition_shown(c, a->at, a->bits)) {
+			struct broken b = breaks(dev, k->image, c, a, &m);
+			broken_add(&all, &b);
+		}
+	return all;
 }
 
 static void explain_map(const struct image *im, const struct tensor_map_param *m, const u64 *bits)
@@ -246,35 +274,42 @@ static void explain_map(const struct image *im, const struct tensor_map_param *m
 	}
 }
 
-void conditions_explain(struct device *dev, const struct image *im, const struct arguments *a)
+static void explain_size(const struct image *im, const struct size_limit *l, const struct arguments *a)
 {
-	for (u32 i = 0; i < im->nmaps; i++)
-		if (!map_fits(im, &im->maps[i], a->bits)) {
-			explain_map(im, &im->maps[i], a->bits);
-			return;
-		}
-	for (u32 i = 0; i < im->nlimits; i++) {
-		const struct size_limit *l = &im->limits[i];
-		if (size_fits(im, l, a))
-			continue;
-		failed_more("assumes 0 <= %s", image_size_name(im, l->a));
-		if (l->b != SIZE_NONE)
-			failed_more(" * %s", image_size_name(im, l->b));
-		failed_more(" <= %lld, but the value is %lld", (long long)l->most, (long long)size_of(im, l->a, a));
-		if (l->b != SIZE_NONE)
-			failed_more(" * %lld", (long long)size_of(im, l->b, a));
+	failed_more("assumes 0 <= %s", image_size_name(im, l->a));
+	if (l->b != SIZE_NONE)
+		failed_more(" * %s", image_size_name(im, l->b));
+	failed_more(" <= %lld, but the value is %lld", (long long)l->most, (long long)size_of(im, l->a, a));
+	if (l->b != SIZE_NONE)
+		failed_more(" * %lld", (long long)size_of(im, l->b, a));
+}
+
+static void explain_pair(const struct image *im, const struct param_pair *p)
+{
+	failed_more("assumes that the memory of '%s' and '%s' does not overlap, but it does", im->slots[p->a].name,
+		    im->slots[p->b].name);
+}
+
+static void explain(const struct image *im, const struct condition *c, const struct arguments *a)
+{
+	switch (c->kind) {
+	case CONDITION_MAP: explain_map(im, &im->maps[c->index], a->bits); return;
+	case CONDITION_SIZE: explain_size(im, &im->limits[c->index], a); return;
+	case CONDITION_FEW:
+		failed_more("assumes fewer than 2^31 - 2^24 elements in the memory of '%s'", im->slots[c->index].name);
 		return;
+	case CONDITION_APART: explain_pair(im, &im->apart[c->index]); return;
 	}
+}
+
+void conditions_explain(struct device *dev, const struct loaded *k, const struct arguments *a)
+{
 	struct memory_span m = {0};
-	for (u32 i = 0; i < im->nslots && im->narrow_offsets; i++)
-		if (!few_elements(dev, im, i, a, &m)) {
-			failed_more("assumes fewer than 2^31 - 2^24 elements in the memory of '%s'", im->slots[i].name);
+	for (u32 i = 0; i < k->nconditions; i++) {
+		const struct broken b = breaks(dev, k->image, &k->conditions[i], a, &m);
+		if (is_broken(&b)) {
+			explain(k->image, &k->conditions[i], a);
 			return;
 		}
-	for (u32 i = 0; i < im->napart; i++)
-		if (pair_overlaps(dev, im, &im->apart[i], a, &m)) {
-			failed_more("assumes that the memory of '%s' and '%s' does not overlap, but it does",
-				    im->slots[im->apart[i].a].name, im->slots[im->apart[i].b].name);
-			return;
-		}
+	}
 }

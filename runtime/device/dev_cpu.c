@@ -542,12 +542,11 @@ static tl_status cpu_launch(struct device *device, const struct device_launch *l
 	return finish(&r);
 }
 
-static tl_status cpu_read(struct device *device, void *dst, const void *src, size_t size)
+static void check_read(struct device *device, const void *src, size_t size)
 {
 	struct cpu_device *d = (struct cpu_device *)device;
 	if (d->target.checks)
 		outputs_read(&d->outputs, &d->host, src, size);
-	return host_read(device, dst, src, size);
 }
 
 const struct device_ops cpu_ops = {
@@ -562,9 +561,7 @@ const struct device_ops cpu_ops = {
 	.info = cpu_info,
 	.alloc = host_alloc,
 	.free = host_free,
-	.write = host_write,
-	.read = cpu_read,
-	.fill = host_fill,
+	.check_read = check_read,
 	.target = cpu_target,
 	.load = cpu_load,
 	.unload = cpu_unload,

@@ -343,45 +343,6 @@ static void cuda_free(struct device *device, void *p)
 	cuda_leave(d, pushed);
 }
 
-static tl_status cuda_write(struct device *device, void *dst, const void *src, size_t size)
-{
-	struct cuda *d = (struct cuda *)device;
-	bool pushed;
-	tl_status s = cuda_enter(d, &pushed);
-	if (s)
-		return s;
-	TRY("cuMemcpyHtoDAsync", d->api.copy_to_device((CUdeviceptr)(uintptr_t)dst, src, size, d->stream));
-	TRY("cuStreamSynchronize", d->api.stream_synchronize(d->stream));
-	cuda_leave(d, pushed);
-	return s;
-}
-
-static tl_status cuda_read(struct device *device, void *dst, const void *src, size_t size)
-{
-	struct cuda *d = (struct cuda *)device;
-	bool pushed;
-	tl_status s = cuda_enter(d, &pushed);
-	if (s)
-		return s;
-	TRY("cuMemcpyDtoHAsync", d->api.copy_to_host(dst, (CUdeviceptr)(uintptr_t)src, size, d->stream));
-	TRY("cuStreamSynchronize", d->api.stream_synchronize(d->stream));
-	cuda_leave(d, pushed);
-	return s;
-}
-
-static tl_status cuda_fill(struct device *device, void *dst, uint8_t byte, size_t size)
-{
-	struct cuda *d = (struct cuda *)device;
-	bool pushed;
-	tl_status s = cuda_enter(d, &pushed);
-	if (s)
-		return s;
-	TRY("cuMemsetD8Async", d->api.mem_set((CUdeviceptr)(uintptr_t)dst, byte, size, d->stream));
-	TRY("cuStreamSynchronize", d->api.stream_synchronize(d->stream));
-	cuda_leave(d, pushed);
-	return s;
-}
-
 static tl_status cuda_synchronize(struct device *device)
 {
 	struct cuda *d = (struct cuda *)device;
@@ -594,19 +555,13 @@ static tl_status cuda_resources(struct device *device, void *kernel, tl_resource
 static tl_status cuda_tensor_map(struct device *device, const struct tensor_map_shape *b, void *out)
 {
 	static const unsigned steps[] = {1, 1, 1, 1, 1};
-	struct cuda *d = (struct cuda *)device;
-	if (!d->api.tensor_map)
+	if (!((struct cuda *)device)->api.tensor_map)
 		return failed(TL_ERR_DEVICE, "this CUDA driver has no cuTensorMapEncodeTiled: it is too old");
-	bool pushed;
-	tl_status s = cuda_enter(d, &pushed); /* encoding needs no GPU, but needs a current context */
-	if (s)
-		return s;
-	TRY("cuTensorMapEncodeTiled",
-	    d->api.tensor_map(out, tensor_map_type(b->dtype), b->rank, b->base, b->sizes, b->strides, b->box, steps,
-			      TENSOR_INTERLEAVE_NONE, tensor_swizzle_mode(b->swizzle), tensor_promotion(b),
-			      b->fills_nan ? TENSOR_FILL_NAN : TENSOR_FILL_ZERO));
-	cuda_leave(d, pushed);
-	return s;
+	/* encoding needs no GPU, but needs a current context */
+	IN_CONTEXT(device, "cuTensorMapEncodeTiled",
+		   d->api.tensor_map(out, tensor_map_type(b->dtype), b->rank, b->base, b->sizes, b->strides, b->box,
+				     steps, TENSOR_INTERLEAVE_NONE, tensor_swizzle_mode(b->swizzle),
+				     tensor_promotion(b), b->fills_nan ? TENSOR_FILL_NAN : TENSOR_FILL_ZERO));
 }
 
 const struct device_ops cuda_ops = {
@@ -624,9 +579,6 @@ const struct device_ops cuda_ops = {
 	.info = cuda_info,
 	.alloc = cuda_alloc,
 	.free = cuda_free,
-	.write = cuda_write,
-	.read = cuda_read,
-	.fill = cuda_fill,
 	.link = cuda_link,
 	.load = cuda_load,
 	.unload = cuda_unload,

@@ -55,6 +55,17 @@ tl_status cuda_error(struct cuda *d, const char *call, CUresult r);
 tl_status cuda_enter(struct cuda *d, bool *pushed);
 void cuda_leave(struct cuda *d, bool pushed);
 
+/* The body of a function that makes one driver call. */
+#define IN_CONTEXT(device, call, ...)                                                                                  \
+	struct cuda *d = (struct cuda *)(device);                                                                      \
+	bool pushed;                                                                                                   \
+	tl_status s = cuda_enter(d, &pushed);                                                                          \
+	if (s)                                                                                                         \
+		return s;                                                                                              \
+	TRY(call, __VA_ARGS__);                                                                                        \
+	cuda_leave(d, pushed);                                                                                         \
+	return s
+
 /* As in struct device_ops. */
 tl_status cuda_launch(struct device *device, const struct device_launch *l);
 tl_status cuda_try(struct device *device, const struct device_launch *l, int limit_ms, bool *ended);

@@ -16,17 +16,6 @@ static CUdeviceptr address(const void *p)
 	return (CUdeviceptr)(uintptr_t)p;
 }
 
-/* The body of a function with one driver call. */
-#define IN_CONTEXT(device, call, ...)                                                                                  \
-	struct cuda *d = (struct cuda *)(device);                                                                      \
-	bool pushed;                                                                                                   \
-	tl_status s = cuda_enter(d, &pushed);                                                                          \
-	if (s)                                                                                                         \
-		return s;                                                                                              \
-	TRY(call, __VA_ARGS__);                                                                                        \
-	cuda_leave(d, pushed);                                                                                         \
-	return s
-
 static void *own_stream(struct device *device)
 {
 	return ((struct cuda *)device)->stream;
@@ -82,6 +71,11 @@ static tl_status queue_fill(struct device *device, void *dst, u64 element, u32 w
 		s = fill_columns(d, address(dst), element, count, on);
 	cuda_leave(d, pushed);
 	return s;
+}
+
+static tl_status queue_finish(struct device *device)
+{
+	IN_CONTEXT(device, "cuStreamSynchronize", d->api.stream_synchronize(d->stream));
 }
 
 /* --- host memory --------------------------------------------------------------------------------------------- */
@@ -154,6 +148,7 @@ const struct queue_ops cuda_queue = {
 	.read = queue_read,
 	.copy = queue_copy,
 	.fill = queue_fill,
+	.finish = queue_finish,
 	.alloc_host = alloc_host,
 	.free_host = free_host,
 	.event_create = event_create,

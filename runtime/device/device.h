@@ -54,13 +54,15 @@ struct device_launch {
 struct queue_ops {
 	size_t guard;                      /* bytes of guard memory on both sides of a buffer */
 	void *(*stream)(struct device *d); /* the device's own stream; NULL: there are no streams */
-	/* Copies between host and device, without waiting. */
+	/* Copies between host and device, without waiting, in order with the launches on the stream. */
 	tl_status (*write)(struct device *d, void *dst, const void *src, size_t size, void *stream);
 	tl_status (*read)(struct device *d, void *dst, const void *src, size_t size, void *stream);
 	/* `from`: the device of `src`, with the same queue_ops */
 	tl_status (*copy)(struct device *d, void *dst, struct device *from, const void *src, size_t size, void *stream);
 	/* `width` is 1, 2, 4 or 8 */
 	tl_status (*fill)(struct device *d, void *dst, u64 element, u32 width, size_t count, void *stream);
+	/* Waits for the device's own stream. NULL: operations are complete on return. */
+	tl_status (*finish)(struct device *d);
 
 	tl_status (*alloc_host)(struct device *d, size_t size, void **out);
 	void (*free_host)(struct device *d, void *p);
@@ -102,13 +104,11 @@ struct device_ops {
 	void (*close)(struct device *d);
 	void (*info)(struct device *d, tl_device_info *out);
 
-	/* An allocation of 0 bytes has a unique address. Copies are ordered after the launches on the device's own
-	 * stream, and complete on return. */
+	/* An allocation of 0 bytes has a unique address. */
 	tl_status (*alloc)(struct device *d, size_t size, void **out);
 	void (*free)(struct device *d, void *p);
-	tl_status (*write)(struct device *d, void *dst, const void *src, size_t size);
-	tl_status (*read)(struct device *d, void *dst, const void *src, size_t size);
-	tl_status (*fill)(struct device *d, void *dst, uint8_t byte, size_t size);
+	/* Reports bytes that the host reads and that were never written. NULL: no report. */
+	void (*check_read)(struct device *d, const void *src, size_t size);
 
 	/* The target of compilation. Images may be kept on disk: they run on every device with the same target. NULL:
 	 * the device has no images. */
@@ -120,7 +120,7 @@ struct device_ops {
 	 * made. NULL: the device has none. */
 	bool (*link)(struct device *d, struct image *im);
 	tl_status (*load)(struct device *d, const struct device_load *l, void **out);
-	void (*unload)(struct device *d, void *kernel);
+	void (*unload)(struct device *d, void *kernel); /* NULL: the unit owns the code, or there is none */
 	tl_status (*resources)(struct device *d, void *kernel, tl_resources *out); /* NULL: unknown */
 	/* Milliseconds of each of the repeats. */
 	tl_status (*time)(struct device *d, const struct device_launch *l, int warmup, int repeats, double *ms);
@@ -148,6 +148,11 @@ extern const u32 ndevices;
 
 /* Opens "cuda", "cuda:1", "interp"; NULL: the default device. */
 tl_status device_open(const char *spec, struct device **out);
+/* Opens the device of a CUcontext, for tl_context_from_cuda. */
+tl_status cuda_adopt(void *cu_context, struct device **out);
+/* The bodies of tl_device_count and tl_device_at. */
+tl_status device_count(int *out);
+tl_status device_at(int index, tl_device_info *out);
 /* Opens a device that compiles for this target and runs nothing. */
 tl_status offline_open(const struct target *target, struct device **out);
 /* Compiles for the device. */
@@ -162,5 +167,27 @@ bool cuda_absent(void);
 bool cuda_probe(struct target *out);
 /* The median, or the mean of the two middle values. Reorders `x`. */
 double median(double *x, int n);
+
+/* --- copies on the device's own stream, complete on return ------------------------------------------------------- */
+
+static inline tl_status device_finish(struct device *d, tl_status s)
+{
+	return s || !d->ops->queue->finish ? s : d->ops->queue->finish(d);
+}
+
+static inline tl_status device_write(struct device *d, void *dst, const void *src, size_t size)
+{
+	return device_finish(d, d->ops->queue->write(d, dst, src, size, NULL));
+}
+
+static inline tl_status device_read(struct device *d, void *dst, const void *src, size_t size)
+{
+	return device_finish(d, d->ops->queue->read(d, dst, src, size, NULL));
+}
+
+static inline tl_status device_fill(struct device *d, void *dst, uint8_t byte, size_t size)
+{
+	return device_finish(d, d->ops->queue->fill(d, dst, byte, 1, size, NULL));
+}
 
 #endif

@@ -1,6 +1,12 @@
 #include "runtime/device/grid.h"
 
-#include "runtime/device/conditions.h"
+tl_status check_stream(const char *name, const struct device *dev, const void *stream)
+{
+	if (stream && !dev->ops->has_streams)
+		return failed(TL_ERR_ARGUMENT, "%s: the %s device has no streams; the stream must be NULL", name,
+			      dev->ops->name);
+	return TL_OK;
+}
 
 tl_status check_grid(const char *name, const tl_config *cfg)
 {
@@ -17,32 +23,4 @@ tl_status check_grid(const char *name, const tl_config *cfg)
 				      cfg->grid[i], i, cfg->grid_dims);
 	}
 	return TL_OK;
-}
-
-static tl_status pass_maps(struct device *dev, const struct image *im, struct launch *l)
-{
-	tl_status s = TL_OK;
-	u64 begins = 0;
-	l->device.nmaps = im->nmaps;
-	for (u32 i = 0; i < im->nmaps && !s; i++) {
-		const struct map_values of = map_values(im, i, l->bits);
-		begins |= of.base | of.distance;
-		const struct tensor_map_shape box = tensor_map_shape_of(im, i, &of);
-		s = dev->ops->tensor_map(dev, &box, l->maps[i]);
-		l->bits[l->device.nargs++] = (u64)(uintptr_t)l->maps[i];
-	}
-	pass_pairs(im, begins, l);
-	return s;
-}
-
-tl_status image_launch(struct device *dev, const struct image *im, void *code, const tl_config *cfg, const u32 *grid,
-		       struct launch *l)
-{
-	tl_status s = pass_grid(im->name, im, grid, most_blocks(dev, cfg), l);
-	l->device.kernel = code;
-	l->device.args = l->bits;
-	l->device.stream = cfg->stream;
-	l->device.cooperative = cfg->launch_cooperative_grid;
-	l->device.pdl = cfg->launch_pdl;
-	return s ? s : pass_maps(dev, im, l);
 }

@@ -271,27 +271,6 @@ void host_free(struct device *device, void *p)
 	munmap((char *)p + round_up(size, ALIGN) - pages - GAP, pages + 2 * GAP);
 }
 
-tl_status host_write(struct device *device, void *dst, const void *src, size_t size)
-{
-	memcpy(dst, src, size);
-	host_mark_written(device, dst, size);
-	return TL_OK;
-}
-
-tl_status host_read(struct device *device, void *dst, const void *src, size_t size)
-{
-	(void)device;
-	memcpy(dst, src, size);
-	return TL_OK;
-}
-
-tl_status host_fill(struct device *device, void *dst, uint8_t byte, size_t size)
-{
-	memset(dst, byte, size);
-	host_mark_written(device, dst, size);
-	return TL_OK;
-}
-
 tl_status host_synchronize(struct device *device)
 {
 	(void)device;

@@ -44,9 +44,6 @@ double host_now_ms(void);
 /* Members of device_ops. */
 tl_status host_alloc(struct device *device, size_t size, void **out);
 void host_free(struct device *device, void *p);
-tl_status host_write(struct device *device, void *dst, const void *src, size_t size);
-tl_status host_read(struct device *device, void *dst, const void *src, size_t size);
-tl_status host_fill(struct device *device, void *dst, uint8_t byte, size_t size);
 tl_status host_synchronize(struct device *device);
 bool host_allocation(struct device *device, const void *p, void **base, size_t *size);
 /* Refuses launches that need a GPU. */

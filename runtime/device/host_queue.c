@@ -9,26 +9,33 @@
 static tl_status queue_write(struct device *device, void *dst, const void *src, size_t size, void *stream)
 {
 	(void)stream;
-	return host_write(device, dst, src, size);
+	memcpy(dst, src, size);
+	host_mark_written(device, dst, size);
+	return TL_OK;
 }
 
 static tl_status queue_read(struct device *device, void *dst, const void *src, size_t size, void *stream)
 {
 	(void)stream;
-	return device->ops->read(device, dst, src, size);
+	if (device->ops->check_read)
+		device->ops->check_read(device, src, size);
+	memcpy(dst, src, size);
+	return TL_OK;
 }
 
 static tl_status queue_copy(struct device *device, void *dst, struct device *from, const void *src, size_t size,
 			    void *stream)
 {
-	(void)from, (void)stream;
-	return host_write(device, dst, src, size);
+	(void)from;
+	return queue_write(device, dst, src, size, stream);
 }
 
 static tl_status queue_fill(struct device *device, void *dst, u64 element, u32 width, size_t count, void *stream)
 {
 	(void)stream;
-	for (size_t i = 0; i < count; i++)
+	if (width == 1)
+		memset(dst, (int)element, count);
+	for (size_t i = 0; width > 1 && i < count; i++)
 		memcpy((char *)dst + i * width, &element, width);
 	host_mark_written(device, dst, count * width);
 	return TL_OK;

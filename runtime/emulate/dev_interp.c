@@ -67,12 +67,6 @@ static tl_status interp_load(struct device *device, const struct device_load *l,
 	return TL_OK;
 }
 
-static void interp_unload(struct device *device, void *kernel)
-{
-	(void)device; /* the unit owns the code */
-	(void)kernel;
-}
-
 static tl_status interp_launch(struct device *device, const struct device_launch *l)
 {
 	const struct interp_kernel *k = l->kernel;
@@ -118,12 +112,8 @@ const struct device_ops interp_ops = {
 	.info = host_info,
 	.alloc = host_alloc,
 	.free = host_free,
-	.write = host_write,
-	.read = host_read,
-	.fill = host_fill,
 	.compile = interp_compile,
 	.load = interp_load,
-	.unload = interp_unload,
 	.launch = interp_launch,
 	.time = host_time,
 	.synchronize = host_synchronize,

@@ -45,12 +45,6 @@ static tl_status offline_load(struct device *device, const struct device_load *l
 	return TL_OK;
 }
 
-static void offline_unload(struct device *device, void *kernel)
-{
-	(void)device;
-	(void)kernel;
-}
-
 static const struct device_ops offline_ops = {
 	.name = "offline",
 	.stages = " ",
@@ -59,5 +53,4 @@ static const struct device_ops offline_ops = {
 	.close = offline_close,
 	.synchronize = offline_synchronize,
 	.load = offline_load,
-	.unload = offline_unload,
 };

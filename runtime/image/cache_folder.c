@@ -1,5 +1,6 @@
 #include "runtime/image/cache_folder.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "support/file.h"
+#include "support/recover.h"
 
 enum { WAIT_MS = 2000, MOST_PAUSE_MS = 16, SAFELY = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC };
 
@@ -193,6 +195,27 @@ int folder_new(const struct folder *f, struct arena *a, const char **name)
 			break;
 	}
 	return fd;
+}
+
+static void close_listing(void *d)
+{
+	closedir(d);
+}
+
+const char **folder_list(const struct folder *f, struct arena *a, u32 *n)
+{
+	VEC(const char *) names = {0};
+	struct cleanup c;
+	int fd = openat(f->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	if (d) {
+		cleanup_push(&c, close_listing, d);
+		for (const struct dirent *e; (e = readdir(d));)
+			vec_push(a, &names, arena_str(a, e->d_name, strlen(e->d_name)));
+		cleanup_run(&c);
+	}
+	*n = names.len;
+	return names.at;
 }
 
 /* True if every user can replace the file. In a folder with the sticky bit only the file's owner can. */

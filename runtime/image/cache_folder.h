@@ -35,6 +35,9 @@ char *folder_read(const struct folder *f, struct arena *a, const char *name, siz
 /* Creates a file under an unused name, which begins with "new-". -1: an error. */
 int folder_new(const struct folder *f, struct arena *a, const char **name);
 
+/* The names of the files in the folder; texts in `a`. */
+const char **folder_list(const struct folder *f, struct arena *a, u32 *n);
+
 /* Opens or creates a file that the user has named, to append lines. It must be a regular file of the effective user or
  * of root with a single hard link, and neither the file nor its folder may be writable by every user, except in folders
  * with the sticky bit. -1: the file cannot be used; *why as for folder_file. */

@@ -41,6 +41,14 @@ struct params {
 	const i16 *most;
 };
 
+/* The index of the parameter; -1: there is none of this name. */
+static inline i32 param_index(const struct params *ps, const char *name)
+{
+	for (u32 i = 0; name && i < ps->len; i++)
+		if (!strcmp(ps->at[i].name, name))
+			return (i32)i;
+	return -1;
+}
 /* True if the call has an argument for parameter i. */
 static inline bool is_given(const tl_arg *args, size_t nargs, u32 i)
 {

@@ -9,7 +9,7 @@ static enum dtype word_of(const struct tensor_map_param *m)
 	return words[ilog2((u64)m->elem_bytes)];
 }
 
-struct tensor_map_shape memory_box(const struct tensor_map_param *m, u64 distance)
+static struct tensor_map_shape all_memory(const struct tensor_map_param *m, u64 distance)
 {
 	struct tensor_map_shape box = {.dtype = word_of(m), .rank = 4, .swizzle = (u32)m->swizzle};
 	for (u32 d = 0; d < box.rank; d++) {
@@ -22,13 +22,15 @@ struct tensor_map_shape memory_box(const struct tensor_map_param *m, u64 distanc
 	return box;
 }
 
-struct tensor_map_shape bounded_box(const struct tensor_map_param *m, void *base, u64 distance, const i64 *sizes)
+struct tensor_map_shape tensor_map_shape_of(const struct tensor_map_param *m, const struct map_values *of)
 {
+	if (m->tensor < 0)
+		return all_memory(m, of->distance);
 	return (struct tensor_map_shape){.dtype = word_of(m),
 				   .rank = m->moved ? 4 : 2,
-				   .base = base,
-				   .sizes = {(u64)sizes[0], (u64)sizes[1], 1u << 31, 1u << 31},
-				   .strides = {distance, 1u << TENSOR_MAP_LOG2_UNIT, 1u << TENSOR_MAP_LOG2_PAGE},
+				   .base = (void *)(uintptr_t)of->base,
+				   .sizes = {of->sizes[0], of->sizes[1], 1u << 31, 1u << 31},
+				   .strides = {of->distance, 1u << TENSOR_MAP_LOG2_UNIT, 1u << TENSOR_MAP_LOG2_PAGE},
 				   .box = {(u32)m->box[0], (u32)m->box[1], 1, 1},
 				   .swizzle = (u32)m->swizzle};
 }

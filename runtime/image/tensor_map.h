@@ -43,10 +43,14 @@ struct tensor_map_shape {
 };
 
 struct tensor_map_param;
-/* A tensor of all memory, with rows of `distance` bytes: the addressing of a kernel's copies, see gpu/codegen/tma.c. */
-struct tensor_map_shape memory_box(const struct tensor_map_param *m, u64 distance);
-/* A tensor of sizes[1] rows of sizes[0] elements, with a row stride of `distance` bytes. */
-struct tensor_map_shape bounded_box(const struct tensor_map_param *m, void *base, u64 distance, const i64 *sizes);
+/* The members of a tensor map that depend on the arguments: the tensor's address, the row stride in bytes, and the
+ * sizes. */
+struct map_values {
+	u64 base, distance, sizes[2];
+};
+/* A tensor of sizes[1] rows of sizes[0] elements. Without a tensor parameter it is all memory, with rows of `distance`
+ * bytes: the addressing of a kernel's copies, see gpu/codegen/tma.c. */
+struct tensor_map_shape tensor_map_shape_of(const struct tensor_map_param *m, const struct map_values *of);
 /* The enumerator of an element type. */
 int tensor_map_type(enum dtype t);
 /* The L2 promotion of the tensor's copies. */

@@ -157,57 +157,6 @@ static bool make_steps(struct arg_guard *b, const struct params *ps, const tl_ar
 	return true;
 }
 
-/* The largest positive value of an integer slot; 0 for other slots, and for unsigned integers. */
-static u64 most_of(const struct slot *s)
-{
-	i128 least, most;
-	if (s->pointers || dtype_is_float(s->dtype))
-		return 0;
-	limits_of(s->dtype, &least, &most);
-	return least ? (u64)most : 0;
-}
-
-static bool add_bound(struct arg_guard *b, i64 slot, u64 most, u64 mask)
-{
-	bool known = slot >= 0 && slot < b->variant->image.nslots && most < most_of(&b->variant->image.slots[slot]);
-	if (known)
-		b->bounds[b->nbounds++] = (struct bound){.most = most, .mask = mask, .slot = (u32)slot};
-	return known;
-}
-
-/* Adds the bound of a tensor map of all memory whose row stride is a constant times a parameter. False: other maps. */
-static bool bound_map(struct arg_guard *b, const struct tensor_map_param *m)
-{
-	enum { MOST_BITS = 40 };
-	const struct launch_product *p = &m->distance;
-	if (m->tensor >= 0 || p->nparams != 1 || p->times <= 0)
-		return false;
-	u64 factor = (u64)p->times, lowest = factor & (~factor + 1); /* lowest set bit */
-	u64 bytes = (u64)m->elem_bytes, fits = most_of(&b->variant->image.slots[p->params[0]]);
-	u64 most = factor == bytes ? ((u64)1 << MOST_BITS) - 1 : bytes * INT32_MAX; /* see conditions.c */
-	return add_bound(b, p->params[0], MIN(most / factor, fits - 1), lowest < 16 ? 16 / lowest - 1 : 0);
-}
-
-/* Precomputes the checks of conditions_broken for its usual cases. */
-static void make_plain(struct arg_guard *b)
-{
-	const struct image *im = &b->variant->image;
-	b->plain = true;
-	for (u32 i = 0; i < im->nmaps; i++)
-		b->plain &= bound_map(b, &im->maps[i]);
-	for (u32 i = 0; i < im->nlimits; i++)
-		b->plain &= im->limits[i].b == SIZE_NONE && im->limits[i].most >= 0 &&
-			    add_bound(b, im->limits[i].a, (u64)im->limits[i].most, 0);
-	for (u32 i = 0; i < im->napart; i++)
-		b->apart[i] = (struct apart){.a = (u16)im->slots[im->apart[i].a].leaf,
-					     .b = (u16)im->slots[im->apart[i].b].leaf,
-					     .equal_is_fine = im->apart[i].equal_is_fine};
-	b->napart = im->napart;
-	for (u32 i = 0; i < im->nslots && im->narrow_offsets; i++)
-		if (im->slots[i].pointers)
-			b->few[b->nfew++] = (struct few){most_narrow_bytes(&im->slots[i]), im->slots[i].leaf};
-}
-
 struct arg_guard *arg_guard_new(const struct variant *v, const struct options *o, const tl_arg *args, size_t nargs,
 			    bool exact)
 {
@@ -221,16 +170,11 @@ struct arg_guard *arg_guard_new(const struct variant *v, const struct options *o
 	b->params = v->params;
 	b->variant = v;
 	b->more = calloc(nargs + 1, sizeof *b->more);
-	b->apart = calloc(v->image.napart + 1, sizeof *b->apart);
-	b->few = calloc(v->image.nslots + 1, sizeof *b->few);
-	b->bounds = calloc(v->image.nmaps + v->image.nlimits + 1, sizeof *b->bounds);
-	if (!b->more || !b->apart || !b->few || !b->bounds) {
-		arg_guard_free(b);
+	if (!b->more) {
+		free(b);
 		return NULL;
 	}
 	b->by_key = !make_steps(b, v->params, args, nargs, exact);
-	if (!b->by_key)
-		make_plain(b);
 	for (u32 i = 0; i < v->image.nslots; i++)
 		b->divisors += (u32)ilog2((u64)MAX(v->image.slots[i].divisibility, 1));
 	arg_guard_add(b, 0, v);
@@ -241,12 +185,9 @@ void arg_guard_free(struct arg_guard *b)
 {
 	if (!b)
 		return;
-	for (u32 i = 0; b->more && i < b->nargs; i++)
+	for (u32 i = 0; i < b->nargs; i++)
 		free((char *)b->more[i].text);
 	free(b->more);
-	free(b->apart);
-	free(b->few);
-	free(b->bounds);
 	free(b);
 }
 
@@ -294,45 +235,14 @@ static const struct variant *serving(const struct arg_guard *b, const struct bro
 	return NULL;
 }
 
-static const struct variant *choose(const struct arg_guard *b, struct device *dev, const struct arguments *a,
-				    bool serves, struct broken *broken)
-{
-	for (;;) {
-		const struct variant *v = atomic_load_explicit(&b->ways[conversion_of(broken)], memory_order_acquire);
-		if (!v && serves)
-			v = serving(b, broken);
-		if (!v || !v->conditions)
-			return v;
-		struct broken more = conditions_broken(dev, &v->image, a);
-		if (!more.maps && !more.sizes && !more.alias)
-			return v;
-		broken->maps |= more.maps;
-		broken->sizes = MAX(broken->sizes, more.sizes);
-		broken->alias = MAX(broken->alias, more.alias);
-	}
-}
-
 static bool key_fits(const struct arg_guard *b, const tl_arg *args, size_t nargs)
 {
 	struct key key;
 	const struct variant *v = b->variant;
-	key_init(&key, v->key[0]);
-	bool fits = !specialize(b->params, args, nargs, &key) && key_equals(&key, v->key, v->key_len);
+	key_init(&key, v->keyed.words[0]);
+	bool fits = !specialize(b->params, args, nargs, &key) && keyed_by(&v->keyed, &key);
 	key_free(&key);
 	return fits;
-}
-
-static const struct variant *find_by_key(const struct arg_guard *b, struct device *dev, const tl_arg *args,
-					 size_t nargs, const u32 *grid, bool serves, u64 *bits)
-{
-	tl_arg leaves[MAX_KERNEL_PARAMS];
-	u32 n;
-	struct broken broken = {0};
-	if (!key_fits(b, args, nargs) || !flatten_arguments(b->params, args, nargs, leaves, NULL, &n))
-		return NULL;
-	const struct arguments a = {b->params, leaves, n, bits, grid};
-	arguments_bits(&b->variant->image, &a, bits);
-	return choose(b, dev, &a, serves, &broken);
 }
 
 bool arg_guard_takes(const struct arg_guard *b, const tl_arg *args, size_t nargs, u64 *bits)
@@ -343,10 +253,27 @@ bool arg_guard_takes(const struct arg_guard *b, const tl_arg *args, size_t nargs
 const struct variant *arg_guard_choose(const struct arg_guard *b, struct device *dev, const tl_arg *args, size_t nargs,
 				     const u32 *grid, bool serves, bool taken, u64 *bits)
 {
-	if (!taken)
-		return find_by_key(b, dev, args, nargs, grid, serves, bits);
+	tl_arg leaves[MAX_KERNEL_PARAMS];
+	struct arguments a = {args, bits, grid};
 	struct broken broken = {0};
-	return choose(b, dev, &(struct arguments){b->params, args, nargs, bits, grid}, serves, &broken);
+	u32 n;
+	if (!taken) {
+		if (!key_fits(b, args, nargs) || !flatten_arguments(b->params, args, nargs, leaves, NULL, &n))
+			return NULL;
+		arguments_bits(&b->variant->image, leaves, bits);
+		a.at = leaves;
+	}
+	for (;;) {
+		const struct variant *v = atomic_load_explicit(&b->ways[conversion_of(&broken)], memory_order_acquire);
+		if (!v && serves)
+			v = serving(b, &broken);
+		if (!v)
+			return NULL;
+		struct broken more = conditions_broken(dev, &v->loaded, &a);
+		if (!is_broken(&more))
+			return v;
+		broken_add(&broken, &more);
+	}
 }
 
 /* --- errors -------------------------------------------------------------------------------------------------- */
@@ -380,11 +307,8 @@ tl_status arg_guard_missed(const struct arg_guard *b, struct device *dev, const 
 	u64 bits[BOUND_BITS];
 	tl_arg leaves[MAX_KERNEL_PARAMS];
 	const struct params *ps = b->params;
-	struct key key;
 	u32 n;
-	key_init(&key, 0);
-	tl_status s = specialize(ps, args, nargs, &key);
-	key_free(&key);
+	tl_status s = check_arguments(ps, args, nargs, false);
 	if (s)
 		return s;
 	failed(TL_ERR_ARGUMENT, "%s was prepared for other arguments: ", ps->kernel);
@@ -396,16 +320,16 @@ tl_status arg_guard_missed(const struct arg_guard *b, struct device *dev, const 
 	} else if (b->by_key && !key_fits(b, args, nargs)) {
 		failed_more("for arguments with other types, constants, block shapes or divisors");
 	} else if (flatten_arguments(ps, args, nargs, leaves, NULL, &n)) {
-		const struct arguments a = {ps, leaves, n, bits, grid};
-		arguments_bits(&b->variant->image, &a, bits);
+		const struct arguments a = {leaves, bits, grid};
+		arguments_bits(&b->variant->image, leaves, bits);
 		const struct variant *v = b->variant;
 		for (u32 way = 0; way < BINDING_WAYS; way++) { /* take the variant with the fewest assumptions */
 			const struct variant *w = atomic_load_explicit(&b->ways[way], memory_order_acquire);
-			const struct broken breaks = w ? conditions_broken(dev, &w->image, &a) : (struct broken){0};
+			const struct broken breaks = w ? conditions_broken(dev, &w->loaded, &a) : (struct broken){0};
 			v = conversion_of(&breaks) ? w : v;
 		}
 		failed_more("its code ");
-		conditions_explain(dev, &v->image, &a);
+		conditions_explain(dev, &v->loaded, &a);
 	}
 	failed_more("\n      = hint: tl_prepared_add prepares the handle for these arguments, too");
 	return TL_ERR_ARGUMENT;

@@ -44,24 +44,6 @@ struct guard_step {
 _Static_assert(sizeof(struct guard_step) == 64,
 	       "a step is read at each launch, when other code has been in the caches");
 
-/* Two pointer arguments that must not overlap. */
-struct apart {
-	u16 a, b;
-	bool equal_is_fine;
-};
-
-/* A pointer argument whose memory may have at most `most` bytes. */
-struct few {
-	u64 most;
-	u32 arg;
-};
-
-/* A slot that must be at most `most`, with the bits of `mask` clear. */
-struct bound {
-	u64 most, mask;
-	u32 slot;
-};
-
 /* Variants are indexed by the conditions that the arguments break: tensor maps, sizes, overlaps. */
 enum { BINDING_WAYS = 24 };
 static inline u32 conversion_of(const struct broken *b)
@@ -74,11 +56,6 @@ struct arg_guard {
 	const struct variant *variant;  /* that of ways[0]: all conditions hold */
 	u32 nargs;
 	bool by_key; /* there are no steps: compares the arguments' key */
-	bool plain;  /* `bounds`, `few` and `apart` are all of the variant's conditions */
-	u32 napart, nbounds, nfew;
-	struct apart *apart;
-	struct few *few;
-	struct bound *bounds;
 	struct options options;
 	u32 divisors; /* sum of the logarithms of the divisors that the code assumes */
 	const struct params *params;
@@ -129,24 +106,6 @@ static inline u32 arg_guard_take(const struct arg_guard *b, const tl_arg *args, 
 	return (u32)(s - b->steps);
 }
 
-/* True if all conditions of a plain guard hold. Also false if pointers do not give the size of their memory. */
-static inline bool arg_guard_holds(const struct arg_guard *b, const tl_arg *args, const u64 *bits)
-{
-	for (const struct bound *x = b->bounds, *end = x + b->nbounds; x < end; x++)
-		if (bits[x->slot] > x->most || bits[x->slot] & x->mask)
-			return false;
-	for (const struct few *x = b->few, *end = x + b->nfew; x < end; x++)
-		if (args[x->arg].bytes - 1ULL >= x->most)
-			return false;
-	for (const struct apart *p = b->apart, *end = p + b->napart; p < end; p++) {
-		const tl_arg *x = &args[p->a], *y = &args[p->b];
-		u64 from_x = (u64)y->u - x->u, from_y = x->u - y->u;
-		if ((from_x <= x->bytes - 1ULL || from_y <= y->bytes - 1ULL) && (from_x || !p->equal_is_fine))
-			return false;
-	}
-	return true;
-}
-
 /* The slow part of arg_guard_find; `taken`: the arguments pass the steps. */
 const struct variant *arg_guard_choose(const struct arg_guard *b, struct device *dev, const tl_arg *args, size_t nargs,
 				     const u32 *grid, bool serves, bool taken, u64 *bits);
@@ -157,7 +116,7 @@ static inline const struct variant *arg_guard_find(const struct arg_guard *b, st
 						 size_t nargs, const u32 *grid, bool serves, u64 *bits)
 {
 	bool taken = !b->by_key && nargs == b->nargs && arg_guard_take(b, args, bits) == b->nargs;
-	if (taken && b->plain && arg_guard_holds(b, args, bits))
+	if (taken && conditions_shown(&b->variant->loaded, args, bits))
 		return b->variant;
 	return taken || b->by_key ? arg_guard_choose(b, dev, args, nargs, grid, serves, taken, bits) : NULL;
 }

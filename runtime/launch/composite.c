@@ -201,7 +201,6 @@ tl_status specialize_composite(const struct params *ps, u32 i, const tl_arg *a, 
 		name_argument(&w, NULL);
 		return refuse_more(p, a);
 	}
-	key->has_composites = true;
 	return add(&w, NULL, p, a);
 }
 

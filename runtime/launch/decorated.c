@@ -6,18 +6,6 @@
 
 /* --- evaluating ------------------------------------------------------------------------------------------------ */
 
-static void free_unit(void *unit)
-{
-	unit_free(unit);
-	free(unit);
-}
-
-static const struct func *function_of(const tl_kernel *k)
-{
-	const struct unit *u = &k->module->unit;
-	return u->module ? map_get(&u->module->by_name, intern_find(&u->names, k->name)) : NULL;
-}
-
 /* The argument as host code sees it: the values of numbers, the types of pointers. */
 static struct arg_spec seen_by_host(struct arena *a, const struct params *ps, const tl_arg *x, u32 i)
 {
@@ -42,7 +30,7 @@ static tl_status evaluate(const tl_kernel *k, const tl_arg *args, size_t nargs, 
 			  struct decorators *out)
 {
 	struct device *dev = k->module->ctx->dev;
-	const struct func *f = function_of(k);
+	const struct func *f = unit_function(&k->module->unit, k->name);
 	struct unit *u = out->unit;
 	struct c_locale c;
 	struct target t = dev->ops->target ? dev->ops->target(dev) : (struct target){.kind = TARGET_CPU};
@@ -55,24 +43,15 @@ static tl_status evaluate(const tl_kernel *k, const tl_arg *args, size_t nargs, 
 	return u->diags.nerrors ? failed_text(TL_ERR_COMPILE, u->diags.text.at) : TL_OK;
 }
 
-/* Refuses arguments that the kernel cannot take. */
-static tl_status check_given(const tl_kernel *k, const tl_arg *args, size_t nargs)
-{
-	struct key key;
-	key_init(&key, 0);
-	tl_status s = specialize_some(&k->params, args, nargs, &key);
-	key_free(&key);
-	return s;
-}
-
 tl_status decorators_read(const tl_kernel *k, const tl_arg *args, size_t nargs, enum decorators_of of,
 			  struct decorators *out)
 {
-	tl_status s = check_given(k, args, nargs);
-	*out = (struct decorators){.unit = s ? NULL : calloc(1, sizeof *out->unit)};
-	if (!out->unit)
-		return s ? s : failed(TL_ERR_MEMORY, "out of host memory");
-	cleanup_push(&out->cleanup, free_unit, out->unit);
+	tl_status s = check_arguments(&k->params, args, nargs, true);
+	*out = (struct decorators){.unit = NULL};
+	if (s)
+		return s;
+	out->unit = unit_new();
+	cleanup_push(&out->cleanup, unit_delete, out->unit);
 	s = evaluate(k, args, nargs, of, out);
 	if (s)
 		decorators_free(out);
@@ -84,27 +63,11 @@ void decorators_free(struct decorators *d)
 	cleanup_run(&d->cleanup);
 }
 
-bool decorated_value(struct unit *u, const char *literal, tl_arg *out)
-{
-	struct interner *names = &u->names;
-	struct diags quiet;
-	diags_init(&quiet, &u->arena);
-	u16 file = diags_add_source(&quiet, "value", literal, strlen(literal));
-	const struct expr *x = parse_expression(&u->arena, names, &quiet, file, 0, (u32)strlen(literal));
-	if (!x)
-		return false;
-	if (x->kind != EX_NAME)
-		return literal_argument(&u->arena, x, out);
-	enum dtype d = dtype_parse(x->name, strlen(x->name));
-	*out = d == DT_COUNT ? tl_func(x->name) : tl_type((tl_dtype)d);
-	return true;
-}
-
 /* --- do_not_specialize --------------------------------------------------------------------------------------- */
 
 tl_status take_jit(tl_kernel *k)
 {
-	const struct func *f = function_of(k);
+	const struct func *f = unit_function(&k->module->unit, k->name);
 	struct decorators d;
 	if (!f || !f->jit.name || f->jit.end - f->jit.start <= strlen(f->jit.name)) /* not a call */
 		return TL_OK;
@@ -124,15 +87,12 @@ tl_status take_jit(tl_kernel *k)
 
 /* --- values of heuristics -------------------------------------------------------------------------------------- */
 
-enum { BUCKETS = 256, MOST_ENTRIES = 4096, MOST_COMPUTED = 32 };
+enum { MOST_ENTRIES = 4096, MOST_COMPUTED = 32 };
 
 /* The values of heuristics for one set of arguments. */
 struct entry {
-	struct entry *next;
-	u64 hash;
-	u32 key_len;
+	struct keyed keyed; /* first */
 	tl_arg values[MOST_COMPUTED];
-	u64 key[];
 };
 
 struct computed {
@@ -142,34 +102,14 @@ struct computed {
 	u32 params[MOST_COMPUTED], nparams; /* the parameters that heuristics set */
 	bool configured[MAX_KERNEL_PARAMS]; /* the parameters that configurations set */
 	bool misnamed;                      /* a heuristic names an unknown parameter */
-	struct entry *buckets[BUCKETS];
-	u32 nentries;
+	struct key_table entries;
 };
-
-static i32 parameter(const tl_kernel *k, const char *name)
-{
-	for (u32 i = 0; i < k->params.len; i++)
-		if (!strcmp(k->params.at[i].name, name))
-			return (i32)i;
-	return -1;
-}
-
-static void drop_entries(struct computed *c)
-{
-	for (u32 i = 0; i < BUCKETS; i++)
-		for (struct entry *e = c->buckets[i], *next; e; e = next) {
-			next = e->next;
-			free(e);
-		}
-	memset(c->buckets, 0, sizeof c->buckets);
-	c->nentries = 0;
-}
 
 void computed_free(struct computed *c)
 {
 	if (!c)
 		return;
-	drop_entries(c);
+	key_table_clear(&c->entries, free);
 	arena_free(&c->arena);
 	pthread_mutex_destroy(&c->lock);
 	free(c);
@@ -188,7 +128,7 @@ static tl_status find_parameters(const tl_kernel *k, struct computed *c)
 	if (s)
 		return s;
 	for (u32 i = 0; !s && i < d.tuning.heuristics.len; i++) {
-		i32 p = parameter(k, d.tuning.heuristics.at[i].name);
+		i32 p = param_index(&k->params, d.tuning.heuristics.at[i].name);
 		c->misnamed |= p < 0;
 		if (p >= 0 && c->nparams == MOST_COMPUTED)
 			s = failed(TL_ERR_ARGUMENT, "%s: its heuristics give more than %d parameters", k->name,
@@ -198,7 +138,7 @@ static tl_status find_parameters(const tl_kernel *k, struct computed *c)
 	}
 	for (u32 i = 0; !s && i < d.tuning.configurations.len; i++)
 		for (u32 v = 0; v < d.tuning.configurations.at[i].nvalues; v++) {
-			i32 p = parameter(k, d.tuning.configurations.at[i].values[v].name);
+			i32 p = param_index(&k->params, d.tuning.configurations.at[i].values[v].name);
 			if (p >= 0)
 				c->configured[p] = true;
 		}
@@ -212,9 +152,7 @@ static tl_status get_computed(tl_kernel *k, struct computed **out)
 	*out = c;
 	if (c)
 		return TL_OK;
-	c = calloc(1, sizeof *c);
-	if (!c)
-		return failed(TL_ERR_MEMORY, "out of host memory");
+	c = tl_calloc(sizeof *c);
 	pthread_mutex_init(&c->lock, NULL);
 	c->names.arena = &c->arena;
 	struct cleanup cleanup;
@@ -255,25 +193,20 @@ static void add_values(const tl_kernel *k, const tl_arg *args, size_t nargs, str
 			*key_extend(key, 1) = TL_ARG_OPEN;
 }
 
-static bool find_entry(struct computed *c, const struct key *key, u64 hash, tl_arg *values)
+static bool find_entry(struct computed *c, const struct key *key, tl_arg *values)
 {
-	bool found = false;
 	pthread_mutex_lock(&c->lock);
-	for (const struct entry *e = c->buckets[hash % BUCKETS]; e && !found; e = e->next)
-		if (e->hash == hash && key_equals(key, e->key, e->key_len)) {
-			memcpy(values, e->values, sizeof e->values);
-			found = true;
-		}
+	const struct entry *e = key_table_find(&c->entries, key);
+	if (e)
+		memcpy(values, e->values, sizeof e->values);
 	pthread_mutex_unlock(&c->lock);
-	return found;
+	return e;
 }
 
 /* If memory runs out, the entry is not kept, and the texts of the values are the unit's. */
-static void add_entry(struct computed *c, const struct key *key, u64 hash, tl_arg *values)
+static void add_entry(struct computed *c, const struct key *key, tl_arg *values)
 {
-	struct entry *e = malloc(sizeof *e + key->len * sizeof *e->key);
-	if (!e)
-		tl_out_of_memory(sizeof *e);
+	struct entry *e = keyed_new(sizeof *e, key);
 	struct held h;
 	struct cleanup cleanup;
 	cleanup_push(&cleanup, free, e);
@@ -281,22 +214,17 @@ static void add_entry(struct computed *c, const struct key *key, u64 hash, tl_ar
 	for (u32 i = 0; i < c->nparams; i++)
 		if (values[i].kind == TL_ARG_STR || values[i].kind == TL_ARG_FUNC)
 			values[i].s = intern_str(&c->names, values[i].s);
-	if (c->nentries == MOST_ENTRIES)
-		drop_entries(c);
-	e->hash = hash;
-	e->key_len = key->len;
+	if (c->entries.n == MOST_ENTRIES)
+		key_table_clear(&c->entries, free);
 	memcpy(e->values, values, sizeof e->values);
-	memcpy(e->key, key->at, key->len * sizeof *e->key);
-	e->next = c->buckets[hash % BUCKETS];
-	c->buckets[hash % BUCKETS] = e;
-	c->nentries++;
+	key_table_add(&c->entries, &e->keyed);
 	lock_release(&h);
 	cleanup_drop(&cleanup);
 }
 
 /* The values of all parameters that heuristics set. Values that the call gives are not changed. */
 static tl_status compute(const tl_kernel *k, struct computed *c, const tl_arg *args, size_t nargs,
-			 const struct key *key, u64 hash, tl_arg *values)
+			 const struct key *key, tl_arg *values)
 {
 	struct decorators d;
 	tl_status s = decorators_read(k, args, nargs, LAUNCH_HEURISTICS, &d);
@@ -309,7 +237,7 @@ static tl_status compute(const tl_kernel *k, struct computed *c, const tl_arg *a
 			const struct tuned_value *v = &d.tuning.heuristics.at[h];
 			if (strcmp(v->name, name) != 0 || !v->literal)
 				continue;
-			if (!decorated_value(d.unit, v->literal, &values[i]))
+			if (!argument_of_text(&d.unit->arena, v->literal, &values[i]))
 				s = failed(TL_ERR_COMPILE,
 					   "%s: the heuristic of '%s' returns %s; a parameter takes numbers, strings, "
 					   "dtypes, functions and None",
@@ -317,7 +245,7 @@ static tl_status compute(const tl_kernel *k, struct computed *c, const tl_arg *a
 		}
 	}
 	if (!s)
-		add_entry(c, key, hash, values);
+		add_entry(c, key, values);
 	decorators_free(&d);
 	return s;
 }
@@ -348,9 +276,8 @@ tl_status complete_arguments(tl_kernel *k, const tl_arg **args, size_t *nargs, t
 	struct key key;
 	key_init(&key, 0);
 	add_values(k, *args, *nargs, &key);
-	u64 hash = hash_bytes(key.at, key.len * sizeof *key.at, 0);
-	if (!find_entry(c, &key, hash, values))
-		s = compute(k, c, *args, *nargs, &key, hash, values);
+	if (!find_entry(c, &key, values))
+		s = compute(k, c, *args, *nargs, &key, values);
 	key_free(&key);
 	if (s)
 		return s;

@@ -16,9 +16,6 @@ struct decorators {
 tl_status decorators_read(const tl_kernel *k, const tl_arg *args, size_t nargs, enum decorators_of of,
 			  struct decorators *out);
 void decorators_free(struct decorators *d);
-/* A value of a decorator as an argument, whose texts belong to the unit. False: it is not a valid argument. */
-bool decorated_value(struct unit *u, const char *literal, tl_arg *out);
-
 /* True if the call leaves no parameter open. */
 static inline bool all_given(const struct params *ps, const tl_arg *args, size_t nargs)
 {

@@ -38,22 +38,6 @@ static void make_slots(struct image *im, const struct kernel *k)
 	}
 }
 
-/* Records the arguments that must be 1. *leaf: the number of the next leaf. */
-static void take_ones(struct image *im, const struct arg_spec *a, u32 *leaf)
-{
-	struct sig_type t;
-	struct arg_spec tree;
-	if (a->shape == ARG_LEAF && a->type && !a->constant && parse_arg_spec(&im->arena, a->type, &tree))
-		a = &tree;
-	for (u32 i = 0; i < a->nitems; i++)
-		take_ones(im, &a->items[i], leaf);
-	if (a->shape != ARG_LEAF)
-		return;
-	if (a->type && !a->constant && *leaf < MAX_KERNEL_PARAMS && parse_sig_type(a->type, &t) && t.one)
-		im->ones[im->nones++] = *leaf;
-	++*leaf;
-}
-
 static int by_path(const void *x, const void *y)
 {
 	return strcmp(((const struct image_import *)x)->path, ((const struct image_import *)y)->path);
@@ -101,15 +85,10 @@ void image_make(struct image *im, const struct unit *u, const struct func *f, co
 	im->binary = "";
 	take_imports(im, u);
 	make_slots(im, k);
-	u32 leaf = 0;
-	im->ones = arena_array(&im->arena, u32, MAX_KERNEL_PARAMS);
-	for (u32 i = 0; args && f && i < f->nparams; i++) {
-		const struct expr *note = f->params[i].annotation;
-		bool as_annotated =
-			args[i].shape == ARG_LEAF && !args[i].type && !args[i].constant && note && note->kind == EX_STR;
-		const struct arg_spec annotated = {.type = as_annotated ? note->text : NULL};
-		take_ones(im, as_annotated ? &annotated : &args[i], &leaf);
-	}
+	im->ones = arena_array(&im->arena, u32, k->ones.len + 1);
+	for (u32 i = 0; i < k->ones.len; i++)
+		if (k->ones.at[i] < MAX_KERNEL_PARAMS)
+			im->ones[im->nones++] = k->ones.at[i];
 	im->maps = arena_dup(&im->arena, k->cuda.maps, sizeof k->cuda.maps);
 	im->apart = arena_dup(&im->arena, k->apart.at, im->napart * sizeof *im->apart);
 	im->limits = arena_dup(&im->arena, k->limits.at, sizeof k->limits.at);

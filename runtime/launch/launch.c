@@ -11,6 +11,14 @@
 #include "runtime/launch/composite.h"
 #include "runtime/launch/decorated.h"
 
+tl_status named(const tl_kernel *k, tl_status s)
+{
+	/* on a GPU another kernel may have failed, and the device has set its name if it knows it */
+	if (s && k && (s != TL_ERR_KERNEL || !tl_error_details()->driver_result))
+		failed_in(k->name);
+	return s;
+}
+
 /* --- checks -------------------------------------------------------------------------------------------------- */
 
 tl_status check_call(const char *call, const tl_kernel *k, const tl_arg *args, size_t nargs)
@@ -84,14 +92,6 @@ tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct options
 	return TL_OK;
 }
 
-tl_status check_stream(const tl_kernel *k, const void *stream)
-{
-	if (stream && !k->module->ctx->dev->ops->has_streams)
-		return failed(TL_ERR_ARGUMENT, "%s: the %s device has no streams; leave tl_config.stream NULL", k->name,
-			    k->module->ctx->dev->ops->name);
-	return TL_OK;
-}
-
 tl_status complete_call(const char *call, tl_kernel *k, const tl_arg **args, size_t *nargs, tl_arg *room)
 {
 	tl_status s = check_call(call, k, *args, *nargs);
@@ -100,171 +100,64 @@ tl_status complete_call(const char *call, tl_kernel *k, const tl_arg **args, siz
 
 /* --- the variant --------------------------------------------------------------------------------------------- */
 
-/* The bits of the arguments for the image, and the conditions that the arguments break. */
-static struct broken take_arguments(const tl_kernel *k, const struct image *im, const tl_arg *args, size_t nargs,
-				    const u32 *grid, u64 *bits)
-{
-	const struct arguments a = {&k->params, args, nargs, bits, grid};
-	arguments_bits(im, &a, bits);
-	return conditions_broken(k->module->ctx->dev, im, &a);
-}
-
-static __attribute__((noinline)) struct broken take_leaves(const tl_kernel *k, const struct image *im,
-							   const tl_arg *args, size_t nargs, const u32 *grid, u64 *bits)
-{
-	tl_arg leaves[MAX_KERNEL_PARAMS];
-	u32 n;
-	bool fit = flatten_arguments(&k->params, args, nargs, leaves, NULL, &n);
-	tl_assert(fit); /* otherwise the variant would not have been compiled */
-	return take_arguments(k, im, leaves, n, grid, bits);
-}
-
 /* The error of a launch of a loaded image, for which there is no other variant. */
-static tl_status missed(const tl_kernel *k, const struct image *im, const tl_arg *args, size_t nargs, const u32 *grid,
-			const u64 *bits)
+static tl_status missed(const tl_kernel *k, const struct loaded *l, const struct arguments *a)
 {
 	failed(TL_ERR_ARGUMENT, "%s, which is compiled already, ", k->name);
-	conditions_explain(k->module->ctx->dev, im, &(struct arguments){&k->params, args, nargs, bits, grid});
+	conditions_explain(k->module->ctx->dev, l, a);
 	return TL_ERR_ARGUMENT;
 }
 
-tl_status choose_variant(tl_kernel *k, const struct options *o, const tl_config *cfg, const tl_arg *args, size_t nargs,
-			 u64 *bits, struct choice *out)
+tl_status choose_variant(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, u64 *bits,
+			 struct choice *out)
 {
-	u32 grid[3] = {1, 1, 1};
+	u32 grid[3] = {1, 1, 1}, n;
+	tl_arg leaves[MAX_KERNEL_PARAMS];
+	const struct arguments a = {leaves, bits, grid};
 	struct broken all = {0};
-	*out = (struct choice){.options = *o};
+	*out = (struct choice){.first = NULL};
+	tl_status s = check_options(k, cfg, &out->asked);
+	if (s)
+		return s;
+	out->options = out->asked;
 	if (cfg)
 		grid_of(cfg, grid);
 	for (;;) {
-		tl_status s = variant_get(k, &out->options, args, nargs, &out->variant);
-		if (s)
+		if ((s = variant_get(k, &out->options, args, nargs, &out->variant)))
 			return s;
-		out->first = out->first ? out->first : out->variant;
-		const struct image *im = &out->variant->image;
-		struct broken b = out->variant->has_composites ? take_leaves(k, im, args, nargs, grid, bits)
-							       : take_arguments(k, im, args, nargs, grid, bits);
-		if (!b.maps && !b.sizes && !b.alias)
+		if (!out->first) {
+			bool fit = flatten_arguments(&k->params, args, nargs, leaves, NULL, &n);
+			tl_assert(fit); /* otherwise the variant would not have been compiled */
+			out->first = out->variant;
+		}
+		const struct loaded *l = &out->variant->loaded;
+		arguments_bits(&out->variant->image, leaves, bits);
+		struct broken b = conditions_broken(k->module->ctx->dev, l, &a);
+		if (!is_broken(&b))
 			return TL_OK;
 		if (k->module->compiled)
-			return missed(k, im, args, nargs, grid, bits);
-		out->options.codegen.no_tma = all.maps |= b.maps;
-		out->options.codegen.sizes = all.sizes = MAX(all.sizes, b.sizes);
-		out->options.codegen.alias = all.alias = MAX(all.alias, b.alias);
+			return missed(k, l, &a);
+		broken_add(&all, &b);
+		out->options.codegen.no_tma = all.maps;
+		out->options.codegen.sizes = all.sizes;
+		out->options.codegen.alias = all.alias;
 		out->way = conversion_of(&all);
 	}
 }
 
 /* --- launching ----------------------------------------------------------------------------------------------- */
 
-/* --- tensor maps --------------------------------------------------------------------------------------------- */
-
-_Static_assert(sizeof((struct map_memo *)0)->map == TENSOR_MAP_BYTES &&
-		       sizeof((struct map_memo *)0)->of == sizeof(struct map_values),
-	       "words of a memo");
-
-static inline u64 word_of(const void *p, u32 i)
-{
-	u64 w;
-	memcpy(&w, (const char *)p + i * sizeof w, sizeof w);
-	return w;
-}
-
-/* False: the memo has another map, or is being written. The acquiring loads keep the second load of the version last.
- * The map is copied word by word to its destination, because wide loads of data that narrow stores have just written
- * are slow. */
-static bool recall_map(struct map_memo *memo, const struct map_values *of, u8 *out)
-{
-	u64 differ = 0, version = atomic_load_explicit(&memo->version, memory_order_acquire);
-	for (u32 i = 0; i < ARRAY_LEN(memo->of); i++)
-		differ |= atomic_load_explicit(&memo->of[i], memory_order_acquire) ^ word_of(of, i);
-	if (differ || version % 2 || !version)
-		return false;
-#pragma GCC unroll 16
-	for (u32 i = 0; i < ARRAY_LEN(memo->map); i++) {
-		u64 w = atomic_load_explicit(&memo->map[i], memory_order_acquire);
-		memcpy(out + i * sizeof w, &w, sizeof w);
-	}
-	return atomic_load_explicit(&memo->version, memory_order_relaxed) == version;
-}
-
-/* Does nothing while another thread writes the memo. */
-static void remember_map(struct map_memo *memo, const struct map_values *of, const u8 *map)
-{
-	u64 version = atomic_load_explicit(&memo->version, memory_order_relaxed);
-	if (version % 2 || !atomic_compare_exchange_strong_explicit(&memo->version, &version, version + 1,
-								    memory_order_acq_rel, memory_order_relaxed))
-		return;
-	for (u32 i = 0; i < ARRAY_LEN(memo->of); i++)
-		atomic_store_explicit(&memo->of[i], word_of(of, i), memory_order_release);
-	for (u32 i = 0; i < ARRAY_LEN(memo->map); i++)
-		atomic_store_explicit(&memo->map[i], word_of(map, i), memory_order_release);
-	atomic_store_explicit(&memo->version, version + 2, memory_order_release);
-}
-
-static tl_status pass_maps(struct device *dev, const struct variant *v, struct launch *l)
-{
-	tl_status s = TL_OK;
-	u64 begins = 0;
-	const u32 nmaps = v->image.nmaps;
-	for (u32 i = 0; i < nmaps && !s; i++) {
-		const struct map_values of = map_values(&v->image, i, l->bits);
-		begins |= of.base | of.distance;
-		if (!recall_map(&v->memos[i], &of, l->maps[i])) {
-			struct tensor_map_shape box = tensor_map_shape_of(&v->image, i, &of);
-			s = dev->ops->tensor_map(dev, &box, l->maps[i]);
-			if (!s)
-				remember_map(&v->memos[i], &of, l->maps[i]);
-		}
-		l->bits[l->device.nargs++] = (u64)(uintptr_t)l->maps[i];
-	}
-	pass_pairs(&v->image, begins, l);
-	return s;
-}
-
-/* --- a launch ------------------------------------------------------------------------------------------------ */
-
-static inline tl_status fill(const tl_kernel *k, const struct variant *v, const tl_config *cfg, const u32 *grid,
-			     void *stream, struct launch *l)
-{
-	tl_status s = pass_grid(k->name, &v->image, grid, most_blocks(k->module->ctx->dev, cfg), l);
-	l->device.kernel = v->code;
-	l->device.args = l->bits;
-	l->device.nmaps = v->image.nmaps;
-	l->device.stream = stream;
-	l->device.cooperative = cfg->launch_cooperative_grid;
-	l->device.pdl = cfg->launch_pdl;
-	return s || !v->image.nmaps ? s : pass_maps(k->module->ctx->dev, v, l);
-}
-
-tl_status launch_fill(const tl_kernel *k, const struct variant *v, const tl_config *cfg, const u32 *grid, void *stream,
-		      struct launch *l)
-{
-	return fill(k, v, cfg, grid, stream, l);
-}
-
-tl_status launch_start(const tl_kernel *k, const struct variant *v, const tl_config *cfg, const u32 *grid, void *stream,
-		       struct launch *l)
-{
-	struct device *dev = k->module->ctx->dev;
-	if (!grid[0] || !grid[1] || !grid[2])
-		return TL_OK;
-	tl_status s = fill(k, v, cfg, grid, stream, l);
-	return s ? s : dev->ops->launch(dev, &l->device);
-}
-
 /* The variant, compiled if needed, and the bits of its slots. */
 static tl_status take_launch(const char *call, tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs,
-			     u64 *bits, struct options *o, struct choice *c)
+			     u64 *bits, struct choice *c)
 {
 	tl_status s = check_call(call, k, args, nargs);
 	if (s)
 		return s;
 	if (!cfg)
 		return failed(TL_ERR_ARGUMENT, "%s: the config is NULL; its grid is needed", call);
-	if ((s = check_options(k, cfg, o)) || (s = check_stream(k, cfg->stream)))
-		return s;
-	return choose_variant(k, o, cfg, args, nargs, bits, c);
+	s = check_stream(k->name, k->module->ctx->dev, cfg->stream);
+	return s ? s : choose_variant(k, cfg, args, nargs, bits, c);
 }
 
 /* True if check_options succeeds with the guard's options. */
@@ -287,7 +180,11 @@ static inline bool good_grid(const tl_config *cfg, const u32 *grid)
 	       (unsigned)cfg->specialization <= TL_SPECIALIZE_NONE;
 }
 
-bool launch_known(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, bool guarded, tl_status *s)
+/* Launches if a recent launch had the same kind of arguments. False: there was no such launch, or a launch on the
+ * device may fault and the caller has not begun a guarded call (`guarded`: it has). Without a guarded call this
+ * function never faults. */
+static bool launch_known(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, bool guarded,
+			 tl_status *s)
 {
 	if (!k || !cfg || (!args && nargs) || (k->decorated && !all_given(&k->params, args, nargs)))
 		return false;
@@ -306,17 +203,17 @@ bool launch_known(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t
 		const struct variant *v = arg_guard_find(b, dev, args, nargs, grid, false, l.bits);
 		if (!v)
 			continue;
-		*s = launch_now(k, v, cfg, grid, cfg->stream, &l);
+		*s = loaded_launch(dev, &v->loaded, cfg, grid, cfg->stream, &l);
 		return true;
 	}
 	return false;
 }
 
-void launch_remember(tl_kernel *k, const struct options *o, const struct choice *c, const tl_arg *args, size_t nargs)
+void launch_remember(tl_kernel *k, const struct choice *c, const tl_arg *args, size_t nargs)
 {
 	struct arg_guard *b = atomic_load_explicit(&c->first->binding, memory_order_acquire), *none = NULL;
 	if (!b) {
-		b = arg_guard_new(c->first, o, args, nargs, true);
+		b = arg_guard_new(c->first, &c->asked, args, nargs, true);
 		if (!b || b->by_key) {
 			arg_guard_free(b);
 			return;
@@ -333,10 +230,13 @@ void launch_remember(tl_kernel *k, const struct options *o, const struct choice 
 	atomic_store_explicit(&k->recent[atomic_fetch_add(&k->turn, 1) % RECENT], b, memory_order_release);
 }
 
-tl_status kernel_launch(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs)
+/* Separate from tl_launch, so that its stack frame is small. */
+static __attribute__((noinline)) tl_status kernel_launch(tl_kernel *k, const tl_config *cfg, const tl_arg *args,
+							 size_t nargs);
+API_KERNEL_FUNCTION(kernel_launch, k, (tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs),
+		    (k, cfg, args, nargs))
 {
 	struct launch l;
-	struct options o;
 	struct choice c;
 	u32 grid[3];
 	tl_arg room[MAX_KERNEL_PARAMS];
@@ -345,15 +245,25 @@ tl_status kernel_launch(tl_kernel *k, const tl_config *cfg, const tl_arg *args, 
 		return s;
 	if (launch_known(k, cfg, args, nargs, true, &s))
 		return s;
-	if ((s = take_launch("tl_launch", k, cfg, args, nargs, l.bits, &o, &c)))
+	if ((s = take_launch("tl_launch", k, cfg, args, nargs, l.bits, &c)))
 		return s;
-	launch_remember(k, &o, &c, args, nargs);
+	launch_remember(k, &c, args, nargs);
 	grid_of(cfg, grid);
-	return launch_start(k, c.variant, cfg, grid, cfg->stream, &l);
+	return loaded_start(k->module->ctx->dev, &c.variant->loaded, cfg, grid, cfg->stream, &l);
 }
 
-tl_status kernel_time_each(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int warmup,
-			   int repeats, double *ms)
+tl_status tl_launch(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs)
+{
+	tl_status s;
+	if (!launch_known(k, cfg, args, nargs, false, &s))
+		return kernel_launch(k, cfg, args, nargs);
+	return s ? named(k, s) : TL_OK;
+}
+
+API_KERNEL_FUNCTION(tl_time_each, k,
+		    (tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int warmup, int repeats,
+		     double *ms),
+		    (k, cfg, args, nargs, warmup, repeats, ms))
 {
 	if (!ms)
 		return failed(TL_ERR_ARGUMENT, "tl_time: the pointer to the time is NULL");
@@ -363,13 +273,12 @@ tl_status kernel_time_each(tl_kernel *k, const tl_config *cfg, const tl_arg *arg
 			"tl_time: %d warm-up launches and %d repeats; the limits are at least 0, and 1 to 1000000",
 			warmup, repeats);
 	struct launch l;
-	struct options o;
 	struct choice c;
 	u32 grid[3];
 	tl_arg room[MAX_KERNEL_PARAMS];
 	memset(ms, 0, (size_t)repeats * sizeof *ms);
 	tl_status s = complete_call("tl_time", k, &args, &nargs, room);
-	if (s || (s = take_launch("tl_time", k, cfg, args, nargs, l.bits, &o, &c)))
+	if (s || (s = take_launch("tl_time", k, cfg, args, nargs, l.bits, &c)))
 		return s;
 	grid_of(cfg, grid);
 	if (!grid[0] || !grid[1] || !grid[2])
@@ -378,12 +287,14 @@ tl_status kernel_time_each(tl_kernel *k, const tl_config *cfg, const tl_arg *arg
 	if (is_captured(dev, cfg->stream))
 		return failed(TL_ERR_ARGUMENT,
 			      "tl_time: the stream is being captured into a CUDA graph, which cannot be timed");
-	s = launch_fill(k, c.variant, cfg, grid, cfg->stream, &l);
+	s = loaded_fill(dev, &c.variant->loaded, cfg, grid, cfg->stream, &l);
 	return s ? s : dev->ops->time(dev, &l.device, warmup, repeats, ms);
 }
 
-tl_status kernel_time(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int warmup, int repeats,
-		      double *median_ms)
+API_KERNEL_FUNCTION(tl_time, k,
+		    (tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int warmup, int repeats,
+		     double *median_ms),
+		    (k, cfg, args, nargs, warmup, repeats, median_ms))
 {
 	bool possible = median_ms && repeats > 0 && repeats <= MAX_REPEATS;
 	double *ms = possible ? calloc((size_t)repeats, sizeof *ms) : NULL;
@@ -392,7 +303,7 @@ tl_status kernel_time(tl_kernel *k, const tl_config *cfg, const tl_arg *args, si
 	struct cleanup c;
 	cleanup_push(&c, free, ms);
 	double nowhere;
-	tl_status s = kernel_time_each(k, cfg, args, nargs, warmup, repeats, !median_ms ? NULL : ms ? ms : &nowhere);
+	tl_status s = tl_time_each(k, cfg, args, nargs, warmup, repeats, !median_ms ? NULL : ms ? ms : &nowhere);
 	if (median_ms)
 		*median_ms = s ? 0 : median(ms, repeats);
 	cleanup_run(&c);
@@ -402,11 +313,10 @@ tl_status kernel_time(tl_kernel *k, const tl_config *cfg, const tl_arg *args, si
 tl_status kernel_variant(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs,
 			 const struct image **image, void **code, u64 *bits)
 {
-	struct options o;
 	struct choice c;
-	tl_status s = take_launch("tl_tuner_choose", k, cfg, args, nargs, bits, &o, &c);
+	tl_status s = take_launch("tl_tuner_choose", k, cfg, args, nargs, bits, &c);
 	*image = s ? NULL : &c.variant->image;
-	*code = s ? NULL : c.variant->code;
+	*code = s ? NULL : c.variant->loaded.code;
 	return s;
 }
 
@@ -429,26 +339,27 @@ tl_status kernel_pointers(tl_kernel *k, const tl_config *cfg, const tl_arg *args
 
 /* --- compiling ----------------------------------------------------------------------------------------------- */
 
-tl_status kernel_resources(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, tl_resources *out)
+API_KERNEL_FUNCTION(tl_kernel_resources, k,
+		    (tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, tl_resources *out),
+		    (k, cfg, args, nargs, out))
 {
 	tl_arg room[MAX_KERNEL_PARAMS];
 	tl_status s = complete_call("tl_kernel_resources", k, &args, &nargs, room);
-	struct options o;
 	struct choice c;
 	u64 bits[MAX_KERNEL_PARAMS];
 	if (!s && !out)
 		return failed(TL_ERR_ARGUMENT, "tl_kernel_resources: out is NULL");
-	if (!s)
-		s = check_options(k, cfg, &o);
 	if (s)
 		return s;
 	*out = (tl_resources){0};
-	s = choose_variant(k, &o, cfg, args, nargs, bits, &c);
+	s = choose_variant(k, cfg, args, nargs, bits, &c);
 	return s ? s : variant_resources(k, c.variant, out);
 }
 
-tl_status kernel_stage(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, const char *stage,
-			 char **text)
+API_KERNEL_FUNCTION(tl_kernel_dump, k,
+		    (tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, const char *stage,
+		     char **text),
+		    (k, cfg, args, nargs, stage, text))
 {
 	tl_arg room[MAX_KERNEL_PARAMS];
 	tl_status s = check_call("tl_kernel_dump", k, args, nargs);
@@ -463,13 +374,12 @@ tl_status kernel_stage(tl_kernel *k, const tl_config *cfg, const tl_arg *args, s
 	if (n >= (int)sizeof word || strchr(stage, ' ') || !strstr(ops->stages, word))
 		return failed(TL_ERR_ARGUMENT, "tl_kernel_dump: the %s device has no stage '%.40s'; it has%.*s",
 			      ops->name, stage, (int)strlen(ops->stages) - 1, ops->stages);
-	struct options o;
 	struct choice c;
 	u64 bits[MAX_KERNEL_PARAMS];
 	s = complete_call("tl_kernel_dump", k, &args, &nargs, room);
-	if (s || (s = check_options(k, cfg, &o)))
+	if (s || (s = check_options(k, cfg, &c.asked)))
 		return s;
 	/* a kernel that the device cannot take, or that fails to compile, still has the stages before the failure */
-	bool there = !choose_variant(k, &o, cfg, args, nargs, bits, &c);
+	bool there = !choose_variant(k, cfg, args, nargs, bits, &c);
 	return variant_dump(k, &c.options, there ? c.variant : NULL, args, nargs, stage, text);
 }

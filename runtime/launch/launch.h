@@ -6,6 +6,20 @@
 #include "runtime/launch/argument_guard.h"
 #include "runtime/device/grid.h"
 
+/* --- functions of tl.h ----------------------------------------------------------------------------------------- */
+
+static inline tl_context *context_of(const tl_kernel *k) { return k ? k->module->ctx : NULL; }
+/* Adds the kernel's name to the error `s` of a call. */
+tl_status named(const tl_kernel *k, tl_status s);
+/* Like API_FUNCTION, for a function of a kernel: errors have the kernel's name. */
+#define API_KERNEL_FUNCTION(name, kernel, parameters, arguments)                                                       \
+	static tl_status name##_unnamed parameters;                                                                    \
+	API_FUNCTION(name, context_of(kernel), parameters, arguments)                                                  \
+	{                                                                                                              \
+		return named((kernel), name##_unnamed arguments);                                                      \
+	}                                                                                                              \
+	static tl_status name##_unnamed parameters
+
 /* --- checks of a call, which set the error message ----------------------------------------------------------- */
 
 tl_status check_call(const char *call, const tl_kernel *k, const tl_arg *args, size_t nargs);
@@ -13,7 +27,6 @@ tl_status check_call(const char *call, const tl_kernel *k, const tl_arg *args, s
 tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct options *out);
 /* GRID_FEW for kernels without dots. */
 enum grid_kind kind_of_grid(const tl_kernel *k, const tl_config *cfg, const u32 *grid);
-tl_status check_stream(const tl_kernel *k, const void *stream);
 /* check_call, and the values of the kernel's decorators for open arguments: see complete_arguments. */
 tl_status complete_call(const char *call, tl_kernel *k, const tl_arg **args, size_t *nargs, tl_arg *room);
 
@@ -22,40 +35,16 @@ tl_status complete_call(const char *call, tl_kernel *k, const tl_arg **args, siz
 /* The variant for a launch. Variants are compiled with conditions that are not part of the key. If the arguments break
  * a condition, another variant is compiled without it. */
 struct choice {
-	struct options options;          /* of the variant */
+	struct options asked, options;   /* of the launch, and of the variant */
 	struct variant *first, *variant; /* the variant for the key, and the variant for the arguments */
 	u32 way;                         /* index of `variant` in the ways of the guard of `first` */
 };
-tl_status choose_variant(tl_kernel *k, const struct options *o, const tl_config *cfg, const tl_arg *args, size_t nargs,
-			 u64 *bits, struct choice *out);
+/* Checks the options, compiles a variant if needed, and writes the bits of its slots. cfg may be NULL. */
+tl_status choose_variant(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, u64 *bits,
+			 struct choice *out);
 
 /* Adds an argument guard for the choice, so that launch_known finds it. Adds none if memory
  * runs out, or if the arguments can only be compared by their key. */
-void launch_remember(tl_kernel *k, const struct options *o, const struct choice *c, const tl_arg *args, size_t nargs);
-
-/* --- the launch ------------------------------------------------------------------------------------------------ */
-
-/* Completes a launch of the variant after the bits of its slots. The config's grid and stream are ignored. */
-tl_status launch_fill(const tl_kernel *k, const struct variant *v, const tl_config *cfg, const u32 *grid, void *stream,
-		      struct launch *l);
-/* Launches it, unless the grid has no programs. */
-tl_status launch_start(const tl_kernel *k, const struct variant *v, const tl_config *cfg, const u32 *grid, void *stream,
-		       struct launch *l);
-/* launch_start, inlined for variants that take their slots only. */
-static inline tl_status launch_now(const tl_kernel *k, const struct variant *v, const tl_config *cfg, const u32 *grid,
-				   void *stream, struct launch *l)
-{
-	struct device *dev = k->module->ctx->dev;
-	if (!v->plain || !grid[0] || !grid[1] || !grid[2])
-		return launch_start(k, v, cfg, grid, stream, l);
-	l->device = (struct device_launch){.kernel = v->code,
-					   .grid = {grid[0], grid[1], grid[2]},
-					   .args = l->bits,
-					   .nargs = v->nslots,
-					   .stream = stream,
-					   .cooperative = cfg->launch_cooperative_grid,
-					   .pdl = cfg->launch_pdl};
-	return dev->ops->launch(dev, &l->device);
-}
+void launch_remember(tl_kernel *k, const struct choice *c, const tl_arg *args, size_t nargs);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "support/file.h"
 #include "support/json.h"
+#include "support/span.h"
 #include "runtime/launch/composite.h"
 #include "runtime/image/cache_folder.h"
 
@@ -218,53 +219,6 @@ const char *manifest_read(struct arena *a, const char *line, size_t len, struct 
 
 /* --- arguments -------------------------------------------------------------------------------------------------- */
 
-/* A string in the notation of specialize_text; NULL: it is not a string. */
-static const char *string_value(struct arena *a, const char *text)
-{
-	size_t len = strlen(text);
-	struct strbuf out = sb_empty(a);
-	if (len < 2 || (*text != '"' && *text != '\'') || text[len - 1] != *text)
-		return NULL;
-	for (const char *s = text + 1; s < text + len - 1; s++) {
-		char c = *s;
-		if (c == '\\' && s[1] == 'x') {
-			c = (char)strtoul(arena_str(a, s + 2, 2), NULL, 16);
-			s += 3;
-		} else if (c == '\\') {
-			c = *++s;
-		}
-		sb_add(&out, &c, 1);
-	}
-	return out.at;
-}
-
-static bool constant_argument(struct arena *a, const char *text, tl_arg *out)
-{
-	const char *number = text;
-	size_t len = strlen(text);
-	if (!strncmp(text, "float('", 7) && len > 9) /* nan, inf, -inf */
-		number = arena_str(a, text + 7, len - 9);
-	char *end;
-	enum dtype d = !strncmp(text, "tl.", 3) ? dtype_parse(text + 3, len - 3) : DT_COUNT;
-	const char *string = string_value(a, text);
-	bool digits = strspn(text, "-0123456789") == len && len;
-	if (string)
-		*out = tl_str(string);
-	else if (!strcmp(text, "None"))
-		*out = tl_none();
-	else if (!strcmp(text, "True") || !strcmp(text, "False"))
-		*out = tl_bool(*text == 'T');
-	else if (d != DT_COUNT)
-		*out = tl_type((tl_dtype)d);
-	else if (digits)
-		*out = *text == '-' ? tl_int(strtoll(text, NULL, 10)) : tl_uint(strtoull(text, NULL, 10));
-	else if (number != text || (*text && strchr("-.0123456789", *text)))
-		*out = tl_float(strtod(number, &end));
-	else
-		*out = tl_func(text);
-	return *text;
-}
-
 /* A value or an address with exactly this divisor. */
 static bool typed_argument(const char *text, tl_arg *out)
 {
@@ -291,9 +245,9 @@ static bool typed_argument(const char *text, tl_arg *out)
 static bool make_argument(struct arena *a, const struct arg_spec *s, bool constant, tl_arg *out)
 {
 	if (s->shape == ARG_LEAF && constant)
-		return constant_argument(a, s->constant ? s->constant : s->type, out);
+		return argument_of_text(a, s->constant ? s->constant : s->type, out);
 	if (s->shape == ARG_LEAF)
-		return s->type ? typed_argument(s->type, out) : constant_argument(a, s->constant, out);
+		return s->type ? typed_argument(s->type, out) : argument_of_text(a, s->constant, out);
 	tl_arg *items = arena_array(a, tl_arg, s->nitems + 1);
 	for (u32 i = 0; i < s->nitems; i++) {
 		if (!make_argument(a, &s->items[i], constant, &items[i]))
@@ -325,56 +279,22 @@ static bool make_argument(struct arena *a, const struct arg_spec *s, bool consta
 	return true;
 }
 
-/* The length of an argument, up to a comma outside brackets and quotes. */
-static size_t argument_length(const char *s)
-{
-	size_t i = 0;
-	int depth = 0;
-	for (char quote = 0; s[i] && (quote || depth || s[i] != ','); i++) {
-		if (quote && s[i] == '\\' && s[i + 1])
-			i++;
-		else if (quote)
-			quote = s[i] == quote ? 0 : quote;
-		else if (s[i] == '"' || s[i] == '\'')
-			quote = s[i];
-		else
-			depth += !!strchr("([<", s[i]) - !!strchr(")]>", s[i]);
-	}
-	return i;
-}
-
-bool manifest_next(struct arena *a, const char **text, const char **name, const char **value)
-{
-	if (!**text)
-		return false;
-	size_t len = argument_length(*text), name_len = strcspn(*text, "=");
-	*name = arena_str(a, *text, MIN(name_len, len));
-	*value = name_len < len ? arena_str(a, *text + name_len + 1, len - name_len - 1) : NULL;
-	*text += len + ((*text)[len] == ',');
-	*text += strspn(*text, " ");
-	return true;
-}
-
 bool manifest_arguments(struct arena *a, const struct params *ps, const char *text, tl_arg *out, size_t *n)
 {
-	const char *name, *value;
-	bool more = manifest_next(a, &text, &name, &value);
-	for (*n = 0; more; (*n)++) {
-		const struct tl_param *p = &ps->at[*n];
+	*n = 0;
+	for (struct argument_span one; next_argument(a, &text, &one); (*n)++) {
 		struct arg_spec s;
-		if (*n == ps->len || !value)
+		while (one.name && *n < ps->len && strcmp(one.name, ps->at[*n].name) != 0)
+			out[(*n)++] = tl_open();
+		if (!one.name || *n == ps->len)
 			return false;
-		if (strcmp(name, p->name) != 0) { /* of another parameter */
-			out[*n] = tl_open();
-			continue;
-		}
-		if (!parse_arg_spec(a, value, &s))
-			s = (struct arg_spec){.constant = value};
+		const struct tl_param *p = &ps->at[*n];
+		if (!parse_arg_spec(a, one.value, &s))
+			s = (struct arg_spec){.constant = one.value};
 		if (!make_argument(a, &s, p->constant, &out[*n]))
 			return false;
 		bool number = s.shape == ARG_LEAF && !s.type && out[*n].kind != TL_ARG_NONE;
 		out[*n].constant = number && !p->constant && out[*n].kind != TL_ARG_FUNC;
-		more = manifest_next(a, &text, &name, &value);
 	}
 	return true;
 }

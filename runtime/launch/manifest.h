@@ -28,9 +28,6 @@ const char *manifest_read(struct arena *a, const char *line, size_t len, struct 
  * the reason why the file is not trusted. */
 const char *manifest_add(struct arena *a, const char *path, const char *line, size_t len);
 
-/* Reads "name=value" at *text, where commas separate arguments, and advances *text. Without "=", *value is NULL. False
- * at the end. */
-bool manifest_next(struct arena *a, const char **text, const char **name, const char **value);
 /* Arguments with the specialisation that the text describes, with invented numbers and addresses. False: the text is
  * invalid. */
 bool manifest_arguments(struct arena *a, const struct params *ps, const char *text, tl_arg *out, size_t *n);

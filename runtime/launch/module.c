@@ -3,22 +3,40 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "support/file.h"
 #include "support/suggest.h"
 #include "runtime/launch/decorated.h"
-#include "runtime/api/objects.h"
+#include "runtime/api/api_guard.h"
 
 static const size_t max_source = (size_t)1 << 28;
 
 /* --- loading ------------------------------------------------------------------------------------------------- */
 
-static void free_new(void *m)
+static void module_free(void *module)
 {
-	module_free(m);
+	tl_module *m = module;
+	while (m->kernels) {
+		tl_kernel *k = m->kernels;
+		m->kernels = k->next;
+		kernel_free(k);
+	}
+	unit_free(&m->unit);
+	image_free(&m->image);
+	pthread_mutex_destroy(&m->lock);
+	pthread_mutex_destroy(&m->said_lock);
+	free(m->said);
+	arena_free(&m->arena);
+	free(m);
 }
 
 static void free_owned(struct link *m)
 {
-	module_free((tl_module *)m);
+	module_free(m);
+}
+
+static void close_file(void *f)
+{
+	fclose(f);
 }
 
 /* Checks that the device can run the image's code. */
@@ -54,24 +72,18 @@ static tl_status open_source(tl_module *m)
 	return good ? TL_OK : failed_compile(&m->unit.diags);
 }
 
-/* The module owns `text`, which is NUL-terminated. */
-static tl_status module_new(tl_context *ctx, const char *name, char *text, size_t len, tl_module **out)
+/* Copies the text. */
+static tl_status module_new(tl_context *ctx, const char *name, const char *text, size_t len, tl_module **out)
 {
-	tl_module *m = calloc(1, sizeof *m);
-	if (m)
-		m->name = strdup(name);
-	if (!m || !m->name) {
-		free(m);
-		free(text);
-		return failed(TL_ERR_MEMORY, "out of host memory");
-	}
-	m->ctx = ctx;
-	m->text = text;
-	m->len = len;
+	tl_module *m = tl_calloc(sizeof *m);
 	pthread_mutex_init(&m->lock, NULL);
 	pthread_mutex_init(&m->said_lock, NULL);
 	struct cleanup c;
-	cleanup_push(&c, free_new, m);
+	cleanup_push(&c, module_free, m);
+	m->ctx = ctx;
+	m->name = arena_str(&m->arena, name, strlen(name));
+	m->text = arena_str(&m->arena, text, len);
+	m->len = len;
 	m->compiled = image_is(text, len);
 	tl_status s = m->compiled ? open_image(m) : open_source(m);
 	cleanup_drop(&c);
@@ -85,32 +97,15 @@ static tl_status module_new(tl_context *ctx, const char *name, char *text, size_
 	return TL_OK;
 }
 
-void module_free(tl_module *m)
-{
-	while (m->kernels) {
-		tl_kernel *k = m->kernels;
-		m->kernels = k->next;
-		kernel_free(k);
-	}
-	unit_free(&m->unit);
-	image_free(&m->image);
-	pthread_mutex_destroy(&m->lock);
-	pthread_mutex_destroy(&m->said_lock);
-	free(m->said);
-	free(m->text);
-	free(m->name);
-	free(m);
-}
-
 static bool has_code(const tl_module *m)
 {
 	for (const tl_kernel *k = m->kernels; k; k = k->next)
-		if (k->nvariants)
+		if (k->variants.n)
 			return true;
 	return false;
 }
 
-void module_destroy(tl_module *m)
+API_DESTRUCTOR(tl_module_destroy, m ? m->ctx : NULL, (tl_module *m), (m))
 {
 	if (!m)
 		return;
@@ -122,49 +117,7 @@ void module_destroy(tl_module *m)
 	context_leave(ctx);
 }
 
-static tl_status cannot_read(const char *path, int error)
-{
-	return failed(error == ENOMEM ? TL_ERR_MEMORY : TL_ERR_FILE, "cannot read '%s': %s", path, strerror(error));
-}
-
-/* Reads to the end of the file, regardless of its size: it may be a pipe. 0, or errno. */
-static int read_stream(FILE *f, char **text, size_t *len)
-{
-	size_t cap = 4096, n = 0;
-	*text = NULL;
-	for (;; cap *= 2) {
-		char *more = realloc(*text, cap);
-		if (!more)
-			return ENOMEM;
-		*text = more;
-		n += fread(*text + n, 1, cap - 1 - n, f);
-		if (ferror(f))
-			return errno ? errno : EIO;
-		if (n < cap - 1)
-			break;
-		if (n > max_source)
-			return EFBIG;
-	}
-	(*text)[n] = 0;
-	*len = n;
-	return 0;
-}
-
-static tl_status read_file(const char *path, char **text, size_t *len)
-{
-	FILE *f = fopen(path, "rb");
-	if (!f)
-		return cannot_read(path, errno);
-	int error = read_stream(f, text, len);
-	fclose(f);
-	if (!error)
-		return TL_OK;
-	free(*text);
-	*text = NULL;
-	return cannot_read(path, error);
-}
-
-tl_status module_load(tl_context *ctx, const char *path, tl_module **out)
+API_FUNCTION(tl_module_load, ctx, (tl_context *ctx, const char *path, tl_module **out), (ctx, path, out))
 {
 	if (!ctx || !path || !out)
 		return failed(TL_ERR_ARGUMENT, "tl_module_load: %s is NULL",
@@ -172,13 +125,24 @@ tl_status module_load(tl_context *ctx, const char *path, tl_module **out)
 			      : path ? "out"
 				     : "the path");
 	*out = NULL;
-	char *text = NULL;
-	size_t len = 0;
-	tl_status s = read_file(path, &text, &len);
-	return text ? module_new(ctx, path, text, len, out) : s;
+	struct arena a = {0};
+	size_t len;
+	FILE *f = fopen(path, "rb");
+	if (!f)
+		return failed(TL_ERR_FILE, "cannot read '%s': %s", path, strerror(errno));
+	struct cleanup c;
+	cleanup_push(&c, close_file, f);
+	const char *text = stream_read(&a, f, max_source, &len);
+	tl_status s = text ? module_new(ctx, path, text, len, out)
+			   : failed(TL_ERR_FILE, "cannot read '%s': %s", path, strerror(errno));
+	cleanup_run(&c);
+	arena_free(&a);
+	return s;
 }
 
-tl_status module_load_source(tl_context *ctx, const char *name, const char *text, size_t len, tl_module **out)
+API_FUNCTION(tl_module_load_source, ctx,
+	     (tl_context *ctx, const char *name, const char *text, size_t len, tl_module **out),
+	     (ctx, name, text, len, out))
 {
 	if (!ctx || !text || !out)
 		return failed(TL_ERR_ARGUMENT, "tl_module_load_source: %s is NULL",
@@ -188,12 +152,7 @@ tl_status module_load_source(tl_context *ctx, const char *name, const char *text
 	*out = NULL;
 	if (len > max_source)
 		return failed(TL_ERR_ARGUMENT, "tl_module_load_source: a source of %zu bytes is too large", len);
-	char *copy = malloc(len + 1);
-	if (!copy)
-		return failed(TL_ERR_MEMORY, "out of host memory");
-	memcpy(copy, text, len);
-	copy[len] = 0;
-	return module_new(ctx, name ? name : "<source>", copy, len, out);
+	return module_new(ctx, name ? name : "<source>", text, len, out);
 }
 
 /* --- kernels ------------------------------------------------------------------------------------------------- */
@@ -231,9 +190,7 @@ static tl_status kernel_new_in(tl_module *m, const char *name, tl_kernel **out)
 		return failed(TL_ERR_ARGUMENT,
 			      "%s contains laid-out GPU IR for %s: tlc compiles it, and does not run it", m->name,
 			      u->parsed->target);
-	tl_kernel *k = calloc(1, sizeof *k);
-	if (!k)
-		return failed(TL_ERR_MEMORY, "out of host memory");
+	tl_kernel *k = tl_calloc(sizeof *k);
 	struct cleanup c;
 	cleanup_push(&c, free, k);
 	if (m->compiled) {
@@ -242,7 +199,7 @@ static tl_status kernel_new_in(tl_module *m, const char *name, tl_kernel **out)
 		params_of_ir(&u->arena, u->parsed, &k->params);
 		k->has_dots = block_has(u->parsed->body, op_is_dot);
 	} else {
-		const struct func *f = map_get(&u->module->by_name, intern_find(&u->names, name));
+		const struct func *f = unit_function(u, name);
 		params_of_func(&u->arena, f, &k->params);
 		k->has_dots = func_calls(&u->arena, f, "dot");
 		k->decorated = f->ndecorators;
@@ -278,7 +235,7 @@ static tl_status find_kernel(tl_module *m, const char *name, tl_kernel **out)
 		}
 	if (single_kernel(m))
 		return strcmp(single_kernel(m), name) ? no_kernel(m, name) : kernel_new_in(m, name, out);
-	const struct func *f = map_get(&m->unit.module->by_name, intern_find(&m->unit.names, name));
+	const struct func *f = unit_function(&m->unit, name);
 	if (!f)
 		return no_kernel(m, name);
 	if (f->kind != FUNC_JIT)
@@ -288,7 +245,7 @@ static tl_status find_kernel(tl_module *m, const char *name, tl_kernel **out)
 	return kernel_new_in(m, name, out);
 }
 
-tl_status module_kernel(tl_module *m, const char *name, tl_kernel **out)
+API_FUNCTION(tl_module_kernel, m ? m->ctx : NULL, (tl_module *m, const char *name, tl_kernel **out), (m, name, out))
 {
 	if (!m || !name || !out)
 		return failed(TL_ERR_ARGUMENT, "tl_module_kernel: %s is NULL",

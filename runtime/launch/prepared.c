@@ -5,6 +5,11 @@
 #include "runtime/launch/decorated.h"
 #include "runtime/launch/launch.h"
 
+static tl_kernel *prepared_kernel(const tl_prepared *p)
+{
+	return p ? p->kernel : NULL;
+}
+
 /* --- preparing ----------------------------------------------------------------------------------------------- */
 
 /* Adds the variant for the same launch with rows that a tensor map cannot describe. */
@@ -46,20 +51,19 @@ static struct arg_guard *bind_variant(tl_prepared *p, const struct options *o, c
 static tl_status bind(tl_prepared *p, const tl_config *cfg, const tl_arg *args, size_t nargs)
 {
 	tl_kernel *k = p->kernel;
-	struct options o;
 	struct choice c;
 	struct held h;
 	u64 bits[BOUND_BITS];
 	tl_arg room[MAX_KERNEL_PARAMS];
 	tl_status s = complete_call("tl_prepare", k, &args, &nargs, room);
-	if (s || (s = check_options(k, cfg, &o)) || (s = choose_variant(k, &o, cfg, args, nargs, bits, &c)))
+	if (s || (s = choose_variant(k, cfg, args, nargs, bits, &c)))
 		return s;
 	lock_hold(&h, &k->lock);
-	struct arg_guard *b = bind_variant(p, &o, c.first, args, nargs);
+	struct arg_guard *b = bind_variant(p, &c.asked, c.first, args, nargs);
 	if (b)
 		arg_guard_add(b, c.way, c.variant);
 	lock_release(&h);
-	return b ? bind_without_tma(k, o, args, nargs, b) : failed(TL_ERR_MEMORY, "out of host memory");
+	return b ? bind_without_tma(k, c.asked, args, nargs, b) : failed(TL_ERR_MEMORY, "out of host memory");
 }
 
 void prepared_free(tl_prepared *p)
@@ -72,8 +76,9 @@ void prepared_free(tl_prepared *p)
 	free(p);
 }
 
-void prepared_destroy(tl_prepared *p)
+static void prepared_destroy(void *prepared)
 {
+	tl_prepared *p = prepared;
 	struct held h;
 	if (!p)
 		return;
@@ -83,16 +88,14 @@ void prepared_destroy(tl_prepared *p)
 	lock_release(&h);
 }
 
-static void destroy(void *p)
+API_DESTRUCTOR(tl_prepared_destroy, context_of(prepared_kernel(p)), (tl_prepared *p), (p))
 {
 	prepared_destroy(p);
 }
 
 static tl_status prepared_new(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, tl_prepared **out)
 {
-	tl_prepared *p = calloc(1, sizeof *p);
-	if (!p)
-		return failed(TL_ERR_MEMORY, "out of host memory");
+	tl_prepared *p = tl_calloc(sizeof *p);
 	p->kernel = k;
 	p->config = cfg ? *cfg : (tl_config){.grid = {1}};
 	grid_of(&p->config, p->grid);
@@ -100,7 +103,7 @@ static tl_status prepared_new(tl_kernel *k, const tl_config *cfg, const tl_arg *
 	link_add(&k->prepared, &p->link);
 	pthread_mutex_unlock(&k->lock);
 	struct cleanup c;
-	cleanup_push(&c, destroy, p);
+	cleanup_push(&c, prepared_destroy, p);
 	tl_status s = bind(p, &p->config, args, nargs);
 	cleanup_drop(&c);
 	if (s)
@@ -110,9 +113,10 @@ static tl_status prepared_new(tl_kernel *k, const tl_config *cfg, const tl_arg *
 	return s;
 }
 
-tl_status kernel_prepare(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, tl_prepared **out)
+API_KERNEL_FUNCTION(tl_prepare, k,
+		    (tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, tl_prepared **out),
+		    (k, cfg, args, nargs, out))
 {
-	struct options o;
 	struct choice c;
 	u64 bits[BOUND_BITS];
 	if (out)
@@ -124,11 +128,9 @@ tl_status kernel_prepare(tl_kernel *k, const tl_config *cfg, const tl_arg *args,
 	if (!s)
 		s = complete_call("tl_prepare", k, &args, &nargs, room);
 	if (!s)
-		s = check_options(k, cfg, &o);
+		s = choose_variant(k, cfg, args, nargs, bits, &c);
 	if (!s)
-		s = choose_variant(k, &o, cfg, args, nargs, bits, &c);
-	if (!s)
-		launch_remember(k, &o, &c, args, nargs);
+		launch_remember(k, &c, args, nargs);
 	return s;
 }
 
@@ -148,7 +150,8 @@ static tl_config with_grid(const tl_prepared *p, const uint32_t *grid)
 	return cfg;
 }
 
-tl_status prepared_add(tl_prepared *p, const uint32_t *grid, const tl_arg *args, size_t nargs)
+API_KERNEL_FUNCTION(tl_prepared_add, prepared_kernel(p),
+		    (tl_prepared *p, const uint32_t grid[3], const tl_arg *args, size_t nargs), (p, grid, args, nargs))
 {
 	tl_status s = check_handle("tl_prepared_add", p, args, nargs);
 	if (s)
@@ -184,7 +187,8 @@ static tl_status explain(const tl_prepared *p, const tl_arg *args, size_t nargs,
 	return arg_guard_missed(b, p->kernel->module->ctx->dev, args, nargs, grid);
 }
 
-bool prepared_known(const tl_prepared *p, const uint32_t *to, void *stream, const tl_arg *args, size_t nargs,
+/* Launches if a guard of the handle accepts the arguments. `guarded`: see launch_known. */
+static bool prepared_known(const tl_prepared *p, const uint32_t *to, void *stream, const tl_arg *args, size_t nargs,
 		    bool guarded, tl_status *s)
 {
 	if (!p || (!args && nargs))
@@ -207,12 +211,16 @@ bool prepared_known(const tl_prepared *p, const uint32_t *to, void *stream, cons
 	if (!v)
 		v = find(p, args, nargs, grid, NULL, l.bits);
 	if (v)
-		*s = launch_now(k, v, &p->config, grid, stream, &l);
+		*s = loaded_launch(k->module->ctx->dev, &v->loaded, &p->config, grid, stream, &l);
 	return v;
 }
 
-/* Launches, or sets the error message. */
-tl_status prepared_launch(const tl_prepared *p, const uint32_t *to, void *stream, const tl_arg *args, size_t nargs)
+/* Launches, or sets the error message. Separate from tl_prepared_launch, so that its stack frame is small. */
+static __attribute__((noinline)) tl_status prepared_launch(const tl_prepared *p, const uint32_t *to, void *stream,
+							   const tl_arg *args, size_t nargs);
+API_KERNEL_FUNCTION(prepared_launch, prepared_kernel(p),
+		    (const tl_prepared *p, const uint32_t *to, void *stream, const tl_arg *args, size_t nargs),
+		    (p, to, stream, args, nargs))
 {
 	tl_arg room[MAX_KERNEL_PARAMS];
 	tl_status s = check_handle("tl_prepared_launch", p, args, nargs);
@@ -221,7 +229,17 @@ tl_status prepared_launch(const tl_prepared *p, const uint32_t *to, void *stream
 	if (prepared_known(p, to, stream, args, nargs, true, &s))
 		return s;
 	const tl_config cfg = with_grid(p, to);
-	if ((s = check_grid(p->kernel->name, &cfg)) || (s = check_stream(p->kernel, stream)))
+	const tl_kernel *k = p->kernel;
+	if ((s = check_grid(k->name, &cfg)) || (s = check_stream(k->name, k->module->ctx->dev, stream)))
 		return s;
 	return explain(p, args, nargs, cfg.grid);
+}
+
+tl_status tl_prepared_launch(const tl_prepared *p, const uint32_t grid[3], void *stream, const tl_arg *args,
+			     size_t nargs)
+{
+	tl_status s;
+	if (!prepared_known(p, grid, stream, args, nargs, false, &s))
+		return prepared_launch(p, grid, stream, args, nargs);
+	return s ? named(prepared_kernel(p), s) : TL_OK;
 }

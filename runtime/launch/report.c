@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "runtime/cache/cache.h"
-#include "runtime/api/objects.h"
+#include "runtime/api/api_guard.h"
 
 _Static_assert((int)TL_SEVERITY_ERROR == DIAG_ERROR && (int)TL_SEVERITY_WARNING == DIAG_WARNING &&
 		       (int)TL_SEVERITY_NOTE == DIAG_NOTE && (int)TL_SEVERITY_REMARK == DIAG_REMARK,
@@ -115,7 +115,8 @@ bool wants_remarks(tl_context *ctx)
 	return wanted;
 }
 
-tl_status context_diagnostics(tl_context *ctx, tl_diagnostic_fn *fn, void *user, bool remarks)
+API_FUNCTION(tl_context_diagnostics, ctx, (tl_context *ctx, tl_diagnostic_fn *fn, void *user, bool remarks),
+	     (ctx, fn, user, remarks))
 {
 	if (!ctx)
 		return failed(TL_ERR_ARGUMENT, "tl_context_diagnostics: the context is NULL");
@@ -127,7 +128,7 @@ tl_status context_diagnostics(tl_context *ctx, tl_diagnostic_fn *fn, void *user,
 	return TL_OK;
 }
 
-tl_status module_diagnostics(tl_module *m, char **text)
+API_FUNCTION(tl_module_diagnostics, m ? m->ctx : NULL, (tl_module *m, char **text), (m, text))
 {
 	if (!m || !text)
 		return failed(TL_ERR_ARGUMENT, "tl_module_diagnostics: %s is NULL", m ? "text" : "the module");

@@ -99,6 +99,37 @@ bool literal_argument(struct arena *a, const struct expr *x, tl_arg *out)
 	}
 }
 
+/* The text of "float('nan')"; NULL: another expression. */
+static const char *float_call(const struct expr *x)
+{
+	bool is = x->kind == EX_CALL && x->a->kind == EX_NAME && !strcmp(x->a->name, "float") && x->nitems == 1 &&
+		  x->items[0]->kind == EX_STR;
+	return is ? x->items[0]->text : NULL;
+}
+
+/* A bare name is a dtype only if it is the dtype's own name: functions may be called half or double. */
+bool argument_of_text(struct arena *a, const char *text, tl_arg *out)
+{
+	struct interner names = {.arena = a};
+	struct diags quiet;
+	diags_init(&quiet, a);
+	u16 file = diags_add_source(&quiet, "value", text, strlen(text));
+	const struct expr *x = parse_expression(a, &names, &quiet, file, 0, (u32)strlen(text));
+	if (!x)
+		return false;
+	enum dtype d = x->kind == EX_NAME || x->kind == EX_ATTR ? dtype_parse(x->name, strlen(x->name)) : DT_COUNT;
+	bool is_type = d != DT_COUNT && (x->kind == EX_ATTR || !strcmp(x->name, dtype_name(d)));
+	if (is_type)
+		*out = tl_type((tl_dtype)d);
+	else if (x->kind == EX_NAME)
+		*out = tl_func(x->name);
+	else if (float_call(x))
+		*out = tl_float(strtod(float_call(x), NULL));
+	else
+		return literal_argument(a, x, out);
+	return true;
+}
+
 /* "*fp32:16", "i32:1": an annotation in the notation of signatures. A launch checks the type only, since the arguments
  * give the divisors. The divisor is used by `tlc FILE`. */
 static bool has_divisor(const struct expr *x)
@@ -163,43 +194,6 @@ void params_of_image(struct arena *a, const struct image *im, struct params *out
 			.exact = true,
 			.type = {.dtype = s->dtype, .pointers = s->pointers, .divisibility = s->divisibility}};
 	}
-}
-
-/* --- keys ---------------------------------------------------------------------------------------------------- */
-
-void key_init(struct key *k, u64 first)
-{
-	k->has_composites = false;
-	k->leaves = 0;
-	k->at = k->small;
-	k->cap = ARRAY_LEN(k->small);
-	k->len = 1;
-	k->at[0] = first;
-}
-
-void key_free(struct key *k)
-{
-	if (k->at != k->small)
-		free(k->at);
-}
-
-u64 *key_extend(struct key *k, u32 n)
-{
-	if (k->cap - k->len < n) {
-		u32 cap = MAX(k->cap * 2, k->len + n);
-		u64 *at = malloc(cap * sizeof *at);
-		if (!at) {
-			key_free(k);
-			tl_out_of_memory(cap * sizeof *at);
-		}
-		memcpy(at, k->at, k->len * sizeof *at);
-		key_free(k);
-		k->at = at;
-		k->cap = cap;
-	}
-	u64 *p = k->at + k->len;
-	k->len += n;
-	return p;
 }
 
 /* --- arguments ----------------------------------------------------------------------------------------------- */
@@ -410,17 +404,6 @@ static tl_status missing(const struct params *ps, u32 i, size_t nargs)
 
 /* --- the key ------------------------------------------------------------------------------------------------- */
 
-void key_add_text(struct key *key, u64 word, const char *s)
-{
-	size_t len = strlen(s);
-	u32 words = (u32)((len + 7) / 8);
-	u64 *p = key_extend(key, 1 + words);
-	p[0] = word | (u64)len << 16;
-	if (words)
-		p[words] = 0;
-	memcpy(p + 1, s, len);
-}
-
 static void add_constant(struct key *key, const tl_arg *a)
 {
 	tl_arg_kind kind = a->kind == TL_ARG_UINT && int_fits(DT_I64, int_value(a)) ? TL_ARG_INT : a->kind;
@@ -481,9 +464,13 @@ tl_status specialize(const struct params *p, const tl_arg *args, size_t nargs, s
 	return add_arguments(p, args, nargs, false, key);
 }
 
-tl_status specialize_some(const struct params *p, const tl_arg *args, size_t nargs, struct key *key)
+tl_status check_arguments(const struct params *p, const tl_arg *args, size_t nargs, bool some)
 {
-	return add_arguments(p, args, nargs, true, key);
+	struct key key;
+	key_init(&key, 0);
+	tl_status s = add_arguments(p, args, nargs, some, &key);
+	key_free(&key);
+	return s;
 }
 
 /* --- texts --------------------------------------------------------------------------------------------------- */

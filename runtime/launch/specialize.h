@@ -11,6 +11,7 @@
 
 #include "driver/compile.h"
 #include "analysis/divisors.h"
+#include "runtime/image/key.h"
 #include "runtime/image/params.h"
 #include "runtime/tl.h"
 
@@ -21,26 +22,8 @@ void params_of_ir(struct arena *a, const struct kernel *k, struct params *out);
 /* The run-time parameters of an image. */
 void params_of_image(struct arena *a, const struct image *im, struct params *out);
 
-/* The key of a variant, in words. The caller sets the first word. */
-struct key {
-	u64 *at;
-	u32 len, cap;
-	u32 leaves;          /* of the arguments so far */
-	bool has_composites; /* some arguments are composite, and slots count their leaves */
-	u64 small[128];
-};
-void key_init(struct key *k, u64 first);
-void key_free(struct key *k);
-static inline bool key_equals(const struct key *k, const u64 *at, u32 len)
-{
-	return k->len == len && !memcmp(k->at, at, len * sizeof *at);
-}
-
-u64 *key_extend(struct key *k, u32 n);
 /* The kind of each part of a key, in the part's first word. */
 enum spec_class { SPEC_TYPED, SPEC_ONE, SPEC_NONE, SPEC_CONSTANT, SPEC_DEFAULT, SPEC_TUPLE, SPEC_DESCRIPTOR };
-/* Appends a text, with `word` in its first word. */
-void key_add_text(struct key *key, u64 word, const char *s);
 /* False: the parameter cannot take the argument, which is not composite. */
 bool key_add_leaf(struct key *key, const struct params *ps, const struct tl_param *p, const tl_arg *a);
 /* Appends to a message that names the argument: the required value and the given value. */
@@ -77,10 +60,13 @@ void argument_text(const tl_arg *a, char *out);
 
 /* Checks the arguments and appends their key. */
 tl_status specialize(const struct params *p, const tl_arg *args, size_t nargs, struct key *key);
-/* Like specialize, but parameters without a default may be open. */
-tl_status specialize_some(const struct params *p, const tl_arg *args, size_t nargs, struct key *key);
+/* Checks the arguments only. `some`: parameters without a default may be open. */
+tl_status check_arguments(const struct params *p, const tl_arg *args, size_t nargs, bool some);
 /* A literal as an argument, whose text belongs to `a`; false: it is not a literal. The inverse is literal_text(). */
 bool literal_argument(struct arena *a, const struct expr *x, tl_arg *out);
+/* A value in the notation of literal_text(): also a dtype, a float that is not finite, and the name of a function.
+ * Texts of the argument are in `a`. False: it is not a value. */
+bool argument_of_text(struct arena *a, const char *text, tl_arg *out);
 /* The arguments for the evaluator, p->len specs. Only for arguments that specialize() has accepted. */
 struct arg_spec *specialize_text(struct arena *a, const struct params *p, const tl_arg *args, size_t nargs);
 

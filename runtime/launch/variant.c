@@ -54,6 +54,22 @@ void leave_c_locale(struct c_locale *l)
 	cleanup_run(&l->cleanup);
 }
 
+struct unit *unit_new(void)
+{
+	return tl_calloc(sizeof(struct unit));
+}
+
+void unit_delete(void *unit)
+{
+	unit_free(unit);
+	free(unit);
+}
+
+const struct func *unit_function(const struct unit *u, const char *name)
+{
+	return u->module ? map_get(&u->module->by_name, intern_find(&u->names, name)) : NULL;
+}
+
 bool open_unit(struct unit *u, const char *name, const char *text, size_t len)
 {
 	struct c_locale c;
@@ -120,22 +136,16 @@ static tl_status compile_in(const tl_kernel *k, const struct params *ps, struct 
 			  .codegen = o->codegen,
 			  .stage = stage};
 	b.remarks = !stage && wants_remarks(m->ctx);
-	b.func = u->module ? map_get(&u->module->by_name, intern_str(&u->names, k->name)) : NULL;
+	b.func = unit_function(u, k->name);
 	b.args = specialize_text(&u->arena, ps, args, nargs);
 	*out = (struct compiled){.num_warps = o->codegen.num_warps};
 	return build_in_range(k, u, &b, out) ? TL_OK : failed_compile(&u->diags);
 }
 
-static void free_unit(void *unit)
-{
-	unit_free(unit);
-	free(unit);
-}
-
 static void take_image(const tl_kernel *k, const struct options *o, struct unit *u, const tl_arg *args, size_t nargs,
 		       const struct compiled *c, struct variant *v)
 {
-	const struct func *f = u->module ? map_get(&u->module->by_name, intern_str(&u->names, k->name)) : NULL;
+	const struct func *f = unit_function(u, k->name);
 	image_make(&v->image, u, f, f ? specialize_text(&u->arena, v->params, args, nargs) : NULL, &o->codegen,
 		   c);
 }
@@ -179,8 +189,8 @@ static bool image_key(const tl_kernel *k, const struct variant *v, struct cache_
 	add_piece(&from, source->text, source->len);
 	add_text(&from, k->name);
 	add_text(&from, getenv("PYTHONPATH"));
-	add_piece(&from, &(u64){v->key[0] & ~GENERAL}, sizeof *v->key);
-	add_piece(&from, v->key + 1, (v->key_len - 1) * sizeof *v->key);
+	add_piece(&from, &(u64){v->keyed.words[0] & ~GENERAL}, sizeof(u64));
+	add_piece(&from, v->keyed.words + 1, (v->keyed.len - 1) * sizeof(u64));
 	*on_disk = cache_make_key(&from, out);
 	cleanup_run(&c);
 	return true;
@@ -190,13 +200,7 @@ static tl_status load_image(const tl_kernel *k, struct unit *u, const struct com
 {
 	struct device *dev = k->module->ctx->dev;
 	const struct device_load l = {&v->image, source_of(k->module), u, c};
-	const struct image *im = &v->image;
-	v->nslots = im->nslots;
-	v->plain = !im->nmaps && !im->persistent;
-	v->conditions = im->nmaps || im->nlimits || im->napart || im->narrow_offsets;
-	free(v->memos);
-	v->memos = calloc(im->nmaps + 1, sizeof *v->memos);
-	return v->memos ? dev->ops->load(dev, &l, &v->code) : failed(TL_ERR_MEMORY, "out of host memory");
+	return loaded_open(dev, &l, &v->loaded);
 }
 
 static bool link_image(const tl_kernel *k, struct variant *v)
@@ -273,12 +277,10 @@ static tl_status compile_variant(const tl_kernel *k, const struct options *o, co
 		describe_use(&(struct used){k, v->params, o, args, nargs, NULL});
 		return TL_ERR_NOT_BUILT;
 	}
-	struct unit *u = calloc(1, sizeof *u);
-	if (!u)
-		return failed(TL_ERR_MEMORY, "out of host memory");
+	struct unit *u = unit_new();
 	struct c_locale c;
 	struct cleanup unit;
-	cleanup_push(&unit, free_unit, u);
+	cleanup_push(&unit, unit_delete, u);
 	enter_c_locale(&c);
 	struct compiled out = {0};
 	tl_status s = compile_in(k, v->params, u, o, args, nargs, NULL, &out);
@@ -297,7 +299,7 @@ static tl_status compile_variant(const tl_kernel *k, const struct options *o, co
 	if (!s && k->module->ctx->dev->ops->keeps_unit)
 		v->unit = u;
 	else
-		free_unit(u);
+		unit_delete(u);
 	return s;
 }
 
@@ -474,17 +476,14 @@ tl_status variant_dump(tl_kernel *k, const struct options *o, const struct varia
 {
 	if (k->module->compiled)
 		return dump_image(&k->module->image, stage, text);
-	struct key key; /* only to check the arguments */
 	const struct params *ps = divisibility_params(k, o, args, nargs);
-	key_init(&key, 0);
-	tl_status s = specialize(ps, args, nargs, &key);
-	key_free(&key);
-	struct unit *u = s ? NULL : calloc(1, sizeof *u);
-	if (s || !u)
-		return s ? s : failed(TL_ERR_MEMORY, "out of host memory");
+	tl_status s = check_arguments(ps, args, nargs, false);
+	if (s)
+		return s;
+	struct unit *u = unit_new();
 	struct c_locale c;
 	struct cleanup unit;
-	cleanup_push(&unit, free_unit, u);
+	cleanup_push(&unit, unit_delete, u);
 	enter_c_locale(&c);
 	struct compiled out = {0};
 	s = compile_in(k, ps, u, o, args, nargs, stage, &out);
@@ -522,55 +521,6 @@ bool variant_on_disk(const tl_kernel *k, const struct variant *v)
 
 /* --- the table ----------------------------------------------------------------------------------------------- */
 
-/* The variant's entry in the table, used or free. */
-static struct variant **table_slot(const tl_kernel *k, const u64 *key, u32 len, u64 hash)
-{
-	for (u32 i = (u32)hash & (k->cap - 1);; i = (i + 1) & (k->cap - 1)) {
-		struct variant *v = k->table[i];
-		if (!v || (v->hash == hash && v->key_len == len && !memcmp(v->key, key, len * sizeof *key)))
-			return &k->table[i];
-	}
-}
-
-/* False: out of memory. */
-static bool table_grow(tl_kernel *k)
-{
-	struct variant **old = k->table;
-	u32 cap = k->cap, more = cap ? cap * 2 : 16;
-	struct variant **table = calloc(more, sizeof *table);
-	if (!table)
-		return false;
-	k->table = table;
-	k->cap = more;
-	for (u32 i = 0; i < cap; i++)
-		if (old[i])
-			*table_slot(k, old[i]->key, old[i]->key_len, old[i]->hash) = old[i];
-	free(old);
-	return true;
-}
-
-/* NULL: out of memory. */
-static struct variant *table_add(tl_kernel *k, const struct params *ps, const struct key *key, u64 hash)
-{
-	struct variant *v = calloc(1, sizeof *v);
-	u64 *words = calloc(key->len, sizeof *words);
-	if (!v || !words) {
-		free(v);
-		free(words);
-		return NULL;
-	}
-	memcpy(words, key->at, key->len * sizeof *words);
-	*v = (struct variant){.state = VARIANT_COMPILING,
-			      .hash = hash,
-			      .key = words,
-			      .key_len = key->len,
-			      .params = ps,
-			      .has_composites = key->has_composites};
-	*table_slot(k, v->key, v->key_len, hash) = v;
-	k->nvariants++;
-	return v;
-}
-
 /* A variant for other kinds of grids, if it exists and serves this kind too. */
 static struct variant *serves_too(const tl_kernel *k, const struct key *key)
 {
@@ -579,8 +529,7 @@ static struct variant *serves_too(const tl_kernel *k, const struct key *key)
 	struct variant *found = NULL;
 	for (enum grid_kind other = 0; other < GRID_KINDS && !found; other++) {
 		key->at[0] = (key->at[0] & ~GRID) | (u64)other << GRID_SHIFT;
-		u64 hash = hash_bytes(key->at, key->len * sizeof *key->at, 0);
-		struct variant *v = *table_slot(k, key->at, key->len, hash);
+		struct variant *v = key_table_find(&k->variants, key);
 		if (v && other != kind && v->state == VARIANT_READY && serves_grid(&v->image, kind))
 			found = v;
 	}
@@ -593,16 +542,14 @@ static struct variant *serves_too(const tl_kernel *k, const struct key *key)
 static tl_status claim(tl_kernel *k, const struct params *ps, const struct key *key, struct variant **out, bool *mine,
 		       bool *is_new)
 {
-	u64 hash = hash_bytes(key->at, key->len * sizeof *key->at, 0);
-	if ((k->nvariants + 1) * 4 > k->cap * 3 && !table_grow(k))
-		return failed(TL_ERR_MEMORY, "out of host memory");
-	struct variant *v = *table_slot(k, key->at, key->len, hash);
+	struct variant *v = key_table_find(&k->variants, key);
 	while (v && v->state == VARIANT_COMPILING)
 		pthread_cond_wait(&k->ready, &k->lock);
 	if (!v) {
-		v = table_add(k, ps, key, hash);
-		if (!v)
-			return failed(TL_ERR_MEMORY, "out of host memory");
+		v = keyed_new(sizeof *v, key);
+		v->kernel = k;
+		v->params = ps;
+		key_table_add(&k->variants, &v->keyed);
 		v->same = serves_too(k, key);
 		*mine = !v->same;
 		*is_new = true;
@@ -665,7 +612,7 @@ tl_status variant_get(tl_kernel *k, const struct options *o, const tl_arg *args,
 	const struct params *ps = divisibility_params(k, o, args, nargs);
 	tl_status s = specialize(ps, args, nargs, &key);
 	struct variant *v = s ? NULL : atomic_load_explicit(&k->last, memory_order_acquire);
-	if (v && !key_equals(&key, v->key, v->key_len))
+	if (v && !keyed_by(&v->keyed, &key))
 		v = NULL;
 	if (!s && !v) {
 		bool mine, is_new;
@@ -690,21 +637,20 @@ tl_status variant_resources(const tl_kernel *k, const struct variant *v, tl_reso
 {
 	struct device *dev = k->module->ctx->dev;
 	*out = (tl_resources){0};
-	return dev->ops->resources ? dev->ops->resources(dev, v->code, out) : TL_OK;
+	return dev->ops->resources ? dev->ops->resources(dev, v->loaded.code, out) : TL_OK;
 }
 
-static void variant_free(struct device *dev, struct store *store, struct variant *v)
+static void variant_free(void *variant)
 {
-	if (v->state == VARIANT_READY && !v->same)
-		dev->ops->unload(dev, v->code);
+	struct variant *v = variant;
+	tl_context *ctx = v->kernel->module->ctx;
+	loaded_close(ctx->dev, &v->loaded);
 	if (v->unit)
-		free_unit(v->unit);
-	store_forget(store, &v->image);
+		unit_delete(v->unit);
+	store_forget(ctx->store, &v->image);
 	image_free(&v->image);
 	arg_guard_free(v->binding);
-	free(v->memos);
 	free(v->error);
-	free(v->key);
 	free(v);
 }
 
@@ -712,11 +658,8 @@ void kernel_free(tl_kernel *k)
 {
 	while (k->prepared.next != &k->prepared)
 		prepared_free((tl_prepared *)k->prepared.next);
-	for (u32 i = 0; i < k->cap; i++)
-		if (k->table[i])
-			variant_free(k->module->ctx->dev, k->module->ctx->store, k->table[i]);
-	free(k->table);
-	shapes_free(k);
+	key_table_clear(&k->variants, variant_free);
+	key_table_clear(&k->shapes, free);
 	computed_free(k->computed);
 	pthread_cond_destroy(&k->ready);
 	pthread_mutex_destroy(&k->lock);

@@ -110,7 +110,7 @@ static tl_status copy_memory(struct helper *h, const struct kept *k, void *throu
 		c = (struct helper_call){.kind = CALL_WRITE,
 					 .bytes = (u32)MIN(k->size - at, (size_t)HELPER_CHUNK),
 					 .to = (u64)(uintptr_t)k->at + at};
-		s = h->dev->ops->read(h->dev, through, k->at + at, c.bytes);
+		s = device_read(h->dev, through, k->at + at, c.bytes);
 		if (!s)
 			s = request(h, &c, through, NULL);
 	}

@@ -3,7 +3,7 @@
 
 #include "runtime/tune/helper_protocol.h"
 
-struct loaded {
+struct loaded_kernel {
 	struct image image;
 	void *code;
 };
@@ -13,7 +13,7 @@ struct server {
 	struct arena arena;
 	struct trials trials; /* the device is NULL until it is opened */
 	VEC(u64) origins;     /* the address in the tuner's process, for each of trials.memory */
-	VEC(struct loaded *) kernels;
+	VEC(struct loaded_kernel *) kernels;
 	bool saved; /* the first run has saved the memory */
 	/* the current call */
 	struct helper_call call;
@@ -63,7 +63,7 @@ static tl_status add_memory(struct server *v)
 static tl_status load(struct server *v)
 {
 	struct device *dev = v->trials.dev;
-	struct loaded *k = arena_new(&v->arena, struct loaded);
+	struct loaded_kernel *k = arena_new(&v->arena, struct loaded_kernel);
 	const char *why = image_read(&k->image, v->bytes, v->call.bytes);
 	if (why)
 		return failed(TL_ERR_FILE, "%s", why);
@@ -78,7 +78,7 @@ static tl_status load(struct server *v)
 static tl_status run(struct server *v)
 {
 	struct trial *t = &v->call.trial;
-	const struct loaded *k = v->kernels.at[v->call.image];
+	const struct loaded_kernel *k = v->kernels.at[v->call.image];
 	tl_status s = v->saved ? TL_OK : memory_save(&v->trials.memory);
 	v->saved = true;
 	t->image = &k->image;
@@ -99,7 +99,7 @@ static tl_status do_call(struct server *v)
 	case CALL_OPEN: return open_device(v);
 	case CALL_MEMORY: return add_memory(v);
 	case CALL_WRITE:
-		return dev->ops->write(dev, (void *)(uintptr_t)translate(v, v->call.to), v->bytes, v->call.bytes);
+		return device_write(dev, (void *)(uintptr_t)translate(v, v->call.to), v->bytes, v->call.bytes);
 	case CALL_LOAD: return load(v);
 	case CALL_RUN: return run(v);
 	}

@@ -34,7 +34,9 @@ static tl_status launch(struct trials *r, const struct trial *t, double *cost)
 	if (!grid[0] || !grid[1] || !grid[2])
 		return TL_OK;
 	memcpy(l.bits, t->bits, sizeof t->bits);
-	tl_status s = image_launch(r->dev, t->image, t->code, &t->config, grid, &l);
+	struct map_memo memos[MAX_TENSOR_MAPS] = {0};
+	const struct loaded k = {.code = t->code, .image = t->image, .memos = memos};
+	tl_status s = loaded_fill(r->dev, &k, &t->config, grid, t->config.stream, &l);
 	if (s)
 		return s;
 	return t->repeats ? time_launches(r, &l.device, t->warmup, t->repeats, cost)

@@ -3,6 +3,7 @@
 #define TL_TUNE_TRIALS_H
 
 #include "runtime/device/grid.h"
+#include "runtime/device/loaded.h"
 #include "runtime/tune/tune_memory.h"
 
 /* The device of the runs, and the memory that they write. */

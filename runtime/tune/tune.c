@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "runtime/api/api_guard.h"
 #include "runtime/cache/cache.h"
 #include "runtime/launch/composite.h"
 #include "runtime/tune/tunings.h"
@@ -78,23 +79,9 @@ static void describe_candidate(const tl_kernel *k, struct arena *a, struct candi
 
 /* --- tuners ---------------------------------------------------------------------------------------------------- */
 
-tl_context *tuner_context(const tl_tuner *t)
-{
-	return t ? t->kernel->module->ctx : NULL;
-}
-
-static i32 parameter(const tl_kernel *k, const char *name)
-{
-	for (u32 i = 0; name && i < k->params.len; i++)
-		if (!strcmp(k->params.at[i].name, name))
-			return (i32)i;
-	return -1;
-}
-
 static void free_choice(struct tuned_choice *c)
 {
 	arena_free(&c->arena);
-	free(c->words);
 	free(c);
 }
 
@@ -109,7 +96,7 @@ static void free_tuner(void *tuner)
 	free(t);
 }
 
-void tuner_destroy(tl_tuner *t)
+API_DESTRUCTOR(tl_tuner_destroy, t ? t->kernel->module->ctx : NULL, (tl_tuner *t), (t))
 {
 	if (t)
 		free_tuner(t);
@@ -118,7 +105,7 @@ void tuner_destroy(tl_tuner *t)
 static tl_status mark(const tl_tuner *t, const char *what, const char *const *names, size_t n, bool *of)
 {
 	for (size_t i = 0; i < n; i++) {
-		i32 p = names ? parameter(t->kernel, names[i]) : -1;
+		i32 p = names ? param_index(&t->kernel->params, names[i]) : -1;
 		if (p < 0)
 			return failed(TL_ERR_ARGUMENT,
 				      "tl_tuner_create: %s names '%.100s', which is not a parameter of %s", what,
@@ -126,6 +113,13 @@ static tl_status mark(const tl_tuner *t, const char *what, const char *const *na
 		of[p] = true;
 	}
 	return TL_OK;
+}
+
+static void mark_known(const tl_tuner *t, const char *name, bool *of)
+{
+	i32 p = param_index(&t->kernel->params, name);
+	if (p >= 0)
+		of[p] = true;
 }
 
 /* Reads the decorators that do not depend on a launch. */
@@ -139,14 +133,11 @@ static tl_status take_decorators(tl_tuner *t)
 	tl_tuning *o = &t->options;
 	if (!o->nkeys)
 		for (u32 i = 0; i < said->keys.len; i++) /* unknown names are reported at a launch */
-			if (parameter(t->kernel, said->keys.at[i]) >= 0)
-				t->is_key[parameter(t->kernel, said->keys.at[i])] = true;
+			mark_known(t, said->keys.at[i], t->is_key);
 	for (u32 i = 0; i < said->reset.len; i++)
-		if (parameter(t->kernel, said->reset.at[i]) >= 0)
-			t->resets[parameter(t->kernel, said->reset.at[i])] = true;
+		mark_known(t, said->reset.at[i], t->resets);
 	for (u32 i = 0; i < said->restore.len; i++)
-		if (parameter(t->kernel, said->restore.at[i]) >= 0)
-			t->restores[parameter(t->kernel, said->restore.at[i])] = true;
+		mark_known(t, said->restore.at[i], t->restores);
 	o->warmup_ms = o->warmup_ms ? o->warmup_ms : said->warmup_ms;
 	o->rep_ms = o->rep_ms ? o->rep_ms : said->rep_ms;
 	decorators_free(&d);
@@ -190,7 +181,8 @@ static tl_status set_up(tl_tuner *t)
 	return s;
 }
 
-tl_status tuner_create(tl_kernel *k, const tl_tuning *options, tl_tuner **out)
+API_FUNCTION(tl_tuner_create, k ? k->module->ctx : NULL, (tl_kernel *k, const tl_tuning *options, tl_tuner **out),
+	     (k, options, out))
 {
 	if (!k || !out)
 		return failed(TL_ERR_ARGUMENT, "tl_tuner_create: %s is NULL", k ? "out" : "the kernel");
@@ -200,9 +192,7 @@ tl_status tuner_create(tl_kernel *k, const tl_tuning *options, tl_tuner **out)
 			return failed(TL_ERR_ARGUMENT,
 				      "tl_tuner_create: a reserved field of tl_tuning is not 0: this is libtl %s",
 				      TL_VERSION);
-	tl_tuner *t = calloc(1, sizeof *t);
-	if (!t)
-		return failed(TL_ERR_MEMORY, "out of host memory");
+	tl_tuner *t = tl_calloc(sizeof *t);
 	t->kernel = k;
 	if (options)
 		t->options = *options;
@@ -230,7 +220,7 @@ static tl_arg kept_value(struct arena *a, tl_arg v)
 
 static tl_status check_value(const tl_kernel *k, const tl_named_arg *v)
 {
-	i32 p = parameter(k, v->name);
+	i32 p = param_index(&k->params, v->name);
 	if (p < 0)
 		return failed(TL_ERR_ARGUMENT, "tl_tuner_add: '%.100s' is not a parameter of %s",
 			      v->name ? v->name : "(NULL)", k->name);
@@ -243,7 +233,8 @@ static tl_status check_value(const tl_kernel *k, const tl_named_arg *v)
 		    : failed(TL_ERR_ARGUMENT, "tl_tuner_add: %s: '%s' cannot have this value", k->name, v->name);
 }
 
-tl_status tuner_add(tl_tuner *t, const tl_config *options, const tl_named_arg *values, size_t n)
+API_FUNCTION(tl_tuner_add, t ? t->kernel->module->ctx : NULL,
+	     (tl_tuner *t, const tl_config *options, const tl_named_arg *values, size_t n), (t, options, values, n))
 {
 	if (!t || (!values && n))
 		return failed(TL_ERR_ARGUMENT, "tl_tuner_add: %s NULL", t ? "the values are" : "the tuner is");
@@ -259,7 +250,7 @@ tl_status tuner_add(tl_tuner *t, const tl_config *options, const tl_named_arg *v
 		tl_status s = check_value(t->kernel, &values[i]);
 		if (s)
 			return s;
-		c.params[i] = (u32)parameter(t->kernel, values[i].name);
+		c.params[i] = (u32)param_index(&t->kernel->params, values[i].name);
 		c.values[i] = kept_value(&t->arena, values[i].value);
 	}
 	if (options) {
@@ -290,11 +281,11 @@ static tl_status take_configuration(const tl_tuner *t, struct unit *u, const str
 	for (u32 i = 0; i < from->nvalues; i++) {
 		const struct tuned_value *v = &from->values[i];
 		tl_arg value;
-		if (!decorated_value(u, v->literal, &value))
+		if (!argument_of_text(&u->arena, v->literal, &value))
 			return failed(TL_ERR_COMPILE,
 				      "%s: a configuration sets '%s' to %s, which is not a parameter value",
 				      t->kernel->name, v->name, v->literal);
-		c->params[c->nvalues] = (u32)parameter(t->kernel, v->name);
+		c->params[c->nvalues] = (u32)param_index(&t->kernel->params, v->name);
 		c->values[c->nvalues++] = kept_value(a, value);
 	}
 	c->why = from->pruned ? arena_str(a, from->pruned, strlen(from->pruned)) : ignored(a, from);
@@ -408,12 +399,10 @@ static const char *json_key(const tl_tuner *t, const struct request *r, struct a
 	return out.at;
 }
 
-static struct tuned_choice *find_choice(tl_tuner *t, const struct key *key, u64 hash)
+static struct tuned_choice *find_choice(tl_tuner *t, const struct key *key)
 {
 	pthread_mutex_lock(&t->lock);
-	struct tuned_choice *c = t->buckets[hash % TUNER_BUCKETS];
-	while (c && (c->hash != hash || !key_equals(key, c->words, c->nwords)))
-		c = c->next;
+	struct tuned_choice *c = key_table_find(&t->table, key);
 	pthread_mutex_unlock(&t->lock);
 	return c;
 }
@@ -423,8 +412,7 @@ static void add_choice(tl_tuner *t, struct tuned_choice *c)
 	struct held h;
 	lock_hold(&h, &t->lock);
 	vec_push(&t->arena, &t->choices, c);
-	c->next = t->buckets[c->hash % TUNER_BUCKETS];
-	t->buckets[c->hash % TUNER_BUCKETS] = c;
+	key_table_add(&t->table, &c->keyed);
 	lock_release(&h);
 }
 
@@ -453,6 +441,7 @@ static void take_stored(void *choice, const char *path, const struct tuning_key 
 	(void)path;
 	(void)key;
 	struct tuned_choice *ch = choice;
+	(void)path, (void)key;
 	for (u32 i = 0; i < ch->n; i++) {
 		struct candidate *c = &ch->at[i];
 		if (strcmp(c->json, s->values) != 0 || c->outcome == OUTCOME_PRUNED)
@@ -571,23 +560,12 @@ static void tune_body(void *arg)
 }
 
 /* Makes a choice for a new key. The caller holds the tuning lock. */
-static tl_status new_choice(tl_tuner *t, const struct request *r, const struct key *key, u64 hash,
-			    struct tuned_choice **out)
+static tl_status new_choice(tl_tuner *t, const struct request *r, const struct key *key, struct tuned_choice **out)
 {
-	*out = find_choice(t, key, hash); /* another thread may have tuned the key meanwhile */
+	*out = find_choice(t, key); /* another thread may have tuned the key meanwhile */
 	if (*out)
 		return TL_OK;
-	struct tuned_choice *ch = calloc(1, sizeof *ch);
-	u64 *words = calloc(key->len, sizeof *words);
-	if (!ch || !words) {
-		free(ch);
-		free(words);
-		return failed(TL_ERR_MEMORY, "out of host memory");
-	}
-	memcpy(words, key->at, key->len * sizeof *words);
-	ch->words = words;
-	ch->nwords = key->len;
-	ch->hash = hash;
+	struct tuned_choice *ch = keyed_new(sizeof *ch, key);
 	struct tuning_of of = {t, r, ch, TL_OK};
 	tl_status s = caught(tune_body, &of);
 	s = s ? s : of.status;
@@ -614,18 +592,14 @@ static tl_status check_request(const char *call, const tl_tuner *t, const struct
 }
 
 /* Checks the launch before configurations run. */
-static tl_status check_arguments(const tl_tuner *t, const struct request *r)
+static tl_status check_launch(const tl_tuner *t, const struct request *r)
 {
 	if (is_captured(t->kernel->module->ctx->dev, r->cfg->stream))
 		return failed(TL_ERR_ARGUMENT,
 			      "%s: the stream is being captured into a CUDA graph, during which no kernel can be "
 			      "tuned: choose the configuration before the capture",
 			      t->kernel->name);
-	struct key key;
-	key_init(&key, 0);
-	tl_status s = specialize_some(&t->kernel->params, r->args, r->nargs, &key);
-	key_free(&key);
-	return s;
+	return check_arguments(&t->kernel->params, r->args, r->nargs, true);
 }
 
 tl_status tuner_find(tl_tuner *t, const struct request *r, struct tuned_choice **out)
@@ -633,21 +607,22 @@ tl_status tuner_find(tl_tuner *t, const struct request *r, struct tuned_choice *
 	struct key key;
 	key_init(&key, 0);
 	make_key(t, r, &key);
-	u64 hash = hash_bytes(key.at, key.len * sizeof *key.at, 0);
-	*out = find_choice(t, &key, hash);
-	tl_status s = *out ? TL_OK : check_arguments(t, r);
+	*out = find_choice(t, &key);
+	tl_status s = *out ? TL_OK : check_launch(t, r);
 	if (!s && !*out) {
 		struct held h;
 		lock_hold(&h, &t->tuning);
-		s = new_choice(t, r, &key, hash, out);
+		s = new_choice(t, r, &key, out);
 		lock_release(&h);
 	}
 	key_free(&key);
 	return s;
 }
 
-tl_status tuner_choose(tl_tuner *t, const tl_config *cfg, tl_plan_fn *plan, void *user, const tl_arg *args,
-		       size_t nargs, tl_choice *out)
+API_FUNCTION(tl_tuner_choose, t ? t->kernel->module->ctx : NULL,
+	     (tl_tuner *t, const tl_config *cfg, tl_plan_fn *plan, void *user, const tl_arg *args, size_t nargs,
+	      tl_choice *out),
+	     (t, cfg, plan, user, args, nargs, out))
 {
 	const struct request r = {cfg, plan, user, args, nargs};
 	struct tuned_choice *ch;
@@ -667,8 +642,9 @@ tl_status tuner_choose(tl_tuner *t, const tl_config *cfg, tl_plan_fn *plan, void
 	return candidate_plan(t, &r, ch->best, &out->config, all);
 }
 
-tl_status tuner_launch(tl_tuner *t, const tl_config *cfg, tl_plan_fn *plan, void *user, const tl_arg *args,
-		       size_t nargs)
+API_FUNCTION(tl_tuner_launch, t ? t->kernel->module->ctx : NULL,
+	     (tl_tuner *t, const tl_config *cfg, tl_plan_fn *plan, void *user, const tl_arg *args, size_t nargs),
+	     (t, cfg, plan, user, args, nargs))
 {
 	const struct request r = {cfg, plan, user, args, nargs};
 	struct tuned_choice *ch;
@@ -679,7 +655,7 @@ tl_status tuner_launch(tl_tuner *t, const tl_config *cfg, tl_plan_fn *plan, void
 		s = tuner_find(t, &r, &ch);
 	if (!s)
 		s = candidate_plan(t, &r, ch->best, &config, all);
-	return s ? s : kernel_launch(t->kernel, &config, all, t->kernel->params.len);
+	return s ? s : tl_launch(t->kernel, &config, all, t->kernel->params.len);
 }
 
 /* --- reports --------------------------------------------------------------------------------------------------- */
@@ -723,7 +699,7 @@ static void report_all(const tl_tuner *t, struct strbuf *out)
 	sb_puts(out, "]\n");
 }
 
-tl_status tuner_report(tl_tuner *t, char **json)
+API_FUNCTION(tl_tuner_report, t ? t->kernel->module->ctx : NULL, (tl_tuner *t, char **json), (t, json))
 {
 	if (!t || !json)
 		return failed(TL_ERR_ARGUMENT, "tl_tuner_report: %s is NULL", t ? "json" : "the tuner");

@@ -35,9 +35,7 @@ struct candidate {
 
 /* The result of tuning for a key. */
 struct tuned_choice {
-	struct tuned_choice *next;
-	u64 hash, *words; /* the words of the key */
-	u32 nwords;
+	struct keyed keyed; /* first */
 	struct arena arena;
 	const char *key; /* in JSON */
 	struct candidate *at, *best;
@@ -46,7 +44,6 @@ struct tuned_choice {
 	bool stored;
 };
 
-enum { TUNER_BUCKETS = 64 };
 struct tl_tuner {
 	tl_kernel *kernel;
 	tl_tuning options; /* texts are in `arena` */
@@ -55,7 +52,7 @@ struct tl_tuner {
 	VEC(struct candidate) added;
 	pthread_mutex_t lock;   /* of the choices */
 	pthread_mutex_t tuning; /* held while configurations run */
-	struct tuned_choice *buckets[TUNER_BUCKETS];
+	struct key_table table; /* of the choices */
 	VEC(struct tuned_choice *) choices;
 };
 

@@ -72,7 +72,7 @@ static tl_status save(struct saved_memory *m, struct kept *k)
 	if (!k->saved)
 		return failed(TL_ERR_MEMORY, "out of memory to save the %zu bytes of '%s' during tuning", k->size,
 			      k->name);
-	return ops->read(m->dev, k->saved, k->at, k->size);
+	return device_read(m->dev, k->saved, k->at, k->size);
 }
 
 tl_status memory_save(struct saved_memory *m)
@@ -88,7 +88,7 @@ static tl_status restore(struct saved_memory *m, const struct kept *k)
 	if (!k->saved || !k->size)
 		return TL_OK;
 	return k->on_device ? copy(m, k->at, k->saved, k->size)
-			    : m->dev->ops->write(m->dev, k->at, k->saved, k->size);
+			    : device_write(m->dev, k->at, k->saved, k->size);
 }
 
 tl_status memory_renew(struct saved_memory *m)
@@ -97,7 +97,7 @@ tl_status memory_renew(struct saved_memory *m)
 	for (u32 i = 0; i < m->at.len && !s; i++) {
 		const struct kept *k = &m->at.at[i];
 		if (k->resets && k->size)
-			s = m->dev->ops->fill(m->dev, k->at, 0, k->size);
+			s = device_fill(m->dev, k->at, 0, k->size);
 		else if (k->renews)
 			s = restore(m, k);
 	}
@@ -119,7 +119,7 @@ static tl_status read_all(struct saved_memory *m, const struct kept *k, char **o
 	*out = malloc(k->size + 1);
 	if (!*out)
 		return failed(TL_ERR_MEMORY, "out of memory to compare the %zu bytes of '%s'", k->size, k->name);
-	return k->size ? m->dev->ops->read(m->dev, *out, k->at, k->size) : TL_OK;
+	return k->size ? device_read(m->dev, *out, k->at, k->size) : TL_OK;
 }
 
 tl_status memory_keep_result(struct saved_memory *m)

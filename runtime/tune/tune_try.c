@@ -44,32 +44,17 @@ struct compiling {
 	atomic_uint next;
 };
 
-struct one {
-	tl_tuner *tuner;
-	struct candidate *candidate;
-	tl_status status;
-};
-
-static void compile_one(void *arg)
-{
-	struct one *o = arg;
-	tl_kernel *k = o->tuner->kernel;
-	struct candidate *c = o->candidate;
-	o->status = kernel_prepare(k, &c->config, c->args, k->params.len, NULL);
-	if (!o->status)
-		o->status = kernel_resources(k, &c->config, c->args, k->params.len, &c->resources);
-}
-
 static void *compile_some(void *arg)
 {
 	struct compiling *all = arg;
+	tl_kernel *k = all->tuner->kernel;
 	for (u32 i; (i = atomic_fetch_add(&all->next, 1)) < all->choice->n;) {
 		struct candidate *c = &all->choice->at[i];
-		struct one o = {all->tuner, c, TL_OK};
 		if (!is_open(c))
 			continue;
-		tl_status s = caught(compile_one, &o);
-		c->status = s ? s : o.status;
+		c->status = tl_prepare(k, &c->config, c->args, k->params.len, NULL);
+		if (!c->status)
+			c->status = tl_kernel_resources(k, &c->config, c->args, k->params.len, &c->resources);
 		if (c->status)
 			c->error = strdup(tl_error(NULL));
 	}

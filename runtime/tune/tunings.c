@@ -1,12 +1,10 @@
 #include "runtime/tune/tunings.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "support/json.h"
-#include "support/recover.h"
 #include "runtime/cache/cache.h"
 
 enum { MOST_BYTES = 64 << 20, MOST_NAME = 100, MEMBERS = 16 };
@@ -16,11 +14,6 @@ static const char *file_name(struct arena *a, const struct tuning_key *key)
 {
 	int len = (int)MIN(strlen(key->kernel), (size_t)MOST_NAME);
 	return arena_printf(a, "%.*s-%016llx%s", len, key->kernel, (unsigned long long)key->source, suffix);
-}
-
-static void close_cache(void *folder)
-{
-	folder_close(folder);
 }
 
 /* --- lines ----------------------------------------------------------------------------------------------------- */
@@ -82,13 +75,10 @@ static void each_line(struct arena *a, const struct folder *f, const char *name,
 
 void tunings_read(struct arena *a, const struct tuning_key *key, tuned_fn *fn, void *arg)
 {
-	struct folder f = {.fd = -1};
-	struct cleanup c;
-	const char *why;
-	cleanup_push(&c, close_cache, &f);
-	if (cache_open(&f, a, false, &why))
-		each_line(a, &f, file_name(a, key), key, fn, arg);
-	cleanup_run(&c);
+	struct cache_use u;
+	if (cache_begin(&u, false))
+		each_line(a, &u.folder, file_name(a, key), key, fn, arg);
+	cache_end(&u);
 }
 
 static void print_line(struct strbuf *out, const struct tuning_key *key, const struct tuned *t)
@@ -112,24 +102,19 @@ static void print_line(struct strbuf *out, const struct tuning_key *key, const s
 
 void tunings_write(const struct tuning_key *key, const struct tuned *t)
 {
-	struct arena a = {0};
-	struct folder f = {.fd = -1};
-	struct cleanup c, open;
+	struct cache_use u;
 	const char *why;
-	cleanup_arena(&c, &a);
-	cleanup_push(&open, close_cache, &f);
-	struct strbuf line = {.arena = &a};
+	bool open = cache_begin(&u, true);
+	struct strbuf line = {.arena = &u.arena};
 	print_line(&line, key, t);
-	int fd = cache_open(&f, &a, true, &why)
-			 ? folder_file(&f, &a, file_name(&a, key), O_RDWR | O_APPEND | O_CREAT, &why)
-			 : -1;
+	int fd = open ? folder_file(&u.folder, &u.arena, file_name(&u.arena, key), O_RDWR | O_APPEND | O_CREAT, &why)
+		      : -1;
 	if (fd >= 0) {
 		folder_lock(fd); /* one write() is atomic, but not on shared file systems */
 		add_line(fd, line.at, line.len);
 		folder_unlock(fd);
 	}
-	cleanup_run(&open);
-	cleanup_run(&c);
+	cache_end(&u);
 }
 
 /* --- all tunings ------------------------------------------------------------------------------------------------ */
@@ -141,68 +126,24 @@ static bool is_tuning(const char *name)
 	       strspn(name + len - end - 16, "0123456789abcdef") == 16;
 }
 
-static void close_listing(void *d)
-{
-	closedir(d);
-}
-
-static void each_file(struct arena *a, const struct folder *f,
-		      void (*fn)(void *arg, const struct folder *f, const char *name), void *arg)
-{
-	int fd = openat(f->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	if (!d)
-		return;
-	struct cleanup c;
-	cleanup_push(&c, close_listing, d);
-	for (const struct dirent *e; (e = readdir(d));)
-		if (is_tuning(e->d_name))
-			fn(arg, f, arena_str(a, e->d_name, strlen(e->d_name)));
-	cleanup_run(&c);
-}
-
-struct all {
-	struct arena *arena;
-	tuned_fn *fn;
-	void *arg;
-	u32 removed;
-};
-
-static void show_file(void *arg, const struct folder *f, const char *name)
-{
-	const struct all *all = arg;
-	each_line(all->arena, f, name, NULL, all->fn, all->arg);
-}
-
-static void remove_file(void *arg, const struct folder *f, const char *name)
-{
-	struct all *all = arg;
-	all->removed += !unlinkat(f->fd, name, 0);
-}
-
-static void every_file(struct all *all, void (*fn)(void *arg, const struct folder *f, const char *name))
-{
-	struct arena a = {0};
-	struct folder f = {.fd = -1};
-	struct cleanup c, open;
-	const char *why;
-	cleanup_arena(&c, &a);
-	cleanup_push(&open, close_cache, &f);
-	all->arena = &a;
-	if (cache_open(&f, &a, false, &why))
-		each_file(&a, &f, fn, all);
-	cleanup_run(&open);
-	cleanup_run(&c);
-}
-
 void tunings_each(tuned_fn *fn, void *arg)
 {
-	every_file(&(struct all){.fn = fn, .arg = arg}, show_file);
+	struct cache_use u;
+	u32 n = 0;
+	const char **names = cache_begin(&u, false) ? folder_list(&u.folder, &u.arena, &n) : NULL;
+	for (u32 i = 0; i < n; i++)
+		if (is_tuning(names[i]))
+			each_line(&u.arena, &u.folder, names[i], NULL, fn, arg);
+	cache_end(&u);
 }
 
 u32 tunings_clear(void)
 {
-	struct all all = {.removed = 0};
-	every_file(&all, remove_file);
-	return all.removed;
+	struct cache_use u;
+	u32 n = 0, removed = 0;
+	const char **names = cache_begin(&u, false) ? folder_list(&u.folder, &u.arena, &n) : NULL;
+	for (u32 i = 0; i < n; i++)
+		removed += is_tuning(names[i]) && !unlinkat(u.folder.fd, names[i], 0);
+	cache_end(&u);
+	return removed;
 }

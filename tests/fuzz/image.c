@@ -28,8 +28,9 @@ static struct device *open_sim(void)
 }
 
 /* With a buffer for each pointer, and small numbers, as tensor maps need them. */
-static void launch(struct device *dev, const struct image *im, void *code, void *buffer, u64 seed)
+static void launch(struct device *dev, const struct loaded *k, void *buffer, u64 seed)
 {
+	const struct image *im = k->image;
 	static const u32 grid[3] = {2, 1, 1};
 	struct launch l;
 	tl_arg leaves[MAX_KERNEL_PARAMS];
@@ -40,15 +41,15 @@ static void launch(struct device *dev, const struct image *im, void *code, void 
 		if (s->pointers)
 			leaves[s->leaf] = tl_range((tl_dtype)s->dtype, buffer, BUFFER);
 	}
-	const struct arguments a = {.at = leaves, .n = MAX_KERNEL_PARAMS, .bits = l.bits, .grid = grid};
-	struct broken b = conditions_broken(dev, im, &a);
-	if (!b.maps && !b.sizes && !b.alias && !image_launch(dev, im, code, &(tl_config){.grid = {2}}, grid, &l))
-		dev->ops->launch(dev, &l.device);
+	struct broken b = conditions_broken(dev, k, &(struct arguments){leaves, l.bits, grid});
+	if (!is_broken(&b))
+		loaded_start(dev, k, &(tl_config){.grid = {2}}, grid, NULL, &l);
 }
 
 struct call {
 	struct image *im;
-	void *code, *buffer;
+	struct loaded loaded;
+	void *buffer;
 	u64 seed;
 };
 
@@ -67,10 +68,10 @@ static void run(void *call)
 		arena_free(&a);
 		return;
 	}
-	if (dev->ops->alloc(dev, BUFFER, &c->buffer) || dev->ops->fill(dev, c->buffer, 0, BUFFER))
+	if (dev->ops->alloc(dev, BUFFER, &c->buffer) || device_fill(dev, c->buffer, 0, BUFFER))
 		return;
-	if (!dev->ops->load(dev, &(struct device_load){.image = c->im}, &c->code))
-		launch(dev, c->im, c->code, c->buffer, c->seed);
+	if (!loaded_open(dev, &(struct device_load){.image = c->im}, &c->loaded))
+		launch(dev, &c->loaded, c->buffer, c->seed);
 }
 
 static void try_image(const u8 *data, size_t size)
@@ -84,12 +85,11 @@ static void try_image(const u8 *data, size_t size)
 	struct strbuf text = {.arena = &a};
 	image_show(&im, &text);
 	arena_free(&a);
-	struct call c = {&im, NULL, NULL, hash_bytes(data, size, 0)};
+	struct call c = {.im = &im, .seed = hash_bytes(data, size, 0)};
 	if (protect(&r, run, &c) == FAULT_BUG)
 		abort();
 	struct device *dev = open_sim();
-	if (c.code)
-		dev->ops->unload(dev, c.code);
+	loaded_close(dev, &c.loaded);
 	if (c.buffer)
 		dev->ops->free(dev, c.buffer);
 	image_free(&im);

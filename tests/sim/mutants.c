@@ -188,7 +188,7 @@ static void make_map(const struct tensor_map_param *m, const struct problem *p, 
 	u64 distance = (u64)m->distance.times;
 	for (int i = 0; i < m->distance.nparams; i++)
 		distance *= p->params[m->distance.params[i]].bits;
-	struct tensor_map_shape b = memory_box(m, distance);
+	struct tensor_map_shape b = tensor_map_shape_of(m, &(struct map_values){.distance = distance});
 	struct arena a = {0};
 	struct strbuf error = {.arena = &a};
 	bool ok = tensor_map_encode(map, tensor_map_type(b.dtype), b.rank, b.base, b.sizes, b.strides, b.box, steps,

@@ -274,19 +274,19 @@ CALL cuMemFree_v2(CUdeviceptr p)
 CALL cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t bytes, CUstream s)
 {
 	(void)s;
-	return result_of(sim_ops.write(sim, address(dst), src, bytes));
+	return result_of(device_write(sim, address(dst), src, bytes));
 }
 
 CALL cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t bytes, CUstream s)
 {
 	(void)s;
-	return result_of(sim_ops.read(sim, dst, address(src), bytes));
+	return result_of(device_read(sim, dst, address(src), bytes));
 }
 
 CALL cuMemsetD8Async(CUdeviceptr p, unsigned char byte, size_t bytes, CUstream s)
 {
 	(void)s;
-	return result_of(sim_ops.fill(sim, address(p), byte, bytes));
+	return result_of(device_fill(sim, address(p), byte, bytes));
 }
 
 CALL cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream s)

@@ -170,18 +170,18 @@ static void copies(void **state)
 	struct device *d = open_device(NULL);
 	char x[4] = {0};
 	void *p = (void *)(uintptr_t)0x7000000;
-	assert_int_equal(d->ops->write(d, p, x, 4), TL_OK);
-	assert_string_equal(driver.log, " push write sync pop");
+	assert_int_equal(device_write(d, p, x, 4), TL_OK);
+	assert_string_equal(driver.log, " push write pop push sync pop");
 	driver.log[0] = 0;
-	assert_int_equal(d->ops->read(d, x, p, 4), TL_OK);
-	assert_string_equal(driver.log, " push read sync pop");
+	assert_int_equal(device_read(d, x, p, 4), TL_OK);
+	assert_string_equal(driver.log, " push read pop push sync pop");
 	assert_int_equal(x[3], 7);
 	driver.log[0] = 0;
-	assert_int_equal(d->ops->fill(d, p, 1, 4), TL_OK);
-	assert_string_equal(driver.log, " push set sync pop");
+	assert_int_equal(device_fill(d, p, 1, 4), TL_OK);
+	assert_string_equal(driver.log, " push set pop push sync pop");
 	driver.fail = "sync";
 	driver.error = 700;
-	assert_error(d->ops->read(d, x, p, 4), TL_ERR_KERNEL,
+	assert_error(device_read(d, x, p, 4), TL_ERR_KERNEL,
 		     "cuStreamSynchronize: an illegal memory access was encountered (CUDA_ERROR_SOME, 700)");
 	assert_non_null(strstr(tl_error(NULL), "hint: a kernel that was launched earlier failed"));
 	driver.fail = NULL;

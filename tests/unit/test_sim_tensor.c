@@ -549,7 +549,7 @@ static void run_on_device(struct device *d, struct trial *t)
 		.dtype = DT_F16, .rank = t->rank, .swizzle = t->swizzle ? 16u << t->swizzle : 0, .fills_nan = t->fill};
 	assert_int_equal(d->ops->alloc(d, t->extent, &tensor), TL_OK);
 	assert_int_equal(d->ops->alloc(d, MAX_BYTES, &image), TL_OK);
-	assert_int_equal(d->ops->write(d, tensor, t->base, t->extent), TL_OK);
+	assert_int_equal(device_write(d, tensor, t->base, t->extent), TL_OK);
 	b.base = tensor;
 	memcpy(b.sizes, t->sizes, sizeof b.sizes);
 	memcpy(b.strides, t->strides, sizeof b.strides);
@@ -579,7 +579,7 @@ static void run_on_device(struct device *d, struct trial *t)
 	struct device_launch l = {.kernel = kernel, .grid = {1, 1, 1}, .args = args, .nargs = 3 + RANK};
 	if (s || d->ops->launch(d, &l))
 		fail_msg("%s", tl_error(NULL));
-	assert_int_equal(d->ops->read(d, t->image, image, MAX_BYTES), TL_OK);
+	assert_int_equal(device_read(d, t->image, image, MAX_BYTES), TL_OK);
 	check_image(t);
 	d->ops->unload(d, kernel);
 	b.swizzle = 48;

@@ -94,9 +94,9 @@ static void classified(void **state)
 				       ARGS(tl_buf(TL_I32, b), tl_buf(TL_I32, b), tl_int(40)), &p))
 				fail_msg("%s", tl_error(NULL));
 			u32 n = 0;
-			while (!k->table[n])
+			while (!k->variants.buckets[n])
 				n++;
-			if (k->table[n]->image.waits != (names[i][1] == '_')) {
+			if (((struct variant *)k->variants.buckets[n])->image.waits != (names[i][1] == '_')) {
 				print_error("%s: %s is said to %s\n", devices[d], names[i],
 					    names[i][1] == '_' ? "wait for nobody" : "wait");
 				wrong++;
