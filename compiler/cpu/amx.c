@@ -26,13 +26,8 @@ static void configure(struct cpu_codegen *h)
 		config[ROWS + i] = SIDE;
 	}
 	LLVMValueRef c = LLVMConstStringInContext2(h->ctx, config, sizeof config, true);
-	LLVMValueRef at = LLVMAddGlobal(h->mod, LLVMTypeOf(c), ".tiles");
-	LLVMSetInitializer(at, c);
-	LLVMSetGlobalConstant(at, true);
-	LLVMSetLinkage(at, LLVMPrivateLinkage);
-	LLVMTypeRef params[] = {h->ptr}, type = LLVMFunctionType(h->v, params, 1, false);
-	LLVMValueRef f = LLVMAddFunction(h->mod, "llvm.x86.ldtilecfg", type);
-	LLVMBuildCall2(h->entry, type, f, &at, 1, "");
+	LLVMValueRef at = add_constant(h->mod, c, ".tiles", LLVMPrivateLinkage, 0);
+	call_intrinsic(h->entry, "llvm.x86.ldtilecfg", NULL, 0, &at, 1);
 }
 
 void cpu_tiles_end(struct cpu_codegen *h)
@@ -41,7 +36,7 @@ void cpu_tiles_end(struct cpu_codegen *h)
 		LLVMValueRef last = LLVMGetBasicBlockTerminator(b);
 		if (last && LLVMGetInstructionOpcode(last) == LLVMRet) {
 			LLVMPositionBuilderBefore(h->b, last);
-			cpu_intrinsic(h, "llvm.x86.tilerelease", NULL, 0, NULL, 0);
+			call_intrinsic(h->b, "llvm.x86.tilerelease", NULL, 0, NULL, 0);
 		}
 	}
 }
@@ -54,13 +49,13 @@ static LLVMValueRef number(struct cpu_codegen *h, u32 tile)
 static void load_tile(struct cpu_codegen *h, u32 tile, LLVMValueRef at, i64 stride)
 {
 	LLVMValueRef args[] = {number(h, tile), at, cpu_i64(h, stride)};
-	cpu_intrinsic(h, "llvm.x86.tileloadd64", NULL, 0, args, 3);
+	call_intrinsic(h->b, "llvm.x86.tileloadd64", NULL, 0, args, 3);
 }
 
 static void store_tile(struct cpu_codegen *h, u32 tile, LLVMValueRef at, i64 stride)
 {
 	LLVMValueRef args[] = {number(h, tile), at, cpu_i64(h, stride)};
-	cpu_intrinsic(h, "llvm.x86.tilestored64", NULL, 0, args, 3);
+	call_intrinsic(h->b, "llvm.x86.tilestored64", NULL, 0, args, 3);
 }
 
 /* The part of C that tile register (i, j) of the block holds. at: its first element. memory: where the register is
@@ -97,7 +92,7 @@ static void move_rows(struct cpu_codegen *h, const struct product *p, const stru
 	LLVMTypeRef elem = cpu_llvm_dtype(h, p->sum), row = LLVMVectorType(elem, SIDE);
 	struct at at = x->at;
 	struct cpu_loop l = cpu_loop(h, cpu_i64(h, 0), cpu_i64(h, SIDE), 1, false);
-	LLVMValueRef memory = cpu_gep(h, x->memory, row, l.index);
+	LLVMValueRef memory = gep(h->b, x->memory, row, l.index);
 	at.i[r - 2] = LLVMBuildAdd(h->b, at.i[r - 2], l.index, "");
 	if (back) {
 		LLVMValueRef sums = LLVMBuildLoad2(h->b, row, memory, "");
@@ -119,21 +114,17 @@ static void load_sums(struct cpu_codegen *h, const struct product *p, u32 i, u32
 
 static void begin_sums(struct cpu_codegen *h, const struct product *p, u32 rows, u32 columns)
 {
-	LLVMBasicBlockRef end = NULL;
-	if (p->zero) {
-		/* clears the accumulators also if the branch then loads them: clearing costs nothing */
-		for (u32 i = 0; i < rows; i++)
-			for (u32 j = 0; j < columns; j++) {
-				LLVMValueRef tile = number(h, i * ACROSS + j);
-				cpu_intrinsic(h, "llvm.x86.tilezero", NULL, 0, &tile, 1);
-			}
-		end = cpu_if(h, LLVMBuildNot(h->b, p->zero, ""));
-	}
+	/* clears the accumulators also if the branch then loads them: clearing costs nothing */
+	for (u32 i = 0; p->zero && i < rows; i++)
+		for (u32 j = 0; j < columns; j++) {
+			LLVMValueRef tile = number(h, i * ACROSS + j);
+			call_intrinsic(h->b, "llvm.x86.tilezero", NULL, 0, &tile, 1);
+		}
+	struct guarded g = begin_if(h->b, p->zero ? LLVMBuildNot(h->b, p->zero, "") : NULL);
 	for (u32 i = 0; i < rows; i++)
 		for (u32 j = 0; j < columns; j++)
 			load_sums(h, p, i, j);
-	if (end)
-		cpu_end_if(h, end);
+	end_if(h->b, &g);
 }
 
 static void store_sums(struct cpu_codegen *h, const struct product *p, u32 i, u32 j)
@@ -157,17 +148,16 @@ static void emit_block_of_tiles(struct cpu_codegen *h, const struct product *p, 
 	    b_stride = p->b->panel * unit->group * bytes;
 	begin_sums(h, p, rows, columns);
 	struct cpu_loop l = cpu_loop(h, cpu_i64(h, 0), cpu_i64(h, p->k), unit->k, false);
-	LLVMValueRef a_at = cpu_gep(h, a, p->a->elem, l.index),
-		     b_at = cpu_gep(h, b, p->b->elem, LLVMBuildNSWMul(h->b, l.index, cpu_i64(h, p->b->panel), ""));
+	LLVMValueRef a_at = gep(h->b, a, p->a->elem, l.index),
+		     b_at = gep(h->b, b, p->b->elem, LLVMBuildNSWMul(h->b, l.index, cpu_i64(h, p->b->panel), ""));
 	for (u32 i = 0; i < rows; i++) {
-		load_tile(h, FIRST_A + i, cpu_gep(h, a_at, h->i8, cpu_i64(h, i * SIDE * a_stride)), a_stride);
+		load_tile(h, FIRST_A + i, gep(h->b, a_at, h->i8, cpu_i64(h, i * SIDE * a_stride)), a_stride);
 		for (u32 j = 0; j < columns; j++) {
 			if (!i)
-				load_tile(h, FIRST_B + j, cpu_gep(h, b_at, h->i8, cpu_i64(h, j * ROW_BYTES)),
-					  b_stride);
+				load_tile(h, FIRST_B + j, gep(h->b, b_at, h->i8, cpu_i64(h, j * ROW_BYTES)), b_stride);
 			LLVMValueRef args[] = {number(h, i * ACROSS + j), number(h, FIRST_A + i),
 					       number(h, FIRST_B + j)};
-			cpu_intrinsic(h, multiply, NULL, 0, args, 3);
+			call_intrinsic(h->b, multiply, NULL, 0, args, 3);
 		}
 	}
 	cpu_loop_end(h, &l);

@@ -1,4 +1,4 @@
-/* Shorthands for LLVM's builder. */
+/* Vectors, loads at a byte offset, and loops. */
 #include "cpu/cpu_internal.h"
 
 LLVMValueRef cpu_concat(struct cpu_codegen *h, LLVMValueRef *parts, u32 n)
@@ -13,12 +13,6 @@ LLVMValueRef cpu_concat(struct cpu_codegen *h, LLVMValueRef *parts, u32 n)
 							  LLVMConstVector(at, lanes), "");
 	}
 	return parts[0];
-}
-
-u32 lanes_of(LLVMValueRef x)
-{
-	LLVMTypeRef t = LLVMTypeOf(x);
-	return LLVMGetTypeKind(t) == LLVMVectorTypeKind ? LLVMGetVectorSize(t) : 0;
 }
 
 LLVMValueRef cpu_lanes(struct cpu_codegen *h, LLVMValueRef x, u32 first, u32 n)
@@ -59,21 +53,22 @@ LLVMValueRef cpu_iota(LLVMTypeRef t, u32 lanes)
 	return LLVMConstVector(at, lanes);
 }
 
-LLVMValueRef cpu_gep(struct cpu_codegen *h, LLVMValueRef p, LLVMTypeRef elem, LLVMValueRef index)
+LLVMValueRef cpu_any_lane(struct cpu_codegen *h, LLVMValueRef mask, bool all)
 {
-	return LLVMBuildGEP2(h->b, elem, p, &index, 1, "");
+	return lanes_of(mask) ? intrinsic1(h->b, all ? "llvm.vector.reduce.and" : "llvm.vector.reduce.or", mask) : mask;
 }
 
-LLVMBasicBlockRef cpu_block(struct cpu_codegen *h)
+LLVMValueRef cpu_load_at(struct cpu_codegen *h, LLVMBuilderRef b, LLVMTypeRef t, LLVMValueRef p, i64 offset)
 {
-	return LLVMAppendBasicBlockInContext(h->ctx, h->fn, "");
+	return LLVMBuildLoad2(b, t, gep(b, p, h->i8, cpu_i64(h, offset)), "");
 }
 
 struct cpu_loop cpu_loop(struct cpu_codegen *h, LLVMValueRef from, LLVMValueRef to, i64 step, bool may_be_empty)
 {
-	struct cpu_loop l = {.head = cpu_block(h), .to = to, .step = LLVMConstInt(LLVMTypeOf(from), (u64)step, true)};
+	struct cpu_loop l = {
+		.head = new_block(h->b), .to = to, .step = LLVMConstInt(LLVMTypeOf(from), (u64)step, true)};
 	LLVMBasicBlockRef before = LLVMGetInsertBlock(h->b);
-	l.exit = cpu_block(h);
+	l.exit = new_block(h->b);
 	if (may_be_empty)
 		LLVMBuildCondBr(h->b, LLVMBuildICmp(h->b, LLVMIntSLT, from, to, ""), l.head, l.exit);
 	else
@@ -92,18 +87,4 @@ void cpu_loop_end(struct cpu_codegen *h, struct cpu_loop *l)
 	LLVMAddIncoming(l->index, &next, &here, 1);
 	LLVMMoveBasicBlockAfter(l->exit, here);
 	LLVMPositionBuilderAtEnd(h->b, l->exit);
-}
-
-LLVMBasicBlockRef cpu_if(struct cpu_codegen *h, LLVMValueRef cond)
-{
-	LLVMBasicBlockRef then = cpu_block(h), end = cpu_block(h);
-	LLVMBuildCondBr(h->b, cond, then, end);
-	LLVMPositionBuilderAtEnd(h->b, then);
-	return end;
-}
-
-void cpu_end_if(struct cpu_codegen *h, LLVMBasicBlockRef end)
-{
-	LLVMBuildBr(h->b, end);
-	LLVMPositionBuilderAtEnd(h->b, end);
 }

@@ -27,11 +27,7 @@ static LLVMValueRef site_constant(struct cpu_codegen *h, const struct op *o, con
 				 cpu_i32(h, s->rank),
 				 LLVMConstArray2(h->i32, shape, ARRAY_LEN(shape))};
 	LLVMValueRef c = LLVMConstStructInContext(h->ctx, fields, ARRAY_LEN(fields), false);
-	LLVMValueRef g = LLVMAddGlobal(h->mod, LLVMTypeOf(c), arena_printf(&h->scratch, ".site_%u", h->nstrings++));
-	LLVMSetInitializer(g, c);
-	LLVMSetGlobalConstant(g, true);
-	LLVMSetLinkage(g, LLVMPrivateLinkage);
-	return g;
+	return cpu_constant(h, c, ".site_");
 }
 
 /* Stores x to scratch memory for the call of the runtime, and returns the address. use: 0 addresses, 1 mask, 2 data;
@@ -51,15 +47,9 @@ static LLVMValueRef needs_check(struct cpu_codegen *h, const struct cpu_site *s,
 {
 	LLVMValueRef at[2], bytes = cpu_i64(h, (i64)s->bytes * s->lanes);
 	i64 good = s->param * (i64)sizeof(struct cpu_bytes);
-	LLVMValueRef all =
-		LLVMBuildLoad2(h->entry, h->ptr,
-			       LLVMBuildGEP2(h->entry, h->i8, h->call,
-					     (LLVMValueRef[]){cpu_i64(h, offsetof(struct cpu_call, good))}, 1, ""),
-			       "");
-	for (u32 i = 0; i < 2; i++) { /* from, size */
-		LLVMValueRef where = cpu_i64(h, good + 8 * i);
-		at[i] = LLVMBuildLoad2(h->entry, h->i64, LLVMBuildGEP2(h->entry, h->i8, all, &where, 1, ""), "");
-	}
+	LLVMValueRef all = cpu_load_at(h, h->entry, h->ptr, h->call, offsetof(struct cpu_call, good));
+	for (u32 i = 0; i < 2; i++) /* from, size */
+		at[i] = cpu_load_at(h, h->entry, h->i64, all, good + 8 * i);
 	LLVMValueRef offset = LLVMBuildSub(h->b, LLVMBuildPtrToInt(h->b, p, h->i64, ""), at[0], "");
 	LLVMValueRef small = LLVMBuildICmp(h->b, LLVMIntULT, at[1], bytes, "");
 	LLVMValueRef out = LLVMBuildICmp(h->b, LLVMIntUGT, offset, LLVMBuildSub(h->b, at[1], bytes, ""), "");
@@ -86,30 +76,17 @@ void cpu_check_access(struct cpu_codegen *h, const struct op *o, const struct ch
 		if (c->at->along >= 0 && d > c->at->along)
 			s.step *= t->shape[d];
 	}
-	LLVMBasicBlockRef skip = NULL, good = NULL;
-	if (s.kind == HOST_LOAD && !s.each && s.param >= 0)
-		good = cpu_if(h, needs_check(h, &s, c->p));
+	bool may_be_good = s.kind == HOST_LOAD && !s.each && s.param >= 0;
+	struct guarded good = begin_if(h->b, may_be_good ? needs_check(h, &s, c->p) : NULL);
 	LLVMValueRef none = LLVMConstNull(h->ptr), mask = none;
-	if (c->mask && !lanes_of(c->mask))
-		skip = cpu_if(h, c->mask);
-	else if (c->mask)
+	struct guarded active = begin_if(h->b, c->mask && !lanes_of(c->mask) ? c->mask : NULL);
+	if (c->mask && lanes_of(c->mask))
 		mask = spill(h, LLVMBuildZExt(h->b, c->mask, cpu_vector_type(h->i8, lanes), ""), 1);
-	LLVMTypeRef params[] = {h->ptr, h->ptr, h->ptr, h->i64, h->ptr, h->ptr, h->ptr};
-	LLVMTypeRef type = LLVMFunctionType(h->i32, params, ARRAY_LEN(params), false);
-	LLVMValueRef where = cpu_i64(h, offsetof(struct cpu_call, check));
-	LLVMValueRef f = LLVMBuildLoad2(h->b, h->ptr, cpu_gep(h, h->call, h->i8, where), "");
 	LLVMValueRef site = site_constant(h, o, &s);
 	LLVMValueRef number = s.rank ? cpu_element_number(h, t, c->at) : cpu_i64(h, -1);
 	LLVMValueRef p = s.each ? spill(h, c->p, 0) : c->p;
-	LLVMValueRef args[] = {h->call, h->pid, site, number, p, mask, c->data ? spill(h, c->data, 2) : none};
-	LLVMValueRef bad = LLVMBuildCall2(h->b, type, f, args, ARRAY_LEN(args), "");
-	LLVMBasicBlockRef failed = cpu_block(h), on = cpu_block(h);
-	LLVMBuildCondBr(h->b, LLVMBuildICmp(h->b, LLVMIntNE, bad, cpu_i32(h, 0), ""), failed, on);
-	LLVMPositionBuilderAtEnd(h->b, failed);
-	LLVMBuildRet(h->b, cpu_i32(h, 1));
-	LLVMPositionBuilderAtEnd(h->b, on);
-	if (skip)
-		cpu_end_if(h, skip);
-	if (good)
-		cpu_end_if(h, good);
+	LLVMValueRef args[] = {site, number, p, mask, c->data ? spill(h, c->data, 2) : none};
+	cpu_return_if(h, cpu_call_runtime(h, offsetof(struct cpu_call, check), h->i32, args, ARRAY_LEN(args)));
+	end_if(h->b, &active);
+	end_if(h->b, &good);
 }

@@ -10,42 +10,42 @@
 static LLVMValueRef f16_to_f32_by_bits(struct cpu_codegen *h, LLVMValueRef v)
 {
 	LLVMBuilderRef b = h->b;
-	LLVMValueRef x = LLVMBuildZExt(b, bits_of(h, v), as_many(v, h->i32), "");
+	LLVMValueRef x = LLVMBuildZExt(b, to_bits(h->b, v), type_as(v, h->i32), "");
 	LLVMValueRef sign = LLVMBuildShl(b, LLVMBuildAnd(b, x, int_as(x, 0x8000), ""), int_as(x, 16), "");
 	LLVMValueRef mag = LLVMBuildShl(b, LLVMBuildAnd(b, x, int_as(x, 0x7FFF), ""), int_as(x, 13), "");
-	LLVMValueRef scaled = of_bits(h, mag, h->f32);
-	scaled = bits_of(h, LLVMBuildFMul(b, scaled, real_as(scaled, 0x1p112), ""));
+	LLVMValueRef scaled = from_bits(h->b, mag, h->f32);
+	scaled = to_bits(h->b, LLVMBuildFMul(b, scaled, real_as(scaled, 0x1p112), ""));
 	LLVMValueRef special = LLVMBuildICmp(b, LLVMIntUGE, mag, int_as(mag, 0x0F800000), "");
 	special = LLVMBuildAnd(b, LLVMBuildSExt(b, special, LLVMTypeOf(x), ""), int_as(x, 0x7F800000), "");
-	return of_bits(h, LLVMBuildOr(b, LLVMBuildOr(b, sign, scaled, ""), special, ""), h->f32);
+	return from_bits(h->b, LLVMBuildOr(b, LLVMBuildOr(b, sign, scaled, ""), special, ""), h->f32);
 }
 
 static LLVMValueRef f32_to_f16_by_bits(struct cpu_codegen *h, LLVMValueRef v)
 {
 	LLVMBuilderRef b = h->b;
-	LLVMValueRef x = bits_of(h, v), mag = LLVMBuildAnd(b, x, int_as(x, 0x7FFFFFFF), "");
+	LLVMValueRef x = to_bits(h->b, v), mag = LLVMBuildAnd(b, x, int_as(x, 0x7FFFFFFF), "");
 	LLVMValueRef sign = LLVMBuildAnd(b, LLVMBuildLShr(b, x, int_as(x, 16), ""), int_as(x, 0x8000), "");
 	LLVMValueRef odd = LLVMBuildAnd(b, LLVMBuildLShr(b, mag, int_as(x, 13), ""), int_as(x, 1), "");
 	LLVMValueRef normal = LLVMBuildAdd(b, LLVMBuildSub(b, mag, int_as(x, 0x38000000 - 0xFFF), ""), odd, "");
 	normal = LLVMBuildLShr(b, normal, int_as(x, 13), "");
 	/* subnormal fp16: adding 0.5 rounds to the last place of 0.5 in fp32, 2^-24, the unit of fp16's subnormals */
-	LLVMValueRef sub = LLVMBuildFAdd(b, of_bits(h, mag, h->f32), real_as(v, 0.5), "");
-	sub = LLVMBuildSub(b, bits_of(h, sub), int_as(x, 0x3F000000), "");
+	LLVMValueRef sub = LLVMBuildFAdd(b, from_bits(h->b, mag, h->f32), real_as(v, 0.5), "");
+	sub = LLVMBuildSub(b, to_bits(h->b, sub), int_as(x, 0x3F000000), "");
 	LLVMValueRef tiny = LLVMBuildICmp(b, LLVMIntULT, mag, int_as(x, 0x38800000), "");
 	LLVMValueRef r = LLVMBuildSelect(b, tiny, sub, normal, "");
 	LLVMValueRef over = LLVMBuildICmp(b, LLVMIntUGE, mag, int_as(x, 0x477FF000), "");
 	r = LLVMBuildSelect(b, over, int_as(x, 0x7C00), r, "");
 	LLVMValueRef nan = LLVMBuildICmp(b, LLVMIntUGT, mag, int_as(x, 0x7F800000), "");
 	r = LLVMBuildOr(b, sign, LLVMBuildSelect(b, nan, int_as(x, 0x7FFF), r, ""), "");
-	return of_bits(h, LLVMBuildTrunc(b, r, as_many(v, h->i16), ""), h->f16);
+	return from_bits(h->b, LLVMBuildTrunc(b, r, type_as(v, h->i16), ""), h->f16);
 }
 
 /* Extends v to `elem`. The arithmetic fence hides the conversion from LLVM. Otherwise LLVM would move a comparison or
  * minimum before it: fp16 vectors are then compared one element after another, and minima lose the signs of zeros. */
 static LLVMValueRef extend(struct cpu_codegen *h, LLVMValueRef v, LLVMTypeRef elem)
 {
-	v = LLVMBuildFPExt(h->b, v, as_many(v, elem), "");
-	return LLVMIsConstant(v) ? v : cpu_intrinsic1(h, "llvm.arithmetic.fence", v);
+	v = LLVMBuildFPExt(h->b, v, type_as(v, elem), "");
+	return LLVMIsConstant(v) ? v : intrinsic1(h->b, "llvm.arithmetic.fence", v);
 }
 
 static LLVMValueRef f16_to_f32(struct cpu_codegen *h, LLVMValueRef v)
@@ -58,13 +58,13 @@ static LLVMValueRef f16_to_f32(struct cpu_codegen *h, LLVMValueRef v)
 static LLVMValueRef e4m3_to_f32(struct cpu_codegen *h, LLVMValueRef v)
 {
 	LLVMBuilderRef b = h->b;
-	LLVMValueRef x = LLVMBuildZExt(b, v, as_many(v, h->i32), ""), mag = LLVMBuildAnd(b, x, int_as(x, 0x7F), "");
+	LLVMValueRef x = LLVMBuildZExt(b, v, type_as(v, h->i32), ""), mag = LLVMBuildAnd(b, x, int_as(x, 0x7F), "");
 	LLVMValueRef sign = LLVMBuildShl(b, LLVMBuildXor(b, x, mag, ""), int_as(x, 24), "");
-	LLVMValueRef scaled = of_bits(h, LLVMBuildShl(b, mag, int_as(x, 20), ""), h->f32);
-	scaled = bits_of(h, LLVMBuildFMul(b, scaled, real_as(scaled, 0x1p120), ""));
+	LLVMValueRef scaled = from_bits(h->b, LLVMBuildShl(b, mag, int_as(x, 20), ""), h->f32);
+	scaled = to_bits(h->b, LLVMBuildFMul(b, scaled, real_as(scaled, 0x1p120), ""));
 	LLVMValueRef nan = LLVMBuildICmp(b, LLVMIntEQ, mag, int_as(x, 0x7F), "");
 	scaled = LLVMBuildSelect(b, nan, int_as(x, 0x7FC00000), scaled, "");
-	return of_bits(h, LLVMBuildOr(b, sign, scaled, ""), h->f32);
+	return from_bits(h->b, LLVMBuildOr(b, sign, scaled, ""), h->f32);
 }
 
 LLVMValueRef cpu_widen(struct cpu_codegen *h, LLVMValueRef v, enum dtype d, u32 lanes)
@@ -79,11 +79,11 @@ LLVMValueRef cpu_widen(struct cpu_codegen *h, LLVMValueRef v, enum dtype d, u32 
 	case DT_F64: return v;
 	case DT_F16: return f16_to_f32(h, v);
 	case DT_BF16:
-		x = LLVMBuildZExt(b, v, as_many(v, h->i32), "");
-		return of_bits(h, LLVMBuildShl(b, x, int_as(x, 16), ""), h->f32);
+		x = LLVMBuildZExt(b, v, type_as(v, h->i32), "");
+		return from_bits(h->b, LLVMBuildShl(b, x, int_as(x, 16), ""), h->f32);
 	case DT_E5M2: /* the upper half of fp16 */
-		x = LLVMBuildZExt(b, v, as_many(v, h->i16), "");
-		return f16_to_f32(h, of_bits(h, LLVMBuildShl(b, x, int_as(x, 8), ""), h->f16));
+		x = LLVMBuildZExt(b, v, type_as(v, h->i16), "");
+		return f16_to_f32(h, from_bits(h->b, LLVMBuildShl(b, x, int_as(x, 8), ""), h->f16));
 	case DT_E4M3: return e4m3_to_f32(h, v);
 	default: tl_unreachable("not a float");
 	}
@@ -93,14 +93,14 @@ LLVMValueRef cpu_widen(struct cpu_codegen *h, LLVMValueRef v, enum dtype d, u32 
  * are in the wider type. */
 static LLVMValueRef step_back(struct cpu_codegen *h, LLVMValueRef r, LLVMValueRef size_of_r, LLVMValueRef size_of_x)
 {
-	LLVMValueRef away = LLVMBuildFCmp(h->b, LLVMRealOGT, size_of_r, size_of_x, ""), bits = bits_of(h, r);
+	LLVMValueRef away = LLVMBuildFCmp(h->b, LLVMRealOGT, size_of_r, size_of_x, ""), bits = to_bits(h->b, r);
 	bits = LLVMBuildAdd(h->b, bits, LLVMBuildSExt(h->b, away, LLVMTypeOf(bits), ""), "");
-	return of_bits(h, bits, elem_of(LLVMTypeOf(r)));
+	return from_bits(h->b, bits, elem_of(LLVMTypeOf(r)));
 }
 
 static LLVMValueRef size(struct cpu_codegen *h, LLVMValueRef x)
 {
-	return cpu_intrinsic1(h, "llvm.fabs", x);
+	return intrinsic1(h->b, "llvm.fabs", x);
 }
 
 /* Rounds to bf16 by vcvtneps2bf16, which treats subnormals as zero. Vectors with subnormals, which are rare, branch to
@@ -116,13 +116,16 @@ static LLVMValueRef f32_to_bf16(struct cpu_codegen *h, LLVMValueRef v)
 	for (u32 i = 0; i < n; i++) {
 		x[i] = cpu_lanes(h, v, i * LANES, LANES);
 		LLVMValueRef args[] = {x[i], cpu_i32(h, SUBNORMAL)};
-		LLVMValueRef is = cpu_intrinsic(h, "llvm.x86.avx512.fpclass.ps.512", NULL, 0, args, 2);
+		LLVMValueRef is = call_intrinsic(h->b, "llvm.x86.avx512.fpclass.ps.512", NULL, 0, args, 2);
 		special = special ? LLVMBuildOr(h->b, special, is, "") : is;
-		x[i] = cpu_intrinsic(h, "llvm.x86.avx512bf16.cvtneps2bf16.512", NULL, 0, &x[i], 1);
+		x[i] = call_intrinsic(h->b, "llvm.x86.avx512bf16.cvtneps2bf16.512", NULL, 0, &x[i], 1);
 		x[i] = LLVMBuildBitCast(h->b, x[i], LLVMVectorType(h->i16, LANES), "");
 	}
-	struct rare r = rare_begin(h, special, cpu_concat(h, x, n));
-	return rare_end(h, &r, encode_bf16(h->b, v, false));
+	LLVMValueRef usual = cpu_concat(h, x, n);
+	struct guarded rare = begin_if(h->b, cpu_any_lane(h, special, false));
+	LLVMValueRef r = encode_bf16(h->b, v, false);
+	end_if(h->b, &rare);
+	return either(h->b, &rare, usual, r);
 }
 
 static LLVMValueRef narrow(struct cpu_codegen *h, LLVMValueRef v, enum dtype d, bool toward_zero)
@@ -131,7 +134,7 @@ static LLVMValueRef narrow(struct cpu_codegen *h, LLVMValueRef v, enum dtype d, 
 	case DT_F32:
 	case DT_F64: return v;
 	case DT_F16: {
-		LLVMValueRef r = h->s->target->has_f16c ? LLVMBuildFPTrunc(h->b, v, as_many(v, h->f16), "")
+		LLVMValueRef r = h->s->target->has_f16c ? LLVMBuildFPTrunc(h->b, v, type_as(v, h->f16), "")
 							: f32_to_f16_by_bits(h, v);
 		if (!toward_zero)
 			return r;
@@ -156,14 +159,14 @@ LLVMValueRef cpu_narrow(struct cpu_codegen *h, LLVMValueRef v, enum dtype d, u32
 static LLVMValueRef f64_to_f32(struct cpu_codegen *h, LLVMValueRef x, bool to_odd)
 {
 	LLVMBuilderRef b = h->b;
-	LLVMValueRef f = LLVMBuildFPTrunc(b, x, as_many(x, h->f32), "");
+	LLVMValueRef f = LLVMBuildFPTrunc(b, x, type_as(x, h->f32), "");
 	LLVMValueRef back = extend(h, f, h->f64), most = size(h, x);
 	f = step_back(h, f, size(h, back), most);
 	if (!to_odd)
 		return f;
-	LLVMValueRef inexact = LLVMBuildFCmp(b, LLVMRealONE, back, x, ""), bits = bits_of(h, f);
+	LLVMValueRef inexact = LLVMBuildFCmp(b, LLVMRealONE, back, x, ""), bits = to_bits(h->b, f);
 	bits = LLVMBuildOr(b, bits, LLVMBuildZExt(b, inexact, LLVMTypeOf(bits), ""), "");
-	return of_bits(h, bits, h->f32);
+	return from_bits(h->b, bits, h->f32);
 }
 
 static LLVMValueRef float_to_float(struct cpu_codegen *h, LLVMValueRef x, enum dtype from, enum dtype to,
@@ -172,7 +175,7 @@ static LLVMValueRef float_to_float(struct cpu_codegen *h, LLVMValueRef x, enum d
 	if (from == to && !dtype_is_fp8(to)) /* fp8 to itself too: the conversion saturates infinities */
 		return x;
 	if (from == DT_F64 && to == DT_F32)
-		return toward_zero ? f64_to_f32(h, x, false) : LLVMBuildFPTrunc(h->b, x, as_many(x, h->f32), "");
+		return toward_zero ? f64_to_f32(h, x, false) : LLVMBuildFPTrunc(h->b, x, type_as(x, h->f32), "");
 	x = from == DT_F64 ? f64_to_f32(h, x, true) : cpu_widen(h, x, from, 0);
 	return to == DT_F64 ? extend(h, x, h->f64) : narrow(h, x, to, toward_zero);
 }
@@ -184,7 +187,7 @@ static LLVMValueRef float_to_float(struct cpu_codegen *h, LLVMValueRef x, enum d
 static LLVMValueRef cut_to_odd(struct cpu_codegen *h, LLVMValueRef x, u32 mantissa, bool is_signed)
 {
 	LLVMBuilderRef b = h->b;
-	u32 cut = bits_of_elem(LLVMTypeOf(x)) - mantissa;
+	u32 cut = type_bits(LLVMTypeOf(x)) - mantissa;
 	LLVMValueRef low = LLVMBuildAnd(b, x, int_as(x, (1ull << cut) - 1), "");
 	LLVMValueRef some = LLVMBuildICmp(b, LLVMIntNE, low, int_as(x, 0), "");
 	LLVMValueRef last = LLVMBuildShl(b, LLVMBuildZExt(b, some, LLVMTypeOf(x), ""), int_as(x, cut), "");
@@ -205,7 +208,7 @@ static LLVMValueRef clamp(struct cpu_codegen *h, LLVMValueRef x, bool is_signed)
 	x = LLVMBuildSelect(b, LLVMBuildICmp(b, less, x, most, ""), x, most, "");
 	if (is_signed)
 		x = LLVMBuildSelect(b, LLVMBuildICmp(b, less, x, least, ""), least, x, "");
-	return bits_of_elem(LLVMTypeOf(x)) > 32 ? LLVMBuildTrunc(b, x, as_many(x, h->i32), "") : x;
+	return type_bits(LLVMTypeOf(x)) > 32 ? LLVMBuildTrunc(b, x, type_as(x, h->i32), "") : x;
 }
 
 /* Whether fp16 or bf16 (`to`) represents all integers in v's range (analysis/ranges.h) exactly. */
@@ -221,11 +224,11 @@ static bool is_exact(struct cpu_codegen *h, const struct value *v, enum dtype to
 static LLVMValueRef int_to_float(struct cpu_codegen *h, const struct value *v, LLVMValueRef x, enum dtype to,
 				 bool is_signed)
 {
-	u32 bits = bits_of_elem(LLVMTypeOf(x));
+	u32 bits = type_bits(LLVMTypeOf(x));
 	if (to < DT_F32 && is_exact(h, v, to, is_signed)) {
 		if (bits > 32)
-			x = LLVMBuildTrunc(h->b, x, as_many(x, h->i32), "");
-		LLVMTypeRef t = as_many(x, h->f32);
+			x = LLVMBuildTrunc(h->b, x, type_as(x, h->i32), "");
+		LLVMTypeRef t = type_as(x, h->f32);
 		LLVMValueRef f = is_signed ? LLVMBuildSIToFP(h->b, x, t, "") : LLVMBuildUIToFP(h->b, x, t, "");
 		LLVMValueRef r = narrow(h, f, to, false);
 		map_put(&h->exact, r, f);
@@ -238,7 +241,7 @@ static LLVMValueRef int_to_float(struct cpu_codegen *h, const struct value *v, L
 	} else if (to == DT_BF16 && bits > 16) {
 		x = cut_to_odd(h, x, bits == 64 ? 53 : 24, is_signed);
 	}
-	LLVMTypeRef t = as_many(x, by_f64 ? h->f64 : h->f32);
+	LLVMTypeRef t = type_as(x, by_f64 ? h->f64 : h->f32);
 	x = is_signed ? LLVMBuildSIToFP(h->b, x, t, "") : LLVMBuildUIToFP(h->b, x, t, "");
 	if (to == DT_F64)
 		return x;
@@ -249,12 +252,12 @@ static LLVMValueRef int_to_float(struct cpu_codegen *h, const struct value *v, L
 static LLVMValueRef float_to_int(struct cpu_codegen *h, LLVMValueRef x, LLVMTypeRef to, bool is_signed)
 {
 	LLVMBuilderRef b = h->b;
-	u32 bits = bits_of_elem(to);
+	u32 bits = type_bits(to);
 	LLVMValueRef limit = real_as(x, ldexp(1, (int)bits - is_signed));
 	LLVMValueRef least = is_signed ? LLVMBuildFNeg(b, limit, "") : real_as(x, 0);
 	LLVMValueRef fits = LLVMBuildSelect(b, LLVMBuildFCmp(b, LLVMRealOLT, x, limit, ""), x, real_as(x, 0), "");
 	fits = LLVMBuildSelect(b, LLVMBuildFCmp(b, LLVMRealOLT, fits, least, ""), least, fits, "");
-	LLVMTypeRef t = bits < 32 ? as_many(x, h->i32) : to;
+	LLVMTypeRef t = bits < 32 ? type_as(x, h->i32) : to;
 	LLVMValueRef r = is_signed || bits < 32 ? LLVMBuildFPToSI(b, fits, t, "") : LLVMBuildFPToUI(b, fits, t, "");
 	LLVMValueRef most = int_like(to, is_signed ? (1ull << (bits - 1)) - 1 : ~0ull >> (64 - bits));
 	if (bits < 32)
@@ -281,7 +284,7 @@ LLVMValueRef cpu_convert(struct cpu_codegen *h, const struct op *o, LLVMValueRef
 		[IR_PTR_TO_INT] = LLVMPtrToInt, [IR_INT_TO_PTR] = LLVMIntToPtr,
 	};
 	enum dtype from = type_dtype(operand(o, 0)->type), to = type_dtype(result(o)->type);
-	LLVMTypeRef t = as_many(x, cpu_elem_type(h, type_elem(result(o)->type)));
+	LLVMTypeRef t = type_as(x, cpu_elem_type(h, type_elem(result(o)->type)));
 	switch (o->code) {
 	case IR_SITOFP:
 	case IR_UITOFP: return int_to_float(h, operand(o, 0), x, to, o->code == IR_SITOFP);

@@ -31,7 +31,7 @@ LLVMValueRef cpu_scratch(struct cpu_codegen *h, u64 bytes)
 {
 	LLVMValueRef at = LLVMConstInt(h->i64, h->bytes, false);
 	h->bytes += (bytes + 63) & ~63ull;
-	return LLVMBuildGEP2(h->entry, h->i8, h->memory, &at, 1, "");
+	return gep(h->entry, h->memory, h->i8, at);
 }
 
 struct buffer *buffer_new(struct cpu_codegen *h, const struct value *v)
@@ -89,14 +89,15 @@ struct buffer *cpu_in_memory(struct cpu_codegen *h, const struct value *v)
 
 /* --- failures ---------------------------------------------------------------------------------------------------- */
 
+LLVMValueRef cpu_constant(struct cpu_codegen *h, LLVMValueRef c, const char *prefix)
+{
+	const char *name = arena_printf(&h->scratch, "%s%u", prefix, h->nstrings++);
+	return add_constant(h->mod, c, name, LLVMPrivateLinkage, 0);
+}
+
 LLVMValueRef cpu_string(struct cpu_codegen *h, const char *text)
 {
-	LLVMValueRef c = LLVMConstStringInContext2(h->ctx, text, strlen(text), false);
-	LLVMValueRef g = LLVMAddGlobal(h->mod, LLVMTypeOf(c), arena_printf(&h->scratch, ".text_%u", h->nstrings++));
-	LLVMSetInitializer(g, c);
-	LLVMSetGlobalConstant(g, true);
-	LLVMSetLinkage(g, LLVMPrivateLinkage);
-	return g;
+	return cpu_constant(h, LLVMConstStringInContext2(h->ctx, text, strlen(text), false), ".text_");
 }
 
 LLVMValueRef cpu_element_number(struct cpu_codegen *h, const struct type *t, const struct at *at)
@@ -112,34 +113,41 @@ static LLVMValueRef shape_constant(struct cpu_codegen *h, const struct type *t)
 	LLVMValueRef sizes[MAX_RANK];
 	for (int d = 0; d < t->rank; d++)
 		sizes[d] = cpu_i32(h, t->shape[d]);
-	LLVMValueRef c = LLVMConstArray2(h->i32, sizes, (u64)t->rank);
-	LLVMValueRef g = LLVMAddGlobal(h->mod, LLVMTypeOf(c), arena_printf(&h->scratch, ".shape_%u", h->nstrings++));
-	LLVMSetInitializer(g, c);
-	LLVMSetGlobalConstant(g, true);
-	LLVMSetLinkage(g, LLVMPrivateLinkage);
-	return g;
+	return cpu_constant(h, LLVMConstArray2(h->i32, sizes, (u64)t->rank), ".shape_");
+}
+
+LLVMValueRef cpu_call_runtime(struct cpu_codegen *h, size_t function, LLVMTypeRef ret, const LLVMValueRef *args, u32 n)
+{
+	LLVMValueRef all[7] = {h->call, h->pid};
+	LLVMTypeRef types[ARRAY_LEN(all)];
+	tl_assert(n + 2 <= ARRAY_LEN(all));
+	memcpy(all + 2, args, n * sizeof *all);
+	for (u32 i = 0; i < n + 2; i++)
+		types[i] = LLVMTypeOf(all[i]);
+	LLVMValueRef f = cpu_load_at(h, h->b, h->ptr, h->call, (i64)function);
+	return LLVMBuildCall2(h->b, LLVMFunctionType(ret, types, n + 2, false), f, all, n + 2, "");
+}
+
+void cpu_return_if(struct cpu_codegen *h, LLVMValueRef failed)
+{
+	LLVMBasicBlockRef end = new_block(h->b), on = new_block(h->b);
+	LLVMBuildCondBr(h->b, LLVMBuildICmp(h->b, LLVMIntNE, failed, cpu_i32(h, 0), ""), end, on);
+	LLVMPositionBuilderAtEnd(h->b, end);
+	LLVMBuildRet(h->b, cpu_i32(h, 1));
+	LLVMPositionBuilderAtEnd(h->b, on);
 }
 
 void cpu_fail_at(struct cpu_codegen *h, LLVMValueRef bad, const struct op *o, const char *text, const struct type *t,
 		  const struct at *at)
 {
-	LLVMBasicBlockRef failed = cpu_block(h), on = cpu_block(h);
+	LLVMBasicBlockRef failed = new_block(h->b), on = new_block(h->b);
 	LLVMBuildCondBr(h->b, bad, failed, on);
 	LLVMPositionBuilderAtEnd(h->b, failed);
-	LLVMTypeRef params[] = {h->ptr, h->ptr, h->i64, h->i64, h->ptr, h->i32, h->ptr};
-	LLVMTypeRef type = LLVMFunctionType(h->v, params, ARRAY_LEN(params), false);
-	LLVMValueRef where = cpu_i64(h, offsetof(struct cpu_call, fail));
-	LLVMValueRef f = LLVMBuildLoad2(h->b, h->ptr, cpu_gep(h, h->call, h->i8, where), "");
 	LLVMValueRef number = t ? cpu_element_number(h, t, at) : cpu_i64(h, -1);
-	LLVMValueRef shape = t ? shape_constant(h, t) : LLVMConstNull(h->ptr);
-	LLVMValueRef args[] = {h->call,
-			       h->pid,
-			       LLVMConstInt(h->i64, cpu_place(o->loc), false),
-			       number,
-			       shape,
-			       cpu_i32(h, t ? t->rank : 0),
-			       cpu_string(h, text)};
-	LLVMBuildCall2(h->b, type, f, args, ARRAY_LEN(args), "");
+	LLVMValueRef shape = t ? shape_constant(h, t) : LLVMConstNull(h->ptr), name = cpu_string(h, text);
+	LLVMValueRef args[] = {LLVMConstInt(h->i64, cpu_place(o->loc), false), number, shape,
+			       cpu_i32(h, t ? t->rank : 0), name};
+	cpu_call_runtime(h, offsetof(struct cpu_call, fail), h->v, args, ARRAY_LEN(args));
 	LLVMBuildRet(h->b, cpu_i32(h, 1));
 	LLVMPositionBuilderAtEnd(h->b, on);
 }
@@ -229,9 +237,9 @@ static void begin_carried(struct cpu_codegen *h, const struct op *o, struct buff
 		if (!to[i] || !dot_clears(h, o, i))
 			continue;
 		filled[i] = NULL;
-		LLVMBasicBlockRef end = cpu_if(h, empty);
+		struct guarded g = begin_if(h->b, empty);
 		cpu_compute(h, inits[i], to[i], 0);
-		cpu_end_if(h, end);
+		end_if(h->b, &g);
 	}
 	move_tiles(h, inits, filled, n);
 }
@@ -291,8 +299,8 @@ void cpu_emit_for(struct cpu_codegen *h, const struct op *o, const struct at *at
 	cpu_forget(h);
 	for (u32 i = 0; i < n; i++)
 		x[i] = to[i] ? NULL : in_register(h, for_init(o, i), at);
-	LLVMBasicBlockRef before = LLVMGetInsertBlock(h->b), head = cpu_block(h), inside = cpu_block(h),
-			  exit = cpu_block(h);
+	LLVMBasicBlockRef before = LLVMGetInsertBlock(h->b), head = new_block(h->b), inside = new_block(h->b),
+			  exit = new_block(h->b);
 	LLVMBuildBr(h->b, head);
 	LLVMPositionBuilderAtEnd(h->b, head);
 	LLVMTypeRef t = LLVMTypeOf(lower);
@@ -319,12 +327,10 @@ void cpu_emit_for(struct cpu_codegen *h, const struct op *o, const struct at *at
 	for (u32 i = 0; i < n; i++)
 		x[i] = to[i] ? NULL : in_register(h, for_yielded(o, i), at);
 	/* the loop ends if index + step overflows */
-	LLVMTypeRef pair[] = {t};
-	LLVMValueRef args[] = {index, step};
-	LLVMValueRef sum = cpu_intrinsic(h, "llvm.sadd.with.overflow", pair, 1, args, 2);
+	LLVMValueRef sum = intrinsic_on(h->b, "llvm.sadd.with.overflow", (LLVMValueRef[]){index, step}, 2);
 	LLVMValueRef next = LLVMBuildExtractValue(h->b, sum, 0, ""), over = LLVMBuildExtractValue(h->b, sum, 1, "");
 	LLVMBasicBlockRef here = LLVMGetInsertBlock(h->b);
-	LLVMBasicBlockRef out = cpu_block(h);
+	LLVMBasicBlockRef out = new_block(h->b);
 	LLVMBuildCondBr(h->b, over, out, head);
 	LLVMAddIncoming(index, &next, &here, 1);
 	LLVMMoveBasicBlockAfter(out, here);
@@ -360,8 +366,8 @@ static void emit_if(struct cpu_codegen *h, const struct op *o)
 	struct buffer **to = arena_array(&h->scratch, struct buffer *, n + 1u);
 	LLVMValueRef *x[2] = {arena_array(&h->scratch, LLVMValueRef, n + 1u),
 			      arena_array(&h->scratch, LLVMValueRef, n + 1u)};
-	LLVMBasicBlockRef then = cpu_block(h), otherwise = cpu_block(h), at[] = {then, otherwise}, from[2],
-			  end = cpu_block(h);
+	LLVMBasicBlockRef then = new_block(h->b), otherwise = new_block(h->b), at[] = {then, otherwise}, from[2],
+			  end = new_block(h->b);
 	for (u32 i = 0; i < n; i++)
 		to[i] = is_tile(&o->results[i]) ? buffer_new(h, &o->results[i]) : NULL;
 	LLVMMetadataRef here = cpu_debug_here(h);
@@ -403,18 +409,14 @@ static void emit_if(struct cpu_codegen *h, const struct op *o)
 static void let_others_run(struct cpu_codegen *h, const struct op *o, LLVMValueRef rounds)
 {
 	enum { PATIENCE = 256 /* iterations */ };
-	LLVMBasicBlockRef ask = cpu_block(h), vain = cpu_block(h), on = cpu_block(h);
+	LLVMBasicBlockRef ask = new_block(h->b), vain = new_block(h->b), on = new_block(h->b);
 	LLVMValueRef n = LLVMBuildAdd(h->b, LLVMBuildLoad2(h->b, h->i32, rounds, ""), cpu_i32(h, 1), "");
 	LLVMBuildStore(h->b, n, rounds);
 	n = LLVMBuildAnd(h->b, n, cpu_i32(h, PATIENCE - 1), "");
 	LLVMBuildCondBr(h->b, LLVMBuildICmp(h->b, LLVMIntNE, n, cpu_i32(h, 0), ""), on, ask);
 	LLVMPositionBuilderAtEnd(h->b, ask);
-	LLVMTypeRef params[] = {h->ptr, h->ptr, h->i64};
-	LLVMValueRef where = cpu_i64(h, offsetof(struct cpu_call, wait));
-	LLVMValueRef f = LLVMBuildLoad2(h->b, h->ptr, cpu_gep(h, h->call, h->i8, where), "");
-	LLVMValueRef args[] = {h->call, h->pid, LLVMConstInt(h->i64, cpu_place(o->loc), false)};
-	LLVMTypeRef type = LLVMFunctionType(h->i32, params, ARRAY_LEN(params), false);
-	LLVMValueRef stop = LLVMBuildCall2(h->b, type, f, args, ARRAY_LEN(args), "");
+	LLVMValueRef place = LLVMConstInt(h->i64, cpu_place(o->loc), false);
+	LLVMValueRef stop = cpu_call_runtime(h, offsetof(struct cpu_call, wait), h->i32, &place, 1);
 	LLVMBuildCondBr(h->b, LLVMBuildICmp(h->b, LLVMIntNE, stop, cpu_i32(h, 0), ""), vain, on);
 	LLVMPositionBuilderAtEnd(h->b, vain);
 	LLVMBuildRet(h->b, cpu_i32(h, 1));
@@ -437,8 +439,8 @@ static void emit_while(struct cpu_codegen *h, const struct op *o)
 	for (u32 i = 0; i < m; i++)
 		passed[i] = is_tile(&o->results[i]) ? buffer_new(h, &o->results[i]) : NULL;
 	move_tiles(h, from, to, n);
-	LLVMBasicBlockRef start = LLVMGetInsertBlock(h->b), head = cpu_block(h), inside = cpu_block(h),
-			  exit = cpu_block(h);
+	LLVMBasicBlockRef start = LLVMGetInsertBlock(h->b), head = new_block(h->b), inside = new_block(h->b),
+			  exit = new_block(h->b);
 	LLVMBuildBr(h->b, head);
 	LLVMPositionBuilderAtEnd(h->b, head);
 	for (u32 i = 0; i < n; i++) {
@@ -496,8 +498,7 @@ static LLVMValueRef program_number(struct cpu_codegen *h, const struct op *o)
 	bool id = o->code == IR_PROGRAM_ID;
 	LLVMValueRef base = id ? h->pid : h->call;
 	i64 at = (id ? 0 : (i64)offsetof(struct cpu_call, grid)) + 4 * o->attr[ATTR_AXIS];
-	LLVMValueRef where = cpu_i64(h, at);
-	return LLVMBuildLoad2(h->entry, h->i32, LLVMBuildGEP2(h->entry, h->i8, base, &where, 1, ""), "");
+	return cpu_load_at(h, h->entry, h->i32, base, at);
 }
 
 void cpu_emit_scalar(struct cpu_codegen *h, const struct op *o)
@@ -596,19 +597,11 @@ static void load_params(struct cpu_codegen *h)
 	LLVMValueRef args = LLVMBuildLoad2(h->entry, h->ptr, h->call, "");
 	for (u32 i = 0; i < h->k->nparams; i++) {
 		const struct value *v = h->k->params[i].value;
-		LLVMValueRef where = cpu_i64(h, 8ll * i);
 		LLVMTypeRef t = cpu_elem_type(h, v->type);
 		bool truth = type_elem_bits(v->type) == 1;
-		LLVMValueRef x = LLVMBuildLoad2(h->entry, truth ? h->i8 : t,
-						LLVMBuildGEP2(h->entry, h->i8, args, &where, 1, ""), "");
+		LLVMValueRef x = cpu_load_at(h, h->entry, truth ? h->i8 : t, args, 8ll * i);
 		cpu_set_scalar(h, v, truth ? LLVMBuildTrunc(h->entry, x, h->i1, "") : x);
 	}
-}
-
-static void set_attribute(struct cpu_codegen *h, unsigned index, const char *name)
-{
-	unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
-	LLVMAddAttributeAtIndex(h->fn, index, LLVMCreateEnumAttribute(h->ctx, kind, 0));
 }
 
 /* Adds the constant HOST_RECORD of cpu_abi.h. */
@@ -626,9 +619,7 @@ static void add_record(struct cpu_codegen *h)
 	LLVMValueRef parts[] = {cpu_i64(h, (i64)h->bytes), LLVMConstArray2(h->i8, kinds, n)};
 	LLVMValueRef record = LLVMConstStructInContext(h->ctx, parts, ARRAY_LEN(parts), true);
 	const char *name = arena_printf(&h->scratch, "%s" HOST_RECORD, h->k->name);
-	LLVMValueRef g = LLVMAddGlobal(h->mod, LLVMTypeOf(record), name);
-	LLVMSetInitializer(g, record);
-	LLVMSetGlobalConstant(g, true);
+	add_constant(h->mod, record, name, LLVMExternalLinkage, 0);
 }
 
 u64 cpu_lower(struct pass_state *s, LLVMModuleRef mod)
@@ -642,12 +633,13 @@ u64 cpu_lower(struct pass_state *s, LLVMModuleRef mod)
 	h.ptr = LLVMPointerTypeInContext(h.ctx, 0);
 	LLVMTypeRef params[] = {h.ptr, h.ptr, h.ptr};
 	h.fn = LLVMAddFunction(mod, s->k->name, LLVMFunctionType(h.i32, params, 3, false));
-	set_attribute(&h, LLVMAttributeFunctionIndex, "nounwind");
-	set_attribute(&h, 3, "noalias");
+	add_attribute(h.fn, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, "nounwind", 0);
+	add_attribute(h.fn, 3, "noalias", 0);
 	h.call = LLVMGetParam(h.fn, 0), h.pid = LLVMGetParam(h.fn, 1), h.memory = LLVMGetParam(h.fn, 2);
 	LLVMSetParamAlignment(h.memory, 64);
 	h.b = LLVMCreateBuilderInContext(h.ctx), h.entry = LLVMCreateBuilderInContext(h.ctx);
-	LLVMBasicBlockRef entry = cpu_block(&h), body = cpu_block(&h);
+	LLVMBasicBlockRef entry = LLVMAppendBasicBlockInContext(h.ctx, h.fn, ""),
+			  body = LLVMAppendBasicBlockInContext(h.ctx, h.fn, "");
 	LLVMPositionBuilderAtEnd(h.entry, entry);
 	LLVMPositionBuilderAtEnd(h.b, body);
 	cpu_debug_begin(&h);

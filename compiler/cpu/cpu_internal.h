@@ -12,6 +12,7 @@
 #include "cpu/cpu.h"
 #include "analysis/axis.h"
 #include "analysis/ranges.h"
+#include "llvm/builder.h"
 
 /* The kind of instruction that computes a dot (cpu_dot_units): a multiply-add, a dot-product instruction of the vector
  * unit, or an instruction on AMX tile registers. */
@@ -175,9 +176,6 @@ static inline LLVMValueRef cpu_i64(struct cpu_codegen *h, i64 x)
 {
 	return LLVMConstInt(h->i64, (u64)x, true);
 }
-LLVMValueRef cpu_intrinsic(struct cpu_codegen *h, const char *name, LLVMTypeRef *types, u32 ntypes, LLVMValueRef *args,
-			    u32 n);
-u32 lanes_of(LLVMValueRef x);
 /* x, or a vector of `lanes` copies of it. */
 LLVMValueRef cpu_spread(struct cpu_codegen *h, LLVMValueRef x, u32 lanes);
 /* n lanes of a vector from number `first` on. */
@@ -187,8 +185,10 @@ LLVMValueRef cpu_concat(struct cpu_codegen *h, LLVMValueRef *parts, u32 n);
 LLVMValueRef cpu_lane(struct cpu_codegen *h, LLVMValueRef x, u32 lane);
 /* The vector 0, 1, 2 … of integer type t. */
 LLVMValueRef cpu_iota(LLVMTypeRef t, u32 lanes);
-LLVMValueRef cpu_gep(struct cpu_codegen *h, LLVMValueRef p, LLVMTypeRef elem, LLVMValueRef index);
-LLVMBasicBlockRef cpu_block(struct cpu_codegen *h);
+/* i1: any lane of the mask is true; if `all`: all lanes are true. */
+LLVMValueRef cpu_any_lane(struct cpu_codegen *h, LLVMValueRef mask, bool all);
+/* Loads a t from p plus `offset` bytes. */
+LLVMValueRef cpu_load_at(struct cpu_codegen *h, LLVMBuilderRef b, LLVMTypeRef t, LLVMValueRef p, i64 offset);
 
 /* Emits for (i = from; i < to; i += step). Code built between cpu_loop and cpu_loop_end is the body. may_be_empty: the
  * loop tests from < to before the first iteration. */
@@ -198,9 +198,6 @@ struct cpu_loop {
 };
 struct cpu_loop cpu_loop(struct cpu_codegen *h, LLVMValueRef from, LLVMValueRef to, i64 step, bool may_be_empty);
 void cpu_loop_end(struct cpu_codegen *h, struct cpu_loop *l);
-/* Emits if (cond) { … }. Code built between cpu_if and cpu_end_if is the body; `end` is cpu_if's result. */
-LLVMBasicBlockRef cpu_if(struct cpu_codegen *h, LLVMValueRef cond);
-void cpu_end_if(struct cpu_codegen *h, LLVMBasicBlockRef end);
 
 /* --- fusion_plan.c: the nests of a block --------------------------------------------------------------------- */
 
@@ -259,7 +256,14 @@ void cpu_fail_at(struct cpu_codegen *h, LLVMValueRef bad, const struct op *o, co
 /* The row-major number of an element in its tile. */
 LLVMValueRef cpu_element_number(struct cpu_codegen *h, const struct type *t, const struct at *at);
 void cpu_fail_if(struct cpu_codegen *h, LLVMValueRef bad, const struct op *o, const char *text);
+/* The address of a constant; its name begins with `prefix`. cpu_string: of a NUL-terminated text. */
+LLVMValueRef cpu_constant(struct cpu_codegen *h, LLVMValueRef c, const char *prefix);
 LLVMValueRef cpu_string(struct cpu_codegen *h, const char *text);
+/* Calls the function at byte `function` of the launch's cpu_call, with the launch, the program and n further
+ * arguments. */
+LLVMValueRef cpu_call_runtime(struct cpu_codegen *h, size_t function, LLVMTypeRef ret, const LLVMValueRef *args, u32 n);
+/* Emits: if `failed` (i32) is not 0, the program returns 1. */
+void cpu_return_if(struct cpu_codegen *h, LLVMValueRef failed);
 
 /* --- outline.c: equal steps of a large kernel become calls of a function ------------------------------------------ */
 

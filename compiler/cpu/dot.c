@@ -45,7 +45,7 @@ static LLVMValueRef dot_step(struct cpu_codegen *h, enum dot_unit_kind unit, LLV
 		a = LLVMBuildBitCast(h->b, a, pairs, "");
 		b = LLVMBuildBitCast(h->b, b, pairs, "");
 		LLVMValueRef sum[] = {c, a, b};
-		return cpu_intrinsic(h, arena_printf(&h->scratch, "llvm.x86.avx512bf16.dpbf16ps.%s", bits), NULL, 0,
+		return call_intrinsic(h->b, arena_printf(&h->scratch, "llvm.x86.avx512bf16.dpbf16ps.%s", bits), NULL, 0,
 				      sum, 3);
 	}
 	case DOT_INT16: {
@@ -55,12 +55,12 @@ static LLVMValueRef dot_step(struct cpu_codegen *h, enum dot_unit_kind unit, LLV
 		a = LLVMBuildBitCast(h->b, a, pairs, "");
 		b = LLVMBuildBitCast(h->b, b, pairs, "");
 		LLVMValueRef in[] = {a, b};
-		return LLVMBuildAdd(h->b, c, cpu_intrinsic(h, names[lanes / 8], NULL, 0, in, 2), "");
+		return LLVMBuildAdd(h->b, c, call_intrinsic(h->b, names[lanes / 8], NULL, 0, in, 2), "");
 	}
 	case DOT_INT8: {
 		LLVMValueRef sum[] = {c, a, b};
-		return cpu_intrinsic(h, arena_printf(&h->scratch, "llvm.x86.avx512.vpdpbusd.%s", bits), NULL, 0, sum,
-				      3);
+		return call_intrinsic(h->b, arena_printf(&h->scratch, "llvm.x86.avx512.vpdpbusd.%s", bits), NULL, 0,
+				      sum, 3);
 	}
 	case DOT_TILES_BF16:
 	case DOT_TILES_INT8: tl_unreachable("not a step of vectors");
@@ -70,12 +70,12 @@ static LLVMValueRef dot_step(struct cpu_codegen *h, enum dot_unit_kind unit, LLV
 		return LLVMBuildAdd(h->b, c, LLVMBuildMul(h->b, a, b, ""), "");
 	if (!h->s->target->has_fma)
 		return LLVMBuildFAdd(h->b, c, LLVMBuildFMul(h->b, a, b, ""), "");
-	return cpu_intrinsic(h, "llvm.fma", &t, 1, args, 3);
+	return call_intrinsic(h->b, "llvm.fma", &t, 1, args, 3);
 }
 
 LLVMValueRef cpu_row_address(struct cpu_codegen *h, const struct buffer *b, int rank, const struct at *at)
 {
-	return cpu_gep(h, b->at, b->elem, cpu_offset(h, b, rank, at));
+	return gep(h->b, b->at, b->elem, cpu_offset(h, b, rank, at));
 }
 
 static struct at block_at(struct cpu_codegen *h, const struct product *p, u32 row, u32 reg)
@@ -126,11 +126,11 @@ static void emit_block_of_c(struct cpu_codegen *h, const struct product *p)
 			i64 column = g * p->lanes, skipped = column / p->b->panel * p->b->panel_stride / group;
 			LLVMValueRef at = LLVMBuildNSWMul(h->b, k, cpu_i64(h, p->b->panel), "");
 			at = LLVMBuildNSWAdd(h->b, at, cpu_i64(h, skipped + column % p->b->panel), "");
-			b[g] = LLVMBuildLoad2(h->b, bt, cpu_gep(h, panel, step, at), "");
+			b[g] = LLVMBuildLoad2(h->b, bt, gep(h->b, panel, step, at), "");
 			LLVMSetAlignment(b[g], (u32)dtype_bytes(p->sum) * MIN(p->lanes, 8));
 		}
 		for (u32 i = 0; i < all; i++) {
-			LLVMValueRef a = i < p->rows ? LLVMBuildLoad2(h->b, step, cpu_gep(h, rows[i], step, k), "")
+			LLVMValueRef a = i < p->rows ? LLVMBuildLoad2(h->b, step, gep(h->b, rows[i], step, k), "")
 						     : cpu_i32(h, 0x80808080);
 			for (u32 g = 0; g < p->registers; g++)
 				acc[i][g] = dot_step(h, unit, cpu_spread(h, a, p->lanes), b[g], acc[i][g]);

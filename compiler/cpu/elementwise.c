@@ -30,15 +30,6 @@ LLVMTypeRef cpu_vector_type(LLVMTypeRef elem, u32 lanes)
 	return lanes ? LLVMVectorType(elem, lanes) : elem;
 }
 
-LLVMValueRef cpu_intrinsic(struct cpu_codegen *h, const char *name, LLVMTypeRef *types, u32 ntypes, LLVMValueRef *args,
-			    u32 nargs)
-{
-	unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
-	tl_assert(id);
-	LLVMValueRef f = LLVMGetIntrinsicDeclaration(h->mod, id, types, ntypes);
-	return LLVMBuildCall2(h->b, LLVMIntrinsicGetType(h->ctx, id, types, ntypes), f, args, nargs, "");
-}
-
 /* --- integers ---------------------------------------------------------------------------------------------------- */
 
 static LLVMValueRef equal(struct cpu_codegen *h, LLVMValueRef x, u64 n)
@@ -52,7 +43,7 @@ static LLVMValueRef equal(struct cpu_codegen *h, LLVMValueRef x, u64 n)
 static LLVMValueRef quotient_by_floats(struct cpu_codegen *h, LLVMValueRef x, LLVMValueRef y, bool is_signed)
 {
 	LLVMBuilderRef b = h->b;
-	LLVMTypeRef f = as_many(x, bits_of_elem(LLVMTypeOf(x)) == 32 ? h->f64 : h->f32), t = LLVMTypeOf(x);
+	LLVMTypeRef f = type_as(x, type_bits(LLVMTypeOf(x)) == 32 ? h->f64 : h->f32), t = LLVMTypeOf(x);
 	LLVMValueRef by = is_signed ? LLVMBuildSIToFP(b, y, f, "") : LLVMBuildUIToFP(b, y, f, "");
 	LLVMValueRef of = is_signed ? LLVMBuildSIToFP(b, x, f, "") : LLVMBuildUIToFP(b, x, f, "");
 	LLVMValueRef q = LLVMBuildFDiv(b, of, by, "");
@@ -66,19 +57,22 @@ static LLVMValueRef quotient_of_longs(struct cpu_codegen *h, LLVMValueRef x, LLV
 {
 	LLVMBuilderRef b = h->b;
 	LLVMTypeRef t = LLVMTypeOf(x);
-	LLVMValueRef rounder = LLVMConstReal(as_many(x, h->f64), 0x1.8p52), bits = int_like(t, 0x4338000000000000);
+	LLVMValueRef rounder = LLVMConstReal(type_as(x, h->f64), 0x1.8p52), bits = int_like(t, 0x4338000000000000);
 	LLVMValueRef in[] = {x, y}, wide[2], large[2];
 	for (u32 i = 0; i < 2; i++) {
-		wide[i] = of_bits(h, LLVMBuildAdd(b, in[i], bits, ""), h->f64);
+		wide[i] = from_bits(h->b, LLVMBuildAdd(b, in[i], bits, ""), h->f64);
 		wide[i] = LLVMBuildFSub(b, wide[i], rounder, "");
 		large[i] = is_signed ? LLVMBuildAdd(b, in[i], int_like(t, 1ull << 51), "") : in[i];
 		large[i] = LLVMBuildLShr(b, large[i], int_like(t, 51u + is_signed), "");
 	}
-	LLVMValueRef q = cpu_intrinsic1(h, "llvm.trunc", LLVMBuildFDiv(b, wide[0], wide[1], ""));
-	q = LLVMBuildSub(b, bits_of(h, LLVMBuildFAdd(b, q, rounder, "")), bits, "");
+	LLVMValueRef q = intrinsic1(h->b, "llvm.trunc", LLVMBuildFDiv(b, wide[0], wide[1], ""));
+	q = LLVMBuildSub(b, to_bits(h->b, LLVMBuildFAdd(b, q, rounder, "")), bits, "");
 	LLVMValueRef some = LLVMBuildOr(b, large[0], large[1], "");
-	struct rare r = rare_begin(h, LLVMBuildICmp(b, LLVMIntNE, some, int_like(t, 0), ""), q);
-	return rare_end(h, &r, LLVMBuildBinOp(b, is_signed ? LLVMSDiv : LLVMUDiv, x, y, ""));
+	some = LLVMBuildICmp(b, LLVMIntNE, some, int_like(t, 0), "");
+	struct guarded rare = begin_if(b, cpu_any_lane(h, some, false));
+	LLVMValueRef r = LLVMBuildBinOp(b, is_signed ? LLVMSDiv : LLVMUDiv, x, y, "");
+	end_if(b, &rare);
+	return either(b, &rare, q, r);
 }
 
 /* Whether the divisor is constant and neither 0 nor -1. */
@@ -110,13 +104,13 @@ static LLVMValueRef divide(struct cpu_codegen *h, enum opcode code, LLVMValueRef
 	 * is -1, so each divisor is replaced. */
 	LLVMValueRef none = equal(h, y, 0), minus = is_signed ? equal(h, y, ~0ull) : NULL, q;
 	LLVMValueRef odd = is_signed ? LLVMBuildOr(b, none, minus, "") : none;
-	if (bits_of_elem(t) == 1) {
+	if (type_bits(t) == 1) {
 		q = x;
 	} else {
 		LLVMValueRef by = LLVMBuildSelect(b, odd, int_as(y, 1), y, "");
 		if (LLVMGetTypeKind(t) != LLVMVectorTypeKind)
 			q = LLVMBuildBinOp(b, is_signed ? LLVMSDiv : LLVMUDiv, x, by, "");
-		else if (bits_of_elem(t) == 64)
+		else if (type_bits(t) == 64)
 			q = quotient_of_longs(h, x, by, is_signed);
 		else
 			q = quotient_by_floats(h, x, by, is_signed);
@@ -132,7 +126,7 @@ static LLVMValueRef divide(struct cpu_codegen *h, enum opcode code, LLVMValueRef
 static LLVMValueRef shift(struct cpu_codegen *h, enum opcode code, LLVMValueRef x, LLVMValueRef y)
 {
 	LLVMBuilderRef b = h->b;
-	u32 bits = bits_of_elem(LLVMTypeOf(x));
+	u32 bits = type_bits(LLVMTypeOf(x));
 	if (bits == 1) /* y is 0 or 1, and a shift by 1 moves out the only bit */
 		return code == IR_SHRSI ? x : LLVMBuildAnd(b, x, LLVMBuildNot(b, y, ""), "");
 	LLVMValueRef fits = LLVMBuildICmp(b, LLVMIntULT, y, int_as(y, bits), "");
@@ -144,8 +138,8 @@ static LLVMValueRef shift(struct cpu_codegen *h, enum opcode code, LLVMValueRef 
 
 static LLVMValueRef mulhi(struct cpu_codegen *h, LLVMValueRef x, LLVMValueRef y)
 {
-	u32 bits = bits_of_elem(LLVMTypeOf(x));
-	LLVMTypeRef wide = as_many(x, LLVMIntTypeInContext(h->ctx, MAX(2 * bits, 8)));
+	u32 bits = type_bits(LLVMTypeOf(x));
+	LLVMTypeRef wide = type_as(x, LLVMIntTypeInContext(h->ctx, MAX(2 * bits, 8)));
 	LLVMValueRef right = LLVMBuildZExt(h->b, y, wide, "");
 	LLVMValueRef p = LLVMBuildMul(h->b, LLVMBuildZExt(h->b, x, wide, ""), right, "");
 	return LLVMBuildTrunc(h->b, LLVMBuildLShr(h->b, p, int_like(wide, bits), ""), LLVMTypeOf(x), "");
@@ -240,7 +234,7 @@ static LLVMValueRef min_max(struct cpu_codegen *h, bool max, bool propagate, LLV
 	}
 	if (is_plain_constant(y))
 		return propagate ? pick(h, max, y, x) : pick(h, max, x, y);
-	LLVMValueRef bits = bits_of(h, y), minus = LLVMBuildICmp(b, LLVMIntSLT, bits, int_as(bits, 0), "");
+	LLVMValueRef bits = to_bits(h->b, y), minus = LLVMBuildICmp(b, LLVMIntSLT, bits, int_as(bits, 0), "");
 	LLVMValueRef first = LLVMBuildSelect(b, minus, max ? y : x, max ? x : y, "");
 	LLVMValueRef second = LLVMBuildSelect(b, minus, max ? x : y, max ? y : x, "");
 	LLVMValueRef r = pick(h, max, first, second);
@@ -261,7 +255,7 @@ static LLVMValueRef float_op(struct cpu_codegen *h, const struct op *o, LLVMValu
 	case IR_DIVF: return LLVMBuildFDiv(b, in[0], in[1], "");
 	case IR_REMF: return cpu_fmod(h, in[0], in[1]);
 	case IR_NEGF: return LLVMBuildFNeg(b, in[0], "");
-	case IR_ABSF: return cpu_intrinsic1(h, "llvm.fabs", in[0]);
+	case IR_ABSF: return intrinsic1(h->b, "llvm.fabs", in[0]);
 	case IR_MAXNUMF:
 	case IR_MINNUMF: return min_max(h, o->code == IR_MAXNUMF, false, in[0], in[1]);
 	case IR_MAXIMUMF:
@@ -270,7 +264,7 @@ static LLVMValueRef float_op(struct cpu_codegen *h, const struct op *o, LLVMValu
 		bool nan = o->attr[ATTR_NAN];
 		return min_max(h, false, nan, min_max(h, true, nan, in[0], in[1]), in[2]);
 	}
-	case IR_FMA: return cpu_intrinsic(h, "llvm.fma", &t, 1, in, 3);
+	case IR_FMA: return call_intrinsic(h->b, "llvm.fma", &t, 1, in, 3);
 	default: return cpu_math(h, o->code, in[0]);
 	}
 }
@@ -279,10 +273,10 @@ static LLVMValueRef float_op(struct cpu_codegen *h, const struct op *o, LLVMValu
  * the conversion back saturates infinities. */
 static LLVMValueRef set_sign(struct cpu_codegen *h, enum opcode code, LLVMValueRef x)
 {
-	LLVMValueRef bits = bits_of(h, x);
+	LLVMValueRef bits = to_bits(h->b, x);
 	bits = code == IR_NEGF ? LLVMBuildXor(h->b, bits, int_as(bits, 0x8000), "")
 			       : LLVMBuildAnd(h->b, bits, int_as(bits, 0x7FFF), "");
-	return of_bits(h, bits, elem_of(LLVMTypeOf(x)));
+	return from_bits(h->b, bits, elem_of(LLVMTypeOf(x)));
 }
 
 static LLVMValueRef any_float_op(struct cpu_codegen *h, const struct op *o, const LLVMValueRef *in, enum dtype d)
@@ -302,8 +296,8 @@ static LLVMValueRef any_float_op(struct cpu_codegen *h, const struct op *o, cons
 /* Pointer p plus a signed number of elements. */
 static LLVMValueRef add_pointer(struct cpu_codegen *h, const struct op *o, LLVMValueRef p, LLVMValueRef offset)
 {
-	LLVMTypeRef t = as_many(offset, h->i64);
-	if (bits_of_elem(LLVMTypeOf(offset)) < 64)
+	LLVMTypeRef t = type_as(offset, h->i64);
+	if (type_bits(LLVMTypeOf(offset)) < 64)
 		offset = LLVMBuildSExt(h->b, offset, t, "");
 	offset = LLVMBuildMul(h->b, offset, int_like(t, pointee_bytes(operand(o, 0)->type)), "");
 	return LLVMBuildGEP2(h->b, h->i8, p, &offset, 1, "");

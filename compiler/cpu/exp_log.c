@@ -93,7 +93,7 @@ static LLVMValueRef scalef(struct cpu_codegen *h, LLVMValueRef x, LLVMValueRef n
 	for (u32 i = 0; i < lanes / width; i++) {
 		LLVMValueRef y = cpu_lanes(h, x, i * width, width), by = cpu_lanes(h, n, i * width, width);
 		LLVMValueRef args[] = {y, by, y, all, cpu_i32(h, 4 /* rounding mode of the control register */)};
-		parts[i] = cpu_intrinsic(h, name, NULL, 0, args, width == 16 ? 5 : 4);
+		parts[i] = call_intrinsic(h->b, name, NULL, 0, args, width == 16 ? 5 : 4);
 	}
 	return cpu_concat(h, parts, lanes / width);
 }
@@ -120,22 +120,22 @@ LLVMValueRef cpu_exp(struct cpu_codegen *h, const struct functions *f, LLVMValue
 		return scalef(h, r, s.n);
 	/* Multiplies by 2^n in two steps, 2^(n / 2) and the rest, so that only the second result may be subnormal or
 	 * infinite. The bits of s.sum above those of n are shifted out. */
-	LLVMValueRef n = bits_of(h, s.sum), one = int_as(n, t->one), up = int_as(n, t->mantissa);
+	LLVMValueRef n = to_bits(h->b, s.sum), one = int_as(n, t->one), up = int_as(n, t->mantissa);
 	LLVMValueRef first = LLVMBuildShl(b, LLVMBuildLShr(b, n, int_as(n, 1), ""), up, "");
 	LLVMValueRef second = LLVMBuildSub(b, LLVMBuildShl(b, n, up, ""), first, "");
-	r = LLVMBuildFMul(b, r, of_bits(h, LLVMBuildAdd(b, first, one, ""), elem), "");
-	return LLVMBuildFMul(b, r, of_bits(h, LLVMBuildAdd(b, second, one, ""), elem), "");
+	r = LLVMBuildFMul(b, r, from_bits(h->b, LLVMBuildAdd(b, first, one, ""), elem), "");
+	return LLVMBuildFMul(b, r, from_bits(h->b, LLVMBuildAdd(b, second, one, ""), elem), "");
 }
 
 /* exp2 of fp32 with x clamped to -126 … 127, so that the result is a normal number. */
 LLVMValueRef cpu_normal_exp2(struct cpu_codegen *h, const struct functions *f, LLVMValueRef x)
 {
 	struct parts s = split(f, &single, clamp(h, x, -126, 127), true);
-	LLVMValueRef n = bits_of(h, s.sum), r = power_of_rest(f, &single, s.r, true);
+	LLVMValueRef n = to_bits(h->b, s.sum), r = power_of_rest(f, &single, s.r, true);
 	if (has_scalef(h, x))
 		return scalef(h, r, s.n);
 	LLVMValueRef scale = LLVMBuildAdd(h->b, LLVMBuildShl(h->b, n, int_as(n, 23), ""), int_as(n, single.one), "");
-	return LLVMBuildFMul(h->b, r, of_bits(h, scale, h->f32), "");
+	return LLVMBuildFMul(h->b, r, from_bits(h->b, scale, h->f32), "");
 }
 
 LLVMValueRef cpu_log_or_special(struct cpu_codegen *h, LLVMValueRef x, LLVMValueRef r)
@@ -159,16 +159,16 @@ LLVMValueRef cpu_log_f64(struct cpu_codegen *h, const struct functions *f, LLVMV
 	LLVMBuilderRef b = h->b;
 	LLVMValueRef tiny = LLVMBuildFCmp(b, LLVMRealOLT, x, real_as(x, 0x1p-1022), "");
 	x = LLVMBuildSelect(b, tiny, LLVMBuildFMul(b, x, real_as(x, 0x1p54), ""), x, "");
-	LLVMValueRef bits = bits_of(h, x), less = LLVMBuildSub(b, bits, int_as(bits, 0x3FE6A09E667F3BCD), "");
+	LLVMValueRef bits = to_bits(h->b, x), less = LLVMBuildSub(b, bits, int_as(bits, 0x3FE6A09E667F3BCD), "");
 	LLVMValueRef power = LLVMBuildAnd(b, less, int_as(bits, 0xFFF0000000000000), "");
-	LLVMValueRef y = of_bits(h, LLVMBuildSub(b, bits, power, ""), h->f64);
+	LLVMValueRef y = from_bits(h->b, LLVMBuildSub(b, bits, power, ""), h->f64);
 	y = LLVMBuildFAdd(b, y, real_as(x, -1), "");
 	/* adds 2048 to the exponent, a 12-bit signed number, as the low bits of 2^52 */
 	LLVMValueRef e = LLVMBuildLShr(b, less, int_as(bits, 52), "");
 	e = LLVMBuildXor(b, e, int_as(bits, 0x4330000000000000 | 2048), "");
 	LLVMValueRef offset =
 		LLVMBuildSelect(b, tiny, real_as(x, -(0x1p52 + 2048 + 54)), real_as(x, -(0x1p52 + 2048)), "");
-	e = LLVMBuildFAdd(b, of_bits(h, e, h->f64), offset, "");
+	e = LLVMBuildFAdd(b, from_bits(h->b, e, h->f64), offset, "");
 	LLVMValueRef s = LLVMBuildFDiv(b, y, LLVMBuildFAdd(b, y, real_as(x, 2), ""), "");
 	LLVMValueRef z = LLVMBuildFMul(b, s, s, ""),
 		     half = LLVMBuildFMul(b, real_as(x, 0.5), LLVMBuildFMul(b, y, y, ""), "");

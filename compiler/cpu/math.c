@@ -17,11 +17,8 @@ static LLVMValueRef call_library(struct cpu_codegen *h, const char *name, LLVMTy
 	LLVMValueRef f = LLVMGetNamedFunction(h->mod, name);
 	if (!f) {
 		f = LLVMAddFunction(h->mod, name, type);
-		for (u32 i = 0; i < ARRAY_LEN(attributes); i++) {
-			unsigned kind = LLVMGetEnumAttributeKindForName(attributes[i], strlen(attributes[i]));
-			LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex,
-						LLVMCreateEnumAttribute(h->ctx, kind, 0));
-		}
+		for (u32 i = 0; i < ARRAY_LEN(attributes); i++)
+			add_attribute(f, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, attributes[i], 0);
 	}
 	return LLVMBuildCall2(h->b, type, f, &x, 1, "");
 }
@@ -51,7 +48,7 @@ static LLVMValueRef joined(struct cpu_codegen *h, LLVMValueRef x, LLVMValueRef y
  * (AVX-512): _ZGVbN4v_expf and so on. */
 static LLVMValueRef call_vectors(struct cpu_codegen *h, const char *name, LLVMValueRef x)
 {
-	u32 bytes = bits_of_elem(LLVMTypeOf(x)) / 8, lanes = LLVMGetVectorSize(LLVMTypeOf(x));
+	u32 bytes = type_bits(LLVMTypeOf(x)) / 8, lanes = LLVMGetVectorSize(LLVMTypeOf(x));
 	u32 width = MAX(16u, MIN(MIN((u32)h->s->target->vector_bytes, 64u), lanes * bytes)) / bytes, n = 0;
 	char isa = width * bytes == 64 ? 'e' : width * bytes == 32 ? 'd' : 'b';
 	LLVMTypeRef t = LLVMVectorType(elem_of(LLVMTypeOf(x)), width);
@@ -104,34 +101,17 @@ static LLVMValueRef log_or_special(const struct functions *f, LLVMValueRef x, LL
 	return cpu_log_or_special(f->target, x, r);
 }
 
-struct rare rare_begin(struct cpu_codegen *h, LLVMValueRef is_rare, LLVMValueRef usual)
-{
-	struct rare r = {.usual = usual};
-	if (LLVMTypeOf(is_rare) != h->i1)
-		is_rare = cpu_intrinsic1(h, "llvm.vector.reduce.or", is_rare);
-	r.from = LLVMGetInsertBlock(h->b);
-	r.end = cpu_if(h, is_rare);
-	return r;
-}
-
-LLVMValueRef rare_end(struct cpu_codegen *h, const struct rare *r, LLVMValueRef x)
-{
-	LLVMValueRef results[] = {r->usual, x};
-	LLVMBasicBlockRef from[] = {r->from, LLVMGetInsertBlock(h->b)};
-	cpu_end_if(h, r->end);
-	LLVMValueRef phi = LLVMBuildPhi(h->b, LLVMTypeOf(x), "");
-	LLVMAddIncoming(phi, results, from, 2);
-	return phi;
-}
-
 /* sin or cos of fp32. Vectors with an argument above MOST_REDUCED, too large for reduce_f32, branch to the C
  * library. */
 static LLVMValueRef sin_cos(struct cpu_codegen *h, const struct functions *f, bool cosine, LLVMValueRef x)
 {
-	LLVMValueRef size = cpu_intrinsic1(h, "llvm.fabs", x);
+	LLVMValueRef size = intrinsic1(h->b, "llvm.fabs", x);
 	LLVMValueRef large = LLVMBuildFCmp(h->b, LLVMRealOGT, size, real_as(x, MOST_REDUCED), "");
-	struct rare r = rare_begin(h, large, sin_cos_of_reduced(f, cosine, reduce_f32(f, x)));
-	return rare_end(h, &r, cpu_intrinsic1(h, cosine ? "llvm.cos" : "llvm.sin", x));
+	LLVMValueRef usual = sin_cos_of_reduced(f, cosine, reduce_f32(f, x));
+	struct guarded rare = begin_if(h->b, cpu_any_lane(h, large, false));
+	LLVMValueRef r = intrinsic1(h->b, cosine ? "llvm.cos" : "llvm.sin", x);
+	end_if(h->b, &rare);
+	return either(h->b, &rare, usual, r);
 }
 
 /* x mod y, truncated. fp32 is computed in fp64: a quotient less than 2^28 truncates to the correct integer q, since it
@@ -142,19 +122,20 @@ LLVMValueRef cpu_fmod(struct cpu_codegen *h, LLVMValueRef x, LLVMValueRef y)
 	LLVMBuilderRef b = h->b;
 	if (elem_of(LLVMTypeOf(x)) == h->f64)
 		return LLVMBuildFRem(b, x, y, "");
-	LLVMTypeRef t = as_many(x, h->f64);
+	LLVMTypeRef t = type_as(x, h->f64);
 	LLVMValueRef wide = LLVMBuildFPExt(b, x, t, ""), by = LLVMBuildFPExt(b, y, t, "");
-	LLVMValueRef q = LLVMBuildFDiv(b, wide, by, ""), size = cpu_intrinsic1(h, "llvm.fabs", q);
-	LLVMValueRef whole = cpu_intrinsic1(h, "llvm.trunc", q);
+	LLVMValueRef q = LLVMBuildFDiv(b, wide, by, ""), size = intrinsic1(h->b, "llvm.fabs", q);
+	LLVMValueRef whole = intrinsic1(h->b, "llvm.trunc", q);
 	LLVMValueRef left = LLVMBuildFSub(b, wide, LLVMBuildFMul(b, whole, by, ""), "");
 	/* if |x / y| < 1 the result is x; also for an infinite y, where x - 0 · y would be NaN */
 	LLVMValueRef none = LLVMBuildFCmp(b, LLVMRealOLT, size, real_as(q, 1), "");
 	left = LLVMBuildFPTrunc(b, LLVMBuildSelect(b, none, wide, left, ""), LLVMTypeOf(x), "");
-	LLVMTypeRef f32 = LLVMTypeOf(x);
-	left = cpu_intrinsic(h, "llvm.copysign", &f32, 1, (LLVMValueRef[]){left, x}, 2);
+	left = intrinsic_on(b, "llvm.copysign", (LLVMValueRef[]){left, x}, 2);
 	LLVMValueRef large = LLVMBuildNot(b, LLVMBuildFCmp(b, LLVMRealOLT, size, real_as(q, 0x1p28), ""), "");
-	struct rare r = rare_begin(h, large, left);
-	return rare_end(h, &r, LLVMBuildFRem(b, x, y, ""));
+	struct guarded rare = begin_if(b, cpu_any_lane(h, large, false));
+	LLVMValueRef r = LLVMBuildFRem(b, x, y, "");
+	end_if(b, &rare);
+	return either(b, &rare, left, r);
 }
 
 /* --- erf by tables ----------------------------------------------------------------------------------------------- */
@@ -195,7 +176,7 @@ static LLVMValueRef chosen(struct cpu_codegen *h, const double *of, LLVMValueRef
 	for (int k = 0; k < PIECES; k++)
 		table[k] = LLVMConstReal(h->f32, of[k]);
 	LLVMValueRef args[] = {LLVMConstVector(table, LANES), piece, LLVMConstVector(table + LANES, LANES)};
-	return cpu_intrinsic(h, "llvm.x86.avx512.vpermi2var.ps.512", NULL, 0, args, 3);
+	return call_intrinsic(h->b, "llvm.x86.avx512.vpermi2var.ps.512", NULL, 0, args, 3);
 }
 
 /* erf of 16 lanes of fp32. One AVX-512 permutation of two registers selects a coefficient for all lanes. Fewer
@@ -203,8 +184,8 @@ static LLVMValueRef chosen(struct cpu_codegen *h, const double *of, LLVMValueRef
 static LLVMValueRef erf_by_table(struct cpu_codegen *h, const struct functions *f, LLVMValueRef x)
 {
 	double c[DEGREE + 1][PIECES], first[PIECES];
-	LLVMValueRef rounder = real_as(x, 0x1.8p23), size = cpu_intrinsic1(h, "llvm.fabs", x);
-	LLVMValueRef sum = multiply_add(f, size, real_as(x, APART), rounder), piece = bits_of(h, sum);
+	LLVMValueRef rounder = real_as(x, 0x1.8p23), size = intrinsic1(h->b, "llvm.fabs", x);
+	LLVMValueRef sum = multiply_add(f, size, real_as(x, APART), rounder), piece = to_bits(h->b, sum);
 	LLVMValueRef t = multiply_add(f, LLVMBuildFSub(h->b, sum, rounder, ""), real_as(x, -1.0 / APART), size);
 	erf_pieces(c);
 	for (int k = 0; k < PIECES; k++) { /* the constant coefficient as a sum of two fp32 numbers */
@@ -218,9 +199,8 @@ static LLVMValueRef erf_by_table(struct cpu_codegen *h, const struct functions *
 	p = multiply_add(f, size, chosen(h, first, piece), p);
 	/* beyond the last piece, erf rounds to 1 in fp32 */
 	LLVMValueRef far = LLVMBuildFCmp(h->b, LLVMRealOGE, size, real_as(x, (PIECES - 0.5) / APART), "");
-	LLVMTypeRef type = LLVMTypeOf(x);
 	LLVMValueRef signs[] = {LLVMBuildSelect(h->b, far, real_as(x, 1), p, ""), x};
-	return cpu_intrinsic(h, "llvm.copysign", &type, 1, signs, 2);
+	return intrinsic_on(h->b, "llvm.copysign", signs, 2);
 }
 
 static LLVMValueRef erf_of_vector(struct cpu_codegen *h, const struct functions *f, LLVMValueRef x)
@@ -238,7 +218,7 @@ static LLVMValueRef erf_of_vector(struct cpu_codegen *h, const struct functions 
 static LLVMValueRef inline_function(struct cpu_codegen *h, enum opcode code, LLVMValueRef x)
 {
 	bool has_fma = h->s->target->has_fma, f32 = elem_of(LLVMTypeOf(x)) == h->f32;
-	struct functions f = {h->b, h->mod, has_fma, h, exp2_for_functions, inverse, log_or_special};
+	struct functions f = {h->b, has_fma, h, exp2_for_functions, inverse, log_or_special};
 	switch (code) {
 	case IR_EXP:
 	case IR_EXP2: return cpu_exp(h, &f, x, code == IR_EXP2);
@@ -260,10 +240,10 @@ LLVMValueRef cpu_math(struct cpu_codegen *h, enum opcode code, LLVMValueRef x)
 		[IR_SIN] = "sin", [IR_COS] = "cos", [IR_ERF] = "erf", [IR_TANH] = "tanh"};
 	switch (code) {
 	case IR_SQRT:
-	case IR_PRECISE_SQRT: return cpu_intrinsic1(h, "llvm.sqrt", x);
-	case IR_RSQRT: return LLVMBuildFDiv(h->b, real_as(x, 1), cpu_intrinsic1(h, "llvm.sqrt", x), "");
-	case IR_FLOOR: return cpu_intrinsic1(h, "llvm.floor", x);
-	case IR_CEIL: return cpu_intrinsic1(h, "llvm.ceil", x);
+	case IR_PRECISE_SQRT: return intrinsic1(h->b, "llvm.sqrt", x);
+	case IR_RSQRT: return LLVMBuildFDiv(h->b, real_as(x, 1), intrinsic1(h->b, "llvm.sqrt", x), "");
+	case IR_FLOOR: return intrinsic1(h->b, "llvm.floor", x);
+	case IR_CEIL: return intrinsic1(h->b, "llvm.ceil", x);
 	default: break;
 	}
 	LLVMValueRef r = inline_function(h, code, x);

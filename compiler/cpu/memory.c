@@ -91,15 +91,6 @@ static LLVMValueRef plain_load(struct cpu_codegen *h, const struct element_acces
 	return x;
 }
 
-/* i1: any lane of the mask is true; if `all`: all lanes are true. */
-static LLVMValueRef any_lane(struct cpu_codegen *h, LLVMValueRef mask, bool all)
-{
-	LLVMTypeRef t = LLVMTypeOf(mask);
-	return lanes_of(mask)
-		       ? cpu_intrinsic(h, all ? "llvm.vector.reduce.and" : "llvm.vector.reduce.or", &t, 1, &mask, 1)
-		       : mask;
-}
-
 /* A part of an access, as wide as one vector register of elements or addresses. The parts are made here because LLVM 19
  * splits wider masked loads wrongly: it treats lanes that it knows to be masked off as undefined, and loads them
  * (tests/lit/codegen/cpu-masks.tl). */
@@ -130,7 +121,7 @@ static struct piece piece_of(struct cpu_codegen *h, const struct element_access 
 	const struct at lane = first_lane(&part);
 	c.p = a->run == 1         ? piece_of_vector(h, a->p, first, c.lanes)
 	      : a->run < a->lanes ? cpu_eval(h, a->pointer, &lane)
-				  : cpu_gep(h, a->p, a->type, cpu_i64(h, first));
+				  : gep(h->b, a->p, a->type, cpu_i64(h, first));
 	if (!a->mask)
 		return c;
 	c.mask = cpu_eval(h, a->mask_value, &part);
@@ -157,8 +148,8 @@ static LLVMValueRef load_pieces(struct cpu_codegen *h, const struct element_acce
 		if (c.none) {
 			parts[n] = rest;
 		} else if (c.mask || a->run == 1) {
-			parts[n] = cpu_intrinsic(h, a->run == 1 ? "llvm.masked.gather" : "llvm.masked.load", types, 2,
-						  args, 4);
+			parts[n] = call_intrinsic(h->b, a->run == 1 ? "llvm.masked.gather" : "llvm.masked.load", types,
+						  2, args, 4);
 		} else {
 			parts[n] = LLVMBuildLoad2(h->b, types[0], c.p, "");
 			LLVMSetAlignment(parts[n], a->bytes);
@@ -178,7 +169,8 @@ static void store_pieces(struct cpu_codegen *h, const struct element_access *a, 
 		if (c.none)
 			continue;
 		if (c.mask || a->run == 1)
-			cpu_intrinsic(h, a->run == 1 ? "llvm.masked.scatter" : "llvm.masked.store", types, 2, args, 4);
+			call_intrinsic(h->b, a->run == 1 ? "llvm.masked.scatter" : "llvm.masked.store", types, 2, args,
+				       4);
 		else
 			LLVMSetAlignment(LLVMBuildStore(h->b, part, c.p), a->bytes);
 	}
@@ -206,7 +198,7 @@ static void check_access(struct cpu_codegen *h, const struct op *o, const struct
 	struct checked c = {
 		.p = a->p, .mask = a->mask, .data = x, .lanes = alone ? 0 : a->lanes, .at = alone ? &first : at};
 	if (alone && c.mask)
-		c.mask = any_lane(h, c.mask, false);
+		c.mask = cpu_any_lane(h, c.mask, false);
 	else if (a->uniform)
 		c.p = cpu_spread(h, c.p, a->lanes);
 	else if (a->run < a->lanes && a->run > 1)
@@ -237,11 +229,11 @@ LLVMValueRef cpu_eval_load(struct cpu_codegen *h, const struct op *o, const stru
 	 * a load is needed: with all lanes masked off, the address may be invalid, and then even masked loads take
 	 * long. */
 	bool rest = h->in_rest && vector && !a.uniform;
-	LLVMBasicBlockRef from[3], end = cpu_block(h), plain = cpu_block(h),
-				   part = vector && !a.uniform && !rest ? cpu_block(h) : NULL;
+	LLVMBasicBlockRef from[3], end = new_block(h->b), plain = new_block(h->b),
+				   part = vector && !a.uniform && !rest ? new_block(h->b) : NULL;
 	LLVMValueRef x[3] = {other};
 	from[0] = LLVMGetInsertBlock(h->b);
-	LLVMBuildCondBr(h->b, any_lane(h, a.mask, !a.uniform && !rest), plain, part ? part : end);
+	LLVMBuildCondBr(h->b, cpu_any_lane(h, a.mask, !a.uniform && !rest), plain, part ? part : end);
 	LLVMPositionBuilderAtEnd(h->b, plain);
 	x[1] = rest ? load_pieces_here(h, &a, at, other)
 		    : cpu_spread(h, plain_load(h, &a, o->attr[ATTR_VOLATILE]), lanes);
@@ -269,7 +261,7 @@ void cpu_eval_store(struct cpu_codegen *h, const struct op *o, const struct at *
 	const struct type *elem = type_elem(operand(o, 1)->type);
 	LLVMValueRef x = cpu_spread(h, cpu_eval(h, operand(o, 1), at), a.lanes);
 	x = to_memory(h, x, elem);
-	LLVMBasicBlockRef end = NULL;
+	struct guarded g = {0};
 	if (h->s->target->checks) {
 		check_access(h, o, &a, at, x);
 		return;
@@ -284,32 +276,31 @@ void cpu_eval_store(struct cpu_codegen *h, const struct op *o, const struct at *
 		return;
 	}
 	if (a.mask && lanes_of(a.mask)) {
-		LLVMBasicBlockRef whole = h->in_rest ? NULL : cpu_block(h), part = cpu_block(h);
-		end = cpu_block(h);
+		LLVMBasicBlockRef whole = h->in_rest ? NULL : new_block(h->b), part = new_block(h->b);
+		g.end = new_block(h->b);
 		if (whole)
-			LLVMBuildCondBr(h->b, any_lane(h, a.mask, true), whole, part);
+			LLVMBuildCondBr(h->b, cpu_any_lane(h, a.mask, true), whole, part);
 		else
-			LLVMBuildCondBr(h->b, any_lane(h, a.mask, false), part, end);
+			LLVMBuildCondBr(h->b, cpu_any_lane(h, a.mask, false), part, g.end);
 		LLVMPositionBuilderAtEnd(h->b, part);
 		struct map outside = h->memo;
 		cpu_forget(h);
 		store_pieces(h, &a, at, x);
 		h->memo = outside;
-		LLVMBuildBr(h->b, end);
+		LLVMBuildBr(h->b, g.end);
 		if (!whole) {
-			LLVMPositionBuilderAtEnd(h->b, end);
+			LLVMPositionBuilderAtEnd(h->b, g.end);
 			return;
 		}
 		LLVMPositionBuilderAtEnd(h->b, whole);
 	} else if (a.mask) {
-		end = cpu_if(h, a.mask);
+		g = begin_if(h->b, a.mask);
 	}
 	if (a.lanes && a.lanes * a.bytes % (u32)h->s->target->vector_bytes == 0 && cpu_streams(h, o))
 		cpu_stream_store(h, x, a.p, a.bytes);
 	else
 		LLVMSetAlignment(LLVMBuildStore(h->b, x, a.p), a.bytes);
-	if (end)
-		cpu_end_if(h, end);
+	end_if(h->b, &g);
 }
 
 /* --- atomics ----------------------------------------------------------------------------------------------------- */
@@ -341,7 +332,7 @@ static LLVMValueRef update_small(struct cpu_codegen *h, enum rmw_kind kind, LLVM
 {
 	enum dtype d = type_dtype(elem);
 	LLVMTypeRef bits = bits_type(h, elem), t = cpu_elem_type(h, elem);
-	LLVMBasicBlockRef loop = cpu_block(h), end = cpu_block(h), before = LLVMGetInsertBlock(h->b);
+	LLVMBasicBlockRef loop = new_block(h->b), end = new_block(h->b), before = LLVMGetInsertBlock(h->b);
 	LLVMValueRef first = LLVMBuildLoad2(h->b, bits, p, "");
 	LLVMSetAlignment(first, type_bytes(elem));
 	LLVMBuildBr(h->b, loop);
@@ -349,10 +340,9 @@ static LLVMValueRef update_small(struct cpu_codegen *h, enum rmw_kind kind, LLVM
 	LLVMValueRef old = LLVMBuildPhi(h->b, bits, "");
 	LLVMAddIncoming(old, &first, &before, 1);
 	LLVMValueRef a = cpu_widen(h, LLVMBuildBitCast(h->b, old, t, ""), d, 0), b = cpu_widen(h, x, d, 0), c;
-	LLVMTypeRef wide = LLVMTypeOf(a);
 	LLVMValueRef both[] = {a, b};
 	c = kind == RMW_FADD ? LLVMBuildFAdd(h->b, a, b, "")
-			     : cpu_intrinsic(h, kind == RMW_MAX ? "llvm.maxnum" : "llvm.minnum", &wide, 1, both, 2);
+			     : intrinsic_on(h->b, kind == RMW_MAX ? "llvm.maxnum" : "llvm.minnum", both, 2);
 	if (kind != RMW_FADD) { /* llvm.maxnum and minnum may return either zero: -0 must be less than +0 */
 		LLVMValueRef x = LLVMBuildBitCast(h->b, a, h->i32, ""), y = LLVMBuildBitCast(h->b, b, h->i32, "");
 		LLVMValueRef z = kind == RMW_MAX ? LLVMBuildAnd(h->b, x, y, "") : LLVMBuildOr(h->b, x, y, "");
@@ -406,12 +396,8 @@ LLVMValueRef cpu_eval_atomic(struct cpu_codegen *h, const struct op *o, const st
 	LLVMValueRef mask = o->noperands > mask_at ? cpu_eval(h, operand(o, mask_at), at) : NULL;
 	if (is_true(mask))
 		return atomic(h, o, p, at);
-	LLVMValueRef x[2] = {LLVMConstNull(cpu_elem_type(h, type_elem(result(o)->type)))};
-	LLVMBasicBlockRef from[2] = {LLVMGetInsertBlock(h->b)}, end = cpu_if(h, mask);
-	x[1] = atomic(h, o, p, at);
-	from[1] = LLVMGetInsertBlock(h->b);
-	cpu_end_if(h, end);
-	LLVMValueRef phi = LLVMBuildPhi(h->b, LLVMTypeOf(x[0]), "");
-	LLVMAddIncoming(phi, x, from, 2);
-	return phi;
+	struct guarded g = begin_if(h->b, mask);
+	LLVMValueRef old = atomic(h, o, p, at);
+	end_if(h->b, &g);
+	return either(h->b, &g, LLVMConstNull(LLVMTypeOf(old)), old);
 }

@@ -106,7 +106,7 @@ static LLVMValueRef load_strided(struct cpu_codegen *h, LLVMTypeRef elem, LLVMVa
 {
 	LLVMValueRef x = LLVMGetPoison(LLVMVectorType(elem, lanes));
 	for (u32 k = 0; k < lanes; k++) {
-		LLVMValueRef one = LLVMBuildLoad2(h->b, elem, cpu_gep(h, p, elem, cpu_i64(h, k * stride)), "");
+		LLVMValueRef one = LLVMBuildLoad2(h->b, elem, gep(h->b, p, elem, cpu_i64(h, k * stride)), "");
 		x = LLVMBuildInsertElement(h->b, x, one, cpu_i32(h, k), "");
 	}
 	return x;
@@ -114,17 +114,12 @@ static LLVMValueRef load_strided(struct cpu_codegen *h, LLVMTypeRef elem, LLVMVa
 
 static void set_alignment(LLVMValueRef access, LLVMTypeRef elem)
 {
-	LLVMTypeKind k = LLVMGetTypeKind(elem);
-	u32 bytes = k == LLVMIntegerTypeKind ? LLVMGetIntTypeWidth(elem) / 8
-		    : k == LLVMHalfTypeKind  ? 2
-		    : k == LLVMFloatTypeKind ? 4
-					     : 8;
-	LLVMSetAlignment(access, bytes);
+	LLVMSetAlignment(access, (unsigned)type_bits(elem) / 8);
 }
 
 LLVMValueRef buffer_load(struct cpu_codegen *h, const struct buffer *b, const struct type *t, const struct at *at)
 {
-	LLVMValueRef p = cpu_gep(h, b->at, b->elem, cpu_offset(h, b, t->rank, at)), x;
+	LLVMValueRef p = gep(h->b, b->at, b->elem, cpu_offset(h, b, t->rank, at)), x;
 	u32 lanes = at->along < 0 ? 0 : at->lanes;
 	i64 stride = lanes ? b->stride[at->along] : 0;
 	if (lanes && stride != 1) {
@@ -141,14 +136,14 @@ LLVMValueRef buffer_load(struct cpu_codegen *h, const struct buffer *b, const st
 static void store_lanes(struct cpu_codegen *h, const struct buffer *b, const struct type *t, const struct at *at,
 			LLVMValueRef x)
 {
-	LLVMValueRef p = cpu_gep(h, b->at, b->elem, cpu_offset(h, b, t->rank, at));
+	LLVMValueRef p = gep(h->b, b->at, b->elem, cpu_offset(h, b, t->rank, at));
 	u32 lanes = lanes_of(x);
 	if (!lanes || b->stride[at->along] == 1) {
 		set_alignment(LLVMBuildStore(h->b, x, p), b->elem);
 		return;
 	}
 	for (u32 k = 0; k < lanes; k++) {
-		LLVMValueRef to = cpu_gep(h, p, b->elem, cpu_i64(h, k * b->stride[at->along]));
+		LLVMValueRef to = gep(h->b, p, b->elem, cpu_i64(h, k * b->stride[at->along]));
 		LLVMBuildStore(h->b, cpu_lane(h, x, k), to);
 	}
 }
@@ -541,13 +536,11 @@ static void emit_range(struct cpu_codegen *h, struct cpu_nest *n, struct at *at,
 {
 	i64 row = n->shape[n->lane_dim];
 	if (row == n->lanes) {
-		LLVMBasicBlockRef end = NULL;
-		if (may_be_empty)
-			end = cpu_if(h, LLVMBuildICmp(h->b, LLVMIntSLT, from, to, ""));
+		LLVMValueRef some = may_be_empty ? LLVMBuildICmp(h->b, LLVMIntSLT, from, to, "") : NULL;
+		struct guarded g = begin_if(h->b, some);
 		at->i[n->lane_dim] = cpu_i64(h, 0);
 		emit_body(h, n, at);
-		if (end)
-			cpu_end_if(h, end);
+		end_if(h->b, &g);
 		return;
 	}
 	struct cpu_loop l = cpu_loop(h, from, to, n->lanes, may_be_empty);

@@ -29,7 +29,7 @@ struct region *cpu_region_begin(struct cpu_codegen *h)
 	if (h->debug || h->region)
 		return NULL;
 	struct region *r = h->region = arena_new(&h->scratch, struct region);
-	*r = (struct region){.begin = cpu_block(h)};
+	*r = (struct region){.begin = new_block(h->b)};
 	LLVMBuildBr(h->b, r->begin);
 	LLVMPositionBuilderAtEnd(h->b, r->begin);
 	cpu_forget(h);
@@ -40,7 +40,7 @@ void cpu_region_end(struct cpu_codegen *h, struct region *r)
 {
 	if (!r)
 		return;
-	r->end = cpu_block(h);
+	r->end = new_block(h->b);
 	LLVMMoveBasicBlockAfter(r->end, LLVMGetInsertBlock(h->b));
 	LLVMBuildBr(h->b, r->end);
 	LLVMPositionBuilderAtEnd(h->b, r->end);
@@ -92,12 +92,7 @@ u32 cpu_instruction_count(LLVMValueRef x, const struct target *target)
 	LLVMTypeRef t = LLVMTypeOf(LLVMGetInstructionOpcode(x) == LLVMStore ? LLVMGetOperand(x, 0) : x);
 	if (LLVMGetTypeKind(t) != LLVMVectorTypeKind)
 		return 1;
-	LLVMTypeRef elem = LLVMGetElementType(t);
-	u32 bits = LLVMGetTypeKind(elem) == LLVMIntegerTypeKind ? LLVMGetIntTypeWidth(elem)
-		   : LLVMGetTypeKind(elem) == LLVMFloatTypeKind ? 32
-		   : LLVMGetTypeKind(elem) == LLVMHalfTypeKind || LLVMGetTypeKind(elem) == LLVMBFloatTypeKind ? 16
-													      : 64;
-	return MAX(1, bits * LLVMGetVectorSize(t) / (8 * (u32)target->vector_bytes));
+	return MAX(1, (u32)type_bits(t) * LLVMGetVectorSize(t) / (8 * (u32)target->vector_bytes));
 }
 
 static bool is_local(LLVMValueRef x)
@@ -178,12 +173,6 @@ static bool read_region(struct cpu_codegen *h, struct region *r)
 
 /* --- functions of regions ----------------------------------------------------------------------------------------- */
 
-static void set_attribute(struct cpu_codegen *h, LLVMValueRef f, unsigned index, const char *name)
-{
-	unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
-	LLVMAddAttributeAtIndex(f, index, LLVMCreateEnumAttribute(h->ctx, kind, 0));
-}
-
 /* Whether x is the address of a tile in scratch memory (cpu_scratch). Its parameter can be noalias: no other captured
  * value points to the tile. */
 static bool is_scratch(const struct cpu_codegen *h, LLVMValueRef x)
@@ -205,13 +194,13 @@ static LLVMValueRef new_function(struct cpu_codegen *h, const struct region *r, 
 			types[n++] = LLVMTypeOf(r->captured.at[i]);
 	LLVMValueRef f = LLVMAddFunction(h->mod, "outlined", LLVMFunctionType(out, types, n, false));
 	LLVMSetLinkage(f, LLVMInternalLinkage);
-	set_attribute(h, f, LLVMAttributeFunctionIndex, "nounwind");
+	add_attribute(f, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, "nounwind", 0);
 	for (u32 i = 0, k = 0; i < r->captured.len; i++) {
 		if (LLVMIsAAllocaInst(r->captured.at[i]))
 			continue;
 		map_put(inside, r->captured.at[i], LLVMGetParam(f, k++));
 		if (is_scratch(h, r->captured.at[i]))
-			set_attribute(h, f, k, "noalias");
+			add_attribute(f, k, "noalias", 0);
 	}
 	return f;
 }

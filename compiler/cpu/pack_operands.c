@@ -186,7 +186,7 @@ void cpu_dot_interleave(struct cpu_codegen *h, const struct type *t, const struc
 	at.i[r - 1] = l.index;
 	LLVMValueRef to = cpu_row_address(h, b, r, &at);
 	for (u32 i = 0; i < group; i++) {
-		x[i] = LLVMBuildLoad2(h->b, row, cpu_gep(h, to, b->elem, cpu_i64(h, i * b->panel)), "");
+		x[i] = LLVMBuildLoad2(h->b, row, gep(h->b, to, b->elem, cpu_i64(h, i * b->panel)), "");
 		LLVMSetAlignment(x[i], (u32)bytes);
 	}
 	LLVMSetAlignment(LLVMBuildStore(h->b, interleave_all(h, x, group), to), (u32)bytes);
@@ -336,7 +336,7 @@ void cpu_dot_transpose(struct cpu_codegen *h, const struct type *t, const struct
 	for (u32 i = 0; i < square; i++) {
 		i64 apart = is_b ? to->panel * group : to->stride[r - 2];
 		LLVMValueRef p = LLVMBuildAdd(h->b, target, cpu_i64(h, i * apart), "");
-		LLVMSetAlignment(LLVMBuildStore(h->b, x[i], cpu_gep(h, to->at, to->elem, p)),
+		LLVMSetAlignment(LLVMBuildStore(h->b, x[i], gep(h->b, to->at, to->elem, p)),
 				 LLVMGetIntTypeWidth(step) / 8);
 	}
 	cpu_loop_end(h, &inner);

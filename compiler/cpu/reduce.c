@@ -153,7 +153,7 @@ void reduce_body(struct cpu_codegen *h, struct cpu_nest *n, struct root *r, cons
 	if (!wide)
 		first = LLVMBuildICmp(h->b, LLVMIntEQ, at->i[o->attr[ATTR_AXIS]], cpu_i64(h, 0), "");
 	if (!known) {
-		start = cpu_block(h), more = cpu_block(h), end = cpu_block(h);
+		start = new_block(h->b), more = new_block(h->b), end = new_block(h->b);
 		LLVMBuildCondBr(h->b, first, start, more);
 		LLVMPositionBuilderAtEnd(h->b, start);
 		for (u32 i = 0; i < o->noperands; i++)
@@ -181,9 +181,9 @@ void reduce_body(struct cpu_codegen *h, struct cpu_nest *n, struct root *r, cons
 	if (in_segments(h, n, r)) {
 		LLVMValueRef last = cpu_i64(h, (SUMMED - 1) * n->lanes);
 		LLVMValueRef here = LLVMBuildAnd(h->b, at->i[n->lane_dim], last, "");
-		end = cpu_if(h, LLVMBuildICmp(h->b, LLVMIntEQ, here, last, ""));
+		struct guarded g = begin_if(h->b, LLVMBuildICmp(h->b, LLVMIntEQ, here, last, ""));
 		close_segment(h, n, r);
-		cpu_end_if(h, end);
+		end_if(h->b, &g);
 	}
 }
 

@@ -50,8 +50,7 @@ static u64 bytes_streamed(struct cpu_codegen *h, const struct block *b)
 
 static LLVMValueRef field(struct cpu_codegen *h, size_t at)
 {
-	LLVMValueRef where = cpu_i64(h, (i64)at);
-	LLVMValueRef x = LLVMBuildLoad2(h->entry, h->i32, LLVMBuildGEP2(h->entry, h->i8, h->call, &where, 1, ""), "");
+	LLVMValueRef x = cpu_load_at(h, h->entry, h->i32, h->call, (i64)at);
 	return LLVMBuildZExt(h->entry, x, h->i64, "");
 }
 
@@ -71,7 +70,7 @@ void cpu_stream_begin(struct cpu_codegen *h)
 void cpu_stream_store(struct cpu_codegen *h, LLVMValueRef x, LLVMValueRef p, u32 bytes)
 {
 	u32 vector = (u32)h->s->target->vector_bytes;
-	LLVMBasicBlockRef past = cpu_block(h), plain = cpu_block(h), end = cpu_block(h);
+	LLVMBasicBlockRef past = new_block(h->b), plain = new_block(h->b), end = new_block(h->b);
 	LLVMValueRef address = LLVMBuildPtrToInt(h->b, p, h->i64, ""),
 		     low = LLVMBuildAnd(h->b, address, cpu_i64(h, vector - 1), "");
 	LLVMValueRef aligned = LLVMBuildICmp(h->b, LLVMIntEQ, low, cpu_i64(h, 0), "");
@@ -93,7 +92,7 @@ void cpu_stream_end(struct cpu_codegen *h)
 {
 	if (!h->streams)
 		return;
-	LLVMBasicBlockRef end = cpu_if(h, h->streams);
-	cpu_intrinsic(h, "llvm.x86.sse.sfence", NULL, 0, NULL, 0);
-	cpu_end_if(h, end);
+	struct guarded g = begin_if(h->b, h->streams);
+	call_intrinsic(h->b, "llvm.x86.sse.sfence", NULL, 0, NULL, 0);
+	end_if(h->b, &g);
 }

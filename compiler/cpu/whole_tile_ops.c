@@ -136,7 +136,7 @@ static void emit_scan(struct cpu_codegen *h, const struct op *o)
 	before.i[axis] = LLVMBuildAdd(h->b, here, cpu_i64(h, reverse ? 1 : -1), "");
 	for (u32 i = 0; i < o->noperands; i++)
 		x[i] = buffer_load(h, from[i], operand(o, i)->type, &at);
-	LLVMBasicBlockRef start = cpu_block(h), more = cpu_block(h), end = cpu_block(h);
+	LLVMBasicBlockRef start = new_block(h->b), more = new_block(h->b), end = new_block(h->b);
 	LLVMBuildCondBr(h->b, LLVMBuildICmp(h->b, LLVMIntEQ, along.index, cpu_i64(h, 0), ""), start, more);
 	LLVMPositionBuilderAtEnd(h->b, start);
 	for (u32 i = 0; i < o->nresults; i++)
@@ -183,11 +183,11 @@ static void emit_histogram(struct cpu_codegen *h, const struct op *o)
 	LLVMValueRef ok = LLVMBuildICmp(h->b, LLVMIntULT, bin, cpu_i32(h, bins->shape[0]), "");
 	if (o->noperands > 1)
 		ok = LLVMBuildAnd(h->b, ok, cpu_eval(h, operand(o, 1), &at), "");
-	LLVMBasicBlockRef end = cpu_if(h, ok);
+	struct guarded g = begin_if(h->b, ok);
 	struct at there = {.i = {LLVMBuildZExt(h->b, bin, h->i64, "")}, .along = -1};
 	LLVMValueRef n = buffer_load(h, to, bins, &there);
 	buffer_store(h, to, bins, &there, LLVMBuildAdd(h->b, n, cpu_i32(h, 1), ""));
-	cpu_end_if(h, end);
+	end_if(h->b, &g);
 	cpu_loops_end(h, &l);
 }
 
@@ -319,20 +319,7 @@ static LLVMValueRef elements_of(struct cpu_codegen *h, const struct value *v)
 
 static void store_pointer(struct cpu_codegen *h, LLVMValueRef data, u32 k, LLVMValueRef p)
 {
-	LLVMBuildStore(h->b, p, cpu_gep(h, data, h->ptr, cpu_i64(h, k)));
-}
-
-/* Calls the runtime function at this offset of cpu_call, with `what`, the constant that describes the operation, and
- * `data`, the array of the operands' addresses. */
-static LLVMValueRef call_outside(struct cpu_codegen *h, u64 offset, LLVMTypeRef result, LLVMValueRef what,
-				 LLVMValueRef data)
-{
-	LLVMTypeRef params[] = {h->ptr, h->ptr, h->ptr, h->ptr};
-	LLVMTypeRef t = LLVMFunctionType(result, params, 4, false);
-	LLVMValueRef at = cpu_i64(h, (i64)offset);
-	LLVMValueRef f = LLVMBuildLoad2(h->b, h->ptr, cpu_gep(h, h->call, h->i8, at), "");
-	LLVMValueRef args[] = {h->call, h->pid, what, data};
-	return LLVMBuildCall2(h->b, t, f, args, 4, "");
+	LLVMBuildStore(h->b, p, gep(h->b, data, h->ptr, cpu_i64(h, k)));
 }
 
 static void emit_print(struct cpu_codegen *h, const struct op *o)
@@ -340,8 +327,8 @@ static void emit_print(struct cpu_codegen *h, const struct op *o)
 	LLVMValueRef data = cpu_scratch(h, 8 * MOST);
 	for (u32 k = 0; k < o->noperands; k++)
 		store_pointer(h, data, k, elements_of(h, operand(o, k)));
-	LLVMValueRef plan = print_plan(h, o);
-	call_outside(h, offsetof(struct cpu_call, print), h->v, plan, data);
+	LLVMValueRef args[] = {print_plan(h, o), data};
+	cpu_call_runtime(h, offsetof(struct cpu_call, print), h->v, args, 2);
 }
 
 static LLVMValueRef asm_constant(struct cpu_codegen *h, const struct op *o)
@@ -381,13 +368,8 @@ static void emit_unknown_asm(struct cpu_codegen *h, const struct op *o)
 		made[k] = type_is_tensor(v->type) ? buffer_of(h, v)->at : cpu_scratch(h, 8);
 		store_pointer(h, data, k, made[k]);
 	}
-	LLVMValueRef what = asm_constant(h, o);
-	LLVMValueRef bad = call_outside(h, offsetof(struct cpu_call, assembly), h->i32, what, data);
-	LLVMBasicBlockRef failed = cpu_block(h), on = cpu_block(h);
-	LLVMBuildCondBr(h->b, LLVMBuildICmp(h->b, LLVMIntNE, bad, cpu_i32(h, 0), ""), failed, on);
-	LLVMPositionBuilderAtEnd(h->b, failed);
-	LLVMBuildRet(h->b, cpu_i32(h, 1));
-	LLVMPositionBuilderAtEnd(h->b, on);
+	LLVMValueRef args[] = {asm_constant(h, o), data};
+	cpu_return_if(h, cpu_call_runtime(h, offsetof(struct cpu_call, assembly), h->i32, args, 2));
 	for (u32 k = 0; k < o->nresults; k++) {
 		const struct value *v = &o->results[k];
 		if (type_is_tensor(v->type))
@@ -408,7 +390,7 @@ static void emit_asm(struct cpu_codegen *h, const struct op *o)
 		return;
 	}
 	LLVMValueRef x =
-		source == ASM_SM ? cpu_i64(h, 0) : cpu_intrinsic(h, "llvm.readcyclecounter", NULL, 0, NULL, 0);
+		source == ASM_SM ? cpu_i64(h, 0) : call_intrinsic(h->b, "llvm.readcyclecounter", NULL, 0, NULL, 0);
 	const struct value *v = result(o);
 	x = LLVMBuildTruncOrBitCast(h->b, x, cpu_elem_type(h, v->type), "");
 	if (!type_is_tensor(v->type)) {

@@ -3,6 +3,8 @@
 #include <llvm-c/BitReader.h>
 #include <llvm-c/Linker.h>
 
+#include "llvm/builder.h"
+
 extern const char embed_math[], embed_math_end[];
 
 /* Replaces in place; `to` has the length of `from`. */
@@ -49,10 +51,7 @@ static void align_tables(LLVMModuleRef math, struct arena *a)
 		memcpy(copy, bytes, len);
 		LLVMValueRef data = LLVMConstStringInContext(ctx, copy, (unsigned)padded, true);
 		unsigned space = LLVMGetPointerAddressSpace(LLVMTypeOf(g));
-		LLVMValueRef wide = LLVMAddGlobalInAddressSpace(math, LLVMTypeOf(data), "table", space);
-		LLVMSetInitializer(wide, data);
-		LLVMSetGlobalConstant(wide, true);
-		LLVMSetLinkage(wide, LLVMInternalLinkage);
+		LLVMValueRef wide = add_constant(math, data, "table", LLVMInternalLinkage, space);
 		LLVMSetAlignment(wide, STEP);
 		LLVMReplaceAllUsesWith(g, wide);
 		LLVMDeleteGlobal(g);
@@ -75,9 +74,7 @@ static bool link_math(LLVMModuleRef mod, const char *layout, struct arena *a, co
 	LLVMSetDataLayout(math, layout);
 	align_tables(math, a);
 	/* deletes the math library's functions that `mod` does not use, before linking */
-	unsigned inline_kind = LLVMGetEnumAttributeKindForName("alwaysinline", 12),
-		 noinline_kind = LLVMGetEnumAttributeKindForName("noinline", 8);
-	unsigned cpu = LLVMAttributeFunctionIndex;
+	unsigned noinline_kind = LLVMGetEnumAttributeKindForName("noinline", 8), cpu = LLVMAttributeFunctionIndex;
 	for (LLVMValueRef f = LLVMGetFirstFunction(math), next; f; f = next) {
 		next = LLVMGetNextFunction(f);
 		if (LLVMIsDeclaration(f))
@@ -93,7 +90,7 @@ static bool link_math(LLVMModuleRef mod, const char *layout, struct arena *a, co
 		LLVMRemoveStringAttributeAtIndex(f, cpu, "target-cpu", 10);
 		LLVMRemoveStringAttributeAtIndex(f, cpu, "target-features", 15);
 		LLVMRemoveEnumAttributeAtIndex(f, cpu, noinline_kind);
-		LLVMAddAttributeAtIndex(f, cpu, LLVMCreateEnumAttribute(ctx, inline_kind, 0));
+		add_attribute(f, cpu, "alwaysinline", 0);
 	}
 	if (LLVMLinkModules2(mod, math)) {
 		*error = arena_printf(a, "linking the math library failed");
@@ -165,12 +162,9 @@ static void hide_start(LLVMBuilderRef b, LLVMValueRef phi)
 		if (!LLVMIsAConstantInt(start))
 			continue;
 		char text[40];
-		size_t n = (size_t)snprintf(text, sizeof text, "mov.b64 $0, %lld;", LLVMConstIntGetSExtValue(start));
-		LLVMTypeRef type = LLVMFunctionType(t, NULL, 0, false);
-		LLVMValueRef code =
-			LLVMGetInlineAsm(type, text, n, "=l", 2, false, false, LLVMInlineAsmDialectATT, false);
+		snprintf(text, sizeof text, "mov.b64 $0, %lld;", LLVMConstIntGetSExtValue(start));
 		LLVMPositionBuilderBefore(b, LLVMGetBasicBlockTerminator(LLVMGetIncomingBlock(phi, i)));
-		LLVMSetOperand(phi, i, LLVMBuildCall2(b, type, code, NULL, 0, ""));
+		LLVMSetOperand(phi, i, call_asm(b, text, "=l", false, t, NULL, 0));
 	}
 }
 

@@ -2,41 +2,12 @@
 
 #include <math.h>
 
-LLVMTypeRef type_like(LLVMTypeRef t, LLVMTypeRef elem)
-{
-	return LLVMGetTypeKind(t) == LLVMVectorTypeKind ? LLVMVectorType(elem, LLVMGetVectorSize(t)) : elem;
-}
-
-LLVMValueRef int_like(LLVMTypeRef t, u64 n)
-{
-	enum { MOST = 1024 };
-	LLVMValueRef elems[MOST];
-	if (LLVMGetTypeKind(t) != LLVMVectorTypeKind)
-		return LLVMConstInt(t, n, false);
-	u32 lanes = LLVMGetVectorSize(t);
-	tl_assert(lanes <= MOST);
-	for (u32 i = 0; i < lanes; i++)
-		elems[i] = LLVMConstInt(LLVMGetElementType(t), n, false);
-	return LLVMConstVector(elems, lanes);
-}
-
-static LLVMTypeRef int_type_like(LLVMValueRef v, u32 bits)
-{
-	LLVMTypeRef t = LLVMTypeOf(v);
-	return type_like(t, LLVMIntTypeInContext(LLVMGetTypeContext(t), bits));
-}
-
-static LLVMValueRef lshr(LLVMBuilderRef b, LLVMValueRef v, u32 n)
-{
-	return LLVMBuildLShr(b, v, int_like(LLVMTypeOf(v), n), "");
-}
-
 LLVMValueRef encode_fp8(LLVMBuilderRef b, LLVMValueRef v, enum dtype d, bool toward_zero)
 {
 	int mant = d == DT_E4M3 ? 3 : 2, bias = d == DT_E4M3 ? 7 : 15;
 	u32 max_finite = d == DT_E4M3 ? 0x7E : 0x7B;
 	int drop = 23 - mant, scale = bias - 1 + mant;
-	LLVMTypeRef f32 = LLVMTypeOf(v), i32 = int_type_like(v, 32);
+	LLVMTypeRef f32 = LLVMTypeOf(v), i32 = ints_as(v, 32);
 	LLVMValueRef bits = LLVMBuildBitCast(b, v, i32, "");
 	LLVMValueRef mag = LLVMBuildAnd(b, bits, int_like(i32, 0x7FFFFFFF), "");
 	LLVMValueRef sign = LLVMBuildAnd(b, lshr(b, bits, 24), int_like(i32, 0x80), "");
@@ -46,25 +17,25 @@ LLVMValueRef encode_fp8(LLVMBuilderRef b, LLVMValueRef v, enum dtype d, bool tow
 		sub = LLVMBuildFPToUI(b, LLVMBuildFMul(b, f, LLVMConstReal(f32, ldexp(1, scale)), ""), i32, "");
 	} else {
 		normal = LLVMBuildAdd(b, normal, int_like(i32, (1u << (drop - 1)) - 1), "");
-		normal = LLVMBuildAdd(b, normal, LLVMBuildAnd(b, lshr(b, mag, (u32)drop), int_like(i32, 1), ""), "");
+		normal = LLVMBuildAdd(b, normal, LLVMBuildAnd(b, lshr(b, mag, drop), int_like(i32, 1), ""), "");
 		/* adding this number rounds at its last place, which is the result's smallest step */
 		double magic = ldexp(1, 23 - scale);
 		f = LLVMBuildFAdd(b, f, LLVMConstReal(f32, magic), "");
 		sub = LLVMBuildSub(b, LLVMBuildBitCast(b, f, i32, ""), int_like(i32, fp_bits_f32((float)magic)), "");
 	}
-	normal = lshr(b, normal, (u32)drop);
+	normal = lshr(b, normal, drop);
 	LLVMValueRef tiny = LLVMBuildICmp(b, LLVMIntULT, mag, int_like(i32, (128u - (u32)bias) << 23), "");
 	LLVMValueRef r = LLVMBuildSelect(b, tiny, sub, normal, "");
 	LLVMValueRef over = LLVMBuildICmp(b, LLVMIntUGT, r, int_like(i32, max_finite), "");
 	r = LLVMBuildOr(b, LLVMBuildSelect(b, over, int_like(i32, max_finite), r, ""), sign, "");
 	LLVMValueRef nan = LLVMBuildICmp(b, LLVMIntUGT, mag, int_like(i32, 0x7F800000), "");
 	r = LLVMBuildSelect(b, nan, int_like(i32, 0x7F), r, "");
-	return LLVMBuildTrunc(b, r, int_type_like(v, 8), "");
+	return LLVMBuildTrunc(b, r, ints_as(v, 8), "");
 }
 
 LLVMValueRef encode_bf16(LLVMBuilderRef b, LLVMValueRef v, bool toward_zero)
 {
-	LLVMTypeRef i32 = int_type_like(v, 32);
+	LLVMTypeRef i32 = ints_as(v, 32);
 	LLVMValueRef bits = LLVMBuildBitCast(b, v, i32, ""), r = bits;
 	if (!toward_zero) {
 		r = LLVMBuildAdd(b, r, int_like(i32, 0x7FFF), "");
@@ -73,5 +44,5 @@ LLVMValueRef encode_bf16(LLVMBuilderRef b, LLVMValueRef v, bool toward_zero)
 	LLVMValueRef mag = LLVMBuildAnd(b, bits, int_like(i32, 0x7FFFFFFF), "");
 	LLVMValueRef nan = LLVMBuildICmp(b, LLVMIntUGT, mag, int_like(i32, 0x7F800000), "");
 	r = LLVMBuildSelect(b, nan, int_like(i32, 0x7FFF), lshr(b, r, 16), "");
-	return LLVMBuildTrunc(b, r, int_type_like(v, 16), "");
+	return LLVMBuildTrunc(b, r, ints_as(v, 16), "");
 }

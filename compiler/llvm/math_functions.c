@@ -6,45 +6,16 @@
 
 /* --- building blocks ----------------------------------------------------------------------------------------- */
 
-static LLVMValueRef real_as(LLVMValueRef v, double x)
-{
-	return LLVMConstReal(LLVMTypeOf(v), x);
-}
-
-static LLVMValueRef bits_of(const struct functions *f, LLVMValueRef x)
-{
-	LLVMTypeRef t = LLVMTypeOf(x);
-	return LLVMBuildBitCast(f->b, x, type_like(t, LLVMInt32TypeInContext(LLVMGetTypeContext(t))), "");
-}
-
-static LLVMValueRef f32_of(const struct functions *f, LLVMValueRef bits)
-{
-	LLVMTypeRef t = LLVMTypeOf(bits);
-	return LLVMBuildBitCast(f->b, bits, type_like(t, LLVMFloatTypeInContext(LLVMGetTypeContext(t))), "");
-}
-
-static LLVMValueRef c_i32(LLVMValueRef bits, u32 n)
-{
-	return int_like(LLVMTypeOf(bits), n);
-}
-
-static LLVMValueRef call(const struct functions *f, const char *intrinsic, LLVMValueRef *args, u32 n)
-{
-	LLVMTypeRef t = LLVMTypeOf(args[0]);
-	unsigned id = LLVMLookupIntrinsicID(intrinsic, strlen(intrinsic));
-	LLVMValueRef callee = LLVMGetIntrinsicDeclaration(f->mod, id, &t, 1);
-	return LLVMBuildCall2(f->b, LLVMIntrinsicGetType(LLVMGetTypeContext(t), id, &t, 1), callee, args, n, "");
-}
-
 LLVMValueRef multiply_add(const struct functions *f, LLVMValueRef x, LLVMValueRef y, LLVMValueRef z)
 {
 	LLVMValueRef args[] = {x, y, z};
-	return f->has_fma ? call(f, "llvm.fma", args, 3) : LLVMBuildFAdd(f->b, LLVMBuildFMul(f->b, x, y, ""), z, "");
+	return f->has_fma ? intrinsic_on(f->b, "llvm.fma", args, 3)
+			  : LLVMBuildFAdd(f->b, LLVMBuildFMul(f->b, x, y, ""), z, "");
 }
 
 static LLVMValueRef size_of(const struct functions *f, LLVMValueRef x)
 {
-	return call(f, "llvm.fabs", &x, 1);
+	return intrinsic1(f->b, "llvm.fabs", x);
 }
 
 static LLVMValueRef polynomial_n(const struct functions *f, LLVMValueRef x, const float *c, u32 n)
@@ -67,8 +38,8 @@ static LLVMValueRef square(const struct functions *f, LLVMValueRef x)
 /* r, which must not be negative, with the sign of x. */
 static LLVMValueRef with_sign_of(const struct functions *f, LLVMValueRef x, LLVMValueRef r)
 {
-	LLVMValueRef bits = bits_of(f, x), sign = LLVMBuildAnd(f->b, bits, c_i32(bits, 0x80000000), "");
-	return f32_of(f, LLVMBuildOr(f->b, bits_of(f, r), sign, ""));
+	LLVMValueRef bits = to_bits(f->b, x), sign = LLVMBuildAnd(f->b, bits, int_as(bits, 0x80000000), "");
+	return from_bits(f->b, LLVMBuildOr(f->b, to_bits(f->b, r), sign, ""), elem_of(LLVMTypeOf(x)));
 }
 
 /* --- log, log2 ----------------------------------------------------------------------------------------------- */
@@ -80,9 +51,10 @@ LLVMValueRef log_f32(const struct functions *f, LLVMValueRef x, bool base2)
 	LLVMBuilderRef b = f->b;
 	LLVMValueRef tiny = LLVMBuildFCmp(b, LLVMRealOLT, x, real_as(x, 0x1p-126), "");
 	x = LLVMBuildSelect(b, tiny, LLVMBuildFMul(b, x, real_as(x, 0x1p23), ""), x, "");
-	LLVMValueRef bits = bits_of(f, x), less = LLVMBuildSub(b, bits, c_i32(bits, 0x3F3504F3), "");
-	LLVMValueRef power = LLVMBuildAnd(b, less, c_i32(bits, 0xFF800000), "");
-	LLVMValueRef y = LLVMBuildFAdd(b, f32_of(f, LLVMBuildSub(b, bits, power, "")), real_as(x, -1), "");
+	LLVMValueRef bits = to_bits(f->b, x), less = LLVMBuildSub(b, bits, int_as(bits, 0x3F3504F3), "");
+	LLVMValueRef power = LLVMBuildAnd(b, less, int_as(bits, 0xFF800000), "");
+	LLVMValueRef y = LLVMBuildFAdd(b, from_bits(b, LLVMBuildSub(b, bits, power, ""), elem_of(LLVMTypeOf(x))),
+				       real_as(x, -1), "");
 	LLVMValueRef scaled = LLVMBuildSelect(b, tiny, real_as(x, -23), real_as(x, 0), ""), r;
 	LLVMValueRef e = LLVMBuildSIToFP(b, power, LLVMTypeOf(x), "");
 	e = multiply_add(f, e, real_as(x, 0x1p-23), scaled);
@@ -147,14 +119,14 @@ struct reduced reduce_f32(const struct functions *f, LLVMValueRef x)
 	LLVMValueRef r = multiply_add(f, k, real_as(x, -0x1.921fb4p0), x);
 	r = multiply_add(f, k, real_as(x, -0x1.4442dp-24), r);
 	r = multiply_add(f, k, real_as(x, -0x1.84698ap-48), r);
-	return (struct reduced){r, bits_of(f, sum)};
+	return (struct reduced){r, to_bits(f->b, sum)};
 }
 
 /* Error: 1.55 ulp, also near zeros. */
 LLVMValueRef sin_cos_of_reduced(const struct functions *f, bool cosine, struct reduced x)
 {
 	LLVMBuilderRef b = f->b;
-	LLVMValueRef r = x.r, quadrant = x.quadrant, s = square(f, r), one = c_i32(quadrant, 1);
+	LLVMValueRef r = x.r, quadrant = x.quadrant, s = square(f, r), one = int_as(quadrant, 1);
 	/* + 0: a product of -0 times the negative polynomial would make 0 of r = -0 */
 	LLVMValueRef cubed = multiply_add(f, s, r, real_as(r, 0));
 	LLVMValueRef odd =
@@ -163,8 +135,9 @@ LLVMValueRef sin_cos_of_reduced(const struct functions *f, bool cosine, struct r
 	LLVMValueRef even = multiply_add(f, p, s, real_as(r, 1));
 	if (cosine)
 		quadrant = LLVMBuildAdd(b, quadrant, one, "");
-	LLVMValueRef turned = LLVMBuildICmp(b, LLVMIntNE, LLVMBuildAnd(b, quadrant, one, ""), c_i32(quadrant, 0), "");
-	LLVMValueRef sign = LLVMBuildShl(b, quadrant, c_i32(quadrant, 30), "");
-	sign = LLVMBuildAnd(b, sign, c_i32(quadrant, 0x80000000), "");
-	return f32_of(f, LLVMBuildXor(b, bits_of(f, LLVMBuildSelect(b, turned, even, odd, "")), sign, ""));
+	LLVMValueRef turned = LLVMBuildICmp(b, LLVMIntNE, LLVMBuildAnd(b, quadrant, one, ""), int_as(quadrant, 0), "");
+	LLVMValueRef sign = LLVMBuildShl(b, quadrant, int_as(quadrant, 30), "");
+	sign = LLVMBuildAnd(b, sign, int_as(quadrant, 0x80000000), "");
+	LLVMValueRef bits = to_bits(b, LLVMBuildSelect(b, turned, even, odd, ""));
+	return from_bits(b, LLVMBuildXor(b, bits, sign, ""), elem_of(LLVMTypeOf(r)));
 }

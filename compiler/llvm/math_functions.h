@@ -7,7 +7,6 @@
 /* The builder, and the operations that targets implement differently. */
 struct functions {
 	LLVMBuilderRef b;
-	LLVMModuleRef mod;
 	bool has_fma; /* false: a product and a sum are rounded separately */
 	void *target;
 	/* exp2: 2^x, not negative; may be 0 or infinite if the result is not a normal number. inverse: 1/x. */

@@ -5,7 +5,7 @@
 
 #include <llvm-c/Core.h>
 
-#include "support/base.h"
+#include "llvm/builder.h"
 #include "llvm/session.h"
 
 static bool is_intrinsic(LLVMValueRef v)
@@ -32,13 +32,11 @@ static bool share_operands(LLVMValueRef a, LLVMValueRef b)
 
 static LLVMValueRef moved(LLVMBuilderRef b, LLVMValueRef v)
 {
-	LLVMTypeRef t = LLVMTypeOf(v), type = LLVMFunctionType(t, &t, 1, false);
+	LLVMTypeRef t = LLVMTypeOf(v);
 	bool is_double = LLVMGetTypeKind(t) == LLVMDoubleTypeKind, is_float = LLVMGetTypeKind(t) == LLVMFloatTypeKind;
 	const char *text = is_double ? "mov.b64 $0, $1;" : is_float ? "mov.b32 $0, $1;" : "mov.b16 $0, $1;";
 	const char *constraint = is_double ? "=d,d" : is_float ? "=f,f" : "=h,h";
-	LLVMValueRef code = LLVMGetInlineAsm(type, text, strlen(text), constraint, 4, false, false,
-					     LLVMInlineAsmDialectATT, false);
-	return LLVMBuildCall2(b, type, code, &v, 1, "");
+	return call_asm(b, text, constraint, false, t, &v, 1);
 }
 
 void separate_shared_operands(LLVMModuleRef mod)

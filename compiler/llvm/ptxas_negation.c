@@ -14,7 +14,7 @@
 
 #include <llvm-c/Core.h>
 
-#include "support/base.h"
+#include "llvm/builder.h"
 #include "llvm/session.h"
 
 static bool calls(LLVMValueRef v, const char *intrinsic)
@@ -49,24 +49,13 @@ static LLVMValueRef absolute(LLVMValueRef v)
 /* -x as ~x + 1 in inline PTX. */
 static LLVMValueRef opaque_negation(LLVMBuilderRef b, LLVMValueRef x)
 {
-	LLVMTypeRef t = LLVMTypeOf(x), type = LLVMFunctionType(t, &t, 1, false);
-	unsigned bits = LLVMGetIntTypeWidth(t);
-	char text[64], constraint[8];
-	int n = snprintf(text, sizeof text, "not.b%u $0, $1;\n\tadd.s%u $0, $0, 1;", bits, bits);
-	char letter = bits == 16 ? 'h' : bits == 32 ? 'r' : 'l';
-	int c = snprintf(constraint, sizeof constraint, "=%c,%c", letter, letter);
-	LLVMValueRef code = LLVMGetInlineAsm(type, text, (size_t)n, constraint, (size_t)c, false, false,
-					     LLVMInlineAsmDialectATT, false);
-	return LLVMBuildCall2(b, type, code, &x, 1, "");
-}
-
-static LLVMValueRef maximum(LLVMBuilderRef b, LLVMValueRef x, LLVMValueRef y)
-{
-	LLVMModuleRef mod = LLVMGetGlobalParent(LLVMGetBasicBlockParent(LLVMGetInsertBlock(b)));
 	LLVMTypeRef t = LLVMTypeOf(x);
-	unsigned max = LLVMLookupIntrinsicID("llvm.smax", strlen("llvm.smax"));
-	LLVMValueRef f = LLVMGetIntrinsicDeclaration(mod, max, &t, 1), in[] = {x, y};
-	return LLVMBuildCall2(b, LLVMGlobalGetValueType(f), f, in, 2, "");
+	int bits = type_bits(t);
+	char text[64], constraint[8];
+	snprintf(text, sizeof text, "not.b%d $0, $1;\n\tadd.s%d $0, $0, 1;", bits, bits);
+	char letter = bits == 16 ? 'h' : bits == 32 ? 'r' : 'l';
+	snprintf(constraint, sizeof constraint, "=%c,%c", letter, letter);
+	return call_asm(b, text, constraint, false, t, &x, 1);
 }
 
 static void visit(LLVMBuilderRef b, LLVMValueRef v)
@@ -80,7 +69,7 @@ static void visit(LLVMBuilderRef b, LLVMValueRef v)
 		return;
 	LLVMPositionBuilderBefore(b, v);
 	LLVMValueRef by = opaque_negation(b, x);
-	LLVMReplaceAllUsesWith(v, of ? maximum(b, x, by) : by);
+	LLVMReplaceAllUsesWith(v, of ? intrinsic_on(b, "llvm.smax", (LLVMValueRef[]){x, by}, 2) : by);
 	LLVMInstructionEraseFromParent(v);
 }
 

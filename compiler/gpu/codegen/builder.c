@@ -34,13 +34,7 @@ static void mark(struct lower *l, LLVMValueRef call, const char *name)
 LLVMValueRef inline_asm(struct lower *l, const char *text, const char *constraints, enum asm_kind kind, LLVMTypeRef ret,
 			LLVMValueRef *args, u32 n)
 {
-	LLVMTypeRef *types = arena_array(&l->scratch, LLVMTypeRef, n + 1);
-	for (u32 i = 0; i < n; i++)
-		types[i] = LLVMTypeOf(args[i]);
-	LLVMTypeRef t = LLVMFunctionType(ret, types, n, false);
-	LLVMValueRef a = LLVMGetInlineAsm(t, text, strlen(text), constraints, strlen(constraints), kind != ASM_PURE,
-					  false, LLVMInlineAsmDialectATT, false);
-	LLVMValueRef call = LLVMBuildCall2(l->b, t, a, args, n, "");
+	LLVMValueRef call = call_asm(l->b, text, constraints, kind != ASM_PURE, ret, args, n);
 	mark(l, call, "nounwind");
 	if (kind == ASM_CONVERGENT)
 		mark(l, call, "convergent");
@@ -58,37 +52,6 @@ LLVMTypeRef int_type(struct lower *l, int bits)
 	       : bits == 16 ? l->i16
 	       : bits == 8  ? l->i8
 			    : LLVMIntTypeInContext(l->ctx, (unsigned)bits);
-}
-
-int type_bits(LLVMTypeRef t)
-{
-	switch (LLVMGetTypeKind(t)) {
-	case LLVMHalfTypeKind: return 16;
-	case LLVMFloatTypeKind: return 32;
-	case LLVMDoubleTypeKind:
-	case LLVMPointerTypeKind: return 64;
-	case LLVMIntegerTypeKind: return (int)LLVMGetIntTypeWidth(t);
-	default: tl_unreachable("type without a width");
-	}
-}
-
-LLVMValueRef to_bits(struct lower *l, LLVMValueRef v)
-{
-	LLVMTypeRef t = LLVMTypeOf(v);
-	if (LLVMGetTypeKind(t) == LLVMIntegerTypeKind)
-		return v;
-	if (LLVMGetTypeKind(t) == LLVMPointerTypeKind)
-		return LLVMBuildPtrToInt(l->b, v, l->i64, "");
-	return LLVMBuildBitCast(l->b, v, int_type(l, type_bits(t)), "");
-}
-
-LLVMValueRef from_bits(struct lower *l, LLVMValueRef v, LLVMTypeRef t)
-{
-	if (LLVMTypeOf(v) == t)
-		return v;
-	if (LLVMGetTypeKind(t) == LLVMPointerTypeKind)
-		return LLVMBuildIntToPtr(l->b, v, t, "");
-	return LLVMBuildBitCast(l->b, v, t, "");
 }
 
 /* The word that the `per` values at `in`, of `bits` bits, were extracted from, if they are all its elements in order;
@@ -118,7 +81,7 @@ void pack(struct lower *l, LLVMValueRef *in, u32 n, int bits, LLVMValueRef *out)
 	int eb = type_bits(t);
 	if (eb == bits) {
 		for (u32 i = 0; i < n; i++)
-			out[i] = to_bits(l, in[i]);
+			out[i] = to_bits(l->b, in[i]);
 		return;
 	}
 	tl_assert(eb < bits && (int)n * eb % bits == 0);
@@ -135,8 +98,8 @@ void pack(struct lower *l, LLVMValueRef *in, u32 n, int bits, LLVMValueRef *out)
 		}
 		/* LLVM bitcasts two bytes that are not part of a word through local memory */
 		if (bits == 16 && !LLVMIsAExtractElementInst(in[2 * w])) {
-			LLVMValueRef low = LLVMBuildZExt(l->b, to_bits(l, in[2 * w]), l->i16, ""),
-				     high = LLVMBuildZExt(l->b, to_bits(l, in[2 * w + 1]), l->i16, "");
+			LLVMValueRef low = LLVMBuildZExt(l->b, to_bits(l->b, in[2 * w]), l->i16, ""),
+				     high = LLVMBuildZExt(l->b, to_bits(l->b, in[2 * w + 1]), l->i16, "");
 			out[w] = LLVMBuildOr(l->b, low, LLVMBuildShl(l->b, high, LLVMConstInt(l->i16, 8, 0), ""), "");
 			continue;
 		}
@@ -153,7 +116,7 @@ void unpack(struct lower *l, LLVMValueRef *in, u32 nwords, LLVMTypeRef elem_type
 	u32 per = (u32)(bits / eb);
 	for (u32 w = 0; w < nwords; w++) {
 		if (per == 1) {
-			out[w] = from_bits(l, in[w], elem_type);
+			out[w] = from_bits(l->b, in[w], elem_type);
 			continue;
 		}
 		LLVMValueRef v = LLVMBuildBitCast(l->b, in[w], LLVMVectorType(elem_type, per), "");
@@ -294,38 +257,6 @@ void come_back(struct lower *l, struct insertion_point here)
 	LLVMSetCurrentDebugLocation2(l->b, here.line);
 }
 
-LLVMBasicBlockRef new_block(struct lower *l)
-{
-	return LLVMAppendBasicBlockInContext(l->ctx, l->fn, "");
-}
-
-struct guarded begin_if(struct lower *l, LLVMValueRef cond)
-{
-	struct guarded g = {NULL};
-	if (!cond)
-		return g;
-	LLVMBasicBlockRef yes = new_block(l);
-	g.end = new_block(l);
-	LLVMBuildCondBr(l->b, cond, yes, g.end);
-	LLVMPositionBuilderAtEnd(l->b, yes);
-	return g;
-}
-
-void end_if(struct lower *l, struct guarded g)
-{
-	if (!g.end)
-		return;
-	LLVMBuildBr(l->b, g.end);
-	LLVMPositionBuilderAtEnd(l->b, g.end);
-}
-
-LLVMValueRef either(struct lower *l, const LLVMBasicBlockRef *from, LLVMValueRef a, LLVMValueRef b)
-{
-	LLVMValueRef values[] = {a, b}, phi = LLVMBuildPhi(l->b, LLVMTypeOf(a), "");
-	LLVMAddIncoming(phi, values, (LLVMBasicBlockRef *)from, 2);
-	return phi;
-}
-
 void load_vector(struct lower *l, LLVMTypeRef t, u32 n, LLVMValueRef at, LLVMValueRef *out)
 {
 	LLVMValueRef v = LLVMBuildLoad2(l->b, n > 1 ? LLVMVectorType(t, n) : t, at, "");
@@ -363,21 +294,21 @@ static LLVMValueRef shuffle_any(struct lower *l, LLVMValueRef v, LLVMValueRef la
 	int bits = type_bits(t);
 	if (t == l->f32)
 		return shuffle_word(l, v, lane, by_xor);
-	LLVMValueRef x = to_bits(l, v);
+	LLVMValueRef x = to_bits(l->b, v);
 	if (bits == 64) {
 		LLVMValueRef words[2] = {0}, both = NULL;
 		unpack(l, &x, 1, l->i32, 2, words);
 		words[0] = shuffle_word(l, words[0], lane, by_xor);
 		words[1] = shuffle_word(l, words[1], lane, by_xor);
 		pack(l, words, 2, 64, &both);
-		return from_bits(l, both, t);
+		return from_bits(l->b, both, t);
 	}
 	if (bits < 32)
 		x = LLVMBuildZExt(l->b, x, l->i32, "");
 	x = shuffle_word(l, x, lane, by_xor);
 	if (bits < 32)
 		x = LLVMBuildTrunc(l->b, x, int_type(l, bits), "");
-	return from_bits(l, x, t);
+	return from_bits(l->b, x, t);
 }
 
 LLVMValueRef shuffle(struct lower *l, LLVMValueRef v, LLVMValueRef lane)
@@ -448,7 +379,7 @@ LLVMValueRef pointer_plus(struct lower *l, const struct type *pointer, LLVMValue
 	LLVMTypeRef t = to->kind == TY_PTR ? l->i64 : int_type(l, MAX(dtype_bits(to->dtype), 8));
 	if (type_bits(LLVMTypeOf(by)) < 64)
 		by = LLVMBuildSExt(l->b, by, l->i64, "");
-	return LLVMBuildGEP2(l->b, t, p, &by, 1, "");
+	return gep(l->b, p, t, by);
 }
 
 /* --- the order of LLVM's instructions ------------------------------------------------------------------------- */

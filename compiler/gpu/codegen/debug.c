@@ -11,11 +11,8 @@ enum { MOST_PRINTED = 3 + MAX_RANK + 1 };
 static LLVMValueRef global_string(struct lower *l, const char *s)
 {
 	LLVMValueRef c = LLVMConstStringInContext2(l->ctx, s, strlen(s), false);
-	LLVMValueRef g = LLVMAddGlobalInAddressSpace(l->mod, LLVMTypeOf(c),
-						     arena_printf(&l->scratch, "text_%u", l->nstrings++), 1);
-	LLVMSetInitializer(g, c);
-	LLVMSetGlobalConstant(g, true);
-	LLVMSetLinkage(g, LLVMInternalLinkage);
+	const char *name = arena_printf(&l->scratch, "text_%u", l->nstrings++);
+	LLVMValueRef g = add_constant(l->mod, c, name, LLVMInternalLinkage, 1);
 	return LLVMBuildAddrSpaceCast(l->b, g, LLVMPointerTypeInContext(l->ctx, 0), "");
 }
 
@@ -100,10 +97,10 @@ void lower_print(struct lower *l, const struct op *o)
 {
 	for (u32 i = 0; i < o->noperands; i++) {
 		const struct value *v = operand(o, i);
-		struct guarded g = begin_if(l, type_is_tensor(v->type) ? owner(l, v->type->layout) : NULL);
+		struct guarded g = begin_if(l->b, type_is_tensor(v->type) ? owner(l, v->type->layout) : NULL);
 		for (u32 r = 0; r < num_elems(v); r++)
 			print_line(l, o, v, i, r);
-		end_if(l, g);
+		end_if(l->b, &g);
 	}
 	if (!o->noperands)
 		print_line(l, o, NULL, 0, 0);
@@ -119,12 +116,12 @@ void lower_assert(struct lower *l, const struct op *o)
 		return;
 	for (u32 r = 0; r < num_elems(v); r++)
 		all = and_i1(l, all, elem(l, v, r));
-	struct guarded g = begin_if(l, LLVMBuildNot(l->b, all, ""));
+	struct guarded g = begin_if(l->b, LLVMBuildNot(l->b, all, ""));
 	const struct source *src = l->s->diags->sources.at[o->loc.file];
 	LLVMValueRef text = global_string(l, o->text ? o->text : ""), file = global_string(l, src ? src->name : "?");
 	LLVMValueRef args[] = {text, file, c_i32(l, o->loc.line), global_string(l, l->k->name), c_i64(l, 1)};
 	intrinsic(l, "__assertfail", l->v, args, 5);
-	end_if(l, g);
+	end_if(l->b, &g);
 }
 
 /* --- source lines -------------------------------------------------------------------------------------------- */

@@ -83,7 +83,7 @@ static LLVMValueRef divided(struct lower *l, bool remainder, LLVMValueRef x, LLV
  * and jumps to `end`. */
 static LLVMBasicBlockRef results(struct lower *l, const struct division *d, u32 n, LLVMBasicBlockRef end, bool usual)
 {
-	LLVMBasicBlockRef block = new_block(l);
+	LLVMBasicBlockRef block = new_block(l->b);
 	LLVMPositionBuilderAtEnd(l->b, block);
 	for (u32 k = 0; k < 2 * n; k++) {
 		const struct division *of = &d[k / 2];
@@ -98,7 +98,7 @@ static LLVMBasicBlockRef results(struct lower *l, const struct division *d, u32 
 
 static void divide(struct lower *l, struct division *d, u32 n, LLVMValueRef is_usual)
 {
-	LLVMBasicBlockRef here = LLVMGetInsertBlock(l->b), end = new_block(l);
+	LLVMBasicBlockRef here = LLVMGetInsertBlock(l->b), end = new_block(l->b);
 	LLVMPositionBuilderAtEnd(l->b, end);
 	for (u32 k = 0; k < 2 * n; k++) {
 		const struct op *o = d[k / 2].ops[k % 2];

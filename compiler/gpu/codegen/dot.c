@@ -314,8 +314,7 @@ static void lower_fma(struct lower *l, const struct op *o)
 		if (out == DT_F16)
 			sum[i] = small_to_f32(l, sum[i], DT_F16);
 	}
-	LLVMBasicBlockRef before = LLVMGetInsertBlock(l->b), loop = LLVMAppendBasicBlockInContext(l->ctx, l->fn, ""),
-			  exit = LLVMAppendBasicBlockInContext(l->ctx, l->fn, "");
+	LLVMBasicBlockRef before = LLVMGetInsertBlock(l->b), loop = new_block(l->b), exit = new_block(l->b);
 	LLVMBuildBr(l->b, loop);
 	LLVMPositionBuilderAtEnd(l->b, loop);
 	LLVMValueRef turn = LLVMBuildPhi(l->b, l->i32, ""), zero = c_i32(l, 0);

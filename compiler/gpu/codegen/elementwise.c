@@ -9,26 +9,16 @@
 
 /* --- small floats -------------------------------------------------------------------------------------------- */
 
-static LLVMValueRef shl(struct lower *l, LLVMValueRef v, int n)
-{
-	return LLVMBuildShl(l->b, v, LLVMConstInt(LLVMTypeOf(v), (u64)n, false), "");
-}
-
-static LLVMValueRef lshr(struct lower *l, LLVMValueRef v, int n)
-{
-	return LLVMBuildLShr(l->b, v, LLVMConstInt(LLVMTypeOf(v), (u64)n, false), "");
-}
-
 /* fp8 to fp16, exactly. E5M2 is the upper half of fp16. The magnitude bits of E4M3, at the place of those of fp16, are
  * a number with another exponent bias, so it is scaled by 2^8; 0x7F is NaN. */
 static LLVMValueRef fp8_to_f16(struct lower *l, LLVMValueRef v, enum dtype d)
 {
 	LLVMValueRef x = LLVMBuildZExt(l->b, v, l->i16, "");
 	if (d == DT_E5M2)
-		return LLVMBuildBitCast(l->b, shl(l, x, 8), l->f16, "");
+		return LLVMBuildBitCast(l->b, shl(l->b, x, 8), l->f16, "");
 	LLVMValueRef mag = LLVMBuildAnd(l->b, x, LLVMConstInt(l->i16, 0x7F, false), "");
-	LLVMValueRef sign = shl(l, LLVMBuildAnd(l->b, x, LLVMConstInt(l->i16, 0x80, false), ""), 8);
-	LLVMValueRef h = LLVMBuildBitCast(l->b, LLVMBuildOr(l->b, sign, shl(l, mag, 7), ""), l->f16, "");
+	LLVMValueRef sign = shl(l->b, LLVMBuildAnd(l->b, x, LLVMConstInt(l->i16, 0x80, false), ""), 8);
+	LLVMValueRef h = LLVMBuildBitCast(l->b, LLVMBuildOr(l->b, sign, shl(l->b, mag, 7), ""), l->f16, "");
 	h = LLVMBuildFMul(l->b, h, LLVMConstReal(l->f16, 256), "");
 	LLVMValueRef nan = LLVMBuildICmp(l->b, LLVMIntEQ, mag, LLVMConstInt(l->i16, 0x7F, false), "");
 	return LLVMBuildSelect(l->b, nan, LLVMConstReal(l->f16, NAN), h, "");
@@ -39,7 +29,7 @@ LLVMValueRef small_to_f32(struct lower *l, LLVMValueRef v, enum dtype d)
 	switch (d) {
 	case DT_F32: return v;
 	case DT_F16: return LLVMBuildFPExt(l->b, v, l->f32, "");
-	case DT_BF16: return LLVMBuildBitCast(l->b, shl(l, LLVMBuildZExt(l->b, v, l->i32, ""), 16), l->f32, "");
+	case DT_BF16: return LLVMBuildBitCast(l->b, shl(l->b, LLVMBuildZExt(l->b, v, l->i32, ""), 16), l->f32, "");
 	case DT_E4M3:
 	case DT_E5M2: return LLVMBuildFPExt(l->b, fp8_to_f16(l, v, d), l->f32, "");
 	case DT_F64: return LLVMBuildFPTrunc(l->b, v, l->f32, "");
@@ -284,7 +274,7 @@ static LLVMValueRef mulhi(struct lower *l, LLVMValueRef x, LLVMValueRef y)
 	LLVMTypeRef wide = int_type(l, 2 * bits);
 	LLVMValueRef right = LLVMBuildZExt(l->b, y, wide, "");
 	LLVMValueRef p = LLVMBuildMul(l->b, LLVMBuildZExt(l->b, x, wide, ""), right, "");
-	return LLVMBuildTrunc(l->b, lshr(l, p, bits), int_type(l, bits), "");
+	return LLVMBuildTrunc(l->b, lshr(l->b, p, bits), int_type(l, bits), "");
 }
 
 /* Reassociates x + (y + c) to (x + y) + c. The elements of a tile of offsets then differ by constants from one sum,
@@ -416,7 +406,7 @@ static LLVMValueRef convert(struct lower *l, const struct op *o, LLVMValueRef x)
 		return float_to_float(l, x, from, to, ROUND_DEFAULT);
 	case IR_TRUNCF: return float_to_float(l, x, from, to, ROUND_DEFAULT);
 	case IR_FP_TO_FP: return float_to_float(l, x, from, to, (enum rounding)o->attr[ATTR_ROUNDING]);
-	case IR_BITCAST: return xt == rt ? x : from_bits(l, to_bits(l, x), t);
+	case IR_BITCAST: return xt == rt ? x : from_bits(l->b, to_bits(l->b, x), t);
 	default: return casts[o->code] ? LLVMBuildCast(l->b, casts[o->code], x, t, "") : NULL;
 	}
 }
@@ -487,7 +477,7 @@ LLVMValueRef fp8_pair_to_f16(struct lower *l, const struct value *v, u32 i)
 		type_dtype(v->type) == DT_E4M3 ? "e4m3x2" : "e5m2x2");
 	LLVMValueRef *words = words_of_tile(l, v), elems[2], pair;
 	if (words) {
-		pair = i % 2 ? lshr(l, words[i / 2], 16) : words[i / 2];
+		pair = i % 2 ? lshr(l->b, words[i / 2], 16) : words[i / 2];
 	} else {
 		for (u32 k = 0; k < 2; k++)
 			elems[k] = elem(l, v, 2 * i + k);

@@ -114,10 +114,10 @@ static void clear_bins(struct lower *l, LLVMValueRef base, u32 bins)
 	LLVMValueRef zero = c_i32(l, 0), zeros[] = {zero, zero, zero, zero};
 	LLVMValueRef offset = LLVMBuildMul(l->b, l->thread, c_i32(l, 4 * width), "");
 	LLVMValueRef mine = bins < threads ? LLVMBuildICmp(l->b, LLVMIntULT, l->thread, c_i32(l, bins), "") : NULL;
-	struct guarded g = begin_if(l, mine);
+	struct guarded g = begin_if(l->b, mine);
 	for (u32 at = 0; at < bins; at += threads * width)
 		store_vector(l, zeros, width, shared_at(l, base, offset, 4 * at));
-	end_if(l, g);
+	end_if(l->b, &g);
 }
 
 /* Each element adds one to its bin in shared memory by an atomic addition. Lanes with equal bins are serialized. */

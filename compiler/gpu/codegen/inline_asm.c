@@ -19,13 +19,13 @@ static LLVMValueRef to_register(struct lower *l, LLVMValueRef *in, u32 n, char c
 	LLVMValueRef v;
 	pack(l, in, n, (int)n * type_bits(LLVMTypeOf(in[0])), &v);
 	LLVMTypeRef whole = int_type(l, asm_class_bits(class));
-	return from_bits(l, LLVMTypeOf(v) == whole ? v : LLVMBuildZExt(l->b, v, whole, ""), class_type(l, class));
+	return from_bits(l->b, LLVMTypeOf(v) == whole ? v : LLVMBuildZExt(l->b, v, whole, ""), class_type(l, class));
 }
 
 static void from_register(struct lower *l, LLVMValueRef v, u32 n, LLVMTypeRef elem_type, LLVMValueRef *out)
 {
 	LLVMTypeRef part = int_type(l, (int)n * type_bits(elem_type));
-	v = to_bits(l, v);
+	v = to_bits(l->b, v);
 	v = LLVMTypeOf(v) == part ? v : LLVMBuildTrunc(l->b, v, part, "");
 	unpack(l, &v, 1, elem_type, n, out);
 }

@@ -23,14 +23,14 @@ static LLVMValueRef rcp_approx(const struct functions *f, LLVMValueRef x)
 static LLVMValueRef lg2_of_special(const struct functions *f, LLVMValueRef x, LLVMValueRef r)
 {
 	struct lower *l = f->target;
-	LLVMValueRef from_one = LLVMBuildSub(f->b, to_bits(l, x), c_i32(l, 1), "");
+	LLVMValueRef from_one = LLVMBuildSub(f->b, to_bits(l->b, x), c_i32(l, 1), "");
 	LLVMValueRef special = LLVMBuildICmp(f->b, LLVMIntUGE, from_one, c_i32(l, 0x7F7FFFFF), "");
 	return LLVMBuildSelect(f->b, special, call1(l, "llvm.nvvm.lg2.approx.ftz.f", x), r, "");
 }
 
 static struct functions functions_of(struct lower *l)
 {
-	return (struct functions){l->b, l->mod, true, l, exp2_approx, rcp_approx, lg2_of_special};
+	return (struct functions){l->b, true, l, exp2_approx, rcp_approx, lg2_of_special};
 }
 
 LLVMValueRef math_f32(struct lower *l, enum opcode code, LLVMValueRef x)
@@ -57,18 +57,14 @@ static LLVMValueRef two_over_pi(struct lower *l)
 	static const u8 bytes[WORDS + 3] = {0x00, 0x00, 0x00, 0xA2, 0xF9, 0x83, 0x6E, 0x4E, 0x44,
 					    0x15, 0x29, 0xFC, 0x27, 0x57, 0xD1, 0xF5, 0x34, 0xDD,
 					    0xC0, 0xDB, 0x62, 0x95, 0x99, 0x3C, 0x43, 0x90, 0x41};
+	enum { CONSTANT_SPACE = 4 };
 	static const char name[] = "two_over_pi";
 	LLVMValueRef words[WORDS], table = LLVMGetNamedGlobal(l->mod, name);
 	if (table)
 		return table;
 	for (u32 i = 0; i < WORDS; i++)
 		words[i] = c_i32(l, (i64)bytes[i] << 24 | bytes[i + 1] << 16 | bytes[i + 2] << 8 | bytes[i + 3]);
-	enum { CONSTANT_SPACE = 4 };
-	table = LLVMAddGlobalInAddressSpace(l->mod, LLVMArrayType2(l->i32, WORDS), name, CONSTANT_SPACE);
-	LLVMSetInitializer(table, LLVMConstArray2(l->i32, words, WORDS));
-	LLVMSetGlobalConstant(table, true);
-	LLVMSetLinkage(table, LLVMInternalLinkage);
-	return table;
+	return add_constant(l->mod, LLVMConstArray2(l->i32, words, WORDS), name, LLVMInternalLinkage, CONSTANT_SPACE);
 }
 
 /* Reduces any finite x to quadrant and remainder by π/2 (Payne and Hanek). The mantissa is multiplied by 96 bits of
@@ -106,7 +102,7 @@ static struct reduced reduce_large(struct lower *l, LLVMValueRef x)
 				   "mul.rn.f64 f, f, 0d3BF921FB54442D18;\n\t" /* π/2 · 2^-64 */
 				   "cvt.rn.f32.f64 $0, f;\n\t}";
 	LLVMTypeRef parts[] = {l->f32, l->i32}, both = LLVMStructTypeInContext(l->ctx, parts, 2, false);
-	LLVMValueRef bits = to_bits(l, x), args[] = {bits, two_over_pi(l)};
+	LLVMValueRef bits = to_bits(l->b, x), args[] = {bits, two_over_pi(l)};
 	LLVMValueRef v = inline_asm(l, text, "=&f,=&r,r,l", ASM_PURE, both, args, 2);
 	LLVMValueRef first = LLVMBuildExtractValue(l->b, v, 0, "");
 	return (struct reduced){first, LLVMBuildExtractValue(l->b, v, 1, "")};
@@ -134,9 +130,7 @@ static void reduce_all(struct lower *l, const struct functions *f, const LLVMVal
 	for (u32 i = 0; i < n; i++)
 		out[i] = reduce_f32(f, x[i]);
 	LLVMValueRef any = any_large(l, x, n);
-	LLVMBasicBlockRef from[] = {LLVMGetInsertBlock(b), NULL};
-	struct guarded g = begin_if(l, any);
-	from[1] = LLVMGetInsertBlock(b);
+	struct guarded g = begin_if(b, any);
 	for (u32 i = 0; i < n; i++) {
 		struct reduced all = reduce_large(l, x[i]);
 		LLVMValueRef size = call1(l, "llvm.fabs.f32", x[i]);
@@ -146,10 +140,10 @@ static void reduce_all(struct lower *l, const struct functions *f, const LLVMVal
 		large[i].r = LLVMBuildSelect(b, is, all.r, out[i].r, ""); /* NaN if x is infinite */
 		large[i].quadrant = LLVMBuildSelect(b, is, all.quadrant, out[i].quadrant, "");
 	}
-	end_if(l, g);
+	end_if(b, &g);
 	for (u32 i = 0; i < n; i++) {
-		out[i].r = either(l, from, out[i].r, large[i].r);
-		out[i].quadrant = either(l, from, out[i].quadrant, large[i].quadrant);
+		out[i].r = either(b, &g, out[i].r, large[i].r);
+		out[i].quadrant = either(b, &g, out[i].quadrant, large[i].quadrant);
 	}
 }
 

@@ -246,16 +246,16 @@ static void share_results(struct lower *l, const struct op *o, LLVMValueRef mine
 {
 	const struct value *v = result(o);
 	LLVMValueRef base = shared_base(l, o);
-	struct guarded g = begin_if(l, mine);
+	struct guarded g = begin_if(l->b, mine);
 	if (type_is_tensor(v->type)) {
 		const struct layout *flat = row_major_of(l, v->type);
 		write_shared(l, v, flat, base);
-		end_if(l, g);
+		end_if(l->b, &g);
 		barrier(l);
 		read_shared(l, v, flat, base);
 	} else {
 		LLVMBuildStore(l->b, elem(l, v, 0), base);
-		end_if(l, g);
+		end_if(l->b, &g);
 		barrier(l);
 		LLVMValueRef *at = new_tile(l, v);
 		at[0] = LLVMBuildLoad2(l->b, llvm_type(l, v->type), base, "");
@@ -269,12 +269,11 @@ static LLVMValueRef load_piece(struct lower *l, LLVMValueRef base, LLVMValueRef 
 			       LLVMValueRef pred, const char *policy)
 {
 	struct words w = words_of(l, (u32)bytes, int_type(l, bytes * 8));
-	LLVMValueRef p = offset ? LLVMBuildGEP2(l->b, l->i8, base, &offset, 1, "") : base, at = c_i64(l, constant),
-		     word = LLVMConstNull(int_type(l, w.bits));
+	LLVMValueRef p = offset ? gep(l->b, base, l->i8, offset) : base, word = LLVMConstNull(int_type(l, w.bits));
 	if (pred || *policy)
 		masked_load(l, p, constant, pred, &w, policy, &word);
 	else
-		load_vector(l, w.as, 1, LLVMBuildGEP2(l->b, l->i8, p, &at, 1, ""), &word);
+		load_vector(l, w.as, 1, gep(l->b, p, l->i8, c_i64(l, constant)), &word);
 	return word;
 }
 
@@ -511,7 +510,7 @@ void lower_async_copy(struct lower *l, const struct op *o)
 	/* the last operand (ignore-src) is true if zeros are written instead: the vector is masked off */
 	const char *text = arena_printf(&l->scratch, "cp.async.%s.shared.global [$0], [$1], %u%s;",
 					size == 16 ? "cg" : "ca", size, a.mask ? ", $2" : "");
-	struct guarded g = begin_if(l, mine);
+	struct guarded g = begin_if(l->b, mine);
 	for (u32 i = 0; i < a.n; i++) {
 		u32 reg = vector_reg(&a, i, 0), at = linear(m.basis[LL_REG], reg);
 		bool clash = at & thread_bits;
@@ -524,7 +523,7 @@ void lower_async_copy(struct lower *l, const struct op *o)
 			add_operand(l, &p, "", 'b', LLVMBuildNot(l->b, elem(l, a.mask, reg), ""));
 		finish(l, &p, text, l->v);
 	}
-	end_if(l, g);
+	end_if(l->b, &g);
 }
 
 /* --- atomics ------------------------------------------------------------------------------------------------- */
@@ -565,12 +564,12 @@ static LLVMValueRef emit_atomic(struct lower *l, const struct op *o, LLVMValueRe
 	add_operand(l, &p, "", '0', LLVMConstNull(int_type(l, bits))); /* result if pred is false */
 	add_operand(l, &p, "", 'l', ptr);
 	if (cmp)
-		add_operand(l, &p, "", c, to_bits(l, cmp));
-	add_operand(l, &p, "", c, to_bits(l, val));
+		add_operand(l, &p, "", c, to_bits(l->b, cmp));
+	add_operand(l, &p, "", c, to_bits(l->b, val));
 	const char *text =
 		arena_printf(&l->scratch, "%satom.global.%s.%s.%s $0, [$2], $3%s;", guard(l, &p, pred), order_of(l, o),
 			     cmp ? "cas" : rmw_names[kind], atomic_type(d, kind), cmp ? ", $4" : "");
-	return from_bits(l, finish(l, &p, text, int_type(l, bits)), t);
+	return from_bits(l->b, finish(l, &p, text, int_type(l, bits)), t);
 }
 
 /* Atomic additions of vectors of floats, one instruction for each vector; each element is atomic separately. */
@@ -611,21 +610,21 @@ static LLVMValueRef updated(struct lower *l, const struct op *o, LLVMValueRef ol
 	enum dtype d = type_dtype(operand(o, 1)->type);
 	enum rmw_kind kind = (enum rmw_kind)o->attr[ATTR_RMW];
 	if (kind == RMW_EXCH)
-		return to_bits(l, val);
-	LLVMValueRef before = small_to_f32(l, from_bits(l, old, LLVMTypeOf(val)), d);
+		return to_bits(l->b, val);
+	LLVMValueRef before = small_to_f32(l, from_bits(l->b, old, LLVMTypeOf(val)), d);
 	LLVMValueRef x[] = {before, small_to_f32(l, val, d)};
 	const char *extremum = kind == RMW_MAX ? "llvm.maxnum.f32" : "llvm.minnum.f32";
 	LLVMValueRef r = kind == RMW_FADD ? LLVMBuildFAdd(l->b, x[0], x[1], "") : intrinsic(l, extremum, l->f32, x, 2);
-	return to_bits(l, f32_to_small(l, r, d, ROUND_DEFAULT));
+	return to_bits(l->b, f32_to_small(l, r, d, ROUND_DEFAULT));
 }
 
 static LLVMValueRef update_by_cas(struct lower *l, const struct op *o, LLVMValueRef ptr, LLVMValueRef val,
 				  LLVMValueRef pred)
 {
-	LLVMBasicBlockRef before = LLVMGetInsertBlock(l->b);
-	struct guarded g = begin_if(l, pred);
-	LLVMBasicBlockRef start = LLVMGetInsertBlock(l->b), loop = new_block(l), done = pred ? g.end : new_block(l),
-			  from[] = {before, loop};
+	struct guarded g = begin_if(l->b, pred);
+	LLVMBasicBlockRef start = LLVMGetInsertBlock(l->b), loop = new_block(l->b),
+			  done = pred ? g.end : new_block(l->b);
+	g.from[1] = loop;
 	LLVMMoveBasicBlockAfter(done, loop); /* fall-through, without a jump */
 	LLVMValueRef first = inline_asm(l, "ld.relaxed.gpu.global.b16 $0, [$1];", "=h,l", ASM_EFFECT, l->i16, &ptr, 1);
 	LLVMBuildBr(l->b, loop);
@@ -639,7 +638,7 @@ static LLVMValueRef update_by_cas(struct lower *l, const struct op *o, LLVMValue
 	LLVMAddIncoming(old, &seen, &loop, 1);
 	LLVMBuildCondBr(l->b, LLVMBuildICmp(l->b, LLVMIntEQ, seen, old, ""), done, loop);
 	LLVMPositionBuilderAtEnd(l->b, done);
-	return from_bits(l, pred ? either(l, from, LLVMConstNull(l->i16), old) : old, LLVMTypeOf(val));
+	return from_bits(l->b, pred ? either(l->b, &g, LLVMConstNull(l->i16), old) : old, LLVMTypeOf(val));
 }
 
 void lower_atomic(struct lower *l, const struct op *o)

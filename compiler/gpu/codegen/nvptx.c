@@ -370,7 +370,7 @@ static void lower_for(struct lower *l, const struct op *o)
 	const struct block *b = o->blocks[0];
 	u32 n = o->nresults;
 	bool once = loop_runs_once(o);
-	LLVMBasicBlockRef head = once ? NULL : new_block(l), body = new_block(l), exit = new_block(l);
+	LLVMBasicBlockRef head = once ? NULL : new_block(l->b), body = new_block(l->b), exit = new_block(l->b);
 	LLVMValueRef lb = elem(l, for_lower(o), 0), ub = elem(l, for_upper(o), 0), step = elem(l, for_step(o), 0),
 		     iv = lb;
 	struct carried *first = arena_array(&l->scratch, struct carried, n + 1u),
@@ -438,8 +438,8 @@ static void lower_for(struct lower *l, const struct op *o)
 
 static void lower_if(struct lower *l, const struct op *o)
 {
-	LLVMBasicBlockRef then = new_block(l), otherwise = new_block(l), arm[] = {then, otherwise}, end[2],
-			  exit = new_block(l);
+	LLVMBasicBlockRef then = new_block(l->b), otherwise = new_block(l->b), arm[] = {then, otherwise}, end[2],
+			  exit = new_block(l->b);
 	struct value **results = results_of(l, o);
 	struct carried *given[2];
 	LLVMValueRef **phis = arena_array(&l->scratch, LLVMValueRef *, o->nresults + 1u);
@@ -460,7 +460,7 @@ static void lower_if(struct lower *l, const struct op *o)
 static void lower_while(struct lower *l, const struct op *o)
 {
 	const struct block *before = o->blocks[0], *after = o->blocks[1];
-	LLVMBasicBlockRef head = new_block(l), body = new_block(l), exit = new_block(l);
+	LLVMBasicBlockRef head = new_block(l->b), body = new_block(l->b), exit = new_block(l->b);
 	LLVMValueRef **phis = arena_array(&l->scratch, LLVMValueRef *, o->noperands + 1u);
 	const struct carried *first = carried_operands(l, o, before->args, o->noperands);
 	LLVMBasicBlockRef from = LLVMGetInsertBlock(l->b);
@@ -643,8 +643,7 @@ static void pass_by_value(struct lower *l, u32 i)
 	LLVMTypeRef t = LLVMArrayType2(l->i8, 128);
 	LLVMAddAttributeAtIndex(l->fn, i + 1,
 				LLVMCreateTypeAttribute(l->ctx, LLVMGetEnumAttributeKindForName("byval", 5), t));
-	LLVMAddAttributeAtIndex(l->fn, i + 1,
-				LLVMCreateEnumAttribute(l->ctx, LLVMGetEnumAttributeKindForName("align", 5), 64));
+	add_attribute(l->fn, i + 1, "align", 64);
 	LLVMValueRef number = c_i32(l, i + 1);
 	add_annotation(l, "grid_constant", LLVMMDNodeInContext(l->ctx, &number, 1));
 }

@@ -11,6 +11,7 @@
 #include "gpu/codegen/nvptx.h"
 #include "gpu/layout/memory_access.h"
 #include "gpu/layout/mma.h"
+#include "llvm/builder.h"
 
 struct tile {
 	LLVMValueRef *at; /* elements; NULL until an element is used if only `words` exist */
@@ -131,13 +132,6 @@ LLVMValueRef shared_base(struct lower *l, const struct op *o);
 struct insertion_point { LLVMBasicBlockRef block; LLVMMetadataRef line; };
 struct insertion_point go_behind(struct lower *l, LLVMValueRef last);
 void come_back(struct lower *l, struct insertion_point here);
-LLVMBasicBlockRef new_block(struct lower *l);
-/* Code between begin_if and end_if is executed if `cond` is true (NULL: always). */
-struct guarded { LLVMBasicBlockRef end; };
-struct guarded begin_if(struct lower *l, LLVMValueRef cond);
-void end_if(struct lower *l, struct guarded g);
-/* A phi with value a from block from[0] and b from block from[1]. */
-LLVMValueRef either(struct lower *l, const LLVMBasicBlockRef *from, LLVMValueRef a, LLVMValueRef b);
 /* Load or store n consecutive elements at `at`, which is aligned to n elements. */
 void load_vector(struct lower *l, LLVMTypeRef t, u32 n, LLVMValueRef at, LLVMValueRef *out);
 void store_vector(struct lower *l, const LLVMValueRef *in, u32 n, LLVMValueRef at);
@@ -145,9 +139,6 @@ void store_vector(struct lower *l, const LLVMValueRef *in, u32 n, LLVMValueRef a
 LLVMValueRef shuffle(struct lower *l, LLVMValueRef v, LLVMValueRef lane);
 LLVMValueRef shuffle_xor(struct lower *l, LLVMValueRef v, u32 mask);
 LLVMTypeRef int_type(struct lower *l, int bits);
-int type_bits(LLVMTypeRef t);
-LLVMValueRef to_bits(struct lower *l, LLVMValueRef v); /* bitcast to an integer of its width */
-LLVMValueRef from_bits(struct lower *l, LLVMValueRef v, LLVMTypeRef t);
 
 /* Code generation functions of an opcode; nvptx.c has the table. */
 typedef void lowering(struct lower *l, const struct op *o);

@@ -39,13 +39,11 @@ static void combine_where(struct lower *l, const struct op *o, LLVMValueRef cond
 {
 	LLVMValueRef sum[MAX_VALUES];
 	bool branch = cond && has_effects(l, o);
-	LLVMBasicBlockRef from[] = {LLVMGetInsertBlock(l->b), NULL};
-	struct guarded g = begin_if(l, branch ? cond : NULL);
+	struct guarded g = begin_if(l->b, branch ? cond : NULL);
 	combine(l, o, a, b, sum);
-	from[1] = LLVMGetInsertBlock(l->b);
-	end_if(l, g);
+	end_if(l->b, &g);
 	for (u32 i = 0; i < o->noperands; i++)
-		v[i] = branch ? either(l, from, v[i], sum[i])
+		v[i] = branch ? either(l->b, &g, v[i], sum[i])
 		       : cond ? LLVMBuildSelect(l->b, cond, sum[i], v[i], "")
 			      : sum[i];
 }
@@ -162,7 +160,7 @@ static void store_slot_to_all(struct lower *l, LLVMValueRef address, LLVMValueRe
 {
 	LLVMValueRef at = LLVMBuildPtrToInt(l->b, address, l->i32, "");
 	int bits = MAX(type_bits(LLVMTypeOf(v)), 8);
-	v = LLVMTypeOf(v) == l->i1 ? LLVMBuildZExt(l->b, v, l->i8, "") : to_bits(l, v);
+	v = LLVMTypeOf(v) == l->i1 ? LLVMBuildZExt(l->b, v, l->i8, "") : to_bits(l->b, v);
 	if (bits == 8)
 		v = LLVMBuildZExt(l->b, v, l->i16, "");
 	const char *text = arena_printf(
@@ -190,7 +188,7 @@ static void store_slots(struct lower *l, LLVMValueRef address, LLVMValueRef *v, 
 static void store_word_if(struct lower *l, LLVMValueRef pred, LLVMValueRef address, LLVMValueRef v)
 {
 	bool is_float = LLVMTypeOf(v) == l->f32;
-	LLVMValueRef args[] = {address, is_float ? v : to_bits(l, v), pred};
+	LLVMValueRef args[] = {address, is_float ? v : to_bits(l->b, v), pred};
 	inline_asm(l, "@$2 st.shared.b32 [$0], $1;", is_float ? "l,f,b,~{memory}" : "l,r,b,~{memory}", ASM_EFFECT, l->v,
 		   args, 3);
 }
@@ -228,7 +226,7 @@ static void leave_results(struct lower *l, const struct op *o, const struct ladd
 	bool branch = !mine || d->run || l->k->cuda.cluster > 1 || d->results * d->n > MAX_PREDICATED_STORES;
 	for (u32 i = 0; i < d->n; i++)
 		branch |= type_bits(LLVMTypeOf(part[i])) != 32;
-	struct guarded g = begin_if(l, branch ? mine : NULL);
+	struct guarded g = begin_if(l->b, branch ? mine : NULL);
 	for (u32 r = 0; r < d->results; r += width)
 		for (u32 i = 0; i < d->n; i++) {
 			LLVMValueRef address = slot_address(l, o, d, i, result_position(l, d, thread, r), warp);
@@ -239,7 +237,7 @@ static void leave_results(struct lower *l, const struct op *o, const struct ladd
 			else
 				store_word_if(l, mine, address, words[0]);
 		}
-	end_if(l, g);
+	end_if(l->b, &g);
 	barrier(l);
 }
 

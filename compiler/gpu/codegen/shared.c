@@ -75,13 +75,13 @@ u32 vector_elem(const struct memory_map *m, u32 base, u32 e)
 static LLVMValueRef to_memory(struct lower *l, LLVMValueRef v)
 {
 	return LLVMTypeOf(v) == l->i1                                  ? LLVMBuildZExt(l->b, v, l->i8, "")
-	       : LLVMGetTypeKind(LLVMTypeOf(v)) == LLVMPointerTypeKind ? to_bits(l, v)
+	       : LLVMGetTypeKind(LLVMTypeOf(v)) == LLVMPointerTypeKind ? to_bits(l->b, v)
 								       : v;
 }
 
 static LLVMValueRef from_memory(struct lower *l, LLVMValueRef v, LLVMTypeRef t)
 {
-	return t == l->i1 ? LLVMBuildTrunc(l->b, v, l->i1, "") : from_bits(l, v, t);
+	return t == l->i1 ? LLVMBuildTrunc(l->b, v, l->i1, "") : from_bits(l->b, v, t);
 }
 
 static LLVMTypeRef memory_type(struct lower *l, LLVMTypeRef t)

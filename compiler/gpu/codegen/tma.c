@@ -98,9 +98,9 @@ static LLVMValueRef is_first_thread(struct lower *l)
 void lower_one_thread(struct lower *l, const struct op *o)
 {
 	LLVMValueRef condition = elem(l, operand(o, 0), 0);
-	struct guarded g = begin_if(l, and_i1(l, is_first_thread(l), condition));
+	struct guarded g = begin_if(l->b, and_i1(l, is_first_thread(l), condition));
 	lower_block(l, o->blocks[0]);
-	end_if(l, g);
+	end_if(l->b, &g);
 	/* after this barrier ptxas assumes a converged warp, and keeps warp-uniform values in uniform registers */
 	inline_asm(l, "bar.warp.sync -1;", "~{memory}", ASM_CONVERGENT, l->v, NULL, 0);
 }
@@ -109,12 +109,13 @@ void prefetch_tensor_maps(struct lower *l)
 {
 	if (!l->k->cuda.more_warps)
 		return;
-	struct guarded g = begin_if(l, LLVMBuildICmp(l->b, LLVMIntEQ, l->thread, c_i32(l, 32 * l->k->num_warps), ""));
+	struct guarded g =
+		begin_if(l->b, LLVMBuildICmp(l->b, LLVMIntEQ, l->thread, c_i32(l, 32 * l->k->num_warps), ""));
 	for (u32 i = 0; i < l->k->cuda.nmaps; i++) {
 		LLVMValueRef map = LLVMGetParam(l->fn, l->k->nparams + i);
 		inline_asm(l, "prefetch.tensormap [$0];", "l", ASM_EFFECT, l->v, &map, 1);
 	}
-	end_if(l, g);
+	end_if(l->b, &g);
 }
 
 /* Changes the number of registers of each thread (setmaxnreg; 0: no change). All warps of a warpgroup must execute it.
@@ -130,13 +131,13 @@ static void set_registers(struct lower *l, const char *change, i64 registers)
 
 void lower_partition(struct lower *l, const struct op *o)
 {
-	struct guarded apart = begin_if(l, LLVMBuildICmp(l->b, LLVMIntUGE, l->warp, c_i32(l, l->k->num_warps), ""));
+	struct guarded apart = begin_if(l->b, LLVMBuildICmp(l->b, LLVMIntUGE, l->warp, c_i32(l, l->k->num_warps), ""));
 	set_registers(l, "dec", o->attr[ATTR_REGISTERS]);
-	struct guarded one = begin_if(l, LLVMBuildICmp(l->b, LLVMIntEQ, l->warp, c_i32(l, l->k->num_warps), ""));
+	struct guarded one = begin_if(l->b, LLVMBuildICmp(l->b, LLVMIntEQ, l->warp, c_i32(l, l->k->num_warps), ""));
 	l->in_partition = true;
 	lower_block(l, o->blocks[0]);
 	l->in_partition = false;
-	end_if(l, one);
+	end_if(l->b, &one);
 	LLVMBuildRetVoid(l->b);
 	LLVMPositionBuilderAtEnd(l->b, apart.end);
 	set_registers(l, "inc", o->attr[ATTR_OTHER_REGISTERS]);
@@ -265,8 +266,8 @@ void lower_tma_tensor_copy(struct lower *l, const struct op *o)
 	}
 	i32 columns = t->shape[along] / m->box[0], pieces = columns * (t->shape[1 - along] / m->box[1]);
 	for (i32 i = 0; i < pieces; i++) {
-		LLVMValueRef to[] = {c_i32(l, (u32)i * piece_bytes)}, row = elem(l, operand(o, 4 - (u32)along), 0);
-		LLVMValueRef at = LLVMBuildGEP2(l->b, l->i8, elem(l, operand(o, 1), 0), to, 1, "");
+		LLVMValueRef to = c_i32(l, (u32)i * piece_bytes), row = elem(l, operand(o, 4 - (u32)along), 0);
+		LLVMValueRef at = gep(l->b, elem(l, operand(o, 1), 0), l->i8, to);
 		place[0] = LLVMBuildAdd(l->b, elem(l, operand(o, 3 + (u32)along), 0), c_i32(l, i % columns * m->box[0]),
 					"");
 		place[1] = i < columns ? row : LLVMBuildAdd(l->b, row, c_i32(l, i / columns * m->box[1]), "");

@@ -440,12 +440,12 @@ void lower_turn(struct lower *l, const struct op *o)
 	i64 only = wait ? o->attr[ATTR_FIRST] : o->attr[ATTR_ONLY];
 	LLVMValueRef w = warpgroup(l), id = wait ? LLVMBuildAdd(l->b, w, c_i32(l, FIRST_TURN), "")
 						 : LLVMBuildSub(l->b, c_i32(l, FIRST_TURN + 1), w, "");
-	struct guarded g = begin_if(l, only ? LLVMBuildICmp(l->b, LLVMIntEQ, w, c_i32(l, only - 1), "") : NULL);
+	struct guarded g = begin_if(l->b, only ? LLVMBuildICmp(l->b, LLVMIntEQ, w, c_i32(l, only - 1), "") : NULL);
 	const char *text =
 		wait ? "{\n\t.reg .pred again;\n\tsetp.gt.u32 again, $0, 15;\nturn${:uid}:\n\tbar.sync $0, %d;\n\t"
 		       "@again bra.uni turn${:uid};\n\t}"
 		     : "bar.arrive $0, %d;";
 	inline_asm(l, arena_printf(&l->scratch, text, 32 * l->k->num_warps), "r,~{memory}", ASM_CONVERGENT, l->v, &id,
 		   1);
-	end_if(l, g);
+	end_if(l->b, &g);
 }

@@ -1,0 +1,190 @@
+#include "llvm/builder.h"
+
+/* --- types and constants ------------------------------------------------------------------------------------- */
+
+u32 lanes_of(LLVMValueRef v)
+{
+	LLVMTypeRef t = LLVMTypeOf(v);
+	return LLVMGetTypeKind(t) == LLVMVectorTypeKind ? LLVMGetVectorSize(t) : 0;
+}
+
+LLVMTypeRef elem_of(LLVMTypeRef t)
+{
+	return LLVMGetTypeKind(t) == LLVMVectorTypeKind ? LLVMGetElementType(t) : t;
+}
+
+int type_bits(LLVMTypeRef t)
+{
+	t = elem_of(t);
+	switch (LLVMGetTypeKind(t)) {
+	case LLVMHalfTypeKind:
+	case LLVMBFloatTypeKind: return 16;
+	case LLVMFloatTypeKind: return 32;
+	case LLVMDoubleTypeKind:
+	case LLVMPointerTypeKind: return 64;
+	case LLVMIntegerTypeKind: return (int)LLVMGetIntTypeWidth(t);
+	default: tl_unreachable("type without a width");
+	}
+}
+
+LLVMTypeRef type_like(LLVMTypeRef t, LLVMTypeRef elem)
+{
+	return LLVMGetTypeKind(t) == LLVMVectorTypeKind ? LLVMVectorType(elem, LLVMGetVectorSize(t)) : elem;
+}
+
+LLVMTypeRef type_as(LLVMValueRef v, LLVMTypeRef elem)
+{
+	return type_like(LLVMTypeOf(v), elem);
+}
+
+LLVMTypeRef ints_as(LLVMValueRef v, int bits)
+{
+	return type_as(v, LLVMIntTypeInContext(LLVMGetTypeContext(LLVMTypeOf(v)), (unsigned)bits));
+}
+
+LLVMValueRef int_like(LLVMTypeRef t, u64 n)
+{
+	enum { MOST = 1024 };
+	LLVMValueRef elems[MOST];
+	if (LLVMGetTypeKind(t) != LLVMVectorTypeKind)
+		return LLVMConstInt(t, n, false);
+	u32 lanes = LLVMGetVectorSize(t);
+	tl_assert(lanes <= MOST);
+	for (u32 i = 0; i < lanes; i++)
+		elems[i] = LLVMConstInt(LLVMGetElementType(t), n, false);
+	return LLVMConstVector(elems, lanes);
+}
+
+LLVMValueRef int_as(LLVMValueRef v, u64 n)
+{
+	return int_like(LLVMTypeOf(v), n);
+}
+
+LLVMValueRef real_as(LLVMValueRef v, double x)
+{
+	return LLVMConstReal(LLVMTypeOf(v), x);
+}
+
+/* --- instructions -------------------------------------------------------------------------------------------- */
+
+LLVMValueRef shl(LLVMBuilderRef b, LLVMValueRef v, int n)
+{
+	return LLVMBuildShl(b, v, int_as(v, (u64)n), "");
+}
+
+LLVMValueRef lshr(LLVMBuilderRef b, LLVMValueRef v, int n)
+{
+	return LLVMBuildLShr(b, v, int_as(v, (u64)n), "");
+}
+
+LLVMValueRef to_bits(LLVMBuilderRef b, LLVMValueRef v)
+{
+	LLVMTypeRef t = LLVMTypeOf(v), bits = ints_as(v, type_bits(t));
+	bool is_pointer = LLVMGetTypeKind(elem_of(t)) == LLVMPointerTypeKind;
+	return is_pointer ? LLVMBuildPtrToInt(b, v, bits, "") : LLVMBuildBitCast(b, v, bits, "");
+}
+
+LLVMValueRef from_bits(LLVMBuilderRef b, LLVMValueRef v, LLVMTypeRef elem)
+{
+	LLVMTypeRef t = type_as(v, elem);
+	bool is_pointer = LLVMGetTypeKind(elem) == LLVMPointerTypeKind;
+	return is_pointer ? LLVMBuildIntToPtr(b, v, t, "") : LLVMBuildBitCast(b, v, t, "");
+}
+
+LLVMValueRef gep(LLVMBuilderRef b, LLVMValueRef p, LLVMTypeRef elem, LLVMValueRef index)
+{
+	return LLVMBuildGEP2(b, elem, p, &index, 1, "");
+}
+
+static LLVMValueRef function_of(LLVMBuilderRef b)
+{
+	return LLVMGetBasicBlockParent(LLVMGetInsertBlock(b));
+}
+
+LLVMValueRef call_intrinsic(LLVMBuilderRef b, const char *name, LLVMTypeRef *types, u32 ntypes, LLVMValueRef *args,
+			    u32 n)
+{
+	unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+	tl_assert(id);
+	LLVMValueRef f = LLVMGetIntrinsicDeclaration(LLVMGetGlobalParent(function_of(b)), id, types, ntypes);
+	return LLVMBuildCall2(b, LLVMGlobalGetValueType(f), f, args, n, "");
+}
+
+LLVMValueRef intrinsic_on(LLVMBuilderRef b, const char *name, LLVMValueRef *args, u32 n)
+{
+	LLVMTypeRef t = LLVMTypeOf(args[0]);
+	return call_intrinsic(b, name, &t, 1, args, n);
+}
+
+LLVMValueRef intrinsic1(LLVMBuilderRef b, const char *name, LLVMValueRef x)
+{
+	return intrinsic_on(b, name, &x, 1);
+}
+
+LLVMValueRef call_asm(LLVMBuilderRef b, const char *text, const char *constraints, bool effects, LLVMTypeRef ret,
+		      LLVMValueRef *args, u32 n)
+{
+	enum { MOST = 1024 };
+	LLVMTypeRef types[MOST];
+	tl_assert(n <= MOST);
+	for (u32 i = 0; i < n; i++)
+		types[i] = LLVMTypeOf(args[i]);
+	LLVMTypeRef t = LLVMFunctionType(ret, types, n, false);
+	LLVMValueRef code = LLVMGetInlineAsm(t, text, strlen(text), constraints, strlen(constraints), effects, false,
+					     LLVMInlineAsmDialectATT, false);
+	return LLVMBuildCall2(b, t, code, args, n, "");
+}
+
+/* --- control flow -------------------------------------------------------------------------------------------- */
+
+LLVMBasicBlockRef new_block(LLVMBuilderRef b)
+{
+	LLVMValueRef f = function_of(b);
+	return LLVMAppendBasicBlockInContext(LLVMGetTypeContext(LLVMTypeOf(f)), f, "");
+}
+
+struct guarded begin_if(LLVMBuilderRef b, LLVMValueRef cond)
+{
+	struct guarded br = {.from = {LLVMGetInsertBlock(b)}};
+	if (!cond)
+		return br;
+	LLVMBasicBlockRef yes = new_block(b);
+	br.end = new_block(b);
+	LLVMBuildCondBr(b, cond, yes, br.end);
+	LLVMPositionBuilderAtEnd(b, yes);
+	return br;
+}
+
+void end_if(LLVMBuilderRef b, struct guarded *br)
+{
+	if (!br->end)
+		return;
+	br->from[1] = LLVMGetInsertBlock(b);
+	LLVMBuildBr(b, br->end);
+	LLVMPositionBuilderAtEnd(b, br->end);
+}
+
+LLVMValueRef either(LLVMBuilderRef b, const struct guarded *br, LLVMValueRef otherwise, LLVMValueRef x)
+{
+	LLVMValueRef values[] = {otherwise, x}, phi = LLVMBuildPhi(b, LLVMTypeOf(x), "");
+	LLVMAddIncoming(phi, values, (LLVMBasicBlockRef *)br->from, 2);
+	return phi;
+}
+
+/* --- the module ---------------------------------------------------------------------------------------------- */
+
+LLVMValueRef add_constant(LLVMModuleRef mod, LLVMValueRef c, const char *name, LLVMLinkage linkage, u32 address_space)
+{
+	LLVMValueRef g = LLVMAddGlobalInAddressSpace(mod, LLVMTypeOf(c), name, address_space);
+	LLVMSetInitializer(g, c);
+	LLVMSetGlobalConstant(g, true);
+	LLVMSetLinkage(g, linkage);
+	return g;
+}
+
+void add_attribute(LLVMValueRef f, LLVMAttributeIndex index, const char *name, u64 value)
+{
+	LLVMContextRef ctx = LLVMGetTypeContext(LLVMTypeOf(f));
+	unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
+	LLVMAddAttributeAtIndex(f, index, LLVMCreateEnumAttribute(ctx, kind, value));
+}
