@@ -89,17 +89,17 @@ static struct amx_part part_of(struct cpu_codegen *h, const struct product *p, u
 static void move_rows(struct cpu_codegen *h, const struct product *p, const struct amx_part *x, bool back)
 {
 	int r = p->type->rank;
-	LLVMTypeRef elem = cpu_llvm_dtype(h, p->sum), row = LLVMVectorType(elem, SIDE);
+	LLVMTypeRef elem = llvm_dtype(h->ctx, p->sum), row = LLVMVectorType(elem, SIDE);
 	struct at at = x->at;
 	struct cpu_loop l = cpu_loop(h, cpu_i64(h, 0), cpu_i64(h, SIDE), 1, false);
 	LLVMValueRef memory = gep(h->b, x->memory, row, l.index);
 	at.i[r - 2] = LLVMBuildAdd(h->b, at.i[r - 2], l.index, "");
 	if (back) {
 		LLVMValueRef sums = LLVMBuildLoad2(h->b, row, memory, "");
-		buffer_store(h, p->c, p->type, &at, cpu_from_sum(h, sums, p, SIDE));
+		buffer_store(h, p->c, p->type, &at, cpu_from_sum(h, sums, p));
 	} else {
 		LLVMValueRef c = buffer_load(h, p->c, p->type, &at);
-		LLVMBuildStore(h->b, cpu_to_sum(h, c, p->result, elem, SIDE), memory);
+		LLVMBuildStore(h->b, cpu_to_sum(h, c, p->result, elem), memory);
 	}
 	cpu_loop_end(h, &l);
 }

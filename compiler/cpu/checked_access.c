@@ -81,7 +81,7 @@ void cpu_check_access(struct cpu_codegen *h, const struct op *o, const struct ch
 	LLVMValueRef none = LLVMConstNull(h->ptr), mask = none;
 	struct guarded active = begin_if(h->b, c->mask && !lanes_of(c->mask) ? c->mask : NULL);
 	if (c->mask && lanes_of(c->mask))
-		mask = spill(h, LLVMBuildZExt(h->b, c->mask, cpu_vector_type(h->i8, lanes), ""), 1);
+		mask = spill(h, to_memory(h->b, c->mask), 1);
 	LLVMValueRef site = site_constant(h, o, &s);
 	LLVMValueRef number = s.rank ? cpu_element_number(h, t, c->at) : cpu_i64(h, -1);
 	LLVMValueRef p = s.each ? spill(h, c->p, 0) : c->p;

@@ -1,5 +1,6 @@
 /* Conversions between float formats, and between floats and integers. */
 #include "cpu/vector_ops.h"
+#include "llvm/elementwise.h"
 
 #include <math.h>
 
@@ -67,9 +68,8 @@ static LLVMValueRef e4m3_to_f32(struct cpu_codegen *h, LLVMValueRef v)
 	return from_bits(h->b, LLVMBuildOr(b, sign, scaled, ""), h->f32);
 }
 
-LLVMValueRef cpu_widen(struct cpu_codegen *h, LLVMValueRef v, enum dtype d, u32 lanes)
+LLVMValueRef cpu_widen(struct cpu_codegen *h, LLVMValueRef v, enum dtype d)
 {
-	(void)lanes;
 	LLVMBuilderRef b = h->b;
 	LLVMValueRef x = map_get(&h->exact, v);
 	if (x)
@@ -148,9 +148,8 @@ static LLVMValueRef narrow(struct cpu_codegen *h, LLVMValueRef v, enum dtype d, 
 	}
 }
 
-LLVMValueRef cpu_narrow(struct cpu_codegen *h, LLVMValueRef v, enum dtype d, u32 lanes)
+LLVMValueRef cpu_narrow(struct cpu_codegen *h, LLVMValueRef v, enum dtype d)
 {
-	(void)lanes;
 	return narrow(h, v, d, false);
 }
 
@@ -176,7 +175,7 @@ static LLVMValueRef float_to_float(struct cpu_codegen *h, LLVMValueRef x, enum d
 		return x;
 	if (from == DT_F64 && to == DT_F32)
 		return toward_zero ? f64_to_f32(h, x, false) : LLVMBuildFPTrunc(h->b, x, type_as(x, h->f32), "");
-	x = from == DT_F64 ? f64_to_f32(h, x, true) : cpu_widen(h, x, from, 0);
+	x = from == DT_F64 ? f64_to_f32(h, x, true) : cpu_widen(h, x, from);
 	return to == DT_F64 ? extend(h, x, h->f64) : narrow(h, x, to, toward_zero);
 }
 
@@ -267,33 +266,18 @@ static LLVMValueRef float_to_int(struct cpu_codegen *h, LLVMValueRef x, LLVMType
 
 /* --- all conversions --------------------------------------------------------------------------------------------- */
 
-static LLVMValueRef bitcast(struct cpu_codegen *h, LLVMValueRef x, LLVMTypeRef t)
-{
-	LLVMTypeKind from = LLVMGetTypeKind(elem_of(LLVMTypeOf(x))), to = LLVMGetTypeKind(elem_of(t));
-	if (from == LLVMPointerTypeKind && to != LLVMPointerTypeKind)
-		return LLVMBuildPtrToInt(h->b, x, t, "");
-	if (from != LLVMPointerTypeKind && to == LLVMPointerTypeKind)
-		return LLVMBuildIntToPtr(h->b, x, t, "");
-	return LLVMBuildBitCast(h->b, x, t, "");
-}
-
 LLVMValueRef cpu_convert(struct cpu_codegen *h, const struct op *o, LLVMValueRef x)
 {
-	static const LLVMOpcode casts[IR_OPCODES] = {
-		[IR_EXTSI] = LLVMSExt,          [IR_EXTUI] = LLVMZExt,          [IR_TRUNCI] = LLVMTrunc,
-		[IR_PTR_TO_INT] = LLVMPtrToInt, [IR_INT_TO_PTR] = LLVMIntToPtr,
-	};
 	enum dtype from = type_dtype(operand(o, 0)->type), to = type_dtype(result(o)->type);
-	LLVMTypeRef t = type_as(x, cpu_elem_type(h, type_elem(result(o)->type)));
+	LLVMTypeRef t = cpu_elem_type(h, result(o)->type);
 	switch (o->code) {
 	case IR_SITOFP:
 	case IR_UITOFP: return int_to_float(h, operand(o, 0), x, to, o->code == IR_SITOFP);
 	case IR_FPTOSI:
-	case IR_FPTOUI: return float_to_int(h, cpu_widen(h, x, from, 0), t, o->code == IR_FPTOSI);
+	case IR_FPTOUI: return float_to_int(h, cpu_widen(h, x, from), type_as(x, t), o->code == IR_FPTOSI);
 	case IR_EXTF:
 	case IR_TRUNCF: return float_to_float(h, x, from, to, false);
 	case IR_FP_TO_FP: return float_to_float(h, x, from, to, o->attr[ATTR_ROUNDING] == ROUND_RTZ);
-	case IR_BITCAST: return bitcast(h, x, t);
-	default: return casts[o->code] ? LLVMBuildCast(h->b, casts[o->code], x, t, "") : NULL;
+	default: return emit_cast(h->b, o->code, x, t);
 	}
 }

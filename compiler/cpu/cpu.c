@@ -38,8 +38,7 @@ struct buffer *buffer_new(struct cpu_codegen *h, const struct value *v)
 {
 	const struct type *t = v->type;
 	struct buffer *b = arena_new(&h->scratch, struct buffer);
-	*b = (struct buffer){.elem = type_elem_bits(t) == 1 ? h->i8 : cpu_elem_type(h, type_elem(t)),
-			     .operand = DT_COUNT};
+	*b = (struct buffer){.elem = memory_type(cpu_elem_type(h, t)), .operand = DT_COUNT};
 	int inner = t->rank ? cpu_inner(h, v) : 0;
 	i64 n = t->rank ? t->shape[inner] : 1;
 	b->stride[inner] = 1;
@@ -532,7 +531,7 @@ void cpu_emit_scalar(struct cpu_codegen *h, const struct op *o)
 	}
 	for (u32 k = 0; k < o->noperands; k++)
 		in[k] = cpu_scalar(h, operand(o, k));
-	cpu_set_scalar(h, result(o), cpu_elementwise(h, o, in, 0));
+	cpu_set_scalar(h, result(o), cpu_elementwise(h, o, in));
 }
 
 static void emit_op(struct cpu_codegen *h, const struct op *o)
@@ -598,9 +597,8 @@ static void load_params(struct cpu_codegen *h)
 	for (u32 i = 0; i < h->k->nparams; i++) {
 		const struct value *v = h->k->params[i].value;
 		LLVMTypeRef t = cpu_elem_type(h, v->type);
-		bool truth = type_elem_bits(v->type) == 1;
-		LLVMValueRef x = cpu_load_at(h, h->entry, truth ? h->i8 : t, args, 8ll * i);
-		cpu_set_scalar(h, v, truth ? LLVMBuildTrunc(h->entry, x, h->i1, "") : x);
+		LLVMValueRef x = cpu_load_at(h, h->entry, memory_type(t), args, 8ll * i);
+		cpu_set_scalar(h, v, t == h->i1 ? LLVMBuildTrunc(h->entry, x, t, "") : x);
 	}
 }
 

@@ -157,14 +157,14 @@ void cpu_debug_end(struct cpu_codegen *h);
 /* --- elementwise.c, math.c: operations on scalars and vectors ---------------------------------------------------- */
 
 /* The LLVM type of an element of a tile; the type of a vector of `lanes` elements, or `elem` itself if lanes is 0. */
-LLVMTypeRef cpu_elem_type(struct cpu_codegen *h, const struct type *elem);
+LLVMTypeRef cpu_elem_type(struct cpu_codegen *h, const struct type *t);
 LLVMTypeRef cpu_vector_type(LLVMTypeRef elem, u32 lanes);
 /* An elementwise operation (op_has(o, ELEM)), of a block or of the region of a map or reduction, on operands with
- * `lanes` lanes. */
-LLVMValueRef cpu_elementwise(struct cpu_codegen *h, const struct op *o, const LLVMValueRef *in, u32 lanes);
+ * equally many lanes. */
+LLVMValueRef cpu_elementwise(struct cpu_codegen *h, const struct op *o, const LLVMValueRef *in);
 /* Any float format to f32 (f64 stays f64), and back, rounded to nearest even. */
-LLVMValueRef cpu_widen(struct cpu_codegen *h, LLVMValueRef v, enum dtype d, u32 lanes);
-LLVMValueRef cpu_narrow(struct cpu_codegen *h, LLVMValueRef v, enum dtype d, u32 lanes);
+LLVMValueRef cpu_widen(struct cpu_codegen *h, LLVMValueRef v, enum dtype d);
+LLVMValueRef cpu_narrow(struct cpu_codegen *h, LLVMValueRef v, enum dtype d);
 
 /* --- builder.c ----------------------------------------------------------------------------------------------- */
 
@@ -343,14 +343,13 @@ struct dot_unit {
 extern const struct dot_unit cpu_dot_units[];
 enum dot_unit_kind cpu_dot_unit(const struct cpu_codegen *h, const struct op *dot);
 enum dtype cpu_sum_dtype(const struct op *o);
-LLVMTypeRef cpu_llvm_dtype(struct cpu_codegen *h, enum dtype d);
-LLVMValueRef cpu_to_sum(struct cpu_codegen *h, LLVMValueRef x, enum dtype from, LLVMTypeRef sum, u32 lanes);
+LLVMValueRef cpu_to_sum(struct cpu_codegen *h, LLVMValueRef x, enum dtype from, LLVMTypeRef sum);
 /* Whether all uses of v are dots that take it as the same operand. */
 bool cpu_dot_takes(struct cpu_codegen *h, const struct value *v, const struct op **dot, u32 *which);
 /* cpu_dot_buffer: new memory for operand `which` (0: A, 1: B) of dot o, in the format of its dot_unit. cpu_to_operand:
  * converts elements x to the format of that memory. */
 struct buffer *cpu_dot_buffer(struct cpu_codegen *h, const struct op *o, u32 which);
-LLVMValueRef cpu_to_operand(struct cpu_codegen *h, LLVMValueRef x, const struct buffer *to, u32 lanes);
+LLVMValueRef cpu_to_operand(struct cpu_codegen *h, LLVMValueRef x, const struct buffer *to);
 /* The number of rows of operand B that are interleaved in memory: dot_unit.group; 1 for other memory. */
 u32 cpu_dot_group(const struct buffer *b);
 /* Interleaves, in memory, the cpu_dot_group(b) rows from `first` on of an operand of type t; until then they lie one
@@ -383,7 +382,7 @@ struct product {
 /* The address of the element at index `at` in b. */
 LLVMValueRef cpu_row_address(struct cpu_codegen *h, const struct buffer *b, int rank, const struct at *at);
 /* Accumulators x as elements of C's type. */
-LLVMValueRef cpu_from_sum(struct cpu_codegen *h, LLVMValueRef x, const struct product *p, u32 lanes);
+LLVMValueRef cpu_from_sum(struct cpu_codegen *h, LLVMValueRef x, const struct product *p);
 /* Emits the dot with AMX tile registers,
  * for the first `rows` rows (NULL: all) and `columns` columns of C. */
 void cpu_dot_tiles(struct cpu_codegen *h, struct product *p, LLVMValueRef rows, LLVMValueRef columns);

@@ -301,11 +301,6 @@ void cpu_debug_order(struct cpu_codegen *h)
 
 /* --- operations -------------------------------------------------------------------------------------------------- */
 
-static LLVMValueRef as_bytes(struct cpu_codegen *h, LLVMBuilderRef b, LLVMValueRef x, const struct type *t)
-{
-	return type_elem_bits(t) == 1 ? LLVMBuildZExt(b, x, h->i8, "") : x;
-}
-
 void cpu_debug_parameters(struct cpu_codegen *h)
 {
 	struct debug *g = h->debug;
@@ -317,7 +312,7 @@ void cpu_debug_parameters(struct cpu_codegen *h)
 	for (u32 i = 0; i <= h->k->nparams; i++) {
 		const struct kernel_param *p = i ? &h->k->params[i - 1] : NULL;
 		const struct type *t = p ? p->value->type : NULL;
-		LLVMValueRef x = p ? as_bytes(h, h->entry, cpu_scalar(h, p->value), t) : h->pid;
+		LLVMValueRef x = p ? to_memory(h->entry, cpu_scalar(h, p->value)) : h->pid;
 		struct variable v = {p ? p->name : "program_id", p ? element_type(g, t) : three,
 				     new_slot(h, LLVMTypeOf(x)), !p};
 		LLVMBuildStore(h->entry, x, v.slot);
@@ -338,7 +333,7 @@ static void set_variable(struct cpu_codegen *h, const char *name, const struct t
 	bool is_tile = type_is_tensor(t);
 	if (is_tile && (!b || b->operand != DT_COUNT || b->panel))
 		return;
-	x = is_tile ? b->at : as_bytes(h, h->b, x, t);
+	x = is_tile ? b->at : to_memory(h->b, x);
 	LLVMMetadataRef type = is_tile ? array_type(h->debug, t, b) : element_type(h->debug, t);
 	u32 slot = slot_of(h, name, type, LLVMTypeOf(x), is_tile);
 	if (what & STORE)

@@ -18,15 +18,14 @@ enum {
 	MOST_REGISTERS = SINGLE_PANELS * PANEL_REGISTERS,
 };
 
-LLVMValueRef cpu_from_sum(struct cpu_codegen *h, LLVMValueRef x, const struct product *p, u32 lanes)
+LLVMValueRef cpu_from_sum(struct cpu_codegen *h, LLVMValueRef x, const struct product *p)
 {
 	enum dtype to = p->result;
 	if (to == p->sum)
 		return x;
 	if (dtype_is_int(to))
-		return LLVMBuildTrunc(h->b, x,
-				      cpu_vector_type(LLVMIntTypeInContext(h->ctx, (u32)dtype_bits(to)), lanes), "");
-	return cpu_narrow(h, x, to, lanes);
+		return LLVMBuildTrunc(h->b, x, ints_as(x, dtype_bits(to)), "");
+	return cpu_narrow(h, x, to);
 }
 
 /* c + a · b, lane by lane. For dot-product instructions a lane of a and b is 32 bits: `group` elements of 8 or 16
@@ -90,7 +89,7 @@ static struct at block_at(struct cpu_codegen *h, const struct product *p, u32 ro
 static void emit_block_of_c(struct cpu_codegen *h, const struct product *p)
 {
 	enum dot_unit_kind unit = p->a->unit;
-	LLVMTypeRef elem = cpu_llvm_dtype(h, p->sum), step = cpu_dot_units[unit].bits ? h->i32 : elem;
+	LLVMTypeRef elem = llvm_dtype(h->ctx, p->sum), step = cpu_dot_units[unit].bits ? h->i32 : elem;
 	LLVMTypeRef vt = LLVMVectorType(elem, p->lanes), bt = LLVMVectorType(step, p->lanes);
 	LLVMValueRef acc[ROWS32 + 1][MOST_REGISTERS], rows[ROWS32 + 1], first[ROWS32 + 1][MOST_REGISTERS];
 	int r = p->type->rank;
@@ -100,8 +99,7 @@ static void emit_block_of_c(struct cpu_codegen *h, const struct product *p)
 	for (u32 i = 0; i < all; i++) {
 		for (u32 g = 0; g < p->registers; g++) {
 			struct at at = block_at(h, p, i, g);
-			first[i][g] = i < p->rows ? cpu_to_sum(h, buffer_load(h, p->c, p->type, &at), p->result, elem,
-								p->lanes)
+			first[i][g] = i < p->rows ? cpu_to_sum(h, buffer_load(h, p->c, p->type, &at), p->result, elem)
 						  : LLVMConstNull(vt);
 		}
 		struct at of_a = block_at(h, p, i, 0);
@@ -146,7 +144,7 @@ static void emit_block_of_c(struct cpu_codegen *h, const struct product *p)
 			struct at at = block_at(h, p, i, g);
 			if (all > p->rows)
 				acc[i][g] = LLVMBuildSub(h->b, acc[i][g], acc[p->rows][g], "");
-			buffer_store(h, p->c, p->type, &at, cpu_from_sum(h, acc[i][g], p, p->lanes));
+			buffer_store(h, p->c, p->type, &at, cpu_from_sum(h, acc[i][g], p));
 		}
 }
 

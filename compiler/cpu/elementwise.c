@@ -3,26 +3,13 @@
  * Masks are applied at stores, so operations run on arbitrary values of masked-off elements: no operation traps or has
  * an undefined result. Floats smaller than fp32 are computed in fp32 and rounded once. */
 #include "cpu/vector_ops.h"
+#include "llvm/elementwise.h"
 #include "ir/scalar.h"
 
-LLVMTypeRef cpu_elem_type(struct cpu_codegen *h, const struct type *elem)
+LLVMTypeRef cpu_elem_type(struct cpu_codegen *h, const struct type *t)
 {
-	if (elem->kind == TY_PTR)
-		return h->ptr;
-	switch (elem->dtype) {
-	case DT_I1: return h->i1;
-	case DT_E4M3:
-	case DT_E5M2:
-	case DT_I8: return h->i8;
-	case DT_BF16:
-	case DT_I16: return h->i16;
-	case DT_I32: return h->i32;
-	case DT_I64: return h->i64;
-	case DT_F16: return h->f16;
-	case DT_F32: return h->f32;
-	case DT_F64: return h->f64;
-	default: tl_unreachable("type of elements");
-	}
+	const struct type *elem = type_elem(t);
+	return elem->kind == TY_PTR ? h->ptr : llvm_dtype(h->ctx, elem->dtype);
 }
 
 LLVMTypeRef cpu_vector_type(LLVMTypeRef elem, u32 lanes)
@@ -91,15 +78,14 @@ static bool divides_safely(LLVMValueRef y)
 	return true;
 }
 
-static LLVMValueRef divide(struct cpu_codegen *h, enum opcode code, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef divide(struct cpu_codegen *h, const struct op *o, LLVMValueRef x, LLVMValueRef y)
 {
-	static const LLVMOpcode direct[IR_OPCODES] = {
-		[IR_DIVSI] = LLVMSDiv, [IR_DIVUI] = LLVMUDiv, [IR_REMSI] = LLVMSRem, [IR_REMUI] = LLVMURem};
+	enum opcode code = o->code;
 	LLVMBuilderRef b = h->b;
 	bool is_signed = code == IR_DIVSI || code == IR_REMSI, rest = code == IR_REMSI || code == IR_REMUI;
 	LLVMTypeRef t = LLVMTypeOf(x);
 	if (divides_safely(y))
-		return LLVMBuildBinOp(b, direct[code], x, y, "");
+		return emit_operation(b, o, (LLVMValueRef[]){x, y});
 	/* A divisor of 0 or (signed) -1, for which LLVM's division is undefined, is replaced by 1. In 1 bit, signed 1
 	 * is -1, so each divisor is replaced. */
 	LLVMValueRef none = equal(h, y, 0), minus = is_signed ? equal(h, y, ~0ull) : NULL, q;
@@ -136,65 +122,7 @@ static LLVMValueRef shift(struct cpu_codegen *h, enum opcode code, LLVMValueRef 
 	return LLVMBuildSelect(b, fits, r, int_as(x, 0), "");
 }
 
-static LLVMValueRef mulhi(struct cpu_codegen *h, LLVMValueRef x, LLVMValueRef y)
-{
-	u32 bits = type_bits(LLVMTypeOf(x));
-	LLVMTypeRef wide = type_as(x, LLVMIntTypeInContext(h->ctx, MAX(2 * bits, 8)));
-	LLVMValueRef right = LLVMBuildZExt(h->b, y, wide, "");
-	LLVMValueRef p = LLVMBuildMul(h->b, LLVMBuildZExt(h->b, x, wide, ""), right, "");
-	return LLVMBuildTrunc(h->b, LLVMBuildLShr(h->b, p, int_like(wide, bits), ""), LLVMTypeOf(x), "");
-}
-
-static LLVMValueRef int_op(struct cpu_codegen *h, enum opcode code, const LLVMValueRef *in)
-{
-	static const LLVMOpcode binary[IR_OPCODES] = {[IR_ADDI] = LLVMAdd, [IR_SUBI] = LLVMSub, [IR_MULI] = LLVMMul,
-						      [IR_ANDI] = LLVMAnd, [IR_ORI] = LLVMOr,   [IR_XORI] = LLVMXor};
-	static const LLVMIntPredicate picks[IR_OPCODES] = {
-		[IR_MAXSI] = LLVMIntSGT, [IR_MAXUI] = LLVMIntUGT, [IR_MINSI] = LLVMIntSLT, [IR_MINUI] = LLVMIntULT};
-	LLVMBuilderRef b = h->b;
-	switch (code) {
-	case IR_DIVSI:
-	case IR_DIVUI:
-	case IR_REMSI:
-	case IR_REMUI: return divide(h, code, in[0], in[1]);
-	case IR_SHLI:
-	case IR_SHRSI:
-	case IR_SHRUI: return shift(h, code, in[0], in[1]);
-	case IR_MAXSI:
-	case IR_MAXUI:
-	case IR_MINSI:
-	case IR_MINUI: return LLVMBuildSelect(b, LLVMBuildICmp(b, picks[code], in[0], in[1], ""), in[0], in[1], "");
-	case IR_MULHIUI: return mulhi(h, in[0], in[1]);
-	case IR_ABSI: {
-		LLVMValueRef less = LLVMBuildICmp(b, LLVMIntSLT, in[0], int_as(in[0], 0), "");
-		return LLVMBuildSelect(b, less, LLVMBuildNeg(b, in[0], ""), in[0], "");
-	}
-	default: tl_assert(binary[code]); return LLVMBuildBinOp(b, binary[code], in[0], in[1], "");
-	}
-}
-
-static LLVMValueRef compare_int(struct cpu_codegen *h, const struct op *o, const LLVMValueRef *in)
-{
-	static const LLVMIntPredicate preds[] = {
-		[CMPI_EQ] = LLVMIntEQ,   [CMPI_NE] = LLVMIntNE,   [CMPI_SLT] = LLVMIntSLT, [CMPI_SLE] = LLVMIntSLE,
-		[CMPI_SGT] = LLVMIntSGT, [CMPI_SGE] = LLVMIntSGE, [CMPI_ULT] = LLVMIntULT, [CMPI_ULE] = LLVMIntULE,
-		[CMPI_UGT] = LLVMIntUGT, [CMPI_UGE] = LLVMIntUGE,
-	};
-	return LLVMBuildICmp(h->b, preds[o->attr[ATTR_PREDICATE]], in[0], in[1], "");
-}
-
 /* --- floats ------------------------------------------------------------------------------------------------------ */
-
-static LLVMValueRef compare_float(struct cpu_codegen *h, const struct op *o, LLVMValueRef x, LLVMValueRef y)
-{
-	static const LLVMRealPredicate preds[] = {
-		[CMPF_OEQ] = LLVMRealOEQ, [CMPF_ONE] = LLVMRealONE, [CMPF_OLT] = LLVMRealOLT, [CMPF_OLE] = LLVMRealOLE,
-		[CMPF_OGT] = LLVMRealOGT, [CMPF_OGE] = LLVMRealOGE, [CMPF_ORD] = LLVMRealORD, [CMPF_UEQ] = LLVMRealUEQ,
-		[CMPF_UNE] = LLVMRealUNE, [CMPF_ULT] = LLVMRealULT, [CMPF_ULE] = LLVMRealULE, [CMPF_UGT] = LLVMRealUGT,
-		[CMPF_UGE] = LLVMRealUGE, [CMPF_UNO] = LLVMRealUNO,
-	};
-	return LLVMBuildFCmp(h->b, preds[o->attr[ATTR_PREDICATE]], x, y, "");
-}
 
 /* Whether all elements are constants other than 0 and NaN: such a number compares equal only to the same bits. */
 static bool is_plain_constant(LLVMValueRef x)
@@ -245,17 +173,8 @@ static LLVMValueRef min_max(struct cpu_codegen *h, bool max, bool propagate, LLV
 
 static LLVMValueRef float_op(struct cpu_codegen *h, const struct op *o, LLVMValueRef *in)
 {
-	LLVMBuilderRef b = h->b;
-	LLVMTypeRef t = LLVMTypeOf(in[0]);
 	switch (o->code) {
-	case IR_ADDF: return LLVMBuildFAdd(b, in[0], in[1], "");
-	case IR_SUBF: return LLVMBuildFSub(b, in[0], in[1], "");
-	case IR_MULF: return LLVMBuildFMul(b, in[0], in[1], "");
-	case IR_PRECISE_DIVF:
-	case IR_DIVF: return LLVMBuildFDiv(b, in[0], in[1], "");
 	case IR_REMF: return cpu_fmod(h, in[0], in[1]);
-	case IR_NEGF: return LLVMBuildFNeg(b, in[0], "");
-	case IR_ABSF: return intrinsic1(h->b, "llvm.fabs", in[0]);
 	case IR_MAXNUMF:
 	case IR_MINNUMF: return min_max(h, o->code == IR_MAXNUMF, false, in[0], in[1]);
 	case IR_MAXIMUMF:
@@ -264,9 +183,10 @@ static LLVMValueRef float_op(struct cpu_codegen *h, const struct op *o, LLVMValu
 		bool nan = o->attr[ATTR_NAN];
 		return min_max(h, false, nan, min_max(h, true, nan, in[0], in[1]), in[2]);
 	}
-	case IR_FMA: return call_intrinsic(h->b, "llvm.fma", &t, 1, in, 3);
-	default: return cpu_math(h, o->code, in[0]);
+	default: break;
 	}
+	LLVMValueRef r = emit_operation(h->b, o, in);
+	return r ? r : cpu_math(h, o->code, in[0]);
 }
 
 /* Negation or absolute value of fp16 and bf16 by the sign bit. fp8 is computed in fp32, as
@@ -285,10 +205,10 @@ static LLVMValueRef any_float_op(struct cpu_codegen *h, const struct op *o, cons
 	if ((o->code == IR_NEGF || o->code == IR_ABSF) && (d == DT_F16 || d == DT_BF16))
 		return set_sign(h, o->code, in[0]);
 	for (u32 i = 0; i < o->noperands; i++)
-		wide[i] = cpu_widen(h, in[i], d, 0);
+		wide[i] = cpu_widen(h, in[i], d);
 	if (o->code == IR_CMPF)
-		return compare_float(h, o, wide[0], wide[1]);
-	return cpu_narrow(h, float_op(h, o, wide), d, 0);
+		return emit_operation(h->b, o, wide);
+	return cpu_narrow(h, float_op(h, o, wide), d);
 }
 
 /* --- all operations ---------------------------------------------------------------------------------------------- */
@@ -303,18 +223,23 @@ static LLVMValueRef add_pointer(struct cpu_codegen *h, const struct op *o, LLVMV
 	return LLVMBuildGEP2(h->b, h->i8, p, &offset, 1, "");
 }
 
-LLVMValueRef cpu_elementwise(struct cpu_codegen *h, const struct op *o, const LLVMValueRef *in, u32 lanes)
+LLVMValueRef cpu_elementwise(struct cpu_codegen *h, const struct op *o, const LLVMValueRef *in)
 {
-	(void)lanes;
 	enum dtype d = type_dtype(operand(o, 0)->type);
 	switch (o->code) {
-	case IR_CMPI: return compare_int(h, o, in);
-	case IR_SELECT: return LLVMBuildSelect(h->b, in[0], in[1], in[2], "");
 	case IR_ADDPTR: return add_pointer(h, o, in[0], in[1]);
+	case IR_DIVSI:
+	case IR_DIVUI:
+	case IR_REMSI:
+	case IR_REMUI: return divide(h, o, in[0], in[1]);
+	case IR_SHLI:
+	case IR_SHRSI:
+	case IR_SHRUI: return shift(h, o->code, in[0], in[1]);
 	default: break;
 	}
 	LLVMValueRef v = cpu_convert(h, o, in[0]);
 	if (v)
 		return v;
-	return dtype_is_float(d) ? any_float_op(h, o, in, d) : int_op(h, o->code, in);
+	bool is_float = op_info[o->code].rule == R_FLOAT || o->code == IR_CMPF;
+	return is_float ? any_float_op(h, o, in, d) : emit_operation(h->b, o, in);
 }

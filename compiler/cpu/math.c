@@ -242,8 +242,6 @@ LLVMValueRef cpu_math(struct cpu_codegen *h, enum opcode code, LLVMValueRef x)
 	case IR_SQRT:
 	case IR_PRECISE_SQRT: return intrinsic1(h->b, "llvm.sqrt", x);
 	case IR_RSQRT: return LLVMBuildFDiv(h->b, real_as(x, 1), intrinsic1(h->b, "llvm.sqrt", x), "");
-	case IR_FLOOR: return intrinsic1(h->b, "llvm.floor", x);
-	case IR_CEIL: return intrinsic1(h->b, "llvm.ceil", x);
 	default: break;
 	}
 	LLVMValueRef r = inline_function(h, code, x);

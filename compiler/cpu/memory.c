@@ -4,12 +4,6 @@
  * If a mask is true for all lanes, the access is unmasked; otherwise it is one of LLVM's masked intrinsics. */
 #include "cpu/cpu_internal.h"
 
-/* The LLVM type of an element in memory: i8 for i1. */
-static LLVMTypeRef memory_type(struct cpu_codegen *h, const struct type *elem)
-{
-	return type_elem_bits(elem) == 1 ? h->i8 : cpu_elem_type(h, elem);
-}
-
 static struct at first_lane(const struct at *at)
 {
 	struct at a = *at;
@@ -51,8 +45,10 @@ static struct element_access access_of(struct cpu_codegen *h, const struct value
 				       const struct at *at)
 {
 	const struct type *elem = type_elem(p->type)->elem;
-	struct element_access a = {
-		.pointer = p, .mask_value = mask, .type = memory_type(h, elem), .bytes = type_bytes(elem)};
+	struct element_access a = {.pointer = p,
+				   .mask_value = mask,
+				   .type = memory_type(cpu_elem_type(h, elem)),
+				   .bytes = type_bytes(elem)};
 	a.mask = mask ? cpu_eval(h, mask, at) : NULL;
 	a.mask = is_true(a.mask) ? NULL : a.mask;
 	a.lanes = at->along < 0 ? 0 : at->lanes;
@@ -71,16 +67,6 @@ static struct element_access access_of(struct cpu_codegen *h, const struct value
 static bool is_one_access(const struct element_access *a)
 {
 	return a->uniform || a->run == a->lanes;
-}
-
-static LLVMValueRef to_value(struct cpu_codegen *h, LLVMValueRef x, const struct type *elem)
-{
-	return type_elem_bits(elem) == 1 ? LLVMBuildICmp(h->b, LLVMIntNE, x, LLVMConstNull(LLVMTypeOf(x)), "") : x;
-}
-
-static LLVMValueRef to_memory(struct cpu_codegen *h, LLVMValueRef x, const struct type *elem)
-{
-	return type_elem_bits(elem) == 1 ? LLVMBuildZExt(h->b, x, cpu_vector_type(h->i8, lanes_of(x)), "") : x;
 }
 
 static LLVMValueRef plain_load(struct cpu_codegen *h, const struct element_access *a, bool is_volatile)
@@ -209,21 +195,20 @@ static void check_access(struct cpu_codegen *h, const struct op *o, const struct
 LLVMValueRef cpu_eval_load(struct cpu_codegen *h, const struct op *o, const struct at *at)
 {
 	const struct value *p = operand(o, 0), *mask = o->noperands > 1 ? operand(o, 1) : NULL;
-	const struct type *elem = type_elem(result(o)->type);
+	LLVMTypeRef t = cpu_elem_type(h, result(o)->type);
 	struct element_access a = access_of(h, p, mask, at);
 	bool one = is_one_access(&a);
 	if (h->s->target->checks)
 		check_access(h, o, &a, at, NULL);
 	if (!a.mask && one)
-		return to_value(h, plain_load(h, &a, o->attr[ATTR_VOLATILE]), elem);
+		return from_memory(h->b, plain_load(h, &a, o->attr[ATTR_VOLATILE]), t);
 	LLVMValueRef other = o->noperands > 2 ? cpu_eval(h, operand(o, 2), at) : NULL;
 	bool vector = !one || lanes_of(a.mask) > 0;
 	bool one_value = a.uniform && !vector && !(other && lanes_of(other));
 	u32 lanes = one_value ? 0 : a.lanes;
-	other = other ? to_memory(h, cpu_spread(h, other, lanes), elem)
-		      : LLVMConstNull(cpu_vector_type(a.type, lanes));
+	other = other ? to_memory(h->b, cpu_spread(h, other, lanes)) : LLVMConstNull(cpu_vector_type(a.type, lanes));
 	if (!one)
-		return to_value(h, load_pieces(h, &a, at, other), elem);
+		return from_memory(h->b, load_pieces(h, &a, at, other), t);
 	/* Three paths: no lane is loaded (`other`), all lanes are loaded by a plain load, or some lanes by masked
 	 * loads. In the rest of a row (in_rest) some lanes are masked off, so there is no plain load. The path without
 	 * a load is needed: with all lanes masked off, the address may be invalid, and then even masked loads take
@@ -251,16 +236,14 @@ LLVMValueRef cpu_eval_load(struct cpu_codegen *h, const struct op *o, const stru
 	LLVMPositionBuilderAtEnd(h->b, end);
 	LLVMValueRef phi = LLVMBuildPhi(h->b, LLVMTypeOf(x[0]), "");
 	LLVMAddIncoming(phi, x, from, n);
-	return to_value(h, phi, elem);
+	return from_memory(h->b, phi, t);
 }
 
 void cpu_eval_store(struct cpu_codegen *h, const struct op *o, const struct at *at)
 {
 	const struct value *p = operand(o, 0), *mask = o->noperands > 2 ? operand(o, 2) : NULL;
 	struct element_access a = access_of(h, p, mask, at);
-	const struct type *elem = type_elem(operand(o, 1)->type);
-	LLVMValueRef x = cpu_spread(h, cpu_eval(h, operand(o, 1), at), a.lanes);
-	x = to_memory(h, x, elem);
+	LLVMValueRef x = to_memory(h->b, cpu_spread(h, cpu_eval(h, operand(o, 1), at), a.lanes));
 	struct guarded g = {0};
 	if (h->s->target->checks) {
 		check_access(h, o, &a, at, x);
@@ -339,7 +322,7 @@ static LLVMValueRef update_small(struct cpu_codegen *h, enum rmw_kind kind, LLVM
 	LLVMPositionBuilderAtEnd(h->b, loop);
 	LLVMValueRef old = LLVMBuildPhi(h->b, bits, "");
 	LLVMAddIncoming(old, &first, &before, 1);
-	LLVMValueRef a = cpu_widen(h, LLVMBuildBitCast(h->b, old, t, ""), d, 0), b = cpu_widen(h, x, d, 0), c;
+	LLVMValueRef a = cpu_widen(h, LLVMBuildBitCast(h->b, old, t, ""), d), b = cpu_widen(h, x, d), c;
 	LLVMValueRef both[] = {a, b};
 	c = kind == RMW_FADD ? LLVMBuildFAdd(h->b, a, b, "")
 			     : intrinsic_on(h->b, kind == RMW_MAX ? "llvm.maxnum" : "llvm.minnum", both, 2);
@@ -349,7 +332,7 @@ static LLVMValueRef update_small(struct cpu_codegen *h, enum rmw_kind kind, LLVM
 		LLVMValueRef equal = LLVMBuildFCmp(h->b, LLVMRealOEQ, a, b, "");
 		c = LLVMBuildSelect(h->b, equal, LLVMBuildBitCast(h->b, z, h->f32, ""), c, "");
 	}
-	LLVMValueRef next = LLVMBuildBitCast(h->b, cpu_narrow(h, c, d, 0), bits, "");
+	LLVMValueRef next = LLVMBuildBitCast(h->b, cpu_narrow(h, c, d), bits, "");
 	LLVMValueRef swap = LLVMBuildAtomicCmpXchg(h->b, p, old, next, LLVMAtomicOrderingSequentiallyConsistent,
 						   LLVMAtomicOrderingSequentiallyConsistent, false);
 	LLVMValueRef seen = LLVMBuildExtractValue(h->b, swap, 0, "");

@@ -128,9 +128,7 @@ LLVMValueRef buffer_load(struct cpu_codegen *h, const struct buffer *b, const st
 		x = LLVMBuildLoad2(h->b, cpu_vector_type(b->elem, lanes), p, "");
 		set_alignment(x, b->elem);
 	}
-	if (type_elem_bits(t) == 1)
-		x = LLVMBuildICmp(h->b, LLVMIntNE, x, LLVMConstNull(LLVMTypeOf(x)), "");
-	return x;
+	return from_memory(h->b, x, cpu_elem_type(h, t));
 }
 
 static void store_lanes(struct cpu_codegen *h, const struct buffer *b, const struct type *t, const struct at *at,
@@ -154,9 +152,9 @@ void buffer_store(struct cpu_codegen *h, const struct buffer *b, const struct ty
 	u32 lanes = at->along < 0 ? 0 : at->lanes;
 	x = cpu_spread(h, x, lanes);
 	if (b->operand != DT_COUNT)
-		x = cpu_to_operand(h, x, b, lanes);
-	else if (type_elem_bits(t) == 1)
-		x = LLVMBuildZExt(h->b, x, cpu_vector_type(h->i8, lanes), "");
+		x = cpu_to_operand(h, x, b);
+	else
+		x = to_memory(h->b, x);
 	if (!b->panel || at->along != t->rank - 1 || lanes <= (u32)b->panel) {
 		store_lanes(h, b, t, at, x);
 		return;
@@ -296,7 +294,7 @@ static bool view_index(struct cpu_codegen *h, const struct op *o, const struct a
 /* cpu_eval for each lane, as a scalar. */
 static LLVMValueRef eval_each(struct cpu_codegen *h, const struct value *v, const struct at *at)
 {
-	LLVMValueRef x = LLVMGetPoison(LLVMVectorType(cpu_elem_type(h, type_elem(v->type)), at->lanes));
+	LLVMValueRef x = LLVMGetPoison(LLVMVectorType(cpu_elem_type(h, v->type), at->lanes));
 	for (u32 k = 0; k < at->lanes; k++) {
 		struct at one = *at;
 		set_along(&one, -1, 0);
@@ -342,7 +340,7 @@ static LLVMValueRef eval_elementwise(struct cpu_codegen *h, const struct op *o, 
 				return combine_truth(h, o->code == IR_ANDI, in[k], in[!k]);
 	for (u32 k = 0; k < o->noperands; k++)
 		in[k] = cpu_spread(h, in[k], lanes);
-	return cpu_elementwise(h, o, in, lanes);
+	return cpu_elementwise(h, o, in);
 }
 
 static LLVMValueRef eval_new(struct cpu_codegen *h, const struct value *v, const struct at *at)
@@ -679,7 +677,7 @@ void cpu_region(struct cpu_codegen *h, const struct block *b, const LLVMValueRef
 				continue;
 			for (u32 k = 0; k < o->noperands; k++)
 				in[k] = cpu_spread(h, cpu_scalar(h, operand(o, k)), lanes);
-			cpu_set_scalar(h, result(o), cpu_elementwise(h, o, in, lanes));
+			cpu_set_scalar(h, result(o), cpu_elementwise(h, o, in));
 		}
 	}
 	for (u32 i = 0; i < b->last->noperands; i++)

@@ -64,57 +64,45 @@ enum dot_unit_kind cpu_dot_unit(const struct cpu_codegen *h, const struct op *o)
 	return (enum dot_unit_kind)unit;
 }
 
-LLVMTypeRef cpu_llvm_dtype(struct cpu_codegen *h, enum dtype d)
+static LLVMValueRef to_int(struct cpu_codegen *h, LLVMValueRef x, LLVMTypeRef to)
 {
-	return d == DT_F32 ? h->f32 : d == DT_F64 ? h->f64 : d == DT_I64 ? h->i64 : h->i32;
-}
-
-static LLVMValueRef to_int(struct cpu_codegen *h, LLVMValueRef x, LLVMTypeRef to, u32 lanes)
-{
-	u32 from = LLVMGetIntTypeWidth(elem_of(LLVMTypeOf(x))), bits = LLVMGetIntTypeWidth(to);
-	LLVMTypeRef t = cpu_vector_type(to, lanes);
+	int from = type_bits(LLVMTypeOf(x)), bits = type_bits(to);
+	LLVMTypeRef t = type_as(x, to);
 	return bits == from  ? x
 	       : from > bits ? LLVMBuildTrunc(h->b, x, t, "")
 	       : from == 1   ? LLVMBuildZExt(h->b, x, t, "")
 			     : LLVMBuildSExt(h->b, x, t, "");
 }
 
-LLVMValueRef cpu_to_sum(struct cpu_codegen *h, LLVMValueRef x, enum dtype from, LLVMTypeRef sum, u32 lanes)
+LLVMValueRef cpu_to_sum(struct cpu_codegen *h, LLVMValueRef x, enum dtype from, LLVMTypeRef sum)
 {
 	if (dtype_is_int(from))
-		return to_int(h, x, sum, lanes);
-	x = cpu_widen(h, x, from, lanes);
-	return sum == h->f64 && from != DT_F64 ? LLVMBuildFPExt(h->b, x, cpu_vector_type(sum, lanes), "") : x;
+		return to_int(h, x, sum);
+	x = cpu_widen(h, x, from);
+	return sum == h->f64 && from != DT_F64 ? LLVMBuildFPExt(h->b, x, type_as(x, sum), "") : x;
 }
 
 /* Rounds fp32 to TF32: 10 bits of mantissa, ties away from zero (support/small_floats.h). */
 static LLVMValueRef round_tf32(struct cpu_codegen *h, LLVMValueRef x)
 {
-	LLVMTypeRef t = cpu_vector_type(h->i32, lanes_of(x));
-	LLVMValueRef exponent = cpu_spread(h, cpu_i32(h, 0x7F800000), lanes_of(x)),
-		     half = cpu_spread(h, cpu_i32(h, 0x1000), lanes_of(x)),
-		     kept = cpu_spread(h, cpu_i32(h, ~0x1FFF), lanes_of(x));
-	LLVMValueRef bits = LLVMBuildBitCast(h->b, x, t, "");
+	LLVMValueRef bits = to_bits(h->b, x), exponent = int_as(bits, 0x7F800000);
 	LLVMValueRef special = LLVMBuildICmp(h->b, LLVMIntEQ, LLVMBuildAnd(h->b, bits, exponent, ""), exponent, "");
-	LLVMValueRef r = LLVMBuildAnd(h->b, LLVMBuildAdd(h->b, bits, half, ""), kept, "");
-	return LLVMBuildSelect(h->b, special, x, LLVMBuildBitCast(h->b, r, LLVMTypeOf(x), ""), "");
+	LLVMValueRef r = LLVMBuildAdd(h->b, bits, int_as(bits, 0x1000), "");
+	r = LLVMBuildAnd(h->b, r, int_as(bits, ~0x1FFFu), "");
+	return LLVMBuildSelect(h->b, special, x, from_bits(h->b, r, h->f32), "");
 }
 
-LLVMValueRef cpu_to_operand(struct cpu_codegen *h, LLVMValueRef x, const struct buffer *to, u32 lanes)
+LLVMValueRef cpu_to_operand(struct cpu_codegen *h, LLVMValueRef x, const struct buffer *to)
 {
 	switch (to->unit) {
 	case DOT_TILES_BF16:
-	case DOT_BF16:
-		return to->operand == DT_BF16 ? x
-					      : cpu_narrow(h, cpu_widen(h, x, to->operand, lanes), DT_BF16, lanes);
-	case DOT_INT16: return to_int(h, x, to->elem, lanes);
-	case DOT_INT8:
-		return to->panel ? x
-				 : LLVMBuildXor(h->b, x, cpu_spread(h, LLVMConstInt(h->i8, 0x80, false), lanes), "");
+	case DOT_BF16: return to->operand == DT_BF16 ? x : cpu_narrow(h, cpu_widen(h, x, to->operand), DT_BF16);
+	case DOT_INT16: return to_int(h, x, to->elem);
+	case DOT_INT8: return to->panel ? x : LLVMBuildXor(h->b, x, int_as(x, 0x80), "");
 	case DOT_TILES_INT8: return x;
 	case DOT_MULTIPLY_ADD: break;
 	}
-	x = cpu_to_sum(h, x, to->operand, to->elem, lanes);
+	x = cpu_to_sum(h, x, to->operand, to->elem);
 	return to->tf32 ? round_tf32(h, x) : x;
 }
 
@@ -123,7 +111,7 @@ struct buffer *cpu_dot_buffer(struct cpu_codegen *h, const struct op *o, u32 whi
 	const struct type *t = operand(o, which)->type;
 	enum dtype sum = cpu_sum_dtype(o);
 	struct buffer *b = arena_new(&h->scratch, struct buffer);
-	*b = (struct buffer){.elem = cpu_llvm_dtype(h, sum), .operand = type_dtype(t), .unit = cpu_dot_unit(h, o)};
+	*b = (struct buffer){.elem = llvm_dtype(h->ctx, sum), .operand = type_dtype(t), .unit = cpu_dot_unit(h, o)};
 	if (cpu_dot_units[b->unit].bits)
 		b->elem = LLVMIntTypeInContext(h->ctx, (u32)cpu_dot_units[b->unit].bits);
 	b->tf32 = o->attr[ATTR_PRECISION] == PRECISION_TF32 && b->operand == DT_F32;
@@ -267,7 +255,7 @@ static LLVMValueRef load_operand(struct cpu_codegen *h, const struct buffer *fro
 {
 	at.along = t->rank - 2;
 	at.lanes = lanes;
-	return cpu_to_operand(h, buffer_load(h, from, t, &at), to, lanes);
+	return cpu_to_operand(h, buffer_load(h, from, t, &at), to);
 }
 
 /* Loads a square of B: x[i] holds `lanes` integers of step_type along k for column i, from index `at` on. */

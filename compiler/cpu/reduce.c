@@ -106,7 +106,7 @@ void reduce_open(struct cpu_codegen *h, struct cpu_nest *n, struct root *r)
 {
 	LLVMValueRef none = identity(h, r->op);
 	for (u32 i = 0; i < r->op->noperands; i++) {
-		LLVMTypeRef t = cpu_vector_type(cpu_elem_type(h, type_elem(operand(r->op, i)->type)), nest_lanes(n));
+		LLVMTypeRef t = cpu_vector_type(cpu_elem_type(h, operand(r->op, i)->type), nest_lanes(n));
 		r->part[i] = LLVMBuildAlloca(h->entry, t, "");
 		if (none)
 			LLVMBuildStore(h->b, cpu_spread(h, none, nest_lanes(n)), r->part[i]);
@@ -199,7 +199,7 @@ void reduce_close(struct cpu_codegen *h, struct cpu_nest *n, struct root *r, con
 	if (segments)
 		close_segment(h, n, r);
 	for (u32 i = 0; i < o->noperands; i++) {
-		LLVMTypeRef t = cpu_vector_type(cpu_elem_type(h, type_elem(operand(o, i)->type)), nest_lanes(n));
+		LLVMTypeRef t = cpu_vector_type(cpu_elem_type(h, operand(o, i)->type), nest_lanes(n));
 		x[i] = LLVMBuildLoad2(h->b, t, segments ? r->total : r->part[i], "");
 	}
 	for (u32 half = nest_lanes(n) / 2; half; half /= 2) {

@@ -74,7 +74,7 @@ static void scan_vectors(struct cpu_codegen *h, const struct op *o, struct buffe
 	LLVMBasicBlockRef start = LLVMGetInsertBlock(h->b);
 	struct cpu_loop along = cpu_loop(h, zero, cpu_i64(h, t->shape[axis]), lanes, false);
 	for (u32 i = 0; i < n; i++) {
-		LLVMTypeRef elem = cpu_elem_type(h, type_elem(operand(o, i)->type));
+		LLVMTypeRef elem = cpu_elem_type(h, operand(o, i)->type);
 		LLVMValueRef none = LLVMConstNull(elem);
 		carried[i] = LLVMBuildPhi(h->b, elem, "");
 		LLVMAddIncoming(carried[i], &none, &start, 1);
@@ -310,10 +310,8 @@ static LLVMValueRef elements_of(struct cpu_codegen *h, const struct value *v)
 {
 	if (type_is_tensor(v->type))
 		return cpu_in_memory(h, v)->at;
-	LLVMValueRef p = cpu_scratch(h, 8), x = cpu_scalar(h, v);
-	if (type_elem_bits(v->type) == 1)
-		x = LLVMBuildZExt(h->b, x, h->i8, "");
-	LLVMBuildStore(h->b, x, p);
+	LLVMValueRef p = cpu_scratch(h, 8);
+	LLVMBuildStore(h->b, to_memory(h->b, cpu_scalar(h, v)), p);
 	return p;
 }
 
@@ -374,9 +372,9 @@ static void emit_unknown_asm(struct cpu_codegen *h, const struct op *o)
 		const struct value *v = &o->results[k];
 		if (type_is_tensor(v->type))
 			continue;
-		bool bit = type_elem_bits(v->type) == 1;
-		LLVMValueRef x = LLVMBuildLoad2(h->b, bit ? h->i8 : cpu_elem_type(h, v->type), made[k], "");
-		cpu_set_scalar(h, v, bit ? LLVMBuildTrunc(h->b, x, h->i1, "") : x);
+		LLVMTypeRef t = cpu_elem_type(h, v->type);
+		LLVMValueRef x = LLVMBuildLoad2(h->b, memory_type(t), made[k], "");
+		cpu_set_scalar(h, v, t == h->i1 ? LLVMBuildTrunc(h->b, x, t, "") : x);
 	}
 }
 

@@ -42,6 +42,16 @@ LLVMTypeRef ints_as(LLVMValueRef v, int bits)
 	return type_as(v, LLVMIntTypeInContext(LLVMGetTypeContext(LLVMTypeOf(v)), (unsigned)bits));
 }
 
+LLVMTypeRef llvm_dtype(LLVMContextRef ctx, enum dtype d)
+{
+	switch (d) {
+	case DT_F16: return LLVMHalfTypeInContext(ctx);
+	case DT_F32: return LLVMFloatTypeInContext(ctx);
+	case DT_F64: return LLVMDoubleTypeInContext(ctx);
+	default: return LLVMIntTypeInContext(ctx, (unsigned)dtype_bits(d));
+	}
+}
+
 LLVMValueRef int_like(LLVMTypeRef t, u64 n)
 {
 	enum { MOST = 1024 };
@@ -63,6 +73,21 @@ LLVMValueRef int_as(LLVMValueRef v, u64 n)
 LLVMValueRef real_as(LLVMValueRef v, double x)
 {
 	return LLVMConstReal(LLVMTypeOf(v), x);
+}
+
+LLVMTypeRef memory_type(LLVMTypeRef t)
+{
+	return type_bits(t) == 1 ? LLVMInt8TypeInContext(LLVMGetTypeContext(t)) : t;
+}
+
+LLVMValueRef to_memory(LLVMBuilderRef b, LLVMValueRef v)
+{
+	return type_bits(LLVMTypeOf(v)) == 1 ? LLVMBuildZExt(b, v, ints_as(v, 8), "") : v;
+}
+
+LLVMValueRef from_memory(LLVMBuilderRef b, LLVMValueRef v, LLVMTypeRef elem)
+{
+	return type_bits(elem) == 1 ? LLVMBuildICmp(b, LLVMIntNE, v, LLVMConstNull(LLVMTypeOf(v)), "") : v;
 }
 
 /* --- instructions -------------------------------------------------------------------------------------------- */

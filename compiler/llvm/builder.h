@@ -5,7 +5,7 @@
 
 #include <llvm-c/Core.h>
 
-#include "support/base.h"
+#include "support/dtype.h"
 
 /* --- types and constants ------------------------------------------------------------------------------------- */
 
@@ -17,10 +17,18 @@ LLVMTypeRef type_like(LLVMTypeRef t, LLVMTypeRef elem);
 LLVMTypeRef type_as(LLVMValueRef v, LLVMTypeRef elem);
 /* Integers of this width, with the lanes of v. */
 LLVMTypeRef ints_as(LLVMValueRef v, int bits);
+/* The type of a number: bf16 and fp8 are integers of their width. */
+LLVMTypeRef llvm_dtype(LLVMContextRef ctx, enum dtype d);
 /* n, or x, as a constant of type t, or of the type of v. */
 LLVMValueRef int_like(LLVMTypeRef t, u64 n);
 LLVMValueRef int_as(LLVMValueRef v, u64 n);
 LLVMValueRef real_as(LLVMValueRef v, double x);
+
+/* In memory an i1 is a byte: 0 or 1 when it is written; anything but 0 is true when it is read. Other elements are
+ * unchanged. memory_type: for scalar types. */
+LLVMTypeRef memory_type(LLVMTypeRef t);
+LLVMValueRef to_memory(LLVMBuilderRef b, LLVMValueRef v);
+LLVMValueRef from_memory(LLVMBuilderRef b, LLVMValueRef v, LLVMTypeRef elem);
 
 /* --- instructions -------------------------------------------------------------------------------------------- */
 

@@ -162,7 +162,7 @@ static inline u32 rig_add(struct rig *r, const struct op *o, struct rig_how how)
 		in[k] = how.constant && k + 1 == o->noperands ? rig_constant(h, t, *how.constant, lanes)
 							      : rig_load(h, t, at, lanes);
 	}
-	LLVMValueRef v = cpu_elementwise(h, o, in, how.lanes);
+	LLVMValueRef v = cpu_elementwise(h, o, in);
 	LLVMTypeRef elem = cpu_elem_type(h, result(o)->type);
 	assert_true(LLVMTypeOf(v) == cpu_vector_type(elem, how.lanes));
 	LLVMValueRef at = LLVMBuildGEP2(h->b, elem == h->i1 ? h->i8 : elem, LLVMGetParam(f, 0), &i, 1, "");

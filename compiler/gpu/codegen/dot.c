@@ -223,11 +223,8 @@ static struct lines lines_of(struct lower *l, const struct op *o, int i, int tur
 	const struct value *x = operand(o, (u32)i);
 	const struct type *t = x->type;
 	enum dtype d = type_dtype(t);
-	LLVMTypeRef elem_type = d == DT_F16   ? l->f16
-				: d == DT_F32 ? l->f32
-				: d == DT_F64 ? l->f64
-					      : int_type(l, dtype_bits(d));
-	struct lines r = {.dtype = d, .elem = elem_type, .wide = wide, .k = t->rank - 1 - i, .turn_bits = turn_bits};
+	struct lines r = {
+		.dtype = d, .elem = llvm_dtype(l->ctx, d), .wide = wide, .k = t->rank - 1 - i, .turn_bits = turn_bits};
 	r.lay = layout_fma_operand(&l->s->ctx->layouts, result(o)->type->layout, t->shape, i);
 	r.at = map_layout(l, r.lay, t->layout, elem(l, x, 0), (u32)dtype_bytes(d));
 	struct memory_map *m = &r.at.m;
@@ -289,8 +286,7 @@ static void add_products(struct lower *l, const struct lines *a, const struct li
 			if (a->wide == l->i32)
 				sum[i] = LLVMBuildAdd(l->b, sum[i], LLVMBuildMul(l->b, args[0], args[1], ""), "");
 			else
-				sum[i] = intrinsic(l, a->wide == l->f64 ? "llvm.fma.f64" : "llvm.fma.f32", a->wide,
-						   args, 3);
+				sum[i] = intrinsic_on(l->b, "llvm.fma", args, 3);
 		}
 }
 

@@ -2,6 +2,7 @@
  *
  * fp16 uses native arithmetic. bf16 and fp8 values are integers in LLVM IR. bf16 arithmetic is computed in fp32 and
  * rounded once, as in the interpreter. A conversion that the target lacks is computed with integers. */
+#include "llvm/elementwise.h"
 #include "llvm/float_formats.h"
 #include "gpu/codegen/nvptx_internal.h"
 
@@ -111,7 +112,7 @@ static LLVMValueRef scaled(struct lower *l, LLVMValueRef x, double by)
 
 static LLVMValueRef is_below(struct lower *l, LLVMValueRef x, double limit)
 {
-	LLVMValueRef size = call1(l, "llvm.fabs.f64", x);
+	LLVMValueRef size = intrinsic1(l->b, "llvm.fabs", x);
 	return LLVMBuildFCmp(l->b, LLVMRealOLT, size, LLVMConstReal(l->f64, limit), "");
 }
 
@@ -132,10 +133,7 @@ static LLVMValueRef fmod_f64(struct lower *l, LLVMValueRef x, LLVMValueRef y)
 static LLVMValueRef min_max(struct lower *l, enum opcode code, LLVMValueRef x, LLVMValueRef y)
 {
 	bool max = code == IR_MAXNUMF || code == IR_MAXIMUMF;
-	static const char *const names[2][3] = {{"llvm.minnum.f16", "llvm.minnum.f32", "llvm.minnum.f64"},
-						{"llvm.maxnum.f16", "llvm.maxnum.f32", "llvm.maxnum.f64"}};
-	int bits = type_bits(LLVMTypeOf(x));
-	LLVMValueRef r = call2(l, names[max][bits / 32], x, y);
+	LLVMValueRef r = intrinsic_on(l->b, max ? "llvm.maxnum" : "llvm.minnum", (LLVMValueRef[]){x, y}, 2);
 	if (code == IR_MAXNUMF || code == IR_MINNUMF)
 		return r;
 	LLVMValueRef nan = LLVMBuildFCmp(l->b, LLVMRealUNO, x, y, "");
@@ -156,8 +154,6 @@ static const struct {
 	[IR_RSQRT] = {"llvm.nvvm.rsqrt.approx.ftz.f", "llvm.sqrt.f64"},
 	[IR_ERF] = {NULL, "_Z3erfd"},
 	[IR_TANH] = {NULL, "_Z4tanhd"},
-	[IR_FLOOR] = {"llvm.floor.f32", "llvm.floor.f64"},
-	[IR_CEIL] = {"llvm.ceil.f32", "llvm.ceil.f64"},
 };
 
 static LLVMValueRef math_function(struct lower *l, enum opcode code, LLVMValueRef x)
@@ -184,43 +180,28 @@ static LLVMValueRef math_function(struct lower *l, enum opcode code, LLVMValueRe
 	return code == IR_RSQRT && !f ? LLVMBuildFDiv(l->b, LLVMConstReal(l->f64, 1), x, "") : x;
 }
 
-/* Operations with an LLVM instruction. */
-static const LLVMOpcode binary[IR_OPCODES] = {
-	[IR_SUBI] = LLVMSub,   [IR_MULI] = LLVMMul,   [IR_DIVSI] = LLVMSDiv, [IR_DIVUI] = LLVMUDiv,
-	[IR_REMSI] = LLVMSRem, [IR_REMUI] = LLVMURem, [IR_ANDI] = LLVMAnd,   [IR_ORI] = LLVMOr,
-	[IR_XORI] = LLVMXor,   [IR_SHLI] = LLVMShl,   [IR_SHRSI] = LLVMAShr, [IR_SHRUI] = LLVMLShr,
-	[IR_ADDF] = LLVMFAdd,  [IR_SUBF] = LLVMFSub,  [IR_MULF] = LLVMFMul,  [IR_PRECISE_DIVF] = LLVMFDiv,
-};
-
 static LLVMValueRef float_op(struct lower *l, const struct op *o, LLVMValueRef *in)
 {
-	static const char *const fabs[] = {"llvm.fabs.f16", "llvm.fabs.f32", "llvm.fabs.f64"}, *const fma[] = {
-												       "llvm.fma.f16",
-												       "llvm.fma.f32",
-												       "llvm.fma.f64"};
-	LLVMTypeRef t = LLVMTypeOf(in[0]);
-	int width = type_bits(t) / 32;
+	bool f32 = LLVMTypeOf(in[0]) == l->f32;
 	switch (o->code) {
 	case IR_DIVF:
-		return t == l->f32 ? call2(l, APPROXIMATE_DIVISION, in[0], in[1])
-				   : LLVMBuildFDiv(l->b, in[0], in[1], "");
-	case IR_REMF: return t == l->f32 ? call2(l, "_Z4fmodff", in[0], in[1]) : fmod_f64(l, in[0], in[1]);
-	case IR_NEGF: return LLVMBuildFNeg(l->b, in[0], "");
+		if (f32)
+			return call2(l, APPROXIMATE_DIVISION, in[0], in[1]);
+		break;
+	case IR_REMF: return f32 ? call2(l, "_Z4fmodff", in[0], in[1]) : fmod_f64(l, in[0], in[1]);
 	case IR_MAXNUMF:
 	case IR_MINNUMF:
 	case IR_MAXIMUMF:
 	case IR_MINIMUMF: return min_max(l, o->code, in[0], in[1]);
-	case IR_ABSF: return call1(l, fabs[width], in[0]);
-	case IR_FMA: return intrinsic(l, fma[width], t, in, 3);
 	case IR_CLAMPF: {
 		bool nan = o->attr[ATTR_NAN];
 		LLVMValueRef r = min_max(l, nan ? IR_MAXIMUMF : IR_MAXNUMF, in[0], in[1]);
 		return min_max(l, nan ? IR_MINIMUMF : IR_MINNUMF, r, in[2]);
 	}
-	default:
-		return binary[o->code] ? LLVMBuildBinOp(l->b, binary[o->code], in[0], in[1], "")
-				       : math_function(l, o->code, in[0]);
+	default: break;
 	}
+	LLVMValueRef r = emit_operation(l->b, o, in);
+	return r ? r : math_function(l, o->code, in[0]);
 }
 
 /* Whether the operation on fp16 is an fp16 instruction; the others are computed in fp32. */
@@ -242,39 +223,10 @@ static LLVMValueRef any_float_op(struct lower *l, const struct op *o, LLVMValueR
 
 static LLVMValueRef compare_float(struct lower *l, const struct op *o, LLVMValueRef *in, enum dtype d)
 {
-	static const LLVMRealPredicate preds[] = {
-		[CMPF_OEQ] = LLVMRealOEQ, [CMPF_ONE] = LLVMRealONE, [CMPF_OLT] = LLVMRealOLT, [CMPF_OLE] = LLVMRealOLE,
-		[CMPF_OGT] = LLVMRealOGT, [CMPF_OGE] = LLVMRealOGE, [CMPF_ORD] = LLVMRealORD, [CMPF_UEQ] = LLVMRealUEQ,
-		[CMPF_UNE] = LLVMRealUNE, [CMPF_ULT] = LLVMRealULT, [CMPF_ULE] = LLVMRealULE, [CMPF_UGT] = LLVMRealUGT,
-		[CMPF_UGE] = LLVMRealUGE, [CMPF_UNO] = LLVMRealUNO,
-	};
-	LLVMValueRef x = in[0], y = in[1];
-	if (d == DT_BF16 || dtype_is_fp8(d)) {
-		x = small_to_f32(l, x, d);
-		y = small_to_f32(l, y, d);
-	}
-	return LLVMBuildFCmp(l->b, preds[o->attr[ATTR_PREDICATE]], x, y, "");
-}
-
-static LLVMValueRef compare_int(struct lower *l, const struct op *o, LLVMValueRef *in)
-{
-	static const LLVMIntPredicate preds[] = {
-		[CMPI_EQ] = LLVMIntEQ,   [CMPI_NE] = LLVMIntNE,   [CMPI_SLT] = LLVMIntSLT, [CMPI_SLE] = LLVMIntSLE,
-		[CMPI_SGT] = LLVMIntSGT, [CMPI_SGE] = LLVMIntSGE, [CMPI_ULT] = LLVMIntULT, [CMPI_ULE] = LLVMIntULE,
-		[CMPI_UGT] = LLVMIntUGT, [CMPI_UGE] = LLVMIntUGE,
-	};
-	return LLVMBuildICmp(l->b, preds[o->attr[ATTR_PREDICATE]], in[0], in[1], "");
-}
-
-static LLVMValueRef mulhi(struct lower *l, LLVMValueRef x, LLVMValueRef y)
-{
-	int bits = type_bits(LLVMTypeOf(x));
-	if (bits == 64) /* not a 128-bit product, which LLVM would combine with other arithmetic */
-		return call2(l, "llvm.nvvm.mulhi.ull", x, y);
-	LLVMTypeRef wide = int_type(l, 2 * bits);
-	LLVMValueRef right = LLVMBuildZExt(l->b, y, wide, "");
-	LLVMValueRef p = LLVMBuildMul(l->b, LLVMBuildZExt(l->b, x, wide, ""), right, "");
-	return LLVMBuildTrunc(l->b, lshr(l->b, p, bits), int_type(l, bits), "");
+	LLVMValueRef wide[] = {in[0], in[1]};
+	for (u32 i = 0; i < 2 && (d == DT_BF16 || dtype_is_fp8(d)); i++)
+		wide[i] = small_to_f32(l, in[i], d);
+	return emit_operation(l->b, o, wide);
 }
 
 /* Reassociates x + (y + c) to (x + y) + c. The elements of a tile of offsets then differ by constants from one sum,
@@ -290,24 +242,10 @@ static LLVMValueRef add(struct lower *l, LLVMValueRef x, LLVMValueRef y)
 	return LLVMBuildAdd(l->b, LLVMBuildAdd(l->b, x, LLVMGetOperand(y, 0), ""), LLVMGetOperand(y, 1), "");
 }
 
-static LLVMValueRef int_op(struct lower *l, const struct op *o, LLVMValueRef *in)
+/* Compares by x < y: LLVM would merge x > y with an equal comparison, and then emits selects instead of a maximum. */
+static LLVMValueRef maximum(struct lower *l, LLVMIntPredicate less, LLVMValueRef x, LLVMValueRef y)
 {
-	LLVMBuilderRef b = l->b;
-	LLVMIntPredicate less = o->code == IR_MAXSI || o->code == IR_MINSI ? LLVMIntSLT : LLVMIntULT;
-	switch (o->code) {
-	case IR_ADDI: return add(l, in[0], in[1]);
-	case IR_MULHIUI: return mulhi(l, in[0], in[1]);
-	case IR_MAXSI:
-	case IR_MAXUI: return LLVMBuildSelect(b, LLVMBuildICmp(b, less, in[0], in[1], ""), in[1], in[0], "");
-	case IR_MINSI:
-	case IR_MINUI: return LLVMBuildSelect(b, LLVMBuildICmp(b, less, in[0], in[1], ""), in[0], in[1], "");
-	case IR_ABSI: {
-		LLVMValueRef neg = LLVMBuildNeg(b, in[0], "");
-		LLVMValueRef is = LLVMBuildICmp(b, LLVMIntSLT, in[0], LLVMConstNull(LLVMTypeOf(in[0])), "");
-		return LLVMBuildSelect(b, is, neg, in[0], "");
-	}
-	default: tl_assert(binary[o->code]); return LLVMBuildBinOp(b, binary[o->code], in[0], in[1], "");
-	}
+	return LLVMBuildSelect(l->b, LLVMBuildICmp(l->b, less, x, y, ""), y, x, "");
 }
 
 /* Truncation toward zero that saturates; NaN becomes 0. cvt.rzi does this, except for NaN with a 64-bit operand or
@@ -388,13 +326,7 @@ static LLVMValueRef float_to_float(struct lower *l, LLVMValueRef x, enum dtype f
 
 static LLVMValueRef convert(struct lower *l, const struct op *o, LLVMValueRef x)
 {
-	static const LLVMOpcode casts[IR_OPCODES] = {
-		[IR_EXTSI] = LLVMSExt,          [IR_EXTUI] = LLVMZExt,          [IR_TRUNCI] = LLVMTrunc,
-		[IR_PTR_TO_INT] = LLVMPtrToInt, [IR_INT_TO_PTR] = LLVMIntToPtr,
-	};
-	const struct type *rt = o->results[0].type, *xt = operand(o, 0)->type;
-	enum dtype from = type_dtype(xt), to = type_dtype(rt);
-	LLVMTypeRef t = llvm_type(l, rt);
+	enum dtype from = type_dtype(operand(o, 0)->type), to = type_dtype(result(o)->type);
 	switch (o->code) {
 	case IR_SITOFP: return int_to_float(l, x, to, true);
 	case IR_UITOFP: return int_to_float(l, x, to, false);
@@ -406,8 +338,7 @@ static LLVMValueRef convert(struct lower *l, const struct op *o, LLVMValueRef x)
 		return float_to_float(l, x, from, to, ROUND_DEFAULT);
 	case IR_TRUNCF: return float_to_float(l, x, from, to, ROUND_DEFAULT);
 	case IR_FP_TO_FP: return float_to_float(l, x, from, to, (enum rounding)o->attr[ATTR_ROUNDING]);
-	case IR_BITCAST: return xt == rt ? x : from_bits(l->b, to_bits(l->b, x), t);
-	default: return casts[o->code] ? LLVMBuildCast(l->b, casts[o->code], x, t, "") : NULL;
+	default: return emit_cast(l->b, o->code, x, llvm_type(l, result(o)->type));
 	}
 }
 
@@ -415,16 +346,21 @@ LLVMValueRef lower_scalar_op(struct lower *l, const struct op *o, LLVMValueRef *
 {
 	enum dtype d = o->noperands ? type_dtype(operand(o, 0)->type) : DT_I32;
 	switch (o->code) {
-	case IR_CMPI: return compare_int(l, o, in);
 	case IR_CMPF: return compare_float(l, o, in, d);
-	case IR_SELECT: return LLVMBuildSelect(l->b, in[0], in[1], in[2], "");
 	case IR_ADDPTR: return pointer_plus(l, type_elem(o->results[0].type), in[0], in[1]);
+	case IR_ADDI: return add(l, in[0], in[1]);
+	case IR_MAXSI:
+	case IR_MAXUI: return maximum(l, o->code == IR_MAXSI ? LLVMIntSLT : LLVMIntULT, in[0], in[1]);
+	case IR_MULHIUI:
+		if (d == DT_I64) /* not a 128-bit product, which LLVM would combine with other arithmetic */
+			return call2(l, "llvm.nvvm.mulhi.ull", in[0], in[1]);
+		break;
 	default: break;
 	}
 	LLVMValueRef v = convert(l, o, in[0]);
 	if (v)
 		return v;
-	return dtype_is_float(d) ? any_float_op(l, o, in, d) : int_op(l, o, in);
+	return op_info[o->code].rule == R_FLOAT ? any_float_op(l, o, in, d) : emit_operation(l->b, o, in);
 }
 
 /* By inline PTX: the result of LLVM's intrinsic would need a bitcast to i32, and each such bitcast costs LLVM's NVPTX

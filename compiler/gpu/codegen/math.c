@@ -113,11 +113,11 @@ static LLVMValueRef any_large(struct lower *l, const LLVMValueRef *x, u32 n)
 {
 	LLVMValueRef *most = arena_array(&l->scratch, LLVMValueRef, n);
 	for (u32 i = 0; i < n; i++)
-		most[i] = call1(l, "llvm.fabs.f32", x[i]);
+		most[i] = intrinsic1(l->b, "llvm.fabs", x[i]);
 	for (; n > 1; n = (n + 1) / 2)
 		for (u32 i = 0; i < n / 2; i++) {
 			LLVMValueRef two[] = {most[i], most[n - 1 - i]};
-			most[i] = intrinsic(l, "llvm.maxnum.f32", l->f32, two, 2);
+			most[i] = intrinsic_on(l->b, "llvm.maxnum", two, 2);
 		}
 	return LLVMBuildFCmp(l->b, LLVMRealOGT, most[0], c_f32(l, MOST_REDUCED), "");
 }
@@ -133,7 +133,7 @@ static void reduce_all(struct lower *l, const struct functions *f, const LLVMVal
 	struct guarded g = begin_if(b, any);
 	for (u32 i = 0; i < n; i++) {
 		struct reduced all = reduce_large(l, x[i]);
-		LLVMValueRef size = call1(l, "llvm.fabs.f32", x[i]);
+		LLVMValueRef size = intrinsic1(l->b, "llvm.fabs", x[i]);
 		LLVMValueRef finite = LLVMBuildFCmp(b, LLVMRealOLT, size, c_f32(l, (double)INFINITY), "");
 		LLVMValueRef is =
 			LLVMBuildAnd(b, finite, LLVMBuildFCmp(b, LLVMRealOGT, size, c_f32(l, MOST_REDUCED), ""), "");

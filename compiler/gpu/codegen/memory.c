@@ -31,23 +31,6 @@ static struct words words_of(struct lower *l, u32 bytes, LLVMTypeRef elem)
 	return w;
 }
 
-/* An int1 is a byte in memory: 0 or 1 when written, anything but 0 is true when read. */
-static LLVMTypeRef memory_type(struct lower *l, const struct type *t)
-{
-	LLVMTypeRef e = llvm_type(l, t);
-	return e == l->i1 ? l->i8 : e;
-}
-
-static LLVMValueRef to_memory(struct lower *l, LLVMValueRef v)
-{
-	return LLVMTypeOf(v) == l->i1 ? LLVMBuildZExt(l->b, v, l->i8, "") : v;
-}
-
-static LLVMValueRef from_memory(struct lower *l, LLVMValueRef v, const struct type *t)
-{
-	return type_dtype(t) == DT_I1 ? LLVMBuildICmp(l->b, LLVMIntNE, v, LLVMConstNull(l->i8), "") : v;
-}
-
 /* The accesses of an operation: each thread makes n of them, one for each of its vectors. */
 struct lane_access {
 	const struct value *ptr, *mask;
@@ -64,10 +47,10 @@ struct lane_access {
 static struct lane_access access_of(struct lower *l, const struct op *o, const struct type *type, i64 sizes)
 {
 	struct lane_access a = {.ptr = operand(o, 0),
-			   .mask = mask_of(o),
-			   .type = type,
-			   .elem = memory_type(l, type),
-			   .v = vector_of(o, sizes)};
+				.mask = mask_of(o),
+				.type = type,
+				.elem = memory_type(llvm_type(l, type)),
+				.v = vector_of(o, sizes)};
 	a.width = 1u << a.v.bits;
 	a.n = num_elems(a.ptr) / a.width;
 	for (int i = 0; i < a.v.bits; i++)
@@ -103,7 +86,7 @@ static void words_of_vector(struct lower *l, const struct lane_access *a, const 
 {
 	LLVMValueRef elems[16] = {0};
 	for (u32 e = 0; e < a->width; e++)
-		elems[e] = v ? to_memory(l, elem(l, v, vector_reg(a, i, e))) : LLVMConstNull(a->elem);
+		elems[e] = v ? to_memory(l->b, elem(l, v, vector_reg(a, i, e))) : LLVMConstNull(a->elem);
 	if (a->w.as == l->f32)
 		memcpy(words, elems, a->width * sizeof *words);
 	else
@@ -119,10 +102,10 @@ static void elements_of_vector(struct lower *l, const struct lane_access *a, LLV
 	for (u32 e = 0; e < a->width; e++) {
 		u32 reg = vector_reg(a, i, e);
 		if (other && a->mask) {
-			LLVMValueRef x = to_memory(l, elem(l, other, reg));
+			LLVMValueRef x = to_memory(l->b, elem(l, other, reg));
 			elems[e] = LLVMBuildSelect(l->b, elem(l, a->mask, reg), elems[e], x, "");
 		}
-		at[reg] = from_memory(l, elems[e], a->type);
+		at[reg] = from_memory(l->b, elems[e], llvm_type(l, a->type));
 	}
 }
 
@@ -613,8 +596,8 @@ static LLVMValueRef updated(struct lower *l, const struct op *o, LLVMValueRef ol
 		return to_bits(l->b, val);
 	LLVMValueRef before = small_to_f32(l, from_bits(l->b, old, LLVMTypeOf(val)), d);
 	LLVMValueRef x[] = {before, small_to_f32(l, val, d)};
-	const char *extremum = kind == RMW_MAX ? "llvm.maxnum.f32" : "llvm.minnum.f32";
-	LLVMValueRef r = kind == RMW_FADD ? LLVMBuildFAdd(l->b, x[0], x[1], "") : intrinsic(l, extremum, l->f32, x, 2);
+	const char *extremum = kind == RMW_MAX ? "llvm.maxnum" : "llvm.minnum";
+	LLVMValueRef r = kind == RMW_FADD ? LLVMBuildFAdd(l->b, x[0], x[1], "") : intrinsic_on(l->b, extremum, x, 2);
 	return to_bits(l->b, f32_to_small(l, r, d, ROUND_DEFAULT));
 }
 

@@ -15,14 +15,7 @@
 LLVMTypeRef llvm_type(struct lower *l, const struct type *t)
 {
 	t = type_elem(t);
-	if (t->kind == TY_PTR)
-		return l->gptr;
-	switch (t->dtype) {
-	case DT_F16: return l->f16;
-	case DT_F32: return l->f32;
-	case DT_F64: return l->f64;
-	default: return int_type(l, dtype_bits(t->dtype));
-	}
+	return t->kind == TY_PTR ? l->gptr : llvm_dtype(l->ctx, t->dtype);
 }
 
 u32 num_elems(const struct value *v)
@@ -662,10 +655,8 @@ static void begin_function(struct lower *l)
 	LLVMTypeRef *params = arena_array(&l->scratch, LLVMTypeRef, n);
 	for (u32 i = k->nparams; i < n; i++)
 		params[i] = LLVMPointerTypeInContext(l->ctx, 0);
-	for (u32 i = 0; i < k->nparams; i++) {
-		LLVMTypeRef t = llvm_type(l, k->params[i].value->type);
-		params[i] = t == l->i1 ? l->i8 : t;
-	}
+	for (u32 i = 0; i < k->nparams; i++)
+		params[i] = memory_type(llvm_type(l, k->params[i].value->type));
 	l->fn = LLVMAddFunction(l->mod, k->name, LLVMFunctionType(l->v, params, n, false));
 	LLVMSetFunctionCallConv(l->fn, 71); /* ptx_kernel */
 	add_annotation(l, "kernel", c_i32(l, 1));

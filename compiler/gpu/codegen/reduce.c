@@ -160,7 +160,7 @@ static void store_slot_to_all(struct lower *l, LLVMValueRef address, LLVMValueRe
 {
 	LLVMValueRef at = LLVMBuildPtrToInt(l->b, address, l->i32, "");
 	int bits = MAX(type_bits(LLVMTypeOf(v)), 8);
-	v = LLVMTypeOf(v) == l->i1 ? LLVMBuildZExt(l->b, v, l->i8, "") : to_bits(l->b, v);
+	v = to_bits(l->b, to_memory(l->b, v));
 	if (bits == 8)
 		v = LLVMBuildZExt(l->b, v, l->i16, "");
 	const char *text = arena_printf(
@@ -177,11 +177,12 @@ static void store_slot_to_all(struct lower *l, LLVMValueRef address, LLVMValueRe
 /* Stores n partial results to adjacent slots. */
 static void store_slots(struct lower *l, LLVMValueRef address, LLVMValueRef *v, u32 n)
 {
-	LLVMValueRef byte = LLVMTypeOf(v[0]) == l->i1 ? LLVMBuildZExt(l->b, v[0], l->i8, "") : NULL;
-	if (l->k->cuda.cluster > 1)
+	if (l->k->cuda.cluster > 1) {
 		store_slot_to_all(l, address, v[0]);
-	else
-		store_vector(l, byte ? &byte : v, n, address);
+		return;
+	}
+	v[0] = to_memory(l->b, v[0]); /* n is 1 for an i1 */
+	store_vector(l, v, n, address);
 }
 
 /* Stores a 32-bit v to shared memory if the predicate is true. */

@@ -71,22 +71,21 @@ u32 vector_elem(const struct memory_map *m, u32 base, u32 e)
 	return base;
 }
 
-/* v as it is stored in memory: i1 as a byte, a pointer as an integer. */
-static LLVMValueRef to_memory(struct lower *l, LLVMValueRef v)
+/* v as it is stored in shared memory: a pointer as an integer. */
+static LLVMValueRef to_shared(struct lower *l, LLVMValueRef v)
 {
-	return LLVMTypeOf(v) == l->i1                                  ? LLVMBuildZExt(l->b, v, l->i8, "")
-	       : LLVMGetTypeKind(LLVMTypeOf(v)) == LLVMPointerTypeKind ? to_bits(l->b, v)
-								       : v;
+	bool is_pointer = LLVMGetTypeKind(LLVMTypeOf(v)) == LLVMPointerTypeKind;
+	return is_pointer ? to_bits(l->b, v) : to_memory(l->b, v);
 }
 
-static LLVMValueRef from_memory(struct lower *l, LLVMValueRef v, LLVMTypeRef t)
+static LLVMTypeRef shared_type(struct lower *l, LLVMTypeRef t)
+{
+	return LLVMGetTypeKind(t) == LLVMPointerTypeKind ? l->i64 : memory_type(t);
+}
+
+static LLVMValueRef from_shared(struct lower *l, LLVMValueRef v, LLVMTypeRef t)
 {
 	return t == l->i1 ? LLVMBuildTrunc(l->b, v, l->i1, "") : from_bits(l->b, v, t);
-}
-
-static LLVMTypeRef memory_type(struct lower *l, LLVMTypeRef t)
-{
-	return t == l->i1 ? l->i8 : LLVMGetTypeKind(t) == LLVMPointerTypeKind ? l->i64 : t;
 }
 
 /* Whether the elements of a vector in memory are consecutive registers, so that packed words can be stored. */
@@ -133,7 +132,7 @@ static void write_vectors(struct lower *l, const struct value *v, const struct l
 		LLVMValueRef *words = ready ? ready + r / per : made;
 		if (!ready) {
 			for (u32 e = 0; e < width; e++)
-				elems[e] = to_memory(l, elem(l, v, vector_elem(&p.m, r, e)));
+				elems[e] = to_shared(l, elem(l, v, vector_elem(&p.m, r, e)));
 			pack(l, elems, width, bits, words);
 		}
 		store_words(l, &p, r, words, nwords);
@@ -162,7 +161,7 @@ static void read_vectors(struct lower *l, const struct value *v, const struct la
 {
 	struct mapped p = map_value(l, v, mem, base);
 	u32 width = 1u << p.m.vec_bits, n = num_elems(v) / width;
-	LLVMTypeRef et = llvm_type(l, v->type), t = memory_type(l, et);
+	LLVMTypeRef et = llvm_type(l, v->type), t = shared_type(l, et);
 	if (p.bytes == 1 && et != l->i1 && width == 2 && p.m.vec_reg[0] == 0 && num_elems(v) >= 4) {
 		read_pairs(l, v, &p);
 		return;
@@ -175,7 +174,7 @@ static void read_vectors(struct lower *l, const struct value *v, const struct la
 		LLVMSetAlignment(ld, width * p.bytes);
 		for (u32 e = 0; e < width; e++) {
 			LLVMValueRef x = width > 1 ? LLVMBuildExtractElement(l->b, ld, c_i32(l, e), "") : ld;
-			at[vector_elem(&p.m, r, e)] = from_memory(l, x, et);
+			at[vector_elem(&p.m, r, e)] = from_shared(l, x, et);
 		}
 	}
 }
@@ -476,7 +475,7 @@ static void write_matrices(struct lower *l, const struct value *v, const struct 
 
 LLVMValueRef read_element(struct lower *l, LLVMValueRef at, LLVMTypeRef t)
 {
-	return from_memory(l, LLVMBuildLoad2(l->b, memory_type(l, t), at, ""), t);
+	return from_shared(l, LLVMBuildLoad2(l->b, shared_type(l, t), at, ""), t);
 }
 
 void write_shared(struct lower *l, const struct value *v, const struct layout *mem, LLVMValueRef base)
