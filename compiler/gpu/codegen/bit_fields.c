@@ -116,7 +116,7 @@ static LLVMValueRef two_bytes(struct lower *l, const struct field *f, u32 r, LLV
 		args[2] = both(l, LLVMBuildLShr(l->b, by[0], c_i32(l, 3), ""), second, 8);
 		args[2] = LLVMBuildOr(l->b, args[2], c_i32(l, 0x400), "");
 	}
-	return intrinsic(l, "llvm.nvvm.prmt", l->i32, args, 3);
+	return permute_bytes(l, args[0], args[1], args[2]);
 }
 
 static LLVMValueRef multiply_add(struct lower *l, LLVMValueRef x, LLVMValueRef y, LLVMValueRef z)

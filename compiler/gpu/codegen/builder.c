@@ -75,10 +75,17 @@ static LLVMValueRef packed_before(struct lower *l, LLVMValueRef *in, u32 per, in
 	return type_bits(LLVMTypeOf(word)) == bits ? word : LLVMBuildTrunc(l->b, word, int_type(l, bits), "");
 }
 
+LLVMValueRef as_vector(struct lower *l, const LLVMValueRef *in, u32 n)
+{
+	LLVMValueRef v = n > 1 ? LLVMGetPoison(LLVMVectorType(LLVMTypeOf(in[0]), n)) : in[0];
+	for (u32 i = 0; i < n && n > 1; i++)
+		v = LLVMBuildInsertElement(l->b, v, in[i], c_i32(l, i), "");
+	return v;
+}
+
 void pack(struct lower *l, LLVMValueRef *in, u32 n, int bits, LLVMValueRef *out)
 {
-	LLVMTypeRef t = LLVMTypeOf(in[0]);
-	int eb = type_bits(t);
+	int eb = type_bits(LLVMTypeOf(in[0]));
 	if (eb == bits) {
 		for (u32 i = 0; i < n; i++)
 			out[i] = to_bits(l->b, in[i]);
@@ -86,7 +93,6 @@ void pack(struct lower *l, LLVMValueRef *in, u32 n, int bits, LLVMValueRef *out)
 	}
 	tl_assert(eb < bits && (int)n * eb % bits == 0);
 	u32 per = (u32)(bits / eb);
-	LLVMTypeRef vec = LLVMVectorType(t, per);
 	for (u32 w = 0; w < n / per; w++) {
 		if ((out[w] = packed_before(l, in + w * per, per, bits)))
 			continue;
@@ -103,10 +109,7 @@ void pack(struct lower *l, LLVMValueRef *in, u32 n, int bits, LLVMValueRef *out)
 			out[w] = LLVMBuildOr(l->b, low, LLVMBuildShl(l->b, high, LLVMConstInt(l->i16, 8, 0), ""), "");
 			continue;
 		}
-		LLVMValueRef v = LLVMGetPoison(vec);
-		for (u32 i = 0; i < per; i++)
-			v = LLVMBuildInsertElement(l->b, v, in[w * per + i], c_i32(l, i), "");
-		out[w] = LLVMBuildBitCast(l->b, v, int_type(l, bits), "");
+		out[w] = LLVMBuildBitCast(l->b, as_vector(l, in + w * per, per), int_type(l, bits), "");
 	}
 }
 
@@ -267,11 +270,23 @@ void load_vector(struct lower *l, LLVMTypeRef t, u32 n, LLVMValueRef at, LLVMVal
 
 void store_vector(struct lower *l, const LLVMValueRef *in, u32 n, LLVMValueRef at)
 {
-	LLVMTypeRef t = LLVMTypeOf(in[0]);
-	LLVMValueRef v = n > 1 ? LLVMGetPoison(LLVMVectorType(t, n)) : in[0];
-	for (u32 i = 0; i < n && n > 1; i++)
-		v = LLVMBuildInsertElement(l->b, v, in[i], c_i32(l, i), "");
-	LLVMSetAlignment(LLVMBuildStore(l->b, v, at), (unsigned)type_bits(t) / 8 * n);
+	LLVMValueRef v = as_vector(l, in, n);
+	LLVMSetAlignment(LLVMBuildStore(l->b, v, at), (unsigned)type_bits(LLVMTypeOf(v)) / 8 * n);
+}
+
+const char *register_list(struct lower *l, const char *name, u32 first, u32 n)
+{
+	struct strbuf sb = {.arena = &l->scratch};
+	for (u32 i = 0; i < n; i++)
+		sb_printf(&sb, "%s%s%u", i ? ", " : "{", name, first + i);
+	sb_puts(&sb, "}");
+	return sb.at;
+}
+
+LLVMValueRef permute_bytes(struct lower *l, LLVMValueRef low, LLVMValueRef high, LLVMValueRef selector)
+{
+	LLVMValueRef args[] = {low, high, selector};
+	return intrinsic(l, "llvm.nvvm.prmt", l->i32, args, 3);
 }
 
 LLVMValueRef lane_bit(struct lower *l, int bit)

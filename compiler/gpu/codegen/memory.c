@@ -164,15 +164,10 @@ static const char *policy_of(struct lower *l, const struct op *o)
 	return load && o->attr[ATTR_PREFETCH] ? arena_printf(&l->scratch, "%s.L2::256B", policy) : policy;
 }
 
-/* The text "{$0, $1, …}" for n operands from number `first` on ("$0" if n is 1). name: '$', or another first letter for
- * registers that the inline PTX declares. */
-static const char *list(struct lower *l, char name, u32 first, u32 n)
+/* A scalar or vector operand, of n registers. */
+static const char *list(struct lower *l, const char *name, u32 first, u32 n)
 {
-	struct strbuf sb = {.arena = &l->scratch};
-	for (u32 i = 0; i < n; i++)
-		sb_printf(&sb, "%s%c%u", n == 1 ? "" : i ? ", " : "{", name, first + i);
-	sb_puts(&sb, n == 1 ? "" : "}");
-	return sb.at;
+	return n == 1 ? arena_printf(&l->scratch, "%s%u", name, first) : register_list(l, name, first, n);
 }
 
 /* Whether v is a constant. Sets *bits to its value. */
@@ -212,7 +207,7 @@ static void masked_load(struct lower *l, LLVMValueRef ptr, u32 constant, LLVMVal
 		add_operand(l, &p, "", (char)('0' + i), words[i]);
 	u32 at = add_operand(l, &p, "", 'l', ptr);
 	sb_printf(&text, "%sld.%s%s%s.b%d %s, [$%u", guard(l, &p, pred), policy ? "global" : "volatile.global",
-		  policy ? policy : "", w->vec, w->bits, list(l, '$', 0, w->n), at);
+		  policy ? policy : "", w->vec, w->bits, list(l, "$", 0, w->n), at);
 	sb_puts(&text, constant ? arena_printf(&l->scratch, "+%u];", constant) : "];");
 	LLVMTypeRef ret = w->n == 1 ? t : LLVMStructTypeInContext(l->ctx, types, w->n, false);
 	LLVMValueRef v = inline_asm(l, text.at, p.constraints.at, ASM_EFFECT, ret, p.args, p.nargs);
@@ -307,10 +302,8 @@ static void finish_run(struct lower *l, const struct runs *r, u32 i, LLVMValueRe
 	LLVMValueRef *parts = r->parts + i * parts_of_each(r), words[4];
 	pack(l, parts, r->pieces, 32, words);
 	memcpy(words + 1, parts + r->pieces, (r->words - 1) * sizeof *words);
-	for (u32 k = 0; k < r->words; k++) {
-		LLVMValueRef args[] = {words[k], words[(k + 1) % r->words], parts[parts_of_each(r) - 1]};
-		out[k] = intrinsic(l, "llvm.nvvm.prmt", l->i32, args, 3);
-	}
+	for (u32 k = 0; k < r->words; k++)
+		out[k] = permute_bytes(l, words[k], words[(k + 1) % r->words], parts[parts_of_each(r) - 1]);
 }
 
 /* The shifts are emitted at the current point if it is in the basic block of the loads. Otherwise they are emitted
@@ -466,7 +459,7 @@ void lower_store(struct lower *l, const struct op *o)
 		add_words(l, &p, &a.w, words);
 		finish(l, &p,
 		       arena_printf(&l->scratch, "%sst.global%s%s.b%d [$0], %s;", guard(l, &p, pred), policy, a.w.vec,
-				    a.w.bits, list(l, '$', 1, a.w.n)),
+				    a.w.bits, list(l, "$", 1, a.w.n)),
 		       l->v);
 	}
 }
@@ -478,7 +471,7 @@ void lower_async_copy(struct lower *l, const struct op *o)
 	const struct type *mem = operand(o, 1)->type;
 	struct lane_access a = access_of(l, o, mem, o->attr[ATTR_VECTOR]);
 	const struct layout *lay = a.ptr->type->layout;
-	u32 bytes = (u32)dtype_bytes(type_dtype(mem)), thread_bits = 0, size = a.width * bytes;
+	u32 bytes = (u32)dtype_bytes(type_dtype(mem)), size = a.width * bytes;
 	if (size < 4) { /* only in TTGIR text: the pipeliner checks the size before it makes a copy */
 		diag(l->s->diags, E_COPY_PIECES, o->loc, size, PLURAL(size));
 		return;
@@ -486,9 +479,6 @@ void lower_async_copy(struct lower *l, const struct op *o)
 	struct memory_map m = map_to_memory(lay, mem->layout, a.v.bits);
 	LLVMValueRef base = elem(l, operand(o, 1), 0), mine = owner(l, lay);
 	LLVMValueRef thread = thread_map(l, l->entry, m.basis[LL_LANE], m.basis[LL_WARP], m.bits[LL_WARP]);
-	for (int dim = LL_LANE; dim < LL_DIMS; dim++)
-		for (int i = 0; i < m.bits[dim]; i++)
-			thread_bits |= m.basis[dim][i];
 	tl_assert(m.vec_bits == a.v.bits);
 	/* the last operand (ignore-src) is true if zeros are written instead: the vector is masked off */
 	const char *text = arena_printf(&l->scratch, "cp.async.%s.shared.global [$0], [$1], %u%s;",
@@ -496,7 +486,7 @@ void lower_async_copy(struct lower *l, const struct op *o)
 	struct guarded g = begin_if(l->b, mine);
 	for (u32 i = 0; i < a.n; i++) {
 		u32 reg = vector_reg(&a, i, 0), at = linear(m.basis[LL_REG], reg);
-		bool clash = at & thread_bits;
+		bool clash = at & thread_bits(&m);
 		LLVMValueRef off = clash ? LLVMBuildXor(l->b, thread, c_i32(l, at), "") : thread;
 		struct ptx p = {0};
 		off = LLVMBuildMul(l->b, off, c_i32(l, bytes), "");
@@ -572,7 +562,7 @@ static void add_vectors(struct lower *l, const struct op *o, LLVMValueRef mine)
 		finish(l, &p,
 		       arena_printf(&l->scratch, "{ .reg .b32 t<%u>; %satom.global.%s.add%s%s.%s %s, [$0], %s; }",
 				    a.w.n, guard(l, &p, pred), order_of(l, o), half, a.w.vec, type,
-				    list(l, 't', 0, a.w.n), list(l, '$', 1, a.w.n)),
+				    list(l, "t", 0, a.w.n), list(l, "$", 1, a.w.n)),
 		       l->v);
 	}
 }

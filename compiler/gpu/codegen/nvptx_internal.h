@@ -84,6 +84,11 @@ static inline LLVMValueRef call1(struct lower *l, const char *name, LLVMValueRef
 enum asm_kind { ASM_PURE, ASM_EFFECT, ASM_CONVERGENT };
 LLVMValueRef inline_asm(struct lower *l, const char *text, const char *constraints, enum asm_kind kind, LLVMTypeRef ret,
 			LLVMValueRef *args, u32 n);
+/* The text "{$0, $1, …}" for n operands of inline PTX from number `first` on. name: "$", or the name of registers that
+ * the inline PTX declares. */
+const char *register_list(struct lower *l, const char *name, u32 first, u32 n);
+/* prmt: a word of four bytes of low and high, numbered 0 to 7, selected by the nibbles of `selector`. */
+LLVMValueRef permute_bytes(struct lower *l, LLVMValueRef low, LLVMValueRef high, LLVMValueRef selector);
 /* pack: n values of one type to integers of `bits` bits that hold them in order, the first value lowest. unpack:
  * integers to n values of type `elem`. */
 void pack(struct lower *l, LLVMValueRef *in, u32 n, int bits, LLVMValueRef *out);
@@ -132,6 +137,8 @@ LLVMValueRef shared_base(struct lower *l, const struct op *o);
 struct insertion_point { LLVMBasicBlockRef block; LLVMMetadataRef line; };
 struct insertion_point go_behind(struct lower *l, LLVMValueRef last);
 void come_back(struct lower *l, struct insertion_point here);
+/* A vector of n values; the value itself if n is 1. */
+LLVMValueRef as_vector(struct lower *l, const LLVMValueRef *in, u32 n);
 /* Load or store n consecutive elements at `at`, which is aligned to n elements. */
 void load_vector(struct lower *l, LLVMTypeRef t, u32 n, LLVMValueRef at, LLVMValueRef *out);
 void store_vector(struct lower *l, const LLVMValueRef *in, u32 n, LLVMValueRef at);
@@ -189,6 +196,8 @@ struct mapped map_layout(struct lower *l, const struct layout *lay, const struct
 			 u32 bytes);
 /* The address of element offset p->thread ^ at, without its constant part: *rest bytes to be added to the address. */
 LLVMValueRef mapped_address(struct lower *l, const struct mapped *p, u32 at, u32 *rest);
+/* Offset bits that depend on the lane or warp. */
+u32 thread_bits(const struct memory_map *m);
 /* The first register of the thread's vector i, where a vector is the registers that differ in bits m->vec_reg. The
  * other register bits number the vectors, also bits that only distinguish copies of an element. */
 u32 vector_base(const struct memory_map *m, u32 i);

@@ -11,7 +11,7 @@ static LLVMValueRef thread_offset(struct lower *l, const struct memory_map *m)
 	return thread_map(l, l->b, m->basis[LL_LANE], m->basis[LL_WARP], m->bits[LL_WARP]);
 }
 
-static u32 bits_used(const struct memory_map *m)
+u32 thread_bits(const struct memory_map *m)
 {
 	u32 all = 0;
 	for (int dim = LL_LANE; dim < LL_DIMS; dim++)
@@ -49,7 +49,7 @@ struct mapped map_layout(struct lower *l, const struct layout *lay, const struct
 	struct mapped p = {.base = base, .bytes = bytes};
 	p.m = map_to_memory(lay, mem, ilog2(16 / bytes));
 	p.thread = thread_offset(l, &p.m);
-	p.thread_bits = bits_used(&p.m);
+	p.thread_bits = thread_bits(&p.m);
 	return p;
 }
 
@@ -108,14 +108,9 @@ struct value *tile_like(struct lower *l, const struct value *v, const struct lay
 }
 
 /* Stores a vector of nwords words at the address of the element of register r. */
-static void store_words(struct lower *l, const struct mapped *p, u32 r, LLVMValueRef *words, u32 nwords)
+static void store_words(struct lower *l, const struct mapped *p, u32 r, const LLVMValueRef *words, u32 nwords)
 {
-	LLVMValueRef x = words[0];
-	if (nwords > 1) {
-		x = LLVMGetPoison(LLVMVectorType(LLVMTypeOf(x), nwords));
-		for (u32 e = 0; e < nwords; e++)
-			x = LLVMBuildInsertElement(l->b, x, words[e], c_i32(l, e), "");
-	}
+	LLVMValueRef x = as_vector(l, words, nwords);
 	LLVMValueRef st = LLVMBuildStore(l->b, x, address(l, p, linear(p->m.basis[LL_REG], r)));
 	LLVMSetAlignment(st, p->bytes << p->m.vec_bits);
 }
@@ -166,16 +161,12 @@ static void read_vectors(struct lower *l, const struct value *v, const struct la
 		read_pairs(l, v, &p);
 		return;
 	}
-	LLVMValueRef *at = new_tile(l, v);
+	LLVMValueRef *at = new_tile(l, v), in[16];
 	for (u32 i = 0; i < n; i++) {
 		u32 r = vector_base(&p.m, i);
-		LLVMValueRef ld = LLVMBuildLoad2(l->b, width > 1 ? LLVMVectorType(t, width) : t,
-						 address(l, &p, linear(p.m.basis[LL_REG], r)), "");
-		LLVMSetAlignment(ld, width * p.bytes);
-		for (u32 e = 0; e < width; e++) {
-			LLVMValueRef x = width > 1 ? LLVMBuildExtractElement(l->b, ld, c_i32(l, e), "") : ld;
-			at[vector_elem(&p.m, r, e)] = from_shared(l, x, et);
-		}
+		load_vector(l, t, width, address(l, &p, linear(p.m.basis[LL_REG], r)), in);
+		for (u32 e = 0; e < width; e++)
+			at[vector_elem(&p.m, r, e)] = from_shared(l, in[e], et);
 	}
 }
 
@@ -215,12 +206,6 @@ static struct transposed turn(struct lower *l, const struct layout *from)
 static LLVMValueRef by_flip(struct lower *l, const struct transposed *t, int i, LLVMValueRef is_0, LLVMValueRef is_1)
 {
 	return i < t->nlanes ? LLVMBuildSelect(l->b, lane_bit(l, t->lanes[i]), is_1, is_0, "") : is_0;
-}
-
-static LLVMValueRef permute_bytes(struct lower *l, LLVMValueRef low, LLVMValueRef high, LLVMValueRef which)
-{
-	LLVMValueRef args[] = {low, high, which};
-	return intrinsic(l, "llvm.nvvm.prmt", l->i32, args, 3);
 }
 
 static bool write_transposed(struct lower *l, const struct value *v, const struct layout *mem, LLVMValueRef base)
@@ -412,19 +397,13 @@ static void byte_selectors(struct lower *l, const struct memory_map *m, LLVMValu
 
 static void read_matrices(struct lower *l, const struct value *v, const struct matrices *m)
 {
-	static const char *const texts[2][3] = {
-		{"ldmatrix.sync.aligned.m8n8.x1.shared.b16 {$0}, [$1];",
-		 "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {$0, $1}, [$2];",
-		 "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {$0, $1, $2, $3}, [$4];"},
-		{"ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {$0}, [$1];",
-		 "ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {$0, $1}, [$2];",
-		 "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {$0, $1, $2, $3}, [$4];"},
-	};
 	static const char *const cons[] = {"=r,r,~{memory}", "=r,=r,r,~{memory}", "=r,=r,=r,=r,r,~{memory}"};
 	enum { FROM_PAIRS = 0x3120 };
 	LLVMTypeRef types[] = {l->i32, l->i32, l->i32, l->i32};
 	LLVMValueRef which[2], w[4];
 	u32 x = 1u << m->together;
+	const char *text = arena_printf(&l->scratch, "ldmatrix.sync.aligned.m8n8.x%u%s.shared.b16 %s, [$%u];", x,
+					m->kind == MATRIX_TRANS ? ".trans" : "", register_list(l, "$", 0, x), x);
 	LLVMTypeRef ret = x == 1 ? l->i32 : LLVMStructTypeInContext(l->ctx, types, x, false);
 	struct tile *t = arena_new(&l->scratch, struct tile);
 	t->n = num_elems(v);
@@ -433,8 +412,7 @@ static void read_matrices(struct lower *l, const struct value *v, const struct m
 		byte_selectors(l, &m->p.m, which);
 	for (u32 i = 0; i < m->n; i++) {
 		LLVMValueRef a = matrix_address(l, m, i);
-		LLVMValueRef r = inline_asm(l, texts[m->kind == MATRIX_TRANS][m->together], cons[m->together],
-					    ASM_CONVERGENT, ret, &a, 1);
+		LLVMValueRef r = inline_asm(l, text, cons[m->together], ASM_CONVERGENT, ret, &a, 1);
 		for (u32 k = 0; k < x; k++)
 			w[k] = x == 1 ? r : LLVMBuildExtractValue(l->b, r, k, "");
 		for (u32 k = 0; k < x; k++) {
@@ -454,22 +432,15 @@ static void read_matrices(struct lower *l, const struct value *v, const struct m
 
 static void write_matrices(struct lower *l, const struct value *v, const struct matrices *m)
 {
-	static const char *const texts[2][3] = {
-		{"stmatrix.sync.aligned.m8n8.x1.shared.b16 [$0], {$1};",
-		 "stmatrix.sync.aligned.m8n8.x2.shared.b16 [$0], {$1, $2};",
-		 "stmatrix.sync.aligned.m8n8.x4.shared.b16 [$0], {$1, $2, $3, $4};"},
-		{"stmatrix.sync.aligned.m8n8.x1.trans.shared.b16 [$0], {$1};",
-		 "stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [$0], {$1, $2};",
-		 "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [$0], {$1, $2, $3, $4};"},
-	};
 	static const char *const cons[] = {"r,r,~{memory}", "r,r,r,~{memory}", "r,r,r,r,r,~{memory}"};
 	u32 x = 1u << m->together;
+	const char *text = arena_printf(&l->scratch, "stmatrix.sync.aligned.m8n8.x%u%s.shared.b16 [$0], %s;", x,
+					m->kind == MATRIX_TRANS ? ".trans" : "", register_list(l, "$", 1, x));
 	for (u32 i = 0; i < m->n; i++) {
 		LLVMValueRef args[5] = {matrix_address(l, m, i)};
 		for (u32 k = 0; k < x; k++)
 			args[1 + k] = word_of(l, v, matrix_reg(m, i, k) >> m->per_word);
-		inline_asm(l, texts[m->kind == MATRIX_TRANS][m->together], cons[m->together], ASM_CONVERGENT, l->v,
-			   args, 1 + x);
+		inline_asm(l, text, cons[m->together], ASM_CONVERGENT, l->v, args, 1 + x);
 	}
 }
 

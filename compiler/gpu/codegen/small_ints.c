@@ -49,8 +49,7 @@ static bool is_unpacked(struct lower *l, const struct value *v)
 
 static LLVMValueRef permute(struct lower *l, LLVMValueRef x, u32 y, u32 selector)
 {
-	LLVMValueRef args[] = {x, c_i32(l, (i32)y), c_i32(l, (i32)selector)};
-	return intrinsic(l, "llvm.nvvm.prmt", l->i32, args, 3);
+	return permute_bytes(l, x, c_i32(l, (i32)y), c_i32(l, (i32)selector));
 }
 
 /* Four 8-bit elements, packed; if they are signed, each plus 128, so that bytes are unsigned. */

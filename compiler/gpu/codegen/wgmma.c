@@ -122,14 +122,6 @@ static struct matrix describe_operand(struct gemm *g, const struct value *v, int
 	return m;
 }
 
-static void print_registers(struct gemm *g, const char *name, u32 first, u32 n)
-{
-	sb_puts(&g->text, "{");
-	for (u32 r = 0; r < n; r++)
-		sb_printf(&g->text, "%s%s%u", r ? ", " : "", name, first + r);
-	sb_puts(&g->text, "}, ");
-}
-
 static void print_descriptor(struct gemm *g, const struct matrix *m, const char *reg, u32 mn, u32 k)
 {
 	u32 at = byte_offset(m, m->mn_dim, mn) + byte_offset(m, 1 - m->mn_dim, k);
@@ -158,12 +150,8 @@ static void print_product(struct gemm *g, u32 i, u32 k, const char *add)
 			a = add_input(g, "r", words[w]);
 	}
 	sb_printf(&g->text, "wgmma.mma_async.sync.aligned.m64n%dk%u.%s ", g->n, g->w->k, g->w->types);
-	print_registers(g, g->pin ? g->pin->name : "$", i * g->words, g->words);
-	if (g->a.mem)
-		sb_puts(&g->text, "da, ");
-	else
-		print_registers(g, "$", a - 3, 4);
-	sb_printf(&g->text, "db, %s", add);
+	sb_printf(&g->text, "%s, %s, db, %s", register_list(g->l, g->pin ? g->pin->name : "$", i * g->words, g->words),
+		  g->a.mem ? "da" : register_list(g->l, "$", a - 3, 4), add);
 	if (g->w->acc != DT_I32)
 		sb_puts(&g->text, ", 1, 1");
 	if (g->w->any_major && g->a.mem)
