@@ -18,10 +18,11 @@ LLVMValueRef cpu_concat(struct cpu_codegen *h, LLVMValueRef *parts, u32 n)
 LLVMValueRef cpu_lanes(struct cpu_codegen *h, LLVMValueRef x, u32 first, u32 n)
 {
 	LLVMValueRef at[256];
-	if (n == lanes_of(x))
+	u32 lanes = lanes_of(x);
+	if (n == lanes)
 		return x;
 	for (u32 i = 0; i < n; i++)
-		at[i] = cpu_i32(h, first + i);
+		at[i] = cpu_i32(h, (first + i) % lanes);
 	return LLVMBuildShuffleVector(h->b, x, LLVMGetPoison(LLVMTypeOf(x)), LLVMConstVector(at, n), "");
 }
 

@@ -3,15 +3,6 @@
 #include "cpu/cpu_internal.h"
 #include "cpu/cpu_abi.h"
 
-static i32 param_of(const struct cpu_codegen *h, const struct value *pointer)
-{
-	const struct value *base = pointer_base(pointer);
-	for (u32 i = 0; i < h->k->nparams; i++)
-		if (h->k->params[i].value == base)
-			return (i32)i;
-	return -1;
-}
-
 static LLVMValueRef site_constant(struct cpu_codegen *h, const struct op *o, const struct cpu_site *s)
 {
 	LLVMValueRef shape[8], place = LLVMConstInt(h->i64, cpu_place(o->loc), false);
@@ -63,14 +54,14 @@ void cpu_check_access(struct cpu_codegen *h, const struct op *o, const struct ch
 	const struct type *t = operand(o, 0)->type, *elem = type_elem(t)->elem;
 	u32 lanes = MAX(c->lanes, 1u);
 	struct cpu_site s = {.kind = o->code == IR_LOAD    ? HOST_LOAD
-				      : o->code == IR_STORE ? HOST_STORE
-							    : HOST_ATOMIC,
-			      .bytes = (i32)(type_elem_bits(elem) + 7) / 8,
-			      .param = param_of(h, operand(o, 0)),
-			      .lanes = (i32)lanes,
-			      .each = lanes_of(c->p) > 0,
-			      .step = 1,
-			      .rank = type_is_tensor(t) ? t->rank : 0};
+				     : o->code == IR_STORE ? HOST_STORE
+							   : HOST_ATOMIC,
+			     .bytes = dtype_bytes(type_dtype(elem)),
+			     .param = param_number(h->k, pointer_base(operand(o, 0))),
+			     .lanes = (i32)lanes,
+			     .each = lanes_of(c->p) > 0,
+			     .step = 1,
+			     .rank = type_is_tensor(t) ? t->rank : 0};
 	for (int d = 0; d < s.rank; d++) {
 		s.shape[d] = t->shape[d];
 		if (c->at->along >= 0 && d > c->at->along)

@@ -70,7 +70,6 @@ static LLVMValueRef e4m3_to_f32(struct cpu_codegen *h, LLVMValueRef v)
 
 LLVMValueRef cpu_widen(struct cpu_codegen *h, LLVMValueRef v, enum dtype d)
 {
-	LLVMBuilderRef b = h->b;
 	LLVMValueRef x = map_get(&h->exact, v);
 	if (x)
 		return x;
@@ -78,12 +77,8 @@ LLVMValueRef cpu_widen(struct cpu_codegen *h, LLVMValueRef v, enum dtype d)
 	case DT_F32:
 	case DT_F64: return v;
 	case DT_F16: return f16_to_f32(h, v);
-	case DT_BF16:
-		x = LLVMBuildZExt(b, v, type_as(v, h->i32), "");
-		return from_bits(h->b, LLVMBuildShl(b, x, int_as(x, 16), ""), h->f32);
-	case DT_E5M2: /* the upper half of fp16 */
-		x = LLVMBuildZExt(b, v, type_as(v, h->i16), "");
-		return f16_to_f32(h, from_bits(h->b, LLVMBuildShl(b, x, int_as(x, 8), ""), h->f16));
+	case DT_BF16: return decode_bf16(h->b, v);
+	case DT_E5M2: return f16_to_f32(h, decode_e5m2(h->b, v));
 	case DT_E4M3: return e4m3_to_f32(h, v);
 	default: tl_unreachable("not a float");
 	}
@@ -153,8 +148,7 @@ LLVMValueRef cpu_narrow(struct cpu_codegen *h, LLVMValueRef v, enum dtype d)
 	return narrow(h, v, d, false);
 }
 
-/* Rounds toward zero, or to odd. After rounding to odd, a second rounding to a format of at most 22 bits gives the same
- * result as one rounding of x. */
+/* Rounds toward zero, or to odd (set_odd). */
 static LLVMValueRef f64_to_f32(struct cpu_codegen *h, LLVMValueRef x, bool to_odd)
 {
 	LLVMBuilderRef b = h->b;
@@ -163,9 +157,7 @@ static LLVMValueRef f64_to_f32(struct cpu_codegen *h, LLVMValueRef x, bool to_od
 	f = step_back(h, f, size(h, back), most);
 	if (!to_odd)
 		return f;
-	LLVMValueRef inexact = LLVMBuildFCmp(b, LLVMRealONE, back, x, ""), bits = to_bits(h->b, f);
-	bits = LLVMBuildOr(b, bits, LLVMBuildZExt(b, inexact, LLVMTypeOf(bits), ""), "");
-	return from_bits(h->b, bits, h->f32);
+	return set_odd(b, f, LLVMBuildFCmp(b, LLVMRealONE, back, x, ""));
 }
 
 static LLVMValueRef float_to_float(struct cpu_codegen *h, LLVMValueRef x, enum dtype from, enum dtype to,

@@ -47,7 +47,7 @@ struct buffer *buffer_new(struct cpu_codegen *h, const struct value *v)
 			b->stride[d] = n;
 			n *= t->shape[d];
 		}
-	b->bytes = (u64)n * (u64)((type_elem_bits(t) + 7) / 8);
+	b->bytes = (u64)n * (u64)dtype_bytes(type_dtype(t));
 	b->at = cpu_scratch(h, b->bytes);
 	return b;
 }
@@ -570,7 +570,7 @@ static void debug_results(struct cpu_codegen *h, const struct op *o)
 
 void cpu_emit_block(struct cpu_codegen *h, const struct block *b)
 {
-	struct steps steps = {0};
+	step_vec steps = {0};
 	plan_block(h, b, &steps);
 	u32 entered = cpu_debug_enter(h);
 	for (u32 i = 0; i < b->nargs && b->parent; i++)

@@ -178,7 +178,7 @@ static inline LLVMValueRef cpu_i64(struct cpu_codegen *h, i64 x)
 }
 /* x, or a vector of `lanes` copies of it. */
 LLVMValueRef cpu_spread(struct cpu_codegen *h, LLVMValueRef x, u32 lanes);
-/* n lanes of a vector from number `first` on. */
+/* n lanes of a vector from number `first` on; after the last lane, the first ones again. */
 LLVMValueRef cpu_lanes(struct cpu_codegen *h, LLVMValueRef x, u32 first, u32 n);
 /* Concatenates n vectors (n a power of two); overwrites `parts`. */
 LLVMValueRef cpu_concat(struct cpu_codegen *h, LLVMValueRef *parts, u32 n);
@@ -206,14 +206,11 @@ struct cpu_step {
 	const struct op *op;
 	struct cpu_nest *nest;
 };
-struct steps {
-	struct cpu_step *at;
-	u32 len, cap;
-};
+typedef VEC(struct cpu_step) step_vec;
 struct info *info_of(struct cpu_codegen *h, const struct value *v);
 /* Decides for all values of the kernel whether they are stored in memory. */
 void plan_kernel(struct cpu_codegen *h);
-void plan_block(struct cpu_codegen *h, const struct block *b, struct steps *out);
+void plan_block(struct cpu_codegen *h, const struct block *b, step_vec *out);
 /* Whether the value that a loop yields for carried tile `arg` can be computed in the memory of `arg`. */
 bool plan_in_place(struct cpu_codegen *h, const struct value *arg, const struct value *yielded);
 bool is_whole_tile(const struct op *o);
@@ -308,10 +305,8 @@ void cpu_loops_end(struct cpu_codegen *h, struct loops *l);
 LLVMValueRef buffer_load(struct cpu_codegen *h, const struct buffer *b, const struct type *t, const struct at *at);
 void buffer_store(struct cpu_codegen *h, const struct buffer *b, const struct type *t, const struct at *at,
 		  LLVMValueRef x);
-/* Emits the region of a map or reduction, for scalars, or for vectors of `lanes` lanes. region_is_wide: whether it can
- * be emitted for vectors. */
+/* Emits the region of a map or reduction, for scalars, or for vectors of `lanes` lanes if region_is_elementwise. */
 void cpu_region(struct cpu_codegen *h, const struct block *b, const LLVMValueRef *args, LLVMValueRef *out, u32 lanes);
-bool region_is_wide(const struct block *b);
 
 /* --- memory.c -------------------------------------------------------------------------------------------------- */
 
@@ -415,6 +410,9 @@ void cpu_check_access(struct cpu_codegen *h, const struct op *o, const struct ch
 void reduce_open(struct cpu_codegen *h, struct cpu_nest *n, struct root *r);
 void reduce_body(struct cpu_codegen *h, struct cpu_nest *n, struct root *r, const struct at *at, LLVMValueRef first);
 void reduce_close(struct cpu_codegen *h, struct cpu_nest *n, struct root *r, const struct at *row);
+/* out = combine(a, b), by the region of a reduction or scan; each is one value for each operand of o. */
+void cpu_combine(struct cpu_codegen *h, const struct op *o, const LLVMValueRef *a, const LLVMValueRef *b,
+		 LLVMValueRef *out, u32 lanes);
 void cpu_dot(struct cpu_codegen *h, const struct op *o);
 /* Whether the use is operand C of a dot that reads info.zero (dots on tile registers do). */
 bool cpu_dot_clears(struct cpu_codegen *h, const struct use *u);

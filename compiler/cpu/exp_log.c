@@ -44,14 +44,6 @@ static const struct format wide = {
 			  0x1.b540fc75441e2p-24, 0x1.e60663ccd7384p-28, 0x1.c13348dc552f7p-32}},
 };
 
-static LLVMValueRef polynomial(const struct functions *f, LLVMValueRef x, const double *c, u32 degree)
-{
-	LLVMValueRef r = real_as(x, c[degree]);
-	for (u32 i = degree; i--;)
-		r = multiply_add(f, r, x, real_as(x, c[i]));
-	return r;
-}
-
 /* Clamps x to `least` … `most`; NaN is unchanged. */
 static LLVMValueRef clamp(struct cpu_codegen *h, LLVMValueRef x, double least, double most)
 {
@@ -100,7 +92,7 @@ static LLVMValueRef scalef(struct cpu_codegen *h, LLVMValueRef x, LLVMValueRef n
 
 static LLVMValueRef power_of_rest(const struct functions *f, const struct format *t, LLVMValueRef r, bool base2)
 {
-	LLVMValueRef p = polynomial(f, r, t->coefficients[base2], t->degree[base2]), one = real_as(r, 1);
+	LLVMValueRef p = polynomial_of_degree(f, r, t->coefficients[base2], t->degree[base2]), one = real_as(r, 1);
 	if (base2)
 		return multiply_add(f, p, r, one);
 	return LLVMBuildFAdd(f->b, multiply_add(f, LLVMBuildFMul(f->b, r, r, ""), p, r), one, "");
@@ -172,7 +164,7 @@ LLVMValueRef cpu_log_f64(struct cpu_codegen *h, const struct functions *f, LLVMV
 	LLVMValueRef s = LLVMBuildFDiv(b, y, LLVMBuildFAdd(b, y, real_as(x, 2), ""), "");
 	LLVMValueRef z = LLVMBuildFMul(b, s, s, ""),
 		     half = LLVMBuildFMul(b, real_as(x, 0.5), LLVMBuildFMul(b, y, y, ""), "");
-	LLVMValueRef rest = LLVMBuildFMul(b, z, polynomial(f, z, series, ARRAY_LEN(series) - 1), ""), r;
+	LLVMValueRef rest = LLVMBuildFMul(b, z, polynomial_of_degree(f, z, series, ARRAY_LEN(series) - 1), ""), r;
 	rest = LLVMBuildFAdd(b, half, rest, "");
 	if (base2) {
 		r = LLVMBuildFSub(b, y, LLVMBuildFSub(b, half, LLVMBuildFMul(b, s, rest, ""), ""), "");

@@ -57,8 +57,7 @@ bool is_whole_tile(const struct op *o)
 
 bool cpu_orders(const struct op *o)
 {
-	bool atomic = o->code == IR_ATOMIC_RMW || o->code == IR_ATOMIC_CAS;
-	return (atomic && o->attr[ATTR_SEM] != SEM_RELAXED) || o->code == IR_BARRIER || o->code == IR_INLINE_ASM ||
+	return memory_order_of(o) != SEM_RELAXED || o->code == IR_BARRIER || o->code == IR_INLINE_ASM ||
 	       o->code == IR_GRID_WAIT;
 }
 
@@ -306,18 +305,6 @@ static bool can_join(struct fusion_search *s, const struct type *t)
 	return true;
 }
 
-static void push(struct cpu_codegen *h, struct steps *out, struct cpu_step x)
-{
-	if (out->len == out->cap) {
-		u32 cap = out->cap ? 2 * out->cap : 16;
-		struct cpu_step *at = arena_array(&h->scratch, struct cpu_step, cap);
-		if (out->len)
-			memcpy(at, out->at, out->len * sizeof *at);
-		out->at = at, out->cap = cap;
-	}
-	out->at[out->len++] = x;
-}
-
 /* Whether an operand of o is a result of nest n, so that o cannot move before n. */
 static bool needs_nest(struct cpu_codegen *h, const struct op *o, const struct cpu_nest *n)
 {
@@ -402,28 +389,23 @@ static void claim(struct cpu_codegen *h, struct cpu_nest *n, const struct value 
 	claim_operands(h, n, v->def, elsewhere);
 }
 
-static bool by_order(const struct root *a, const struct root *b)
-{
-	return a->op->mark < b->op->mark;
-}
-
 static void sort_roots(struct cpu_nest *n)
 {
 	for (u32 i = 1; i < n->roots.len; i++)
-		for (u32 k = i; k && by_order(&n->roots.at[k], &n->roots.at[k - 1]); k--) {
+		for (u32 k = i; k && n->roots.at[k].op->mark < n->roots.at[k - 1].op->mark; k--) {
 			struct root t = n->roots.at[k];
 			n->roots.at[k] = n->roots.at[k - 1];
 			n->roots.at[k - 1] = t;
 		}
 }
 
-void plan_block(struct cpu_codegen *h, const struct block *b, struct steps *out)
+void plan_block(struct cpu_codegen *h, const struct block *b, step_vec *out)
 {
 	struct cpu_nest *open = NULL;
 	for (const struct op *o = b->first; o; o = o->next) {
 		if (cpu_dot_turns(h, o)) {
 			open = NULL;
-			push(h, out, (struct cpu_step){.op = o});
+			vec_push(&h->scratch, out, (struct cpu_step){.op = o});
 			continue;
 		}
 		if (is_root(h, o)) {
@@ -434,7 +416,7 @@ void plan_block(struct cpu_codegen *h, const struct block *b, struct steps *out)
 				vec_push(&h->scratch, &s.loads, o);
 			if (!can_join(&s, iteration_type(o))) {
 				open = nest_for(h, iteration_type(o));
-				push(h, out, (struct cpu_step){.nest = open});
+				vec_push(&h->scratch, out, (struct cpu_step){.nest = open});
 			}
 			add_root(h, open, o, &s);
 			continue;
@@ -446,12 +428,12 @@ void plan_block(struct cpu_codegen *h, const struct block *b, struct steps *out)
 		bool pure = op_has(o, PURE) && !is_whole_tile(o) && !op_has(o, END);
 		if (!pure || needs_nest(h, o, open))
 			open = NULL;
-		if (!open)
-			push(h, out, (struct cpu_step){.op = o});
-		else {
-			push(h, out, out->at[out->len - 1]);
-			out->at[out->len - 2] = (struct cpu_step){.op = o};
+		struct cpu_step step = {.op = o};
+		if (open) {
+			step = out->at[out->len - 1];
+			out->at[out->len - 1] = (struct cpu_step){.op = o};
 		}
+		vec_push(&h->scratch, out, step);
 	}
 	for (u32 i = 0; i < out->len; i++) {
 		struct cpu_nest *n = out->at[i].nest;

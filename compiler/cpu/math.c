@@ -23,27 +23,6 @@ static LLVMValueRef call_library(struct cpu_codegen *h, const char *name, LLVMTy
 	return LLVMBuildCall2(h->b, type, f, &x, 1, "");
 }
 
-/* n elements of x from number `from` on; after the last element of x, the first ones again. */
-static LLVMValueRef part(struct cpu_codegen *h, LLVMValueRef x, u32 from, u32 n)
-{
-	enum { MOST = 16 };
-	LLVMValueRef which[MOST];
-	u32 all = LLVMGetVectorSize(LLVMTypeOf(x));
-	tl_assert(n <= MOST);
-	for (u32 i = 0; i < n; i++)
-		which[i] = LLVMConstInt(h->i32, (from + i) % all, false);
-	return LLVMBuildShuffleVector(h->b, x, LLVMGetUndef(LLVMTypeOf(x)), LLVMConstVector(which, n), "");
-}
-
-static LLVMValueRef joined(struct cpu_codegen *h, LLVMValueRef x, LLVMValueRef y)
-{
-	u32 n = 2 * LLVMGetVectorSize(LLVMTypeOf(x));
-	LLVMValueRef *which = arena_array(&h->scratch, LLVMValueRef, n);
-	for (u32 i = 0; i < n; i++)
-		which[i] = LLVMConstInt(h->i32, i, false);
-	return LLVMBuildShuffleVector(h->b, x, y, LLVMConstVector(which, n), "");
-}
-
 /* Calls the libmvec function of `name` for parts of x. It has functions for vectors of 16, 32 (AVX2) and 64 bytes
  * (AVX-512): _ZGVbN4v_expf and so on. */
 static LLVMValueRef call_vectors(struct cpu_codegen *h, const char *name, LLVMValueRef x)
@@ -55,13 +34,8 @@ static LLVMValueRef call_vectors(struct cpu_codegen *h, const char *name, LLVMVa
 	LLVMValueRef *parts = arena_array(&h->scratch, LLVMValueRef, MAX(lanes / width, 1u));
 	name = arena_printf(&h->scratch, "_ZGV%cN%uv_%s%s", isa, width, name, bytes == 4 ? "f" : "");
 	for (u32 at = 0; at < lanes; at += width)
-		parts[n++] = call_library(h, name, t, width == lanes ? x : part(h, x, at, width));
-	if (width > lanes)
-		return part(h, parts[0], 0, lanes);
-	for (; n > 1; n /= 2)
-		for (u32 i = 0; i < n / 2; i++)
-			parts[i] = joined(h, parts[2 * i], parts[2 * i + 1]);
-	return parts[0];
+		parts[n++] = call_library(h, name, t, cpu_lanes(h, x, at, width));
+	return width > lanes ? cpu_lanes(h, parts[0], 0, lanes) : cpu_concat(h, parts, n);
 }
 
 /* Calls the scalar function for each lane. */

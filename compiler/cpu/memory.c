@@ -27,11 +27,6 @@ struct element_access {
 	bool uniform; /* all lanes have the same address */
 };
 
-static u32 type_bytes(const struct type *elem)
-{
-	return (u32)(type_elem_bits(elem) + 7) / 8;
-}
-
 /* element_access.run along dimension d. Contiguity that the user's hints (tl.max_contiguous and so on) state need not
  * hold for masked-off elements, and users state it even for tiles that extend past the edge of a tensor. So hints count
  * only up to the width of the vectors that GPU code would access because of them (axis_vector_width). */
@@ -48,7 +43,7 @@ static struct element_access access_of(struct cpu_codegen *h, const struct value
 	struct element_access a = {.pointer = p,
 				   .mask_value = mask,
 				   .type = memory_type(cpu_elem_type(h, elem)),
-				   .bytes = type_bytes(elem)};
+				   .bytes = (u32)dtype_bytes(type_dtype(elem))};
 	a.mask = mask ? cpu_eval(h, mask, at) : NULL;
 	a.mask = is_true(a.mask) ? NULL : a.mask;
 	a.lanes = at->along < 0 ? 0 : at->lanes;
@@ -93,11 +88,6 @@ static u32 piece_lanes(const struct cpu_codegen *h, const struct element_access 
 	return MIN(a->run == 1 ? a->lanes : a->run, most);
 }
 
-static LLVMValueRef piece_of_vector(struct cpu_codegen *h, LLVMValueRef x, u32 first, u32 lanes)
-{
-	return lanes == lanes_of(x) ? x : cpu_lanes(h, x, first, lanes);
-}
-
 static struct piece piece_of(struct cpu_codegen *h, const struct element_access *a, const struct at *at, u32 first)
 {
 	struct piece c = {.lanes = piece_lanes(h, a)};
@@ -105,7 +95,7 @@ static struct piece piece_of(struct cpu_codegen *h, const struct element_access 
 	part.lanes = c.lanes;
 	part.i[at->along] = LLVMBuildAdd(h->b, at->i[at->along], cpu_i64(h, first), "");
 	const struct at lane = first_lane(&part);
-	c.p = a->run == 1         ? piece_of_vector(h, a->p, first, c.lanes)
+	c.p = a->run == 1         ? cpu_lanes(h, a->p, first, c.lanes)
 	      : a->run < a->lanes ? cpu_eval(h, a->pointer, &lane)
 				  : gep(h->b, a->p, a->type, cpu_i64(h, first));
 	if (!a->mask)
@@ -128,7 +118,7 @@ static LLVMValueRef load_pieces(struct cpu_codegen *h, const struct element_acce
 	u32 n = 0, w = piece_lanes(h, a);
 	for (u32 k = 0; k < a->lanes; k += w, n++) {
 		struct piece c = piece_of(h, a, at, k);
-		LLVMValueRef rest = piece_of_vector(h, other, k, w);
+		LLVMValueRef rest = cpu_lanes(h, other, k, w);
 		LLVMTypeRef types[] = {LLVMTypeOf(rest), LLVMTypeOf(c.p)};
 		LLVMValueRef args[] = {c.p, cpu_i32(h, a->bytes), piece_mask(h, &c), rest};
 		if (c.none) {
@@ -149,7 +139,7 @@ static void store_pieces(struct cpu_codegen *h, const struct element_access *a, 
 	u32 w = piece_lanes(h, a);
 	for (u32 k = 0; k < a->lanes; k += w) {
 		struct piece c = piece_of(h, a, at, k);
-		LLVMValueRef part = piece_of_vector(h, x, k, w);
+		LLVMValueRef part = cpu_lanes(h, x, k, w);
 		LLVMTypeRef types[] = {LLVMTypeOf(part), LLVMTypeOf(c.p)};
 		LLVMValueRef args[] = {part, c.p, cpu_i32(h, a->bytes), piece_mask(h, &c)};
 		if (c.none)
@@ -194,7 +184,7 @@ static void check_access(struct cpu_codegen *h, const struct op *o, const struct
 
 LLVMValueRef cpu_eval_load(struct cpu_codegen *h, const struct op *o, const struct at *at)
 {
-	const struct value *p = operand(o, 0), *mask = o->noperands > 1 ? operand(o, 1) : NULL;
+	const struct value *p = operand(o, 0), *mask = mask_of(o);
 	LLVMTypeRef t = cpu_elem_type(h, result(o)->type);
 	struct element_access a = access_of(h, p, mask, at);
 	bool one = is_one_access(&a);
@@ -241,7 +231,7 @@ LLVMValueRef cpu_eval_load(struct cpu_codegen *h, const struct op *o, const stru
 
 void cpu_eval_store(struct cpu_codegen *h, const struct op *o, const struct at *at)
 {
-	const struct value *p = operand(o, 0), *mask = o->noperands > 2 ? operand(o, 2) : NULL;
+	const struct value *p = operand(o, 0), *mask = mask_of(o);
 	struct element_access a = access_of(h, p, mask, at);
 	LLVMValueRef x = to_memory(h->b, cpu_spread(h, cpu_eval(h, operand(o, 1), at), a.lanes));
 	struct guarded g = {0};
@@ -306,7 +296,7 @@ static LLVMAtomicRMWBinOp rmw_op(enum rmw_kind k, bool is_float)
 
 static LLVMTypeRef bits_type(struct cpu_codegen *h, const struct type *elem)
 {
-	return LLVMIntTypeInContext(h->ctx, 8 * type_bytes(elem));
+	return LLVMIntTypeInContext(h->ctx, 8 * (u32)dtype_bytes(type_dtype(elem)));
 }
 
 /* Atomic addition, maximum or minimum of a float, by a compare-and-swap loop that computes in f32. */
@@ -317,7 +307,7 @@ static LLVMValueRef update_small(struct cpu_codegen *h, enum rmw_kind kind, LLVM
 	LLVMTypeRef bits = bits_type(h, elem), t = cpu_elem_type(h, elem);
 	LLVMBasicBlockRef loop = new_block(h->b), end = new_block(h->b), before = LLVMGetInsertBlock(h->b);
 	LLVMValueRef first = LLVMBuildLoad2(h->b, bits, p, "");
-	LLVMSetAlignment(first, type_bytes(elem));
+	LLVMSetAlignment(first, (u32)dtype_bytes(type_dtype(elem)));
 	LLVMBuildBr(h->b, loop);
 	LLVMPositionBuilderAtEnd(h->b, loop);
 	LLVMValueRef old = LLVMBuildPhi(h->b, bits, "");
@@ -374,9 +364,7 @@ static LLVMValueRef atomic(struct cpu_codegen *h, const struct op *o, LLVMValueR
 /* Emits an atomic operation on one element. Returns the old value of the element, or zero if it is masked off. */
 LLVMValueRef cpu_eval_atomic(struct cpu_codegen *h, const struct op *o, const struct at *at)
 {
-	u32 mask_at = o->code == IR_ATOMIC_CAS ? 3 : 2;
-	LLVMValueRef p = cpu_eval(h, operand(o, 0), at);
-	LLVMValueRef mask = o->noperands > mask_at ? cpu_eval(h, operand(o, mask_at), at) : NULL;
+	LLVMValueRef p = cpu_eval(h, operand(o, 0), at), mask = mask_of(o) ? cpu_eval(h, mask_of(o), at) : NULL;
 	if (is_true(mask))
 		return atomic(h, o, p, at);
 	struct guarded g = begin_if(h->b, mask);

@@ -482,13 +482,13 @@ static void find_prefix(struct prefix *p, struct cpu_nest *n, const struct at *a
 {
 	for (u32 i = 0; i < n->loads.len; i++) {
 		const struct op *o = n->loads.at[i];
-		if (o->noperands > 1 && operand(o, 0)->type->rank == n->rank)
-			assume_mask(p, operand(o, 1), at);
+		if (mask_of(o) && operand(o, 0)->type->rank == n->rank)
+			assume_mask(p, mask_of(o), at);
 	}
 	for (u32 i = 0; i < n->roots.len; i++) {
 		const struct op *o = n->roots.at[i].op;
-		if (o->code == IR_STORE && o->noperands > 2)
-			assume_mask(p, operand(o, 2), at);
+		if (o->code == IR_STORE && mask_of(o))
+			assume_mask(p, mask_of(o), at);
 	}
 }
 
@@ -656,19 +656,11 @@ void cpu_emit_nest(struct cpu_codegen *h, struct cpu_nest *n)
 
 /* --- regions --------------------------------------------------------------------------------------------------- */
 
-bool region_is_wide(const struct block *b)
-{
-	for (const struct op *o = b->first; o; o = o->next)
-		if (!op_has(o, ELEM) && o->code != IR_CONSTANT && !op_has(o, END))
-			return false;
-	return true;
-}
-
 void cpu_region(struct cpu_codegen *h, const struct block *b, const LLVMValueRef *args, LLVMValueRef *out, u32 lanes)
 {
 	for (u32 i = 0; i < b->nargs; i++)
 		cpu_set_scalar(h, b->args[i], args[i]);
-	if (!lanes && !region_is_wide(b)) {
+	if (!lanes && !region_is_elementwise(b)) {
 		cpu_emit_block(h, b);
 	} else {
 		for (const struct op *o = b->first; !op_has(o, END); o = o->next) {

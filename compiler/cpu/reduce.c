@@ -50,14 +50,14 @@ static LLVMValueRef identity(struct cpu_codegen *h, const struct op *o)
 	}
 }
 
-static void combine(struct cpu_codegen *h, const struct op *o, LLVMValueRef *a, LLVMValueRef *b, LLVMValueRef *out,
-		    u32 lanes)
+void cpu_combine(struct cpu_codegen *h, const struct op *o, const LLVMValueRef *a, const LLVMValueRef *b,
+		 LLVMValueRef *out, u32 lanes)
 {
 	LLVMValueRef args[2 * MOST], one[2 * MOST], sum[MOST];
 	u32 n = o->noperands;
 	memcpy(args, a, n * sizeof *args);
 	memcpy(args + n, b, n * sizeof *args);
-	if (!lanes || region_is_wide(o->blocks[0])) {
+	if (!lanes || region_is_elementwise(o->blocks[0])) {
 		cpu_region(h, o->blocks[0], args, out, lanes);
 		return;
 	}
@@ -168,7 +168,7 @@ void reduce_body(struct cpu_codegen *h, struct cpu_nest *n, struct root *r, cons
 	for (u32 i = 0; i < o->noperands; i++)
 		before[i] = wide ? LLVMBuildLoad2(h->b, LLVMTypeOf(x[i]), r->part[i], "")
 				 : buffer_load(h, buffer_of(h, &o->results[i]), o->results[i].type, &to);
-	combine(h, o, before, x, sum, lanes);
+	cpu_combine(h, o, before, x, sum, lanes);
 	for (u32 i = 0; i < o->noperands; i++)
 		if (wide)
 			LLVMBuildStore(h->b, sum[i], r->part[i]);
@@ -207,7 +207,7 @@ void reduce_close(struct cpu_codegen *h, struct cpu_nest *n, struct root *r, con
 			low[i] = cpu_lanes(h, x[i], 0, half);
 			high[i] = cpu_lanes(h, x[i], half, half);
 		}
-		combine(h, o, low, high, x, half);
+		cpu_combine(h, o, low, high, x, half);
 	}
 	for (u32 i = 0; i < o->noperands; i++) {
 		LLVMValueRef one = lanes_of(x[i]) ? cpu_lane(h, x[i], 0) : x[i];

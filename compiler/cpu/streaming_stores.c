@@ -43,7 +43,7 @@ static u64 bytes_streamed(struct cpu_codegen *h, const struct block *b)
 		if (!cpu_streams(h, o))
 			continue;
 		const struct type *t = operand(o, 1)->type;
-		n += (u64)type_numel(t) * (((u32)type_elem_bits(t) + 7) / 8);
+		n += (u64)type_numel(t) * (u64)dtype_bytes(type_dtype(t));
 	}
 	return n;
 }

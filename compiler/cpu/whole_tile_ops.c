@@ -50,12 +50,9 @@ static LLVMValueRef lanes_from(struct cpu_codegen *h, u32 first, u32 lanes)
 static void combine(struct cpu_codegen *h, const struct op *o, const LLVMValueRef *before, LLVMValueRef *x,
 		    LLVMValueRef where)
 {
-	LLVMValueRef args[2 * MOST], sum[MOST];
-	u32 n = o->noperands;
-	memcpy(args, before, n * sizeof *args);
-	memcpy(args + n, x, n * sizeof *args);
-	cpu_region(h, o->blocks[0], args, sum, lanes_of(x[0]));
-	for (u32 i = 0; i < n; i++)
+	LLVMValueRef sum[MOST];
+	cpu_combine(h, o, before, x, sum, lanes_of(x[0]));
+	for (u32 i = 0; i < o->noperands; i++)
 		x[i] = LLVMBuildSelect(h->b, where, sum[i], x[i], "");
 }
 
@@ -107,7 +104,7 @@ static void scan_vectors(struct cpu_codegen *h, const struct op *o, struct buffe
 	cpu_loops_end(h, &l);
 }
 
-/* A scan. scan_vectors is for the last dimension and regions that can be emitted for vectors (region_is_wide).
+/* A scan. scan_vectors is for the last dimension and regions that can be emitted for vectors (region_is_elementwise).
  * Otherwise elements are combined with the result at the preceding index along the axis, read from memory. */
 static void emit_scan(struct cpu_codegen *h, const struct op *o)
 {
@@ -120,7 +117,7 @@ static void emit_scan(struct cpu_codegen *h, const struct op *o)
 	struct buffer *from[MOST];
 	for (u32 i = 0; i < o->noperands; i++)
 		from[i] = cpu_in_memory(h, operand(o, i));
-	u32 lanes = region_is_wide(o->blocks[0]) ? lanes_for(h, t) : 0;
+	u32 lanes = region_is_elementwise(o->blocks[0]) ? lanes_for(h, t) : 0;
 	if (axis == t->rank - 1 && lanes >= 4) {
 		scan_vectors(h, o, from, lanes);
 		return;
@@ -143,12 +140,10 @@ static void emit_scan(struct cpu_codegen *h, const struct op *o)
 		buffer_store(h, buffer_of(h, &o->results[i]), o->results[i].type, &at, x[i]);
 	LLVMBuildBr(h->b, end);
 	LLVMPositionBuilderAtEnd(h->b, more);
-	LLVMValueRef args[2 * MOST], sum[MOST];
-	for (u32 i = 0; i < o->noperands; i++) {
-		args[i] = buffer_load(h, buffer_of(h, &o->results[i]), o->results[i].type, &before);
-		args[o->noperands + i] = x[i];
-	}
-	cpu_region(h, o->blocks[0], args, sum, lanes);
+	LLVMValueRef sum[MOST];
+	for (u32 i = 0; i < o->noperands; i++)
+		sum[i] = buffer_load(h, buffer_of(h, &o->results[i]), o->results[i].type, &before);
+	cpu_combine(h, o, sum, x, sum, lanes);
 	for (u32 i = 0; i < o->nresults; i++)
 		buffer_store(h, buffer_of(h, &o->results[i]), o->results[i].type, &at, sum[i]);
 	LLVMBuildBr(h->b, end);
@@ -227,7 +222,7 @@ static void emit_map(struct cpu_codegen *h, const struct op *o)
 	LLVMValueRef *args = arena_array(&h->scratch, LLVMValueRef, o->noperands),
 		     *out = arena_array(&h->scratch, LLVMValueRef, o->nresults);
 	struct loops l;
-	bool wide = region_is_wide(o->blocks[0]);
+	bool wide = region_is_elementwise(o->blocks[0]);
 	u32 lanes = wide ? lanes_for(h, t) : 0;
 	lanes = lanes > 1 ? lanes : 0;
 	struct at at = cpu_loops(h, t, lanes, &l);

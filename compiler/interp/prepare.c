@@ -63,17 +63,14 @@ void *plan_alloc(struct planner *p, size_t size)
 	return arena_alloc(p->arena, size);
 }
 
+i32 plan_param(const struct planner *p, const struct value *v)
+{
+	return param_number(p->kernel, v);
+}
+
 u32 plan_threads(const struct planner *p)
 {
 	return p->region ? 1 : (u32)MAX(32 * p->kernel->num_warps, 1);
-}
-
-i32 plan_param(const struct planner *p, const struct value *v)
-{
-	for (u32 i = 0; i < p->kernel->nparams; i++)
-		if (p->kernel->params[i].value == v)
-			return (i32)i;
-	return -1;
 }
 
 /* --- 1: positions -------------------------------------------------------------------------------------------- */
@@ -173,17 +170,6 @@ static void extend(struct planner *p, const struct value *v, const struct op *us
 
 static void live_block(struct planner *p, const struct block *b);
 
-/* True if every operation of a region is an elementwise operation on scalars, so that the region can run on many
- * elements at once. */
-static bool is_wide(const struct block *b)
-{
-	for (const struct op *o = b->first; o; o = o->next)
-		if (!op_has(o, END) &&
-		    ((!op_has(o, ELEM) && o->code != IR_CONSTANT) || type_is_tensor(result(o)->type)))
-			return false;
-	return true;
-}
-
 static i64 region_lanes(const struct op *o)
 {
 	const struct type *t = operand(o, 0)->type;
@@ -210,7 +196,7 @@ static void live_op(struct planner *p, const struct op *o)
 	} else if (op_runs_on_elements(o)) {
 		for (u32 i = 0; i < o->blocks[0]->nargs; i++) /* no memory is allocated: they will point at slices */
 			add_storage(p, o->blocks[0]->args[i], s.start, s.end)->size = 0;
-		p->lanes = is_wide(o->blocks[0]) ? region_lanes(o) : 0;
+		p->lanes = region_is_elementwise(o->blocks[0]) ? region_lanes(o) : 0;
 	}
 	for (u32 i = 0; i < o->nblocks; i++)
 		live_block(p, o->blocks[i]);
@@ -393,12 +379,11 @@ static void emit_facts(struct planner *p, const struct value *v)
 /* Emits a check of the addresses that a load or store uses against facts and hints. */
 static void emit_access_facts(struct planner *p, const struct op *o)
 {
-	u32 mask = o->code == IR_LOAD ? 1 : 2;
 	if (!p->checks->promised || (o->code != IR_LOAD && o->code != IR_STORE))
 		return;
 	struct inst i = facts_inst(p, operand(o, 0), o->loc);
-	if (o->noperands > mask) {
-		((u32 *)i.in)[1] = plan_slot(p, operand(o, mask));
+	if (mask_of(o)) {
+		((u32 *)i.in)[1] = plan_slot(p, mask_of(o));
 		i.nin = 2;
 	}
 	if (plan_access_facts(p, p->checks, operand(o, 0), &i))
@@ -557,7 +542,7 @@ void plan_region(struct planner *p, const struct block *b, i64 max_lanes, struct
 	struct span span = p->op;
 	inst_vec code = {0}, *outer = p->code;
 	const struct block *outer_region = p->region;
-	out->wide = is_wide(b);
+	out->wide = region_is_elementwise(b);
 	p->lanes = out->wide ? max_lanes : 0;
 	p->region = b;
 	p->code = &code;

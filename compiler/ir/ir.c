@@ -570,6 +570,26 @@ bool block_has(const struct block *b, bool (*test)(const struct op *))
 	return false;
 }
 
+struct value *mask_of(const struct op *o)
+{
+	bool has = o->code == IR_LOAD || o->code == IR_STORE || o->code == IR_ATOMIC_RMW || o->code == IR_ASYNC_COPY;
+	u32 i = o->code == IR_LOAD ? 1 : 2;
+	return has && o->noperands > i ? operand(o, i) : NULL;
+}
+
+enum mem_sem memory_order_of(const struct op *o)
+{
+	return o->code == IR_ATOMIC_RMW || o->code == IR_ATOMIC_CAS ? (enum mem_sem)o->attr[ATTR_SEM] : SEM_RELAXED;
+}
+
+bool region_is_elementwise(const struct block *b)
+{
+	for (const struct op *o = b->first; !op_has(o, END); o = o->next)
+		if ((!op_has(o, ELEM) && o->code != IR_CONSTANT) || type_is_tensor(result(o)->type))
+			return false;
+	return true;
+}
+
 i32 param_number(const struct kernel *k, const struct value *v)
 {
 	for (u32 i = 0; i < k->nparams; i++)

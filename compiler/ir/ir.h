@@ -541,6 +541,12 @@ u32 operands_passed_to(const struct value *v, struct use *from[2]);
 struct value *result_passed_by(const struct op *o, u32 i);
 /* True if the masked-off elements of the load are zero or undefined. */
 bool load_fills_zero(const struct op *load);
+/* The mask of a load, store, asynchronous copy or atomic operation. NULL: none, or another operation. */
+struct value *mask_of(const struct op *o);
+/* The memory order of an atomic operation; SEM_RELAXED for other operations. */
+enum mem_sem memory_order_of(const struct op *o);
+/* True if the region consists of elementwise operations on scalars, so that it can run on many elements at once. */
+bool region_is_elementwise(const struct block *b);
 /* The parameter from which the addresses v are computed, through offsets, tiles and loops. NULL if there may be
  * several. */
 const struct value *pointer_base(const struct value *v);

@@ -33,17 +33,6 @@ static float decode_float(enum dtype d, u64 bits)
 	}
 }
 
-static u64 encode_float(enum dtype d, float x)
-{
-	switch (d) {
-	case DT_F16: return fp_to_f16(x);
-	case DT_BF16: return fp_to_bf16(x);
-	case DT_E4M3: return fp_to_e4m3(x);
-	case DT_E5M2: return fp_to_e5m2(x);
-	default: return fp_bits_f32(x);
-	}
-}
-
 static enum fp_format format_of(enum dtype small)
 {
 	return small == DT_F16 ? FP_F16 : small == DT_BF16 ? FP_BF16 : small == DT_E4M3 ? FP_E4M3 : FP_E5M2;
@@ -133,7 +122,7 @@ static bool eval_float(const struct op *o, enum dtype d, const u64 *in, u32 n, u
 	float r;
 	if (!eval_f32(float_row(o), decode_float(d, bits[0]), decode_float(d, bits[1]), decode_float(d, bits[2]), &r))
 		return false;
-	*out = encode_float(d, r);
+	*out = dtype_encode_float(d, r);
 	return true;
 }
 
@@ -181,9 +170,9 @@ static u64 int_to_float(enum opcode code, u32 bits, enum dtype to, u64 a)
 		break;
 	default:
 #define M(f) f##_odd
-#define INT_FLOAT(op, expression)  \
-	if (code == IR_##op)       \
-		return encode_float(to, expression);
+#define INT_FLOAT(op, expression)                                                                                      \
+	if (code == IR_##op)                                                                                           \
+		return dtype_encode_float(to, expression);
 #include "ir/elementwise.def"
 #undef M
 		break;
@@ -209,7 +198,7 @@ static u64 float_to_float(enum dtype from, enum dtype to, bool toward_zero, u64 
 				    : fp_encode(format_of(to), decode_double(from, bits), true);
 	if (from != DT_F64)
 		return to == DT_F64 ? fp_bits_f64(decode_float(from, bits))
-				    : encode_float(to, decode_float(from, bits));
+				    : dtype_encode_float(to, decode_float(from, bits));
 	return dtype_encode_float(to, fp_f64_bits(bits));
 }
 

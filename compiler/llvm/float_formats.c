@@ -2,6 +2,31 @@
 
 #include <math.h>
 
+/* The result is a float of this width whose upper bits are v. */
+static LLVMValueRef from_upper_bits(LLVMBuilderRef b, LLVMValueRef v, enum dtype to)
+{
+	int bits = dtype_bits(to), shift = bits - type_bits(LLVMTypeOf(v));
+	v = LLVMBuildZExt(b, v, ints_as(v, bits), "");
+	return from_bits(b, shl(b, v, shift), llvm_dtype(LLVMGetTypeContext(LLVMTypeOf(v)), to));
+}
+
+LLVMValueRef decode_bf16(LLVMBuilderRef b, LLVMValueRef v)
+{
+	return from_upper_bits(b, v, DT_F32);
+}
+
+LLVMValueRef decode_e5m2(LLVMBuilderRef b, LLVMValueRef v)
+{
+	return from_upper_bits(b, v, DT_F16);
+}
+
+LLVMValueRef set_odd(LLVMBuilderRef b, LLVMValueRef f, LLVMValueRef inexact)
+{
+	LLVMValueRef bits = to_bits(b, f);
+	bits = LLVMBuildOr(b, bits, LLVMBuildZExt(b, inexact, LLVMTypeOf(bits), ""), "");
+	return from_bits(b, bits, elem_of(LLVMTypeOf(f)));
+}
+
 LLVMValueRef encode_fp8(LLVMBuilderRef b, LLVMValueRef v, enum dtype d, bool toward_zero)
 {
 	int mant = d == DT_E4M3 ? 3 : 2, bias = d == DT_E4M3 ? 7 : 15;

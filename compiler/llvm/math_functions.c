@@ -18,17 +18,18 @@ static LLVMValueRef size_of(const struct functions *f, LLVMValueRef x)
 	return intrinsic1(f->b, "llvm.fabs", x);
 }
 
-static LLVMValueRef polynomial_n(const struct functions *f, LLVMValueRef x, const float *c, u32 n)
+LLVMValueRef polynomial_of_degree(const struct functions *f, LLVMValueRef x, const double *c, u32 degree)
 {
-	LLVMValueRef r = real_as(x, (double)c[n - 1]);
-	for (u32 i = n - 1; i--;)
-		r = multiply_add(f, r, x, real_as(x, (double)c[i]));
+	LLVMValueRef r = real_as(x, c[degree]);
+	for (u32 i = degree; i--;)
+		r = multiply_add(f, r, x, real_as(x, c[i]));
 	return r;
 }
 
 /* A polynomial in x; the coefficient of x^0 comes first. */
 #define polynomial(f, x, ...)                                                                                          \
-	polynomial_n(f, x, (const float[]){__VA_ARGS__}, sizeof((const float[]){__VA_ARGS__}) / sizeof(float))
+	polynomial_of_degree(f, x, (const double[]){__VA_ARGS__},                                                      \
+			     sizeof((const double[]){__VA_ARGS__}) / sizeof(double) - 1)
 
 static LLVMValueRef square(const struct functions *f, LLVMValueRef x)
 {

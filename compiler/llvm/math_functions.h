@@ -17,6 +17,8 @@ struct functions {
 };
 
 LLVMValueRef multiply_add(const struct functions *f, LLVMValueRef x, LLVMValueRef y, LLVMValueRef z);
+/* The coefficient of x^0 comes first. */
+LLVMValueRef polynomial_of_degree(const struct functions *f, LLVMValueRef x, const double *c, u32 degree);
 LLVMValueRef log_f32(const struct functions *f, LLVMValueRef x, bool base2);
 LLVMValueRef erf_f32(const struct functions *f, LLVMValueRef x);
 LLVMValueRef tanh_f32(const struct functions *f, LLVMValueRef x);

@@ -24,10 +24,9 @@ struct split {
 };
 typedef VEC(struct split) split_vec;
 
-static const struct value *mask_of(const struct op *o)
+static const struct value *access_mask(const struct op *o)
 {
-	u32 mask = o->code == IR_LOAD ? 1 : 2;
-	return (o->code == IR_LOAD || o->code == IR_STORE) && o->noperands > mask ? operand(o, mask) : NULL;
+	return o->code == IR_LOAD || o->code == IR_STORE ? mask_of(o) : NULL;
 }
 
 static bool is_part_of_mask(const struct op *o)
@@ -39,7 +38,7 @@ static bool is_part_of_mask(const struct op *o)
 /* Adds the parts of the mask of o to the set. */
 static void note_mask(struct op *o, void *set)
 {
-	const struct value *mask = mask_of(o);
+	const struct value *mask = access_mask(o);
 	if (mask)
 		add_sources(set, mask, is_part_of_mask);
 }
@@ -220,7 +219,7 @@ static void split_at(struct pass_state *s, struct op *loop, const split_vec *spl
 static bool splitting_pays(const struct pass_state *s, const struct block *b)
 {
 	for (const struct op *o = b->first; o; o = o->next) {
-		const struct value *mask = mask_of(o);
+		const struct value *mask = access_mask(o);
 		if (o->code == IR_DOT)
 			return true;
 		if (mask && operand(o, 0)->type->rank > 1) /* the mask needs a predicate for each row */
@@ -269,7 +268,7 @@ static bool masks_only_copies(const struct pass_state *s, const split_vec *split
 		for (const struct use *u = v->uses; u; u = u->next) {
 			if (is_part_of_mask(u->user))
 				visit_later(&w, result(u->user));
-			else if (mask_of(u->user) != v || !masked_copy(s, u->user))
+			else if (access_mask(u->user) != v || !masked_copy(s, u->user))
 				return end_walk(&w, false);
 		}
 	return true;

@@ -14,9 +14,9 @@
  * a number with another exponent bias, so it is scaled by 2^8; 0x7F is NaN. */
 static LLVMValueRef fp8_to_f16(struct lower *l, LLVMValueRef v, enum dtype d)
 {
-	LLVMValueRef x = LLVMBuildZExt(l->b, v, l->i16, "");
 	if (d == DT_E5M2)
-		return LLVMBuildBitCast(l->b, shl(l->b, x, 8), l->f16, "");
+		return decode_e5m2(l->b, v);
+	LLVMValueRef x = LLVMBuildZExt(l->b, v, l->i16, "");
 	LLVMValueRef mag = LLVMBuildAnd(l->b, x, LLVMConstInt(l->i16, 0x7F, false), "");
 	LLVMValueRef sign = shl(l->b, LLVMBuildAnd(l->b, x, LLVMConstInt(l->i16, 0x80, false), ""), 8);
 	LLVMValueRef h = LLVMBuildBitCast(l->b, LLVMBuildOr(l->b, sign, shl(l->b, mag, 7), ""), l->f16, "");
@@ -30,7 +30,7 @@ LLVMValueRef small_to_f32(struct lower *l, LLVMValueRef v, enum dtype d)
 	switch (d) {
 	case DT_F32: return v;
 	case DT_F16: return LLVMBuildFPExt(l->b, v, l->f32, "");
-	case DT_BF16: return LLVMBuildBitCast(l->b, shl(l->b, LLVMBuildZExt(l->b, v, l->i32, ""), 16), l->f32, "");
+	case DT_BF16: return decode_bf16(l->b, v);
 	case DT_E4M3:
 	case DT_E5M2: return LLVMBuildFPExt(l->b, fp8_to_f16(l, v, d), l->f32, "");
 	case DT_F64: return LLVMBuildFPTrunc(l->b, v, l->f32, "");
@@ -275,21 +275,11 @@ static LLVMValueRef float_to_int(struct lower *l, LLVMValueRef x, enum dtype fro
 	return LLVMBuildTrunc(l->b, v, int_type(l, bits), "");
 }
 
-/* f is a number rounded to fp32 toward zero; inexact (i1): f differs from the number. The result is the number rounded
- * to odd: a second rounding, to a format of at most 22 bits, then gives the same result as one rounding (as
- * from_unsigned_odd in ir/scalar_math.h). */
-static LLVMValueRef to_odd(struct lower *l, LLVMValueRef f, LLVMValueRef inexact)
-{
-	LLVMValueRef bits = LLVMBuildBitCast(l->b, f, l->i32, "");
-	bits = LLVMBuildOr(l->b, bits, LLVMBuildZExt(l->b, inexact, l->i32, ""), "");
-	return LLVMBuildBitCast(l->b, bits, l->f32, "");
-}
-
 static LLVMValueRef f64_to_f32_odd(struct lower *l, LLVMValueRef x)
 {
 	LLVMValueRef f = inline_asm(l, "cvt.rz.f32.f64 $0, $1;", "=f,d", ASM_PURE, l->f32, &x, 1);
 	LLVMValueRef back = LLVMBuildFPExt(l->b, f, l->f64, "");
-	return to_odd(l, f, LLVMBuildFCmp(l->b, LLVMRealONE, back, x, ""));
+	return set_odd(l->b, f, LLVMBuildFCmp(l->b, LLVMRealONE, back, x, ""));
 }
 
 static LLVMValueRef int_to_f32_odd(struct lower *l, LLVMValueRef x, bool is_signed)
@@ -300,7 +290,7 @@ static LLVMValueRef int_to_f32_odd(struct lower *l, LLVMValueRef x, bool is_sign
 	const char *again = arena_printf(&l->scratch, "cvt.rzi.%c%d.f32 $0, $1;", sign, bits);
 	LLVMValueRef f = inline_asm(l, there, arena_printf(&l->scratch, "=f,%c", c), ASM_PURE, l->f32, &x, 1);
 	LLVMValueRef back = inline_asm(l, again, arena_printf(&l->scratch, "=%c,f", c), ASM_PURE, LLVMTypeOf(x), &f, 1);
-	return to_odd(l, f, LLVMBuildICmp(l->b, LLVMIntNE, back, x, ""));
+	return set_odd(l->b, f, LLVMBuildICmp(l->b, LLVMIntNE, back, x, ""));
 }
 
 static LLVMValueRef int_to_float(struct lower *l, LLVMValueRef x, enum dtype to, bool is_signed)

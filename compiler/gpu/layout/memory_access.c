@@ -6,12 +6,6 @@
 #include "gpu/layout/memory_access.h"
 #include "gpu/gpu_passes.h"
 
-struct value *mask_of(const struct op *o)
-{
-	u32 i = o->code == IR_LOAD ? 1 : 2;
-	return o->code != IR_ATOMIC_CAS && o->noperands > i ? operand(o, i) : NULL;
-}
-
 /* The register bits of up to `width` adjacent elements along d. */
 static struct access_vector neighbours(const struct layout *l, int d, int width)
 {
@@ -54,11 +48,6 @@ struct access_vector access_run(const struct axis_analysis *a, const struct valu
 			return v;
 	}
 	return (struct access_vector){0};
-}
-
-enum mem_sem memory_order_of(const struct op *o)
-{
-	return o->code == IR_ATOMIC_RMW || o->code == IR_ATOMIC_CAS ? (enum mem_sem)o->attr[ATTR_SEM] : SEM_RELAXED;
 }
 
 /* True if o is an acquire: loads after it must not move before it, because it may observe another program's writes. */

@@ -6,12 +6,6 @@
 #include "analysis/axis.h"
 #include "ir/pass.h"
 
-/* The mask of a load, store or atomic operation, or NULL. */
-struct value *mask_of(const struct op *o);
-
-/* The memory order of an atomic operation; SEM_RELAXED for other operations. */
-enum mem_sem memory_order_of(const struct op *o);
-
 /* The register bits of one vector: bit i of an element's index in the vector is register bit reg[i]. */
 struct access_vector {
 	int bits;   /* log2 of the elements, which are adjacent along dim */
