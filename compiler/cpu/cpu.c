@@ -500,6 +500,12 @@ static LLVMValueRef program_number(struct cpu_codegen *h, const struct op *o)
 	return cpu_load_at(h, h->entry, h->i32, base, at);
 }
 
+const char *cpu_assert_text(struct cpu_codegen *h, const struct op *o)
+{
+	bool silent = !o->text || !*o->text;
+	return arena_printf(&h->scratch, "device-side assertion failed%s%s", silent ? "" : ": ", silent ? "" : o->text);
+}
+
 void cpu_emit_scalar(struct cpu_codegen *h, const struct op *o)
 {
 	const struct at none = {.along = -1};
@@ -514,10 +520,7 @@ void cpu_emit_scalar(struct cpu_codegen *h, const struct op *o)
 	case IR_ATOMIC_CAS: cpu_set_scalar(h, result(o), cpu_eval_atomic(h, o, &none)); return;
 	case IR_ASSERT:
 		if (h->s->options.debug)
-			cpu_fail_if(h, LLVMBuildNot(h->b, cpu_scalar(h, operand(o, 0)), ""), o,
-				     o->text && *o->text
-					     ? arena_printf(&h->scratch, "device-side assertion failed: %s", o->text)
-					     : "device-side assertion failed");
+			cpu_fail_if(h, LLVMBuildNot(h->b, cpu_scalar(h, operand(o, 0)), ""), o, cpu_assert_text(h, o));
 		return;
 	case IR_ASSUME:
 	case IR_BARRIER:

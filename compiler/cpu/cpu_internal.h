@@ -256,6 +256,8 @@ void cpu_fail_if(struct cpu_codegen *h, LLVMValueRef bad, const struct op *o, co
 /* The address of a constant; its name begins with `prefix`. cpu_string: of a NUL-terminated text. */
 LLVMValueRef cpu_constant(struct cpu_codegen *h, LLVMValueRef c, const char *prefix);
 LLVMValueRef cpu_string(struct cpu_codegen *h, const char *text);
+/* The report of a device_assert that fails. */
+const char *cpu_assert_text(struct cpu_codegen *h, const struct op *o);
 /* Calls the function at byte `function` of the launch's cpu_call, with the launch, the program and n further
  * arguments. */
 LLVMValueRef cpu_call_runtime(struct cpu_codegen *h, size_t function, LLVMTypeRef ret, const LLVMValueRef *args, u32 n);

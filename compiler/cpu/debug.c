@@ -12,8 +12,6 @@
  * variable gets its first value, the next line starts a lexical block (of the debug information), which declares all
  * variables again. A variable with a value has its slot as its location. A variable without a value has no location,
  * which debuggers show as <optimized out>. */
-#include <llvm-c/DebugInfo.h>
-
 #include "cpu/cpu_internal.h"
 
 /* The number of names of a function that each lexical block declares again. Further names are declared once for the
@@ -132,22 +130,14 @@ static void collect_names(struct cpu_codegen *h, struct function *f, const struc
 static void enter_function(struct cpu_codegen *h, const char *name, struct loc at, const struct op *o)
 {
 	struct debug *g = h->debug;
-	const struct source *src = h->s->diags->sources.at[at.file];
-	const char *slash = strrchr(src->name, '/'), *base = slash ? slash + 1 : src->name;
 	struct function *f = arena_new(&h->scratch, struct function);
 	*f = (struct function){.caller = g->in, .line = at.line, .changed = true};
-	f->file = LLVMDIBuilderCreateFile(g->d, base, strlen(base), slash ? src->name : ".",
-					  slash ? (size_t)(slash - src->name) : 1);
-	if (!g->in)
-		LLVMDIBuilderCreateCompileUnit(g->d, LLVMDWARFSourceLanguageC, f->file, "tlc", 3, true, "", 0, 0, "", 0,
-					       LLVMDWARFEmissionFull, 0, false, false, "", 0, "", 0);
+	f->file = debug_file(g->d, h->s->diags->sources.at[at.file]);
+	if (g->in)
+		f->call = f->place = g->in->place;
 	else
-		f->call = g->in->place;
-	LLVMMetadataRef t = LLVMDIBuilderCreateSubroutineType(g->d, f->file, NULL, 0, LLVMDIFlagZero);
-	size_t len = strlen(name);
-	f->scope = f->block = LLVMDIBuilderCreateFunction(g->d, f->file, name, len, name, len, f->file, at.line, t,
-							  false, true, at.line, LLVMDIFlagZero, true);
-	f->place = f->call;
+		debug_module(g->d, h->mod, f->file, LLVMDWARFEmissionFull);
+	f->scope = f->block = debug_function(g->d, f->file, name, at.line);
 	g->in = f;
 	collect_names(h, f, o);
 }
@@ -269,8 +259,6 @@ void cpu_debug_begin(struct cpu_codegen *h)
 	walk(h->k->body, note_mark, &g->marked);
 	enter_function(h, h->k->name, at, h->k->body->first);
 	LLVMSetSubprogram(h->fn, g->in->scope);
-	LLVMAddModuleFlag(h->mod, LLVMModuleFlagBehaviorWarning, "Debug Info Version", 18,
-			  LLVMValueAsMetadata(cpu_i32(h, LLVMDebugMetadataVersion())));
 	g->line = LLVMBuildAlloca(h->entry, h->i32, "");
 	set_place(h, (struct loc){.line = at.line}); /* the entry block is the prologue; debuggers stop after it */
 }

@@ -264,11 +264,8 @@ static void emit_assert(struct cpu_codegen *h, const struct op *o)
 	const struct type *t = operand(o, 0)->type;
 	struct loops l;
 	struct at at = cpu_loops(h, t, 0, &l);
-	bool silent = !o->text || !*o->text;
-	const char *text = arena_printf(&h->scratch, "device-side assertion failed%s%s", silent ? "" : ": ",
-					silent ? "" : o->text);
 	LLVMValueRef bad = LLVMBuildNot(h->b, cpu_eval(h, operand(o, 0), &at), "");
-	cpu_fail_at(h, bad, o, text, t, &at);
+	cpu_fail_at(h, bad, o, cpu_assert_text(h, o), t, &at);
 	cpu_loops_end(h, &l);
 }
 

@@ -170,29 +170,29 @@ LLVMBasicBlockRef new_block(LLVMBuilderRef b)
 
 struct guarded begin_if(LLVMBuilderRef b, LLVMValueRef cond)
 {
-	struct guarded br = {.from = {LLVMGetInsertBlock(b)}};
+	struct guarded g = {.from = {LLVMGetInsertBlock(b)}};
 	if (!cond)
-		return br;
+		return g;
 	LLVMBasicBlockRef yes = new_block(b);
-	br.end = new_block(b);
-	LLVMBuildCondBr(b, cond, yes, br.end);
+	g.end = new_block(b);
+	LLVMBuildCondBr(b, cond, yes, g.end);
 	LLVMPositionBuilderAtEnd(b, yes);
-	return br;
+	return g;
 }
 
-void end_if(LLVMBuilderRef b, struct guarded *br)
+void end_if(LLVMBuilderRef b, struct guarded *g)
 {
-	if (!br->end)
+	if (!g->end)
 		return;
-	br->from[1] = LLVMGetInsertBlock(b);
-	LLVMBuildBr(b, br->end);
-	LLVMPositionBuilderAtEnd(b, br->end);
+	g->from[1] = LLVMGetInsertBlock(b);
+	LLVMBuildBr(b, g->end);
+	LLVMPositionBuilderAtEnd(b, g->end);
 }
 
-LLVMValueRef either(LLVMBuilderRef b, const struct guarded *br, LLVMValueRef otherwise, LLVMValueRef x)
+LLVMValueRef either(LLVMBuilderRef b, const struct guarded *g, LLVMValueRef otherwise, LLVMValueRef x)
 {
 	LLVMValueRef values[] = {otherwise, x}, phi = LLVMBuildPhi(b, LLVMTypeOf(x), "");
-	LLVMAddIncoming(phi, values, (LLVMBasicBlockRef *)br->from, 2);
+	LLVMAddIncoming(phi, values, (LLVMBasicBlockRef *)g->from, 2);
 	return phi;
 }
 
@@ -212,4 +212,29 @@ void add_attribute(LLVMValueRef f, LLVMAttributeIndex index, const char *name, u
 	LLVMContextRef ctx = LLVMGetTypeContext(LLVMTypeOf(f));
 	unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
 	LLVMAddAttributeAtIndex(f, index, LLVMCreateEnumAttribute(ctx, kind, value));
+}
+
+/* --- debug information --------------------------------------------------------------------------------------- */
+
+LLVMMetadataRef debug_file(LLVMDIBuilderRef d, const struct source *src)
+{
+	const char *slash = strrchr(src->name, '/'), *base = slash ? slash + 1 : src->name;
+	return LLVMDIBuilderCreateFile(d, base, strlen(base), slash ? src->name : ".",
+				       slash ? (size_t)(slash - src->name) : 1);
+}
+
+void debug_module(LLVMDIBuilderRef d, LLVMModuleRef mod, LLVMMetadataRef file, LLVMDWARFEmissionKind kind)
+{
+	LLVMTypeRef i32 = LLVMInt32TypeInContext(LLVMGetModuleContext(mod));
+	LLVMDIBuilderCreateCompileUnit(d, LLVMDWARFSourceLanguageC, file, "tlc", 3, true, "", 0, 0, "", 0, kind, 0,
+				       false, false, "", 0, "", 0);
+	LLVMAddModuleFlag(mod, LLVMModuleFlagBehaviorWarning, "Debug Info Version", 18,
+			  LLVMValueAsMetadata(LLVMConstInt(i32, LLVMDebugMetadataVersion(), false)));
+}
+
+LLVMMetadataRef debug_function(LLVMDIBuilderRef d, LLVMMetadataRef file, const char *name, u32 line)
+{
+	LLVMMetadataRef t = LLVMDIBuilderCreateSubroutineType(d, file, NULL, 0, LLVMDIFlagZero);
+	return LLVMDIBuilderCreateFunction(d, file, name, strlen(name), name, strlen(name), file, line, t, false, true,
+					   line, LLVMDIFlagZero, true);
 }

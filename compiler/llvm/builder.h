@@ -4,7 +4,9 @@
 #define TLC_LLVM_BUILDER_H
 
 #include <llvm-c/Core.h>
+#include <llvm-c/DebugInfo.h>
 
+#include "support/diag.h"
 #include "support/dtype.h"
 
 /* --- types and constants ------------------------------------------------------------------------------------- */
@@ -58,9 +60,9 @@ struct guarded {
 	LLVMBasicBlockRef from[2], end; /* the blocks that jump to `end`: before and in the branch */
 };
 struct guarded begin_if(LLVMBuilderRef b, LLVMValueRef cond);
-void end_if(LLVMBuilderRef b, struct guarded *br);
+void end_if(LLVMBuilderRef b, struct guarded *g);
 /* After end_if: x if the branch was executed, else `otherwise`. */
-LLVMValueRef either(LLVMBuilderRef b, const struct guarded *br, LLVMValueRef otherwise, LLVMValueRef x);
+LLVMValueRef either(LLVMBuilderRef b, const struct guarded *g, LLVMValueRef otherwise, LLVMValueRef x);
 
 /* --- the module ---------------------------------------------------------------------------------------------- */
 
@@ -68,5 +70,12 @@ LLVMValueRef either(LLVMBuilderRef b, const struct guarded *br, LLVMValueRef oth
 LLVMValueRef add_constant(LLVMModuleRef mod, LLVMValueRef c, const char *name, LLVMLinkage linkage, u32 address_space);
 /* Adds an enumeration attribute with this value to a function, its result or a parameter. */
 void add_attribute(LLVMValueRef f, LLVMAttributeIndex index, const char *name, u64 value);
+
+/* --- debug information --------------------------------------------------------------------------------------- */
+
+LLVMMetadataRef debug_file(LLVMDIBuilderRef d, const struct source *src);
+/* Begins the debug information of a module. */
+void debug_module(LLVMDIBuilderRef d, LLVMModuleRef mod, LLVMMetadataRef file, LLVMDWARFEmissionKind kind);
+LLVMMetadataRef debug_function(LLVMDIBuilderRef d, LLVMMetadataRef file, const char *name, u32 line);
 
 #endif

@@ -173,8 +173,7 @@ bool lower_bit_fields(struct lower *l, const struct op *o)
 		at[r / 2] = two_fields(l, &f, r);
 		if (to == DT_F16)
 			continue;
-		LLVMTypeRef half = LLVMHalfTypeInContext(l->ctx);
-		LLVMValueRef two = LLVMBuildBitCast(l->b, at[r / 2], LLVMVectorType(half, 2), ""), one[2];
+		LLVMValueRef two = LLVMBuildBitCast(l->b, at[r / 2], LLVMVectorType(l->f16, 2), ""), one[2];
 		for (u32 k = 0; k < 2; k++)
 			one[k] = LLVMBuildFPExt(l->b, LLVMBuildExtractElement(l->b, two, c_i32(l, k), ""), l->f32, "");
 		at[r / 2] = cvt_f16x2(l, one[0], one[1], to);

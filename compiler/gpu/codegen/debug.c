@@ -1,6 +1,4 @@
 /* Debugging support: device_print, device_assert, and source lines in the PTX. */
-#include <llvm-c/DebugInfo.h>
-
 #include "gpu/codegen/nvptx_internal.h"
 
 /* arguments of a line: three program indices, the element's indices, its value */
@@ -135,20 +133,11 @@ void debug_begin(struct lower *l)
 		return;
 	LLVMDIBuilderRef d = LLVMCreateDIBuilder(l->mod);
 	l->debug_builder = d;
-	const char *slash = strrchr(src->name, '/'), *base = slash ? slash + 1 : src->name;
-	LLVMMetadataRef file = LLVMDIBuilderCreateFile(d, base, strlen(base), slash ? src->name : ".",
-						       slash ? (size_t)(slash - src->name) : 1);
+	LLVMMetadataRef file = debug_file(d, src);
 	/* NOLINT(clang-analyzer-optin.core.EnumCastOutOfRange) */
-	LLVMDWARFEmissionKind kind = (LLVMDWARFEmissionKind)DIRECTIVES_ONLY;
-	LLVMDIBuilderCreateCompileUnit(d, LLVMDWARFSourceLanguageC, file, "tlc", 3, true, "", 0, 0, "", 0, kind, 0,
-				       false, false, "", 0, "", 0);
-	LLVMMetadataRef t = LLVMDIBuilderCreateSubroutineType(d, file, NULL, 0, LLVMDIFlagZero);
-	l->debug_scope =
-		LLVMDIBuilderCreateFunction(d, file, l->k->name, strlen(l->k->name), l->k->name, strlen(l->k->name),
-					    file, l->k->loc.line, t, false, true, l->k->loc.line, LLVMDIFlagZero, true);
+	debug_module(d, l->mod, file, (LLVMDWARFEmissionKind)DIRECTIVES_ONLY);
+	l->debug_scope = debug_function(d, file, l->k->name, l->k->loc.line);
 	LLVMSetSubprogram(l->fn, l->debug_scope);
-	LLVMAddModuleFlag(l->mod, LLVMModuleFlagBehaviorWarning, "Debug Info Version", 18,
-			  LLVMValueAsMetadata(c_i32(l, LLVMDebugMetadataVersion())));
 }
 
 void debug_location(struct lower *l, struct loc at)

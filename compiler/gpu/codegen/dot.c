@@ -251,7 +251,7 @@ static struct lines at_turn(struct lower *l, const struct lines *all, LLVMValueR
 static LLVMValueRef line_element(struct lower *l, const struct lines *r, const struct layout *acc, u32 pos, u32 k)
 {
 	const struct memory_map *m = &r->at.m;
-	u32 at = coordinate(r->lay, r->k, k), nth = 0, rest;
+	u32 at = coordinate(r->lay, r->k, k), nth = 0;
 	for (int d = 0; d < acc->rank; d++)
 		if (d != r->k)
 			at |= coordinate(r->lay, d, (pos & layout_dim_mask(acc, d)) >> layout_dim_shift(acc, d));
@@ -262,8 +262,8 @@ static LLVMValueRef line_element(struct lower *l, const struct lines *r, const s
 	}
 	if (!r->vectors[reg]) {
 		LLVMTypeRef t = m->vec_bits ? LLVMVectorType(r->elem, 1u << m->vec_bits) : r->elem;
-		LLVMValueRef near = mapped_address(l, &r->at, linear(m->basis[LL_REG], reg), &rest);
-		r->vectors[reg] = LLVMBuildLoad2(l->b, t, shared_at(l, near, NULL, rest), "");
+		LLVMValueRef at = mapped_address(l, &r->at, linear(m->basis[LL_REG], reg));
+		r->vectors[reg] = LLVMBuildLoad2(l->b, t, at, "");
 		LLVMSetAlignment(r->vectors[reg], r->at.bytes << m->vec_bits);
 	}
 	LLVMValueRef x =

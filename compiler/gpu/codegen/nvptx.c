@@ -8,8 +8,6 @@
 #include "gpu/layout/register_operand.h"
 #include "gpu/gpu_passes.h"
 
-#include <llvm-c/DebugInfo.h>
-
 /* --- values -------------------------------------------------------------------------------------------------- */
 
 LLVMTypeRef llvm_type(struct lower *l, const struct type *t)

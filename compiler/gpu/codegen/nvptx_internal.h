@@ -194,8 +194,8 @@ struct mapped {
 /* lay: the tile's layout; mem: the buffer's layout. */
 struct mapped map_layout(struct lower *l, const struct layout *lay, const struct layout *mem, LLVMValueRef base,
 			 u32 bytes);
-/* The address of element offset p->thread ^ at, without its constant part: *rest bytes to be added to the address. */
-LLVMValueRef mapped_address(struct lower *l, const struct mapped *p, u32 at, u32 *rest);
+/* The address of element offset p->thread ^ at. For register r, `at` is linear(p->m.basis[LL_REG], r). */
+LLVMValueRef mapped_address(struct lower *l, const struct mapped *p, u32 at);
 /* Offset bits that depend on the lane or warp. */
 u32 thread_bits(const struct memory_map *m);
 /* The first register of the thread's vector i, where a vector is the registers that differ in bits m->vec_reg. The

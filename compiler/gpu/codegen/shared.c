@@ -25,22 +25,12 @@ static u32 elem_bytes(struct lower *l, const struct value *v)
 	return (u32)MAX(type_bits(llvm_type(l, v->type)), 8) / 8;
 }
 
-/* The bits of `at` that p->thread may set too are combined with it by XOR; the other bits are a constant to add,
- * *rest. */
-LLVMValueRef mapped_address(struct lower *l, const struct mapped *p, u32 at, u32 *rest)
+/* The bits of `at` that p->thread may set too are combined with it by XOR; the other bits are a constant to add. */
+LLVMValueRef mapped_address(struct lower *l, const struct mapped *p, u32 at)
 {
 	u32 clash = at & p->thread_bits;
 	LLVMValueRef off = clash ? LLVMBuildXor(l->b, p->thread, c_i32(l, clash), "") : p->thread;
-	*rest = (at & ~clash) * p->bytes;
-	return shared_at(l, p->base, LLVMBuildMul(l->b, off, c_i32(l, p->bytes), ""), 0);
-}
-
-/* The address of element offset p->thread ^ at. For register r, `at` is linear(p->m.basis[LL_REG], r). */
-static LLVMValueRef address(struct lower *l, const struct mapped *p, u32 at)
-{
-	u32 rest;
-	LLVMValueRef near = mapped_address(l, p, at, &rest);
-	return shared_at(l, near, NULL, rest);
+	return shared_at(l, p->base, LLVMBuildMul(l->b, off, c_i32(l, p->bytes), ""), (at & ~clash) * p->bytes);
 }
 
 struct mapped map_layout(struct lower *l, const struct layout *lay, const struct layout *mem, LLVMValueRef base,
@@ -111,7 +101,7 @@ struct value *tile_like(struct lower *l, const struct value *v, const struct lay
 static void store_words(struct lower *l, const struct mapped *p, u32 r, const LLVMValueRef *words, u32 nwords)
 {
 	LLVMValueRef x = as_vector(l, words, nwords);
-	LLVMValueRef st = LLVMBuildStore(l->b, x, address(l, p, linear(p->m.basis[LL_REG], r)));
+	LLVMValueRef st = LLVMBuildStore(l->b, x, mapped_address(l, p, linear(p->m.basis[LL_REG], r)));
 	LLVMSetAlignment(st, p->bytes << p->m.vec_bits);
 }
 
@@ -142,8 +132,8 @@ static void read_pairs(struct lower *l, const struct value *v, const struct mapp
 	LLVMValueRef *words = arena_array(&l->scratch, LLVMValueRef, n), half[2];
 	for (u32 i = 0; i < n; i++) {
 		for (u32 k = 0; k < 2; k++) {
-			half[k] = LLVMBuildLoad2(l->b, l->i16, address(l, p, linear(p->m.basis[LL_REG], 4 * i + 2 * k)),
-						 "");
+			half[k] = LLVMBuildLoad2(l->b, l->i16,
+						 mapped_address(l, p, linear(p->m.basis[LL_REG], 4 * i + 2 * k)), "");
 			LLVMSetAlignment(half[k], 2);
 			half[k] = LLVMBuildZExt(l->b, half[k], l->i32, "");
 		}
@@ -164,7 +154,7 @@ static void read_vectors(struct lower *l, const struct value *v, const struct la
 	LLVMValueRef *at = new_tile(l, v), in[16];
 	for (u32 i = 0; i < n; i++) {
 		u32 r = vector_base(&p.m, i);
-		load_vector(l, t, width, address(l, &p, linear(p.m.basis[LL_REG], r)), in);
+		load_vector(l, t, width, mapped_address(l, &p, linear(p.m.basis[LL_REG], r)), in);
 		for (u32 e = 0; e < width; e++)
 			at[vector_elem(&p.m, r, e)] = from_shared(l, in[e], et);
 	}
@@ -375,7 +365,7 @@ static u32 matrix_reg(const struct matrices *m, u32 i, u32 k)
 
 static LLVMValueRef matrix_address(struct lower *l, const struct matrices *m, u32 i)
 {
-	return address(l, &m->p, linear(m->p.m.basis[LL_REG], matrix_reg(m, i, 0)));
+	return mapped_address(l, &m->p, linear(m->p.m.basis[LL_REG], matrix_reg(m, i, 0)));
 }
 
 /* FOUR_ROWS: the prmt selectors that make the two words of the layout from the words of two matrices: which[0] for the

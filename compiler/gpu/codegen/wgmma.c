@@ -161,29 +161,14 @@ static void print_product(struct gemm *g, u32 i, u32 k, const char *add)
 	sb_puts(&g->text, ";\n\t");
 }
 
-static void print_fence(struct gemm *g)
-{
-	sb_puts(&g->text, "wgmma.fence.sync.aligned;\n\t");
-}
-
-static void print_commit(struct gemm *g)
-{
-	sb_puts(&g->text, "wgmma.commit_group.sync.aligned;\n\t");
-}
-
-static void print_step(struct gemm *g, u32 k, bool zero)
-{
-	for (u32 i = 0; i < g->count; i++)
-		print_product(g, i, k * g->w->k, zero && !k ? "no" : "yes");
-}
-
 /* Prints a wgmma group of n steps, from step number `first` on. zero: the accumulators are zero before step 0. */
 static void print_group(struct gemm *g, u32 first, u32 n, bool zero)
 {
-	print_fence(g);
+	sb_puts(&g->text, "wgmma.fence.sync.aligned;\n\t");
 	for (u32 k = first; k < first + n; k++)
-		print_step(g, k, zero);
-	print_commit(g);
+		for (u32 i = 0; i < g->count; i++)
+			print_product(g, i, k * g->w->k, zero && !k ? "no" : "yes");
+	sb_puts(&g->text, "wgmma.commit_group.sync.aligned;\n\t");
 }
 
 /* The number of accumulators in a 32-bit register. */
