@@ -3,7 +3,7 @@
 #include "support/thresholds.h"
 #include "ir/graph.h"
 #include "analysis/register_pressure.h"
-#include "gpu/pipeline/schedule.h"
+#include "gpu/pipeline/plan.h"
 #include "gpu/layout/register_operand.h"
 
 struct op *first_dot(const struct block *body)
@@ -22,14 +22,14 @@ struct op *last_dot(const struct block *body)
 	return o;
 }
 
-static bool is_synchronous(const struct op *o)
+static bool is_synchronous_dot(const struct op *o)
 {
 	return o->code == IR_DOT;
 }
 
-bool dots_are_apart(struct ir_context *ctx, const struct block *body)
+bool dots_are_independent(struct ir_context *ctx, const struct block *body)
 {
-	return !block_has(body, is_synchronous) && !chains_dots(ctx, body);
+	return !block_has(body, is_synchronous_dot) && !chains_dots(ctx, body);
 }
 
 bool has_dot(const struct op *o)
@@ -40,7 +40,7 @@ bool has_dot(const struct op *o)
 	return yes;
 }
 
-static bool is_buffer(const struct schedule *p, const struct value *v)
+static bool is_buffer(const struct plan *p, const struct value *v)
 {
 	const struct block *body = p->loop->blocks[0];
 	while (v->def && v->def->code == IR_MEMDESC_TRANS)
@@ -55,7 +55,7 @@ static bool is_buffer(const struct schedule *p, const struct value *v)
 
 /* True if v needs no registers after the operation `last`: its users precede it, and so do all pure operations that
  * depend on these, since LLVM may sink them and their operands. */
-static bool is_gone(struct schedule *p, const struct value *v, const struct op *last)
+static bool is_dead_after(struct plan *p, const struct value *v, const struct op *last)
 {
 	VEC(const struct value *) work = {0};
 	struct map seen = {.arena = &p->scratch};
@@ -76,7 +76,7 @@ static bool is_gone(struct schedule *p, const struct value *v, const struct op *
 }
 
 /* True if o is a wgmma, and the only use of its result is as its own accumulator in the next iteration. */
-static bool only_adds(const struct schedule *p, const struct op *o)
+static bool only_accumulates(const struct plan *p, const struct op *o)
 {
 	const struct block *body = p->loop->blocks[0];
 	if (o->code != IR_WARP_GROUP_DOT || !value_has_one_use(result(o)) || result(o)->uses->user != body->last)
@@ -85,7 +85,7 @@ static bool only_adds(const struct schedule *p, const struct op *o)
 	return acc == for_arg(p->loop, (u32)(result(o)->uses - body->last->operands)) && value_has_one_use(acc);
 }
 
-struct op *dot_fetching(struct op *to)
+struct op *dot_with_register_a(struct op *to)
 {
 	while (to->nresults == 1 && value_has_one_use(result(to)) &&
 	       (op_has(result(to)->uses->user, ELEM) || op_is_shape(result(to)->uses->user)))
@@ -96,13 +96,13 @@ struct op *dot_fetching(struct op *to)
 	return yes ? dot : NULL;
 }
 
-struct op *dot_that_loads(struct op *o)
+struct op *dot_of_local_load(struct op *o)
 {
-	return o->code == IR_LOCAL_LOAD ? dot_fetching(o) : NULL;
+	return o->code == IR_LOCAL_LOAD ? dot_with_register_a(o) : NULL;
 }
 
 /* True if o reads one of the loop's buffers, or is a conversion that becomes such a read. */
-static bool reads_buffer(const struct schedule *p, const struct op *o)
+static bool reads_buffer(const struct plan *p, const struct op *o)
 {
 	bool yes = o->code == IR_LOCAL_LOAD && is_buffer(p, operand(o, 0));
 	for (u32 i = 0; i < p->loads.len && p->async; i++)
@@ -112,7 +112,7 @@ static bool reads_buffer(const struct schedule *p, const struct op *o)
 
 /* True if the dot takes operand i from registers, computed from buffers of the loop and from loop-invariant values
  * only. (The code generated for the dot waits for earlier wgmmas that may still read these registers.) */
-static bool is_fetched(const struct schedule *p, const struct op *dot, u32 i)
+static bool is_register_operand(const struct plan *p, const struct op *dot, u32 i)
 {
 	struct value_walk w = {.id = begin_walk(p->ctx)};
 	bool reads = false;
@@ -133,7 +133,7 @@ static bool is_fetched(const struct schedule *p, const struct op *dot, u32 i)
 }
 
 /* Moves the operations that load and compute an operand in registers directly before the dot. */
-static void gather_operand(struct schedule *p, struct op *dot)
+static void move_operand_to_dot(struct plan *p, struct op *dot)
 {
 	op_vec run = {0};
 	for (struct op *o = dot->prev, *first = dot, *prev; o; o = prev) {
@@ -148,21 +148,21 @@ static void gather_operand(struct schedule *p, struct op *dot)
 
 /* The operands must stay valid until the wait in the next iteration: they are in buffers of the loop, loop-invariant,
  * or in registers and computed from buffers. */
-void find_dots(struct schedule *p)
+void find_outstanding_dots(struct plan *p)
 {
 	for (struct op *o = p->loop->blocks[0]->first; o; o = o->next) {
-		bool all = only_adds(p, o), fetches = false;
+		bool all = only_accumulates(p, o), fetches = false;
 		for (u32 i = 0; i < 2 && all; i++) {
-			bool here = is_fetched(p, o, i);
+			bool here = is_register_operand(p, o, i);
 			all = here || is_buffer(p, operand(o, i));
 			fetches |= here;
 		}
 		if (!all)
 			continue;
-		vec_push(&p->scratch, &p->dots, o);
-		p->fetches |= fetches;
+		vec_push(&p->scratch, &p->outstanding, o);
+		p->register_a |= fetches;
 		if (fetches)
-			gather_operand(p, o);
+			move_operand_to_dot(p, o);
 	}
 }
 
@@ -170,15 +170,15 @@ void find_dots(struct schedule *p)
  * iteration: the tensor cores then run both without a pause. Not if both together hold too many registers. Nor if the
  * preceding iteration's accumulator may be needed after the last dot too: it would be in other registers, to which an
  * outstanding accumulator cannot be copied. */
-void find_late(struct schedule *p)
+void find_deferred_dot(struct plan *p)
 {
 	struct block *body = p->loop->blocks[0];
 	struct op *first = first_dot(body), *last = last_dot(body);
 	if (!last || last == first || first->code != IR_WARP_GROUP_DOT || last->code != IR_WARP_GROUP_DOT ||
 	    first->attr[ATTR_FETCHED] || last->attr[ATTR_FETCHED])
 		return;
-	for (u32 i = 0; i < p->dots.len; i++)
-		if (p->dots.at[i] == last) /* it stays outstanding anyway */
+	for (u32 i = 0; i < p->outstanding.len; i++)
+		if (p->outstanding.at[i] == last) /* it stays outstanding anyway */
 			return;
 	const struct value *sum = result(last), *a = operand(last, 0);
 	bool stays = is_buffer(p, operand(last, 1)) && (type_is_tensor(a->type) || is_buffer(p, a)) &&
@@ -188,18 +188,18 @@ void find_late(struct schedule *p)
 	stays &= arg && !value_unused(arg);
 	for (const struct use *u = arg ? arg->uses : NULL; u; u = u->next)
 		stays &= u->user != first && comes_behind(u->user, first);
-	stays = stays && is_gone(p, arg, last);
+	stays = stays && is_dead_after(p, arg, last);
 	i64 held = registers_of(p->s, sum) + registers_of(p->s, a) + registers_of(p->s, result(first));
 	if (stays && held + REGISTERS_BESIDE_LATE <= most_registers(p->s, p->s->num_warps, 1))
-		p->late = last;
+		p->deferred = last;
 }
 
-struct value *late_sum(const struct schedule *p)
+struct value *deferred_accumulator(const struct plan *p)
 {
-	return for_arg(p->loop, (u32)(result(p->late)->uses - p->loop->blocks[0]->last->operands));
+	return for_arg(p->loop, (u32)(result(p->deferred)->uses - p->loop->blocks[0]->last->operands));
 }
 
-const struct op *first_need(const struct value *sum, const struct block *body)
+const struct op *first_use(const struct value *sum, const struct block *body)
 {
 	const struct op *first = body->last;
 	for (const struct use *u = sum->uses; u; u = u->next) {
@@ -214,17 +214,17 @@ const struct op *first_need(const struct value *sum, const struct block *body)
 
 /* If the only use of the dot's result is a layout conversion in the same block: moves the conversion down to the first
  * use of its own result, so that the wait for the dot moves down too. */
-static void delay_change(struct op *dot)
+static void sink_conversion(struct op *dot)
 {
 	struct op *change = value_has_one_use(result(dot)) ? result(dot)->uses->user : NULL;
 	if (change && change->code == IR_CONVERT_LAYOUT && change->block == dot->block)
-		op_insert_before(change, (struct op *)first_need(result(change), dot->block));
+		op_insert_before(change, (struct op *)first_use(result(change), dot->block));
 }
 
 /* Overlapped dots: further dots are issued after them before their results are needed, so that the tensor cores are
  * busy while the results are worked on. Not where dots are short along k: ptxas interleaves them with the work
  * better. */
-void find_beside(struct schedule *p)
+void find_overlapped_dots(struct plan *p)
 {
 	struct block *body = p->loop->blocks[0];
 	const struct op *first = first_dot(body);
@@ -232,19 +232,19 @@ void find_beside(struct schedule *p)
 		return;
 	for (struct op *o = body->first; o; o = o->next) {
 		bool own = o->code == IR_WARP_GROUP_DOT && !o->attr[ATTR_FETCHED] && !o->attr[ATTR_TRANSPOSED];
-		if (!own || stays_in_flight(p, o) || (p->late && o == first))
+		if (!own || is_outstanding(p, o) || (p->deferred && o == first))
 			continue;
-		delay_change(o);
-		const struct op *need = first_need(result(o), body), *next = o->next;
+		sink_conversion(o);
+		const struct op *need = first_use(result(o), body), *next = o->next;
 		while (next != need && !op_is_dot(next))
 			next = next->next;
 		if (next != need)
-			vec_push(&p->scratch, &p->beside, o);
+			vec_push(&p->scratch, &p->overlapped, o);
 	}
 }
 
 /* True if the store is the load_consumer of a load in p->loads, so that a copy replaces it. */
-static bool is_copied(const struct schedule *p, const struct op *store)
+static bool is_copied(const struct plan *p, const struct op *store)
 {
 	for (u32 i = 0; i < p->loads.len; i++)
 		if (load_consumer(p->loads.at[i]) == store)
@@ -256,31 +256,31 @@ static bool is_copied(const struct schedule *p, const struct op *store)
  * independent dots it loses 14 to 16 % (an H100, scaled blocks of fp8). No thread may wait at a block-wide barrier
  * while its warpgroup holds the tensor cores. With two buffers the next copy would be late, unless a producer issues
  * it. */
-void find_turns(struct schedule *p)
+void decide_pingpong(struct plan *p)
 {
 	u32 dots = 0;
-	p->turns = p->tma && p->s->num_warps == 8 && (p->stages > 2 || p->producer);
-	for (struct op *o = p->loop->blocks[0]->first; o && p->turns; o = o->next) {
+	p->pingpong = p->tma && p->s->num_warps == 8 && (p->stages > 2 || p->producer);
+	for (struct op *o = p->loop->blocks[0]->first; o && p->pingpong; o = o->next) {
 		dots += op_is_dot(o);
-		p->turns = (!op_is_dot(o) || (o->code == IR_WARP_GROUP_DOT && !o->attr[ATTR_TRANSPOSED])) &&
-			   (is_copied(p, o) || (!scratch_bytes(p->s, o) && o->code != IR_LOCAL_STORE)) &&
-			   (!o->nblocks || o->code == IR_REDUCE);
+		p->pingpong = (!op_is_dot(o) || (o->code == IR_WARP_GROUP_DOT && !o->attr[ATTR_TRANSPOSED])) &&
+			      (is_copied(p, o) || (!scratch_bytes(p->s, o) && o->code != IR_LOCAL_STORE)) &&
+			      (!o->nblocks || o->code == IR_REDUCE);
 	}
-	p->turns = p->turns && dots == 2 && !dots_are_apart(p->ctx, p->loop->blocks[0]);
+	p->pingpong = p->pingpong && dots == 2 && !dots_are_independent(p->ctx, p->loop->blocks[0]);
 }
 
-bool runs_beside(const struct schedule *p, const struct op *dot)
+bool is_overlapped(const struct plan *p, const struct op *dot)
 {
 	bool yes = false;
-	for (u32 i = 0; i < p->beside.len; i++)
-		yes |= p->beside.at[i] == dot;
+	for (u32 i = 0; i < p->overlapped.len; i++)
+		yes |= p->overlapped.at[i] == dot;
 	return yes;
 }
 
-bool stays_in_flight(const struct schedule *p, const struct op *dot)
+bool is_outstanding(const struct plan *p, const struct op *dot)
 {
-	bool yes = dot == p->late;
-	for (u32 i = 0; i < p->dots.len; i++)
-		yes |= p->dots.at[i] == dot;
+	bool yes = dot == p->deferred;
+	for (u32 i = 0; i < p->outstanding.len; i++)
+		yes |= p->outstanding.at[i] == dot;
 	return yes;
 }

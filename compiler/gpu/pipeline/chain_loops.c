@@ -4,11 +4,10 @@
  * continues with the multi-buffers of the first, which issues the follower's first TMA copies too: otherwise the
  * follower would begin by waiting for memory. If a producer issues the copies, it runs through both loops. */
 #include "ir/graph.h"
-#include "gpu/pipeline/schedule.h"
+#include "gpu/pipeline/plan.h"
 
 /* True if x, in p's loop, and y, in q's, are the same function of the loops' indices. */
-static bool same_function(const struct value *x, const struct value *y, const struct schedule *p,
-			  const struct schedule *q)
+static bool same_function(const struct value *x, const struct value *y, const struct plan *p, const struct plan *q)
 {
 	const struct block *in = p->loop->blocks[0];
 	struct pair_walk w = {0};
@@ -30,12 +29,12 @@ static bool same_function(const struct value *x, const struct value *y, const st
 	return end_pair_walk(&w, same);
 }
 
-static bool same_loads(const struct schedule *p, const struct schedule *q)
+static bool same_loads(const struct plan *p, const struct plan *q)
 {
 	bool same = p->loads.len == q->loads.len && !p->args.len && !q->args.len;
 	for (u32 i = 0; same && i < p->loads.len; i++) {
 		const struct op *a = p->loads.at[i], *b = q->loads.at[i];
-		const struct tma_tile *x = &p->boxes.at[i], *y = &q->boxes.at[i];
+		const struct tma_tile *x = &p->tiles.at[i], *y = &q->tiles.at[i];
 		same = x->along == y->along && same_product(&x->distance, &y->distance) && x->tensor == y->tensor &&
 		       x->begin == y->begin && !memcmp(x->size, y->size, sizeof x->size) &&
 		       result(a)->type == result(b)->type && multibuffer_layout(p, a) == multibuffer_layout(q, b) &&
@@ -46,7 +45,7 @@ static bool same_loads(const struct schedule *p, const struct schedule *q)
 
 /* True if q->end, the end of q's copies, can be computed before p's loop. Adds that value, and those that it depends
  * on, to `needed`, which is empty at first. */
-static bool can_come_before(const struct schedule *p, const struct schedule *q, struct value_set *needed)
+static bool can_hoist_before(const struct plan *p, const struct plan *q, struct value_set *needed)
 {
 	set_add(needed, q->end);
 	for (const struct op *o = q->loop->prev; o != p->loop->prev; o = o->prev)
@@ -55,7 +54,7 @@ static bool can_come_before(const struct schedule *p, const struct schedule *q, 
 	return true;
 }
 
-static void bring_before(const struct schedule *p, const struct schedule *q, const struct value_set *needed)
+static void hoist_before(const struct plan *p, const struct plan *q, const struct value_set *needed)
 {
 	for (struct op *o = p->loop->next, *next; o != q->loop; o = next) {
 		next = o->next;
@@ -66,30 +65,31 @@ static void bring_before(const struct schedule *p, const struct schedule *q, con
 
 /* True if q's loop begins at the index where p's ends, with the same step, number of stages and kind of copies. False
  * if p is itself a follower: the loop before p would have to issue copies for q too. */
-static bool takes_next_steps(const struct schedule *p, const struct schedule *q)
+static bool continues_iterations(const struct plan *p, const struct plan *q)
 {
 	i64 step;
 	struct value *first = for_lower(p->loop), *end = for_upper(p->loop);
-	if (p->before || !p->tma || !q->tma || q->producer || p->stages != q->stages || !p->late != !q->late ||
-	    p->turns != q->turns || for_lower(q->loop) != end || for_step(q->loop) != for_step(p->loop) ||
-	    !value_const_int(for_step(p->loop), &step) || step <= 0)
+	if (p->prev_chained || !p->tma || !q->tma || q->producer || p->stages != q->stages ||
+	    !p->deferred != !q->deferred || p->pingpong != q->pingpong || for_lower(q->loop) != end ||
+	    for_step(q->loop) != for_step(p->loop) || !value_const_int(for_step(p->loop), &step) || step <= 0)
 		return false;
 	return axis_of(p->s->axis, first)->divisibility[0] % step == 0 &&
 	       axis_of(p->s->axis, end)->divisibility[0] % step == 0;
 }
 
-void pipeline_join(struct schedule *p, struct schedule *q)
+void chain_loops(struct plan *p, struct plan *q)
 {
 	struct value_set needed = {0};
-	if (!takes_next_steps(p, q))
+	if (!continues_iterations(p, q))
 		return;
-	if ((p->rows || q->rows) && !same_loads(p, q)) { /* for example if only one of the loops masks them */
-		leave_out_rows(p);
-		leave_out_rows(q);
+	if ((p->bulk_copies || q->bulk_copies) &&
+	    !same_loads(p, q)) { /* for example if only one of the loops masks them */
+		remove_bulk_copies(p);
+		remove_bulk_copies(q);
 	}
-	bool joined = same_loads(p, q) && can_come_before(p, q, &needed);
+	bool joined = same_loads(p, q) && can_hoist_before(p, q, &needed);
 	if (joined)
-		bring_before(p, q, &needed);
+		hoist_before(p, q, &needed);
 	arena_free(&needed.scratch);
 	if (!joined)
 		return;
@@ -97,6 +97,6 @@ void pipeline_join(struct schedule *p, struct schedule *q)
 	/* the follower begins at this loop's end, even if that is less than this loop's start */
 	p->start = build2(&b, IR_MINSI, p->end->type, p->start, p->end);
 	p->end = build2(&b, IR_MAXSI, p->end->type, p->end, q->end);
-	p->follower = q;
-	q->before = p;
+	p->next_chained = q;
+	q->prev_chained = p;
 }

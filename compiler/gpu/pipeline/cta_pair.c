@@ -20,7 +20,7 @@
  * two cache lines. The bandwidth of L2 is the limit then, and halving the traffic of one operand gains. Where rows
  * begin at a sector boundary, pairs gain nothing, and are not used. */
 #include "transform/program_order.h"
-#include "gpu/pipeline/schedule.h"
+#include "gpu/pipeline/expand.h"
 
 /* How a value depends on the program's number, along axis 0. */
 enum relation {
@@ -31,9 +31,10 @@ enum relation {
 };
 
 struct pair {
-	struct schedule *p;
-	const struct op *tiles; /* the outermost loop, over tiles or programs, if it begins at program_id(0); or NULL */
-	struct map relations;   /* operation → enum relation + 1 */
+	struct plan *p;
+	const struct op
+		*tile_loop;   /* the outermost loop, over tiles or programs, if it begins at program_id(0); or NULL */
+	struct map relations; /* operation → enum relation + 1 */
 	/* to clone a value's computation with program_id(0) + delta (NULL: + 0) instead of program_id(0): */
 	struct builder *b;
 	struct map *map, made;
@@ -45,11 +46,11 @@ static bool is_block(const struct value *v)
 	return v->def && v->def->code == IR_PROGRAM_ID && v->def->attr[ATTR_AXIS] == 0;
 }
 
-static struct pair pair_of(struct schedule *p, struct builder *b, struct map *map)
+static struct pair pair_of(struct plan *p, struct builder *b, struct map *map)
 {
 	const struct op *outermost = p->producer->path.at[0];
 	return (struct pair){.p = p,
-			     .tiles = is_block(for_lower(outermost)) ? outermost : NULL,
+			     .tile_loop = is_block(for_lower(outermost)) ? outermost : NULL,
 			     .relations.arena = &p->scratch,
 			     .b = b,
 			     .map = map,
@@ -57,7 +58,7 @@ static struct pair pair_of(struct schedule *p, struct builder *b, struct map *ma
 }
 
 /* True if v is the index of a loop of the nest that the producer runs a copy of. */
-static bool is_index(const struct schedule *p, const struct value *v)
+static bool is_index(const struct plan *p, const struct value *v)
 {
 	bool yes = false;
 	for (u32 i = 0; i < p->producer->path.len; i++)
@@ -67,7 +68,7 @@ static bool is_index(const struct schedule *p, const struct value *v)
 
 static bool is_number(const struct pair *q, const struct value *v)
 {
-	return is_block(v) || (q->tiles && v == for_index(q->tiles));
+	return is_block(v) || (q->tile_loop && v == for_index(q->tile_loop));
 }
 
 static enum relation relation_of(struct pair *q, const struct value *v)
@@ -125,8 +126,8 @@ static u32 starts_of(const struct tma_tile *box, struct value **out)
 /* True if both blocks may read the same TMA tile i, and it can be split in halves. */
 static bool may_share(struct pair *q, u32 i)
 {
-	const struct schedule *p = q->p;
-	const struct tma_tile *box = &p->boxes.at[i];
+	const struct plan *p = q->p;
+	const struct tma_tile *box = &p->tiles.at[i];
 	const struct type *t = result(p->loads.at[i])->type;
 	struct value *starts[3];
 	u32 n = box->tensor ? starts_of(box, starts) : 0;
@@ -141,9 +142,9 @@ static bool may_share(struct pair *q, u32 i)
 }
 
 /* True if a row of TMA tile i may begin in the middle of a sector of memory. */
-static bool begins_in_sector(const struct schedule *p, u32 i)
+static bool begins_in_sector(const struct plan *p, u32 i)
 {
-	const struct tma_tile *box = &p->boxes.at[i];
+	const struct tma_tile *box = &p->tiles.at[i];
 	u64 bytes = (u64)box->distance.times;
 	for (int k = 0; k < box->distance.nparams; k++)
 		bytes *= (u64)MAX(p->s->k->params[box->distance.params[k]].divisibility, 1);
@@ -154,26 +155,27 @@ static bool begins_in_sector(const struct schedule *p, u32 i)
  * number. */
 static bool run_in_step(struct pair *q)
 {
-	const struct schedule *p = q->p;
+	const struct plan *p = q->p;
 	bool same = relation_of(q, p->start) == SAME && relation_of(q, p->end) == SAME;
 	for (u32 i = 0; i < p->producer->path.len; i++)
-		for (u32 k = q->tiles == p->producer->path.at[i]; k < FOR_INITS; k++)
+		for (u32 k = q->tile_loop == p->producer->path.at[i]; k < FOR_INITS; k++)
 			same = same && relation_of(q, operand(p->producer->path.at[i], k)) == SAME;
 	return same;
 }
 
 static bool may_pair(struct pair *q)
 {
-	const struct schedule *p = q->p;
+	const struct plan *p = q->p;
 	const struct kernel *k = p->s->k;
 	/* false: group_programs (transform/program_order.c) will renumber the programs after this */
 	bool numbered = k->cuda.persistent || !rows_in_group(p->s, p->s->options.grid == GRID_ROWS);
 	bool gain = false, any = false;
-	for (u32 i = 0; i < p->boxes.len; i++) {
+	for (u32 i = 0; i < p->tiles.len; i++) {
 		gain |= begins_in_sector(p, i);
 		any = any || may_share(q, i);
 	}
-	return gain && any && numbered && p->producer->path.at[0]->block == k->body && !p->follower && run_in_step(q);
+	return gain && any && numbered && p->producer->path.at[0]->block == k->body && !p->next_chained &&
+	       run_in_step(q);
 }
 
 static struct value *number(struct builder *b, i64 n)
@@ -181,31 +183,31 @@ static struct value *number(struct builder *b, i64 n)
 	return build_int(b, type_scalar(b->ctx, DT_I32), n);
 }
 
-/* i1: both blocks of the pair run the same number of iterations of the loop q->tiles. Not so if a
+/* i1: both blocks of the pair run the same number of iterations of the loop q->tile_loop. Not so if a
  * last tile is left for the block with the even number only. */
 static struct value *equally_many(struct pair *q)
 {
 	struct builder *b = q->b;
-	const struct type *t = for_lower(q->tiles)->type;
-	struct value *mask = number(b, -2), *even = build2(b, IR_ANDI, t, compute(q, for_lower(q->tiles)), mask);
-	struct value *one = number(b, 1), *last = build2(b, IR_SUBI, t, compute(q, for_upper(q->tiles)), one);
-	struct value *step = compute(q, for_step(q->tiles));
+	const struct type *t = for_lower(q->tile_loop)->type;
+	struct value *mask = number(b, -2), *even = build2(b, IR_ANDI, t, compute(q, for_lower(q->tile_loop)), mask);
+	struct value *one = number(b, 1), *last = build2(b, IR_SUBI, t, compute(q, for_upper(q->tile_loop)), one);
+	struct value *step = compute(q, for_step(q->tile_loop));
 	struct value *left = build2(b, IR_REMSI, t, build2(b, IR_SUBI, t, last, even), step);
 	return build_cmpi(b, CMPI_NE, left, number(b, 0));
 }
 
-void find_pair(struct schedule *p, struct op *at)
+void decide_pair(struct plan *p, struct op *at)
 {
 	struct builder b = builder_before(p->ctx, at);
 	struct map none = {.arena = &p->scratch};
 	struct pair q = pair_of(p, &b, &none);
 	if (!may_pair(&q))
 		return;
-	p->shared = arena_array(&p->scratch, struct value *, p->loads.len);
+	p->code->same_tile = arena_array(&p->scratch, struct value *, p->loads.len);
 	struct value *size = build1(&b, IR_CLUSTER_SIZE, type_scalar(p->ctx, DT_I32), NULL);
-	p->pair = build_cmpi(&b, CMPI_EQ, size, number(&b, 2));
-	if (q.tiles)
-		p->pair = build2(&b, IR_ANDI, p->pair->type, p->pair, equally_many(&q));
+	p->code->in_pair = build_cmpi(&b, CMPI_EQ, size, number(&b, 2));
+	if (q.tile_loop)
+		p->code->in_pair = build2(&b, IR_ANDI, p->code->in_pair->type, p->code->in_pair, equally_many(&q));
 	p->s->k->cuda.pairs = true;
 }
 
@@ -216,15 +218,15 @@ static struct value *build_number(struct builder *b, struct value *v)
 }
 
 /* The other block's number minus this block's: 1 or -1; 0 if there is no other block. */
-static struct value *delta_of(const struct schedule *p, struct builder *b)
+static struct value *delta_of(const struct plan *p, struct builder *b)
 {
 	const struct type *t = type_scalar(p->ctx, DT_I32);
 	struct value *bit = number(b, 1), *odd = build2(b, IR_ANDI, t, build1(b, IR_PROGRAM_ID, t, NULL), bit);
 	struct value *twice = build2(b, IR_ADDI, t, odd, odd), *delta = build2(b, IR_SUBI, t, number(b, 1), twice);
-	return build3(b, IR_SELECT, t, p->pair, delta, number(b, 0));
+	return build3(b, IR_SELECT, t, p->code->in_pair, delta, number(b, 0));
 }
 
-void compare_tensor_maps(struct schedule *p, struct builder *b, struct map *map)
+void compare_tensor_maps(struct plan *p, struct builder *b, struct map *map)
 {
 	struct pair q = pair_of(p, b, map);
 	q.delta = delta_of(p, b);
@@ -232,18 +234,18 @@ void compare_tensor_maps(struct schedule *p, struct builder *b, struct map *map)
 		struct value *starts[3];
 		if (!may_share(&q, i))
 			continue;
-		p->shared[i] = p->pair;
-		for (u32 k = 0, n = starts_of(&p->boxes.at[i], starts); k < n; k++) {
+		p->code->same_tile[i] = p->code->in_pair;
+		for (u32 k = 0, n = starts_of(&p->tiles.at[i], starts); k < n; k++) {
 			if (relation_of(&q, starts[k]) == SAME)
 				continue;
 			struct value *other = build_number(b, compute(&q, starts[k]));
 			struct value *same = build_cmpi(b, CMPI_EQ, build_number(b, mapped(map, starts[k])), other);
-			p->shared[i] = build2(b, IR_ANDI, same->type, p->shared[i], same);
+			p->code->same_tile[i] = build2(b, IR_ANDI, same->type, p->code->same_tile[i], same);
 		}
 	}
 }
 
-void end_pair(struct schedule *p)
+void end_pair(struct plan *p)
 {
 	struct builder b = builder_before(p->ctx, p->s->k->body->last);
 	build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0)->attr[ATTR_CLUSTER] = true;

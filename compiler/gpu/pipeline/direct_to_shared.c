@@ -6,7 +6,7 @@
  * copies still read. It waits for all cp.async copies, so where others are in progress for later iterations, these
  * loads remain loads into registers. */
 #include "gpu/layout/memory_access.h"
-#include "gpu/pipeline/schedule.h"
+#include "gpu/pipeline/expand.h"
 
 /* True if o is a load that is stored to a dot's buffer directly. */
 static bool is_stored(const struct op *o)
@@ -21,7 +21,7 @@ static bool is_stored(const struct op *o)
 
 /* True if cp.async can copy all loads of the block for which is_stored holds (otherwise copies would wait for the loads
  * into registers), and the block has no other commit groups. */
-static bool all_can_be_copied(const struct schedule *p, const struct block *b)
+static bool all_can_be_copied(const struct plan *p, const struct block *b)
 {
 	bool yes = true;
 	for (const struct op *o = b->first; o && yes; o = o->next)
@@ -30,7 +30,7 @@ static bool all_can_be_copied(const struct schedule *p, const struct block *b)
 }
 
 /* Replaces the load and its store with a copy. */
-static void copy(struct schedule *p, struct op *load)
+static void copy(struct plan *p, struct op *load)
 {
 	struct op *store = load_consumer(load), *alloc = operand(store, 1)->def;
 	struct builder b = builder_before(p->ctx, store);
@@ -43,7 +43,7 @@ static void copy(struct schedule *p, struct op *load)
 }
 
 /* True if o may stand before the wait for the copies: it does not write memory, and reads no buffer. */
-static bool goes_beside(const struct op *o)
+static bool may_precede_wait(const struct op *o)
 {
 	bool reads_buffer = false;
 	for (u32 i = 0; i < o->noperands; i++)
@@ -60,7 +60,7 @@ static bool goes_beside(const struct op *o)
 	}
 }
 
-static void visit(struct schedule *p, struct block *b)
+static void visit(struct plan *p, struct block *b)
 {
 	bool pending = false, direct = all_can_be_copied(p, b);
 	for (struct op *o = b->first, *next; o; o = next) {
@@ -71,7 +71,7 @@ static void visit(struct schedule *p, struct block *b)
 			pending = true;
 			continue;
 		}
-		if (pending && !goes_beside(o)) {
+		if (pending && !may_precede_wait(o)) {
 			struct builder at = builder_before(p->ctx, o);
 			build1(&at, IR_ASYNC_COMMIT, type_token(p->ctx), NULL);
 			wait_copies(&at);
@@ -84,6 +84,6 @@ static void visit(struct schedule *p, struct block *b)
 
 void copy_directly(struct pass_state *s)
 {
-	struct schedule p = {.s = s, .ctx = s->ctx};
+	struct plan p = {.s = s, .ctx = s->ctx};
 	visit(&p, s->k->body);
 }

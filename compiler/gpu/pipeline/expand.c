@@ -3,29 +3,29 @@
 #include "transform/first_element.h"
 #include "analysis/interval.h"
 #include "gpu/layout/mma.h"
-#include "gpu/pipeline/schedule.h"
+#include "gpu/pipeline/expand.h"
 
-u32 carry(struct schedule *p, struct value *init)
+u32 carry(struct plan *p, struct value *init)
 {
-	vec_push(&p->scratch, &p->carried, ((struct loop_carried){init, NULL}));
-	return p->carried.len - 1;
+	vec_push(&p->scratch, &p->code->carried, ((struct loop_carried){init, NULL}));
+	return p->code->carried.len - 1;
 }
 
-void carry_state(struct schedule *p, struct pipeline_state init)
+void carry_pipeline_state(struct plan *p, struct pipeline_state init)
 {
-	p->turn = carry(p, init.slot);
+	p->code->state = carry(p, init.slot);
 	if (init.phase)
 		carry(p, init.phase);
 }
 
-struct value *carried_now(const struct schedule *p, u32 i)
+struct value *carried_now(const struct plan *p, u32 i)
 {
-	return for_arg(p->loop, p->first + i);
+	return for_arg(p->loop, p->code->first + i);
 }
 
-struct value *carried_last(const struct schedule *p, u32 i)
+struct value *carried_last(const struct plan *p, u32 i)
 {
-	return &p->loop->results[p->first + i];
+	return &p->loop->results[p->code->first + i];
 }
 
 /* i1: index + n·step < end, for 64-bit indices. The sum may wrap around; the distance end - index, as an unsigned
@@ -54,8 +54,7 @@ struct value *is_below(struct builder *b, const struct op *loop, struct value *e
 
 /* is_below in the index's own type, where that cannot wrap around: the loop's lower bound is not negative, and lower
  * bound + n·step fits the type and 32 bits. The loop-invariant part is computed before the loop. */
-static struct value *still_inside(struct builder *b, const struct op *loop, struct value *end, struct value *index,
-				  int n)
+static struct value *is_inside(struct builder *b, const struct op *loop, struct value *end, struct value *index, int n)
 {
 	const struct type *t = index->type;
 	i64 first, step;
@@ -73,7 +72,7 @@ static struct value *still_inside(struct builder *b, const struct op *loop, stru
 	return is_below(b, loop, end, index, n);
 }
 
-struct value *step_index(struct builder *b, const struct op *loop, struct value *index, int n)
+struct value *advance_index(struct builder *b, const struct op *loop, struct value *index, int n)
 {
 	struct value *step = for_step(loop);
 	return build2(b, IR_ADDI, index->type, index,
@@ -92,24 +91,24 @@ static struct value *guard(struct builder *b, const struct value *ptr, struct va
 	return mask ? build2(b, IR_ANDI, t, mask, all) : all;
 }
 
-static struct value *index_multibuffer(struct schedule *p, struct builder *b, struct value *ring, struct value *slot)
+static struct value *index_multibuffer(struct plan *p, struct builder *b, struct value *ring, struct value *slot)
 {
 	const struct type *t = ring->type, *one = type_memdesc(p->ctx, t->elem, t->rank, t->shape, t->layout, 0);
 	return build2(b, IR_MEMDESC_INDEX, one, ring, slot);
 }
 
-static struct value *buffer_at(struct schedule *p, struct builder *b, u32 i, struct value *slot)
+static struct value *buffer_at(struct plan *p, struct builder *b, u32 i, struct value *slot)
 {
-	return index_multibuffer(p, b, p->buffers.at[i], slot);
+	return index_multibuffer(p, b, p->code->buffers.at[i], slot);
 }
 
-static struct value *barrier_at(struct schedule *p, struct builder *b, u32 part, struct value *slot, bool empty)
+static struct value *barrier_at(struct plan *p, struct builder *b, u32 part, struct value *slot, bool empty)
 {
 	tl_assert(slot);
-	int first = p->parts.at[part].barriers + empty * p->stages;
+	int first = p->schedule->parts.at[part].barriers + empty * p->stages;
 	if (first)
 		slot = build2(b, IR_ADDI, slot->type, slot, build_int(b, slot->type, first));
-	return index_multibuffer(p, b, p->barriers, slot);
+	return index_multibuffer(p, b, p->code->barriers, slot);
 }
 
 i64 load_bytes(const struct op *load)
@@ -119,7 +118,7 @@ i64 load_bytes(const struct op *load)
 }
 
 /* Builds the arrival at the part's "full" mbarrier that sets the number of bytes that it waits for. */
-static void expect(struct schedule *p, struct builder *b, const struct buffer_part *part, struct value *full)
+static void expect_bytes(struct plan *p, struct builder *b, const struct buffer_part *part, struct value *full)
 {
 	struct op *o = build(b, IR_BARRIER_EXPECT, &full, 1, NULL, 0, 0);
 	for (u32 i = 0; i < part->loads.len; i++)
@@ -127,7 +126,7 @@ static void expect(struct schedule *p, struct builder *b, const struct buffer_pa
 }
 
 /* The coordinate along dimension d at which the TMA tile begins (i32), for the iteration with the values in `map`. */
-static struct value *start_at(struct builder *b, const struct tma_tile *box, int d, const struct map *map)
+static struct value *tile_coordinate(struct builder *b, const struct tma_tile *box, int d, const struct map *map)
 {
 	const struct type *t = type_scalar(b->ctx, DT_I32);
 	struct value *start = box->start[d] ? mapped(map, tma_tile_start(box->start[d])) : NULL,
@@ -142,7 +141,7 @@ static struct value *start_at(struct builder *b, const struct tma_tile *box, int
 }
 
 /* The row stride as a product of kernel parameters, without its constant factor, which is an attribute of the copy. */
-static struct value *distance_of(struct schedule *p, const struct tma_tile *box)
+static struct value *row_stride(struct plan *p, const struct tma_tile *box)
 {
 	struct launch_product d = box->distance;
 	d.times = 1;
@@ -150,23 +149,23 @@ static struct value *distance_of(struct schedule *p, const struct tma_tile *box)
 }
 
 /* Issues the TMA copy of load i, with bounds checked against its tensor, for the iteration with the values in `map`. */
-static void issue_bounded_copy(struct schedule *p, struct builder *b, u32 i, const struct map *map, struct value *slot,
-			     struct value *full)
+static void issue_bounded_copy(struct plan *p, struct builder *b, u32 i, const struct map *map, struct value *slot,
+			       struct value *full)
 {
-	const struct tma_tile *box = &p->boxes.at[i];
+	const struct tma_tile *box = &p->tiles.at[i];
 	u32 n = 8;
 	struct value *ops[10] = {box->tensor, buffer_at(p, b, i, slot), full};
 	for (int d = 0; d < 2; d++) {
-		ops[3 + d] = start_at(b, box, d, map);
+		ops[3 + d] = tile_coordinate(b, box, d, map);
 		ops[5 + d] = build_product(p->s->k, &box->size[d]);
 	}
-	ops[7] = distance_of(p, box);
+	ops[7] = row_stride(p, box);
 	if (box->begin)
 		ops[n++] = mapped(map, box->begin);
-	if (p->pair && p->shared[i])
-		ops[n++] = p->shared[i];
+	if (p->code->in_pair && p->code->same_tile[i])
+		ops[n++] = p->code->same_tile[i];
 	struct op *copy = build(b, IR_TMA_TENSOR_COPY, ops, n, NULL, 0, 0);
-	copy->attr[ATTR_COPY_PAIR] = p->pair && p->shared[i];
+	copy->attr[ATTR_COPY_PAIR] = p->code->in_pair && p->code->same_tile[i];
 	copy->attr[ATTR_ALONG] = box->along;
 	copy->attr[ATTR_STRIDE] = box->distance.times;
 	copy->attr[ATTR_NARROW] = box->narrow;
@@ -174,11 +173,11 @@ static void issue_bounded_copy(struct schedule *p, struct builder *b, u32 i, con
 }
 
 /* Issues the TMA copy of load i, addressed by the first element of its tile. */
-static void issue_tma_copy(struct schedule *p, struct builder *b, u32 i, struct value *first, struct value *slot,
-		      struct value *full)
+static void issue_tma_copy(struct plan *p, struct builder *b, u32 i, struct value *first, struct value *slot,
+			   struct value *full)
 {
-	const struct tma_tile *box = &p->boxes.at[i];
-	struct value *to = buffer_at(p, b, i, slot), *ops[] = {first, to, full, distance_of(p, box)};
+	const struct tma_tile *box = &p->tiles.at[i];
+	struct value *to = buffer_at(p, b, i, slot), *ops[] = {first, to, full, row_stride(p, box)};
 	struct op *copy = build(b, IR_TMA_COPY, ops, box->distance.nparams ? 4 : 3, NULL, 0, 0);
 	copy->attr[ATTR_ALONG] = box->along;
 	copy->attr[ATTR_STRIDE] = box->distance.times;
@@ -187,8 +186,8 @@ static void issue_tma_copy(struct schedule *p, struct builder *b, u32 i, struct 
 
 /* Issues load i for the iteration with the values in `map`: a cp.async copy into buffer `slot` of its multi-buffer, or
  * a load into registers (the value returned). */
-static struct value *issue(struct schedule *p, struct builder *b, u32 i, const struct map *map, struct value *slot,
-			   struct value *inside)
+static struct value *issue_load(struct plan *p, struct builder *b, u32 i, const struct map *map, struct value *slot,
+				struct value *inside)
 {
 	struct op *load = p->loads.at[i];
 	struct value *ptr = mapped(map, operand(load, 0));
@@ -209,7 +208,7 @@ static struct value *issue(struct schedule *p, struct builder *b, u32 i, const s
 
 /* Waits at the "empty" mbarrier until all warps have released the part's buffer `next`, which the copies built next
  * overwrite. */
-static void await_readers(struct schedule *p, struct builder *b, u32 part, struct pipeline_state next)
+static void wait_for_release(struct plan *p, struct builder *b, u32 part, struct pipeline_state next)
 {
 	struct value *one = build_int(b, next.phase->type, 1);
 	struct value *barrier = barrier_at(p, b, part, next.slot, true);
@@ -217,23 +216,24 @@ static void await_readers(struct schedule *p, struct builder *b, u32 part, struc
 	build(b, IR_WAIT_BARRIER, ops, 2, NULL, 0, 0);
 }
 
-void pipeline_ask(struct schedule *p, struct builder *b, struct op *loop, const struct map *map,
-		  struct pipeline_state to, struct value *inside)
+void issue_tma_copies(struct plan *p, struct builder *b, struct op *loop, const struct map *map,
+		      struct pipeline_state to, struct value *inside)
 {
 	struct value **firsts = arena_array(&p->scratch, struct value *, p->loads.len);
 	for (u32 i = 0; i < p->loads.len; i++)
-		if (!p->boxes.at[i].tensor)
-			firsts[i] = first_element(b, loop, &p->firsts, mapped(map, operand(p->loads.at[i], 0)));
+		if (!p->tiles.at[i].tensor)
+			firsts[i] = first_element(b, loop, &p->code->first_elements,
+						  mapped(map, operand(p->loads.at[i], 0)));
 	struct builder in = builder_at_end(p->ctx, build(b, IR_ONE_THREAD, &inside, 1, NULL, 0, 1)->blocks[0]);
-	for (u32 k = 0; k < p->parts.len; k++) {
-		const struct buffer_part *part = &p->parts.at[k];
+	for (u32 k = 0; k < p->schedule->parts.len; k++) {
+		const struct buffer_part *part = &p->schedule->parts.at[k];
 		if (to.phase)
-			await_readers(p, &in, k, to);
+			wait_for_release(p, &in, k, to);
 		struct value *full = barrier_at(p, &in, k, to.slot, false);
-		expect(p, &in, part, full);
+		expect_bytes(p, &in, part, full);
 		for (u32 n = 0; n < part->loads.len; n++) {
 			u32 i = part->loads.at[n];
-			if (p->boxes.at[i].tensor)
+			if (p->tiles.at[i].tensor)
 				issue_bounded_copy(p, &in, i, map, to.slot, full);
 			else
 				issue_tma_copy(p, &in, i, firsts[i], to.slot, full);
@@ -242,65 +242,66 @@ void pipeline_ask(struct schedule *p, struct builder *b, struct op *loop, const 
 	build(&in, IR_YIELD, NULL, 0, NULL, 0, 0);
 }
 
-static void clone_slice(struct schedule *p, struct builder *b, struct map *map)
+static void clone_slice(struct plan *p, struct builder *b, struct map *map)
 {
 	for (u32 i = 0; i < p->slice.len; i++)
 		op_clone(b, p->slice.at[i], map);
 }
 
 /* Issues all loads of one iteration. Appends the values of loads into registers to *loaded. */
-static void issue_all(struct schedule *p, struct builder *b, const struct map *map, struct pipeline_state to,
-		      struct value *inside, value_vec *loaded)
+static void issue_loads(struct plan *p, struct builder *b, const struct map *map, struct pipeline_state to,
+			struct value *inside, value_vec *loaded)
 {
 	if (p->tma) {
-		pipeline_ask(p, b, p->loop, map, to, inside);
+		issue_tma_copies(p, b, p->loop, map, to, inside);
 		return;
 	}
 	for (u32 i = 0; i < p->loads.len; i++) {
-		struct value *v = issue(p, b, i, map, to.slot, inside);
+		struct value *v = issue_load(p, b, i, map, to.slot, inside);
 		if (v)
 			vec_push(&p->scratch, loaded, v);
 	}
 	if (p->async)
-		p->issued = build1(b, IR_ASYNC_COMMIT, type_token(p->ctx), NULL);
+		p->code->last_group = build1(b, IR_ASYNC_COMMIT, type_token(p->ctx), NULL);
 }
 
-void pipeline_copy(struct schedule *p, struct builder *b, struct map *map, struct value *slot, struct value *inside)
+void issue_copies(struct plan *p, struct builder *b, struct map *map, struct value *slot, struct value *inside)
 {
 	clone_slice(p, b, map);
-	issue_all(p, b, map, (struct pipeline_state){slot, NULL}, inside, NULL);
+	issue_loads(p, b, map, (struct pipeline_state){slot, NULL}, inside, NULL);
 }
 
 /* A "full" and an "empty" mbarrier for each buffer. With a producer, a part that is released one iteration later has
  * one more "empty" mbarrier, of no buffer: the first iteration releases it, since no buffer has been read yet. */
-static int num_barriers(const struct schedule *p, const struct buffer_part *part)
+static int num_barriers(const struct plan *p, const struct buffer_part *part)
 {
-	return 2 * p->stages + (p->producer && part->lags);
+	return 2 * p->stages + (p->producer && part->released_late);
 }
 
-static int number_barriers(struct schedule *p)
+static int number_barriers(struct plan *p)
 {
 	int n = 0;
-	for (u32 k = 0; k < p->parts.len; k++) {
-		p->parts.at[k].barriers = n;
-		n += num_barriers(p, &p->parts.at[k]);
+	for (u32 k = 0; k < p->schedule->parts.len; k++) {
+		p->schedule->parts.at[k].barriers = n;
+		n += num_barriers(p, &p->schedule->parts.at[k]);
 	}
 	return n;
 }
 
 /* Initializes or invalidates the mbarriers, by `code`. */
-static void each_barrier(struct schedule *p, struct builder *b, enum opcode code)
+static void each_barrier(struct plan *p, struct builder *b, enum opcode code)
 {
 	struct value *always = build_int(b, type_scalar(p->ctx, DT_I1), 1);
 	struct builder in = builder_at_end(p->ctx, build(b, IR_ONE_THREAD, &always, 1, NULL, 0, 1)->blocks[0]);
 	in.loc = b->loc;
-	for (u32 k = 0; k < p->parts.len; k++)
-		for (int i = 0; i < num_barriers(p, &p->parts.at[k]); i++) {
-			struct value *n = build_int(&in, type_scalar(p->ctx, DT_I32), p->parts.at[k].barriers + i),
-				     *at = index_multibuffer(p, &in, p->barriers, n);
+	for (u32 k = 0; k < p->schedule->parts.len; k++)
+		for (int i = 0; i < num_barriers(p, &p->schedule->parts.at[k]); i++) {
+			struct value *n = build_int(&in, type_scalar(p->ctx, DT_I32),
+						    p->schedule->parts.at[k].barriers + i),
+				     *at = index_multibuffer(p, &in, p->code->barriers, n);
 			struct op *o = build(&in, code, &at, 1, NULL, 0, 0);
 			if (code == IR_INIT_BARRIER)
-				o->attr[ATTR_COUNT] = i < p->stages ? 1 : p->s->num_warps << (p->pair != NULL);
+				o->attr[ATTR_COUNT] = i < p->stages ? 1 : p->s->num_warps << (p->code->in_pair != NULL);
 		}
 	build(&in, IR_YIELD, NULL, 0, NULL, 0, 0);
 }
@@ -328,7 +329,7 @@ static bool written_before(const struct op *o)
 }
 
 /* Allocates the multi-buffer of each load, before `at`. */
-void make_buffers(struct schedule *p, struct op *at)
+void make_buffers(struct plan *p, struct op *at)
 {
 	struct builder b = builder_before(p->ctx, at);
 	for (u32 i = 0; i < p->loads.len; i++) {
@@ -339,7 +340,7 @@ void make_buffers(struct schedule *p, struct op *at)
 			type_memdesc(p->ctx, t->elem, t->rank, t->shape, multibuffer_layout(p, load), p->stages);
 		struct value *v = result(build(&b, IR_LOCAL_ALLOC, NULL, 0, &ring, 1, 0));
 		v->name = load->results[0].name;
-		vec_push(&p->scratch, &p->buffers, v);
+		vec_push(&p->scratch, &p->code->buffers, v);
 	}
 	if (!p->tma)
 		return;
@@ -347,23 +348,23 @@ void make_buffers(struct schedule *p, struct op *at)
 	struct layout l = layout_empty(1, one);
 	const struct type *t = type_memdesc(p->ctx, type_scalar(p->ctx, DT_I64), 1, one,
 					    layout_intern(&p->ctx->layouts, &l), number_barriers(p));
-	p->barriers = result(build(&b, IR_LOCAL_ALLOC, NULL, 0, &t, 1, 0));
+	p->code->barriers = result(build(&b, IR_LOCAL_ALLOC, NULL, 0, &t, 1, 0));
 	each_barrier(p, &b, IR_INIT_BARRIER);
 	/* Before any copy, earlier accesses to this memory must be complete,
 	 * and the mbarriers must be initialized, also for the async proxy. */
 	build(&b, IR_FENCE_ASYNC, NULL, 0, NULL, 0, 0)->attr[ATTR_GLOBAL] = !p->producer && written_before(p->loop);
-	build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0)->attr[ATTR_CLUSTER] = p->pair != NULL;
+	build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0)->attr[ATTR_CLUSTER] = p->code->in_pair != NULL;
 }
 
-void take_buffers(struct schedule *p)
+void reuse_buffers(struct plan *p)
 {
-	p->buffers = p->before->buffers;
-	p->barriers = p->before->barriers;
+	p->code->buffers = p->prev_chained->code->buffers;
+	p->code->barriers = p->prev_chained->code->barriers;
 	number_barriers(p);
 }
 
 /* The prologue: issues the loads of the first `ahead` iterations before the loop, and adds the slice's iter args. */
-static void build_prologue(struct schedule *p, value_vec *loaded, value_vec *tokens)
+static void build_prologue(struct plan *p, value_vec *loaded, value_vec *tokens)
 {
 	struct builder b = builder_before(p->ctx, p->loop);
 	struct map map = {.arena = &p->scratch};
@@ -372,13 +373,13 @@ static void build_prologue(struct schedule *p, value_vec *loaded, value_vec *tok
 	for (u32 k = 0; k < p->args.len; k++)
 		map_put(&map, for_arg(p->loop, p->args.at[k]), for_init(p->loop, p->args.at[k]));
 	for (int n = 0; n < p->ahead; n++) {
-		map_put(&map, for_index(p->loop), step_index(&b, p->loop, first, n));
+		map_put(&map, for_index(p->loop), advance_index(&b, p->loop, first, n));
 		clone_slice(p, &b, &map);
-		struct value *inside = p->follower ? is_below(&b, p->loop, p->end, first, n)
-						   : still_inside(&b, p->loop, p->end, first, n);
-		issue_all(p, &b, &map, (struct pipeline_state){p->async ? build_int(&b, i32_type, n) : NULL, NULL},
-			  inside, loaded);
-		vec_push(&p->scratch, tokens, p->issued);
+		struct value *inside = p->next_chained ? is_below(&b, p->loop, p->end, first, n)
+						       : is_inside(&b, p->loop, p->end, first, n);
+		issue_loads(p, &b, &map, (struct pipeline_state){p->async ? build_int(&b, i32_type, n) : NULL, NULL},
+			    inside, loaded);
+		vec_push(&p->scratch, tokens, p->code->last_group);
 		value_vec next = {0};
 		for (u32 k = 0; k < p->args.len; k++)
 			vec_push(&p->scratch, &next, mapped(&map, for_yielded(p->loop, p->args.at[k])));
@@ -389,7 +390,7 @@ static void build_prologue(struct schedule *p, value_vec *loaded, value_vec *tok
 		carry(p, mapped(&map, for_arg(p->loop, p->args.at[k])));
 }
 
-static void await_own_copies(struct builder *b)
+static void wait_own_copies(struct builder *b)
 {
 	build(b, IR_ASYNC_WAIT, NULL, 0, NULL, 0, 0);
 }
@@ -398,34 +399,35 @@ static void await_own_copies(struct builder *b)
  * accesses too. */
 void wait_copies(struct builder *b)
 {
-	await_own_copies(b);
+	wait_own_copies(b);
 	build(b, IR_BARRIER, NULL, 0, NULL, 0, 0);
 }
 
-void carry_copies(struct schedule *p, struct value *const *tokens)
+void carry_copy_tokens(struct plan *p, struct value *const *tokens)
 {
-	p->copies = p->carried.len;
+	p->code->copy_tokens = p->code->carried.len;
 	for (int i = 0; i < p->ahead; i++)
 		carry(p, tokens[i]);
 }
 
-void add_token(struct schedule *p, struct value **tokens)
+void add_token(struct plan *p, struct value **tokens)
 {
 	memmove(tokens, tokens + 1, (size_t)(p->ahead - 1) * sizeof *tokens);
-	tokens[p->ahead - 1] = p->issued;
+	tokens[p->ahead - 1] = p->code->last_group;
 }
 
 /* Sets the yielded tokens of the commit groups: those of this iteration without the oldest, and that of the group
  * issued now. */
-static void next_tokens(struct schedule *p)
+static void yield_copy_tokens(struct plan *p)
 {
 	for (u32 i = 0, n = (u32)p->ahead; i < n; i++)
-		p->carried.at[p->copies + i].next = i + 1 < n ? carried_now(p, p->copies + i + 1) : p->issued;
+		p->code->carried.at[p->code->copy_tokens + i].next =
+			i + 1 < n ? carried_now(p, p->code->copy_tokens + i + 1) : p->code->last_group;
 }
 
 /* Replaces load i's consumer with reads of the buffer. With copies, the load and its store are removed; with loads into
  * registers, the store remains, and stores to the buffer. */
-static void use_buffer(struct schedule *p, u32 i, struct value *slot)
+static void use_buffer(struct plan *p, u32 i, struct value *slot)
 {
 	struct op *load = p->loads.at[i], *to = load_consumer(load);
 	struct op *alloc = to->code == IR_LOCAL_STORE ? operand(to, 1)->def : NULL;
@@ -444,7 +446,7 @@ static void use_buffer(struct schedule *p, u32 i, struct value *slot)
 		for (const struct use *u = result(to)->uses, *next; u; u = next) {
 			next = u->next;
 			struct op *again = u->user;
-			if (is_read_again(u)) {
+			if (is_second_read(u)) {
 				replace_uses(result(again), build1(&b, IR_LOCAL_LOAD, result(again)->type, view));
 				op_erase(again);
 			}
@@ -456,7 +458,7 @@ static void use_buffer(struct schedule *p, u32 i, struct value *slot)
 	op_erase(load);
 }
 
-struct pipeline_state pipeline_state_at(struct schedule *p, struct builder *b, struct pipeline_state at, int by)
+struct pipeline_state pipeline_state_at(struct plan *p, struct builder *b, struct pipeline_state at, int by)
 {
 	tl_assert(at.slot);
 	const struct type *t = at.slot->type;
@@ -469,30 +471,30 @@ struct pipeline_state pipeline_state_at(struct schedule *p, struct builder *b, s
 }
 
 /* Waits until this iteration's buffers are filled. */
-static void await_buffers(struct schedule *p, struct builder *b, const struct schedule_step *s)
+static void wait_for_copies(struct plan *p, struct builder *b, const struct schedule_step *s)
 {
 	if (!p->tma) {
-		struct value *token = carried_now(p, p->copies);
+		struct value *token = carried_now(p, p->code->copy_tokens);
 		build(b, IR_ASYNC_WAIT, &token, 1, NULL, 0, 0);
 		return;
 	}
-	struct value *ops[] = {barrier_at(p, b, s->part, p->now.slot, false), p->now.phase};
+	struct value *ops[] = {barrier_at(p, b, s->part, p->code->now.slot, false), p->code->now.phase};
 	build(b, IR_WAIT_BARRIER, ops, 2, NULL, 0, 0);
 }
 
-void release_buffer(struct schedule *p, struct builder *b, u32 part, struct value *slot)
+void release_buffer(struct plan *p, struct builder *b, u32 part, struct value *slot)
 {
-	struct value *ops[] = {barrier_at(p, b, part, slot, true), p->pair};
-	build(b, IR_ARRIVE_BARRIER, ops, p->pair ? 2 : 1, NULL, 0, 0);
+	struct value *ops[] = {barrier_at(p, b, part, slot, true), p->code->in_pair};
+	build(b, IR_ARRIVE_BARRIER, ops, p->code->in_pair ? 2 : 1, NULL, 0, 0);
 }
 
 /* True if the prefetches past the last iteration may repeat the last iteration's loads instead of being predicated off,
  * which is cheaper than a predicate and a zero for every register in all other iterations: unmasked loads into
  * registers, with no tiles among the slice's iter args. Not the register prefetch of small loads, which may become part
  * of the slice of copies with a larger prefetch distance. */
-static bool may_repeat(const struct schedule *p)
+static bool may_repeat(const struct plan *p)
 {
-	bool unmasked = !p->async && !p->few;
+	bool unmasked = !p->async && !p->register_prefetch;
 	for (u32 i = 0; i < p->loads.len; i++)
 		unmasked &= p->loads.at[i]->noperands == 1;
 	for (u32 k = 0; k < p->args.len; k++)
@@ -500,12 +502,12 @@ static bool may_repeat(const struct schedule *p)
 	return unmasked;
 }
 
-/* STEP_COPY of stream_ahead: the loads of the iteration `ahead` iterations later. */
-static void fill_ahead(struct schedule *p, struct builder *b)
+/* STEP_ISSUE_COPIES of stream_ahead: the loads of the iteration `ahead` iterations later. */
+static void copy_ahead(struct plan *p, struct builder *b)
 {
 	struct map map = {.arena = &p->scratch};
-	struct value *now = for_index(p->loop), *inside = still_inside(b, p->loop, p->end, now, p->ahead),
-		     *index = step_index(b, p->loop, now, p->ahead);
+	struct value *now = for_index(p->loop), *inside = is_inside(b, p->loop, p->end, now, p->ahead),
+		     *index = advance_index(b, p->loop, now, p->ahead);
 	bool repeat = may_repeat(p);
 	map_put(&map, now, repeat ? build3(b, IR_SELECT, index->type, inside, index, now) : index);
 	for (u32 k = 0; k < p->args.len; k++) {
@@ -513,58 +515,59 @@ static void fill_ahead(struct schedule *p, struct builder *b)
 		map_put(&map, old, repeat ? build3(b, IR_SELECT, old->type, inside, to, old) : to);
 	}
 	clone_slice(p, b, &map);
-	issue_all(p, b, &map, p->fill, repeat ? NULL : inside, &p->loaded);
+	issue_loads(p, b, &map, p->code->fill, repeat ? NULL : inside, &p->code->loaded);
 	for (u32 k = 0; k < p->args.len; k++)
-		p->carried.at[k].next = mapped(&map, for_yielded(p->loop, p->args.at[k]));
+		p->code->carried.at[k].next = mapped(&map, for_yielded(p->loop, p->args.at[k]));
 }
 
-static void build_step(struct schedule *p, struct builder *b, const struct schedule_step *s)
+static void expand_step(struct plan *p, struct builder *b, const struct schedule_step *s)
 {
 	switch (s->kind) {
 	case STEP_OP: return;
-	case STEP_AWAIT: await_buffers(p, b, s); return;
-	case STEP_TURN:
-		if (p->async && p->stream->copy)
-			p->fill = pipeline_state_at(p, b, p->now, p->ahead);
-		p->next = pipeline_state_at(p, b, p->now, 1);
+	case STEP_WAIT_COPIES: wait_for_copies(p, b, s); return;
+	case STEP_ADVANCE:
+		if (p->async && p->code->stream->copy)
+			p->code->fill = pipeline_state_at(p, b, p->code->now, p->ahead);
+		p->code->next = pipeline_state_at(p, b, p->code->now, 1);
 		return;
-	case STEP_COPY: p->stream->copy(p, b); return;
-	case STEP_FINISH: finish_earlier_dots(p, b); return;
-	case STEP_RESULT: await_result(p, b, s); return;
+	case STEP_ISSUE_COPIES: p->code->stream->copy(p, b); return;
+	case STEP_WAIT_PREVIOUS_DOTS: wait_for_previous_dots(p, b); return;
+	case STEP_WAIT_DOT: wait_for_dot(p, b, s); return;
 	case STEP_RELEASE:
-		if (p->parts.at[s->part].lags && !p->producer) { /* the preceding iteration's buffer, filled next */
-			struct value *phase = p->now.phase;
-			release_buffer(p, b, s->part, p->fill.slot);
-			p->fill.phase = build2(b, IR_XORI, phase->type, phase, build_int(b, phase->type, 1));
+		if (p->schedule->parts.at[s->part].released_late &&
+		    !p->producer) { /* the preceding iteration's buffer, filled next */
+			struct value *phase = p->code->now.phase;
+			release_buffer(p, b, s->part, p->code->fill.slot);
+			p->code->fill.phase = build2(b, IR_XORI, phase->type, phase, build_int(b, phase->type, 1));
 		} else {
-			bool before = p->producer && p->parts.at[s->part].lags;
-			release_buffer(p, b, s->part, before ? carried_now(p, p->turn + 2) : p->now.slot);
+			bool before = p->producer && p->schedule->parts.at[s->part].released_late;
+			release_buffer(p, b, s->part, before ? carried_now(p, p->code->state + 2) : p->code->now.slot);
 		}
 		return;
 	case STEP_BARRIER: build(b, IR_BARRIER, NULL, 0, NULL, 0, 0); return;
 	case STEP_FENCE: build(b, IR_FENCE_ASYNC, NULL, 0, NULL, 0, 0); return;
-	case STEP_HOLD: build(b, IR_BARRIER, NULL, 0, NULL, 0, 0)->attr[ATTR_WARP] = true; return;
+	case STEP_WARP_BARRIER: build(b, IR_BARRIER, NULL, 0, NULL, 0, 0)->attr[ATTR_WARP] = true; return;
 	case STEP_PINGPONG_WAIT: build(b, IR_PINGPONG_WAIT, NULL, 0, NULL, 0, 0); return;
 	case STEP_PINGPONG_ARRIVE: build(b, IR_PINGPONG_ARRIVE, NULL, 0, NULL, 0, 0); return;
 	}
 }
 
 struct others {
-	const struct schedule *p;
+	const struct plan *p;
 	bool any; /* there are loops with dots other than p's and those chained to it */
 };
 
 static void note_other(struct op *o, void *arg)
 {
 	struct others *a = arg;
-	const struct schedule *p = a->p;
+	const struct plan *p = a->p;
 	a->any |= o->code == IR_FOR && first_dot(o->blocks[0]) && o != p->loop &&
-		  (!p->before || o != p->before->loop) && (!p->follower || o != p->follower->loop);
+		  (!p->prev_chained || o != p->prev_chained->loop) && (!p->next_chained || o != p->next_chained->loop);
 }
 
 /* The loop that ping-pong scheduling spans: the loop over tiles around p's, if a producer runs ahead across it and it
  * contains no other loops with dots, which may have ping-pong scheduling themselves; else p's loop. */
-static struct op *loop_of_turns(const struct schedule *p)
+static struct op *loop_of_pingpong(const struct plan *p)
 {
 	struct others a = {.p = p};
 	if (!p->producer || p->producer->path.len < 2)
@@ -573,63 +576,64 @@ static struct op *loop_of_turns(const struct schedule *p)
 	return a.any ? p->loop : p->producer->path.at[0];
 }
 
-/* Before the loop: the first arrivals and waits of ping-pong scheduling. Over the loop, begin_turns and end_turns
+/* Before the loop: the first arrivals and waits of ping-pong scheduling. Over the loop, begin_pingpong and end_pingpong
  * included, both warpgroups arrive and wait equally often: otherwise the racecheck tool of compute-sanitizer loses
  * count. */
-static void begin_turns(struct schedule *p)
+static void begin_pingpong(struct plan *p)
 {
-	struct op *all = loop_of_turns(p);
+	struct op *all = loop_of_pingpong(p);
 	struct builder before = builder_before(p->ctx, all), b = builder_before(p->ctx, p->loop);
 	/* the second warpgroup arrives, so that the first can begin */
-	if (all == p->loop || !p->before)
+	if (all == p->loop || !p->prev_chained)
 		build(&before, IR_PINGPONG_ARRIVE, NULL, 0, NULL, 0, 0)->attr[ATTR_ONLY] = 2;
 	build(&b, IR_PINGPONG_WAIT, NULL, 0, NULL, 0, 0);
 }
 
 /* Replaces each load of the iteration with a read of its buffer, or with the registers loaded ahead. */
-static void replace_loads(struct schedule *p)
+static void replace_loads(struct plan *p)
 {
 	for (u32 i = 0; i < p->loads.len; i++) {
-		if (p->ring)
-			use_buffer(p, i, p->now.slot);
+		if (p->multi_buffered)
+			use_buffer(p, i, p->code->now.slot);
 		if (p->async)
 			continue;
-		p->carried.at[p->registers + i].next = p->loaded.at[i];
-		replace_uses(result(p->loads.at[i]), carried_now(p, p->registers + i));
+		p->code->carried.at[p->code->register_values + i].next = p->code->loaded.at[i];
+		replace_uses(result(p->loads.at[i]), carried_now(p, p->code->register_values + i));
 		op_erase(p->loads.at[i]);
 	}
 }
 
-static void build_body(struct schedule *p)
+static void build_body(struct plan *p)
 {
 	struct block *body = p->loop->blocks[0];
-	if (p->ring)
-		p->now = (struct pipeline_state){carried_now(p, p->turn), p->tma ? carried_now(p, p->turn + 1) : NULL};
-	if (p->turns)
-		begin_turns(p);
+	if (p->multi_buffered)
+		p->code->now = (struct pipeline_state){carried_now(p, p->code->state),
+						       p->tma ? carried_now(p, p->code->state + 1) : NULL};
+	if (p->pingpong)
+		begin_pingpong(p);
 	struct op *next = body->first; /* the next of the body's own operations: steps are inserted before it */
-	for (u32 i = 0; i < p->steps.len; i++) {
-		const struct schedule_step *s = &p->steps.at[i];
+	for (u32 i = 0; i < p->schedule->steps.len; i++) {
+		const struct schedule_step *s = &p->schedule->steps.at[i];
 		struct builder b = builder_before(p->ctx, next);
 		if (s->partition == ALL_WARPS)
-			build_step(p, &b, s);
-		next = s->op ? s->op->next : next;
+			expand_step(p, &b, s);
+		next = s->kind == STEP_OP ? s->op->next : next;
 	}
-	if (p->ring)
-		p->carried.at[p->turn].next = p->next.slot;
+	if (p->multi_buffered)
+		p->code->carried.at[p->code->state].next = p->code->next.slot;
 	if (p->tma)
-		p->carried.at[p->turn + 1].next = p->next.phase;
-	if (p->producer && p->lags)
-		p->carried.at[p->turn + 2].next = p->now.slot;
+		p->code->carried.at[p->code->state + 1].next = p->code->next.phase;
+	if (p->producer && p->schedule->released_late)
+		p->code->carried.at[p->code->state + 2].next = p->code->now.slot;
 	if (p->async && !p->tma)
-		next_tokens(p);
-	next_flights(p);
+		yield_copy_tokens(p);
+	yield_dot_tokens(p);
 	replace_loads(p);
-	for (u32 i = 0; i < p->carried.len; i++)
-		op_add_operand(p->ctx, body->last, p->carried.at[i].next);
+	for (u32 i = 0; i < p->code->carried.len; i++)
+		op_add_operand(p->ctx, body->last, p->code->carried.at[i].next);
 }
 
-bool needs_memory_behind(const struct schedule *p, const struct op *o)
+bool uses_shared_after(const struct plan *p, const struct op *o)
 {
 	bool yes = o->block->parent;
 	while ((o = o->next) && !yes)
@@ -638,102 +642,105 @@ bool needs_memory_behind(const struct schedule *p, const struct op *o)
 	return yes;
 }
 
-void end_barriers(struct schedule *p, struct builder *b)
+void invalidate_barriers(struct plan *p, struct builder *b)
 {
-	build(b, IR_BARRIER, NULL, 0, NULL, 0, 0)->attr[ATTR_CLUSTER] = p->pair != NULL;
+	build(b, IR_BARRIER, NULL, 0, NULL, 0, 0)->attr[ATTR_CLUSTER] = p->code->in_pair != NULL;
 	each_barrier(p, b, IR_INVAL_BARRIER);
 }
 
 /* After the loop, the first warpgroup arrives once more, so that the second, which runs after it, can finish. If
  * ping-pong scheduling spans a loop over tiles, the second warpgroup arrives too, for the first warpgroup's next tile
- * or for the follower; after the loop over tiles, the first warpgroup waits for the last of these arrivals. */
-void end_turns(struct schedule *p, struct builder *b)
+ * or for the next chained loop; after the loop over tiles, the first warpgroup waits for the last of these arrivals. */
+void end_pingpong(struct plan *p, struct builder *b)
 {
-	struct op *all = loop_of_turns(p);
-	if (!p->turns)
+	struct op *all = loop_of_pingpong(p);
+	if (!p->pingpong)
 		return;
 	build(b, IR_PINGPONG_ARRIVE, NULL, 0, NULL, 0, 0)->attr[ATTR_ONLY] = all == p->loop;
-	if (all == p->loop || p->follower)
+	if (all == p->loop || p->next_chained)
 		return;
 	struct builder behind = builder_after(p->ctx, all);
 	build(&behind, IR_PINGPONG_WAIT, NULL, 0, NULL, 0, 0)->attr[ATTR_FIRST] = true;
 }
 
-/* --- copies issued by the loop's own threads for later iterations of it or of its follower -------------------- */
+/* --- copies issued by the loop's own threads for later iterations of it or of the next chained loop ------------ */
 
-static void begin_ahead(struct schedule *p)
+static void begin_ahead(struct plan *p)
 {
 	struct op *last = p->loop->prev;
 	value_vec loaded = {0}, tokens = {0};
-	if (p->before) {
-		take_buffers(p);
-		carry_state(p, (struct pipeline_state){carried_last(p->before, p->before->turn),
-					    carried_last(p->before, p->before->turn + 1)});
+	if (p->prev_chained) {
+		reuse_buffers(p);
+		carry_pipeline_state(
+			p, (struct pipeline_state){carried_last(p->prev_chained, p->prev_chained->code->state),
+						   carried_last(p->prev_chained, p->prev_chained->code->state + 1)});
 		return;
 	}
-	if (p->ring)
+	if (p->multi_buffered)
 		make_buffers(p, p->loop);
 	build_prologue(p, &loaded, &tokens);
-	if (!p->few)
-		pipeline_issue_first(p, last);
-	if (p->ring) {
+	if (!p->register_prefetch)
+		sink_past_first_copies(p, last);
+	if (p->multi_buffered) {
 		struct builder b = builder_before(p->ctx, p->loop);
 		const struct type *t = type_scalar(p->ctx, DT_I32);
 		struct value *slot = build_int(&b, t, 0);
-		carry_state(p, (struct pipeline_state){slot, p->tma ? build_int(&b, t, 0) : NULL});
+		carry_pipeline_state(p, (struct pipeline_state){slot, p->tma ? build_int(&b, t, 0) : NULL});
 	}
 	if (p->async && !p->tma)
-		carry_copies(p, tokens.at);
-	p->registers = p->carried.len;
+		carry_copy_tokens(p, tokens.at);
+	p->code->register_values = p->code->carried.len;
 	for (u32 i = 0; i < loaded.len; i++)
 		carry(p, loaded.at[i]);
 }
 
-static void end_ahead(struct schedule *p, struct builder *b)
+static void end_ahead(struct plan *p, struct builder *b)
 {
 	finish_dots(p, b);
-	end_turns(p, b);
-	if (p->follower || !p->ring)
+	end_pingpong(p, b);
+	if (p->next_chained || !p->multi_buffered)
 		return;
 	if (p->tma)
-		end_barriers(p, b);
+		invalidate_barriers(p, b);
 	else if (p->async)
-		(needs_memory_behind(p, p->loop) ? wait_copies : await_own_copies)(b);
+		(uses_shared_after(p, p->loop) ? wait_copies : wait_own_copies)(b);
 	else
 		build(b, IR_BARRIER, NULL, 0, NULL, 0, 0);
 }
 
-const struct stream stream_ahead = {begin_ahead, fill_ahead, end_ahead};
+const struct stream stream_ahead = {begin_ahead, copy_ahead, end_ahead};
 
 /* Rebuilds the loop with the iter args of the pipeliner. A TMA tile that moves with the loop's index gets the new
  * loop's index. */
-static void extend(struct schedule *p, const value_vec *inits)
+static void extend(struct plan *p, const value_vec *inits)
 {
 	const struct block *before = p->loop->blocks[0];
 	p->loop = extend_loop(p->ctx, &p->scratch, p->loop, inits);
-	for (u32 i = 0; i < p->boxes.len; i++)
+	for (u32 i = 0; i < p->tiles.len; i++)
 		for (int d = 0; d < 2; d++) {
-			struct value **index = &p->boxes.at[i].index[d];
+			struct value **index = &p->tiles.at[i].index[d];
 			if (*index && (*index)->block == before)
 				*index = for_index(p->loop);
 		}
 }
 
-void pipeline_rewrite(struct schedule *p)
+void expand_loop(struct plan *p)
 {
 	value_vec inits = {0};
-	p->first = p->loop->nresults;
-	p->stream = p->producer ? &stream_producer : p->flat ? &stream_flat : &stream_ahead;
-	let_dots_run_on(p);
-	schedule_steps(p);
+	p->code = arena_new(&p->scratch, struct expansion);
+	p->code->first_elements.arena = &p->scratch;
+	p->code->first = p->loop->nresults;
+	p->code->stream = p->producer ? &stream_producer : p->flattened ? &stream_flat : &stream_ahead;
+	make_dots_async(p);
+	schedule_loop(p);
 	if (p->s->cuda.schedules)
 		print_schedule(p, p->s->diags->sources.at[p->loop->loc.file]->name, p->s->cuda.schedules);
-	p->stream->begin(p);
-	carry_flights(p);
-	for (u32 i = 0; i < p->carried.len; i++)
-		vec_push(&p->scratch, &inits, p->carried.at[i].init);
+	p->code->stream->begin(p);
+	carry_dot_tokens(p);
+	for (u32 i = 0; i < p->code->carried.len; i++)
+		vec_push(&p->scratch, &inits, p->code->carried.at[i].init);
 	extend(p, &inits);
 	build_body(p);
 	struct builder b = builder_after(p->ctx, p->loop);
-	p->stream->end(p, &b);
+	p->code->stream->end(p, &b);
 }

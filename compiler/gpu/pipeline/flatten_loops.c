@@ -16,7 +16,7 @@
  * The multi-buffers and the copy state stay live during the epilogue, in addition to its own memory and registers.
  * Where the inner loop's bounds depend on the tile, the copy state skips tiles without iterations. */
 #include "gpu/layout/memory_access.h"
-#include "gpu/pipeline/schedule.h"
+#include "gpu/pipeline/expand.h"
 #include "gpu/gpu_passes.h"
 #include "gpu/pipeline/persistent.h"
 
@@ -24,17 +24,17 @@
  * ARGS on the iter args of the slice, then the values of loop_nest.tile. */
 enum { TILE, MORE, INDEX, ARGS };
 
-static u32 flat_size(const struct schedule *p)
+static u32 copy_state_size(const struct plan *p)
 {
-	return ARGS + p->args.len + p->flat->tile.len;
+	return ARGS + p->args.len + p->flattened->tile.len;
 }
 
 /* --- what can be flattened ----------------------------------------------------------------------------------- */
 
 /* Adds v, which the copies use, to loop_nest.tile if the outer loop's body computes it. */
-static void add_tile_value(struct schedule *p, struct value *v)
+static void add_tile_value(struct plan *p, struct value *v)
 {
-	struct loop_nest *f = p->flat;
+	struct loop_nest *f = p->flattened;
 	bool known = v == for_index(f->outer) || value_defined_outside(v, f->top) ||
 		     !value_defined_outside(v, p->loop->blocks[0]);
 	for (u32 i = 0; i < f->tile.len; i++)
@@ -43,17 +43,17 @@ static void add_tile_value(struct schedule *p, struct value *v)
 		vec_push(&p->scratch, &f->tile, v);
 }
 
-static void add_tile_values(struct schedule *p, const struct op *o)
+static void add_tile_values(struct plan *p, const struct op *o)
 {
 	for (u32 i = 0; i < o->noperands; i++)
 		add_tile_value(p, operand(o, i));
 }
 
-static bool find_slice(struct schedule *p)
+static bool find_slice(struct plan *p)
 {
-	if (!nest_find(p, p->flat, p->loop->block, UINT32_MAX))
+	if (!find_loop_nest(p, p->flattened, p->loop->block, UINT32_MAX))
 		return false;
-	p->flat->outer = p->loop->block->parent;
+	p->flattened->outer = p->loop->block->parent;
 	for (u32 i = 0; i < p->loads.len; i++)
 		add_tile_values(p, p->loads.at[i]);
 	for (u32 i = 0; i < p->slice.len; i++)
@@ -62,21 +62,21 @@ static bool find_slice(struct schedule *p)
 	return true;
 }
 
-static const char *why_not(struct schedule *p)
+static const char *why_not(struct plan *p)
 {
 	const struct op *outer = p->loop->block->parent;
-	bool programs = is_loop_of_programs(p->s, outer);
-	if (programs && !pipeline_is_alone(p))
+	bool programs = is_program_loop(p->s, outer);
+	if (programs && !one_block_per_multiprocessor(p))
 		return "several blocks fit a multiprocessor, and the others compute while one ends";
-	if (programs && !p->dots.len)
+	if (programs && !p->outstanding.len)
 		return "the loop has no asynchronous dot that stays in flight";
-	if (programs && p->few_loads.len)
+	if (programs && p->prefetched.len)
 		return "loads that are issued ahead into registers begin anew with each program";
-	if (!p->async || p->tma || !p->ring)
+	if (!p->async || p->tma || !p->multi_buffered)
 		return "it contains no loop whose copies cp.async issues ahead";
 	if (!value_defined_outside(for_step(p->loop), outer->blocks[0]) || !find_slice(p))
 		return "the next iteration's copies may depend on results of this iteration";
-	if (!pipeline_fits(p, outer))
+	if (!multibuffers_fit(p, outer))
 		return "the buffers do not fit in shared memory together with the loop's other buffers";
 	return NULL;
 }
@@ -93,35 +93,35 @@ static void tell(struct pass_state *s, bool programs, struct loc loc, const char
 		diag(s->diags, R_FLATTENED, loc);
 }
 
-void pipeline_flatten(struct schedule *p)
+void decide_flattening(struct plan *p)
 {
 	struct op *outer = p->loop->block->parent;
 	if (!outer || outer->code != IR_FOR || !outer->attr[ATTR_FLATTEN])
 		return;
-	bool programs = is_loop_of_programs(p->s, outer);
+	bool programs = is_program_loop(p->s, outer);
 	outer->attr[ATTR_FLATTEN] = false; /* taken up */
 	const char *not = NULL;
 	if (!p->producer) {
-		p->flat = arena_new(&p->scratch, struct loop_nest);
+		p->flattened = arena_new(&p->scratch, struct loop_nest);
 		not = why_not(p);
 	}
-	if (not)
-		p->flat = NULL;
-	if (programs && not)
-		part_programs(p->s);
+	if (not )
+		p->flattened = NULL;
+	if (programs && not )
+		remove_program_loop(p->s);
 	else if (programs)
 		p->s->cuda.programs = NULL; /* the loop over programs stays */
 	if (p->s->remarks)
-		tell(p->s, programs, outer->loc, not);
+		tell(p->s, programs, outer->loc, not );
 }
 
 /* --- the copy state ------------------------------------------------------------------------------------------ */
 
 /* Clones the operations of the outer loop's body that the copies of a tile depend on, for outer index `tile`. Returns
  * the map from values to clones. */
-static struct map compute_tile(struct schedule *p, struct builder *b, struct value *tile)
+static struct map compute_tile(struct plan *p, struct builder *b, struct value *tile)
 {
-	struct loop_nest *f = p->flat;
+	struct loop_nest *f = p->flattened;
 	struct map map = {.arena = &p->scratch};
 	map_put(&map, for_index(f->outer), tile);
 	for (struct op *o = f->outer->blocks[0]->first; o; o = o->next)
@@ -130,23 +130,23 @@ static struct map compute_tile(struct schedule *p, struct builder *b, struct val
 	return map;
 }
 
-static struct value *any_iteration(struct schedule *p, struct builder *b, const struct map *map)
+static struct value *any_iteration(struct plan *p, struct builder *b, const struct map *map)
 {
 	return build_cmpi(b, CMPI_SLT, mapped(map, for_lower(p->loop)), mapped(map, for_upper(p->loop)));
 }
 
 /* Advances *tile to the next tile. After the last tile, *tile does not change, so that its addresses can be computed,
  * and *more becomes false. */
-static void step_tile(struct schedule *p, struct builder *b, struct value **tile, struct value **more)
+static void advance_tile(struct plan *p, struct builder *b, struct value **tile, struct value **more)
 {
-	struct op *outer = p->flat->outer;
+	struct op *outer = p->flattened->outer;
 	struct value *another = is_below(b, outer, for_upper(outer), *tile, 1);
-	*tile = build3(b, IR_SELECT, (*tile)->type, another, step_index(b, outer, *tile, 1), *tile);
+	*tile = build3(b, IR_SELECT, (*tile)->type, another, advance_index(b, outer, *tile, 1), *tile);
 	*more = build2(b, IR_ANDI, another->type, *more, another);
 }
 
 /* Advances *tile to the first tile, from *tile on, in which the inner loop has iterations; *more: there is one. */
-static void skip_empty(struct schedule *p, struct builder *b, struct value **tile, struct value **more)
+static void skip_empty(struct plan *p, struct builder *b, struct value **tile, struct value **more)
 {
 	struct value *inits[] = {*tile, *more}, *next[2];
 	const struct type *types[] = {(*tile)->type, (*more)->type};
@@ -158,9 +158,9 @@ static void skip_empty(struct schedule *p, struct builder *b, struct value **til
 	struct map map = compute_tile(p, &test, now[0]);
 	struct value *some = any_iteration(p, &test, &map),
 		     *empty = build2(&test, IR_XORI, some->type, some, build_int(&test, some->type, 1));
-	struct value *go_on[] = {build2(&test, IR_ANDI, some->type, now[1], empty), now[0], now[1]};
-	build(&test, IR_CONDITION, go_on, 3, NULL, 0, 0);
-	step_tile(p, &step, &next[0], &next[1]);
+	struct value *continue_producer[] = {build2(&test, IR_ANDI, some->type, now[1], empty), now[0], now[1]};
+	build(&test, IR_CONDITION, continue_producer, 3, NULL, 0, 0);
+	advance_tile(p, &step, &next[0], &next[1]);
 	build(&step, IR_YIELD, next, 2, NULL, 0, 0);
 	*tile = &loop->results[0];
 	*more = &loop->results[1];
@@ -168,10 +168,9 @@ static void skip_empty(struct schedule *p, struct builder *b, struct value **til
 
 /* Sets the copy state `fill` to the first copies of `tile`, or of the first tile after it that has copies. more (i1):
  * there is a tile `tile`. */
-static void begin_tile(struct schedule *p, struct builder *b, struct value *tile, struct value *more,
-		       struct value **fill)
+static void begin_tile(struct plan *p, struct builder *b, struct value *tile, struct value *more, struct value **fill)
 {
-	struct loop_nest *f = p->flat;
+	struct loop_nest *f = p->flattened;
 	struct block *body = f->outer->blocks[0];
 	if (value_defined_outside(for_lower(p->loop), body) && value_defined_outside(for_upper(p->loop), body)) {
 		struct map none = {.arena = &p->scratch};
@@ -192,9 +191,9 @@ static void begin_tile(struct schedule *p, struct builder *b, struct value *tile
 
 /* Issues the copies that the copy state `fill` describes, into buffer `slot`, and advances `fill` by one iteration of
  * the inner loop, or to the next tile. */
-static void copy_and_step(struct schedule *p, struct builder *b, struct value **fill, struct value *slot)
+static void copy_and_step(struct plan *p, struct builder *b, struct value **fill, struct value *slot)
 {
-	struct loop_nest *f = p->flat;
+	struct loop_nest *f = p->flattened;
 	struct op *outer = f->outer;
 	struct map map = {.arena = &p->scratch};
 	map_put(&map, for_index(outer), fill[TILE]);
@@ -203,9 +202,9 @@ static void copy_and_step(struct schedule *p, struct builder *b, struct value **
 		map_put(&map, for_arg(p->loop, p->args.at[i]), fill[ARGS + i]);
 	for (u32 i = 0; i < f->tile.len; i++)
 		map_put(&map, f->tile.at[i], fill[ARGS + p->args.len + i]);
-	pipeline_copy(p, b, &map, slot, fill[MORE]);
+	issue_copies(p, b, &map, slot, fill[MORE]);
 
-	u32 n = flat_size(p);
+	u32 n = copy_state_size(p);
 	const struct type **types = arena_array(&p->scratch, const struct type *, n);
 	for (u32 i = 0; i < n; i++)
 		types[i] = fill[i]->type;
@@ -213,13 +212,13 @@ static void copy_and_step(struct schedule *p, struct builder *b, struct value **
 	struct op *branch = build(b, IR_IF, &inside, 1, types, n, 2);
 	struct builder stay = builder_at_end(p->ctx, branch->blocks[0]), go = builder_at_end(p->ctx, branch->blocks[1]);
 	struct value **next = arena_dup(&p->scratch, fill, n * sizeof *fill);
-	next[INDEX] = step_index(&stay, p->loop, fill[INDEX], 1);
+	next[INDEX] = advance_index(&stay, p->loop, fill[INDEX], 1);
 	for (u32 i = 0; i < p->args.len; i++)
 		next[ARGS + i] = mapped(&map, for_yielded(p->loop, p->args.at[i]));
 	build(&stay, IR_YIELD, next, n, NULL, 0, 0);
 
 	struct value *tile = fill[TILE], *more = fill[MORE];
-	step_tile(p, &go, &tile, &more);
+	advance_tile(p, &go, &tile, &more);
 	begin_tile(p, &go, tile, more, next);
 	build(&go, IR_YIELD, next, n, NULL, 0, 0);
 	for (u32 i = 0; i < n; i++)
@@ -227,9 +226,9 @@ static void copy_and_step(struct schedule *p, struct builder *b, struct value **
 }
 
 /* Wraps the outer loop in a branch that runs if the loop has iterations, so that a first tile exists. */
-static void only_if_any(struct schedule *p)
+static void guard_empty_loop(struct plan *p)
 {
-	struct op *outer = p->flat->outer;
+	struct op *outer = p->flattened->outer;
 	VEC(const struct type *) types = {0};
 	value_vec inits = {0}, results = {0};
 	for (u32 i = 0; i < outer->nresults; i++) {
@@ -247,14 +246,14 @@ static void only_if_any(struct schedule *p)
 	build(&no, IR_YIELD, inits.at, inits.len, NULL, 0, 0);
 }
 
-static void begin_flat(struct schedule *p)
+static void begin_flat(struct plan *p)
 {
-	struct loop_nest *f = p->flat;
-	u32 n = flat_size(p), all = n + (u32)p->ahead; /* with the tokens of commit groups */
+	struct loop_nest *f = p->flattened;
+	u32 n = copy_state_size(p), all = n + (u32)p->ahead; /* with the tokens of commit groups */
 	const struct type *t = type_scalar(p->ctx, DT_I32);
 	value_vec first = {0};
 	make_buffers(p, f->outer);
-	only_if_any(p);
+	guard_empty_loop(p);
 	struct builder b = builder_before(p->ctx, f->outer);
 	struct value **fill = arena_array(&p->scratch, struct value *, all);
 	begin_tile(p, &b, for_lower(f->outer), build_int(&b, type_scalar(p->ctx, DT_I1), 1), fill);
@@ -292,28 +291,28 @@ static void begin_flat(struct schedule *p)
 		fill[i] = for_arg(f->outer, nargs + i);
 	for (u32 i = 0; i < n; i++)
 		carry(p, fill[i]);
-	carry_copies(p, fill + n);
-	carry_state(p, (struct pipeline_state){for_arg(f->outer, nargs + all), NULL});
+	carry_copy_tokens(p, fill + n);
+	carry_pipeline_state(p, (struct pipeline_state){for_arg(f->outer, nargs + all), NULL});
 	struct builder behind = builder_after(p->ctx, f->outer);
 	wait_copies(&behind); /* copies past the last tile write zeros to buffers that are not read */
 }
 
-static void fill_flat(struct schedule *p, struct builder *b)
+static void copy_flat(struct plan *p, struct builder *b)
 {
-	u32 n = flat_size(p);
+	u32 n = copy_state_size(p);
 	struct value **fill = arena_array(&p->scratch, struct value *, n);
 	for (u32 i = 0; i < n; i++)
 		fill[i] = carried_now(p, i);
-	copy_and_step(p, b, fill, p->fill.slot);
+	copy_and_step(p, b, fill, p->code->fill.slot);
 	for (u32 i = 0; i < n; i++)
-		p->carried.at[i].next = fill[i];
+		p->code->carried.at[i].next = fill[i];
 }
 
-static void end_flat(struct schedule *p, struct builder *b)
+static void end_flat(struct plan *p, struct builder *b)
 {
-	for (u32 i = 0; i <= p->turn; i++)
-		op_add_operand(p->ctx, p->flat->outer->blocks[0]->last, carried_last(p, i));
+	for (u32 i = 0; i <= p->code->state; i++)
+		op_add_operand(p->ctx, p->flattened->outer->blocks[0]->last, carried_last(p, i));
 	finish_dots(p, b);
 }
 
-const struct stream stream_flat = {begin_flat, fill_flat, end_flat};
+const struct stream stream_flat = {begin_flat, copy_flat, end_flat};

@@ -9,11 +9,11 @@
  *
  * Values that are used only after a loop with dots, such as the pointers of a remainder loop, would hold registers
  * during the loop: their operations sink past it. */
-#include "gpu/pipeline/schedule.h"
+#include "gpu/pipeline/plan.h"
 
 struct front {
-	struct schedule *p;
-	struct map waits;       /* load, or operation or buffer allocation that needs a load's result → an operation */
+	struct plan *p;
+	struct map waits; /* load, or operation or buffer allocation that needs a load's result → an operation */
 	VEC(struct op *) moves; /* the operations of `waits` that move, in program order */
 };
 
@@ -73,7 +73,7 @@ static bool find_waiting(struct front *f, struct op *last)
 }
 
 /* last: the last operation before the prologue. The operations after it, up to the loop, issue the first copies. */
-void pipeline_issue_first(struct schedule *p, struct op *last)
+void sink_past_first_copies(struct plan *p, struct op *last)
 {
 	struct front f = {.p = p, .waits = {.arena = &p->scratch}};
 	if (!p->async || !last || !find_waiting(&f, last))
@@ -99,9 +99,9 @@ void pipeline_issue_first(struct schedule *p, struct op *last)
 struct segments {
 	struct block *b;
 	struct arena scratch;
-	u32 *home, *limit;              /* the segment and the limit of each operation, by its mark */
-	VEC(struct op *) *limited;      /* for each segment: the operations whose limit has been it */
-	bool *passed;                   /* of each operation, by its mark: its limit has been propagated */
+	u32 *home, *limit;          /* the segment and the limit of each operation, by its mark */
+	VEC(struct op *) * limited; /* for each segment: the operations whose limit has been it */
+	bool *passed;               /* of each operation, by its mark: its limit has been propagated */
 };
 
 /* The operation of b that is o or contains it. */
@@ -113,7 +113,7 @@ static struct op *within(struct op *o, const struct block *b)
 }
 
 /* True if v is cheap to recompute: from the thread's position in the tile (tt.make_range) and from scalars only. */
-static bool is_place(const struct value *v)
+static bool is_cheap(const struct value *v)
 {
 	const struct op *o = v->def;
 	while (o && op_is_shape(o))
@@ -143,7 +143,7 @@ static void limit(struct segments *g, struct op *o, u32 to)
  * last user. */
 static void limit_users(struct segments *g, const struct value *v, u32 to)
 {
-	if (!type_is_tensor(v->type) || is_place(v))
+	if (!type_is_tensor(v->type) || is_cheap(v))
 		return;
 	for (const struct use *u = v->uses; u; u = u->next)
 		to = MAX(to, g->home[within(u->user, g->b)->mark]);
@@ -151,7 +151,7 @@ static void limit_users(struct segments *g, const struct value *v, u32 to)
 		limit(g, within(u->user, g->b), to);
 }
 
-static void pass_limit(struct segments *g, struct op *o)
+static void propagate_limit(struct segments *g, struct op *o)
 {
 	u32 to = g->limit[o->mark];
 	if (g->passed[o->mark])
@@ -175,7 +175,7 @@ static u32 first_limit(const struct segments *g, const struct op *o, u32 last)
 	return last;
 }
 
-static void move_behind(struct segments *g, const op_vec *loops)
+static void sink_to_limits(struct segments *g, const op_vec *loops)
 {
 	VEC(struct op *) firsts = {0}; /* of each segment */
 	for (u32 i = 0; i < loops->len; i++)
@@ -190,7 +190,7 @@ static void move_behind(struct segments *g, const op_vec *loops)
 }
 
 /* Sinks operations past loops with dots to the segments of their users. */
-static void defer_in(struct block *b)
+static void sink_in_block(struct block *b)
 {
 	struct segments g = {.b = b};
 	op_vec loops = {0};
@@ -217,16 +217,16 @@ static void defer_in(struct block *b)
 			limit_users(&g, b->args[i], 0);
 		for (u32 to = 0; to < segments; to++)
 			for (u32 i = 0; i < g.limited[to].len; i++)
-				pass_limit(&g, g.limited[to].at[i]);
-		move_behind(&g, &loops);
+				propagate_limit(&g, g.limited[to].at[i]);
+		sink_to_limits(&g, &loops);
 	}
 	arena_free(&g.scratch);
 }
 
-void pipeline_defer(struct block *b)
+void sink_past_dot_loops(struct block *b)
 {
-	defer_in(b);
+	sink_in_block(b);
 	for (struct op *o = b->first; o; o = o->next)
 		for (u32 k = 0; k < o->nblocks; k++)
-			pipeline_defer(o->blocks[k]);
+			sink_past_dot_loops(o->blocks[k]);
 }

@@ -6,16 +6,16 @@
 #include "layout/conversion.h"
 #include "transform/first_element.h"
 #include "gpu/layout/memory_access.h"
-#include "gpu/pipeline/schedule.h"
+#include "gpu/pipeline/plan.h"
 
-static bool in_body(const struct schedule *p, const struct value *v)
+static bool in_body(const struct plan *p, const struct value *v)
 {
 	return !value_defined_outside(v, p->loop->blocks[0]);
 }
 
 /* Adds v and the operations of the body that it depends on to the slice. False: one of them is more than index
  * arithmetic. */
-static bool add_slice(struct schedule *p, struct value *v)
+static bool add_slice(struct plan *p, struct value *v)
 {
 	struct block *body = p->loop->blocks[0];
 	value_vec work = {0};
@@ -26,7 +26,7 @@ static bool add_slice(struct schedule *p, struct value *v)
 		if (!in_body(p, v) || (!o && v == for_index(p->loop)) || map_get(&p->in_slice, o ? (void *)o : v))
 			continue;
 		bool index = o && op_is_orderless(o);
-		if ((o ? o->block : v->block) != body || (o && !index && !map_get(&p->few_loads, o)))
+		if ((o ? o->block : v->block) != body || (o && !index && !map_get(&p->prefetched, o)))
 			return false;
 		map_put(&p->in_slice, o ? (void *)o : v, o ? (void *)o : v);
 		if (!o) {
@@ -39,7 +39,7 @@ static bool add_slice(struct schedule *p, struct value *v)
 	return true;
 }
 
-bool add_load(struct schedule *p, struct op *load)
+bool add_load(struct plan *p, struct op *load)
 {
 	struct map saved = p->in_slice, copy = {.arena = &p->scratch};
 	u32 nargs = p->args.len;
@@ -69,10 +69,10 @@ struct op *load_consumer(const struct op *load)
 }
 
 /* A set of values: the operands of dots and of stores to shared memory, and the values from which pure operations
- * compute them. The operands of operations in the set `behind` (NULL: empty) are not added. */
+ * compute them. The operands of operations in the set `except` (NULL: empty) are not added. */
 struct operands {
 	struct value_set values;
-	const struct map *behind;
+	const struct map *except;
 };
 
 static void note_operands(struct op *o, void *arg)
@@ -87,25 +87,25 @@ static void note_operands(struct op *o, void *arg)
 		const struct value *v = set->work.at[--set->work.len];
 		const struct op *def = v->def;
 		if (!set_add(set, v) || !def || v->index || !op_has(def, PURE) ||
-		    (a->behind && map_get(a->behind, def)))
+		    (a->except && map_get(a->except, def)))
 			continue;
 		for (u32 i = 0; i < def->noperands; i++)
 			vec_push(&set->scratch, &set->work, operand(def, i));
 	}
 }
 
-static struct access_vector accessed(const struct schedule *p, const struct op *load)
+static struct access_vector accessed(const struct plan *p, const struct op *load)
 {
 	return access_vector(p->s->axis, operand(load, 0), mask_of(load), NULL);
 }
 
 /* True if the vectors that the load reads from global memory are contiguous in layout `mem` of shared memory too. */
-static bool runs_in(const struct schedule *p, const struct op *load, const struct layout *mem)
+static bool has_vectors_in(const struct plan *p, const struct op *load, const struct layout *mem)
 {
 	return access_vector(p->s->axis, operand(load, 0), mask_of(load), mem).bits == accessed(p, load).bits;
 }
 
-bool is_read_again(const struct use *u)
+bool is_second_read(const struct use *u)
 {
 	const struct op *o = u->user;
 	return o->code == IR_CONVERT_LAYOUT &&
@@ -162,7 +162,7 @@ static u32 wavefronts(const struct layout *l, const struct layout *mem, int bits
 
 /* If several FMA dots read the load: of the buffer layouts that suit one of them, the layout that the copy can write
  * and that all dots read in the fewest wavefronts. NULL: fewer than two dots read it, or there is no such layout. */
-static const struct layout *layout_for_all(const struct schedule *p, const struct op *load)
+static const struct layout *layout_for_all(const struct plan *p, const struct op *load)
 {
 	enum { MOST_READERS = 8 };
 	const struct layout *readers[MOST_READERS], *best = NULL;
@@ -174,7 +174,7 @@ static const struct layout *layout_for_all(const struct schedule *p, const struc
 		u32 all = 0;
 		for (u32 k = 0; k < n; k++)
 			all += wavefronts(readers[k], mem, bits);
-		if (runs_in(p, load, mem) && (!best || all < least)) {
+		if (has_vectors_in(p, load, mem) && (!best || all < least)) {
 			best = mem;
 			least = all;
 		}
@@ -184,7 +184,7 @@ static const struct layout *layout_for_all(const struct schedule *p, const struc
 
 /* True if v has the layout of the result of a tensor-core dot of the loop, and no dot takes it as A or B. Such a value
  * can be read from swizzled rows of shared memory without bank conflicts. */
-static bool is_held_as_result(const struct schedule *p, const struct value *v)
+static bool has_dot_result_layout(const struct plan *p, const struct value *v)
 {
 	bool yes = false;
 	for (const struct op *o = p->loop->blocks[0]->first; o; o = o->next)
@@ -195,13 +195,13 @@ static bool is_held_as_result(const struct schedule *p, const struct value *v)
 }
 
 /* True if the load is read in the layout of a dot's result, to be combined with it. */
-static bool works_on_results(const struct schedule *p, const struct op *load)
+static bool is_combined_with_dot(const struct plan *p, const struct op *load)
 {
 	const struct op *to = load_consumer(load);
-	return to && to->code == IR_CONVERT_LAYOUT && is_held_as_result(p, result(to));
+	return to && to->code == IR_CONVERT_LAYOUT && has_dot_result_layout(p, result(to));
 }
 
-const struct layout *multibuffer_layout(const struct schedule *p, const struct op *load)
+const struct layout *multibuffer_layout(const struct plan *p, const struct op *load)
 {
 	const struct type *t = result(load)->type;
 	struct op *to = load_consumer(load);
@@ -214,31 +214,32 @@ const struct layout *multibuffer_layout(const struct schedule *p, const struct o
 		return layout_row_major(&p->ctx->layouts, 1, t->shape);
 	int bits = MAX(type_elem_bits(t), 8);
 	const struct use *reader = result(to)->uses;
-	while (reader && !is_read_again(reader))
+	while (reader && !is_second_read(reader))
 		reader = reader->next;
 	const struct layout *dst = result(reader ? reader->user : to)->type->layout;
 	int along = accessed(p, load).dim;
-	bool held = is_held_as_result(p, result(reader ? reader->user : to)) || (t->rank == 2 && dot_fetching(to));
+	bool held = has_dot_result_layout(p, result(reader ? reader->user : to)) ||
+		    (t->rank == 2 && dot_with_register_a(to));
 	if (held && t->shape[along] * bits >= 128)
 		return layout_swizzled(&p->ctx->layouts, 2, t->shape, along, bits);
 	struct shared_plan plan = plan_shared(&p->ctx->layouts, t->layout, dst, bits, false);
 	bool one_by_one = bits >= 32 || (!plan.load && !map_to_memory(dst, plan.mem, ilog2(128 / (u64)bits)).vec_bits);
 	bool few = type_numel(t) <= 32 * p->s->num_warps; /* one element per thread: bank conflicts hardly matter */
-	return (one_by_one || few) && !runs_in(p, load, plan.mem)
+	return (one_by_one || few) && !has_vectors_in(p, load, plan.mem)
 		       ? plan_for_writers(&p->ctx->layouts, t->layout, dst, bits)
 		       : plan.mem;
 }
 
-static bool runs_alike(const struct schedule *p, const struct op *load)
+static bool has_same_vectors(const struct plan *p, const struct op *load)
 {
-	return runs_in(p, load, multibuffer_layout(p, load));
+	return has_vectors_in(p, load, multibuffer_layout(p, load));
 }
 
-bool can_copy_async(const struct schedule *p, const struct op *load)
+bool can_copy_async(const struct plan *p, const struct op *load)
 {
 	if (!p->s->target->has_async_copy || !load_fills_zero(load) || !load_consumer(load))
 		return false;
-	return (type_elem_bits(result(load)->type) << accessed(p, load).bits) >= 32 && runs_alike(p, load);
+	return (type_elem_bits(result(load)->type) << accessed(p, load).bits) >= 32 && has_same_vectors(p, load);
 }
 
 static bool is_barrier(const struct op *o)
@@ -256,7 +257,7 @@ bool may_conflict(struct pass_state *s, const struct block *b, const struct valu
 /* cp.async cannot copy an operand of a dot if its rows are unaligned, or if the buffer stores it transposed. All loads
  * of the loop then go through registers, rather than this one being loaded without prefetch. Small loads in their own
  * layout, such as scales of an operand, have no such effect. */
-bool needs_registers(const struct schedule *p, const struct op *load)
+bool needs_registers(const struct plan *p, const struct op *load)
 {
 	int unit;
 	const struct op *to = load_consumer(load);
@@ -264,7 +265,8 @@ bool needs_registers(const struct schedule *p, const struct op *load)
 	if (!to || (to->nresults && result(to)->type == result(load)->type &&
 		    layout_num_regs(result(load)->type->layout) <= MAX_FEW_ELEMENTS))
 		return false;
-	return access_run(p->s->axis, ptr, mask, &unit).bits || (to->code == IR_LOCAL_STORE && !runs_alike(p, load));
+	return access_run(p->s->axis, ptr, mask, &unit).bits ||
+	       (to->code == IR_LOCAL_STORE && !has_same_vectors(p, load));
 }
 
 static void mark_users(struct map *found, const struct value *v)
@@ -283,7 +285,7 @@ static void mark_users(struct map *found, const struct value *v)
 
 /* Inserts a layout conversion to the load's own layout, which changes nothing, before `at`, and makes it the load's
  * only user (its load_consumer). It is removed later if the load is not copied. */
-static void leave_in_layout(struct schedule *p, struct op *load, struct op *at)
+static void insert_consumer(struct plan *p, struct op *load, struct op *at)
 {
 	struct value *v = result(load);
 	struct builder b = builder_before(p->ctx, at);
@@ -292,7 +294,7 @@ static void leave_in_layout(struct schedule *p, struct op *load, struct op *at)
 	op_set_operand(same->def, 0, v);
 }
 
-void keep_distributed(struct schedule *p, bool all)
+void insert_load_consumers(struct plan *p, bool all)
 {
 	struct block *b = p->loop->blocks[0];
 	struct map behind = {.arena = &p->scratch};
@@ -301,18 +303,18 @@ void keep_distributed(struct schedule *p, bool all)
 	for (struct op *o = b->first; o; o = o->next)
 		if (op_is_dot(o))
 			mark_users(&behind, result(o));
-	struct operands worked = {.behind = &behind};
+	struct operands worked = {.except = &behind};
 	walk(b, note_operands, &worked);
 	for (struct op *o = b->first; o; o = o->next) {
 		if (o->code != IR_LOAD || !type_is_tensor(result(o)->type) || load_consumer(o) ||
 		    (!all && !set_has(&worked.values, result(o))))
 			continue;
-		leave_in_layout(p, o, o->next);
+		insert_consumer(p, o, o->next);
 	}
 	arena_free(&worked.values.scratch);
 }
 
-void collect_slice(struct schedule *p)
+void collect_slice(struct plan *p)
 {
 	for (struct op *o = p->loop->blocks[0]->first; o; o = o->next)
 		if (map_get(&p->in_slice, o))
@@ -336,7 +338,7 @@ bool is_recurrence(struct ir_context *ctx, const struct block *body)
 	return false;
 }
 
-bool is_row_of_numbers(const struct schedule *p, const struct op *load)
+bool is_contiguous_vector(const struct plan *p, const struct op *load)
 {
 	enum { UNIT = 16 /* bytes: addresses and sizes of bulk copies are multiples of it */ };
 	const struct value *ptr = operand(load, 0);
@@ -353,59 +355,59 @@ bool is_row_of_numbers(const struct schedule *p, const struct op *load)
  * tensor cores' reads of shared memory. A dot that takes a computed operand from registers waits for earlier dots
  * anyway. So the place is after the last such dot that precedes the vector's first use; without such a dot, the place
  * of the load, before all dots. */
-static struct op *place_to_read(const struct schedule *p, const struct op *load)
+static struct op *place_of_read(const struct plan *p, const struct op *load)
 {
-	struct op *at = (struct op *)first_need(result(load), p->loop->blocks[0]);
+	struct op *at = (struct op *)first_use(result(load), p->loop->blocks[0]);
 	while (at->prev != load && !(op_is_dot(at->prev) && type_is_tensor(operand(at->prev, 0)->type)))
 		at = at->prev;
 	return at;
 }
 
-void find_rows(struct schedule *p)
+void add_bulk_copies(struct plan *p)
 {
 	struct block *b = p->loop->blocks[0];
 	for (struct op *o = b->first; o; o = o->next) {
-		if (o->code != IR_LOAD || !is_row_of_numbers(p, o) ||
+		if (o->code != IR_LOAD || !is_contiguous_vector(p, o) ||
 		    may_conflict(p->s, b, pointer_base(operand(o, 0))) || !add_load(p, o))
 			continue;
-		p->rows++;
-		vec_push(&p->scratch, &p->boxes, ((struct tma_tile){0}));
+		p->bulk_copies++;
+		vec_push(&p->scratch, &p->tiles, ((struct tma_tile){0}));
 		if (!load_consumer(o))
-			leave_in_layout(p, o, place_to_read(p, o));
+			insert_consumer(p, o, place_of_read(p, o));
 	}
 	p->slice.len = 0;
 	collect_slice(p);
-	if (p->rows && stages_that_fit(p, p->stages) < p->stages)
-		leave_out_rows(p);
+	if (p->bulk_copies && stages_that_fit(p, p->stages) < p->stages)
+		remove_bulk_copies(p);
 }
 
-static void take_back(struct schedule *p)
+static void clear_loads(struct plan *p)
 {
 	p->loads.len = p->args.len = p->slice.len = 0;
 	p->in_slice = (struct map){.arena = &p->scratch};
 }
 
-void leave_out_rows(struct schedule *p)
+void remove_bulk_copies(struct plan *p)
 {
-	u32 n = p->loads.len - p->rows;
-	take_back(p);
+	u32 n = p->loads.len - p->bulk_copies;
+	clear_loads(p);
 	for (u32 i = 0; i < n; i++)
 		add_load(p, p->loads.at[i]);
-	p->boxes.len = n;
-	p->rows = 0;
+	p->tiles.len = n;
+	p->bulk_copies = 0;
 	collect_slice(p);
 }
 
-bool leave_out_results(struct schedule *p)
+bool restrict_to_operands(struct plan *p)
 {
 	for (u32 i = 0; i < p->loads.len; i++)
-		p->few_buffers |= works_on_results(p, p->loads.at[i]);
-	if (p->few_buffers)
-		take_back(p);
-	return p->few_buffers;
+		p->operands_only |= is_combined_with_dot(p, p->loads.at[i]);
+	if (p->operands_only)
+		clear_loads(p);
+	return p->operands_only;
 }
 
-void find_loads(struct schedule *p, bool asked, bool plain, bool far)
+void find_loads(struct plan *p, bool asked, bool plain, bool far)
 {
 	struct block *b = p->loop->blocks[0];
 	bool numbers = plain && is_recurrence(p->ctx, b); /* loads of scalars are issued ahead too */
@@ -414,8 +416,8 @@ void find_loads(struct schedule *p, bool asked, bool plain, bool far)
 		if (o->code == IR_LOAD && type_is_tensor(result(o)->type) && needs_registers(p, o))
 			want_async = 0;
 	if (want_async && p->s->target->has_async_copy)
-		keep_distributed(p, asked && far);
-	struct operands fed = {.behind = NULL};
+		insert_load_consumers(p, asked && far);
+	struct operands fed = {.except = NULL};
 	if (!asked && !plain)
 		walk(b, note_operands, &fed);
 	for (; want_async >= 0 && !p->loads.len; want_async--) {
@@ -424,8 +426,9 @@ void find_loads(struct schedule *p, bool asked, bool plain, bool far)
 			if (o->code != IR_LOAD || (!numbers && !type_is_tensor(result(o)->type)) ||
 			    o->attr[ATTR_VOLATILE] || may_conflict(p->s, b, pointer_base(operand(o, 0))))
 				continue;
-			bool fits = want_async ? can_copy_async(p, o) && !(p->few_buffers && works_on_results(p, o))
-					       : asked || plain || set_has(&fed.values, result(o));
+			bool fits = want_async
+					    ? can_copy_async(p, o) && !(p->operands_only && is_combined_with_dot(p, o))
+					    : asked || plain || set_has(&fed.values, result(o));
 			if (fits)
 				add_load(p, o);
 		}

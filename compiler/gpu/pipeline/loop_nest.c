@@ -2,7 +2,7 @@
  * bounds of the loops and the addresses of the copies. It runs in the same threads at another time (flatten_loops.c),
  * or in a producer warp (warp_specialize.c). */
 #include "gpu/layout/memory_access.h"
-#include "gpu/pipeline/schedule.h"
+#include "gpu/pipeline/plan.h"
 
 static bool is_on_path(const struct loop_nest *n, const struct block *b)
 {
@@ -14,7 +14,7 @@ static bool is_on_path(const struct loop_nest *n, const struct block *b)
 
 /* Adds the operations that compute v to n->needed. False: they cannot be executed a second time, later or in another
  * warp. */
-static bool need(struct schedule *p, struct loop_nest *n, struct value *v)
+static bool need(struct plan *p, struct loop_nest *n, struct value *v)
 {
 	value_vec work = {0};
 	vec_push(&p->scratch, &work, v);
@@ -35,7 +35,7 @@ static bool need(struct schedule *p, struct loop_nest *n, struct value *v)
 	return true;
 }
 
-static bool need_operands(struct schedule *p, struct loop_nest *n, const struct op *o, u32 count)
+static bool need_operands(struct plan *p, struct loop_nest *n, const struct op *o, u32 count)
 {
 	const struct block *body = p->loop->blocks[0];
 	bool ok = true;
@@ -44,7 +44,7 @@ static bool need_operands(struct schedule *p, struct loop_nest *n, const struct 
 	return ok;
 }
 
-static bool find_path(struct schedule *p, struct loop_nest *n, struct op *loop)
+static bool find_path(struct plan *p, struct loop_nest *n, struct op *loop)
 {
 	struct op *around = loop->block->parent;
 	bool ok = loop->block == n->top || (around && around->code == IR_FOR && find_path(p, n, around));
@@ -52,13 +52,13 @@ static bool find_path(struct schedule *p, struct loop_nest *n, struct op *loop)
 	return ok;
 }
 
-bool nest_find(struct schedule *p, struct loop_nest *n, const struct block *top, u32 load_operands)
+bool find_loop_nest(struct plan *p, struct loop_nest *n, const struct block *top, u32 load_operands)
 {
 	*n = (struct loop_nest){.top = top, .needed.arena = &p->scratch};
 	bool ok = find_path(p, n, p->loop);
 	for (u32 i = 0; ok && i < n->path.len; i++)
 		ok = need_operands(p, n, n->path.at[i], FOR_INITS);
-	ok = ok && need(p, n, p->start) && need(p, n, p->end); /* with a follower, p->end is the follower's end */
+	ok = ok && need(p, n, p->start) && need(p, n, p->end); /* of chained loops: the second loop's end */
 	for (u32 i = 0; ok && i < p->args.len; i++)
 		ok = need(p, n, for_init(p->loop, p->args.at[i]));
 	for (u32 i = 0; ok && i < p->slice.len; i++) {

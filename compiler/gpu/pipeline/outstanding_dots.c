@@ -1,9 +1,9 @@
 /* Outstanding dots: the dots that return tokens, the iter args for these tokens, and the waits in the loop and after
  * it. The number of wgmma groups that a wait leaves pending follows from its tokens (gpu/smem/completion.c). */
-#include "gpu/pipeline/schedule.h"
+#include "gpu/pipeline/expand.h"
 
 /* Replaces the dot with an asynchronous one, which returns a token. */
-static struct op *run_on(struct schedule *p, struct op *old)
+static struct op *make_dot_async(struct plan *p, struct op *old)
 {
 	struct builder b = builder_before(p->ctx, old);
 	struct value *ops[] = {operand(old, 0), operand(old, 1), operand(old, 2)};
@@ -18,40 +18,40 @@ static struct op *run_on(struct schedule *p, struct op *old)
 	return o;
 }
 
-void let_dots_run_on(struct schedule *p)
+void make_dots_async(struct plan *p)
 {
 	struct op *first = first_dot(p->loop->blocks[0]);
-	if (p->late && !stays_in_flight(p, first) && !runs_beside(p, first))
-		run_on(p, first);
-	for (u32 i = 0; i < p->dots.len; i++)
-		p->dots.at[i] = run_on(p, p->dots.at[i]);
-	for (u32 i = 0; i < p->beside.len; i++)
-		p->beside.at[i] = run_on(p, p->beside.at[i]);
-	if (p->late)
-		p->late = run_on(p, p->late);
+	if (p->deferred && !is_outstanding(p, first) && !is_overlapped(p, first))
+		make_dot_async(p, first);
+	for (u32 i = 0; i < p->outstanding.len; i++)
+		p->outstanding.at[i] = make_dot_async(p, p->outstanding.at[i]);
+	for (u32 i = 0; i < p->overlapped.len; i++)
+		p->overlapped.at[i] = make_dot_async(p, p->overlapped.at[i]);
+	if (p->deferred)
+		p->deferred = make_dot_async(p, p->deferred);
 }
 
-void carry_flights(struct schedule *p)
+void carry_dot_tokens(struct plan *p)
 {
 	struct builder b = builder_before(p->ctx, p->loop);
-	if (p->late)
-		vec_push(&p->scratch, &p->dots, p->late);
-	p->flights = p->carried.len;
-	for (u32 i = 0; i < p->dots.len; i++)
+	if (p->deferred)
+		vec_push(&p->scratch, &p->outstanding, p->deferred);
+	p->code->dot_tokens = p->code->carried.len;
+	for (u32 i = 0; i < p->outstanding.len; i++)
 		carry(p, build1(&b, IR_DONE, type_token(p->ctx), NULL));
 }
 
-void next_flights(struct schedule *p)
+void yield_dot_tokens(struct plan *p)
 {
-	for (u32 i = 0; i < p->dots.len; i++)
-		p->carried.at[p->flights + i].next = &p->dots.at[i]->results[1];
+	for (u32 i = 0; i < p->outstanding.len; i++)
+		p->code->carried.at[p->code->dot_tokens + i].next = &p->outstanding.at[i]->results[1];
 }
 
 /* --- waits --------------------------------------------------------------------------------------------------- */
 
 /* Builds a wait for the dots of the tokens. tiles: accumulators of these dots; the wait's results replace them in all
  * later users. */
-static void wait_for(struct schedule *p, struct builder *b, const value_vec *tiles, const value_vec *tokens)
+static void wait_for(struct plan *p, struct builder *b, const value_vec *tiles, const value_vec *tokens)
 {
 	value_vec all = {0};
 	VEC(const struct type *) types = {0};
@@ -68,53 +68,53 @@ static void wait_for(struct schedule *p, struct builder *b, const value_vec *til
 	}
 }
 
-void await_result(struct schedule *p, struct builder *b, const struct schedule_step *s)
+void wait_for_dot(struct plan *p, struct builder *b, const struct schedule_step *s)
 {
 	value_vec tile = {0}, token = {0};
-	vec_push(&p->scratch, &tile, &s->dot->results[0]);
-	vec_push(&p->scratch, &token, &s->dot->results[1]);
+	vec_push(&p->scratch, &tile, &s->op->results[0]);
+	vec_push(&p->scratch, &token, &s->op->results[1]);
 	wait_for(p, b, &tile, &token);
 }
 
-/* The accumulator of the dot with deferred wait (p->late) is an operand and a result of the wait, and so is that of the
- * first dot unless that dot stays outstanding too: their users must not move before the wait. The accumulators of
- * p->dots need not be, since only dots use them. */
-void finish_earlier_dots(struct schedule *p, struct builder *b)
+/* The accumulator of the dot with deferred wait (p->deferred) is an operand and a result of the wait, and so is that of
+ * the first dot unless that dot stays outstanding too: their users must not move before the wait. The accumulators of
+ * p->outstanding need not be, since only dots use them. */
+void wait_for_previous_dots(struct plan *p, struct builder *b)
 {
 	value_vec tiles = {0}, tokens = {0};
 	struct op *first = first_dot(p->loop->blocks[0]);
-	if (p->late && !stays_in_flight(p, first)) {
+	if (p->deferred && !is_outstanding(p, first)) {
 		vec_push(&p->scratch, &tiles, &first->results[0]);
 		vec_push(&p->scratch, &tokens, &first->results[1]);
 	}
-	if (p->late)
-		vec_push(&p->scratch, &tiles, late_sum(p));
-	for (u32 i = 0; i < p->dots.len; i++)
-		vec_push(&p->scratch, &tokens, carried_now(p, p->flights + i));
+	if (p->deferred)
+		vec_push(&p->scratch, &tiles, deferred_accumulator(p));
+	for (u32 i = 0; i < p->outstanding.len; i++)
+		vec_push(&p->scratch, &tokens, carried_now(p, p->code->dot_tokens + i));
 	wait_for(p, b, &tiles, &tokens);
 }
 
 /* The tokens of the dots that are outstanding when the loop ends. */
-static value_vec flights_behind(struct schedule *p)
+static value_vec dot_tokens_after(struct plan *p)
 {
 	value_vec tokens = {0};
-	for (u32 i = 0; i < p->dots.len; i++)
-		vec_push(&p->scratch, &tokens, carried_last(p, p->flights + i));
+	for (u32 i = 0; i < p->outstanding.len; i++)
+		vec_push(&p->scratch, &tokens, carried_last(p, p->code->dot_tokens + i));
 	return tokens;
 }
 
-void wait_dots(struct schedule *p, struct builder *b)
+void wait_dots(struct plan *p, struct builder *b)
 {
-	value_vec tokens = flights_behind(p), none = {0};
+	value_vec tokens = dot_tokens_after(p), none = {0};
 	wait_for(p, b, &none, &tokens);
 }
 
-void finish_dots(struct schedule *p, struct builder *b)
+void finish_dots(struct plan *p, struct builder *b)
 {
 	const struct op *yield = p->loop->blocks[0]->last;
-	value_vec sums = {0}, tokens = flights_behind(p);
-	for (u32 i = 0; i < p->dots.len; i++)
-		vec_push(&p->scratch, &sums, &p->loop->results[result(p->dots.at[i])->uses - yield->operands]);
+	value_vec sums = {0}, tokens = dot_tokens_after(p);
+	for (u32 i = 0; i < p->outstanding.len; i++)
+		vec_push(&p->scratch, &sums, &p->loop->results[result(p->outstanding.at[i])->uses - yield->operands]);
 	if (sums.len)
 		wait_for(p, b, &sums, &tokens);
 }

@@ -18,21 +18,21 @@
 #include "support/thresholds.h"
 #include "analysis/register_pressure.h"
 #include "transform/program_order.h"
-#include "gpu/pipeline/schedule.h"
+#include "gpu/pipeline/plan.h"
 #include "gpu/pipeline/persistent.h"
 
 struct programs {
 	struct op *loop;
 	/* what replaces program_id(axis) and num_programs(axis) in the kernel */
 	struct value *index[3], *count[3];
-	/* the operations that compute `index`, `count` and the loop's bounds, in program order; part_programs erases
-	 * them */
+	/* the operations that compute `index`, `count` and the loop's bounds, in program order; remove_program_loop
+	 * erases them */
 	VEC(struct op *) made;
 	struct arena *arena; /* `made` is allocated in it */
 };
 
 /* True if the loop does nothing but independent dots and arithmetic with their results. */
-static bool sums_products(const struct pass_state *s, const struct op *loop)
+static bool has_independent_dots(const struct pass_state *s, const struct op *loop)
 {
 	u32 dots = 0;
 	bool yes = loop->code == IR_FOR;
@@ -40,7 +40,7 @@ static bool sums_products(const struct pass_state *s, const struct op *loop)
 		yes = !o->nblocks && o->code != IR_DOT && o->code != IR_STORE;
 		dots += o->code == IR_WARP_GROUP_DOT;
 	}
-	return yes && dots && dots_are_apart(s->ctx, loop->blocks[0]);
+	return yes && dots && dots_are_independent(s->ctx, loop->blocks[0]);
 }
 
 /* True if the loop may be an attention by two warpgroups: two dots, with accumulators of at most MAX_SUMS_OF_TILES
@@ -58,22 +58,23 @@ static bool may_be_attention(const struct pass_state *s, const struct op *loop)
 }
 
 /* Whether persistent blocks can run all programs, and distribute them as well as the hardware would. */
-enum sharing {
-	NO_SHARING,
-	BY_TURNS,  /* block b runs programs b, b + blocks …: all programs take the same time */
-	BY_LENGTH, /* by struct program_order: attention, the time is monotonic in program_id(0) */
+enum distribution {
+	NOT_PERSISTENT,
+	ROUND_ROBIN, /* block b runs programs b, b + blocks …: all programs take the same time */
+	BY_DURATION, /* by struct program_order: attention, the time is monotonic in program_id(0) */
 };
 
-static enum sharing sharing_of(const struct pass_state *s)
+static enum distribution distribution_of(const struct pass_state *s)
 {
 	enum { ALL_AXES = 7 };
 	bool product = false, attention = false;
 	u32 axes = 0;
 	for (const struct op *o = s->k->body->first; o; o = o->next) {
 		if (o->code == IR_FOR && o->attr[ATTR_FLATTEN])
-			return NO_SHARING;
-		bool chained = o->code == IR_FOR && may_be_attention(s, o) && !dots_are_apart(s->ctx, o->blocks[0]);
-		if (o->code != IR_FOR || (!chained && !sums_products(s, o)))
+			return NOT_PERSISTENT;
+		bool chained =
+			o->code == IR_FOR && may_be_attention(s, o) && !dots_are_independent(s->ctx, o->blocks[0]);
+		if (o->code != IR_FOR || (!chained && !has_independent_dots(s, o)))
 			continue;
 		product |= !chained;
 		attention |= chained;
@@ -81,18 +82,18 @@ static enum sharing sharing_of(const struct pass_state *s)
 			axes |= axes_behind(s->ctx, operand(o, i), ALL_AXES);
 	}
 	if ((!product && !attention) || s->k->cuda.cluster > 1 || kernel_talks(s->k))
-		return NO_SHARING;
+		return NOT_PERSISTENT;
 	if (axes && (product || axes != 1)) {
 		if (s->options.grid != GRID_FEW && s->remarks)
 			diag(s->diags, R_NOT_PERSISTENT, s->k->loc, "programs may take different times");
-		return NO_SHARING;
+		return NOT_PERSISTENT;
 	}
-	return axes ? BY_LENGTH : BY_TURNS;
+	return axes ? BY_DURATION : ROUND_ROBIN;
 }
 
 bool may_persist(const struct pass_state *s)
 {
-	return sharing_of(s) != NO_SHARING;
+	return distribution_of(s) != NOT_PERSISTENT;
 }
 
 static struct value *made(struct programs *g, struct value *v)
@@ -144,7 +145,7 @@ static void replace_number(struct op *o, void *arg)
 /* Sets g->index, the program's numbers by axis, from its linear number `index`. x varies fastest (group 0). With
  * `group`, the rows (programs of one y) of a z are taken in groups of that number, and y varies fastest in a group.
  * plane: number of programs of a z. */
-static void split_number(struct programs *g, struct builder *b, struct value *index, struct value *plane, i64 group)
+static void split_index(struct programs *g, struct builder *b, struct value *index, struct value *plane, i64 group)
 {
 	if (!group) {
 		g->index[0] = make(g, b, IR_REMSI, index, g->count[0]);
@@ -221,12 +222,12 @@ static void split_in_order(struct programs *g, struct builder *b, struct value *
 	g->index[2] = make(g, b, IR_DIVSI, row, g->count[1]);
 }
 
-bool join_programs(struct pass_state *s, i64 group)
+bool add_program_loop(struct pass_state *s, i64 group)
 {
 	struct kernel *k = s->k;
 	struct programs *g = arena_new(s->ctx->arena, struct programs);
 	const struct type *t = type_scalar(s->ctx, DT_I32);
-	bool by_length = sharing_of(s) == BY_LENGTH;
+	bool by_length = distribution_of(s) == BY_DURATION;
 	g->arena = s->ctx->arena;
 	add_grid(k, g);
 	struct builder before = builder_before(s->ctx, k->body->first);
@@ -253,7 +254,7 @@ bool join_programs(struct pass_state *s, i64 group)
 	if (by_length)
 		split_in_order(g, &in, index, &order);
 	else
-		split_number(g, &in, index, plane, group);
+		split_index(g, &in, index, plane, group);
 	for (int i = 0; i < GRID_PARAMS; i++)
 		set_program_axis(g->index[i]->def, i);
 	walk(body, replace_number, g);
@@ -261,7 +262,7 @@ bool join_programs(struct pass_state *s, i64 group)
 	return group && !by_length;
 }
 
-void part_programs(struct pass_state *s)
+void remove_program_loop(struct pass_state *s)
 {
 	struct programs *g = s->cuda.programs;
 	struct kernel *k = s->k;
@@ -286,7 +287,7 @@ void part_programs(struct pass_state *s)
 	k->cuda.persistent = false;
 }
 
-bool is_loop_of_programs(const struct pass_state *s, const struct op *loop)
+bool is_program_loop(const struct pass_state *s, const struct op *loop)
 {
 	return s->cuda.programs && s->cuda.programs->loop == loop;
 }

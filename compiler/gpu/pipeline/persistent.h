@@ -7,11 +7,11 @@
 /* True if the kernel may gain from persistent blocks, so that it is compiled for large grids too. */
 bool may_persist(const struct pass_state *s);
 /* Wraps the whole kernel in a loop over programs, s->cuda.programs, which runs `group` rows of programs (all x of a y)
- * before the next ones (0: program by program along x). Returns true if it uses groups. part_programs removes the
+ * before the next ones (0: program by program along x). Returns true if it uses groups. remove_program_loop removes the
  * loop. */
-bool join_programs(struct pass_state *s, i64 group);
-void part_programs(struct pass_state *s);
+bool add_program_loop(struct pass_state *s, i64 group);
+void remove_program_loop(struct pass_state *s);
 /* True if `loop` is that loop. */
-bool is_loop_of_programs(const struct pass_state *s, const struct op *loop);
+bool is_program_loop(const struct pass_state *s, const struct op *loop);
 
 #endif

@@ -33,9 +33,9 @@
 #include "gpu/smem/completion.h"
 #include "gpu/pipeline/persistent.h"
 #include "gpu/pipeline/pipeline.h"
-#include "gpu/pipeline/schedule.h"
+#include "gpu/pipeline/expand.h"
 
-static bool is_flat(const struct op *o)
+static bool has_flatten(const struct op *o)
 {
 	return o->code == IR_FOR && o->attr[ATTR_FLATTEN];
 }
@@ -59,7 +59,7 @@ struct op *next_loop(const struct op *loop)
  * warpgroups have work other than dots, since no warpgroup waits for the others. A single warpgroup gains with two
  * buffers, and loses with more. Where dots stay outstanding across iterations, the thread that issues TMA copies would
  * delay its warpgroup: cp.async is then faster by 2 to 10 %, unless a producer warp issues the copies. */
-static void find_tma_tiles(struct schedule *p)
+static void find_tma_tiles(struct plan *p)
 {
 	struct pass_state *s = p->s;
 	p->tma = s->target->has_tensor_copy && !s->options.no_tma && s->num_warps >= 4 &&
@@ -70,19 +70,19 @@ static void find_tma_tiles(struct schedule *p)
 		struct tma_tile box = {0};
 		const struct layout *ring = multibuffer_layout(p, load);
 		p->tma = !load->attr[ATTR_EVICT] &&
-			 ((p->fetches && is_row_of_numbers(p, load)) ||
+			 ((p->register_a && is_contiguous_vector(p, load)) ||
 			  (load->noperands == 1 && find_tma_tile(s, operand(load, 0), ring, &box)) ||
 			  find_bounded_tile(s, load, ring, &box));
-		vec_push(&p->scratch, &p->boxes, box);
+		vec_push(&p->scratch, &p->tiles, box);
 	}
-	if (p->tma && !p->dots.len)
-		find_rows(p);
-	pipeline_find_producer(p);
-	p->tma &= !p->dots.len || p->producer;
+	if (p->tma && !p->outstanding.len)
+		add_bulk_copies(p);
+	decide_producer(p);
+	p->tma &= !p->outstanding.len || p->producer;
 }
 
 /* True if all loads are stored to shared memory before the first dot, so that one barrier between is enough. */
-static bool stores_come_first(const struct schedule *p)
+static bool stores_come_first(const struct plan *p)
 {
 	bool seen = false, ok = true;
 	for (const struct op *o = p->loop->blocks[0]->first; o; o = o->next) {
@@ -96,7 +96,7 @@ static bool stores_come_first(const struct schedule *p)
 	return ok;
 }
 
-static i64 loaded_registers(const struct schedule *p)
+static i64 loaded_registers(const struct plan *p)
 {
 	i64 n = 0;
 	for (u32 i = 0; i < p->loads.len; i++)
@@ -106,7 +106,7 @@ static i64 loaded_registers(const struct schedule *p)
 
 /* The number of stages (buffers) that the loop can use, at most `stages`: its number of iterations, if that is a
  * constant and there is no outer loop across which copies could run ahead; at least 2. */
-static int stages_of_use(const struct op *loop, int stages)
+static int useful_stages(const struct op *loop, int stages)
 {
 	i64 from, to, step;
 	if (loop->block->parent || stages <= 2 || !value_const_int(for_lower(loop), &from) ||
@@ -116,7 +116,7 @@ static int stages_of_use(const struct op *loop, int stages)
 	return (int)MAX(MIN(iterations, (u64)stages), 2);
 }
 
-static bool is_long(const struct block *b)
+static bool is_too_long(const struct block *b)
 {
 	int n = 0;
 	for (const struct op *o = b->first; o && n <= MAX_PIPELINED_OPS; o = o->next)
@@ -125,42 +125,43 @@ static bool is_long(const struct block *b)
 }
 
 /* Plans how the loop is pipelined. False: it is not. */
-static bool plan(struct schedule *p)
+static bool make_plan(struct plan *p)
 {
 	struct pass_state *s = p->s;
 	struct op *loop = p->loop;
 	bool asked = loop->attr[ATTR_STAGES] > 0;
-	int stages = stages_of_use(loop, stages_of(s, loop));
+	int stages = useful_stages(loop, stages_of(s, loop));
 	bool plain = !asked && !block_has(loop->blocks[0], op_is_dot);
 	bool recurs = plain && is_recurrence(s->ctx, loop->blocks[0]);
 	i64 least = recurs ? 1 : MIN_SUM_REGISTERS, most = recurs ? MAX_RECURRENCE_REGISTERS : MAX_SUM_REGISTERS;
 	if (plain ? !only_sums(loop) && !recurs : stages < 2)
 		return false;
-	p->in_slice.arena = p->firsts.arena = &p->scratch;
+	p->in_slice.arena = &p->scratch;
 	p->start = for_lower(loop);
 	p->end = for_upper(loop);
 	find_loads(p, asked, plain, stages > 2);
 	if (plain && (loaded_registers(p) < least || loaded_registers(p) > most))
 		return false;
-	if (p->async && stages_that_fit(p, 2) < 2 && leave_out_results(p))
+	if (p->async && stages_that_fit(p, 2) < 2 && restrict_to_operands(p))
 		find_loads(p, asked, plain, stages > 2);
 	p->stages = p->async ? MAX(stages_that_fit(p, stages), 2) : 2;
 	bool free = s->cuda.limits.pipelining == PIPELINE_ALL;
 	if (free && (p->async || stores_come_first(p)))
-		find_dots(p);
+		find_outstanding_dots(p);
 	if (free && p->async) {
-		find_late(p);
-		find_beside(p);
+		find_deferred_dot(p);
+		find_overlapped_dots(p);
 		find_tma_tiles(p);
-		if (!p->producer || !p->dots.len)
-			find_turns(p);
+		if (!p->producer || !p->outstanding.len)
+			decide_pingpong(p);
 	}
 	p->ahead = p->stages - 1;
 	bool fits = !p->async || multibuffer_bytes(p, p->stages) <= s->target->shared_bytes - SHARED_BESIDE_MULTIBUFFER;
-	p->ring = p->async || (p->dots.len &&
-			       multibuffer_bytes(p, p->stages) <= s->target->shared_bytes - SHARED_BESIDE_MULTIBUFFER);
-	if (!p->ring)
-		p->dots.len = 0;
+	p->multi_buffered =
+		p->async || (p->outstanding.len &&
+			     multibuffer_bytes(p, p->stages) <= s->target->shared_bytes - SHARED_BESIDE_MULTIBUFFER);
+	if (!p->multi_buffered)
+		p->outstanding.len = 0;
 	if (s->remarks && (!p->loads.len || !fits))
 		diag(s->diags, R_NOT_PIPELINED, loop->loc,
 		     !p->loads.len ? "no load has an address that is only index arithmetic and reads memory that the "
@@ -169,36 +170,36 @@ static bool plan(struct schedule *p)
 	return p->loads.len && fits;
 }
 
-static struct schedule few_ahead(struct pass_state *s, struct op *loop)
+static struct plan register_prefetch_of(struct pass_state *s, struct op *loop)
 {
-	return (struct schedule){.s = s,
-				 .ctx = s->ctx,
-				 .loop = loop,
-				 .few = true,
-				 .stages = 2,
-				 .ahead = 1,
-				 .start = for_lower(loop),
-				 .end = for_upper(loop)};
+	return (struct plan){.s = s,
+			     .ctx = s->ctx,
+			     .loop = loop,
+			     .register_prefetch = true,
+			     .stages = 2,
+			     .ahead = 1,
+			     .start = for_lower(loop),
+			     .end = for_upper(loop)};
 }
 
 /* Register prefetch of small loads, in a loop with copies to shared memory: loads that cp.async cannot copy or that are
  * needed at once, such as a scale, or a page number of a paged key-value cache, from which the copies' addresses are
  * computed. They are loaded one iteration ahead. Their masks are false past the last iteration, so they can then run
  * further ahead, as part of the slice of the copies that depend on them. */
-static void carry_few(struct schedule *p)
+static void prefetch_small_loads(struct plan *p)
 {
 	struct pass_state *s = p->s;
 	struct op *loop = p->loop;
 	const struct op *around = loop->block->parent;
-	struct schedule q = few_ahead(s, loop);
+	struct plan q = register_prefetch_of(s, loop);
 	struct block *b = loop->blocks[0];
 	bool copies = false, transposed = false;
-	bool programs = around && is_loop_of_programs(s, around);
+	bool programs = around && is_program_loop(s, around);
 	if (!s->target->has_async_copy || stages_of(s, loop) < 2 || !block_has(b, op_is_dot) ||
-	    (around && is_flat(around) && !programs))
+	    (around && has_flatten(around) && !programs))
 		return;
 	q.in_slice.arena = &q.scratch;
-	keep_distributed(&q, false);
+	insert_load_consumers(&q, false);
 	for (struct op *o = b->first; o; o = o->next)
 		if (o->code == IR_LOAD && type_is_tensor(result(o)->type)) {
 			copies |= can_copy_async(&q, o);
@@ -213,10 +214,10 @@ static void carry_few(struct schedule *p)
 	}
 	collect_slice(&q);
 	if (q.loads.len) {
-		pipeline_rewrite(&q);
+		expand_loop(&q);
 		p->loop = q.loop;
-		for (u32 i = 0; i < q.loaded.len; i++)
-			map_put(&p->few_loads, q.loaded.at[i]->def, q.loop);
+		for (u32 i = 0; i < q.code->loaded.len; i++)
+			map_put(&p->prefetched, q.code->loaded.at[i]->def, q.loop);
 		if (s->remarks)
 			diag(s->diags, R_PIPELINED_REGISTERS, q.loop->loc, q.loads.len, PLURAL(q.loads.len), "");
 	}
@@ -235,20 +236,20 @@ static bool is_used_before(const struct value *v, const struct op *o)
 /* Where a producer runs ahead across tiles, all warps would wait for memory at the start of each tile for the tensors
  * that they load before the loop, such as an attention's queries. These loads are issued one tile ahead, after the loop
  * of the preceding tile. */
-static void carry_tile_loads(struct schedule *p)
+static void prefetch_tile_loads(struct plan *p)
 {
 	struct op *around = p->loop->block->parent;
-	if (!p->producer || p->producer->path.len < 2 || p->follower)
+	if (!p->producer || p->producer->path.len < 2 || p->next_chained)
 		return;
 	/* these loads are issued after the loop's PINGPONG_ARRIVE, if it has one: the other warpgroup must not wait for
 	 * them */
 	const struct op *turn = p->loop->next->code == IR_PINGPONG_ARRIVE ? p->loop->next : p->loop;
-	const struct op *first = p->before ? p->before->loop : p->loop;
-	struct schedule q = few_ahead(p->s, around);
+	const struct op *first = p->prev_chained ? p->prev_chained->loop : p->loop;
+	struct plan q = register_prefetch_of(p->s, around);
 	struct block *body = around->blocks[0];
 	i64 registers = 0;
 	q.in_slice.arena = &q.scratch;
-	q.behind = turn;
+	q.issue_after = turn;
 	for (struct op *o = body->first; o != first; o = o->next) {
 		if (o->code != IR_LOAD || !type_is_tensor(result(o)->type) || o->attr[ATTR_VOLATILE] ||
 		    !is_used_before(result(o), first) || may_be_written(p->s, body, pointer_base(operand(o, 0))))
@@ -259,25 +260,25 @@ static void carry_tile_loads(struct schedule *p)
 	}
 	collect_slice(&q);
 	if (q.loads.len) {
-		pipeline_rewrite(&q);
+		expand_loop(&q);
 		if (p->s->remarks)
 			diag(p->s->diags, R_PIPELINED_REGISTERS, q.loop->loc, q.loads.len, PLURAL(q.loads.len), "");
 	}
 	arena_free(&q.scratch);
 }
 
-static void rewrite(struct schedule *p)
+static void rewrite(struct plan *p)
 {
 	struct pass_state *s = p->s;
 	struct loc loc = p->loop->loc;
-	if (p->ring)
+	if (p->multi_buffered)
 		s->cuda.stages = MAX(s->cuda.stages, p->stages);
 	if (p->tma)
 		s->k->cuda.nmaps += p->loads.len; /* an upper bound: code generation merges equal maps */
-	pipeline_rewrite(p);
+	expand_loop(p);
 	if (!s->remarks)
 		return;
-	if (p->before)
+	if (p->prev_chained)
 		diag(s->diags, R_GOES_ON, loc,
 		     p->producer ? "and with its producer warp" : "which issues this loop's first loads");
 	else if (p->async)
@@ -286,41 +287,42 @@ static void rewrite(struct schedule *p)
 		     (long long)multibuffer_bytes(p, p->stages));
 	else
 		diag(s->diags, R_PIPELINED_REGISTERS, loc, p->loads.len, PLURAL(p->loads.len),
-		     p->ring ? arena_printf(&p->scratch, ", then through 2 buffers (%lld bytes of shared memory)",
+		     p->multi_buffered
+			     ? arena_printf(&p->scratch, ", then through 2 buffers (%lld bytes of shared memory)",
 					    (long long)multibuffer_bytes(p, p->stages))
 			     : "");
 	if (p->producer)
 		diag(s->diags, R_PRODUCER, loc);
 	else if (p->no_producer)
 		diag(s->diags, R_NO_PRODUCER, loc, p->no_producer);
-	if (p->turns)
+	if (p->pingpong)
 		diag(s->diags, R_TURNS, loc);
 }
 
 /* --- loops of a block ------------------------------------------------------------------------------------------ */
 
-/* Pipelines p's loop, and the next loop if it can be chained to it. Returns the last of these loops. planned: plan(p)
- * has succeeded. The two loops of an attention get a producer only after they have been chained. Whether they get one
- * decides whether the loop over programs around them stays. */
-static struct op *pipeline_loop(struct schedule *p, bool planned)
+/* Pipelines p's loop, and the next loop if it can be chained to it. Returns the last of these loops. planned:
+ * make_plan(p) has succeeded. The two loops of an attention get a producer only after they have been chained. Whether
+ * they get one decides whether the loop over programs around them stays. */
+static struct op *pipeline_loop(struct plan *p, bool planned)
 {
-	struct schedule q = {
+	struct plan q = {
 		.s = p->s, .ctx = p->ctx, .loop = planned && p->tma && !p->producer ? next_loop(p->loop) : NULL};
-	q.second = q.loop && p->late && !p->before;
-	if (planned && !p->before && !q.second && p->s->cuda.limits.pipelining == PIPELINE_ALL)
-		pipeline_flatten(p);
-	bool more = q.loop && plan(&q);
+	q.joint_producer = q.loop && p->deferred && !p->prev_chained;
+	if (planned && !p->prev_chained && !q.joint_producer && p->s->cuda.limits.pipelining == PIPELINE_ALL)
+		decide_flattening(p);
+	bool more = q.loop && make_plan(&q);
 	if (more)
-		pipeline_join(p, &q);
-	if (q.second) {
-		pipeline_share_producer(p, q.before ? &q : NULL);
-		pipeline_flatten(p);
+		chain_loops(p, &q);
+	if (q.joint_producer) {
+		decide_joint_producer(p, q.prev_chained ? &q : NULL);
+		decide_flattening(p);
 	}
 	if (planned) {
 		rewrite(p);
-		carry_tile_loads(p);
-	} else if (is_loop_of_programs(p->s, p->loop->block->parent)) {
-		part_programs(p->s);
+		prefetch_tile_loads(p);
+	} else if (is_program_loop(p->s, p->loop->block->parent)) {
+		remove_program_loop(p->s);
 	}
 	struct op *last = q.loop ? pipeline_loop(&q, more) : p->loop;
 	arena_free(&q.scratch);
@@ -334,32 +336,32 @@ static void pipeline_block(struct pass_state *s, struct block *b)
 		next = o->next; /* o itself may be replaced */
 		for (u32 i = 0; i < o->nblocks; i++)
 			pipeline_block(s, o->blocks[i]);
-		struct schedule p = {.s = s, .ctx = s->ctx, .loop = o};
-		p.few_loads.arena = &p.scratch;
-		if (inner && is_long(o->blocks[0])) {
+		struct plan p = {.s = s, .ctx = s->ctx, .loop = o};
+		p.prefetched.arena = &p.scratch;
+		if (inner && is_too_long(o->blocks[0])) {
 			if (s->remarks)
 				diag(s->diags, R_NOT_PIPELINED, o->loc, "its body is too long");
 		} else if (inner) {
-			carry_few(&p);
-			next = pipeline_loop(&p, plan(&p))->next;
+			prefetch_small_loads(&p);
+			next = pipeline_loop(&p, make_plan(&p))->next;
 		}
 		arena_free(&p.scratch);
 	}
 }
 
 /* Emits a remark for each warp_specialize or flatten attribute that no plan of an inner loop has cleared. */
-static void not_seen_to(struct op *o, void *arg)
+static void report_unused_attributes(struct op *o, void *arg)
 {
 	const struct pass_state *s = arg;
 	if (o->code == IR_FOR && o->attr[ATTR_WARP_SPECIALIZE] && s->remarks)
 		diag(s->diags, R_NOT_SPECIALIZED, o->loc, "it contains no loop with dots whose loads TMA can copy");
-	if (is_flat(o) && s->remarks)
+	if (has_flatten(o) && s->remarks)
 		diag(s->diags, R_NOT_FLATTENED, o->loc, "it contains no loop whose copies cp.async issues ahead");
 }
 
 /* Sets the kinds of grid (enum grid_kind) for which the compiled code is the same, so that launches can share it. It
  * differs if there are persistent blocks for large grids (persist), or programs in groups of rows (grouped). */
-static void note_grids(struct pass_state *s, bool persist, bool grouped)
+static void set_grids(struct pass_state *s, bool persist, bool grouped)
 {
 	enum { ALL = (1 << GRID_KINDS) - 1, FEW = 1 << GRID_FEW, ROWS = 1 << GRID_ROWS };
 	u32 same = ALL & ~(persist ? s->options.grid == GRID_FEW ? ALL - FEW : FEW : 0) &
@@ -372,25 +374,25 @@ void pass_pipeline(struct pass_state *s)
 	i64 group = rows_in_group(s, s->options.grid == GRID_ROWS);
 	bool grouped = rows_in_group(s, true) != rows_in_group(s, false);
 	bool persist = s->cuda.limits.pipelining == PIPELINE_ALL && may_persist(s);
-	bool many = s->options.grid != GRID_FEW, in_groups = many && persist && join_programs(s, group);
-	if (block_has(s->k->body, is_flat))
+	bool many = s->options.grid != GRID_FEW, in_groups = many && persist && add_program_loop(s, group);
+	if (block_has(s->k->body, has_flatten))
 		pass_licm(s); /* loop-invariant values of the loop over tiles need no iter args */
 	if (s->cuda.limits.pipelining < PIPELINE_NONE) {
 		pipeline_block(s, s->k->body);
 		if (s->cuda.programs)
-			part_programs(s);
+			remove_program_loop(s);
 		copy_directly(s);
 	}
-	walk(s->k->body, not_seen_to, s);
+	walk(s->k->body, report_unused_attributes, s);
 	if (!s->k->cuda.persistent)
 		in_groups = group_programs(s, group);
 	if (in_groups && s->remarks)
 		diag(s->diags, R_GROUPED, s->k->loc, (int)group);
-	note_grids(s, many ? s->k->cuda.persistent : persist, grouped);
+	set_grids(s, many ? s->k->cuda.persistent : persist, grouped);
 	pass_canonicalize(s);
 	pass_cse(s);
 	remove_dead_code(s->k);
 	merge_induction_variables(s->k, s->ctx);
-	pipeline_defer(s->k->body);
+	sink_past_dot_loops(s->k->body);
 	count_pending(s);
 }

@@ -2,7 +2,7 @@
  * scratch and of the operations around it. */
 #include "support/thresholds.h"
 #include "analysis/register_pressure.h"
-#include "gpu/pipeline/schedule.h"
+#include "gpu/pipeline/plan.h"
 
 static i64 buffer_bytes(const struct op *alloc)
 {
@@ -10,7 +10,7 @@ static i64 buffer_bytes(const struct op *alloc)
 	return type_numel(t) * dtype_bytes(type_dtype(t)) * MAX(t->nbuf, 1);
 }
 
-i64 multibuffer_bytes(const struct schedule *p, int stages)
+i64 multibuffer_bytes(const struct plan *p, int stages)
 {
 	i64 total = 0;
 	for (u32 i = 0; i < p->loads.len; i++)
@@ -19,13 +19,13 @@ i64 multibuffer_bytes(const struct schedule *p, int stages)
 }
 
 struct needs {
-	const struct schedule *p;
+	const struct plan *p;
 	i64 buffers, scratch;
 };
 
 /* True if the multi-buffers replace o: it stores one of p->loads to shared memory, or allocates the buffer of such a
  * store. Also for the loops chained to p's. */
-static bool is_replaced(const struct schedule *p, const struct op *o)
+static bool is_replaced(const struct plan *p, const struct op *o)
 {
 	bool yes = false;
 	for (u32 i = 0; p && i < p->loads.len; i++) {
@@ -38,7 +38,7 @@ static bool is_replaced(const struct schedule *p, const struct op *o)
 static void add_needs(struct op *o, void *arg)
 {
 	struct needs *n = arg;
-	bool ours = is_replaced(n->p, o) || is_replaced(n->p->before, o) || is_replaced(n->p->follower, o);
+	bool ours = is_replaced(n->p, o) || is_replaced(n->p->prev_chained, o) || is_replaced(n->p->next_chained, o);
 	if (o->code == IR_LOCAL_ALLOC)
 		n->buffers += ours ? 0 : buffer_bytes(o);
 	else if (!ours)
@@ -57,7 +57,7 @@ static bool is_alive_at(const struct value *v, const struct op *o)
 }
 
 /* The largest amount of shared memory in use at any time while the block runs, multi-buffers included. */
-static i64 most_needed(const struct schedule *p, struct block *b)
+static i64 most_needed(const struct plan *p, struct block *b)
 {
 	i64 most = 0;
 	for (struct op *o = b->first; o; o = o->next) {
@@ -73,14 +73,14 @@ static i64 most_needed(const struct schedule *p, struct block *b)
 	return most;
 }
 
-bool pipeline_fits(const struct schedule *p, const struct op *around)
+bool multibuffers_fit(const struct plan *p, const struct op *around)
 {
 	return most_needed(p, around->blocks[0]) <= p->s->target->shared_bytes;
 }
 
 /* Lower bound of a thread's registers in the loop: the loop-carried tiles, and the largest result of a wgmma that is
  * not carried unchanged. */
-static i64 registers_held(const struct schedule *p)
+static i64 registers_held(const struct plan *p)
 {
 	i64 carried = 0, most = 0;
 	for (u32 i = 0; i < p->loop->nresults; i++)
@@ -106,7 +106,7 @@ enum { FAR = 1024 /* number of operations before a loop that count in its budget
 
 /* Bytes with `stages` buffers for each load: the multi-buffers, the other buffers that the loop reads, and the scratch
  * memory that it and the operations before it use for layout conversions. */
-static i64 memory_needed(const struct schedule *p, int stages)
+static i64 memory_needed(const struct plan *p, int stages)
 {
 	struct needs n = {p, 0, 0};
 	walk(p->loop->blocks[0], add_needs, &n);
@@ -117,13 +117,13 @@ static i64 memory_needed(const struct schedule *p, int stages)
 	return multibuffer_bytes(p, stages) + n.buffers + MAX(n.scratch, SHARED_BESIDE_MULTIBUFFER);
 }
 
-bool pipeline_is_alone(const struct schedule *p)
+bool one_block_per_multiprocessor(const struct plan *p)
 {
 	return 2 * memory_needed(p, p->stages) > p->s->target->shared_bytes ||
 	       registers_held(p) >= most_registers(p->s, p->s->num_warps, 2);
 }
 
-int stages_that_fit(struct schedule *p, int stages)
+int stages_that_fit(struct plan *p, int stages)
 {
 	while (stages > 1 && memory_needed(p, stages) > p->s->target->shared_bytes)
 		stages--;

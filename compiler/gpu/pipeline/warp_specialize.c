@@ -17,7 +17,7 @@
 #include "support/thresholds.h"
 #include "transform/program_order.h"
 #include "gpu/layout/memory_access.h"
-#include "gpu/pipeline/schedule.h"
+#include "gpu/pipeline/expand.h"
 #include "gpu/pipeline/persistent.h"
 
 /* True if the producer's warps may execute o too. (All warps execute what precedes the partition.) */
@@ -43,7 +43,7 @@ static const struct block *block_of_partition(const struct kernel *k)
 }
 
 /* Text for a remark on why no producer is possible; NULL: one is. Fills p->producer. */
-static const char *why_not(struct schedule *p)
+static const char *why_not(struct plan *p)
 {
 	const struct op *around;
 	if (p->s->num_warps > MAX_WARPS_BESIDE_PRODUCER)
@@ -51,19 +51,19 @@ static const char *why_not(struct schedule *p)
 	if (!p->tma)
 		return "a load is not a TMA tile, or its mask is not a bound of the tensor";
 	const struct block *top = block_of_partition(p->s->k);
-	bool apart = nest_find(p, p->producer, top, 1);
+	bool apart = find_loop_nest(p, p->producer, top, 1);
 	around = p->producer->path.at[0];
 	if (p->s->k->cuda.more_warps || around->block != top)
 		return "the loop is not the kernel's only GEMM, or is under a condition";
 	if (kernel_talks(p->s->k) || !apart)
 		return "the copies may depend on results of this program or of other programs";
-	if (around != p->loop && !pipeline_fits(p, around))
+	if (around != p->loop && !multibuffers_fit(p, around))
 		return "the buffers do not fit in shared memory together with the outer loop's other buffers";
 	return NULL;
 }
 
 /* True if the loop or an outer loop has the warp_specialize attribute. Clears the attribute. */
-static bool take_request(struct op *loop)
+static bool take_attribute(struct op *loop)
 {
 	bool yes = false;
 	for (; loop; loop = loop->block->parent)
@@ -74,7 +74,7 @@ static bool take_request(struct op *loop)
 	return yes;
 }
 
-static u32 count_dots(const struct schedule *p)
+static u32 count_dots(const struct plan *p)
 {
 	u32 dots = 0;
 	for (const struct op *o = p->loop->blocks[0]->first; o; o = o->next)
@@ -85,22 +85,22 @@ static u32 count_dots(const struct schedule *p)
 /* True for the loop of an attention's forward pass by two warpgroups, with a deferred wait for the last dot. On an H100
  * a producer gains up to 2 %, with two buffers per load 8 to 16 %. In its backward pass the loop for the gradients of
  * keys, with four dots, would spill registers. */
-static bool is_attention(const struct schedule *p)
+static bool is_attention(const struct plan *p)
 {
-	return p->late && count_dots(p) == 2 && p->s->num_warps == 8;
+	return p->deferred && count_dots(p) == 2 && p->s->num_warps == 8;
 }
 
 /* A producer is used where the warp_specialize attribute requests it. Without the attribute: where a multiprocessor
  * holds one block, and the loop does nothing but independent dots and arithmetic with their results, or is the only
  * loop of an attention. */
-void pipeline_find_producer(struct schedule *p)
+void decide_producer(struct plan *p)
 {
 	u32 dots = count_dots(p);
-	bool products = dots && dots_are_apart(p->ctx, p->loop->blocks[0]),
+	bool products = dots && dots_are_independent(p->ctx, p->loop->blocks[0]),
 	     late = is_attention(p) && !next_loop(p->loop);
-	bool possible = p->s->target->has_tensor_copy && !p->s->options.no_tma && dots && !p->second;
-	bool asked = possible && take_request(p->loop);
-	if (!asked && (!possible || (!products && !late) || !pipeline_is_alone(p)))
+	bool possible = p->s->target->has_tensor_copy && !p->s->options.no_tma && dots && !p->joint_producer;
+	bool asked = possible && take_attribute(p->loop);
+	if (!asked && (!possible || (!products && !late) || !one_block_per_multiprocessor(p)))
 		return;
 	p->producer = arena_new(&p->scratch, struct loop_nest);
 	const char *reason = why_not(p);
@@ -112,11 +112,11 @@ void pipeline_find_producer(struct schedule *p)
 		p->no_producer = reason;
 }
 
-void pipeline_share_producer(struct schedule *p, struct schedule *q)
+void decide_joint_producer(struct plan *p, struct plan *q)
 {
-	struct schedule *loops[] = {p, q};
+	struct plan *loops[] = {p, q};
 	u32 n = q ? 2 : 1;
-	bool can = pipeline_is_alone(p);
+	bool can = one_block_per_multiprocessor(p);
 	for (u32 i = 0; i < n && can; i++)
 		can = is_attention(loops[i]);
 	for (u32 i = 0; i < n && can; i++)
@@ -125,7 +125,7 @@ void pipeline_share_producer(struct schedule *p, struct schedule *q)
 		can = !why_not(loops[i]);
 	for (u32 i = 0; i < n; i++)
 		if (can)
-			find_turns(loops[i]);
+			decide_pingpong(loops[i]);
 		else
 			loops[i]->producer = NULL;
 }
@@ -134,7 +134,8 @@ void pipeline_share_producer(struct schedule *p, struct schedule *q)
 
 /* Clones the loop path.at[level] into the producer, and the operations of loop_nest.needed that precede it in its
  * block. *turn: the producer's pipeline state before the loop; the function sets it to that after the loop. */
-static void build_loop(struct schedule *p, u32 level, struct builder *b, struct map *map, struct pipeline_state *turn)
+static void build_producer_loop(struct plan *p, u32 level, struct builder *b, struct map *map,
+				struct pipeline_state *turn)
 {
 	struct loop_nest *q = p->producer;
 	struct op *loop = q->path.at[level], *end = loop->blocks[0]->last;
@@ -150,7 +151,7 @@ static void build_loop(struct schedule *p, u32 level, struct builder *b, struct 
 		vec_push(&p->scratch, &ops, mapped(map, bounds[i]));
 	for (u32 i = 0; i < nargs; i++)
 		vec_push(&p->scratch, &ops, mapped(map, for_init(loop, p->args.at[i])));
-	if (loop == p->loop && p->pair)
+	if (loop == p->loop && p->code->in_pair)
 		compare_tensor_maps(p, b, map);
 	vec_push(&p->scratch, &ops, turn->slot);
 	vec_push(&p->scratch, &ops, turn->phase);
@@ -171,44 +172,44 @@ static void build_loop(struct schedule *p, u32 level, struct builder *b, struct 
 	if (loop == p->loop) {
 		for (u32 i = 0; i < p->slice.len; i++)
 			op_clone(&in, p->slice.at[i], map);
-		pipeline_ask(p, &in, copy, map, now, build_int(&in, type_scalar(p->ctx, DT_I1), 1));
+		issue_tma_copies(p, &in, copy, map, now, build_int(&in, type_scalar(p->ctx, DT_I1), 1));
 		for (u32 i = 0; i < nargs; i++)
 			op_add_operand(p->ctx, yield, mapped(map, operand(end, p->args.at[i])));
 		now = pipeline_state_at(p, &in, now, 1);
 	} else {
-		build_loop(p, level + 1, &in, map, &now);
+		build_producer_loop(p, level + 1, &in, map, &now);
 	}
 	op_add_operand(p->ctx, yield, now.slot);
 	op_add_operand(p->ctx, yield, now.phase);
 	*turn = (struct pipeline_state){&copy->results[nargs], &copy->results[nargs + 1]};
 }
 
-/* Begins the follower of two chained loops: it uses the buffers of the preceding loop, whose producer issues its copies
+/* Begins the second of two chained loops: it uses the buffers of the preceding loop, whose producer issues its copies
  * too. */
-static void go_on(struct schedule *p)
+static void continue_producer(struct plan *p)
 {
-	const struct schedule *before = p->before;
+	const struct plan *before = p->prev_chained;
 	struct builder b = builder_before(p->ctx, p->loop);
-	take_buffers(p);
+	reuse_buffers(p);
 	for (u32 i = 0; i + 1 < p->producer->path.len; i++)
 		p->producer->path.at[i] = before->producer->path.at[i];
-	carry_state(
-		p, (struct pipeline_state){carried_last(before, before->turn), carried_last(before, before->turn + 1)});
-	if (p->lags)
+	carry_pipeline_state(p, (struct pipeline_state){carried_last(before, before->code->state),
+							carried_last(before, before->code->state + 1)});
+	if (p->schedule->released_late)
 		carry(p, build_int(&b, type_scalar(p->ctx, DT_I32), p->stages));
 }
 
 /* The producer's partition is the first operation of its block. */
-static void begin_producer(struct schedule *p)
+static void begin_producer(struct plan *p)
 {
-	if (p->before) {
-		go_on(p);
+	if (p->prev_chained) {
+		continue_producer(p);
 		return;
 	}
 	struct loop_nest *q = p->producer;
 	struct op *first = q->path.at[0]->block->first;
 	value_vec inits = {0};
-	find_pair(p, first);
+	decide_pair(p, first);
 	make_buffers(p, first);
 	struct builder b = builder_before(p->ctx, first);
 	const struct type *t = type_scalar(p->ctx, DT_I32);
@@ -218,37 +219,37 @@ static void begin_producer(struct schedule *p)
 	struct value *none = build_int(&b, t, p->stages);
 	vec_push(&p->scratch, &inits, turn.slot);
 	vec_push(&p->scratch, &inits, turn.phase);
-	p->asks = build(&b, IR_PARTITION, NULL, 0, NULL, 0, 1);
-	p->asks->attr[ATTR_MORE_WARPS] = p->s->k->cuda.more_warps = PRODUCER_WARPS;
+	struct op *partition = build(&b, IR_PARTITION, NULL, 0, NULL, 0, 1);
+	partition->attr[ATTR_MORE_WARPS] = p->s->k->cuda.more_warps = PRODUCER_WARPS;
 	i32 *most = &p->s->k->cuda.maxnreg;
 	if (p->s->num_warps == 8 && (!*most || *most >= CONSUMER_REGISTERS)) { /* fewer warps have enough registers */
-		p->asks->attr[ATTR_REGISTERS] = PRODUCER_REGISTERS;
-		p->asks->attr[ATTR_OTHER_REGISTERS] = CONSUMER_REGISTERS;
+		partition->attr[ATTR_REGISTERS] = PRODUCER_REGISTERS;
+		partition->attr[ATTR_OTHER_REGISTERS] = CONSUMER_REGISTERS;
 		*most = 0; /* no thread has more registers; .maxnreg would apply to all warps when the block begins */
 	}
-	struct builder in = builder_at_end(p->ctx, p->asks->blocks[0]);
+	struct builder in = builder_at_end(p->ctx, partition->blocks[0]);
 	build(&in, IR_YIELD, NULL, 0, NULL, 0, 0);
 	struct map map = {.arena = &p->scratch};
-	in = builder_before(p->ctx, p->asks->blocks[0]->last);
+	in = builder_before(p->ctx, partition->blocks[0]->last);
 	in.loc = p->loop->loc;
-	build_loop(p, 0, &in, &map, &turn);
+	build_producer_loop(p, 0, &in, &map, &turn);
 	for (u32 i = 0; i + 1 < q->path.len; i++) {
 		struct op *loop = extend_loop(p->ctx, &p->scratch, q->path.at[i], &inits);
 		q->path.at[i] = loop;
 		for (u32 k = 0; k < 2; k++)
 			inits.at[k] = for_arg(loop, loop->nresults - 2 + k);
 	}
-	carry_state(p, (struct pipeline_state){inits.at[0], inits.at[1]});
-	if (p->lags)
+	carry_pipeline_state(p, (struct pipeline_state){inits.at[0], inits.at[1]});
+	if (p->schedule->released_late)
 		carry(p, none);
 }
 
 /* Yields the pipeline state from the outer loops too. Returns the outermost loop, or p's if there is none around it. */
-static struct op *carry_outwards(struct schedule *p)
+static struct op *yield_to_outer_loops(struct plan *p)
 {
 	struct loop_nest *q = p->producer;
 	struct op *loop = p->loop;
-	u32 turn = p->first + p->turn;
+	u32 turn = p->code->first + p->code->state;
 	for (u32 i = q->path.len - 1; i--;) {
 		struct op *around = q->path.at[i];
 		for (u32 k = 0; k < 2; k++)
@@ -262,22 +263,23 @@ static struct op *carry_outwards(struct schedule *p)
 /* After the loop. If the mbarriers are invalidated in the same basic block in which the last dots end, that is done
  * between the wait and the copy of the pinned accumulators to LLVM values: invalidation makes new basic blocks, and
  * LLVM takes a quarter longer if so many values pass between basic blocks. */
-static void end_producer(struct schedule *p, struct builder *b)
+static void end_producer(struct plan *p, struct builder *b)
 {
-	struct op *outermost = p->follower ? p->loop : carry_outwards(p);
+	struct op *outermost = p->next_chained ? p->loop : yield_to_outer_loops(p);
 	struct builder behind = builder_after(p->ctx, outermost);
-	bool again = !p->follower && needs_memory_behind(p, outermost), here = again && p->lags && outermost == p->loop;
-	end_turns(p, b); /* before any block-wide barrier */
+	bool again = !p->next_chained && uses_shared_after(p, outermost),
+	     here = again && p->schedule->released_late && outermost == p->loop;
+	end_pingpong(p, b); /* before any block-wide barrier */
 	if (here)
 		wait_dots(p, b);
 	else
 		finish_dots(p, b);
-	for (u32 k = 0; k < p->parts.len; k++)
-		if (p->parts.at[k].lags)
-			release_buffer(p, b, k, carried_last(p, p->turn + 2));
+	for (u32 k = 0; k < p->schedule->parts.len; k++)
+		if (p->schedule->parts.at[k].released_late)
+			release_buffer(p, b, k, carried_last(p, p->code->state + 2));
 	if (again)
-		end_barriers(p, outermost == p->loop ? b : &behind);
-	else if (p->pair)
+		invalidate_barriers(p, outermost == p->loop ? b : &behind);
+	else if (p->code->in_pair)
 		end_pair(p);
 	if (here)
 		finish_dots(p, b);
