@@ -48,6 +48,16 @@ void visit_pair(struct pair_walk *w, const struct value *x, const struct value *
 	vec_push(&w->scratch, &w->work, ((struct value_pair){x, y}));
 }
 
+bool visit_operand_pairs(struct pair_walk *w, struct value_pair at)
+{
+	const struct op *a = at.x->def, *b = at.y->def;
+	if (!a || !b || at.x->index != at.y->index || !same_operation(a, b))
+		return false;
+	for (u32 i = 0; i < a->noperands; i++)
+		visit_pair(w, operand(a, i), operand(b, i));
+	return true;
+}
+
 bool end_pair_walk(struct pair_walk *w, bool answer)
 {
 	arena_free(&w->scratch);

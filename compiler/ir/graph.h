@@ -31,6 +31,8 @@ struct pair_walk {
 };
 void visit_pair(struct pair_walk *w, const struct value *x, const struct value *y);
 bool next_pair(struct pair_walk *w, struct value_pair *next);
+/* Visits the pairs of operands. False if x and y are not the same result of equal operations (same_operation). */
+bool visit_operand_pairs(struct pair_walk *w, struct value_pair at);
 bool end_pair_walk(struct pair_walk *w, bool answer);
 
 /* The number of operations from o on, including those in regions. Stops after `most` + 1. */

@@ -442,6 +442,10 @@ struct op *build_for(struct builder *b, struct value *lower, struct value *upper
 /* A copy of o at b, including its regions. Operands found in `map` (value → value) are replaced. The results and block
  * arguments of the copy are added to `map`. */
 struct op *op_clone(struct builder *b, const struct op *o, struct map *map);
+/* Builds a loop (IR_FOR) with n carried values. Its body has the index and the carried values as arguments, and no
+ * operations: the caller must add the yield. */
+struct op *build_for(struct builder *b, struct value *lower, struct value *upper, struct value *step,
+		     struct value *const *inits, u32 n);
 /* Replaces the loop by a copy with more carried values, whose initial values are `inits`. The caller must add the new
  * values to the yield. */
 struct op *extend_loop(struct ir_context *ctx, struct arena *scratch, struct op *loop, const value_vec *inits);

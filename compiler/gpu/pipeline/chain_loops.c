@@ -1,8 +1,8 @@
 /* Chained loops: two loops, one pipeline.
  *
- * Attention walks over the keys in two loops, since only the last keys need masks. The second loop, the follower,
- * continues with the multi-buffers of the first, which issues the follower's first TMA copies too: otherwise the
- * follower would begin by waiting for memory. If a producer issues the copies, it runs through both loops. */
+ * Attention walks over the keys in two loops, since only the last keys need masks. The second loop continues with the
+ * multi-buffers of the first loop, which issues the second loop's first TMA copies too: otherwise the second loop would
+ * begin with a wait for memory. If a producer issues the copies, it runs through both loops. */
 #include "ir/graph.h"
 #include "gpu/pipeline/plan.h"
 
@@ -15,16 +15,12 @@ static bool same_function(const struct value *x, const struct value *y, const st
 	bool same = true;
 	visit_pair(&w, x, y);
 	while (same && next_pair(&w, &at)) {
-		const struct op *a = at.x->def, *b = at.y->def;
-		if (at.x == at.y) {
+		if (at.x == at.y)
 			same = value_defined_outside(at.x, in);
-		} else if (at.x == for_index(p->loop)) {
+		else if (at.x == for_index(p->loop))
 			same = at.y == for_index(q->loop);
-		} else {
-			same = a && b && op_has(a, PURE) && same_operation(a, b) && at.x->index == at.y->index;
-			for (u32 i = 0; same && i < a->noperands; i++)
-				visit_pair(&w, operand(a, i), operand(b, i));
-		}
+		else
+			same = at.x->def && op_has(at.x->def, PURE) && visit_operand_pairs(&w, at);
 	}
 	return end_pair_walk(&w, same);
 }
@@ -64,7 +60,7 @@ static void hoist_before(const struct plan *p, const struct plan *q, const struc
 }
 
 /* True if q's loop begins at the index where p's ends, with the same step, number of stages and kind of copies. False
- * if p is itself a follower: the loop before p would have to issue copies for q too. */
+ * if a loop is already chained before p: that loop would have to issue copies for q too. */
 static bool continues_iterations(const struct plan *p, const struct plan *q)
 {
 	i64 step;
@@ -94,7 +90,7 @@ void chain_loops(struct plan *p, struct plan *q)
 	if (!joined)
 		return;
 	struct builder b = builder_before(p->ctx, p->loop);
-	/* the follower begins at this loop's end, even if that is less than this loop's start */
+	/* the next loop begins at this loop's end, even if that is less than this loop's start */
 	p->start = build2(&b, IR_MINSI, p->end->type, p->start, p->end);
 	p->end = build2(&b, IR_MAXSI, p->end->type, p->end, q->end);
 	p->next_chained = q;

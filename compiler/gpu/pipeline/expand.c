@@ -18,6 +18,14 @@ void carry_pipeline_state(struct plan *p, struct pipeline_state init)
 		carry(p, init.phase);
 }
 
+struct op *carry_through(struct plan *p, struct op *loop, value_vec *inits)
+{
+	struct op *extended = extend_loop(p->ctx, &p->scratch, loop, inits);
+	for (u32 i = 0; i < inits->len; i++)
+		inits->at[i] = for_arg(extended, extended->nresults - inits->len + i);
+	return extended;
+}
+
 struct value *carried_now(const struct plan *p, u32 i)
 {
 	return for_arg(p->loop, p->code->first + i);
@@ -358,9 +366,12 @@ void make_buffers(struct plan *p, struct op *at)
 
 void reuse_buffers(struct plan *p)
 {
-	p->code->buffers = p->prev_chained->code->buffers;
-	p->code->barriers = p->prev_chained->code->barriers;
+	const struct plan *prev = p->prev_chained;
+	u32 state = prev->code->state;
+	p->code->buffers = prev->code->buffers;
+	p->code->barriers = prev->code->barriers;
 	number_barriers(p);
+	carry_pipeline_state(p, (struct pipeline_state){carried_last(prev, state), carried_last(prev, state + 1)});
 }
 
 /* The prologue: issues the loads of the first `ahead` iterations before the loop, and adds the slice's iter args. */
@@ -671,9 +682,6 @@ static void begin_ahead(struct plan *p)
 	value_vec loaded = {0}, tokens = {0};
 	if (p->prev_chained) {
 		reuse_buffers(p);
-		carry_pipeline_state(
-			p, (struct pipeline_state){carried_last(p->prev_chained, p->prev_chained->code->state),
-						   carried_last(p->prev_chained, p->prev_chained->code->state + 1)});
 		return;
 	}
 	if (p->multi_buffered)

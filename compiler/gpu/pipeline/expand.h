@@ -70,6 +70,9 @@ void carry_copy_tokens(struct plan *p, struct value *const *tokens);
 void add_token(struct plan *p, struct value **tokens);
 /* Adds iter args for the pipeline state; without a phase if init.phase is NULL. */
 void carry_pipeline_state(struct plan *p, struct pipeline_state init);
+/* Adds iter args to a loop around p's. Returns the new loop, and its iter args in *inits. The values to yield are added
+ * after p's loop. */
+struct op *carry_through(struct plan *p, struct op *loop, value_vec *inits);
 /* The loop's iter arg for p->code->carried.at[i], and the loop's result for it. */
 struct value *carried_now(const struct plan *p, u32 i);
 struct value *carried_last(const struct plan *p, u32 i);
@@ -77,7 +80,7 @@ struct value *carried_last(const struct plan *p, u32 i);
 struct pipeline_state pipeline_state_at(struct plan *p, struct builder *b, struct pipeline_state at, int by);
 /* Allocates the multi-buffer of each load and their mbarriers, before `at`. */
 void make_buffers(struct plan *p, struct op *at);
-/* Lets p use the buffers and mbarriers of p->prev_chained. */
+/* Lets p use the buffers and mbarriers of p->prev_chained, and continue with its pipeline state. */
 void reuse_buffers(struct plan *p);
 /* Builds the copies for one iteration into buffer `slot`, with the predicate `inside` (i1). `map`: the loop's index and
  * iter args → their values in that iteration; the clones of the slice's operations are added to it. */

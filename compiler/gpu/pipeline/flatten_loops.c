@@ -251,50 +251,35 @@ static void begin_flat(struct plan *p)
 	struct loop_nest *f = p->flattened;
 	u32 n = copy_state_size(p), all = n + (u32)p->ahead; /* with the tokens of commit groups */
 	const struct type *t = type_scalar(p->ctx, DT_I32);
-	value_vec first = {0};
+	value_vec inits = {0};
 	make_buffers(p, f->outer);
 	guard_empty_loop(p);
 	struct builder b = builder_before(p->ctx, f->outer);
 	struct value **fill = arena_array(&p->scratch, struct value *, all);
 	begin_tile(p, &b, for_lower(f->outer), build_int(&b, type_scalar(p->ctx, DT_I1), 1), fill);
 	struct value *zero = build_int(&b, t, 0), *ahead = build_int(&b, t, p->ahead), *one = build_int(&b, t, 1);
-	vec_push(&p->scratch, &first, zero);
-	vec_push(&p->scratch, &first, ahead);
-	vec_push(&p->scratch, &first, one);
 	for (u32 i = n; i < all; i++)
 		fill[i] = build1(&b, IR_DONE, type_token(p->ctx), NULL);
-	const struct type **types = arena_array(&p->scratch, const struct type *, all);
-	for (u32 i = 0; i < all; i++) {
-		types[i] = fill[i]->type;
-		vec_push(&p->scratch, &first, fill[i]);
-	}
-	struct op *loop = build(&b, IR_FOR, first.at, first.len, types, all, 1);
+	struct op *loop = build_for(&b, zero, ahead, one, fill, all);
 	struct block *body = loop->blocks[0];
-	for (u32 i = 0; i < 1 + all; i++)
-		block_add_arg(p->ctx, body, i ? types[i - 1] : t);
 	struct builder in = builder_at_end(p->ctx, body);
 	memcpy(fill, body->args + 1, all * sizeof *fill);
 	build(&in, IR_YIELD, NULL, 0, NULL, 0, 0); /* the slice's operations are inserted before it */
 	in = builder_before(p->ctx, body->last);
 	copy_and_step(p, &in, fill, for_index(loop));
 	add_token(p, fill + n);
-	for (u32 i = 0; i < all; i++)
+	for (u32 i = 0; i < all; i++) {
 		op_add_operand(p->ctx, body->last, fill[i]);
-
-	value_vec inits = {0};
-	for (u32 i = 0; i < all; i++)
 		vec_push(&p->scratch, &inits, &loop->results[i]);
+	}
 	vec_push(&p->scratch, &inits, zero); /* the slot of the pipeline state */
-	u32 nargs = f->outer->nresults;
-	f->outer = extend_loop(p->ctx, &p->scratch, f->outer, &inits);
-	for (u32 i = 0; i < all; i++)
-		fill[i] = for_arg(f->outer, nargs + i);
+	f->outer = carry_through(p, f->outer, &inits);
 	for (u32 i = 0; i < n; i++)
-		carry(p, fill[i]);
-	carry_copy_tokens(p, fill + n);
-	carry_pipeline_state(p, (struct pipeline_state){for_arg(f->outer, nargs + all), NULL});
-	struct builder behind = builder_after(p->ctx, f->outer);
-	wait_copies(&behind); /* copies past the last tile write zeros to buffers that are not read */
+		carry(p, inits.at[i]);
+	carry_copy_tokens(p, inits.at + n);
+	carry_pipeline_state(p, (struct pipeline_state){inits.at[all], NULL});
+	struct builder after = builder_after(p->ctx, f->outer);
+	wait_copies(&after); /* copies past the last tile write zeros to buffers that are not read */
 }
 
 static void copy_flat(struct plan *p, struct builder *b)

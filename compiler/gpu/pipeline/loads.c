@@ -384,7 +384,7 @@ void add_bulk_copies(struct plan *p)
 static void clear_loads(struct plan *p)
 {
 	p->loads.len = p->args.len = p->slice.len = 0;
-	p->in_slice = (struct map){.arena = &p->scratch};
+	p->in_slice = (struct map){0};
 }
 
 void remove_bulk_copies(struct plan *p)

@@ -9,8 +9,8 @@
  *     for p in range(program_id(0), programs, num_programs(0), flatten=True)
  *         x = p % grid.x;  y = p // grid.x % grid.y;  z = p // grid.x // grid.y;  the kernel
  *
- * The loop serves attention too. If the time of a program depends on its number along x, the programs run in another
- * order (struct program_order).
+ * Loops with dependent dots, such as attention's, gain too. If the time of a program depends on its number along x, the
+ * programs run in another order (struct program_order).
  *
  * The grid that the launch requested is passed in three parameters after the kernel's. Apart from that order, programs
  * start in the same order as without the loop, that of transform/program_order.c. Kernels with programs that may
@@ -35,7 +35,7 @@ struct programs {
 static bool has_independent_dots(const struct pass_state *s, const struct op *loop)
 {
 	u32 dots = 0;
-	bool yes = loop->code == IR_FOR;
+	bool yes = true;
 	for (const struct op *o = loop->blocks[0]->first; o && yes; o = o->next) {
 		yes = !o->nblocks && o->code != IR_DOT && o->code != IR_STORE;
 		dots += o->code == IR_WARP_GROUP_DOT;
@@ -43,47 +43,50 @@ static bool has_independent_dots(const struct pass_state *s, const struct op *lo
 	return yes && dots && dots_are_independent(s->ctx, loop->blocks[0]);
 }
 
-/* True if the loop may be an attention by two warpgroups: two dots, with accumulators of at most MAX_SUMS_OF_TILES
- * registers. */
-static bool may_be_attention(const struct pass_state *s, const struct op *loop)
+/* True if two warpgroups run two dots in each iteration, one of which needs the result of the other, with accumulators
+ * of at most MAX_SUMS_OF_TILES registers. Attention is an example. */
+static bool has_dependent_dots(const struct pass_state *s, const struct op *loop)
 {
 	u32 dots = 0;
 	i64 most = 0;
-	for (const struct op *o = loop->blocks[0]->first; o; o = o->next) {
-		dots += o->code == IR_WARP_GROUP_DOT;
-		if (o->code == IR_WARP_GROUP_DOT)
+	for (const struct op *o = loop->blocks[0]->first; o; o = o->next)
+		if (o->code == IR_WARP_GROUP_DOT) {
+			dots++;
 			most = MAX(most, registers_of(s, result(o)));
-	}
-	return s->num_warps == 8 && dots == 2 && most <= MAX_SUMS_OF_TILES;
+		}
+	return s->num_warps == 8 && dots == 2 && most <= MAX_SUMS_OF_TILES &&
+	       !dots_are_independent(s->ctx, loop->blocks[0]);
 }
 
 /* Whether persistent blocks can run all programs, and distribute them as well as the hardware would. */
 enum distribution {
 	NOT_PERSISTENT,
 	ROUND_ROBIN, /* block b runs programs b, b + blocks …: all programs take the same time */
-	BY_DURATION, /* by struct program_order: attention, the time is monotonic in program_id(0) */
+	BY_DURATION, /* by struct program_order: the time is monotonic in program_id(0), as in causal attention */
 };
 
 static enum distribution distribution_of(const struct pass_state *s)
 {
 	enum { ALL_AXES = 7 };
-	bool product = false, attention = false;
-	u32 axes = 0;
+	bool independent = false, dependent = false;
+	u32 axes = 0; /* on which the trip counts depend */
 	for (const struct op *o = s->k->body->first; o; o = o->next) {
-		if (o->code == IR_FOR && o->attr[ATTR_FLATTEN])
-			return NOT_PERSISTENT;
-		bool chained =
-			o->code == IR_FOR && may_be_attention(s, o) && !dots_are_independent(s->ctx, o->blocks[0]);
-		if (o->code != IR_FOR || (!chained && !has_independent_dots(s, o)))
+		if (o->code != IR_FOR)
 			continue;
-		product |= !chained;
-		attention |= chained;
+		if (o->attr[ATTR_FLATTEN])
+			return NOT_PERSISTENT;
+		if (has_dependent_dots(s, o))
+			dependent = true;
+		else if (has_independent_dots(s, o))
+			independent = true;
+		else
+			continue;
 		for (u32 i = 0; i < FOR_INITS; i++)
 			axes |= axes_behind(s->ctx, operand(o, i), ALL_AXES);
 	}
-	if ((!product && !attention) || s->k->cuda.cluster > 1 || kernel_talks(s->k))
+	if ((!independent && !dependent) || s->k->cuda.cluster > 1 || kernel_talks(s->k))
 		return NOT_PERSISTENT;
-	if (axes && (product || axes != 1)) {
+	if (axes && (independent || axes != 1)) {
 		if (s->options.grid != GRID_FEW && s->remarks)
 			diag(s->diags, R_NOT_PERSISTENT, s->k->loc, "programs may take different times");
 		return NOT_PERSISTENT;
@@ -226,8 +229,7 @@ bool add_program_loop(struct pass_state *s, i64 group)
 {
 	struct kernel *k = s->k;
 	struct programs *g = arena_new(s->ctx->arena, struct programs);
-	const struct type *t = type_scalar(s->ctx, DT_I32);
-	bool by_length = distribution_of(s) == BY_DURATION;
+	bool by_duration = distribution_of(s) == BY_DURATION;
 	g->arena = s->ctx->arena;
 	add_grid(k, g);
 	struct builder before = builder_before(s->ctx, k->body->first);
@@ -236,22 +238,21 @@ bool add_program_loop(struct pass_state *s, i64 group)
 	struct value *all = make(g, &before, IR_MULI, plane, g->count[2]);
 	struct value *block = made(g, of_axis(&before, IR_PROGRAM_ID, 0));
 	struct program_order order = {0};
-	if (by_length)
+	if (by_duration)
 		order = begin_order(g, &before, all, block);
 	struct value *step = made(g, of_axis(&before, IR_NUM_PROGRAMS, 0));
-	struct value *bounds[] = {by_length ? order.first : block, all, step};
-	g->loop = build(&before, IR_FOR, bounds, 3, NULL, 0, 1);
+	g->loop = build_for(&before, by_duration ? order.first : block, all, step, NULL, 0);
 	g->loop->attr[ATTR_FLATTEN] = true;
 	g->loop->attr[ATTR_NO_WRAP] = true; /* libtl launches persistent blocks for up to 2^30 programs only */
 	struct block *body = g->loop->blocks[0];
-	struct value *index = block_add_arg(s->ctx, body, t);
+	struct value *index = for_index(g->loop);
 	struct builder in = builder_at_end(s->ctx, body);
 	in.loc = k->loc;
 	struct op *end = build(&in, IR_YIELD, NULL, 0, NULL, 0, 0);
 	while (g->loop->next != k->body->last)
 		op_insert_before(g->loop->next, end);
 	in = builder_before(s->ctx, body->first);
-	if (by_length)
+	if (by_duration)
 		split_in_order(g, &in, index, &order);
 	else
 		split_index(g, &in, index, plane, group);
@@ -259,7 +260,7 @@ bool add_program_loop(struct pass_state *s, i64 group)
 		set_program_axis(g->index[i]->def, i);
 	walk(body, replace_number, g);
 	s->cuda.programs = g;
-	return group && !by_length;
+	return group && !by_duration;
 }
 
 void remove_program_loop(struct pass_state *s)

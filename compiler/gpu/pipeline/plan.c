@@ -136,7 +136,6 @@ static bool make_plan(struct plan *p)
 	i64 least = recurs ? 1 : MIN_SUM_REGISTERS, most = recurs ? MAX_RECURRENCE_REGISTERS : MAX_SUM_REGISTERS;
 	if (plain ? !only_sums(loop) && !recurs : stages < 2)
 		return false;
-	p->in_slice.arena = &p->scratch;
 	p->start = for_lower(loop);
 	p->end = for_upper(loop);
 	find_loads(p, asked, plain, stages > 2);
@@ -182,6 +181,17 @@ static struct plan register_prefetch_of(struct pass_state *s, struct op *loop)
 			     .end = for_upper(loop)};
 }
 
+/* Issues the plan's loads one iteration ahead, into registers. */
+static void prefetch(struct plan *p)
+{
+	collect_slice(p);
+	if (!p->loads.len)
+		return;
+	expand_loop(p);
+	if (p->s->remarks)
+		diag(p->s->diags, R_PIPELINED_REGISTERS, p->loop->loc, p->loads.len, PLURAL(p->loads.len), "");
+}
+
 /* Register prefetch of small loads, in a loop with copies to shared memory: loads that cp.async cannot copy or that are
  * needed at once, such as a scale, or a page number of a paged key-value cache, from which the copies' addresses are
  * computed. They are loaded one iteration ahead. Their masks are false past the last iteration, so they can then run
@@ -198,7 +208,6 @@ static void prefetch_small_loads(struct plan *p)
 	if (!s->target->has_async_copy || stages_of(s, loop) < 2 || !block_has(b, op_is_dot) ||
 	    (around && has_flatten(around) && !programs))
 		return;
-	q.in_slice.arena = &q.scratch;
 	insert_load_consumers(&q, false);
 	for (struct op *o = b->first; o; o = o->next)
 		if (o->code == IR_LOAD && type_is_tensor(result(o)->type)) {
@@ -212,15 +221,10 @@ static void prefetch_small_loads(struct plan *p)
 		if (!type_is_tensor(t) || (layout_num_regs(t->layout) <= MAX_FEW_ELEMENTS && !can_copy_async(&q, o)))
 			add_load(&q, o);
 	}
-	collect_slice(&q);
-	if (q.loads.len) {
-		expand_loop(&q);
-		p->loop = q.loop;
-		for (u32 i = 0; i < q.code->loaded.len; i++)
-			map_put(&p->prefetched, q.code->loaded.at[i]->def, q.loop);
-		if (s->remarks)
-			diag(s->diags, R_PIPELINED_REGISTERS, q.loop->loc, q.loads.len, PLURAL(q.loads.len), "");
-	}
+	prefetch(&q);
+	p->loop = q.loop;
+	for (u32 i = 0; i < q.loads.len; i++)
+		map_put(&p->prefetched, q.code->loaded.at[i]->def, q.loop);
 	arena_free(&q.scratch);
 }
 
@@ -241,15 +245,13 @@ static void prefetch_tile_loads(struct plan *p)
 	struct op *around = p->loop->block->parent;
 	if (!p->producer || p->producer->path.len < 2 || p->next_chained)
 		return;
-	/* these loads are issued after the loop's PINGPONG_ARRIVE, if it has one: the other warpgroup must not wait for
-	 * them */
-	const struct op *turn = p->loop->next->code == IR_PINGPONG_ARRIVE ? p->loop->next : p->loop;
+	/* after the loop's PINGPONG_ARRIVE, if it has one: the other warpgroup must not wait for these loads */
+	const struct op *last = p->loop->next->code == IR_PINGPONG_ARRIVE ? p->loop->next : p->loop;
 	const struct op *first = p->prev_chained ? p->prev_chained->loop : p->loop;
 	struct plan q = register_prefetch_of(p->s, around);
 	struct block *body = around->blocks[0];
 	i64 registers = 0;
-	q.in_slice.arena = &q.scratch;
-	q.issue_after = turn;
+	q.issue_after = last;
 	for (struct op *o = body->first; o != first; o = o->next) {
 		if (o->code != IR_LOAD || !type_is_tensor(result(o)->type) || o->attr[ATTR_VOLATILE] ||
 		    !is_used_before(result(o), first) || may_be_written(p->s, body, pointer_base(operand(o, 0))))
@@ -258,12 +260,7 @@ static void prefetch_tile_loads(struct plan *p)
 		if (registers + more <= MAX_TILE_REGISTERS && add_load(&q, o))
 			registers += more;
 	}
-	collect_slice(&q);
-	if (q.loads.len) {
-		expand_loop(&q);
-		if (p->s->remarks)
-			diag(p->s->diags, R_PIPELINED_REGISTERS, q.loop->loc, q.loads.len, PLURAL(q.loads.len), "");
-	}
+	prefetch(&q);
 	arena_free(&q.scratch);
 }
 
@@ -302,8 +299,8 @@ static void rewrite(struct plan *p)
 /* --- loops of a block ------------------------------------------------------------------------------------------ */
 
 /* Pipelines p's loop, and the next loop if it can be chained to it. Returns the last of these loops. planned:
- * make_plan(p) has succeeded. The two loops of an attention get a producer only after they have been chained. Whether
- * they get one decides whether the loop over programs around them stays. */
+ * make_plan(p) has succeeded. If the first loop has a dot with deferred wait, the two loops get a producer only after
+ * they have been chained. Whether they get one decides whether the loop over programs around them stays. */
 static struct op *pipeline_loop(struct plan *p, bool planned)
 {
 	struct plan q = {

@@ -82,25 +82,25 @@ static u32 count_dots(const struct plan *p)
 	return dots;
 }
 
-/* True for the loop of an attention's forward pass by two warpgroups, with a deferred wait for the last dot. On an H100
- * a producer gains up to 2 %, with two buffers per load 8 to 16 %. In its backward pass the loop for the gradients of
- * keys, with four dots, would spill registers. */
-static bool is_attention(const struct plan *p)
+/* True if two warpgroups run two dots in each iteration, the second one with a deferred wait. On an H100 a producer
+ * gains up to 2 % in such loops, with two buffers per load 8 to 16 % (attention's forward pass). Loops with more dots
+ * would spill registers (four in its backward pass, for the gradients of keys). */
+static bool defers_second_dot(const struct plan *p)
 {
 	return p->deferred && count_dots(p) == 2 && p->s->num_warps == 8;
 }
 
 /* A producer is used where the warp_specialize attribute requests it. Without the attribute: where a multiprocessor
- * holds one block, and the loop does nothing but independent dots and arithmetic with their results, or is the only
- * loop of an attention. */
+ * holds one block, and either the dots are independent, or the loop defers the second dot (defers_second_dot) and no
+ * other loop follows. */
 void decide_producer(struct plan *p)
 {
 	u32 dots = count_dots(p);
-	bool products = dots && dots_are_independent(p->ctx, p->loop->blocks[0]),
-	     late = is_attention(p) && !next_loop(p->loop);
+	bool independent = dots && dots_are_independent(p->ctx, p->loop->blocks[0]),
+	     deferred = defers_second_dot(p) && !next_loop(p->loop);
 	bool possible = p->s->target->has_tensor_copy && !p->s->options.no_tma && dots && !p->joint_producer;
 	bool asked = possible && take_attribute(p->loop);
-	if (!asked && (!possible || (!products && !late) || !one_block_per_multiprocessor(p)))
+	if (!asked && (!possible || (!independent && !deferred) || !one_block_per_multiprocessor(p)))
 		return;
 	p->producer = arena_new(&p->scratch, struct loop_nest);
 	const char *reason = why_not(p);
@@ -118,7 +118,7 @@ void decide_joint_producer(struct plan *p, struct plan *q)
 	u32 n = q ? 2 : 1;
 	bool can = one_block_per_multiprocessor(p);
 	for (u32 i = 0; i < n && can; i++)
-		can = is_attention(loops[i]);
+		can = defers_second_dot(loops[i]);
 	for (u32 i = 0; i < n && can; i++)
 		loops[i]->producer = arena_new(&loops[i]->scratch, struct loop_nest);
 	for (u32 i = 0; i < n && can; i++)
@@ -133,68 +133,58 @@ void decide_joint_producer(struct plan *p, struct plan *q)
 /* --- the producer -------------------------------------------------------------------------------------------- */
 
 /* Clones the loop path.at[level] into the producer, and the operations of loop_nest.needed that precede it in its
- * block. *turn: the producer's pipeline state before the loop; the function sets it to that after the loop. */
-static void build_producer_loop(struct plan *p, u32 level, struct builder *b, struct map *map,
-				struct pipeline_state *turn)
+ * block. state: the producer's pipeline state before the loop. Returns the state after the loop. */
+static struct pipeline_state build_producer_loop(struct plan *p, u32 level, struct builder *b, struct map *map,
+						 struct pipeline_state state)
 {
-	struct loop_nest *q = p->producer;
-	struct op *loop = q->path.at[level], *end = loop->blocks[0]->last;
-	u32 nargs = loop == p->loop ? p->args.len : 0;
-	value_vec ops = {0};
-	VEC(const struct type *) types = {0};
+	struct loop_nest *nest = p->producer;
+	struct op *loop = nest->path.at[level];
+	bool innermost = loop == p->loop;
+	u32 nargs = innermost ? p->args.len : 0;
+	value_vec inits = {0};
 	for (struct op *o = loop->block->first; o != loop; o = o->next)
-		if (map_get(&q->needed, o))
+		if (map_get(&nest->needed, o))
 			op_clone(b, o, map);
-	struct value *bounds[] = {loop == p->loop ? p->start : for_lower(loop),
-				  loop == p->loop ? p->end : for_upper(loop), for_step(loop)};
-	for (u32 i = 0; i < ARRAY_LEN(bounds); i++)
-		vec_push(&p->scratch, &ops, mapped(map, bounds[i]));
 	for (u32 i = 0; i < nargs; i++)
-		vec_push(&p->scratch, &ops, mapped(map, for_init(loop, p->args.at[i])));
-	if (loop == p->loop && p->code->in_pair)
+		vec_push(&p->scratch, &inits, mapped(map, for_init(loop, p->args.at[i])));
+	if (innermost && p->code->in_pair)
 		compare_tensor_maps(p, b, map);
-	vec_push(&p->scratch, &ops, turn->slot);
-	vec_push(&p->scratch, &ops, turn->phase);
-	for (u32 i = 3; i < ops.len; i++)
-		vec_push(&p->scratch, &types, ops.at[i]->type);
-	tl_assert(types.at);
-	struct op *copy = build(b, IR_FOR, ops.at, ops.len, types.at, types.len, 1);
-	struct block *body = copy->blocks[0];
-	map_put(map, for_index(loop), block_add_arg(p->ctx, body, ops.at[0]->type));
+	vec_push(&p->scratch, &inits, state.slot);
+	vec_push(&p->scratch, &inits, state.phase);
+	struct op *copy = build_for(b, mapped(map, innermost ? p->start : for_lower(loop)),
+				    mapped(map, innermost ? p->end : for_upper(loop)), mapped(map, for_step(loop)),
+				    inits.at, inits.len);
+	map_put(map, for_index(loop), for_index(copy));
 	for (u32 i = 0; i < nargs; i++)
-		map_put(map, for_arg(loop, p->args.at[i]), block_add_arg(p->ctx, body, types.at[i]));
-	struct pipeline_state now = {block_add_arg(p->ctx, body, turn->slot->type), NULL};
-	now.phase = block_add_arg(p->ctx, body, turn->phase->type);
-	struct builder in = builder_at_end(p->ctx, body);
+		map_put(map, for_arg(loop, p->args.at[i]), for_arg(copy, i));
+	state = (struct pipeline_state){for_arg(copy, nargs), for_arg(copy, nargs + 1)};
+	struct builder in = builder_at_end(p->ctx, copy->blocks[0]);
 	struct op *yield = build(&in, IR_YIELD, NULL, 0, NULL, 0, 0);
 	in = builder_before(p->ctx, yield);
 	in.loc = loop->loc;
-	if (loop == p->loop) {
+	if (innermost) {
 		for (u32 i = 0; i < p->slice.len; i++)
 			op_clone(&in, p->slice.at[i], map);
-		issue_tma_copies(p, &in, copy, map, now, build_int(&in, type_scalar(p->ctx, DT_I1), 1));
+		issue_tma_copies(p, &in, copy, map, state, build_int(&in, type_scalar(p->ctx, DT_I1), 1));
 		for (u32 i = 0; i < nargs; i++)
-			op_add_operand(p->ctx, yield, mapped(map, operand(end, p->args.at[i])));
-		now = pipeline_state_at(p, &in, now, 1);
+			op_add_operand(p->ctx, yield, mapped(map, for_yielded(loop, p->args.at[i])));
+		state = pipeline_state_at(p, &in, state, 1);
 	} else {
-		build_producer_loop(p, level + 1, &in, map, &now);
+		state = build_producer_loop(p, level + 1, &in, map, state);
 	}
-	op_add_operand(p->ctx, yield, now.slot);
-	op_add_operand(p->ctx, yield, now.phase);
-	*turn = (struct pipeline_state){&copy->results[nargs], &copy->results[nargs + 1]};
+	op_add_operand(p->ctx, yield, state.slot);
+	op_add_operand(p->ctx, yield, state.phase);
+	return (struct pipeline_state){&copy->results[nargs], &copy->results[nargs + 1]};
 }
 
 /* Begins the second of two chained loops: it uses the buffers of the preceding loop, whose producer issues its copies
  * too. */
 static void continue_producer(struct plan *p)
 {
-	const struct plan *before = p->prev_chained;
 	struct builder b = builder_before(p->ctx, p->loop);
 	reuse_buffers(p);
 	for (u32 i = 0; i + 1 < p->producer->path.len; i++)
-		p->producer->path.at[i] = before->producer->path.at[i];
-	carry_pipeline_state(p, (struct pipeline_state){carried_last(before, before->code->state),
-							carried_last(before, before->code->state + 1)});
+		p->producer->path.at[i] = p->prev_chained->producer->path.at[i];
 	if (p->schedule->released_late)
 		carry(p, build_int(&b, type_scalar(p->ctx, DT_I32), p->stages));
 }
@@ -215,10 +205,10 @@ static void begin_producer(struct plan *p)
 	const struct type *t = type_scalar(p->ctx, DT_I32);
 	b.loc = p->loop->loc;
 	struct value *slot = build_int(&b, t, 0);
-	struct pipeline_state turn = {slot, build_int(&b, t, 0)};
+	struct pipeline_state state = {slot, build_int(&b, t, 0)};
 	struct value *none = build_int(&b, t, p->stages);
-	vec_push(&p->scratch, &inits, turn.slot);
-	vec_push(&p->scratch, &inits, turn.phase);
+	vec_push(&p->scratch, &inits, state.slot);
+	vec_push(&p->scratch, &inits, state.phase);
 	struct op *partition = build(&b, IR_PARTITION, NULL, 0, NULL, 0, 1);
 	partition->attr[ATTR_MORE_WARPS] = p->s->k->cuda.more_warps = PRODUCER_WARPS;
 	i32 *most = &p->s->k->cuda.maxnreg;
@@ -232,13 +222,9 @@ static void begin_producer(struct plan *p)
 	struct map map = {.arena = &p->scratch};
 	in = builder_before(p->ctx, partition->blocks[0]->last);
 	in.loc = p->loop->loc;
-	build_producer_loop(p, 0, &in, &map, &turn);
-	for (u32 i = 0; i + 1 < q->path.len; i++) {
-		struct op *loop = extend_loop(p->ctx, &p->scratch, q->path.at[i], &inits);
-		q->path.at[i] = loop;
-		for (u32 k = 0; k < 2; k++)
-			inits.at[k] = for_arg(loop, loop->nresults - 2 + k);
-	}
+	build_producer_loop(p, 0, &in, &map, state);
+	for (u32 i = 0; i + 1 < q->path.len; i++)
+		q->path.at[i] = carry_through(p, q->path.at[i], &inits);
 	carry_pipeline_state(p, (struct pipeline_state){inits.at[0], inits.at[1]});
 	if (p->schedule->released_late)
 		carry(p, none);
