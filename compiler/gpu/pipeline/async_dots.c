@@ -104,10 +104,8 @@ struct op *dot_of_local_load(struct op *o)
 /* True if o reads one of the loop's buffers, or is a conversion that becomes such a read. */
 static bool reads_buffer(const struct plan *p, const struct op *o)
 {
-	bool yes = o->code == IR_LOCAL_LOAD && is_buffer(p, operand(o, 0));
-	for (u32 i = 0; i < p->loads.len && p->async; i++)
-		yes |= load_consumer(p->loads.at[i]) == o && o->code == IR_CONVERT_LAYOUT;
-	return yes;
+	return (o->code == IR_LOCAL_LOAD && is_buffer(p, operand(o, 0))) ||
+	       (p->async && o->code == IR_CONVERT_LAYOUT && is_load_consumer(p, o));
 }
 
 /* True if the dot takes operand i from registers, computed from buffers of the loop and from loop-invariant values
@@ -177,9 +175,8 @@ void find_deferred_dot(struct plan *p)
 	if (!last || last == first || first->code != IR_WARP_GROUP_DOT || last->code != IR_WARP_GROUP_DOT ||
 	    first->attr[ATTR_FETCHED] || last->attr[ATTR_FETCHED])
 		return;
-	for (u32 i = 0; i < p->outstanding.len; i++)
-		if (p->outstanding.at[i] == last) /* it stays outstanding anyway */
-			return;
+	if (is_outstanding(p, last))
+		return;
 	const struct value *sum = result(last), *a = operand(last, 0);
 	bool stays = is_buffer(p, operand(last, 1)) && (type_is_tensor(a->type) || is_buffer(p, a)) &&
 		     value_has_one_use(sum) && sum->uses->user == body->last;
@@ -243,15 +240,6 @@ void find_overlapped_dots(struct plan *p)
 	}
 }
 
-/* True if the store is the load_consumer of a load in p->loads, so that a copy replaces it. */
-static bool is_copied(const struct plan *p, const struct op *store)
-{
-	for (u32 i = 0; i < p->loads.len; i++)
-		if (load_consumer(p->loads.at[i]) == store)
-			return true;
-	return false;
-}
-
 /* Ping-pong scheduling, for loops of two dots where work on the first dot's result gives the second dot's operand. With
  * independent dots it loses 14 to 16 % (an H100, scaled blocks of fp8). No thread may wait at a block-wide barrier
  * while its warpgroup holds the tensor cores. With two buffers the next copy would be late, unless a producer issues
@@ -263,24 +251,27 @@ void decide_pingpong(struct plan *p)
 	for (struct op *o = p->loop->blocks[0]->first; o && p->pingpong; o = o->next) {
 		dots += op_is_dot(o);
 		p->pingpong = (!op_is_dot(o) || (o->code == IR_WARP_GROUP_DOT && !o->attr[ATTR_TRANSPOSED])) &&
-			      (is_copied(p, o) || (!scratch_bytes(p->s, o) && o->code != IR_LOCAL_STORE)) &&
+			      (is_load_consumer(p, o) ||
+			       /* a copy replaces it */ (!scratch_bytes(p->s, o) && o->code != IR_LOCAL_STORE)) &&
 			      (!o->nblocks || o->code == IR_REDUCE);
 	}
 	p->pingpong = p->pingpong && dots == 2 && !dots_are_independent(p->ctx, p->loop->blocks[0]);
 }
 
-bool is_overlapped(const struct plan *p, const struct op *dot)
+static bool contains(const op_vec *dots, const struct op *dot)
 {
 	bool yes = false;
-	for (u32 i = 0; i < p->overlapped.len; i++)
-		yes |= p->overlapped.at[i] == dot;
+	for (u32 i = 0; i < dots->len; i++)
+		yes |= dots->at[i] == dot;
 	return yes;
+}
+
+bool is_overlapped(const struct plan *p, const struct op *dot)
+{
+	return contains(&p->overlapped, dot);
 }
 
 bool is_outstanding(const struct plan *p, const struct op *dot)
 {
-	bool yes = dot == p->deferred;
-	for (u32 i = 0; i < p->outstanding.len; i++)
-		yes |= p->outstanding.at[i] == dot;
-	return yes;
+	return dot == p->deferred || contains(&p->outstanding, dot);
 }

@@ -364,13 +364,17 @@ void make_buffers(struct plan *p, struct op *at)
 	build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0)->attr[ATTR_CLUSTER] = p->code->in_pair != NULL;
 }
 
-void reuse_buffers(struct plan *p)
+/* The second of two chained loops uses the buffers and mbarriers of the first, and continues with its pipeline state.
+ */
+static void reuse_buffers(struct plan *p)
 {
 	const struct plan *prev = p->prev_chained;
 	u32 state = prev->code->state;
 	p->code->buffers = prev->code->buffers;
 	p->code->barriers = prev->code->barriers;
 	number_barriers(p);
+	for (u32 i = 0; p->producer && i + 1 < p->producer->path.len; i++)
+		p->producer->path.at[i] = prev->producer->path.at[i];
 	carry_pipeline_state(p, (struct pipeline_state){carried_last(prev, state), carried_last(prev, state + 1)});
 }
 
@@ -563,28 +567,21 @@ static void expand_step(struct plan *p, struct builder *b, const struct schedule
 	}
 }
 
-struct others {
-	const struct plan *p;
-	bool any; /* there are loops with dots other than p's and those chained to it */
-};
-
-static void note_other(struct op *o, void *arg)
+static void count_dot_loop(struct op *o, void *n)
 {
-	struct others *a = arg;
-	const struct plan *p = a->p;
-	a->any |= o->code == IR_FOR && first_dot(o->blocks[0]) && o != p->loop &&
-		  (!p->prev_chained || o != p->prev_chained->loop) && (!p->next_chained || o != p->next_chained->loop);
+	*(u32 *)n += o->code == IR_FOR && first_dot(o->blocks[0]);
 }
 
 /* The loop that ping-pong scheduling spans: the loop over tiles around p's, if a producer runs ahead across it and it
- * contains no other loops with dots, which may have ping-pong scheduling themselves; else p's loop. */
+ * contains no loops with dots other than p's and the loops chained to it, which may have ping-pong scheduling
+ * themselves; else p's loop. */
 static struct op *loop_of_pingpong(const struct plan *p)
 {
-	struct others a = {.p = p};
+	u32 loops = 0, chained = (p->prev_chained != NULL) + (p->next_chained != NULL);
 	if (!p->producer || p->producer->path.len < 2)
 		return p->loop;
-	walk(p->producer->path.at[0]->blocks[0], note_other, &a);
-	return a.any ? p->loop : p->producer->path.at[0];
+	walk(p->producer->path.at[0]->blocks[0], count_dot_loop, &loops);
+	return loops > 1 + chained ? p->loop : p->producer->path.at[0];
 }
 
 /* Before the loop: the first arrivals and waits of ping-pong scheduling. Over the loop, begin_pingpong and end_pingpong
@@ -680,10 +677,6 @@ static void begin_ahead(struct plan *p)
 {
 	struct op *last = p->loop->prev;
 	value_vec loaded = {0}, tokens = {0};
-	if (p->prev_chained) {
-		reuse_buffers(p);
-		return;
-	}
 	if (p->multi_buffered)
 		make_buffers(p, p->loop);
 	build_prologue(p, &loaded, &tokens);
@@ -743,7 +736,14 @@ void expand_loop(struct plan *p)
 	schedule_loop(p);
 	if (p->s->cuda.schedules)
 		print_schedule(p, p->s->diags->sources.at[p->loop->loc.file]->name, p->s->cuda.schedules);
-	p->code->stream->begin(p);
+	if (p->prev_chained)
+		reuse_buffers(p);
+	else
+		p->code->stream->begin(p);
+	if (p->producer && p->schedule->released_late) { /* no buffer has been read before the first iteration */
+		struct builder b = builder_before(p->ctx, p->producer->path.at[0]);
+		carry(p, build_int(&b, type_scalar(p->ctx, DT_I32), p->stages));
+	}
 	carry_dot_tokens(p);
 	for (u32 i = 0; i < p->code->carried.len; i++)
 		vec_push(&p->scratch, &inits, p->code->carried.at[i].init);

@@ -80,8 +80,6 @@ struct value *carried_last(const struct plan *p, u32 i);
 struct pipeline_state pipeline_state_at(struct plan *p, struct builder *b, struct pipeline_state at, int by);
 /* Allocates the multi-buffer of each load and their mbarriers, before `at`. */
 void make_buffers(struct plan *p, struct op *at);
-/* Lets p use the buffers and mbarriers of p->prev_chained, and continue with its pipeline state. */
-void reuse_buffers(struct plan *p);
 /* Builds the copies for one iteration into buffer `slot`, with the predicate `inside` (i1). `map`: the loop's index and
  * iter args → their values in that iteration; the clones of the slice's operations are added to it. */
 void issue_copies(struct plan *p, struct builder *b, struct map *map, struct value *slot, struct value *inside);

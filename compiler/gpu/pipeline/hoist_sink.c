@@ -94,14 +94,12 @@ void sink_past_first_copies(struct plan *p, struct op *last)
 /* The loops with dots divide a block into segments, numbered in program order. An operation may sink into a later
  * segment if its users are there or sink as well, and if no operand must stay in registers longer for it. The limit of
  * an operation is the last segment that it may sink into: at most the limit of each user, and at most the last segment
- * in which each operand is live anyway. Limits are propagated in increasing order, as in Dijkstra's algorithm: an
- * operation with the least limit of all keeps it, and propagates it once. */
+ * in which each operand is live anyway. Limits only decrease, so a worklist finds the largest ones. */
 struct segments {
 	struct block *b;
 	struct arena scratch;
-	u32 *home, *limit;          /* the segment and the limit of each operation, by its mark */
-	VEC(struct op *) * limited; /* for each segment: the operations whose limit has been it */
-	bool *passed;               /* of each operation, by its mark: its limit has been propagated */
+	u32 *home, *limit; /* the segment and the limit of each operation, by its mark */
+	op_vec work;       /* the operations with limits to propagate */
 };
 
 /* The operation of b that is o or contains it. */
@@ -135,7 +133,7 @@ static void limit(struct segments *g, struct op *o, u32 to)
 {
 	if (to < g->limit[o->mark]) {
 		g->limit[o->mark] = to;
-		vec_push(&g->scratch, &g->limited[to], o);
+		vec_push(&g->scratch, &g->work, o);
 	}
 }
 
@@ -154,9 +152,6 @@ static void limit_users(struct segments *g, const struct value *v, u32 to)
 static void propagate_limit(struct segments *g, struct op *o)
 {
 	u32 to = g->limit[o->mark];
-	if (g->passed[o->mark])
-		return;
-	g->passed[o->mark] = true;
 	for (u32 i = 0; i < o->nresults; i++)
 		limit_users(g, &o->results[i], to);
 	for (u32 i = 0; i < o->noperands && !o->nblocks; i++)
@@ -204,8 +199,6 @@ static void sink_in_block(struct block *b)
 		u32 segments = loops.len + 1, home = 0;
 		g.home = arena_array(&g.scratch, u32, n);
 		g.limit = arena_array(&g.scratch, u32, n);
-		g.passed = arena_array(&g.scratch, bool, n);
-		g.limited = arena_alloc(&g.scratch, segments * sizeof *g.limited);
 		for (struct op *o = b->first; o; o = o->next) {
 			g.home[o->mark] = home;
 			g.limit[o->mark] = segments;
@@ -215,9 +208,8 @@ static void sink_in_block(struct block *b)
 			limit(&g, o, first_limit(&g, o, loops.len));
 		for (u32 i = 0; i < b->nargs; i++)
 			limit_users(&g, b->args[i], 0);
-		for (u32 to = 0; to < segments; to++)
-			for (u32 i = 0; i < g.limited[to].len; i++)
-				propagate_limit(&g, g.limited[to].at[i]);
+		while (g.work.len)
+			propagate_limit(&g, g.work.at[--g.work.len]);
 		sink_to_limits(&g, &loops);
 	}
 	arena_free(&g.scratch);

@@ -68,30 +68,36 @@ struct op *load_consumer(const struct op *load)
 	return o->code == IR_CONVERT_LAYOUT || o->code == IR_LOCAL_STORE ? o : NULL;
 }
 
-/* A set of values: the operands of dots and of stores to shared memory, and the values from which pure operations
- * compute them. The operands of operations in the set `except` (NULL: empty) are not added. */
-struct operands {
+bool is_load_consumer(const struct plan *p, const struct op *o)
+{
+	bool yes = false;
+	for (u32 i = 0; i < p->loads.len; i++)
+		yes |= load_consumer(p->loads.at[i]) == o;
+	return yes;
+}
+
+static bool is_pure(const struct op *o)
+{
+	return op_has(o, PURE);
+}
+
+static bool is_pure_and_not_marked(const struct op *o)
+{
+	return op_has(o, PURE) && !o->mark;
+}
+
+/* The operands of dots and of stores to shared memory, and the values from which they are computed, through operations
+ * that satisfy `through`. */
+struct dot_operands {
 	struct value_set values;
-	const struct map *except;
+	bool (*through)(const struct op *o);
 };
 
-static void note_operands(struct op *o, void *arg)
+static void add_dot_operands(struct op *o, void *arg)
 {
-	struct operands *a = arg;
-	struct value_set *set = &a->values;
-	if (!op_is_dot(o) && o->code != IR_LOCAL_STORE)
-		return;
-	for (u32 i = 0; i < o->noperands; i++)
-		vec_push(&set->scratch, &set->work, operand(o, i));
-	while (set->work.len) {
-		const struct value *v = set->work.at[--set->work.len];
-		const struct op *def = v->def;
-		if (!set_add(set, v) || !def || v->index || !op_has(def, PURE) ||
-		    (a->except && map_get(a->except, def)))
-			continue;
-		for (u32 i = 0; i < def->noperands; i++)
-			vec_push(&set->scratch, &set->work, operand(def, i));
-	}
+	struct dot_operands *a = arg;
+	for (u32 i = 0; i < o->noperands && (op_is_dot(o) || o->code == IR_LOCAL_STORE); i++)
+		add_sources(&a->values, operand(o, i), a->through);
 }
 
 static struct access_vector accessed(const struct plan *p, const struct op *load)
@@ -269,18 +275,15 @@ bool needs_registers(const struct plan *p, const struct op *load)
 	       (to->code == IR_LOCAL_STORE && !has_same_vectors(p, load));
 }
 
-static void mark_users(struct map *found, const struct value *v)
+/* Sets o->mark if o depends on the result of a dot of the block `body`. Called for all operations in it, in order. */
+static void mark_dependent_on_dot(struct op *o, void *body)
 {
-	VEC(const struct value *) work = {0};
-	vec_push(found->arena, &work, v);
-	while (work.len)
-		for (const struct use *u = work.at[--work.len]->uses; u; u = u->next) {
-			if (map_get(found, u->user))
-				continue;
-			map_put(found, u->user, u->user);
-			for (u32 i = 0; i < u->user->nresults; i++)
-				vec_push(found->arena, &work, &u->user->results[i]);
-		}
+	o->mark = false;
+	for (u32 i = 0; i < o->noperands; i++) {
+		const struct op *def = operand(o, i)->def;
+		bool inside = def && block_contains(body, def->block);
+		o->mark |= inside && (def->mark || (op_is_dot(def) && def->block == body));
+	}
 }
 
 /* Inserts a layout conversion to the load's own layout, which changes nothing, before `at`, and makes it the load's
@@ -297,21 +300,18 @@ static void insert_consumer(struct plan *p, struct op *load, struct op *at)
 void insert_load_consumers(struct plan *p, bool all)
 {
 	struct block *b = p->loop->blocks[0];
-	struct map behind = {.arena = &p->scratch};
+	struct dot_operands operands = {.through = is_pure_and_not_marked};
 	if (p->s->cuda.limits.few_buffers)
 		return;
-	for (struct op *o = b->first; o; o = o->next)
-		if (op_is_dot(o))
-			mark_users(&behind, result(o));
-	struct operands worked = {.except = &behind};
-	walk(b, note_operands, &worked);
+	walk(b, mark_dependent_on_dot, b);
+	walk(b, add_dot_operands, &operands);
 	for (struct op *o = b->first; o; o = o->next) {
 		if (o->code != IR_LOAD || !type_is_tensor(result(o)->type) || load_consumer(o) ||
-		    (!all && !set_has(&worked.values, result(o))))
+		    (!all && !set_has(&operands.values, result(o))))
 			continue;
 		insert_consumer(p, o, o->next);
 	}
-	arena_free(&worked.values.scratch);
+	arena_free(&operands.values.scratch);
 }
 
 void collect_slice(struct plan *p)
@@ -417,9 +417,9 @@ void find_loads(struct plan *p, bool asked, bool plain, bool far)
 			want_async = 0;
 	if (want_async && p->s->target->has_async_copy)
 		insert_load_consumers(p, asked && far);
-	struct operands fed = {.except = NULL};
+	struct dot_operands operands = {.through = is_pure};
 	if (!asked && !plain)
-		walk(b, note_operands, &fed);
+		walk(b, add_dot_operands, &operands);
 	for (; want_async >= 0 && !p->loads.len; want_async--) {
 		p->async = want_async;
 		for (struct op *o = b->first; o; o = o->next) {
@@ -428,11 +428,11 @@ void find_loads(struct plan *p, bool asked, bool plain, bool far)
 				continue;
 			bool fits = want_async
 					    ? can_copy_async(p, o) && !(p->operands_only && is_combined_with_dot(p, o))
-					    : asked || plain || set_has(&fed.values, result(o));
+					    : asked || plain || set_has(&operands.values, result(o));
 			if (fits)
 				add_load(p, o);
 		}
 	}
-	arena_free(&fed.values.scratch);
+	arena_free(&operands.values.scratch);
 	collect_slice(p);
 }

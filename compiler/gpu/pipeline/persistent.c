@@ -25,10 +25,6 @@ struct programs {
 	struct op *loop;
 	/* what replaces program_id(axis) and num_programs(axis) in the kernel */
 	struct value *index[3], *count[3];
-	/* the operations that compute `index`, `count` and the loop's bounds, in program order; remove_program_loop
-	 * erases them */
-	VEC(struct op *) made;
-	struct arena *arena; /* `made` is allocated in it */
 };
 
 /* True if the loop does nothing but independent dots and arithmetic with their results. */
@@ -99,15 +95,9 @@ bool may_persist(const struct pass_state *s)
 	return distribution_of(s) != NOT_PERSISTENT;
 }
 
-static struct value *made(struct programs *g, struct value *v)
+static struct value *make(struct builder *b, enum opcode code, struct value *x, struct value *y)
 {
-	vec_push(g->arena, &g->made, v->def);
-	return v;
-}
-
-static struct value *make(struct programs *g, struct builder *b, enum opcode code, struct value *x, struct value *y)
-{
-	return made(g, build2(b, code, x->type, x, y));
+	return build2(b, code, x->type, x, y);
 }
 
 static struct value *number(struct builder *b, i64 n)
@@ -151,30 +141,23 @@ static void replace_number(struct op *o, void *arg)
 static void split_index(struct programs *g, struct builder *b, struct value *index, struct value *plane, i64 group)
 {
 	if (!group) {
-		g->index[0] = make(g, b, IR_REMSI, index, g->count[0]);
-		struct value *row = make(g, b, IR_DIVSI, index, g->count[0]);
-		g->index[1] = make(g, b, IR_REMSI, row, g->count[1]);
-		g->index[2] = make(g, b, IR_DIVSI, row, g->count[1]);
+		g->index[0] = make(b, IR_REMSI, index, g->count[0]);
+		struct value *row = make(b, IR_DIVSI, index, g->count[0]);
+		g->index[1] = make(b, IR_REMSI, row, g->count[1]);
+		g->index[2] = make(b, IR_DIVSI, row, g->count[1]);
 		return;
 	}
-	g->index[2] = make(g, b, IR_DIVSI, index, plane);
-	struct value *in_plane = make(g, b, IR_REMSI, index, plane);
+	g->index[2] = make(b, IR_DIVSI, index, plane);
+	struct value *in_plane = make(b, IR_REMSI, index, plane);
 	split_by_groups(b, in_plane, g->count[0], g->count[1], group, &g->index[0], &g->index[1]);
-	for (struct op *o = in_plane->def; o != g->index[1]->def;) {
-		o = o->next;
-		if (o->code != IR_CONSTANT)
-			made(g, result(o));
-	}
 }
 
 /* The value blocks - 1 - v if `odd` is odd; otherwise v. */
-static struct value *mirror_if_odd(struct programs *g, struct builder *b, struct value *odd, struct value *blocks,
-				   struct value *v)
+static struct value *mirror_if_odd(struct builder *b, struct value *odd, struct value *blocks, struct value *v)
 {
-	struct value *last = make(g, b, IR_SUBI, blocks, number(b, 1)), *other = make(g, b, IR_SUBI, last, v);
-	struct value *is_odd = make(g, b, IR_ANDI, odd, number(b, 1));
-	struct value *yes = made(g, build_cmpi(b, CMPI_NE, is_odd, number(b, 0)));
-	return made(g, build3(b, IR_SELECT, v->type, yes, other, v));
+	struct value *last = make(b, IR_SUBI, blocks, number(b, 1)), *other = make(b, IR_SUBI, last, v);
+	struct value *is_odd = make(b, IR_ANDI, odd, number(b, 1));
+	return build3(b, IR_SELECT, v->type, build_cmpi(b, CMPI_NE, is_odd, number(b, 0)), other, v);
 }
 
 /* Programs in the order of the time that they take, which depends on their number along x. Each round gives each
@@ -188,41 +171,40 @@ struct program_order {
 };
 
 /* The largest power of two that divides v. */
-static struct value *lowest_bit(struct programs *g, struct builder *b, struct value *v)
+static struct value *lowest_bit(struct builder *b, struct value *v)
 {
-	return make(g, b, IR_ANDI, v, make(g, b, IR_SUBI, number(b, 0), v));
+	return make(b, IR_ANDI, v, make(b, IR_SUBI, number(b, 0), v));
 }
 
 static struct program_order begin_order(struct programs *g, struct builder *b, struct value *all, struct value *block)
 {
 	struct program_order o = {.blocks = of_axis(b, IR_NUM_PROGRAMS, 0)};
-	vec_push(g->arena, &g->made, o.blocks->def);
-	o.rounds = make(g, b, IR_DIVSI, all, o.blocks);
+	o.rounds = make(b, IR_DIVSI, all, o.blocks);
 	/* the direction of the first round is chosen so that the last round, in which not every block has a program,
 	 * begins with block 0 */
-	o.first = mirror_if_odd(g, b, o.rounds, o.blocks, block);
-	o.rows = make(g, b, IR_MULI, g->count[1], g->count[2]);
-	struct value *pair = make(g, b, IR_ADDI, o.blocks, o.blocks);
-	struct value *bit = lowest_bit(g, b, g->count[0]);
-	struct value *common = make(g, b, IR_MINSI, lowest_bit(g, b, pair), bit);
-	o.together = make(g, b, IR_MINSI, make(g, b, IR_DIVSI, pair, common), o.rows);
+	o.first = mirror_if_odd(b, o.rounds, o.blocks, block);
+	o.rows = make(b, IR_MULI, g->count[1], g->count[2]);
+	struct value *pair = make(b, IR_ADDI, o.blocks, o.blocks);
+	struct value *bit = lowest_bit(b, g->count[0]);
+	struct value *common = make(b, IR_MINSI, lowest_bit(b, pair), bit);
+	o.together = make(b, IR_MINSI, make(b, IR_DIVSI, pair, common), o.rows);
 	return o;
 }
 
 static void split_in_order(struct programs *g, struct builder *b, struct value *index, const struct program_order *o)
 {
-	struct value *round = make(g, b, IR_DIVSI, index, o->blocks);
-	struct value *begin = make(g, b, IR_SUBI, index, o->first);
-	struct value *odd = make(g, b, IR_XORI, round, o->rounds);
-	struct value *place = make(g, b, IR_ADDI, begin, mirror_if_odd(g, b, odd, o->blocks, o->first));
-	struct value *programs = make(g, b, IR_MULI, o->together, g->count[0]);
-	struct value *part = make(g, b, IR_DIVSI, place, programs), *within = make(g, b, IR_REMSI, place, programs);
-	struct value *row = make(g, b, IR_MULI, part, o->together);
-	struct value *rows = make(g, b, IR_MINSI, o->together, make(g, b, IR_SUBI, o->rows, row));
-	g->index[0] = make(g, b, IR_DIVSI, within, rows);
-	row = make(g, b, IR_ADDI, row, make(g, b, IR_REMSI, within, rows));
-	g->index[1] = make(g, b, IR_REMSI, row, g->count[1]);
-	g->index[2] = make(g, b, IR_DIVSI, row, g->count[1]);
+	struct value *round = make(b, IR_DIVSI, index, o->blocks);
+	struct value *begin = make(b, IR_SUBI, index, o->first);
+	struct value *odd = make(b, IR_XORI, round, o->rounds);
+	struct value *place = make(b, IR_ADDI, begin, mirror_if_odd(b, odd, o->blocks, o->first));
+	struct value *programs = make(b, IR_MULI, o->together, g->count[0]);
+	struct value *part = make(b, IR_DIVSI, place, programs), *within = make(b, IR_REMSI, place, programs);
+	struct value *row = make(b, IR_MULI, part, o->together);
+	struct value *rows = make(b, IR_MINSI, o->together, make(b, IR_SUBI, o->rows, row));
+	g->index[0] = make(b, IR_DIVSI, within, rows);
+	row = make(b, IR_ADDI, row, make(b, IR_REMSI, within, rows));
+	g->index[1] = make(b, IR_REMSI, row, g->count[1]);
+	g->index[2] = make(b, IR_DIVSI, row, g->count[1]);
 }
 
 bool add_program_loop(struct pass_state *s, i64 group)
@@ -230,17 +212,16 @@ bool add_program_loop(struct pass_state *s, i64 group)
 	struct kernel *k = s->k;
 	struct programs *g = arena_new(s->ctx->arena, struct programs);
 	bool by_duration = distribution_of(s) == BY_DURATION;
-	g->arena = s->ctx->arena;
 	add_grid(k, g);
 	struct builder before = builder_before(s->ctx, k->body->first);
 	before.loc = k->loc;
-	struct value *plane = make(g, &before, IR_MULI, g->count[0], g->count[1]);
-	struct value *all = make(g, &before, IR_MULI, plane, g->count[2]);
-	struct value *block = made(g, of_axis(&before, IR_PROGRAM_ID, 0));
+	struct value *plane = make(&before, IR_MULI, g->count[0], g->count[1]);
+	struct value *all = make(&before, IR_MULI, plane, g->count[2]);
+	struct value *block = of_axis(&before, IR_PROGRAM_ID, 0);
 	struct program_order order = {0};
 	if (by_duration)
 		order = begin_order(g, &before, all, block);
-	struct value *step = made(g, of_axis(&before, IR_NUM_PROGRAMS, 0));
+	struct value *step = of_axis(&before, IR_NUM_PROGRAMS, 0);
 	g->loop = build_for(&before, by_duration ? order.first : block, all, step, NULL, 0);
 	g->loop->attr[ATTR_FLATTEN] = true;
 	g->loop->attr[ATTR_NO_WRAP] = true; /* libtl launches persistent blocks for up to 2^30 programs only */
@@ -271,11 +252,7 @@ void remove_program_loop(struct pass_state *s)
 	struct builder before = builder_before(s->ctx, g->loop);
 	for (int i = 0; i < GRID_PARAMS; i++)
 		replace_uses(g->index[i], of_axis(&before, IR_PROGRAM_ID, i));
-	struct value *none = number(&before, 0);
-	for (u32 i = 0; i < FOR_INITS; i++)
-		op_set_operand(g->loop, i, none);
-	for (u32 i = g->made.len; i--;)
-		op_erase(g->made.at[i]);
+	replace_uses(for_index(g->loop), number(&before, 0)); /* of operations that are dead now */
 	before = builder_before(s->ctx, k->body->first); /* users of the counts may have been hoisted out of the loop */
 	for (int i = GRID_PARAMS; i--;) {
 		replace_uses(g->count[i], of_axis(&before, IR_NUM_PROGRAMS, i));

@@ -47,9 +47,9 @@ struct plan {
 	struct op *loop;
 
 	/* loads issued ahead: */
-	VEC(struct op *) loads;
+	op_vec loads;
 	struct map in_slice;     /* operation or iter arg that addresses and masks of `loads` depend on → itself */
-	VEC(struct op *) slice;  /* the operations of in_slice, in program order */
+	op_vec slice;            /* the operations of in_slice, in program order */
 	VEC(u32) args;           /* the iter args of in_slice, by index */
 	bool operands_only;      /* no shared memory for loads that are combined with results of dots */
 	/* set of loads that a preceding register prefetch has issued ahead; the slice may contain no other loads */
@@ -67,8 +67,8 @@ struct plan {
 	u32 bulk_copies;         /* tma: number of loads, at the end of `loads`, moved by bulk copies */
 
 	/* asynchronous dots: */
-	VEC(struct op *) outstanding; /* dots outstanding when the next iteration begins, in program order */
-	VEC(struct op *) overlapped;  /* dots with results awaited after the issue of further dots */
+	op_vec outstanding;      /* dots outstanding when the next iteration begins, in program order */
+	op_vec overlapped;       /* dots with results awaited after the issue of further dots */
 	struct op *deferred;     /* dot with deferred wait: in the next iteration, with its first dot's; or NULL */
 	bool register_a;         /* an outstanding dot takes A from registers, loaded from shared memory */
 	bool pingpong;           /* ping-pong scheduling of two warpgroups */
@@ -118,6 +118,8 @@ bool may_conflict(struct pass_state *s, const struct block *b, const struct valu
 bool is_recurrence(struct ir_context *ctx, const struct block *body);
 /* The only user of the load, if it is a layout conversion or a store into a buffer, in the same block; or NULL. */
 struct op *load_consumer(const struct op *load);
+/* True if o is the load_consumer of one of p->loads. */
+bool is_load_consumer(const struct plan *p, const struct op *o);
 /* True if the use, of the result of a load_consumer, is a layout conversion through shared memory. With multi-buffers
  * it is replaced by another read of the load's buffer. */
 bool is_second_read(const struct use *u);

@@ -177,25 +177,9 @@ static struct pipeline_state build_producer_loop(struct plan *p, u32 level, stru
 	return (struct pipeline_state){&copy->results[nargs], &copy->results[nargs + 1]};
 }
 
-/* Begins the second of two chained loops: it uses the buffers of the preceding loop, whose producer issues its copies
- * too. */
-static void continue_producer(struct plan *p)
-{
-	struct builder b = builder_before(p->ctx, p->loop);
-	reuse_buffers(p);
-	for (u32 i = 0; i + 1 < p->producer->path.len; i++)
-		p->producer->path.at[i] = p->prev_chained->producer->path.at[i];
-	if (p->schedule->released_late)
-		carry(p, build_int(&b, type_scalar(p->ctx, DT_I32), p->stages));
-}
-
 /* The producer's partition is the first operation of its block. */
 static void begin_producer(struct plan *p)
 {
-	if (p->prev_chained) {
-		continue_producer(p);
-		return;
-	}
 	struct loop_nest *q = p->producer;
 	struct op *first = q->path.at[0]->block->first;
 	value_vec inits = {0};
@@ -206,7 +190,6 @@ static void begin_producer(struct plan *p)
 	b.loc = p->loop->loc;
 	struct value *slot = build_int(&b, t, 0);
 	struct pipeline_state state = {slot, build_int(&b, t, 0)};
-	struct value *none = build_int(&b, t, p->stages);
 	vec_push(&p->scratch, &inits, state.slot);
 	vec_push(&p->scratch, &inits, state.phase);
 	struct op *partition = build(&b, IR_PARTITION, NULL, 0, NULL, 0, 1);
@@ -226,8 +209,6 @@ static void begin_producer(struct plan *p)
 	for (u32 i = 0; i + 1 < q->path.len; i++)
 		q->path.at[i] = carry_through(p, q->path.at[i], &inits);
 	carry_pipeline_state(p, (struct pipeline_state){inits.at[0], inits.at[1]});
-	if (p->schedule->released_late)
-		carry(p, none);
 }
 
 /* Yields the pipeline state from the outer loops too. Returns the outermost loop, or p's if there is none around it. */

@@ -16,16 +16,10 @@ enum queue { PRODUCTS, COPIES, QUEUES };
 enum { DONE = UINT8_MAX, MOST_COPIES = 64 };
 static const u8 most_pending[QUEUES] = {MAX_PENDING_DOTS, MOST_COPIES};
 
-/* A token, or the result of an asynchronous dot, whose group of asynchronous operations may still be running. */
-struct in_flight {
-	u32 number;
-	u8 age;
-};
-
 /* The groups of asynchronous operations that may be running at a point of the kernel. */
 struct running {
 	u8 groups[QUEUES]; /* upper bound */
-	VEC(struct in_flight) values; /* sorted by number; the groups of other values are complete */
+	u8 *ages;          /* of each numbered value; DONE: its group is complete */
 };
 
 struct completion {
@@ -86,69 +80,33 @@ static void find_in_flight(struct op *o, void *arg)
 
 /* --- the walk ------------------------------------------------------------------------------------------------ */
 
-/* The index of the value with this number, or the index at which it would be inserted. */
-static u32 place_of(const struct running *r, u32 number)
-{
-	u32 low = 0, high = r->values.len;
-	while (low < high) {
-		u32 middle = low + (high - low) / 2;
-		if (r->values.at[middle].number < number)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 static u8 age_of(const struct completion *c, const struct running *r, const struct value *v)
 {
 	uintptr_t n = (uintptr_t)map_get(&c->numbers, v);
-	u32 i = n ? place_of(r, (u32)n) : r->values.len;
-	return i < r->values.len && r->values.at[i].number == n ? r->values.at[i].age : DONE;
+	return n ? r->ages[n - 1] : DONE;
 }
 
-static void set_age(struct completion *c, struct running *r, const struct value *v, u8 age)
+static void set_age(const struct completion *c, struct running *r, const struct value *v, u8 age)
 {
-	const struct in_flight in = {(u32)(uintptr_t)map_get(&c->numbers, v), age};
-	u32 i = place_of(r, in.number);
-	bool there = i < r->values.len && r->values.at[i].number == in.number;
-	if (!in.number || (age == DONE && !there))
-		return;
-	u32 after = r->values.len - i;
-	if (!there)
-		vec_push(&c->scratch, &r->values, in);
-	struct in_flight *at = r->values.at + i;
-	if (!there)
-		memmove(at + 1, at, after * sizeof *at);
-	if (age == DONE) {
-		memmove(at, at + 1, (after - 1) * sizeof *at);
-		r->values.len--;
-		return;
-	}
-	*at = in;
-}
-
-static enum queue queue_of(const struct completion *c, const struct in_flight *v)
-{
-	return c->queues.at[v->number - 1];
+	uintptr_t n = (uintptr_t)map_get(&c->numbers, v);
+	if (n)
+		r->ages[n - 1] = age;
 }
 
 static void issue(const struct completion *c, struct running *r, enum queue q, int groups)
 {
-	for (u32 i = 0; i < r->values.len; i++)
-		if (queue_of(c, &r->values.at[i]) == q)
-			r->values.at[i].age = (u8)MIN(r->values.at[i].age + groups, most_pending[q]);
+	for (u32 i = 0; i < c->queues.len; i++)
+		if (c->queues.at[i] == q && r->ages[i] != DONE)
+			r->ages[i] = (u8)MIN(r->ages[i] + groups, most_pending[q]);
 	r->groups[q] = (u8)MIN(r->groups[q] + groups, most_pending[q]);
 }
 
 /* All but the last `but` groups are complete. */
 static void complete(const struct completion *c, struct running *r, enum queue q, i64 but)
 {
-	u32 n = 0;
-	for (u32 i = 0; i < r->values.len; i++)
-		if (queue_of(c, &r->values.at[i]) != q || r->values.at[i].age < but)
-			r->values.at[n++] = r->values.at[i];
-	r->values.len = n;
+	for (u32 i = 0; i < c->queues.len; i++)
+		if (c->queues.at[i] == q && r->ages[i] >= but)
+			r->ages[i] = DONE;
 	r->groups[q] = (u8)MIN(r->groups[q], but);
 }
 
@@ -170,33 +128,23 @@ static void wait(struct completion *c, struct running *r, struct op *o)
 static struct running copy(struct completion *c, const struct running *r)
 {
 	struct running to = *r;
-	to.values.at = arena_dup(&c->scratch, r->values.at, r->values.len * sizeof *r->values.at);
-	to.values.cap = r->values.len;
+	to.ages = arena_dup(&c->scratch, r->ages, c->queues.len);
 	return to;
 }
 
 /* Merges the states of two paths. True if more groups may be running than `to` had before. */
 static bool merge(struct completion *c, struct running *to, const struct running *from)
 {
-	struct running both = {0};
-	bool less = false;
-	for (u32 i = 0, k = 0; i < to->values.len || k < from->values.len;) {
-		const struct in_flight *a = i < to->values.len ? &to->values.at[i] : NULL,
-				       *b = k < from->values.len ? &from->values.at[k] : NULL;
-		bool first = a && (!b || a->number <= b->number), second = b && (!a || b->number <= a->number);
-		bool younger = second && (!first || b->age < a->age);
-		vec_push(&c->scratch, &both.values, younger ? *b : *a);
-		less |= younger;
-		i += first;
-		k += second;
+	bool more = false;
+	for (u32 i = 0; i < c->queues.len; i++) {
+		more |= from->ages[i] < to->ages[i];
+		to->ages[i] = MIN(to->ages[i], from->ages[i]);
 	}
-	to->values.at = both.values.at;
-	to->values.len = both.values.len;
-	to->values.cap = both.values.cap;
-	for (int q = 0; q < QUEUES; q++)
-		if (from->groups[q] > to->groups[q])
-			to->groups[q] = from->groups[q], less = true;
-	return less;
+	for (int q = 0; q < QUEUES; q++) {
+		more |= from->groups[q] > to->groups[q];
+		to->groups[q] = MAX(to->groups[q], from->groups[q]);
+	}
+	return more;
 }
 
 static void visit_block(struct completion *c, struct running *r, const struct block *b);
@@ -296,7 +244,8 @@ static void visit_kernel(struct completion *c, struct kernel *k)
 	walk(k->body, find_in_flight, c);
 	if (!c->queues.len || c->bad)
 		return;
-	struct running r = {0};
+	struct running r = {.ages = arena_array(&c->scratch, u8, c->queues.len)};
+	memset(r.ages, DONE, c->queues.len);
 	visit_block(c, &r, k->body);
 }
 
