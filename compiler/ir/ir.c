@@ -293,6 +293,11 @@ struct value *build_int(struct builder *b, const struct type *t, i64 x)
 	return build_constant(b, t, dtype_encode_int(type_dtype(t), x));
 }
 
+struct value *build_i32(struct builder *b, i64 x)
+{
+	return build_int(b, type_scalar(b->ctx, DT_I32), x);
+}
+
 struct value *build_i64(struct builder *b, struct value *v)
 {
 	const struct type *t = type_scalar(b->ctx, DT_I64);

@@ -409,6 +409,8 @@ struct value *build3(struct builder *b, enum opcode code, const struct type *t, 
 /* Builds a scalar, or a tensor filled with a scalar. `bits` is the memory representation of the element. */
 struct value *build_constant(struct builder *b, const struct type *t, u64 bits);
 struct value *build_int(struct builder *b, const struct type *t, i64 x);
+/* The constant x, of type i32. */
+struct value *build_i32(struct builder *b, i64 x);
 struct value *build_i64(struct builder *b, struct value *v); /* a scalar integer, sign-extended to 64 bits */
 struct value *build_cmpi(struct builder *b, enum cmpi_predicate p, struct value *x, struct value *y);
 /* x minus half the range of its type. This maps unsigned numbers to signed ones in the same order, and back. scf.for

@@ -57,22 +57,17 @@ static bool is_buffer(const struct plan *p, const struct value *v)
  * depend on these, since LLVM may sink them and their operands. */
 static bool is_dead_after(struct plan *p, const struct value *v, const struct op *last)
 {
-	VEC(const struct value *) work = {0};
-	struct map seen = {.arena = &p->scratch};
-	bool yes = true;
-	vec_push(&p->scratch, &work, v);
-	while (yes && work.len) {
-		const struct value *x = work.at[--work.len];
-		for (const struct use *u = x->uses; u && yes; u = u->next) {
+	struct value_walk w = {.id = begin_walk(p->ctx)};
+	visit_later(&w, v);
+	while ((v = visit_next(&w)))
+		for (const struct use *u = v->uses; u; u = u->next) {
 			const struct op *o = u->user;
-			yes = o == last || (o->block == last->block && !comes_behind(o, last));
-			bool follows = o != last && op_has(o, PURE) && !map_get(&seen, o);
-			map_put(&seen, o, (void *)o);
-			for (u32 i = 0; follows && i < o->nresults; i++)
-				vec_push(&p->scratch, &work, &o->results[i]);
+			if (o != last && (o->block != last->block || comes_behind(o, last)))
+				return end_walk(&w, false);
+			for (u32 i = 0; i < o->nresults && o != last && op_has(o, PURE); i++)
+				visit_later(&w, &o->results[i]);
 		}
-	}
-	return yes;
+	return end_walk(&w, true);
 }
 
 /* True if o is a wgmma, and the only use of its result is as its own accumulator in the next iteration. */

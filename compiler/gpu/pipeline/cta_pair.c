@@ -178,22 +178,17 @@ static bool may_pair(struct pair *q)
 	       run_in_step(q);
 }
 
-static struct value *number(struct builder *b, i64 n)
-{
-	return build_int(b, type_scalar(b->ctx, DT_I32), n);
-}
-
 /* i1: both blocks of the pair run the same number of iterations of the loop q->tile_loop. Not so if a
  * last tile is left for the block with the even number only. */
 static struct value *equally_many(struct pair *q)
 {
 	struct builder *b = q->b;
 	const struct type *t = for_lower(q->tile_loop)->type;
-	struct value *mask = number(b, -2), *even = build2(b, IR_ANDI, t, compute(q, for_lower(q->tile_loop)), mask);
-	struct value *one = number(b, 1), *last = build2(b, IR_SUBI, t, compute(q, for_upper(q->tile_loop)), one);
+	struct value *mask = build_i32(b, -2), *even = build2(b, IR_ANDI, t, compute(q, for_lower(q->tile_loop)), mask);
+	struct value *one = build_i32(b, 1), *last = build2(b, IR_SUBI, t, compute(q, for_upper(q->tile_loop)), one);
 	struct value *step = compute(q, for_step(q->tile_loop));
 	struct value *left = build2(b, IR_REMSI, t, build2(b, IR_SUBI, t, last, even), step);
-	return build_cmpi(b, CMPI_NE, left, number(b, 0));
+	return build_cmpi(b, CMPI_NE, left, build_i32(b, 0));
 }
 
 void decide_pair(struct plan *p, struct op *at)
@@ -205,7 +200,7 @@ void decide_pair(struct plan *p, struct op *at)
 		return;
 	p->code->same_tile = arena_array(&p->scratch, struct value *, p->loads.len);
 	struct value *size = build1(&b, IR_CLUSTER_SIZE, type_scalar(p->ctx, DT_I32), NULL);
-	p->code->in_pair = build_cmpi(&b, CMPI_EQ, size, number(&b, 2));
+	p->code->in_pair = build_cmpi(&b, CMPI_EQ, size, build_i32(&b, 2));
 	if (q.tile_loop)
 		p->code->in_pair = build2(&b, IR_ANDI, p->code->in_pair->type, p->code->in_pair, equally_many(&q));
 	p->s->k->cuda.pairs = true;
@@ -221,9 +216,9 @@ static struct value *build_number(struct builder *b, struct value *v)
 static struct value *delta_of(const struct plan *p, struct builder *b)
 {
 	const struct type *t = type_scalar(p->ctx, DT_I32);
-	struct value *bit = number(b, 1), *odd = build2(b, IR_ANDI, t, build1(b, IR_PROGRAM_ID, t, NULL), bit);
-	struct value *twice = build2(b, IR_ADDI, t, odd, odd), *delta = build2(b, IR_SUBI, t, number(b, 1), twice);
-	return build3(b, IR_SELECT, t, p->code->in_pair, delta, number(b, 0));
+	struct value *bit = build_i32(b, 1), *odd = build2(b, IR_ANDI, t, build1(b, IR_PROGRAM_ID, t, NULL), bit);
+	struct value *twice = build2(b, IR_ADDI, t, odd, odd), *delta = build2(b, IR_SUBI, t, build_i32(b, 1), twice);
+	return build3(b, IR_SELECT, t, p->code->in_pair, delta, build_i32(b, 0));
 }
 
 void compare_tensor_maps(struct plan *p, struct builder *b, struct map *map)

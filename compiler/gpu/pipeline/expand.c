@@ -11,6 +11,12 @@ u32 carry(struct plan *p, struct value *init)
 	return p->code->carried.len - 1;
 }
 
+struct pipeline_state first_pipeline_state(const struct plan *p, struct builder *b)
+{
+	struct value *slot = build_i32(b, 0);
+	return (struct pipeline_state){slot, p->tma ? build_i32(b, 0) : NULL};
+}
+
 void carry_pipeline_state(struct plan *p, struct pipeline_state init)
 {
 	p->code->state = carry(p, init.slot);
@@ -304,8 +310,7 @@ static void each_barrier(struct plan *p, struct builder *b, enum opcode code)
 	in.loc = b->loc;
 	for (u32 k = 0; k < p->schedule->parts.len; k++)
 		for (int i = 0; i < num_barriers(p, &p->schedule->parts.at[k]); i++) {
-			struct value *n = build_int(&in, type_scalar(p->ctx, DT_I32),
-						    p->schedule->parts.at[k].barriers + i),
+			struct value *n = build_i32(&in, p->schedule->parts.at[k].barriers + i),
 				     *at = index_multibuffer(p, &in, p->code->barriers, n);
 			struct op *o = build(&in, code, &at, 1, NULL, 0, 0);
 			if (code == IR_INIT_BARRIER)
@@ -383,7 +388,6 @@ static void build_prologue(struct plan *p, value_vec *loaded, value_vec *tokens)
 {
 	struct builder b = builder_before(p->ctx, p->loop);
 	struct map map = {.arena = &p->scratch};
-	const struct type *i32_type = type_scalar(p->ctx, DT_I32);
 	struct value *first = p->start;
 	for (u32 k = 0; k < p->args.len; k++)
 		map_put(&map, for_arg(p->loop, p->args.at[k]), for_init(p->loop, p->args.at[k]));
@@ -392,8 +396,8 @@ static void build_prologue(struct plan *p, value_vec *loaded, value_vec *tokens)
 		clone_slice(p, &b, &map);
 		struct value *inside = p->next_chained ? is_below(&b, p->loop, p->end, first, n)
 						       : is_inside(&b, p->loop, p->end, first, n);
-		issue_loads(p, &b, &map, (struct pipeline_state){p->async ? build_int(&b, i32_type, n) : NULL, NULL},
-			    inside, loaded);
+		issue_loads(p, &b, &map, (struct pipeline_state){p->async ? build_i32(&b, n) : NULL, NULL}, inside,
+			    loaded);
 		vec_push(&p->scratch, tokens, p->code->last_group);
 		value_vec next = {0};
 		for (u32 k = 0; k < p->args.len; k++)
@@ -405,16 +409,11 @@ static void build_prologue(struct plan *p, value_vec *loaded, value_vec *tokens)
 		carry(p, mapped(&map, for_arg(p->loop, p->args.at[k])));
 }
 
-static void wait_own_copies(struct builder *b)
-{
-	build(b, IR_ASYNC_WAIT, NULL, 0, NULL, 0, 0);
-}
-
 /* The barrier suffices before wgmma too: data written by cp.async needs no proxy fence, which would wait for all other
  * accesses too. */
 void wait_copies(struct builder *b)
 {
-	wait_own_copies(b);
+	build(b, IR_ASYNC_WAIT, NULL, 0, NULL, 0, 0);
 	build(b, IR_BARRIER, NULL, 0, NULL, 0, 0);
 }
 
@@ -535,6 +534,16 @@ static void copy_ahead(struct plan *p, struct builder *b)
 		p->code->carried.at[k].next = mapped(&map, for_yielded(p->loop, p->args.at[k]));
 }
 
+static void yield_pipeline_state(struct plan *p, struct pipeline_state next)
+{
+	struct loop_carried *state = &p->code->carried.at[p->code->state];
+	state[0].next = next.slot;
+	if (p->tma)
+		state[1].next = next.phase;
+	if (p->producer && p->schedule->released_late)
+		state[2].next = p->code->now.slot;
+}
+
 static void expand_step(struct plan *p, struct builder *b, const struct schedule_step *s)
 {
 	switch (s->kind) {
@@ -543,7 +552,7 @@ static void expand_step(struct plan *p, struct builder *b, const struct schedule
 	case STEP_ADVANCE:
 		if (p->async && p->code->stream->copy)
 			p->code->fill = pipeline_state_at(p, b, p->code->now, p->ahead);
-		p->code->next = pipeline_state_at(p, b, p->code->now, 1);
+		yield_pipeline_state(p, pipeline_state_at(p, b, p->code->now, 1));
 		return;
 	case STEP_ISSUE_COPIES: p->code->stream->copy(p, b); return;
 	case STEP_WAIT_PREVIOUS_DOTS: wait_for_previous_dots(p, b); return;
@@ -627,12 +636,6 @@ static void build_body(struct plan *p)
 			expand_step(p, &b, s);
 		next = s->kind == STEP_OP ? s->op->next : next;
 	}
-	if (p->multi_buffered)
-		p->code->carried.at[p->code->state].next = p->code->next.slot;
-	if (p->tma)
-		p->code->carried.at[p->code->state + 1].next = p->code->next.phase;
-	if (p->producer && p->schedule->released_late)
-		p->code->carried.at[p->code->state + 2].next = p->code->now.slot;
 	if (p->async && !p->tma)
 		yield_copy_tokens(p);
 	yield_dot_tokens(p);
@@ -684,9 +687,7 @@ static void begin_ahead(struct plan *p)
 		sink_past_first_copies(p, last);
 	if (p->multi_buffered) {
 		struct builder b = builder_before(p->ctx, p->loop);
-		const struct type *t = type_scalar(p->ctx, DT_I32);
-		struct value *slot = build_int(&b, t, 0);
-		carry_pipeline_state(p, (struct pipeline_state){slot, p->tma ? build_int(&b, t, 0) : NULL});
+		carry_pipeline_state(p, first_pipeline_state(p, &b));
 	}
 	if (p->async && !p->tma)
 		carry_copy_tokens(p, tokens.at);
@@ -703,10 +704,10 @@ static void end_ahead(struct plan *p, struct builder *b)
 		return;
 	if (p->tma)
 		invalidate_barriers(p, b);
-	else if (p->async)
-		(uses_shared_after(p, p->loop) ? wait_copies : wait_own_copies)(b);
+	else if (p->async && uses_shared_after(p, p->loop))
+		wait_copies(b);
 	else
-		build(b, IR_BARRIER, NULL, 0, NULL, 0, 0);
+		build(b, p->async ? IR_ASYNC_WAIT : IR_BARRIER, NULL, 0, NULL, 0, 0);
 }
 
 const struct stream stream_ahead = {begin_ahead, copy_ahead, end_ahead};
@@ -742,7 +743,7 @@ void expand_loop(struct plan *p)
 		p->code->stream->begin(p);
 	if (p->producer && p->schedule->released_late) { /* no buffer has been read before the first iteration */
 		struct builder b = builder_before(p->ctx, p->producer->path.at[0]);
-		carry(p, build_int(&b, type_scalar(p->ctx, DT_I32), p->stages));
+		carry(p, build_i32(&b, p->stages));
 	}
 	carry_dot_tokens(p);
 	for (u32 i = 0; i < p->code->carried.len; i++)

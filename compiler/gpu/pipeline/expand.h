@@ -46,7 +46,7 @@ struct expansion {
 	 * `register_values` on the prefetched values; from `dot_tokens` on the tokens of outstanding dots. */
 	VEC(struct loop_carried) carried;
 	u32 first, state, copy_tokens, register_values, dot_tokens;
-	struct pipeline_state now, next, fill; /* of this iteration, of the next, and of the copies being issued */
+	struct pipeline_state now, fill; /* of this iteration, and of the copies being issued */
 	value_vec loaded;             /* register prefetch: results of the loads that STEP_ISSUE_COPIES has issued */
 	struct value *last_group;     /* the token of the last cp.async commit group */
 };
@@ -68,6 +68,8 @@ u32 carry(struct plan *p, struct value *init);
 void carry_copy_tokens(struct plan *p, struct value *const *tokens);
 /* Removes the first of the p->ahead tokens, and appends that of the last commit group, p->code->last_group. */
 void add_token(struct plan *p, struct value **tokens);
+/* The pipeline state of the first iteration; without a phase if there are no mbarriers. */
+struct pipeline_state first_pipeline_state(const struct plan *p, struct builder *b);
 /* Adds iter args for the pipeline state; without a phase if init.phase is NULL. */
 void carry_pipeline_state(struct plan *p, struct pipeline_state init);
 /* Adds iter args to a loop around p's. Returns the new loop, and its iter args in *inits. The values to yield are added

@@ -250,14 +250,13 @@ static void begin_flat(struct plan *p)
 {
 	struct loop_nest *f = p->flattened;
 	u32 n = copy_state_size(p), all = n + (u32)p->ahead; /* with the tokens of commit groups */
-	const struct type *t = type_scalar(p->ctx, DT_I32);
 	value_vec inits = {0};
 	make_buffers(p, f->outer);
 	guard_empty_loop(p);
 	struct builder b = builder_before(p->ctx, f->outer);
 	struct value **fill = arena_array(&p->scratch, struct value *, all);
 	begin_tile(p, &b, for_lower(f->outer), build_int(&b, type_scalar(p->ctx, DT_I1), 1), fill);
-	struct value *zero = build_int(&b, t, 0), *ahead = build_int(&b, t, p->ahead), *one = build_int(&b, t, 1);
+	struct value *zero = build_i32(&b, 0), *ahead = build_i32(&b, p->ahead), *one = build_i32(&b, 1);
 	for (u32 i = n; i < all; i++)
 		fill[i] = build1(&b, IR_DONE, type_token(p->ctx), NULL);
 	struct op *loop = build_for(&b, zero, ahead, one, fill, all);

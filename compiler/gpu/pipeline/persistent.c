@@ -100,11 +100,6 @@ static struct value *make(struct builder *b, enum opcode code, struct value *x, 
 	return build2(b, code, x->type, x, y);
 }
 
-static struct value *number(struct builder *b, i64 n)
-{
-	return build_int(b, type_scalar(b->ctx, DT_I32), n);
-}
-
 static void add_grid(struct kernel *k, struct programs *g)
 {
 	static const char *const names[] = {"grid.x", "grid.y", "grid.z"};
@@ -155,9 +150,9 @@ static void split_index(struct programs *g, struct builder *b, struct value *ind
 /* The value blocks - 1 - v if `odd` is odd; otherwise v. */
 static struct value *mirror_if_odd(struct builder *b, struct value *odd, struct value *blocks, struct value *v)
 {
-	struct value *last = make(b, IR_SUBI, blocks, number(b, 1)), *other = make(b, IR_SUBI, last, v);
-	struct value *is_odd = make(b, IR_ANDI, odd, number(b, 1));
-	return build3(b, IR_SELECT, v->type, build_cmpi(b, CMPI_NE, is_odd, number(b, 0)), other, v);
+	struct value *last = make(b, IR_SUBI, blocks, build_i32(b, 1)), *other = make(b, IR_SUBI, last, v);
+	struct value *is_odd = make(b, IR_ANDI, odd, build_i32(b, 1));
+	return build3(b, IR_SELECT, v->type, build_cmpi(b, CMPI_NE, is_odd, build_i32(b, 0)), other, v);
 }
 
 /* Programs in the order of the time that they take, which depends on their number along x. Each round gives each
@@ -173,7 +168,7 @@ struct program_order {
 /* The largest power of two that divides v. */
 static struct value *lowest_bit(struct builder *b, struct value *v)
 {
-	return make(b, IR_ANDI, v, make(b, IR_SUBI, number(b, 0), v));
+	return make(b, IR_ANDI, v, make(b, IR_SUBI, build_i32(b, 0), v));
 }
 
 static struct program_order begin_order(struct programs *g, struct builder *b, struct value *all, struct value *block)
@@ -252,7 +247,7 @@ void remove_program_loop(struct pass_state *s)
 	struct builder before = builder_before(s->ctx, g->loop);
 	for (int i = 0; i < GRID_PARAMS; i++)
 		replace_uses(g->index[i], of_axis(&before, IR_PROGRAM_ID, i));
-	replace_uses(for_index(g->loop), number(&before, 0)); /* of operations that are dead now */
+	replace_uses(for_index(g->loop), build_i32(&before, 0)); /* of operations that are dead now */
 	before = builder_before(s->ctx, k->body->first); /* users of the counts may have been hoisted out of the loop */
 	for (int i = GRID_PARAMS; i--;) {
 		replace_uses(g->count[i], of_axis(&before, IR_NUM_PROGRAMS, i));

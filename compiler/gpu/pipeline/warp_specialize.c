@@ -186,10 +186,8 @@ static void begin_producer(struct plan *p)
 	decide_pair(p, first);
 	make_buffers(p, first);
 	struct builder b = builder_before(p->ctx, first);
-	const struct type *t = type_scalar(p->ctx, DT_I32);
 	b.loc = p->loop->loc;
-	struct value *slot = build_int(&b, t, 0);
-	struct pipeline_state state = {slot, build_int(&b, t, 0)};
+	struct pipeline_state state = first_pipeline_state(p, &b);
 	vec_push(&p->scratch, &inits, state.slot);
 	vec_push(&p->scratch, &inits, state.phase);
 	struct op *partition = build(&b, IR_PARTITION, NULL, 0, NULL, 0, 1);
