@@ -12,7 +12,7 @@ TEXTS = {  # of diagnostics whose format is too general to be found, and of thos
     "N_DECORATOR_UNKNOWN": "note: 'EVEN' of triton.heuristics: ",
     "R_ACCESS": "remark: load: ",
     "R_CONVERSION": "remark: layout conversion: ",
-    "R_GOES_ON": "remark: loop: continues with the buffers of the preceding loop",
+    "R_CHAINED": "remark: loop: continues with the buffers of the preceding loop",
     "R_ANY_SIZE": "for sizes at which 32-bit indices may overflow",
     "W_SPILLS": "bytes of tiles are live at once in the order in which the kernel is written, and do not fit the registers of",
 }

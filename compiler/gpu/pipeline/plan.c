@@ -276,7 +276,7 @@ static void rewrite(struct plan *p)
 	if (!s->remarks)
 		return;
 	if (p->prev_chained)
-		diag(s->diags, R_GOES_ON, loc,
+		diag(s->diags, R_CHAINED, loc,
 		     p->producer ? "and with its producer warp" : "which issues this loop's first loads");
 	else if (p->async)
 		diag(s->diags, R_PIPELINED_ASYNC, loc, p->loads.len, PLURAL(p->loads.len), p->ahead, PLURAL(p->ahead),
@@ -293,7 +293,7 @@ static void rewrite(struct plan *p)
 	else if (p->no_producer)
 		diag(s->diags, R_NO_PRODUCER, loc, p->no_producer);
 	if (p->pingpong)
-		diag(s->diags, R_TURNS, loc);
+		diag(s->diags, R_PINGPONG, loc);
 }
 
 /* --- loops of a block ------------------------------------------------------------------------------------------ */

@@ -22,7 +22,7 @@
 #include "gpu/gpu_passes.h"
 #include "gpu/smem/shared_access.h"
 
-enum meeting { NOBODY, WARPGROUPS /* one barrier for each */, EVERYBODY };
+enum meeting { NO_THREADS, WARPGROUPS /* one barrier for each */, ALL_THREADS };
 
 struct shared_use {
 	i32 start, end;
@@ -33,8 +33,8 @@ struct shared_use {
 	u8 in_flight;
 	bool met;       /* the warps of each warpgroup have synchronised since */
 	/* a multi-buffered allocation, or a conversion with a part of the scratch for each warp; NULL: neither. Two
-	 * accesses with the same `ring` do not conflict. */
-	const struct op *ring;
+	 * accesses with the same `exempt` do not conflict. */
+	const struct op *exempt;
 };
 
 typedef VEC(struct pending_access) touches;
@@ -69,7 +69,7 @@ static void met(struct pending *p, enum meeting who)
 			p->shared.at[left++] = a;
 	}
 	p->shared.len = left;
-	if (who == EVERYBODY)
+	if (who == ALL_THREADS)
 		p->reads.len = p->writes.len = 0;
 }
 
@@ -93,13 +93,13 @@ static void issue_dots(struct pending *p, int groups)
 /* The threads that must synchronise before the access. */
 static enum meeting conflict(const struct pending *p, const struct shared_use *a)
 {
-	enum meeting who = NOBODY;
+	enum meeting who = NO_THREADS;
 	for (u32 i = 0; i < p->shared.len; i++) {
 		const struct shared_use *b = &p->shared.at[i];
 		if (a->start >= b->end || b->start >= a->end || (!a->write && !b->write) ||
-		    (a->ring && a->ring == b->ring))
+		    (a->exempt && a->exempt == b->exempt))
 			continue;
-		who = MAX(who, !a->apart ? EVERYBODY : b->met ? NOBODY : WARPGROUPS);
+		who = MAX(who, !a->apart ? ALL_THREADS : b->met ? NO_THREADS : WARPGROUPS);
 	}
 	return who;
 }
@@ -109,7 +109,7 @@ static void add(struct barriers *w, struct pending *p, const struct shared_use *
 	for (u32 i = 0; i < p->shared.len; i++) {
 		const struct shared_use *b = &p->shared.at[i];
 		if (b->start == a->start && b->end == a->end && b->apart == a->apart && b->write == a->write &&
-		    b->ring == a->ring && b->in_flight == a->in_flight && b->met == a->met)
+		    b->exempt == a->exempt && b->in_flight == a->in_flight && b->met == a->met)
 			return;
 	}
 	vec_push(&w->scratch, &p->shared, *a);
@@ -172,7 +172,7 @@ static void release(struct barriers *w, struct pending *p)
 
 static void barrier_before(struct barriers *w, struct pending *p, struct op *o, enum meeting who)
 {
-	if (who == NOBODY)
+	if (who == NO_THREADS)
 		return;
 	tl_assert(!w->placed);
 	struct builder b = builder_before(w->s->ctx, o);
@@ -200,13 +200,13 @@ static void keep_few(struct barriers *w, struct pending *p, struct op *o)
 {
 	bool full = p->reads.len >= MOST_READS || p->writes.len >= MOST_WRITES;
 	if (full && !(o->block->parent && o->block->parent->code == IR_ONE_THREAD))
-		barrier_before(w, p, o, EVERYBODY);
+		barrier_before(w, p, o, ALL_THREADS);
 }
 
 static void touch_global(struct barriers *w, struct pending *p, struct op *o)
 {
 	keep_few(w, p, o);
-	barrier_before(w, p, o, must_wait_for_global(w, p, o) ? EVERYBODY : NOBODY);
+	barrier_before(w, p, o, must_wait_for_global(w, p, o) ? ALL_THREADS : NO_THREADS);
 	add_global(w, p, &(struct pending_access){.op = o});
 }
 
@@ -219,27 +219,27 @@ static void touch_anything(struct barriers *w, struct pending *p, struct op *o)
 		return;
 	for (u32 i = 0; i < p->writes.len; i++)
 		wait |= p->writes.at[i].op != o;
-	barrier_before(w, p, o, wait ? EVERYBODY : NOBODY);
+	barrier_before(w, p, o, wait ? ALL_THREADS : NO_THREADS);
 	add_global(w, p, &(struct pending_access){.op = o});
 }
 
 static struct shared_use access_of(const struct barriers *w, const struct op *o, struct shared_access a)
 {
-	bool ring = a.memory->code == IR_LOCAL_ALLOC && result(a.memory)->type->nbuf;
+	bool multi_buffered = a.memory->code == IR_LOCAL_ALLOC && result(a.memory)->type->nbuf;
 	return (struct shared_use){
 		.start = a.memory->scratch_offset,
 		.end = a.memory->scratch_offset + a.memory->scratch_size,
 		.apart = map_get(&w->halves, a.memory),
 		.write = a.write,
 		.in_flight = o->code == IR_WARP_GROUP_DOT,
-		.ring = a.within_warps || ring ? a.memory : NULL,
+		.exempt = a.within_warps || multi_buffered ? a.memory : NULL,
 	};
 }
 
 /* The threads that must synchronise before o, for its accesses to shared memory. */
 static enum meeting conflict_of(const struct barriers *w, const struct pending *p, const struct op *o)
 {
-	enum meeting who = NOBODY;
+	enum meeting who = NO_THREADS;
 	struct shared_access at[2];
 	for (u32 n = shared_accesses(o, at); n--;) {
 		struct shared_use a = access_of(w, o, at[n]);
@@ -294,7 +294,7 @@ static void visit_loop(struct barriers *w, struct pending *p, struct op *o)
 		for (u32 k = 0; k < o->nblocks; k++)
 			visit_block(w, &out, o->blocks[k]);
 		if (!w->placed && o->code == IR_FOR && o->attr[ATTR_STAGES] == 1 && !in.shared.len && out.shared.len)
-			barrier_before(w, &out, o->blocks[0]->last, EVERYBODY);
+			barrier_before(w, &out, o->blocks[0]->last, ALL_THREADS);
 		again = copy(w, &out);
 		carry(&again.reads, o);
 		carry(&again.writes, o);
@@ -311,17 +311,17 @@ static void visit_loop(struct barriers *w, struct pending *p, struct op *o)
 /* A region that one thread executes, on mbarriers and buffers: the barrier goes before the region. */
 static void visit_alone(struct barriers *w, struct pending *p, struct op *o)
 {
-	enum meeting who = NOBODY;
+	enum meeting who = NO_THREADS;
 	for (const struct op *in = o->blocks[0]->first; in; in = in->next) {
 		who = MAX(who, conflict_of(w, p, in));
-		who = op_is_tensor_copy(in) && must_wait_for_global(w, p, in) ? EVERYBODY : who;
+		who = op_is_tensor_copy(in) && must_wait_for_global(w, p, in) ? ALL_THREADS : who;
 	}
 	barrier_before(w, p, o, who);
 	visit_block(w, p, o->blocks[0]);
 }
 
 /* The loop with ping-pong scheduling that follows o, a ping-pong wait; or NULL. */
-static struct op *loop_behind(const struct op *o)
+static struct op *pingpong_loop_after(const struct op *o)
 {
 	struct op *next = o->code == IR_PINGPONG_WAIT ? o->next : NULL;
 	while (next && op_has(next, PURE) && !op_has(next, SYNC))
@@ -333,7 +333,7 @@ static struct op *loop_behind(const struct op *o)
  * another barrier. Returns the threads that must synchronise before the loop, for the accesses inside. */
 static enum meeting conflict_in(const struct barriers *w, const struct pending *p, const struct block *b)
 {
-	enum meeting who = NOBODY;
+	enum meeting who = NO_THREADS;
 	for (const struct op *o = b->first; o; o = o->next) {
 		who = MAX(who, conflict_of(w, p, o));
 		for (u32 i = 0; i < o->nblocks; i++)
@@ -359,10 +359,10 @@ static op_vec run_of(struct barriers *w, const struct op *o)
 }
 
 /* Adds the reads of o and of its run that follow the barrier inside o. o's accesses have been added before. */
-static void read_behind(struct barriers *w, struct pending *p, const struct op *o)
+static void add_reads_after_barrier(struct barriers *w, struct pending *p, const struct op *o)
 {
 	op_vec run = run_of(w, o);
-	met(p, EVERYBODY);
+	met(p, ALL_THREADS);
 	add_reads(w, p, o);
 	for (u32 i = 0; i < run.len; i++)
 		add_reads(w, p, run.at[i]);
@@ -397,7 +397,7 @@ static void visit_op(struct barriers *w, struct pending *p, struct op *o)
 	switch (o->code) {
 	case IR_BARRIER:
 		if (!o->attr[ATTR_WARP])
-			met(p, o->attr[ATTR_WARPGROUP] ? WARPGROUPS : EVERYBODY);
+			met(p, o->attr[ATTR_WARPGROUP] ? WARPGROUPS : ALL_THREADS);
 		return;
 	case IR_INLINE_ASM: touch_anything(w, p, o); return;
 	case IR_FOR:
@@ -415,8 +415,8 @@ static void visit_op(struct barriers *w, struct pending *p, struct op *o)
 		if (o->attr[ATTR_FIRST])
 			return;
 		met(p, WARPGROUPS); /* its warps synchronise at the named barrier */
-		if (loop_behind(o))
-			barrier_before(w, p, o, conflict_in(w, p, loop_behind(o)->blocks[0]));
+		if (pingpong_loop_after(o))
+			barrier_before(w, p, o, conflict_in(w, p, pingpong_loop_after(o)->blocks[0]));
 		return;
 	case IR_WARP_GROUP_WAIT: finish_dots(p, o->attr[ATTR_PENDING]); return;
 	case IR_WARP_GROUP_DOT:
@@ -428,7 +428,7 @@ static void visit_op(struct barriers *w, struct pending *p, struct op *o)
 	struct shared_access at[2];
 	bool scratch = shared_accesses(o, at) && at[0].memory == o && !at[0].within_warps;
 	if (scratch || is_transposed(o, 0) || is_transposed(o, 1))
-		read_behind(w, p, o);
+		add_reads_after_barrier(w, p, o);
 	if (o->code == IR_WARP_GROUP_DOT && !o->attr[ATTR_ASYNC])
 		finish_dots(p, 0);
 }
@@ -445,33 +445,33 @@ static bool is_for_all(const struct op *o)
 	       is_transposed(o, 1);
 }
 
-static bool is_turn(const struct op *o)
+static bool is_pingpong(const struct op *o)
 {
 	return o->code == IR_PINGPONG_WAIT || o->code == IR_PINGPONG_ARRIVE;
 }
 
 /* The next ping-pong wait or arrive after o in its block, or with `back` the last one before o; NULL: there is none. */
-static struct op *find_turn(struct op *o, bool back)
+static struct op *find_pingpong(struct op *o, bool back)
 {
 	do
 		o = back ? o->prev : o->next;
-	while (o && !is_turn(o));
+	while (o && !is_pingpong(o));
 	return o;
 }
 
-static void erase_turn(struct op *o)
+static void erase_op(struct op *o)
 {
 	tl_assert(o);
 	op_erase(o);
 }
 
-static void erase_turns(struct block *b)
+static void erase_pingpong(struct block *b)
 {
 	for (struct op *o = b->first, *next; o; o = next) {
 		next = o->next;
 		for (u32 i = 0; i < o->nblocks; i++)
-			erase_turns(o->blocks[i]);
-		if (is_turn(o))
+			erase_pingpong(o->blocks[i]);
+		if (is_pingpong(o))
 			op_erase(o);
 	}
 }
@@ -480,37 +480,37 @@ static void erase_turns(struct block *b)
  * it. Otherwise one warpgroup would wait at its named barrier, and the other at the barrier of all threads: a deadlock.
  * Without a loop over tiles, the first arrive and its wait precede the loop, and the last arrive follows it. With a
  * loop over tiles, the first arrive of all loops inside precedes that loop, and the last wait follows it. */
-static bool part_turns(struct pass_state *s, struct op *await)
+static bool remove_pingpong(struct pass_state *s, struct op *await)
 {
-	struct op *loop = loop_behind(await);
+	struct op *loop = pingpong_loop_after(await);
 	if (!loop || !block_has(loop->blocks[0], is_for_all))
 		return false;
-	struct op *first = find_turn(await, true);
+	struct op *first = find_pingpong(await, true);
 	if (first && first->attr[ATTR_ONLY] == 2) {
-		erase_turn(first);
-		erase_turn(await);
-		erase_turn(find_turn(loop, false));
-		erase_turns(loop->blocks[0]);
+		erase_op(first);
+		erase_op(await);
+		erase_op(find_pingpong(loop, false));
+		erase_pingpong(loop->blocks[0]);
 	} else {
 		struct op *tiles = loop->block->parent;
-		erase_turn(find_turn(tiles, true));
-		erase_turn(find_turn(tiles, false));
-		erase_turns(tiles->blocks[0]);
+		erase_op(find_pingpong(tiles, true));
+		erase_op(find_pingpong(tiles, false));
+		erase_pingpong(tiles->blocks[0]);
 	}
 	if (s->remarks)
-		diag(s->diags, R_NO_TURNS, loop->loc);
+		diag(s->diags, R_NO_PINGPONG, loop->loc);
 	return true;
 }
 
 /* True if ping-pong scheduling was removed from any loop. */
-static bool part_turns_in(struct pass_state *s, struct block *b)
+static bool remove_pingpong_in(struct pass_state *s, struct block *b)
 {
 	bool any = false;
 	for (struct op *o = b->first, *next; o; o = next) {
 		for (u32 i = 0; i < o->nblocks; i++)
-			any |= part_turns_in(s, o->blocks[i]);
-		next = loop_behind(o) ? loop_behind(o) : o->next; /* o itself may be erased */
-		any |= part_turns(s, o);
+			any |= remove_pingpong_in(s, o->blocks[i]);
+		next = pingpong_loop_after(o) ? pingpong_loop_after(o) : o->next; /* o itself may be erased */
+		any |= remove_pingpong(s, o);
 	}
 	return any;
 }
@@ -531,7 +531,7 @@ void pass_barriers(struct pass_state *s)
 	walk(s->k->body, note_run, &w);
 	find_halves(s, &w.halves);
 	visit_kernel(&w);
-	if (part_turns_in(s, s->k->body)) { /* the ping-pong waits that were erased had synchronised warps, too */
+	if (remove_pingpong_in(s, s->k->body)) { /* the ping-pong waits that were erased had synchronised warps, too */
 		w.halves = (struct map){.arena = &w.scratch};
 		find_halves(s, &w.halves);
 		visit_kernel(&w);

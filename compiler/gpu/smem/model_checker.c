@@ -269,9 +269,9 @@ static void run_if(struct model_checker *w, const struct op *o, states *at)
 	*at = all_of(w, &ends);
 }
 
-static void run_ask(struct model_checker *w, const struct op *o, states *at)
+static void run_one_thread(struct model_checker *w, const struct op *o, states *at)
 {
-	const struct ahead *a = map_get(&w->asks, o);
+	const struct issue_condition *a = map_get(&w->conditions, o);
 	states in = {0}, out = {0};
 	if (a && !a->known) {
 		refuse(w, o, "its condition is not that an iteration remains for its copies");
@@ -331,7 +331,7 @@ static void run_op(struct model_checker *w, const struct op *o, states *at)
 	case IR_FOR: run_for(w, o, at); return;
 	case IR_WHILE: run_while(w, o, at); return;
 	case IR_IF: run_if(w, o, at); return;
-	case IR_ONE_THREAD: run_ask(w, o, at); return;
+	case IR_ONE_THREAD: run_one_thread(w, o, at); return;
 	case IR_PARTITION: run_producer(w, o, at); return;
 	default: break;
 	}
@@ -538,8 +538,8 @@ static void find_followed(struct op *o, void *arg)
 			count_few(w, o->block->parent);
 		return;
 	}
-	struct ahead a = checker_ahead(o);
-	map_put(&w->asks, o, arena_dup(&w->scratch, &a, sizeof a));
+	struct issue_condition a = checker_condition(o);
+	map_put(&w->conditions, o, arena_dup(&w->scratch, &a, sizeof a));
 	if (a.known)
 		count_left(w, a.loop);
 	if (a.known && a.next)
@@ -697,7 +697,7 @@ static void run_group(struct model_checker *w)
 	struct pass_state *s = w->s;
 	clear_all(s);
 	w->nvalues = VALUES;
-	w->notes.arena = w->asks.arena = w->lasts.arena = &w->scratch;
+	w->notes.arena = w->conditions.arena = w->lasts.arena = &w->scratch;
 	find_areas(w);
 	walk(s->k->body, find_followed, w);
 	number_values(w, s->k->body);

@@ -13,22 +13,22 @@
 
 enum content {
 	EMPTY,
-	COPYING, /* by cp.async, not waited for */
-	COPIED,  /* each thread has waited for its own copies, no barrier since */
-	ASKED,   /* by TMA, which signals an mbarrier */
-	STORED,  /* by threads, no barrier since */
-	RUINED,  /* like STORED, but the data is not read later */
-	READY,   /* visible to all threads */
+	COPYING,     /* by cp.async, not waited for */
+	COPIED,      /* each thread has waited for its own copies, no barrier since */
+	FILLING,     /* by TMA, which signals an mbarrier */
+	STORED,      /* by threads, no barrier since */
+	OVERWRITTEN, /* like STORED, but the data is not read later */
+	READY,       /* visible to all threads */
 };
 
 /* A buffer, an mbarrier, or the scratch memory of an operation. */
 struct slot {
 	u64 released[2]; /* mbarriers at which all warps have arrived since they read the slot: one bit each */
-	u16 full;        /* ASKED: slot of the mbarrier that the copies signal */
-	/* ASKED, in a producer: slot of the mbarrier that the issuing thread waited for before it issued the copies */
+	u16 full;        /* FILLING: slot of the mbarrier that the copies signal */
+	/* FILLING, in a producer: slot of the mbarrier that the issuing thread waited for before the copies */
 	u16 gate;
 	u8 content;
-	/* COPYING: groups committed since, its own included; ASKED: fills of the same multi-buffer issued since, its
+	/* COPYING: groups committed since, its own included; FILLING: fills of the same multi-buffer issued since, its
 	 * own included */
 	u8 age;
 	u8 dot;    /* groups of dots issued since a dot in flight that reads it, its own included; 0: none reads it */
@@ -51,8 +51,8 @@ enum {
 	GATE,
 	FULL,
 	BYTES,              /* expected at FULL and not copied yet */
-	TURNS,              /* ping-pong arrivals for each of two warpgroups, minus its waits */
-	VALUES = TURNS + 2, /* index of the first tracked scalar; the mark of a scalar is its index */
+	PINGPONG,              /* ping-pong arrivals for each of two warpgroups, minus its waits */
+	VALUES = PINGPONG + 2, /* index of the first tracked scalar; the mark of a scalar is its index */
 };
 enum { UNKNOWN = INT32_MIN, NOT_CHOSEN = UINT8_MAX, MAX_MBARRIERS = 128 };
 
@@ -70,7 +70,7 @@ struct area {
 
 /* The condition under which TMA copies are issued: more than n iterations are left of `loop` and `next` together.
  * `next` is the loop that continues where `loop` ends, or NULL. */
-struct ahead {
+struct issue_condition {
 	const struct op *loop, *next;
 	i64 n;
 	bool known;
@@ -111,7 +111,7 @@ struct model_checker {
 	struct arena scratch;
 	struct map notes; /* loop → struct loop_note */
 	struct map lasts; /* operation → list of the areas with this `last` */
-	struct map asks;  /* tlc.elect_one → struct ahead */
+	struct map conditions;  /* tlc.elect_one → struct issue_condition */
 	VEC(struct area) areas;
 	u32 *area_of; /* of each slot */
 	u32 nslots, nmbarriers, nvalues, nleft;
@@ -151,7 +151,7 @@ bool checker_join(const struct model_checker *w, struct slot *to, struct slot *f
 /* Applies a producer's first fill of each buffer. Returns NULL, or the reason why it is not allowed. */
 const char *checker_fill_first(const struct model_checker *w, struct slot *at);
 /* The condition of o, a tlc.elect_one that issues TMA copies. */
-struct ahead checker_ahead(const struct op *o);
+struct issue_condition checker_condition(const struct op *o);
 /* True if the loops around a producer's first copies, and the loops around the first wait for these copies, have equal
  * trip counts. */
 bool checker_same_loops(const struct op *producer);

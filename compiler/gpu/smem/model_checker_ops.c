@@ -116,9 +116,9 @@ static const char *why_not_ready(const struct slot *s)
 	case EMPTY: return "it reads a buffer that is not filled";
 	case COPYING: return "it reads a buffer before a wait for the buffer's copies";
 	case COPIED: return "it reads data that other threads copied, without a barrier after their waits";
-	case ASKED: return "it reads a buffer before a wait for the mbarrier of the buffer's copies";
+	case FILLING: return "it reads a buffer before a wait for the mbarrier of the buffer's copies";
 	case STORED: return "it reads data that other threads stored, without a barrier after the stores";
-	case RUINED: return "it reads a buffer whose bytes another buffer overwrote";
+	case OVERWRITTEN: return "it reads a buffer whose bytes another buffer overwrote";
 	default: return NULL;
 	}
 }
@@ -149,7 +149,7 @@ static const char *check_write(struct slot *s, int kind)
 	NEED(!s->dot, "it overwrites a buffer that an asynchronous dot may still be reading");
 	NEED(!s->read, "it overwrites a buffer that other threads may still be reading");
 	NEED(!is_pending(s), "it overwrites a buffer that is being filled, or that is not yet visible to all threads");
-	NEED(kind != ASKED || !s->unfenced,
+	NEED(kind != FILLING || !s->unfenced,
 	     "a TMA copy overwrites data that threads stored, without an async-proxy fence in between");
 	return NULL;
 }
@@ -166,7 +166,7 @@ static const char *write_slot(const struct model_checker *w, struct slot *at, u3
 	PASS_ON(check_write(&at[i], kind));
 	PASS_ON(each_over(w, at, i, ruin, kind));
 	at[i].content = kind;
-	at[i].age = kind == ASKED;
+	at[i].age = kind == FILLING;
 	at[i].unfenced = kind == STORED;
 	return NULL;
 }
@@ -189,7 +189,7 @@ static void meet(const struct model_checker *w, struct slot *at, bool warpgroups
 			continue;
 		if (s->content == COPIED || s->content == STORED)
 			s->content = READY;
-		if (s->content == RUINED)
+		if (s->content == OVERWRITTEN)
 			s->content = EMPTY;
 		s->read = false;
 		memset(s->released, 0, sizeof s->released);
@@ -205,7 +205,7 @@ static const char *use_scratch(const struct model_checker *w, struct slot *at, c
 	if (s && apart)
 		*s = (struct slot){0}; /* each warp reuses its part without a barrier */
 	if (s)
-		PASS_ON(write_slot(w, at, (u32)(s - at), RUINED));
+		PASS_ON(write_slot(w, at, (u32)(s - at), OVERWRITTEN));
 	if (!apart)
 		meet(w, at, false);
 	if (s) {
@@ -288,7 +288,7 @@ static void take_released(const struct model_checker *w, struct slot *at, u32 mb
 static bool is_oldest(const struct model_checker *w, const struct slot *at, const struct slot *s)
 {
 	for (u32 i = 0; i < w->nslots; i++)
-		if (at[i].content == ASKED && at[i].age > s->age && w->area_of[at[i].full] == w->area_of[s->full])
+		if (at[i].content == FILLING && at[i].age > s->age && w->area_of[at[i].full] == w->area_of[s->full])
 			return false;
 	return true;
 }
@@ -297,7 +297,7 @@ static const char *init_mbarrier(const struct model_checker *w, struct slot *at,
 {
 	u32 i = 0;
 	PASS_ON(find_mbarrier(w, at, o, &i));
-	if (at[i].content == RUINED) /* invalidated by the same thread */
+	if (at[i].content == OVERWRITTEN) /* invalidated by the same thread */
 		at[i].content = EMPTY;
 	PASS_ON(write_slot(w, at, i, STORED));
 	at[i].parity = at[i].arrivals = 0;
@@ -314,12 +314,12 @@ static const char *end_mbarrier(const struct model_checker *w, struct slot *at, 
 	NEED(!at[i].read, "other threads may still use the mbarrier");
 	NEED(!at[i].visited, "the other block of the cluster may still arrive at the mbarrier");
 	for (u32 k = 0; k < w->nslots; k++) {
-		bool filled = at[k].content == ASKED && at[k].full == i;
+		bool filled = at[k].content == FILLING && at[k].full == i;
 		NEED(!filled || w->refills[k].full, "copies are in flight that no operation waits for");
 		if (filled) /* its producer has ended */
 			at[k].content = EMPTY;
 	}
-	at[i].content = RUINED;
+	at[i].content = OVERWRITTEN;
 	return NULL;
 }
 
@@ -329,7 +329,7 @@ static const char *wait_for_readers(const struct model_checker *w, struct slot *
 {
 	if (w->producing) {
 		for (u32 k = 0; k < w->nslots; k++)
-			if (at[k].content == ASKED && at[k].gate == i) {
+			if (at[k].content == FILLING && at[k].gate == i) {
 				NEED(is_oldest(w, at, &at[k]), "buffers are not filled in order");
 				at[k].content = EMPTY;
 			}
@@ -345,15 +345,15 @@ static const char *wait_for_readers(const struct model_checker *w, struct slot *
 
 static const char *wait_for_copies(const struct model_checker *w, struct slot *at, u32 i)
 {
-	bool asked = false;
+	bool issued = false;
 	for (u32 k = 0; k < w->nslots; k++)
-		if (at[k].content == ASKED && at[k].full == i) {
+		if (at[k].content == FILLING && at[k].full == i) {
 			NEED(is_oldest(w, at, &at[k]), "copies that were issued earlier have not been waited for");
-			asked = true;
+			issued = true;
 		}
-	NEED(asked, "it waits for copies that are never issued");
+	NEED(issued, "it waits for copies that are never issued");
 	for (u32 k = 0; k < w->nslots; k++)
-		if (at[k].content == ASKED && at[k].full == i) {
+		if (at[k].content == FILLING && at[k].full == i) {
 			at[k].content = READY;
 			note_read(&at[k]); /* other threads may still be waiting */
 		}
@@ -361,7 +361,7 @@ static const char *wait_for_copies(const struct model_checker *w, struct slot *a
 	return NULL;
 }
 
-static bool is_asked(const struct op *o)
+static bool is_in_one_thread(const struct op *o)
 {
 	return o->block->parent && o->block->parent->code == IR_ONE_THREAD;
 }
@@ -374,7 +374,7 @@ static const char *wait_mbarrier(const struct model_checker *w, struct slot *at,
 	NEED(at[i].content == READY, "its mbarrier is not visibly initialised for all threads");
 	NEED(parity != UNKNOWN, "the parity that it waits for is not known");
 	bool waits = (parity & 1) == at[i].parity;
-	if (!is_asked(o)) {
+	if (!is_in_one_thread(o)) {
 		at[i].read = true;
 		NEED(waits, "it waits for a phase that is already complete");
 		return wait_for_copies(w, at, i);
@@ -390,27 +390,27 @@ static const char *expect(const struct model_checker *w, struct slot *at, u32 i)
 	     "its mbarrier is not initialised, or has another arrival count");
 	NEED(!at[i].unfenced, "the initialised mbarrier is not visible to TMA: a fence is missing");
 	for (u32 k = 0; k < w->nslots; k++) {
-		NEED(at[k].content != ASKED || at[k].full != i, "the preceding copies have not been waited for");
-		if (at[k].content == ASKED && w->area_of[at[k].full] == w->area_of[i])
+		NEED(at[k].content != FILLING || at[k].full != i, "the preceding copies have not been waited for");
+		if (at[k].content == FILLING && w->area_of[at[k].full] == w->area_of[i])
 			at[k].age = older(at[k].age, 1);
 	}
 	return NULL;
 }
 
-static const char *ask(struct model_checker *w, struct slot *at, u32 i, u32 full, i32 gate)
+static const char *fill_slot(struct model_checker *w, struct slot *at, u32 i, u32 full, i32 gate)
 {
 	if (!w->producing) {
-		PASS_ON(write_slot(w, at, i, ASKED));
+		PASS_ON(write_slot(w, at, i, FILLING));
 	} else {
 		struct refill now = {.full = (u16)(full + 1), .gate = (u16)(gate + 1)}, *r = &w->refills[i];
 		NEED(at[i].content == EMPTY, "it does not wait until all warps have read the buffer");
 		for (u32 k = 0; k < w->nslots; k++)
-			if (at[k].content == ASKED && at[k].full != full)
+			if (at[k].content == FILLING && at[k].full != full)
 				now.order = MAX(now.order, at[k].age);
 		if (!r->full)
 			*r = now;
 		NEED(r->full == now.full && r->gate == now.gate, "it fills one buffer with several mbarriers");
-		at[i].content = ASKED;
+		at[i].content = FILLING;
 		at[i].age = 1;
 	}
 	at[i].full = (u16)full;
@@ -436,7 +436,7 @@ static const char *copy_tma_tile(struct model_checker *w, struct slot *at, const
 	NEED(full == values[FULL], "its mbarrier does not expect its bytes");
 	PASS_ON(o->attr[ATTR_COPY_PAIR] ? copy_to_both(w, at, full) : NULL);
 	values[BYTES] -= w->areas.at[w->area_of[i]].bytes;
-	return ask(w, at, (u32)i, (u32)full, values[GATE]);
+	return fill_slot(w, at, (u32)i, (u32)full, values[GATE]);
 }
 
 const char *checker_fill_first(const struct model_checker *w, struct slot *at)
@@ -447,7 +447,7 @@ const char *checker_fill_first(const struct model_checker *w, struct slot *at)
 	for (u32 i = 0; i < w->nslots; i++) {
 		if (!w->refills[i].full)
 			continue;
-		PASS_ON(write_slot(w, at, i, ASKED));
+		PASS_ON(write_slot(w, at, i, FILLING));
 		at[i].full = (u16)(w->refills[i].full - 1);
 		at[i].age = (u8)(last - w->refills[i].order + 1);
 	}
@@ -477,7 +477,7 @@ static const char *arrive(struct model_checker *w, struct slot *at, const struct
 	PASS_ON(expect(w, at, full - 1));
 	for (u32 k = 0; k < w->nslots; k++)
 		if (w->refills[k].full == full)
-			PASS_ON(ask(w, at, k, full - 1, (i32)i));
+			PASS_ON(fill_slot(w, at, k, full - 1, (i32)i));
 	return NULL;
 }
 
@@ -493,11 +493,11 @@ void checker_normalize(const struct model_checker *w, struct slot *at)
 		struct slot *s = &at[i];
 		if (s->dropped && s->content == READY)
 			s->content = EMPTY;
-		if (s->content != ASKED)
+		if (s->content != FILLING)
 			s->full = s->gate = 0;
-		if (s->content != ASKED && s->content != COPYING)
+		if (s->content != FILLING && s->content != COPYING)
 			s->age = 0;
-		if (s->content == EMPTY || s->content == RUINED)
+		if (s->content == EMPTY || s->content == OVERWRITTEN)
 			s->parity = s->arrivals = s->count = s->unborn = s->visited = 0;
 	}
 }
@@ -507,7 +507,7 @@ void checker_make_key(const struct model_checker *w, struct slot *key)
 	for (u32 i = 0; i < w->nslots; i++) {
 		memset(key[i].released, 0, sizeof key[i].released);
 		key[i].dot = key[i].read = key[i].unfenced = key[i].visited = 0;
-		if (key[i].content == RUINED)
+		if (key[i].content == OVERWRITTEN)
 			key[i].content = EMPTY;
 	}
 }
@@ -527,7 +527,7 @@ bool checker_join(const struct model_checker *w, struct slot *to, struct slot *f
 			now.released[k] = !now.read      ? from[i].released[k]
 					  : from[i].read ? now.released[k] & from[i].released[k]
 							 : now.released[k];
-		now.content = from[i].content == RUINED ? RUINED : now.content;
+		now.content = from[i].content == OVERWRITTEN ? OVERWRITTEN : now.content;
 		now.read |= from[i].read;
 		now.unfenced |= from[i].unfenced;
 		now.visited |= from[i].visited;
@@ -541,28 +541,29 @@ bool checker_join(const struct model_checker *w, struct slot *to, struct slot *f
 /* A ping-pong wait or arrive of two warpgroups. Both wait, except for the wait after all tiles (ATTR_FIRST), where only
  * the first warpgroup waits. Each arrives for the other one. With ATTR_ONLY, only that warpgroup arrives, without a
  * wait before. */
-static const char *take_turns(const struct model_checker *w, struct slot *at, const struct op *o)
+static const char *run_pingpong(const struct model_checker *w, struct slot *at, const struct op *o)
 {
-	i32 *turns = values_of(w, at) + TURNS;
+	i32 *arrivals = values_of(w, at) + PINGPONG;
 	bool waits = o->code == IR_PINGPONG_WAIT;
 	for (i64 group = 1; group <= 2; group++) {
 		if (waits)
-			turns[group - 1] -= group == 1 || !o->attr[ATTR_FIRST];
+			arrivals[group - 1] -= group == 1 || !o->attr[ATTR_FIRST];
 		else if (o->attr[ATTR_ONLY] != group) /* the other warpgroup arrives for this one */
-			turns[group - 1]++;
-		NEED(turns[group - 1] <= 1,
+			arrivals[group - 1]++;
+		NEED(arrivals[group - 1] <= 1,
 		     "a second ping-pong arrival for a warpgroup before it has waited for the first");
-		NEED(turns[group - 1] >= -1, "a warpgroup waits for a ping-pong arrival that never happens");
+		NEED(arrivals[group - 1] >= -1, "a warpgroup waits for a ping-pong arrival that never happens");
 	}
 	return NULL;
 }
 
 /* Checks that no warpgroup is waiting for the other one, and with `end` that no ping-pong arrival is left over. */
-static const char *check_turns(const struct model_checker *w, struct slot *at, bool end)
+static const char *check_pingpong(const struct model_checker *w, struct slot *at, bool end)
 {
-	const i32 *turns = values_of(w, at) + TURNS;
-	NEED(turns[0] >= 0 && turns[1] >= 0, "a warpgroup waits for a ping-pong arrival at a barrier of all threads");
-	NEED(!end || (!turns[0] && !turns[1]), "a ping-pong arrival is left that no warpgroup waits for");
+	const i32 *arrivals = values_of(w, at) + PINGPONG;
+	NEED(arrivals[0] >= 0 && arrivals[1] >= 0,
+	     "a warpgroup waits for a ping-pong arrival at a barrier of all threads");
+	NEED(!end || (!arrivals[0] && !arrivals[1]), "a ping-pong arrival is left that no warpgroup waits for");
 	return NULL;
 }
 
@@ -572,7 +573,7 @@ static const char *end_kernel(const struct model_checker *w, const struct slot *
 {
 	for (u32 i = 0; i < w->nslots; i++) {
 		NEED(at[i].content != COPYING, "the kernel ends while copies are in flight");
-		NEED(at[i].content != ASKED || w->refills[i].full, "the kernel ends while copies are in flight");
+		NEED(at[i].content != FILLING || w->refills[i].full, "the kernel ends while copies are in flight");
 		NEED(!at[i].visited,
 		     "the other block of the cluster may still arrive at an mbarrier when this block ends");
 	}
@@ -609,16 +610,16 @@ const char *checker_step(struct model_checker *w, struct slot *at, const struct 
 		return NULL;
 	case IR_WARP_GROUP_DOT:
 		if (o->attr[ATTR_TRANSPOSED])
-			PASS_ON(check_turns(w, at, false));
+			PASS_ON(check_pingpong(w, at, false));
 		return run_dot(w, at, o);
 	case IR_WARP_GROUP_WAIT: wait_dots(w, at, pending); return NULL;
-	case IR_PINGPONG_WAIT: meet(w, at, true); return take_turns(w, at, o);
-	case IR_PINGPONG_ARRIVE: return take_turns(w, at, o);
+	case IR_PINGPONG_WAIT: meet(w, at, true); return run_pingpong(w, at, o);
+	case IR_PINGPONG_ARRIVE: return run_pingpong(w, at, o);
 	case IR_BARRIER:
 		for (; o->attr[ATTR_CLUSTER] && i < w->nslots; i++)
 			at[i].unborn = at[i].visited = false;
 		meet(w, at, o->attr[ATTR_WARPGROUP]);
-		return o->attr[ATTR_WARPGROUP] ? NULL : check_turns(w, at, false);
+		return o->attr[ATTR_WARPGROUP] ? NULL : check_pingpong(w, at, false);
 	case IR_FENCE_ASYNC:
 		for (; i < w->nslots; i++)
 			at[i].unfenced = false;
@@ -634,7 +635,7 @@ const char *checker_step(struct model_checker *w, struct slot *at, const struct 
 		return expect(w, at, i);
 	case IR_TMA_COPY:
 	case IR_TMA_TENSOR_COPY: return copy_tma_tile(w, at, o);
-	case IR_RETURN: PASS_ON(check_turns(w, at, true)); return end_kernel(w, at);
+	case IR_RETURN: PASS_ON(check_pingpong(w, at, true)); return end_kernel(w, at);
 	default: break;
 	}
 	if (o->scratch_size > 0)

@@ -106,12 +106,12 @@ static bool is_either(const struct op *o, const struct value *a, const struct va
 
 /* True if `left` > 0 implies that more than a->n iterations are left when the loop's index is `now`. `left` is the
  * distance from `now` to the end of the loop, or of the next loop. */
-static bool match(const struct far *left, const struct op *loop, const struct value *now, struct ahead *a)
+static bool match(const struct far *left, const struct op *loop, const struct value *now, struct issue_condition *a)
 {
 	const struct op *next = find_next_loop(loop);
 	struct affine index = terms_of(now, DEPTH), end = terms_of(for_upper(loop), DEPTH);
 	struct affine s = affine_sum(&left->distance, &index);
-	*a = (struct ahead){.loop = loop, .known = true};
+	*a = (struct issue_condition){.loop = loop, .known = true};
 	/* up to the end of the next loop, which begins where this loop ends */
 	for (int i = 0; i < s.n && next && for_lower(next) == for_upper(loop); i++) {
 		const struct op *both = s.term[i].scalar->def;
@@ -126,7 +126,7 @@ static bool match(const struct far *left, const struct op *loop, const struct va
 
 /* match for a point before the loop: `now` is the lower bound or, in case the loop has no iterations, min(lower,
  * upper). */
-static bool match_before(const struct far *left, const struct op *loop, struct ahead *a)
+static bool match_before(const struct far *left, const struct op *loop, struct issue_condition *a)
 {
 	bool ok = match(left, loop, for_lower(loop), a);
 	for (int i = 0; i < left->distance.n && !ok; i++) {
@@ -138,7 +138,7 @@ static bool match_before(const struct far *left, const struct op *loop, struct a
 }
 
 /* match_before for the loops after o: with `waits` the loops that wait for o's copies, otherwise any loop. */
-static bool match_next(const struct far *left, const struct op *o, bool waits, struct ahead *a)
+static bool match_next(const struct far *left, const struct op *o, bool waits, struct issue_condition *a)
 {
 	bool ok = false;
 	for (const struct op *loop = o; !ok && (loop = find_next_loop(loop));)
@@ -146,15 +146,15 @@ static bool match_next(const struct far *left, const struct op *o, bool waits, s
 	return ok;
 }
 
-static struct ahead ahead_of(const struct op *o, const struct value *condition, int depth)
+static struct issue_condition condition_of(const struct op *o, const struct value *condition, int depth)
 {
 	const struct op *c = condition->def;
-	struct ahead none = {0}, a = none, b;
+	struct issue_condition none = {0}, a = none, b;
 	if (!c || !depth)
 		return none;
 	if (c->code == IR_ANDI) { /* the other operand excludes sums that wrap */
-		a = ahead_of(o, operand(c, 0), depth - 1);
-		b = ahead_of(o, operand(c, 1), depth - 1);
+		a = condition_of(o, operand(c, 0), depth - 1);
+		b = condition_of(o, operand(c, 1), depth - 1);
 		return !a.known || (b.known && b.n > a.n) ? b : a;
 	}
 	if (c->code != IR_CMPI || (c->attr[ATTR_PREDICATE] != CMPI_SLT && c->attr[ATTR_PREDICATE] != CMPI_ULT))
@@ -171,9 +171,9 @@ static struct ahead ahead_of(const struct op *o, const struct value *condition, 
 	return match_next(&left, o, false, &a) ? a : none;
 }
 
-struct ahead checker_ahead(const struct op *o)
+struct issue_condition checker_condition(const struct op *o)
 {
-	return ahead_of(o, operand(o, 0), DEPTH);
+	return condition_of(o, operand(o, 0), DEPTH);
 }
 
 /* --- a producer's loops ------------------------------------------------------------------------------------------ */
@@ -234,11 +234,11 @@ static bool runs_as_often(const struct op *a, const struct op *b)
 
 bool checker_same_loops(const struct op *producer)
 {
-	const struct op *ask = find_op(producer->blocks[0], IR_BARRIER_EXPECT, NULL, NULL);
-	const struct op *wait = ask ? find_op(producer->block, IR_WAIT_BARRIER, producer, barriers_of(ask)) : NULL;
-	const struct op *a = loop_around(ask), *b = loop_around(wait);
+	const struct op *fill = find_op(producer->blocks[0], IR_BARRIER_EXPECT, NULL, NULL);
+	const struct op *wait = fill ? find_op(producer->block, IR_WAIT_BARRIER, producer, barriers_of(fill)) : NULL;
+	const struct op *a = loop_around(fill), *b = loop_around(wait);
 	for (; a && b; a = loop_around(a), b = loop_around(b))
 		if (!runs_as_often(a, b))
 			return false;
-	return !a && !b && ask && wait;
+	return !a && !b && fill && wait;
 }
