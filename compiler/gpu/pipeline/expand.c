@@ -125,6 +125,11 @@ static struct value *barrier_at(struct plan *p, struct builder *b, u32 part, str
 	return index_multibuffer(p, b, p->code->barriers, slot);
 }
 
+static struct value *other_phase(struct builder *b, struct value *phase)
+{
+	return build2(b, IR_XORI, phase->type, phase, build_int(b, phase->type, 1));
+}
+
 i64 load_bytes(const struct op *load)
 {
 	const struct type *t = result(load)->type;
@@ -224,9 +229,8 @@ static struct value *issue_load(struct plan *p, struct builder *b, u32 i, const 
  * overwrite. */
 static void wait_for_release(struct plan *p, struct builder *b, u32 part, struct pipeline_state next)
 {
-	struct value *one = build_int(b, next.phase->type, 1);
 	struct value *barrier = barrier_at(p, b, part, next.slot, true);
-	struct value *ops[] = {barrier, build2(b, IR_XORI, one->type, next.phase, one)};
+	struct value *ops[] = {barrier, other_phase(b, next.phase)};
 	build(b, IR_WAIT_BARRIER, ops, 2, NULL, 0, 0);
 }
 
@@ -480,7 +484,7 @@ struct pipeline_state pipeline_state_at(struct plan *p, struct builder *b, struc
 	struct value *over = build_cmpi(b, CMPI_SGE, sum, all);
 	at.slot = build3(b, IR_SELECT, t, over, build2(b, IR_SUBI, t, sum, all), sum);
 	if (at.phase)
-		at.phase = build3(b, IR_SELECT, t, over, build2(b, IR_XORI, t, at.phase, build_int(b, t, 1)), at.phase);
+		at.phase = build3(b, IR_SELECT, t, over, other_phase(b, at.phase), at.phase);
 	return at;
 }
 
@@ -544,6 +548,17 @@ static void yield_pipeline_state(struct plan *p, struct pipeline_state next)
 		state[2].next = p->code->now.slot;
 }
 
+/* Releases the part's buffer of this iteration or, if the part is released one iteration later, of the preceding
+ * iteration. Without a producer, that buffer is the one filled next. */
+static void release_step(struct plan *p, struct builder *b, u32 part)
+{
+	struct expansion *x = p->code;
+	bool late = p->schedule->parts.at[part].released_late;
+	release_buffer(p, b, part, !late ? x->now.slot : p->producer ? carried_now(p, x->state + 2) : x->fill.slot);
+	if (late && !p->producer)
+		x->fill.phase = other_phase(b, x->now.phase);
+}
+
 static void expand_step(struct plan *p, struct builder *b, const struct schedule_step *s)
 {
 	switch (s->kind) {
@@ -557,17 +572,7 @@ static void expand_step(struct plan *p, struct builder *b, const struct schedule
 	case STEP_ISSUE_COPIES: p->code->stream->copy(p, b); return;
 	case STEP_WAIT_PREVIOUS_DOTS: wait_for_previous_dots(p, b); return;
 	case STEP_WAIT_DOT: wait_for_dot(p, b, s); return;
-	case STEP_RELEASE:
-		if (p->schedule->parts.at[s->part].released_late &&
-		    !p->producer) { /* the preceding iteration's buffer, filled next */
-			struct value *phase = p->code->now.phase;
-			release_buffer(p, b, s->part, p->code->fill.slot);
-			p->code->fill.phase = build2(b, IR_XORI, phase->type, phase, build_int(b, phase->type, 1));
-		} else {
-			bool before = p->producer && p->schedule->parts.at[s->part].released_late;
-			release_buffer(p, b, s->part, before ? carried_now(p, p->code->state + 2) : p->code->now.slot);
-		}
-		return;
+	case STEP_RELEASE: release_step(p, b, s->part); return;
 	case STEP_BARRIER: build(b, IR_BARRIER, NULL, 0, NULL, 0, 0); return;
 	case STEP_FENCE: build(b, IR_FENCE_ASYNC, NULL, 0, NULL, 0, 0); return;
 	case STEP_WARP_BARRIER: build(b, IR_BARRIER, NULL, 0, NULL, 0, 0)->attr[ATTR_WARP] = true; return;

@@ -1,10 +1,5 @@
-/* Code generation for a pipelined loop: the values built so far, and the functions shared by these files:
- *
- *   expand.c            code before the loop, in it, and after it
- *   outstanding_dots.c  tokens of outstanding dots, and the waits for them
- *   flatten_loops.c     copies across tiles, issued by the loop's own threads
- *   warp_specialize.c   the producer warp's copies
- *   cta_pair.c          CTA pair with multicast: two blocks of a cluster share TMA tiles */
+/* Code generation for a pipelined loop: the values built so far, and the functions shared by expand.c,
+ * outstanding_dots.c, flatten_loops.c, warp_specialize.c and cta_pair.c. */
 #ifndef TLC_GPU_PIPELINE_EXPAND_H
 #define TLC_GPU_PIPELINE_EXPAND_H
 

@@ -5,18 +5,7 @@
  *   struct schedule   schedule.h: the steps of the loop's body as rows, which follow from the plan
  *   struct expansion  expand.h: the values of the generated code
  *
- * The files that plan:
- *   plan.c              the pass: chooses how each loop is pipelined
- *   loads.c             the loads that can be issued ahead, and the slice of index arithmetic that they need
- *   async_dots.c        dots outstanding across iterations, the deferred wait, ping-pong scheduling
- *   shared_budget.c     the shared-memory budget for the multi-buffers
- *   loop_nest.c         whether the copies of a loop can run ahead across its outer loops:
- *   warp_specialize.c     issued by a producer warp
- *   flatten_loops.c       issued by the loop's own threads, across tiles
- *   persistent.c          across programs of a persistent block
- *   chain_loops.c       the next loop continues with the multi-buffers of this loop
- *   hoist_sink.c        code before the loop that moves after the first copies, or after the loop
- *   direct_to_shared.c  cp.async for loads that no loop issues ahead
+ * README.md lists the files that make and use them.
  *
  * Terms: "ahead", the prefetch distance: the loads of iteration i + ahead are issued in iteration i.
  * Slot: the index of a buffer in a multi-buffer. Slice: the index arithmetic that addresses and masks of these loads
