@@ -438,9 +438,6 @@ void replace_uses(struct value *from, struct value *to);
 static inline bool value_unused(const struct value *v) { return !v->uses; }
 bool value_has_one_use(const struct value *v);
 
-/* Builds an scf.for with an empty body and n carried values. */
-struct op *build_for(struct builder *b, struct value *lower, struct value *upper, struct value *step,
-		     struct value *const *inits, u32 n);
 /* A copy of o at b, including its regions. Operands found in `map` (value → value) are replaced. The results and block
  * arguments of the copy are added to `map`. */
 struct op *op_clone(struct builder *b, const struct op *o, struct map *map);
