@@ -69,12 +69,12 @@ enum tuning {
 	MAX_SUM_REGISTERS = 64,
 	MAX_RECURRENCE_REGISTERS = 32,
 	/* MAX_TILE_REGISTERS: registers of the loads of the next tile that are issued before the current tile ends,
-	 * while its accumulators are live. MAX_SUMS_OF_TILES: registers of the accumulators of a persistent attention
-	 * kernel. On an H200, attention with 128 dimensions gains 4 to 10 % with 1024 keys and 1 to 3 % with 16,384
-	 * (the 32 registers of the queries account for 3 %). Attention with 256 dimensions has accumulators of 128
-	 * registers, gains 4 % with 1024 keys and loses 1 to 2 % with more. */
+	 * while its accumulators are live. MAX_CARRIED_OVER_TILES: registers that a loop of dependent dots carries in a
+	 * persistent kernel. On an H200, attention with 128 dimensions (68 registers) gains 4 to 10 % with 1024 keys
+	 * and 1 to 3 % with 16,384 (the 32 registers of the queries account for 3 %). Attention with 256 dimensions
+	 * (132 registers) gains 4 % with 1024 keys and loses 1 to 2 % with more. */
 	MAX_TILE_REGISTERS = 32,
-	MAX_SUMS_OF_TILES = 64,
+	MAX_CARRIED_OVER_TILES = 80,
 	/* Elements of a thread that are loaded again in another layout instead of being converted through shared
 	 * memory, if at least MIN_COPIES_LOADED_AGAIN threads hold each: a load from the cache takes less time than a
 	 * barrier. */

@@ -39,19 +39,16 @@ static bool has_independent_dots(const struct pass_state *s, const struct op *lo
 	return yes && dots && dots_are_independent(s->ctx, loop->blocks[0]);
 }
 
-/* True if two warpgroups run two dots in each iteration, one of which needs the result of the other, with accumulators
- * of at most MAX_SUMS_OF_TILES registers. Attention is an example. */
+/* True if the loop has asynchronous dots only, one of which needs the result of another, and carries at most
+ * MAX_CARRIED_OVER_TILES registers. Attention is an example. */
 static bool has_dependent_dots(const struct pass_state *s, const struct op *loop)
 {
-	u32 dots = 0;
-	i64 most = 0;
-	for (const struct op *o = loop->blocks[0]->first; o; o = o->next)
-		if (o->code == IR_WARP_GROUP_DOT) {
-			dots++;
-			most = MAX(most, registers_of(s, result(o)));
-		}
-	return s->num_warps == 8 && dots == 2 && most <= MAX_SUMS_OF_TILES &&
-	       !dots_are_independent(s->ctx, loop->blocks[0]);
+	bool dots = false, yes = carried_registers(s, loop) <= MAX_CARRIED_OVER_TILES;
+	for (const struct op *o = loop->blocks[0]->first; o && yes; o = o->next) {
+		yes = !op_is_dot(o) || o->code == IR_WARP_GROUP_DOT;
+		dots |= op_is_dot(o);
+	}
+	return yes && dots && !dots_are_independent(s->ctx, loop->blocks[0]);
 }
 
 /* Whether persistent blocks can run all programs, and distribute them as well as the hardware would. */

@@ -74,30 +74,43 @@ static bool take_attribute(struct op *loop)
 	return yes;
 }
 
-static u32 count_dots(const struct plan *p)
+/* True if the dot reads the buffer or a transposed view of it. */
+static bool reads(const struct op *dot, const struct value *buffer)
 {
-	u32 dots = 0;
-	for (const struct op *o = p->loop->blocks[0]->first; o; o = o->next)
-		dots += op_is_dot(o);
-	return dots;
+	bool yes = false;
+	for (u32 i = 0; i < 2 && !yes; i++) {
+		const struct value *v = operand(dot, i);
+		while (v->def && v->def->code == IR_MEMDESC_TRANS)
+			v = operand(v->def, 0);
+		yes = v == buffer;
+	}
+	return yes;
 }
 
-/* True if two warpgroups run two dots in each iteration, the second one with a deferred wait. On an H100 a producer
- * gains up to 2 % in such loops, with two buffers per load 8 to 16 % (attention's forward pass). Loops with more dots
- * would spill registers (four in its backward pass, for the gradients of keys). */
-static bool defers_second_dot(const struct plan *p)
+/* True if the last dot of an iteration has a deferred wait, and no other dot reads the buffers that it reads. These
+ * buffers are released one iteration later. If another dot reads them earlier in the iteration, the producer refills
+ * them too late for it. On an H200, the forward pass of attention gains 3 to 25 % from a producer. Its gradients of
+ * keys and of queries, whose first and last dots read the same tile, lose 5 to 28 %. */
+static bool defers_last_dot_alone(const struct plan *p)
 {
-	return p->deferred && count_dots(p) == 2 && p->s->num_warps == 8;
+	bool yes = p->deferred;
+	for (u32 i = 0; i < p->loads.len && yes; i++) {
+		const struct op *to = load_consumer(p->loads.at[i]);
+		if (to->code != IR_LOCAL_STORE || !reads(p->deferred, operand(to, 1)))
+			continue;
+		for (const struct op *o = p->loop->blocks[0]->first; o && yes; o = o->next)
+			yes = !op_is_dot(o) || o == p->deferred || !reads(o, operand(to, 1));
+	}
+	return yes;
 }
 
 /* A producer is used where the warp_specialize attribute requests it. Without the attribute: where a multiprocessor
- * holds one block, and either the dots are independent, or the loop defers the second dot (defers_second_dot) and no
- * other loop follows. */
+ * holds one block, and either the dots are independent, or defers_last_dot_alone holds and no other loop follows. */
 void decide_producer(struct plan *p)
 {
-	u32 dots = count_dots(p);
-	bool independent = dots && dots_are_independent(p->ctx, p->loop->blocks[0]),
-	     deferred = defers_second_dot(p) && !next_loop(p->loop);
+	const struct block *body = p->loop->blocks[0];
+	bool dots = first_dot(body), independent = dots && dots_are_independent(p->ctx, body),
+	     deferred = defers_last_dot_alone(p) && !next_loop(p->loop);
 	bool possible = p->s->target->has_tensor_copy && !p->s->options.no_tma && dots && !p->joint_producer;
 	bool asked = possible && take_attribute(p->loop);
 	if (!asked && (!possible || (!independent && !deferred) || !one_block_per_multiprocessor(p)))
@@ -118,7 +131,7 @@ void decide_joint_producer(struct plan *p, struct plan *q)
 	u32 n = q ? 2 : 1;
 	bool can = one_block_per_multiprocessor(p);
 	for (u32 i = 0; i < n && can; i++)
-		can = defers_second_dot(loops[i]);
+		can = defers_last_dot_alone(loops[i]);
 	for (u32 i = 0; i < n && can; i++)
 		loops[i]->producer = arena_new(&loops[i]->scratch, struct loop_nest);
 	for (u32 i = 0; i < n && can; i++)
