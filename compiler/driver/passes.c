@@ -31,7 +31,7 @@ const struct pass passes[] = {
 	     "add a fast path for programs away from the edge of a matrix", .needs = ANALYSIS_AXIS),
 	PASS("mask-elimination", GPU | CPU, pass_mask_elimination,
 	     "remove masks that are provably true", .needs = ANALYSIS_RANGES),
-	PASS("unwrap", GPU | CPU, pass_modulo_to_mask,
+	PASS("modulo-to-mask", GPU | CPU, pass_modulo_to_mask,
 	     "replace the modulo of row indices by a mask where the wrapped rows are not demanded",
 	     .needs = ANALYSIS_AXIS),
 	PASS("index-set-splitting", GPU | CPU, pass_index_set_splitting,

@@ -97,12 +97,12 @@ enum tuning {
 	 * LLVM takes minutes. */
 	MAX_SUMS = 512,
 	/* Groups of wgmmas with an operand from registers: the registers of one group are filled while the wgmmas of
-	 * another run. FETCHED_GROUPS: the operand is loaded from shared memory. With the other operand transposed
-	 * meanwhile, a tf32 GEMM of 4096^3 takes 531 µs on an H200 with two groups and 478 with four. COMPUTED_GROUPS:
-	 * the operand is computed in registers. A group for each step of k is as fast on an H100, and ptxas takes twice
-	 * as long. */
-	FETCHED_GROUPS = 4,
-	COMPUTED_GROUPS = 2,
+	 * another run. LOADED_A_GROUPS: the operand is loaded from shared memory. With the other operand transposed
+	 * meanwhile, a tf32 GEMM of 4096^3 takes 531 µs on an H200 with two groups and 478 with four.
+	 * COMPUTED_A_GROUPS: the operand is computed in registers. A group for each step of k is as fast on an H100,
+	 * and ptxas takes twice as long. */
+	LOADED_A_GROUPS = 4,
+	COMPUTED_A_GROUPS = 2,
 };
 
 #endif

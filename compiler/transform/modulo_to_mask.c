@@ -143,7 +143,7 @@ static bool keeps_tiles(const struct pass_state *s, const struct reach *r)
 	return whole || (axis_of(s->axis, result(r->kept))->contiguity[0] >= n && !r->kept->hints);
 }
 
-static bool can_unwrap(const struct pass_state *s, struct reach *r)
+static bool can_mask(const struct pass_state *s, struct reach *r)
 {
 	if (keeps_tiles(s, r))
 		return false;
@@ -212,7 +212,7 @@ static void visit(struct op *o, void *arg)
 	if (!stays_inside(o, &r))
 		return;
 	r.seen.arena = &r.scratch;
-	if (can_unwrap(s, &r)) {
+	if (can_mask(s, &r)) {
 		struct builder b = builder_after(s->ctx, o);
 		const struct type *t = r.index->type, *number = type_scalar(s->ctx, type_dtype(t));
 		struct value *size =

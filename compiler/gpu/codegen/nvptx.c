@@ -610,7 +610,7 @@ void lower_op(struct lower *l, const struct op *o)
 void lower_block(struct lower *l, const struct block *b)
 {
 	for (const struct op *o = b->first; o; o = o->next)
-		if (o->code == IR_WARP_GROUP_DOT && o->attr[ATTR_FETCHED]) {
+		if (o->code == IR_WARP_GROUP_DOT && o->attr[ATTR_REGISTER_GROUPS]) {
 			op_vec run = operand_run(&l->scratch, o);
 			for (u32 i = 0; i < run.len; i++)
 				map_put(&l->deferred, run.at[i], run.at[i]);

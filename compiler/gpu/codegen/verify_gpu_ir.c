@@ -96,13 +96,13 @@ static const char *check_wgmma_operand(const struct verifier *v, const struct op
 	int k = 1 - (int)i;
 	bool first = (int)i == split->row_dim;
 	if (type_is_tensor(t)) {
-		NEED(first && (o->attr[ATTR_FETCHED] || i == 0) &&
+		NEED(first && (o->attr[ATTR_REGISTER_GROUPS] || i == 0) &&
 			     t->layout == wgmma_operand(&v->s->ctx->layouts, t, split, bytes),
 		     "operand A in registers does not have the layout of wgmma's fragments");
 		return NULL;
 	}
 	bool along_k = is_swizzled(v, t, k), across = is_swizzled(v, t, 1 - k);
-	NEED(!(first && o->attr[ATTR_FETCHED]), "its operand A must come from registers");
+	NEED(!(first && o->attr[ATTR_REGISTER_GROUPS]), "its operand A must come from registers");
 	NEED(!first && o->attr[ATTR_TRANSPOSED] ? across && !along_k : along_k || (w->any_major && across),
 	     "a buffer's layout is not one that wgmma's descriptors describe");
 	return NULL;
@@ -127,7 +127,7 @@ static const char *check_wgmma(const struct verifier *v, const struct op *o)
 	const struct wgmma *w = wgmma_for_dot(v->s, o);
 	const struct type *t = result(o)->type;
 	struct wgmma_split split;
-	bool fetched = o->attr[ATTR_FETCHED];
+	bool fetched = o->attr[ATTR_REGISTER_GROUPS];
 	struct op expected = *o;
 	bool transposed = o->attr[ATTR_TRANSPOSED];
 	NEED(w && !(transposed && w->any_major), "the target's wgmma takes no operands of these types and sizes");
@@ -135,9 +135,9 @@ static const char *check_wgmma(const struct verifier *v, const struct op *o)
 	NEED(!transposed || wgmma_turns(operand(o, second)->type, second, v->s->num_warps),
 	     "an operand is too small to be transposed in shared memory");
 	NEED(wgmma_split(v->s->num_warps, t, (int)o->attr[ATTR_EXCHANGED], &split), "its result is too small");
-	int groups = (int)o->attr[ATTR_FETCHED];
+	int groups = (int)o->attr[ATTR_REGISTER_GROUPS];
 	wgmma_set(&expected, w, &split, groups);
-	NEED(!groups || (is_pow2(groups) && expected.attr[ATTR_FETCHED] == groups),
+	NEED(!groups || (is_pow2(groups) && expected.attr[ATTR_REGISTER_GROUPS] == groups),
 	     "its steps along k cannot be divided into this number of groups");
 	NEED(!memcmp(expected.attr, o->attr, sizeof o->attr), "its instruction shape or warps are not those of wgmma");
 	int bytes = fetched ? w->any_major ? 1 : dtype_bytes(w->a) : 0;

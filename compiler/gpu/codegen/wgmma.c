@@ -330,7 +330,7 @@ void lower_wgmma(struct lower *l, const struct op *o)
 	g.args = arena_array(&l->scratch, LLVMValueRef, 2 + (u32)4 * nk * g.count + total);
 	if (!g.pin)
 		name_results(&g, v);
-	bool fetched = o->attr[ATTR_FETCHED];
+	bool fetched = o->attr[ATTR_REGISTER_GROUPS];
 	if (fetched && g.pin) {
 		g.b = describe_operand(&g, b, 1 - g.row_dim, o->attr[ATTR_TRANSPOSED]);
 		lower_groups(&g, o, nk, zero);

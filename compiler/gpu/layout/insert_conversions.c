@@ -334,8 +334,8 @@ static void place_wgmma(struct placer *p, struct op *o, const struct dot_plan *p
 	}
 	o->code = IR_WARP_GROUP_DOT;
 	wgmma_set(o, plan->wgmma, &plan->split,
-		  plan->computed  ? COMPUTED_GROUPS
-		  : plan->fetched ? FETCHED_GROUPS
+		  plan->computed  ? COMPUTED_A_GROUPS
+		  : plan->fetched ? LOADED_A_GROUPS
 				  : 0);
 	o->attr[ATTR_TRANSPOSED] = plan->transposed;
 }

@@ -443,7 +443,7 @@ static void tell_dot(struct teller *t, const struct op *o)
 		i64 first = o->attr[ATTR_EXCHANGED], instr = o->attr[ATTR_INSTR];
 		const struct value *v = operand(o, (u32)first);
 		const char *a = v->type->kind == TY_MEMDESC ? "shared memory"
-				: !o->attr[ATTR_FETCHED]    ? "registers"
+				: !o->attr[ATTR_REGISTER_GROUPS]    ? "registers"
 				: def_if(v, IR_LOCAL_LOAD)
 					? "shared memory through registers, because it is not contiguous along k"
 					: "registers, in which it is computed";

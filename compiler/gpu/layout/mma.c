@@ -167,10 +167,10 @@ void wgmma_set(struct op *dot, const struct wgmma *w, const struct wgmma_split *
 	dot->attr[ATTR_INSTR] = dims_pack((int[]){64, s->n, w->k}, 3);
 	dot->attr[ATTR_WARPS] = dims_pack(s->warps, 2);
 	dot->attr[ATTR_EXCHANGED] = s->row_dim;
-	dot->attr[ATTR_FETCHED] = MIN(groups, operand(dot, 1)->type->shape[0] / w->k);
+	dot->attr[ATTR_REGISTER_GROUPS] = MIN(groups, operand(dot, 1)->type->shape[0] / w->k);
 }
 
 int wgmma_groups(const struct op *dot)
 {
-	return MAX((int)dot->attr[ATTR_FETCHED], 1);
+	return MAX((int)dot->attr[ATTR_REGISTER_GROUPS], 1);
 }

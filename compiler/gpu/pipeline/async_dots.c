@@ -86,7 +86,7 @@ struct op *dot_with_register_a(struct op *to)
 	       (op_has(result(to)->uses->user, ELEM) || op_is_shape(result(to)->uses->user)))
 		to = result(to)->uses->user;
 	struct op *dot = to->nresults == 1 && value_has_one_use(result(to)) ? result(to)->uses->user : NULL;
-	bool yes = dot && dot->code == IR_WARP_GROUP_DOT && dot->attr[ATTR_FETCHED] &&
+	bool yes = dot && dot->code == IR_WARP_GROUP_DOT && dot->attr[ATTR_REGISTER_GROUPS] &&
 		   result(to)->uses == dot->operands + dot->attr[ATTR_EXCHANGED];
 	return yes ? dot : NULL;
 }
@@ -109,7 +109,7 @@ static bool is_register_operand(const struct plan *p, const struct op *dot, u32 
 {
 	struct value_walk w = {.id = begin_walk(p->ctx)};
 	bool reads = false;
-	if (!dot->attr[ATTR_FETCHED] || i != dot->attr[ATTR_EXCHANGED])
+	if (!dot->attr[ATTR_REGISTER_GROUPS] || i != dot->attr[ATTR_EXCHANGED])
 		return false;
 	visit_later(&w, operand(dot, i));
 	for (const struct value *v; (v = visit_next(&w));) {
@@ -168,7 +168,7 @@ void find_deferred_dot(struct plan *p)
 	struct block *body = p->loop->blocks[0];
 	struct op *first = first_dot(body), *last = last_dot(body);
 	if (!last || last == first || first->code != IR_WARP_GROUP_DOT || last->code != IR_WARP_GROUP_DOT ||
-	    first->attr[ATTR_FETCHED] || last->attr[ATTR_FETCHED])
+	    first->attr[ATTR_REGISTER_GROUPS] || last->attr[ATTR_REGISTER_GROUPS])
 		return;
 	if (is_outstanding(p, last))
 		return;
@@ -223,7 +223,7 @@ void find_overlapped_dots(struct plan *p)
 	if (!first || operand(first, 0)->type->shape[1] < MIN_K_BESIDE)
 		return;
 	for (struct op *o = body->first; o; o = o->next) {
-		bool own = o->code == IR_WARP_GROUP_DOT && !o->attr[ATTR_FETCHED] && !o->attr[ATTR_TRANSPOSED];
+		bool own = o->code == IR_WARP_GROUP_DOT && !o->attr[ATTR_REGISTER_GROUPS] && !o->attr[ATTR_TRANSPOSED];
 		if (!own || is_outstanding(p, o) || (p->deferred && o == first))
 			continue;
 		sink_conversion(o);

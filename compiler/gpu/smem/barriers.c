@@ -354,7 +354,7 @@ static void add_reads(struct barriers *w, struct pending *p, const struct op *o)
 
 static op_vec run_of(struct barriers *w, const struct op *o)
 {
-	bool fetches = o->code == IR_WARP_GROUP_DOT && o->attr[ATTR_FETCHED];
+	bool fetches = o->code == IR_WARP_GROUP_DOT && o->attr[ATTR_REGISTER_GROUPS];
 	return fetches ? operand_run(&w->scratch, o) : (op_vec){0};
 }
 
@@ -420,7 +420,7 @@ static void visit_op(struct barriers *w, struct pending *p, struct op *o)
 		return;
 	case IR_WARP_GROUP_WAIT: finish_dots(p, o->attr[ATTR_PENDING]); return;
 	case IR_WARP_GROUP_DOT:
-		if (o->attr[ATTR_FETCHED] && o->attr[ATTR_ASYNC]) /* its code waits for all earlier dots */
+		if (o->attr[ATTR_REGISTER_GROUPS] && o->attr[ATTR_ASYNC]) /* its code waits for all earlier dots */
 			finish_dots(p, 0);
 		issue_dots(p, wgmma_groups(o)); /* fallthrough */
 	default: touch(w, p, o); break;

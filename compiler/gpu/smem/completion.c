@@ -209,7 +209,7 @@ static void visit_while(struct completion *c, struct running *r, const struct op
 static void visit_dot(struct completion *c, struct running *r, const struct op *o)
 {
 	bool async = o->attr[ATTR_ASYNC];
-	if (o->attr[ATTR_FETCHED] && async) /* its code waits for all earlier dots (gpu/codegen/wgmma.c) */
+	if (o->attr[ATTR_REGISTER_GROUPS] && async) /* its code waits for all earlier dots (gpu/codegen/wgmma.c) */
 		complete(c, r, PRODUCTS, 0);
 	issue(c, r, PRODUCTS, wgmma_groups(o));
 	if (!async)

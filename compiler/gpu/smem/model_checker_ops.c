@@ -247,7 +247,7 @@ static const char *run_dot(const struct model_checker *w, struct slot *at, const
 		}
 		meet(w, at, false);
 	}
-	if (o->attr[ATTR_FETCHED] && async) /* its code waits for all earlier dots (gpu/codegen/wgmma.c) */
+	if (o->attr[ATTR_REGISTER_GROUPS] && async) /* its code waits for all earlier dots (gpu/codegen/wgmma.c) */
 		wait_dots(w, at, 0);
 	begin_dots(w, at, wgmma_groups(o));
 	for (u32 i = 0; i < 2; i++)

@@ -514,12 +514,26 @@ void rd_skip_dict(struct reader *r)
 	read_dict(r, IR_ADDI, &ignored);
 }
 
+/* The present name of an attribute: texts of earlier versions of tlc have others. */
+static const char *present_name(const char *name)
+{
+	static const char *const renamed[][2] = {
+		{"tlc.way", "tlc.conversion"},
+		{"tlc.fetched", "tlc.register_groups"},
+		{"tlc.turned", "tlc.transposed"},
+	};
+	for (u32 i = 0; i < ARRAY_LEN(renamed); i++)
+		if (!strcmp(name, renamed[i][0]))
+			return renamed[i][1];
+	return name;
+}
+
 void read_dict(struct reader *r, enum opcode code, struct attrs *out)
 {
 	if (!rd_accept(r, "{"))
 		return;
 	while (!r->failed && !rd_accept(r, "}")) {
-		const char *name = rd_at(r, '"') ? read_string(r) : read_word(r, false);
+		const char *name = present_name(rd_at(r, '"') ? read_string(r) : read_word(r, false));
 		if (!*name)
 			rd_fail(r, "expected an attribute's name");
 		const struct attr_info *a = attr_named(code, name, strlen(name));

@@ -41,11 +41,11 @@ try 80 "%o = tt.dot %y, %y, %c $(mma 16 8 16 '2, 1') : $t16 * $t16 -> $t32"
 try 90 "%o = ttng.warp_group_dot %g, %g, %w {$(wgmma 32 '4, 1')} : $good * $good -> $acc"
 try 90 "%o = ttng.warp_group_dot %g, %g, %w {$(wgmma 64 '2, 2')} : $good * $good -> $acc"
 try 90 "%o = ttng.warp_group_dot %g, %g, %w {$(wgmma 64 '4, 1' ', tlc.exchanged')} : $good * $good -> $acc"
-try 90 "%o = ttng.warp_group_dot %g, %g, %w {$(wgmma 64 '4, 1' ', tlc.fetched = 2 : i32')} : $good * $good -> $acc"
+try 90 "%o = ttng.warp_group_dot %g, %g, %w {$(wgmma 64 '4, 1' ', tlc.register_groups = 2 : i32')} : $good * $good -> $acc"
 try 90 "%o = ttng.warp_group_dot %g, %g, %w {$(wgmma 0 '4, 1')} : $good * $good -> $acc"
 try 90 '%o = arith.addi %r, %s : tensor<128xi32, #a>'
 for way in registers shuffles 'memory, tlc.pieces = 1 : i32' 'memory, tlc.pieces = 3 : i32' 'warp_memory, tlc.pieces = 1 : i32'; do
-	try 90 "%o = ttg.convert_layout %r {tlc.way = $way} : tensor<128xi32, #a> -> tensor<128xi32, #b>"
+	try 90 "%o = ttg.convert_layout %r {tlc.conversion = $way} : tensor<128xi32, #a> -> tensor<128xi32, #b>"
 done
 after=vectorize loaded='tensor<128x!tt.ptr<f32>, #a>'
 try 90 "%o = tt.load %q : $loaded"
@@ -56,13 +56,13 @@ try 90 "tt.store %q, %f {tlc.vector = array<i32: 1, 4>} : $loaded"
 after=allocate
 try 90 '%o = ttg.convert_layout %r : tensor<128xi32, #a> -> tensor<128xi32, #b>'
 after=multiply-adds
-try 90 "%o = ttng.warp_group_dot %g, %g, %w {$(wgmma 64 '4, 1' ', tlc.turned')} : $good * $good -> $acc"
+try 90 "%o = ttng.warp_group_dot %g, %g, %w {$(wgmma 64 '4, 1' ', tlc.transposed')} : $good * $good -> $acc"
 in_registers='!ttg.memdesc<64x64xf16, #good, #smem, mutable> * tensor<64x64xf16, #exchanged> -> tensor<64x64xf32, #exchanged>'
-try 90 "%o = ttng.warp_group_dot %g, %j, %k {$(wgmma 64 '4, 1' ', tlc.exchanged, tlc.fetched = 2 : i32')} : $in_registers"
-try 90 "%o:2 = ttng.warp_group_dot %g, %j, %k {$(wgmma 64 '4, 1' ', tlc.exchanged, tlc.fetched = 2 : i32, isAsync')} : $in_registers"
+try 90 "%o = ttng.warp_group_dot %g, %j, %k {$(wgmma 64 '4, 1' ', tlc.exchanged, tlc.register_groups = 2 : i32')} : $in_registers"
+try 90 "%o:2 = ttng.warp_group_dot %g, %j, %k {$(wgmma 64 '4, 1' ', tlc.exchanged, tlc.register_groups = 2 : i32, isAsync')} : $in_registers"
 try 90 "%o = ttng.warp_group_dot %g, %j, %k {$(wgmma 64 '4, 1' ', tlc.exchanged')} : $in_registers"
-try 90 "%o = ttng.warp_group_dot %g, %j, %k {$(wgmma 64 '4, 1' ', tlc.fetched = 2 : i32')} : $in_registers"
+try 90 "%o = ttng.warp_group_dot %g, %j, %k {$(wgmma 64 '4, 1' ', tlc.register_groups = 2 : i32')} : $in_registers"
 for groups in 3 8; do
-	try 90 "%o = ttng.warp_group_dot %g, %j, %k {$(wgmma 64 '4, 1' ", tlc.exchanged, tlc.fetched = $groups : i32")} : $in_registers"
+	try 90 "%o = ttng.warp_group_dot %g, %j, %k {$(wgmma 64 '4, 1' ", tlc.exchanged, tlc.register_groups = $groups : i32")} : $in_registers"
 done
 rm -r "$tmp"
