@@ -100,7 +100,8 @@ $(BUILD)/gen/ptx_lex.c: runtime/sim/ptx.l $(BUILD)/deps | $(BUILD)/gen/ptx_parse
 STD = $(patsubst lang/%,$(BUILD)/gen/%,lang/std/core.tl $(filter-out lang/std/core.tl,$(sort $(wildcard lang/std/*.tl))))
 $(BUILD)/gen/std/%.tl: lang/std/%.tl lang/std/expand.awk
 	@mkdir -p $(@D)
-	$(Q)awk -f lang/std/expand.awk $< > $@
+	$(Q)awk -f lang/std/expand.awk $< > $@.new
+	$(Q)mv $@.new $@
 # Only the functions the code generator calls, already reduced to one small module.
 CLC = /usr/lib/clc/nvptx64--nvidiacl.bc
 CLC_FUNCS = $(foreach f,sin cos log log2 erf exp exp2 tanh,_Z$(call len,$(f))$(f)d) _Z4fmodff _Z4fmoddd
@@ -239,7 +240,7 @@ fuzz:
 # Manual pages and completions are made from `tlc --help` and tl.h. TLC runs it.
 TLC ?= $(BUILD)/tlc
 COMMANDS = run bench tune list show cache build serve
-MAN3 = $(patsubst %,man/man3/%.3,$(shell sh docs/install/tl.3.sh runtime/tl.h))
+MAN3 := $(patsubst %,man/man3/%.3,$(shell sh docs/install/tl.3.sh runtime/tl.h))
 SHARE = man/man1/tlc.1 $(COMMANDS:%=man/man1/tlc-%.1) $(MAN3) bash-completion/completions/tlc zsh/$(ZSH)/_tlc \
 	fish/vendor_completions.d/tlc.fish doc/tlc/LICENSE doc/tlc/NOTICES
 ZSH ?= site-functions

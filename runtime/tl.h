@@ -47,7 +47,6 @@ TL_API int tl_version(void);
 TL_API const char *tl_version_text(void);
 
 /* The result of a call. */
-
 typedef enum tl_status {
 	TL_OK = 0,
 	TL_ERR_COMPILE,   /* the kernel is wrong: tl_error() has diagnostics with source lines */
@@ -322,7 +321,6 @@ TL_API const char *tl_dtype_name(tl_dtype t);
 TL_API size_t tl_dtype_size(tl_dtype t);
 
 /* What an argument is. */
-
 typedef enum tl_arg_kind {
 	TL_ARG_NONE,
 	TL_ARG_PTR,
@@ -610,6 +608,7 @@ TL_API tl_status tl_prepared_launch(const tl_prepared *p, const uint32_t grid[3]
 /* No other thread may be launching through the handle. Kernels that have been launched continue to run. NULL is
  * allowed. */
 TL_API void tl_prepared_destroy(tl_prepared *p);
+
 /* --- measure: times, dumps and resources of kernels --------------------------------------------------------------- */
 
 /* Measures the median time of a launch, in milliseconds, of `repeats` timed launches (1 to 1000000) after `warmup`

@@ -393,7 +393,7 @@ static void read_report(struct command *c, struct unit *u, const struct compiled
 		remark_resources(u, k, registers, local, 0);
 }
 
-/* Runs ptxas. Returns its status of waitpid, or -1; *report is its output. */
+/* Runs ptxas. Returns its status of pclose, or -1; *report is its output. */
 static int run_ptxas(struct command *c, const char *program, const char *arch, const char *in, const char *out,
 		     const char **report)
 {
@@ -406,6 +406,12 @@ static int run_ptxas(struct command *c, const char *program, const char *arch, c
 		sb_add(&said, part, n);
 	*report = said.at;
 	return pclose(f);
+}
+
+/* True if the shell has not found the program, or cannot execute it. */
+static bool cannot_start(int status)
+{
+	return WIFEXITED(status) && (WEXITSTATUS(status) == 126 || WEXITSTATUS(status) == 127);
 }
 
 /* Runs ptxas on the PTX; the result is read back from `cubin`. */
@@ -427,11 +433,11 @@ static int assemble(struct command *c, struct unit *u, const struct compiled *k,
 	int status = -1;
 	for (u32 i = 0; i < ARRAY_LEN(places) && status; i++) {
 		status = run_ptxas(c, places[i], arch, in, out, &report);
-		if (WIFEXITED(status) && WEXITSTATUS(status) != 127)
+		if (WIFEXITED(status) && !cannot_start(status))
 			break;
 	}
 	unlink(in);
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
+	if (cannot_start(status))
 		return complain(EXIT_ENVIRONMENT,
 				"cubin needs ptxas (of the CUDA toolkit) in PATH; --emit ptx works without it");
 	read_report(c, u, k, report);

@@ -344,7 +344,7 @@ bool host_is_something(const struct val *v);
 /* A plain Python function as a value, or an unknown host value if the function does not parse. */
 struct val host_function(struct eval *e, const struct module *m, const struct definition *d);
 /* The result v of a call of f, whose frame this is. Errors of the call are dropped if the name of f tells the result:
- * is_hip, Version. `text` and `errors`: length of the messages and number of errors before the call. */
+ * is_hip, Version. `before`: the point in the messages before the call. */
 struct val host_function_result(struct eval *e, const struct func *f, struct val v,
 				struct diags_point before);
 /* Evaluates a statement that only host code may contain. Returns the index of its last part in the body. */

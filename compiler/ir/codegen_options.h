@@ -77,7 +77,7 @@ static inline struct codegen_options codegen_options_or(struct codegen_options o
 	return o;
 }
 
-/* Gives numbers that are 0 their defaults. */
+/* Replaces num_warps and num_stages of 0 by their defaults, and maxnreg=256 by 255, the most registers of a thread. */
 static inline struct codegen_options codegen_options_complete(struct codegen_options o)
 {
 	o.num_warps = o.num_warps ? o.num_warps : DEFAULT_WARPS;

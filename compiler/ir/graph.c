@@ -153,7 +153,7 @@ bool set_add(struct value_set *set, const struct value *v)
 	return added;
 }
 
-void add_operands(struct value_set *set, const struct op *o)
+static void add_operands(struct value_set *set, const struct op *o)
 {
 	for (u32 i = 0; i < o->noperands; i++)
 		set_add(set, operand(o, i));

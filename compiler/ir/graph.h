@@ -69,7 +69,6 @@ void add_sources(struct value_set *set, const struct value *v, bool (*through)(c
  * values that must be computed there. If o computes one of them, the function tests whether o can be moved too, and
  * adds its operands to `needed`. False if o is needed and cannot be moved. */
 bool take_along(struct value_set *needed, const struct op *o);
-void add_operands(struct value_set *set, const struct op *o);
 /* True if the set contains a result of o. */
 bool set_has_result(const struct value_set *set, const struct op *o);
 

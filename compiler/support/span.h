@@ -6,11 +6,11 @@
 
 /* The length of the text up to the first of `ends` outside brackets and quotes. */
 size_t span_outside(const char *s, const char *ends);
-/* Takes the first argument of the list: its text, and its name and value if it is "name=value", else NULL. False: the
- * list is empty. */
 struct argument_span {
 	const char *text, *name, *value;
 };
+/* Reads the first argument of the list and advances the list. `name` and `value` are NULL unless the argument is
+ * "name=value". False: the list is empty. */
 bool next_argument(struct arena *a, const char **list, struct argument_span *out);
 
 #endif

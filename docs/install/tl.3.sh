@@ -133,7 +133,9 @@ LC_ALL=C.UTF-8 awk -v folder="$2" -v version="$version" '
 		next
 	}
 	{
-		if (match($0, /tl_[a-z0-9_]+|TL_[A-Z_]+/))
+		if (match($0, /tl_[a-z0-9_]+\(/))
+			add_heading(substr($0, RSTART, RLENGTH - 1))
+		else if (match($0, /tl_[a-z0-9_]+|TL_[A-Z_]+/))
 			add_heading(substr($0, RSTART, RLENGTH))
 		types = types roff($0) "\n"
 		in_type = /\{/ && !/\}/

@@ -1,5 +1,5 @@
-# Prints a part of the standard library, with the lines between "# FOR NAME IN WORD…" and "# END" repeated for each word, which
-# takes the place of NAME.
+# Prints a library file. The lines between `# FOR NAME IN WORD…` and `# END` are printed once for each word, with the
+# word in place of NAME.
 /^# FOR / { name = $3; words = substr($0, index($0, " IN ") + 4); text = ""; repeats = 1; next }
 /^# END$/ && repeats {
 	repeats = 0
@@ -13,3 +13,9 @@
 }
 repeats { text = text $0 "\n"; next }
 { print }
+END {
+	if (repeats) {
+		print FILENAME ": # FOR without # END" > "/dev/stderr"
+		exit 1
+	}
+}

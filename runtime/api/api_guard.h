@@ -32,9 +32,10 @@ bool destruction_begin(struct guard *g, const tl_context *ctx, char *text, size_
 void destruction_end(const struct guard *g);
 
 /* Begins the definition of the function `name` of tl.h, whose body follows: it runs under a guard of the context.
- * `parameters` and `arguments` are the parameters and their names, in parentheses. */
+ * `parameters` and `arguments` are the parameters and their names, in parentheses. The body is not inlined: a fault
+ * frees the arenas in frames below the frame of the guard. */
 #define API_FUNCTION(name, context, parameters, arguments)                                                             \
-	static tl_status name##_body parameters;                                                                       \
+	static __attribute__((noinline)) tl_status name##_body parameters;                                             \
 	tl_status name parameters                                                                                      \
 	{                                                                                                              \
 		struct guard g;                                                                                        \
@@ -50,7 +51,7 @@ void destruction_end(const struct guard *g);
 /* Like API_FUNCTION, for a function that destroys an object. A fault ends it silently, and the rest of the object is
  * leaked. */
 #define API_DESTRUCTOR(name, context, parameters, arguments)                                                           \
-	static void name##_body parameters;                                                                            \
+	static __attribute__((noinline)) void name##_body parameters;                                                  \
 	void name parameters                                                                                           \
 	{                                                                                                              \
 		struct guard g;                                                                                        \

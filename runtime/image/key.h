@@ -15,7 +15,7 @@ void key_init(struct key *k, u64 first);
 void key_free(struct key *k);
 /* Appends n words, for the caller to write. */
 u64 *key_extend(struct key *k, u32 n);
-/* Appends a text, with `word` in its first word. */
+/* Appends a text: a word with `word` (less than 2^16) and the length, then the bytes, padded with zeros. */
 void key_add_text(struct key *key, u64 word, const char *s);
 
 /* An entry of a table. It is the first member of the owner's structure. */

@@ -217,9 +217,13 @@ static void add_entry(struct computed *c, const struct key *key, tl_arg *values)
 	if (c->entries.n == MOST_ENTRIES)
 		key_table_clear(&c->entries, free);
 	memcpy(e->values, values, sizeof e->values);
-	key_table_add(&c->entries, &e->keyed);
+	bool known = key_table_find(&c->entries, key); /* another thread has computed the same values */
+	if (!known)
+		key_table_add(&c->entries, &e->keyed);
 	lock_release(&h);
 	cleanup_drop(&cleanup);
+	if (known)
+		free(e);
 }
 
 /* The values of all parameters that heuristics set. Values that the call gives are not changed. */

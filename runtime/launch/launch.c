@@ -100,7 +100,7 @@ tl_status complete_call(const char *call, tl_kernel *k, const tl_arg **args, siz
 
 /* --- the variant --------------------------------------------------------------------------------------------- */
 
-/* The error of a launch of a loaded image, for which there is no other variant. */
+/* The error of a launch of a module that is a kernel image, which has no other variant. */
 static tl_status missed(const tl_kernel *k, const struct loaded *l, const struct arguments *a)
 {
 	failed(TL_ERR_ARGUMENT, "%s, which is compiled already, ", k->name);

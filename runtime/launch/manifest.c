@@ -214,6 +214,7 @@ const char *manifest_read(struct arena *a, const char *line, size_t len, struct 
 			return arena_printf(a, "its value of \"%s\" is not valid", m[i].name);
 	if (!out->source || !out->hash || !out->kernel || !out->arguments || !out->target.vector_bytes)
 		return "one of source, hash, kernel, arguments and target is missing";
+	out->options.codegen = codegen_options_complete(out->options.codegen);
 	return NULL;
 }
 

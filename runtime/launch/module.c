@@ -117,6 +117,11 @@ API_DESTRUCTOR(tl_module_destroy, m ? m->ctx : NULL, (tl_module *m), (m))
 	context_leave(ctx);
 }
 
+static tl_status cannot_read(const char *path)
+{
+	return failed(errno == ENOMEM ? TL_ERR_MEMORY : TL_ERR_FILE, "cannot read '%s': %s", path, strerror(errno));
+}
+
 API_FUNCTION(tl_module_load, ctx, (tl_context *ctx, const char *path, tl_module **out), (ctx, path, out))
 {
 	if (!ctx || !path || !out)
@@ -129,12 +134,12 @@ API_FUNCTION(tl_module_load, ctx, (tl_context *ctx, const char *path, tl_module 
 	size_t len;
 	FILE *f = fopen(path, "rb");
 	if (!f)
-		return failed(TL_ERR_FILE, "cannot read '%s': %s", path, strerror(errno));
+		return cannot_read(path);
 	struct cleanup c;
 	cleanup_push(&c, close_file, f);
 	const char *text = stream_read(&a, f, max_source, &len);
 	tl_status s = text ? module_new(ctx, path, text, len, out)
-			   : failed(TL_ERR_FILE, "cannot read '%s': %s", path, strerror(errno));
+			   : cannot_read(path);
 	cleanup_run(&c);
 	arena_free(&a);
 	return s;

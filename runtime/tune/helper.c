@@ -1,6 +1,7 @@
 #include "runtime/tune/helper.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
@@ -10,12 +11,15 @@
 
 #include "runtime/tune/helper_protocol.h"
 
+enum { BYTES_PER_MS = 64 << 10 }; /* saved, renewed and compared in the helper; an equal element takes 3.5 ns */
+
 extern char **environ;
 
 struct helper {
 	struct device *dev; /* of the tuner */
 	const char *const *command;
 	int patience_ms;
+	int copying_ms; /* the time that a run may take to save, renew and compare the memory */
 	pid_t pid; /* 0: there is no process */
 	int socket;
 	bool broken;
@@ -28,10 +32,12 @@ struct helper {
 static void send_open(struct helper *h)
 {
 	tl_device_info info = {.kind = ""};
-	struct helper_call c = {.version = HELPER_VERSION, .kind = CALL_OPEN};
+	struct helper_call c = {.kind = CALL_OPEN};
+	u32 version = HELPER_VERSION;
 	h->dev->ops->info(h->dev, &info);
 	snprintf(c.name, sizeof c.name, "%s", info.spec);
-	helper_send(h->socket, &c, sizeof c); /* on failure helper_begin reports the error */
+	if (helper_send(h->socket, &version, sizeof version))
+		helper_send(h->socket, &c, sizeof c); /* on failure helper_begin reports the error */
 }
 
 static tl_status start(struct helper *h)
@@ -80,11 +86,12 @@ static tl_status gone(struct helper *h)
 	return failed(TL_ERR_DRIVER, "the helper process '%s' has ended or does not answer", h->command[0]);
 }
 
-static tl_status receive(struct helper *h, double *cost)
+static tl_status receive(struct helper *h, double *cost, int patience_ms)
 {
 	struct helper_reply r;
-	if (!helper_receive(h->socket, &r, sizeof r, h->patience_ms))
+	if (!helper_receive(h->socket, &r, sizeof r, patience_ms))
 		return gone(h);
+	r.text[sizeof r.text - 1] = 0;
 	h->broken = r.broken;
 	if (cost)
 		*cost = r.cost;
@@ -96,7 +103,7 @@ static tl_status request(struct helper *h, const struct helper_call *c, const vo
 {
 	if (!h->pid || !helper_send(h->socket, c, sizeof *c) || !helper_send(h->socket, bytes, c->bytes))
 		return gone(h);
-	return receive(h, cost);
+	return receive(h, cost, h->patience_ms + (c->kind == CALL_RUN ? h->copying_ms : 0));
 }
 
 /* --- memory ------------------------------------------------------------------------------------------------------ */
@@ -126,9 +133,13 @@ tl_status helper_begin(struct helper *h, const struct saved_memory *m)
 	if (!s && !through)
 		s = failed(TL_ERR_MEMORY, "out of host memory");
 	if (!s)
-		s = receive(h, NULL); /* the answer to CALL_OPEN */
-	for (u32 i = 0; i < m->at.len && !s; i++)
+		s = receive(h, NULL, h->patience_ms); /* the answer to CALL_OPEN */
+	u64 bytes = 0;
+	for (u32 i = 0; i < m->at.len && !s; i++) {
 		s = copy_memory(h, &m->at.at[i], through);
+		bytes += m->at.at[i].size;
+	}
+	h->copying_ms = (int)MIN(bytes / BYTES_PER_MS, (u64)INT_MAX / 2);
 	free(through);
 	return s;
 }

@@ -1,14 +1,15 @@
-/* The protocol between the tuner and its helper process, over a local socket: records of fixed size. Bytes follow a
- * call; each call has a reply. */
+/* The protocol between the tuner and its helper process, over a local socket: the tuner sends HELPER_VERSION as u32,
+ * then calls, records of fixed size, each followed by bytes. Each call has a reply. After another version the helper
+ * replies once and ends. */
 #ifndef TL_TUNE_HELPER_PROTOCOL_H
 #define TL_TUNE_HELPER_PROTOCOL_H
 
 #include "runtime/tune/trials.h"
 
-enum { HELPER_VERSION = 2, HELPER_CHUNK = 8 << 20, HELPER_MOST = 1 << 30, HELPER_TEXT = 1000 };
+enum { HELPER_VERSION = 3, HELPER_CHUNK = 8 << 20, HELPER_MOST = 1 << 30, HELPER_TEXT = 1000 };
 
 enum helper_call_kind {
-	CALL_OPEN,   /* the first call: version, name */
+	CALL_OPEN,   /* the first call: name */
 	CALL_MEMORY, /* allocates and keeps a copy of memory: memory, name */
 	CALL_WRITE,  /* the bytes go to address `to` */
 	CALL_LOAD,   /* the bytes of an image; images are numbered from 0 */
@@ -17,7 +18,6 @@ enum helper_call_kind {
 
 /* Addresses are valid in the tuner's process. */
 struct helper_call {
-	u32 version;
 	enum helper_call_kind kind;
 	u32 bytes; /* the number of bytes after the call */
 	u32 image;

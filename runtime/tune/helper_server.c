@@ -36,8 +36,6 @@ static u64 translate(const struct server *v, u64 p)
 
 static tl_status open_device(struct server *v)
 {
-	if (v->call.version != HELPER_VERSION)
-		return failed(TL_ERR_ARGUMENT, "the helper belongs to another version of libtl");
 	tl_status s = device_open(v->call.name, &v->trials.dev);
 	v->trials.memory = (struct saved_memory){.dev = v->trials.dev, .arena = &v->arena};
 	return s;
@@ -78,8 +76,12 @@ static tl_status load(struct server *v)
 static tl_status run(struct server *v)
 {
 	struct trial *t = &v->call.trial;
+	if (v->call.image >= v->kernels.len)
+		return failed(TL_ERR_ARGUMENT, "the helper has no image %u", v->call.image);
 	const struct loaded_kernel *k = v->kernels.at[v->call.image];
 	tl_status s = v->saved ? TL_OK : memory_save(&v->trials.memory);
+	if (s)
+		return s;
 	v->saved = true;
 	t->image = &k->image;
 	t->code = k->code;
@@ -87,7 +89,7 @@ static tl_status run(struct server *v)
 	for (u32 i = 0; i < k->image.nslots; i++)
 		if (k->image.slots[i].pointers && t->bits[i])
 			t->bits[i] = translate(v, t->bits[i]);
-	return s ? s : trial_run(&v->trials, t, &v->reply.cost);
+	return trial_run(&v->trials, t, &v->reply.cost);
 }
 
 static tl_status do_call(struct server *v)
@@ -129,6 +131,7 @@ static bool answer(struct server *v)
 {
 	if (!helper_receive(v->socket, &v->call, sizeof v->call, -1) || v->call.bytes > HELPER_MOST)
 		return false;
+	v->call.name[sizeof v->call.name - 1] = 0;
 	v->bytes = malloc((size_t)v->call.bytes + 1);
 	bool good = v->bytes && helper_receive(v->socket, v->bytes, v->call.bytes, -1);
 	if (good) {
@@ -139,10 +142,24 @@ static bool answer(struct server *v)
 	return good;
 }
 
+/* False, after a reply with the error: the tuner belongs to another version of libtl. */
+static bool same_version(int socket)
+{
+	u32 version;
+	if (!helper_receive(socket, &version, sizeof version, -1))
+		return false;
+	if (version == HELPER_VERSION)
+		return true;
+	struct helper_reply r = {.status = TL_ERR_ARGUMENT, .text = "the helper belongs to another version of libtl"};
+	helper_send(socket, &r, sizeof r);
+	return false;
+}
+
 void tl_tuner_serve(int socket)
 {
 	struct server v = {.socket = socket};
-	while (answer(&v))
-		;
+	if (same_version(socket))
+		while (answer(&v))
+			;
 	arena_free(&v.arena);
 }

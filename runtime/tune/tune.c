@@ -438,10 +438,8 @@ static void disk_key(const tl_tuner *t, struct tuned_choice *ch, struct tuning_k
 
 static void take_stored(void *choice, const char *path, const struct tuning_key *key, const struct tuned *s)
 {
-	(void)path;
-	(void)key;
-	struct tuned_choice *ch = choice;
 	(void)path, (void)key;
+	struct tuned_choice *ch = choice;
 	for (u32 i = 0; i < ch->n; i++) {
 		struct candidate *c = &ch->at[i];
 		if (strcmp(c->json, s->values) != 0 || c->outcome == OUTCOME_PRUNED)

@@ -62,7 +62,7 @@ static tl_status copy(struct saved_memory *m, void *dst, const void *src, size_t
 static tl_status save(struct saved_memory *m, struct kept *k)
 {
 	const struct device_ops *ops = m->dev->ops;
-	if (!k->saves)
+	if (!k->saves || k->saved)
 		return TL_OK;
 	if (ops->has_streams && !ops->alloc(m->dev, k->size, &k->saved)) {
 		k->on_device = true;

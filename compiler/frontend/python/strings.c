@@ -389,7 +389,7 @@ struct val format_percent(struct eval *e, const struct val *text, const struct v
 			return val_error();
 	}
 	if (next < n && values->kind != V_DICT)
-		return eval_error(e, E_FORMAT_ARGUMENTS, at, (int)n, (int)next);
+		return eval_error(e, E_FORMAT_ARGUMENTS, at, (int)n, PLURAL(n), (int)next, PLURAL(next));
 	return text_of(e, &sb, at);
 }
 

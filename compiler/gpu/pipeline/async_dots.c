@@ -22,7 +22,7 @@ struct op *last_dot(const struct block *body)
 	return o;
 }
 
-static bool is_synchronous_dot(const struct op *o)
+bool is_synchronous_dot(const struct op *o)
 {
 	return o->code == IR_DOT;
 }
@@ -246,8 +246,8 @@ void decide_pingpong(struct plan *p)
 	for (struct op *o = p->loop->blocks[0]->first; o && p->pingpong; o = o->next) {
 		dots += op_is_dot(o);
 		p->pingpong = (!op_is_dot(o) || (o->code == IR_WARP_GROUP_DOT && !o->attr[ATTR_TRANSPOSED])) &&
-			      (is_load_consumer(p, o) ||
-			       /* a copy replaces it */ (!scratch_bytes(p->s, o) && o->code != IR_LOCAL_STORE)) &&
+			      (is_load_consumer(p, o) /* a copy replaces it */ ||
+			       (!scratch_bytes(p->s, o) && o->code != IR_LOCAL_STORE)) &&
 			      (!o->nblocks || o->code == IR_REDUCE);
 	}
 	p->pingpong = p->pingpong && dots == 2 && !dots_are_independent(p->ctx, p->loop->blocks[0]);

@@ -100,19 +100,19 @@ void decide_flattening(struct plan *p)
 		return;
 	bool programs = is_program_loop(p->s, outer);
 	outer->attr[ATTR_FLATTEN] = false; /* taken up */
-	const char *not = NULL;
+	const char *reason = NULL;
 	if (!p->producer) {
 		p->flattened = arena_new(&p->scratch, struct loop_nest);
-		not = why_not(p);
+		reason = why_not(p);
 	}
-	if (not )
+	if (reason)
 		p->flattened = NULL;
-	if (programs && not )
+	if (programs && reason)
 		remove_program_loop(p->s);
 	else if (programs)
 		p->s->cuda.programs = NULL; /* the loop over programs stays */
 	if (p->s->remarks)
-		tell(p->s, programs, outer->loc, not );
+		tell(p->s, programs, outer->loc, reason);
 }
 
 /* --- the copy state ------------------------------------------------------------------------------------------ */
@@ -158,8 +158,8 @@ static void skip_empty(struct plan *p, struct builder *b, struct value **tile, s
 	struct map map = compute_tile(p, &test, now[0]);
 	struct value *some = any_iteration(p, &test, &map),
 		     *empty = build2(&test, IR_XORI, some->type, some, build_int(&test, some->type, 1));
-	struct value *continue_producer[] = {build2(&test, IR_ANDI, some->type, now[1], empty), now[0], now[1]};
-	build(&test, IR_CONDITION, continue_producer, 3, NULL, 0, 0);
+	struct value *condition[] = {build2(&test, IR_ANDI, some->type, now[1], empty), now[0], now[1]};
+	build(&test, IR_CONDITION, condition, 3, NULL, 0, 0);
 	advance_tile(p, &step, &next[0], &next[1]);
 	build(&step, IR_YIELD, next, 2, NULL, 0, 0);
 	*tile = &loop->results[0];

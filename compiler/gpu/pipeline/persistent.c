@@ -17,6 +17,7 @@
  * communicate (atomics, volatile loads) are left unchanged. */
 #include "support/thresholds.h"
 #include "analysis/register_pressure.h"
+#include "ir/graph.h"
 #include "transform/program_order.h"
 #include "gpu/pipeline/plan.h"
 #include "gpu/pipeline/persistent.h"
@@ -39,23 +40,28 @@ static bool has_independent_dots(const struct pass_state *s, const struct op *lo
 	return yes && dots && dots_are_independent(s->ctx, loop->blocks[0]);
 }
 
-/* True if the loop has asynchronous dots only, one of which needs the result of another, and carries at most
- * MAX_CARRIED_OVER_TILES registers. Attention is an example. */
+/* True if the loop has asynchronous dots only, one of which needs the result of another, carries at most
+ * MAX_CARRIED_OVER_TILES registers, and needs so many registers that a multiprocessor holds one block. Attention is an
+ * example. */
 static bool has_dependent_dots(const struct pass_state *s, const struct op *loop)
 {
-	bool dots = false, yes = carried_registers(s, loop) <= MAX_CARRIED_OVER_TILES;
-	for (const struct op *o = loop->blocks[0]->first; o && yes; o = o->next) {
-		yes = !op_is_dot(o) || o->code == IR_WARP_GROUP_DOT;
-		dots |= op_is_dot(o);
-	}
-	return yes && dots && !dots_are_independent(s->ctx, loop->blocks[0]);
+	const struct block *body = loop->blocks[0];
+	i64 carried = carried_registers(s, loop), most = 0;
+	for (const struct op *o = body->first; o; o = o->next)
+		if (o->code == IR_WARP_GROUP_DOT)
+			most = MAX(most, registers_of(s, result(o)));
+	return most && carried <= MAX_CARRIED_OVER_TILES &&
+	       carried + most + REGISTERS_BESIDE_LATE > most_registers(s, s->num_warps, 2) &&
+	       !block_has(body, is_synchronous_dot) && chains_dots(s->ctx, body);
 }
 
 /* Whether persistent blocks can run all programs, and distribute them as well as the hardware would. */
 enum distribution {
 	NOT_PERSISTENT,
 	ROUND_ROBIN, /* block b runs programs b, b + blocks …: all programs take the same time */
-	BY_DURATION, /* by struct program_order: the time is monotonic in program_id(0), as in causal attention */
+	/* by struct program_order: trip counts depend on program_id(0) alone; the time is assumed to be monotonic in
+	 * it, as in causal attention */
+	BY_DURATION,
 };
 
 static enum distribution distribution_of(const struct pass_state *s)

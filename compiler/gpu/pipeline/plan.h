@@ -123,6 +123,8 @@ i64 load_bytes(const struct op *load);
 
 struct op *first_dot(const struct block *body);
 struct op *last_dot(const struct block *body);
+/* True if o is a dot of mma.sync, or by multiply-adds. */
+bool is_synchronous_dot(const struct op *o);
 /* True if all dots are wgmma, and no operand depends on the result of another dot of the same iteration. */
 bool dots_are_independent(struct ir_context *ctx, const struct block *body);
 /* True if o is a dot, or contains one in a branch. */
@@ -169,8 +171,8 @@ bool one_block_per_multiprocessor(const struct plan *p);
 bool find_loop_nest(struct plan *p, struct loop_nest *n, const struct block *top, u32 load_operands);
 /* Sets p->producer, if a producer warp is possible, and is either requested or faster. */
 void decide_producer(struct plan *p);
-/* Sets the common producer of p's loop and of the loop chained to it, q (NULL: there is none), if both loops run two
- * dots of two warpgroups, the second one with a deferred wait. */
+/* Gives p's loop and the loop chained to it, q (NULL: none), one producer, if the last dot of both has a deferred wait
+ * and reads its buffers alone. */
 void decide_joint_producer(struct plan *p, struct plan *q);
 /* Sets p->flattened, so that copies run ahead across the outer loop's iterations, if that loop has the flatten
  * attribute and it is possible. */

@@ -58,7 +58,10 @@ static bool find_stride(struct strides *s, const struct value *v, int d, struct 
 	case IR_CONVERT_LAYOUT: return find_stride(s, operand(o, 0), d, out);
 	case IR_BROADCAST:
 	case IR_EXPAND_DIMS:
-	case IR_TRANS: return find_stride(s, operand(o, 0), operand_dim(o, d), out);
+	case IR_TRANS: {
+		int from = operand_dim(o, d);
+		return from < 0 || find_stride(s, operand(o, 0), from, out);
+	}
 	default: return false;
 	}
 }
