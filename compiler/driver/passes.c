@@ -23,6 +23,8 @@ const struct pass passes[] = {
 	PASS("unflatten", GPU, pass_unflatten,
 	     "split a loop over all slices into a loop over tiles and a loop over their slices",
 	     .needs = ANALYSIS_RANGES),
+	PASS("if-conversion", GPU, pass_if_conversion,
+	     "convert branches that compute addresses in a loop of dots to selects"),
 	PASS("strength-reduction", GPU | CPU, pass_strength_reduction,
 	     "iterate on an offset instead of pointers or tiles"),
 	PASS("uniform-offsets", GPU, pass_uniform_offsets,

@@ -93,6 +93,7 @@ void pass_cse(struct pass_state *s);
 void pass_licm(struct pass_state *s);
 void pass_counted_loops(struct pass_state *s);
 void pass_unflatten(struct pass_state *s);
+void pass_if_conversion(struct pass_state *s);
 void pass_strength_reduction(struct pass_state *s);
 void pass_uniform_offsets(struct pass_state *s);
 void pass_modulo_to_mask(struct pass_state *s);

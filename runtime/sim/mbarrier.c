@@ -13,7 +13,7 @@ enum { EXPECTS = 1, NO_COMPLETE }; /* choices of the modifier TX */
 
 #define EACH_MBARRIER(b, k)                                                                                            \
 	for (struct mbarrier **b##_at = (k)->mbarriers.at, *b;                                                         \
-	     b##_at < (k)->mbarriers.at + (k)->mbarriers.len && (b = *b##_at, true); b##_at++)
+	     b##_at && b##_at < (k)->mbarriers.at + (k)->mbarriers.len && (b = *b##_at, true); b##_at++)
 
 /* --- finding one ------------------------------------------------------------------------------------------------- */
 

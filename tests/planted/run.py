@@ -92,7 +92,7 @@ LIKELY = [
     (r"persistent|program_order", ["tiles, sim", "run, sim", "experts, sim"]),
     (r"bit_fields", ["weights, sim", "run, sim"]),
     (r"gpu/", ["pipelines, sim", "dots, sim", "run, sim", "weights, sim", "attention, sim"]),
-    (r"launch_bounds|unflatten", ["tiles, every", "offsets, every", "tree, every", "tiles, sim"]),
+    (r"launch_bounds|unflatten|if_conversion", ["tiles, every", "offsets, every", "tree, every", "tiles, sim"]),
     (r"modulo_to_mask|demanded", ["edges, cpu", "edges, every", "run, sim"]),
     (r"", ["tree, every", "random, every", "run, every", "loops, every"]),
 ]

@@ -34,7 +34,7 @@ static void read_format(struct reader *r, enum opcode code, const char *at, stru
 		case FMT_SPACE: break;
 		case FMT_OPERAND: read_operand(r, &out->operands); break;
 		case FMT_OPTIONAL:
-			if (rd_accept(r, t.text))
+			if (out->operands.len == t.index && rd_accept(r, t.text))
 				read_operand(r, &out->operands);
 			break;
 		case FMT_ALL:
@@ -51,12 +51,11 @@ static void read_format(struct reader *r, enum opcode code, const char *at, stru
 				read_attr_value(r, t.attr, &out->attrs);
 			break;
 		case FMT_COMMA_ATTR:
-			if (!rd_accept(r, ","))
-				break;
-			/* fallthrough */
 		case FMT_KEYED_ATTR:
-			if (!rd_accept(r, t.attr->name))
+			if (!rd_accept(r, t.kind == FMT_COMMA_ATTR ? "," : t.attr->name))
 				break;
+			if (t.kind == FMT_COMMA_ATTR)
+				rd_expect(r, t.attr->name);
 			rd_expect(r, "=");
 			read_attr_value(r, t.attr, &out->attrs);
 			break;
