@@ -63,76 +63,76 @@ const struct axis_info *axis_of(const struct axis_analysis *a, const struct valu
 	return i ? i : &nothing;
 }
 
-static struct axis_info constant_info(const struct type *t, i32 divisor)
+static struct axis_info constant_info(const struct type *t, i64 c, bool known)
 {
 	struct axis_info r = nothing;
 	for (int d = 0; d < dims(t); d++) {
-		r.divisibility[d] = divisor;
+		r.divisibility[d] = known ? divisor_of(c) : 1;
 		r.constancy[d] = dim_size(t, d);
 	}
+	r.is_constant = known;
+	r.constant = c;
 	return r;
 }
 
 /* --- transfer functions -------------------------------------------------------------------------------------- */
 
-/* The info of a value that is equal where all operands of o are equal. Transfer functions begin with it. */
-static struct axis_info equal_info(const struct axis_analysis *a, const struct op *o, const struct type *t)
+static struct axis_info add_info(const struct axis_info *x, const struct axis_info *y, const struct type *t, bool sub,
+				 i32 unit_x, i32 unit_y)
 {
 	struct axis_info r = nothing;
-	for (int d = 0; d < dims(t); d++) {
-		r.constancy[d] = dim_size(t, d);
-		for (u32 i = 0; i < o->noperands; i++)
-			r.constancy[d] = MIN(r.constancy[d], axis_of(a, operand(o, i))->constancy[d]);
-	}
-	return r;
-}
-
-static struct axis_info add_info(struct axis_info r, const struct axis_info *x, const struct axis_info *y,
-				 const struct type *t, bool sub, i32 unit)
-{
 	for (int d = 0; d < dims(t); d++) {
 		i32 c = MIN(x->contiguity[d], y->constancy[d]);
 		if (!sub)
 			c = MAX(c, MIN(x->constancy[d], y->contiguity[d]));
 		r.contiguity[d] = c;
-		r.divisibility[d] = MIN(divisibility_at(x, d, c, unit), times(divisibility_at(y, d, c, 1), unit));
+		r.constancy[d] = MIN(x->constancy[d], y->constancy[d]);
+		r.divisibility[d] = MIN(divisibility_at(x, d, c, unit_x), times(divisibility_at(y, d, c, 1), unit_y));
 	}
 	return r;
 }
 
-static struct axis_info mul_info(struct axis_info r, const struct axis_info *x, const struct axis_info *y,
-				 const struct type *t)
+static struct axis_info mul_info(const struct axis_info *x, const struct axis_info *y, const struct type *t)
 {
-	for (int d = 0; d < dims(t); d++)
+	struct axis_info r = nothing;
+	for (int d = 0; d < dims(t); d++) {
+		r.constancy[d] = MIN(x->constancy[d], y->constancy[d]);
 		r.divisibility[d] = times(divisibility_at(x, d, 1, 1), divisibility_at(y, d, 1, 1));
+	}
 	return r;
 }
 
-/* `by`: the range of y. `floors`: the quotient is rounded down, as for x >= 0. Rounded toward zero, -4 … -1 divided by
- * 4 are -1, 0, 0, 0: the quotient is not constant in an aligned run. */
-static struct axis_info div_info(struct axis_info r, const struct axis_info *x, const struct axis_info *y,
-				 const struct type *t, const struct range *by, bool floors)
+/* `floors`: the quotient is rounded down, as for x >= 0. Rounded toward zero, -4 … -1 divided by 4 are -1, 0, 0, 0: the
+ * quotient is not constant in an aligned run. */
+static struct axis_info div_info(const struct axis_info *x, const struct axis_info *y, const struct type *t,
+				 bool floors)
 {
-	for (int d = 0; d < dims(t) && by->max > 0; d++) {
+	struct axis_info r = nothing;
+	for (int d = 0; d < dims(t); d++) {
+		r.constancy[d] = MIN(x->constancy[d], y->constancy[d]);
+		if (y->is_constant && y->constant <= 0)
+			continue;
 		/* adjacent elements share a quotient within aligned runs of a length that divides the divisor */
 		i32 g = MIN(MIN(x->contiguity[d], x->divisibility[d]),
 			    MIN(y->constancy[d], divisibility_at(y, d, 1, 1)));
 		if (floors)
 			r.constancy[d] = MAX(r.constancy[d], g);
-		if (x->contiguity[d] == 1 && by->min == by->max && is_pow2(by->min) && x->divisibility[d] > by->min)
-			r.divisibility[d] = (i32)(x->divisibility[d] / by->min);
+		if (x->contiguity[d] == 1 && y->is_constant && is_pow2(y->constant) && x->divisibility[d] > y->constant)
+			r.divisibility[d] = (i32)(x->divisibility[d] / y->constant);
 	}
 	return r;
 }
 
 /* For x >= 0 (`floors`): within aligned runs of a length that divides y, the remainder increases by one with x. */
-static struct axis_info rem_info(struct axis_info r, const struct axis_info *x, const struct axis_info *y,
-				 const struct type *t, bool floors)
+static struct axis_info rem_info(const struct axis_info *x, const struct axis_info *y, const struct type *t,
+				 bool floors)
 {
+	struct axis_info r = nothing;
 	for (int d = 0; d < dims(t); d++) {
 		i32 dy = divisibility_at(y, d, 1, 1);
 		i32 c = MIN(MIN(x->contiguity[d], x->divisibility[d]), MIN(dy, y->constancy[d]));
 		r.contiguity[d] = floors ? MAX(c, 1) : 1;
+		r.constancy[d] = MIN(x->constancy[d], y->constancy[d]);
 		r.divisibility[d] = MIN(divisibility_at(x, d, r.contiguity[d], 1), dy);
 	}
 	return r;
@@ -144,8 +144,8 @@ static i32 longest_run(const struct type *t)
 	return 1 << MIN(MAX(type_elem_bits(t) - 1, 0), 24);
 }
 
-static struct axis_info cmp_info(struct axis_info r, const struct op *o, const struct axis_info *x,
-				 const struct axis_info *y, const struct type *t)
+static struct axis_info cmp_info(const struct op *o, const struct axis_info *x, const struct axis_info *y,
+				 const struct type *t)
 {
 	enum cmpi_predicate p = (enum cmpi_predicate)o->attr[ATTR_PREDICATE];
 	/* If x is contiguous and y constant, x < y and x >= y change only where x equals y. If y and the first x are
@@ -153,11 +153,15 @@ static struct axis_info cmp_info(struct axis_info r, const struct op *o, const s
 	 * exchanged. */
 	bool left = p == CMPI_SLT || p == CMPI_SGE || p == CMPI_ULT || p == CMPI_UGE;
 	bool right = p == CMPI_SGT || p == CMPI_SLE || p == CMPI_UGT || p == CMPI_ULE;
-	const struct axis_info *run = left ? x : y, *edge = left ? y : x;
-	for (int d = 0; d < dims(t) && o->code == IR_CMPI && (left || right); d++) {
-		i32 g = MIN(MIN(run->contiguity[d], run->divisibility[d]),
-			    MIN(divisibility_at(edge, d, 1, 1), edge->constancy[d]));
-		r.constancy[d] = MAX(r.constancy[d], MIN(g, longest_run(operand(o, 0)->type)));
+	struct axis_info r = nothing;
+	for (int d = 0; d < dims(t); d++) {
+		const struct axis_info *run = left ? x : y, *edge = left ? y : x;
+		r.constancy[d] = MIN(x->constancy[d], y->constancy[d]);
+		if (o->code == IR_CMPI && (left || right)) {
+			i32 g = MIN(MIN(run->contiguity[d], run->divisibility[d]),
+				    MIN(divisibility_at(edge, d, 1, 1), edge->constancy[d]));
+			r.constancy[d] = MAX(r.constancy[d], MIN(g, longest_run(operand(o, 0)->type)));
+		}
 	}
 	return r;
 }
@@ -184,15 +188,15 @@ static struct axis_info range_info(const struct op *o, const struct type *t)
 	return r;
 }
 
-/* The info of the result of tt.expand_dims or tt.trans. */
-static struct axis_info moved_info(const struct op *o, const struct axis_info *x, const struct type *t)
+static struct axis_info expand_info(const struct op *o, const struct axis_info *x)
 {
+	int axis = (int)o->attr[ATTR_AXIS], n = operand(o, 0)->type->rank;
 	struct axis_info r = *x;
-	for (int d = 0; d < t->rank; d++) {
-		int from = operand_dim(o, d);
-		r.contiguity[d] = from < 0 ? 1 : x->contiguity[from];
-		r.divisibility[d] = from < 0 ? element_divisor(x, t->rank - 1) : x->divisibility[from];
-		r.constancy[d] = from < 0 ? 1 : x->constancy[from];
+	for (int d = n; d >= 0; d--) {
+		int from = d - (d > axis);
+		r.contiguity[d] = d == axis ? 1 : x->contiguity[from];
+		r.divisibility[d] = d == axis ? element_divisor(x, n) : x->divisibility[from];
+		r.constancy[d] = d == axis ? 1 : x->constancy[from];
 	}
 	return r;
 }
@@ -214,7 +218,16 @@ static struct axis_info shape_info(const struct op *o, const struct axis_info *x
 			if (from->shape[d] != t->shape[d])
 				r.constancy[d] = t->shape[d];
 		return r;
-	default: return moved_info(o, x, t);
+	case IR_EXPAND_DIMS: return expand_info(o, x);
+	case IR_TRANS:
+		for (int d = 0; d < t->rank; d++) {
+			int k = perm_get(o->attr[ATTR_ORDER], d);
+			r.contiguity[d] = x->contiguity[k];
+			r.divisibility[d] = x->divisibility[k];
+			r.constancy[d] = x->constancy[k];
+		}
+		return r;
+	default: return nothing;
 	}
 }
 
@@ -224,14 +237,13 @@ static i32 pointee_bytes(const struct type *t)
 	return p->kind == TY_PTR ? 8 : dtype_bytes(p->dtype);
 }
 
-static struct axis_info shift_info(struct axis_info r, const struct op *o, const struct axis_info *x,
-				   const struct type *t, const struct range *shift)
+static struct axis_info shift_info(const struct op *o, const struct axis_info *x, const struct axis_info *y,
+				   const struct type *t)
 {
-	if (shift->min != shift->max || shift->min < 0 || shift->min > 30)
+	if (!y->is_constant || y->constant < 0 || y->constant > 30)
 		return nothing;
-	struct range by = {.min = 1ll << shift->min, .max = 1ll << shift->min};
-	struct axis_info y = constant_info(t, divisor_of(by.min));
-	return o->code == IR_SHLI ? mul_info(r, x, &y, t) : div_info(r, x, &y, t, &by, true);
+	struct axis_info by = constant_info(t, 1ll << y->constant, true);
+	return o->code == IR_SHLI ? mul_info(x, &by, t) : div_info(x, &by, t, true);
 }
 
 /* True if no element of operand i of o is negative. The operation keeps the answer as an attribute, for passes that
@@ -272,40 +284,54 @@ static struct axis_info extended_info(const struct axis_analysis *a, const struc
 	return r;
 }
 
+/* The axis info of an integer converted to another width. A constant that does not fit becomes another number. */
+static struct axis_info resized_info(const struct axis_analysis *a, const struct op *o, const struct axis_info *x,
+				     const struct type *t)
+{
+	enum dtype narrow = type_dtype(o->code == IR_TRUNCI ? t : operand(o, 0)->type);
+	if (!x->is_constant)
+		return o->code == IR_TRUNCI ? *x : extended_info(a, o, 0);
+	i64 c = dtype_decode_int(narrow, dtype_encode_int(narrow, x->constant));
+	u64 low = dtype_bits(narrow) == 64 ? ~0ull : (1ull << dtype_bits(narrow)) - 1;
+	c = o->code == IR_EXTUI ? (i64)((u64)c & low) : o->code == IR_EXTSI && narrow == DT_I1 ? -c : c;
+	return constant_info(t, c, true);
+}
+
 static struct axis_info transfer(const struct axis_analysis *a, const struct op *o)
 {
 	const struct type *t = o->results[0].type;
 	const struct axis_info *x = o->noperands > 0 ? axis_of(a, operand(o, 0)) : &nothing;
 	const struct axis_info *y = o->noperands > 1 ? axis_of(a, operand(o, 1)) : &nothing;
-	const struct range *range = value_range(a->ranges, result(o)),
-			   *by = o->noperands > 1 ? value_range(a->ranges, operand(o, 1)) : range;
-	struct axis_info r = equal_info(a, o, t);
-	if (range->lo->known && range->min == range->max) /* an integer constant */
-		return constant_info(t, divisor_of(range->min));
+	struct axis_info r = nothing;
+	i64 c;
+	if (value_const_int(&o->results[0], &c))
+		return constant_info(t, c, true);
 	switch (o->code) {
-	case IR_CONSTANT: return constant_info(t, 1);
+	case IR_CONSTANT: return constant_info(t, 0, false);
 	case IR_MAKE_RANGE: return range_info(o, t);
-	case IR_ADDI: return add_info(r, x, y, t, false, 1);
-	case IR_SUBI: return add_info(r, x, y, t, true, 1);
+	case IR_ADDI: return add_info(x, y, t, false, 1, 1);
+	case IR_SUBI: return add_info(x, y, t, true, 1, 1);
 	case IR_ADDPTR: {
 		struct axis_info offset = extended_info(a, o, 1);
-		return add_info(r, x, &offset, t, false, pointee_bytes(t));
+		return add_info(x, &offset, t, false, pointee_bytes(t), pointee_bytes(t));
 	}
 	case IR_MULI:
-		return value_is_int(operand(o, 1), 1) ? *x : mul_info(r, x, y, t);
+		if (y->is_constant && y->constant == 1)
+			return *x;
+		return mul_info(x, y, t);
 	case IR_DIVSI:
-	case IR_DIVUI: return div_info(r, x, y, t, by, o->code == IR_DIVUI || is_not_negative(a, o, 0));
+	case IR_DIVUI: return div_info(x, y, t, o->code == IR_DIVUI || is_not_negative(a, o, 0));
 	case IR_REMSI:
-	case IR_REMUI: return rem_info(r, x, y, t, o->code == IR_REMUI || is_not_negative(a, o, 0));
+	case IR_REMUI: return rem_info(x, y, t, o->code == IR_REMUI || is_not_negative(a, o, 0));
 	case IR_SHLI:
 	case IR_SHRSI:
-	case IR_SHRUI: return shift_info(r, o, x, t, by);
+	case IR_SHRUI: return shift_info(o, x, y, t);
 	case IR_CMPI:
-	case IR_CMPF: return cmp_info(r, o, x, y, t);
+	case IR_CMPF: return cmp_info(o, x, y, t);
 	case IR_SELECT: return select_info(x, y, axis_of(a, operand(o, 2)), t, !type_is_tensor(operand(o, 0)->type));
 	case IR_EXTSI:
-	case IR_EXTUI: return extended_info(a, o, 0);
-	case IR_TRUNCI:
+	case IR_EXTUI:
+	case IR_TRUNCI: return resized_info(a, o, x, t);
 	case IR_CONVERT_LAYOUT: return *x;
 	case IR_BITCAST: { /* int1 is loaded as int8 */
 		const struct type *from = operand(o, 0)->type;
@@ -322,13 +348,28 @@ static struct axis_info transfer(const struct axis_analysis *a, const struct op 
 	case IR_MAXSI:
 	case IR_MINUI:
 	case IR_MAXUI:
-		for (int d = 0; d < dims(t); d++)
+		for (int d = 0; d < dims(t); d++) {
+			r.constancy[d] = MIN(x->constancy[d], y->constancy[d]);
 			r.divisibility[d] = MIN(divisibility_at(x, d, 1, 1), divisibility_at(y, d, 1, 1));
+		}
 		return r;
-	case IR_LOAD: /* memory may change between two elements of a volatile load */
-		return o->attr[ATTR_VOLATILE] ? nothing : r;
-	default: return op_has(o, ELEM) ? r : nothing;
+	case IR_LOAD:
+		if (o->attr[ATTR_VOLATILE]) /* memory may change between two elements */
+			return r;
+		for (int d = 0; d < dims(t); d++)
+			for (u32 i = 0; i < o->noperands; i++)
+				r.constancy[d] = i ? MIN(r.constancy[d], axis_of(a, operand(o, i))->constancy[d])
+						   : x->constancy[d];
+		return r;
+	default: break;
 	}
+	if (op_has(o, ELEM)) /* equal inputs give equal outputs */
+		for (int d = 0; d < dims(t); d++) {
+			r.constancy[d] = dim_size(t, d);
+			for (u32 i = 0; i < o->noperands; i++)
+				r.constancy[d] = MIN(r.constancy[d], axis_of(a, operand(o, i))->constancy[d]);
+		}
+	return r;
 }
 
 /* --- the analysis -------------------------------------------------------------------------------------------- */
@@ -344,11 +385,19 @@ static void apply_hints(struct axis_analysis *a, const struct hints *h, const st
 	}
 }
 
+static bool same_info(const struct axis_info *x, const struct axis_info *y)
+{
+	return !memcmp(x->contiguity, y->contiguity, sizeof x->contiguity) &&
+	       !memcmp(x->divisibility, y->divisibility, sizeof x->divisibility) &&
+	       !memcmp(x->constancy, y->constancy, sizeof x->constancy) && x->is_constant == y->is_constant &&
+	       x->constant == y->constant;
+}
+
 /* False if nothing changed. */
 static bool record(struct axis_analysis *a, const struct value *v, const struct axis_info *i)
 {
 	struct axis_info *old = map_get(&a->infos, v);
-	if (old && !memcmp(old, i, sizeof *i))
+	if (old && same_info(old, i))
 		return false;
 	if (old)
 		*old = *i;
@@ -366,6 +415,7 @@ static struct axis_info meet(const struct axis_info *x, const struct axis_info *
 		r.divisibility[d] =
 			MIN(divisibility_at(x, d, r.contiguity[d], 1), divisibility_at(y, d, r.contiguity[d], 1));
 	}
+	r.is_constant = x->is_constant && y->is_constant && x->constant == y->constant;
 	return r;
 }
 

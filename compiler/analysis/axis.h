@@ -16,6 +16,8 @@
 
 struct axis_info {
 	i32 contiguity[MAX_RANK], divisibility[MAX_RANK], constancy[MAX_RANK];
+	i32 is_constant; /* true if every element is `constant` */
+	i64 constant;
 };
 
 enum { AXIS_MAX_DIVISOR = 1 << 24 };

@@ -2,63 +2,90 @@
  * than n iterations are left, of the loop around it or of the next loop. The loops of a producer must match the loops
  * that read the buffers it fills. */
 #include "ir/graph.h"
-#include "analysis/affine.h"
 #include "gpu/smem/model_checker.h"
 
-enum { DEPTH = 8, MOST_AHEAD = 100 /* iterations */, LARGE = 1 << 30 /* larger constants stay in opaque values */ };
-
-/* v as a linear combination of values. v is taken for max(v, 0), since it is compared with a value that is not
- * negative. */
-static struct affine terms_of(const struct value *v, int depth)
-{
-	const struct op *o = v->def;
-	i64 x;
-	if (value_const_int(v, &x))
-		return affine_constant(x);
-	if (!o || !depth)
-		return affine_scalar(v);
-	if (o->code == IR_EXTSI || (o->code == IR_MAXSI && value_const_int(operand(o, 1), &x) && !x))
-		return terms_of(operand(o, 0), depth - 1);
-	if (o->noperands == 2 && value_const_int(operand(o, 1), &x) && (x <= -LARGE || x >= LARGE))
-		return affine_scalar(v);
-	if (o->code == IR_ADDI || o->code == IR_SUBI) {
-		struct affine a = terms_of(operand(o, 0), depth - 1), b = terms_of(operand(o, 1), depth - 1);
-		return o->code == IR_ADDI ? affine_sum(&a, &b) : affine_difference(&a, &b);
-	}
-	if (o->code == IR_MULI && value_const_int(operand(o, 1), &x)) {
-		struct affine a = terms_of(operand(o, 0), depth - 1);
-		return affine_scaled(&a, x);
-	}
-	return affine_scalar(v);
-}
-
-static i64 coefficient_of(const struct affine *a, const struct value *v)
-{
-	struct affine copy = affine_copied(a);
-	return affine_take(&copy, v);
-}
-
-/* The condition that a distance between indices exceeds `least`, an unsigned number. */
-struct far {
-	struct affine distance;
-	u64 least;
+/* A linear combination of values. `full`: it has more terms than fit. */
+struct sum {
+	i128 constant;
+	u32 n;
+	struct {
+		const struct value *v;
+		i128 factor;
+	} at[8];
+	bool full;
 };
 
-/* True if `least` minus the distance is n steps of the loop. A step that is a sum must have the terms of the
- * distance. */
-static bool get_steps(const struct far *c, const struct op *loop, i64 *n)
+static void add_value(struct sum *s, const struct value *v, i128 factor)
 {
-	struct affine step = terms_of(for_step(loop), DEPTH);
-	const struct affine *s = &c->distance;
-	if (!s->known || !step.known || (step.n ? c->least : step.constant <= 0 || c->least % (u64)step.constant))
+	u32 i = 0;
+	while (i < s->n && s->at[i].v != v)
+		i++;
+	if (i == ARRAY_LEN(s->at)) {
+		s->full = true;
+		return;
+	}
+	if (i == s->n) {
+		s->at[s->n].v = v;
+		s->at[s->n++].factor = 0;
+	}
+	s->at[i].factor += factor;
+}
+
+enum { LARGE = 1 << 30 /* larger factors are not multiplied out: no sum exceeds 128 bits */ };
+
+/* Adds factor · v. max(v, 0) is taken for v, since it is compared with a value that is not negative. */
+static void add_terms(struct sum *s, const struct value *v, i128 factor, int depth)
+{
+	const struct op *o = v->def;
+	i64 x, y;
+	if (value_const_int(v, &x)) {
+		s->constant += factor * x;
+	} else if (!o || !depth) {
+		add_value(s, v, factor);
+	} else if (o->code == IR_EXTSI || (o->code == IR_MAXSI && value_const_int(operand(o, 1), &y) && !y)) {
+		add_terms(s, operand(o, 0), factor, depth - 1);
+	} else if (o->code == IR_ADDI || o->code == IR_SUBI) {
+		add_terms(s, operand(o, 0), factor, depth - 1);
+		add_terms(s, operand(o, 1), o->code == IR_ADDI ? factor : -factor, depth - 1);
+	} else if (o->code == IR_MULI && value_const_int(operand(o, 1), &y) && y > -LARGE && y < LARGE &&
+		   factor > -LARGE && factor < LARGE) {
+		add_terms(s, operand(o, 0), factor * y, depth - 1);
+	} else {
+		add_value(s, v, factor);
+	}
+}
+
+enum { DEPTH = 8, MOST_AHEAD = 100 /* iterations */ };
+
+static i128 factor_of(const struct sum *s, const struct value *v)
+{
+	for (u32 i = 0; i < s->n; i++)
+		if (s->at[i].v == v)
+			return s->at[i].factor;
+	return 0;
+}
+
+/* True if the sum is -n steps of the loop. A step that is a sum itself must have the same terms. */
+static bool get_steps(const struct sum *s, const struct op *loop, i64 *n)
+{
+	struct sum step = {0}, rest = *s;
+	i128 steps = 0;
+	add_terms(&step, for_step(loop), 1, DEPTH);
+	if (!step.n && step.constant > 0)
+		steps = -s->constant / step.constant;
+	for (u32 i = 0; i < step.n && !steps; i++)
+		if (step.at[i].factor)
+			steps = -factor_of(s, step.at[i].v) / step.at[i].factor;
+	if (steps <= -MOST_AHEAD || steps >= MOST_AHEAD)
 		return false;
-	*n = step.n ? -coefficient_of(s, step.term[0].scalar) / step.term[0].coef : -s->constant / step.constant;
-	struct affine by = affine_scaled(&step, *n), rest = affine_sum(s, &by);
-	u64 more = step.n ? 0 : c->least / (u64)step.constant;
-	if (*n <= -MOST_AHEAD || *n >= MOST_AHEAD || more >= MOST_AHEAD)
-		return false;
-	*n += (i64)more;
-	return rest.known && !rest.n && !rest.constant;
+	rest.constant += steps * step.constant;
+	for (u32 i = 0; i < step.n; i++)
+		add_value(&rest, step.at[i].v, steps * step.at[i].factor);
+	bool ok = !rest.full && !step.full && !rest.constant && (step.n || step.constant > 0);
+	for (u32 i = 0; i < rest.n; i++)
+		ok &= !rest.at[i].factor;
+	*n = (i64)steps;
+	return ok;
 }
 
 /* --- loops that wait for copies ---------------------------------------------------------------------------------- */
@@ -106,39 +133,40 @@ static bool is_either(const struct op *o, const struct value *a, const struct va
 
 /* True if `left` > 0 implies that more than a->n iterations are left when the loop's index is `now`. `left` is the
  * distance from `now` to the end of the loop, or of the next loop. */
-static bool match(const struct far *left, const struct op *loop, const struct value *now, struct issue_condition *a)
+static bool match(const struct sum *left, const struct op *loop, const struct value *now, struct issue_condition *a)
 {
 	const struct op *next = find_next_loop(loop);
-	struct affine index = terms_of(now, DEPTH), end = terms_of(for_upper(loop), DEPTH);
-	struct affine s = affine_sum(&left->distance, &index);
+	struct sum s = *left;
+	add_terms(&s, now, 1, DEPTH);
 	*a = (struct issue_condition){.loop = loop, .known = true};
 	/* up to the end of the next loop, which begins where this loop ends */
-	for (int i = 0; i < s.n && next && for_lower(next) == for_upper(loop); i++) {
-		const struct op *both = s.term[i].scalar->def;
+	for (u32 i = 0; i < s.n && next && for_lower(next) == for_upper(loop); i++) {
+		const struct op *both = s.at[i].v->def;
 		if (both && both->code == IR_MAXSI && is_either(both, for_upper(loop), for_upper(next))) {
 			a->next = next;
-			end = affine_scalar(s.term[i].scalar);
-			break;
+			add_value(&s, s.at[i].v, -1);
+			return get_steps(&s, loop, &a->n);
 		}
 	}
-	return get_steps(&(struct far){affine_difference(&s, &end), left->least}, loop, &a->n);
+	add_terms(&s, for_upper(loop), -1, DEPTH);
+	return get_steps(&s, loop, &a->n);
 }
 
 /* match for a point before the loop: `now` is the lower bound or, in case the loop has no iterations, min(lower,
  * upper). */
-static bool match_before(const struct far *left, const struct op *loop, struct issue_condition *a)
+static bool match_before(const struct sum *left, const struct op *loop, struct issue_condition *a)
 {
 	bool ok = match(left, loop, for_lower(loop), a);
-	for (int i = 0; i < left->distance.n && !ok; i++) {
-		const struct op *first = left->distance.term[i].scalar->def;
+	for (u32 i = 0; i < left->n && !ok; i++) {
+		const struct op *first = left->at[i].v->def;
 		if (first && first->code == IR_MINSI && is_either(first, for_lower(loop), for_upper(loop)))
-			ok = match(left, loop, left->distance.term[i].scalar, a);
+			ok = match(left, loop, left->at[i].v, a);
 	}
 	return ok;
 }
 
 /* match_before for the loops after o: with `waits` the loops that wait for o's copies, otherwise any loop. */
-static bool match_next(const struct far *left, const struct op *o, bool waits, struct issue_condition *a)
+static bool match_next(const struct sum *left, const struct op *o, bool waits, struct issue_condition *a)
 {
 	bool ok = false;
 	for (const struct op *loop = o; !ok && (loop = find_next_loop(loop));)
@@ -159,10 +187,13 @@ static struct issue_condition condition_of(const struct op *o, const struct valu
 	}
 	if (c->code != IR_CMPI || (c->attr[ATTR_PREDICATE] != CMPI_SLT && c->attr[ATTR_PREDICATE] != CMPI_ULT))
 		return none;
-	struct affine from = terms_of(operand(c, 0), DEPTH);
-	struct far left = {.distance = terms_of(operand(c, 1), DEPTH)};
-	if (c->attr[ATTR_PREDICATE] != CMPI_ULT || !value_const_bits(operand(c, 0), &left.least))
-		left.distance = affine_difference(&left.distance, &from);
+	struct sum left = {0};
+	u64 steps;
+	if (c->attr[ATTR_PREDICATE] == CMPI_ULT && value_const_bits(operand(c, 0), &steps))
+		left.constant = -(i128)steps;
+	else
+		add_terms(&left, operand(c, 0), -1, DEPTH);
+	add_terms(&left, operand(c, 1), 1, DEPTH);
 	if (match_next(&left, o, true, &a))
 		return a;
 	for (const struct op *loop = o->block->parent; loop; loop = loop->block->parent)
