@@ -66,7 +66,7 @@ static bool is_end(const struct value *v, const struct value *end)
 	       (greater && operand(greater, 0) == end && value_const_int(operand(greater, 1), &c) && c >= 0);
 }
 
-/* Handles two kinds of loops with bounds that cannot wrap: between constants, and from end / m * m to the end. */
+/* Two forms: constant bounds; and a loop from end / m * m (or max(end, c) / m * m) to end with a step of at least m. */
 bool loop_runs_once(const struct op *loop)
 {
 	const struct value *first = for_lower(loop), *end = for_upper(loop);

@@ -15,9 +15,10 @@ bool row_of(const struct value *x, struct row *r);
  * another way. */
 struct value *increment_of(const struct value *v);
 
-/* The value x where v = x / m * m for a constant m > 0. Otherwise NULL, with *m unchanged. */
+/* If v is x / m * m for a constant m > 0: returns x and sets *m. Otherwise NULL, with *m unchanged. The division
+ * truncates, so v may exceed a negative x. */
 struct value *rounded_down(const struct value *v, i64 *m);
-/* The same where v = (x + m - 1) / m. */
+/* The same for (x + m - 1) / m. The sum may wrap; v is then negative. */
 struct value *divided_up(const struct value *v, i64 *m);
 
 /* True if the loop provably runs at most once. */

@@ -170,7 +170,7 @@ static bool build_target(struct build_state *b, const struct func *f, const char
 				"-s: the types of '%s' are others than those of '%s'; a launcher has one type for "
 				"each parameter",
 				signature, c->signatures.at[0]);
-		o.codegen = c->options.codegen; /* with those of the decorators */
+		o.codegen = c->options.codegen; /* take_types has added those of the decorators */
 		if (!add_variant(b, args, o))
 			return false;
 	}

@@ -625,7 +625,7 @@ bool check_request(const struct command *c, const struct unit *u)
 	return true;
 }
 
-/* The kernel of the source and its arguments; false after a message. */
+/* Finds the kernel of the source and its arguments. False after a message. */
 static bool find_origin(struct command *c, struct unit *u, struct origin *out)
 {
 	out->func = pick_kernel(u, c->kernel);

@@ -499,10 +499,11 @@ struct formal {
 	bool star;    /* "*name" takes the remaining arguments, as a tuple */
 	bool rest;    /* "**name" takes the remaining keywords, as a dict */
 	bool spreads; /* a star parameter for which f((a, b)) is the same as f(a, b) */
-	bool by_name; /* a keyword may give it */
+	bool by_name; /* a keyword argument may set it */
 };
 
-/* The arguments of a call by parameter. */
+/* For each parameter: its value, the location of its argument, and whether the call gives it. If not given, `at` has
+ * kind 0. */
 struct bound {
 	struct val *at;
 	struct loc *loc;

@@ -5,7 +5,8 @@
 #include "ir/ir.h"
 #include "llvm/builder.h"
 
-/* The result of o for operands `in`; floats are LLVM floats. NULL: targets differ in the operation. */
+/* The result of o for operands `in`, as LLVM IR that is right for every target; floats are LLVM floats. NULL if there
+ * is none. A target with better code for an operation handles it before the call. */
 LLVMValueRef emit_operation(LLVMBuilderRef b, const struct op *o, const LLVMValueRef *in);
 /* Cast `code` of x to elements of type t. NULL: targets differ in the conversion. */
 LLVMValueRef emit_cast(LLVMBuilderRef b, enum opcode code, LLVMValueRef x, LLVMTypeRef t);

@@ -13,11 +13,12 @@ enum condition_kind {
 	CONDITION_APART, /* the memory of two pointers does not overlap */
 };
 
-/* A condition, with a test that shows for most launches that it holds, and that needs the arguments only:
+/* A condition and its fast test, which reads the arguments only. If the test succeeds, the condition holds. If it
+ * fails, the complete check follows, which may query the device for the size of an allocation. The fast tests:
  * - CONDITION_MAP, CONDITION_SIZE: the bits of slot x are less than `limit`, and the bits of `mask` are 0
  * - CONDITION_FEW: the argument of leaf x gives a size of at most `limit` bytes
  * - CONDITION_APART: the arguments of leaves x and y give their sizes, and do not overlap
- * Other launches need the complete check, which may query the device for the size of an allocation. */
+ * With CONDITION_MAP and CONDITION_SIZE, a limit of 0 means that there is no fast test. */
 struct condition {
 	enum condition_kind kind;
 	u16 x, y;

@@ -24,7 +24,8 @@ struct loaded {
 	struct map_memo *memos;       /* one for each tensor map */
 };
 
-/* Loads l->image, which must outlive it, in place of an earlier image; `k` is zeroed before its first load. */
+/* Loads l->image, and unloads the image that `k` had before. The image must stay valid until loaded_close, which must
+ * also be called after an error. `k` must be zeroed before its first load. */
 tl_status loaded_open(struct device *dev, const struct device_load *l, struct loaded *k);
 /* Unloads the image if it is loaded. */
 void loaded_close(struct device *dev, struct loaded *k);

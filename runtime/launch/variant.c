@@ -18,8 +18,8 @@
 #include "runtime/device/nvtx.h"
 #include "runtime/launch/divisibility.h"
 
-/* Bits of a key's first word: codegen.grid, and options.general, which matters to argument guards only, because the
- * code is the same. */
+/* The first word of a variant's key has the options: see key_of_options. GRID is the mask of codegen.grid. GENERAL is
+ * left out of the keys of the disk cache, because it does not change the code. */
 enum { GRID_SHIFT = 62 };
 static const u64 GENERAL = 1 << 23, GRID = (u64)3 << GRID_SHIFT;
 

@@ -14,12 +14,12 @@ struct helper;
 /* Starts the process without waiting for it. The process must answer each call within `patience_ms`, else it is given
  * up. The caller keeps `command`. */
 tl_status helper_open(struct device *dev, const char *const *command, int patience_ms, struct helper **out);
-/* Starts the process again if it has ended or its device is unusable, and copies the memory. To be called once for each
- * process. */
+/* Starts the process again if it has ended or its device is unusable, and copies the memory. Call it after
+ * helper_open, and again when helper_broken returns true. */
 tl_status helper_begin(struct helper *h, const struct saved_memory *m);
 /* Runs it like trial_run. The trial's `code` and stream are ignored, and its image must stay valid. */
 tl_status helper_run(struct helper *h, const struct trial *t, double *cost);
-/* True if the process has ended or its device has become unusable. For the time after an error. */
+/* True if the process has ended or its device has become unusable. Call it only after an error. */
 bool helper_broken(const struct helper *h);
 /* Ends the process, without waiting for its work. */
 void helper_close(struct helper *h);

@@ -22,7 +22,7 @@ struct trial {
 	u64 bits[MAX_KERNEL_PARAMS]; /* of the image's slots */
 	bool renews;                 /* the memory is renewed before */
 	/* A timed run: `repeats` launches after `warmup` launches. A run with 0 repeats is a single launch, which fails
-	 * after limit_ms on devices that can tell. */
+	 * after limit_ms on devices with the operation `try`. */
 	int warmup, repeats, limit_ms;
 	/* of a single launch: compares the memory with the result of the first configuration */
 	bool compares;
@@ -32,7 +32,7 @@ struct trial {
 /* Runs it. *cost: the median time in milliseconds; of a single launch the estimated cost, on devices where time is
  * meaningless. */
 tl_status trial_run(struct trials *r, const struct trial *t, double *cost);
-/* True if the device has become unusable. For the time after an error, which stays this thread's error. */
+/* True if the device has become unusable. Call it only after an error, which stays this thread's error. */
 bool trials_broken(const struct trials *r);
 
 #endif

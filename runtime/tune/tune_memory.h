@@ -10,7 +10,7 @@ struct kept {
 	char *at;
 	size_t size;
 	enum dtype dtype;
-	bool saves;          /* the kernel writes it, or an option of the tuner names it */
+	bool saves;          /* the tuner saves it: the kernel writes it, or tl_tuning names it */
 	bool renews, resets; /* before each run: restore it, fill it with 0 */
 	void *saved;         /* in device memory, or in host memory; NULL: not saved */
 	bool on_device;

@@ -137,13 +137,13 @@ struct tuning_run {
 	struct tuned_choice *choice;
 	struct candidate *candidate, *first; /* the current one; the first that did not fail, or NULL */
 	struct helper *helper; /* runs the configurations, or NULL */
-	struct trials *trials; /* without a helper; its memory in both cases */
+	struct trials *trials; /* runs them without a helper; its memory is saved here, or copied to the helper */
 	double best;  /* the best time so far; 0: none */
 	double again; /* the last time */
 	tl_status status;
 };
 
-/* Runs the candidate. `how`: the members of the run that the launch does not determine. */
+/* Runs the candidate. `how`: the trial; this function sets its config, image, code and bits. */
 static tl_status run_trial(const struct tuning_run *r, const struct candidate *c, struct trial *how, double *cost)
 {
 	tl_kernel *k = r->tuner->kernel;

@@ -94,7 +94,8 @@ void sink_past_first_copies(struct plan *p, struct op *last)
 /* The loops with dots divide a block into segments, numbered in program order. An operation may sink into a later
  * segment if its users are there or sink as well, and if no operand must stay in registers longer for it. The limit of
  * an operation is the last segment that it may sink into: at most the limit of each user, and at most the last segment
- * in which each operand is live anyway. Limits only decrease, so a worklist finds the largest ones. */
+ * in which each operand is live anyway. Propagation only lowers limits, so the result does not depend on the order: it
+ * is the largest limits that satisfy all conditions. */
 struct segments {
 	struct block *b;
 	struct arena scratch;

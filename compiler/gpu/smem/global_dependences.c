@@ -263,8 +263,8 @@ static bool adds_offset(const struct op *o, const struct value *offset)
 	return def_if(v, IR_ADDPTR);
 }
 
-/* Splits the offsets of o's address. Offsets of the other access too are equal in both accesses if they are invariant
- * in the loop (or NULL). False if the address has another form. */
+/* Splits the offsets of o's address. An offset that both accesses add is equal in both if it is invariant in the loop
+ * (NULL: always). False if the address has another form. */
 static bool find_sum(const struct op *o, const struct op *other, const struct op *loop, struct sum *out)
 {
 	*out = (struct sum){0};

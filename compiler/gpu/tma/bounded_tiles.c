@@ -30,7 +30,8 @@ struct coordinates {
 	i64 times, c;
 	int dim;
 	struct launch_product stride; /* in elements */
-	bool known, at_least_0, bounded;
+	bool known;               /* the addresses have such a row */
+	bool at_least_0, bounded; /* the mask excludes coordinates below 0; from the tensor's size on */
 };
 
 /* An offset that a loop carries: index * stride. */
