@@ -40,19 +40,13 @@ static bool has_independent_dots(const struct pass_state *s, const struct op *lo
 	return yes && dots && dots_are_independent(s->ctx, loop->blocks[0]);
 }
 
-/* True if the loop has asynchronous dots only, one of which needs the result of another, carries at most
- * MAX_CARRIED_OVER_TILES registers, and needs so many registers that a multiprocessor holds one block. Attention is an
- * example. */
+/* True if the loop has asynchronous dots only, one of which needs the result of another, and carries at most
+ * MAX_CARRIED_OVER_TILES registers. Attention is an example. */
 static bool has_dependent_dots(const struct pass_state *s, const struct op *loop)
 {
 	const struct block *body = loop->blocks[0];
-	i64 carried = carried_registers(s, loop), most = 0;
-	for (const struct op *o = body->first; o; o = o->next)
-		if (o->code == IR_WARP_GROUP_DOT)
-			most = MAX(most, registers_of(s, result(o)));
-	return most && carried <= MAX_CARRIED_OVER_TILES &&
-	       carried + most + REGISTERS_BESIDE_LATE > most_registers(s, s->num_warps, 2) &&
-	       !block_has(body, is_synchronous_dot) && chains_dots(s->ctx, body);
+	return carried_registers(s, loop) <= MAX_CARRIED_OVER_TILES && !block_has(body, is_synchronous_dot) &&
+	       chains_dots(s->ctx, body);
 }
 
 /* Whether persistent blocks can run all programs, and distribute them as well as the hardware would. */
