@@ -22,6 +22,18 @@ static void visit_tile(struct divisor_search *s, const struct op *o, u32 i)
 		visit_later(&s->walk, operand(o, i));
 }
 
+static bool loads_tile(const struct op *o)
+{
+	return o->code == IR_LOAD && is_tile(result(o));
+}
+
+/* True if the unroll pass may unroll the loop. No iterations remain after the unrolled loop if their number is a known
+ * multiple of the factor. */
+static bool may_be_unrolled(const struct op *loop)
+{
+	return loop->attr[ATTR_UNROLL] > 1 || (only_sums(loop) && block_has(loop->blocks[0], loads_tile));
+}
+
 /* Adds the operands of o for which the axis analysis is queried. */
 static void find_questions(struct op *o, void *arg)
 {
@@ -48,8 +60,13 @@ static void find_questions(struct op *o, void *arg)
 		visit_tile(s, o, 1);
 		break;
 	case IR_FOR:
-		if (s->has_dots) /* consecutive TMA loops are joined if the first ends at a multiple of its step */
+		/* consecutive TMA loops are joined if the first ends at a multiple of its step */
+		if (s->has_dots || may_be_unrolled(o))
 			visit_later(&s->walk, for_upper(o));
+		if (may_be_unrolled(o)) {
+			visit_later(&s->walk, for_lower(o));
+			visit_later(&s->walk, for_step(o));
+		}
 		break;
 	default: break;
 	}
