@@ -270,3 +270,18 @@ bool is_outstanding(const struct plan *p, const struct op *dot)
 {
 	return dot == p->deferred || contains(&p->outstanding, dot);
 }
+
+static bool has_outstanding_reader(const struct plan *p, const struct value *buffer)
+{
+	bool yes = false;
+	for (const struct use *u = buffer->uses; u && !yes; u = u->next)
+		yes = u->user->code == IR_MEMDESC_TRANS ? has_outstanding_reader(p, result(u->user))
+							 : is_outstanding(p, u->user);
+	return yes;
+}
+
+bool is_read_late(const struct plan *p, const struct op *load)
+{
+	const struct op *store = load_consumer(load);
+	return store && store->code == IR_LOCAL_STORE && has_outstanding_reader(p, operand(store, 1));
+}

@@ -33,7 +33,8 @@ static bool same_loads(const struct plan *p, const struct plan *q)
 		const struct tma_tile *x = &p->tiles.at[i], *y = &q->tiles.at[i];
 		same = x->along == y->along && same_product(&x->distance, &y->distance) && x->tensor == y->tensor &&
 		       x->begin == y->begin && !memcmp(x->size, y->size, sizeof x->size) &&
-		       result(a)->type == result(b)->type && multibuffer_layout(p, a) == multibuffer_layout(q, b) &&
+		       is_read_late(p, a) == is_read_late(q, b) && result(a)->type == result(b)->type &&
+		       multibuffer_layout(p, a) == multibuffer_layout(q, b) &&
 		       same_function(operand(a, 0), operand(b, 0), p, q);
 	}
 	return same;

@@ -150,6 +150,8 @@ struct value *deferred_accumulator(const struct plan *p);
 bool is_overlapped(const struct plan *p, const struct op *dot);
 /* True if the dot is outstanding when the next iteration begins. */
 bool is_outstanding(const struct plan *p, const struct op *dot);
+/* True if an outstanding dot reads the buffer of the load, so that it is released one iteration later. */
+bool is_read_late(const struct plan *p, const struct op *load);
 
 /* --- shared_budget.c ----------------------------------------------------------------------------------------- */
 

@@ -84,15 +84,6 @@ static bool is_read_alone(const struct value *buffer, const struct op *dot, cons
 	return yes;
 }
 
-/* True if the dot reads the buffer or a transposed view of it. */
-static bool reads(const struct op *dot, const struct value *buffer)
-{
-	bool yes = false;
-	for (const struct use *u = buffer->uses; u && !yes; u = u->next)
-		yes = u->user == dot || (u->user->code == IR_MEMDESC_TRANS && reads(dot, result(u->user)));
-	return yes;
-}
-
 /* True if the last dot of an iteration has a deferred wait, and only that dot reads the buffers that it reads. These
  * buffers are released one iteration later, after the wait. If an earlier dot of the iteration also reads them, it
  * waits for the late refill. On an H200, the forward pass of attention gains 3 to 25 % from a producer. Its gradients
@@ -102,10 +93,10 @@ static bool defers_last_dot_alone(const struct plan *p)
 	bool any = false, alone = true;
 	for (u32 i = 0; i < p->loads.len && p->deferred; i++) {
 		const struct op *store = load_consumer(p->loads.at[i]);
-		if (store->code != IR_LOCAL_STORE || !reads(p->deferred, operand(store, 1)))
-			continue;
-		any = true;
-		alone &= is_read_alone(operand(store, 1), p->deferred, store);
+		if (is_read_late(p, p->loads.at[i])) {
+			any = true;
+			alone &= is_read_alone(operand(store, 1), p->deferred, store);
+		}
 	}
 	return any && alone;
 }
