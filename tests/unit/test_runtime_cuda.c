@@ -1,6 +1,5 @@
-/* The CUDA device on a driver that is not there: a table of functions that keep a record. What is asked of the driver,
- * in which context and order, and what becomes of its errors. The same calls on a real GPU are what `make test-gpu`
- * makes. */
+/* The CUDA device on a simulated driver, a table of functions that record their calls: which calls the device makes, in
+ * which context and order, and how it reports their errors. `make test-gpu` makes the same calls on a GPU. */
 #include "cache_folder.h"
 #include "fake_cuda.h"
 
@@ -663,119 +662,6 @@ static void each_call_fails(void **state)
 		assert_non_null(strstr(driver.log, among[i]));
 }
 
-/* --- tuning -------------------------------------------------------------------------------------------------- */
-
-struct tuned {
-	tl_context *ctx;
-	tl_module *module;
-	tl_tuner *tuner;
-	tl_buffer *buffer;
-};
-
-/* Of the step that fails, its status. */
-static tl_status open_tuned(struct tuned *t)
-{
-	static const char source[] =
-		"import triton\nimport triton.language as tl\n\n"
-		"@triton.autotune(configs=[triton.Config({'B': b}) for b in (128, 256, 512)], key=[])\n@triton.jit\n"
-		"def k(x, B: tl.constexpr):\n    i = tl.arange(0, B)\n    tl.store(x + i, tl.load(x + i) + 1)\n";
-	static const tl_tuning options = {.threads = 1, .limit_ms = 5, .rep_ms = 1};
-	struct device *d;
-	tl_kernel *k;
-	*t = (struct tuned){.ctx = NULL};
-	tl_status s = cuda_device_new(&api, 0, NULL, &d);
-	if (!s)
-		s = context_new(d, &t->ctx);
-	if (!s)
-		s = tl_buffer_create(t->ctx, 4096, &t->buffer);
-	if (!s)
-		s = tl_module_load_source(t->ctx, "k.tl", source, sizeof source - 1, &t->module);
-	if (!s)
-		s = tl_module_kernel(t->module, "k", &k);
-	return s ? s : tl_tuner_create(k, &options, &t->tuner);
-}
-
-static void close_tuned(struct tuned *t)
-{
-	tl_tuner_destroy(t->tuner);
-	tl_context_destroy(t->ctx);
-}
-
-static tl_status choose(struct tuned *t, tl_choice *c)
-{
-	const tl_arg x = tl_buf(TL_F32, t->buffer);
-	return tl_tuner_choose(t->tuner, &(tl_config){.grid = {1}}, NULL, NULL, &x, 1, c);
-}
-
-/* What the kernel writes is copied on the device, and back in front of each configuration and in the end; each is tried
- * by itself, then timed. What is not done any more is not left behind. */
-static void tuning(void **state)
-{
-	(void)state;
-	struct tuned t;
-	tl_choice c;
-	assert_int_equal(open_tuned(&t), TL_OK);
-	driver.log[0] = 0;
-	assert_int_equal(choose(&t, &c), TL_OK);
-	assert_int_equal(c.tried, 3);
-	assert_true(c.cost > 0);
-	const char *save = strstr(driver.log, " copy"), *try = strstr(driver.log, " launch record query");
-	assert_non_null(save);
-	assert_true(try > save && strstr(save + 5, " copy") < try);
-	assert_int_equal(driver.events, 0);
-	assert_int_equal(driver.allocations, 2); /* the buffer, and what empties the L2 cache */
-	close_tuned(&t);
-	assert_clean(0);
-}
-
-/* The first configuration does not end: the device is lost, and the next process does without that configuration. */
-static void endless_configuration(void **state)
-{
-	struct tuned t;
-	tl_choice c;
-	assert_int_equal(open_tuned(&t), TL_OK);
-	driver.never_ends = true;
-	assert_error(choose(&t, &c), TL_ERR_KERNEL,
-		     "k: the configuration B=128 left the device unusable: the kernel has not ended after 5 ms");
-	close_tuned(&t);
-	reset(state);
-	assert_int_equal(open_tuned(&t), TL_OK);
-	assert_int_equal(choose(&t, &c), TL_OK);
-	assert_int_equal(c.tried, 2);
-	assert_string_not_equal(c.text, "B=128");
-	char *report;
-	assert_int_equal(tl_tuner_report(t.tuner, &report), TL_OK);
-	assert_non_null(strstr(report, "it failed before: the kernel has not ended after 5 ms"));
-	tl_free(report);
-	close_tuned(&t);
-	assert_clean(0);
-}
-
-/* A configuration that the driver refuses is dropped; whichever call fails, nothing is lost but what the driver does
- * not take back. */
-static void failing_configurations(void **state)
-{
-	setenv("TL_CACHE", "0", 1);
-	int n = 0, made = 0, chosen = 0;
-	do {
-		struct tuned t;
-		tl_choice c;
-		reset(state);
-		driver.error = 719;
-		driver.fail_at = ++n;
-		bool good = !open_tuned(&t) && !choose(&t, &c);
-		chosen += good;
-		made = driver.calls;
-		close_tuned(&t);
-		if (good && driver.allocations == 1) /* of the copies, which are given back before it is chosen */
-			driver.allocations = 0;
-		if (n <= made || n > driver.calls)
-			assert_clean(0);
-	} while (n <= driver.calls);
-	unsetenv("TL_CACHE");
-	assert_true(n > 100 && chosen > 20 && chosen < n);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -794,9 +680,6 @@ int main(void)
 		cmocka_unit_test_setup(faults, reset),
 		cmocka_unit_test_setup(foreign_fault, reset),
 		cmocka_unit_test_setup_teardown(each_call_fails, new_driver_and_folder, remove_folder),
-		cmocka_unit_test_setup_teardown(tuning, new_driver_and_folder, remove_folder),
-		cmocka_unit_test_setup_teardown(endless_configuration, new_driver_and_folder, remove_folder),
-		cmocka_unit_test_setup(failing_configurations, reset),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
