@@ -2,6 +2,7 @@
  * "gpu" on that of a GPU. This program is its own helper. */
 #include <dlfcn.h>
 #include <limits.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -244,6 +246,39 @@ static void wrong_helpers(void **state)
 	close_rig(&r);
 }
 
+static void *serve(void *socket)
+{
+	tl_tuner_serve(*(int *)socket);
+	return NULL;
+}
+
+/* A tuner of another version begins with another number, and gets a reply with the reason. A tuner that closes the
+ * connection ends the helper. */
+static void another_version(void **state)
+{
+	(void)state;
+	const uint32_t versions[] = {1, 1000000};
+	for (size_t i = 0; i <= COUNT(versions); i++) {
+		int ends[2];
+		char reply[4096] = {0};
+		size_t len = 0;
+		pthread_t thread;
+		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+		assert_int_equal(pthread_create(&thread, NULL, serve, &ends[1]), 0);
+		if (i < COUNT(versions))
+			assert_int_equal(send(ends[0], &versions[i], sizeof versions[i], 0), sizeof versions[i]);
+		else
+			shutdown(ends[0], SHUT_WR);
+		pthread_join(thread, NULL);
+		close(ends[1]);
+		for (ssize_t n; len < sizeof reply && (n = read(ends[0], reply + len, sizeof reply - len)) > 0;)
+			len += (size_t)n;
+		const char *says = "the helper belongs to another version of libtl";
+		assert_int_equal(memmem(reply, len, says, strlen(says)) != NULL, i < COUNT(versions));
+		close(ends[0]);
+	}
+}
+
 /* Without a helper, in a process of its own: an error in time, and the context is lost. */
 static int try_here(int kind)
 {
@@ -289,7 +324,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(others_go_on),  cmocka_unit_test(all_of_them_fail), cmocka_unit_test(descriptors),
-		cmocka_unit_test(wrong_helpers), cmocka_unit_test(without_helper),
+		cmocka_unit_test(wrong_helpers), cmocka_unit_test(without_helper),   cmocka_unit_test(another_version),
 	};
 	setenv("TL_CACHE", "0", 1);
 	setenv("TL_SIM_MAX_STEPS", "20000", 1);
