@@ -1,5 +1,8 @@
 #include "ir/codegen_options.h"
 
+_Static_assert(MAX_NUM_WARPS == 32 && MAX_NUM_STAGES == 64 && MAX_GROUP_PIDS == 1048576 && MAX_MAXNREG == 256,
+	       "texts of the rules");
+
 const struct codegen_number codegen_numbers[CODEGEN_NUMBERS] = {
 	{"num_warps", DEFAULT_WARPS, 1, MAX_NUM_WARPS, "be a power of two from 1 to 32"},
 	{"num_stages", DEFAULT_STAGES, 1, MAX_NUM_STAGES, "be from 1 to 64"},
