@@ -6,8 +6,6 @@
 
 #include "ir/scalar_math.h"
 
-typedef unsigned __int128 u128;
-
 enum rounding { R_NEAREST, R_ZERO, R_DOWN, R_UP };
 static enum rounding rounding_of(const struct instr *i)
 {

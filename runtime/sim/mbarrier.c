@@ -226,23 +226,21 @@ void mbarrier_print_all(const struct cta *k, struct strbuf *out)
 
 /* --- init and inval ---------------------------------------------------------------------------------------------- */
 
-/* init, invalidate and arrive return false after a fault. */
-static bool init(struct warp *w, const struct instr *i, u32 lane)
+static void init(struct warp *w, const struct instr *i, u32 lane)
 {
 	struct cta *k = w->block;
 	u64 at, count = operand_value(w, &i->ops[1], lane, 32);
 	if (!is_own(w, i, lane, mbarrier_place(w, i, lane, &i->ops[0], i->space, &at)))
-		return false;
+		return;
 	if (find(k, at))
-		return fault(w, i, 1u << lane,
-			     "there is an mbarrier at shared address 0x%llx already: mbarrier.inval must precede",
-			     (ull)at);
-	if (!count || count > MBARRIER_MAX)
-		return fault(w, i, 1u << lane, "an mbarrier cannot expect %llu arrivals: 1 to %d", (ull)count,
-			     MBARRIER_MAX);
-	shadow_access(w, i, lane, at, MBARRIER_BYTES, A_WRITE);
+		fault(w, i, 1u << lane,
+		      "there is an mbarrier at shared address 0x%llx already: mbarrier.inval must precede", (ull)at);
+	else if (!count || count > MBARRIER_MAX)
+		fault(w, i, 1u << lane, "an mbarrier cannot expect %llu arrivals: 1 to %d", (ull)count, MBARRIER_MAX);
+	else
+		shadow_access(w, i, lane, at, MBARRIER_BYTES, A_WRITE);
 	if (k->failed)
-		return false;
+		return;
 	struct mbarrier *b = arena_new(&k->arena, struct mbarrier);
 	*b = (struct mbarrier){.block = k,
 			       .at = (u32)at,
@@ -254,28 +252,28 @@ static bool init(struct warp *w, const struct instr *i, u32 lane)
 	vec_push(&k->arena, &k->mbarriers, b);
 	shadow_mark(k, at, MBARRIER_BYTES, MARK_MBARRIER, true);
 	memset(k->shared + at, 0xB5, MBARRIER_BYTES); /* the contents are opaque */
-	return true;
 }
 
-static bool invalidate(struct warp *w, const struct instr *i, u32 lane, struct mbarrier *b)
+static void invalidate(struct warp *w, const struct instr *i, u32 lane, struct mbarrier *b)
 {
 	mbarrier_vec *all = &b->block->mbarriers;
 	if (b->waiting)
-		return fault(w, i, 1u << lane, "warp %u waits at this mbarrier", (u32)__builtin_ctz(b->waiting));
-	if (b->tx || b->flying)
-		return fault(w, i, 1u << lane,
-			     "this mbarrier has %d bytes of transactions pending, and counts %u copies in flight",
-			     b->tx, b->flying);
+		fault(w, i, 1u << lane, "warp %u waits at this mbarrier", (u32)__builtin_ctz(b->waiting));
+	else if (b->tx || b->flying)
+		fault(w, i, 1u << lane,
+		      "this mbarrier has %d bytes of transactions pending, and counts %u copies in flight", b->tx,
+		      b->flying);
 	for (u32 n = 0; n < b->block->nwarps; n++)
 		if (!happened_before(w, n, b->used[n]))
-			return fault(w, i, 1u << lane,
-				     "race: warp %u used this mbarrier, which is not ordered before its end", n);
+			fault(w, i, 1u << lane, "race: warp %u used this mbarrier, which is not ordered before its end",
+			      n);
+	if (w->block->failed)
+		return;
 	for (u32 n = 0; n < all->len; n++)
 		if (all->at[n] == b)
 			all->at[n] = all->at[--all->len];
 	shadow_mark(b->block, b->at, MBARRIER_BYTES, MARK_MBARRIER, false);
 	shadow_access(w, i, lane, b->at, MBARRIER_BYTES, A_WRITE);
-	return true;
 }
 
 /* --- tokens ------------------------------------------------------------------------------------------------------ */
@@ -308,20 +306,21 @@ static bool token_done(struct warp *w, const struct instr *i, u32 lane, const st
 
 /* --- running ----------------------------------------------------------------------------------------------------- */
 
-static bool arrive(struct warp *w, const struct instr *i, u32 lane, struct mbarrier *b, u32 extra)
+static void arrive(struct warp *w, const struct instr *i, u32 lane, struct mbarrier *b, u32 extra)
 {
 	bool expects = i->mod[M_TX] == EXPECTS, drops = i->operation == MBARRIER_ARRIVE_DROP;
 	u32 count = expects || i->nops < 3 ? 1 : extra;
 	u64 token = token_of(b);
 	if (!count || count > MBARRIER_MAX)
-		return fault(w, i, 1u << lane, "%u arrivals at once: 1 to %d", count, MBARRIER_MAX);
-	if (i->mod[M_TX] == NO_COMPLETE && count >= b->pending)
-		return fault(w, i, 1u << lane,
-			     "this arrival has .noComplete, but completes the phase of the mbarrier at shared address "
-			     "0x%x",
-			     b->at);
-	if (expects && !mbarrier_transact(w, i, lane, b, extra))
-		return false;
+		fault(w, i, 1u << lane, "%u arrivals at once: 1 to %d", count, MBARRIER_MAX);
+	else if (i->mod[M_TX] == NO_COMPLETE && count >= b->pending)
+		fault(w, i, 1u << lane,
+		      "this arrival has .noComplete, but completes the phase of the mbarrier at shared address 0x%x",
+		      b->at);
+	else if (expects)
+		mbarrier_transact(w, i, lane, b, extra);
+	if (w->block->failed)
+		return;
 	if (drops)
 		b->expected -= MIN(count, b->expected);
 	/* a clock holds agents of one block only, so versions carry the order to another block */
@@ -331,7 +330,6 @@ static bool arrive(struct warp *w, const struct instr *i, u32 lane, struct mbarr
 		sync_publish(w, false, NULL, &away.known);
 	if (mbarrier_arrive(w, i, lane, b, count, !releases ? NULL : own ? &w->clock : &away) && own)
 		set_reg(w, &i->ops[0], lane, token);
-	return true;
 }
 
 static bool is_done(struct warp *w, const struct instr *i, u32 lane, const struct mbarrier *b)

@@ -25,8 +25,7 @@ void run_trap(struct warp *w, const struct instr *i, u32 mask)
 
 /* --- barriers -------------------------------------------------------------------------------------------------- */
 
-/* False after a fault. */
-static bool arrive(struct warp *w, const struct instr *i, u32 mask, bool waits)
+static void arrive(struct warp *w, const struct instr *i, u32 mask, bool waits)
 {
 	struct cta *k = w->block;
 	u64 id = i->nops ? operand_value(w, &i->ops[0], 0, 32) : 0;
@@ -34,16 +33,20 @@ static bool arrive(struct warp *w, const struct instr *i, u32 mask, bool waits)
 	EACH_LANE(l, mask)
 		if ((i->nops && operand_value(w, &i->ops[0], l, 32) != id) ||
 		    (i->nops > 1 && operand_value(w, &i->ops[1], l, 32) != threads))
-			return fault(w, i, 1u << l, "lanes of one warp name different barriers or counts");
+			fault(w, i, 1u << l, "lanes of one warp name different barriers or counts");
 	if (id >= ARRAY_LEN(k->barriers) || threads % LANES || threads / LANES > k->nwarps)
-		return fault(w, i, mask,
-			     "barrier %llu with %llu threads: there are %u barriers, and the block has %u threads",
-			     (ull)id, (ull)threads, (u32)ARRAY_LEN(k->barriers), k->nwarps * LANES);
+		fault(w, i, mask,
+		      "barrier %llu with %llu threads: there are %u barriers, and the block has %u threads", (ull)id,
+		      (ull)threads, (u32)ARRAY_LEN(k->barriers), k->nwarps * LANES);
+	if (k->failed)
+		return;
 	struct barrier *b = &k->barriers[id];
 	u32 expected = threads ? (u32)threads / LANES : 0;
-	if (b->arrived && b->expected != expected)
-		return fault(w, i, mask, "barrier %llu is used with different counts at once: the other is at line %u",
-			     (ull)id, b->by->line);
+	if (b->arrived && b->expected != expected) {
+		fault(w, i, mask, "barrier %llu is used with different counts at once: the other is at line %u",
+		      (ull)id, b->by->line);
+		return;
+	}
 	b->arrived++;
 	b->expected = expected;
 	b->by = i;
@@ -56,7 +59,6 @@ static bool arrive(struct warp *w, const struct instr *i, u32 mask, bool waits)
 		w->barrier = (u32)id;
 	}
 	barrier_check(k, b);
-	return true;
 }
 
 void run_barrier(struct warp *w, const struct instr *i, u32 mask)
