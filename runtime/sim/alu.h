@@ -51,7 +51,7 @@ static inline void finish(struct warp *w, const struct operand *o, u32 mask, con
 		}                                                                                                      \
 		FINISH(d, 0);                                                                                          \
 	}
-#define WIDTH(T) (8 * sizeof(T))
+#define WIDTH(T) _Generic((T)0, bool: 1, default: 8 * sizeof(T))
 #define SOURCES_1(T) SOURCE(a, 1, WIDTH(T))
 #define SOURCES_2(T) SOURCES_1(T); SOURCE(b, 2, WIDTH(T))
 #define SOURCES_3(T) SOURCES_2(T); SOURCE(c, 3, WIDTH(T))

@@ -107,15 +107,11 @@ static void combine(const struct warp *w, const struct instr *i, u64 p[LANES], u
 	u32 how = i->mod[M_BOOL];
 	if (how == NONE)
 		return;
-	struct operand o = i->ops[3];
-	o.negated = false;
-	u64 space[LANES], negated = i->ops[3].negated;
-	const u64 *c = operand_lanes(w, &o, 1, space);
+	SOURCE(c, 3, 1);
 	ALL(l)
 	{
-		u64 v = c[l] ^ negated;
-		p[l] = how == AND ? p[l] & v : how == OR ? p[l] | v : p[l] ^ v;
-		q[l] = how == AND ? q[l] & v : how == OR ? q[l] | v : q[l] ^ v;
+		p[l] = how == AND ? p[l] & c[l] : how == OR ? p[l] | c[l] : p[l] ^ c[l];
+		q[l] = how == AND ? q[l] & c[l] : how == OR ? q[l] | c[l] : q[l] ^ c[l];
 	}
 }
 

@@ -79,7 +79,7 @@ static bool source_sizes(struct warp *w, const struct instr *i, u32 mask, u8 sou
 	{
 		u64 n = size;
 		if (o && o->kind == O_REG && o->reg_type == PT_PRED)
-			n = (operand_value(w, o, l, 1) ^ o->negated) & 1 ? 0 : size;
+			n = operand_value(w, o, l, 1) ? 0 : size;
 		else if (o)
 			n = operand_value(w, o, l, 32);
 		if (n > size)

@@ -207,15 +207,14 @@ void run_atomic(struct warp *w, const struct instr *i, u32 mask)
 
 /* --- checks ---------------------------------------------------------------------------------------------------- */
 
-/* Vectors: v2 and v4 of .f32, up to v8 of 16-bit floats, up to v4 of pairs; in global memory, from sm_90 on. */
-static bool has_vector(const struct decoder *d)
+/* Vectors: v2 and v4 of .f32, up to v8 of 16-bit floats, up to v4 of pairs; in global memory. */
+static bool has_vector(const struct instr *i)
 {
-	const struct instr *i = d->i;
 	enum ptx_type t = i->type[0];
 	bool add = operation_of(i) == OP_ADD;
 	if (!i->mod[M_VEC]) /* scalar 16-bit floats support add only */
 		return add || !is_half(t);
-	if (d->module->sm < 90 || (i->space != SPACE_GLOBAL && i->space != SPACE_GENERIC))
+	if (i->space != SPACE_GLOBAL && i->space != SPACE_GENERIC)
 		return false;
 	return (is_half(t) && (!is_packed(t) || vector_of(i) <= 4)) || (t == PT_F32 && vector_of(i) <= 4 && add);
 }
@@ -224,5 +223,7 @@ bool check_atomic(struct decoder *d)
 {
 	const struct instr *i = d->i;
 	bool exists = apply_of(operation_of(i), i->type[0], false) && is_half(i->type[0]) == (i->mod[M_NOFTZ] != 0);
-	return (exists && has_vector(d)) || decode_fail(d, "there is no '%s'", i->opcode);
+	if (!exists || !has_vector(i))
+		return decode_fail(d, "there is no '%s'", i->opcode);
+	return need_sm(d, i->mod[M_VEC] || is_bf(i->type[0]) ? 90 : 0);
 }

@@ -210,8 +210,10 @@ bool decode_fail(struct decoder *d, const char *format, ...)
 {
 	va_list ap;
 	va_start(ap, format);
-	if (!d->error)
+	if (d->nfitting >= d->error_nfitting) {
 		d->error = arena_vprintf(d->arena, format, ap);
+		d->error_nfitting = d->nfitting;
+	}
 	va_end(ap);
 	return false;
 }
@@ -232,62 +234,44 @@ static bool classes_agree(enum ptx_type declared, enum ptx_type t)
 
 /* How an operand is used, from the characters before its type in the table. */
 struct use {
-	bool result, wider, register_only, negated;
+	bool result, discardable, wider, register_only, negated, special, variable;
 };
 
-/* True if operand `o` may be read or written as a `t`, by the rules of ptxas: sizes agree, and a floating-point
- * register is not an integer. */
+/* Adds the characters at *spec to the use. */
+static struct use read_use(const char **spec, size_t *len, struct use use)
+{
+	for (; strchr("=_>%!$@", **spec); ++*spec, --*len) {
+		use.result |= **spec == '=';
+		use.discardable |= **spec == '_';
+		use.wider |= **spec == '>';
+		use.register_only |= **spec == '%';
+		use.negated |= **spec == '!';
+		use.special |= **spec == '$';
+		use.variable |= **spec == '@';
+	}
+	return use;
+}
+
+/* True if operand `o` may be read or written as a `t`: sizes agree, and a floating-point register is not an integer. */
 static bool fits_value(const struct operand *o, enum ptx_type t, struct use use)
 {
 	int bits = ptx_bits(t), have = ptx_bits(o->reg_type);
+	bool may_be_constant = !use.result && !use.register_only;
 	if (o->negated && !use.negated)
 		return false;
-	if ((use.result || use.register_only) && o->kind != O_REG)
-		return use.result && !use.register_only && o->kind == O_SINK;
 	switch (o->kind) {
 	case O_REG:
 		return classes_agree(o->reg_type, t) &&
 		       (have == bits || (use.wider && have > bits && t != PT_PRED && !is_float(t)));
-	case O_INT: return !is_float(t) || use.wider;
+	case O_SINK: return use.discardable && !use.register_only;
+	case O_INT: return may_be_constant && (!is_float(t) || use.wider);
 	case O_FLOAT:
-		return (is_bits(t) || is_float(t)) &&
-		       (use.wider || (o->wide ? t == PT_F32 || bits == 64 : bits == 32));
-	case O_SPECIAL: return !is_float(t) && (t == PT_PRED) == special_is_predicate(o->imm);
-	case O_SYMBOL: return o->var && !is_float(t) && bits >= 32;
+		return may_be_constant && (is_bits(t) || is_float(t)) && !is_packed(t) &&
+		       (use.wider || t == PT_F32 || t == PT_F64 || bits == (o->wide ? 64 : 32));
+	case O_SPECIAL: return use.special && !is_float(t) && special_fits(o->imm, bits, use.wider);
+	case O_SYMBOL: return use.variable && o->var && t != PT_PRED && !is_float(t);
 	default: return false;
 	}
-}
-
-static bool fit_value(struct decoder *d, const struct operand *o, const char *name, size_t len, struct use use)
-{
-	enum ptx_type t = *name != 't' ? type_named(name, len) : d->i->type[len == 1 ? 0 : name[1] - '0'];
-	return fits_value(o, t, use) ||
-	       decode_fail(d, "an operand of '%s' is not a .%s", d->i->opcode, ptx_type_name(t));
-}
-
-/* A vector of values with the types a&b. */
-static bool fit_vector(struct decoder *d, const struct operand *o, const char *spec, size_t len, struct use use)
-{
-	u32 n = 0;
-	for (const char *end = spec + len; spec < end; n++) {
-		size_t one = MIN(strcspn(spec, "&"), (size_t)(end - spec));
-		if (o->kind != O_VECTOR || n == o->nitems || !fit_value(d, &o->items[n], spec, one, use))
-			return false;
-		spec += one + 1;
-	}
-	return n == o->nitems;
-}
-
-/* As many values of a type as .vec says: a vector, or one value. */
-static bool fit_values(struct decoder *d, const struct operand *o, const char *spec, size_t len, struct use use)
-{
-	u32 n = vector_of(d->i);
-	if ((o->kind == O_VECTOR) != (n > 1) || (n > 1 && o->nitems != n))
-		return decode_fail(d, "'%s' with another number of values", d->i->opcode);
-	for (u32 k = 0; k < n; k++)
-		if (!fit_value(d, &operand_items(o)[k], spec, len, use))
-			return false;
-	return true;
 }
 
 static bool is_in_space(struct decoder *d, const struct operand *o, enum ptx_space space)
@@ -297,13 +281,57 @@ static bool is_in_space(struct decoder *d, const struct operand *o, enum ptx_spa
 	       decode_fail(d, "'%s' is in another space", o->var->name);
 }
 
+static bool fit_value(struct decoder *d, const struct operand *o, const char *name, size_t len, struct use use)
+{
+	enum ptx_type t = *name != 't' ? type_named(name, len) : d->i->type[len == 1 ? 0 : name[1] - '0'];
+	if (fits_value(o, t, use))
+		return o->kind != O_SYMBOL || is_in_space(d, o, d->i->space);
+	if (o->kind == O_SPECIAL && !use.special)
+		return decode_fail(d, "'%s' does not read special registers such as '%s'", d->i->opcode, o->name);
+	if (o->kind == O_SINK)
+		return decode_fail(d, "operand %u of '%s' cannot be '_'", d->nfitting + 1, d->i->opcode);
+	if (o->kind == O_VECTOR) /* the vector may fit another form */
+		return false;
+	return decode_fail(d, "operand %u of '%s' is not a .%s", d->nfitting + 1, d->i->opcode, ptx_type_name(t));
+}
+
+/* A vector of values with the types a&b. */
+static bool fit_vector(struct decoder *d, const struct operand *o, const char *spec, size_t len, struct use use)
+{
+	u32 n = 0;
+	for (const char *end = spec + len; spec < end; n++) {
+		size_t one = MIN(strcspn(spec, "&"), (size_t)(end - spec));
+		const char *next = spec + one + 1;
+		struct use of_item = read_use(&spec, &one, use);
+		if (o->kind != O_VECTOR || n == o->nitems || !fit_value(d, &o->items[n], spec, one, of_item))
+			return false;
+		spec = next;
+	}
+	return n == o->nitems;
+}
+
+/* As many values of a type as .vec says: a vector, or one value. An item of a vector may be "_" or a special
+ * register. */
+static bool fit_values(struct decoder *d, const struct operand *o, const char *spec, size_t len, struct use use)
+{
+	u32 n = vector_of(d->i);
+	if ((o->kind == O_VECTOR) != (n > 1) || (n > 1 && o->nitems != n))
+		return decode_fail(d, "'%s' with another number of values", d->i->opcode);
+	use.discardable |= use.result && n > 1;
+	use.special |= !use.result && n > 1;
+	for (u32 k = 0; k < n; k++)
+		if (!fit_value(d, &operand_items(o)[k], spec, len, use))
+			return false;
+	return true;
+}
+
 static bool fit_address(struct decoder *d, const struct operand *o, const char *spec)
 {
 	u32 ncoords = spec[1] == '.' ? d->i->mod[M_DIM] : 0;
 	if (o->kind != O_ADDRESS || o->nitems != ncoords)
 		return false;
 	for (u32 k = 0; k < ncoords; k++)
-		if (!fits_value(&o->items[k], PT_U32, (struct use){0}))
+		if (!fits_value(&o->items[k], PT_U32, (struct use){.special = true}))
 			return false;
 	return spec[1] == '.' || is_in_space(d, o,
 					     spec[1] == 's'   ? SPACE_SHARED
@@ -313,21 +341,14 @@ static bool fit_address(struct decoder *d, const struct operand *o, const char *
 
 static bool fit_operand(struct decoder *d, const struct operand *o, const char *spec, size_t len)
 {
-	struct use use = {0};
-	for (; strchr("=>%!", *spec); spec++, len--) {
-		use.result |= *spec == '=';
-		use.wider |= *spec == '>';
-		use.register_only |= *spec == '%';
-		use.negated |= *spec == '!';
-	}
+	struct use use = read_use(&spec, &len, (struct use){0});
 	if (*spec == '[')
 		return fit_address(d, o, spec);
 	if (*spec == '#')
-		return o->kind == O_INT && o->imm <= UINT32_MAX;
+		return (o->kind == O_INT && o->imm <= UINT32_MAX) ||
+		       decode_fail(d, "operand %u of '%s' is not a constant below 2^32", d->nfitting + 1, d->i->opcode);
 	if (!strncmp(spec, "label", len))
 		return o->kind == O_LABEL;
-	if (!strncmp(spec, "symbol", len))
-		return o->kind == O_SYMBOL && o->var && is_in_space(d, o, d->i->space);
 	if (!strncmp(spec, "policy", len))
 		return (o->kind == O_REG && ptx_bits(o->reg_type) == 64) ||
 		       decode_fail(d, "a cache policy is a register of 64 bits");
@@ -336,23 +357,42 @@ static bool fit_operand(struct decoder *d, const struct operand *o, const char *
 	return spec[len - 1] == '*' ? fit_values(d, o, spec, len - 1, use) : fit_value(d, o, spec, len, use);
 }
 
-static bool fit_operands(struct decoder *d, const char *spec)
+/* An operand of a form's list. */
+struct place {
+	const char *spec;
+	size_t len;
+	bool optional;
+};
+
+/* Reads the next operand of a list that the instruction has or may have; false at the end. */
+static bool next_place(const struct decoder *d, const char **list, struct place *p)
 {
-	u32 n = 0;
-	d->i->has_result = *spec == '=';
-	for (size_t len; *spec; spec += len, spec += strspn(spec, " ")) {
-		len = strcspn(spec, " ");
-		bool optional = *spec == '{';
-		if (!strncmp(spec + (*spec == '='), "...", 3))
-			return true;
-		if ((optional && n == d->i->nops) || (*spec == 'p' && spec[1] == 'o' && !d->i->mod[M_HINT]))
-			continue;
-		if (n == d->i->nops)
-			return want_operands(d, n + 1);
-		if (!fit_operand(d, &d->i->ops[n++], spec + optional, len - 2 * optional))
+	const char *at = *list + strspn(*list, " ");
+	size_t len = strcspn(at, " ");
+	if (!len || (!strcmp(at, "policy") && !d->i->mod[M_HINT]))
+		return false;
+	bool optional = *at == '{';
+	*p = (struct place){at + optional, len - 2 * optional, optional};
+	*list = at + len;
+	return true;
+}
+
+static bool fit_operands(struct decoder *d, const char *list)
+{
+	struct place places[MAX_OPERANDS];
+	u32 least = 0, most = 0;
+	d->nfitting = 0;
+	d->i->has_result = *list == '=';
+	if (strstr(list, "..."))
+		return true;
+	for (; next_place(d, &list, &places[most]); most++)
+		least += !places[most].optional;
+	if (d->i->nops < least || d->i->nops > most)
+		return want_operands(d, least);
+	for (; d->nfitting < d->i->nops; d->nfitting++)
+		if (!fit_operand(d, &d->i->ops[d->nfitting], places[d->nfitting].spec, places[d->nfitting].len))
 			return false;
-	}
-	return want_operands(d, n);
+	return true;
 }
 
 /* --- instructions ---------------------------------------------------------------------------------------------- */
@@ -388,16 +428,19 @@ static bool number_specials(struct decoder *d, struct operand *o)
 	return true;
 }
 
-static bool need_sm(struct decoder *d, int sm)
+/* The first architecture with the form and with its modifiers. */
+static int least_sm(const struct instr *i, const struct ptx_form *f)
+{
+	enum { BYTES_256 = 3 }; /* of M_L2_PREFETCH */
+	bool in_cluster = i->space == SPACE_CLUSTER || scope_of(i) == SCOPE_CLUSTER;
+	bool has_hint = i->mod[M_HINT] || i->mod[M_L2_PREFETCH] == BYTES_256;
+	return MAX(f->sm, in_cluster ? 90 : has_hint ? 80 : 0);
+}
+
+bool need_sm(struct decoder *d, int sm)
 {
 	bool has = sm == SM_90A ? d->module->sm == 90 && d->module->arch_specific : d->module->sm >= sm;
 	return has || decode_fail(d, sm == SM_90A ? "'%s' needs sm_90a" : "'%s' needs sm_%d", d->i->opcode, sm);
-}
-
-static bool has_clusters(struct decoder *d)
-{
-	bool needs = d->i->space == SPACE_CLUSTER || scope_of(d->i) == SCOPE_CLUSTER;
-	return !needs || d->module->sm >= 90 || decode_fail(d, "'%s': clusters begin with sm_90", d->i->opcode);
 }
 
 static bool decode_form(struct decoder *d, const struct ptx_form *f)
@@ -408,7 +451,7 @@ static bool decode_form(struct decoder *d, const struct ptx_form *f)
 	i->members = f->members;
 	i->is_sync = f->is_sync;
 	i->is_control = f->is_control;
-	return need_sm(d, f->sm) && has_clusters(d) && fit_operands(d, f->operands) && (!f->check || f->check(d));
+	return fit_operands(d, f->operands) && need_sm(d, least_sm(i, f)) && (!f->check || f->check(d));
 }
 
 /* The forms of each mnemonic, in the order of the table. */
@@ -460,6 +503,8 @@ static bool decode_one(struct decoder *d)
 		if (decode_form(d, l->form))
 			return true;
 	}
+	if (d->error)
+		return false;
 	if (!matched && unknown)
 		return decode_fail(d, "the simulator does not know '.%s' of '%s'", unknown, i->opcode);
 	return decode_fail(d, "the simulator has no '%s'%s", i->opcode, matched ? " with these operands" : "");

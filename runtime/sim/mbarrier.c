@@ -401,6 +401,8 @@ bool check_mbarrier(struct decoder *d)
 	const struct instr *i = d->i;
 	if (!i->mod[M_ORDER] != !i->mod[M_SCOPE])
 		return decode_fail(d, "'%s' with an order or a scope alone", i->opcode);
+	if (i->mod[M_ORDER] == RELAXED && !need_sm(d, 90))
+		return false;
 	return !i->has_result || i->space != SPACE_CLUSTER || i->ops[0].kind == O_SINK ||
 	       decode_fail(d, "'%s': an arrival at another block's mbarrier has no state: write _", i->opcode);
 }

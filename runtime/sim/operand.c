@@ -36,9 +36,15 @@ int special_register(const char *name)
 	return -1;
 }
 
-bool special_is_predicate(u64 number)
+bool special_fits(u64 number, int bits, bool wider)
 {
-	return number == AXES * S_EXPLICIT;
+	switch ((enum special)(number / AXES)) {
+	case S_EXPLICIT: return bits == 1;
+	case S_CLOCK64:
+	case S_TIMER: return bits == 64 || (wider && bits > 1);
+	case S_GRIDID: return bits > 1;
+	default: return bits > 1 && bits <= 32;
+	}
 }
 
 static u64 special_value(const struct warp *w, u64 number, u32 lane)
@@ -101,10 +107,10 @@ static u64 float_bits(const struct operand *o, int bits)
 u64 operand_value(const struct warp *w, const struct operand *o, u32 lane, int bits)
 {
 	switch (o->kind) {
-	case O_REG: return low_bits(w->regs[(size_t)o->reg * LANES + lane], bits);
-	case O_INT: return low_bits(o->imm, bits);
+	case O_REG: return low_bits(w->regs[(size_t)o->reg * LANES + lane], bits) ^ o->negated;
+	case O_INT: return bits == 1 ? o->imm != 0 : low_bits(o->imm, bits);
 	case O_FLOAT: return float_bits(o, bits);
-	case O_SPECIAL: return low_bits(special_value(w, o->imm, lane), bits);
+	case O_SPECIAL: return low_bits(special_value(w, o->imm, lane), bits) ^ o->negated;
 	case O_SYMBOL: return o->var ? low_bits(o->var->offset + o->imm, bits) : 0;
 	default: tl_unreachable("operand without a value");
 	}
@@ -112,7 +118,7 @@ u64 operand_value(const struct warp *w, const struct operand *o, u32 lane, int b
 
 const u64 *operand_lanes(const struct warp *w, const struct operand *o, int bits, u64 space[LANES])
 {
-	if (o->kind == O_REG && ptx_bits(o->reg_type) <= bits)
+	if (o->kind == O_REG && ptx_bits(o->reg_type) <= bits && !o->negated)
 		return &w->regs[(size_t)o->reg * LANES];
 	if (o->kind == O_SPECIAL || o->kind == O_REG) {
 		for (u32 l = 0; l < LANES; l++)

@@ -181,7 +181,9 @@ struct decoder {
 	enum ptx_type part_type[16]; /* PT_NONE: not a type */
 	bool taken[16];
 	u32 nparts, ntypes;     /* ntypes: types matched so far */
+	u32 nfitting;           /* operands that fit the form */
 	const char *error;      /* set by decode_fail */
+	u32 error_nfitting;     /* nfitting at the error */
 };
 typedef bool check_fn(struct decoder *d);
 
@@ -199,10 +201,12 @@ struct ptx_form {
 };
 enum { SM_90A = 901 };
 
-/* Sets the error; always returns false. */
+/* Sets the error, unless more operands fitted the form of the last error. Always returns false. */
 bool decode_fail(struct decoder *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Checks the number of operands and sets the error. */
 bool want_operands(struct decoder *d, u32 n);
+/* Checks the architecture and sets the error. */
+bool need_sm(struct decoder *d, int sm);
 /* m, n and k of the shape in the opcode, such as m64n8k16. */
 bool opcode_shape(const struct decoder *d, u32 shape[3]);
 
@@ -211,7 +215,8 @@ static inline u32 vector_of(const struct instr *i) { return 1u << i->mod[M_VEC];
 
 /* Number of a special register ("%tid.x"), or -1 for an unknown name. */
 int special_register(const char *name);
-bool special_is_predicate(u64 number);
+/* True if the low `bits` bits of a special register are a value; `wider`: also those of a register of 64 bits. */
+bool special_fits(u64 number, int bits, bool wider);
 
 /* Decodes all instructions of the module. False if one is unknown, with "line 12: …" in *error. */
 bool sim_decode(struct arena *a, struct ptx_module *m, const char **error);
@@ -263,7 +268,7 @@ void run_warp(struct warp *w, u32 turns);
 /* Mask of the low n bits. */
 static inline u64 ones(u32 n) { return n > 63 ? ~(u64)0 : ((u64)1 << (n & 63)) - 1; }
 static inline u64 low_bits(u64 v, int bits) { return v & ones((u32)bits); }
-/* Value of a register, constant or special register in one lane, as `bits` bits. */
+/* Value of a register, constant or special register in one lane, as `bits` bits; 1 bit: a predicate. */
 u64 operand_value(const struct warp *w, const struct operand *o, u32 lane, int bits);
 /* Items of a vector operand, or the operand itself. */
 static inline const struct operand *operand_items(const struct operand *o)

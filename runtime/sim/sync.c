@@ -457,15 +457,15 @@ void run_fence(struct warp *w, const struct instr *i, u32 mask)
 	struct cta *b = w->block;
 	enum scope scope = scope_of(i);
 	struct fence *f = w->fence;
-	bool is_membar = !i->mod[M_ORDER];
+	bool is_default = !i->mod[M_ORDER]; /* acquires and releases: membar, and a fence without an order */
 	(void)mask;
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	sync_lock(w);
 	if (!f)
 		f = w->fence = arena_new(&b->arena, struct fence);
-	if (is_membar || acquires(i))
+	if (is_default || acquires(i))
 		acquire_reads(w, scope);
-	if (is_membar || releases(i)) {
+	if (is_default || releases(i)) {
 		f->clock = w->clock;
 		f->version = reaches_others(b, scope) ? new_version(w) : f->version;
 		f->narrow = scope == SCOPE_CLUSTER;

@@ -137,7 +137,7 @@ void run_vote(struct warp *w, const struct instr *i, u32 mask)
 {
 	u32 yes = 0;
 	EACH_LANE(l, mask)
-		yes |= (u32)((operand_value(w, &i->ops[1], l, 1) ^ i->ops[1].negated) & 1) << l;
+		yes |= (u32)operand_value(w, &i->ops[1], l, 1) << l;
 	u64 r = i->mod[M_VOTE] == VOTE_ALL   ? yes == mask
 		: i->mod[M_VOTE] == VOTE_ANY ? yes != 0
 		: i->mod[M_VOTE] == VOTE_UNI ? yes == 0 || yes == mask

@@ -446,7 +446,7 @@ void run_wgmma(struct warp *w, const struct instr *i, u32 mask)
 	    !is_uniform(w, i, &i->ops[3], 1, &adds) || !check_fence(w, i) ||
 	    (!p->a_regs && !is_uniform(w, i, &i->ops[1], 64, &j.a)))
 		return;
-	j.adds = (adds != 0) != i->ops[3].negated;
+	j.adds = adds;
 	bool late = is_late(w->block);
 	if (!read_inputs(w, &j, late ? NULL : &in, &j.hash) || !(j.acc = open_accumulator(w, i, j.adds)))
 		return;

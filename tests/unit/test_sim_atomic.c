@@ -181,7 +181,7 @@ static void test_contended(void **state)
 		     "red.global.add.f64 [%rd1+24], 0d3FF0000000000000; "
 		     "mul.lo.s32 %r3, %r2, 128; add.s32 %r3, %r3, %r1; "
 		     "red.release.gpu.global.max.u32 [%rd1+32], %r3;\n"
-		     "atom.global.add.noftz.f16x2 %r4, [%rd1+36], 0x00010000; "
+		     "mov.b32 %r6, 0x00010000; atom.global.add.noftz.f16x2 %r4, [%rd1+36], %r6; "
 		     "red.global.v2.f32.add [%rd1+40], {0f3F800000, "
 		     "0f40000000};");
 	u32 n = 64 * 128, word;

@@ -357,7 +357,7 @@ static void test_refused(void **state)
 					      "barrier.cluster.sync;",
 					      "barrier.cluster.wait.release;", "barrier.cluster.arrive.acquire;",
 					      "barrier.cluster.arrive 0;",
-					      "fence.cluster;", "fence.acq_rel;",
+					      "fence.acq_rel;",
 					      "cp.async.ca.shared::cluster.global [%r4], [%rd1], 4;"};
 	for (u32 k = 0; k < ARRAY_LEN(unknown); k++)
 		expect_fault(r, unknown[k], "decoding: line ");
