@@ -494,6 +494,19 @@ static void add_row(struct build_state *b, const struct group *g)
 	sb_printf(&b->table, "\", %s_load},\n", b->symbols.at[b->symbols.len - 2]);
 }
 
+const char *manifest_source(struct arena *a, const struct manifest_entry *e, size_t *len)
+{
+	const char *text = e->text;
+	*len = text ? strlen(text) : 0;
+	if (!text && !(text = read_file(a, e->source, len)))
+		return NULL;
+	const char *hash = arena_printf(a, "%016llx", (unsigned long long)hash_bytes(text, *len, 0));
+	if (!strcmp(hash, e->hash))
+		return text;
+	refuse("'%s' has changed since the manifest was written", e->source);
+	return NULL;
+}
+
 static int build_group(struct build_state *b, const struct group *g)
 {
 	struct command *c = b->c;

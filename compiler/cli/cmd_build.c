@@ -27,19 +27,6 @@ static void show(void *arg, const tl_diagnostic *d)
 		fputs(d->shown, stderr);
 }
 
-const char *manifest_source(struct arena *a, const struct manifest_entry *e, size_t *len)
-{
-	const char *text = e->text;
-	*len = text ? strlen(text) : 0;
-	if (!text && !(text = read_file(a, e->source, len)))
-		return NULL;
-	const char *hash = arena_printf(a, "%016llx", (unsigned long long)hash_bytes(text, *len, 0));
-	if (!strcmp(hash, e->hash))
-		return text;
-	refuse("'%s' has changed since the manifest was written", e->source);
-	return NULL;
-}
-
 static tl_status build_variant(struct arena *a, tl_kernel *k, const struct manifest_entry *e)
 {
 	tl_arg *args = arena_array(a, tl_arg, k->params.len + 1);

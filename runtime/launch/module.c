@@ -138,9 +138,10 @@ API_FUNCTION(tl_module_load, ctx, (tl_context *ctx, const char *path, tl_module 
 	struct cleanup c;
 	cleanup_push(&c, close_file, f);
 	const char *text = stream_read(&a, f, max_source, &len);
-	tl_status s = text ? module_new(ctx, path, text, len, out)
-			   : cannot_read(path);
+	tl_status s = text ? TL_OK : cannot_read(path);
 	cleanup_run(&c);
+	if (!s)
+		s = module_new(ctx, path, text, len, out);
 	arena_free(&a);
 	return s;
 }
