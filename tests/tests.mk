@@ -119,7 +119,7 @@ test-share: test-programs
 endif
 
 # Ten planted faults, which the suites of `make test` must find; all of them: python3 tests/planted/run.py build
-test-planted: $(BUILD)/libtl.so $(BUILD)/test-run $(BUILD)/test-random $(AMX)
+test-planted: $(BUILD)/tlc $(BUILD)/libtl.so $(BUILD)/test-run $(BUILD)/test-random $(AMX)
 	+$(Q)CC='$(CC)' python3 tests/planted/run.py $(BUILD) --pick 10 --jobs $(shell nproc)
 
 # The tree for arm64, by qemu; without Debian's packages for that it says so and tests nothing.

@@ -3,8 +3,9 @@
 
 Each line of `faults` is a fault: name, file, sed commands, description, between tabs. The commands are applied to a
 copy of the tree, libtl is built again, and the checks below run until one reports a case that passes without the fault.
-The checks are the suites of `make test` that compile kernels (tests/test.sh, `core`); the suites that are most likely to
-find a fault of a file come first. A fault whose commands change nothing, or that no check finds, has failed.
+The checks are the suites of `make test` that compile kernels (tests/test.sh, `core`): first those that are most likely to
+find a fault of the file, then the lit tests, then the other suites. A fault whose commands change nothing, or that no
+check finds, has failed.
 
   NAME...    these faults; default: all
   --jobs N   faults at once, each in its own copy of the tree; default: one
@@ -28,7 +29,8 @@ KINDS = """blocks products moves values scaled pipelines offsets edges tiles att
     dots""".split()
 SLOW = 900  # seconds that a check may take
 SEED = 9001  # of the table in docs/notes/planted-faults.md
-NEEDED = "obj gen deps libtl.so libtl.so.0 test-run test-random tests/libamx.so".split()  # of the build
+NEEDED = "obj gen deps tlc libtl.so libtl.so.0 test-run test-random tests/libamx.so".split()  # of the build
+LIT = ["python3", "/usr/lib/llvm-19/build/utils/lit/lit.py"]
 
 
 def commit_seed():
@@ -67,6 +69,8 @@ def make_checks(build, seed):
     core["run, tile registers"] = (amx, run + pairs + ["--shard", "0/2", "dot"])
     for kind in ["edges", "products", "pipelines"]:
         core[kind + ", tile registers"] = (amx, rand + new + ["--kind", kind, "--count", "40"])
+    in_order = ["-s", "-j1", "--order", "lexical", "--no-progress-bar"]
+    core["lit"] = ({}, LIT + in_order + ["--param", "build=" + build, "tests/lit"])
     full = {}
     full["tree, every pass, all"] = (every, rand + ["--kind", "tree"])
     for kind in ["random", "loops"] + KINDS:
@@ -100,7 +104,14 @@ LIKELY = [
 
 def likely(file, checks):
     names = next(names for pattern, names in LIKELY if re.search(pattern, file))
-    return [c for begin in names for c in checks if c.startswith(begin)]
+    return [c for begin in names + ["lit"] for c in checks if c.startswith(begin)]
+
+
+def failing_case(line):
+    """The case that a line of a suite, or of lit, says has failed."""
+    if line.startswith("FAIL: tlc :: "):
+        return "tests/lit/" + line.split()[3]
+    return line[6:].split(": seed")[0] if ": seed" in line else line[6:].split(":")[0].strip()
 
 
 class Planter:
@@ -128,12 +139,12 @@ class Planter:
                              stderr=subprocess.STDOUT, text=True, errors="replace")
         failed = []
         for line in p.stdout:
-            if line.startswith("FAIL  "):
-                case = line[6:].split(":")[0].strip() if ": seed" not in line else line[6:].split(": seed")[0]
+            if line.startswith(("FAIL  ", "FAIL: tlc :: ")):
+                case = failing_case(line)
                 if known is None or case not in known:
                     failed.append((case, line))
                     if known is not None:
-                        p.kill()
+                        p.terminate()  # with the processes that it started
                         break
         p.stdout.close()
         p.wait()
@@ -156,7 +167,8 @@ class Planter:
             if open(path, encoding="utf-8").read() == kept:
                 return None, f"its commands change nothing in {file}"
             env = {k: v for k, v in os.environ.items() if k != "MAKEFLAGS"}
-            made = subprocess.run(["make", "-j1", f"BUILD={self.args.build}", "WARN=-w", self.args.build + "/libtl.so"],
+            made = subprocess.run(["make", "-j1", f"BUILD={self.args.build}", "WARN=-w", f"{self.args.build}/libtl.so",
+                                   f"{self.args.build}/tlc"],
                                   cwd=tree, capture_output=True, text=True, env=env)
             if made.returncode:
                 return None, "does not compile: " + made.stderr.strip().splitlines()[-1]
