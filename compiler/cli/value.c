@@ -372,13 +372,10 @@ tl_status value_upload(tl_context *ctx, struct argument *a)
 
 static double load_number(const void *data, tl_dtype t, size_t i)
 {
-	enum dtype d = (enum dtype)t;
 	u64 bits = 0;
 	size_t n = tl_dtype_size(t);
 	memcpy(&bits, (const char *)data + i * n, n);
-	return dtype_is_float(d) ? dtype_decode_float(d, bits)
-	       : d == DT_U64     ? (double)bits
-				 : (double)dtype_decode_int(d, bits);
+	return dtype_decode_number((enum dtype)t, bits);
 }
 
 /* "out: fp32[4, 8] min -1.5 max 2.25: 0.5 1.25 …" */

@@ -97,3 +97,10 @@ i64 dtype_decode_int(enum dtype d, u64 bits)
 		return bits & 1;
 	return (i64)(bits << (64 - n)) >> (64 - n);
 }
+
+double dtype_decode_number(enum dtype d, u64 bits)
+{
+	if (dtype_is_float(d))
+		return dtype_decode_float(d, bits);
+	return dtype_is_unsigned(d) ? (double)bits : (double)dtype_decode_int(d, bits);
+}

@@ -75,5 +75,7 @@ u64 dtype_encode_int(enum dtype d, i64 x);
 /* The number that the bits represent. dtype_decode_int sign-extends integers, except int1, which is 0 or 1. */
 double dtype_decode_float(enum dtype d, u64 bits);
 i64 dtype_decode_int(enum dtype d, u64 bits);
+/* Of any type; unsigned integers are not sign-extended. */
+double dtype_decode_number(enum dtype d, u64 bits);
 
 #endif

@@ -135,7 +135,7 @@ static double number(enum dtype d, const char *at)
 {
 	u64 bits = 0;
 	memcpy(&bits, at, (size_t)dtype_bytes(d));
-	return dtype_is_float(d) ? dtype_decode_float(d, bits) : (double)dtype_decode_int(d, bits);
+	return dtype_decode_number(d, bits);
 }
 
 static const char *compare(struct arena *a, const struct kept *k, const char *is, double tolerance)
