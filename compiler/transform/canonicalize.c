@@ -396,7 +396,29 @@ static bool simplify_if(struct canon *c, struct op *o)
 	return true;
 }
 
-/* Erases a loop without iterations. Replaces a carried value that never changes by its initial value. */
+/* True if the loop has exactly one iteration, as a loop over the parts of a tile that is not divided has. */
+static bool runs_once(const struct op *loop)
+{
+	i64 lb, ub, step, length;
+	return value_const_int(for_lower(loop), &lb) && value_const_int(for_upper(loop), &ub) &&
+	       value_const_int(for_step(loop), &step) && !__builtin_sub_overflow(ub, lb, &length) && length > 0 &&
+	       length <= step;
+}
+
+/* Replaces the loop by its only iteration. */
+static void inline_iteration(struct op *loop)
+{
+	replace_uses(for_index(loop), for_lower(loop));
+	for (u32 i = 0; i < loop->nresults; i++)
+		replace_uses(for_arg(loop, i), for_init(loop, i));
+	const struct op *yield = splice(loop->blocks[0], loop);
+	for (u32 i = 0; i < loop->nresults; i++)
+		replace_uses(&loop->results[i], operand(yield, i));
+	op_erase(loop);
+}
+
+/* Erases a loop without iterations, and replaces a loop of one iteration by its body. Replaces a carried value that
+ * never changes by its initial value. */
 static bool simplify_for(struct canon *c, struct op *o)
 {
 	i64 lb, ub;
@@ -405,6 +427,10 @@ static bool simplify_for(struct canon *c, struct op *o)
 		for (u32 i = 0; i < o->nresults; i++)
 			replace_uses(&o->results[i], for_init(o, i));
 		op_erase(o);
+		return true;
+	}
+	if (runs_once(o)) {
+		inline_iteration(o);
 		return true;
 	}
 	for (u32 i = 0; i < o->nresults; i++) {
