@@ -8,6 +8,7 @@
  * rematerializable: it is recomputed in each layout needed (insert_conversions.c), so that conversions remain only
  * where data really moves. */
 #include "support/thresholds.h"
+#include "ir/scalar.h"
 #include "gpu/layout/assign_layouts.h"
 
 #include "analysis/axis.h"
@@ -107,6 +108,8 @@ struct layout_access {
 	int order[MAX_RANK], vec;
 	int run; /* elements of its unaligned vector loads, which other accesses do not share; 0: none */
 	u32 group;
+	u32 same; /* an access whose elements stay in the same threads, or this access; see join_values */
+	int most; /* elements of a vector */
 };
 struct accesses {
 	struct placer *p;
@@ -229,16 +232,58 @@ static const struct layout *layout_of_scan(const struct accesses *all, const str
 	return NULL;
 }
 
+/* The elements that a thread may hold next to each other. An instruction accesses 16 bytes of a thread. If a thread
+ * holds more, each of its instructions covers a part of every sector: stores then take twice the transactions, and
+ * loads find the second half of a sector in the L1 cache. */
+static int most_elements(const struct op *o)
+{
+	enum { MOST_WRITTEN = 16, MOST_READ = 32 }; /* bytes */
+	int bytes = pointee_bytes(operand(o, 0)->type);
+	return MAX((o->code == IR_LOAD ? MOST_READ : MOST_WRITTEN) / bytes, 1);
+}
+
+static struct layout_access *representative(struct accesses *all, struct layout_access *a)
+{
+	while (&all->at.at[a->same] != a)
+		a = &all->at.at[a->same];
+	return a;
+}
+
+/* Joins a write with the accesses of its group from which elementwise operations compute the written values. Their
+ * vector is the smallest of their limits: a conversion costs more than narrower loads. */
+static void join_values(struct accesses *all, struct layout_access *a)
+{
+	struct value_set values = {0};
+	if (a->op->code == IR_LOAD)
+		return;
+	add_sources(&values, operand(a->op, 1), is_elementwise);
+	for (u32 i = 0; i < all->at.len; i++) {
+		struct layout_access *b = &all->at.at[i];
+		if (b->group != a->group || !b->op->nresults || !set_has(&values, result(b->op)))
+			continue;
+		struct layout_access *x = representative(all, a), *y = representative(all, b);
+		x->most = MIN(x->most, y->most);
+		y->same = x->same;
+	}
+	arena_free(&values.scratch);
+}
+
 /* Accesses of one shape and order share the widest vector among them, so that values pass between them without
  * conversion. */
 static void place_accesses(struct placer *p)
 {
 	struct accesses all = {.p = p};
 	walk(p->s->k->body, note_access, &all);
-	for (u32 i = 0; i < all.at.len; i++)
-		add_to_group(&all, &all.at.at[i]);
 	for (u32 i = 0; i < all.at.len; i++) {
-		int vec = MAX(MAX(all.at.at[i].run, 1), all.groups.at[all.at.at[i].group].vec);
+		all.at.at[i].same = i;
+		all.at.at[i].most = most_elements(all.at.at[i].op);
+		add_to_group(&all, &all.at.at[i]);
+	}
+	for (u32 i = 0; i < all.at.len; i++)
+		join_values(&all, &all.at.at[i]);
+	for (u32 i = 0; i < all.at.len; i++) {
+		int widest = MIN(all.groups.at[all.at.at[i].group].vec, representative(&all, &all.at.at[i])->most),
+		    vec = MAX(MAX(all.at.at[i].run, 1), widest);
 		const struct op *o = all.at.at[i].op;
 		const struct layout *l = layout_of_scan(&all, &all.at.at[i], vec);
 		if (!l)
