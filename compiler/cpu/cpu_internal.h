@@ -28,7 +28,7 @@ struct buffer {
 	 * that format; else DT_COUNT */
 	enum dtype operand;
 	enum dot_unit_kind unit;
-	bool tf32; /* elements are rounded to TF32 */
+	bool tf32; /* elements are truncated to TF32 */
 	/* for operand B of a dot, stored in panels of some columns (pack_operands.c): columns of a panel, and elements
 	 * from one panel to the next; else 0 */
 	i64 panel, panel_stride;

@@ -82,14 +82,11 @@ LLVMValueRef cpu_to_sum(struct cpu_codegen *h, LLVMValueRef x, enum dtype from, 
 	return sum == h->f64 && from != DT_F64 ? LLVMBuildFPExt(h->b, x, type_as(x, sum), "") : x;
 }
 
-/* Rounds fp32 to TF32: 10 bits of mantissa, ties away from zero (support/small_floats.h). */
-static LLVMValueRef round_tf32(struct cpu_codegen *h, LLVMValueRef x)
+/* Truncates fp32 to TF32: 10 bits of mantissa, as tensor cores do (support/small_floats.h). */
+static LLVMValueRef truncate_tf32(struct cpu_codegen *h, LLVMValueRef x)
 {
-	LLVMValueRef bits = to_bits(h->b, x), exponent = int_as(bits, 0x7F800000);
-	LLVMValueRef special = LLVMBuildICmp(h->b, LLVMIntEQ, LLVMBuildAnd(h->b, bits, exponent, ""), exponent, "");
-	LLVMValueRef r = LLVMBuildAdd(h->b, bits, int_as(bits, 0x1000), "");
-	r = LLVMBuildAnd(h->b, r, int_as(bits, ~0x1FFFu), "");
-	return LLVMBuildSelect(h->b, special, x, from_bits(h->b, r, h->f32), "");
+	LLVMValueRef bits = to_bits(h->b, x);
+	return from_bits(h->b, LLVMBuildAnd(h->b, bits, int_as(bits, ~0x1FFFu), ""), h->f32);
 }
 
 LLVMValueRef cpu_to_operand(struct cpu_codegen *h, LLVMValueRef x, const struct buffer *to)
@@ -103,7 +100,7 @@ LLVMValueRef cpu_to_operand(struct cpu_codegen *h, LLVMValueRef x, const struct 
 	case DOT_MULTIPLY_ADD: break;
 	}
 	x = cpu_to_sum(h, x, to->operand, to->elem);
-	return to->tf32 ? round_tf32(h, x) : x;
+	return to->tf32 ? truncate_tf32(h, x) : x;
 }
 
 struct buffer *cpu_dot_buffer(struct cpu_codegen *h, const struct op *o, u32 which)

@@ -63,13 +63,13 @@ DEFINE_MULTIPLY(mem64)
 
 /* --- panels -------------------------------------------------------------------------------------------------- */
 
-static void round_tf32(void *d, const void *x, const void *y, const void *z, i64 n)
+static void truncate_tf32(void *d, const void *x, const void *y, const void *z, i64 n)
 {
 	memf32 *r = d;
 	const memf32 *p = x;
 	(void)y, (void)z;
 	for (i64 i = 0; i < n; i++)
-		r[i] = fp_round_tf32(p[i]);
+		r[i] = fp_truncate_tf32(p[i]);
 }
 
 /* The conversion of a tile to a panel: none, one loop, or two loops with floats as intermediate values. */
@@ -122,7 +122,7 @@ static void plan_panel(struct planner *p, const struct type *t, enum dtype to, b
 		enum opcode code = d > to ? IR_TRUNCI : d == DT_I1 ? IR_EXTUI : IR_EXTSI;
 		out->convert = d == to ? NULL : find_int_to_int(code, d, to);
 	} else {
-		elem_loop *steps[3] = {find_decode(d), d == DT_F32 && tf32 ? round_tf32 : NULL,
+		elem_loop *steps[3] = {find_decode(d), d == DT_F32 && tf32 ? truncate_tf32 : NULL,
 				       d != to && to == DT_F64 ? find_encode(DT_F32, DT_F64, false) : NULL};
 		for (u32 k = 0; k < ARRAY_LEN(steps); k++)
 			if (steps[k])

@@ -68,13 +68,10 @@ static inline u16 fp_to_f16(float f)
 	return (u16)(sign * (mag <= 0x7F800000) | r);
 }
 
-/* To tf32 (10 mantissa bits): nearest, ties away from zero, as PTX `cvt.rna.tf32.f32`. */
-static inline float fp_round_tf32(float f)
+/* To tf32 (10 mantissa bits), toward zero: tensor cores ignore the other 13 bits of an operand. */
+static inline float fp_truncate_tf32(float f)
 {
-	u32 b = fp_bits_f32(f);
-	if ((b & 0x7F800000) == 0x7F800000)
-		return f;
-	return fp_f32_bits((b + 0x1000) & ~(u32)0x1FFF);
+	return fp_f32_bits(fp_bits_f32(f) & ~(u32)0x1FFF);
 }
 
 double fp_decode(enum fp_format format, u32 bits);

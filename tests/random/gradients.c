@@ -144,7 +144,7 @@ static double delta_of(const struct gradients *t, int head, int i, const double 
 	return product(t, t->o, at, t->g, at);
 }
 
-/* What factors of products are rounded to: wgmma cuts off what is beyond tf32. */
+/* The relative error of factors of products, which tf32 truncates. */
 static double factor_error(const struct gradients *t)
 {
 	if (t->type != TL_F32)

@@ -67,7 +67,7 @@ double tf32(double v)
 	if (!isfinite(v) || v == 0)
 		return v;
 	double unit = ldexp(1, ilogb(v) - 10);
-	return round(v / unit) * unit;
+	return trunc(v / unit) * unit;
 }
 
 uint64_t encode(tl_dtype t, double v)

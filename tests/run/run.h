@@ -45,7 +45,7 @@ int bits_of(tl_dtype t); /* 1 for int1 */
 /* To the nearest number of the format, ties to even; past the largest number infinity, but fp8 saturates. */
 double round_to(tl_dtype t, double v);
 double round_toward_zero(tl_dtype t, double v);
-double tf32(double v);             /* 10 mantissa bits, ties away from zero */
+double tf32(double v);             /* 10 mantissa bits, toward zero */
 double ulp(tl_dtype t, double v);  /* distance of neighbours at v */
 double unit_roundoff(tl_dtype t);  /* largest relative error of round_to, normal numbers */
 int64_t wrap(tl_dtype t, int64_t v);

@@ -325,7 +325,7 @@ struct dot {
 static double operand_value(const struct dot *w, u64 bits)
 {
 	double x = dtype_is_float(w->d) ? dtype_decode_float(w->d, bits) : (double)dtype_decode_int(w->d, bits);
-	return w->d == DT_F32 && !strcmp(w->precision, "tf32") ? (double)fp_round_tf32((float)x) : x;
+	return w->d == DT_F32 && !strcmp(w->precision, "tf32") ? (double)fp_truncate_tf32((float)x) : x;
 }
 
 static u64 element(const u8 *base, int i, enum dtype d)

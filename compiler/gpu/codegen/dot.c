@@ -24,12 +24,6 @@ static u32 coordinate(const struct layout *lay, int d, u32 c)
 	return c >> lay->log2_size[d] ? 1u << 31 : c << layout_dim_shift(lay, d);
 }
 
-static LLVMValueRef to_tf32(struct lower *l, LLVMValueRef word)
-{
-	LLVMValueRef f = LLVMBuildBitCast(l->b, word, l->f32, "");
-	return inline_asm(l, "cvt.rna.tf32.f32 $0, $1;", "=r,f", ASM_PURE, l->i32, &f, 1);
-}
-
 /* The 32-bit PTX register (64-bit for fp64) of an operand whose first element is at position pos; zero beyond the
  * tile. */
 static LLVMValueRef fragment_word(struct fragments *f, u32 pos)
@@ -48,8 +42,6 @@ static LLVMValueRef fragment_word(struct fragments *f, u32 pos)
 	if (f->cache[w])
 		return f->cache[w];
 	LLVMValueRef word = f->widened ? fp8_pair_to_f16(l, f->v, w) : word_of(l, f->v, w);
-	if (f->tf32)
-		word = to_tf32(l, word);
 	return f->cache[w] = word;
 }
 
@@ -58,7 +50,6 @@ struct fragments fragments_of(struct lower *l, const struct value *v, int operan
 	struct fragments f = {.l = l,
 			      .v = v,
 			      .lay = v->type->layout,
-			      .tf32 = m->operands == TO_TF32,
 			      .widened = m->operands == TO_F16,
 			      .k_half = -1};
 	int rank = v->type->rank, bits = type_bits(llvm_type(l, v->type));

@@ -240,9 +240,8 @@ struct fragments {
 	 * no second half */
 	int per_word, k_half;
 	u32 second; /* distance in rows from the first to the second half of the rows; 0: no second half */
-	/* tf32: elements are rounded to TF32. widened: four fp8 elements along k are converted to two PTX registers of
-	 * fp16; `half` (0, 1) selects the register. */
-	bool tf32, widened;
+	/* Four fp8 elements along k are converted to two PTX registers of fp16; `half` (0, 1) selects the register. */
+	bool widened;
 	u32 half;
 	LLVMValueRef *cache; /* PTX registers already built, by (register index / per_word) */
 };

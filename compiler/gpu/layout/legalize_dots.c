@@ -73,7 +73,7 @@ static struct parts *split_operand(struct pass_state *s, struct map *done, struc
 		bool last = i == how->parts - 1;
 		struct value *wide;
 		if (how->dtype == DT_F32) {
-			wide = p->at[i] = last ? rest : round_tf32(&b, rest); /* the last is rounded by the dot */
+			wide = p->at[i] = last ? rest : round_tf32(&b, rest); /* the dot truncates the last */
 		} else {
 			p->at[i] = build1(&b, IR_TRUNCF, type_with_dtype(s->ctx, v->type, how->dtype), rest);
 			wide = last ? NULL : build1(&b, IR_EXTF, v->type, p->at[i]);

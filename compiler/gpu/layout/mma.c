@@ -7,7 +7,7 @@ static const struct mma table[] = {
 	{"mma_f16_f32_k8", DT_F16, DT_F16, DT_F32, AS_IT_IS, 16, 8, 8, MMA_TURING},
 	{"mma_f16_f16_k8", DT_F16, DT_F16, DT_F16, AS_IT_IS, 16, 8, 8, MMA_TURING},
 	{"mma_bf16_f32", DT_BF16, DT_BF16, DT_F32, AS_IT_IS, 16, 8, 16, MMA_AMPERE},
-	{"mma_tf32_f32", DT_F32, DT_F32, DT_F32, TO_TF32, 16, 8, 8, MMA_AMPERE},
+	{"mma_tf32_f32", DT_F32, DT_F32, DT_F32, AS_TF32, 16, 8, 8, MMA_AMPERE},
 	{"mma_s8_s32", DT_I8, DT_I8, DT_I32, AS_IT_IS, 16, 8, 32, MMA_AMPERE},
 	{"mma_s8_s32_m8", DT_I8, DT_I8, DT_I32, AS_IT_IS, 8, 8, 16, MMA_TURING},
 	{"mma_e4m3_e4m3", DT_E4M3, DT_E4M3, DT_F32, AS_IT_IS, 16, 8, 32, MMA_ADA},
@@ -28,7 +28,7 @@ i64 mma_shape(const struct mma *m)
 
 static bool is_there(const struct target *d, const struct mma *m, enum dot_precision precision)
 {
-	return d->mma >= m->since && (m->operands != TO_TF32 || precision == PRECISION_TF32) &&
+	return d->mma >= m->since && (m->operands != AS_TF32 || precision == PRECISION_TF32) &&
 	       (!dtype_is_fp8(m->a) || d->widens_fp8_mma == (m->operands == TO_F16));
 }
 

@@ -5,11 +5,11 @@
 #include "layout/layout.h"
 #include "ir/pass.h"
 
-/* Conversion of operands in registers: fp32 is rounded to tf32, fp8 is widened to fp16. Hopper has no mma.sync for fp8:
- * ptxas emulates it by two of fp16, and ptxas 13.0 uses the lower half of a register for both if the register is the
- * same in all lanes. So the fragments are widened here: each half is the fragments of an m16n8k16, since the order of k
- * has no effect. */
-enum mma_operands { AS_IT_IS, TO_TF32, TO_F16 };
+/* Operands in registers: fp32 is read as tf32, without its last 13 bits; fp8 is widened to fp16. Hopper has no mma.sync
+ * for fp8: ptxas emulates it by two of fp16, and ptxas 13.0 uses the lower half of a register for both if the register
+ * is the same in all lanes. So the fragments are widened here: each half is the fragments of an m16n8k16, since the
+ * order of k has no effect. */
+enum mma_operands { AS_IT_IS, AS_TF32, TO_F16 };
 
 /* A form of mma.sync (PTX ISA, "mma"). Fragment layouts depend only on m, the element width and k: see layout.h. */
 struct mma {
