@@ -296,6 +296,20 @@ static void rewrite(struct plan *p)
 		diag(s->diags, R_PINGPONG, loc);
 }
 
+/* Takes one buffer of each load away if more blocks are then resident: where programs outnumber multiprocessors, they
+ * hide each other's latency, and the last programs do not wait for a second wave. Dots that read the buffers of an
+ * earlier iteration need all buffers, and a persistent kernel has one block on each multiprocessor. */
+static void prefer_more_blocks(struct plan *p)
+{
+	struct pass_state *s = p->s;
+	if (!p->async || p->tma || p->outstanding.len || p->flattened || p->next_chained || p->prev_chained ||
+	    s->cuda.programs || !fewer_stages_suffice(p))
+		return;
+	s->cuda.fewer_stages = true;
+	if (s->options.grid != GRID_FEW)
+		p->ahead = --p->stages - 1;
+}
+
 /* --- loops of a block ------------------------------------------------------------------------------------------ */
 
 /* Pipelines p's loop, and the next loop if it can be chained to it. Returns the last of these loops. planned:
@@ -316,6 +330,7 @@ static struct op *pipeline_loop(struct plan *p, bool planned)
 		decide_flattening(p);
 	}
 	if (planned) {
+		prefer_more_blocks(p);
 		rewrite(p);
 		prefetch_tile_loads(p);
 	} else if (is_program_loop(p->s, p->loop->block->parent)) {
@@ -357,11 +372,11 @@ static void report_unused_attributes(struct op *o, void *arg)
 }
 
 /* Sets the kinds of grid (enum grid_kind) for which the compiled code is the same, so that launches can share it. It
- * differs if there are persistent blocks for large grids (persist), or programs in groups of rows (grouped). */
-static void set_grids(struct pass_state *s, bool persist, bool grouped)
+ * differs if large grids have persistent blocks or fewer stages (large), or programs in groups of rows (grouped). */
+static void set_grids(struct pass_state *s, bool large, bool grouped)
 {
 	enum { ALL = (1 << GRID_KINDS) - 1, FEW = 1 << GRID_FEW, ROWS = 1 << GRID_ROWS };
-	u32 same = ALL & ~(persist ? s->options.grid == GRID_FEW ? ALL - FEW : FEW : 0) &
+	u32 same = ALL & ~(large ? s->options.grid == GRID_FEW ? ALL - FEW : FEW : 0) &
 		   ~(grouped ? s->options.grid == GRID_ROWS ? ALL - ROWS : ROWS : 0);
 	s->k->cuda.grids = same == ALL ? 0 : same;
 }
@@ -385,7 +400,7 @@ void pass_pipeline(struct pass_state *s)
 		in_groups = group_programs(s, group);
 	if (in_groups && s->remarks)
 		diag(s->diags, R_GROUPED, s->k->loc, (int)group);
-	set_grids(s, many ? s->k->cuda.persistent : persist, grouped);
+	set_grids(s, (many ? s->k->cuda.persistent : persist) || s->cuda.fewer_stages, grouped);
 	pass_canonicalize(s);
 	pass_cse(s);
 	remove_dead_code(s->k);
