@@ -70,7 +70,8 @@ static void survey_op(struct op *o, void *arg)
 struct pressure {
 	struct placer p; /* for is_free */
 	i64 *change; /* change of the live bytes at each operation, in program order */
-	bool streams; /* leave out tiles that are consumed() */
+	bool *holds;  /* at each operation: all elements of the live tiles are in registers at the same time */
+	bool across;  /* count only tiles that are live at such operations */
 };
 
 /* True if the only use of the tile is a reduction, perhaps through elementwise operations. Its elements are then
@@ -98,11 +99,18 @@ static bool consumed(const struct value *v)
 /* A tile is live from its definition to its last use, and through the whole of a loop that uses it. */
 static void add_value(struct pressure *q, struct value *v, u32 begin, const struct block *assigned)
 {
-	if (!type_is_tensor(v->type) || is_free(&q->p, v) || (q->streams && consumed(v)))
+	if (!type_is_tensor(v->type) || is_free(&q->p, v) || consumed(v))
 		return;
 	i64 bytes = type_numel(v->type) * MAX(type_elem_bits(v->type) / 8, 1);
 	q->change[begin] += bytes;
 	q->change[last_use(v, assigned, begin)] -= bytes; /* the result of its last use may reuse its registers */
+}
+
+/* True if o waits for other threads, or repeats. Elementwise operations before and after it cannot be done element by
+ * element across it, so that the tiles that are live there take all their registers. */
+static bool needs_all_elements(const struct op *o)
+{
+	return op_has(o, SYNC) || o->code == IR_REDUCE || o->code == IR_SCAN || o->code == IR_BARRIER || op_is_loop(o);
 }
 
 static void add_block(struct pressure *q, struct block *b)
@@ -110,6 +118,7 @@ static void add_block(struct pressure *q, struct block *b)
 	for (u32 i = 0; i < b->nargs && b->first; i++)
 		add_value(q, b->args[i], b->first->mark, b);
 	for (struct op *o = b->first; o; o = o->next) {
+		q->holds[o->mark] = !q->across || needs_all_elements(o);
 		for (u32 i = 0; i < o->nresults; i++)
 			add_value(q, &o->results[i], last_mark(o), b);
 		for (u32 i = 0; i < o->nblocks; i++)
@@ -118,18 +127,19 @@ static void add_block(struct pressure *q, struct block *b)
 	}
 }
 
-/* The most bytes of tiles that are live at once. */
-static i64 tile_bytes(struct pass_state *s, bool streams)
+/* The most bytes of tiles that are live at once, in program order; across: at an operation that needs all elements. */
+static i64 tile_bytes(struct pass_state *s, bool across)
 {
-	struct pressure q = {.p = {.s = s}, .streams = streams};
+	struct pressure q = {.p = {.s = s}, .across = across};
 	i64 now = 0, most = 0;
 	q.p.free.arena = &q.p.scratch;
 	u32 n = number_ops(s->k->body, 0);
 	q.change = arena_array(&q.p.scratch, i64, n);
+	q.holds = arena_array(&q.p.scratch, bool, n);
 	add_block(&q, s->k->body);
 	for (u32 i = 0; i < n; i++) {
 		now += q.change[i];
-		most = MAX(most, now);
+		most = q.holds[i] ? MAX(most, now) : most;
 	}
 	arena_free(&q.p.scratch);
 	return most;
@@ -154,18 +164,15 @@ void pass_cluster(struct pass_state *s)
 	walk(s->k->body, survey_op, &v);
 	if (!v.shape || v.has_dots)
 		return;
-	i64 bytes = tile_bytes(s, false);
-	if (fits(s, bytes, warps, 1, 1))
-		return;
+	i64 held = tile_bytes(s, true), live = tile_bytes(s, false);
 	/* while one block waits for the others of its cluster, another block should have work */
-	if (v.fits_pattern && s->target->has_clusters)
-		while (!fits(s, bytes, warps, blocks, 2) && can_double(&v, warps, blocks))
+	if (v.fits_pattern && s->target->has_clusters && !fits(s, held, warps, 1, 1))
+		while (!fits(s, held, warps, blocks, 2) && can_double(&v, warps, blocks))
 			blocks *= 2;
 	if (s->remarks && blocks > 1)
-		diag(s->diags, R_CLUSTER, v.widest->loc, (long long)bytes, warps, blocks);
-	bytes = tile_bytes(s, true);
-	if (!fits(s, bytes, warps, blocks, 1))
-		diag(s->diags, W_SPILLS, v.widest->loc, (long long)bytes, warps * blocks);
+		diag(s->diags, R_CLUSTER, v.widest->loc, (long long)held, warps, blocks);
+	if (!fits(s, live, warps, blocks, 1))
+		diag(s->diags, W_SPILLS, v.widest->loc, (long long)live, warps * blocks);
 	s->k->cuda.cluster = blocks;
 	s->k->num_warps = s->num_warps = warps * blocks;
 }
