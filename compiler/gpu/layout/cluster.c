@@ -165,6 +165,8 @@ void pass_cluster(struct pass_state *s)
 	if (!v.shape || v.has_dots)
 		return;
 	i64 held = tile_bytes(s, true), live = tile_bytes(s, false);
+	if (!held)
+		held = live; /* the blocks of a cluster need not wait for each other, so that they cost nothing */
 	/* while one block waits for the others of its cluster, another block should have work */
 	if (v.fits_pattern && s->target->has_clusters && !fits(s, held, warps, 1, 1))
 		while (!fits(s, held, warps, blocks, 2) && can_double(&v, warps, blocks))
