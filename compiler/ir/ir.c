@@ -716,6 +716,15 @@ bool always_reaches(const struct block *b, const struct op *from, const struct o
 	return o == from;
 }
 
+i64 for_iterations(const struct op *loop)
+{
+	i64 from, to, step, length;
+	if (!value_const_int(for_lower(loop), &from) || !value_const_int(for_upper(loop), &to) ||
+	    !value_const_int(for_step(loop), &step) || step <= 0 || __builtin_sub_overflow(to, from, &length))
+		return -1;
+	return length <= 0 ? 0 : (length - 1) / step + 1;
+}
+
 u32 number_ops(struct block *b, u32 first)
 {
 	for (struct op *o = b->first; o; o = o->next) {

@@ -359,6 +359,8 @@ enum { FOR_LOWER, FOR_UPPER, FOR_STEP, FOR_INITS /* first */ }; /* operands, for
 static inline struct value *for_lower(const struct op *loop) { return operand(loop, FOR_LOWER); }
 static inline struct value *for_upper(const struct op *loop) { return operand(loop, FOR_UPPER); }
 static inline struct value *for_step(const struct op *loop) { return operand(loop, FOR_STEP); }
+/* The number of iterations if the bounds and the step are constants; else -1. */
+i64 for_iterations(const struct op *loop);
 static inline struct value *for_init(const struct op *loop, u32 i) { return operand(loop, FOR_INITS + i); }
 static inline struct value *for_index(const struct op *loop) { return loop->blocks[0]->args[0]; }
 static inline struct value *for_arg(const struct op *loop, u32 i) { return loop->blocks[0]->args[1 + i]; }

@@ -396,15 +396,6 @@ static bool simplify_if(struct canon *c, struct op *o)
 	return true;
 }
 
-/* True if the loop has exactly one iteration, as a loop over the parts of a tile that is not divided has. */
-static bool runs_once(const struct op *loop)
-{
-	i64 lb, ub, step, length;
-	return value_const_int(for_lower(loop), &lb) && value_const_int(for_upper(loop), &ub) &&
-	       value_const_int(for_step(loop), &step) && !__builtin_sub_overflow(ub, lb, &length) && length > 0 &&
-	       length <= step;
-}
-
 /* Replaces the loop by its only iteration. */
 static void inline_iteration(struct op *loop)
 {
@@ -417,7 +408,8 @@ static void inline_iteration(struct op *loop)
 	op_erase(loop);
 }
 
-/* Erases a loop without iterations, and replaces a loop of one iteration by its body. Replaces a carried value that
+/* Erases a loop without iterations, and replaces a loop of one iteration, such as a loop over the parts of a tile that
+ * is not divided, by its body. Replaces a carried value that
  * never changes by its initial value. */
 static bool simplify_for(struct canon *c, struct op *o)
 {
@@ -429,7 +421,7 @@ static bool simplify_for(struct canon *c, struct op *o)
 		op_erase(o);
 		return true;
 	}
-	if (runs_once(o)) {
+	if (for_iterations(o) == 1) {
 		inline_iteration(o);
 		return true;
 	}

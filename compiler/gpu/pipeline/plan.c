@@ -108,12 +108,10 @@ static i64 loaded_registers(const struct plan *p)
  * constant and there is no outer loop across which copies could run ahead; at least 2. */
 static int useful_stages(const struct op *loop, int stages)
 {
-	i64 from, to, step;
-	if (loop->block->parent || stages <= 2 || !value_const_int(for_lower(loop), &from) ||
-	    !value_const_int(for_upper(loop), &to) || !value_const_int(for_step(loop), &step) || step <= 0)
+	i64 iterations = for_iterations(loop);
+	if (loop->block->parent || stages <= 2 || iterations < 0)
 		return stages;
-	u64 iterations = to > from ? ((u64)to - (u64)from - 1) / (u64)step + 1 : 0;
-	return (int)MAX(MIN(iterations, (u64)stages), 2);
+	return (int)MAX(MIN(iterations, stages), 2);
 }
 
 static bool is_too_long(const struct block *b)
@@ -296,18 +294,21 @@ static void rewrite(struct plan *p)
 		diag(s->diags, R_PINGPONG, loc);
 }
 
-/* Takes one buffer of each load away if more blocks are then resident: where programs outnumber multiprocessors, they
- * hide each other's latency, and the last programs do not wait for a second wave. Dots that read the buffers of an
- * earlier iteration need all buffers, and a persistent kernel has one block on each multiprocessor. */
-static void prefer_more_blocks(struct plan *p)
+/* Lowers the number of stages where copies stay within one run of the loop: to its number of iterations, and by one if
+ * more blocks are then resident. Where programs outnumber multiprocessors, blocks hide each other's latency, and the
+ * last programs do not wait for a second wave. Dots that read the buffers of an earlier iteration need all buffers, and
+ * a persistent kernel has one block on each multiprocessor. */
+static void lower_stages(struct plan *p)
 {
 	struct pass_state *s = p->s;
-	if (!p->async || p->tma || p->outstanding.len || p->flattened || p->next_chained || p->prev_chained ||
-	    s->cuda.programs || !fewer_stages_suffice(p))
+	if (!p->async || p->tma || p->flattened || p->next_chained || p->prev_chained || s->cuda.programs)
 		return;
-	s->cuda.fewer_stages = true;
-	if (s->options.grid != GRID_FEW)
-		p->ahead = --p->stages - 1;
+	p->stages = useful_stages(p->loop, p->stages);
+	if (!p->outstanding.len && fewer_stages_suffice(p)) {
+		s->cuda.fewer_stages = true;
+		p->stages -= s->options.grid != GRID_FEW;
+	}
+	p->ahead = p->stages - 1;
 }
 
 /* --- loops of a block ------------------------------------------------------------------------------------------ */
@@ -330,7 +331,7 @@ static struct op *pipeline_loop(struct plan *p, bool planned)
 		decide_flattening(p);
 	}
 	if (planned) {
-		prefer_more_blocks(p);
+		lower_stages(p);
 		rewrite(p);
 		prefetch_tile_loads(p);
 	} else if (is_program_loop(p->s, p->loop->block->parent)) {
