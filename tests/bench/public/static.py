@@ -19,6 +19,7 @@ import concurrent.futures
 import glob
 import hashlib
 import json
+import math
 import os
 import re
 import shutil
@@ -29,6 +30,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, "..", "..", "..")
+MULTIPROCESSORS = 132  # of an H200: larger grids get the code for many programs
 KINDS = [  # of SASS instructions
     ("mma", r"[HIDQ]?G?MMA"), ("special", "MUFU"), ("shared", "LDS|STS|LDSM|STSM|ATOMS|LDGSTS"), ("shuffle", "SHFL"),
     ("global", "LDG|STG|LD|ST|RED|ATOM|ATOMG|UTMA.*|UBLKCP"), ("local", "LDL|STL"), ("barrier", "BAR|WARPSYNC|SYNCS"),
@@ -80,7 +82,7 @@ def tlc_arguments(launch):
         else:
             types.append(f"{name}={'i1' if kind == 'bool' else dtype}")
     return ["-k", launch["kernel"], "-s", ",".join(types), *defines, "--num-warps", str(launch["warps"]), "--num-stages",
-            str(launch["stages"])]
+            str(launch["stages"]), *(["--persistent"] if math.prod(launch["grid"]) > MULTIPROCESSORS else [])]
 
 
 def compile_tlc(tlc, launch, file, out):
