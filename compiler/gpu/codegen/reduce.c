@@ -91,6 +91,46 @@ static u32 other_bits(const struct ladder *d)
 	return ~d->regs & ((u32)layout_num_regs(d->in) - 1);
 }
 
+/* Whether combine(a, b) and combine(b, a) are equal to the last bit: the region is a single commutative operation.
+ * Otherwise butterfly shuffles, in which the two lanes combine in opposite order, could give them different results
+ * (ties of an argmax, rounding in several steps), but lanes with the same element of the result must agree. */
+static bool is_commutative(const struct op *o)
+{
+	const struct op *first = o->blocks[0]->first;
+	return op_has(first, COMM) && op_has(first->next, END);
+}
+
+/* Allows the sum and the product to become one multiply-add. */
+static void allow_contraction(LLVMValueRef v, LLVMOpcode opcode)
+{
+	if (LLVMIsAInstruction(v) && LLVMGetInstructionOpcode(v) == opcode)
+		LLVMSetFastMathFlags(v, LLVMFastMathAllowContract);
+}
+
+/* Combines `count` (a power of two) elements of a thread into part[0]. Operations whose operands may be exchanged run
+ * as a few chains, each of which combines every CHAINS-th element: a tree needs a register for every second element.
+ * Chains of 16-bit floats would round more than a tree. Products of which only the sum is used become multiply-adds. */
+static void combine_elements(struct lower *l, const struct op *o, LLVMValueRef *part, u32 count)
+{
+	enum { CHAINS = 4 }; /* as many as the cycles until a dependent addition is issued */
+	const struct op *first = o->blocks[0]->first;
+	const struct value *x = operand(o, 0);
+	bool contracts = first->code == IR_ADDF && def_if(x, IR_MULF) && value_has_one_use(x);
+	if (o->noperands > 1 || !is_commutative(o) || type_elem_bits(x->type) < 32) {
+		combine_tree(l, o, part, count);
+		return;
+	}
+	for (u32 k = 0; k < count && contracts; k++)
+		allow_contraction(part[k], LLVMFMul);
+	for (u32 k = CHAINS; k < count; k++) {
+		LLVMValueRef *sum = &part[k % CHAINS];
+		combine(l, o, sum, &part[k], sum);
+		if (contracts)
+			allow_contraction(*sum, LLVMFAdd);
+	}
+	combine_tree(l, o, part, MIN(count, CHAINS));
+}
+
 /* Combines a thread's registers along the axis for register result_index of the result. */
 static void reduce_registers(struct lower *l, const struct op *o, const struct ladder *d, u32 result_index,
 			     LLVMValueRef *out)
@@ -100,18 +140,9 @@ static void reduce_registers(struct lower *l, const struct op *o, const struct l
 	for (u32 k = 0; k < count; k++)
 		for (u32 i = 0; i < d->n; i++)
 			part[k * d->n + i] = elem(l, operand(o, i), base | spread(k, d->regs));
-	combine_tree(l, o, part, count);
+	combine_elements(l, o, part, count);
 	for (u32 i = 0; i < d->n; i++)
 		out[i] = part[i];
-}
-
-/* Whether combine(a, b) and combine(b, a) are equal to the last bit: the region is a single commutative operation.
- * Otherwise butterfly shuffles, in which the two lanes combine in opposite order, could give them different results
- * (ties of an argmax, rounding in several steps), but lanes with the same element of the result must agree. */
-static bool is_commutative(const struct op *o)
-{
-	const struct op *first = o->blocks[0]->first;
-	return op_has(first, COMM) && op_has(first->next, END);
 }
 
 /* Combines v of the lanes whose numbers differ in `bits`, by butterfly shuffles. If `all`, these lanes all get the same
