@@ -2,7 +2,7 @@
  *
  * Anchors determine their layouts themselves. Loads, stores and atomics prefer the contiguous dimension of their
  * pointers across adjacent threads, in wide vectors (from axis analysis). Dots need the fragments of their instruction.
- * From there, layouts spread forward. An elementwise operation takes the layout of its operands, an MMA-preferred one
+ * From there, layouts spread forward. An elementwise operation takes the layout of its operands, the strongest one
  * first. The result of a reduction takes a slice of the operand's layout. A loop-carried value takes the layout of its
  * initial or its next value. Shape operations are computed in the layout that each user needs. Index arithmetic is
  * rematerializable: it is recomputed in each layout needed (insert_conversions.c), so that conversions remain only
@@ -301,9 +301,14 @@ const struct layout *assigned_layout(const struct placer *p, const struct value 
 	return map_get(&p->assigned, v);
 }
 
-bool prefers_mma(const struct placer *p, const struct layout *l)
+enum layout_strength strength_of(const struct placer *p, const struct layout *l)
 {
-	return map_get(&p->strong, l) != NULL;
+	return (enum layout_strength)(uintptr_t)map_get(&p->strong, l);
+}
+
+void set_strength(struct placer *p, const struct layout *l, enum layout_strength strength)
+{
+	map_put(&p->strong, l, (void *)(uintptr_t)MAX(strength, strength_of(p, l)));
 }
 
 /* --- the worklist of layout inference --------------------------------------------------------------------------- */
@@ -410,11 +415,11 @@ static void make_parts(struct placer *p)
 
 /* --- inference ----------------------------------------------------------------------------------------------- */
 
-/* A layout derived from an MMA-preferred layout is MMA-preferred, too. */
+/* A layout derived from a dot's layout is as strong. */
 static const struct layout *derived(struct placer *p, const struct layout *from, const struct layout *to)
 {
-	if (prefers_mma(p, from) && !prefers_mma(p, to)) {
-		map_put(&p->strong, to, p);
+	if (strength_of(p, from) > strength_of(p, to)) {
+		set_strength(p, to, strength_of(p, from));
 		queue_all(p);
 	}
 	return to;
@@ -423,7 +428,7 @@ static const struct layout *derived(struct placer *p, const struct layout *from,
 void assign_layout(struct placer *p, const struct value *v, const struct layout *l)
 {
 	const struct layout *old = assigned_layout(p, v);
-	if (!l || !type_is_tensor(v->type) || old == l || (old && (prefers_mma(p, old) || !prefers_mma(p, l))))
+	if (!l || !type_is_tensor(v->type) || old == l || (old && strength_of(p, old) >= strength_of(p, l)))
 		return;
 	map_put(&p->assigned, v, (void *)l);
 	p->changed = true;
@@ -545,19 +550,19 @@ static const struct layout *join_layout(struct placer *p, const struct op *o, co
 	return derived(p, l, layout_intern(p->pool, &wide));
 }
 
-/* The layout of o's operands, an MMA-preferred one first. */
+/* The layout of o's operands, the strongest one first. */
 static const struct layout *strongest(struct placer *p, const struct op *o)
 {
 	const struct layout *best = NULL;
 	for (u32 i = 0; i < o->noperands; i++) {
 		const struct layout *l = type_is_tensor(operand(o, i)->type) ? assigned_layout(p, operand(o, i)) : NULL;
-		if (l && (!best || (prefers_mma(p, l) && !prefers_mma(p, best))))
+		if (l && (!best || strength_of(p, l) > strength_of(p, best)))
 			best = l;
 	}
 	return best;
 }
 
-/* An elementwise operation, or inline assembly, takes the layout of its operands, an MMA-preferred one first. Operands
+/* An elementwise operation, or inline assembly, takes the layout of its operands, the strongest one first. Operands
  * that are loads without a preferred layout take it, too. */
 static void infer_elementwise(struct placer *p, struct op *o)
 {
@@ -627,7 +632,7 @@ static void run_part(struct placer *p, const struct inference *part)
 }
 
 /* Sweeps through the kernel until no assigned layout changes. A value is assigned a layout once, and then an
- * MMA-preferred layout at most once, so the sweeps end. A part runs only if a value that it reads has changed. */
+ * stronger layout at most twice, so the sweeps end. A part runs only if a value that it reads has changed. */
 void infer(struct placer *p)
 {
 	do {

@@ -46,7 +46,7 @@ struct placer {
 	struct map free;   /* value → FREE or NOT_FREE */
 	/* value computed from a load in the layout of a dot's result → that layout (insert_conversions.c) */
 	struct map of_load;
-	struct map strong; /* MMA-preferred layouts, which come from tensor cores and replace others */
+	struct map strong; /* layout → enum layout_strength */
 	struct map made;   /* value → its versions in other layouts */
 	struct map copied; /* loads of few elements that cp.async is to execute → themselves */
 	const struct layout *common; /* layout of all tiles of a kernel on several blocks, or NULL */
@@ -87,8 +87,11 @@ void divide_among(const struct type *t, const int *order, int ndims, int n, int 
 void order_rows(const struct type *t, int *order);
 int elements_per_thread(const struct placer *p, const struct type *t);
 
-/* True if l is MMA-preferred: a layout of tensor cores, or derived from one. */
-bool prefers_mma(const struct placer *p, const struct layout *l);
+/* Where two layouts of a value compete, the stronger one wins: a layout of a dot, or derived from one. An accumulator
+ * of several dots has the layout of the dot on tensor cores. */
+enum layout_strength { OF_NO_DOT, OF_MULTIPLY_ADDS, OF_TENSOR_CORES };
+enum layout_strength strength_of(const struct placer *p, const struct layout *l);
+void set_strength(struct placer *p, const struct layout *l, enum layout_strength strength);
 
 bool is_memory_op(const struct op *o);
 /* Derives assigned layouts from the assigned layouts of other values, until none changes. */

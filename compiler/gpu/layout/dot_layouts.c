@@ -300,7 +300,7 @@ static bool choose_computed(struct placer *p, const struct op *dot, int i, struc
 	}
 	*plan = (struct dot_plan){.wgmma = w, .split = split, .bytes = bytes, .computed = true, .a = a};
 	for (u32 k = 0; k < c.values.len; k++) {
-		map_put(&p->strong, c.layouts.at[k], plan);
+		set_strength(p, c.layouts.at[k], OF_TENSOR_CORES);
 		assign_layout(p, c.values.at[k], c.layouts.at[k]);
 	}
 	return true;
@@ -354,7 +354,7 @@ void place_dots(struct placer *p)
 			plan->acc = fma_layout(p, t);
 		}
 		check_accumulator(p, o, plan->acc);
-		map_put(&p->strong, plan->acc, plan);
+		set_strength(p, plan->acc, warpgroups || plan->mma ? OF_TENSOR_CORES : OF_MULTIPLY_ADDS);
 		map_put(&p->dots, o, plan);
 	}
 	arena_free(&all.made_by_dots.scratch);

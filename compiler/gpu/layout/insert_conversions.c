@@ -92,7 +92,7 @@ static bool is_made_of_load(struct placer *p, const struct value *v, const struc
 	const struct value *loaded = v, *from;
 	if (map_get(&p->of_load, v))
 		return map_get(&p->of_load, v) == l;
-	if (!p->s->target->has_tensor_copy || !prefers_mma(p, l) || v->type->rank != 2 ||
+	if (!p->s->target->has_tensor_copy || !strength_of(p, l) || v->type->rank != 2 ||
 	    type_numel(v->type) <= (i64)32 * p->s->num_warps)
 		return false;
 	while ((from = sole_source(p, loaded)))
@@ -308,7 +308,7 @@ static bool comes_in_registers(struct placer *p, const struct op *dot, const str
 	const struct layout *assigned = assigned_layout(p, v);
 	if (p->s->cuda.limits.few_operands && !is_buffered(p, v))
 		return true;
-	return row_dim == 0 && assigned && prefers_mma(p, assigned) &&
+	return row_dim == 0 && assigned && strength_of(p, assigned) &&
 	       (!plan->wgmma->any_major ||
 		plan_conversion(assigned, wgmma_operand(p->pool, v->type, &plan->split, 0)).kind != CONVERSION_MEMORY);
 }

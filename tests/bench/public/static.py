@@ -125,7 +125,9 @@ class Driver:
 triton.runtime.driver.set_active(Driver())
 if "/ind/" in file or not module:
     import importlib.util
+    import torch._inductor.runtime.triton_helpers as helpers
     import torch._inductor.runtime.triton_heuristics as th
+    helpers.set_driver_to_gpu = lambda: None
     keep = lambda *a, **k: (lambda f: f)
     for n in "pointwise reduction persistent_reduction cooperative_reduction template user_autotune foreach split_scan".split():
         setattr(th, n, keep)
@@ -143,7 +145,7 @@ signature, constants, attrs = {}, {}, {}
 for i, (name, constexpr, kind, dtype, value, *_) in enumerate(launch["args"]):
     if constexpr or kind in ("none", "str", "dtype") or kind == "int" and value == 1 and not f.params[i].do_not_specialize:
         signature[name] = "constexpr"
-        constants[(i,)] = None if kind == "none" else bool(value) if kind == "bool" else float(value) if kind == "float" else getattr(tl, sys.argv[6 + 0]) if kind == "dtype" and 0 else value
+        constants[(i,)] = None if kind == "none" else bool(value) if kind == "bool" else float(value) if kind == "float" else value
         continue
     signature[name] = "*" + dtype if kind == "ptr" else (dtype or ("i32" if -2**31 <= value < 2**31 else "i64")) if kind == "int" else "u1" if kind == "bool" else dtype
     if kind in ("ptr", "int") and value % 16 == 0:
