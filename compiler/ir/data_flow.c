@@ -49,11 +49,23 @@ struct value *result_passed_by(const struct op *o, u32 i)
 				     : (struct value *)&o->results[i];
 }
 
-/* The pointer v without offsets and shape operations. */
+/* True for operations on pointers that at most move and repeat them. Bitcasts change only the type, as from int1 to
+ * int8 for a load of booleans. */
+static bool keeps_base(const struct op *o)
+{
+	switch (o->code) {
+	case IR_ADDPTR:
+	case IR_BITCAST:
+	case IR_SPLAT:
+	case IR_CONVERT_LAYOUT: return true;
+	default: return op_is_shape(o);
+	}
+}
+
+/* The pointer v without offsets, bitcasts and shape operations. */
 static const struct value *without_offsets(const struct value *v)
 {
-	while (v->def && (v->def->code == IR_ADDPTR || v->def->code == IR_SPLAT || v->def->code == IR_CONVERT_LAYOUT ||
-			  op_is_shape(v->def) || (v->def->code == IR_BITCAST && operand(v->def, 0)->type == v->type)))
+	while (v->def && keeps_base(v->def))
 		v = operand(v->def, 0);
 	return v;
 }

@@ -20,9 +20,13 @@ bool may_write(const struct op *o)
 	return !o || op_is_opaque(o) || writes_memory(o);
 }
 
-/* True if the elements of o's result are elements of its operand, unchanged. */
+/* True if the elements of o's result are elements of its operand, unchanged. A bitcast of pointers is included if it
+ * keeps the unit of offsets. */
 static bool renames(const struct op *o)
 {
+	if (o->code == IR_BITCAST)
+		return type_is_ptr(result(o)->type) &&
+		       pointee_bytes(result(o)->type) == pointee_bytes(operand(o, 0)->type);
 	return op_is_shape(o) || o->code == IR_SPLAT || o->code == IR_CONVERT_LAYOUT;
 }
 
