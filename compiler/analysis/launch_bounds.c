@@ -56,14 +56,13 @@ static const struct value *without_shape(const struct value *v)
 	return v;
 }
 
-static bool add_limit(struct query *q, i16 a, i16 b, i32 least, i64 most)
+/* Adds the limit a · b <= most, or a <= most for b = SIZE_NONE. False if `most` is less than least_most. */
+static bool add_limit_from(struct query *q, i16 a, i16 b, i32 least, i64 most, i64 least_most)
 {
 	/* a variant without launch bounds may only rely on a limit that every launch satisfies: a grid has fewer than
 	 * 2^31 programs along an axis */
 	if (q->k->sizes)
 		return a <= SIZE_PROGRAMS && b == SIZE_NONE && most >= INT32_MAX;
-	bool batches = b == SIZE_NONE && a < SIZE_PROGRAMS;
-	i64 least_most = batches ? BOUNDS_LEAST_BATCHES : b == SIZE_NONE ? BOUNDS_LEAST : BOUNDS_LEAST_PRODUCT;
 	if (most < least_most >> q->narrower)
 		return false;
 	if (b != SIZE_NONE && b < a) {
@@ -82,6 +81,22 @@ static bool add_limit(struct query *q, i16 a, i16 b, i32 least, i64 most)
 		return false;
 	q->limits.at[q->limits.n++] = (struct size_limit){most, a, b, least};
 	return true;
+}
+
+static bool add_limit(struct query *q, i16 a, i16 b, i32 least, i64 most)
+{
+	bool batches = b == SIZE_NONE && a < SIZE_PROGRAMS;
+	return add_limit_from(q, a, b, least, most,
+			      batches          ? BOUNDS_LEAST_BATCHES
+			      : b == SIZE_NONE ? BOUNDS_LEAST
+					       : BOUNDS_LEAST_PRODUCT);
+}
+
+/* The smaller of `most` and the largest signed number of v's width. */
+static i64 held(const struct value *v, i64 most)
+{
+	int bits = type_elem_bits(v->type);
+	return MIN(most, bits == 64 ? INT64_MAX : ((i64)1 << (bits - 1)) - 1);
 }
 
 static bool within(struct query *q, const struct value *v, i64 most);
@@ -235,8 +250,34 @@ static bool both_within(struct query *q, const struct value *x, i64 most_x, cons
 	return false;
 }
 
+/* The axis if v is the number of a program along it and n is the number of programs along it; otherwise -1. */
+static int axis_below(const struct value *v, const struct value *n)
+{
+	v = without_shape(v), n = without_shape(n);
+	int axis = v->def ? program_axis(v->def) : -1;
+	return def_if(n, IR_NUM_PROGRAMS) && n->def->attr[ATTR_AXIS] == axis ? axis : -1;
+}
+
+/* True if x + product numbers the programs of two axes in rows, as program_id(0) + program_id(1) * num_programs(0)
+ * does, and 0 <= x + product <= most. The numbers are less than the product of the two sizes. A bound of that product
+ * is practical from the same number of programs on as a bound of one axis. If false, the limits are unchanged. */
+static bool row_of_programs_within(struct query *q, const struct value *x, const struct value *product, i64 most)
+{
+	const struct op *o = def_if(without_shape(product), IR_MULI);
+	for (u32 i = 0; o && i < 2; i++) {
+		const struct value *row = without_shape(operand(o, i));
+		int a = axis_below(x, operand(o, 1 - i)), b = row->def ? program_axis(row->def) : -1;
+		if (a >= 0 && b >= 0 && a != b)
+			return add_limit_from(q, (i16)(SIZE_PROGRAMS - a), (i16)(SIZE_PROGRAMS - b), 1,
+					      held(result(o), most), BOUNDS_LEAST);
+	}
+	return false;
+}
+
 static bool sum_within(struct query *q, const struct value *x, const struct value *y, i64 most)
 {
+	if (row_of_programs_within(q, x, y, most) || row_of_programs_within(q, y, x, most))
+		return true;
 	i64 px = value_range(q->r, x)->max, py = value_range(q->r, y)->max, few = most / 64;
 	if (px <= most / 2 || py <= most / 2) {
 		i64 for_y = py <= most / 2 ? py : most - MAX(px, 0);
@@ -300,13 +341,6 @@ static bool operation_within(struct query *q, const struct op *o, i64 most)
 	case IR_BITCAST: return x->type == result(o)->type && within(q, x, most);
 	default: return false;
 	}
-}
-
-/* The smaller of `most` and the largest signed number of v's width. */
-static i64 held(const struct value *v, i64 most)
-{
-	int bits = type_elem_bits(v->type);
-	return MIN(most, bits == 64 ? INT64_MAX : ((i64)1 << (bits - 1)) - 1);
 }
 
 static bool value_within(struct query *q, const struct value *v, i64 most)

@@ -13,8 +13,9 @@
  * satisfies i / y < x and i % y < y, also if x * y wraps to a smaller number.
  *
  * Only bounds that launches respect in practice are recorded: at least BOUNDS_LEAST, for a product of two sizes
- * BOUNDS_LEAST_PRODUCT, and for programs along axes 1 and 2, which number batches, BOUNDS_LEAST_BATCHES. An index that
- * needs a smaller bound, such as a hash, gets no limit, and nothing is assumed about it.
+ * BOUNDS_LEAST_PRODUCT, and for programs along axes 1 and 2, which number batches, BOUNDS_LEAST_BATCHES. The product of
+ * two axes counts as one size where it bounds program_id(0) + program_id(1) * num_programs(0). An index that needs a
+ * smaller bound, such as a hash, gets no limit, and nothing is assumed about it.
  *
  * The interpreter compares these claims with the values that occur (bounds_claim, interp/check_facts.c). */
 #ifndef TLC_ANALYSIS_LAUNCH_BOUNDS_H
