@@ -520,6 +520,13 @@ struct axis_analysis *axis_analyze(struct kernel *k, const struct ranges *ranges
 	return a;
 }
 
+void axis_copy(struct axis_analysis *a, const struct value *v, const struct value *same)
+{
+	record(a, v, axis_of(a, same));
+	if (a->without)
+		record(a->without, v, axis_of(a->without, same));
+}
+
 const struct axis_info *axis_proved(const struct axis_analysis *a, const struct value *v)
 {
 	return axis_of(a->without ? a->without : a, v);

@@ -29,6 +29,8 @@ struct ranges;
 struct axis_analysis *axis_analyze(struct kernel *k, const struct ranges *ranges);
 /* The info of v. For a value created after the analysis: 1 everywhere, which states no facts. */
 __attribute__((returns_nonnull)) const struct axis_info *axis_of(const struct axis_analysis *a, const struct value *v);
+/* Gives v, which was created after the analysis, the info of a value with the same elements. */
+void axis_copy(struct axis_analysis *a, const struct value *v, const struct value *same);
 /* The info of v without the kernel's hints (tl.max_contiguous …). Kernels hint runs that do not hold where a tile
  * extends beyond an edge. Where vectors are not possible, the address of each element counts. So hints of contiguity
  * determine vector widths only. */

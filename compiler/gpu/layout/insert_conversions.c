@@ -5,6 +5,7 @@
  * Rematerializable values and shape operations are computed again in the requested layout. Values that only served to
  * be computed again become dead. */
 #include "support/thresholds.h"
+#include "gpu/layout/access_cost.h"
 #include "gpu/layout/memory_access.h"
 #include "layout/conversion.h"
 #include "gpu/layout/assign_layouts.h"
@@ -40,14 +41,34 @@ static struct builder after_definition(struct placer *p, struct value *v)
 	return builder_before(p->ctx, v->block->first);
 }
 
+/* True if a pipelined loop executes o: its result may come from a buffer in shared memory. */
+static bool is_in_pipelined_loop(const struct placer *p, const struct op *o)
+{
+	const struct op *loop = o->block->parent;
+	return loop && loop->code == IR_FOR && stages_of(p->s, loop) > 1;
+}
+
+/* True if o, a load of elements that several threads each need, takes less time in layout l than a conversion of its
+ * result from the assigned layout. Conversions by shuffles have no barrier and are kept. */
+static bool is_cheap_in(const struct placer *p, const struct op *o, const struct layout *l, i64 copies)
+{
+	const struct layout *from = assigned_layout(p, result(o));
+	if (copies >= MIN_COPIES_LOADED_AGAIN && layout_num_regs(l) <= MAX_LOADED_AGAIN)
+		return true;
+	return copies > 1 && from && !is_in_pipelined_loop(p, o) && !feeds_dot(p, o, true) &&
+	       plan_conversion(from, l).kind == CONVERSION_MEMORY &&
+	       load_cost(p->s->axis, operand(o, 0), mask_of(o), l) <
+		       conversion_cost(from, l, dtype_bytes(type_dtype(result(o)->type)));
+}
+
 /* True if v is loaded again in layout l rather than converted. Few elements that many threads need, such as a scale for
  * each column, come faster from memory again than from other threads, which would have to be waited for. No operation
  * may write that memory meanwhile. */
 static bool loads_again(struct placer *p, const struct value *v, const struct layout *l)
 {
 	const struct op *o = def_if(v, IR_LOAD);
-	bool yes = o && !o->attr[ATTR_VOLATILE] && layout_num_regs(l) <= MAX_LOADED_AGAIN &&
-		   type_numel(v->type) * MIN_COPIES_LOADED_AGAIN <= (i64)32 * p->s->num_warps * layout_num_regs(l) &&
+	bool yes = o && !o->attr[ATTR_VOLATILE] &&
+		   is_cheap_in(p, o, l, (i64)32 * p->s->num_warps * layout_num_regs(l) / type_numel(v->type)) &&
 		   !may_be_written(p->s, p->s->k->body, pointer_base(operand(o, 0))) && !map_get(&p->copied, o);
 	for (u32 i = 0; yes && i < o->noperands; i++)
 		yes = is_free(p, operand(o, i));
@@ -144,6 +165,7 @@ static struct value *remake(struct placer *p, struct value *v, const struct layo
 	memcpy(n->attr, o->attr, sizeof n->attr);
 	n->hints = o->hints;
 	n->loc = o->loc;
+	axis_copy(p->s->axis, result(n), v);
 	return result(n);
 }
 
@@ -295,8 +317,7 @@ static bool is_buffered(const struct placer *p, const struct value *v)
 {
 	while (def_if(v, IR_TRANS))
 		v = operand(v->def, 0);
-	const struct op *loop = def_if(v, IR_LOAD) ? v->def->block->parent : NULL;
-	return loop && loop->code == IR_FOR && stages_of(p->s, loop) > 1;
+	return def_if(v, IR_LOAD) && is_in_pipelined_loop(p, v->def);
 }
 
 /* True if wgmma takes A from registers: A is the result of a wgmma, and its conversion exchanges no data between warps.

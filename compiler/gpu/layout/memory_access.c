@@ -20,18 +20,30 @@ static struct access_vector neighbours(const struct layout *l, int d, int width)
 	return v;
 }
 
+struct access_vector vector_in_layout(const struct axis_analysis *a, const struct value *ptr, const struct value *mask,
+				      const struct layout *l)
+{
+	struct access_vector best = {0};
+	for (int d = 0; d < ptr->type->rank; d++) {
+		struct access_vector v = neighbours(l, d, axis_vector_width(a, ptr, mask, d));
+		if (v.bits > best.bits)
+			best = v;
+	}
+	return best;
+}
+
 struct access_vector access_vector(const struct axis_analysis *a, const struct value *ptr, const struct value *mask,
 				   const struct layout *mem)
 {
 	struct access_vector best = {0};
+	if (!mem)
+		return vector_in_layout(a, ptr, mask, ptr->type->layout);
 	for (int d = 0; d < ptr->type->rank; d++) {
 		struct access_vector v = neighbours(ptr->type->layout, d, axis_vector_width(a, ptr, mask, d));
-		if (mem) {
-			struct memory_map m = map_to_memory(ptr->type->layout, mem, v.bits);
-			int most = m.vec_bits;
-			for (v.bits = 0; v.bits < most && m.vec_reg[v.bits] == v.reg[v.bits];)
-				v.bits++;
-		}
+		struct memory_map m = map_to_memory(ptr->type->layout, mem, v.bits);
+		int most = m.vec_bits;
+		for (v.bits = 0; v.bits < most && m.vec_reg[v.bits] == v.reg[v.bits];)
+			v.bits++;
 		if (v.bits > best.bits)
 			best = v;
 	}

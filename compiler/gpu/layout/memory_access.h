@@ -17,6 +17,9 @@ struct access_vector {
  * aligned than the addresses for which `mem` was chosen. */
 struct access_vector access_vector(const struct axis_analysis *a, const struct value *ptr, const struct value *mask,
 				   const struct layout *mem);
+/* The same for `ptr` in layout l, without a memory layout. */
+struct access_vector vector_in_layout(const struct axis_analysis *a, const struct value *ptr, const struct value *mask,
+				      const struct layout *l);
 
 /* An unaligned vector load through `ptr` under `mask` (or NULL): see axis_run_length. No bits if no thread's registers
  * hold such a vector. */
