@@ -1,5 +1,5 @@
-/* The costs of loads and conversions with given layouts. The unit is a wavefront of the L1 cache or of
- * shared memory, which moves up to 128 bytes for the lanes of a warp. */
+/* The costs of loads and conversions with given layouts. The unit is a wavefront of the L1 cache or of shared memory,
+ * which moves up to 128 bytes for the lanes of a warp. */
 #ifndef TLC_GPU_LAYOUT_ACCESS_COST_H
 #define TLC_GPU_LAYOUT_ACCESS_COST_H
 

@@ -13,6 +13,7 @@
 
 #include "analysis/axis.h"
 #include "analysis/register_pressure.h"
+#include "gpu/layout/access_cost.h"
 #include "gpu/layout/memory_access.h"
 
 /* --- making layouts ------------------------------------------------------------------------------------------ */
@@ -649,6 +650,49 @@ void infer(struct placer *p)
 	} while (p->changed);
 }
 
+/* --- loads with a stride ----------------------------------------------------------------------------------------- */
+
+/* The dimension of the least distance between neighbours, if that is less than a line of the cache; otherwise -1. */
+static int closest_dim(const struct placer *p, const struct value *ptr)
+{
+	enum { LINE = 128 /* bytes */ };
+	i64 least = LINE;
+	int best = -1;
+	for (int d = 0; d < ptr->type->rank; d++) {
+		i64 step = address_step(p->s->axis, ptr, d);
+		if (step > 0 && step < least)
+			best = d, least = step;
+	}
+	return best;
+}
+
+/* Gives a load without a preferred layout another layout than its users if that takes less time, with the conversion.
+ * If neighbours are some bytes apart, neighbouring lanes read several of them from one line of the cache. Loops issue
+ * their loads ahead, and a conversion would wait for them. Few elements are loaded by several threads, as in
+ * note_access. */
+static void place_strided(struct op *o, void *arg)
+{
+	struct placer *p = arg;
+	if (o->code != IR_LOAD || !type_is_tensor(result(o)->type) || map_get(&p->memory, o) || p->common ||
+	    o->block != p->s->k->body || type_numel(result(o)->type) < 32 * p->s->num_warps)
+		return;
+	const struct value *ptr = operand(o, 0), *mask = mask_of(o);
+	const struct layout *l = assigned_layout(p, result(o));
+	int first = closest_dim(p, ptr), order[MAX_RANK], n = 0;
+	if (!l || first < 0)
+		return;
+	order[n++] = first;
+	for (int d = ptr->type->rank - 1; d >= 0; d--)
+		if (d != first)
+			order[n++] = d;
+	const struct layout *near = blocked(p, ptr->type, order, 1);
+	i64 conversion = conversion_cost(near, l, dtype_bytes(type_dtype(result(o)->type)));
+	if (load_cost(p->s->axis, ptr, mask, near) + conversion < load_cost(p->s->axis, ptr, mask, l)) {
+		map_put(&p->memory, o, (void *)near);
+		map_put(&p->assigned, result(o), (void *)near);
+	}
+}
+
 void pass_layouts(struct pass_state *s)
 {
 	struct placer p = {.s = s, .ctx = s->ctx, .pool = &s->ctx->layouts};
@@ -662,6 +706,7 @@ void pass_layouts(struct pass_state *s)
 	make_parts(&p);
 	infer(&p);
 	assign_fallback_block(&p, s->k->body);
+	walk(s->k->body, place_strided, &p);
 	materialize(&p);
 	remove_dead_code(s->k);
 	arena_free(&p.operands.scratch);
