@@ -445,19 +445,25 @@ static bool lower_fp8_pairs(struct lower *l, const struct op *o)
 	return true;
 }
 
-/* Products of bf16 by the bf16x2 multiply-add. False: o is no such product. The result equals an fp32 product rounded
- * to bf16: the product of two 8-bit significands is exact in fp32, or less than half of the least bf16. The addend is
- * -0, which keeps the sign of a zero product. */
-static bool lower_bf16_products(struct lower *l, const struct op *o)
+/* Sums, differences and products of bf16 by the bf16x2 multiply-add. False: o is no such operation. The result equals
+ * an fp32 result rounded to bf16. A product of two 8-bit significands is exact in fp32, or less than half of the least
+ * bf16. Rounding a sum to 24 bits and then to 8 gives the same as rounding once, because 24 >= 2 * 8 + 2 (S. A.
+ * Figueroa, "When is double rounding innocuous?", 1995). The addend of a product is -0, which keeps the sign of a zero
+ * product. */
+static bool lower_bf16_pairs(struct lower *l, const struct op *o)
 {
+	enum { ONE = 0x3F803F80, MINUS_ONE = (i32)0xBF80BF80, MINUS_ZERO = (i32)0x80008000 };
 	const struct value *v = result(o);
 	u32 n = num_elems(v);
-	if (o->code != IR_MULF || type_dtype(v->type) != DT_BF16 || !l->s->target->has_pair_conversions || n % 2)
+	bool known = o->code == IR_ADDF || o->code == IR_SUBF || o->code == IR_MULF;
+	if (!known || type_dtype(v->type) != DT_BF16 || !l->s->target->has_pair_conversions || n % 2)
 		return false;
 	LLVMValueRef *words = arena_array(&l->scratch, LLVMValueRef, n / 2);
 	for (u32 i = 0; i < n / 2; i++) {
 		LLVMValueRef x = word_of(l, operand(o, 0), i), y = word_of(l, operand(o, 1), i);
-		LLVMValueRef args[] = {x, y, c_i32(l, (i32)0x80008000)};
+		LLVMValueRef product[] = {x, y, c_i32(l, MINUS_ZERO)}, sum[] = {x, c_i32(l, ONE), y},
+			     difference[] = {y, c_i32(l, MINUS_ONE), x};
+		LLVMValueRef *args = o->code == IR_MULF ? product : o->code == IR_ADDF ? sum : difference;
 		words[i] = inline_asm(l, "fma.rn.bf16x2 $0, $1, $2, $3;", "=r,r,r,r", ASM_PURE, l->i32, args, 3);
 	}
 	set_words(l, v, words, n / 2);
@@ -488,7 +494,7 @@ void lower_elementwise(struct lower *l, const struct op *o)
 {
 	const struct value *v = result(o);
 	if (lower_float_pairs(l, o) || lower_fp8_pairs(l, o) || lower_bit_fields(l, o) || lower_small_integers(l, o) ||
-	    lower_bf16_products(l, o) || lower_sin_cos(l, o))
+	    lower_bf16_pairs(l, o) || lower_sin_cos(l, o))
 		return;
 	u32 n = num_elems(v), constant = o->code == IR_CMPI || o->code == IR_ANDI ? constant_bits(l, v) : 0;
 	LLVMValueRef *at = arena_array(&l->scratch, LLVMValueRef, n), in[3] = {0};
