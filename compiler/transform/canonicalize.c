@@ -3,6 +3,8 @@
  * The last of these keeps index arithmetic cheap: an operation on splats becomes a scalar operation, and an operation
  * on broadcast tiles is done before the broadcast, so that offs[:, None] * stride costs one multiplication for each
  * row. The rules run over the kernel to a fixed point. Every rule reduces the work, so few rounds are needed. */
+#include <math.h>
+
 #include "ir/scalar.h"
 #include "ir/pass.h"
 #include "analysis/index_forms.h"
@@ -51,6 +53,30 @@ static struct value *fold_constants(struct builder *b, const struct op *o)
 
 /* --- identities ---------------------------------------------------------------------------------------------- */
 
+/* v as a value of the narrower type t: the operand of its sign extension, or a constant. NULL if v is neither. */
+static struct value *unextended(struct builder *b, struct value *v, const struct type *t)
+{
+	const struct op *o = def_if(v, IR_EXTSI);
+	i64 c;
+	if (o)
+		return operand(o, 0)->type == t ? operand(o, 0) : NULL;
+	i64 most = (i64)(~0ull >> (65 - type_elem_bits(t)));
+	return value_const_int(v, &c) && c >= -most - 1 && c <= most ? build_int(b, t, c) : NULL;
+}
+
+/* Compares numbers before their sign extension, which keeps the order of signed and of unsigned numbers. */
+static struct value *compare_unextended(struct builder *b, const struct op *o)
+{
+	const struct op *ext = def_if(operand(o, 0), IR_EXTSI);
+	if (!ext)
+		ext = def_if(operand(o, 1), IR_EXTSI);
+	if (!ext || type_elem_bits(operand(ext, 0)->type) == 1)
+		return NULL;
+	const struct type *t = operand(ext, 0)->type;
+	struct value *x = unextended(b, operand(o, 0), t), *y = x ? unextended(b, operand(o, 1), t) : NULL;
+	return y ? build_cmpi(b, (enum cmpi_predicate)o->attr[ATTR_PREDICATE], x, y) : NULL;
+}
+
 /* Folds a comparison of equal values. A comparison of tiles gets the uniform operand on the right. */
 static struct value *fold_compare(struct builder *b, const struct op *o)
 {
@@ -60,7 +86,7 @@ static struct value *fold_compare(struct builder *b, const struct op *o)
 	    !def_if(y, IR_CONSTANT))
 		return build_cmpi(b, mirrored_predicate(p), y, x);
 	if (x != y)
-		return NULL;
+		return compare_unextended(b, o);
 	bool equal = p == CMPI_EQ || p == CMPI_SLE || p == CMPI_SGE || p == CMPI_ULE || p == CMPI_UGE;
 	return build_int(b, o->results[0].type, equal);
 }
@@ -124,6 +150,41 @@ static struct value *fold_there_and_back(struct builder *b, const struct value *
 	return NULL;
 }
 
+/* The predicate that is also true if an operand is NaN, for a predicate that is false then; otherwise -1. */
+static int unordered_predicate(enum cmpf_predicate p)
+{
+	switch (p) {
+	case CMPF_OEQ: return CMPF_UEQ;
+	case CMPF_ONE: return CMPF_UNE;
+	case CMPF_OLT: return CMPF_ULT;
+	case CMPF_OLE: return CMPF_ULE;
+	case CMPF_OGT: return CMPF_UGT;
+	case CMPF_OGE: return CMPF_UGE;
+	default: return -1;
+	}
+}
+
+static bool is_number(const struct value *v)
+{
+	u64 bits;
+	return value_const_bits(v, &bits) && !isnan(dtype_decode_float(type_dtype(v->type), bits));
+}
+
+/* a > c or a != a → a > c or unordered, for a constant c: in maxima that keep NaN. Likewise for other comparisons. */
+static struct value *fold_or_nan(struct builder *b, const struct value *ordered, const struct value *nan)
+{
+	const struct op *o = def_if(ordered, IR_CMPF), *n = def_if(nan, IR_CMPF);
+	if (!o || !n || n->attr[ATTR_PREDICATE] != CMPF_UNE || operand(n, 0) != operand(n, 1))
+		return NULL;
+	struct value *x = operand(o, 0), *y = operand(o, 1);
+	int p = unordered_predicate((enum cmpf_predicate)o->attr[ATTR_PREDICATE]);
+	if (p < 0 || !((x == operand(n, 0) && is_number(y)) || (y == operand(n, 0) && is_number(x))))
+		return NULL;
+	struct value *v = build2(b, IR_CMPF, ordered->type, x, y);
+	v->def->attr[ATTR_PREDICATE] = p;
+	return v;
+}
+
 /* Folds x op x and x op constant. */
 static struct value *fold_identity(struct builder *b, const struct op *o)
 {
@@ -145,6 +206,10 @@ static struct value *fold_identity(struct builder *b, const struct op *o)
 			return y;
 		if (o->code == IR_XORI && x == y)
 			return build_int(b, t, 0);
+		if (o->code == IR_ORI && type_elem_bits(t) == 1) {
+			struct value *v = fold_or_nan(b, x, y);
+			return v ? v : fold_or_nan(b, y, x);
+		}
 		return o->code == IR_ADDI ? fold_there_and_back(b, x, y, false) : NULL;
 	case IR_SUBI:
 		if (is_zero(y))
