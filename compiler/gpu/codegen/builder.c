@@ -354,7 +354,7 @@ static u32 bits_within(const struct value *v, const i32 *run, i32 most)
 
 u32 constant_bits(struct lower *l, const struct value *v)
 {
-	return bits_within(v, axis_of(l->s->axis, v)->constancy, INT32_MAX);
+	return bits_within(v, axis_proved(l->s->axis, v)->constancy, INT32_MAX);
 }
 
 /* If v has pointers: the register bits within which the pointers count up by one element, at most 16 bytes far. */

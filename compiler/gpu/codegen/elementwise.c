@@ -496,7 +496,7 @@ void lower_elementwise(struct lower *l, const struct op *o)
 	if (lower_float_pairs(l, o) || lower_fp8_pairs(l, o) || lower_bit_fields(l, o) || lower_small_integers(l, o) ||
 	    lower_bf16_pairs(l, o) || lower_sin_cos(l, o))
 		return;
-	u32 n = num_elems(v), constant = o->code == IR_CMPI || o->code == IR_ANDI ? constant_bits(l, v) : 0;
+	u32 n = num_elems(v), constant = constant_bits(l, v);
 	LLVMValueRef *at = arena_array(&l->scratch, LLVMValueRef, n), in[3] = {0};
 	for (u32 r = 0; r < n; r++) {
 		bool same = r > 0;
