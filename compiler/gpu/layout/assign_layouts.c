@@ -168,6 +168,17 @@ static int copied_ahead(struct placer *p, const struct op *o, const int *order)
 	return width * bytes < LEAST ? 0 : MIN(width, MOST / bytes);
 }
 
+/* True if threads outnumber the elements, or the tile is a row with an element for each thread: in any layout, a warp
+ * accesses consecutive elements of a row. */
+static bool are_few(const struct placer *p, const struct type *t)
+{
+	i64 threads = 32 * p->s->num_warps;
+	bool is_row = false;
+	for (int d = 0; d < t->rank; d++)
+		is_row |= t->shape[d] == type_numel(t);
+	return type_numel(t) < threads + is_row;
+}
+
 static void note_access(struct op *o, void *arg)
 {
 	struct accesses *all = arg;
@@ -180,8 +191,7 @@ static void note_access(struct op *o, void *arg)
 	if (!memory_order(all->p, o, a.order) && o->code == IR_LOAD && !feeds)
 		return; /* scattered: any layout will do */
 	int most = elements_per_thread(all->p, operand(o, 0)->type), copied = copied_ahead(all->p, o, a.order), unit;
-	bool few = type_numel(operand(o, 0)->type) < 32 * all->p->s->num_warps && all->p->s->k->cuda.cluster == 1 &&
-		   !copied;
+	bool few = are_few(all->p, operand(o, 0)->type) && all->p->s->k->cuda.cluster == 1 && !copied;
 	if (few && (o->code == IR_STORE || (o->code == IR_LOAD && !feeds)))
 		return; /* a few redundant accesses cost less than a conversion through other threads */
 	a.vec = axis_vector_width(all->p->s->axis, operand(o, 0), mask_of(o), a.order[0]);
