@@ -58,11 +58,38 @@ static LLVMValueRef call(struct cpu_codegen *h, const char *name, LLVMValueRef x
 	return lanes_of(x) && h->s->target->level != CPU_NEON ? call_vectors(h, name, x) : call_for_each(h, name, x);
 }
 
-/* --- fp32 -------------------------------------------------------------------------------------------------------- */
+/* --- inline code ------------------------------------------------------------------------------------------------ */
+
+static bool has_scalef(const struct cpu_codegen *h, LLVMValueRef x)
+{
+	return h->s->target->has_avx512 && elem_of(LLVMTypeOf(x)) == h->f32 && lanes_of(x) >= 4;
+}
+
+/* x · 2^n, rounded once, by vscalefps. */
+static LLVMValueRef scalef(struct cpu_codegen *h, LLVMValueRef x, LLVMValueRef n)
+{
+	u32 lanes = lanes_of(x), width = MIN(lanes, 16u);
+	LLVMValueRef parts[16], all = LLVMConstInt(LLVMIntTypeInContext(h->ctx, MAX(width, 8u)), ~0ull, false);
+	const char *name = arena_printf(&h->scratch, "llvm.x86.avx512.mask.scalef.ps.%u", width * 32);
+	tl_assert(lanes / width <= ARRAY_LEN(parts));
+	for (u32 i = 0; i < lanes / width; i++) {
+		LLVMValueRef y = cpu_lanes(h, x, i * width, width), by = cpu_lanes(h, n, i * width, width);
+		LLVMValueRef args[] = {y, by, y, all, cpu_i32(h, 4 /* rounding mode of the control register */)};
+		parts[i] = call_intrinsic(h->b, name, NULL, 0, args, width == 16 ? 5 : 4);
+	}
+	return cpu_concat(h, parts, lanes / width);
+}
+
+static LLVMValueRef exp_or_exp2(struct cpu_codegen *h, const struct functions *f, LLVMValueRef x, bool base2)
+{
+	struct exp_parts s = split_exp(f, x, base2);
+	return has_scalef(h, x) ? scalef(h, s.r, s.n) : exp_of_parts(f, s);
+}
 
 static LLVMValueRef exp2_for_functions(const struct functions *f, LLVMValueRef x)
 {
-	return cpu_normal_exp2(f->target, f, x);
+	struct exp_parts s = split_normal_exp2(f, x);
+	return has_scalef(f->target, x) ? scalef(f->target, s.r, s.n) : normal_exp2_of_parts(f, s);
 }
 
 static LLVMValueRef inverse(const struct functions *f, LLVMValueRef x)
@@ -70,9 +97,9 @@ static LLVMValueRef inverse(const struct functions *f, LLVMValueRef x)
 	return LLVMBuildFDiv(f->b, real_as(x, 1), x, "");
 }
 
-static LLVMValueRef log_or_special(const struct functions *f, LLVMValueRef x, LLVMValueRef r)
+static LLVMValueRef quotient(const struct functions *f, LLVMValueRef x, LLVMValueRef y)
 {
-	return cpu_log_or_special(f->target, x, r);
+	return LLVMBuildFDiv(f->b, x, y, "");
 }
 
 /* sin or cos of fp32. Vectors with an argument above MOST_REDUCED, too large for reduce_f32, branch to the C
@@ -192,12 +219,12 @@ static LLVMValueRef erf_of_vector(struct cpu_codegen *h, const struct functions 
 static LLVMValueRef inline_function(struct cpu_codegen *h, enum opcode code, LLVMValueRef x)
 {
 	bool has_fma = h->s->target->has_fma, f32 = elem_of(LLVMTypeOf(x)) == h->f32;
-	struct functions f = {h->b, has_fma, h, exp2_for_functions, inverse, log_or_special};
+	struct functions f = {h->b, has_fma, h, exp2_for_functions, inverse, quotient, log_or_special};
 	switch (code) {
 	case IR_EXP:
-	case IR_EXP2: return cpu_exp(h, &f, x, code == IR_EXP2);
+	case IR_EXP2: return exp_or_exp2(h, &f, x, code == IR_EXP2);
 	case IR_LOG:
-	case IR_LOG2: return f32 ? log_f32(&f, x, code == IR_LOG2) : cpu_log_f64(h, &f, x, code == IR_LOG2);
+	case IR_LOG2: return f32 ? log_f32(&f, x, code == IR_LOG2) : log_f64(&f, x, code == IR_LOG2);
 	case IR_SIN:
 	case IR_COS: return f32 && has_fma ? sin_cos(h, &f, code == IR_COS, x) : NULL;
 	case IR_ERF: return f32 ? erf_of_vector(h, &f, x) : NULL;

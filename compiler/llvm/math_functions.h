@@ -1,4 +1,4 @@
-/* fp32 functions without an accurate hardware instruction, as straight-line code on scalars or vectors. */
+/* Functions without an accurate hardware instruction, as straight-line code on scalars or vectors. */
 #ifndef TLC_LLVM_MATH_FUNCTIONS_H
 #define TLC_LLVM_MATH_FUNCTIONS_H
 
@@ -12,6 +12,8 @@ struct functions {
 	/* exp2: 2^x, not negative; may be 0 or infinite if the result is not a normal number. inverse: 1/x. */
 	LLVMValueRef (*exp2)(const struct functions *f, LLVMValueRef x);
 	LLVMValueRef (*inverse)(const struct functions *f, LLVMValueRef x);
+	/* x / y for y from 1 to 4 and |x| up to 1, which may differ from the rounded quotient in the last place */
+	LLVMValueRef (*quotient)(const struct functions *f, LLVMValueRef x, LLVMValueRef y);
 	/* r, or the logarithm of x if x is not positive and finite */
 	LLVMValueRef (*log_or_special)(const struct functions *f, LLVMValueRef x, LLVMValueRef r);
 };
@@ -19,6 +21,22 @@ struct functions {
 LLVMValueRef multiply_add(const struct functions *f, LLVMValueRef x, LLVMValueRef y, LLVMValueRef z);
 /* The coefficient of x^0 comes first. */
 LLVMValueRef polynomial_of_degree(const struct functions *f, LLVMValueRef x, const double *c, u32 degree);
+/* A split of x for exp: x = n log(2) + y; for exp2: x = n + y. n is an integer. sum: n plus a number with a unit in the
+ * last place of 1, so that n is in the low bits. r: exp(y) or exp2(y). */
+struct exp_parts {
+	LLVMValueRef sum, n, r;
+};
+/* exp, or exp2 if base2, of fp32 or fp64 is exp_of_parts(split_exp(x)). Errors in fp32: exp 1.02 ulp, exp2 0.88 ulp,
+ * 1.1 ulp without fused multiply-adds. Errors in fp64, measured for 3 million arguments: 1.04 ulp, 1.3 ulp without. */
+struct exp_parts split_exp(const struct functions *f, LLVMValueRef x, bool base2);
+LLVMValueRef exp_of_parts(const struct functions *f, struct exp_parts s);
+/* exp2 of fp32 with x clamped to -126 … 127, so that the result is a normal number. */
+struct exp_parts split_normal_exp2(const struct functions *f, LLVMValueRef x);
+LLVMValueRef normal_exp2_of_parts(const struct functions *f, struct exp_parts s);
+
+/* r where x is positive and finite; otherwise the logarithm of x (NaN or an infinity). */
+LLVMValueRef log_or_special(const struct functions *f, LLVMValueRef x, LLVMValueRef r);
+LLVMValueRef log_f64(const struct functions *f, LLVMValueRef x, bool base2);
 LLVMValueRef log_f32(const struct functions *f, LLVMValueRef x, bool base2);
 LLVMValueRef erf_f32(const struct functions *f, LLVMValueRef x);
 LLVMValueRef tanh_f32(const struct functions *f, LLVMValueRef x);

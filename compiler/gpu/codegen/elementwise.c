@@ -140,15 +140,12 @@ static LLVMValueRef min_max(struct lower *l, enum opcode code, LLVMValueRef x, L
 	return LLVMBuildSelect(l->b, nan, LLVMConstReal(LLVMTypeOf(x), NAN), r, "");
 }
 
-/* The functions called for a math operation. f32: the approximate hardware instruction, where Triton uses it; NULL:
- * tlc's function in math.c. f64: libclc's function. */
+/* The functions called for a math operation. f32: the approximate hardware instruction, where Triton uses it; f64:
+ * libclc's function. NULL: tlc's function in math.c. */
 static const struct {
 	const char *f32, *f64;
 } math[IR_OPCODES] = {
-	[IR_EXP] = {NULL, "_Z3expd"},
-	[IR_EXP2] = {"llvm.nvvm.ex2.approx.ftz.f", "_Z4exp2d"},
-	[IR_LOG] = {NULL, "_Z3logd"},
-	[IR_LOG2] = {NULL, "_Z4log2d"},
+	[IR_EXP2] = {"llvm.nvvm.ex2.approx.ftz.f", NULL},
 	[IR_SQRT] = {"llvm.nvvm.sqrt.approx.ftz.f", "llvm.sqrt.f64"},
 	[IR_PRECISE_SQRT] = {"llvm.nvvm.sqrt.rn.f", "llvm.sqrt.f64"},
 	[IR_RSQRT] = {"llvm.nvvm.rsqrt.approx.ftz.f", "llvm.sqrt.f64"},
@@ -173,7 +170,7 @@ static LLVMValueRef math_function(struct lower *l, enum opcode code, LLVMValueRe
 		return call1(l, math[IR_EXP2].f32, x);
 	}
 	if (!name)
-		return math_f32(l, code, x);
+		return f ? math_f32(l, code, x) : exp_log_f64(l, code, x);
 	if (code == IR_ERF)
 		return keep_zero(l, x, call1(l, name, x));
 	x = call1(l, name, x);

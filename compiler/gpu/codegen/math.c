@@ -1,4 +1,5 @@
-/* fp32 math functions, built on the approximate instructions for exp2, the reciprocal and log2. */
+/* Math functions: of fp32, built on the approximate instructions for exp2, the reciprocal and log2; exponentials and
+ * logarithms of fp64. */
 #include "llvm/math_functions.h"
 #include "gpu/codegen/nvptx_internal.h"
 
@@ -30,7 +31,7 @@ static LLVMValueRef lg2_of_special(const struct functions *f, LLVMValueRef x, LL
 
 static struct functions functions_of(struct lower *l)
 {
-	return (struct functions){l->b, true, l, exp2_approx, rcp_approx, lg2_of_special};
+	return (struct functions){l->b, true, l, exp2_approx, rcp_approx, NULL, lg2_of_special};
 }
 
 LLVMValueRef math_f32(struct lower *l, enum opcode code, LLVMValueRef x)
@@ -41,6 +42,30 @@ LLVMValueRef math_f32(struct lower *l, enum opcode code, LLVMValueRef x)
 	case IR_LOG2: return log_f32(&f, x, code == IR_LOG2);
 	case IR_ERF: return erf_f32(&f, x);
 	case IR_TANH: return tanh_f32(&f, x);
+	default: tl_unreachable("math function");
+	}
+}
+
+/* x / y of fp64: the reciprocal's approximation by 20 bits, two Newton steps, and the remainder of the quotient. Half
+ * the instructions of a division for all operands. */
+static LLVMValueRef quotient_f64(const struct functions *f, LLVMValueRef x, LLVMValueRef y)
+{
+	LLVMValueRef minus = LLVMBuildFNeg(f->b, y, ""), one = real_as(y, 1);
+	LLVMValueRef r = call1(f->target, "llvm.nvvm.rcp.approx.ftz.d", y);
+	for (u32 i = 0; i < 2; i++)
+		r = multiply_add(f, multiply_add(f, minus, r, one), r, r);
+	LLVMValueRef q = LLVMBuildFMul(f->b, x, r, "");
+	return multiply_add(f, multiply_add(f, minus, q, x), r, q);
+}
+
+LLVMValueRef exp_log_f64(struct lower *l, enum opcode code, LLVMValueRef x)
+{
+	struct functions f = {.b = l->b, .has_fma = true, .target = l, .quotient = quotient_f64};
+	switch (code) {
+	case IR_EXP:
+	case IR_EXP2: return exp_of_parts(&f, split_exp(&f, x, code == IR_EXP2));
+	case IR_LOG:
+	case IR_LOG2: return log_f64(&f, x, code == IR_LOG2);
 	default: tl_unreachable("math function");
 	}
 }

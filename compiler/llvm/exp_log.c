@@ -1,6 +1,6 @@
 /* exp and exp2 of fp32 and fp64, log and log2 of fp64. The coefficients belong to minimax polynomials of the error of
  * the result (Remez), rounded. */
-#include "cpu/vector_ops.h"
+#include "llvm/math_functions.h"
 
 #include <math.h>
 
@@ -44,50 +44,29 @@ static const struct format wide = {
 			  0x1.b540fc75441e2p-24, 0x1.e60663ccd7384p-28, 0x1.c13348dc552f7p-32}},
 };
 
-/* Clamps x to `least` … `most`; NaN is unchanged. */
-static LLVMValueRef clamp(struct cpu_codegen *h, LLVMValueRef x, double least, double most)
+static bool is_single(LLVMValueRef x)
 {
-	LLVMValueRef lo = real_as(x, least), hi = real_as(x, most);
-	x = LLVMBuildSelect(h->b, LLVMBuildFCmp(h->b, LLVMRealOGT, lo, x, ""), lo, x, "");
-	return LLVMBuildSelect(h->b, LLVMBuildFCmp(h->b, LLVMRealOLT, hi, x, ""), hi, x, "");
+	return elem_of(LLVMTypeOf(x)) == LLVMFloatTypeInContext(LLVMGetTypeContext(LLVMTypeOf(x)));
 }
 
-/* A split of x for exp: x = n log(2) + r; for exp2: x = n + r. n is an integer. sum: n + format.rounder, with n in its
- * low bits. */
-struct parts {
-	LLVMValueRef sum, n, r;
-};
+/* Clamps x to `least` … `most`; NaN is unchanged. */
+static LLVMValueRef clamp(const struct functions *f, LLVMValueRef x, double least, double most)
+{
+	LLVMValueRef lo = real_as(x, least), hi = real_as(x, most);
+	x = LLVMBuildSelect(f->b, LLVMBuildFCmp(f->b, LLVMRealOGT, lo, x, ""), lo, x, "");
+	return LLVMBuildSelect(f->b, LLVMBuildFCmp(f->b, LLVMRealOLT, hi, x, ""), hi, x, "");
+}
 
-static struct parts split(const struct functions *f, const struct format *t, LLVMValueRef x, bool base2)
+static struct exp_parts split(const struct functions *f, const struct format *t, LLVMValueRef x, bool base2)
 {
 	LLVMValueRef rounder = real_as(x, t->rounder);
 	LLVMValueRef sum = base2 ? LLVMBuildFAdd(f->b, x, rounder, "")
 				 : multiply_add(f, x, real_as(x, 0x1.71547652b82fep0), rounder);
 	LLVMValueRef n = LLVMBuildFSub(f->b, sum, rounder, "");
 	if (base2)
-		return (struct parts){sum, n, LLVMBuildFSub(f->b, x, n, "")};
+		return (struct exp_parts){sum, n, LLVMBuildFSub(f->b, x, n, "")};
 	LLVMValueRef r = multiply_add(f, n, real_as(x, -t->ln2[0]), x);
-	return (struct parts){sum, n, multiply_add(f, n, real_as(x, -t->ln2[1]), r)};
-}
-
-static bool has_scalef(const struct cpu_codegen *h, LLVMValueRef x)
-{
-	return h->s->target->has_avx512 && elem_of(LLVMTypeOf(x)) == h->f32 && lanes_of(x) >= 4;
-}
-
-/* x · 2^n, rounded once, by vscalefps. */
-static LLVMValueRef scalef(struct cpu_codegen *h, LLVMValueRef x, LLVMValueRef n)
-{
-	u32 lanes = lanes_of(x), width = MIN(lanes, 16u);
-	LLVMValueRef parts[16], all = LLVMConstInt(LLVMIntTypeInContext(h->ctx, MAX(width, 8u)), ~0ull, false);
-	const char *name = arena_printf(&h->scratch, "llvm.x86.avx512.mask.scalef.ps.%u", width * 32);
-	tl_assert(lanes / width <= ARRAY_LEN(parts));
-	for (u32 i = 0; i < lanes / width; i++) {
-		LLVMValueRef y = cpu_lanes(h, x, i * width, width), by = cpu_lanes(h, n, i * width, width);
-		LLVMValueRef args[] = {y, by, y, all, cpu_i32(h, 4 /* rounding mode of the control register */)};
-		parts[i] = call_intrinsic(h->b, name, NULL, 0, args, width == 16 ? 5 : 4);
-	}
-	return cpu_concat(h, parts, lanes / width);
+	return (struct exp_parts){sum, n, multiply_add(f, n, real_as(x, -t->ln2[1]), r)};
 }
 
 static LLVMValueRef power_of_rest(const struct functions *f, const struct format *t, LLVMValueRef r, bool base2)
@@ -98,41 +77,45 @@ static LLVMValueRef power_of_rest(const struct functions *f, const struct format
 	return LLVMBuildFAdd(f->b, multiply_add(f, LLVMBuildFMul(f->b, r, r, ""), p, r), one, "");
 }
 
-/* exp, or exp2 if base2. Errors in fp32: exp 1.02 ulp, exp2 0.88 ulp, 1.1 ulp without fused multiply-adds. Errors in
- * fp64, measured for 3 million arguments: 1.04 ulp, 1.3 ulp without fused multiply-adds. */
-LLVMValueRef cpu_exp(struct cpu_codegen *h, const struct functions *f, LLVMValueRef x, bool base2)
+struct exp_parts split_exp(const struct functions *f, LLVMValueRef x, bool base2)
 {
-	LLVMBuilderRef b = h->b;
-	LLVMTypeRef elem = elem_of(LLVMTypeOf(x));
-	const struct format *t = elem == h->f32 ? &single : &wide;
-	x = clamp(h, x, t->least[base2], t->most[base2]);
-	struct parts s = split(f, t, x, base2);
-	LLVMValueRef r = power_of_rest(f, t, s.r, base2);
-	if (has_scalef(h, x))
-		return scalef(h, r, s.n);
+	const struct format *t = is_single(x) ? &single : &wide;
+	struct exp_parts s = split(f, t, clamp(f, x, t->least[base2], t->most[base2]), base2);
+	s.r = power_of_rest(f, t, s.r, base2);
+	return s;
+}
+
+LLVMValueRef exp_of_parts(const struct functions *f, struct exp_parts s)
+{
+	LLVMBuilderRef b = f->b;
+	LLVMTypeRef elem = elem_of(LLVMTypeOf(s.r));
+	const struct format *t = is_single(s.r) ? &single : &wide;
 	/* Multiplies by 2^n in two steps, 2^(n / 2) and the rest, so that only the second result may be subnormal or
 	 * infinite. The bits of s.sum above those of n are shifted out. */
-	LLVMValueRef n = to_bits(h->b, s.sum), one = int_as(n, t->one), up = int_as(n, t->mantissa);
+	LLVMValueRef n = to_bits(b, s.sum), one = int_as(n, t->one), up = int_as(n, t->mantissa);
 	LLVMValueRef first = LLVMBuildShl(b, LLVMBuildLShr(b, n, int_as(n, 1), ""), up, "");
 	LLVMValueRef second = LLVMBuildSub(b, LLVMBuildShl(b, n, up, ""), first, "");
-	r = LLVMBuildFMul(b, r, from_bits(h->b, LLVMBuildAdd(b, first, one, ""), elem), "");
-	return LLVMBuildFMul(b, r, from_bits(h->b, LLVMBuildAdd(b, second, one, ""), elem), "");
+	LLVMValueRef r = LLVMBuildFMul(b, s.r, from_bits(b, LLVMBuildAdd(b, first, one, ""), elem), "");
+	return LLVMBuildFMul(b, r, from_bits(b, LLVMBuildAdd(b, second, one, ""), elem), "");
 }
 
-/* exp2 of fp32 with x clamped to -126 … 127, so that the result is a normal number. */
-LLVMValueRef cpu_normal_exp2(struct cpu_codegen *h, const struct functions *f, LLVMValueRef x)
+struct exp_parts split_normal_exp2(const struct functions *f, LLVMValueRef x)
 {
-	struct parts s = split(f, &single, clamp(h, x, -126, 127), true);
-	LLVMValueRef n = to_bits(h->b, s.sum), r = power_of_rest(f, &single, s.r, true);
-	if (has_scalef(h, x))
-		return scalef(h, r, s.n);
-	LLVMValueRef scale = LLVMBuildAdd(h->b, LLVMBuildShl(h->b, n, int_as(n, 23), ""), int_as(n, single.one), "");
-	return LLVMBuildFMul(h->b, r, from_bits(h->b, scale, h->f32), "");
+	struct exp_parts s = split(f, &single, clamp(f, x, -126, 127), true);
+	s.r = power_of_rest(f, &single, s.r, true);
+	return s;
 }
 
-LLVMValueRef cpu_log_or_special(struct cpu_codegen *h, LLVMValueRef x, LLVMValueRef r)
+LLVMValueRef normal_exp2_of_parts(const struct functions *f, struct exp_parts s)
 {
-	LLVMBuilderRef b = h->b;
+	LLVMValueRef n = to_bits(f->b, s.sum), up = int_as(n, 23), one = int_as(n, single.one);
+	LLVMValueRef scale = LLVMBuildAdd(f->b, LLVMBuildShl(f->b, n, up, ""), one, "");
+	return LLVMBuildFMul(f->b, s.r, from_bits(f->b, scale, elem_of(LLVMTypeOf(s.r))), "");
+}
+
+LLVMValueRef log_or_special(const struct functions *f, LLVMValueRef x, LLVMValueRef r)
+{
+	LLVMBuilderRef b = f->b;
 	LLVMValueRef zero = real_as(x, 0), infinite = real_as(x, (double)INFINITY);
 	LLVMValueRef is_zero = LLVMBuildFCmp(b, LLVMRealOEQ, x, zero, "");
 	LLVMValueRef other = LLVMBuildSelect(b, is_zero, real_as(x, -(double)INFINITY), real_as(x, (double)NAN), "");
@@ -143,36 +126,39 @@ LLVMValueRef cpu_log_or_special(struct cpu_codegen *h, LLVMValueRef x, LLVMValue
 /* x = 2^e (1 + y), 1 + y from sqrt(1/2) to sqrt(2). With s = y / (2 + y), log(1 + y) = 2 atanh(s) = 2s + s R(s²)
  *   = y - (y²/2 - s (y²/2 + R)),
  * in which y is exact and the rest is small (as in FreeBSD's e_log.c). */
-LLVMValueRef cpu_log_f64(struct cpu_codegen *h, const struct functions *f, LLVMValueRef x, bool base2)
+LLVMValueRef log_f64(const struct functions *f, LLVMValueRef x, bool base2)
 {
 	static const double series[] = {0x1.5555555555593p-1, 0x1.999999997f9f8p-2, 0x1.249249422a478p-2,
 					0x1.c71c51d7ccab4p-3, 0x1.746649b02f3fcp-3, 0x1.39a0957837f52p-3,
 					0x1.2f11804379677p-3};
-	LLVMBuilderRef b = h->b;
+	LLVMBuilderRef b = f->b;
 	LLVMValueRef tiny = LLVMBuildFCmp(b, LLVMRealOLT, x, real_as(x, 0x1p-1022), "");
 	x = LLVMBuildSelect(b, tiny, LLVMBuildFMul(b, x, real_as(x, 0x1p54), ""), x, "");
-	LLVMValueRef bits = to_bits(h->b, x), less = LLVMBuildSub(b, bits, int_as(bits, 0x3FE6A09E667F3BCD), "");
+	LLVMValueRef bits = to_bits(f->b, x), less = LLVMBuildSub(b, bits, int_as(bits, 0x3FE6A09E667F3BCD), "");
 	LLVMValueRef power = LLVMBuildAnd(b, less, int_as(bits, 0xFFF0000000000000), "");
-	LLVMValueRef y = from_bits(h->b, LLVMBuildSub(b, bits, power, ""), h->f64);
+	LLVMValueRef y = from_bits(f->b, LLVMBuildSub(b, bits, power, ""), elem_of(LLVMTypeOf(x)));
 	y = LLVMBuildFAdd(b, y, real_as(x, -1), "");
 	/* adds 2048 to the exponent, a 12-bit signed number, as the low bits of 2^52 */
 	LLVMValueRef e = LLVMBuildLShr(b, less, int_as(bits, 52), "");
 	e = LLVMBuildXor(b, e, int_as(bits, 0x4330000000000000 | 2048), "");
 	LLVMValueRef offset =
 		LLVMBuildSelect(b, tiny, real_as(x, -(0x1p52 + 2048 + 54)), real_as(x, -(0x1p52 + 2048)), "");
-	e = LLVMBuildFAdd(b, from_bits(h->b, e, h->f64), offset, "");
-	LLVMValueRef s = LLVMBuildFDiv(b, y, LLVMBuildFAdd(b, y, real_as(x, 2), ""), "");
+	e = LLVMBuildFAdd(b, from_bits(f->b, e, elem_of(LLVMTypeOf(x))), offset, "");
+	LLVMValueRef s = f->quotient(f, y, LLVMBuildFAdd(b, y, real_as(x, 2), ""));
 	LLVMValueRef z = LLVMBuildFMul(b, s, s, ""),
 		     half = LLVMBuildFMul(b, real_as(x, 0.5), LLVMBuildFMul(b, y, y, ""), "");
 	LLVMValueRef rest = LLVMBuildFMul(b, z, polynomial_of_degree(f, z, series, ARRAY_LEN(series) - 1), ""), r;
 	rest = LLVMBuildFAdd(b, half, rest, "");
 	if (base2) {
-		r = LLVMBuildFSub(b, y, LLVMBuildFSub(b, half, LLVMBuildFMul(b, s, rest, ""), ""), "");
-		r = multiply_add(f, r, real_as(x, 0x1.71547652b82fep0), e);
+		LLVMValueRef hi = LLVMBuildFSub(b, y, half, ""), log2e = real_as(x, 0x1.71547652b82fep0);
+		LLVMValueRef lost = LLVMBuildFSub(b, LLVMBuildFSub(b, y, hi, ""), half, "");
+		r = LLVMBuildFMul(b, multiply_add(f, s, rest, lost), log2e, "");
+		r = multiply_add(f, hi, real_as(x, 0x1.777d0ffda0d24p-56), r);
+		r = LLVMBuildFAdd(b, e, multiply_add(f, hi, log2e, r), "");
 	} else {
 		r = multiply_add(f, s, rest, LLVMBuildFMul(b, e, real_as(x, wide.ln2[1]), ""));
 		r = LLVMBuildFSub(b, LLVMBuildFSub(b, half, r, ""), y, "");
 		r = multiply_add(f, e, real_as(x, wide.ln2[0]), LLVMBuildFNeg(b, r, ""));
 	}
-	return cpu_log_or_special(h, x, r);
+	return log_or_special(f, x, r);
 }
