@@ -138,6 +138,8 @@ SCALAR_LIBM1(erf)
 SCALAR_LIBM1(tanh)
 SCALAR_LIBM1(floor)
 SCALAR_LIBM1(ceil)
+SCALAR_LIBM1(rint)
+SCALAR_LIBM1(trunc)
 SCALAR_LIBM1(fabs)
 #undef SCALAR_LIBM1
 static inline float fmod_f32(float x, float y) { return fmodf(x, y); }

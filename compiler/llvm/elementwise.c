@@ -66,6 +66,8 @@ LLVMValueRef emit_operation(LLVMBuilderRef b, const struct op *o, const LLVMValu
 	case IR_ABSF: return intrinsic1(b, "llvm.fabs", in[0]);
 	case IR_FLOOR: return intrinsic1(b, "llvm.floor", in[0]);
 	case IR_CEIL: return intrinsic1(b, "llvm.ceil", in[0]);
+	case IR_RINT: return intrinsic1(b, "llvm.rint", in[0]);
+	case IR_TRUNC: return intrinsic1(b, "llvm.trunc", in[0]);
 	case IR_FMA: return intrinsic_on(b, "llvm.fma", (LLVMValueRef *)in, 3);
 	default: return binary[o->code] ? LLVMBuildBinOp(b, binary[o->code], in[0], in[1], "") : NULL;
 	}

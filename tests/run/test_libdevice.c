@@ -154,6 +154,10 @@ static const struct {
 	{"cyl_bessel_i1", i1_of, -40, 40, 6, 0, 6},
 	{"sinpi", sinpi_of, -20, 20, 2, 0, 1},
 	{"cospi", cospi_of, -20, 20, 2, 0, 1},
+	{"rint", rintl, -20, 20, 0.5, 0, 0},
+	{"round", roundl, -20, 20, 0.5, 0, 0},
+	{"round", roundl, -1, 1, 0.5, 0, 0},
+	{"trunc", truncl, -20, 20, 0.5, 0, 0},
 	{"logb", logbl, -20, 20, 0.5, 0, 0},
 };
 

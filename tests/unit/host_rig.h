@@ -179,7 +179,8 @@ static inline u32 rig_add(struct rig *r, const struct op *o, struct rig_how how)
 /* What code may call: nothing that only a compiler's own library has. */
 static inline int rig_may_call(void *unused, LLVMOrcSymbolStringPoolEntryRef symbol)
 {
-	static const char *const library[] = {"fma", "fmod", "floor", "ceil", "trunc", "sin", "cos", "erf", "tanh"};
+	static const char *const library[] = {"fma",  "fmod",  "floor", "ceil", "rint",
+					      "trunc", "sin", "cos",   "erf",  "tanh"};
 	const char *name = LLVMOrcSymbolStringPoolEntryStr(symbol);
 	(void)unused;
 	for (u32 i = 0; i < ARRAY_LEN(library); i++) {

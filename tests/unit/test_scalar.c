@@ -313,6 +313,8 @@ static bool float_reference(const struct op *o, const long double *x, long doubl
 	case IR_PRECISE_SQRT: *r = sqrtl(a); return true;
 	case IR_FLOOR: *r = floorl(a); return true;
 	case IR_CEIL: *r = ceill(a); return true;
+	case IR_RINT: *r = rintl(a); return true;
+	case IR_TRUNC: *r = truncl(a); return true;
 	default: return false;
 	}
 }
