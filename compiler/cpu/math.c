@@ -2,6 +2,7 @@
  *
  * fp32 functions, and exponentials and logarithms of fp64, are straight-line code. The others are calls of the C
  * library's vector functions (libmvec) or, for scalars, of its scalar functions. */
+#include "ir/scalar.h"
 #include "cpu/vector_ops.h"
 
 #include <math.h>
@@ -239,6 +240,7 @@ LLVMValueRef cpu_math(struct cpu_codegen *h, enum opcode code, LLVMValueRef x)
 {
 	static const char *const names[IR_OPCODES] = {
 		[IR_SIN] = "sin", [IR_COS] = "cos", [IR_ERF] = "erf", [IR_TANH] = "tanh"};
+	code = accurate_operation(code);
 	switch (code) {
 	case IR_SQRT:
 	case IR_PRECISE_SQRT: return intrinsic1(h->b, "llvm.sqrt", x);

@@ -251,3 +251,14 @@ bool scalar_eval(const struct op *o, const u64 *in, u64 *out)
 		*out = cut(*out, (u32)dtype_bits(to));
 	return ok;
 }
+
+enum opcode accurate_operation(enum opcode code)
+{
+	switch (code) {
+	case IR_LOG2_APPROX: return IR_LOG2;
+	case IR_SIN_APPROX: return IR_SIN;
+	case IR_COS_APPROX: return IR_COS;
+	case IR_TANH_APPROX: return IR_TANH;
+	default: return code;
+	}
+}

@@ -16,4 +16,8 @@ static inline u64 pointee_bytes(const struct type *t)
 	return (u64)dtype_bytes(type_dtype(type_elem(t)->elem));
 }
 
+/* The function that an approximate operation approximates; other operations unchanged. For targets and types without an
+ * instruction. */
+enum opcode accurate_operation(enum opcode code);
+
 #endif

@@ -83,7 +83,11 @@ static bool is_work(const struct op *o)
 	case IR_SIN:
 	case IR_COS:
 	case IR_ERF:
-	case IR_TANH: return true;
+	case IR_TANH:
+	case IR_LOG2_APPROX:
+	case IR_SIN_APPROX:
+	case IR_COS_APPROX:
+	case IR_TANH_APPROX: return true;
 	case IR_LOAD:
 	case IR_YIELD: return false;
 	default: return !op_has(o, PURE) || op_has(o, SYNC) || o->nblocks;

@@ -105,6 +105,7 @@ static u64 undefined_result(const struct op *o, u64 a, u64 b)
 /* Functions that are not exact: those of small floats may be rounded the other way where they lie between two. */
 static bool is_approximate(enum opcode code)
 {
+	code = accurate_operation(code);
 	return code == IR_EXP || code == IR_EXP2 || code == IR_LOG || code == IR_LOG2 || code == IR_SIN ||
 	       code == IR_COS || code == IR_ERF || code == IR_TANH;
 }

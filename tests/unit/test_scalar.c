@@ -323,7 +323,7 @@ static bool float_reference(const struct op *o, const long double *x, long doubl
 static long double function_reference(enum opcode code, const long double *x, double *ulp)
 {
 	*ulp = 1;
-	switch (code) {
+	switch (accurate_operation(code)) {
 	case IR_EXP: return expl(x[0]);
 	case IR_EXP2: return exp2l(x[0]);
 	case IR_LOG: return logl(x[0]);

@@ -2,6 +2,7 @@
  *
  * fp16 uses native arithmetic. bf16 and fp8 values are integers in LLVM IR. bf16 arithmetic is computed in fp32 and
  * rounded once, as in the interpreter. A conversion that the target lacks is computed with integers. */
+#include "ir/scalar.h"
 #include "llvm/elementwise.h"
 #include "llvm/float_formats.h"
 #include "gpu/codegen/nvptx_internal.h"
@@ -151,11 +152,15 @@ static const struct {
 	[IR_RSQRT] = {"llvm.nvvm.rsqrt.approx.ftz.f", "llvm.sqrt.f64"},
 	[IR_ERF] = {NULL, "_Z3erfd"},
 	[IR_TANH] = {NULL, "_Z4tanhd"},
+	[IR_LOG2_APPROX] = {"llvm.nvvm.lg2.approx.ftz.f", NULL},
+	[IR_SIN_APPROX] = {"llvm.nvvm.sin.approx.ftz.f", NULL},
+	[IR_COS_APPROX] = {"llvm.nvvm.cos.approx.ftz.f", NULL},
 };
 
 static LLVMValueRef math_function(struct lower *l, enum opcode code, LLVMValueRef x)
 {
 	bool f = LLVMTypeOf(x) == l->f32;
+	code = f ? code : accurate_operation(code);
 	const char *name = f ? math[code].f32 : math[code].f64;
 	if (code == IR_SIN || code == IR_COS) {
 		if (!f && code == IR_COS)
@@ -169,6 +174,8 @@ static LLVMValueRef math_function(struct lower *l, enum opcode code, LLVMValueRe
 		x = LLVMBuildFMul(l->b, x, LLVMConstReal(l->f32, 1.4426950408889634), "");
 		return call1(l, math[IR_EXP2].f32, x);
 	}
+	if (code == IR_TANH_APPROX)
+		return inline_asm(l, "tanh.approx.f32 $0, $1;", "=f,f", ASM_PURE, l->f32, &x, 1);
 	if (!name)
 		return f ? math_f32(l, code, x) : exp_log_f64(l, code, x);
 	if (code == IR_ERF)
