@@ -38,7 +38,6 @@ struct cuda_state {
 	struct gpu_limits limits;
 	struct unproved unproved;  /* found by prove-buffers */
 	int stages;                /* largest number of buffers of a multi-buffered load so far */
-	bool fewer_stages;         /* for large grids a loop has one stage less */
 	bool too_large;            /* the kernel failed because it exceeds the shared memory of the target */
 	struct programs *programs; /* the persistent loop over programs while it is tried, or NULL */
 	struct strbuf *schedules;  /* receives the schedules of pipelined loops as text; NULL: off */

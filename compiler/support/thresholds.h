@@ -97,14 +97,6 @@ enum tuning {
 	CONSUMER_REGISTERS = 232,
 	/* Bytes of shared memory that a pipelined loop leaves for mbarriers and small scratch buffers. */
 	SHARED_BESIDE_MULTIBUFFER = 1024,
-	/* Registers of a thread for addresses and operands, next to those that a loop carries, in the model of
-	 * resident blocks. */
-	WORKING_REGISTERS = 40,
-	/* Resident blocks that hide each other's latency: more of them are not worth a buffer of each load. */
-	ENOUGH_BLOCKS = 4,
-	/* Bytes that copies of all blocks of a multiprocessor have in flight, above which more bytes do not hide more
-	 * latency: an H200 moves 36 KB for each multiprocessor in a microsecond. */
-	ENOUGH_IN_FLIGHT = 65536,
 	/* Accumulator registers of a dot in each thread above which the kernel is refused: such accumulators spill, and
 	 * LLVM takes minutes. */
 	MAX_SUMS = 512,

@@ -442,7 +442,8 @@ void lower_scan(struct lower *l, const struct op *o)
 	LLVMValueRef *v = arena_array(&l->scratch, LLVMValueRef, d.results * per * d.n),
 		     *total = arena_array(&l->scratch, LLVMValueRef, d.results * d.n), has;
 	LLVMValueRef lane = previous_lane(l, &d, reverse, &has);
-	d.run = MAX(run_of(l, o, &d), 1); /* lanes store and load adjacent slots */
+	if (layout_tile_bits(d.out))
+		d.run = MAX(run_of(l, o, &d), 1); /* lanes store and load adjacent slots */
 	for (u32 r = 0; r < d.results; r++) {
 		u32 base = spread(r, other_bits(&d));
 		LLVMValueRef *row = &v[r * per * d.n], before[MAX_VALUES];

@@ -290,8 +290,6 @@ static bool choose_computed(struct placer *p, const struct op *dot, int i, struc
 	int bytes = 1;
 	const struct layout *a = wgmma_operand(p->pool, v->type, &split, bytes);
 	bool across = find_computation(p, dot, v, a, true, &c);
-	if (across && c.elements * c.bits > type_numel(v->type) * type_elem_bits(v->type))
-		return false; /* the copies would take more shared memory than the operand */
 	if (!across || c.bits == 16) {
 		bytes = 0;
 		a = wgmma_operand(p->pool, v->type, &split, bytes);

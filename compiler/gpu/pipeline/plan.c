@@ -294,20 +294,13 @@ static void rewrite(struct plan *p)
 		diag(s->diags, R_PINGPONG, loc);
 }
 
-/* Lowers the number of stages where copies stay within one run of the loop: to its number of iterations, and by one if
- * more blocks are then resident. Where programs outnumber multiprocessors, blocks hide each other's latency, and the
- * last programs do not wait for a second wave. Dots that read the buffers of an earlier iteration need all buffers, and
- * a persistent kernel has one block on each multiprocessor. */
+/* Lowers the number of stages to that of iterations where the copies stay within one run of the loop: the loop over
+ * programs, across which they might have run ahead, has been removed. */
 static void lower_stages(struct plan *p)
 {
-	struct pass_state *s = p->s;
-	if (!p->async || p->tma || p->flattened || p->next_chained || p->prev_chained || s->cuda.programs)
+	if (!p->async || p->tma || p->flattened || p->next_chained || p->prev_chained || p->s->cuda.programs)
 		return;
 	p->stages = useful_stages(p->loop, p->stages);
-	if (!p->outstanding.len && fewer_stages_suffice(p)) {
-		s->cuda.fewer_stages = true;
-		p->stages -= s->options.grid != GRID_FEW;
-	}
 	p->ahead = p->stages - 1;
 }
 
@@ -373,11 +366,11 @@ static void report_unused_attributes(struct op *o, void *arg)
 }
 
 /* Sets the kinds of grid (enum grid_kind) for which the compiled code is the same, so that launches can share it. It
- * differs if large grids have persistent blocks or fewer stages (large), or programs in groups of rows (grouped). */
-static void set_grids(struct pass_state *s, bool large, bool grouped)
+ * differs if there are persistent blocks for large grids (persist), or programs in groups of rows (grouped). */
+static void set_grids(struct pass_state *s, bool persist, bool grouped)
 {
 	enum { ALL = (1 << GRID_KINDS) - 1, FEW = 1 << GRID_FEW, ROWS = 1 << GRID_ROWS };
-	u32 same = ALL & ~(large ? s->options.grid == GRID_FEW ? ALL - FEW : FEW : 0) &
+	u32 same = ALL & ~(persist ? s->options.grid == GRID_FEW ? ALL - FEW : FEW : 0) &
 		   ~(grouped ? s->options.grid == GRID_ROWS ? ALL - ROWS : ROWS : 0);
 	s->k->cuda.grids = same == ALL ? 0 : same;
 }
@@ -401,7 +394,7 @@ void pass_pipeline(struct pass_state *s)
 		in_groups = group_programs(s, group);
 	if (in_groups && s->remarks)
 		diag(s->diags, R_GROUPED, s->k->loc, (int)group);
-	set_grids(s, (many ? s->k->cuda.persistent : persist) || s->cuda.fewer_stages, grouped);
+	set_grids(s, many ? s->k->cuda.persistent : persist, grouped);
 	pass_canonicalize(s);
 	pass_cse(s);
 	remove_dead_code(s->k);

@@ -123,27 +123,6 @@ bool one_block_per_multiprocessor(const struct plan *p)
 	       registers_held(p) >= most_registers(p->s, p->s->num_warps, 2);
 }
 
-/* The blocks that a multiprocessor holds at the same time: each takes shared memory, of which the hardware reserves
- * some, registers and warps. */
-static i64 resident_blocks(const struct plan *p, int stages)
-{
-	enum { RESERVED = 1024 };
-	const struct pass_state *s = p->s;
-	i64 registers = registers_held(p) + WORKING_REGISTERS,
-	    blocks = (s->target->shared_bytes + RESERVED) / (memory_needed(p, stages) + RESERVED);
-	while (blocks > 1 && most_registers(s, s->num_warps, (int)blocks) < registers)
-		blocks--;
-	return blocks;
-}
-
-bool fewer_stages_suffice(const struct plan *p)
-{
-	i64 now = resident_blocks(p, p->stages), then = resident_blocks(p, p->stages - 1);
-	i64 bytes = multibuffer_bytes(p, 1);
-	return p->stages > 2 && now < ENOUGH_BLOCKS && then > now &&
-	       then * (p->stages - 2) * bytes >= MIN(now * (p->stages - 1) * bytes, ENOUGH_IN_FLIGHT);
-}
-
 int stages_that_fit(struct plan *p, int stages)
 {
 	while (stages > 1 && memory_needed(p, stages) > p->s->target->shared_bytes)
