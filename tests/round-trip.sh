@@ -93,7 +93,7 @@ kernel '--num-warps 8 --num-stages 3' tests/lit/gpu/producer.tl -k k -s '*fp16:1
 kernel '--num-warps 8' tests/lit/gpu/boxes.tl -s '*fp16:16,*fp16:16,*fp32:16,i32,i32:16,i32:16'
 kernel '--num-warps 8 --num-stages 4' tests/lit/gpu/tensor-boxes.tl -k described -D BOUND=True
 kernel '--num-warps 8' tests/lit/gpu/pairs.tl -s '*fp16:16,*fp16:16,*fp16:16,i32:8,i32:8,i32:8'
-kernel '--num-warps 16' tests/lit/gpu/cluster.tl -s '*fp32:16,*fp32:16,i32:16' -D N=131072
+kernel '--num-warps 16' tests/lit/gpu/cluster.tl -k k -s '*fp32:16,*fp32:16,i32:16' -D N=131072
 
 kernel "" tests/lit/gpu/wgmma.tl -s "*fp16:16,*fp16:16,*fp32:16"
 what='ops.def'

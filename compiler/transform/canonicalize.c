@@ -461,6 +461,16 @@ static bool simplify_if(struct canon *c, struct op *o)
 	return true;
 }
 
+/* True if the loop is better replaced by its only iteration. Of a loop in a flattened loop, the copies run ahead across
+ * the iterations of the flattened loop. */
+static bool runs_once(const struct op *loop)
+{
+	const struct op *around = loop->block->parent;
+	while (around && around->code == IR_IF)
+		around = around->block->parent;
+	return for_iterations(loop) == 1 && !(around && around->code == IR_FOR && around->attr[ATTR_FLATTEN]);
+}
+
 /* Replaces the loop by its only iteration. */
 static void inline_iteration(struct op *loop)
 {
@@ -486,7 +496,7 @@ static bool simplify_for(struct canon *c, struct op *o)
 		op_erase(o);
 		return true;
 	}
-	if (for_iterations(o) == 1) {
+	if (runs_once(o)) {
 		inline_iteration(o);
 		return true;
 	}
