@@ -68,6 +68,10 @@ static void find_questions(struct op *o, void *arg)
 			visit_later(&s->walk, for_step(o));
 		}
 		break;
+	case IR_WHILE: /* may become such a loop: the bound is an operand of the condition */
+		if (s->has_dots)
+			visit_later(&s->walk, operand(o->blocks[0]->last, 0));
+		break;
 	default: break;
 	}
 }
