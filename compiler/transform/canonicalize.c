@@ -484,8 +484,7 @@ static void inline_iteration(struct op *loop)
 }
 
 /* Erases a loop without iterations, and replaces a loop of one iteration, such as a loop over the parts of a tile that
- * is not divided, by its body. Replaces a carried value that
- * never changes by its initial value. */
+ * is not divided, by its body. Replaces a carried value that never changes by its initial value. */
 static bool simplify_for(struct canon *c, struct op *o)
 {
 	i64 lb, ub;

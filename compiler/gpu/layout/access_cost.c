@@ -5,7 +5,7 @@
 #include "layout/conversion.h"
 #include "gpu/layout/memory_access.h"
 
-enum { LINE = 128 /* bytes */, BARRIER = 16 /* wavefronts */, MAX_OPERATIONS = 64 /* that compute an address */ };
+enum { BARRIER = 16 /* wavefronts */, MAX_OPERATIONS = 64 /* that compute an address */ };
 
 /* --- distances between elements ---------------------------------------------------------------------------------- */
 
@@ -122,7 +122,7 @@ static struct line line_at(const struct address_map *m, const struct layout *l, 
 		at.row = (at.row << l->log2_size[d]) + i / MAX(m->run[d], m->same[d]);
 		at.line += i % m->run[d] * m->bytes;
 	}
-	at.line /= LINE;
+	at.line /= CACHE_LINE;
 	return at;
 }
 

@@ -5,6 +5,8 @@
 
 #include "analysis/axis.h"
 
+enum { CACHE_LINE = 128 /* bytes */ };
+
 /* The bytes from an element's address to the next element's along dimension d, if all elements along d are known to
  * have this distance, apart from wraps and remainders; otherwise -1. */
 i64 address_step(const struct axis_analysis *a, const struct value *ptr, int d);

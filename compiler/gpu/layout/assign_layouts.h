@@ -1,4 +1,5 @@
-/* Layout assignment: assign_layouts.c chooses the assigned layout of each value, dot_layouts.c the layouts of dots,
+/* Layout assignment: assign_layouts.c chooses the assigned layout of each value, access_layouts.c the layouts of
+ * accesses to memory, dot_layouts.c the layouts of dots,
  * epilogue_layout.c the layouts in which dot results are stored and loop-invariant operands are loaded,
  * fallback_layout.c the layouts of values that inference does not reach. insert_conversions.c rewrites the kernel with
  * them. */
@@ -63,6 +64,12 @@ bool is_free(struct placer *p, const struct value *v);
 const struct layout *assigned_layout(const struct placer *p, const struct value *v);
 void assign_layout(struct placer *p, const struct value *v, const struct layout *l);
 const struct layout *default_layout(struct placer *p, const struct type *t);
+/* The blocked layout: `vec` elements a thread along order[0], then lanes, then warps, in order. */
+const struct layout *blocked_layout(struct placer *p, const struct type *t, const int *order, int vec);
+/* The layout of a scan. The axis runs through registers, then lanes, then warps, so that the scan combines partial
+ * results in the same order. Rows are held as memory accesses hold them, in whole vectors, and columns by as few
+ * threads as possible. */
+const struct layout *scan_layout(struct placer *p, const struct op *o);
 /* The layout of a shape operation's operand if the result has layout l. */
 const struct layout *operand_layout(struct placer *p, const struct op *o, const struct layout *l);
 /* Orders the dimensions of o's pointers by contiguity, the most contiguous first. Among equals, the last dimension
@@ -71,6 +78,10 @@ bool memory_order(const struct placer *p, const struct op *o, int *order);
 /* True if the load's tile becomes a dot's operand by elementwise operations (`shapes`: and shape operations). Several
  * threads hold the same fragments, so such a tile is loaded once and goes to its dot through shared memory. */
 bool feeds_dot(const struct placer *p, const struct op *load, bool shapes);
+/* Chooses the layouts of accesses with a contiguous dimension, and notes the operands of dots. */
+void place_accesses(struct placer *p);
+/* Chooses the layouts of other loads. All values must have their assigned layouts. */
+void place_strided_loads(struct placer *p);
 /* Chooses plans for all dots. Accesses must have their layouts. */
 void place_dots(struct placer *p);
 /* Chooses epilogue layouts. Accesses and dots must have their layouts; inference comes later. */

@@ -110,7 +110,7 @@ static void add_value(struct pressure *q, struct value *v, u32 begin, const stru
  * element across it, so that the tiles that are live there take all their registers. */
 static bool needs_all_elements(const struct op *o)
 {
-	return op_has(o, SYNC) || o->code == IR_REDUCE || o->code == IR_SCAN || o->code == IR_BARRIER || op_is_loop(o);
+	return op_has(o, SYNC) || op_is_loop(o);
 }
 
 static void add_block(struct pressure *q, struct block *b)

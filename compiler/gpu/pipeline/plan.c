@@ -294,8 +294,8 @@ static void rewrite(struct plan *p)
 		diag(s->diags, R_PINGPONG, loc);
 }
 
-/* Lowers the number of stages to that of iterations where the copies stay within one run of the loop: the loop over
- * programs, across which they might have run ahead, has been removed. */
+/* Lowers the number of stages to that of iterations where cp.async copies stay within one run of the loop: the loop
+ * over programs, across which they might have run ahead, has been removed. */
 static void lower_stages(struct plan *p)
 {
 	if (!p->async || p->tma || p->flattened || p->next_chained || p->prev_chained || p->s->cuda.programs)
