@@ -1,22 +1,28 @@
 #!/usr/bin/env python3
-"""static.py LAUNCHES.jsonl [NAME...] [--tlc PATH] [--from FOLDER=FOLDER...] [--jobs N] [--json PATH] [--keep FOLDER]
+"""static.py LAUNCHES.jsonl [NAME...] [--tlc PATH] [--from FOLDER=FOLDER...] [--below RATIO] [--no-triton] [--jobs N]
+[--json PATH] [--keep FOLDER]
 
 Compares the code of tlc and of Triton for recorded launches, without a GPU. A regression of the code generator shows
 here before it is timed: registers, spilled bytes, shared memory, resident blocks, and the instructions of the hot loop.
 
-LAUNCHES.jsonl   one launch a line, as launches.py writes them: kernel, file, grid, warps, stages, and args, a list of
-                 [parameter, constexpr, kind, dtype, value]; the value of a pointer is its alignment
+LAUNCHES.jsonl   one launch a line, a JSON object:
+                   kernel, file   the jit function and its source
+                   grid, warps, stages
+                   args           for each parameter [name, is constexpr, kind, dtype, value]; kinds are ptr, int, float,
+                                  bool, str, dtype and none; the value of a pointer is its alignment
+                   tlc_us, triton_us   measured times, if there are any
 NAME...          only kernels whose name contains one of these
---from A=B       sources recorded below folder A lie below folder B here
+--from A=B       sources recorded below folder A lie below folder B here; packages are imported from B
+--below RATIO    only launches whose triton_us / tlc_us is less
 --no-triton      tlc alone
 --json PATH      writes all figures
---keep FOLDER    keeps PTX and SASS of both
+--keep FOLDER    keeps PTX, SASS and Triton's GPU IR
 
-Needs ptxas and nvdisasm (Triton's package contains both), PyTorch and Triton for the sources that import them."""
+Needs ptxas and nvdisasm (Triton's package contains both), and Triton and PyTorch for Triton's side. Triton's figures
+are kept in ~/.cache/tlc-public."""
 import argparse
 import collections
 import concurrent.futures
-import glob
 import hashlib
 import json
 import math
@@ -31,11 +37,18 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, "..", "..", "..")
 MULTIPROCESSORS = 132  # of an H200: larger grids get the code for many programs
-KINDS = [  # of SASS instructions
-    ("mma", r"[HIDQ]?G?MMA"), ("special", "MUFU"), ("shared", "LDS|STS|LDSM|STSM|ATOMS|LDGSTS"), ("shuffle", "SHFL"),
-    ("global", "LDG|STG|LD|ST|RED|ATOM|ATOMG|UTMA.*|UBLKCP"), ("local", "LDL|STL"), ("barrier", "BAR|WARPSYNC|SYNCS"),
-    ("convert", "F2F|F2FP|I2F.*|F2I.*|I2I|I2FP|F2IP"), ("float", "FADD|FMUL|FFMA|FMNMX|FSEL|FSETP|HADD2|HMUL2|HFMA2|HMNMX2|FSET|DADD|DMUL|DFMA"),
-    ("branch", "BRA|BSYNC|BSSY|EXIT|WARPSYNC|CALL|RET")]
+KINDS = [  # of SASS instructions, by the first part of their names; all others are "integer"
+    ("mma", "[HIDQ]?G?MMA"),
+    ("special", "MUFU"),
+    ("shared", "LDS|STS|LDSM|STSM|ATOMS|LDGSTS"),
+    ("shuffle", "SHFL"),
+    ("global", "LDG|STG|LD|ST|RED|ATOM|ATOMG|UTMA.*|UBLKCP"),
+    ("local", "LDL|STL"),
+    ("barrier", "BAR|WARPSYNC|SYNCS"),
+    ("convert", "F2F|F2FP|I2F.*|F2I.*|I2I|I2FP|F2IP"),
+    ("float", "[FHD](ADD|MUL|FMA|MNMX|SET|SETP|SEL)2?|FFMA"),
+    ("branch", "BRA|BSYNC|BSSY|EXIT|CALL|RET"),
+]
 
 
 def nvidia_tool(name):
@@ -48,110 +61,124 @@ def nvidia_tool(name):
 
 # --- the two compilers ------------------------------------------------------------------------------------------------
 
+TRITON_NAMES = {"fp8e4nv": "float8e4nv", "fp8e5": "float8e5", "fp16": "float16", "bf16": "bfloat16", "fp32": "float32",
+                "fp64": "float64", "i1": "int1"}
+
 
 def literal(kind, dtype, value):
     """The Python text of a constexpr."""
+    if kind == "dtype":
+        return "tl." + (TRITON_NAMES.get(dtype) or dtype.replace("u", "uint").replace("i", "int", 1))
     if kind == "none":
         return "None"
     if kind == "bool":
         return str(bool(value))
-    if kind == "dtype":
-        return "tl." + triton_name(dtype)
     return repr(value) if kind == "str" else str(value)
 
 
-def triton_name(dtype):
-    return {"fp8e4nv": "float8e4nv", "fp8e5": "float8e5", "fp16": "float16", "bf16": "bfloat16", "fp32": "float32",
-            "fp64": "float64", "i1": "int1"}.get(dtype) or dtype.replace("u", "uint").replace("i", "int", 1)
-
-
-def int_type(dtype, value):
-    return dtype or ("i32" if -2**31 <= value < 2**31 else "i64")
+def scalar_type(kind, dtype, value):
+    if kind == "int" and not dtype:
+        return "i32" if -2**31 <= value < 2**31 else "i64"
+    return "i1" if kind == "bool" else dtype
 
 
 def tlc_arguments(launch):
-    types, defines = [], []
+    types, options = [], []
     for name, constexpr, kind, dtype, value, *_ in launch["args"]:
         if constexpr or kind in ("none", "str", "dtype"):
-            defines += ["-D", f"{name}={literal(kind, dtype, value)}"]
-        elif kind == "ptr":
-            types.append(f"{name}=*{dtype}" + (":16" if value % 16 == 0 else ""))
-        elif kind == "int":
-            t = int_type(dtype, value)
-            types.append(f"{name}={t}" + (":1" if value == 1 else ":16" if value % 16 == 0 else ""))
-        else:
-            types.append(f"{name}={'i1' if kind == 'bool' else dtype}")
-    return ["-k", launch["kernel"], "-s", ",".join(types), *defines, "--num-warps", str(launch["warps"]), "--num-stages",
-            str(launch["stages"]), *(["--persistent"] if math.prod(launch["grid"]) > MULTIPROCESSORS else [])]
+            options += ["-D", f"{name}={literal(kind, dtype, value)}"]
+            continue
+        known = ":1" if kind == "int" and value == 1 else ""
+        if kind in ("ptr", "int") and value % 16 == 0:
+            known = ":16"
+        types.append(f"{name}={'*' + dtype if kind == 'ptr' else scalar_type(kind, dtype, value)}{known}")
+    if math.prod(launch["grid"]) > MULTIPROCESSORS:
+        options.append("--persistent")
+    return ["-k", launch["kernel"], "-s", ",".join(types), *options, "--num-warps", str(launch["warps"]),
+            "--num-stages", str(launch["stages"])]
 
 
 def compile_tlc(tlc, launch, file, out):
-    """Seconds, and bytes of shared memory, or None and an error."""
+    """Seconds, and bytes of shared memory; or None, and an error."""
     command, start = [tlc, file, *tlc_arguments(launch), "--target", "sm_90a"], time.time()
     p = subprocess.run(command + ["-o", out], capture_output=True, text=True, timeout=120)
     if p.returncode:
-        return None, None, p.stderr[-400:]
+        return None, p.stderr[-400:]
     seconds = time.time() - start
-    subprocess.run(command + ["--emit", "image", "-o", out + ".image"], capture_output=True, timeout=120)
-    said = subprocess.run([tlc, "show", out + ".image"], capture_output=True, text=True).stdout
+    subprocess.run(command + ["--emit", "image", "-o", out + ".image"], capture_output=True, timeout=120, check=True)
+    said = subprocess.run([tlc, "show", out + ".image"], capture_output=True, text=True, check=True).stdout
     shared = re.search(r"(\d+) bytes of shared memory", said)
-    return seconds, int(shared[1]) if shared else 0, ""
+    return seconds, int(shared[1]) if shared else 0
 
 
+# Compiles a launch for sm_90a in a process of its own, in which PyTorch and Triton believe in an H200.
 TRITON = """
-import importlib, json, os, sys, time
-launch, file, root, module, out = json.loads(sys.argv[1]), *sys.argv[2:6]
-sys.path.insert(0, root)
-import triton
-from triton.backends.compiler import GPUTarget
-from triton.backends.nvidia.driver import CudaDriver
-from triton.compiler import ASTSource
-import torch
+import importlib, importlib.util, json, os, sys, time
 from types import SimpleNamespace
+launch, file, root, out = json.loads(sys.argv[1]), *sys.argv[2:5]
+sys.path.insert(0, root)
+import torch, triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+target = GPUTarget("cuda", 90, 32)
 h200 = dict(name="NVIDIA H200", major=9, minor=0, multi_processor_count=132, multiprocessor_count=132, warp_size=32,
             max_shared_mem=232448, max_num_regs=65536, total_memory=150_000_000_000, warpSize=32,
             max_threads_per_multi_processor=2048, regs_per_multiprocessor=65536, gcnArchName="")
-for name, value in dict(get_device_capability=(9, 0), get_device_name="NVIDIA H200", device_count=1, current_device=0,
-                        is_available=True, get_device_properties=SimpleNamespace(**h200), get_arch_list=["sm_90"]).items():
+says = dict(get_device_capability=(9, 0), get_device_name=h200["name"], device_count=1, current_device=0,
+            is_available=True, get_device_properties=SimpleNamespace(**h200), get_arch_list=["sm_90"])
+for name, value in says.items():
     setattr(torch.cuda, name, lambda *a, value=value, **k: value)
+
 class Driver:
-    def get_current_target(self): return GPUTarget("cuda", 90, 32)
-    def get_current_device(self): return 0
-    def get_device_capability(self): return (9, 0)
-    def get_benchmarker(self): return None
-    def get_active_torch_device(self): return torch.device("cpu")
     utils = SimpleNamespace(get_device_properties=lambda *a: h200)
-    def __getattr__(self, n): return lambda *a, **k: None
+    get_current_target = lambda self: target
+    get_current_device = lambda self: 0
+    get_device_capability = lambda self: (9, 0)
+    get_active_torch_device = lambda self: torch.device("cpu")
+    def __getattr__(self, name):
+        return lambda *a, **k: None
+
 triton.runtime.driver.set_active(Driver())
-if "/ind/" in file or not module:
-    import importlib.util
+
+def without_inductor_heuristics():
     import torch._inductor.runtime.triton_helpers as helpers
-    import torch._inductor.runtime.triton_heuristics as th
+    import torch._inductor.runtime.triton_heuristics as heuristics
     helpers.set_driver_to_gpu = lambda: None
-    keep = lambda *a, **k: (lambda f: f)
-    for n in "pointwise reduction persistent_reduction cooperative_reduction template user_autotune foreach split_scan".split():
-        setattr(th, n, keep)
-    spec = importlib.util.spec_from_file_location("m", file)
-    m = importlib.util.module_from_spec(spec)
-    sys.modules["m"] = m
-    spec.loader.exec_module(m)
+    for name in ("pointwise", "reduction", "persistent_reduction", "cooperative_reduction", "template",
+                 "user_autotune", "foreach", "split_scan"):
+        setattr(heuristics, name, lambda *a, **k: lambda f: f)
+
+if os.path.exists(os.path.join(os.path.dirname(file), "__init__.py")):
+    module = importlib.import_module(os.path.relpath(file, root)[:-3].replace("/", "."))
 else:
-    m = importlib.import_module(module)
-f = getattr(m, launch["kernel"])
+    if "torch._inductor" in open(file).read():
+        without_inductor_heuristics()
+    spec = importlib.util.spec_from_file_location("launched", file)
+    module = sys.modules["launched"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+f = getattr(module, launch["kernel"])
 while not isinstance(f, triton.runtime.jit.JITFunction):
     f = f.fn
-import triton.language as tl
-signature, constants, attrs = {}, {}, {}
+
+signature, constants, attributes = {}, {}, {}
 for i, (name, constexpr, kind, dtype, value, *_) in enumerate(launch["args"]):
-    if constexpr or kind in ("none", "str", "dtype") or kind == "int" and value == 1 and not f.params[i].do_not_specialize:
+    specialized = kind == "int" and value == 1 and not f.params[i].do_not_specialize
+    if constexpr or kind in ("none", "str", "dtype") or specialized:
         signature[name] = "constexpr"
-        constants[(i,)] = None if kind == "none" else bool(value) if kind == "bool" else float(value) if kind == "float" else value
+        constants[(i,)] = {"none": lambda: None, "bool": lambda: bool(value), "float": lambda: float(value)}.get(
+            kind, lambda: value)()
         continue
-    signature[name] = "*" + dtype if kind == "ptr" else (dtype or ("i32" if -2**31 <= value < 2**31 else "i64")) if kind == "int" else "u1" if kind == "bool" else dtype
+    if kind == "ptr":
+        signature[name] = "*" + dtype
+    elif kind == "int":
+        signature[name] = dtype or ("i32" if -2**31 <= value < 2**31 else "i64")
+    else:
+        signature[name] = "u1" if kind == "bool" else dtype
     if kind in ("ptr", "int") and value % 16 == 0:
-        attrs[(i,)] = [["tt.divisibility", 16]]
+        attributes[(i,)] = [["tt.divisibility", 16]]
 start = time.time()
-k = triton.compile(ASTSource(f, signature, constants, attrs), target=GPUTarget("cuda", 90, 32),
+k = triton.compile(ASTSource(f, signature, constants, attributes), target=target,
                    options={"num_warps": launch["warps"], "num_stages": launch["stages"]})
 open(out, "w").write(k.asm["ptx"])
 open(out + ".ttgir", "w").write(k.asm["ttgir"])
@@ -159,16 +186,14 @@ print(json.dumps([time.time() - start, k.metadata.shared]))
 """
 
 
-def compile_triton(launch, file, root, module, out):
-    p = subprocess.run([sys.executable, "-c", TRITON, json.dumps(launch), file, root, module, out], capture_output=True,
+def compile_triton(launch, file, root, out):
+    """Seconds, and bytes of shared memory; or None, and an error."""
+    p = subprocess.run([sys.executable, "-c", TRITON, json.dumps(launch), file, root, out], capture_output=True,
                        text=True, timeout=600)
-    if p.returncode:
-        return None, None, p.stderr[-400:]
-    seconds, shared = json.loads(p.stdout.splitlines()[-1])
-    return seconds, shared, ""
+    return (None, p.stderr[-400:]) if p.returncode else json.loads(p.stdout.splitlines()[-1])
 
 
-# --- figures of the machine code ---------------------------------------------------------------------------------------
+# --- figures of the machine code --------------------------------------------------------------------------------------
 
 
 def kind_of(opcode):
@@ -176,26 +201,28 @@ def kind_of(opcode):
     return next((kind for kind, pattern in KINDS if re.fullmatch(pattern, base)), "integer")
 
 
-def loops(sass):
-    """Instructions of each innermost loop: (count, Counter of kinds)."""
-    ops, label_at, branches = [], {}, []
+def read_sass(sass):
+    """The opcodes, and the counts by kind of each innermost loop."""
+    opcodes, label_at, branches = [], {}, []
     for line in sass.splitlines():
         label = re.match(r"(\.L_x_\d+):", line)
         if label:
-            label_at[label[1]] = len(ops)
+            label_at[label[1]] = len(opcodes)
         op = re.match(r"\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)(.*)", line)
-        if op:
-            target = re.search(r"`\((\.L_x_\d+)\)", op[2])
-            if op[1].startswith("BRA") and target:
-                branches.append((len(ops), target[1]))
-            if op[1] != "NOP":
-                ops.append(op[1])
-    backward = [(label_at[t], at) for at, t in branches if label_at.get(t, 1 << 30) < at]
-    innermost = [(a, b) for a, b in backward if not any((c, d) != (a, b) and a <= c and d <= b for c, d in backward)]
-    return ops, [collections.Counter(map(kind_of, ops[a:b + 1])) for a, b in innermost]
+        if not op or op[1] == "NOP":
+            continue
+        target = re.search(r"`\((\.L_x_\d+)\)", op[2])
+        if op[1].startswith("BRA") and target:
+            branches.append((len(opcodes), target[1]))
+        opcodes.append(op[1])
+    loops = [(label_at[t], at) for at, t in branches if label_at.get(t, at) < at]
+    contains = lambda outer, inner: outer != inner and outer[0] <= inner[0] and inner[1] <= outer[1]
+    innermost = [x for x in loops if not any(contains(x, y) for y in loops)]
+    return opcodes, [collections.Counter(map(kind_of, opcodes[a:b + 1])) for a, b in innermost]
 
 
 def resident_blocks(registers, shared, warps):
+    """Blocks that a multiprocessor of an H200 holds at the same time."""
     registers = -(-registers // 8) * 8 * 32
     blocks = [32, 64 // warps, 65536 // registers // warps]
     return min(blocks + ([228 * 1024 // (shared + 1024)] if shared else []))
@@ -204,65 +231,74 @@ def resident_blocks(registers, shared, warps):
 def figures(ptx, warps, shared, keep):
     with tempfile.TemporaryDirectory() as folder:
         cubin, start = os.path.join(folder, "k.cubin"), time.time()
-        p = subprocess.run([nvidia_tool("ptxas"), "-arch", "sm_90a", "-v", ptx, "-o", cubin], capture_output=True, text=True,
-                           timeout=300)
+        p = subprocess.run([nvidia_tool("ptxas"), "-arch", "sm_90a", "-v", ptx, "-o", cubin], capture_output=True,
+                           text=True, timeout=300)
         seconds = time.time() - start
         if p.returncode:
             return {"error": p.stderr[-300:]}
-        sass = subprocess.run([nvidia_tool("nvdisasm"), "-c", cubin], capture_output=True, text=True).stdout
+        sass = subprocess.run([nvidia_tool("nvdisasm"), "-c", cubin], capture_output=True, text=True, check=True).stdout
     if keep:
         open(ptx + ".sass", "w").write(sass)
     number = lambda pattern: sum(map(int, re.findall(pattern, p.stderr)))
-    ops, bodies = loops(sass)
-    hot = max(bodies, key=lambda b: (b["mma"], sum(b.values())), default=collections.Counter())
+    opcodes, loops = read_sass(sass)
+    hot = max(loops, key=lambda kinds: (kinds["mma"], sum(kinds.values())), default=collections.Counter())
     registers = number(r"Used (\d+) registers")
     return {"registers": registers, "spill": number(r"(\d+) bytes spill stores"), "shared": shared,
-            "blocks": resident_blocks(registers, shared, warps), "instructions": len(ops),
-            "loop": sum(hot.values()), "loop_kinds": hot, "kinds": collections.Counter(map(kind_of, ops)),
+            "blocks": resident_blocks(registers, shared, warps), "instructions": len(opcodes),
+            "loop": sum(hot.values()), "loop_kinds": hot, "kinds": collections.Counter(map(kind_of, opcodes)),
             "ptxas_s": seconds}
 
 
-def compare(task):
-    launch, args, folders, number = task
-    file = launch["file"]
-    for recorded, here in folders:
-        if file.startswith(recorded):
-            file = here + file[len(recorded):]
-    root = next((here for _, here in folders if file.startswith(here)), os.path.dirname(file))
-    module = os.path.relpath(file, root)[:-3].replace("/", ".") if "/ind/" not in file else ""
-    base = os.path.join(args.keep or args.work, f"{number:03}-{launch['kernel'][:60]}")
-    row = {"kernel": launch["kernel"], "case": launch.get("case") or launch.get("model"), "number": number}
-    if "triton_us" in launch:
-        row["measured"] = launch["triton_us"] / launch["tlc_us"]
-        row["us"] = launch["tlc_us"]
-    try:
-        seconds, shared, why = compile_tlc(args.tlc, launch, file, base + ".tlc.ptx")
-        row["tlc"] = {"error": why} if seconds is None else figures(base + ".tlc.ptx", launch["warps"], shared, args.keep)
-        row["tlc"]["compile_s"] = seconds
-        if not args.no_triton:
-            key = hashlib.sha256(json.dumps([launch["args"], launch["kernel"], file, launch["warps"], launch["stages"]]).encode()).hexdigest()[:20]
-            cached = os.path.join(args.cache, key + ".json")
-            if os.path.exists(cached):
-                row["triton"] = json.load(open(cached))
-            else:
-                seconds, shared, why = compile_triton(launch, file, root, module, base + ".triton.ptx")
-                row["triton"] = {"error": why} if seconds is None else figures(base + ".triton.ptx", launch["warps"], shared, args.keep)
-                row["triton"]["compile_s"] = seconds
-                if "error" not in row["triton"]:
-                    json.dump(row["triton"], open(cached, "w"))
-    except subprocess.TimeoutExpired as e:
-        row.setdefault("tlc", {"error": "timeout"}), row.setdefault("triton", {"error": "timeout"})
+def measured(compiled, ptx, launch, keep):
+    seconds, shared = compiled
+    if seconds is None:
+        return {"error": shared}
+    return {**figures(ptx, launch["warps"], shared, keep), "compile_s": seconds}
+
+
+def triton_figures(launch, file, root, base, args):
+    """From the cache if the launch and the source are the same."""
+    text = json.dumps([launch[x] for x in ("args", "kernel", "warps", "stages")]) + open(file).read()
+    cached = os.path.join(args.cache, hashlib.sha256(text.encode()).hexdigest()[:20] + ".json")
+    if os.path.exists(cached) and not args.keep:
+        return json.load(open(cached))
+    row = measured(compile_triton(launch, file, root, base + ".triton.ptx"), base + ".triton.ptx", launch, args.keep)
+    if "error" not in row:
+        json.dump(row, open(cached, "w"))
     return row
 
 
+def compare(task):
+    number, launch, args = task
+    file, root = launch["file"], os.path.dirname(launch["file"])
+    for recorded, here in args.folders:
+        if file.startswith(recorded):
+            file, root = here + file[len(recorded):], here
+    base = os.path.join(args.keep or args.work, f"{number:03}-{launch['kernel'][:60]}")
+    row = {"kernel": launch["kernel"], "number": number, "tlc_us": launch.get("tlc_us"),
+           "triton_us": launch.get("triton_us")}
+    try:
+        row["tlc"] = measured(compile_tlc(args.tlc, launch, file, base + ".tlc.ptx"), base + ".tlc.ptx", launch,
+                              args.keep)
+        row["triton"] = {} if args.no_triton else triton_figures(launch, file, root, base, args)
+    except (subprocess.SubprocessError, OSError) as e:
+        row.setdefault("tlc", {"error": str(e)})
+        row.setdefault("triton", {"error": str(e)})
+    return row
+
+
+COLUMNS = [("registers", 9), ("spill", 11), ("shared", 15), ("blocks", 7), ("instructions", 12), ("loop", 11),
+           ("ptxas_s", 9)]
+
+
 def show(row):
-    both = [row.get("tlc", {}), row.get("triton", {})]
-    cells = []
-    for name in ("registers", "spill", "shared", "blocks", "instructions", "loop", "ptxas_s"):
-        cells.append("/".join("-" if name not in x else f"{x[name]:.1f}" if name == "ptxas_s" else str(x[name]) for x in both))
+    both, cells = [row["tlc"], row["triton"]], []
+    for name, width in COLUMNS:
+        texts = ["-" if name not in x else f"{x[name]:.1f}" if name == "ptxas_s" else str(x[name]) for x in both]
+        cells.append(f"{'/'.join(texts):>{width}}")
+    times = f"{row['triton_us'] / row['tlc_us']:5.2f} {row['tlc_us']:8.1f}" if row["tlc_us"] else " " * 14
     errors = " ".join(x["error"].strip().splitlines()[-1][:90] for x in both if x.get("error"))
-    times = f"{row['measured']:5.2f} {row['us']:7.1f}" if "measured" in row else " " * 13
-    print(f"{row['number']:3} {times} {row['kernel'][:44]:44} " + " ".join(f"{c:>{w}}" for c, w in zip(cells, (9, 11, 15, 7, 11, 11, 9))), errors, flush=True)
+    print(f"{row['number']:3} {times} {row['kernel'][:44]:44} {' '.join(cells)} {errors}", flush=True)
 
 
 def main():
@@ -270,29 +306,34 @@ def main():
     p.add_argument("launches")
     p.add_argument("names", nargs="*")
     p.add_argument("--tlc", default=os.path.join(ROOT, "build", "tlc"))
-    p.add_argument("--from", dest="folders", action="append", default=[])
+    p.add_argument("--from", dest="folders", action="append", default=[], type=lambda text: tuple(text.split("=", 1)))
     p.add_argument("--jobs", type=int, default=os.cpu_count())
     p.add_argument("--no-triton", action="store_true")
-    p.add_argument("--below", type=float, default=99)
+    p.add_argument("--below", type=float, default=math.inf)
     p.add_argument("--json")
     p.add_argument("--keep")
-    p.add_argument("--cache", default=os.path.expanduser("~/.cache/tlc-public"))
     args = p.parse_intermixed_args()
-    os.makedirs(args.cache, exist_ok=True)
-    if args.keep:
-        os.makedirs(args.keep, exist_ok=True)
-    launches = [json.loads(line) for line in open(args.launches)]
-    launches = [(i, x) for i, x in enumerate(launches) if "args" in x and (not args.names or any(n in x["kernel"] for n in args.names))]
-    launches = [(i, x) for i, x in launches if args.below > 90 or x.get("triton_us", 9e9) / x.get("tlc_us", 1) < args.below]
-    folders = [f.split("=") for f in args.folders]
-    print(f"{'':3} {'measured':>8} {'us':>4} {'kernel':44} tlc/Triton: registers spilled shared blocks instructions hot-loop ptxas-s")
+    args.cache = os.path.expanduser("~/.cache/tlc-public")
+    args.tlc = os.path.abspath(args.tlc)
+    for folder in filter(None, (args.cache, args.keep)):
+        os.makedirs(folder, exist_ok=True)
+
+    def wanted(x):
+        ratio = x["triton_us"] / x["tlc_us"] if x.get("tlc_us") else 0
+        return "args" in x and ratio < args.below and (not args.names or any(n in x["kernel"] for n in args.names))
+
+    with open(args.launches) as f:
+        launches = [(i, x) for i, x in enumerate(map(json.loads, f)) if wanted(x)]
+    print(f"{'':3} ratio   tlc µs {'kernel':44} " + " ".join(f"{name:>{width}}" for name, width in COLUMNS) +
+          "  (tlc/Triton)")
+    rows = []
     with tempfile.TemporaryDirectory() as args.work, concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        rows = []
-        for row in pool.map(compare, [(x, args, folders, i) for i, x in launches]):
+        for row in pool.map(compare, [(i, x, args) for i, x in launches]):
             rows.append(row)
             show(row)
     if args.json:
-        json.dump(rows, open(args.json, "w"))
+        with open(args.json, "w") as f:
+            json.dump(rows, f)
 
 
 main()
