@@ -87,6 +87,9 @@ enum tuning {
 	 * ahead. The position of a tile in groups of rows, and two index tiles, take 26. On an H100, a GEMM of 4096^3
 	 * reaches 0.62 of cuBLAS's speed with them. Otherwise its loads would not be issued ahead. */
 	MAX_SELECTED_OPERATIONS = 64,
+	/* Operations of index arithmetic that are repeated in each layout that needs the result. Random numbers by
+	 * Philox take 90. */
+	MAX_REMATERIALIZED = 64,
 	/* PRODUCER_WARPS: a producer takes a whole warpgroup, because setmaxnreg works on warpgroups.
 	 * MAX_WARPS_BESIDE_PRODUCER: with more consumer warps, each would get too few registers. Of the 65,536
 	 * registers for 8 consumer warps and the producer, each consumer thread gets 232 and each producer thread 40,

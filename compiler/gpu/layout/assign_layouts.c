@@ -7,6 +7,8 @@
  * rematerializable: it is recomputed in each layout needed (insert_conversions.c), so that conversions remain only
  * where data really moves. */
 #include "gpu/layout/assign_layouts.h"
+
+#include "support/thresholds.h"
 #include "gpu/layout/memory_access.h"
 
 /* --- making layouts ------------------------------------------------------------------------------------------ */
@@ -218,9 +220,11 @@ static void set_homes(struct placer *p, const struct op *o, const struct layout 
 		assign_layout(p, &o->results[i], l);
 }
 
-enum { FREE = 1, NOT_FREE = 2 };
+/* Values computed from no data: FREE ones take at most MAX_REMATERIALIZED operations on each element, or are
+ * addresses. */
+enum { FREE = 1, NOT_FREE = 2, LONG_COMPUTATION = 3 };
 
-/* FREE or NOT_FREE; 0: not known yet. */
+/* FREE, NOT_FREE or LONG_COMPUTATION; 0: not known yet. */
 static uintptr_t known_free(const struct placer *p, const struct value *v)
 {
 	if (!type_is_tensor(v->type) || !v->def)
@@ -239,6 +243,27 @@ static bool find_unknown_free(void *arg, struct demand d, struct demand *first)
 	return false;
 }
 
+static bool takes_many_operations(const struct value *v)
+{
+	const struct value *seen[MAX_REMATERIALIZED + 1] = {v};
+	u32 n = 1;
+	for (u32 at = 0; at < n; at++) {
+		const struct op *o = seen[at]->def;
+		for (u32 i = 0; o && i < o->noperands; i++) {
+			const struct value *x = operand(o, i);
+			u32 k = 0;
+			while (k < n && seen[k] != x)
+				k++;
+			if (k < n || !type_is_tensor(x->type) || type_numel(x->type) < type_numel(v->type))
+				continue;
+			if (n > MAX_REMATERIALIZED)
+				return true;
+			seen[n++] = x;
+		}
+	}
+	return false;
+}
+
 static void note_free(void *arg, struct demand d)
 {
 	struct placer *p = arg;
@@ -246,8 +271,9 @@ static void note_free(void *arg, struct demand d)
 	bool yes = o->code == IR_CONSTANT || o->code == IR_MAKE_RANGE || o->code == IR_SPLAT || op_has(o, ELEM) ||
 		   op_is_shape(o);
 	for (u32 i = 0; yes && i < o->noperands; i++)
-		yes = known_free(p, operand(o, i)) == FREE;
-	map_put(&p->free, d.v, (void *)(uintptr_t)(yes ? FREE : NOT_FREE));
+		yes = known_free(p, operand(o, i)) != NOT_FREE;
+	bool is_long = yes && !type_is_ptr(d.v->type) && takes_many_operations(d.v);
+	map_put(&p->free, d.v, (void *)(uintptr_t)(is_long ? LONG_COMPUTATION : yes ? FREE : NOT_FREE));
 }
 
 bool is_free(struct placer *p, const struct value *v)
@@ -255,6 +281,11 @@ bool is_free(struct placer *p, const struct value *v)
 	if (!known_free(p, v))
 		meet_demand((struct demand){(struct value *)v, 0}, find_unknown_free, note_free, p);
 	return known_free(p, v) == FREE;
+}
+
+static bool is_long_computation(struct placer *p, const struct value *v)
+{
+	return !is_free(p, v) && known_free(p, v) == LONG_COMPUTATION;
 }
 
 const struct layout *operand_layout(struct placer *p, const struct op *o, const struct layout *l)
@@ -339,16 +370,24 @@ static const struct layout *strongest(struct placer *p, const struct op *o)
 	return best;
 }
 
-/* An elementwise operation, or inline assembly, takes the layout of its operands, the strongest one first. Operands
- * that are loads without a preferred layout take it, too. */
+/* True if v takes the layout of its elementwise use: a load without a preferred layout, or a long computation from no
+ * data, such as random numbers. */
+static bool takes_layout_of_use(struct placer *p, const struct value *v)
+{
+	const struct op *load = def_if(v, IR_LOAD);
+	return load ? !map_get(&p->memory, load) : is_long_computation(p, v);
+}
+
+/* An elementwise operation, or inline assembly, takes the layout of its operands, the strongest one first. If they have
+ * none yet, its use determines the layout. */
 static void infer_elementwise(struct placer *p, struct op *o)
 {
 	const struct layout *best = strongest(p, o);
-	if (!best && op_is_asm(o))
+	if (!best)
 		best = assigned_layout(p, &o->results[0]);
 	set_homes(p, o, best);
 	for (u32 i = 0; i < o->noperands; i++)
-		if (def_if(operand(o, i), IR_LOAD) && !map_get(&p->memory, operand(o, i)->def))
+		if (takes_layout_of_use(p, operand(o, i)))
 			assign_layout(p, operand(o, i), best);
 }
 
