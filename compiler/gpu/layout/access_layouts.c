@@ -175,11 +175,32 @@ static const struct layout *layout_of_scan(const struct accesses *all, const str
 /* The elements that a thread may hold next to each other. An instruction accesses 16 bytes of a thread. If a thread
  * holds more, each of its instructions covers a part of every sector: stores then take twice the transactions, and
  * loads find the second half of a sector in the L1 cache. */
+enum { BYTES_OF_INSTRUCTION = 16, MOST_READ = 32 };
+
 static int most_elements(const struct op *o)
 {
-	enum { MOST_WRITTEN = 16, MOST_READ = 32 }; /* bytes */
 	int bytes = pointee_bytes(operand(o, 0)->type);
-	return MAX((o->code == IR_LOAD ? MOST_READ : MOST_WRITTEN) / bytes, 1);
+	return MAX((o->code == IR_LOAD ? MOST_READ : BYTES_OF_INSTRUCTION) / bytes, 1);
+}
+
+/* True if cp.async can copy the load's tile to shared memory ahead of its iteration. */
+static bool is_copied(struct placer *p, const struct op *o)
+{
+	const struct op *loop = o->block->parent;
+	return o->code == IR_LOAD && loop && loop->code == IR_FOR && stages_of(p->s, loop) > 1 &&
+	       p->s->target->has_async_copy && !o->attr[ATTR_VOLATILE] && load_fills_zero(o) && feeds_dot(p, o, true) &&
+	       !may_be_written(p->s, o->block, pointer_base(operand(o, 0)));
+}
+
+/* cp.async of 16 bytes bypasses the L1 cache, so that a sector whose halves are copied by two instructions comes twice
+ * from the L2 cache. If threads hold more than 16 bytes, the copy has a layout different from the layout in which the
+ * tile is read from shared memory. */
+static void place_copy(struct accesses *all, const struct layout_access *a, int vec)
+{
+	struct placer *p = all->p;
+	int most = BYTES_OF_INSTRUCTION / pointee_bytes(operand(a->op, 0)->type);
+	if (vec > most && most > 0 && !a->run && p->s->k->cuda.cluster == 1 && is_copied(p, a->op))
+		map_put(&p->copies, a->op, (void *)blocked_layout(p, operand(a->op, 0)->type, a->order, most));
 }
 
 static struct layout_access *representative(struct accesses *all, struct layout_access *a)
@@ -230,6 +251,7 @@ void place_accesses(struct placer *p)
 		if (!l)
 			l = blocked_layout(p, operand(o, 0)->type, all.at.at[i].order, vec);
 		map_put(&p->memory, o, (void *)l);
+		place_copy(&all, &all.at.at[i], vec);
 		if (p->s->k->cuda.cluster > 1)
 			p->common = l;
 	}

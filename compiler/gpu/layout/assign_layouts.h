@@ -43,6 +43,7 @@ struct placer {
 	struct value_set operands, shaped_operands;
 	struct map assigned;   /* value → its assigned layout, in which it is computed */
 	struct map memory; /* load, store or atomic → layout it prefers; absent: no preference */
+	struct map copies; /* load → layout of its copy to shared memory, unless it is read in that layout */
 	struct map dots;   /* dot → struct dot_plan */
 	struct map free;   /* value → FREE or NOT_FREE */
 	/* value computed from a load in the layout of a dot's result → that layout (insert_conversions.c) */

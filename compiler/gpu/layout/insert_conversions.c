@@ -388,6 +388,17 @@ static void place_dot(struct placer *p, struct op *o)
 	set_layout(p, result(o), plan->acc);
 }
 
+/* A load whose copy to shared memory has a layout different from the layout l of its result. The pipeline reads l from
+ * the buffer in place of the conversion. */
+static void place_copied_load(struct placer *p, struct op *load, const struct layout *copy, const struct layout *l)
+{
+	struct value *v = result(load);
+	request_all(p, load, copy);
+	set_result(p, v, copy);
+	struct builder b = builder_after(p->ctx, load);
+	add_version(p, v, l, build1(&b, IR_CONVERT_LAYOUT, type_with_layout(p->ctx, v->type, l), v));
+}
+
 /* The layout of a store: the value's layout if the pointers are scattered, otherwise the pointers' layout. */
 static const struct layout *store_layout(struct placer *p, const struct op *o)
 {
@@ -446,6 +457,12 @@ static void place_op(struct placer *p, struct op *o)
 			if (type_is_tensor(operand(o, i)->type))
 				request_operand(p, o, i, assigned_or_default(p, operand(o, i)));
 		return;
+	case IR_LOAD:
+		if (l && map_get(&p->copies, o)) {
+			place_copied_load(p, o, map_get(&p->copies, o), l);
+			return;
+		}
+		break;
 	default: break;
 	}
 	if (!l || op_is_shape(o) || is_free(p, result(o)))
