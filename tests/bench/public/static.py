@@ -5,12 +5,7 @@
 Compares the code of tlc and of Triton for recorded launches, without a GPU. A regression of the code generator shows
 here before it is timed: registers, spilled bytes, shared memory, resident blocks, and the instructions of the hot loop.
 
-LAUNCHES.jsonl   one launch a line, a JSON object:
-                   kernel, file   the jit function and its source
-                   grid, warps, stages
-                   args           for each parameter [name, is constexpr, kind, dtype, value]; kinds are ptr, int, float,
-                                  bool, str, dtype and none; the value of a pointer is its alignment
-                   tlc_us, triton_us   measured times, if there are any
+LAUNCHES.jsonl   recorded launches (launches.py)
 NAME...          only kernels whose name contains one of these
 --from A=B       sources recorded below folder A lie below folder B here; packages are imported from B
 --below RATIO    only launches whose triton_us / tlc_us is less
@@ -20,7 +15,6 @@ NAME...          only kernels whose name contains one of these
 
 Needs ptxas and nvdisasm (Triton's package contains both), and Triton and PyTorch for Triton's side. Triton's figures
 are kept in ~/.cache/tlc-public."""
-import argparse
 import collections
 import concurrent.futures
 import hashlib
@@ -33,6 +27,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+import launches
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, "..", "..", "..")
@@ -61,14 +57,10 @@ def nvidia_tool(name):
 
 # --- the two compilers ------------------------------------------------------------------------------------------------
 
-TRITON_NAMES = {"fp8e4nv": "float8e4nv", "fp8e5": "float8e5", "fp16": "float16", "bf16": "bfloat16", "fp32": "float32",
-                "fp64": "float64", "i1": "int1"}
-
-
 def literal(kind, dtype, value):
     """The Python text of a constexpr."""
     if kind == "dtype":
-        return "tl." + (TRITON_NAMES.get(dtype) or dtype.replace("u", "uint").replace("i", "int", 1))
+        return "tl." + launches.triton_name(dtype)
     if kind == "none":
         return "None"
     if kind == "bool":
@@ -98,9 +90,9 @@ def tlc_arguments(launch):
             "--num-stages", str(launch["stages"])]
 
 
-def compile_tlc(tlc, launch, file, out):
+def compile_tlc(tlc, launch, out):
     """Seconds, and bytes of shared memory; or None, and an error."""
-    command, start = [tlc, file, *tlc_arguments(launch), "--target", "sm_90a"], time.time()
+    command, start = [tlc, launch["file"], *tlc_arguments(launch), "--target", "sm_90a"], time.time()
     p = subprocess.run(command + ["-o", out], capture_output=True, text=True, timeout=120)
     if p.returncode:
         return None, p.stderr[-400:]
@@ -113,11 +105,11 @@ def compile_tlc(tlc, launch, file, out):
 
 # Compiles a launch for sm_90a in a process of its own, in which PyTorch and Triton believe in an H200.
 TRITON = """
-import importlib, importlib.util, json, os, sys, time
+import json, sys, time
 from types import SimpleNamespace
-launch, file, root, out = json.loads(sys.argv[1]), *sys.argv[2:5]
-sys.path.insert(0, root)
-import torch, triton
+launch, out = json.loads(sys.argv[1]), sys.argv[2]
+sys.path.insert(0, sys.argv[3])
+import torch, triton, launches
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
@@ -141,26 +133,7 @@ class Driver:
 
 triton.runtime.driver.set_active(Driver())
 
-def without_inductor_heuristics():
-    import torch._inductor.runtime.triton_helpers as helpers
-    import torch._inductor.runtime.triton_heuristics as heuristics
-    helpers.set_driver_to_gpu = lambda: None
-    for name in ("pointwise", "reduction", "persistent_reduction", "cooperative_reduction", "template",
-                 "user_autotune", "foreach", "split_scan"):
-        setattr(heuristics, name, lambda *a, **k: lambda f: f)
-
-if os.path.exists(os.path.join(os.path.dirname(file), "__init__.py")):
-    module = importlib.import_module(os.path.relpath(file, root)[:-3].replace("/", "."))
-else:
-    if "torch._inductor" in open(file).read():
-        without_inductor_heuristics()
-    spec = importlib.util.spec_from_file_location("launched", file)
-    module = sys.modules["launched"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-f = getattr(module, launch["kernel"])
-while not isinstance(f, triton.runtime.jit.JITFunction):
-    f = f.fn
-
+f = launches.jit_function(launch)
 signature, constants, attributes = {}, {}, {}
 for i, (name, constexpr, kind, dtype, value, *_) in enumerate(launch["args"]):
     specialized = kind == "int" and value == 1 and not f.params[i].do_not_specialize
@@ -186,10 +159,10 @@ print(json.dumps([time.time() - start, k.metadata.shared]))
 """
 
 
-def compile_triton(launch, file, root, out):
+def compile_triton(launch, out):
     """Seconds, and bytes of shared memory; or None, and an error."""
-    p = subprocess.run([sys.executable, "-c", TRITON, json.dumps(launch), file, root, out], capture_output=True,
-                       text=True, timeout=600)
+    p = subprocess.run([sys.executable, "-c", TRITON, json.dumps(launch), out, HERE], capture_output=True, text=True,
+                       timeout=600)
     return (None, p.stderr[-400:]) if p.returncode else json.loads(p.stdout.splitlines()[-1])
 
 
@@ -256,13 +229,13 @@ def measured(compiled, ptx, launch, keep):
     return {**figures(ptx, launch["warps"], shared, keep), "compile_s": seconds}
 
 
-def triton_figures(launch, file, root, base, args):
+def triton_figures(launch, base, args):
     """From the cache if the launch and the source are the same."""
-    text = json.dumps([launch[x] for x in ("args", "kernel", "warps", "stages")]) + open(file).read()
+    text = json.dumps([launch[x] for x in ("args", "kernel", "warps", "stages")]) + open(launch["file"]).read()
     cached = os.path.join(args.cache, hashlib.sha256(text.encode()).hexdigest()[:20] + ".json")
     if os.path.exists(cached) and not args.keep:
         return json.load(open(cached))
-    row = measured(compile_triton(launch, file, root, base + ".triton.ptx"), base + ".triton.ptx", launch, args.keep)
+    row = measured(compile_triton(launch, base + ".triton.ptx"), base + ".triton.ptx", launch, args.keep)
     if "error" not in row:
         json.dump(row, open(cached, "w"))
     return row
@@ -270,17 +243,13 @@ def triton_figures(launch, file, root, base, args):
 
 def compare(task):
     number, launch, args = task
-    file, root = launch["file"], os.path.dirname(launch["file"])
-    for recorded, here in args.folders:
-        if file.startswith(recorded):
-            file, root = here + file[len(recorded):], here
     base = os.path.join(args.keep or args.work, f"{number:03}-{launch['kernel'][:60]}")
     row = {"kernel": launch["kernel"], "number": number, "tlc_us": launch.get("tlc_us"),
            "triton_us": launch.get("triton_us")}
     try:
-        row["tlc"] = measured(compile_tlc(args.tlc, launch, file, base + ".tlc.ptx"), base + ".tlc.ptx", launch,
+        row["tlc"] = measured(compile_tlc(args.tlc, launch, base + ".tlc.ptx"), base + ".tlc.ptx", launch,
                               args.keep)
-        row["triton"] = {} if args.no_triton else triton_figures(launch, file, root, base, args)
+        row["triton"] = {} if args.no_triton else triton_figures(launch, base, args)
     except (subprocess.SubprocessError, OSError) as e:
         row.setdefault("tlc", {"error": str(e)})
         row.setdefault("triton", {"error": str(e)})
@@ -302,14 +271,10 @@ def show(row):
 
 
 def main():
-    p = argparse.ArgumentParser(usage=__doc__)
-    p.add_argument("launches")
-    p.add_argument("names", nargs="*")
+    p = launches.parser(__doc__)
     p.add_argument("--tlc", default=os.path.join(ROOT, "build", "tlc"))
-    p.add_argument("--from", dest="folders", action="append", default=[], type=lambda text: tuple(text.split("=", 1)))
     p.add_argument("--jobs", type=int, default=os.cpu_count())
     p.add_argument("--no-triton", action="store_true")
-    p.add_argument("--below", type=float, default=math.inf)
     p.add_argument("--json")
     p.add_argument("--keep")
     args = p.parse_intermixed_args()
@@ -318,17 +283,11 @@ def main():
     for folder in filter(None, (args.cache, args.keep)):
         os.makedirs(folder, exist_ok=True)
 
-    def wanted(x):
-        ratio = x["triton_us"] / x["tlc_us"] if x.get("tlc_us") else 0
-        return "args" in x and ratio < args.below and (not args.names or any(n in x["kernel"] for n in args.names))
-
-    with open(args.launches) as f:
-        launches = [(i, x) for i, x in enumerate(map(json.loads, f)) if wanted(x)]
     print(f"{'':3} ratio   tlc µs {'kernel':44} " + " ".join(f"{name:>{width}}" for name, width in COLUMNS) +
           "  (tlc/Triton)")
     rows = []
     with tempfile.TemporaryDirectory() as args.work, concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        for row in pool.map(compare, [(i, x, args) for i, x in launches]):
+        for row in pool.map(compare, [(number, launch, args) for number, launch in launches.read(args)]):
             rows.append(row)
             show(row)
     if args.json:
