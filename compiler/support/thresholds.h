@@ -68,6 +68,12 @@ enum tuning {
 	MIN_SUM_REGISTERS = 8,
 	MAX_SUM_REGISTERS = 64,
 	MAX_RECURRENCE_REGISTERS = 32,
+	/* Registers of a thread for addresses and operands, in addition to those that a loop carries, in the model of
+	 * resident blocks. */
+	WORKING_REGISTERS = 40,
+	/* Resident warps of a multiprocessor that hide each other's latency: four for each scheduler. More of them are
+	 * not worth a barrier in each iteration. */
+	ENOUGH_WARPS = 16,
 	/* MAX_TILE_REGISTERS: registers of the loads of the next tile that are issued before the current tile ends,
 	 * while its accumulators are live. MAX_CARRIED_OVER_TILES: registers that a loop of dependent dots carries in a
 	 * persistent kernel. On an H200, attention with 128 dimensions (68 registers) gains 4 to 10 % with 1024 keys

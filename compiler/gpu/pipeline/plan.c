@@ -295,13 +295,17 @@ static void rewrite(struct plan *p)
 }
 
 /* Lowers the number of stages to that of iterations where cp.async copies stay within one run of the loop: the loop
- * over programs, across which they might have run ahead, has been removed. */
+ * over programs, across which they might have run ahead, has been removed. Saves one more buffer of each load if more
+ * blocks are then resident: copies refill the buffer of the running iteration after its last read, as far ahead as
+ * before. The price is a barrier. Dots that are not waited for at once read the buffers until later. */
 static void lower_stages(struct plan *p)
 {
 	if (!p->async || p->tma || p->flattened || p->next_chained || p->prev_chained || p->s->cuda.programs)
 		return;
 	p->stages = useful_stages(p->loop, p->stages);
 	p->ahead = p->stages - 1;
+	if (!p->outstanding.len && !p->overlapped.len && !p->deferred && p->stages > 2 && is_short_of_memory(p))
+		p->stages--;
 }
 
 /* --- loops of a block ------------------------------------------------------------------------------------------ */

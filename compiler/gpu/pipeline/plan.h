@@ -160,6 +160,8 @@ i64 multibuffer_bytes(const struct plan *p, int stages);
 /* The largest number of stages, at most `stages`, that fits together with the buffers that the loop reads and with the
  * scratch memory that it and the operations before it use for layout conversions; at least 1. */
 int stages_that_fit(struct plan *p, int stages);
+/* True if one buffer less for each load lets more blocks be resident on a multiprocessor, and they have few warps. */
+bool is_short_of_memory(const struct plan *p);
 /* True if the multi-buffers fit together with the other shared memory of `around`, a loop around p's. */
 bool multibuffers_fit(const struct plan *p, const struct op *around);
 /* True if shared memory or registers allow one block per multiprocessor only. */

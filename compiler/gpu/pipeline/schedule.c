@@ -8,10 +8,18 @@
  *
  *   copies, then reads      a wait for the copies, then a block-wide barrier. With mbarriers: a wait for "full"
  *   stores, then dots       a proxy fence, and a block-wide barrier
- *   reads, then writes      of the same buffer, an iteration later: a block-wide barrier in between, unless another
- *                           step has one there. With mbarriers each warp releases the buffer after its last read */
+ *   reads, then writes      of the same buffer, an iteration later, or in the same one if copies refill it at once: a
+ *                           block-wide barrier in between, unless another step has one there. With mbarriers each
+ *                           warp releases the buffer after its last read */
 #include "gpu/layout/mma.h"
 #include "gpu/pipeline/schedule.h"
+
+/* True if copies refill the buffer of the running iteration, after its last read. Otherwise they fill the buffer of an
+ * earlier iteration. */
+static bool refills_at_once(const struct plan *p)
+{
+	return p->ahead == p->stages;
+}
 
 static void insert_step(struct schedule *s, u32 at, struct schedule_step step)
 {
@@ -110,7 +118,7 @@ static void choose_steps(struct schedule *s)
 		add_step(s, STEP_WAIT_COPIES, work, NULL);
 		add_step(s, STEP_ADVANCE, work, NULL);
 	}
-	if (!copy && !p->producer)
+	if (!copy && !p->producer && !refills_at_once(p))
 		add_step(s, STEP_ISSUE_COPIES, 0, NULL);
 	for (struct op *o = body->first; o != body->last; o = o->next) {
 		if (stores_wait && (has_dot(o) || dot_of_local_load(o))) {
@@ -239,6 +247,18 @@ static void find_parts(struct schedule *s)
 		distribute_loads(s, false);
 }
 
+/* Adds the copies that refill the buffers of the running iteration: after the last dot, so that operands of dots need
+ * not be in registers before. */
+static void add_refill(struct schedule *s)
+{
+	u32 at = s->parts.at[0].end;
+	for (u32 i = at; i < s->steps.len; i++)
+		if (s->steps.at[i].op && has_dot(s->steps.at[i].op))
+			at = i + 1;
+	s->parts.at[0].end = at;
+	insert_step(s, at, (struct schedule_step){STEP_ISSUE_COPIES, .stage = 0});
+}
+
 /* The time at which the buffer that iteration 0 reads is overwritten for the first time. */
 static u32 time_of_overwrite(const struct schedule *s)
 {
@@ -307,6 +327,8 @@ void schedule_loop(struct plan *p)
 	choose_steps(s);
 	if (p->multi_buffered)
 		find_parts(s);
+	if (refills_at_once(p))
+		add_refill(s);
 	if (p->tma)
 		add_mbarrier_steps(s);
 	else if (p->multi_buffered)

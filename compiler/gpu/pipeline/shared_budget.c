@@ -78,8 +78,8 @@ bool multibuffers_fit(const struct plan *p, const struct op *around)
 	return most_needed(p, around->blocks[0]) <= p->s->target->shared_bytes;
 }
 
-/* Lower bound of a thread's registers in the loop: the loop-carried tiles, and the largest result of a wgmma that is
- * not carried unchanged. */
+/* Lower bound of a thread's registers in the loop: the loop-carried tiles, and the largest result of a dot that is not
+ * carried unchanged. */
 static i64 registers_held(const struct plan *p)
 {
 	i64 carried = 0, most = 0;
@@ -87,8 +87,7 @@ static i64 registers_held(const struct plan *p)
 		if (type_is_tensor(p->loop->results[i].type))
 			carried += registers_of(p->s, &p->loop->results[i]);
 	for (const struct op *o = p->loop->blocks[0]->first; o; o = o->next)
-		if (o->code == IR_WARP_GROUP_DOT &&
-		    (!value_has_one_use(result(o)) || result(o)->uses->user->code != IR_YIELD))
+		if (op_is_dot(o) && (!value_has_one_use(result(o)) || result(o)->uses->user->code != IR_YIELD))
 			most = MAX(most, registers_of(p->s, result(o)));
 	return carried + most;
 }
@@ -121,6 +120,25 @@ bool one_block_per_multiprocessor(const struct plan *p)
 {
 	return 2 * memory_needed(p, p->stages) > p->s->target->shared_bytes ||
 	       registers_held(p) >= most_registers(p->s, p->s->num_warps, 2);
+}
+
+/* The blocks that a multiprocessor holds at the same time: each takes shared memory, of which the hardware reserves
+ * some, and registers. */
+static i64 resident_blocks(const struct plan *p, int stages)
+{
+	enum { RESERVED = 1024 };
+	const struct pass_state *s = p->s;
+	i64 registers = registers_held(p) + WORKING_REGISTERS,
+	    blocks = (s->target->shared_bytes + RESERVED) / (memory_needed(p, stages) + RESERVED);
+	while (blocks > 1 && most_registers(s, s->num_warps, (int)blocks) < registers)
+		blocks--;
+	return blocks;
+}
+
+bool is_short_of_memory(const struct plan *p)
+{
+	i64 now = resident_blocks(p, p->stages);
+	return now * p->s->num_warps < ENOUGH_WARPS && resident_blocks(p, p->stages - 1) > now;
 }
 
 int stages_that_fit(struct plan *p, int stages)
