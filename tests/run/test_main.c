@@ -28,6 +28,7 @@ int main(int argc, char **argv)
 		{"device", theme_device},
 		{"libdevice", theme_libdevice},
 		{"reference", theme_reference},
+		{"helpers", theme_helpers},
 	};
 	return run_themes(argc, argv, themes, COUNT(themes));
 }

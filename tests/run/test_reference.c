@@ -422,67 +422,6 @@ static void product(struct suite *s)
 	case_end(s);
 }
 
-static int64_t floor_quotient(int64_t a, int64_t b)
-{
-	return a / b - (a % b != 0 && (a < 0) != (b < 0));
-}
-
-static void inductor(struct suite *s)
-{
-	enum { R = 4, C = 16, S = R * C };
-	if (!case_begin(s, file, "inductor"))
-		return;
-	struct array *x = in(s, "x", TL_I32, S), *y = in(s, "y", TL_I32, S), *o = out(s, "o", TL_I32, 9 * S + 6 * R);
-	for (size_t r = 0; r < R; r++) {
-		int64_t less = 0, more = 0, product = 1, any = 0, less_at = 0, more_at = 0;
-		for (size_t i = r * C; i < (r + 1) * C; i++) {
-			set_int(x, i, random_int(-50, 50)), set_int(y, i, random_int(1, 9) * (i % 2 ? 1 : -1));
-			int64_t a = value_int(x, i), b = value_int(y, i), q = floor_quotient(a, b), at = (int64_t)i;
-			const int64_t each[] = {a, q, a - q * b, a < b ? a : b, a > b ? a : b,
-						1000 * (a <= b ? a : b) + (a <= b ? at : at + 1),
-						1000 * (a >= b ? a : b) + (a >= b ? at : at + 1), a, 1};
-			for (size_t k = 0; k < COUNT(each); k++)
-				want_int(o, k * S + i, each[k]);
-			if (i == r * C || a < less)
-				less = a, less_at = at;
-			if (i == r * C || a > more)
-				more = a, more_at = at;
-			product = wrap(TL_I32, product * (a % 3));
-			any |= a > 45;
-		}
-		const int64_t whole[] = {less, more, 1000 * less + less_at, 1000 * more + more_at, product, any};
-		for (size_t k = 0; k < COUNT(whole); k++)
-			want_int(o, 9 * S + k * R + r, whole[k]);
-	}
-	LAUNCH(s, "inductor", CONFIG(.grid = {1}), ptr(x), ptr(y), ptr(o), tl_int(R), tl_int(C));
-	case_end(s);
-}
-
-static void welford(struct suite *s)
-{
-	enum { R = 4, C = 32 };
-	if (!case_begin(s, file, "welford"))
-		return;
-	struct array *x = in(s, "x", TL_F32, 2 * R * C), *o = out(s, "o", TL_F32, 5 * R);
-	tolerance(o, 1e-5, 1e-5);
-	for (size_t r = 0; r < R; r++) {
-		double sum = 0, squares = 0, most = -INFINITY, total = 0;
-		for (size_t i = r * 2 * C; i < (r + 1) * 2 * C; i++)
-			sum += value(x, i), most = fmax(most, value(x, i));
-		for (size_t i = r * 2 * C; i < (r + 1) * 2 * C; i++) {
-			squares += pow(value(x, i) - sum / (2 * C), 2);
-			total += exp(value(x, i) - most);
-		}
-		want(o, r, sum / (2 * C));
-		want(o, R + r, squares);
-		want(o, 2 * R + r, sum / (2 * C) + 4 * C);
-		want(o, 3 * R + r, total);
-		want(o, 4 * R + r, exp(most));
-	}
-	LAUNCH(s, "welford", CONFIG(.grid = {1}), ptr(x), ptr(o), tl_int(R), tl_int(C));
-	case_end(s);
-}
-
 void theme_reference(struct suite *s)
 {
 	static const char *const sems[] = {NULL, "relaxed", "release"}, *const scopes[] = {NULL, "gpu", "cta", "sys"};
@@ -515,6 +454,4 @@ void theme_reference(struct suite *s)
 		atomics(s, atomic_types[k % COUNT(atomic_types)], sems[k % COUNT(sems)], scopes[k % COUNT(scopes)]);
 	chain(s);
 	product(s);
-	inductor(s);
-	welford(s);
 }
