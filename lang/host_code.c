@@ -265,7 +265,8 @@ static const char *resolved(struct parser *p, const char *name)
 	return target ? arena_printf(p->arena, "%s%s", target, name + strlen(first)) : name;
 }
 
-/* Recognises triton.jit, also when re-exported by another module, as in vllm.triton_utils.triton. */
+/* Recognises triton.jit, also when re-exported by another module, as in vllm.triton_utils.triton, and the decorators of
+ * functions that run at compile time: constexpr_function, triton.language.core.builtin, and PyTorch's name for it. */
 static bool decorator_kind(struct parser *p, const char *name, enum func_kind *kind)
 {
 	name = resolved(p, name);
@@ -277,7 +278,8 @@ static bool decorator_kind(struct parser *p, const char *name, enum func_kind *k
 	last = last ? last + 1 : name;
 	if (!strcmp(last, "jit") && of_triton)
 		*kind = FUNC_JIT;
-	else if (!strcmp(last, "constexpr_function"))
+	else if (!strcmp(last, "constexpr_function") || !strcmp(last, "triton_builtin") ||
+		 (!strcmp(last, "builtin") && of_triton && last != name))
 		*kind = FUNC_CONSTEXPR;
 	else
 		return false;

@@ -27,7 +27,8 @@ static struct val nested_namespace(enum namespace_ s, const char *name)
 			{NS_TL, "standard", NS_TL},
 			{NS_TL, "random", NS_TL},
 		{NS_TL, "PropagateNan", NS_PROPAGATE_NAN}, {NS_PROFILER, "language", NS_PROFILER},
-		{NS_TL, "target_info", NS_TARGET},
+		{NS_TL, "target_info", NS_TARGET}, {NS_INDUCTOR, "libdevice", NS_LIBDEVICE},
+		{NS_INDUCTOR, "math", NS_MATH},
 	};
 	for (u32 i = 0; i < ARRAY_LEN(table); i++)
 		if (table[i].in == s && !strcmp(table[i].name, name))
@@ -38,7 +39,8 @@ static struct val nested_namespace(enum namespace_ s, const char *name)
 /* True for names of Triton that kernels use although they begin with '_'. */
 static bool is_open(const char *name)
 {
-	static const char *const names[] = {"_log2", "_is_power_of_two", "_experimental_make_tensor_descriptor"};
+	static const char *const names[] = {"_log2", "_is_power_of_two", "_unwrap_if_constexpr",
+					    "_experimental_make_tensor_descriptor"};
 	for (u32 i = 0; i < ARRAY_LEN(names); i++)
 		if (!strcmp(names[i], name))
 			return true;

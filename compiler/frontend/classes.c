@@ -303,15 +303,24 @@ static bool is_of(const struct val *v, enum builtin_class class)
 	tl_unreachable("class");
 }
 
-/* 1: v is an instance, 0: it is not, -1: `class` is not a class. */
-static int instance_of(const struct val *v, const struct val *class)
+/* True in functions under @builtin, where a compile-time value is an object of class tl.constexpr. In all others Triton
+ * tests the value inside the object. */
+static bool has_constexprs(const struct func *f)
 {
-	if (class->kind == V_CONSTEXPR) /* Triton tests the value inside the constexpr */
-		return 0;
+	static const char builtin[] = "builtin";
+	size_t n = f->jit.name ? strlen(f->jit.name) : 0;
+	return n >= strlen(builtin) && !strcmp(f->jit.name + n - strlen(builtin), builtin);
+}
+
+/* 1: v is an instance, 0: it is not, -1: `class` is not a class. */
+static int instance_of(const struct eval *e, const struct val *v, const struct val *class)
+{
+	if (class->kind == V_CONSTEXPR)
+		return has_constexprs(e->frame->func) && v->kind != V_TENSOR && !val_has_parts(v);
 	if (class->kind == V_TUPLE) {
 		int any = 0;
 		for (u32 i = 0; i < class->nitems && any == 0; i++)
-			any = instance_of(v, &class->items[i]);
+			any = instance_of(e, v, &class->items[i]);
 		return any;
 	}
 	if (class->kind == V_CLASS)
@@ -327,7 +336,7 @@ static int instance_of(const struct val *v, const struct val *class)
 
 struct val bi_isinstance(struct eval *e, const struct args *a)
 {
-	int is = instance_of(&a->at[0], &a->at[1]);
+	int is = instance_of(e, &a->at[0], &a->at[1]);
 	if (is < 0)
 		return wrong_kind(e, a, 1, "a class such as tl.tensor or int");
 	return val_bool(is);

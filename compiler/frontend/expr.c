@@ -32,6 +32,8 @@ struct val unknown_attribute(struct eval *e, const struct val *v, const char *na
 			n += library_names(e, "", near + n, ARRAY_LEN(near) - n);
 		else if (v->namespace_ == NS_MATH || v->namespace_ == NS_LIBDEVICE)
 			n += library_names(e, LIBDEVICE_PREFIX, near + n, ARRAY_LEN(near) - n);
+		else if (v->namespace_ == NS_INDUCTOR)
+			n += library_names(e, INDUCTOR_PREFIX, near + n, ARRAY_LEN(near) - n);
 	} else if (v->class && (v->kind == V_OBJECT || v->kind == V_CLASS || v->kind == V_TUPLE)) {
 		n = class_names(v->class, near, ARRAY_LEN(near));
 	} else if (v->kind == V_TENSOR) {
@@ -68,6 +70,9 @@ struct val unknown_attribute(struct eval *e, const struct val *v, const char *na
 	const char *like = did_you_mean(name, near, n);
 	if (like)
 		diag_hint(e->diags, "did you mean '%s'?", like);
+	else if (v->kind == V_NAMESPACE && v->namespace_ == NS_INDUCTOR)
+		diag_hint(e->diags,
+			  "with -I FOLDER, where FOLDER contains torch, kernels call PyTorch's own triton_helpers");
 	return r;
 }
 

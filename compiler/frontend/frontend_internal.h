@@ -322,6 +322,8 @@ bool is_importable(struct eval *e, const struct module *m, const struct tried *t
 
 /* frontend/python/host_values.c: host Python whose value is known */
 struct val host_val(const char *path);
+/* The value of the path. False if nothing is known about it and its attributes. */
+bool host_path(struct eval *e, const char *path, struct val *out);
 struct val host_attribute(struct eval *e, struct val v, const char *name);
 struct call;
 struct val host_call(struct eval *e, struct val callee, const struct call *c);

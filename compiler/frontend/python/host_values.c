@@ -107,6 +107,17 @@ static const struct fact *find_fact(const char *path)
 	return NULL;
 }
 
+bool host_path(struct eval *e, const char *path, struct val *out)
+{
+	const struct fact *f = find_fact(path);
+	size_t n = strlen(path);
+	bool begins = f;
+	for (u32 i = 0; i < ARRAY_LEN(facts) && !begins; i++)
+		begins = !strncmp(facts[i].path, path, n) && strchr(".(", facts[i].path[n]);
+	*out = f ? fact_value(e, f) : host_val(path);
+	return begins;
+}
+
 struct val host_attribute(struct eval *e, struct val v, const char *name)
 {
 	const char *path = arena_printf(e->arena, "%s.%s", v.text, name);

@@ -21,7 +21,38 @@ static const char *last_part(const char *target)
 	return dot ? dot + 1 : target;
 }
 
-/* Modules of Triton, including those re-exported by another module (`from vllm.triton_utils import tl`). */
+/* Modules of other libraries that tlc replaces if it does not find or cannot evaluate their files. */
+static bool replaced_namespace(const char *target, struct val *out)
+{
+	static const struct {
+		const char *name;
+		enum namespace_ ns;
+	} all[] = {{"libdevice", NS_LIBDEVICE},
+		   {"tldevice", NS_LIBDEVICE},
+		   {"tl_math", NS_MATH},
+		   {"triton_helpers", NS_INDUCTOR},
+		   {"triton_compat", NS_INDUCTOR}};
+	for (u32 i = 0; i < ARRAY_LEN(all); i++)
+		if (!strcmp(all[i].name, last_part(target))) {
+			*out = namespace_val(all[i].ns);
+			return true;
+		}
+	return false;
+}
+
+/* Such a module, or a name in it. */
+static bool replaced_import(struct eval *e, const char *target, struct val *out)
+{
+	const char *name = last_part(target);
+	if (replaced_namespace(target, out))
+		return true;
+	if (name == target || !replaced_namespace(arena_str(e->arena, target, (size_t)(name - 1 - target)), out))
+		return false;
+	*out = namespace_lookup(e, out->namespace_, intern_str(e->ctx->names, name));
+	return out->kind != V_ERROR;
+}
+
+/* Modules of Triton, also re-exported by another module (`from vllm.triton_utils import tl`), and Python's math. */
 static bool known_namespace(const char *target, struct val *out)
 {
 	static const struct {
@@ -32,10 +63,8 @@ static bool known_namespace(const char *target, struct val *out)
 		     {"triton.language.extra.cuda.utils", NS_EXTRA}, {"triton.language.extra.cuda.gdc", NS_EXTRA},
 		     {"triton.language.core", NS_TL}, {"triton.language.standard", NS_TL},
 		     {"triton.language.random", NS_TL}, {"triton.language.target_info", NS_TARGET}, {"math", NS_PYMATH},
-		     {"triton.profiler", NS_PROFILER}, {"triton.profiler.language", NS_PROFILER},
-		     {"torch._inductor.runtime.triton_helpers.math", NS_MATH}},
-	  last[] = {{"triton", NS_TRITON}, {"tl", NS_TL}, {"libdevice", NS_LIBDEVICE}, {"tldevice", NS_LIBDEVICE},
-		    {"tl_math", NS_MATH}, {"triton_helpers", NS_INDUCTOR}};
+		     {"triton.profiler", NS_PROFILER}, {"triton.profiler.language", NS_PROFILER}},
+	  last[] = {{"triton", NS_TRITON}, {"tl", NS_TL}};
 	for (u32 i = 0; i < ARRAY_LEN(whole); i++)
 		if (!strcmp(whole[i].target, target)) {
 			*out = namespace_val(whole[i].ns);
@@ -46,13 +75,13 @@ static bool known_namespace(const char *target, struct val *out)
 			*out = namespace_val(last[i].ns);
 			return true;
 		}
-	return false;
+	return !strncmp(target, "triton.", 7) && replaced_namespace(target, out);
 }
 
 static bool name_of_triton(struct eval *e, const char *target, struct val *out)
 {
 	const char *name = last_part(target);
-	if (name == target || strncmp(target, "triton", 6))
+	if (name == target || strncmp(target, "triton.", 7))
 		return false;
 	struct val ns;
 	const char *base = arena_str(e->arena, target, (size_t)(name - 1 - target));
@@ -80,14 +109,22 @@ bool import_value(struct eval *e, const struct module *m, const char *target, bo
 {
 	if (known_namespace(target, out) || (!whole && name_of_triton(e, target, out)))
 		return true;
+	if (e->host && host_path(e, target, out)) /* also if there is a file */
+		return true;
 	const struct module *base = whole ? NULL : file_module(e, m, base_of(e, target)), *all;
 	const char *name = intern_str(e->ctx->names, last_part(target));
-	if (base && module_name(e, base, name, at, out))
+	struct diags_point before = diags_point(e->diags);
+	if (base && module_name(e, base, name, at, out)) {
+		if ((out->kind == V_ERROR || out->kind == V_HOST) && replaced_import(e, target, out))
+			diags_rewind(e->diags, before);
 		return true;
+	}
 	if ((all = file_module(e, m, target))) {
 		*out = (struct val){.kind = V_MODULE, .module = all};
 		return true;
 	}
+	if (replaced_import(e, target, out))
+		return true;
 	*out = host_val(target);
 	return false;
 }
@@ -318,11 +355,12 @@ bool module_name(struct eval *e, const struct module *m, const char *name, struc
 		return true;
 	}
 	for (d = map_get(&m->definitions, intern_str(e->ctx->names, "*")); d; d = d->before) {
-		const struct module *all = file_module(e, m, d->target);
+		bool of_triton = !strncmp(d->target, "triton.", 7);
+		const struct module *all = of_triton ? NULL : file_module(e, m, d->target);
 		struct val ns;
 		if (all && all != m && module_name(e, all, name, at, out))
 			return true;
-		if (known_namespace(d->target, &ns)) {
+		if (known_namespace(d->target, &ns) || replaced_namespace(d->target, &ns)) {
 			*out = namespace_lookup(e, ns.namespace_, name);
 			if (out->kind != V_ERROR)
 				return true;
@@ -339,7 +377,17 @@ struct val module_attribute(struct eval *e, struct val v, const char *name, stru
 	const struct module *inner = file_module(e, v.module, arena_printf(e->arena, ".%s", name));
 	if (inner)
 		return (struct val){.kind = V_MODULE, .module = inner};
-	return eval_error(e, E_UNKNOWN_ATTRIBUTE, at, describe(e, &v), name);
+	const struct map *all = &v.module->definitions;
+	const char **near = arena_array(e->arena, const char *, all->len);
+	u32 n = 0;
+	for (u32 i = 0; i < all->cap; i++)
+		if (all->keys[i])
+			near[n++] = all->keys[i];
+	const char *like = did_you_mean(name, near, n);
+	r = eval_error(e, E_UNKNOWN_BUILTIN, at, e->diags->sources.at[v.module->file]->name, name);
+	if (like)
+		diag_hint(e->diags, "did you mean '%s'?", like);
+	return r;
 }
 
 /* --- lookup of a name ---------------------------------------------------------------------------------------- */

@@ -1,0 +1,6 @@
+def sqrt(arg0):
+    ...
+
+
+def log(arg0):
+    ...
