@@ -1,11 +1,12 @@
 /* Strength reduction: a loop that carries a pointer, or a tile of pointers or integers, and advances all elements by
- * the same amount, carries a scalar offset instead. The value in the loop is the initial value plus the offset. This
- * takes one register instead of one or two for each element, gives addresses that differ by constants, and lets tensors
- * begin at a parameter's pointer. */
+ * the same amount, carries a scalar offset instead. The amount may differ between iterations for a tile. The value in
+ * the loop is the initial value plus the offset. This takes one register instead of one or two for each element, gives
+ * addresses that differ by constants, lets each use compute the tile in its own layout, and lets tensors begin at a
+ * parameter's pointer. */
 #include "ir/pass.h"
 #include "analysis/index_forms.h"
 
-/* The scalar that v, or all elements of v, equal, defined outside the loop; NULL if none. */
+/* The scalar that all elements of v equal, or v itself if it is a scalar defined outside the loop; NULL if none. */
 static struct value *uniform_scalar(struct pass_state *s, struct op *loop, struct value *v)
 {
 	i64 constant;
@@ -15,9 +16,7 @@ static struct value *uniform_scalar(struct pass_state *s, struct op *loop, struc
 		struct builder b = builder_before(s->ctx, loop);
 		return build_int(&b, type_scalar(s->ctx, type_dtype(v->type)), constant);
 	}
-	if (!def_if(v, IR_SPLAT) || !value_defined_outside(operand(v->def, 0), loop->blocks[0]))
-		return NULL;
-	return operand(v->def, 0);
+	return def_if(v, IR_SPLAT) ? operand(v->def, 0) : NULL;
 }
 
 static struct value *advanced(struct builder *b, struct value *v, struct value *by)
@@ -53,7 +52,7 @@ static void carry_offset(struct pass_state *s, struct op *loop, u32 i)
 		       end = builder_before(s->ctx, body->last), after = builder_after(s->ctx, loop);
 	before.loc = in.loc = end.loc = after.loc = next->def->loc;
 	if (step->type != t)
-		step = build1(&before, IR_EXTSI, t, step);
+		step = build1(value_defined_outside(step, body) ? &before : &end, IR_EXTSI, t, step);
 	op_set_operand(loop, FOR_INITS + i, build_int(&before, t, 0));
 	op_set_operand(body->last, i, build2(&end, IR_ADDI, t, arg, step));
 	replace_by_advanced(in, arg, init);
