@@ -7,6 +7,7 @@
 #include "analysis/axis.h"
 #include "analysis/index_forms.h"
 #include "analysis/ranges.h"
+#include "analysis/same_addresses.h"
 #include "ir/scalar.h"
 #include "gpu/layout/memory_access.h"
 
@@ -20,16 +21,6 @@ bool may_write(const struct op *o)
 	return !o || op_is_opaque(o) || writes_memory(o);
 }
 
-/* True if the elements of o's result are elements of its operand, unchanged. A bitcast of pointers is included if it
- * keeps the unit of offsets. */
-static bool renames(const struct op *o)
-{
-	if (o->code == IR_BITCAST)
-		return type_is_ptr(result(o)->type) &&
-		       pointee_bytes(result(o)->type) == pointee_bytes(operand(o, 0)->type);
-	return op_is_shape(o) || o->code == IR_SPLAT || o->code == IR_CONVERT_LAYOUT;
-}
-
 /* True if v is invariant in the loop (NULL: no loop). */
 static bool is_outside(const struct value *v, const struct op *loop)
 {
@@ -37,44 +28,6 @@ static bool is_outside(const struct value *v, const struct op *loop)
 	for (u32 k = 0; loop && k < loop->nblocks; k++)
 		yes &= value_defined_outside(v, loop->blocks[k]);
 	return yes;
-}
-
-/* --- the same address ---------------------------------------------------------------------------------------- */
-
-/* True if one loop advances the pointers x and y by the same value. */
-static bool same_step(const struct value *x, const struct value *y)
-{
-	return x->block == y->block && increment_of(x) && increment_of(x) == increment_of(y);
-}
-
-static bool adds_the_same(const struct op *a, const struct op *b)
-{
-	return a->code == b->code && !memcmp(a->attr, b->attr, sizeof a->attr) &&
-	       (renames(a) || (a->code == IR_ADDPTR && operand(a, 1) == operand(b, 1)));
-}
-
-/* True if x and y are the same addresses, provided that their bases are equal. */
-static bool same_addresses(const struct value *x, const struct value *y)
-{
-	while (x != y) {
-		if (x->def && y->def) {
-			if (!adds_the_same(x->def, y->def))
-				return false;
-			x = operand(x->def, 0);
-			y = operand(y->def, 0);
-			continue;
-		}
-		if (x->def || y->def)
-			return false;
-		if (!x->block->parent && !y->block->parent)
-			return type_is_ptr(x->type) && type_is_ptr(y->type);
-		if (!same_step(x, y))
-			return false;
-		const struct op *loop = x->block->parent;
-		x = for_init(loop, for_arg_number(x));
-		y = for_init(loop, for_arg_number(y));
-	}
-	return true;
 }
 
 /* --- threads of an access ---------------------------------------------------------------------------------------- */
@@ -96,53 +49,6 @@ static bool is_shared_by_warps(const struct pass_state *s, const struct op *o)
 	return warps;
 }
 
-/* v if it is a parameter; its initial value if a loop carries v and adds the same value to all its elements; otherwise
- * NULL. */
-static const struct value *start_of_moved(const struct value *v)
-{
-	const struct op *loop = v->block->parent;
-	const struct value *by = increment_of(v);
-	u64 bits;
-	if (!loop)
-		return v; /* a parameter */
-	return by && (def_if(by, IR_SPLAT) || value_const_bits(by, &bits)) ? for_init(loop, for_arg_number(v)) : NULL;
-}
-
-static bool keeps_apart(const struct op *o)
-{
-	switch (o->code) {
-	case IR_CONSTANT:
-	case IR_MAKE_RANGE:
-	case IR_ADDPTR:
-	case IR_ADDI:
-	case IR_SUBI:
-	case IR_MULI:
-	case IR_EXTSI:
-	case IR_EXTUI: return true;
-	default: return renames(o);
-	}
-}
-
-/* True if the tile is computed from element numbers, by operations that keep different numbers different. Loaded
- * indices and remainders may repeat. Repetitions that axis analysis knows of are left to the caller. */
-static bool is_each_once(struct ir_context *ctx, const struct value *v)
-{
-	struct value_walk w = {.id = begin_walk(ctx)};
-	visit_later(&w, v);
-	while ((v = visit_next(&w))) {
-		if (!type_is_tensor(v->type))
-			continue;
-		const struct value *start = v->def ? NULL : start_of_moved(v);
-		if (v->def ? !keeps_apart(v->def) : !start)
-			return end_walk(&w, false);
-		if (v->def)
-			visit_operands(&w, v->def);
-		else
-			visit_later(&w, start);
-	}
-	return true;
-}
-
 /* True if the same thread accesses an address in both operations, and no other thread does. A scalar is written by one
  * thread. */
 static bool same_threads(struct pass_state *s, const struct op *a, const struct op *b)
@@ -153,11 +59,8 @@ static bool same_threads(struct pass_state *s, const struct op *a, const struct 
 	if (is_scalar(a) != is_scalar(b) || !same_addresses(x, y))
 		return false;
 	if (pointee_bytes(x->type) != pointee_bytes(y->type) ||
-	    (!is_scalar(a) && (x->type->layout != y->type->layout || !is_each_once(s->ctx, x))))
+	    (!is_scalar(a) && (x->type->layout != y->type->layout || !are_each_once(s, x))))
 		return false;
-	for (i32 d = 0; !is_scalar(a) && d < x->type->rank; d++)
-		if (x->type->shape[d] > 1 && axis_of(s->axis, x)->constancy[d] > 1)
-			return false;
 	return (writes_memory(a) && writes_memory(b)) || !is_shared_by_warps(s, a);
 }
 
@@ -186,7 +89,8 @@ static bool find_extent(const struct pass_state *s, const struct op *o, struct e
 	const struct value *v = operand(o, 0);
 	*e = (struct extent){affine_constant(0), affine_constant(0), (i64)pointee_bytes(v->type), false};
 	for (; v->def; v = operand(v->def, 0))
-		if (!renames(v->def) && (v->def->code != IR_ADDPTR || !add_offset(s, operand(v->def, 1), e->bytes, e)))
+		if (!keeps_elements(v->def) &&
+		    (v->def->code != IR_ADDPTR || !add_offset(s, operand(v->def, 1), e->bytes, e)))
 			return false;
 	return !v->block->parent; /* a parameter; pointers that a loop carries may be anywhere */
 }
@@ -273,7 +177,7 @@ static bool find_sum(const struct op *o, const struct op *other, const struct op
 {
 	*out = (struct sum){0};
 	for (const struct value *v = operand(o, 0); v->def; v = operand(v->def, 0)) {
-		if (renames(v->def))
+		if (keeps_elements(v->def))
 			continue;
 		if (v->def->code != IR_ADDPTR)
 			return false;
@@ -305,7 +209,7 @@ static bool same_pattern(const struct value *x, const struct value *y, const str
 			return end_pair_walk(&w, false);
 		if (a->code == IR_SPLAT || a->code == IR_CONSTANT || a->code == IR_MAKE_RANGE)
 			continue;
-		if (a->code != IR_ADDI && !renames(a))
+		if (a->code != IR_ADDI && !keeps_elements(a))
 			return end_pair_walk(&w, false);
 		for (u32 i = 0; i < a->noperands; i++)
 			visit_pair(&w, operand(a, i), operand(b, i));
