@@ -214,7 +214,7 @@ core "loops every pass" "$random" --every-pass $new --kind loops --count 75
 all "random every pass" "$random" --every-pass --kind random --count 500
 all "tree every pass" "$random" --every-pass --kind tree
 all "loops every pass" "$random" --every-pass --kind loops
-kinds="blocks products moves values scaled pipelines offsets edges tiles attention gradients experts pairs weights"
+kinds="blocks products moves values scaled pipelines offsets edges tiles attention gradients experts pairs weights strips"
 for kind in $kinds; do
 	core "$kind every pass" "$random" --every-pass $new --kind $kind --count 25
 	all "$kind every pass" "$random" --every-pass --kind $kind --count 100

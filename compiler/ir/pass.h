@@ -101,6 +101,7 @@ void pass_versioning(struct pass_state *s);
 void pass_mask_elimination(struct pass_state *s);
 void pass_index_set_splitting(struct pass_state *s);
 void pass_unroll(struct pass_state *s);
+void pass_strip_mine(struct pass_state *s);
 void pass_induction_divisions(struct pass_state *s);
 void pass_swizzle_pids(struct pass_state *s);
 void pass_narrow_loads(struct pass_state *s);

@@ -26,7 +26,7 @@ import threading
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 KINDS = """blocks products moves values scaled pipelines offsets edges tiles attention gradients experts pairs weights
-    dots""".split()
+    dots strips""".split()
 SLOW = 900  # seconds that a check may take
 SEED = 9001  # of the table in docs/notes/planted-faults.md
 NEEDED = "obj gen deps tlc libtl.so libtl.so.0 test-run test-random tests/libamx.so".split()  # of the build

@@ -205,7 +205,7 @@ static int shrink(char **options, const char *command)
 		     {"pipelines", shrink_pipelines}};
 	if (getenv("RANDOM_KIND") &&
 	    (only("scaled") || only("offsets") || only("edges") || only("tiles") || only("attention") ||
-	     only("gradients") || only("experts") || only("pairs") || only("weights"))) {
+	     only("gradients") || only("experts") || only("pairs") || only("weights") || only("strips"))) {
 		printf("a list of values, or one loop of one dot: there is nothing to leave out\n");
 		return 1;
 	}
@@ -450,7 +450,8 @@ int main(int argc, char **argv)
 					      {"gradients", theme_random_gradients},
 					      {"experts", theme_random_experts},
 					      {"pairs", theme_random_pairs},
-					      {"weights", theme_random_weights}};
+					      {"weights", theme_random_weights},
+					      {"strips", theme_random_strips}};
 	static const char *const ours[][2] = {{"--seed", "RANDOM_SEED"},
 					      {"--count", "RANDOM_COUNT"},
 					      {"--kind", "RANDOM_KIND"},

@@ -286,6 +286,7 @@ void theme_random_gradients(struct suite *s);
 void theme_random_experts(struct suite *s);
 void theme_random_pairs(struct suite *s);
 void theme_random_weights(struct suite *s);
+void theme_random_strips(struct suite *s);
 
 /* pipelines.c */
 void theme_random_pipelines(struct suite *s);

@@ -472,6 +472,7 @@ void pass_layouts(struct pass_state *s)
 			      &p.strong,   &p.made,   &p.copied, &p.of_load};
 	for (u32 i = 0; i < ARRAY_LEN(maps); i++)
 		maps[i]->arena = &p.scratch;
+	warn_of_spills(s);
 	place_accesses(&p);
 	place_dots(&p);
 	place_results(&p);

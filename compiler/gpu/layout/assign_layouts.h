@@ -106,6 +106,8 @@ enum layout_strength strength_of(const struct placer *p, const struct layout *l)
 void set_strength(struct placer *p, const struct layout *l, enum layout_strength strength);
 
 bool is_memory_op(const struct op *o);
+/* Warns if the tiles that are live at once do not fit the registers: cluster.c. */
+void warn_of_spills(struct pass_state *s);
 /* Derives assigned layouts from the assigned layouts of other values, until none changes. */
 void infer(struct placer *p);
 /* Assigns a fallback layout to each value that needs a layout and has none, in program order, and infers further

@@ -173,8 +173,18 @@ void pass_cluster(struct pass_state *s)
 			blocks *= 2;
 	if (s->remarks && blocks > 1)
 		diag(s->diags, R_CLUSTER, v.widest->loc, (long long)held, warps, blocks);
-	if (!fits(s, live, warps, blocks, 1))
-		diag(s->diags, W_SPILLS, v.widest->loc, (long long)live, warps * blocks);
 	s->k->cuda.cluster = blocks;
 	s->k->num_warps = s->num_warps = warps * blocks;
+}
+
+void warn_of_spills(struct pass_state *s)
+{
+	struct survey v = {.s = s};
+	int blocks = s->k->cuda.cluster;
+	walk(s->k->body, survey_op, &v);
+	if (!v.shape || v.has_dots)
+		return;
+	i64 live = tile_bytes(s, false);
+	if (!fits(s, live, s->num_warps / blocks, blocks, 1))
+		diag(s->diags, W_SPILLS, v.widest->loc, (long long)live, s->num_warps);
 }
