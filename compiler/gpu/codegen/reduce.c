@@ -1,10 +1,11 @@
 /* Reductions and scans, over registers, then lanes, then warps.
  *
- * A reduction combines the registers of a thread, then lanes by butterfly shuffles, then warps through shared memory:
- * each warp stores its partial results, and after a barrier each thread combines the partial results that it needs. A
- * scan takes the same three steps with prefixes. The combine function is the operation's region, emitted again for
- * each combination. */
+ * A reduction combines the registers of a thread, then lanes by shuffles, then warps through shared memory: each warp
+ * stores its partial results, and after a barrier each thread combines the partial results that it needs. A scan takes
+ * the same three steps with prefixes. The combine function is the operation's region, emitted again for each
+ * combination. */
 #include "support/thresholds.h"
+#include "ir/graph.h"
 #include "gpu/codegen/nvptx_internal.h"
 
 enum { MAX_VALUES = 8 };
@@ -65,6 +66,9 @@ struct ladder {
 	u32 n;                         /* number of operands */
 	u32 results;                   /* number of positions of the result that a thread holds: registers of `out` */
 	u32 count;                     /* number of warps along the axis, whose partial results are combined */
+	/* Lane bits along the axis that number rows of partial results after combine_rows: a lane holds the partial
+	 * results of `results` >> (number of these bits) positions. 0: every lane holds all. */
+	u32 row_lanes;
 	/* The order of slots. 0: the slots of all warps for one position are adjacent. Otherwise each warp has a row of
 	 * slots, and a thread stores `run` adjacent slots as a vector. */
 	u32 run;
@@ -163,10 +167,110 @@ static void combine_lanes(struct lower *l, const struct op *o, u32 bits, bool al
 		v[i] = shuffle(l, v[i], first);
 }
 
-/* The position of the partial result in register 0 of this thread. */
-static LLVMValueRef thread_result(struct lower *l, const struct ladder *d)
+/* Issue slots of an operation of each kind, for a warp. */
+enum { SHUFFLE_SLOTS = 4, SELECT_SLOTS = 2 };
+
+static u32 region_slots(const struct op *o)
 {
-	return thread_map(l, l->b, d->out->basis[LL_LANE], d->out->basis[LL_WARP], d->out->bits[LL_WARP]);
+	return count_ops(o->blocks[0]->first, UINT32_MAX) - 1;
+}
+
+/* The value of ladder.row_lanes. With 8 positions and 5 lane bits, lanes that exchange halves shuffle 4 + 2 + 1 + 1 + 1
+ * partial results, and 8 more if every lane needs all, where butterflies shuffle 8 * 5. Butterflies of rows do not
+ * depend on each other, so a few slots less are no gain. */
+static u32 row_lanes_of(const struct lower *l, const struct op *o, const struct ladder *d)
+{
+	bool any_order = is_commutative(o);
+	u32 each = d->n * SHUFFLE_SLOTS + region_slots(o), selects = (any_order ? 2 : 3) * d->n * SELECT_SLOTS;
+	u32 rows = d->results, chosen = 0, to_all = d->count == 1 ? rows * d->n * SHUFFLE_SLOTS : 0, halves = to_all;
+	u32 butterflies = rows * (u32)__builtin_popcount(d->lanes) * each + (any_order ? 0 : to_all);
+	if (has_effects(l, o))
+		return 0;
+	for (u32 lanes = d->lanes; lanes; lanes &= lanes - 1) {
+		if (rows > 1) {
+			rows /= 2;
+			halves += rows * selects;
+			chosen |= lanes & -lanes;
+		}
+		halves += rows * each;
+	}
+	return 3 * halves <= 2 * butterflies ? chosen : 0;
+}
+
+/* Combines the lanes that differ in `bit`. The lane with the bit set gets the results of the upper half of the rows
+ * v, the other lane those of the lower half, from v[0] on. */
+static void exchange_halves(struct lower *l, const struct op *o, int bit, u32 rows, LLVMValueRef *v)
+{
+	u32 n = o->noperands;
+	LLVMValueRef upper = lane_bit(l, bit);
+	for (u32 r = 0; r < rows / 2; r++) {
+		LLVMValueRef first[MAX_VALUES], second[MAX_VALUES];
+		for (u32 i = 0; i < n; i++) {
+			LLVMValueRef low = v[r * n + i], high = v[(r + rows / 2) * n + i],
+				     sent = LLVMBuildSelect(l->b, upper, low, high, ""),
+				     got = shuffle_xor(l, sent, 1u << bit);
+			bool any_order = is_commutative(o);
+			first[i] = LLVMBuildSelect(l->b, upper, any_order ? high : got, low, "");
+			second[i] = any_order ? got : LLVMBuildSelect(l->b, upper, high, got, "");
+		}
+		combine(l, o, first, second, &v[r * n]);
+	}
+}
+
+/* combine_lanes for the rows of partial results of all positions, where d->row_lanes number the rows at the end. Rows
+ * are combined in the same order as by combine_lanes. */
+static void combine_rows(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef *part)
+{
+	u32 rows = d->results;
+	for (int bit = 0; bit < LANE_BITS; bit++)
+		if (d->row_lanes >> bit & 1) {
+			exchange_halves(l, o, bit, rows, part);
+			rows /= 2;
+		}
+	for (u32 r = 0; r < rows; r++)
+		combine_lanes(l, o, d->lanes & ~d->row_lanes, false, &part[r * d->n]);
+}
+
+/* The number of positions whose partial results a lane holds after combine_rows. */
+static u32 rows_of_lane(const struct ladder *d)
+{
+	return d->results >> __builtin_popcount(d->row_lanes);
+}
+
+/* The row of a lane whose bits d->row_lanes are `lane`, as the number of its first position. */
+static u32 first_row(const struct ladder *d, u32 lane)
+{
+	u32 row = 0;
+	for (u32 bits = d->row_lanes, half = d->results / 2; bits; bits &= bits - 1, half /= 2)
+		row |= lane & bits & -bits ? half : 0;
+	return row;
+}
+
+/* Gives all lanes the results of all rows. */
+static void share_rows(struct lower *l, const struct ladder *d, LLVMValueRef *part)
+{
+	u32 rows = rows_of_lane(d);
+	LLVMValueRef *all = arena_array(&l->scratch, LLVMValueRef, d->results * d->n),
+		     group = LLVMBuildAnd(l->b, l->lane, c_i32(l, ~d->lanes), "");
+	for (u32 lane = 0; lane <= d->row_lanes; lane++) {
+		if (lane & ~d->row_lanes)
+			continue;
+		LLVMValueRef from = LLVMBuildOr(l->b, group, c_i32(l, lane), "");
+		for (u32 k = 0; k < rows * d->n; k++)
+			all[first_row(d, lane) * d->n + k] = shuffle(l, part[k], from);
+	}
+	memcpy(part, all, d->results * d->n * sizeof *part);
+}
+
+/* The position of the first partial result of this thread. `rows`: after combine_rows. */
+static LLVMValueRef thread_result(struct lower *l, const struct ladder *d, bool rows)
+{
+	u32 lanes[LANE_BITS];
+	memcpy(lanes, d->out->basis[LL_LANE], sizeof lanes);
+	for (int bit = 0; bit < LANE_BITS; bit++)
+		if (rows && d->row_lanes >> bit & 1)
+			lanes[bit] = layout_apply(d->out, first_row(d, 1u << bit), 0, 0);
+	return thread_map(l, l->b, lanes, d->out->basis[LL_WARP], d->out->bits[LL_WARP]);
 }
 
 static LLVMValueRef result_position(struct lower *l, const struct ladder *d, LLVMValueRef thread, u32 r)
@@ -245,7 +349,7 @@ static bool same_in_lanes(const struct ladder *d)
 static LLVMValueRef writer(struct lower *l, const struct ladder *d, u32 which)
 {
 	u32 lanes = (1u << d->in->bits[LL_LANE]) - 1, warps = (1u << d->in->bits[LL_WARP]) - 1;
-	return is_thread(l, lanes & ~layout_bits_in(d->out, LL_LANE, ~0u), which,
+	return is_thread(l, lanes & ~layout_bits_in(d->out, LL_LANE, ~0u) & ~d->row_lanes, which,
 			 warps & ~layout_bits_in(d->in, LL_WARP, ~0u));
 }
 
@@ -253,13 +357,14 @@ static LLVMValueRef writer(struct lower *l, const struct ladder *d, u32 which)
  * words are stored with predicates instead of a branch, since LLVM takes much longer with more basic blocks. */
 static void leave_results(struct lower *l, const struct op *o, const struct ladder *d, u32 which, LLVMValueRef *part)
 {
-	LLVMValueRef mine = writer(l, d, which), thread = thread_result(l, d), warp = axis_warp(l, d), words[4];
-	u32 width = MAX(d->run, 1);
-	bool branch = !mine || d->run || l->k->cuda.cluster > 1 || d->results * d->n > MAX_PREDICATED_STORES;
+	LLVMValueRef mine = writer(l, d, which), thread = thread_result(l, d, true), warp = axis_warp(l, d);
+	LLVMValueRef words[4];
+	u32 rows = rows_of_lane(d), width = MIN(MAX(d->run, 1), rows);
+	bool branch = !mine || width > 1 || l->k->cuda.cluster > 1 || rows * d->n > MAX_PREDICATED_STORES;
 	for (u32 i = 0; i < d->n; i++)
 		branch |= type_bits(LLVMTypeOf(part[i])) != 32;
 	struct guarded g = begin_if(l->b, branch ? mine : NULL);
-	for (u32 r = 0; r < d->results; r += width)
+	for (u32 r = 0; r < rows; r += width)
 		for (u32 i = 0; i < d->n; i++) {
 			LLVMValueRef address = slot_address(l, o, d, i, result_position(l, d, thread, r), warp);
 			for (u32 e = 0; e < width; e++)
@@ -310,7 +415,8 @@ static void combine_warps(struct lower *l, const struct op *o, const struct ladd
 	bool by_lanes = 1u << LOG2_WARPS_COMBINED_BY_LANES <= d->count && same_in_lanes(d);
 	u32 count = by_lanes ? MAX(d->count / LANES, 1) : d->count, run = MAX(d->run, 1),
 	    lanes = MIN(d->count, LANES) - 1;
-	LLVMValueRef thread = thread_result(l, d), *all = arena_array(&l->scratch, LLVMValueRef, run * count * d->n);
+	LLVMValueRef thread = thread_result(l, d, false),
+		     *all = arena_array(&l->scratch, LLVMValueRef, run * count * d->n);
 	for (u32 r = 0; r < d->results; r += run) {
 		LLVMValueRef pos = result_position(l, d, thread, r),
 			     lane = by_lanes ? LLVMBuildAnd(l->b, l->lane, c_i32(l, lanes), "") : NULL;
@@ -349,10 +455,16 @@ void lower_reduce(struct lower *l, const struct op *o)
 {
 	struct ladder d = ladder_of(l, o);
 	LLVMValueRef *part = arena_array(&l->scratch, LLVMValueRef, d.results * d.n);
+	d.row_lanes = row_lanes_of(l, o, &d);
 	for (u32 r = 0; r < d.results; r++) {
 		reduce_registers(l, o, &d, r, &part[r * d.n]);
-		combine_lanes(l, o, d.lanes, d.count == 1, &part[r * d.n]);
+		if (!d.row_lanes)
+			combine_lanes(l, o, d.lanes, d.count == 1, &part[r * d.n]);
 	}
+	if (d.row_lanes)
+		combine_rows(l, o, &d, part);
+	if (d.row_lanes && d.count == 1)
+		share_rows(l, &d, part);
 	d.run = run_of(l, o, &d);
 	if (d.count > 1) {
 		leave_results(l, o, &d, 0, part);
@@ -410,7 +522,7 @@ static LLVMValueRef previous_lane(struct lower *l, const struct ladder *d, bool 
 static void scan_warps(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef *total,
 		       LLVMValueRef *v, u32 per_result, bool reverse)
 {
-	LLVMValueRef thread = thread_result(l, d), warp = axis_warp(l, d);
+	LLVMValueRef thread = thread_result(l, d, false), warp = axis_warp(l, d);
 	leave_results(l, o, d, reverse ? 0 : d->lanes, total);
 	for (u32 r = 0; r < d->results; r++) {
 		LLVMValueRef pos = result_position(l, d, thread, r), before[MAX_VALUES], other[MAX_VALUES];
