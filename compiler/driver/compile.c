@@ -341,13 +341,23 @@ static bool is_wgmma(const struct op *o)
 	return o->code == IR_WARP_GROUP_DOT;
 }
 
+/* Whether an element of the result depends on other elements. */
+static bool combines_elements(const struct op *o)
+{
+	return o->nblocks || op_is_dot(o) || o->code == IR_GATHER || o->code == IR_HISTOGRAM;
+}
+
 /* Emits PTX, and LLVM IR if requested, from the session's module. */
 static bool emit_cuda(struct run *r, struct session *session, struct compiled *out, const char **error)
 {
 	const struct compile_options *o = r->o;
 	const struct kernel *k = r->s.k;
-	const char *ptx = emit_ptx(session, &o->target, block_has(k->body, op_is_loop), block_has(k->body, is_wgmma),
-				   o->want_llir ? &out->llir : NULL, o->want_code ? &out->code_len : NULL, error);
+	struct ptx_kernel facts = {.loops = block_has(k->body, op_is_loop),
+				   .in_flight = block_has(k->body, is_wgmma),
+				   .threads = 32 * warps_of_block(k),
+				   .may_hold_loads = !k->cuda.maxnreg && !block_has(k->body, combines_elements)};
+	const char *ptx = emit_ptx(session, &o->target, &facts, o->want_llir ? &out->llir : NULL,
+				   o->want_code ? &out->code_len : NULL, error);
 	if (ptx && o->want_code && (k->cuda.cluster > 1 || k->cuda.persistent || k->cuda.nmaps || k->limits.n))
 		ptx = ptx_with_directives(&r->u->arena, ptx, &out->code_len, directives(&r->u->arena, k));
 	out->code = o->want_code ? ptx : NULL;

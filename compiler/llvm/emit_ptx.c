@@ -217,8 +217,8 @@ static const char *emit(struct session *s, size_t *len, const char **error)
 	return text;
 }
 
-const char *emit_ptx(struct session *s, const struct target *target, bool loops, bool in_flight,
-		     const char **llir, size_t *len, const char **error)
+const char *emit_ptx(struct session *s, const struct target *target, const struct ptx_kernel *k, const char **llir,
+		     size_t *len, const char **error)
 {
 	struct arena *a = s->arena;
 	if (!session_machine(s, target, error))
@@ -226,14 +226,16 @@ const char *emit_ptx(struct session *s, const struct target *target, bool loops,
 	session_verify(s);
 	separate_shared_operands(s->mod);
 	bool math = needs_math(s->mod);
-	if ((math && !link_math(s->mod, s->layout, a, error)) || !optimize(s, math, loops, error))
+	if ((math && !link_math(s->mod, s->layout, a, error)) || !optimize(s, math, k->loops, error))
 		return NULL;
 	separate_shared_operands(s->mod);
 	keep_recurrences(s->mod);
 	protect_negations(s->mod);
+	if (k->may_hold_loads)
+		allow_registers_for_loads(s, target, k->threads);
 	if (llir)
 		*llir = session_text(s);
-	if (len && !in_flight && !session_bound_time(s, target, error))
+	if (len && !k->in_flight && !session_bound_time(s, target, error))
 		return NULL;
 	const char *ptx = len ? emit(s, len, error) : "";
 	if (!ptx || !s->nerrors)

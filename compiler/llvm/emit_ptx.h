@@ -5,12 +5,17 @@
 
 #include "llvm/session.h"
 
+struct ptx_kernel {
+	bool loops;
+	bool in_flight; /* asynchronous dots: the back end must not copy accumulators, so it always optimizes */
+	bool may_hold_loads; /* elementwise, and no limit of registers is set */
+	int threads;         /* of a block */
+};
 /* Optimizes the session's module in place for the GPU and returns its PTX, NUL-terminated, in the session's arena.
- * NULL after an error, with the message in *error (in the same arena). loops: the module has loops. in_flight: it has
- * asynchronous dots. The back end must not copy their accumulators, so its optimizations stay enabled. *llir, unless
- * NULL, receives the optimized LLVM IR. */
-const char *emit_ptx(struct session *s, const struct target *target, bool loops, bool in_flight,
-		     const char **llir, size_t *len, const char **error);
+ * NULL after an error, with the message in *error (in the same arena). *llir, unless NULL, receives the optimized LLVM
+ * IR. */
+const char *emit_ptx(struct session *s, const struct target *target, const struct ptx_kernel *k, const char **llir,
+		     size_t *len, const char **error);
 /* The PTX with lines added to the directives of its only kernel, for directives that this version of LLVM cannot
  * emit. */
 const char *ptx_with_directives(struct arena *arena, const char *ptx, size_t *len, const char *lines);

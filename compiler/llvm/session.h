@@ -66,6 +66,8 @@ const char *session_text(struct session *s);
 
 /* Replaces negations and absolute values that ptxas miscompiles (ptxas_negation.c). */
 void protect_negations(LLVMModuleRef mod);
+/* Lets an elementwise kernel of `threads` threads a block keep more loads in flight (registers_for_loads.c). */
+void allow_registers_for_loads(const struct session *s, const struct target *target, int threads);
 /* Hides operands from LLVM if it would crash on simplifying them (min_max_operands.c). Runs before each LLVM pass that
  * simplifies. */
 void separate_shared_operands(LLVMModuleRef mod);

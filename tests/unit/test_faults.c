@@ -268,7 +268,8 @@ static void emit_call(void *name)
 	LLVMBuildRetVoid(b);
 	LLVMDisposeBuilder(b);
 	const struct target sm_80 = cuda_description(80, false);
-	assert_null(emit_ptx(&s, &sm_80, false, false, NULL, &len, &error));
+	const struct ptx_kernel k = {.threads = 128};
+	assert_null(emit_ptx(&s, &sm_80, &k, NULL, &len, &error));
 	snprintf(trail, sizeof trail, "%s", error);
 	session_close(&s);
 	arena_free(&a);
