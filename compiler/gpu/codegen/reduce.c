@@ -1,8 +1,9 @@
 /* Reductions and scans, over registers, then lanes, then warps.
  *
  * A reduction combines the registers of a thread, then lanes by shuffles, then warps through shared memory: each warp
- * stores its partial results, and after a barrier each thread combines the partial results that it needs. A scan takes
- * the same three steps with prefixes. The combine function is the operation's region, emitted again for each
+ * stores its partial results, and after a barrier each thread combines the partial results that it needs. If these are
+ * many, each thread combines some of them and stores the result, which the others load after another barrier. A scan
+ * takes the same three steps with prefixes. The combine function is the operation's region, emitted again for each
  * combination. */
 #include "support/thresholds.h"
 #include "ir/graph.h"
@@ -168,7 +169,7 @@ static void combine_lanes(struct lower *l, const struct op *o, u32 bits, bool al
 }
 
 /* Issue slots of an operation of each kind, for a warp. */
-enum { SHUFFLE_SLOTS = 4, SELECT_SLOTS = 2 };
+enum { SHUFFLE_SLOTS = 4, SELECT_SLOTS = 2, SHARED_SLOTS = 4, BARRIER_SLOTS = 64 };
 
 static u32 region_slots(const struct op *o)
 {
@@ -434,6 +435,52 @@ static void combine_warps(struct lower *l, const struct op *o, const struct ladd
 	}
 }
 
+/* Whether combine_once takes fewer issue slots than combine_warps. */
+static bool combines_once(const struct lower *l, const struct op *o, const struct ladder *d)
+{
+	u32 threads = 32 * (u32)l->k->num_warps, positions = 1u << layout_tile_bits(d->out);
+	u32 width = d->run ? d->run : MIN(d->count, 4u), region = (d->count - 1) * region_slots(o);
+	u32 each = d->n * d->results * d->count / width * SHARED_SLOTS + d->results * region;
+	u32 own = d->n * (d->count + 1) * SHARED_SLOTS + region;
+	u32 once = (positions + threads - 1) / threads * own + BARRIER_SLOTS +
+		   d->n * d->results / MAX(d->run, 1) * SHARED_SLOTS;
+	return once < each && l->k->cuda.cluster == 1 && !has_effects(l, o) &&
+	       !(same_in_lanes(d) && 1u << LOG2_WARPS_COMBINED_BY_LANES <= d->count);
+}
+
+/* combine_warps with each position combined by one thread, which replaces the first warp's partial result by the
+ * result of all warps. The other threads load it after a barrier. */
+static void combine_once(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef *part)
+{
+	u32 threads = 32 * (u32)l->k->num_warps, positions = 1u << layout_tile_bits(d->out), run = MAX(d->run, 1);
+	LLVMValueRef thread = LLVMBuildOr(l->b, shl(l->b, l->warp, LANE_BITS), l->lane, ""),
+		     *all = arena_array(&l->scratch, LLVMValueRef, MAX(d->count, run) * d->n), zero = c_i32(l, 0);
+	struct guarded g = begin_if(
+		l->b, positions < threads ? LLVMBuildICmp(l->b, LLVMIntULT, thread, c_i32(l, positions), "") : NULL);
+	for (u32 first = 0; first < positions; first += threads) {
+		LLVMValueRef pos = LLVMBuildOr(l->b, thread, c_i32(l, first), "");
+		for (u32 k = 0; k < d->count; k++)
+			load_slot(l, o, d, pos, c_i32(l, k), &all[k * d->n]);
+		combine_tree(l, o, all, d->count);
+		for (u32 i = 0; i < d->n; i++)
+			store_slots(l, slot_address(l, o, d, i, pos, zero), &all[i], 1);
+	}
+	end_if(l->b, &g);
+	barrier(l);
+	for (u32 r = 0; r < d->results; r += run)
+		for (u32 i = 0; i < d->n; i++) {
+			LLVMValueRef pos = result_position(l, d, thread_result(l, d, false), r), v[4],
+				     at = slot_address(l, o, d, i, pos, zero);
+			LLVMTypeRef t = llvm_type(l, operand(o, i)->type);
+			if (run > 1)
+				load_vector(l, t, run, at, v);
+			else
+				v[0] = read_element(l, at, t);
+			for (u32 e = 0; e < run; e++)
+				part[(r + e) * d->n + i] = v[e];
+		}
+}
+
 /* The value of ladder.run: the number of a thread's 32-bit partial results at successive positions, 4 at most; 0 if
  * there is just one. With the slots of all warps adjacent, the stores of lanes with several results would hit few
  * banks. */
@@ -466,10 +513,15 @@ void lower_reduce(struct lower *l, const struct op *o)
 	if (d.row_lanes && d.count == 1)
 		share_rows(l, &d, part);
 	d.run = run_of(l, o, &d);
-	if (d.count > 1) {
+	bool once = d.count > 1 && combines_once(l, o, &d);
+	if (once)
+		d.run = MAX(d.run, 1); /* neighbouring threads load neighbouring slots */
+	if (d.count > 1)
 		leave_results(l, o, &d, 0, part);
+	if (once)
+		combine_once(l, o, &d, part);
+	else if (d.count > 1)
 		combine_warps(l, o, &d, part);
-	}
 	for (u32 i = 0; i < d.n; i++) {
 		LLVMValueRef *at = new_tile(l, &o->results[i]);
 		tl_assert(num_elems(&o->results[i]) == d.results);
