@@ -352,6 +352,8 @@ static void pipeline_block(struct pass_state *s, struct block *b)
 			if (s->remarks)
 				diag(s->diags, R_NOT_PIPELINED, o->loc, "its body is too long");
 		} else if (inner) {
+			if (s->cuda.programs && !is_program_loop(s, b->parent))
+				remove_program_loop(s); /* no copies run ahead across it */
 			prefetch_small_loads(&p);
 			next = pipeline_loop(&p, make_plan(&p))->next;
 		}
