@@ -1,7 +1,7 @@
 /* Math functions of fp32 and fp64.
  *
- * fp32 functions, and exponentials and logarithms of fp64, are straight-line code. The others are calls of the C
- * library's vector functions (libmvec) or, for scalars, of its scalar functions. */
+ * Functions are straight-line code. Only sin and cos of fp64, and of fp32 without fused multiply-adds, are calls of the
+ * C library's scalar functions or, for vectors of fp32, of its vector functions (libmvec). */
 #include "ir/scalar.h"
 #include "cpu/vector_ops.h"
 
@@ -103,13 +103,13 @@ static LLVMValueRef quotient(const struct functions *f, LLVMValueRef x, LLVMValu
 	return LLVMBuildFDiv(f->b, x, y, "");
 }
 
-/* sin or cos of fp32. Vectors with an argument above MOST_REDUCED, too large for reduce_f32, branch to the C
+/* sin or cos of fp32. Vectors with an argument above MOST_REDUCED, too large for reduce_angle, branch to the C
  * library. */
 static LLVMValueRef sin_cos(struct cpu_codegen *h, const struct functions *f, bool cosine, LLVMValueRef x)
 {
 	LLVMValueRef size = intrinsic1(h->b, "llvm.fabs", x);
 	LLVMValueRef large = LLVMBuildFCmp(h->b, LLVMRealOGT, size, real_as(x, MOST_REDUCED), "");
-	LLVMValueRef usual = sin_cos_of_reduced(f, cosine, reduce_f32(f, x));
+	LLVMValueRef usual = sin_cos_of_reduced(f, cosine, reduce_angle(f, x));
 	struct guarded rare = begin_if(h->b, cpu_any_lane(h, large, false));
 	LLVMValueRef r = intrinsic1(h->b, cosine ? "llvm.cos" : "llvm.sin", x);
 	end_if(h->b, &rare);
@@ -228,8 +228,8 @@ static LLVMValueRef inline_function(struct cpu_codegen *h, enum opcode code, LLV
 	case IR_LOG2: return f32 ? log_f32(&f, x, code == IR_LOG2) : log_f64(&f, x, code == IR_LOG2);
 	case IR_SIN:
 	case IR_COS: return f32 && has_fma ? sin_cos(h, &f, code == IR_COS, x) : NULL;
-	case IR_ERF: return f32 ? erf_of_vector(h, &f, x) : NULL;
-	case IR_TANH: return f32 ? tanh_f32(&f, x) : NULL;
+	case IR_ERF: return f32 ? erf_of_vector(h, &f, x) : erf_f64(&f, x);
+	case IR_TANH: return f32 ? tanh_f32(&f, x) : tanh_f64(&f, x);
 	default: tl_unreachable("math function");
 	}
 }
@@ -238,8 +238,7 @@ static LLVMValueRef inline_function(struct cpu_codegen *h, enum opcode code, LLV
 
 LLVMValueRef cpu_math(struct cpu_codegen *h, enum opcode code, LLVMValueRef x)
 {
-	static const char *const names[IR_OPCODES] = {
-		[IR_SIN] = "sin", [IR_COS] = "cos", [IR_ERF] = "erf", [IR_TANH] = "tanh"};
+	const char *name = code == IR_COS ? "cos" : "sin";
 	code = accurate_operation(code);
 	switch (code) {
 	case IR_SQRT:
@@ -250,7 +249,7 @@ LLVMValueRef cpu_math(struct cpu_codegen *h, enum opcode code, LLVMValueRef x)
 	LLVMValueRef r = inline_function(h, code, x);
 	/* fp64: the errors of the C library's sin and cos are rarely above half an ulp, those of libmvec up to four
 	 * ulp */
-	if (!r && (code == IR_SIN || code == IR_COS) && elem_of(LLVMTypeOf(x)) == h->f64)
-		return call_for_each(h, names[code], x);
-	return r ? r : call(h, names[code], x);
+	if (!r && elem_of(LLVMTypeOf(x)) == h->f64)
+		return call_for_each(h, name, x);
+	return r ? r : call(h, name, x);
 }

@@ -135,13 +135,14 @@ SCALAR_LIBM1(sqrt)
 SCALAR_LIBM1(sin)
 SCALAR_LIBM1(cos)
 SCALAR_LIBM1(erf)
-SCALAR_LIBM1(tanh)
 SCALAR_LIBM1(floor)
 SCALAR_LIBM1(ceil)
 SCALAR_LIBM1(rint)
 SCALAR_LIBM1(trunc)
 SCALAR_LIBM1(fabs)
 #undef SCALAR_LIBM1
+static inline float tanh_f32(float x) { return tanhf(x); }
+static inline double tanh_f64(double x) { return (double)tanhl((long double)x); } /* tanh's error is up to 2 ulp */
 static inline float fmod_f32(float x, float y) { return fmodf(x, y); }
 static inline double fmod_f64(double x, double y) { return fmod(x, y); }
 static inline double exp_f64(double x) { return exp(x); }

@@ -85,6 +85,37 @@ struct exp_parts split_exp(const struct functions *f, LLVMValueRef x, bool base2
 	return s;
 }
 
+struct exp_parts split_expm1_f64(const struct functions *f, LLVMValueRef x)
+{
+	static const double series[] = {0.5,
+					0x1.5555555555555p-3,
+					0x1.5555555555575p-5,
+					0x1.111111111111ap-7,
+					0x1.6c16c16c0c470p-10,
+					0x1.a01a01a0146b6p-13,
+					0x1.a01a01d034c98p-16,
+					0x1.71de3a6f129d2p-19,
+					0x1.27e48ecd55923p-22,
+					0x1.ae63e29d878b4p-26,
+					0x1.1fdb7bf854d2dp-29,
+					0x1.62221f51a5d99p-33};
+	struct exp_parts s = split(f, &wide, x, false);
+	LLVMValueRef near = LLVMBuildFCmp(f->b, LLVMRealOLT, intrinsic1(f->b, "llvm.fabs", x), real_as(x, 0.41), "");
+	LLVMValueRef zero = real_as(x, 0), r = LLVMBuildSelect(f->b, near, x, s.r, "");
+	LLVMValueRef p = polynomial_of_degree(f, r, series, ARRAY_LEN(series) - 1);
+	s.sum = LLVMBuildSelect(f->b, near, real_as(x, wide.rounder), s.sum, "");
+	s.n = LLVMBuildSelect(f->b, near, zero, s.n, "");
+	s.r = multiply_add(f, LLVMBuildFMul(f->b, p, r, ""), r, r);
+	return s;
+}
+
+struct exp_parts split_normal_exp_f64(const struct functions *f, LLVMValueRef x)
+{
+	struct exp_parts s = split(f, &wide, x, false);
+	s.r = power_of_rest(f, &wide, s.r, false);
+	return s;
+}
+
 LLVMValueRef exp_of_parts(const struct functions *f, struct exp_parts s)
 {
 	LLVMBuilderRef b = f->b;

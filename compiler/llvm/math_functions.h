@@ -12,7 +12,7 @@ struct functions {
 	/* exp2: 2^x, not negative; may be 0 or infinite if the result is not a normal number. inverse: 1/x. */
 	LLVMValueRef (*exp2)(const struct functions *f, LLVMValueRef x);
 	LLVMValueRef (*inverse)(const struct functions *f, LLVMValueRef x);
-	/* x / y for y from 1 to 4 and |x| up to 1, which may differ from the rounded quotient in the last place */
+	/* x / y of fp64 for y and 1 / y in the range of normal fp32 numbers and |x| <= y, with an error of 1 ulp */
 	LLVMValueRef (*quotient)(const struct functions *f, LLVMValueRef x, LLVMValueRef y);
 	/* r, or the logarithm of x if x is not positive and finite */
 	LLVMValueRef (*log_or_special)(const struct functions *f, LLVMValueRef x, LLVMValueRef r);
@@ -30,6 +30,10 @@ struct exp_parts {
  * 1.1 ulp without fused multiply-adds. Errors in fp64, measured for 3 million arguments: 1.04 ulp, 1.3 ulp without. */
 struct exp_parts split_exp(const struct functions *f, LLVMValueRef x, bool base2);
 LLVMValueRef exp_of_parts(const struct functions *f, struct exp_parts s);
+/* As split_exp for exp(x) in the range of normal numbers. */
+struct exp_parts split_normal_exp_f64(const struct functions *f, LLVMValueRef x);
+/* The same with r = expm1(y). n is 0 for |x| < 0.41, since the sum of 2^n r and 2^n - 1 cancels most for n = 1. */
+struct exp_parts split_expm1_f64(const struct functions *f, LLVMValueRef x);
 /* exp2 of fp32 with x clamped to -126 … 127, so that the result is a normal number. */
 struct exp_parts split_normal_exp2(const struct functions *f, LLVMValueRef x);
 LLVMValueRef normal_exp2_of_parts(const struct functions *f, struct exp_parts s);
@@ -40,14 +44,18 @@ LLVMValueRef log_f64(const struct functions *f, LLVMValueRef x, bool base2);
 LLVMValueRef log_f32(const struct functions *f, LLVMValueRef x, bool base2);
 LLVMValueRef erf_f32(const struct functions *f, LLVMValueRef x);
 LLVMValueRef tanh_f32(const struct functions *f, LLVMValueRef x);
+LLVMValueRef erf_f64(const struct functions *f, LLVMValueRef x);
+LLVMValueRef tanh_f64(const struct functions *f, LLVMValueRef x);
 
 /* x = k π/2 + r, |r| at most a little more than π/4; the two lowest bits of `quadrant` are the two lowest of k. */
 struct reduced {
 	LLVMValueRef r, quadrant;
 };
-/* The largest |x| that reduce_f32 reduces exactly to fp32. reduce_f32 needs fused multiply-adds. */
+/* The largest |x| of fp32 and of fp64 that reduce_angle reduces to r with an error of its last place, with fused
+ * multiply-adds. */
 #define MOST_REDUCED 0x1p17
-struct reduced reduce_f32(const struct functions *f, LLVMValueRef x);
+#define MOST_REDUCED_F64 0x1p30
+struct reduced reduce_angle(const struct functions *f, LLVMValueRef x);
 LLVMValueRef sin_cos_of_reduced(const struct functions *f, bool cosine, struct reduced x);
 
 #endif

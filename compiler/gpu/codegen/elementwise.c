@@ -78,57 +78,10 @@ LLVMValueRef f32_to_small(struct lower *l, LLVMValueRef v, enum dtype d, enum ro
 
 /* --- one element --------------------------------------------------------------------------------------------- */
 
-/* Calls libclc's sin or cos for fp64 with 0 instead of infinity and NaN, and makes the result NaN: the functions look
- * up 2/π by the exponent, and the exponent of infinity and NaN is beyond their table. */
-static LLVMValueRef call_finite(struct lower *l, const char *name, LLVMValueRef x)
-{
-	LLVMValueRef zero = LLVMConstNull(l->f64), nan = LLVMBuildFSub(l->b, x, x, "");
-	LLVMValueRef finite = LLVMBuildFCmp(l->b, LLVMRealORD, nan, zero, "");
-	LLVMValueRef r = call1(l, name, LLVMBuildSelect(l->b, finite, x, zero, ""));
-	return LLVMBuildSelect(l->b, finite, r, nan, "");
-}
-
-/* r, or x if x is 0: libclc's sin and erf for fp64 lose the sign of 0. */
-static LLVMValueRef keep_zero(struct lower *l, LLVMValueRef x, LLVMValueRef r)
-{
-	LLVMValueRef zero = LLVMBuildFCmp(l->b, LLVMRealOEQ, x, LLVMConstNull(l->f64), "");
-	return LLVMBuildSelect(l->b, zero, x, r, "");
-}
-
 static LLVMValueRef call2(struct lower *l, const char *name, LLVMValueRef x, LLVMValueRef y)
 {
 	LLVMValueRef args[] = {x, y};
 	return intrinsic(l, name, LLVMTypeOf(x), args, 2);
-}
-
-static LLVMValueRef choose(struct lower *l, LLVMValueRef c, LLVMValueRef x, LLVMValueRef y)
-{
-	return LLVMBuildSelect(l->b, c, x, y, "");
-}
-
-static LLVMValueRef scaled(struct lower *l, LLVMValueRef x, double by)
-{
-	return LLVMBuildFMul(l->b, x, LLVMConstReal(l->f64, by), "");
-}
-
-static LLVMValueRef is_below(struct lower *l, LLVMValueRef x, double limit)
-{
-	LLVMValueRef size = intrinsic1(l->b, "llvm.fabs", x);
-	return LLVMBuildFCmp(l->b, LLVMRealOLT, size, LLVMConstReal(l->f64, limit), "");
-}
-
-/* fmod for fp64 by libclc's function, which multiplies y by powers of 2 until the product is about as large as x. For
- * large x the product may become infinite. So an x of at least 2^900 is first reduced to less than y (to less than
- * 2^512 y if y < 1), with both operands scaled by 2^-64. All of these steps are exact. */
-static LLVMValueRef fmod_f64(struct lower *l, LLVMValueRef x, LLVMValueRef y)
-{
-	LLVMValueRef one = LLVMConstReal(l->f64, 1), zero = LLVMConstNull(l->f64);
-	LLVMValueRef fits = is_below(l, x, 0x1p900), large = scaled(l, y, 0x1p512);
-	LLVMValueRef by = choose(l, is_below(l, y, 1), large, y);
-	LLVMValueRef of = choose(l, fits, zero, scaled(l, x, 0x1p-64));
-	by = choose(l, fits, one, scaled(l, by, 0x1p-64));
-	LLVMValueRef rest = scaled(l, call2(l, "_Z4fmoddd", of, by), 0x1p64);
-	return call2(l, "_Z4fmoddd", choose(l, fits, x, rest), y);
 }
 
 static LLVMValueRef min_max(struct lower *l, enum opcode code, LLVMValueRef x, LLVMValueRef y)
@@ -141,17 +94,15 @@ static LLVMValueRef min_max(struct lower *l, enum opcode code, LLVMValueRef x, L
 	return LLVMBuildSelect(l->b, nan, LLVMConstReal(LLVMTypeOf(x), NAN), r, "");
 }
 
-/* The functions called for a math operation. f32: the approximate hardware instruction, where Triton uses it; f64:
- * libclc's function. NULL: tlc's function in math.c. */
+/* The functions called for a math operation. f32: the approximate hardware instruction, where Triton uses it. NULL:
+ * tlc's function in math.c. */
 static const struct {
 	const char *f32, *f64;
 } math[IR_OPCODES] = {
 	[IR_EXP2] = {"llvm.nvvm.ex2.approx.ftz.f", NULL},
 	[IR_SQRT] = {"llvm.nvvm.sqrt.approx.ftz.f", "llvm.sqrt.f64"},
 	[IR_PRECISE_SQRT] = {"llvm.nvvm.sqrt.rn.f", "llvm.sqrt.f64"},
-	[IR_RSQRT] = {"llvm.nvvm.rsqrt.approx.ftz.f", "llvm.sqrt.f64"},
-	[IR_ERF] = {NULL, "_Z3erfd"},
-	[IR_TANH] = {NULL, "_Z4tanhd"},
+	[IR_RSQRT] = {"llvm.nvvm.rsqrt.approx.ftz.f", "llvm.nvvm.rsqrt.approx.d"},
 	[IR_LOG2_APPROX] = {"llvm.nvvm.lg2.approx.ftz.f", NULL},
 	[IR_SIN_APPROX] = {"llvm.nvvm.sin.approx.ftz.f", NULL},
 	[IR_COS_APPROX] = {"llvm.nvvm.cos.approx.ftz.f", NULL},
@@ -163,11 +114,7 @@ static LLVMValueRef math_function(struct lower *l, enum opcode code, LLVMValueRe
 	code = f ? code : accurate_operation(code);
 	const char *name = f ? math[code].f32 : math[code].f64;
 	if (code == IR_SIN || code == IR_COS) {
-		if (!f && code == IR_COS)
-			return call_finite(l, "_Z3cosd", x);
-		if (!f)
-			return keep_zero(l, x, call_finite(l, "_Z3sind", x));
-		sin_cos_f32(l, code == IR_COS, &x, 1, &x);
+		sin_cos(l, code == IR_COS, &x, 1, &x);
 		return x;
 	}
 	if (code == IR_EXP && f) {
@@ -177,11 +124,8 @@ static LLVMValueRef math_function(struct lower *l, enum opcode code, LLVMValueRe
 	if (code == IR_TANH_APPROX)
 		return inline_asm(l, "tanh.approx.f32 $0, $1;", "=f,f", ASM_PURE, l->f32, &x, 1);
 	if (!name)
-		return f ? math_f32(l, code, x) : exp_log_f64(l, code, x);
-	if (code == IR_ERF)
-		return keep_zero(l, x, call1(l, name, x));
-	x = call1(l, name, x);
-	return code == IR_RSQRT && !f ? LLVMBuildFDiv(l->b, LLVMConstReal(l->f64, 1), x, "") : x;
+		return f ? math_f32(l, code, x) : math_f64(l, code, x);
+	return call1(l, name, x);
 }
 
 static LLVMValueRef float_op(struct lower *l, const struct op *o, LLVMValueRef *in)
@@ -192,7 +136,7 @@ static LLVMValueRef float_op(struct lower *l, const struct op *o, LLVMValueRef *
 		if (f32)
 			return call2(l, APPROXIMATE_DIVISION, in[0], in[1]);
 		break;
-	case IR_REMF: return f32 ? call2(l, "_Z4fmodff", in[0], in[1]) : fmod_f64(l, in[0], in[1]);
+	case IR_REMF: return fmod_float(l, in[0], in[1]);
 	case IR_MAXNUMF:
 	case IR_MINNUMF:
 	case IR_MAXIMUMF:
@@ -474,12 +418,13 @@ static bool lower_bf16_pairs(struct lower *l, const struct op *o)
 	return true;
 }
 
-/* sin and cos of fp32. All elements share one branch for large arguments (math.c). False: o is another operation. */
+/* sin and cos. All elements share one branch for large arguments (math.c). False: o is another operation. */
 static bool lower_sin_cos(struct lower *l, const struct op *o)
 {
 	const struct value *v = result(o), *x = operand(o, 0);
 	u32 n = num_elems(v), distinct = 1;
-	if ((o->code != IR_SIN && o->code != IR_COS) || type_dtype(x->type) != DT_F32)
+	enum dtype d = type_dtype(x->type);
+	if ((o->code != IR_SIN && o->code != IR_COS) || (d != DT_F32 && d != DT_F64))
 		return false;
 	LLVMValueRef *at = arena_array(&l->scratch, LLVMValueRef, n), *in = arena_array(&l->scratch, LLVMValueRef, n);
 	for (u32 r = 0; r < n; r++) {
@@ -487,7 +432,7 @@ static bool lower_sin_cos(struct lower *l, const struct op *o)
 		if (in[r] != in[0])
 			distinct = n;
 	}
-	sin_cos_f32(l, o->code == IR_COS, in, distinct, at);
+	sin_cos(l, o->code == IR_COS, in, distinct, at);
 	for (u32 r = distinct; r < n; r++)
 		at[r] = at[0];
 	set_tile(l, v, at, n);

@@ -1,14 +1,6 @@
-/* Math functions: of fp32, built on the approximate instructions for exp2, the reciprocal and log2; exponentials and
- * logarithms of fp64. */
+/* Math functions of fp32, built on the approximate instructions for exp2, the reciprocal and log2, and of fp64. */
 #include "llvm/math_functions.h"
 #include "gpu/codegen/nvptx_internal.h"
-
-#include <math.h>
-
-static LLVMValueRef c_f32(struct lower *l, double x)
-{
-	return LLVMConstReal(l->f32, x);
-}
 
 static LLVMValueRef exp2_approx(const struct functions *f, LLVMValueRef x)
 {
@@ -46,19 +38,25 @@ LLVMValueRef math_f32(struct lower *l, enum opcode code, LLVMValueRef x)
 	}
 }
 
-/* x / y of fp64: the reciprocal's approximation by 20 bits, two Newton steps, and the remainder of the quotient. Half
- * the instructions of a division for all operands. */
-static LLVMValueRef quotient_f64(const struct functions *f, LLVMValueRef x, LLVMValueRef y)
+/* 1 / y of fp64: an approximation by 20 bits and two Newton steps. */
+static LLVMValueRef reciprocal_f64(const struct functions *f, LLVMValueRef y)
 {
 	LLVMValueRef minus = LLVMBuildFNeg(f->b, y, ""), one = real_as(y, 1);
 	LLVMValueRef r = call1(f->target, "llvm.nvvm.rcp.approx.ftz.d", y);
 	for (u32 i = 0; i < 2; i++)
 		r = multiply_add(f, multiply_add(f, minus, r, one), r, r);
-	LLVMValueRef q = LLVMBuildFMul(f->b, x, r, "");
+	return r;
+}
+
+/* x / y of fp64, with the remainder of the approximate quotient. Half the instructions of a division for all operands.
+ */
+static LLVMValueRef quotient_f64(const struct functions *f, LLVMValueRef x, LLVMValueRef y)
+{
+	LLVMValueRef minus = LLVMBuildFNeg(f->b, y, ""), r = reciprocal_f64(f, y), q = LLVMBuildFMul(f->b, x, r, "");
 	return multiply_add(f, multiply_add(f, minus, q, x), r, q);
 }
 
-LLVMValueRef exp_log_f64(struct lower *l, enum opcode code, LLVMValueRef x)
+LLVMValueRef math_f64(struct lower *l, enum opcode code, LLVMValueRef x)
 {
 	struct functions f = {.b = l->b, .has_fma = true, .target = l, .quotient = quotient_f64};
 	switch (code) {
@@ -66,8 +64,80 @@ LLVMValueRef exp_log_f64(struct lower *l, enum opcode code, LLVMValueRef x)
 	case IR_EXP2: return exp_of_parts(&f, split_exp(&f, x, code == IR_EXP2));
 	case IR_LOG:
 	case IR_LOG2: return log_f64(&f, x, code == IR_LOG2);
+	case IR_ERF: return erf_f64(&f, x);
+	case IR_TANH: return tanh_f64(&f, x);
 	default: tl_unreachable("math function");
 	}
+}
+
+/* --- fmod ---------------------------------------------------------------------------------------------------- */
+
+static LLVMValueRef choose(struct lower *l, LLVMValueRef c, LLVMValueRef x, LLVMValueRef y)
+{
+	return LLVMBuildSelect(l->b, c, x, y, "");
+}
+
+static LLVMValueRef library_fmod(struct lower *l, LLVMValueRef x, LLVMValueRef y)
+{
+	LLVMValueRef args[] = {x, y};
+	return intrinsic(l, LLVMTypeOf(x) == l->f32 ? "_Z4fmodff" : "_Z4fmoddd", LLVMTypeOf(x), args, 2);
+}
+
+static LLVMValueRef scaled(struct lower *l, LLVMValueRef x, double by)
+{
+	return LLVMBuildFMul(l->b, x, real_as(x, by), "");
+}
+
+static LLVMValueRef is_below(struct lower *l, LLVMValueRef x, double limit)
+{
+	return LLVMBuildFCmp(l->b, LLVMRealOLT, intrinsic1(l->b, "llvm.fabs", x), real_as(x, limit), "");
+}
+
+/* fmod for all operands by two calls of libclc's functions, all steps of which are exact. The function of fp32 takes
+ * subnormal y for 0: x is first reduced to less than 2^64 y. */
+static LLVMValueRef fmod_f32(struct lower *l, LLVMValueRef x, LLVMValueRef y)
+{
+	LLVMValueRef small = is_below(l, y, 0x1p-126), by = choose(l, small, scaled(l, y, 0x1p64), y);
+	LLVMValueRef rest = library_fmod(l, x, by);
+	rest = library_fmod(l, choose(l, small, scaled(l, rest, 0x1p64), rest), by);
+	return choose(l, small, scaled(l, rest, 0x1p-64), rest);
+}
+
+/* The function of fp64 multiplies y by powers of 2 until the product is about as large as x. For large x the product
+ * may become infinite. So an x of at least 2^900 is first reduced to less than y (to less than 2^512 y if y < 1), with
+ * both operands scaled by 2^-64. */
+static LLVMValueRef fmod_f64(struct lower *l, LLVMValueRef x, LLVMValueRef y)
+{
+	LLVMValueRef fits = is_below(l, x, 0x1p900), small = is_below(l, y, 1);
+	LLVMValueRef by = choose(l, small, scaled(l, y, 0x1p512), y);
+	LLVMValueRef of = choose(l, fits, real_as(x, 0), scaled(l, x, 0x1p-64));
+	by = choose(l, fits, real_as(x, 1), scaled(l, by, 0x1p-64));
+	LLVMValueRef rest = scaled(l, library_fmod(l, of, by), 0x1p64);
+	return library_fmod(l, choose(l, fits, x, rest), y);
+}
+
+/* If |x / y| is less than limit, its approximation q by an integer is off by less than 1, and |x| - q |y|, which is at
+ * least -|y|, is exact for |x| >= |y|. A branch computes the rest, also if the reciprocal of y is 0 or infinite. */
+LLVMValueRef fmod_float(struct lower *l, LLVMValueRef x, LLVMValueRef y)
+{
+	struct functions f = functions_of(l);
+	LLVMBuilderRef b = l->b;
+	bool f32 = LLVMTypeOf(x) == l->f32;
+	double limit = f32 ? 0x1p22 : 0x1p51;
+	LLVMValueRef size = intrinsic1(b, "llvm.fabs", x), by = intrinsic1(b, "llvm.fabs", y);
+	LLVMValueRef inverse = f32 ? rcp_approx(&f, by) : reciprocal_f64(&f, by);
+	LLVMValueRef rounder = real_as(x, 3 * limit), minus = LLVMBuildFNeg(b, by, "");
+	LLVMValueRef sum = multiply_add(&f, size, inverse, rounder), q = LLVMBuildFSub(b, sum, rounder, "");
+	LLVMValueRef r = multiply_add(&f, q, minus, size), up = LLVMBuildFAdd(b, r, by, "");
+	r = choose(l, LLVMBuildFCmp(b, LLVMRealOLT, r, real_as(x, 0), ""), up, r);
+	r = choose(l, LLVMBuildFCmp(b, LLVMRealOLT, size, by, ""), size, r);
+	r = intrinsic_on(b, "llvm.copysign", (LLVMValueRef[]){r, x}, 2);
+	LLVMValueRef usual = LLVMBuildFCmp(b, LLVMRealOLT, sum, real_as(x, 4 * limit), "");
+	usual = LLVMBuildAnd(b, usual, LLVMBuildFCmp(b, LLVMRealOLT, intrinsic1(b, "llvm.fabs", r), by, ""), "");
+	struct guarded g = begin_if(b, LLVMBuildNot(b, usual, ""));
+	LLVMValueRef rare = f32 ? fmod_f32(l, x, y) : fmod_f64(l, x, y);
+	end_if(b, &g);
+	return either(b, &g, r, rare);
 }
 
 /* --- sin, cos ------------------------------------------------------------------------------------------------ */
@@ -133,50 +203,40 @@ static struct reduced reduce_large(struct lower *l, LLVMValueRef x)
 	return (struct reduced){first, LLVMBuildExtractValue(l->b, v, 1, "")};
 }
 
-/* i1: one of n |x[i]| is greater than MOST_REDUCED, or infinite. */
-static LLVMValueRef any_large(struct lower *l, const LLVMValueRef *x, u32 n)
+/* i1: |x| is greater than MOST_REDUCED, or MOST_REDUCED_F64. */
+static LLVMValueRef is_large(struct lower *l, LLVMValueRef x)
 {
-	LLVMValueRef *most = arena_array(&l->scratch, LLVMValueRef, n);
-	for (u32 i = 0; i < n; i++)
-		most[i] = intrinsic1(l->b, "llvm.fabs", x[i]);
-	for (; n > 1; n = (n + 1) / 2)
-		for (u32 i = 0; i < n / 2; i++) {
-			LLVMValueRef two[] = {most[i], most[n - 1 - i]};
-			most[i] = intrinsic_on(l->b, "llvm.maxnum", two, 2);
-		}
-	return LLVMBuildFCmp(l->b, LLVMRealOGT, most[0], c_f32(l, MOST_REDUCED), "");
+	double most = LLVMTypeOf(x) == l->f32 ? MOST_REDUCED : MOST_REDUCED_F64;
+	return LLVMBuildFCmp(l->b, LLVMRealOGT, intrinsic1(l->b, "llvm.fabs", x), real_as(x, most), "");
 }
 
-/* Reduces n arguments of sin or cos. One branch serves all large arguments (reduce_large), which are rare. */
-static void reduce_all(struct lower *l, const struct functions *f, const LLVMValueRef *x, u32 n, struct reduced *out)
+/* sin or cos of a large x. libclc's functions of fp64 look up 2/π by the exponent, and the exponent of infinity is
+ * beyond their table. */
+static LLVMValueRef sin_cos_of_large(struct lower *l, const struct functions *f, bool cosine, LLVMValueRef x)
 {
-	LLVMBuilderRef b = l->b;
-	struct reduced *large = arena_array(&l->scratch, struct reduced, n);
-	for (u32 i = 0; i < n; i++)
-		out[i] = reduce_f32(f, x[i]);
-	LLVMValueRef any = any_large(l, x, n);
-	struct guarded g = begin_if(b, any);
-	for (u32 i = 0; i < n; i++) {
-		struct reduced all = reduce_large(l, x[i]);
-		LLVMValueRef size = intrinsic1(l->b, "llvm.fabs", x[i]);
-		LLVMValueRef finite = LLVMBuildFCmp(b, LLVMRealOLT, size, c_f32(l, (double)INFINITY), "");
-		LLVMValueRef is =
-			LLVMBuildAnd(b, finite, LLVMBuildFCmp(b, LLVMRealOGT, size, c_f32(l, MOST_REDUCED), ""), "");
-		large[i].r = LLVMBuildSelect(b, is, all.r, out[i].r, ""); /* NaN if x is infinite */
-		large[i].quadrant = LLVMBuildSelect(b, is, all.quadrant, out[i].quadrant, "");
-	}
-	end_if(b, &g);
-	for (u32 i = 0; i < n; i++) {
-		out[i].r = either(b, &g, out[i].r, large[i].r);
-		out[i].quadrant = either(b, &g, out[i].quadrant, large[i].quadrant);
-	}
+	LLVMValueRef nan = LLVMBuildFSub(l->b, x, x, ""), zero = real_as(x, 0), r;
+	LLVMValueRef finite = LLVMBuildFCmp(l->b, LLVMRealORD, nan, nan, "");
+	if (LLVMTypeOf(x) == l->f32)
+		r = sin_cos_of_reduced(f, cosine, reduce_large(l, x));
+	else
+		r = call1(l, cosine ? "_Z3cosd" : "_Z3sind", LLVMBuildSelect(l->b, finite, x, zero, ""));
+	return LLVMBuildSelect(l->b, finite, r, nan, "");
 }
 
-void sin_cos_f32(struct lower *l, bool cosine, const LLVMValueRef *x, u32 n, LLVMValueRef *out)
+void sin_cos(struct lower *l, bool cosine, const LLVMValueRef *x, u32 n, LLVMValueRef *out)
 {
 	struct functions f = functions_of(l);
-	struct reduced *reduced = arena_array(&l->scratch, struct reduced, n);
-	reduce_all(l, &f, x, n, reduced);
+	LLVMValueRef *large = arena_array(&l->scratch, LLVMValueRef, n), any = NULL;
+	for (u32 i = 0; i < n; i++) {
+		out[i] = sin_cos_of_reduced(&f, cosine, reduce_angle(&f, x[i]));
+		large[i] = is_large(l, x[i]);
+		any = any ? LLVMBuildOr(l->b, any, large[i], "") : large[i];
+	}
+	/* one branch for all elements: large arguments are rare */
+	struct guarded g = begin_if(l->b, any);
 	for (u32 i = 0; i < n; i++)
-		out[i] = sin_cos_of_reduced(&f, cosine, reduced[i]);
+		large[i] = LLVMBuildSelect(l->b, large[i], sin_cos_of_large(l, &f, cosine, x[i]), out[i], "");
+	end_if(l->b, &g);
+	for (u32 i = 0; i < n; i++)
+		out[i] = either(l->b, &g, out[i], large[i]);
 }
