@@ -123,11 +123,13 @@ LLVMValueRef exp_of_parts(const struct functions *f, struct exp_parts s)
 	const struct format *t = is_single(s.r) ? &single : &wide;
 	/* Multiplies by 2^n in two steps, 2^(n / 2) and the rest, so that only the second result may be subnormal or
 	 * infinite. The bits of s.sum above those of n are shifted out. */
-	LLVMValueRef n = to_bits(b, s.sum), one = int_as(n, t->one), up = int_as(n, t->mantissa);
-	LLVMValueRef first = LLVMBuildShl(b, LLVMBuildLShr(b, n, int_as(n, 1), ""), up, "");
-	LLVMValueRef second = LLVMBuildSub(b, LLVMBuildShl(b, n, up, ""), first, "");
-	LLVMValueRef r = LLVMBuildFMul(b, s.r, from_bits(b, LLVMBuildAdd(b, first, one, ""), elem), "");
-	return LLVMBuildFMul(b, r, from_bits(b, LLVMBuildAdd(b, second, one, ""), elem), "");
+	LLVMValueRef n = to_bits(b, s.sum), bias = int_as(n, t->one >> t->mantissa), r = s.r;
+	LLVMValueRef half = lshr(b, n, 1), halves[] = {half, LLVMBuildSub(b, n, half, "")};
+	for (u32 i = 0; i < 2; i++) {
+		LLVMValueRef power = shl(b, LLVMBuildAdd(b, halves[i], bias, ""), (int)t->mantissa);
+		r = LLVMBuildFMul(b, r, from_bits(b, power, elem), "");
+	}
+	return r;
 }
 
 struct exp_parts split_normal_exp2(const struct functions *f, LLVMValueRef x)

@@ -153,8 +153,8 @@ static const struct {
 	{"erfinv", erfinv_of, -1, 1, 5, 0, 2},
 	{"erfcinv", erfcinv_any, 0, 2, 6, 0, 4},
 	{"normcdfinv", normcdfinv_of, 0, 1, 8, 0, 5},
-	{"lgamma", lgammal, 0, 30, 6, 0, 6},
-	{"lgamma", lgammal, -50, -11, 6, 0, 6},
+	{"lgamma", lgammal, 0, 30, 4, 0, 6},
+	{"lgamma", lgammal, -50, -11, 4, 0, 6},
 	{"lgamma", lgammal, -3, 0, 6, 4e-15, 6},
 	{"tgamma", tgammal, 0, 171, 10, 0, 5},
 	{"tgamma", tgammal, -20, 0, 10, 0, 5},
@@ -248,8 +248,8 @@ static const struct {
 	[LDEXP] = {"ldexp", 0, 0},	   [SCALBN] = {"scalbn", 0, 0},	      [POW] = {"pow", 4, 2},
 	[POWN] = {"pow", 4, 2},		   [HYPOT] = {"hypot", 3, 2},	      [RHYPOT] = {"rhypot", 2, 1},
 	[ATAN2] = {"atan2", 3, 2},	   [ILOGB] = {"ilogb", 0, 0},	      [JN] = {"jn", 0, 0},
-	[YN] = {"yn", 0, 0},		   [NORM3D] = {"norm3d", 3, 2},	      [RNORM3D] = {"rnorm3d", 2, 2},
-	[NORM4D] = {"norm4d", 3, 2},	   [RNORM4D] = {"rnorm4d", 2, 2},
+	[YN] = {"yn", 0, 0},		   [NORM3D] = {"norm3d", 3, 2},	      [RNORM3D] = {"rnorm3d", 2, 1},
+	[NORM4D] = {"norm4d", 3, 2},	   [RNORM4D] = {"rnorm4d", 2, 1},
 };
 
 static double two_of(enum two kind, tl_dtype t, double a, double b, double c, double d)
