@@ -295,4 +295,5 @@ def main():
             json.dump(rows, f)
 
 
-main()
+if __name__ == "__main__":
+    main()
