@@ -96,8 +96,7 @@ static void from_sender(struct conversion *c, int regs, const u32 *reg_of_lane)
 		c->reg_of_reg[j] ^= linear(c->sent, c->lane_of_reg[j]);
 }
 
-/* The number of select instructions that each register passes through before and after the shuffle. */
-static int count_selects(const struct conversion *c)
+int count_selects(const struct conversion *c)
 {
 	int n = 0;
 	for (int i = 0; i < LANE_BITS; i++)
@@ -378,6 +377,8 @@ struct shared_plan plan_shared(struct layout_pool *p, const struct layout *src, 
 			}
 		}
 	best.mem = assemble(p, src, &vec, &from.wave, &to.wave, elem_bits);
+	best.stores = from.cost;
+	best.loads = to.cost;
 	return best;
 }
 
@@ -390,6 +391,19 @@ const struct layout *plan_for_writers(struct layout_pool *p, const struct layout
 		take(&vec, &g, src->basis[LL_REG][i]);
 	struct side from = by_vectors(src, &vec, elem_bits), to = by_vectors(dst, &vec, elem_bits);
 	return assemble(p, src, &vec, &from.wave, &to.wave, elem_bits);
+}
+
+int buffer_reads(struct layout_pool *p, const struct layout *src, const struct layout *dst, int elem_bits)
+{
+	struct shared_plan plan = plan_shared(p, src, dst, elem_bits, false);
+	const struct layout *own = plan_shared(p, src, src, elem_bits, false).mem;
+	int most = log2_units(16, elem_bits), reads = map_to_memory(dst, plan.mem, most).vec_bits;
+	if (map_to_memory(src, plan.mem, most).vec_bits == map_to_memory(src, own, most).vec_bits)
+		return plan.loads;
+	if (elem_bits < 32 && (plan.load || reads))
+		return -1;
+	reads = map_to_memory(dst, plan_for_writers(p, src, dst, elem_bits), most).vec_bits;
+	return layout_num_regs(dst) >> reads;
 }
 
 /* The register bit whose basis vector is exactly position bit `bit`, if no other basis vector of l (of registers, lanes

@@ -28,6 +28,8 @@ struct conversion {
  * separate scratch memory, a conversion through memory then needs no barrier between warps. */
 bool warps_apart(const struct layout *a, const struct layout *b);
 struct conversion plan_conversion(const struct layout *src, const struct layout *dst);
+/* The number of select instructions that each register passes through before and after the shuffle. */
+int count_selects(const struct conversion *c);
 /* The value of a linear map at x: the XOR of the bases of x's set bits. */
 static inline u32 linear(const u32 *bases, u32 x)
 {
@@ -61,6 +63,7 @@ bool layout_is_matrix(const struct layout *l, int elem_bits, enum matrix_kind ki
 struct shared_plan {
 	const struct layout *mem;
 	enum matrix_kind store, load;
+	int stores, loads; /* instructions of a thread */
 };
 /* stmatrix: the target has it. */
 struct shared_plan plan_shared(struct layout_pool *p, const struct layout *src, const struct layout *dst, int elem_bits,
@@ -70,6 +73,10 @@ struct shared_plan plan_shared(struct layout_pool *p, const struct layout *src, 
  * such as cp.async. Readers with layout dst use vectors as far as these allow. */
 const struct layout *plan_for_writers(struct layout_pool *p, const struct layout *src, const struct layout *dst,
 				      int elem_bits);
+
+/* The instructions with which a thread reads a tile in layout dst from a buffer that asynchronous copies fill by
+ * vectors of layout src. -1: readers need an order of elements that such copies cannot write. */
+int buffer_reads(struct layout_pool *p, const struct layout *src, const struct layout *dst, int elem_bits);
 
 /* A conversion that needs more than `most` bytes of shared memory is split into pieces of the tile, which pass one
  * after another through the same memory. The pieces are numbered by position bits that register bits give on both

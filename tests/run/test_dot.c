@@ -532,6 +532,32 @@ static void computed(struct suite *s, tl_dtype t, int m, int n, int k, int warps
 	case_end(s);
 }
 
+static void gated(struct suite *s, tl_dtype t, const int *dims, bool turned, bool wide, int warps, int stages)
+{
+	enum { LENGTH = 128 };
+	int m = dims[0], n = dims[1], k = dims[2];
+	if (!case_begin(s, file, "gated %s%s%s %dx%dx%d warps=%d stages=%d", tl_dtype_name(t), turned ? " turned" : "",
+			wide ? " wide" : "", m, n, k, warps, stages))
+		return;
+	struct array *x = in(s, "q", t, (size_t)(m * LENGTH)), *y = in(s, "k", t, (size_t)(n * LENGTH)),
+		     *g = in(s, "g", TL_F32, x->len), *h = in(s, "h", TL_F32, y->len),
+		     *o = out(s, "o", TL_F32, (size_t)(m * n));
+	fill_whole(x, 7), fill_whole(y, 7), fill_whole(g, 1), fill_whole(h, 1);
+	for (int i = 0; i < m; i++)
+		for (int j = 0; j < n; j++) {
+			double sum = 0;
+			for (int d = 0; d < LENGTH; d++) {
+				size_t row = (size_t)(i * LENGTH + d),
+				       column = (size_t)(turned ? d * n + j : j * LENGTH + d);
+				sum += value(x, row) * value(y, column) * exp2(value(g, row) - value(h, column));
+			}
+			want(o, (size_t)(i * n + j), sum);
+		}
+	LAUNCH(s, "gated", CONFIG(.grid = {1}, .num_warps = warps, .num_stages = stages), ptr(x), ptr(y), ptr(g),
+	       ptr(h), ptr(o), tl_int(LENGTH), tl_int(m), tl_int(n), tl_int(k), tl_int(turned), tl_int(wide));
+	case_end(s);
+}
+
 static void powers(struct suite *s, tl_dtype t, int n, int m, int warps)
 {
 	if (!case_begin(s, file, "power %d %s %dx%d warps=%d", n + 1, tl_dtype_name(t), m, m, warps))
@@ -710,6 +736,7 @@ void theme_dot(struct suite *s)
 					  {-1, 70}, {4, 128}, {-3, 31}, {-2, -33}, {5, 512}};
 	static const char *const forms[] = {"left first", "right first", "turned"};
 	static const tl_dtype half[] = {TL_F16, TL_BF16, TL_F32};
+	static const int gates[][3] = {{16, 16, 32}, {16, 16, 64}, {16, 64, 16}, {64, 16, 32}, {64, 64, 64}};
 	products(s);
 	for (int i = 0; i < COUNT(batch); i++)
 		for (int t = 0; t < COUNT(kinds); t++)
@@ -744,6 +771,9 @@ void theme_dot(struct suite *s)
 				attention_copied(s, half[t], 64, 160, 64, 32, 2, 4);
 		computed(s, half[t], 32, 64, 32, 4), computed(s, half[t], 128, 16, 64, 8),
 			computed(s, half[t], 16, 16, 16, 1);
+		for (int i = 0; i < 4 * COUNT(gates); i++)
+			gated(s, half[t], gates[i / 4], i & 1, i & 2, 1 << i % 5 % 4, 1 + i % 3),
+				gated(s, half[t], gates[i / 4], i & 1, i & 2, 1, 2 + i % 2);
 		for (int n = 0; n < 4; n++)
 			powers(s, half[t], n, 16 << n % 3, 1 << n);
 		for (int which = 0; which < 3; which++)

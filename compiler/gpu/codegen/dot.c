@@ -167,6 +167,12 @@ static void lower_mma(struct lower *l, const struct op *o, const struct mma *m)
 	const struct ptx_mma *p = ptx_mma(m->name);
 	struct fragments fa = fragments_of(l, operand(o, 0), 0, m), fb = fragments_of(l, operand(o, 1), 1, m);
 	u32 nrows, ncols, nk, nbatch = 1, one = 0, n = num_elems(v);
+	int warps[MAX_RANK];
+	for (int d = 0; d < lay->rank; d++)
+		warps[d] = dims_get(o->attr[ATTR_WARPS], d);
+	/* the instruction's order of k: it differs in the numbers of positions, not in those of registers */
+	fa.lay = mma_operand(&l->s->ctx->layouts, operand(o, 0)->type, 0, warps, m, 0);
+	fb.lay = mma_operand(&l->s->ctx->layouts, operand(o, 1)->type, 1, warps, m, 0);
 	const u32 *rows = offsets_along(l, lay, lay->rank - 2, m->m, &nrows);
 	const u32 *cols = offsets_along(l, lay, lay->rank - 1, m->n, &ncols);
 	const u32 *ks = offsets_along(l, fa.lay, fa.k_dim, m->k, &nk), *batches = &one;

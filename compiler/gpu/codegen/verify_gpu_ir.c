@@ -75,8 +75,8 @@ static const char *check_mma(const struct verifier *v, const struct op *o)
 	NEED(type_is_tensor(a) && type_is_tensor(b), "operands of mma.sync must be in registers");
 	NEED(get_warps(v, o, warps), "its warps along the dimensions are not all warps");
 	NEED(t->layout == layout_mma(p, t->rank, t->shape, warps, m->m, 8) &&
-		     a->layout == layout_dot_operand(p, a->rank, a->shape, 0, warps, m->m, type_elem_bits(a)) &&
-		     b->layout == layout_dot_operand(p, b->rank, b->shape, 1, warps, m->m, type_elem_bits(b)),
+		     a->layout == mma_operand(p, a, 0, warps, m, mma_run(a, 0)) &&
+		     b->layout == mma_operand(p, b, 1, warps, m, mma_run(a, 0)),
 	     "its tiles do not have the layouts of mma.sync's fragments");
 	return NULL;
 }

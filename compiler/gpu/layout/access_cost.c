@@ -157,3 +157,15 @@ i64 conversion_cost(const struct layout *from, const struct layout *to, int byte
 	default: return words;
 	}
 }
+
+i64 conversion_instructions(struct layout_pool *p, const struct layout *from, const struct layout *to, int bits)
+{
+	struct conversion c = plan_conversion(from, to);
+	struct shared_plan shared = plan_shared(p, from, to, bits, false);
+	i64 words = MAX((i64)layout_num_regs(to) * bits / 32, 1);
+	switch (c.kind) {
+	case CONVERSION_REGISTERS: return 0;
+	case CONVERSION_MEMORY: return shared.stores + shared.loads + BARRIER;
+	default: return words * (1 + count_selects(&c));
+	}
+}

@@ -15,5 +15,7 @@ i64 address_step(const struct axis_analysis *a, const struct value *ptr, int d);
 i64 load_cost(const struct axis_analysis *a, const struct value *ptr, const struct value *mask, const struct layout *l);
 /* The cost of a conversion of elements of `bytes` bytes. A barrier counts as several wavefronts. */
 i64 conversion_cost(const struct layout *from, const struct layout *to, int bytes);
+/* The instructions of a thread for a conversion of elements of `bits` bits. */
+i64 conversion_instructions(struct layout_pool *p, const struct layout *from, const struct layout *to, int bits);
 
 #endif

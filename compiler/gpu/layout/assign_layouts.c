@@ -44,6 +44,12 @@ int elements_per_thread(const struct placer *p, const struct type *t)
 	return (int)MAX(type_numel(t) / (32 * p->s->num_warps), 1);
 }
 
+bool is_in_pipelined_loop(const struct placer *p, const struct op *o)
+{
+	const struct op *loop = o->block->parent;
+	return loop && loop->code == IR_FOR && stages_of(p->s, loop) > 1;
+}
+
 const struct layout *default_layout(struct placer *p, const struct type *t)
 {
 	int order[MAX_RANK];

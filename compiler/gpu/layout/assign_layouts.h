@@ -46,7 +46,7 @@ struct placer {
 	struct map copies; /* load → layout of its copy to shared memory, unless it is read in that layout */
 	struct map dots;   /* dot → struct dot_plan */
 	struct map free;   /* value → FREE or NOT_FREE */
-	/* value computed from a load in the layout of a dot's result → that layout (insert_conversions.c) */
+	/* value computed from loads to buffers in another layout than the assigned one → that layout */
 	struct map of_load;
 	struct map strong; /* layout → enum layout_strength */
 	struct map made;   /* value → its versions in other layouts */
@@ -79,6 +79,8 @@ bool memory_order(const struct placer *p, const struct op *o, int *order);
 /* True if the load's tile becomes a dot's operand by elementwise operations (`shapes`: and shape operations). Several
  * threads hold the same fragments, so such a tile is loaded once and goes to its dot through shared memory. */
 bool feeds_dot(const struct placer *p, const struct op *load, bool shapes);
+/* True if a pipelined loop executes o: the result of a load may come from a buffer in shared memory. */
+bool is_in_pipelined_loop(const struct placer *p, const struct op *o);
 /* Chooses the layouts of accesses with a contiguous dimension, and notes the operands of dots. */
 void place_accesses(struct placer *p);
 /* Chooses the layouts of other loads. All values must have their assigned layouts. */

@@ -304,6 +304,54 @@ static bool choose_computed(struct placer *p, const struct op *dot, int i, struc
 	return true;
 }
 
+/* The elements along dimension d that a thread has next to each other in all loaded tiles from which v is computed
+ * elementwise; 0: it is computed from other tiles, or loaded itself. */
+static int run_along(struct placer *p, const struct value *v, int d)
+{
+	struct value_walk w = {.id = begin_walk(p->ctx)};
+	int run = 0, n;
+	for (; def_if(v, IR_TRANS); d = 1 - d)
+		v = operand(v->def, 0);
+	if (v->type->rank != 2 || def_if(v, IR_LOAD))
+		return 0;
+	visit_later(&w, v);
+	while ((v = visit_next(&w))) {
+		const struct layout *l = def_if(v, IR_LOAD) ? map_get(&p->memory, v->def) : NULL;
+		if (is_free(p, v) || (v->def && op_is_shape(v->def) && v->def->code != IR_TRANS))
+			continue; /* the same in all columns, or rows */
+		if (v->def && op_has(v->def, ELEM) && op_has(v->def, PURE)) {
+			visit_operands(&w, v->def);
+			continue;
+		}
+		if (!l) {
+			end_walk(&w, true);
+			return 0;
+		}
+		for (n = 0; n < l->bits[LL_REG] && l->basis[LL_REG][n] == 1u << (layout_dim_shift(l, d) + n);)
+			n++;
+		run = MIN(run ? run : 1 << n, 1 << n);
+	}
+	return run > 1 ? run : 0;
+}
+
+/* The elements along k that a thread has next to each other in both operands of an mma.sync, if an operand is computed
+ * from tiles that are loaded along k, and one warp needs each element: the loads have the same layout, or their buffers
+ * are read by vectors. 0: of no importance. */
+static int common_run(struct placer *p, const struct op *dot, const int *warps)
+{
+	const struct type *a = operand(dot, 0)->type, *b = operand(dot, 1)->type;
+	int k = a->shape[a->rank - 1], run = 0;
+	for (int i = 0; i < 2; i++) {
+		bool once = warps[a->rank - 1 - i] == 1;
+		int of = once ? run_along(p, operand(dot, (u32)i), a->rank - 1 - i) : 0;
+		run = run && of ? MIN(run, of) : MAX(run, of);
+	}
+	while (4 * run > k)
+		run /= 2;
+	bool useful = 4 * run == k || is_in_pipelined_loop(p, dot);
+	return useful && type_elem_bits(a) == type_elem_bits(b) ? run : 0;
+}
+
 /* Warns if the registers cannot hold the accumulators, which are then read and written at each step. Refuses
  * accumulators so large that LLVM would take minutes for them, except for batched dots, which take less time. */
 static void check_accumulator(struct placer *p, const struct op *dot, const struct layout *acc)
@@ -344,10 +392,9 @@ void place_dots(struct placer *p)
 		} else if (plan->mma) {
 			split_warps(p, t, plan->mma, chained, plan->warps);
 			plan->acc = layout_mma(p->pool, t->rank, t->shape, plan->warps, plan->mma->m, 8);
-			plan->a = layout_dot_operand(p->pool, a->rank, a->shape, 0, plan->warps, plan->mma->m,
-						     type_elem_bits(a));
-			plan->b = layout_dot_operand(p->pool, b->rank, b->shape, 1, plan->warps, plan->mma->m,
-						     type_elem_bits(b));
+			int run = common_run(p, o, plan->warps);
+			plan->a = mma_operand(p->pool, a, 0, plan->warps, plan->mma, run);
+			plan->b = mma_operand(p->pool, b, 1, plan->warps, plan->mma, run);
 		} else {
 			plan->acc = fma_layout(p, t);
 		}

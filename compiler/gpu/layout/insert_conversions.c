@@ -10,6 +10,8 @@
 #include "layout/conversion.h"
 #include "gpu/layout/assign_layouts.h"
 
+#include <limits.h>
+
 struct version {
 	const struct layout *layout;
 	struct value *value;
@@ -39,13 +41,6 @@ static struct builder after_definition(struct placer *p, struct value *v)
 	if (v->def)
 		return builder_after(p->ctx, v->def);
 	return builder_before(p->ctx, v->block->first);
-}
-
-/* True if a pipelined loop executes o: its result may come from a buffer in shared memory. */
-static bool is_in_pipelined_loop(const struct placer *p, const struct op *o)
-{
-	const struct op *loop = o->block->parent;
-	return loop && loop->code == IR_FOR && stages_of(p->s, loop) > 1;
 }
 
 /* True if o, a load of elements that several threads each need, takes less time in layout l than a conversion of its
@@ -88,54 +83,97 @@ static bool made_of_loads_again(struct placer *p, const struct value *v, const s
 	return yes;
 }
 
-/* The value from which v is computed elementwise, if there is only one that is not rematerializable, and v has one use;
- * otherwise NULL. */
-static const struct value *sole_source(struct placer *p, const struct value *v)
+/* The value of which v is a version: operations that have their layouts take versions as operands. */
+static struct value *original(struct value *v)
 {
-	const struct op *o = v->def;
-	const struct value *from = NULL;
-	u32 n = 0;
-	bool can = o && op_has(o, ELEM) && op_has(o, PURE) && value_has_one_use(v);
-	for (u32 i = 0; can && i < o->noperands; i++)
-		if (!is_free(p, operand(o, i))) {
-			from = operand(o, i);
-			n++;
-		}
-	return n == 1 ? from : NULL;
+	return def_if(v, IR_CONVERT_LAYOUT) ? operand(v->def, 0) : v;
 }
 
-/* True if v, which is needed in the layout l of dot results, is computed from a tile that a pipelined loop loads, with
- * elements no wider than v's. Then the loaded tile changes its layout instead of v, as part of its copy to shared
- * memory ahead of time. All values computed on the way are noted in of_load, since they have more uses in the
- * meantime. */
-static bool is_made_of_load(struct placer *p, const struct value *v, const struct layout *l)
+/* The source of v, which is computed by shape operations, and its layout if v has layout l. */
+static struct value *shaped_source(struct placer *p, struct value *v, const struct layout **l)
 {
-	const struct value *loaded = v, *from;
+	for (; v->def && op_is_shape(v->def); v = original(operand(v->def, 0)))
+		*l = operand_layout(p, v->def, *l);
+	return v;
+}
+
+/* True if asynchronous copies of a pipelined loop can bring the load to shared memory. */
+static bool may_be_buffered(const struct placer *p, const struct op *load)
+{
+	enum { LEAST = 32 /* bits that cp.async copies at once */ };
+	int order[MAX_RANK], bits = type_elem_bits(result(load)->type);
+	return is_in_pipelined_loop(p, load) && load_fills_zero(load) && !load->attr[ATTR_VOLATILE] &&
+	       memory_order(p, load, order) &&
+	       bits * axis_vector_width(p->s->axis, operand(load, 0), mask_of(load), order[0]) >= LEAST;
+}
+
+/* The additional instructions of a thread if v, which an operation of a value in layout l needs, comes in layout l from
+ * a buffer, or from a conversion. LLONG_MAX: v is neither loaded to a buffer, nor made of values that others need
+ * too. */
+static i64 cost_of_source(struct placer *p, struct value *v, const struct layout *l)
+{
+	int bits = MAX(type_elem_bits(v->type), 8);
+	struct value *source = shaped_source(p, v, &l);
+	const struct layout *from = assigned_layout(p, source);
+	if (is_free(p, source) || from == l)
+		return 0;
+	if (!from || (source == v && !(def_if(v, IR_LOAD) && value_has_one_use(v) && may_be_buffered(p, v->def))))
+		return LLONG_MAX;
+	if (source != v)
+		return conversion_instructions(p->pool, from, l, bits);
+	/* a tile in the layout of a dot's result is read from swizzled rows, by vectors of two elements or more */
+	int reads = strength_of(p, l) ? layout_num_regs(l) / 2 : buffer_reads(p->pool, from, l, bits);
+	return reads < 0 ? LLONG_MAX : reads - buffer_reads(p->pool, from, from, bits);
+}
+
+/* True if v is computed from tiles that a pipelined loop loads to buffers, and it takes fewer instructions to read
+ * these in layout l, and to compute v from them, than to convert v. All values computed on the way are noted in
+ * of_load, since they have more uses in the meantime. */
+static bool is_made_of_loads(struct placer *p, struct value *v, const struct layout *l)
+{
+	const struct layout *from = assigned_layout(p, v);
+	value_vec values = {0};
+	i64 more = 0, loads = 0;
 	if (map_get(&p->of_load, v))
 		return map_get(&p->of_load, v) == l;
-	if (!p->s->target->has_tensor_copy || !strength_of(p, l) || v->type->rank != 2 ||
+	if (!p->s->target->has_tensor_copy || !from || v->type->rank != 2 ||
 	    type_numel(v->type) <= (i64)32 * p->s->num_warps)
 		return false;
-	while ((from = sole_source(p, loaded)))
-		loaded = from;
-	const struct op *loop = def_if(loaded, IR_LOAD) ? loaded->def->block->parent : NULL;
-	if (!loop || loop->code != IR_FOR || stages_of(p->s, loop) < 2 || !value_has_one_use(loaded) ||
-	    type_elem_bits(loaded->type) > MAX(type_elem_bits(v->type), 8))
+	vec_push(&p->scratch, &values, v);
+	for (u32 at = 0; at < values.len; at++) {
+		const struct op *o = values.at[at]->def;
+		if (!o || !op_has(o, ELEM) || !op_has(o, PURE) || o->nblocks || values.len > MAX_COMPUTED_AGAIN ||
+		    !value_has_one_use(values.at[at]) || !assigned_layout(p, values.at[at]))
+			return false;
+		more += layout_num_regs(l) - layout_num_regs(from);
+		for (u32 i = 0; i < o->noperands; i++) {
+			struct value *x = original(operand(o, i));
+			bool computed = x->def && op_has(x->def, ELEM) && x->def->code != IR_LOAD && !is_free(p, x);
+			i64 cost = computed ? 0 : cost_of_source(p, x, l);
+			if (computed)
+				vec_push(&p->scratch, &values, x);
+			if (cost == LLONG_MAX)
+				return false;
+			loads += def_if(x, IR_LOAD) != NULL;
+			more += cost;
+		}
+	}
+	if (!loads || more >= conversion_instructions(p->pool, from, l, MAX(type_elem_bits(v->type), 8)))
 		return false;
-	for (; v != loaded; v = sole_source(p, v))
-		map_put(&p->of_load, v, (void *)l);
+	for (u32 i = 0; i < values.len; i++)
+		map_put(&p->of_load, values.at[i], (void *)l);
 	return true;
 }
 
-static bool is_made_again(struct placer *p, const struct value *v, const struct layout *l)
+static bool is_made_again(struct placer *p, struct value *v, const struct layout *l)
 {
 	const struct layout *assigned = assigned_layout(p, v);
 	if (!v->def)
 		return false;
-	bool again = is_free(p, v) || op_is_shape(v->def) || (op_has(v->def, ELEM) && !assigned);
+	bool again = is_free(p, v) || v->def->code == IR_CONVERT_LAYOUT || op_is_shape(v->def) ||
+		     (op_has(v->def, ELEM) && !assigned);
 	int most = MAX_COMPUTED_AGAIN;
-	return again || (assigned != l &&
-			 (made_of_loads_again(p, v, l, &most) || (!def_if(v, IR_LOAD) && is_made_of_load(p, v, l))));
+	return again || (assigned != l && (made_of_loads_again(p, v, l, &most) || is_made_of_loads(p, v, l)));
 }
 
 /* v in layout l if that exists, otherwise NULL. */
@@ -190,7 +228,9 @@ static void make_version(void *arg, struct demand d)
 	struct placer *p = arg;
 	const struct layout *l = (const struct layout *)d.aspect;
 	struct value *made;
-	if (is_made_again(p, d.v, l)) {
+	if (def_if(d.v, IR_CONVERT_LAYOUT)) {
+		made = known_version(p, original(d.v), l);
+	} else if (is_made_again(p, d.v, l)) {
 		made = remake(p, d.v, l);
 	} else {
 		tl_assert(assigned_layout(p, d.v));

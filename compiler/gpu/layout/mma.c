@@ -61,6 +61,24 @@ const struct mma *mma_of_dot(const struct op *dot)
 	return NULL;
 }
 
+const struct layout *mma_operand(struct layout_pool *p, const struct type *t, int i, const int *warps,
+				 const struct mma *m, int run)
+{
+	const struct layout *l = layout_dot_operand(p, t->rank, t->shape, i, warps, m->m, type_elem_bits(t));
+	int d = t->rank - 1 - i, word = ilog2((u64)MAX(32 / type_elem_bits(t), 1)), to[LAYOUT_MAX_BITS];
+	int more = run ? ilog2((u64)run) - word : 0;
+	/* after the bits of a word come those of four lanes: they go past the other bits of the run */
+	for (int bit = 0; bit < l->log2_size[d]; bit++)
+		to[bit] = bit < word || bit >= word + more + 2 ? bit : bit < word + 2 ? bit + more : bit - 2;
+	return more > 0 ? layout_permute_bits(p, l, d, to) : l;
+}
+
+int mma_run(const struct type *t, int i)
+{
+	int d = t->rank - 1 - i;
+	return (int)((t->layout->basis[LL_LANE][0] & layout_dim_mask(t->layout, d)) >> layout_dim_shift(t->layout, d));
+}
+
 /* --- wgmma --------------------------------------------------------------------------------------------------- */
 
 static const struct wgmma wgmma_table[] = {

@@ -29,6 +29,13 @@ i64 mma_shape(const struct mma *m);
 /* The instruction of a dot with layouts; NULL: multiply-adds. */
 const struct mma *mma_of_dot(const struct op *dot);
 
+/* The layout of operand i of mma.sync, of type t. A thread has `run` adjacent elements along k, or those of a 32-bit
+ * register if these are more. The order of k has no effect on the result, if both operands have the same order. */
+const struct layout *mma_operand(struct layout_pool *p, const struct type *t, int i, const int *warps,
+				 const struct mma *m, int run);
+/* The `run` of an operand with a layout; 0: any would give this layout. */
+int mma_run(const struct type *t, int i);
+
 /* A type of wgmma.mma_async (PTX ISA, "Asynchronous Warpgroup Level Matrix"): m is 64, k covers 256 bits. */
 struct wgmma {
 	enum dtype a, b, acc;
