@@ -474,8 +474,8 @@ void infer(struct placer *p)
 void pass_layouts(struct pass_state *s)
 {
 	struct placer p = {.s = s, .ctx = s->ctx, .pool = &s->ctx->layouts};
-	struct map *maps[] = {&p.assigned, &p.memory, &p.copies, &p.dots, &p.free,
-			      &p.strong,   &p.made,   &p.copied, &p.of_load};
+	struct map *maps[] = {&p.assigned, &p.memory, &p.copies,    &p.dots,   &p.free,
+			      &p.strong,   &p.made,   &p.originals, &p.copied, &p.of_load};
 	for (u32 i = 0; i < ARRAY_LEN(maps); i++)
 		maps[i]->arena = &p.scratch;
 	warn_of_spills(s);

@@ -50,6 +50,7 @@ struct placer {
 	struct map of_load;
 	struct map strong; /* layout → enum layout_strength */
 	struct map made;   /* value → its versions in other layouts */
+	struct map originals; /* version → the value of which it is one */
 	struct map copied; /* loads of few elements that cp.async is to execute → themselves */
 	const struct layout *common; /* layout of all tiles of a kernel on several blocks, or NULL */
 	bool changed;

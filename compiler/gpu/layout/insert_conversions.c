@@ -31,8 +31,16 @@ static struct value *add_version(struct placer *p, struct value *v, const struct
 	struct version *at = arena_new(&p->scratch, struct version);
 	*at = (struct version){l, made, map_get(&p->made, v)};
 	map_put(&p->made, v, at);
+	map_put(&p->originals, made, v);
 	made->name = v->name;
 	return made;
+}
+
+/* The value of which v is a version, or v: operations that have their layouts take versions as operands. */
+static struct value *original(const struct placer *p, struct value *v)
+{
+	struct value *of = map_get(&p->originals, v);
+	return of ? of : v;
 }
 
 /* The place of new operations for v: right after its definition. */
@@ -83,16 +91,10 @@ static bool made_of_loads_again(struct placer *p, const struct value *v, const s
 	return yes;
 }
 
-/* The value of which v is a version: operations that have their layouts take versions as operands. */
-static struct value *original(struct value *v)
-{
-	return def_if(v, IR_CONVERT_LAYOUT) ? operand(v->def, 0) : v;
-}
-
 /* The source of v, which is computed by shape operations, and its layout if v has layout l. */
 static struct value *shaped_source(struct placer *p, struct value *v, const struct layout **l)
 {
-	for (; v->def && op_is_shape(v->def); v = original(operand(v->def, 0)))
+	for (; v->def && op_is_shape(v->def); v = original(p, operand(v->def, 0)))
 		*l = operand_layout(p, v->def, *l);
 	return v;
 }
@@ -107,20 +109,21 @@ static bool may_be_buffered(const struct placer *p, const struct op *load)
 	       bits * axis_vector_width(p->s->axis, operand(load, 0), mask_of(load), order[0]) >= LEAST;
 }
 
-/* The additional instructions of a thread if v, which an operation of a value in layout l needs, comes in layout l from
- * a buffer, or from a conversion. LLONG_MAX: v is neither loaded to a buffer, nor made of values that others need
- * too. */
-static i64 cost_of_source(struct placer *p, struct value *v, const struct layout *l)
+/* The additional instructions of a thread if v comes from a buffer, or from a conversion, in layout l instead of
+ * `before`. LLONG_MAX: v is neither loaded to a buffer, nor made of values that others need too. */
+static i64 cost_of_source(struct placer *p, struct value *v, const struct layout *before, const struct layout *l)
 {
 	int bits = MAX(type_elem_bits(v->type), 8);
-	struct value *source = shaped_source(p, v, &l);
+	struct value *source = shaped_source(p, v, &before);
+	shaped_source(p, v, &l);
 	const struct layout *from = assigned_layout(p, source);
 	if (is_free(p, source) || from == l)
 		return 0;
 	if (!from || (source == v && !(def_if(v, IR_LOAD) && value_has_one_use(v) && may_be_buffered(p, v->def))))
 		return LLONG_MAX;
 	if (source != v)
-		return conversion_instructions(p->pool, from, l, bits);
+		return conversion_instructions(p->pool, from, l, bits) -
+		       conversion_instructions(p->pool, from, before, bits);
 	/* a tile in the layout of a dot's result is read from swizzled rows, by vectors of two elements or more */
 	int reads = strength_of(p, l) ? layout_num_regs(l) / 2 : buffer_reads(p->pool, from, l, bits);
 	return reads < 0 ? LLONG_MAX : reads - buffer_reads(p->pool, from, from, bits);
@@ -147,9 +150,9 @@ static bool is_made_of_loads(struct placer *p, struct value *v, const struct lay
 			return false;
 		more += layout_num_regs(l) - layout_num_regs(from);
 		for (u32 i = 0; i < o->noperands; i++) {
-			struct value *x = original(operand(o, i));
+			struct value *x = original(p, operand(o, i));
 			bool computed = x->def && op_has(x->def, ELEM) && x->def->code != IR_LOAD && !is_free(p, x);
-			i64 cost = computed ? 0 : cost_of_source(p, x, l);
+			i64 cost = computed ? 0 : cost_of_source(p, x, from, l);
 			if (computed)
 				vec_push(&p->scratch, &values, x);
 			if (cost == LLONG_MAX)
@@ -170,8 +173,7 @@ static bool is_made_again(struct placer *p, struct value *v, const struct layout
 	const struct layout *assigned = assigned_layout(p, v);
 	if (!v->def)
 		return false;
-	bool again = is_free(p, v) || v->def->code == IR_CONVERT_LAYOUT || op_is_shape(v->def) ||
-		     (op_has(v->def, ELEM) && !assigned);
+	bool again = is_free(p, v) || op_is_shape(v->def) || (op_has(v->def, ELEM) && !assigned);
 	int most = MAX_COMPUTED_AGAIN;
 	return again || (assigned != l && (made_of_loads_again(p, v, l, &most) || is_made_of_loads(p, v, l)));
 }
@@ -196,7 +198,7 @@ static struct value *remake(struct placer *p, struct value *v, const struct layo
 	const struct layout *in = layout_of_operands(p, o, l);
 	tl_assert(o->noperands <= ARRAY_LEN(ops));
 	for (u32 i = 0; i < o->noperands; i++)
-		ops[i] = known_version(p, operand(o, i), in);
+		ops[i] = known_version(p, original(p, operand(o, i)), in);
 	struct builder b = after_definition(p, v);
 	const struct type *t = type_with_layout(p->ctx, v->type, l);
 	struct op *n = build(&b, o->code, ops, o->noperands, &t, 1, 0);
@@ -215,11 +217,13 @@ static bool find_missing_operand(void *arg, struct demand d, struct demand *firs
 	if (!is_made_again(p, d.v, l))
 		return false;
 	const struct layout *in = layout_of_operands(p, d.v->def, l);
-	for (u32 i = 0; i < d.v->def->noperands; i++)
-		if (!known_version(p, operand(d.v->def, i), in)) {
-			*first = (struct demand){operand(d.v->def, i), (intptr_t)in};
+	for (u32 i = 0; i < d.v->def->noperands; i++) {
+		struct value *v = original(p, operand(d.v->def, i));
+		if (!known_version(p, v, in)) {
+			*first = (struct demand){v, (intptr_t)in};
 			return true;
 		}
+	}
 	return false;
 }
 
@@ -228,9 +232,7 @@ static void make_version(void *arg, struct demand d)
 	struct placer *p = arg;
 	const struct layout *l = (const struct layout *)d.aspect;
 	struct value *made;
-	if (def_if(d.v, IR_CONVERT_LAYOUT)) {
-		made = known_version(p, original(d.v), l);
-	} else if (is_made_again(p, d.v, l)) {
+	if (is_made_again(p, d.v, l)) {
 		made = remake(p, d.v, l);
 	} else {
 		tl_assert(assigned_layout(p, d.v));
@@ -243,6 +245,7 @@ static void make_version(void *arg, struct demand d)
 /* v in layout l, created if necessary. */
 static struct value *request(struct placer *p, struct value *v, const struct layout *l)
 {
+	v = original(p, v);
 	if (!known_version(p, v, l))
 		meet_demand((struct demand){v, (intptr_t)l}, find_missing_operand, make_version, p);
 	return known_version(p, v, l);
