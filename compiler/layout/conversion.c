@@ -104,18 +104,7 @@ int count_selects(const struct conversion *c)
 	return n;
 }
 
-/* With more selects, a store, a load and barriers take fewer instructions. Bytes are exempt: their last selects are
- * merged with the permutations that unpack words. */
-static int most_selects(int regs, int elem_bits)
-{
-	static const int most[] = {4, 4, 4, 2};
-	int words = regs - ilog2((u64)MAX(32 / elem_bits, 1));
-	if (elem_bits <= 8)
-		return regs <= 4 ? 4 : 2;
-	return words < (int)ARRAY_LEN(most) ? most[MAX(words, 0)] : 1;
-}
-
-struct conversion plan_conversion(const struct layout *src, const struct layout *dst, int elem_bits)
+struct conversion plan_conversion(const struct layout *src, const struct layout *dst)
 {
 	struct conversion c = {.kind = CONVERSION_MEMORY}, none = c;
 	struct source from = describe(src);
@@ -145,7 +134,8 @@ struct conversion plan_conversion(const struct layout *src, const struct layout 
 	if (!spread_lanes(&c, regs, reg_of_lane))
 		return none;
 	from_sender(&c, regs, reg_of_lane);
-	if (count_selects(&c) > most_selects(regs, elem_bits))
+	/* with more selects, shared memory is faster: it takes a store, a load and barriers */
+	if (count_selects(&c) > (regs <= 4 ? 4 : 2))
 		return none;
 	c.kind = CONVERSION_SHUFFLES;
 	return c;

@@ -27,7 +27,7 @@ struct conversion {
 /* Whether each warp holds the same elements in both layouts, and no other warp holds any of them. If each warp has
  * separate scratch memory, a conversion through memory then needs no barrier between warps. */
 bool warps_apart(const struct layout *a, const struct layout *b);
-struct conversion plan_conversion(const struct layout *src, const struct layout *dst, int elem_bits);
+struct conversion plan_conversion(const struct layout *src, const struct layout *dst);
 /* The number of select instructions that each register passes through before and after the shuffle. */
 int count_selects(const struct conversion *c);
 /* The value of a linear map at x: the XOR of the bases of x's set bits. */

@@ -88,7 +88,7 @@ static void test_all_pairs(void **state)
 		struct list l = layouts_of(tiles[i].m, tiles[i].n, tiles[i].warps, tiles[i].spt);
 		for (int a = 0; a < l.n; a++)
 			for (int b = 0; b < l.n; b++) {
-				struct conversion c = plan_conversion(l.at[a], l.at[b], 32);
+				struct conversion c = plan_conversion(l.at[a], l.at[b]);
 				kinds[c.kind]++;
 				exchanges += linear(c.moved, 31) != 0;
 				if (c.kind != CONVERSION_MEMORY)
@@ -161,14 +161,14 @@ static void test_cheapest_route(void **state)
 		layout_blocked(&pool, 2, shape, (int[]){1, 2}, (int[]){4, 8}, (int[]){4, 1}, (int[]){1, 0});
 	const struct layout *cols =
 		layout_blocked(&pool, 2, shape, (int[]){1, 4}, (int[]){4, 8}, (int[]){1, 4}, (int[]){1, 0});
-	assert_int_equal(plan_conversion(rows, swapped, 32).kind, CONVERSION_SHUFFLES);
-	assert_int_equal(plan_conversion(rows, narrow, 32).kind, CONVERSION_SHUFFLES);
-	assert_int_equal(plan_conversion(rows, cols, 32).kind, CONVERSION_MEMORY);
+	assert_int_equal(plan_conversion(rows, swapped).kind, CONVERSION_SHUFFLES);
+	assert_int_equal(plan_conversion(rows, narrow).kind, CONVERSION_SHUFFLES);
+	assert_int_equal(plan_conversion(rows, cols).kind, CONVERSION_MEMORY);
 	/* attention: the first product's accumulator is the second's operand without leaving the thread */
 	int warps[2] = {4, 1};
 	const struct layout *acc = layout_mma(&pool, 2, (i32[]){64, 32}, warps, 16, 8);
-	const struct layout *a = layout_dot_operand(&pool, 2, (i32[]){64, 32}, 0, warps, 16, 16);
-	assert_int_equal(plan_conversion(acc, a, 16).kind, CONVERSION_REGISTERS);
+	assert_int_equal(plan_conversion(acc, layout_dot_operand(&pool, 2, (i32[]){64, 32}, 0, warps, 16, 16)).kind,
+			 CONVERSION_REGISTERS);
 }
 
 /* A layout of `len` elements with these bases, one of registers, of the first lane and of the only warp bit each. */

@@ -622,8 +622,7 @@ void lower_convert(struct lower *l, const struct op *o)
 		convert_by_memory(l, o);
 		return;
 	}
-	struct conversion c =
-		plan_conversion(x->type->layout, v->type->layout, type_bits(llvm_type(l, v->type)));
+	struct conversion c = plan_conversion(x->type->layout, v->type->layout);
 	if (o->attr[ATTR_CONVERSION] == CONVERSION_SHUFFLES) {
 		convert_by_shuffle(l, o, &c);
 		return;

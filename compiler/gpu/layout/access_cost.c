@@ -151,7 +151,7 @@ i64 load_cost(const struct axis_analysis *a, const struct value *ptr, const stru
 i64 conversion_cost(const struct layout *from, const struct layout *to, int bytes)
 {
 	i64 words = MAX((i64)(layout_num_regs(from) + layout_num_regs(to)) * bytes / 4, 2);
-	switch (plan_conversion(from, to, 8 * bytes).kind) {
+	switch (plan_conversion(from, to).kind) {
 	case CONVERSION_REGISTERS: return 0;
 	case CONVERSION_MEMORY: return words + BARRIER;
 	default: return words;
@@ -160,7 +160,7 @@ i64 conversion_cost(const struct layout *from, const struct layout *to, int byte
 
 i64 conversion_instructions(struct layout_pool *p, const struct layout *from, const struct layout *to, int bits)
 {
-	struct conversion c = plan_conversion(from, to, bits);
+	struct conversion c = plan_conversion(from, to);
 	struct shared_plan shared = plan_shared(p, from, to, bits, false);
 	i64 words = MAX((i64)layout_num_regs(to) * bits / 32, 1);
 	switch (c.kind) {

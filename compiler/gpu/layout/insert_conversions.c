@@ -59,7 +59,7 @@ static bool is_cheap_in(const struct placer *p, const struct op *o, const struct
 	if (copies >= MIN_COPIES_LOADED_AGAIN && layout_num_regs(l) <= MAX_LOADED_AGAIN)
 		return true;
 	return copies > 1 && from && !is_in_pipelined_loop(p, o) && !feeds_dot(p, o, true) &&
-	       plan_conversion(from, l, type_elem_bits(result(o)->type)).kind == CONVERSION_MEMORY &&
+	       plan_conversion(from, l).kind == CONVERSION_MEMORY &&
 	       load_cost(p->s->axis, operand(o, 0), mask_of(o), l) <
 		       conversion_cost(from, l, dtype_bytes(type_dtype(result(o)->type)));
 }
@@ -374,8 +374,7 @@ static bool comes_in_registers(struct placer *p, const struct op *dot, const str
 		return true;
 	return row_dim == 0 && assigned && strength_of(p, assigned) &&
 	       (!plan->wgmma->any_major ||
-		plan_conversion(assigned, wgmma_operand(p->pool, v->type, &plan->split, 0), type_elem_bits(v->type))
-				.kind != CONVERSION_MEMORY);
+		plan_conversion(assigned, wgmma_operand(p->pool, v->type, &plan->split, 0)).kind != CONVERSION_MEMORY);
 }
 
 /* Rewrites o as wgmma. A comes from registers or shared memory, B from shared memory. */

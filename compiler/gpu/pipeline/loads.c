@@ -114,9 +114,8 @@ static bool has_vectors_in(const struct plan *p, const struct op *load, const st
 bool is_second_read(const struct use *u)
 {
 	const struct op *o = u->user;
-	const struct type *t = o->nresults ? result(o)->type : NULL;
-	return o->code == IR_CONVERT_LAYOUT && plan_conversion(operand(o, 0)->type->layout, t->layout,
-							       type_elem_bits(t)).kind == CONVERSION_MEMORY;
+	return o->code == IR_CONVERT_LAYOUT &&
+	       plan_conversion(operand(o, 0)->type->layout, result(o)->type->layout).kind == CONVERSION_MEMORY;
 }
 
 /* Stores to `out` (`most` entries) the register layouts in which dots by multiply-adds read v from shared memory, also

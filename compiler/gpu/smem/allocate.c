@@ -52,7 +52,7 @@ static i32 shared_result_bytes(const struct op *o)
 void choose_conversion(const struct pass_state *s, struct op *o, i32 most)
 {
 	const struct layout *from = operand(o, 0)->type->layout, *to = result(o)->type->layout;
-	enum conversion_kind kind = plan_conversion(from, to, 8 * element_bytes(result(o))).kind;
+	enum conversion_kind kind = plan_conversion(from, to).kind;
 	bool shared = kind == CONVERSION_MEMORY;
 	o->attr[ATTR_CONVERSION] = shared && warps_apart(from, to) ? CONVERSION_WARP_MEMORY : kind;
 	o->attr[ATTR_PIECES] =
