@@ -12,8 +12,8 @@
 #include "llvm/session.h"
 
 enum {
-	/* Registers of loaded values that the resident warps keep in flight together without the directive. With more,
-	 * gradients of a batch norm gain 3 to 13 % on an H200; with fewer, kernels gain up to 10 and lose up to 13 %. */
+	/* Registers of loaded values that the resident warps keep in flight together without the directive. On an H200,
+	 * gradients of a batch norm with more gain 3 to 13 %. Kernels with fewer gain up to 10 % or lose up to 13 %. */
 	LOADED_BY_DEFAULT = 48,
 	/* Registers other than loaded values: addresses and intermediate results. */
 	REGISTERS_BESIDE_LOADS = 16,
