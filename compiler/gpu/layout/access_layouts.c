@@ -72,28 +72,30 @@ bool feeds_dot(const struct placer *p, const struct op *load, bool shapes)
 	return load->code == IR_LOAD && set_has(shapes ? &p->shaped_operands : &p->operands, result(load));
 }
 
+/* True if the load of a loop with so many stages feeds a dot, and cp.async can copy its tile to shared memory ahead of
+ * its iteration: addresses and mask are index arithmetic, and nothing writes the memory meanwhile. */
+static bool can_be_copied(struct placer *p, const struct op *o, int stages)
+{
+	const struct op *loop = o->block->parent;
+	bool yes = o->code == IR_LOAD && loop && loop->code == IR_FOR && stages_of(p->s, loop) >= stages &&
+		   p->s->target->has_async_copy && p->s->k->cuda.cluster == 1 && !o->attr[ATTR_VOLATILE] &&
+		   load_fills_zero(o) && feeds_dot(p, o, true) &&
+		   !may_be_written(p->s, o->block, pointer_base(operand(o, 0)));
+	for (u32 i = 0; yes && i < o->noperands; i++)
+		yes = is_free(p, operand(o, i));
+	return yes;
+}
+
 /* The elements of one copy if o is a load of few elements, in a loop, that is combined with a dot's operand, and that
  * cp.async can issue as far ahead as the operand itself; otherwise 0. Registers hold such elements only one iteration
  * ahead, which is less than the memory latency. */
 static int copied_ahead(struct placer *p, const struct op *o, const int *order)
 {
 	enum { LEAST = 4, MOST = 16 }; /* bytes of a copy */
-	const struct pass_state *s = p->s;
-	const struct op *loop = o->block->parent;
-	if (o->code != IR_LOAD)
+	if (o->code != IR_LOAD || type_numel(result(o)->type) > 32 * p->s->num_warps || !can_be_copied(p, o, 3))
 		return 0;
-	const struct type *t = result(o)->type;
-	if (type_numel(t) > 32 * s->num_warps || o->attr[ATTR_VOLATILE] || !s->target->has_async_copy ||
-	    s->k->cuda.cluster > 1)
-		return 0;
-	if (!loop || loop->code != IR_FOR || stages_of(s, loop) < 3 ||
-	    may_be_written(p->s, o->block, pointer_base(operand(o, 0))) || !feeds_dot(p, o, true) ||
-	    !load_fills_zero(o))
-		return 0;
-	for (u32 i = 0; i < o->noperands; i++)
-		if (!is_free(p, operand(o, i)))
-			return 0;
-	int bytes = dtype_bytes(type_dtype(t)), width = axis_vector_width(s->axis, operand(o, 0), mask_of(o), order[0]);
+	int bytes = dtype_bytes(type_dtype(result(o)->type)),
+	    width = axis_vector_width(p->s->axis, operand(o, 0), mask_of(o), order[0]);
 	return width * bytes < LEAST ? 0 : MIN(width, MOST / bytes);
 }
 
@@ -183,15 +185,6 @@ static int most_elements(const struct op *o)
 	return MAX((o->code == IR_LOAD ? MOST_READ : BYTES_OF_INSTRUCTION) / bytes, 1);
 }
 
-/* True if cp.async can copy the load's tile to shared memory ahead of its iteration. */
-static bool is_copied(struct placer *p, const struct op *o)
-{
-	const struct op *loop = o->block->parent;
-	return o->code == IR_LOAD && loop && loop->code == IR_FOR && stages_of(p->s, loop) > 1 &&
-	       p->s->target->has_async_copy && !o->attr[ATTR_VOLATILE] && load_fills_zero(o) && feeds_dot(p, o, true) &&
-	       !may_be_written(p->s, o->block, pointer_base(operand(o, 0)));
-}
-
 /* cp.async of 16 bytes bypasses the L1 cache, so that a sector whose halves are copied by two instructions comes twice
  * from the L2 cache. If threads hold more than 16 bytes, the copy has a layout different from the layout in which the
  * tile is read from shared memory. */
@@ -199,7 +192,7 @@ static void place_copy(struct accesses *all, const struct layout_access *a, int 
 {
 	struct placer *p = all->p;
 	int most = BYTES_OF_INSTRUCTION / pointee_bytes(operand(a->op, 0)->type);
-	if (vec > most && most > 0 && !a->run && p->s->k->cuda.cluster == 1 && is_copied(p, a->op))
+	if (vec > most && most > 0 && !a->run && can_be_copied(p, a->op, 2))
 		map_put(&p->copies, a->op, (void *)blocked_layout(p, operand(a->op, 0)->type, a->order, most));
 }
 
