@@ -143,7 +143,7 @@ static const struct {
 	double lo, hi;
 	double single; /* ulps that CUDA's documentation allows for fp32; 0: exact */
 } functions[] = {
-	{"exp10", exp10_of, NULL, -30, 30, 1},
+	{"exp10", exp10_of, NULL, -30, 30, 1.5}, /* of ex2.approx on a GPU */
 	{"log10", log10, NULL, 1e-6, 1e6, 2},
 	{"log1p", log1p, NULL, -0.99, 10, 1},
 	{"expm1", expm1, NULL, -10, 10, 1},
