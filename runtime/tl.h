@@ -255,7 +255,8 @@ TL_API tl_status tl_buffer_fill_async(tl_buffer *b, size_t offset, const void *e
 /* --- streams: streams and events ---------------------------------------------------------------------------------- */
 
 /* The context's own stream, a CUstream; NULL on devices other than cuda, which have no streams. The context owns the
- * stream, which is valid until the context is destroyed. */
+ * stream, which is valid until the context is destroyed. With tl_context_from_cuda it is the legacy default stream of
+ * the caller's CUcontext (CU_STREAM_LEGACY). */
 TL_API void *tl_context_stream(tl_context *ctx);
 /* Creates an event. The event belongs to its context and is freed with it at the latest. tl_event_destroy allows
  * NULL. */

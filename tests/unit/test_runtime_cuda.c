@@ -240,6 +240,23 @@ static void loading(void **state)
 	assert_clean(0);
 }
 
+/* In the caller's context, launches join the caller's work on the legacy default stream. */
+static void launching_in_callers_context(void **state)
+{
+	(void)state;
+	struct device *d = open_device(other_context);
+	void *k;
+	assert_int_equal(load(d, 4, 0, &k), TL_OK);
+	struct device_launch l = {.kernel = k, .grid = {1, 1, 1}};
+	driver.launch.nparams = 0;
+	assert_int_equal(d->ops->launch(d, &l), TL_OK);
+	assert_int_equal((uintptr_t)driver.launch.stream, CU_STREAM_LEGACY);
+	assert_null(strstr(driver.log, "stream"));
+	d->ops->unload(d, k);
+	d->ops->close(d);
+	assert_clean(0);
+}
+
 static void launching(void **state)
 {
 	(void)state;
@@ -673,6 +690,7 @@ int main(void)
 		cmocka_unit_test_setup(copies, reset),
 		cmocka_unit_test_setup(loading, reset),
 		cmocka_unit_test_setup(launching, reset),
+		cmocka_unit_test_setup(launching_in_callers_context, reset),
 		cmocka_unit_test_setup(timing, reset),
 		cmocka_unit_test_setup(public_calls, reset),
 		cmocka_unit_test_setup(queue, reset),
