@@ -238,8 +238,8 @@ static LLVMValueRef inline_function(struct cpu_codegen *h, enum opcode code, LLV
 
 LLVMValueRef cpu_math(struct cpu_codegen *h, enum opcode code, LLVMValueRef x)
 {
-	const char *name = code == IR_COS ? "cos" : "sin";
 	code = accurate_operation(code);
+	const char *name = code == IR_COS ? "cos" : "sin";
 	switch (code) {
 	case IR_SQRT:
 	case IR_PRECISE_SQRT: return intrinsic1(h->b, "llvm.sqrt", x);
