@@ -72,17 +72,14 @@ bool feeds_dot(const struct placer *p, const struct op *load, bool shapes)
 	return load->code == IR_LOAD && set_has(shapes ? &p->shaped_operands : &p->operands, result(load));
 }
 
-/* True if the load of a loop with so many stages feeds a dot, and cp.async can copy its tile to shared memory ahead of
- * its iteration: addresses and mask are index arithmetic, and nothing writes the memory meanwhile. */
-static bool can_be_copied(struct placer *p, const struct op *o, int stages)
+bool may_be_copied(struct placer *p, const struct op *load, int stages)
 {
-	const struct op *loop = o->block->parent;
-	bool yes = o->code == IR_LOAD && loop && loop->code == IR_FOR && stages_of(p->s, loop) >= stages &&
-		   p->s->target->has_async_copy && p->s->k->cuda.cluster == 1 && !o->attr[ATTR_VOLATILE] &&
-		   load_fills_zero(o) && feeds_dot(p, o, true) &&
-		   !may_be_written(p->s, o->block, pointer_base(operand(o, 0)));
-	for (u32 i = 0; yes && i < o->noperands; i++)
-		yes = is_free(p, operand(o, i));
+	const struct op *loop = load->block->parent;
+	bool yes = loop && loop->code == IR_FOR && stages_of(p->s, loop) >= stages && p->s->target->has_async_copy &&
+		   p->s->k->cuda.cluster == 1 && !load->attr[ATTR_VOLATILE] && load_fills_zero(load) &&
+		   !may_be_written(p->s, load->block, pointer_base(operand(load, 0)));
+	for (u32 i = 0; yes && i < load->noperands; i++)
+		yes = is_free(p, operand(load, i));
 	return yes;
 }
 
@@ -92,7 +89,7 @@ static bool can_be_copied(struct placer *p, const struct op *o, int stages)
 static int copied_ahead(struct placer *p, const struct op *o, const int *order)
 {
 	enum { LEAST = 4, MOST = 16 }; /* bytes of a copy */
-	if (o->code != IR_LOAD || type_numel(result(o)->type) > 32 * p->s->num_warps || !can_be_copied(p, o, 3))
+	if (!feeds_dot(p, o, true) || type_numel(result(o)->type) > 32 * p->s->num_warps || !may_be_copied(p, o, 3))
 		return 0;
 	int bytes = dtype_bytes(type_dtype(result(o)->type)),
 	    width = axis_vector_width(p->s->axis, operand(o, 0), mask_of(o), order[0]);
@@ -192,7 +189,7 @@ static void place_copy(struct accesses *all, const struct layout_access *a, int 
 {
 	struct placer *p = all->p;
 	int most = BYTES_OF_INSTRUCTION / pointee_bytes(operand(a->op, 0)->type);
-	if (vec > most && most > 0 && !a->run && can_be_copied(p, a->op, 2))
+	if (vec > most && most > 0 && !a->run && feeds_dot(p, a->op, true) && may_be_copied(p, a->op, 2))
 		map_put(&p->copies, a->op, (void *)blocked_layout(p, operand(a->op, 0)->type, a->order, most));
 }
 

@@ -249,6 +249,7 @@ static bool find_unknown_free(void *arg, struct demand d, struct demand *first)
 	return false;
 }
 
+/* True if more than MAX_REMATERIALIZED tiles as large as v take part in its computation. */
 static bool takes_many_operations(const struct value *v)
 {
 	const struct value *seen[MAX_REMATERIALIZED + 1] = {v};

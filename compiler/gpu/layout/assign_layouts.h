@@ -82,6 +82,9 @@ bool memory_order(const struct placer *p, const struct op *o, int *order);
 bool feeds_dot(const struct placer *p, const struct op *load, bool shapes);
 /* True if a pipelined loop executes o: the result of a load may come from a buffer in shared memory. */
 bool is_in_pipelined_loop(const struct placer *p, const struct op *o);
+/* True if cp.async may copy the load's tile to shared memory ahead of its iteration: its loop has at least `stages`
+ * stages, addresses and mask are index arithmetic, and the loop does not write the memory. */
+bool may_be_copied(struct placer *p, const struct op *load, int stages);
 /* Chooses the layouts of accesses with a contiguous dimension, and notes the operands of dots. */
 void place_accesses(struct placer *p);
 /* Chooses the layouts of other loads. All values must have their assigned layouts. */

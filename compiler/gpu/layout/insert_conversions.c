@@ -99,13 +99,12 @@ static struct value *shaped_source(struct placer *p, struct value *v, const stru
 	return v;
 }
 
-/* True if asynchronous copies of a pipelined loop can bring the load to shared memory. */
-static bool may_be_buffered(const struct placer *p, const struct op *load)
+/* True if the load may be copied to shared memory, by copies as wide as cp.async needs. */
+static bool may_be_buffered(struct placer *p, const struct op *load)
 {
 	enum { LEAST = 32 /* bits that cp.async copies at once */ };
 	int order[MAX_RANK], bits = type_elem_bits(result(load)->type);
-	return is_in_pipelined_loop(p, load) && load_fills_zero(load) && !load->attr[ATTR_VOLATILE] &&
-	       memory_order(p, load, order) &&
+	return may_be_copied(p, load, 2) && memory_order(p, load, order) &&
 	       bits * axis_vector_width(p->s->axis, operand(load, 0), mask_of(load), order[0]) >= LEAST;
 }
 
@@ -431,8 +430,8 @@ static void place_dot(struct placer *p, struct op *o)
 	set_layout(p, result(o), plan->acc);
 }
 
-/* A load whose copy to shared memory has a layout different from the layout l of its result. The pipeline reads l from
- * the buffer in place of the conversion. */
+/* Places a load with a layout `copy` for its copy to shared memory that differs from the layout l of its result. The
+ * pipeline replaces the conversion by a read of the buffer in layout l. */
 static void place_copied_load(struct placer *p, struct op *load, const struct layout *copy, const struct layout *l)
 {
 	struct value *v = result(load);
