@@ -1,7 +1,7 @@
 /* Registers for loads. By default ptxas takes few registers for straight-line code and moves loads to their uses, each
  * of which then waits for memory. With a number of blocks that must fit a multiprocessor (.minnctapersm), it keeps the
  * loads in front as long as registers last, and takes no more registers than the blocks leave. For the gradient of a
- * batch norm, it takes 62 registers and waits once, in place of 40 and 4.
+ * batch norm, it takes 62 registers instead of 40, and waits once instead of four times.
  *
  * Only elementwise code without branches gets the directive. It needs few registers apart from the loaded values, and
  * does not spill. */

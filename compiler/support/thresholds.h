@@ -24,9 +24,9 @@ enum tuning {
 	MAX_UNROLL_OF_SUM = 8,
 	/* Strip-mining (transform/strip_mine.c). MAX_ELEMENTS, MAX_TILE_INSTRUCTIONS: elements of a thread in a tile,
 	 * and in all tiles of connected operations, above which the operations become loops over parts of the tiles. A
-	 * part has from MIN_STRIP_ELEMENTS to MAX_STRIP_ELEMENTS elements a thread: as many as keep an iteration below
-	 * MAX_STRIP_INSTRUCTIONS and its loads and accumulators in MAX_STRIP_REGISTERS. A loop repeats loads of an
-	 * earlier loop only for tiles of MIN_ELEMENTS_LOADED_AGAIN: the registers hold most of a smaller tile. ptxas
+	 * part has from MIN_STRIP_ELEMENTS to MAX_STRIP_ELEMENTS elements a thread, the most that keep an iteration
+	 * below MAX_STRIP_INSTRUCTIONS and its loads and accumulators in MAX_STRIP_REGISTERS. A loop repeats loads of
+	 * an earlier loop only for tiles of MIN_ELEMENTS_LOADED_AGAIN: the registers hold most of a smaller tile. ptxas
 	 * takes 13 s for a mask of 2,048 elements a thread without these loops, and 0.04 s with them. */
 	MAX_ELEMENTS = 128,
 	MAX_TILE_INSTRUCTIONS = 8192,

@@ -33,7 +33,7 @@ struct strips {
 	struct block *block;
 	struct arena scratch;
 	struct map dims;   /* operation → 1 + the divided dimension: see add_op */
-	struct map inside; /* operations that only the loops execute: loads, and those that depend on them */
+	struct map inside; /* operations that only the loops execute: loads, and operations that depend on them */
 	struct map loops;  /* operation → bit mask of the loops that execute it */
 	op_vec ops;        /* all operations, in program order after find_group */
 	op_vec moved;      /* the operations `inside`, likewise */
@@ -259,7 +259,7 @@ static i32 divided_size(const struct strips *p, const struct op *o)
 	return (of_operand ? operand(o, 0) : result(o))->type->shape[dim_of(p, o)];
 }
 
-/* True if all tiles have so many parts, and no part of a contiguous access is shorter than a sector. */
+/* True if all tiles can be divided into `parts` parts, and no part of a contiguous access is shorter than a sector. */
 static bool has_parts(const struct strips *p)
 {
 	for (u32 i = 0; i < p->ops.len; i++) {

@@ -3,8 +3,8 @@
  * The device's context is the GPU's primary context, which the CUDA runtime of the process uses too, or the caller's.
  * Each call makes it current, and restores the caller's current context. Launches without a stream use the device's own
  * stream: a new stream, or in the caller's context the legacy default stream, which the caller uses, too. A new stream
- * and the legacy default stream synchronise with each other, so a program that uses the latter needs no events. On an
- * H200 each change between them takes 0.3 µs. Copies use the same stream, so they are ordered after launches.
+ * and the legacy default stream synchronise with each other, so a program that uses the legacy stream needs no events.
+ * On an H200 each change between them takes 0.3 µs. Copies use the same stream, so they are ordered after launches.
  *
  * Kernel parameters are 8-byte slots with the value in the low bytes. The driver reads from a slot as many bytes
  * as the parameter has. All shared memory is dynamic, so one attribute raises the limit of 48 KB. */

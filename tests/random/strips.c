@@ -13,7 +13,7 @@ enum step_kind {
 	S_TOTAL,
 	S_ALONG,
 	S_STORE,
-	S_STORE_TOTAL, /* a number, behind the tile's memory */
+	S_STORE_TOTAL, /* a number, after the tile's memory */
 	STEP_KINDS
 };
 enum combination { C_ADD, C_SUB, C_MUL, C_AND, C_MIN, C_MAX, C_WHERE, COMBINATIONS };
@@ -24,7 +24,7 @@ enum { R_SUM, R_MAX, R_MIN, R_XOR, R_ARGMAX };
 
 struct step {
 	enum step_kind kind;
-	int x, y;      /* steps whose results it takes */
+	int x, y;      /* its operands: numbers of steps */
 	int how, axis; /* a combination or reduction; of S_ALONG */
 	int pointer, shift, other;
 	bool masked;
@@ -35,7 +35,7 @@ struct strips {
 	int rank, rows, columns, stride, repeats, turn, warps, limit; /* rank 1: rows is 1. stride: between rows */
 	struct step step[LIST];
 	int n;
-	int array[POINTERS], at[POINTERS]; /* what the pointers point to */
+	int array[POINTERS], at[POINTERS]; /* the array and the offset of each pointer */
 	int32_t *memory[POINTERS];
 	size_t len;
 };
@@ -47,7 +47,7 @@ static int size_of(const struct strips *p)
 
 /* --- making -------------------------------------------------------------------------------------------------- */
 
-/* A step whose result is a tile, a number or a vector; -1 if there is none. */
+/* The number of a step with a tile, a number or a vector as its result; -1 if there is none. */
 static int earlier(const struct strips *p, enum step_kind least, enum step_kind most)
 {
 	for (int tries = 0; tries < 20 && p->n; tries++) {

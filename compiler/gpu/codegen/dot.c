@@ -170,7 +170,7 @@ static void lower_mma(struct lower *l, const struct op *o, const struct mma *m)
 	int warps[MAX_RANK];
 	for (int d = 0; d < lay->rank; d++)
 		warps[d] = dims_get(o->attr[ATTR_WARPS], d);
-	/* the instruction's order of k: it differs in the numbers of positions, not in those of registers */
+	/* the instruction's order of k: positions have other numbers, registers the same */
 	fa.lay = mma_operand(&l->s->ctx->layouts, operand(o, 0)->type, 0, warps, m, 0);
 	fb.lay = mma_operand(&l->s->ctx->layouts, operand(o, 1)->type, 1, warps, m, 0);
 	const u32 *rows = offsets_along(l, lay, lay->rank - 2, m->m, &nrows);

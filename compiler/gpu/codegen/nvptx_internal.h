@@ -175,7 +175,7 @@ bool lower_bit_fields(struct lower *l, const struct op *o);
 /* small_ints.c: emits o if it converts small integers to floats; else false. */
 bool lower_small_integers(struct lower *l, const struct op *o);
 LLVMValueRef math_f32(struct lower *l, enum opcode code, LLVMValueRef x); /* math.c: log, log2, erf, tanh */
-LLVMValueRef math_f64(struct lower *l, enum opcode code, LLVMValueRef x); /* exp, exp2 and those of math_f32 */
+LLVMValueRef math_f64(struct lower *l, enum opcode code, LLVMValueRef x); /* exp, exp2 and the operations of math_f32 */
 LLVMValueRef fmod_float(struct lower *l, LLVMValueRef x, LLVMValueRef y);
 void sin_cos(struct lower *l, bool cosine, const LLVMValueRef *x, u32 n, LLVMValueRef *out); /* n elements */
 /* memory.c: computes t->words from t->runs. */

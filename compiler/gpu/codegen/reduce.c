@@ -199,7 +199,7 @@ static u32 row_lanes_of(const struct lower *l, const struct op *o, const struct 
 }
 
 /* Combines the lanes that differ in `bit`. The lane with the bit set gets the results of the upper half of the rows
- * v, the other lane those of the lower half, from v[0] on. */
+ * v, the other lane the results of the lower half, from v[0] on. */
 static void exchange_halves(struct lower *l, const struct op *o, int bit, u32 rows, LLVMValueRef *v)
 {
 	u32 n = o->noperands;
@@ -232,13 +232,13 @@ static void combine_rows(struct lower *l, const struct op *o, const struct ladde
 		combine_lanes(l, o, d->lanes & ~d->row_lanes, false, &part[r * d->n]);
 }
 
-/* The number of positions whose partial results a lane holds after combine_rows. */
+/* The number of positions of which a lane holds partial results after combine_rows. */
 static u32 rows_of_lane(const struct ladder *d)
 {
 	return d->results >> __builtin_popcount(d->row_lanes);
 }
 
-/* The row of a lane whose bits d->row_lanes are `lane`, as the number of its first position. */
+/* The row of a lane with the bits `lane` of d->row_lanes, as the number of its first position. */
 static u32 first_row(const struct ladder *d, u32 lane)
 {
 	u32 row = 0;
