@@ -8,6 +8,9 @@
 /* Exit codes. */
 enum { EXIT_DONE = 0, EXIT_USER = 1, EXIT_ENVIRONMENT = 2, EXIT_BUG = 3 };
 
+/* The program tlc, which calls this function alone: the library of the Python package has the function, too. */
+TL_API int tlc_main(int argc, char **argv);
+
 /* The command: `tlc FILE`, or the first word. */
 enum verb {
 	VERB_COMPILE = 1,

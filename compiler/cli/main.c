@@ -682,7 +682,7 @@ static void prepend_folders(struct command *c)
 	}
 }
 
-/* --- main ---------------------------------------------------------------------------------------------------- */
+/* --- tlc_main ---------------------------------------------------------------------------------------------------- */
 
 /* tl_assert has printed its message: exit with a status, for scripts, instead of a signal. */
 static void on_abort(int signal)
@@ -698,7 +698,7 @@ static void version(void)
 	printf("tlc %s, LLVM %u.%u.%u\n", TL_VERSION, major, minor, patch);
 }
 
-int main(int argc, char **argv)
+int tlc_main(int argc, char **argv)
 {
 	signal(SIGABRT, on_abort);
 	if (argc < 2) {
