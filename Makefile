@@ -9,6 +9,7 @@
 # make test-cross     a share of the tests, built for arm64 and run by qemu
 # make test-package   the Debian packages in a clean root, with programs that use them
 # make test-gpu   what can only be tested on a GPU, under compute-sanitizer too where it is installed
+# make python     the Python package libtl in build/python, for PYTHONPATH
 # make docs       the parameters in docs/reference/builtins.md
 # make deb        Debian packages: tlc, libtl0, libtl-dev
 # make install    into $(DESTDIR)$(PREFIX), with files for pkg-config and CMake; make uninstall removes all of it
@@ -192,6 +193,7 @@ demo: $(BUILD)/tlc $(EXAMPLES:%=$(BUILD)/examples/%) $(BUILD)/gpt
 	$(Q)DEMO='$(DEMO)' GPT=$(BUILD)/gpt sh examples/demo.sh $(EXAMPLES:%=$(BUILD)/examples/%)
 
 include tests/tests.mk
+include runtime/python/python.mk
 
 # --- checks of the source --------------------------------------------------------------------------------------
 

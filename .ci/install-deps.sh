@@ -46,6 +46,9 @@ test)
 	need ninja-build ninja --version
 	need pkg-config pkg-config --version
 	;;
+python)
+	need python3-dev python3 -c 'import os, sysconfig; os.stat(sysconfig.get_path("include") + "/Python.h")'
+	;;
 package)
 	need dpkg-dev dpkg-shlibdeps --version
 	;;
