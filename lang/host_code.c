@@ -429,15 +429,18 @@ static bool read_class(struct parser *p, int indent, bool aggregate)
 bool host_line(struct parser *p, struct token t)
 {
 	int alt, indent = indentation(p, &t, &alt);
-	if (indent > p->class_indent && p->class_indent >= 0) {
+	bool same_line = p->same_line;
+	indent = same_line ? p->host_indent : indent;
+	p->host_indent = indent;
+	if ((indent > p->class_indent || same_line) && p->class_indent >= 0) {
 		unread_token(p, t);
 		read_class_line(p);
 		return false;
 	}
 	p->class_indent = -1;
-	if (indent <= p->host_scope)
+	if (indent <= p->host_scope && !same_line)
 		p->host_scope = -1;
-	struct branch *same = p->host_scope < 0 ? leave(p, indent) : NULL;
+	struct branch *same = p->host_scope < 0 && !same_line ? leave(p, indent) : NULL;
 	if (t.kind == '@') {
 		read_decorator(p);
 		return false;

@@ -14,6 +14,11 @@ struct token raw_token(struct parser *p)
 	/* in host code a stray quote is ignored, but an open triple quote would hide the rest of the file */
 	if (t.kind == UNTERMINATED_STRING && !p->in_kernel && t.end == p->src->len && t.loc.line != p->line)
 		diag(p->diags, E_UNTERMINATED_STRING, t.loc);
+	bool semicolon = t.kind == ';' && !p->in_kernel && p->depth == 0;
+	if (semicolon)
+		t.kind = NEWLINE; /* in host code each statement is a line; kernels are left to the grammar */
+	if (t.kind == NEWLINE)
+		p->same_line = semicolon;
 	return t;
 }
 
@@ -25,10 +30,10 @@ void unread_token(struct parser *p, struct token t)
 
 int indentation(const struct parser *p, const struct token *t, int *alt)
 {
-	const char *s = p->src->text + p->src->line_start[t->loc.line - 1];
+	const char *s = source_line(p->src, t->loc.line);
 	int width = 0;
 	*alt = 0;
-	for (int i = 0; i < t->loc.col - 1; i++) {
+	for (int i = 0; i < (int)source_column(p->src, t->loc.col); i++) {
 		width = s[i] == '\t' ? (width / 8 + 1) * 8 : width + 1;
 		++*alt;
 	}

@@ -56,6 +56,8 @@ struct parser {
 	int npeeked;
 
 	/* line structure */
+	bool same_line; /* the last NEWLINE was a ';' in a line of host code */
+	int host_indent; /* of that line */
 	bool in_kernel, expression_only, class_only, function_only, line_start, at_end;
 	enum func_kind kind;
 	int base_indent;
@@ -86,6 +88,9 @@ struct parser {
 	struct class_def *class;
 	struct func *function; /* for function_only */
 };
+
+/* The index of the line of the text that contains the offset. */
+u32 line_of_offset(const struct source *s, u32 at);
 
 /* scanner: returns the next raw token. NEWLINE ends each physical line outside brackets. */
 struct token scan_token(struct parser *p);

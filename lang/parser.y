@@ -520,12 +520,10 @@ struct class_def *parse_class(struct arena *arena, struct interner *names, struc
 	p.module = m;
 	p.class = arena_new(arena, struct class_def);
 	p.class->module = m;
-	u32 line = 1, col = 1;
-	while (line < p.src->nlines && p.src->line_start[line] <= start)
-		line++;
-	for (const char *s = p.src->text + p.src->line_start[line - 1]; *s == ' ' || *s == '\t'; s++)
+	u32 line = line_of_offset(p.src, start), col = 1 + p.src->indent;
+	for (const char *s = p.src->text + p.src->line_start[line]; *s == ' ' || *s == '\t'; s++)
 		col++;
-	struct token first = {.loc = {line, (u16)col, 1, m->file}};
+	struct token first = {.loc = {p.src->first_line + line, (u16)col, 1, m->file}};
 	p.base_indent = p.indents[0] = indentation(&p, &first, &p.alt_indents[0]);
 	run_parser(&p);
 	return diags->nerrors == errors ? p.class : NULL;

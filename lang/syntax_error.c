@@ -27,12 +27,18 @@ static const char *readable(struct parser *p, const char *symbol)
 
 static const char *line_text(const struct parser *p, u32 line)
 {
-	return p->src->text + p->src->line_start[MAX(line, 1u) - 1];
+	const char *text = source_line(p->src, line);
+	return text ? text : p->src->text;
+}
+
+static const char *text_at(const struct parser *p, struct loc at)
+{
+	return line_text(p, at.line) + source_column(p->src, at.col);
 }
 
 static void bad_character(struct parser *p, struct loc at)
 {
-	const char *s = line_text(p, at.line) + at.col - 1;
+	const char *s = text_at(p, at);
 	unsigned char c = (unsigned char)*s;
 	if (c > 32 && c < 127) {
 		diag(p->diags, E_BAD_CHARACTER, at, arena_printf(p->arena, "the character '%c'", c));
@@ -78,10 +84,11 @@ static const char *instead(const struct parser *p, struct loc at, const char *go
 		{"NEWLINE", "--", "write x -= 1"},
 		{"if", "else ", "write elif"},
 	};
+	u32 col = source_column(p->src, at.col);
 	const char *s = line_text(p, at.line);
 	for (u32 i = 0; i < ARRAY_LEN(habits); i++) {
 		size_t n = strlen(habits[i].before);
-		if (!strcmp(got, habits[i].got) && at.col > n && !memcmp(s + at.col - 1 - n, habits[i].before, n))
+		if (!strcmp(got, habits[i].got) && col >= n && !memcmp(s + col - n, habits[i].before, n))
 			return habits[i].hint;
 	}
 	return NULL;
@@ -109,12 +116,12 @@ void syntax_error(struct parser *p, struct loc at, const char *got, const char *
 		const char *hint = instead(p, at, got);
 		bool named = !strcmp(got, "NAME") || !strcmp(got, "NUMBER") || !strcmp(got, "STRING");
 		diag(p->diags, E_SYNTAX, at,
-		     named ? arena_printf(p->arena, "'%.*s'", MIN(at.len, 40), line_text(p, at.line) + at.col - 1)
-			   : readable(p, got));
+		     named ? arena_printf(p->arena, "'%.*s'", MIN(at.len, 40), text_at(p, at)) : readable(p, got));
 		bool closes = wanted && (!strcmp(wanted, "')'") || !strcmp(wanted, "']'") || !strcmp(wanted, "'}'"));
 		if (!hint && wanted && !strcmp(wanted, "':'") && !strcmp(got, "'='"))
 			hint = "write == to compare";
-		if (!hint && !strcmp(got, "'@'") && at.col == strspn(line_text(p, at.line), " \t") + 1)
+		u32 before = source_column(p->src, at.col);
+		if (!hint && !strcmp(got, "'@'") && before == strspn(line_text(p, at.line), " \t"))
 			hint = "a function cannot hold another one: start it at the left margin";
 		if (hint)
 			diag_hint(p->diags, "%s", hint);

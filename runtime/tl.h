@@ -285,6 +285,25 @@ TL_API tl_status tl_module_load(tl_context *ctx, const char *path, tl_module **o
 /* Loads a module from the `len` bytes at `text`, which are copied; `name` is the file name in messages. */
 TL_API tl_status tl_module_load_source(tl_context *ctx, const char *name, const char *text, size_t len,
 				       tl_module **out);
+
+/* A source text of a module: a file, or a part of one. */
+typedef struct tl_source {
+	/* The dotted name by which other sources of the module import it: "helpers", "pkg.helpers"; NULL: they do not
+	 * import it. In a package's own source, whose file is named __init__.py, it is the name of the package. */
+	const char *name;
+	const char *file; /* the file name in messages, remarks and debug information */
+	/* The number of the text's first line in `file`. 0 is allowed, for a line that precedes the file's own. */
+	uint32_t first_line;
+	uint32_t indent;  /* bytes that were removed from the start of each line; columns in messages count them */
+	const char *text; /* `len` bytes */
+	size_t len;
+	uint64_t reserved[2];
+} tl_source;
+/* Loads a module from n source texts, which are copied. sources[0] is the module itself: its jit functions are the
+ * kernels. The others are found by its imports and by each other's, before files are searched. A relative import starts
+ * from the dotted name of the importing source. TL_ERR_ARGUMENT: two sources have the same name, or a name is not a
+ * dotted name or that of a module of the compiler ("math", "triton.language"). */
+TL_API tl_status tl_module_load_sources(tl_context *ctx, const tl_source *sources, size_t n, tl_module **out);
 /* Frees the module, its kernels and their handles. If kernels of the module were compiled, it first waits for
  * everything launched in the context, because they may be running. No other thread may use the module or its kernels,
  * and its tuners must have been destroyed. NULL is allowed. */

@@ -37,7 +37,9 @@ static double milliseconds(void)
 
 static void unit_init(struct unit *u, const struct interner *names)
 {
-	*u = (struct unit){.names = {.arena = &u->arena, .parent = names}, .imported = {.arena = &u->arena}};
+	const struct map empty = {.arena = &u->arena};
+	*u = (struct unit){.names = {.arena = &u->arena, .parent = names}, .imported = empty, .given = empty,
+			   .packages = empty, .given_names = empty};
 	diags_init(&u->diags, &u->arena);
 	ir_context_init(&u->ir, &u->arena, &u->names, &u->diags);
 }
@@ -57,22 +59,66 @@ static void share_sources(struct unit *u, const struct unit *from)
 		vec_push(&u->arena, &u->diags.sources, from->diags.sources.at[i]);
 }
 
+static u16 add_source(struct unit *u, const struct unit_source *s)
+{
+	struct source part = {.name = s->file, .text = s->text, .len = s->len, .first_line = s->first_line,
+			      .indent = s->indent};
+	if (part.len >= 3 && !memcmp(part.text, "\xEF\xBB\xBF", 3)) /* a byte order mark */
+		part.text += 3, part.len -= 3;
+	return diags_add_part(&u->diags, &part);
+}
+
+/* Makes a module without a text for each package that contains the source `name`: for "a.b.c" the packages "a" and
+ * "a.b". */
+static void add_packages(struct unit *u, const char *name)
+{
+	for (const char *dot = strchr(name, '.'); dot; dot = strchr(dot + 1, '.')) {
+		const char *package = intern(&u->names, name, (size_t)(dot - name));
+		if (map_get(&u->packages, package))
+			continue;
+		struct module *m = arena_new(&u->arena, struct module);
+		const struct map empty = {.arena = &u->arena};
+		*m = (struct module){.file = TEXT_FILE, .by_name = empty, .definitions = empty};
+		map_put(&u->packages, package, m);
+		map_put(&u->given_names, m, (void *)(uintptr_t)package);
+	}
+}
+
+static const struct module *parse_source(struct unit *u, const struct unit_source *s, u16 file)
+{
+	struct module *m = parse_module(&u->arena, &u->names, &u->diags, file);
+	if (!s->name)
+		return m;
+	const char *name = intern_str(&u->names, s->name);
+	map_put(&u->given, name, m);
+	map_put(&u->given_names, m, (void *)(uintptr_t)name);
+	add_packages(u, name);
+	return m;
+}
+
 bool unit_open(struct unit *u, const char *name, const char *text, size_t len)
+{
+	return unit_open_sources(u, &(struct unit_source){.file = name, .first_line = 1, .text = text, .len = len}, 1);
+}
+
+bool unit_open_sources(struct unit *u, const struct unit_source *sources, size_t n)
 {
 	static struct once parsed = ONCE_INIT;
 	double start = milliseconds();
 	once(&parsed, parse_standard);
 	unit_init(u, &standard.names);
 	share_sources(u, &standard);
-	if (len >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3)) /* a byte order mark */
-		text += 3, len -= 3;
-	u16 file = diags_add_source(&u->diags, name, text, len);
+	for (size_t i = 0; i < n; i++)
+		add_source(u, &sources[i]);
 	u->std = standard.std;
-	if (ends_in(name, ".ttir") || ends_in(name, ".ttgir")) {
-		u->parsed = kernel_parse(&u->ir, file, text_library_new(&u->ir, u->std));
+	if (is_ir_text(sources[0].file)) {
+		u->parsed = kernel_parse(&u->ir, TEXT_FILE, text_library_new(&u->ir, u->std));
 		return !u->diags.nerrors;
 	}
-	u->module = parse_module(&u->arena, &u->names, &u->diags, file);
+	for (size_t i = 0; i < n; i++) {
+		const struct module *m = parse_source(u, &sources[i], (u16)(TEXT_FILE + i));
+		u->module = i ? u->module : m;
+	}
 	u->parse_ms = milliseconds() - start;
 	return !u->diags.nerrors;
 }
@@ -81,11 +127,16 @@ bool unit_again(struct unit *u, const struct unit *from)
 {
 	const struct source *s = from->diags.sources.at[TEXT_FILE];
 	if (from->parsed) /* passes change parsed IR, so the text is parsed again */
-		return unit_open(u, s->name, s->text, s->len);
+		return unit_open_sources(u, &(struct unit_source){.file = s->name, .first_line = s->first_line,
+								  .indent = s->indent, .text = s->text, .len = s->len},
+					 1);
 	unit_init(u, &from->names);
 	share_sources(u, from);
 	u->std = from->std;
 	u->module = from->module;
+	u->given = from->given;
+	u->packages = from->packages;
+	u->given_names = from->given_names;
 	return true;
 }
 

@@ -28,7 +28,17 @@ struct compile_options {
 	bool want_schedules; /* fills in the unit's `schedules` */
 };
 
-/* One source file, with the memory and results of its compilation. */
+/* A source text of a unit. The caller keeps the texts until unit_free. */
+struct unit_source {
+	const char *name; /* dotted, for imports; NULL: it is not imported */
+	const char *file; /* for messages; a name ending in ".ttir" or ".ttgir" means IR text */
+	u32 first_line;   /* number of the text's first line in `file` */
+	u32 indent;       /* bytes that were removed from the start of each line */
+	const char *text;
+	size_t len;
+};
+
+/* A module in several source texts, or one source file, with the memory and results of its compilation. */
 struct unit {
 	struct arena arena;
 	struct interner names;
@@ -36,16 +46,25 @@ struct unit {
 	struct ir_context ir;
 	const struct module *module, *std;
 	struct map imported;   /* path → struct module of another file */
+	struct map given;      /* dotted name → struct module of a source text of the unit */
+	struct map packages;   /* dotted name → struct module without a text, for a package that contains such a name */
+	struct map given_names; /* struct module → its dotted name */
 	struct strbuf schedules; /* on request: a schedule table for each pipelined loop */
 	struct strbuf calls;     /* on request: a line for each call of a built-in function, with its arguments */
 	double parse_ms;         /* time to parse the source */
 	struct kernel *parsed;   /* IR text: TTGIR (parsed->target is set) or TTIR; else NULL */
 };
-/* For struct import_files: imports a module in the folder of `from`, in the packages around it, or in the folder of
- * the unit's own file (imports.c). */
+/* For struct import_files: imports a source text of the unit, or else a file in the folder of `from`, in the packages
+ * around it, or in the folder of the unit's own file (imports.c). */
 const struct module *import_module(void *unit, const struct module *from, const char *dotted);
-/* Parses `text`, which the caller keeps until unit_free. A `name` ending in ".ttir" or ".ttgir" means IR text. False
- * after an error, which is in u->diags. */
+static inline bool is_ir_text(const char *file)
+{
+	return ends_in(file, ".ttir") || ends_in(file, ".ttgir");
+}
+/* Parses the texts. The first one is the unit's module; the others are found by imports, and have different names.
+ * False after an error, which is in u->diags. */
+bool unit_open_sources(struct unit *u, const struct unit_source *sources, size_t n);
+/* The same for a whole file. */
 bool unit_open(struct unit *u, const char *name, const char *text, size_t len);
 /* Initializes u as a unit of the same source as `from`, with separate memory, for a further compilation. `from` is only
  * read, so that several threads may do this at the same time; it must outlive u. */

@@ -1,6 +1,7 @@
-/* Import of modules in other files, which are found as Python finds them. Relative imports are resolved from the file's
- * folder. Other imports are searched in the folder above the file's package, the folder of the unit's own file, the
- * folders around the importing file, and the folders of PYTHONPATH. */
+/* Import of modules. A module is searched among the source texts of the unit first, by its dotted name, and then in
+ * other files, which are found as Python finds them. Relative imports of files are resolved from the file's folder.
+ * Other imports are searched in the folder above the file's package, the folder of the unit's own file, the folders
+ * around the importing file, and the folders of PYTHONPATH. */
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -92,9 +93,41 @@ static const struct module *module_on_path(struct unit *u, const char *dotted)
 	return m;
 }
 
-const struct module *import_module(void *unit, const struct module *from, const char *dotted)
+/* The dotted name of the module that `from`, a source text of the unit, imports. NULL if a relative import leaves the
+ * outermost package. */
+static const char *absolute_name(struct unit *u, const struct module *from, const char *dotted)
 {
-	struct unit *u = unit;
+	size_t dots = strspn(dotted, ".");
+	const char *name = map_get(&u->given_names, from);
+	if (!dots)
+		return dotted;
+	struct strbuf sb = {.arena = &u->arena};
+	sb_puts(&sb, name ? name : "");
+	const char *file = u->diags.sources.at[from->file]->name;
+	bool package = (name && map_get(&u->packages, name) == from) || ends_in(file, "/__init__.py");
+	for (size_t i = package; i < dots; i++) { /* removes the last part */
+		if (!sb.len)
+			return i + 1 == dots ? dotted + dots : NULL;
+		while (sb.len && sb.at[--sb.len] != '.')
+			;
+		sb.at[sb.len] = 0;
+	}
+	if (dotted[dots])
+		sb_printf(&sb, "%s%s", sb.len ? "." : "", dotted + dots);
+	return sb.at;
+}
+
+static const struct module *import_source(struct unit *u, const struct map *sources, const struct module *from,
+					  const char *dotted)
+{
+	if (!sources->len || (*dotted == '.' && from != u->module && !map_get(&u->given_names, from)))
+		return NULL;
+	const char *name = absolute_name(u, from, dotted), *key = name ? intern_find(&u->names, name) : NULL;
+	return key ? map_get(sources, key) : NULL;
+}
+
+static const struct module *import_file(struct unit *u, const struct module *from, const char *dotted)
+{
 	struct arena *a = &u->arena;
 	const char *dir = folder_of(a, u->diags.sources.at[from->file]->name);
 	size_t dots = strspn(dotted, ".");
@@ -113,4 +146,12 @@ const struct module *import_module(void *unit, const struct module *from, const 
 	if (!m)
 		m = module_around(u, folder_of(a, u->diags.sources.at[from->file]->name), dotted);
 	return m ? m : module_on_path(u, dotted);
+}
+
+const struct module *import_module(void *unit, const struct module *from, const char *dotted)
+{
+	struct unit *u = unit;
+	const struct module *m = import_source(u, &u->given, from, dotted);
+	m = m ? m : import_file(u, from, dotted);
+	return m ? m : import_source(u, &u->packages, from, dotted);
 }

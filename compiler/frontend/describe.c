@@ -150,9 +150,10 @@ const char *describe_type(struct eval *e, const struct val *v)
 const char *source_text(struct eval *e, struct loc at)
 {
 	const struct source *s = at.file < e->diags->sources.len ? e->diags->sources.at[at.file] : NULL;
-	if (!s || !at.line || !at.col)
+	const char *line = s && at.col ? source_line(s, at.line) : NULL;
+	if (!line)
 		return "this condition is false";
-	u32 start = s->line_start[at.line - 1] + at.col - 1u;
+	size_t start = (size_t)(line - s->text) + source_column(s, at.col);
 	return arena_str(e->arena, s->text + start, MIN(at.len, s->len - start));
 }
 

@@ -26,6 +26,7 @@ struct arg_spec {
 	const char *const *fields; /* of a named tuple; else NULL */
 	i32 block_shape[MAX_DESCRIPTOR_RANK]; /* ARG_DESCRIPTOR: one entry per dimension */
 	bool pads_with_nan, rounds_to_tf32;
+	bool function; /* `constant` must be the name of a function */
 };
 /* The number of leaves of the tree. */
 u32 arg_leaves(const struct arg_spec *a);
@@ -40,6 +41,10 @@ struct import_files {
 	const struct module *(*find)(void *arg, const struct module *from, const char *dotted);
 	void *arg;
 };
+
+/* True if the compiler has an own module of this dotted name, so that imports of the name search no other one:
+ * "triton.language", "math". */
+bool is_own_module(const char *dotted);
 
 /* The decorators to evaluate: all that is known without a launch; or the configurations, or the heuristics, for the
  * arguments of a launch. For a launch an unknown value is an error. */

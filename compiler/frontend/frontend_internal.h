@@ -176,7 +176,7 @@ struct frame {
 	const struct func *func;
 	scope vars;
 	const struct loop *loop; /* innermost loop around the current statement in this function; NULL: none */
-	struct loc margin; /* location of the module statement under evaluation; line 0: a function is evaluated */
+	struct loc margin; /* location of the module statement under evaluation; file 0: a function is evaluated */
 	int depth;
 };
 

@@ -17,32 +17,37 @@ void diags_init(struct diags *d, struct arena *arena)
 	vec_push(arena, &d->sources, NULL);
 }
 
-u16 diags_add_source(struct diags *d, const char *name, const char *text, size_t len)
+u16 diags_add_part(struct diags *d, const struct source *part)
 {
-	struct source *s = arena_new(d->arena, struct source);
-	*s = (struct source){.name = name, .text = text, .len = len};
+	struct source *s = arena_dup(d->arena, part, sizeof *part);
+	const char *text = s->text;
 	u32 n = 1;
-	for (size_t i = 0; i < len; i++)
+	for (size_t i = 0; i < s->len; i++)
 		n += text[i] == '\n';
 	s->line_start = arena_array(d->arena, u32, n + 1);
 	s->nlines = 1;
-	for (size_t i = 0; i < len; i++)
+	for (size_t i = 0; i < s->len; i++)
 		if (text[i] == '\n')
 			s->line_start[s->nlines++] = (u32)i + 1;
-	s->line_start[s->nlines] = (u32)len;
+	s->line_start[s->nlines] = (u32)s->len;
 	vec_push(d->arena, &d->sources, s);
 	return (u16)(d->sources.len - 1);
 }
 
+u16 diags_add_source(struct diags *d, const char *name, const char *text, size_t len)
+{
+	return diags_add_part(d, &(struct source){.name = name, .text = text, .len = len, .first_line = 1});
+}
+
 void source_show(const struct source *s, struct loc at, struct strbuf *out)
 {
-	if (at.line == 0 || at.line > s->nlines)
+	const char *line = source_line(s, at.line);
+	if (!line)
 		return;
-	const char *line = s->text + s->line_start[at.line - 1];
-	const char *end = s->text + s->line_start[at.line];
+	const char *end = s->text + s->line_start[at.line - s->first_line + 1];
 	while (end > line && (end[-1] == '\n' || end[-1] == '\r'))
 		end--;
-	u32 len = (u32)MIN(end - line, 400), col = at.col ? at.col - 1u : 0;
+	u32 len = (u32)MIN(end - line, 400), col = source_column(s, at.col);
 	sb_printf(out, "%5u | %.*s\n      | ", at.line, (int)len, line);
 	for (u32 i = 0; i < col && i < len; i++)
 		if ((line[i] & 0xC0) != 0x80) /* one column per UTF-8 character */

@@ -8,7 +8,8 @@
 
 #include "support/arena.h"
 
-/* A span of source text. file 0 means "no location". line and col count from 1. */
+/* A span of source text. file 0 means "no location". line and col count from 1, as in the file that the text is from. A
+ * text that precedes the first line of its file has line 0. */
 struct loc {
 	u32 line;
 	u16 col, len, file;
@@ -18,12 +19,30 @@ static inline bool loc_equals(struct loc a, struct loc b)
 	return a.file == b.file && a.line == b.line && a.col == b.col && a.len == b.len;
 }
 
+/* A text, which is a whole file or a part of one. */
 struct source {
-	const char *name;
+	const char *name; /* of the file */
 	const char *text; /* NUL-terminated */
 	size_t len;
+	u32 first_line; /* number of the text's first line in the file; 1 for a whole file */
+	u32 indent;     /* bytes that were removed from the start of each line */
 	u32 *line_start; /* offset of each line; line_start[nlines] == len */
 	u32 nlines;
+};
+/* A line of the file, up to the end of the text; NULL if the text does not have it. */
+static inline const char *source_line(const struct source *s, u32 line)
+{
+	return line - s->first_line < s->nlines ? s->text + s->line_start[line - s->first_line] : NULL;
+}
+/* The bytes of the text between the start of the line and the column. */
+static inline u32 source_column(const struct source *s, u32 col)
+{
+	return col > s->indent ? col - s->indent - 1 : 0;
+}
+/* The texts of a module. */
+struct source_list {
+	struct source *const *at; /* indexed by loc.file; NULL: not known */
+	u32 len;
 };
 /* A source location in the form that API callers receive. */
 struct source_place {
@@ -87,6 +106,8 @@ struct diags diags_copy(const struct diags *d);
 void diags_restore(struct diags *d, const struct diags *to);
 /* Registers a text and returns its file number. `text` must outlive d. */
 u16 diags_add_source(struct diags *d, const char *name, const char *text, size_t len);
+/* Registers a part of a file: a copy of *s, whose line_start and nlines are set here. */
+u16 diags_add_part(struct diags *d, const struct source *s);
 
 /* "%u load%s", n, PLURAL(n) */
 #define PLURAL(n) ((n) == 1 ? "" : "s")

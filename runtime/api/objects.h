@@ -68,8 +68,11 @@ struct tl_event {
 struct tl_module {
 	struct link link; /* first */
 	tl_context *ctx;
-	struct arena arena; /* of the name and the text */
-	const char *name, *text;
+	struct arena arena; /* of the names and the texts */
+	struct unit_source *sources; /* the module's own one first */
+	u32 nsources;
+	u64 hash;           /* of the sources */
+	const char *name, *text; /* of the first source */
 	size_t len;
 	bool compiled; /* the text is the bytes of this kernel image, and the unit is empty */
 	struct image image;
@@ -145,8 +148,8 @@ struct unit *unit_new(void);
 void unit_delete(void *unit);
 /* The function of this name in the unit; NULL: there is none, or the unit is IR text. */
 const struct func *unit_function(const struct unit *u, const char *name);
-/* unit_open in the C locale. */
-bool open_unit(struct unit *u, const char *name, const char *text, size_t len);
+/* unit_open_sources in the C locale. */
+bool open_unit(struct unit *u, const struct unit_source *sources, size_t n);
 
 struct options {
 	struct codegen_options codegen;

@@ -30,7 +30,7 @@ struct cpu_device {
 
 struct cpu_kernel {
 	const struct image *image;
-	const struct source *source;
+	struct source_list sources;
 	struct linked *linked;
 	struct gdb_entry *gdb; /* NULL: the debugger has not been told */
 	cpu_program *run;
@@ -230,7 +230,7 @@ static tl_status cpu_load(struct device *device, const struct device_load *l, vo
 		error = "the image's parameters differ from those of its code";
 	cleanup_drop(&c);
 	k->image = im;
-	k->source = l->source;
+	k->sources = l->sources;
 	k->run = (cpu_program *)address;
 	tl_status s = k->linked ? TL_OK : failed(TL_ERR_COMPILE, "%s: %s", im->name, error);
 	arena_free(&a);
@@ -310,16 +310,14 @@ static void note_failure(void *failure)
 	lock_release(&h);
 }
 
-/* The texts of the standard library and of imported files are not available. */
-enum { KERNEL_FILE = 2 };
-
 static void on_fail(const struct cpu_call *c, const u32 *pid, u64 place, i64 element, const i32 *shape, i32 rank,
 		    const char *text)
 {
 	struct run *r = c->self;
 	struct failure f = {r, {NULL, cpu_place_loc(place), pid, shape, rank, element}, text};
-	if (f.at.loc.file == KERNEL_FILE)
-		f.at.source = r->kernel->source;
+	const struct source_list *all = &r->kernel->sources; /* the texts of imported files are not available */
+	if (f.at.loc.file < all->len)
+		f.at.source = all->at[f.at.loc.file];
 	if (!fault_catch(&r->fault, note_failure, &f))
 		atomic_store(&r->failed, 0);
 }

@@ -32,7 +32,7 @@ struct build {
 
 struct device_load {
 	const struct image *image;
-	const struct source *source; /* of the kernel's module, which outlives the loaded kernel; or NULL */
+	struct source_list sources;  /* of the kernel's module, which outlives the loaded kernel; none for an image */
 	/* The compilation, for devices with keeps_unit; else NULL. */
 	struct unit *unit;
 	const struct compiled *compiled;

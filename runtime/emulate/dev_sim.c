@@ -21,7 +21,7 @@ enum {
 struct sim_kernel {
 	struct arena arena;
 	const struct image *image;
-	const struct source *source;
+	struct source_list sources;
 	struct ptx_module *module;
 	const struct ptx_kernel *ptx;
 };
@@ -116,7 +116,7 @@ static tl_status read_code(struct device *device, const struct device_load *l, s
 	struct target t = target_of(device);
 	const char *error = NULL;
 	k->image = im;
-	k->source = l->source;
+	k->sources = l->sources;
 	k->module = ptx_read(&k->arena, im->code, im->code_bytes, &error);
 	if (!k->module || !sim_decode(&k->arena, k->module, &error))
 		return failed(TL_ERR_COMPILE, "%s: the simulator cannot run this PTX: %s", im->name, error);
@@ -218,29 +218,52 @@ static void report_row(struct strbuf *out, const struct counters *c, const char 
 		  (ull)c->conflicts, (int)len, line);
 }
 
-/* Writes the counters of a launch, by source line. */
+/* Writes a row for each line of s that instructions come from. texts[i]: the text that instruction i comes from. */
+static void report_lines(struct strbuf *out, const struct sim_kernel *k, const struct launch *l,
+			 const struct source *const *texts, const struct source *s)
+{
+	for (u32 n = 0; n < s->nlines; n++) {
+		struct counters sum = {0};
+		u32 line = s->first_line + n;
+		for (u32 i = 0; i < k->ptx->ncode; i++)
+			if (texts[i] == s && k->ptx->code[i].src_line == line)
+				add_counters(&sum, &l->counters[i]);
+		const char *text = source_line(s, line);
+		if (sum.executed) {
+			sb_printf(out, "%4u ", line);
+			report_row(out, &sum, text, strcspn(text, "\n"));
+		}
+	}
+}
+
+/* Writes the counters of a launch, by source line. The source of an image is not available. */
 static void report(const struct device *device, const struct sim_kernel *k, const struct launch *l)
 {
 	struct counters total = {0};
 	struct arena a = {0};
 	struct strbuf out = {.arena = &a};
-	const char *at = k->source ? k->source->text : ""; /* the source of an image is not available */
+	const struct source **texts = arena_array(&a, const struct source *, k->ptx->ncode + 1);
+	const struct source *last = NULL;
+	bool several = false;
 	sb_printf(&out, "line %12s %14s %12s %10s  %s, grid (%u, %u, %u), %u warps\n", "instructions", "global bytes",
 		  "transactions", "conflicts", k->image->name, l->grid[0], l->grid[1], l->grid[2], l->num_warps);
-	for (u32 line = 1; *at; line++) {
-		size_t len = strcspn(at, "\n");
-		struct counters sum = {0};
-		for (u32 i = 0; i < k->ptx->ncode; i++)
-			if (k->ptx->code[i].src_line == line)
-				add_counters(&sum, &l->counters[i]);
-		if (sum.executed) {
-			sb_printf(&out, "%4u ", line);
-			report_row(&out, &sum, at, len);
-		}
-		add_counters(&total, &sum);
-		at += len + (at[len] != 0);
+	for (u32 i = 0; i < k->ptx->ncode; i++) {
+		place_of(l, &k->ptx->code[i], &texts[i]);
+		several |= last && texts[i] && texts[i] != last;
+		last = texts[i] ? texts[i] : last;
+		add_counters(&total, &l->counters[i]);
 	}
-	sb_printf(&out, " all ");
+	for (u32 n = 0; n < k->sources.len; n++) {
+		u32 before = out.len;
+		if (k->sources.at[n])
+			report_lines(&out, k, l, texts, k->sources.at[n]);
+		if (several && out.len > before) {
+			const char *rows = arena_str(&a, out.at + before, out.len - before);
+			out.len = before;
+			sb_printf(&out, "%s:\n%s", k->sources.at[n]->name, rows);
+		}
+	}
+	sb_puts(&out, " all ");
 	report_row(&out, &total, "", 0);
 	host_log(device, TL_LOG_REPORT, out.at, out.len);
 	arena_free(&a);
@@ -272,7 +295,7 @@ static tl_status run(struct device *device, const struct device_launch *d, doubl
 			   .kernel = k->ptx,
 			   .num_warps = (u32)k->image->num_warps,
 			   .dynamic_shared = (u64)k->image->shared_bytes,
-			   .source = k->source};
+			   .sources = k->sources};
 	l.seed = seed ? strtoull(seed, NULL, 0) : 0;
 	l.timing = (enum async_timing)(l.seed % 3);
 	l.strict_proxies = getenv("TL_SIM_STRICT");

@@ -1,5 +1,6 @@
 /* Modules: a source file and its kernels. The file is parsed when it is loaded, so that syntax errors are reported
  * first. */
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -67,13 +68,44 @@ static tl_status open_image(tl_module *m)
 
 static tl_status open_source(tl_module *m)
 {
-	bool good = open_unit(&m->unit, m->name, m->text, m->len);
+	bool good = open_unit(&m->unit, m->sources, m->nsources);
 	report(m, &m->unit);
 	return good ? TL_OK : failed_compile(&m->unit.diags);
 }
 
-/* Copies the text. */
-static tl_status module_new(tl_context *ctx, const char *name, const char *text, size_t len, tl_module **out)
+/* Copies the sources. */
+static void take_sources(tl_module *m, const tl_source *sources, size_t n)
+{
+	struct arena *a = &m->arena;
+	m->sources = arena_array(a, struct unit_source, n);
+	m->nsources = (u32)n;
+	for (size_t i = 0; i < n; i++) {
+		const tl_source *s = &sources[i];
+		const char *file = s->file ? s->file : "<source>";
+		m->sources[i] = (struct unit_source){.name = s->name ? arena_str(a, s->name, strlen(s->name)) : NULL,
+						     .file = arena_str(a, file, strlen(file)),
+						     .first_line = s->first_line,
+						     .indent = s->indent,
+						     .text = arena_str(a, s->text, s->len),
+						     .len = s->len};
+		m->hash = hash_bytes(s->text, s->len, m->hash);
+		m->hash = s->name ? hash_bytes(s->name, strlen(s->name), m->hash) : m->hash;
+	}
+	m->name = m->sources->file;
+	m->text = m->sources->text;
+	m->len = m->sources->len;
+	m->compiled = image_is(m->text, m->len);
+}
+
+static tl_status open_texts(tl_module *m)
+{
+	if (m->nsources > 1 && (m->compiled || is_ir_text(m->name)))
+		return failed(TL_ERR_ARGUMENT, "tl_module_load_sources: %s is %s, which imports nothing", m->name,
+			      m->compiled ? "a kernel image" : "IR text");
+	return m->compiled ? open_image(m) : open_source(m);
+}
+
+static tl_status module_new(tl_context *ctx, const tl_source *sources, size_t n, tl_module **out)
 {
 	tl_module *m = tl_calloc(sizeof *m);
 	pthread_mutex_init(&m->lock, NULL);
@@ -81,11 +113,8 @@ static tl_status module_new(tl_context *ctx, const char *name, const char *text,
 	struct cleanup c;
 	cleanup_push(&c, module_free, m);
 	m->ctx = ctx;
-	m->name = arena_str(&m->arena, name, strlen(name));
-	m->text = arena_str(&m->arena, text, len);
-	m->len = len;
-	m->compiled = image_is(text, len);
-	tl_status s = m->compiled ? open_image(m) : open_source(m);
+	take_sources(m, sources, n);
+	tl_status s = open_texts(m);
 	cleanup_drop(&c);
 	if (s) {
 		module_free(m);
@@ -141,8 +170,72 @@ API_FUNCTION(tl_module_load, ctx, (tl_context *ctx, const char *path, tl_module 
 	tl_status s = text ? TL_OK : cannot_read(path);
 	cleanup_run(&c);
 	if (!s)
-		s = module_new(ctx, path, text, len, out);
+		s = module_new(ctx, &(tl_source){.file = path, .first_line = 1, .text = text, .len = len}, 1, out);
 	arena_free(&a);
+	return s;
+}
+
+/* A dotted name of names, as Python has them. */
+static bool is_dotted_name(const char *s)
+{
+	bool first = true;
+	for (; *s; s++) {
+		unsigned char c = (unsigned char)*s;
+		if (first ? isdigit(c) || c == '.' : false)
+			return false;
+		if (c != '.' && c != '_' && c < 128 && !isalnum(c))
+			return false;
+		first = c == '.';
+	}
+	return !first;
+}
+
+static tl_status check_source(const char *call, size_t i, const tl_source *s)
+{
+	enum { MOST_LINES = 1 << 24, MOST_COLUMNS = UINT16_MAX };
+	size_t lines = s->first_line;
+	for (const char *at = s->text; at && s->len && (at = memchr(at, '\n', s->len - (size_t)(at - s->text))); at++)
+		lines++;
+	if (!s->text)
+		return failed(TL_ERR_ARGUMENT, "%s: the text of source %zu is NULL", call, i);
+	if (s->len > max_source)
+		return failed(TL_ERR_ARGUMENT, "%s: source %zu: a source of %zu bytes is too large", call, i, s->len);
+	if (lines >= MOST_LINES || s->indent > MOST_COLUMNS)
+		return failed(TL_ERR_ARGUMENT, "%s: source %zu: lines up to %zu and an indentation of %u bytes; the "
+			      "limits are %d and %d", call, i, lines, s->indent, MOST_LINES - 1, MOST_COLUMNS);
+	if (s->reserved[0] || s->reserved[1])
+		return failed(TL_ERR_ARGUMENT, "%s: source %zu: a reserved member is not 0", call, i);
+	if (s->name && !is_dotted_name(s->name))
+		return failed(TL_ERR_ARGUMENT, "%s: source %zu: '%.200s' is not a dotted name\n      = hint: names are "
+			      "as in an import: \"helpers\", \"pkg.helpers\"", call, i, s->name);
+	if (s->name && is_own_module(s->name))
+		return failed(TL_ERR_ARGUMENT, "%s: source %zu has the name of a module of the compiler, '%.200s'",
+			      call, i, s->name);
+	return TL_OK;
+}
+
+static tl_status check_sources(const char *call, const tl_source *sources, size_t n)
+{
+	enum { MOST_SOURCES = 2048 }; /* a place in a kernel for the CPU has 12 bits for the number of its file */
+	if (!n || n > MOST_SOURCES)
+		return failed(TL_ERR_ARGUMENT, "%s: %zu sources; there must be 1 to %d", call, n, MOST_SOURCES);
+	struct arena a = {0};
+	struct cleanup c;
+	cleanup_arena(&c, &a);
+	struct interner names = {.arena = &a};
+	struct map seen = {.arena = &a};
+	tl_status s = TL_OK;
+	for (size_t i = 0; i < n && !s; i++) {
+		s = check_source(call, i, &sources[i]);
+		const char *name = !s && sources[i].name ? intern_str(&names, sources[i].name) : NULL;
+		const tl_source *other = name ? map_get(&seen, name) : NULL;
+		if (other)
+			s = failed(TL_ERR_ARGUMENT, "%s: sources %zu and %zu have the same name, '%.200s'", call,
+				   (size_t)(other - sources), i, name);
+		else if (name)
+			map_put(&seen, name, (void *)(uintptr_t)&sources[i]);
+	}
+	cleanup_run(&c);
 	return s;
 }
 
@@ -156,9 +249,23 @@ API_FUNCTION(tl_module_load_source, ctx,
 			      : text ? "out"
 				     : "the text");
 	*out = NULL;
-	if (len > max_source)
-		return failed(TL_ERR_ARGUMENT, "tl_module_load_source: a source of %zu bytes is too large", len);
-	return module_new(ctx, name ? name : "<source>", text, len, out);
+	const tl_source source = {.file = name, .first_line = 1, .text = text, .len = len};
+	tl_status s = check_sources("tl_module_load_source", &source, 1);
+	return s ? s : module_new(ctx, &source, 1, out);
+}
+
+API_FUNCTION(tl_module_load_sources, ctx, (tl_context *ctx, const tl_source *sources, size_t n, tl_module **out),
+	     (ctx, sources, n, out))
+{
+	static const char call[] = "tl_module_load_sources";
+	if (!ctx || !sources || !out)
+		return failed(TL_ERR_ARGUMENT, "%s: %s is NULL", call,
+			      !ctx	? "the context"
+			      : sources ? "out"
+					: "the array of sources");
+	*out = NULL;
+	tl_status s = check_sources(call, sources, n);
+	return s ? s : module_new(ctx, sources, n, out);
 }
 
 /* --- kernels ------------------------------------------------------------------------------------------------- */

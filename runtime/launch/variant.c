@@ -70,16 +70,27 @@ const struct func *unit_function(const struct unit *u, const char *name)
 	return u->module ? map_get(&u->module->by_name, intern_find(&u->names, name)) : NULL;
 }
 
-bool open_unit(struct unit *u, const char *name, const char *text, size_t len)
+bool open_unit(struct unit *u, const struct unit_source *sources, size_t n)
 {
 	struct c_locale c;
 	enter_c_locale(&c);
-	bool good = unit_open(u, name, text, len);
+	bool good = unit_open_sources(u, sources, n);
 	leave_c_locale(&c);
 	return good;
 }
 
-/* Functions are passed by name: they must be in the file, and no parameter may shadow them. */
+/* True if the module defines a function of this name, or may import one; the evaluator finds out what it imports. */
+static bool has_function(struct unit *u, const char *name)
+{
+	if (!u->module)
+		return false;
+	const struct map *all = &u->module->definitions;
+	const struct definition *d = map_get(all, intern_str(&u->names, name));
+	return map_get(&u->module->by_name, intern_str(&u->names, name)) || (d && d->kind == DEF_FROM) ||
+	       (!d && map_get(all, intern_str(&u->names, "*")));
+}
+
+/* Functions are passed by name: the module must have them, and no parameter may shadow them. */
 static tl_status check_functions(const tl_kernel *k, struct unit *u, const tl_arg *args, size_t nargs)
 {
 	tl_arg *leaves = arena_array(&u->arena, tl_arg, MAX_KERNEL_PARAMS);
@@ -90,7 +101,7 @@ static tl_status check_functions(const tl_kernel *k, struct unit *u, const tl_ar
 		u32 i = owner[l];
 		if (leaves[l].kind != TL_ARG_FUNC)
 			continue;
-		if (!u->module || !map_get(&u->module->by_name, intern_str(&u->names, leaves[l].s)))
+		if (!has_function(u, leaves[l].s))
 			return failed(TL_ERR_ARGUMENT, "%s: argument %u, '%s': %s has no function '%.200s'", k->name,
 				      i + 1, k->params.at[i].name, k->module->name, leaves[l].s);
 		for (u32 p = 0; p < i; p++)
@@ -150,11 +161,9 @@ static void take_image(const tl_kernel *k, const struct options *o, struct unit 
 		   c);
 }
 
-/* NULL: the module is an image. */
-static const struct source *source_of(const tl_module *m)
+static struct source_list sources_of(const tl_module *m)
 {
-	const struct unit *u = &m->unit;
-	return m->compiled ? NULL : u->diags.sources.at[u->module ? u->module->file : 1];
+	return (struct source_list){m->unit.diags.sources.at, m->unit.diags.sources.len}; /* empty for an image */
 }
 
 static void add_piece(struct strbuf *to, const void *data, size_t len)
@@ -169,6 +178,15 @@ static void add_text(struct strbuf *to, const char *text)
 	add_piece(to, text ? text : "", text ? strlen(text) : 0);
 }
 
+static void add_source(struct strbuf *to, const struct unit_source *s)
+{
+	add_text(to, s->name);
+	add_text(to, s->file);
+	add_piece(to, &s->first_line, sizeof s->first_line);
+	add_piece(to, &s->indent, sizeof s->indent);
+	add_piece(to, s->text, s->len);
+}
+
 /* The variant's key for other contexts and processes: everything that determines the code, except imported files.
  * False: the variant is for this context only. */
 static bool image_key(const tl_kernel *k, const struct variant *v, struct cache_key *out, bool *on_disk)
@@ -180,13 +198,12 @@ static bool image_key(const tl_kernel *k, const struct variant *v, struct cache_
 	struct cleanup c;
 	cleanup_arena(&c, &a);
 	struct strbuf from = {.arena = &a};
-	const struct source *source = source_of(k->module);
 	const struct target t = dev->ops->target(dev);
 	const int limits[] = {t.shared_bytes, t.registers, t.thread_registers, t.multiprocessors};
 	add_piece(&from, limits, sizeof limits);
 	add_text(&from, target_name(&a, &t));
-	add_text(&from, source->name);
-	add_piece(&from, source->text, source->len);
+	for (u32 i = 0; i < k->module->nsources; i++)
+		add_source(&from, &k->module->sources[i]);
 	add_text(&from, k->name);
 	add_text(&from, getenv("PYTHONPATH"));
 	add_piece(&from, &(u64){v->keyed.words[0] & ~GENERAL}, sizeof(u64));
@@ -199,7 +216,7 @@ static bool image_key(const tl_kernel *k, const struct variant *v, struct cache_
 static tl_status load_image(const tl_kernel *k, struct unit *u, const struct compiled *c, struct variant *v)
 {
 	struct device *dev = k->module->ctx->dev;
-	const struct device_load l = {&v->image, source_of(k->module), u, c};
+	const struct device_load l = {&v->image, sources_of(k->module), u, c};
 	return loaded_open(dev, &l, &v->loaded);
 }
 

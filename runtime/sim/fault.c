@@ -22,16 +22,40 @@ static void print_lanes(struct strbuf *out, u32 lanes)
 	}
 }
 
+/* The name as PTX may have it: a file of the current folder as ./name. */
+static const char *file_name(const char *name)
+{
+	return strncmp(name, "./", 2) ? name : name + 2;
+}
+
+struct source_place place_of(const struct launch *l, const struct instr *i, const struct source **text)
+{
+	const char *file = l->module && i->src_file < l->module->nfiles ? l->module->files[i->src_file] : NULL;
+	const struct source *found = NULL;
+	for (u32 n = 0; file && i->src_line && n < l->sources.len; n++) {
+		const struct source *s = l->sources.at[n];
+		/* of two parts of a file that share a line, the second begins there with another line put before it */
+		if (s && !strcmp(file_name(s->name), file_name(file)) && source_line(s, i->src_line) &&
+		    (!found || s->first_line < found->first_line))
+			found = s;
+	}
+	if (text)
+		*text = found;
+	if (!file || !i->src_line)
+		return (struct source_place){0};
+	return (struct source_place){found ? found->name : file, i->src_line, 0};
+}
+
 void print_place(struct strbuf *out, const struct launch *l, const struct instr *i)
 {
-	const struct source *s = l->source;
-	bool known = s && i->src_line && i->src_line <= s->nlines;
-	if (known)
-		sb_printf(out, "%s:%u, ", s->name, i->src_line);
+	const struct source *s;
+	const struct source_place place = place_of(l, i, &s);
+	if (place.file)
+		sb_printf(out, "%s:%u, ", place.file, place.line);
 	sb_printf(out, "PTX line %u (%s)", i->line, i->opcode);
-	if (!known)
+	if (!s)
 		return;
-	const char *line = s->text + s->line_start[i->src_line - 1];
+	const char *line = source_line(s, place.line);
 	line += strspn(line, " \t");
 	sb_printf(out, ": %.*s", (int)MIN(strcspn(line, "\r\n"), 200u), line);
 }
@@ -40,7 +64,7 @@ static void add_instruction(struct report *r, const struct warp *w, const struct
 {
 	const struct cta *b = w->block;
 	struct strbuf *out = &r->text;
-	r->line = i->src_line;
+	r->at = i;
 	sb_puts(out, "\n  at ");
 	print_place(out, b->launch, i);
 	sb_printf(out, "\n  block (%u, %u, %u), warp %u, ", b->id[0], b->id[1], b->id[2], w->id);

@@ -109,7 +109,7 @@ struct instr {
 	i32 pred;                /* guard predicate: register, or -1 */
 	bool pred_negated;
 	u32 line;                /* of the PTX text */
-	u32 src_line;            /* line of the .tl file, from .loc; 0: unknown */
+	u32 src_file, src_line;  /* from .loc: index of the file, and the line; 0: unknown */
 
 	/* set by the decoder */
 	void (*run)(struct warp *w, const struct instr *i, u32 mask);
@@ -153,6 +153,8 @@ struct ptx_module {
 	u32 nkernels;
 	struct ptx_var **vars;   /* module-scope variables: shared, global, const */
 	u32 nvars;
+	const char *const *files; /* indexed as in .file and .loc; NULL: no such file */
+	u32 nfiles;
 };
 
 /* Parses a module into `a`. NULL on failure, with "line 12: …" in *error. */

@@ -52,12 +52,12 @@ module: %empty | module top { if (r->error) YYABORT; };
 top: ".version" F64
    | ".target" targets
    | ".address_size" INT
-   | ".file" INT STRING
-   | ".file" INT STRING ',' INT ',' INT
+   | ".file" INT STRING times { ptx_add_file(r, $INT, $STRING); }
    | linkage variable ';'
    | linkage entry
    | linkage function
    ;
+times: %empty | ',' INT ',' INT;
 targets: WORD { ptx_set_target(r, $WORD); } | targets ',' WORD;
 linkage: %empty | linkage VISIBLE | linkage EXTERN;
 
@@ -103,7 +103,7 @@ limits: %empty
 body: %empty | body statement { if (r->error) YYABORT; };
 statement: ".reg" TYPE[type] { r->reg_type = $type; } registers ';'
 	 | variable ';'
-	 | ".loc" INT INT[line] INT { r->src_line = (u32)$line; }
+	 | ".loc" INT[file] INT[line] INT { r->src_file = (u32)$file; r->src_line = (u32)$line; }
 	 | ".pragma" STRING ';'
 	 | WORD ':' { ptx_add_label(r, $WORD); }
 	 | '{' { ptx_begin_scope(r); } body '}' { ptx_end_scope(r); }

@@ -44,7 +44,8 @@ struct ptx_reader {
 	VEC(u32) scopes;              /* per open scope: decls.len, vars.len, labels.len and code.len at its begin */
 	struct ptx_kernel kernel;
 	enum ptx_type reg_type;       /* type of the current register declaration */
-	u32 module_vars, nkernels_begun, src_line;
+	u32 module_vars, nkernels_begun, src_file, src_line;
+	VEC(const char *) files;      /* indexed as in .file */
 	u64 shared_bytes;             /* static shared memory of module-scope variables */
 };
 

@@ -13,6 +13,18 @@ void ptx_read_error(struct ptx_reader *r, const char *format, ...)
 	va_end(ap);
 }
 
+void ptx_add_file(struct ptx_reader *r, u64 number, const char *name)
+{
+	enum { MAX_FILES = 4096 }; /* instructions of further files have no place in a source */
+	if (number >= MAX_FILES)
+		return;
+	while (r->files.len <= number)
+		vec_push(r->arena, &r->files, NULL);
+	r->files.at[number] = name;
+	r->module->files = r->files.at;
+	r->module->nfiles = r->files.len;
+}
+
 void ptx_set_target(struct ptx_reader *r, const char *name)
 {
 	if (strncmp(name, "sm_", 3))
@@ -108,7 +120,7 @@ void ptx_begin_kernel(struct ptx_reader *r, const char *name)
 	}
 	r->kernel = (struct ptx_kernel){.name = name, .shared_bytes = shared};
 	r->params.len = 0;
-	r->src_line = 0;
+	r->src_file = r->src_line = 0;
 	r->code = (instr_vec){0};
 	r->labels.len = 0;
 	r->decls.len = 0;
@@ -281,6 +293,7 @@ void ptx_add_instr(struct ptx_reader *r, const char *guard, bool negated, const 
 			  .pred = -1,
 			  .pred_negated = negated,
 			  .line = r->line,
+			  .src_file = r->src_file,
 			  .src_line = r->src_line};
 	struct operand p;
 	if (guard && !find_reg(r, guard, &p))

@@ -7,6 +7,8 @@
 /* Records an error with its line; later errors are ignored. */
 void ptx_read_error(struct ptx_reader *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* `name` is the file of that number in .loc. */
+void ptx_add_file(struct ptx_reader *r, u64 number, const char *name);
 void ptx_set_target(struct ptx_reader *r, const char *name);
 void ptx_add_var(struct ptx_reader *r, enum ptx_space space, u64 align, enum ptx_type type, const char *name,
 		 u64 nelems, const bits_vec *init);

@@ -325,7 +325,7 @@ static void keep_first(struct first *f, u64 cluster, const struct report *r)
 		return;
 	f->report.text.len = 0;
 	sb_add(&f->report.text, r->text.at, r->text.len);
-	f->report.line = r->line;
+	f->report.at = r->at;
 	atomic_store(&f->cluster, cluster);
 }
 
@@ -398,12 +398,11 @@ static void free_tables(void *grid)
 /* Appends the report to the launch's error, if there is one. */
 static bool tell(const struct launch *l, const struct first *f, struct strbuf *error)
 {
-	u32 line = f->report.line;
 	if (atomic_load(&f->cluster) == UINT64_MAX)
 		return false;
 	sb_add(error, f->report.text.at, f->report.text.len);
-	if (l->place && l->source && line && line <= l->source->nlines)
-		*l->place = (struct source_place){l->source->name, line, 0};
+	if (l->place && f->report.at)
+		*l->place = place_of(l, f->report.at, NULL);
 	return true;
 }
 

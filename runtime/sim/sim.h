@@ -95,7 +95,7 @@ struct barrier { /* bar.sync id, count */
 
 struct report {
 	struct strbuf text;
-	u32 line;               /* in the source; 0: unknown */
+	const struct instr *at; /* NULL: no instruction */
 };
 
 struct cta {
@@ -157,8 +157,8 @@ struct launch {
 	bool strict_proxies;    /* wgmma needs a proxy fence after cp.async too */
 	u64 max_steps;          /* the launch fails once all running blocks have executed more steps; 0: no limit */
 	struct counters *counters;
-	const struct source *source; /* the kernel's file, for messages; or NULL */
-	struct source_place *place;  /* of the fault or race; or NULL */
+	struct source_list sources;     /* of the kernel's module, for messages */
+	struct source_place *place;     /* of the fault or race; or NULL */
 	u32 threads;                 /* CPU threads; 0: as many as the machine has */
 	bool independent;            /* no block waits for another block */
 	/* receives the output of device_print; NULL: it goes to standard output */
@@ -258,6 +258,9 @@ void blocks_race(struct warp *w, const struct instr *i, u32 lanes, const char *t
 
 /* Prints the place of an instruction: "softmax.tl:17, PTX line 12 (st.shared.u32): tl.store(p, x)". */
 void print_place(struct strbuf *out, const struct launch *l, const struct instr *i);
+/* The place in the kernel's source; file is NULL if it is not known. *text, if text is not NULL: the text that has the
+ * line, or NULL. */
+struct source_place place_of(const struct launch *l, const struct instr *i, const struct source **text);
 /* Prints the position and state of each warp of the cluster, and the state of each mbarrier. */
 void print_positions(const struct cluster *c, struct strbuf *out);
 /* Fails the first block of the cluster because no warp can continue. */

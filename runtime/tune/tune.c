@@ -430,7 +430,7 @@ static void disk_key(const tl_tuner *t, struct tuned_choice *ch, struct tuning_k
 		.kernel = t->kernel->name,
 		.device = arena_str(&ch->arena, info.name, strlen(info.name)),
 		.version = arena_printf(&ch->arena, TL_VERSION "-%08x", (unsigned)cache_build()),
-		.source = hash_bytes(m->text, m->len, 0),
+		.source = m->hash,
 		.configurations = hash_bytes(all.at, all.len, 0),
 		.key = ch->key,
 	};

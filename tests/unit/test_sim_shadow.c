@@ -240,10 +240,14 @@ static void test_messages(void **state)
 {
 	(void)state;
 	struct world *x = world_new();
+	x->code[1].src_file = x->code[4].src_file = 1;
 	x->code[1].src_line = 2;
 	struct source source = {.name = "k.tl", .text = "def k():\n\tstore(p)\n", .line_start = (u32[]){0, 9, 19, 19},
-				.nlines = 3};
-	x->launch.source = &source;
+				.nlines = 3, .first_line = 1};
+	struct source *const texts[] = {NULL, &source};
+	struct ptx_module module = {.files = (const char *const[]){NULL, "./k.tl"}, .nfiles = 2};
+	x->launch.sources = (struct source_list){texts, 2};
+	x->launch.module = &module;
 	shadow_access(&x->warps[2], &x->code[1], 3, 8, 4, A_WRITE);
 	shadow_access(&x->warps[0], &x->code[4], 9, 8, 2, A_READ);
 	assert_true(x->block.failed);

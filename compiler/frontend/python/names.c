@@ -78,6 +78,12 @@ static bool known_namespace(const char *target, struct val *out)
 	return !strncmp(target, "triton.", 7) && replaced_namespace(target, out);
 }
 
+bool is_own_module(const char *dotted)
+{
+	struct val v;
+	return known_namespace(dotted, &v) || !strncmp(dotted, "triton.", 7);
+}
+
 static bool name_of_triton(struct eval *e, const char *target, struct val *out)
 {
 	const char *name = last_part(target);
@@ -233,7 +239,7 @@ static const struct definition *last_before(const struct eval *e, const struct m
 {
 	const struct frame *f = e->frame;
 	struct loc at = f->margin;
-	if (f->func->module != m || !at.line)
+	if (f->func->module != m || !at.file)
 		return all;
 	for (const struct definition *d = all; d; d = d->before)
 		if (d->loc.line < at.line || (d->loc.line == at.line && d->loc.col < at.col))

@@ -140,11 +140,26 @@ void debug_begin(struct lower *l)
 	LLVMSetSubprogram(l->fn, l->debug_scope);
 }
 
+/* The scope of a location: the kernel, or for functions of another file a block of that file. NULL: the
+ * source is not known. */
+static LLVMMetadataRef scope_of(const struct lower *l, struct loc at)
+{
+	const struct source *here = l->s->diags->sources.at[at.file];
+	const struct source *kernel = l->s->diags->sources.at[l->k->loc.file];
+	if (!here)
+		return NULL;
+	if (here == kernel || !strcmp(here->name, kernel->name))
+		return l->debug_scope;
+	return LLVMDIBuilderCreateLexicalBlockFile(l->debug_builder, l->debug_scope, debug_file(l->debug_builder, here),
+						   0);
+}
+
 void debug_location(struct lower *l, struct loc at)
 {
-	if (!l->debug_scope || at.file != l->k->loc.file || !at.line)
+	LLVMMetadataRef scope = l->debug_scope && at.file && at.line ? scope_of(l, at) : NULL;
+	if (!scope)
 		return;
-	LLVMMetadataRef loc = LLVMDIBuilderCreateDebugLocation(l->ctx, at.line, at.col, l->debug_scope, NULL);
+	LLVMMetadataRef loc = LLVMDIBuilderCreateDebugLocation(l->ctx, at.line, at.col, scope, NULL);
 	LLVMSetCurrentDebugLocation2(l->b, loc);
 }
 

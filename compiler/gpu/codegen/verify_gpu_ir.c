@@ -269,7 +269,7 @@ static void check(struct op *o, void *arg)
 struct loc gpu_ir_loc(const struct op *o)
 {
 	struct loc at = o->loc;
-	for (; o && !at.line; o = o->block->parent)
+	for (; o && !at.file; o = o->block->parent)
 		at = o->loc;
 	return at;
 }

@@ -559,7 +559,8 @@ static struct kernel *read_kernel(struct reader *r, struct text_function *f)
 
 struct kernel *kernel_parse(struct ir_context *c, u16 file, const struct text_library *library)
 {
-	struct reader r = {.ctx = c, .diags = c->diags, .src = c->diags->sources.at[file], .file = file, .pos.line = 1};
+	struct reader r = {.ctx = c, .diags = c->diags, .src = c->diags->sources.at[file], .file = file};
+	r.pos.line = r.src->first_line;
 	r.library = library;
 	r.values.arena = r.descriptors.arena = c->arena;
 	read_aliases(&r);

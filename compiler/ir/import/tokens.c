@@ -7,7 +7,8 @@
 
 struct loc rd_here(const struct reader *r, u32 len)
 {
-	return (struct loc){r->pos.line, (u16)MIN(r->pos.at - r->pos.line_at + 1, 65535u), (u16)len, r->file};
+	return (struct loc){r->pos.line, (u16)MIN(r->pos.at - r->pos.line_at + 1 + r->src->indent, 65535u),
+			    (u16)len, r->file};
 }
 
 const char *rd_cur(const struct reader *r)
