@@ -73,7 +73,8 @@ LLVMValueRef log_f32(const struct functions *f, LLVMValueRef x, bool base2)
 	if (base2) {
 		r = polynomial(f, y, 0x1.49e45ap-26f, -0x1.71547p-1f, 0x1.ec7096p-2f, -0x1.715bp-2f, 0x1.277ec8p-2f,
 			       -0x1.eaa0fep-3f, 0x1.a2dc74p-3f, -0x1.8816fap-3f, 0x1.7eb968p-3f, -0x1.c1e66ap-4f);
-		r = multiply_add(f, y, real_as(x, f->has_fma ? 0x1.715476p0 : 0x1.c551d9p-2), LLVMBuildFMul(b, r, y, ""));
+		r = multiply_add(f, y, real_as(x, f->has_fma ? 0x1.715476p0 : 0x1.c551d9p-2),
+				 LLVMBuildFMul(b, r, y, ""));
 		r = f->has_fma ? r : LLVMBuildFAdd(b, y, r, "");
 		r = LLVMBuildFAdd(b, e, r, "");
 	} else {

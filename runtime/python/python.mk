@@ -10,7 +10,7 @@ PYTHON_SRC = $(patsubst runtime/python/libtl/%,%,$(shell find runtime/python/lib
 CORE_OBJ = $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard runtime/python/core/*.c))
 CLI_OBJ = $(filter-out %/program.o,$(TLC_OBJ))
 
-python: $(addprefix $(PACKAGE)/,$(SONAME) _core.abi3.so tlc $(PYTHON_SRC))
+python: $(addprefix $(PACKAGE)/,$(SONAME) _core.abi3.so tlc language/_builtins.py $(PYTHON_SRC))
 	@find $(PACKAGE) -xtype l -delete
 
 $(BUILD)/deps-python: NEEDS = python
@@ -32,6 +32,10 @@ $(PACKAGE)/_core.abi3.so: $(CORE_OBJ) | $(PACKAGE)/$(SONAME)
 $(PACKAGE)/tlc: $(BUILD)/obj/compiler/cli/program.o | $(PACKAGE)/$(SONAME)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(if $(STATIC),-Wl$(,)-s) -o $@ $^ $(PACKAGE)/$(SONAME) -Wl,-rpath,'$$ORIGIN' $(SAN_FLAGS)
+# the functions of the language, with their parameters
+$(PACKAGE)/language/_builtins.py: runtime/python/make_language.py $(BUILD)/tlc
+	$(call say,PYTHON,$@)
+	$(Q)$(PYTHON) $< $(BUILD)/tlc $(@D)
 # an edited file is there at once
 $(addprefix $(PACKAGE)/,$(PYTHON_SRC)): $(PACKAGE)/%: | runtime/python/libtl/%
 	@mkdir -p $(@D)

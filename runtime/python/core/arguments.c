@@ -1,0 +1,525 @@
+/* Conversion of Python objects to arguments. Numbers, texts, tuples, and tensors with DLPack's C exchange interface
+ * (https://dmlc.github.io/dlpack) are converted here. Python code converts other objects to libtl._core.Arg. */
+#include "core.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+PyTypeObject *arg_type;
+
+/* --- tensors by DLPack ------------------------------------------------------------------------------------------- */
+
+enum { DL_CPU = 1, DL_CUDA = 2, DL_CUDA_HOST = 3, DL_CUDA_MANAGED = 13 };
+
+struct dl_tensor {
+	void *data;
+	struct {
+		int32_t type, index;
+	} device;
+	int32_t ndim;
+	struct {
+		uint8_t code, bits;
+		uint16_t lanes;
+	} dtype;
+	int64_t *shape, *strides;
+	uint64_t byte_offset;
+};
+
+/* DLPackExchangeAPI of version 1. */
+struct dl_exchange {
+	struct {
+		uint32_t major, minor;
+		void *older;
+	} header;
+	void (*allocate)(void), (*from_object)(void), (*to_object)(void);
+	int (*view)(void *object, struct dl_tensor *out);
+	int (*stream)(int device_type, int32_t device, void **out);
+};
+
+/* Types whose interface was looked up. They are kept. */
+enum { KNOWN_TYPES = 16 };
+static struct known_type {
+	PyTypeObject *type;
+	const struct dl_exchange *api; /* NULL: the type has none */
+	bool has_storage;              /* objects have untyped_storage(), as PyTorch's do */
+} known_types[KNOWN_TYPES];
+static int n_known_types;
+
+static struct known_type look_up(PyTypeObject *type)
+{
+	struct known_type k = {type, NULL, false};
+	PyObject *capsule = PyObject_GetAttr((PyObject *)type, names.exchange_api);
+	if (capsule && PyCapsule_IsValid(capsule, "dlpack_exchange_api"))
+		k.api = PyCapsule_GetPointer(capsule, "dlpack_exchange_api");
+	if (k.api && (k.api->header.major != 1 || !k.api->view))
+		k.api = NULL;
+	PyErr_Clear();
+	Py_XDECREF(capsule);
+	k.has_storage = k.api && PyObject_HasAttr((PyObject *)type, names.untyped_storage);
+	return k;
+}
+
+static struct known_type type_of(PyObject *o)
+{
+	PyTypeObject *type = Py_TYPE(o);
+	for (int i = 0; i < n_known_types; i++)
+		if (known_types[i].type == type)
+			return known_types[i];
+	struct known_type k = look_up(type);
+	if (n_known_types < KNOWN_TYPES) {
+		Py_INCREF(type);
+		known_types[n_known_types++] = k;
+	}
+	return k;
+}
+
+/* The element type, or -1: the language has none like it. */
+static int dtype_of(const struct dl_tensor *t)
+{
+	static const struct {
+		uint8_t code, bits;
+		tl_dtype dtype;
+	} all[] = {{0, 8, TL_I8},   {0, 16, TL_I16}, {0, 32, TL_I32}, {0, 64, TL_I64},    {1, 8, TL_U8},
+		   {1, 16, TL_U16}, {1, 32, TL_U32}, {1, 64, TL_U64}, {2, 16, TL_F16},    {2, 32, TL_F32},
+		   {2, 64, TL_F64}, {4, 16, TL_BF16}, {6, 8, TL_I1},  {10, 8, TL_F8E4M3}, {12, 8, TL_F8E5M2}};
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		if (all[i].code == t->dtype.code && all[i].bits == t->dtype.bits && t->dtype.lanes == 1)
+			return (int)all[i].dtype;
+	return -1;
+}
+
+/* The bytes from the address on to the end of the elements. */
+static uint64_t extent(const struct dl_tensor *t, size_t size)
+{
+	uint64_t last = 0;
+	for (int i = 0; i < t->ndim; i++) {
+		if (t->shape[i] <= 0)
+			return 0;
+		last += (uint64_t)((t->shape[i] - 1) * (t->strides ? t->strides[i] : 0));
+	}
+	return (last + 1) * size;
+}
+
+static long long number_of(PyObject *o, PyObject *method)
+{
+	PyObject *r = PyObject_CallMethodObjArgs(o, method, NULL);
+	long long v = r ? (long long)PyLong_AsUnsignedLongLong(r) : -1;
+	Py_XDECREF(r);
+	return v;
+}
+
+/* The bytes from the address to the end of the tensor's storage: a kernel may use memory around a view. */
+static int64_t bytes_in_storage(PyObject *o, const struct dl_tensor *t, uint64_t seen)
+{
+	PyObject *storage = PyObject_CallMethodObjArgs(o, names.untyped_storage, NULL);
+	if (!storage)
+		return -1;
+	long long all = number_of(storage, names.nbytes), base = 0;
+	if (all >= 0 && (uint64_t)all != seen) {
+		base = number_of(storage, names.data_ptr);
+		all = base ? base + all - (long long)(uintptr_t)t->data : 0;
+	}
+	Py_DECREF(storage);
+	return PyErr_Occurred() ? -1 : all < 0 ? 0 : all;
+}
+
+/* The first pointer decides where the kernel runs; the others must be of the same device. */
+static int set_place(struct arguments *a, enum place p, int device, int (*stream)(int, int32_t, void **))
+{
+	if (p == PLACE_ANY || (a->place == p && (p == PLACE_HOST || a->device == device)))
+		return 1;
+	if (a->place == PLACE_ANY) {
+		a->place = p;
+		a->device = device;
+		a->stream_of = stream;
+		return 1;
+	}
+	char here[32], there[32];
+	snprintf(here, sizeof here, a->place == PLACE_HOST ? "cpu" : "cuda:%d", a->device);
+	snprintf(there, sizeof there, p == PLACE_HOST ? "cpu" : "cuda:%d", device);
+	PyErr_Format(PyExc_ValueError,
+		     "arguments are on different devices: one before is on %s, and argument %zd is on %s", here, a->len,
+		     there);
+	return -1;
+}
+
+static int add_tensor(struct arguments *a, PyObject *o, const struct known_type *k, tl_arg *out)
+{
+	struct dl_tensor t;
+	if (k->api->view(o, &t))
+		return -1;
+	int dtype = dtype_of(&t), type = t.device.type;
+	bool cuda = type == DL_CUDA || type == DL_CUDA_MANAGED;
+	if (dtype < 0 || !(cuda || type == DL_CPU || type == DL_CUDA_HOST))
+		return 0;
+	char *data = (char *)t.data + t.byte_offset;
+	t.data = data;
+	uint64_t bytes = extent(&t, tl_dtype_size((tl_dtype)dtype));
+	if (k->has_storage && data) {
+		int64_t all = bytes_in_storage(o, &t, bytes);
+		if (all < 0)
+			return -1;
+		bytes = (uint64_t)all;
+	}
+	*out = tl_range((tl_dtype)dtype, data, bytes);
+	return set_place(a, cuda ? PLACE_CUDA : PLACE_HOST, cuda ? t.device.index : 0, cuda ? k->api->stream : NULL);
+}
+
+/* --- numbers, texts, tuples --------------------------------------------------------------------------------------- */
+
+static PyObject *converter; /* libtl._arguments.convert */
+
+static int add_integer(PyObject *o, tl_arg *out)
+{
+	int overflow;
+	long long i = PyLong_AsLongLongAndOverflow(o, &overflow);
+	if (!overflow) {
+		*out = tl_int(i);
+		return i == -1 && PyErr_Occurred() ? -1 : 1;
+	}
+	unsigned long long u = overflow > 0 ? PyLong_AsUnsignedLongLong(o) : 0;
+	if (overflow < 0)
+		PyErr_SetString(PyExc_OverflowError, "the integer is below -2^63");
+	*out = tl_uint(u);
+	return PyErr_Occurred() ? -1 : 1;
+}
+
+static int convert(struct arguments *a, PyObject *o, tl_arg *out);
+
+/* The field names of a named tuple at `out`. */
+static int add_fields(PyObject *o, Py_ssize_t n, const char **out)
+{
+	PyObject *fields = PyObject_GetAttr((PyObject *)Py_TYPE(o), names.fields);
+	if (!fields) {
+		PyErr_Clear();
+		return 0;
+	}
+	bool good = PyTuple_Check(fields) && PyTuple_Size(fields) == n;
+	for (Py_ssize_t i = 0; i < n && good; i++)
+		good = (out[i] = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(fields, i), NULL)) != NULL;
+	Py_DECREF(fields); /* the type keeps them */
+	return good ? 1 : -1;
+}
+
+static int add_tuple(struct arguments *a, PyObject *o, tl_arg *out)
+{
+	Py_ssize_t n = PySequence_Size(o);
+	struct {
+		tl_tuple tuple;
+		tl_arg items[];
+	} *block = calloc(1, sizeof *block + (size_t)(n + 1) * (sizeof(tl_arg) + sizeof(char *)));
+	if (!block || a->nblocks == MAX_ARGS) {
+		free(block);
+		PyErr_SetString(PyExc_ValueError, "too many tuples in the arguments of a launch");
+		return -1;
+	}
+	a->blocks[a->nblocks++] = block;
+	const char **fields = (const char **)(void *)(block->items + n);
+	for (Py_ssize_t i = 0; i < n; i++) {
+		PyObject *item = PySequence_GetItem(o, i);
+		int r = item ? convert(a, item, &block->items[i]) : -1;
+		Py_XDECREF(item); /* the sequence keeps it */
+		if (r <= 0)
+			return r;
+	}
+	int named = PyTuple_Check(o) ? add_fields(o, n, fields) : 0;
+	block->tuple = (tl_tuple){(size_t)n, block->items, named > 0 ? fields : NULL};
+	*out = tl_tuple_arg(&block->tuple);
+	return named < 0 ? -1 : 1;
+}
+
+static int add_converted(struct arguments *a, PyObject *o, tl_arg *out)
+{
+	const struct arg_object *arg = (const struct arg_object *)o;
+	*out = arg->arg;
+	return set_place(a, arg->place, arg->device, NULL);
+}
+
+/* 0: Python code cannot convert the object either, because the kernel's module must contain it. */
+static int add_by_python(struct arguments *a, PyObject *o, tl_arg *out)
+{
+	PyObject *r = converter ? PyObject_CallFunctionObjArgs(converter, o, NULL) : NULL;
+	if (!r)
+		return -1;
+	if (r == Py_NotImplemented || a->nkept == MAX_ARGS) {
+		Py_DECREF(r);
+		return 0;
+	}
+	a->kept[a->nkept++] = r;
+	return convert(a, r, out);
+}
+
+static int convert(struct arguments *a, PyObject *o, tl_arg *out)
+{
+	PyTypeObject *type = Py_TYPE(o);
+	if (type == &PyLong_Type)
+		return add_integer(o, out);
+	if (type == &PyBool_Type) {
+		*out = tl_bool(o == Py_True);
+		return 1;
+	}
+	if (o == Py_None) {
+		*out = tl_none();
+		return 1;
+	}
+	if (type == &PyFloat_Type) {
+		*out = tl_float(PyFloat_AsDouble(o));
+		return 1;
+	}
+	if (type == &PyUnicode_Type) {
+		const char *text = PyUnicode_AsUTF8AndSize(o, NULL);
+		*out = tl_str(text);
+		return text ? 1 : -1;
+	}
+	if (type == arg_type)
+		return add_converted(a, o, out);
+	if (PyTuple_Check(o) || PyList_Check(o))
+		return add_tuple(a, o, out);
+	const struct known_type k = type_of(o);
+	int done = k.api ? add_tensor(a, o, &k, out) : 0;
+	return done ? done : add_by_python(a, o, out);
+}
+
+int arguments_add(struct arguments *a, PyObject *o)
+{
+	if (a->len == MAX_ARGS) {
+		PyErr_Format(PyExc_ValueError, "more than %d arguments", MAX_ARGS);
+		return -1;
+	}
+	int done = convert(a, o, &a->at[a->len]);
+	a->len += done > 0;
+	return done;
+}
+
+void arguments_free(struct arguments *a)
+{
+	while (a->nblocks)
+		free(a->blocks[--a->nblocks]);
+	while (a->nkept)
+		Py_DECREF(a->kept[--a->nkept]);
+}
+
+/* --- converted arguments ------------------------------------------------------------------------------------------ */
+
+static PyObject *arg_new(tl_arg a, PyObject *keep)
+{
+	struct arg_object *o = (struct arg_object *)PyType_GenericAlloc(arg_type, 0);
+	if (o) {
+		o->arg = a;
+		o->keep = keep ? Py_NewRef(keep) : NULL;
+	}
+	return (PyObject *)o;
+}
+
+static void arg_dealloc(PyObject *self)
+{
+	PyTypeObject *type = Py_TYPE(self);
+	Py_XDECREF(((struct arg_object *)self)->keep);
+	PyObject_Free(self);
+	Py_DECREF(type);
+}
+
+static bool is_dtype(int t)
+{
+	if (t >= 0 && tl_dtype_size((tl_dtype)t))
+		return true;
+	PyErr_Format(PyExc_ValueError, "there is no dtype %d", t);
+	return false;
+}
+
+static int set_device(PyObject *arg, int device)
+{
+	struct arg_object *o = (struct arg_object *)arg;
+	if (o) {
+		o->place = device < 0 ? PLACE_HOST : PLACE_CUDA;
+		o->device = device;
+	}
+	return 0;
+}
+
+static PyObject *pointer(PyObject *self, PyObject *args)
+{
+	(void)self;
+	int dtype, device;
+	unsigned long long address, bytes;
+	PyObject *keep;
+	if (!PyArg_ParseTuple(args, "iKKiO", &dtype, &address, &bytes, &device, &keep) || !is_dtype(dtype))
+		return NULL;
+	PyObject *arg = arg_new(tl_range((tl_dtype)dtype, (void *)(uintptr_t)address, (size_t)bytes), keep);
+	set_device(arg, device);
+	return arg;
+}
+
+static PyObject *number(PyObject *self, PyObject *args)
+{
+	(void)self;
+	int dtype;
+	PyObject *value;
+	if (!PyArg_ParseTuple(args, "iO", &dtype, &value) || !is_dtype(dtype))
+		return NULL;
+	tl_arg a;
+	if (PyFloat_Check(value))
+		a = tl_float_typed((tl_dtype)dtype, PyFloat_AsDouble(value));
+	else if (add_integer(value, &a) < 0)
+		return NULL;
+	a.dtype = (tl_dtype)dtype;
+	a.typed = 1;
+	return arg_new(a, NULL);
+}
+
+static PyObject *type_value(PyObject *self, PyObject *args)
+{
+	(void)self;
+	int dtype;
+	if (!PyArg_ParseTuple(args, "i", &dtype) || !is_dtype(dtype))
+		return NULL;
+	return arg_new(tl_type((tl_dtype)dtype), NULL);
+}
+
+static PyObject *function(PyObject *self, PyObject *args)
+{
+	(void)self;
+	PyObject *name;
+	if (!PyArg_ParseTuple(args, "U", &name))
+		return NULL;
+	const char *text = PyUnicode_AsUTF8AndSize(name, NULL);
+	return text ? arg_new(tl_func(text), name) : NULL;
+}
+
+/* The number, text or dtype as a compile-time value, or a number without specialisation. */
+static PyObject *marked(PyObject *value, unsigned constant)
+{
+	struct arguments a = {.len = 0};
+	PyObject *r = NULL;
+	int done = arguments_add(&a, value);
+	if (done > 0 && !a.nblocks) {
+		a.at[0].constant = constant & 15;
+		r = arg_new(a.at[0], value);
+		((struct arg_object *)r)->place = a.place;
+		((struct arg_object *)r)->device = a.device;
+	} else if (done >= 0) {
+		PyErr_SetString(PyExc_TypeError, "the value is not a number, text or dtype");
+	}
+	arguments_free(&a);
+	return r;
+}
+
+static PyObject *constant(PyObject *self, PyObject *value)
+{
+	(void)self;
+	return marked(value, 1);
+}
+
+static PyObject *unspecialized(PyObject *self, PyObject *value)
+{
+	(void)self;
+	return marked(value, 2);
+}
+
+static int take_integers(PyObject *o, int rank, int64_t *out)
+{
+	for (int i = 0; i < rank; i++) {
+		PyObject *item = PySequence_GetItem(o, i), *n = item ? PyNumber_Index(item) : NULL;
+		out[i] = n ? PyLong_AsLongLong(n) : -1;
+		Py_XDECREF(n);
+		Py_XDECREF(item);
+		if (PyErr_Occurred())
+			return -1;
+	}
+	return 0;
+}
+
+static PyObject *descriptor(PyObject *self, PyObject *args)
+{
+	(void)self;
+	PyObject *base, *shape, *strides, *block;
+	int nan, tf32;
+	int64_t blocks[TL_MAX_RANK] = {0};
+	if (!PyArg_ParseTuple(args, "O!OOOpp", arg_type, &base, &shape, &strides, &block, &nan, &tf32))
+		return NULL;
+	const struct arg_object *b = (struct arg_object *)base;
+	Py_ssize_t rank = PySequence_Size(shape);
+	if (rank < 1 || rank > TL_MAX_RANK || PySequence_Size(strides) != rank || PySequence_Size(block) != rank) {
+		PyErr_Format(PyExc_ValueError, "a descriptor needs 1 to %d sizes, and as many strides and block sizes",
+			     TL_MAX_RANK);
+		return NULL;
+	}
+	struct arg_object *o = (struct arg_object *)arg_new(tl_none(), base);
+	if (!o)
+		return NULL;
+	o->descriptor = (tl_descriptor){.dtype = b->arg.dtype, .rank = (int)rank, .base = b->arg.ptr,
+					.pads_with_nan = nan, .rounds_to_tf32 = tf32};
+	if (take_integers(shape, (int)rank, o->descriptor.shape) ||
+	    take_integers(strides, (int)rank, o->descriptor.strides) || take_integers(block, (int)rank, blocks)) {
+		Py_DECREF(o);
+		return NULL;
+	}
+	for (int i = 0; i < rank; i++)
+		o->descriptor.block_shape[i] = (int32_t)blocks[i];
+	o->arg = tl_desc(&o->descriptor);
+	o->place = b->place;
+	o->device = b->device;
+	return (PyObject *)o;
+}
+
+static PyObject *set_converter(PyObject *self, PyObject *f)
+{
+	(void)self;
+	replace(converter, Py_NewRef(f));
+	return Py_NewRef(Py_None);
+}
+
+/* tensor(object): the object as an Arg, if its type has DLPack's C interface; else None. */
+static PyObject *tensor(PyObject *self, PyObject *o)
+{
+	(void)self;
+	struct arguments a = {.len = 0};
+	tl_arg arg;
+	const struct known_type k = type_of(o);
+	int done = k.api ? add_tensor(&a, o, &k, &arg) : 0;
+	PyObject *r = done > 0 ? arg_new(arg, o) : done < 0 ? NULL : Py_NewRef(Py_None);
+	if (done > 0)
+		set_device(r, a.place == PLACE_CUDA ? a.device : -1);
+	return r;
+}
+
+static PyObject *arg_member(PyObject *self, void *which)
+{
+	const struct arg_object *o = (const struct arg_object *)self;
+	switch (*(const char *)which) {
+	case 'd': return PyLong_FromLong(o->arg.dtype);
+	case 'p': return PyLong_FromVoidPtr(o->arg.ptr);
+	case 'b': return PyLong_FromUnsignedLongLong(o->arg.bytes);
+	case 'k': return Py_NewRef(o->keep ? o->keep : Py_None);
+	default: return PyLong_FromLong(o->place == PLACE_CUDA ? o->device : -1);
+	}
+}
+
+int arguments_init(PyObject *module)
+{
+	static PyMethodDef functions[] = {
+		{"pointer", pointer, METH_VARARGS,
+		 "pointer(dtype, address, bytes, device, keep); device -1 is the host."},
+		{"number", number, METH_VARARGS, "number(dtype, value): a number of the type."},
+		{"type", type_value, METH_VARARGS, "type(dtype): the dtype as a compile-time value."},
+		{"function", function, METH_VARARGS, "function(name): a jit function of the kernel's module."},
+		{"constant", constant, METH_O, "constant(value): a compile-time value."},
+		{"unspecialized", unspecialized, METH_O, "unspecialized(value): an argument without specialisation."},
+		{"descriptor", descriptor, METH_VARARGS,
+		 "descriptor(pointer, shape, strides, block_shape, pads_with_nan, rounds_to_tf32)"},
+		{"set_converter", set_converter, METH_O, "Sets the function that converts other objects."},
+		{"tensor", tensor, METH_O, "tensor(object): a pointer to the tensor's memory, or None."},
+		{NULL, NULL, 0, NULL},
+	};
+	static PyGetSetDef members[] = {{"dtype", arg_member, NULL, "The element type, as tl_dtype.", "d"},
+					{"address", arg_member, NULL, "The address.", "p"},
+					{"bytes", arg_member, NULL, "The bytes from the address on.", "b"},
+					{"keep", arg_member, NULL, "The object that owns the memory.", "k"},
+					{"device", arg_member, NULL, "The index of the GPU; -1: the host.", "x"},
+					{NULL, NULL, NULL, NULL, NULL}};
+	PyType_Slot slots[] = {{Py_tp_dealloc, arg_dealloc}, {Py_tp_getset, members}, {0, NULL}};
+	PyType_Spec spec = {"libtl._core.Arg", sizeof(struct arg_object), 0,
+			    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+	arg_type = (PyTypeObject *)PyType_FromSpec(&spec);
+	return arg_type && !PyModule_AddType(module, arg_type) ? PyModule_AddFunctions(module, functions) : -1;
+}

@@ -1,0 +1,83 @@
+/* The extension module libtl._core: contexts, modules and kernels of libtl as Python objects, the conversion of Python
+ * arguments, and the launch path. Python's limited API of version 3.10 is used, so that one file serves later versions
+ * too. */
+#ifndef LIBTL_CORE_H
+#define LIBTL_CORE_H
+
+#define Py_LIMITED_API 0x030A0000
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "runtime/tl.h"
+
+enum { MAX_ARGS = 256 };
+
+/* Stores a new reference, and releases the former one. */
+#define replace(at, new_reference)                                                                                     \
+	do {                                                                                                           \
+		PyObject *former = (at);                                                                               \
+		(at) = (new_reference);                                                                                \
+		Py_XDECREF(former);                                                                                    \
+	} while (0)
+
+/* Names that are looked up often, and types of the module. */
+struct core_names {
+	PyObject *untyped_storage, *nbytes, *data_ptr, *fields, *exchange_api, *kernel_method, *run_method;
+};
+extern struct core_names names;
+extern PyTypeObject *arg_type, *kernel_type, *launcher_type, *call_type;
+
+/* --- objects.c: contexts, modules, kernels ------------------------------------------------------------------------ */
+
+/* A kernel of a module. It keeps the module, and so the context. */
+struct kernel_object {
+	PyObject_HEAD
+	tl_kernel *kernel;
+	PyObject *module;
+};
+
+int objects_init(PyObject *module);
+/* The context of a kernel. */
+tl_context *context_of(const struct kernel_object *k);
+/* Raises the exception for the thread's last error of libtl. Returns NULL. */
+PyObject *raise_status(tl_status s);
+
+/* --- arguments.c: Python objects as arguments --------------------------------------------------------------------- */
+
+/* A device of memory. */
+enum place { PLACE_ANY, PLACE_HOST, PLACE_CUDA };
+
+/* The arguments of one call. Composite arguments live in memory that arguments_free releases. */
+struct arguments {
+	tl_arg at[MAX_ARGS];
+	Py_ssize_t len;
+	void *blocks[MAX_ARGS]; /* of tuples */
+	Py_ssize_t nblocks;
+	PyObject *kept[MAX_ARGS]; /* results of Python code that arguments refer to */
+	Py_ssize_t nkept;
+	enum place place;       /* of the first pointer */
+	int device;             /* PLACE_CUDA: the index of the GPU */
+	int (*stream_of)(int device_type, int32_t device, void **stream); /* the library's current stream; or NULL */
+};
+
+/* Converts an object, and appends it to `a`. 1: done. 0: the type is one that Python code must convert. -1: an
+ * exception is set. */
+int arguments_add(struct arguments *a, PyObject *o);
+void arguments_free(struct arguments *a);
+int arguments_init(PyObject *module);
+
+/* An argument that Python code has converted: libtl._core.Arg. `keep` owns the memory that the argument refers to. */
+struct arg_object {
+	PyObject_HEAD
+	tl_arg arg;
+	enum place place;
+	int device;
+	tl_descriptor descriptor;
+	PyObject *keep;
+};
+
+/* --- launcher.c: the launch path ---------------------------------------------------------------------------------- */
+
+int launcher_init(PyObject *module);
+
+#endif

@@ -1,0 +1,563 @@
+/* The launch path: kernel[grid](arguments…).
+ *
+ * A launcher knows a kernel's parameters. Indexed with a grid it gives a callable, which fills a tl_arg for each
+ * parameter and calls tl_launch. Python code helps where it must: the first launch on a device (_kernel), and launches
+ * with options or arguments that only Python code knows (_run). */
+#include "core.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+PyTypeObject *launcher_type, *call_type;
+static PyTypeObject *grid_type;
+
+enum { IS_CONSTEXPR = 1, IS_UNSPECIALIZED = 2 };
+
+struct launcher {
+	PyObject_HEAD
+	PyObject *parameters; /* names, a tuple of interned strings */
+	PyObject *defaults;   /* a dict: name → value */
+	PyObject *flags;      /* bytes, one for each parameter */
+	PyObject *kernels;    /* a dict: device → Kernel; -1 is the host */
+	PyObject *watched;    /* a list of (dict, key, value): globals that the kernels were compiled with */
+	PyObject *config;     /* a bytes object: the tl_config of a launch without options */
+	char runs_python;     /* every launch goes through _run */
+};
+
+struct grid_object {
+	PyObject_HEAD
+	struct launcher *launcher;
+	PyObject *grid;
+};
+
+/* A launch that has been made, for questions about its kernel. */
+struct call_object {
+	PyObject_HEAD
+	struct kernel_object *kernel;
+	tl_config config;
+	struct arguments *arguments;
+};
+
+/* --- options ----------------------------------------------------------------------------------------------------- */
+
+static const struct option {
+	const char *name;
+	size_t at;
+	char kind; /* 'i': int, 'b': bool, 'p': pointer */
+} options[] = {
+	{"num_warps", offsetof(tl_config, num_warps), 'i'},
+	{"num_stages", offsetof(tl_config, num_stages), 'i'},
+	{"maxnreg", offsetof(tl_config, maxnreg), 'i'},
+	{"group_pids", offsetof(tl_config, group_pids), 'i'},
+	{"max_ctas", offsetof(tl_config, max_ctas), 'i'},
+	{"debug", offsetof(tl_config, debug), 'b'},
+	{"launch_cooperative_grid", offsetof(tl_config, launch_cooperative_grid), 'b'},
+	{"launch_pdl", offsetof(tl_config, launch_pdl), 'b'},
+	{"stream", offsetof(tl_config, stream), 'p'},
+};
+enum { NUM_OPTIONS = sizeof options / sizeof *options };
+static PyObject *option_names[NUM_OPTIONS];
+
+/* 1: set. 0: not an option of tl_config. */
+static int set_option(tl_config *c, PyObject *name, PyObject *value)
+{
+	for (int i = 0; i < NUM_OPTIONS; i++) {
+		if (name != option_names[i] && PyUnicode_Compare(name, option_names[i]))
+			continue;
+		char *at = (char *)c + options[i].at;
+		if (value == Py_None)
+			return 1;
+		if (options[i].kind == 'b') {
+			int b = PyObject_IsTrue(value);
+			*(bool *)at = b > 0;
+			return b < 0 ? -1 : 1;
+		}
+		PyObject *n = PyNumber_Index(value);
+		if (!n)
+			return -1;
+		if (options[i].kind == 'p')
+			*(void **)at = PyLong_AsVoidPtr(n);
+		else
+			*(int *)at = (int)PyLong_AsLong(n);
+		Py_DECREF(n);
+		return PyErr_Occurred() ? -1 : 1;
+	}
+	return 0;
+}
+
+static int axis(PyObject *o, uint32_t *out)
+{
+	PyObject *n = PyNumber_Index(o);
+	unsigned long long v = n ? PyLong_AsUnsignedLongLong(n) : 0;
+	Py_XDECREF(n);
+	if (PyErr_Occurred())
+		return -1;
+	if (v > UINT32_MAX) {
+		PyErr_SetString(PyExc_ValueError, "a grid has at most 2^32 - 1 programs along an axis");
+		return -1;
+	}
+	*out = (uint32_t)v;
+	return 0;
+}
+
+static int set_grid(tl_config *c, PyObject *grid)
+{
+	if (!PyTuple_Check(grid) && !PyList_Check(grid)) {
+		c->grid_dims = 1;
+		return axis(grid, &c->grid[0]);
+	}
+	Py_ssize_t n = PySequence_Size(grid);
+	if (n < 1 || n > 3) {
+		PyErr_Format(PyExc_ValueError, "a grid has 1 to 3 axes, not %zd", n);
+		return -1;
+	}
+	c->grid_dims = (int)n;
+	for (int i = 0; i < n; i++) {
+		PyObject *item = PySequence_GetItem(grid, i);
+		int r = item ? axis(item, &c->grid[i]) : -1;
+		Py_XDECREF(item);
+		if (r)
+			return -1;
+	}
+	return 0;
+}
+
+/* --- launches ---------------------------------------------------------------------------------------------------- */
+
+static PyObject *call_new(struct kernel_object *k, const tl_config *c, struct arguments *a)
+{
+	struct call_object *o = (struct call_object *)PyType_GenericAlloc(call_type, 0);
+	struct arguments *copy = o ? malloc(sizeof *copy) : NULL;
+	if (!copy) {
+		Py_XDECREF(o);
+		return PyErr_NoMemory();
+	}
+	memcpy(copy->at, a->at, (size_t)a->len * sizeof *a->at);
+	memcpy(copy->blocks, a->blocks, (size_t)a->nblocks * sizeof *a->blocks);
+	memcpy(copy->kept, a->kept, (size_t)a->nkept * sizeof *a->kept);
+	copy->len = a->len;
+	copy->nblocks = a->nblocks;
+	copy->nkept = a->nkept;
+	a->nblocks = a->nkept = 0; /* the call owns them */
+	o->kernel = (struct kernel_object *)Py_NewRef((PyObject *)k);
+	o->config = *c;
+	o->arguments = copy;
+	return (PyObject *)o;
+}
+
+static PyObject *launch(struct kernel_object *k, tl_config *c, struct arguments *a)
+{
+	tl_status s;
+	if (!c->stream && a->place == PLACE_CUDA && a->stream_of && a->stream_of(2, a->device, &c->stream))
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS
+	s = tl_launch(k->kernel, c, a->at, (size_t)a->len);
+	Py_END_ALLOW_THREADS
+	return s ? raise_status(s) : call_new(k, c, a);
+}
+
+/* The arguments by parameter: borrowed. 1: done. 0: Python code must bind them. */
+static int bind(const struct launcher *l, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, tl_config *c,
+		PyObject **bound)
+{
+	Py_ssize_t n = PyTuple_Size(l->parameters), nkw = kwnames ? PyTuple_Size(kwnames) : 0;
+	if (nargs > n || n > MAX_ARGS)
+		return 0;
+	for (Py_ssize_t i = 0; i < n; i++)
+		bound[i] = i < nargs ? args[i] : NULL;
+	for (Py_ssize_t k = 0; k < nkw; k++) {
+		PyObject *name = PyTuple_GetItem(kwnames, k);
+		Py_ssize_t i = 0;
+		while (i < n && PyTuple_GetItem(l->parameters, i) != name)
+			i++;
+		for (Py_ssize_t j = i < n ? n : 0; j < n; j++)
+			if (!PyUnicode_Compare(PyTuple_GetItem(l->parameters, j), name))
+				i = j;
+		if (i < n && bound[i])
+			return 0;
+		if (i < n) {
+			bound[i] = args[nargs + k];
+			continue;
+		}
+		int r = set_option(c, name, args[nargs + k]);
+		if (r <= 0)
+			return r;
+	}
+	for (Py_ssize_t i = 0; i < n; i++)
+		if (!bound[i] && !(bound[i] = PyDict_GetItemWithError(l->defaults, PyTuple_GetItem(l->parameters, i))))
+			return 0;
+	return 1;
+}
+
+/* The values of the parameters, as grid functions take them. */
+static PyObject *meta(const struct launcher *l, PyObject *const *bound)
+{
+	PyObject *d = PyDict_New();
+	for (Py_ssize_t i = 0, n = PyTuple_Size(l->parameters); d && i < n; i++)
+		if (PyDict_SetItem(d, PyTuple_GetItem(l->parameters, i), bound[i]))
+			Py_CLEAR(d);
+	return d;
+}
+
+static int take_grid(const struct launcher *l, PyObject *grid, PyObject *const *bound, tl_config *c)
+{
+	if (!PyCallable_Check(grid))
+		return set_grid(c, grid);
+	PyObject *values = meta(l, bound), *g = values ? PyObject_CallFunctionObjArgs(grid, values, NULL) : NULL;
+	int r = g ? set_grid(c, g) : -1;
+	Py_XDECREF(g);
+	Py_XDECREF(values);
+	return r;
+}
+
+/* 1: converted. 0: Python code must. */
+static int take_arguments(const struct launcher *l, PyObject *const *bound, struct arguments *a)
+{
+	char *flags;
+	Py_ssize_t n;
+	if (PyBytes_AsStringAndSize(l->flags, &flags, &n))
+		return -1;
+	for (Py_ssize_t i = 0; i < n; i++) {
+		int r = arguments_add(a, bound[i]);
+		if (r <= 0)
+			return r;
+		tl_arg *arg = &a->at[i];
+		bool number = arg->kind == TL_ARG_INT || arg->kind == TL_ARG_UINT || arg->kind == TL_ARG_PTR;
+		if (flags[i] & IS_UNSPECIALIZED && number && !arg->constant)
+			arg->constant = 2;
+	}
+	return 1;
+}
+
+/* Have the globals changed that the kernels were compiled with? */
+static bool has_changed(const struct launcher *l)
+{
+	for (Py_ssize_t i = 0, n = PyList_Size(l->watched); i < n; i++) {
+		PyObject *w = PyList_GetItem(l->watched, i);
+		if (PyDict_GetItemWithError(PyTuple_GetItem(w, 0), PyTuple_GetItem(w, 1)) != PyTuple_GetItem(w, 2))
+			return true;
+	}
+	return false;
+}
+
+/* The kernel for the device of the arguments: borrowed. */
+static struct kernel_object *kernel_for(struct launcher *l, const struct arguments *a)
+{
+	if (PyList_Size(l->watched) && has_changed(l))
+		PyDict_Clear(l->kernels);
+	PyObject *device = PyLong_FromLong(a->place == PLACE_CUDA ? a->device : -1);
+	PyObject *k = device ? PyDict_GetItemWithError(l->kernels, device) : NULL;
+	if (!k && device && !PyErr_Occurred()) {
+		k = PyObject_CallMethodObjArgs((PyObject *)l, names.kernel_method, device, NULL);
+		if (k && (Py_TYPE(k) != kernel_type || PyDict_SetItem(l->kernels, device, k)))
+			Py_CLEAR(k);
+		Py_XDECREF(k); /* the dict keeps it */
+	}
+	Py_XDECREF(device);
+	return (struct kernel_object *)k;
+}
+
+static PyObject *run_python(struct launcher *l, PyObject *grid, PyObject *const *args, Py_ssize_t nargs,
+			    PyObject *kwnames)
+{
+	PyObject *positional = PyTuple_New(nargs), *kw = PyDict_New(), *r = NULL;
+	bool good = positional && kw;
+	for (Py_ssize_t i = 0; i < nargs && good; i++)
+		good = !PyTuple_SetItem(positional, i, Py_NewRef(args[i]));
+	for (Py_ssize_t i = 0, n = kwnames ? PyTuple_Size(kwnames) : 0; i < n && good; i++)
+		good = !PyDict_SetItem(kw, PyTuple_GetItem(kwnames, i), args[nargs + i]);
+	if (good)
+		r = PyObject_CallMethodObjArgs((PyObject *)l, names.run_method, grid, positional, kw, NULL);
+	Py_XDECREF(positional);
+	Py_XDECREF(kw);
+	return r;
+}
+
+static PyObject *launch_grid(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+	struct grid_object *g = (struct grid_object *)self;
+	struct launcher *l = g->launcher;
+	PyObject *bound[MAX_ARGS], *r = NULL;
+	struct arguments a;
+	a.len = a.nblocks = a.nkept = 0;
+	a.place = PLACE_ANY;
+	a.stream_of = NULL;
+	tl_config c;
+	memcpy(&c, PyBytes_AsString(l->config), sizeof c);
+	int done = l->runs_python ? 0 : bind(l, args, nargs, kwnames, &c, bound);
+	if (done > 0)
+		done = take_arguments(l, bound, &a);
+	if (!done) {
+		r = run_python(l, g->grid, args, nargs, kwnames);
+	} else if (done > 0 && !take_grid(l, g->grid, bound, &c)) {
+		struct kernel_object *k = kernel_for(l, &a);
+		r = k ? launch(k, &c, &a) : NULL;
+	}
+	arguments_free(&a);
+	return r;
+}
+
+/* --- grids ------------------------------------------------------------------------------------------------------- */
+
+static PyObject *launcher_subscript(PyObject *self, PyObject *grid)
+{
+	static PyMethodDef def = {"launch", (PyCFunction)(void (*)(void))launch_grid, METH_FASTCALL | METH_KEYWORDS,
+				  "Launches the kernel on this grid."};
+	struct grid_object *g = (struct grid_object *)PyType_GenericAlloc(grid_type, 0);
+	if (!g)
+		return NULL;
+	g->launcher = (struct launcher *)Py_NewRef(self);
+	g->grid = Py_NewRef(grid);
+	PyObject *f = PyCFunction_NewEx(&def, (PyObject *)g, NULL);
+	Py_DECREF(g);
+	return f;
+}
+
+static void grid_dealloc(PyObject *self)
+{
+	PyTypeObject *type = Py_TYPE(self);
+	Py_DECREF(((struct grid_object *)self)->launcher);
+	Py_DECREF(((struct grid_object *)self)->grid);
+	PyObject_Free(self);
+	Py_DECREF(type);
+}
+
+/* --- launchers --------------------------------------------------------------------------------------------------- */
+
+static int launcher_setup(PyObject *self, PyObject *args, PyObject *kw)
+{
+	struct launcher *l = (struct launcher *)self;
+	PyObject *parameters, *flags, *defaults;
+	static char *keywords[] = {"parameters", "flags", "defaults", NULL};
+	if (!PyArg_ParseTupleAndKeywords(args, kw, "O!O!O!", keywords, &PyTuple_Type, &parameters, &PyBytes_Type,
+					 &flags, &PyDict_Type, &defaults))
+		return -1;
+	if (PyBytes_Size(flags) != PyTuple_Size(parameters)) {
+		PyErr_SetString(PyExc_ValueError, "there must be a flag for each parameter");
+		return -1;
+	}
+	const tl_config none = {.grid = {0}};
+	replace(l->parameters, Py_NewRef(parameters));
+	replace(l->flags, Py_NewRef(flags));
+	replace(l->defaults, Py_NewRef(defaults));
+	replace(l->kernels, PyDict_New());
+	replace(l->watched, PyList_New(0));
+	replace(l->config, PyBytes_FromStringAndSize((const char *)&none, sizeof none));
+	return l->kernels && l->watched && l->config ? 0 : -1;
+}
+
+static int launcher_traverse(PyObject *self, visitproc visit, void *arg)
+{
+	struct launcher *l = (struct launcher *)self;
+	Py_VISIT(Py_TYPE(self));
+	Py_VISIT(l->defaults);
+	Py_VISIT(l->kernels);
+	Py_VISIT(l->watched);
+	return 0;
+}
+
+static int launcher_clear(PyObject *self)
+{
+	struct launcher *l = (struct launcher *)self;
+	Py_CLEAR(l->parameters);
+	Py_CLEAR(l->flags);
+	Py_CLEAR(l->defaults);
+	Py_CLEAR(l->kernels);
+	Py_CLEAR(l->watched);
+	Py_CLEAR(l->config);
+	return 0;
+}
+
+static void launcher_dealloc(PyObject *self)
+{
+	PyTypeObject *type = Py_TYPE(self);
+	PyObject_GC_UnTrack(self);
+	launcher_clear(self);
+	PyObject_GC_Del(self);
+	Py_DECREF(type);
+}
+
+/* Launches a kernel with arguments that Python code has bound and converted: run(kernel, grid, values, options). */
+static PyObject *launcher_launch(PyObject *self, PyObject *args)
+{
+	PyObject *kernel, *grid, *values, *given, *name, *value, *r = NULL;
+	if (!PyArg_ParseTuple(args, "O!OO!O!", kernel_type, &kernel, &grid, &PyTuple_Type, &values, &PyDict_Type,
+			      &given))
+		return NULL;
+	const struct launcher *l = (struct launcher *)self;
+	struct arguments a = {.len = 0};
+	tl_config c = {.grid = {0}};
+	Py_ssize_t at = 0, n = PyTuple_Size(values);
+	while (PyDict_Next(given, &at, &name, &value))
+		if (set_option(&c, name, value) < 0)
+			return NULL;
+	PyObject *bound[MAX_ARGS];
+	if (n != PyTuple_Size(l->parameters) || n > MAX_ARGS) {
+		PyErr_SetString(PyExc_TypeError, "there must be a value for each parameter");
+		return NULL;
+	}
+	for (Py_ssize_t i = 0; i < n; i++)
+		bound[i] = PyTuple_GetItem(values, i);
+	int done = take_arguments(l, bound, &a);
+	if (!done)
+		PyErr_Format(PyExc_TypeError, "an argument of type %R cannot be passed to a kernel",
+			     (PyObject *)Py_TYPE(bound[a.len]));
+	if (done > 0 && grid == Py_None)
+		r = call_new((struct kernel_object *)kernel, &c, &a);
+	else if (done > 0 && !set_grid(&c, grid))
+		r = launch((struct kernel_object *)kernel, &c, &a);
+	arguments_free(&a);
+	return r;
+}
+
+static PyObject *launcher_member(PyObject *self, void *which)
+{
+	const struct launcher *l = (struct launcher *)self;
+	switch (*(const char *)which) {
+	case 'k': return Py_NewRef(l->kernels);
+	case 'w': return Py_NewRef(l->watched);
+	default: return PyBool_FromLong(l->runs_python);
+	}
+}
+
+static int set_runs_python(PyObject *self, PyObject *value, void *unused)
+{
+	(void)unused;
+	int b = value ? PyObject_IsTrue(value) : 0;
+	((struct launcher *)self)->runs_python = b > 0;
+	return b < 0 ? -1 : 0;
+}
+
+/* --- calls ------------------------------------------------------------------------------------------------------- */
+
+static void call_dealloc(PyObject *self)
+{
+	struct call_object *o = (struct call_object *)self;
+	PyTypeObject *type = Py_TYPE(self);
+	if (o->arguments)
+		arguments_free(o->arguments);
+	free(o->arguments);
+	Py_XDECREF(o->kernel);
+	((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+	Py_DECREF(type);
+}
+
+static PyObject *call_dump(PyObject *self, PyObject *args)
+{
+	struct call_object *o = (struct call_object *)self;
+	const char *stage;
+	char *text;
+	tl_status s;
+	if (!PyArg_ParseTuple(args, "s", &stage))
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS
+	s = tl_kernel_dump(o->kernel->kernel, &o->config, o->arguments->at, (size_t)o->arguments->len, stage, &text);
+	Py_END_ALLOW_THREADS
+	if (s)
+		return raise_status(s);
+	PyObject *r = PyUnicode_FromString(text);
+	tl_free(text);
+	return r;
+}
+
+static PyObject *call_prepare(PyObject *self, PyObject *unused)
+{
+	(void)unused;
+	struct call_object *o = (struct call_object *)self;
+	tl_status s;
+	Py_BEGIN_ALLOW_THREADS
+	s = tl_prepare(o->kernel->kernel, &o->config, o->arguments->at, (size_t)o->arguments->len, NULL);
+	Py_END_ALLOW_THREADS
+	return s ? raise_status(s) : Py_NewRef(Py_None);
+}
+
+static PyObject *call_resources(PyObject *self, PyObject *unused)
+{
+	(void)unused;
+	struct call_object *o = (struct call_object *)self;
+	tl_resources r;
+	tl_status s;
+	Py_BEGIN_ALLOW_THREADS
+	s = tl_kernel_resources(o->kernel->kernel, &o->config, o->arguments->at, (size_t)o->arguments->len, &r);
+	Py_END_ALLOW_THREADS
+	if (s)
+		return raise_status(s);
+	return Py_BuildValue("{s:i,s:n,s:i,s:n,s:i,s:i}", "registers", r.registers, "local_bytes",
+			     (Py_ssize_t)r.local_bytes, "threads", r.threads, "shared_bytes",
+			     (Py_ssize_t)r.shared_bytes, "blocks", r.blocks, "resident", r.resident);
+}
+
+static PyObject *call_member(PyObject *self, void *which)
+{
+	const struct call_object *o = (const struct call_object *)self;
+	switch (*(const char *)which) {
+	case 'n': return PyUnicode_FromString(tl_kernel_name(o->kernel->kernel));
+	case 'w': return PyLong_FromLong(o->config.num_warps ? o->config.num_warps : 4);
+	case 's': return PyLong_FromLong(o->config.num_stages ? o->config.num_stages : 3);
+	default: return Py_NewRef((PyObject *)o->kernel);
+	}
+}
+
+static PyObject *set_call_type(PyObject *self, PyObject *type)
+{
+	(void)self;
+	if (!PyType_Check(type)) {
+		PyErr_SetString(PyExc_TypeError, "not a type");
+		return NULL;
+	}
+	call_type = (PyTypeObject *)Py_NewRef(type);
+	return Py_NewRef(Py_None);
+}
+
+static PyTypeObject *add_type(PyObject *module, PyType_Spec *spec)
+{
+	PyTypeObject *t = (PyTypeObject *)PyType_FromSpec(spec);
+	return t && !PyModule_AddType(module, t) ? t : NULL;
+}
+
+int launcher_init(PyObject *module)
+{
+	static PyMethodDef functions[] = {
+		{"set_call_type", set_call_type, METH_O, "Sets the type of results of launches."}, {NULL, NULL, 0, NULL}};
+	static PyMethodDef call_methods[] = {
+		{"dump", call_dump, METH_VARARGS, "dump(stage): the text of a stage, as tl_kernel_dump."},
+		{"prepare", call_prepare, METH_NOARGS, "Compiles the kernel for these arguments."},
+		{"_resources", call_resources, METH_NOARGS, "The members of tl_resources, as a dict."},
+		{NULL, NULL, 0, NULL}};
+	static PyGetSetDef call_members[] = {{"name", call_member, NULL, "The name of the kernel.", "n"},
+					     {"num_warps", call_member, NULL, "Warps of a program.", "w"},
+					     {"num_stages", call_member, NULL, "Stages of software pipelining.", "s"},
+					     {"_kernel", call_member, NULL, "The kernel.", "k"},
+					     {NULL, NULL, NULL, NULL, NULL}};
+	static PyMethodDef launcher_methods[] = {
+		{"_launch", launcher_launch, METH_VARARGS,
+		 "_launch(kernel, grid, values, options): launches; with None for the grid, only makes the result."},
+		{NULL, NULL, 0, NULL}};
+	static PyGetSetDef launcher_members[] = {
+		{"_kernels", launcher_member, NULL, "The kernels by device.", "k"},
+		{"_watched", launcher_member, NULL, "The globals that the kernels depend on.", "w"},
+		{"_runs_python", launcher_member, set_runs_python, "True: each launch goes through _run.", "r"},
+		{NULL, NULL, NULL, NULL, NULL}};
+	PyType_Slot launcher_slots[] = {{Py_tp_init, launcher_setup}, {Py_tp_new, PyType_GenericNew},
+					{Py_tp_dealloc, launcher_dealloc}, {Py_tp_traverse, launcher_traverse},
+					{Py_tp_clear, launcher_clear}, {Py_tp_methods, launcher_methods},
+					{Py_tp_getset, launcher_members}, {Py_mp_subscript, launcher_subscript},
+					{0, NULL}};
+	PyType_Slot grid_slots[] = {{Py_tp_dealloc, grid_dealloc}, {0, NULL}};
+	PyType_Slot call_slots[] = {{Py_tp_dealloc, call_dealloc}, {Py_tp_methods, call_methods},
+				    {Py_tp_getset, call_members}, {0, NULL}};
+	PyType_Spec launcher_spec = {"libtl._core.Launcher", sizeof(struct launcher), 0,
+				     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, launcher_slots};
+	PyType_Spec grid_spec = {"libtl._core.Grid", sizeof(struct grid_object), 0,
+				 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, grid_slots};
+	PyType_Spec call_spec = {"libtl._core.Call", sizeof(struct call_object), 0,
+				 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, call_slots};
+	for (int i = 0; i < NUM_OPTIONS; i++)
+		if (!(option_names[i] = PyUnicode_InternFromString(options[i].name)))
+			return -1;
+	launcher_type = add_type(module, &launcher_spec);
+	grid_type = add_type(module, &grid_spec);
+	call_type = add_type(module, &call_spec);
+	return launcher_type && grid_type && call_type ? PyModule_AddFunctions(module, functions) : -1;
+}

@@ -1,0 +1,551 @@
+"""Jit functions: Python functions that run as kernels."""
+
+import ast
+import functools
+import hashlib
+import inspect
+import threading
+import weakref
+
+from . import _arguments, _core, _device
+from ._source import Function, NotWritten, Sources, is_jit
+from .errors import ArgumentError, CompileError
+
+__all__ = ["jit", "JITFunction", "KernelInterface", "KernelParam", "CompiledKernel", "constexpr_function",
+           "ConstexprFunction", "MockTensor", "TensorWrapper", "reinterpret"]
+
+# Options of Triton's that choose what libtl has no choice of; the values are those that change nothing.
+_IGNORED = {"num_ctas": (1, None), "enable_fp_fusion": (True, None), "warp_size": (32, None), "sanitize_overflow": None,
+            "allow_fp8e4nv": None, "supported_fp8_dtypes": None, "deprecated_fp8_dot_operand_dtypes": None,
+            "default_dot_input_precision": None, "allowed_dot_input_precisions": None,
+            "max_num_imprecise_acc_default": None, "extern_libs": None, "backend_name": None, "arch": None,
+            "cluster_dims": None, "ptx_version": None, "ptx_options": None, "ir_override": (None,), "waves_per_eu": None,
+            "matrix_instr_nonkdim": None, "kpack": None, "instrumentation_mode": None, "enable_reflect_ftz": None}
+_OPTIONS = {"num_warps", "num_stages", "maxnreg", "group_pids", "max_ctas", "debug", "launch_cooperative_grid",
+            "launch_pdl", "stream"}
+
+
+class KernelInterface:
+    """A kernel: kernel[grid](arguments…)."""
+
+    def run(self, *args, grid, warmup, **kwargs):
+        raise NotImplementedError
+
+    def warmup(self, *args, grid, **kwargs):
+        return self.run(*args, grid=grid, warmup=True, **kwargs)
+
+    def __getitem__(self, grid):
+        return lambda *args, **kwargs: self.run(*args, grid=grid, warmup=False, **kwargs)
+
+
+class KernelParam:
+    """A parameter of a kernel."""
+
+    def __init__(self, num, param, do_not_specialize, do_not_specialize_on_alignment):
+        self.num, self._param = num, param
+        self.do_not_specialize = do_not_specialize
+        self.do_not_specialize_on_alignment = do_not_specialize_on_alignment
+
+    @property
+    def name(self):
+        return self._param.name
+
+    @property
+    def annotation(self):
+        a = self._param.annotation
+        if a is inspect.Parameter.empty:
+            return ""
+        return a if isinstance(a, str) else getattr(a, "__name__", None) or repr(a)
+
+    @property
+    def annotation_type(self):
+        a = self.annotation
+        a = a[2:] if a.startswith("*k") else a[1:] if a.startswith("*") else a
+        return self.annotation if a in {f"{s}{n}" for s in "iu" for n in (1, 8, 16, 32, 64)} | {
+            "fp16", "bf16", "fp32", "fp64"} else ""
+
+    @property
+    def is_constexpr(self):
+        return "constexpr" in self.annotation
+
+    @property
+    def is_const(self):
+        return "const" in self.annotation and not self.is_constexpr
+
+    @property
+    def default(self):
+        return self._param.default
+
+    @property
+    def has_default(self):
+        return self._param.default is not inspect.Parameter.empty
+
+
+class MockTensor:
+    """Stands for a tensor of a dtype where a kernel is compiled without being launched."""
+
+    def __init__(self, dtype, shape=None):
+        self.dtype, self.shape = dtype, shape or [1]
+        self.__tl_arg__ = _core.pointer(_arguments.dtype_number(dtype), 1 << 20, 0, -1, None)
+
+    @staticmethod
+    def wrap_dtype(arg):
+        return MockTensor(arg) if type(arg).__module__ == "torch" and type(arg).__name__ == "dtype" else arg
+
+    def stride(self):
+        strides = [1]
+        for size in self.shape[:0:-1]:
+            strides.append(strides[-1] * size)
+        return tuple(reversed(strides))
+
+    def data_ptr(self):
+        return 1 << 20
+
+    def element_size(self):
+        return _core.dtype_size(_arguments.dtype_number(self.dtype))
+
+
+class TensorWrapper:
+    """A tensor whose elements are taken for another dtype."""
+
+    def __init__(self, base, dtype):
+        self.dtype, self.base = dtype, base
+        self.shape = self.data = None
+        for name in "data", "device", "shape":
+            setattr(self, name, getattr(base, name, None))
+
+    def data_ptr(self):
+        return self.base.data_ptr()
+
+    def stride(self, *args):
+        return self.base.stride(*args)
+
+    def element_size(self):
+        return self.base.element_size()
+
+    def cpu(self):
+        return TensorWrapper(self.base.cpu(), self.dtype)
+
+    def cuda(self):
+        return TensorWrapper(self.base.cuda(), self.dtype)
+
+    def to(self, device):
+        return TensorWrapper(self.base.to(device), self.dtype)
+
+    def new_empty(self, sizes):
+        return TensorWrapper(self.base.new_empty(sizes), self.dtype)
+
+    def copy_(self, other):
+        self.base.copy_(other.base)
+        return self
+
+    def clone(self):
+        return TensorWrapper(self.base.clone(), self.dtype)
+
+    def untyped_storage(self):
+        return self.base.untyped_storage()
+
+    def __str__(self):
+        return f"TensorWrapper[{self.dtype}]({self.base})"
+
+
+def reinterpret(tensor, dtype):
+    """The tensor with elements of another dtype of the same size."""
+    if isinstance(tensor, TensorWrapper):
+        return tensor.base if dtype == tensor.base.dtype else TensorWrapper(tensor.base, dtype)
+    if hasattr(tensor, "data_ptr") or hasattr(tensor, "__array_interface__"):
+        return TensorWrapper(tensor, dtype)
+    raise TypeError(f"cannot reinterpret a {type(tensor)}")
+
+
+class Asm(dict):
+    """The texts of a compiled kernel by stage: ttir, ttgir, llir, ptx, remarks, schedule, source."""
+
+    _STAGES = ("ttir", "ttgir", "llir", "ptx")
+
+    def __init__(self, call):
+        super().__init__()
+        self._call = call
+
+    def __missing__(self, stage):
+        self[stage] = text = self._call.dump(stage)
+        return text
+
+    def __contains__(self, stage):
+        return stage in self._STAGES
+
+    def keys(self):
+        return list(self._STAGES)
+
+    def get(self, stage, default=None):
+        return self[stage] if stage in self else default
+
+
+class CompiledKernel(_core.Call):
+    """A kernel as it was launched or compiled for certain arguments: its texts and resources."""
+
+    __slots__ = ()
+    launch_enter_hook = launch_exit_hook = None
+
+    @property
+    def asm(self):
+        return Asm(self)
+
+    @property
+    def remarks(self):
+        """What the compiler chose for each load, store, dot and loop, with source lines."""
+        return self.dump("remarks")
+
+    @property
+    def resources(self):
+        """A dict: registers, local_bytes, threads, shared_bytes, blocks, resident."""
+        return self._resources()
+
+    @property
+    def n_regs(self):
+        """Registers of a thread."""
+        return self._resources()["registers"]
+
+    @property
+    def n_spills(self):
+        """Spilled registers of a thread."""
+        return self._resources()["local_bytes"] // 4
+
+    @property
+    def shared(self):
+        """Bytes of shared memory."""
+        return self._resources()["shared_bytes"]
+
+    @property
+    def metadata(self):
+        import types
+        return types.SimpleNamespace(name=self.name, num_warps=self.num_warps, num_stages=self.num_stages, num_ctas=1,
+                                     shared=self.shared)
+
+    def result(self):
+        return self
+
+    def _init_handles(self):
+        self.prepare()
+
+
+_core.set_call_type(CompiledKernel)
+_functions = weakref.WeakSet()
+
+
+@_device._listeners.append
+def _device_changed():
+    for f in list(_functions):
+        f._use_device()
+
+
+class JITFunction(_core.Launcher, KernelInterface):
+    """A Python function that runs as a kernel. `kernel[grid](arguments…, num_warps=…)` launches it."""
+
+    def __init__(self, fn, version=None, do_not_specialize=None, do_not_specialize_on_alignment=None, debug=None,
+                 noinline=None, repr=None, launch_metadata=None, device=None):
+        self.fn, self.noinline, self.debug, self.device = fn, noinline, debug, device and _device._check(device)
+        self.launch_metadata, self.version, self._repr = launch_metadata, version, repr
+        self.do_not_specialize, self.do_not_specialize_on_alignment = do_not_specialize, do_not_specialize_on_alignment
+        functools.update_wrapper(self, fn)
+        self.signature = inspect.signature(fn)
+        self.params = []
+        for i, p in enumerate(self.signature.parameters.values()):
+            any_value, any_alignment = (
+                bool(names) and (i in names or p.name in names)
+                for names in (do_not_specialize, do_not_specialize_on_alignment))
+            self.params.append(KernelParam(i, p, any_value, any_alignment))
+        self.arg_names = [p.name for p in self.params]
+        self.constexprs = [p.num for p in self.params if p.is_constexpr]
+        kinds = {p.kind for p in self.signature.parameters.values()}
+        self._variadic = inspect.Parameter.VAR_POSITIONAL in kinds
+        if inspect.Parameter.VAR_KEYWORD in kinds:
+            raise TypeError(f"{fn.__name__}: a kernel cannot take **{self.arg_names[-1]}")
+        self.pre_run_hooks = []
+        self._lock = threading.RLock()
+        self._modules = {}
+        _core.Launcher.__init__(
+            self, tuple(self.arg_names),
+            bytes(p.is_constexpr | 2 * (p.do_not_specialize or p.do_not_specialize_on_alignment) for p in self.params),
+            {p.name: p.default for p in self.params if p.has_default})
+        self._use_device()
+        _functions.add(self)
+
+    __getitem__ = _core.Launcher.__getitem__
+
+    def __call__(self, *args, **kwargs):
+        raise RuntimeError(f"{self.fn.__name__} is a kernel: launch it with {self.fn.__name__}[grid](…)")
+
+    def __repr__(self):
+        return f"JITFunction({self.fn.__module__}:{self.fn.__qualname__})"
+
+    def __reduce__(self):
+        return _by_name, (self.fn.__module__, self.fn.__qualname__)
+
+    # --- launching
+
+    def run(self, *args, grid, warmup, **kwargs):
+        """Launches the kernel, or with `warmup` only compiles it."""
+        return self.warmup(*args, grid=grid, **kwargs) if warmup else self[grid](*args, **kwargs)
+
+    def warmup(self, *args, grid=None, **kwargs):
+        """Compiles the kernel for these arguments; dtypes of PyTorch stand for tensors. The CompiledKernel."""
+        args = [MockTensor.wrap_dtype(a) for a in args]
+        k = self._run(None, args, {n: MockTensor.wrap_dtype(a) for n, a in kwargs.items()})
+        k.prepare()
+        return k
+
+    def compile(self, *args, **kwargs):
+        """Compiles the kernel. An argument may be a value, or a type: a dtype or a text ("*fp32", "i32", "fp32"). The
+        CompiledKernel has the texts of all stages and the resources."""
+        return self.warmup(*[_of_type(a) for a in args], **{
+            n: _of_type(a) if n in self.arg_names and n not in self._constexpr_names() else a for n, a in kwargs.items()})
+
+    def _constexpr_names(self):
+        return {p.name for p in self.params if p.is_constexpr}
+
+    def add_pre_run_hook(self, hook):
+        """hook(*args, **kwargs) is called before each launch."""
+        self.pre_run_hooks.append(hook)
+        self._use_device()
+
+    def _use_device(self):
+        spec = self.device or _device.get_device()
+        self._kernels.pop(-1, None)
+        self._runs_python = bool(self.pre_run_hooks) or _device.is_checked(spec) or self._variadic or bool(self.debug)
+
+    def _spec(self, index, given=None):
+        """The device for memory on the host (-1) or on a GPU."""
+        if index >= 0:
+            if given not in (None, f"cuda:{index}", "cuda"):
+                raise ArgumentError(f'the device "{given}" cannot use memory of a GPU; pass tensors on the CPU: x.cpu()')
+            return f"cuda:{index}"
+        return _device._check(given) if given else self.device or _device.get_device()
+
+    def _kernel(self, index):
+        """The kernel for a device without functions among its arguments. The extension calls it."""
+        return self._compiled_for(self._spec(index), ())[0]
+
+    def _compiled_for(self, spec, functions):
+        """The kernel of a module that contains these functions, and their names."""
+        with self._lock:
+            key = spec, tuple(id(f) for f in functions)
+            found = self._modules.get(key)
+            if found and all(d.get(n) is v for d, n, v in found[2].watched):
+                return found[:2]
+            try:
+                sources = Sources(self, functions)
+            except NotWritten as e:
+                raise CompileError(f"error: {e}") from None
+            module = _core.Module(_device.context(spec), tuple(sources.sources))
+            self._modules[key] = module.kernel(self.fn.__name__), sources.names, sources
+            self._watched[:] = sources.watched
+            return self._modules[key][:2]
+
+    def _bind(self, args, kwargs):
+        named = {n: v for n, v in kwargs.items() if n in self.arg_names}
+        options = {n: v for n, v in kwargs.items() if n not in self.arg_names}
+        bound = self.signature.bind(*args, **named)
+        bound.apply_defaults()
+        return bound.arguments, self._options(options)
+
+    def _options(self, given):
+        options = {}
+        for name, v in given.items():
+            if name in _OPTIONS or name == "device":
+                options[name] = v
+            elif name not in _IGNORED:
+                raise KeyError(f"Keyword argument {name} was specified but unrecognised; {self.fn.__name__} has the "
+                               f"parameters {', '.join(self.arg_names)}, and a launch the options {', '.join(sorted(_OPTIONS))}")
+            elif _IGNORED[name] is not None and v not in _IGNORED[name]:
+                raise ArgumentError(f"{name}={v!r} is not supported; it must be {_IGNORED[name][0]}")
+        if self.debug:
+            options.setdefault("debug", True)
+        return options
+
+    def _run(self, grid, args, kwargs):
+        """A launch with all that Python code can do; without a grid the kernel is only named. The extension calls it."""
+        for hook in self.pre_run_hooks if grid is not None else ():
+            hook(*args, **kwargs)
+        bound, options = self._bind(args, kwargs)
+        values = [bound[n] for n in self.arg_names]
+        functions = []
+        converted = [_converted(v, functions) for v in values]
+        spec = self._spec(max(_places(converted), default=-1), options.pop("device", None))
+        kernel, names = self._compiled_for(spec, tuple(functions))
+        final = tuple(_named(v, names) for v in converted)
+        if callable(grid):
+            grid = grid(dict(bound))
+        kept = self._announce(spec, values) if grid is not None else None
+        result = self._launch(kernel, grid, final, options)
+        del kept
+        return result
+
+    @staticmethod
+    def _announce(spec, values):
+        """Buffers of the tensors' memory, on devices that check accesses."""
+        if not _device.is_checked(spec):
+            return None
+        buffers = {}
+        for v in _tensors(values):
+            address, size = _arguments.memory(v)
+            if size and address not in buffers:
+                buffers[address] = _device.context(spec).wrap(address, size)
+        return buffers
+
+    # --- what other code asks of Triton's JITFunction
+
+    def parse(self):
+        """The syntax tree of the function."""
+        return ast.Module([Function(self.fn).tree], [])
+
+    @functools.cached_property
+    def src(self):
+        """The text of the function from `def` on."""
+        return Function(self.fn).text
+
+    @property
+    def raw_src(self):
+        return inspect.getsourcelines(self.fn)[0]
+
+    @property
+    def starting_line_number(self):
+        return inspect.getsourcelines(self.fn)[1]
+
+    @property
+    def module(self):
+        return self.fn.__module__
+
+    @property
+    def cache_key(self):
+        """A hash of the function's text and of all that it refers to."""
+        texts = [s for s in Sources(self).sources if s is not None]
+        return hashlib.sha256(repr([(s[0], s[4]) for s in texts]).encode()).hexdigest()
+
+    def create_binder(self):
+        return None
+
+    def __hash__(self):
+        return id(self)
+
+    def __eq__(self, other):
+        return self is other
+
+
+def _by_name(module, qualname):
+    import importlib
+    v = importlib.import_module(module)
+    for part in qualname.split("."):
+        v = getattr(v, part)
+    return v
+
+
+def _of_type(v):
+    """An argument of a type: "*fp32:16", "i32", a dtype."""
+    if isinstance(v, str) and v.lstrip("*k").split(":")[0].replace("int", "i") and v[:1] in "*iufb":
+        name, _, divisor = v.partition(":")
+        try:
+            number = _arguments.dtype_number(name.lstrip("*").removeprefix("k"))
+        except TypeError:
+            return v
+        if v.startswith("*"):
+            return _core.pointer(number, (1 << 20) + (0 if not divisor or divisor == "16" else 8), 0, -1, None)
+        value = 16 if divisor == "16" else 1 if divisor == "1" else 7
+        return _core.number(number, 0.5 if name[0] in "fb" and name != "bool" else value)
+    return MockTensor.wrap_dtype(v)
+
+
+class _FunctionArgument:
+
+    def __init__(self, fn):
+        self.fn = fn
+
+
+def _converted(v, functions):
+    """The argument as an object of the extension; jit functions are collected."""
+    if is_jit(v):
+        functions.append(v)
+        return _FunctionArgument(v)
+    if type(v) in (int, float, bool, str, type(None), _core.Arg):
+        return v
+    if isinstance(v, (tuple, list)):
+        items = [_converted(x, functions) for x in v]
+        return type(v)(*items) if hasattr(v, "_fields") else tuple(items)
+    c = _arguments.convert(v)
+    if c is NotImplemented:
+        if isinstance(getattr(v, "value", None), (int, str)) and hasattr(v, "name"):
+            return c  # an enumerator
+        raise TypeError(f"an argument of type {type(v).__module__}.{type(v).__qualname__} cannot be passed to a kernel")
+    return _converted(c, functions) if isinstance(c, (tuple, list)) else c
+
+
+def _places(values):
+    """The devices of the pointers."""
+    for v in values:
+        if isinstance(v, _core.Arg):
+            yield v.device
+        elif isinstance(v, (tuple, list)):
+            yield from _places(v)
+
+
+def _named(v, names):
+    if isinstance(v, _FunctionArgument):
+        return _core.function(names[id(v.fn)])
+    if isinstance(v, (tuple, list)):
+        items = [_named(x, names) for x in v]
+        return type(v)(*items) if hasattr(v, "_fields") else tuple(items)
+    return v
+
+
+def _tensors(values):
+    for v in values:
+        if isinstance(v, (tuple, list)):
+            yield from _tensors(v)
+        elif hasattr(v, "block_shape") and hasattr(v, "base"):
+            yield v.base
+        elif isinstance(v, TensorWrapper):
+            yield v.base
+        elif hasattr(v, "untyped_storage") or hasattr(v, "__array_interface__") and getattr(v, "shape", ()) != ():
+            yield v
+        elif isinstance(v, _core.Arg) and v.bytes:
+            yield v
+
+
+class ConstexprFunction:
+    """A Python function that runs while a kernel is compiled."""
+
+    def __init__(self, fn):
+        functools.update_wrapper(self, fn)
+        self.fn = fn
+        self.__wrapped__ = fn
+
+    def __get__(self, instance, owner):
+        return self if instance is None else functools.partial(self, instance)
+
+    def __call__(self, *args, **kwargs):
+        from .language.core import _unwrap
+        return self.fn(*map(_unwrap, args), **{n: _unwrap(v) for n, v in kwargs.items()})
+
+
+def constexpr_function(fn):
+    """The function runs while a kernel is compiled, on compile-time values."""
+    return ConstexprFunction(fn)
+
+
+def jit(fn=None, *, version=None, repr=None, launch_metadata=None, do_not_specialize=None,
+        do_not_specialize_on_alignment=None, debug=None, noinline=None, device=None):
+    """Makes a kernel of a Python function.
+
+    do_not_specialize: names or indices of parameters on whose values the code must not depend.
+    do_not_specialize_on_alignment: likewise, of addresses. debug: tl.device_assert and integer overflow are checked.
+    device: where the kernel runs with arguments in host memory: "cpu", "cpu:check", "interp", "sim"; None: that of
+    libtl.set_device.
+    """
+
+    def decorate(fn):
+        if isinstance(fn, JITFunction):
+            return fn
+        return JITFunction(fn, version, do_not_specialize, do_not_specialize_on_alignment, debug, noinline, repr,
+                           launch_metadata, device)
+
+    return decorate(fn) if fn is not None else decorate

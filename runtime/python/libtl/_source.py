@@ -1,0 +1,309 @@
+"""The source texts of a kernel: that of each jit function, with its file and line, as it was written.
+
+A function is a source of its own. The names that it takes from its module or an enclosing function are bound on one
+line in front of the text, to the values that they have in Python: numbers, texts, dtypes, functions of triton.language,
+and jit functions, which are imported from their own sources. The compiler's messages so have the lines and columns of
+the Python file. Names are looked up as Python does it; nothing else is evaluated.
+"""
+
+import ast
+import builtins
+import enum
+import inspect
+import math
+import textwrap
+import types
+
+__all__ = ["Sources", "Function", "NotWritten"]
+
+_LANGUAGES = ("triton.language", "libtl.language")
+
+
+class NotWritten(Exception):
+    """A value that the language has no text for."""
+
+
+class Function:
+    """The text of a Python function.
+
+    text: from `def` on, without the indentation. file, line: of the `def`. indent: the bytes of indentation. tree: the
+    syntax tree, an ast.FunctionDef.
+    """
+
+    def __init__(self, fn):
+        try:
+            lines, start = inspect.getsourcelines(fn)
+        except (OSError, TypeError) as e:
+            raise NotWritten(f"the source of {fn.__qualname__} is not available: {e}") from None
+        self.file = inspect.getsourcefile(fn) or fn.__code__.co_filename
+        indent = len(lines[0]) - len(lines[0].lstrip())
+        text = textwrap.dedent("".join(lines))
+        tree = ast.parse(text).body[0]
+        self.indent, self.line = indent, start + tree.lineno - 1
+        self.text = "".join(text.splitlines(True)[tree.lineno - 1:])
+        self.tree = ast.parse(self.text).body[0]
+        self.fn = fn
+
+    def scope(self):
+        """The names that the function sees: its module's, and those of enclosing functions in front of them."""
+        scope = dict(self.fn.__globals__)
+        for name, cell in zip(self.fn.__code__.co_freevars, self.fn.__closure__ or ()):
+            try:
+                scope[name] = cell.cell_contents
+            except ValueError:  # it has no value yet
+                pass
+        return scope
+
+
+def free_names(tree):
+    """The names that a function takes from outside, each with the attributes that are read of it: {"tl": {"load": {}}}."""
+    a = tree.args
+    local = {x.arg for x in [*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg] if x is not None}
+    local |= {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    found = {}
+
+    def visit(n, path):
+        if isinstance(n, ast.Attribute):
+            visit(n.value, [n.attr, *path])
+            return
+        if isinstance(n, ast.Name):
+            if n.id not in local:
+                at = found.setdefault(n.id, {})
+                for part in path:
+                    at = at.setdefault(part, {})
+            return
+        for child in ast.iter_child_nodes(n):
+            visit(child, [])
+
+    for part in [*tree.body, a, *([tree.returns] if tree.returns is not None else [])]:
+        visit(part, [])
+    return found
+
+
+def language_name(v):
+    """The dotted name of a module or function of triton.language, or None: triton.language.load."""
+    module = v.__name__ if isinstance(v, types.ModuleType) else getattr(v, "__module__", None) or ""
+    if module in ("triton", "libtl", "math"):
+        return module.replace("libtl", "triton") if isinstance(v, types.ModuleType) else None
+    for language in _LANGUAGES:
+        if module == language or module.startswith(language + "."):
+            rest = module[len(language):]
+            break
+    else:
+        return None
+    if "libdevice" in rest:
+        rest = ".extra.cuda.libdevice"
+    elif rest in (".core", ".standard", ".random", "._builtins"):
+        rest = ""
+    elif rest.startswith(".extra.cuda."):
+        rest = ".extra.cuda"
+    if isinstance(v, types.ModuleType):
+        return "triton.language" + rest
+    name = getattr(v, "__name__", None)
+    return f"triton.language{rest}.{name}" if name else None
+
+
+def is_jit(v):
+    """Is it a jit function, libtl's or Triton's?"""
+    return type(v).__name__ == "JITFunction" and hasattr(v, "fn")
+
+
+def is_constexpr_function(v):
+    return type(v).__name__ == "ConstexprFunction" and hasattr(v, "fn")
+
+
+def is_named_tuple(c):
+    return isinstance(c, type) and issubclass(c, tuple) and hasattr(c, "_fields")
+
+
+def is_aggregate(c):
+    return isinstance(c, type) and getattr(c, "__triton_aggregate__", False)
+
+
+class Sources:
+    """The sources of a kernel: tuples (name, file, first line, indent, text), the kernel's first.
+
+    watched: (dict, key, value) of each module variable that the texts depend on.
+    """
+
+    def __init__(self, jit, functions=()):
+        """jit: the kernel. functions: jit functions that are passed as arguments; `names` has their names."""
+        self.sources, self.names, self.known, self.watched, self.constants = [None], {}, {}, [], {}
+        main = Function(jit.fn)
+        bound = self.bind(main)
+        for f in functions:
+            if id(f) not in self.names:
+                self.names[id(f)] = name = f"__function_{len(self.names)}"
+                bound.append(self.binding(name, f, {}))
+        self.sources[0] = self.source(None, main, bound, jit)
+
+    def function(self, jit):
+        """The module and the name of a jit function or constexpr function."""
+        if id(jit) not in self.known:
+            f = Function(jit.fn)
+            self.known[id(jit)] = module = f"__module_{len(self.sources)}"
+            self.sources.append(None)
+            at = len(self.sources) - 1
+            self.sources[at] = self.source(module, f, self.bind(f), jit)
+        return self.known[id(jit)], jit.fn.__name__
+
+    def source(self, module, f, bound, jit):
+        head = "import triton as __triton; " + "; ".join(b for b in bound if b)
+        text = f"{head}\n{self.decorator(jit)}\n{f.text}"
+        return module, f.file, f.line - 2, f.indent, text
+
+    @staticmethod
+    def decorator(jit):
+        if is_constexpr_function(jit):
+            return "@__triton.constexpr_function"
+        return "@__triton.jit" + ("(noinline=True)" if getattr(jit, "noinline", False) else "")
+
+    # --- names
+
+    def bind(self, f):
+        """A definition of each name that the function takes from outside."""
+        scope, bound = f.scope(), []
+        for name, attributes in free_names(f.tree).items():
+            if name not in scope or getattr(builtins, name, None) is scope[name]:
+                continue
+            v = scope[name]
+            if name in f.fn.__globals__ and not isinstance(v, (types.ModuleType, types.FunctionType, type)):
+                self.watched.append((f.fn.__globals__, name, v))
+            bound.append(self.binding(name, v, attributes))
+        return bound
+
+    def binding(self, name, v, attributes):
+        """A statement that gives `name` the value v in a source; None: it has no text, and a use of it is an error."""
+        try:
+            return self.definition(name, v, attributes)
+        except NotWritten:
+            return None
+
+    def definition(self, name, v, attributes):
+        dotted = language_name(v)
+        if dotted and isinstance(v, types.ModuleType):
+            return f"import {dotted} as {name}"
+        if dotted and (is_jit(v) or callable(v)) and not is_constexpr_function(v):
+            module, _, own = dotted.rpartition(".")
+            return f"from {module} import {own} as {name}"
+        if getattr(v, "__module__", None) in ("triton", "libtl") and callable(v):
+            return f"from triton import {v.__name__} as {name}"
+        if is_jit(v) or is_constexpr_function(v):
+            module, own = self.function(v)
+            return f"from {module} import {own} as {name}"
+        if is_named_tuple(v) or is_aggregate(v):
+            return f"from {self.class_(v)} import {v.__name__} as {name}"
+        if is_named_tuple(type(v)):
+            c = type(v)
+            values = ", ".join(self.literal(x) for x in v)
+            return f"from {self.class_(c)} import {c.__name__} as __{name}; {name} = __{name}({values})"
+        try:
+            return f"{name} = {self.literal(v)}"
+        except NotWritten:
+            if not attributes:
+                raise
+            return f"import {self.namespace(v, attributes)} as {name}"
+
+    def namespace(self, v, attributes):
+        """A source with the attributes of an object that are used: a Python module, a class, an instance."""
+        module = f"__module_{len(self.sources)}"
+        self.sources.append(None)
+        at, bound = len(self.sources) - 1, []
+        for name, inner in attributes.items():
+            try:
+                bound.append(self.binding(name, getattr(v, name), inner))
+            except AttributeError:
+                pass
+        text = "; ".join(b for b in bound if b) + "\n"
+        self.sources[at] = module, getattr(v, "__file__", None) or "<namespace>", 0, 0, text
+        return module
+
+    # --- values
+
+    def literal(self, v):
+        """An expression with the value v."""
+        if hasattr(v, "value") and type(v).__name__ == "constexpr":
+            return self.literal(v.value)
+        if isinstance(v, enum.Enum) and type(v).__name__ == "PropagateNan" or type(v).__name__ == "PROPAGATE_NAN":
+            return f"__triton.language.PropagateNan.{v.name}"
+        if v is None or isinstance(v, (bool, str)) and not isinstance(v, enum.Enum):
+            return repr(v)
+        if isinstance(v, int) and not isinstance(v, enum.Enum):
+            return repr(int(v))
+        if isinstance(v, float) and not isinstance(v, enum.Enum):
+            return repr(float(v)) if math.isfinite(v) else f'float("{float(v)}")'
+        if type(v).__module__.startswith("numpy") and getattr(v, "shape", None) == () and hasattr(v, "item"):
+            return self.literal(v.item())
+        if type(v).__name__ == "pointer_type" and hasattr(v, "element_ty"):
+            return f"__triton.language.pointer_type({self.literal(v.element_ty)})"
+        if type(v).__name__ == "dtype" and language_name(type(v)):
+            return f"__triton.language.{repr(v).rpartition('.')[2]}"
+        if isinstance(v, dict):
+            return "{" + ", ".join(f"{self.literal(k)}: {self.literal(x)}" for k, x in v.items()) + "}"
+        if isinstance(v, (tuple, list)) and not is_named_tuple(type(v)):
+            items = ", ".join(self.literal(x) for x in v)
+            return f"[{items}]" if isinstance(v, list) else f"({items},)" if v else "()"
+        raise NotWritten(f"a value of type {type(v).__module__}.{type(v).__qualname__}")
+
+    # --- classes
+
+    def class_(self, c):
+        """The module with a named tuple's or an aggregate's class."""
+        if id(c) in self.known:
+            return self.known[id(c)]
+        self.known[id(c)] = module = f"__module_{len(self.sources)}"
+        self.sources.append(None)
+        at = len(self.sources) - 1
+        self.sources[at] = self.aggregate(module, c) if is_aggregate(c) else self.named_tuple(module, c)
+        return module
+
+    def named_tuple(self, module, c):
+        lines = ["from typing import NamedTuple; import triton as __triton", f"class {c.__name__}(NamedTuple):"]
+        for f in c._fields:
+            default = f" = {self.literal(c._field_defaults[f])}" if f in c._field_defaults else ""
+            lines.append(f"    {f}: object{default}")
+        return module, "<named tuple>", 0, 0, "\n".join([*lines, "    pass", ""])
+
+    def aggregate(self, module, c):
+        own = getattr(c, "__aggregate_class__", c)
+        try:
+            lines, start = inspect.getsourcelines(own)
+        except (OSError, TypeError) as e:
+            raise NotWritten(f"the source of {c.__qualname__} is not available: {e}") from None
+        indent = len(lines[0]) - len(lines[0].lstrip())
+        text = textwrap.dedent("".join(lines))
+        tree = ast.parse(text).body[0]
+        bound = ["import triton as __triton", *self.bind_class(own, tree)]
+        body = "".join(text.splitlines(True)[tree.lineno - 1:])
+        source = "; ".join(b for b in bound if b) + "\n@__triton.language.core._aggregate\n" + body
+        return module, inspect.getsourcefile(own) or "<class>", start + tree.lineno - 3, indent, source
+
+    def bind_class(self, own, tree):
+        bound, done = [], set()
+        for n in tree.body:
+            f = own.__dict__.get(getattr(n, "name", ""))
+            while f is not None and not isinstance(f, types.FunctionType):
+                f = getattr(f, "fget", None) or getattr(f, "__func__", None) or getattr(f, "fn", None)
+            if f is None or not isinstance(n, ast.FunctionDef):
+                continue
+            function = Function.__new__(Function)
+            function.fn, function.tree = f, n
+            scope = function.scope()
+            names = free_names(n)
+            for d in n.decorator_list:
+                root = d.func if isinstance(d, ast.Call) else d
+                names.update(free_names(ast.parse(f"def f(): {ast.unparse(root)}").body[0]))
+            for name, attributes in names.items():
+                if name not in done and name in scope and getattr(builtins, name, None) is not scope[name]:
+                    done.add(name)
+                    bound.append(self.binding(name, scope[name], attributes))
+        for base in own.__bases__:
+            if is_aggregate(base):
+                bound.append(self.binding(base.__name__, base, {}))
+        for n in tree.body:
+            if isinstance(n, ast.AnnAssign) and isinstance(n.annotation, ast.Name):
+                v = own.__annotations__.get(n.target.id) if isinstance(n.target, ast.Name) else None
+                if is_aggregate(v) and n.annotation.id not in done:
+                    done.add(n.annotation.id)
+                    bound.append(self.binding(n.annotation.id, v, {}))
+        return bound

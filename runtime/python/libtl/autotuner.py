@@ -1,0 +1,255 @@
+"""The choice of a configuration: autotune, heuristics."""
+
+import builtins
+import functools
+import inspect
+import os
+import time
+
+from ._jit import KernelInterface
+from .errors import ArgumentError, CompileError, Error, OutOfResources
+
+__all__ = ["Config", "autotune", "heuristics", "Autotuner", "Heuristics", "PTXASError"]
+
+
+class PTXASError(Error):
+    """The driver's assembler refused a kernel."""
+
+
+class Config:
+    """A configuration to try.
+
+    kwargs: values of compile-time parameters. num_warps, num_stages, maxnreg: options of a launch; None: the default.
+    pre_hook: a function that is called with the arguments, as a dict, before a launch.
+    """
+
+    def __init__(self, kwargs, num_warps=4, num_stages=3, num_ctas=1, maxnreg=None, pre_hook=None, ir_override=None):
+        self.kwargs, self.num_warps, self.num_stages, self.num_ctas = kwargs, num_warps, num_stages, num_ctas
+        self.maxnreg, self.pre_hook, self.ir_override = maxnreg, pre_hook, ir_override
+
+    def __setstate__(self, state):
+        self.__init__({})
+        self.__dict__.update(state)
+
+    def all_kwargs(self):
+        options = {"num_warps": self.num_warps, "num_stages": self.num_stages, "num_ctas": self.num_ctas,
+                   "maxnreg": self.maxnreg, "ir_override": self.ir_override}
+        return {**self.kwargs, **{n: v for n, v in options.items() if v is not None}}
+
+    def __str__(self):
+        return ", ".join(f"{n}: {v}" for n, v in {**self.kwargs, "num_warps": self.num_warps, "num_ctas": self.num_ctas,
+                                                  "num_stages": self.num_stages, "maxnreg": self.maxnreg}.items())
+
+    def _key(self):
+        return (*self.all_kwargs().items(), self.pre_hook)
+
+    def __hash__(self):
+        return hash(self._key())
+
+    def __eq__(self, other):
+        return isinstance(other, Config) and self._key() == other._key()
+
+
+class Autotuner(KernelInterface):
+    """A kernel that is launched with the fastest of several configurations, chosen at the first launch for each key."""
+
+    def __init__(self, fn, arg_names, configs, key, reset_to_zero=None, restore_value=None, pre_hook=None,
+                 post_hook=None, prune_configs_by=None, warmup=None, rep=None, use_cuda_graph=False, do_bench=None,
+                 cache_results=False):
+        functools.update_wrapper(self, _function_of(fn))
+        self.configs = list(configs) or [Config({})]
+        self.keys, self.arg_names, self.fn = list(key), arg_names, fn
+        self.reset_to_zero, self.restore_value = list(reset_to_zero or ()), list(restore_value or ())
+        self.cache, self.cache_results, self.use_cuda_graph = {}, cache_results, use_cuda_graph
+        self.num_warmups, self.num_reps, self.user_defined_do_bench = warmup, rep, do_bench is not None
+        self._do_bench = do_bench
+        for name in (*self.reset_to_zero, *self.restore_value, *self.keys):
+            if name not in arg_names:
+                raise ArgumentError(f"{name!r} is not a parameter of {getattr(fn, '__name__', fn)}; "
+                                    f"there are {', '.join(arg_names)}")
+        self.user_defined_pre_hook, self.user_defined_post_hook = pre_hook is not None, post_hook is not None
+        self.pre_hook = pre_hook or self._save
+        self.post_hook = post_hook or self._restore
+        prune = prune_configs_by or {}
+        self.perf_model, self.configs_top_k = prune.get("perf_model"), prune.get("top_k", 1.0)
+        self.early_config_prune = prune.get("early_config_prune")
+        self.base_fn = _function_of(fn)
+        self.best_config, self.nargs, self.bench_time = None, None, None
+
+    def _save(self, kwargs, reset_only=False):
+        for name in self.reset_to_zero:
+            _zero(kwargs[name])
+        if not reset_only:
+            self._saved = {name: _copy(kwargs[name]) for name in self.restore_value}
+
+    def _restore(self, kwargs, exception=None):
+        for name in self.restore_value:
+            _assign(kwargs[name], self._saved[name])
+        self._saved = {}
+
+    def _bench(self, *args, config, **meta):
+        conflicts = meta.keys() & config.kwargs.keys()
+        if conflicts:
+            raise ValueError(f"{', '.join(sorted(conflicts))}: given by the launch and by a configuration")
+        values = dict(meta, **config.all_kwargs())
+        named = {**self.nargs, **values}
+
+        def call():
+            if config.pre_hook:
+                config.pre_hook(named)
+            self.pre_hook(named)
+            try:
+                self.fn.run(*args, **values)
+            except Exception as e:
+                self.post_hook(named, exception=e)
+                raise
+            self.post_hook(named, exception=None)
+
+        bench = self._do_bench or _default_bench(self.num_warmups, self.num_reps)
+        try:
+            return bench(call, quantiles=(0.5, 0.2, 0.8))
+        except (OutOfResources, CompileError, PTXASError, ArgumentError) as e:
+            self._refused = e
+            return [float("inf")] * 3
+
+    def run(self, *args, **kwargs):
+        self.nargs = dict(zip(self.arg_names, args))
+        used_cached = True
+        if len(self.configs) > 1:
+            everything = {**self.nargs, **kwargs}
+            values = {n: v for n, v in everything.items() if n in self.arg_names}
+            key = tuple(_hashable(values[n]) for n in self.keys if n in values)
+            key += tuple(str(v.dtype) for v in values.values() if hasattr(v, "dtype"))
+            if key not in self.cache:
+                used_cached = False
+                self.cache[key] = self._choose(args, kwargs, everything)
+            config = self.cache[key]
+        else:
+            config = self.configs[0]
+        self.best_config = config
+        if os.environ.get("TRITON_PRINT_AUTOTUNING") == "1" and not used_cached:
+            print(f"Triton autotuning for function {self.base_fn.__name__},\nfinished after {self.bench_time:.2f}s,\n"
+                  f"best config selected: {self.best_config};")
+        values = {**kwargs, **config.all_kwargs()}
+        if config.pre_hook is not None:
+            config.pre_hook({**self.nargs, **values})
+        result = self.fn.run(*args, **values)
+        self.nargs = None
+        return result
+
+    def _choose(self, args, kwargs, everything):
+        configs = self.prune_configs(kwargs)
+        start = time.perf_counter()
+        timings = {c: self._bench(*args, config=c, **kwargs) for c in configs} if len(configs) > 1 else {configs[0]: [0.0]}
+        self.bench_time = time.perf_counter() - start
+        best = builtins.min(timings, key=timings.get)
+        if timings[best][0] == float("inf"):
+            raise self._refused
+        self.pre_hook(everything, reset_only=True)
+        self.configs_timings = timings
+        return best
+
+    def prune_configs(self, kwargs):
+        configs = self.configs
+        if self.early_config_prune:
+            configs = self.early_config_prune(configs, self.nargs, **kwargs)
+            if not configs:
+                raise ArgumentError(f"early_config_prune leaves no configuration of {self.base_fn.__name__}")
+        if self.perf_model:
+            top = self.configs_top_k
+            top = int(len(self.configs) * top) if isinstance(top, float) and top <= 1.0 else top
+            if not isinstance(top, int):
+                raise TypeError("top_k must be an integer, or a fraction of the configurations")
+            if len(configs) > top:
+                cost = {c: self.perf_model(**{**self.nargs, **kwargs, **c.all_kwargs()}) for c in configs}
+                configs = sorted(configs, key=cost.get)[:top]
+        return list(configs)
+
+    def warmup(self, *args, **kwargs):
+        self.nargs = dict(zip(self.arg_names, args))
+        result = [self.fn.warmup(*args, **{**kwargs, **c.all_kwargs()}) for c in self.prune_configs(kwargs)]
+        self.nargs = None
+        return result
+
+    def preload(self, specialization_data):
+        return self.fn.preload(specialization_data)
+
+
+class Heuristics(KernelInterface):
+    """A kernel some of whose compile-time parameters are computed from the other arguments."""
+
+    def __init__(self, fn, arg_names, values):
+        functools.update_wrapper(self, _function_of(fn))
+        self.fn, self.values, self.arg_names = fn, values, arg_names
+
+    def _with_values(self, args, kwargs):
+        for name, f in self.values.items():
+            kwargs[name] = f({**dict(zip(self.arg_names, args)), **kwargs})
+        return kwargs
+
+    def run(self, *args, **kwargs):
+        return self.fn.run(*args, **self._with_values(args, kwargs))
+
+    def warmup(self, *args, **kwargs):
+        return self.fn.warmup(*args, **self._with_values(args, kwargs))
+
+
+def _function_of(fn):
+    """The Python function under the decorators."""
+    while not inspect.isfunction(fn):
+        fn = fn.fn
+    return fn
+
+
+def _hashable(v):
+    try:
+        hash(v)
+        return v
+    except TypeError:
+        return str(v)
+
+
+def _zero(t):
+    t.zero_() if hasattr(t, "zero_") else t.fill(0)
+
+
+def _copy(t):
+    return t.clone() if hasattr(t, "clone") else t.copy()
+
+
+def _assign(t, value):
+    if hasattr(t, "copy_"):
+        t.copy_(value)
+    else:
+        t[...] = value
+
+
+def _default_bench(warmup, rep):
+    from .testing import do_bench
+    return functools.partial(do_bench, warmup=25 if warmup is None else warmup, rep=100 if rep is None else rep)
+
+
+def autotune(configs, key, prune_configs_by=None, reset_to_zero=None, restore_value=None, pre_hook=None, post_hook=None,
+             warmup=None, rep=None, use_cuda_graph=False, do_bench=None, cache_results=False):
+    """Launches a jit function with the fastest of `configs`, chosen anew where a parameter named in `key` changes.
+
+    reset_to_zero, restore_value: names of tensors that are set to 0, or restored, before each trial. prune_configs_by: a
+    dict with early_config_prune(configs, arguments, **kwargs), or perf_model(**arguments) and top_k. pre_hook(arguments,
+    reset_only), post_hook(arguments, exception): functions around each trial. warmup, rep: milliseconds. do_bench: a
+    function like libtl.testing.do_bench.
+    """
+
+    def decorate(fn):
+        return Autotuner(fn, fn.arg_names, configs, key, reset_to_zero, restore_value, pre_hook, post_hook,
+                         prune_configs_by, warmup, rep, use_cuda_graph, do_bench, cache_results)
+
+    return decorate
+
+
+def heuristics(values):
+    """Computes compile-time parameters: a dict of functions of the arguments, by the parameter's name."""
+
+    def decorate(fn):
+        return Heuristics(fn, fn.arg_names, values)
+
+    return decorate

@@ -1,0 +1,100 @@
+"""Exceptions and warnings of libtl."""
+
+import warnings
+
+__all__ = ["Error", "CompileError", "CompileTimeAssertionFailure", "ArgumentError", "DeviceError", "OutOfMemoryError",
+           "KernelError", "RaceError", "InternalError", "CompilerWarning", "OutOfResources"]
+
+
+class Error(Exception):
+    """An error of libtl.
+
+    status: the name of the status, for example "invalid argument". kernel: the name of the kernel, or None. file, line,
+    column: the place in a source, from 1; None and 0 if there is none.
+    """
+
+    def __init__(self, text, status="", kernel=None, file=None, line=0, column=0):
+        super().__init__(text)
+        self.status, self.kernel, self.file, self.line, self.column = status, kernel, file, line, column
+
+    @property
+    def message(self):
+        """The text of the error."""
+        return self.args[0]
+
+    def __reduce__(self):
+        return type(self), (self.args[0], self.status, self.kernel, self.file, self.line, self.column)
+
+
+class CompileError(Error):
+    """The kernel is wrong; the text has the source line and a caret."""
+
+    @property
+    def error_message(self):
+        """The text of the error, under Triton's name."""
+        return self.args[0]
+
+
+class CompileTimeAssertionFailure(CompileError):
+    """A tl.static_assert does not hold."""
+
+
+class ArgumentError(Error, TypeError, ValueError):
+    """An argument or an option of a launch does not fit the kernel."""
+
+
+class DeviceError(Error, RuntimeError):
+    """There is no such device, the driver refused, or a file cannot be read."""
+
+
+class OutOfMemoryError(Error, MemoryError):
+    """The device or the host has not enough memory."""
+
+
+class KernelError(Error, RuntimeError):
+    """The kernel ran and failed: an access outside every tensor, or a failed tl.device_assert."""
+
+
+class RaceError(KernelError):
+    """Two programs access the same memory, one of them writes, and nothing orders the accesses (device "sim")."""
+
+
+class InternalError(Error, RuntimeError):
+    """A bug in libtl."""
+
+
+class OutOfResources(Error):
+    """A kernel needs more shared memory, threads or registers than the device has.
+
+    required, limit: numbers of the resource `name`.
+    """
+
+    def __init__(self, required, limit, name):
+        super().__init__(f"out of resource: {name}, required: {required}, hardware limit: {limit}; "
+                         "reduce block sizes or `num_stages`")
+        self.required, self.limit, self.name = required, limit, name
+
+    def __reduce__(self):
+        return type(self), (self.required, self.limit, self.name)
+
+
+class CompilerWarning(UserWarning):
+    """A warning of the compiler about a kernel."""
+
+
+# in the order of tl_status
+_CLASSES = (Error, CompileError, ArgumentError, DeviceError, DeviceError, OutOfMemoryError, DeviceError, KernelError,
+            InternalError, RaceError, DeviceError)
+
+
+def from_status(status, name, text, kernel, file, line, column):
+    """The exception for a status of the C library. It is called by the extension."""
+    kind = _CLASSES[status] if status < len(_CLASSES) else Error
+    if kind is CompileError and "static assertion failed" in text:
+        kind = CompileTimeAssertionFailure
+    return kind(text, name, kernel, file, line, column)
+
+
+def warn(text):
+    """Issues a warning of the compiler. It is called by the extension."""
+    warnings.warn(text, CompilerWarning, stacklevel=3)

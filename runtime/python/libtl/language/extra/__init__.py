@@ -1,0 +1,5 @@
+"""triton.language.extra: functions of one kind of device."""
+
+from . import cuda, libdevice
+
+__all__ = ["cuda", "libdevice"]

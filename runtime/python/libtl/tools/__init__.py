@@ -1,0 +1,1 @@
+"""Objects around kernels: tensor descriptors."""

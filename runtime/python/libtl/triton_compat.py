@@ -1,0 +1,390 @@
+"""Triton's package of libtl: `import libtl.triton_compat as triton`, or libtl.install() before `import triton`.
+
+The module has the names of the package triton that programs import, and the submodules they import them from. What
+belongs to Triton's own compiler raises NotImplementedError when it is used.
+"""
+
+import base64
+import contextlib
+import contextvars
+import enum
+import hashlib
+import sys
+import types
+
+from . import _arguments, _device, _jit, language, testing
+from . import __version__ as _version
+from . import cdiv, next_power_of_2
+from ._jit import (CompiledKernel, ConstexprFunction, JITFunction, KernelInterface, KernelParam, MockTensor,
+                   TensorWrapper, constexpr_function, jit, reinterpret)
+from .autotuner import Autotuner, Config, Heuristics, PTXASError, autotune, heuristics
+from .errors import CompileError as CompilationError
+from .errors import CompileTimeAssertionFailure, OutOfResources
+from .errors import Error as TritonError
+from .errors import KernelError as InterpreterError
+from .language.core import must_use_result
+from .tools import tensor_descriptor
+
+# the version of Triton whose language and package this is
+__version__ = "3.9.0"
+
+
+class UnsupportedLanguageConstruct(CompilationError):
+    """A construct of Python that kernels cannot use."""
+
+
+def _not_here(name):
+    def f(*args, **kwargs):
+        raise NotImplementedError(f"{name} belongs to Triton's own compiler, which libtl does not have")
+    f.__name__ = f.__qualname__ = name.rpartition(".")[2]
+    return f
+
+
+# --- aggregates
+
+
+def aggregate(cls):
+    """Makes a class whose instances are values in kernels: fields with annotations, methods under @jit."""
+    fields = {n: a for base in reversed(cls.__mro__) for n, a in base.__dict__.get("__annotations__", {}).items()}
+    cls.__triton_aggregate__ = True
+    cls.__aggregate_fields__ = fields
+    return cls
+
+
+# --- the driver
+
+
+class GPUTarget:
+    """A kind of device: backend "cuda", arch 90."""
+
+    def __init__(self, backend, arch, warp_size):
+        self.backend, self.arch, self.warp_size = backend, arch, warp_size
+
+    def _key(self):
+        return self.backend, self.arch, self.warp_size
+
+    def __eq__(self, other):
+        return isinstance(other, GPUTarget) and self._key() == other._key()
+
+    def __hash__(self):
+        return hash(self._key())
+
+    def __repr__(self):
+        return "GPUTarget(backend={!r}, arch={!r}, warp_size={!r})".format(*self._key())
+
+
+class _Driver:
+    """The device that kernels run on: the current GPU, or where there is none the CPU."""
+
+    @property
+    def _torch(self):
+        torch = sys.modules.get("torch")
+        return torch if torch is not None and torch.cuda.is_available() else None
+
+    def get_current_target(self):
+        if self._torch:
+            major, minor = self._torch.cuda.get_device_capability()
+            return GPUTarget("cuda", 10 * major + minor, 32)
+        return GPUTarget("cpu", _device.device_info()["capability"], 0)
+
+    def get_current_device(self):
+        return self._torch.cuda.current_device() if self._torch else 0
+
+    def set_current_device(self, device):
+        if self._torch:
+            self._torch.cuda.set_device(device)
+
+    def get_current_stream(self, device=None):
+        return self._torch.cuda.current_stream(device).cuda_stream if self._torch else 0
+
+    def get_active_torch_device(self):
+        import torch
+        return torch.device("cuda", self.get_current_device()) if self._torch else torch.device("cpu")
+
+    def get_device_interface(self):
+        import torch
+        return torch.cuda if self._torch else torch.cpu
+
+    def get_benchmarker(self):
+        return testing.do_bench
+
+    def get_empty_cache_for_benchmark(self):
+        import torch
+        return torch.empty((256 << 20) // 4, dtype=torch.int32, device=self.get_active_torch_device())
+
+    def clear_cache(self, cache):
+        cache.zero_()
+
+    @staticmethod
+    def is_active():
+        return True
+
+    @property
+    def utils(self):
+        return types.SimpleNamespace(get_device_properties=self._properties)
+
+    def _properties(self, device):
+        info = _device.device_info(f"cuda:{device}" if self._torch else None)
+        return {"max_shared_mem": info["shared_bytes"], "multiprocessor_count": info["num_sms"], "max_num_regs": 65536,
+                "warpSize": 32, "sm_clock_rate": 0, "mem_clock_rate": 0, "mem_bus_width": 0}
+
+
+class _DriverConfig:
+    """triton.runtime.driver: the active driver."""
+
+    def __init__(self):
+        self.default = self.active = _Driver()
+
+    def set_active(self, driver):
+        self.active = driver
+
+    def reset_active(self):
+        self.active = self.default
+
+
+# --- compiling
+
+
+class ASTSource:
+    """A jit function with the types of its parameters: for triton.compile."""
+
+    def __init__(self, fn, signature, constexprs=None, attrs=None):
+        self.fn, self.signature, self.name, self.ext = fn, signature, fn.__name__, "ttir"
+
+        def path(k):
+            return fn.arg_names[k] if isinstance(k, int) else fn.arg_names[k[0]] if isinstance(k, tuple) else k
+
+        self.constants = self.constexprs = {path(k): v for k, v in (constexprs or {}).items()}
+        self.attrs = {path(k): v for k, v in (attrs or {}).items()}
+
+    def hash(self):
+        text = repr((self.fn.cache_key, sorted(self.signature.items()), sorted(self.constants.items(), key=str),
+                     sorted(self.attrs.items())))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _argument(ty, attrs):
+    if isinstance(ty, (tuple, list)):
+        return tuple(_argument(t, ()) for t in ty)
+    return _jit._of_type(f"{ty}:16" if any(a[0] == "tt.divisibility" for a in attrs) else ty)
+
+
+def compile(src, target=None, options=None, _env_vars=None):
+    """Compiles a jit function for types. target: a GPUTarget; None: the device that is present."""
+    if not isinstance(src, ASTSource):
+        raise NotImplementedError("triton.compile: libtl compiles an ASTSource; for IR text use `tlc FILE.ttir`")
+    arguments = {}
+    for p in src.fn.params:
+        ty = src.signature.get(p.name)
+        if p.name in src.constants:
+            arguments[p.name] = src.constants[p.name]
+        elif ty is not None and ty != "constexpr":
+            arguments[p.name] = _argument(ty, src.attrs.get(p.name, ()))
+    device = {} if target is None or target.backend == "cpu" else {"device": f"sim:{target.arch}"}
+    known = {n: v for n, v in (options or {}).items() if n in _jit._OPTIONS}
+    return src.fn.warmup(**arguments, **known, **device)
+
+
+def triton_key():
+    """A text that changes with the compiler."""
+    return f"libtl {_version}"
+
+
+def _base32(key):
+    return base64.b32encode(bytes.fromhex(key)).decode().rstrip("=")
+
+
+def _base64(key):
+    return base64.urlsafe_b64encode(bytes.fromhex(key)).decode().rstrip("=")
+
+
+# --- memory that kernels ask for
+
+
+class NullAllocator:
+    """The allocator where none is set."""
+
+    def __call__(self, size, alignment, stream):
+        raise RuntimeError("kernels of libtl allocate their memory themselves")
+
+
+_allocator = contextvars.ContextVar("_allocator", default=NullAllocator())
+_profile_allocator = contextvars.ContextVar("_profile_allocator", default=NullAllocator())
+
+
+def set_allocator(allocator):
+    """Sets Triton's allocator of scratch memory, which kernels of libtl do not need."""
+    _allocator.set(allocator)
+
+
+# --- knobs
+
+
+class _Knobs(types.SimpleNamespace):
+    """Settings of Triton. Those of its compiler have no effect."""
+
+    @contextlib.contextmanager
+    def scope(self):
+        before = dict(self.__dict__)
+        try:
+            yield self
+        finally:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+
+    def reset(self):
+        return self
+
+
+def _knobs():
+    m = types.ModuleType("triton.knobs")
+    m.autotuning = _Knobs(cache=False, print=False, warmup=25, rep=100)
+    m.runtime = _Knobs(interpret=False, debug=False, launch_enter_hook=None, launch_exit_hook=None, jit_cache_hook=None,
+                       jit_post_compile_hook=None, kernel_load_start_hook=None, kernel_load_end_hook=None,
+                       add_stages_inspection_hook=None, override_arch=None)
+    m.compilation = _Knobs(override=False, dump_ir=False, always_compile=False, use_ir_loc=None, listener=None,
+                           instrumentation_mode="", enable_asan=False, disable_line_info=False)
+    m.cache = _Knobs(dir="", manager_class=None)
+    m.language = _Knobs(fp32_default=None, default_fp_fusion=True)
+    m.nvidia = _Knobs(libdevice_path=None, ptxas=types.SimpleNamespace(version="13.0", path=None), cuobjdump=None, nvdisasm=None, dump_nvptx=False)
+    m.build = _Knobs(cc=None, impl=None)
+    m.proton = _Knobs(disable=False)
+    m.redis = _Knobs(host="", port=0)
+    return m
+
+
+# --- the modules
+
+
+class AsyncCompileMode:
+    """Compilation on a thread pool: kernels of libtl are compiled at once."""
+
+    def __init__(self, executor, ignore_errors=False):
+        self.executor = executor
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return None
+
+
+class FutureKernel:
+    """A kernel that is being compiled."""
+
+    def __init__(self, kernel):
+        self.kernel = kernel
+
+    def result(self):
+        return self.kernel
+
+
+class PROPAGATE_NAN(enum.IntEnum):
+    NONE = 0
+    ALL = 0xFFFF
+
+
+def _module(name, **members):
+    m = types.ModuleType(name)
+    m.__dict__.update(members)
+    m.__libtl__ = True
+    return m
+
+
+def _modules():
+    """The submodules of triton by name."""
+    driver = _DriverConfig()
+    short = {name: name.replace("uint", "u").replace("int", "i") for name in _arguments._NUMBERS}
+    short |= {long: name for name, long in language.core._LONG.items()} | {"bool": "i1", "half": "fp16", "float": "fp32"}
+    jit_names = dict(jit=jit, JITFunction=JITFunction, JITCallable=JITFunction, KernelInterface=KernelInterface,
+                     KernelParam=KernelParam, TensorWrapper=TensorWrapper, MockTensor=MockTensor, reinterpret=reinterpret,
+                     constexpr_function=constexpr_function, ConstexprFunction=ConstexprFunction,
+                     get_device_key=lambda: str(_Driver().get_current_target().arch),
+                     native_specialize_impl=_not_here("native_specialize_impl"),
+                     specialize_impl=_not_here("specialize_impl"), type_canonicalisation_dict=short)
+    tuner = dict(Autotuner=Autotuner, Heuristics=Heuristics, Config=Config, autotune=autotune, heuristics=heuristics,
+                 OutOfResources=OutOfResources, PTXASError=PTXASError)
+    error_names = dict(CompilationError=CompilationError, CompileTimeAssertionFailure=CompileTimeAssertionFailure,
+                       UnsupportedLanguageConstruct=UnsupportedLanguageConstruct)
+    compiler = dict(ASTSource=ASTSource, compile=compile, CompiledKernel=CompiledKernel, triton_key=triton_key,
+                    get_cache_key=lambda src, *rest: src.hash(), make_backend=_not_here("make_backend"),
+                    IRSource=_not_here("IRSource"), LazyDict=dict, **error_names)
+    async_names = dict(AsyncCompileMode=AsyncCompileMode, FutureKernel=FutureKernel)
+    allocation = dict(_allocator=_allocator, _profile_allocator=_profile_allocator, set_allocator=set_allocator,
+                      NullAllocator=NullAllocator)
+    knobs = _knobs()
+    extra, nvidia = language.extra, _module("triton.backends.nvidia")
+    found = {
+        "language": language, "language.core": language.core, "language.math": language.math,
+        "language.random": language.random, "language.standard": language.standard,
+        "language.target_info": language.target_info, "language.extra": extra, "language.extra.cuda": extra.cuda,
+        "language.extra.libdevice": extra.libdevice, "language.extra.cuda.libdevice": extra.libdevice,
+        "language.extra.cuda.gdc": extra.cuda, "language.extra.cuda.utils": extra.cuda,
+        "runtime": _module("triton.runtime", driver=driver, InterpreterError=InterpreterError, **jit_names, **tuner),
+        "runtime.jit": _module("triton.runtime.jit", **jit_names),
+        "runtime.autotuner": _module("triton.runtime.autotuner", **tuner),
+        "runtime.driver": driver,
+        "runtime.errors": _module("triton.runtime.errors", OutOfResources=OutOfResources, PTXASError=PTXASError,
+                                  InterpreterError=InterpreterError, TritonError=TritonError),
+        "runtime.cache": _module("triton.runtime.cache", _base32=_base32, _base64=_base64,
+                                 get_cache_manager=_not_here("get_cache_manager"),
+                                 default_cache_dir=lambda: "", triton_key=triton_key),
+        "runtime.interpreter": _module("triton.runtime.interpreter", InterpretedFunction=type("InterpretedFunction", (), {}),
+                                       InterpreterError=InterpreterError),
+        "runtime._allocation": _module("triton.runtime._allocation", **allocation),
+        "runtime._async_compile": _module("triton.runtime._async_compile", **async_names),
+        "compiler": _module("triton.compiler", **compiler),
+        "compiler.compiler": _module("triton.compiler.compiler", **compiler),
+        "compiler.errors": _module("triton.compiler.errors", **error_names),
+        "compiler.code_generator": _module("triton.compiler.code_generator", ast_to_ttir=_not_here("ast_to_ttir")),
+        "errors": _module("triton.errors", TritonError=TritonError),
+        "backends": _module("triton.backends", backends={}, BaseBackend=type("BaseBackend", (), {})),
+        "backends.compiler": _module("triton.backends.compiler", GPUTarget=GPUTarget,
+                                     AttrsDescriptor=type("AttrsDescriptor", (), {}),
+                                     BaseBackend=type("BaseBackend", (), {})),
+        "backends.driver": _module("triton.backends.driver", DriverBase=_Driver, GPUDriver=_Driver),
+        "backends.nvidia": nvidia,
+        "backends.nvidia.driver": _module("triton.backends.nvidia.driver", CudaDriver=_Driver,
+                                          make_tensordesc_arg=_not_here("make_tensordesc_arg")),
+        "backends.nvidia.compiler": _module("triton.backends.nvidia.compiler"),
+        "tools": _module("triton.tools"),
+        "tools.tensor_descriptor": tensor_descriptor,
+        "testing": testing,
+        "knobs": knobs,
+        "_C": _module("triton._C"),
+        "_C.libtriton": _module("triton._C.libtriton", ir=_module("triton._C.libtriton.ir", PROPAGATE_NAN=PROPAGATE_NAN)),
+    }
+    for name, m in found.items():
+        parent, _, own = name.rpartition(".")
+        if parent in found and isinstance(found[parent], types.ModuleType):
+            setattr(found[parent], own, m)
+        if hasattr(m, "__libtl__"):
+            m.__path__ = []
+    return found
+
+
+_found = _modules()
+for _name, _m in _found.items():
+    if "." not in _name:
+        globals()[_name] = _m
+runtime, compiler, knobs, backends, tools = (_found[_n] for _n in ("runtime", "compiler", "knobs", "backends", "tools"))
+language.core._aggregate = aggregate
+
+__all__ = ["AsyncCompileMode", "aggregate", "autotune", "cdiv", "CompilationError", "compile", "Config",
+           "constexpr_function", "FutureKernel", "heuristics", "InterpreterError", "jit", "JITFunction",
+           "KernelInterface", "language", "MockTensor", "must_use_result", "next_power_of_2", "OutOfResources",
+           "reinterpret", "runtime", "set_allocator", "TensorWrapper", "TritonError", "testing", "tools"]
+
+
+def install():
+    """Makes `import triton` mean this module. RuntimeError: another triton has been imported."""
+    other = sys.modules.get("triton")
+    me = sys.modules[__name__]
+    if other is me:
+        return
+    if other is not None:
+        raise RuntimeError("libtl.install() must come before `import triton`, and before other packages import it; "
+                           f"it is already loaded from {getattr(other, '__file__', '?')}")
+    sys.modules["triton"] = me
+    for name, m in _found.items():
+        sys.modules["triton." + name] = m
