@@ -42,12 +42,13 @@ static struct known_type {
 	PyTypeObject *type;
 	const struct dl_exchange *api; /* NULL: the type has none */
 	bool has_storage;              /* objects have untyped_storage(), as PyTorch's do */
+	bool is_array;                 /* objects have NumPy's array interface */
 } known_types[KNOWN_TYPES];
 static int n_known_types;
 
 static struct known_type look_up(PyTypeObject *type)
 {
-	struct known_type k = {type, NULL, false};
+	struct known_type k = {type, NULL, false, false};
 	PyObject *capsule = PyObject_GetAttr((PyObject *)type, names.exchange_api);
 	if (capsule && PyCapsule_IsValid(capsule, "dlpack_exchange_api"))
 		k.api = PyCapsule_GetPointer(capsule, "dlpack_exchange_api");
@@ -56,6 +57,8 @@ static struct known_type look_up(PyTypeObject *type)
 	PyErr_Clear();
 	Py_XDECREF(capsule);
 	k.has_storage = k.api && PyObject_HasAttr((PyObject *)type, names.untyped_storage);
+	k.is_array = !k.api && PyObject_HasAttr((PyObject *)type, names.array_struct) &&
+		     PyObject_HasAttr((PyObject *)type, names.base) && PyObject_HasAttr((PyObject *)type, names.ctypes);
 	return k;
 }
 
@@ -79,9 +82,9 @@ static int dtype_of(const struct dl_tensor *t)
 	static const struct {
 		uint8_t code, bits;
 		tl_dtype dtype;
-	} all[] = {{0, 8, TL_I8},   {0, 16, TL_I16}, {0, 32, TL_I32}, {0, 64, TL_I64},    {1, 8, TL_U8},
-		   {1, 16, TL_U16}, {1, 32, TL_U32}, {1, 64, TL_U64}, {2, 16, TL_F16},    {2, 32, TL_F32},
-		   {2, 64, TL_F64}, {4, 16, TL_BF16}, {6, 8, TL_I1},  {10, 8, TL_F8E4M3}, {12, 8, TL_F8E5M2}};
+	} all[] = {{0, 8, TL_I8},   {0, 16, TL_I16},  {0, 32, TL_I32}, {0, 64, TL_I64},    {1, 8, TL_U8},
+		   {1, 16, TL_U16}, {1, 32, TL_U32},  {1, 64, TL_U64}, {2, 16, TL_F16},    {2, 32, TL_F32},
+		   {2, 64, TL_F64}, {4, 16, TL_BF16}, {6, 8, TL_I1},   {10, 8, TL_F8E4M3}, {12, 8, TL_F8E5M2}};
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		if (all[i].code == t->dtype.code && all[i].bits == t->dtype.bits && t->dtype.lanes == 1)
 			return (int)all[i].dtype;
@@ -163,6 +166,96 @@ static int add_tensor(struct arguments *a, PyObject *o, const struct known_type 
 	}
 	*out = tl_range((tl_dtype)dtype, data, bytes);
 	return set_place(a, cuda ? PLACE_CUDA : PLACE_HOST, cuda ? t.device.index : 0, cuda ? k->api->stream : NULL);
+}
+
+/* --- arrays by NumPy's array interface --------------------------------------------------------------------------- */
+
+/* PyArrayInterface: https://numpy.org/doc/stable/reference/arrays.interface.html */
+struct array_interface {
+	int two, rank;
+	char kind;
+	int size, flags;
+	Py_ssize_t *shape, *strides; /* strides in bytes */
+	char *data;
+	PyObject *descr;
+};
+enum { ARRAY_NATIVE = 0x200 };
+
+/* Copies what does not need the capsule; `end` receives the address after the last element. 1: done. */
+static int read_array(PyObject *o, struct array_interface *out, char **end)
+{
+	PyObject *capsule = PyObject_GetAttr(o, names.array_struct);
+	const struct array_interface *i = capsule ? PyCapsule_GetPointer(capsule, NULL) : NULL;
+	int done = i ? 1 : -1;
+	if (i) {
+		*out = *i;
+		*end = i->data + i->size;
+	}
+	for (int k = 0; done > 0 && k < i->rank; k++) {
+		if (i->shape[k] && i->strides[k] < 0 && i->shape[k] > 1) {
+			PyErr_SetString(PyExc_ValueError,
+					"an array with negative strides cannot be passed to a kernel; pass a copy");
+			done = -1;
+		} else if (!i->shape[k]) {
+			*end = i->data;
+			break;
+		} else {
+			*end += (i->shape[k] - 1) * i->strides[k];
+		}
+	}
+	Py_XDECREF(capsule);
+	return done;
+}
+
+/* The element type, or -1. */
+static int dtype_of_array(const struct array_interface *i)
+{
+	static const struct {
+		char kind;
+		int size;
+		tl_dtype dtype;
+	} all[] = {{'b', 1, TL_I1},  {'i', 1, TL_I8},  {'i', 2, TL_I16}, {'i', 4, TL_I32},
+		   {'i', 8, TL_I64}, {'u', 1, TL_U8},  {'u', 2, TL_U16}, {'u', 4, TL_U32},
+		   {'u', 8, TL_U64}, {'f', 2, TL_F16}, {'f', 4, TL_F32}, {'f', 8, TL_F64}};
+	for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+		if (all[k].kind == i->kind && all[k].size == i->size && i->flags & ARRAY_NATIVE)
+			return (int)all[k].dtype;
+	return -1;
+}
+
+/* The end of the memory that a view is part of. */
+static int end_of_owner(PyObject *o, char **end)
+{
+	PyObject *base = PyObject_GetAttr(o, names.base);
+	int done = base ? 1 : -1;
+	while (done > 0 && Py_TYPE(base) == Py_TYPE(o)) {
+		struct array_interface i;
+		char *e;
+		done = read_array(base, &i, &e);
+		if (done > 0 && e > *end)
+			*end = e;
+		PyObject *next = done > 0 ? PyObject_GetAttr(base, names.base) : NULL;
+		done = next ? done : -1;
+		Py_DECREF(base);
+		base = next;
+	}
+	Py_XDECREF(base);
+	return done;
+}
+
+static int add_array(struct arguments *a, PyObject *o, tl_arg *out)
+{
+	struct array_interface i;
+	char *end;
+	if (read_array(o, &i, &end) < 0)
+		return -1;
+	int dtype = dtype_of_array(&i);
+	if (dtype < 0)
+		return 0;
+	if (end_of_owner(o, &end) < 0)
+		return -1;
+	*out = tl_range((tl_dtype)dtype, i.data, (size_t)(end - i.data));
+	return set_place(a, PLACE_HOST, 0, NULL);
 }
 
 /* --- numbers, texts, tuples --------------------------------------------------------------------------------------- */
@@ -276,7 +369,7 @@ static int convert(struct arguments *a, PyObject *o, tl_arg *out)
 	if (PyTuple_Check(o) || PyList_Check(o))
 		return add_tuple(a, o, out);
 	const struct known_type k = type_of(o);
-	int done = k.api ? add_tensor(a, o, &k, out) : 0;
+	int done = k.api ? add_tensor(a, o, &k, out) : k.is_array ? add_array(a, o, out) : 0;
 	return done ? done : add_by_python(a, o, out);
 }
 
@@ -447,8 +540,11 @@ static PyObject *descriptor(PyObject *self, PyObject *args)
 	struct arg_object *o = (struct arg_object *)arg_new(tl_none(), base);
 	if (!o)
 		return NULL;
-	o->descriptor = (tl_descriptor){.dtype = b->arg.dtype, .rank = (int)rank, .base = b->arg.ptr,
-					.pads_with_nan = nan, .rounds_to_tf32 = tf32};
+	o->descriptor = (tl_descriptor){.dtype = b->arg.dtype,
+					.rank = (int)rank,
+					.base = b->arg.ptr,
+					.pads_with_nan = nan,
+					.rounds_to_tf32 = tf32};
 	if (take_integers(shape, (int)rank, o->descriptor.shape) ||
 	    take_integers(strides, (int)rank, o->descriptor.strides) || take_integers(block, (int)rank, blocks)) {
 		Py_DECREF(o);
@@ -476,7 +572,7 @@ static PyObject *tensor(PyObject *self, PyObject *o)
 	struct arguments a = {.len = 0};
 	tl_arg arg;
 	const struct known_type k = type_of(o);
-	int done = k.api ? add_tensor(&a, o, &k, &arg) : 0;
+	int done = k.api ? add_tensor(&a, o, &k, &arg) : k.is_array ? add_array(&a, o, &arg) : 0;
 	PyObject *r = done > 0 ? arg_new(arg, o) : done < 0 ? NULL : Py_NewRef(Py_None);
 	if (done > 0)
 		set_device(r, a.place == PLACE_CUDA ? a.device : -1);
@@ -508,7 +604,7 @@ int arguments_init(PyObject *module)
 		{"descriptor", descriptor, METH_VARARGS,
 		 "descriptor(pointer, shape, strides, block_shape, pads_with_nan, rounds_to_tf32)"},
 		{"set_converter", set_converter, METH_O, "Sets the function that converts other objects."},
-		{"tensor", tensor, METH_O, "tensor(object): a pointer to the tensor's memory, or None."},
+		{"tensor", tensor, METH_O, "tensor(object): a pointer to the memory of a tensor or array, or None."},
 		{NULL, NULL, 0, NULL},
 	};
 	static PyGetSetDef members[] = {{"dtype", arg_member, NULL, "The element type, as tl_dtype.", "d"},

@@ -22,7 +22,8 @@ enum { MAX_ARGS = 256 };
 
 /* Names that are looked up often, and types of the module. */
 struct core_names {
-	PyObject *untyped_storage, *nbytes, *data_ptr, *fields, *exchange_api, *kernel_method, *run_method;
+	PyObject *untyped_storage, *nbytes, *data_ptr, *fields, *exchange_api, *array_struct, *base, *ctypes,
+		*kernel_method, *run_method;
 };
 extern struct core_names names;
 extern PyTypeObject *arg_type, *kernel_type, *launcher_type, *call_type;
@@ -31,8 +32,7 @@ extern PyTypeObject *arg_type, *kernel_type, *launcher_type, *call_type;
 
 /* A kernel of a module. It keeps the module, and so the context. */
 struct kernel_object {
-	PyObject_HEAD
-	tl_kernel *kernel;
+	PyObject_HEAD tl_kernel *kernel;
 	PyObject *module;
 };
 
@@ -55,8 +55,8 @@ struct arguments {
 	Py_ssize_t nblocks;
 	PyObject *kept[MAX_ARGS]; /* results of Python code that arguments refer to */
 	Py_ssize_t nkept;
-	enum place place;       /* of the first pointer */
-	int device;             /* PLACE_CUDA: the index of the GPU */
+	enum place place;                                                 /* of the first pointer */
+	int device;                                                       /* PLACE_CUDA: the index of the GPU */
 	int (*stream_of)(int device_type, int32_t device, void **stream); /* the library's current stream; or NULL */
 };
 
@@ -68,8 +68,7 @@ int arguments_init(PyObject *module);
 
 /* An argument that Python code has converted: libtl._core.Arg. `keep` owns the memory that the argument refers to. */
 struct arg_object {
-	PyObject_HEAD
-	tl_arg arg;
+	PyObject_HEAD tl_arg arg;
 	enum place place;
 	int device;
 	tl_descriptor descriptor;

@@ -15,26 +15,23 @@ static PyTypeObject *grid_type;
 enum { IS_CONSTEXPR = 1, IS_UNSPECIALIZED = 2 };
 
 struct launcher {
-	PyObject_HEAD
-	PyObject *parameters; /* names, a tuple of interned strings */
-	PyObject *defaults;   /* a dict: name → value */
-	PyObject *flags;      /* bytes, one for each parameter */
-	PyObject *kernels;    /* a dict: device → Kernel; -1 is the host */
-	PyObject *watched;    /* a list of (dict, key, value): globals that the kernels were compiled with */
-	PyObject *config;     /* a bytes object: the tl_config of a launch without options */
-	char runs_python;     /* every launch goes through _run */
+	PyObject_HEAD PyObject *parameters; /* names, a tuple of interned strings */
+	PyObject *defaults;                 /* a dict: name → value */
+	PyObject *flags;                    /* bytes, one for each parameter */
+	PyObject *kernels;                  /* a dict: device → Kernel; -1 is the host */
+	PyObject *watched; /* a list of (dict, key, value): globals that the kernels were compiled with */
+	PyObject *config;  /* a bytes object: the tl_config of a launch without options */
+	char runs_python;  /* every launch goes through _run */
 };
 
 struct grid_object {
-	PyObject_HEAD
-	struct launcher *launcher;
+	PyObject_HEAD struct launcher *launcher;
 	PyObject *grid;
 };
 
 /* A launch that has been made, for questions about its kernel. */
 struct call_object {
-	PyObject_HEAD
-	struct kernel_object *kernel;
+	PyObject_HEAD struct kernel_object *kernel;
 	tl_config config;
 	struct arguments *arguments;
 };
@@ -151,10 +148,8 @@ static PyObject *launch(struct kernel_object *k, tl_config *c, struct arguments 
 	tl_status s;
 	if (!c->stream && a->place == PLACE_CUDA && a->stream_of && a->stream_of(2, a->device, &c->stream))
 		return NULL;
-	Py_BEGIN_ALLOW_THREADS
-	s = tl_launch(k->kernel, c, a->at, (size_t)a->len);
-	Py_END_ALLOW_THREADS
-	return s ? raise_status(s) : call_new(k, c, a);
+	Py_BEGIN_ALLOW_THREADS s = tl_launch(k->kernel, c, a->at, (size_t)a->len);
+	Py_END_ALLOW_THREADS return s ? raise_status(s) : call_new(k, c, a);
 }
 
 /* The arguments by parameter: borrowed. 1: done. 0: Python code must bind them. */
@@ -451,11 +446,9 @@ static PyObject *call_dump(PyObject *self, PyObject *args)
 	tl_status s;
 	if (!PyArg_ParseTuple(args, "s", &stage))
 		return NULL;
-	Py_BEGIN_ALLOW_THREADS
-	s = tl_kernel_dump(o->kernel->kernel, &o->config, o->arguments->at, (size_t)o->arguments->len, stage, &text);
-	Py_END_ALLOW_THREADS
-	if (s)
-		return raise_status(s);
+	Py_BEGIN_ALLOW_THREADS s = tl_kernel_dump(o->kernel->kernel, &o->config, o->arguments->at,
+						  (size_t)o->arguments->len, stage, &text);
+	Py_END_ALLOW_THREADS if (s) return raise_status(s);
 	PyObject *r = PyUnicode_FromString(text);
 	tl_free(text);
 	return r;
@@ -466,10 +459,9 @@ static PyObject *call_prepare(PyObject *self, PyObject *unused)
 	(void)unused;
 	struct call_object *o = (struct call_object *)self;
 	tl_status s;
-	Py_BEGIN_ALLOW_THREADS
-	s = tl_prepare(o->kernel->kernel, &o->config, o->arguments->at, (size_t)o->arguments->len, NULL);
-	Py_END_ALLOW_THREADS
-	return s ? raise_status(s) : Py_NewRef(Py_None);
+	Py_BEGIN_ALLOW_THREADS s =
+		tl_prepare(o->kernel->kernel, &o->config, o->arguments->at, (size_t)o->arguments->len, NULL);
+	Py_END_ALLOW_THREADS return s ? raise_status(s) : Py_NewRef(Py_None);
 }
 
 static PyObject *call_resources(PyObject *self, PyObject *unused)
@@ -478,11 +470,9 @@ static PyObject *call_resources(PyObject *self, PyObject *unused)
 	struct call_object *o = (struct call_object *)self;
 	tl_resources r;
 	tl_status s;
-	Py_BEGIN_ALLOW_THREADS
-	s = tl_kernel_resources(o->kernel->kernel, &o->config, o->arguments->at, (size_t)o->arguments->len, &r);
-	Py_END_ALLOW_THREADS
-	if (s)
-		return raise_status(s);
+	Py_BEGIN_ALLOW_THREADS s =
+		tl_kernel_resources(o->kernel->kernel, &o->config, o->arguments->at, (size_t)o->arguments->len, &r);
+	Py_END_ALLOW_THREADS if (s) return raise_status(s);
 	return Py_BuildValue("{s:i,s:n,s:i,s:n,s:i,s:i}", "registers", r.registers, "local_bytes",
 			     (Py_ssize_t)r.local_bytes, "threads", r.threads, "shared_bytes",
 			     (Py_ssize_t)r.shared_bytes, "blocks", r.blocks, "resident", r.resident);
@@ -519,7 +509,8 @@ static PyTypeObject *add_type(PyObject *module, PyType_Spec *spec)
 int launcher_init(PyObject *module)
 {
 	static PyMethodDef functions[] = {
-		{"set_call_type", set_call_type, METH_O, "Sets the type of results of launches."}, {NULL, NULL, 0, NULL}};
+		{"set_call_type", set_call_type, METH_O, "Sets the type of results of launches."},
+		{NULL, NULL, 0, NULL}};
 	static PyMethodDef call_methods[] = {
 		{"dump", call_dump, METH_VARARGS, "dump(stage): the text of a stage, as tl_kernel_dump."},
 		{"prepare", call_prepare, METH_NOARGS, "Compiles the kernel for these arguments."},
@@ -539,14 +530,18 @@ int launcher_init(PyObject *module)
 		{"_watched", launcher_member, NULL, "The globals that the kernels depend on.", "w"},
 		{"_runs_python", launcher_member, set_runs_python, "True: each launch goes through _run.", "r"},
 		{NULL, NULL, NULL, NULL, NULL}};
-	PyType_Slot launcher_slots[] = {{Py_tp_init, launcher_setup}, {Py_tp_new, PyType_GenericNew},
-					{Py_tp_dealloc, launcher_dealloc}, {Py_tp_traverse, launcher_traverse},
-					{Py_tp_clear, launcher_clear}, {Py_tp_methods, launcher_methods},
-					{Py_tp_getset, launcher_members}, {Py_mp_subscript, launcher_subscript},
+	PyType_Slot launcher_slots[] = {{Py_tp_init, launcher_setup},
+					{Py_tp_new, PyType_GenericNew},
+					{Py_tp_dealloc, launcher_dealloc},
+					{Py_tp_traverse, launcher_traverse},
+					{Py_tp_clear, launcher_clear},
+					{Py_tp_methods, launcher_methods},
+					{Py_tp_getset, launcher_members},
+					{Py_mp_subscript, launcher_subscript},
 					{0, NULL}};
 	PyType_Slot grid_slots[] = {{Py_tp_dealloc, grid_dealloc}, {0, NULL}};
-	PyType_Slot call_slots[] = {{Py_tp_dealloc, call_dealloc}, {Py_tp_methods, call_methods},
-				    {Py_tp_getset, call_members}, {0, NULL}};
+	PyType_Slot call_slots[] = {
+		{Py_tp_dealloc, call_dealloc}, {Py_tp_methods, call_methods}, {Py_tp_getset, call_members}, {0, NULL}};
 	PyType_Spec launcher_spec = {"libtl._core.Launcher", sizeof(struct launcher), 0,
 				     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, launcher_slots};
 	PyType_Spec grid_spec = {"libtl._core.Grid", sizeof(struct grid_object), 0,

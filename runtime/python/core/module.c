@@ -32,9 +32,15 @@ static bool intern_names(void)
 	const struct {
 		PyObject **at;
 		const char *text;
-	} all[] = {{&names.untyped_storage, "untyped_storage"}, {&names.nbytes, "nbytes"},
-		   {&names.data_ptr, "data_ptr"}, {&names.fields, "_fields"},
-		   {&names.exchange_api, "__dlpack_c_exchange_api__"}, {&names.kernel_method, "_kernel"},
+	} all[] = {{&names.untyped_storage, "untyped_storage"},
+		   {&names.nbytes, "nbytes"},
+		   {&names.data_ptr, "data_ptr"},
+		   {&names.fields, "_fields"},
+		   {&names.exchange_api, "__dlpack_c_exchange_api__"},
+		   {&names.array_struct, "__array_struct__"},
+		   {&names.base, "base"},
+		   {&names.ctypes, "ctypes"},
+		   {&names.kernel_method, "_kernel"},
 		   {&names.run_method, "_run"}};
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		if (!(*all[i].at = PyUnicode_InternFromString(all[i].text)))
@@ -45,8 +51,11 @@ static bool intern_names(void)
 PyMODINIT_FUNC PyInit__core(void);
 PyMODINIT_FUNC PyInit__core(void)
 {
-	static struct PyModuleDef def = {.m_base = PyModuleDef_HEAD_INIT, .m_name = "libtl._core",
-					 .m_doc = "The binding of libtl.", .m_size = -1, .m_methods = functions};
+	static struct PyModuleDef def = {.m_base = PyModuleDef_HEAD_INIT,
+					 .m_name = "libtl._core",
+					 .m_doc = "The binding of libtl.",
+					 .m_size = -1,
+					 .m_methods = functions};
 	PyObject *m = PyModule_Create(&def);
 	if (m && (!intern_names() || objects_init(m) || arguments_init(m) || launcher_init(m)))
 		Py_CLEAR(m);

@@ -8,13 +8,11 @@ PyTypeObject *kernel_type;
 static PyTypeObject *context_type, *module_type;
 
 struct context_object {
-	PyObject_HEAD
-	tl_context *context;
+	PyObject_HEAD tl_context *context;
 };
 
 struct module_object {
-	PyObject_HEAD
-	tl_module *module;
+	PyObject_HEAD tl_module *module;
 	PyObject *context;
 };
 
@@ -53,11 +51,9 @@ static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *kw)
 	if (!c)
 		return NULL;
 	tl_status s;
-	Py_BEGIN_ALLOW_THREADS
-	s = device && !*device ? tl_context_from_cuda(NULL, &c->context) : tl_context_create(device, &c->context);
-	Py_END_ALLOW_THREADS
-	if (!s)
-		return (PyObject *)c;
+	Py_BEGIN_ALLOW_THREADS s =
+		device && !*device ? tl_context_from_cuda(NULL, &c->context) : tl_context_create(device, &c->context);
+	Py_END_ALLOW_THREADS if (!s) return (PyObject *)c;
 	raise_status(s);
 	Py_DECREF(c);
 	return NULL;
@@ -73,10 +69,8 @@ static PyObject *context_synchronize(PyObject *self, PyObject *unused)
 {
 	(void)unused;
 	tl_status s;
-	Py_BEGIN_ALLOW_THREADS
-	s = tl_synchronize(((struct context_object *)self)->context);
-	Py_END_ALLOW_THREADS
-	return s ? raise_status(s) : Py_NewRef(Py_None);
+	Py_BEGIN_ALLOW_THREADS s = tl_synchronize(((struct context_object *)self)->context);
+	Py_END_ALLOW_THREADS return s ? raise_status(s) : Py_NewRef(Py_None);
 }
 
 static PyObject *context_info(PyObject *self, PyObject *unused)
@@ -174,10 +168,9 @@ static PyObject *module_new(PyTypeObject *type, PyObject *args, PyObject *kw)
 		good = !take_source(PyTuple_GetItem(sources, i), &all[i]);
 	if (good) {
 		tl_status s;
-		Py_BEGIN_ALLOW_THREADS
-		s = tl_module_load_sources(((struct context_object *)context)->context, all, (size_t)n, &m->module);
-		Py_END_ALLOW_THREADS
-		m->context = Py_NewRef(context);
+		Py_BEGIN_ALLOW_THREADS s =
+			tl_module_load_sources(((struct context_object *)context)->context, all, (size_t)n, &m->module);
+		Py_END_ALLOW_THREADS m->context = Py_NewRef(context);
 		good = !s || raise_status(s);
 	}
 	free(all);
@@ -242,12 +235,14 @@ static PyGetSetDef kernel_members[] = {
 
 int objects_init(PyObject *module)
 {
-	PyType_Slot context_slots[] = {{Py_tp_new, context_new}, {Py_tp_dealloc, context_dealloc},
+	PyType_Slot context_slots[] = {{Py_tp_new, context_new},
+				       {Py_tp_dealloc, context_dealloc},
 				       {Py_tp_methods, context_methods},
 				       {Py_tp_doc, "Context(device): a context on a device; \"\" is the current "
 						   "CUcontext."},
 				       {0, NULL}};
-	PyType_Slot module_slots[] = {{Py_tp_new, module_new}, {Py_tp_dealloc, module_dealloc},
+	PyType_Slot module_slots[] = {{Py_tp_new, module_new},
+				      {Py_tp_dealloc, module_dealloc},
 				      {Py_tp_methods, module_methods},
 				      {Py_tp_doc, "Module(context, sources): sources are tuples (name, file, first "
 						  "line, indent, text)."},
