@@ -9,7 +9,8 @@
 # make test-cross     a share of the tests, built for arm64 and run by qemu
 # make test-package   the Debian packages in a clean root, with programs that use them
 # make test-gpu   what can only be tested on a GPU, under compute-sanitizer too where it is installed
-# make python     the Python package libtl in build/python, for PYTHONPATH
+# make python     the Python package libtl in build/python, for PYTHONPATH; make wheel: with LLVM inside, as build/wheel/*.whl
+# make test-python  the Python package, installed from the wheel; with TREE=1 the package in build/python
 # make docs       the parameters in docs/reference/builtins.md
 # make deb        Debian packages: tlc, libtl0, libtl-dev
 # make install    into $(DESTDIR)$(PREFIX), with files for pkg-config and CMake; make uninstall removes all of it

@@ -1,7 +1,7 @@
-"""make_language.py TLC FOLDER: writes the built-in functions of the language as Python functions, which give editors
+"""make_language.py FOLDER TLC…: writes the built-in functions of the language as Python functions, which give editors
 and type checkers their parameters, and which raise an error outside of kernels.
 
-The list is that of `tlc list --builtins`. FOLDER receives a module for each group of names.
+The list is that of `tlc list --builtins`; TLC… is the command tlc. FOLDER receives a module for each group of names.
 """
 
 import os
@@ -27,7 +27,7 @@ def _in_kernels(name):
 
 def functions(tlc):
     """Group, name and parameters of each function."""
-    text = subprocess.run([tlc, "list", "--builtins"], check=True, capture_output=True, text=True).stdout
+    text = subprocess.run([*tlc, "list", "--builtins"], check=True, capture_output=True, text=True).stdout
     for line in text.splitlines():
         m = re.match(r"([\w.]+)\.(\w+)\((.*)\)", line.partition("\t")[0])
         if m and m[1] in GROUPS and not (m[1] == "tl" and m[2] in CLASSES):
@@ -40,7 +40,7 @@ def written(group, name, parameters):
     return f'\ndef {name}({keyword_only}):\n    _in_kernels("{shown}")\n'
 
 
-def main(tlc, folder):
+def main(folder, *tlc):
     texts = {group: HEAD for group in GROUPS}
     names = {group: [] for group in GROUPS}
     for group, name, parameters in functions(tlc):
