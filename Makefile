@@ -41,24 +41,28 @@ else
 SAN_FLAGS = $(if $(SAN),-fsanitize=address$(,)undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer $(PATTERN))
 endif
 , = ,
-CFLAGS = -std=c11 -D_GNU_SOURCE $(OPT) -g $(WARN) -fPIC -fvisibility=hidden -MMD -MP $(SAN_FLAGS) \
+CFLAGS = -std=c11 -D_GNU_SOURCE $(OPT) $(DEBUG_INFO) $(WARN) -fPIC -fvisibility=hidden -MMD -MP $(SAN_FLAGS) \
 	-Icompiler -I. -I$(BUILD)/gen -isystem $(LLVM_INCLUDE)
 LLVM_INCLUDE = $(shell $(LLVM_CONFIG) --includedir)
 LLVM_COMPONENTS = nvptx x86 aarch64 passes bitreader linker irreader
 LLVM_SHARED = $(shell $(LLVM_CONFIG) --link-shared --ldflags --libs)
-LLVM_STATIC = $(shell $(LLVM_CONFIG) --link-static --ldflags --libs $(LLVM_COMPONENTS) --system-libs)
+# without libz3 and libxml2, which nothing here needs
+LLVM_STATIC = $(shell $(LLVM_CONFIG) --link-static --ldflags --libs $(LLVM_COMPONENTS)) -l:libz.a -l:libzstd.a
 ifdef STATIC
 LINK = g++ -static-libstdc++ -static-libgcc -Wl,--gc-sections -Wl,--exclude-libs,ALL -Wl,-s
 LINK_LLVM = $(LLVM_STATIC)
+LIBLZMA = -l:liblzma.a
 # not PIE: LLVM's tables would be 56,000 relocations at each start
 LINK_PROGRAM = $(LINK) -no-pie
 CFLAGS += -DNDEBUG
 else
+DEBUG_INFO = -g
+LIBLZMA = -llzma
 LINK_PROGRAM = $(LINK)
 LINK = $(CC)
 LINK_LLVM = $(LLVM_SHARED)
 endif
-LIBS = -llzma -ldl -lm -lpthread $(SAN_FLAGS)
+LIBS = $(LIBLZMA) -ldl -lm -lpthread $(SAN_FLAGS)
 
 LIB_SRC = $(filter-out compiler/cli/% runtime/aot/rt_devices.c,$(wildcard compiler/*/*.c compiler/*/*/*.c lang/*.c runtime/*/*.c))
 GEN_SRC = $(BUILD)/gen/parser.c $(BUILD)/gen/lex.yy.c $(BUILD)/gen/ptx_parser.c $(BUILD)/gen/ptx_lex.c

@@ -30,7 +30,6 @@ static)
 	need g++ g++ --version
 	header libzstd-dev zstd.h
 	header zlib1g-dev zlib.h
-	header libxml2-dev libxml2/libxml/tree.h
 	;;
 test)
 	need g++ g++ --version

@@ -159,7 +159,7 @@ test-gpu: all $(GPU_PROGRAMS)
 #   mkdir kit && tar -xJf gpu-kit.tar.xz -C kit && sh tests/gpu.sh kit
 gpu-kit:
 	$(Q)$(MAKE) STATIC=1 BUILD=$(BUILD)-static $(BUILD)-static/gpu-kit.tar.xz
-KIT_LIBS = libz.so.1 libzstd.so.1 liblzma.so.5 libcmocka.so.0
+KIT_LIBS = libcmocka.so.0
 $(BUILD)/gpu-kit.tar.xz: $(BUILD)/tlc $(BUILD)/libtl.so $(BUILD)/articles-test $(GPU_PROGRAMS)
 	$(call say,PACK,$@)
 	$(Q)mkdir -p $(BUILD)/lib
