@@ -48,6 +48,11 @@ test)
 python)
 	need python3-dev python3 -c 'import os, sysconfig; os.stat(sysconfig.get_path("include") + "/Python.h")'
 	;;
+python-test)
+	need python3-venv /usr/bin/python3 -c 'import ensurepip, venv'
+	need python3-numpy /usr/bin/python3 -c 'import numpy'
+	need python3-pytest /usr/bin/python3 -c 'import pytest'
+	;;
 package)
 	need dpkg-dev dpkg-shlibdeps --version
 	;;

@@ -35,12 +35,12 @@ $(PACKAGE)/libtl-python.so: $(PYTHON_LIB_OBJ) runtime/python/libtl.map
 LINK_PACKAGE = $(CC) $(if $(STATIC),-Wl$(,)-s) -Wl,-rpath,'$$ORIGIN' $(SAN_FLAGS)
 $(CORE_OBJ): CFLAGS += -isystem $(PYTHON_INCLUDE)
 $(CORE_OBJ): | $(BUILD)/deps-python
-$(PACKAGE)/_core.abi3.so: $(CORE_OBJ) | $(PACKAGE)/libtl-python.so
+$(PACKAGE)/_core.abi3.so: $(CORE_OBJ) runtime/python/python.mk | $(PACKAGE)/libtl-python.so
 	$(call say,LINK,$@)
-	$(Q)$(LINK_PACKAGE) -shared -o $@ $^ $|
-$(PACKAGE)/tlc: $(BUILD)/obj/compiler/cli/program.o | $(PACKAGE)/libtl-python.so
+	$(Q)$(LINK_PACKAGE) -shared -o $@ $(filter %.o,$^) $(PACKAGE)/libtl-python.so
+$(PACKAGE)/tlc: $(BUILD)/obj/compiler/cli/program.o runtime/python/python.mk | $(PACKAGE)/libtl-python.so
 	$(call say,LINK,$@)
-	$(Q)$(LINK_PACKAGE) -o $@ $^ $|
+	$(Q)$(LINK_PACKAGE) -o $@ $(filter %.o,$^) $(PACKAGE)/libtl-python.so
 # the functions of the language, with their parameters
 $(addprefix $(PACKAGE)/,$(LANGUAGE)) &: runtime/python/make_language.py $(BUILD)/tlc
 	$(call say,PYTHON,$(PACKAGE)/language)
@@ -72,5 +72,10 @@ wheel:
 	$(Q)cp $(BUILD)-static/wheel/*.whl $(BUILD)/wheel
 endif
 
+# --- its tests -------------------------------------------------------------------------------------------------
+
+test-python: $(if $(TREE),python,wheel) $(BUILD)/tlc
+	$(Q)PYTHON='$(PYTHON)' sh tests/python.sh $(BUILD) $(if $(TREE),tree)
+
 -include $(CORE_OBJ:.o=.d) $(BUILD)/obj/runtime/python/glibc/arc4random.d
-.PHONY: python wheel
+.PHONY: python wheel test-python
