@@ -24,6 +24,7 @@ FOLDERS = {os.path.dirname(f) for f in FILES}
 SOURCE = {f: open(f, encoding="utf-8", errors="replace").read() for f in FILES
           if not f.startswith("docs/") and f.endswith((".c", ".h", ".sh", ".py", ".mk", "Makefile", ".def", ".cmake", ".txt"))}
 ALL_SOURCE = "\n".join(SOURCE.values())
+RULES = "\n".join(text for f, text in SOURCE.items() if f.endswith((".mk", "Makefile")))
 HELP = subprocess.run([f"{BUILD}/tlc", "--help"], capture_output=True, text=True, check=True).stdout
 done = wrong = 0
 
@@ -92,7 +93,7 @@ def check_words(doc, n, text):
                 check(exists(doc, word), f"{doc}:{n}", f"there is no {word}")
         for target in re.findall(r"^(?:nice )?make ((?:[a-z][\w-]*)(?: [a-z][\w-]*)*)(?![\w/=])", code):
             for t in target.split():
-                check(re.search(rf"^[\w $().-]*\b{t}\b[^=\n]*:", SOURCE["Makefile"] + SOURCE["tests/tests.mk"], re.M),
+                check(re.search(rf"^[\w $().-]*\b{t}\b[^=\n]*:", RULES, re.M),
                       f"{doc}:{n}", f"make has no target {t}")
         for option in re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", code):
             check(re.search(rf"{option}\b", HELP) or option in ALL_SOURCE or option in FOREIGN, f"{doc}:{n}",
