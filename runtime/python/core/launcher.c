@@ -225,15 +225,28 @@ static int take_arguments(const struct launcher *l, PyObject *const *bound, stru
 	return 1;
 }
 
-/* Have the globals changed that the kernels were compiled with? */
+/* A new reference to the present value of a watched variable; NULL: it has none. */
+static PyObject *present_value(PyObject *scope, PyObject *name)
+{
+	PyObject *v = PyDict_Check(scope) ? PyDict_GetItemWithError(scope, name) : PyObject_GetAttr(scope, name);
+	if (v && PyDict_Check(scope))
+		Py_INCREF(v);
+	PyErr_Clear();
+	return v;
+}
+
+/* Have the variables changed that the kernels were compiled with? */
 static bool has_changed(const struct launcher *l)
 {
-	for (Py_ssize_t i = 0, n = PyList_Size(l->watched); i < n; i++) {
-		PyObject *w = PyList_GetItem(l->watched, i);
-		if (PyDict_GetItemWithError(PyTuple_GetItem(w, 0), PyTuple_GetItem(w, 1)) != PyTuple_GetItem(w, 2))
-			return true;
+	bool changed = false;
+	for (Py_ssize_t i = 0, n = PyList_Size(l->watched); i < n && !changed; i++) {
+		PyObject *w = PyList_GetItem(l->watched, i), *was = PyTuple_GetItem(w, 2);
+		PyObject *v = present_value(PyTuple_GetItem(w, 0), PyTuple_GetItem(w, 1));
+		changed = v != was && (!v || Py_TYPE(v) != Py_TYPE(was) || PyObject_RichCompareBool(v, was, Py_EQ) <= 0);
+		PyErr_Clear();
+		Py_XDECREF(v);
 	}
-	return false;
+	return changed;
 }
 
 /* The kernel for the device of the arguments: borrowed. */

@@ -1,8 +1,8 @@
 """Arguments that the extension does not know itself: arrays by DLPack and the array interfaces, descriptors, dtypes,
 NumPy's numbers. `convert` is called by the extension, and returns an object that the extension knows."""
 
-import ctypes
 import enum
+import functools
 
 from . import _core
 
@@ -53,33 +53,33 @@ def _by_interface(v, interface, device):
     before, after = _extent(shape, strides, size)
     if before:
         raise ValueError("an array with negative strides cannot be passed to a kernel; pass a copy")
-    owner = v
-    while device < 0 and getattr(owner, "base", None) is not None and hasattr(owner.base, "__array_interface__"):
-        owner = owner.base
-    address, bytes_ = interface["data"][0], after
-    if owner is not v:
-        whole = owner.__array_interface__
-        bytes_ = max(after, whole["data"][0] + owner.nbytes - address)
-    return _core.pointer(_NUMBERS[name], address, bytes_, device, owner)
-
-
-class _DLTensor(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
-                ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
-                ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
-                ("byte_offset", ctypes.c_uint64)]
+    return _core.pointer(_NUMBERS[name], interface["data"][0], after, device, v)
 
 
 _DL_TYPES = {(0, 8): "int8", (0, 16): "int16", (0, 32): "int32", (0, 64): "int64", (1, 8): "uint8", (1, 16): "uint16",
              (1, 32): "uint32", (1, 64): "uint64", (2, 16): "fp16", (2, 32): "fp32", (2, 64): "fp64", (4, 16): "bf16",
              (6, 8): "int1", (10, 8): "fp8e4nv", (12, 8): "fp8e5"}
-_capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-_capsule_pointer.restype, _capsule_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+
+
+@functools.cache
+def _dlpack_reader():
+    """A function that reads the DLTensor of a capsule."""
+    import ctypes
+
+    class DLTensor(ctypes.Structure):
+        _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
+                    ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
+                    ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)),
+                    ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64)]
+
+    address = ctypes.pythonapi.PyCapsule_GetPointer
+    address.restype, address.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return lambda capsule: ctypes.cast(address(capsule, b"dltensor"), ctypes.POINTER(DLTensor)).contents
 
 
 def _by_dlpack(v):
     capsule = v.__dlpack__()
-    t = ctypes.cast(_capsule_pointer(capsule, b"dltensor"), ctypes.POINTER(_DLTensor)).contents
+    t = _dlpack_reader()(capsule)
     name = _DL_TYPES.get((t.code, t.bits))
     if name is None or t.lanes != 1:
         raise TypeError(f"an array with elements of DLPack's type {t.code}, {t.bits} bits cannot be passed to a kernel")
@@ -127,6 +127,10 @@ def convert(v):
     if hasattr(v, "__array_interface__"):
         return v.item() if getattr(v, "shape", None) == () and not hasattr(v, "ctypes") else _by_interface(
             v, v.__array_interface__, -1)
+    if hasattr(v, "untyped_storage"):
+        dtype_number(v.dtype)
+        raise TypeError(f"a tensor on the device {v.device} cannot be passed to a kernel; kernels run on the CPU and on "
+                        "NVIDIA GPUs")
     if hasattr(v, "__dlpack__"):
         return _by_dlpack(v)
     if isinstance(v, enum.Enum) and not isinstance(v, int):
@@ -152,10 +156,9 @@ def memory(v):
     if hasattr(v, "untyped_storage"):
         s = v.untyped_storage()
         return s.data_ptr(), s.nbytes()
-    arg = convert(v)
-    owner = arg.keep
-    if hasattr(owner, "__array_interface__"):
-        return owner.__array_interface__["data"][0], owner.nbytes
+    while hasattr(v, "__array_interface__") and hasattr(getattr(v, "base", None), "__array_interface__"):
+        v = v.base
+    arg = v if isinstance(v, _core.Arg) else convert(v)
     return arg.address, arg.bytes
 
 

@@ -25,6 +25,9 @@ _OPTIONS = {"num_warps", "num_stages", "maxnreg", "group_pids", "max_ctas", "deb
             "launch_pdl", "stream"}
 
 
+_MOST_MODULES = 256  # of a kernel: devices and functions among its arguments
+
+
 class KernelInterface:
     """A kernel: kernel[grid](arguments…)."""
 
@@ -330,15 +333,19 @@ class JITFunction(_core.Launcher, KernelInterface):
         """The kernel of a module that contains these functions, and their names."""
         with self._lock:
             key = spec, tuple(id(f) for f in functions)
-            found = self._modules.get(key)
-            if found and all(d.get(n) is v for d, n, v in found[2].watched):
+            found = self._modules.pop(key, None)
+            if found and not found[2].changed():
+                self._modules[key] = found  # the last one used
                 return found[:2]
             try:
                 sources = Sources(self, functions)
             except NotWritten as e:
                 raise CompileError(f"error: {e}") from None
             module = _core.Module(_device.context(spec), tuple(sources.sources))
-            self._modules[key] = module.kernel(self.fn.__name__), sources.names, sources
+            # the functions are kept, so that no other object has their addresses
+            self._modules[key] = module.kernel(self.fn.__name__), sources.names, sources, functions
+            if len(self._modules) > _MOST_MODULES:
+                del self._modules[next(iter(self._modules))]
             self._watched[:] = sources.watched
             return self._modules[key][:2]
 

@@ -44,14 +44,19 @@ class Function:
         self.tree = ast.parse(self.text).body[0]
         self.fn = fn
 
+    @property
+    def cells(self):
+        """The variables of enclosing functions, as cells by name."""
+        return dict(zip(self.fn.__code__.co_freevars, self.fn.__closure__ or ()))
+
     def scope(self):
         """The names that the function sees: its module's, and those of enclosing functions in front of them."""
         scope = dict(self.fn.__globals__)
-        for name, cell in zip(self.fn.__code__.co_freevars, self.fn.__closure__ or ()):
+        for name, cell in self.cells.items():
             try:
                 scope[name] = cell.cell_contents
             except ValueError:  # it has no value yet
-                pass
+                scope.pop(name, None)
         return scope
 
 
@@ -123,7 +128,8 @@ def is_aggregate(c):
 class Sources:
     """The sources of a kernel: tuples (name, file, first line, indent, text), the kernel's first.
 
-    watched: (dict, key, value) of each module variable that the texts depend on.
+    watched: (dict or object, name, value) of each variable that the texts depend on: globals, variables of enclosing
+    functions, attributes.
     """
 
     def __init__(self, jit, functions=()):
@@ -136,6 +142,14 @@ class Sources:
                 self.names[id(f)] = name = f"__function_{len(self.names)}"
                 bound.append(self.binding(name, f, {}))
         self.sources[0] = self.source(None, main, bound, jit)
+
+    def changed(self):
+        """Has a variable changed since the texts were made?"""
+        for scope, name, v in self.watched:
+            now = scope.get(name) if isinstance(scope, dict) else getattr(scope, name, None)
+            if now is not v and (type(now) is not type(v) or not now == v):
+                return True
+        return False
 
     def function(self, jit):
         """The module and the name of a jit function or constexpr function."""
@@ -166,11 +180,14 @@ class Sources:
         for name, attributes in free_names(f.tree).items():
             if name not in scope or getattr(builtins, name, None) is scope[name]:
                 continue
-            v = scope[name]
-            if name in f.fn.__globals__ and not isinstance(v, (types.ModuleType, types.FunctionType, type)):
-                self.watched.append((f.fn.__globals__, name, v))
-            bound.append(self.binding(name, v, attributes))
+            self.watch(f.cells.get(name, f.fn.__globals__), name, scope[name])
+            bound.append(self.binding(name, scope[name], attributes))
         return bound
+
+    def watch(self, scope, name, v):
+        """Notes a variable whose change is a change of the kernel. scope: a dict, a cell or an object."""
+        if not isinstance(v, (types.ModuleType, types.FunctionType, type)):
+            self.watched.append((scope, "cell_contents" if isinstance(scope, types.CellType) else name, v))
 
     def binding(self, name, v, attributes):
         """A statement that gives `name` the value v in a source; None: it has no text, and a use of it is an error."""
@@ -210,10 +227,9 @@ class Sources:
         self.sources.append(None)
         at, bound = len(self.sources) - 1, []
         for name, inner in attributes.items():
-            try:
+            if hasattr(v, name):
+                self.watch(v, name, getattr(v, name))
                 bound.append(self.binding(name, getattr(v, name), inner))
-            except AttributeError:
-                pass
         text = "; ".join(b for b in bound if b) + "\n"
         self.sources[at] = module, getattr(v, "__file__", None) or "<namespace>", 0, 0, text
         return module

@@ -90,7 +90,7 @@ _CLASSES = (Error, CompileError, ArgumentError, DeviceError, DeviceError, OutOfM
 def from_status(status, name, text, kernel, file, line, column):
     """The exception for a status of the C library. It is called by the extension."""
     kind = _CLASSES[status] if status < len(_CLASSES) else Error
-    if kind is CompileError and "static assertion failed" in text:
+    if kind is CompileError and ": error: assertion failed" in text.partition("\n")[0]:
         kind = CompileTimeAssertionFailure
     return kind(text, name, kernel, file, line, column)
 

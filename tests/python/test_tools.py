@@ -1,0 +1,216 @@
+"""Compiled kernels, autotuning, measuring, devices, threads and processes."""
+
+import multiprocessing
+import os
+import threading
+
+import numpy as np
+import pytest
+
+import libtl
+import libtl.language as tl
+import libtl.testing
+
+
+@libtl.jit
+def scale(x, o, n, K: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(o + i, tl.load(x + i, mask=i < n) * K, mask=i < n)
+
+
+def arrays(n=1000):
+    return np.random.default_rng().standard_normal(n).astype("float32"), np.full(n, np.nan, "float32")
+
+
+def test_compiled_kernel():
+    k = scale.compile("*fp32:16", "*fp32:16", "i32", K=2, BLOCK=256, num_warps=8, device="sim")
+    assert k.name == "scale" and k.num_warps == 8
+    assert ".entry scale" in k.asm["ptx"] and "tt.func" in k.asm["ttir"]
+    assert ".reqntid 256" in k.asm["ptx"] and k.resources["threads"] == 256
+    assert "ld.global" in k.asm["ptx"] and "test_tools.py" in k.remarks
+    with pytest.raises(libtl.Error):
+        k.asm["sass"]
+
+
+def test_result_of_a_launch():
+    x, o = arrays()
+    k = scale[(4,)](x, o, 1000, K=3, BLOCK=256)
+    del x, o
+    assert "arith.mulf" in k.asm["ttir"] and k.num_stages == 3
+
+
+def test_warmup_compiles_without_running():
+    x, o = arrays()
+    scale.warmup(x, o, 1000, K=2, BLOCK=256, grid=(4,))
+    assert np.isnan(o).all()
+
+
+def test_autotune():
+    tried = []
+
+    @libtl.autotune([libtl.Config({"BLOCK": b}, num_warps=4, pre_hook=lambda args: tried.append(args["BLOCK"]))
+                     for b in (64, 256)], key=["n"], warmup=1, rep=1)
+    @libtl.jit
+    def kernel(x, o, n, BLOCK: tl.constexpr):
+        i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        tl.store(o + i, tl.load(x + i, mask=i < n) + 1, mask=i < n)
+
+    for n in 1000, 700:
+        x, o = arrays(n)
+        kernel[lambda meta: (libtl.cdiv(n, meta["BLOCK"]),)](x, o, n)
+        np.testing.assert_array_equal(o, x + 1)
+    assert {64, 256} <= set(tried) and kernel.best_config.kwargs["BLOCK"] in (64, 256) and len(kernel.cache) == 2
+    with pytest.raises(libtl.ArgumentError, match="'m' is not a parameter"):
+        libtl.autotune([libtl.Config({})], key=["m"])(scale)
+
+
+def test_autotune_restores():
+    @libtl.autotune([libtl.Config({"BLOCK": b}) for b in (64, 128)], key=[], restore_value=["x"], reset_to_zero=["count"],
+                    warmup=1, rep=1)
+    @libtl.jit
+    def kernel(x, count, n, BLOCK: tl.constexpr):
+        i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        tl.store(x + i, tl.load(x + i, mask=i < n) + 1, mask=i < n)
+        tl.atomic_add(count, 1)
+
+    x, count = np.zeros(128, "int32"), np.zeros(1, "int32")
+    kernel[lambda meta: (128 // meta["BLOCK"],)](x, count, 128)
+    assert (x == 1).all() and count[0] == 128 // kernel.best_config.kwargs["BLOCK"]
+
+
+def test_autotune_skips_what_does_not_compile():
+    @libtl.autotune([libtl.Config({"BLOCK": b}) for b in (100, 128)], key=[], warmup=1, rep=1)
+    @libtl.jit
+    def kernel(o, BLOCK: tl.constexpr):
+        tl.store(o + tl.arange(0, BLOCK), 1)
+
+    o = np.zeros(128, "int32")
+    kernel[(1,)](o)
+    assert kernel.best_config.kwargs["BLOCK"] == 128 and o.all()
+
+
+def test_heuristics():
+    @libtl.heuristics({"BLOCK": lambda args: libtl.next_power_of_2(args["n"])})
+    @libtl.jit
+    def kernel(x, o, n, BLOCK: tl.constexpr):
+        i = tl.arange(0, BLOCK)
+        tl.store(o + i, tl.load(x + i, mask=i < n), mask=i < n)
+
+    x, o = arrays(77)
+    kernel[(1,)](x, o, 77)
+    np.testing.assert_array_equal(o, x)
+
+
+def test_hooks():
+    seen = []
+
+    @libtl.jit
+    def kernel(o, v):
+        tl.store(o, v)
+
+    kernel.add_pre_run_hook(lambda *args, **kwargs: seen.append((len(args), kwargs)))
+    kernel[(1,)](np.zeros(1), v=1.0)
+    assert seen == [(1, {"v": 1.0})]
+
+
+def test_measuring(capsys, tmp_path):
+    x, o = arrays()
+    f = lambda: scale[(4,)](x, o, 1000, K=2, BLOCK=256)  # noqa: E731
+    low, median, high = libtl.testing.do_bench(f, warmup=1, rep=5, quantiles=[0.1, 0.5, 0.9])
+    assert 0 < low <= median <= high
+    assert len(libtl.testing.do_bench(f, warmup=1, rep=5, return_mode="all")) >= 1
+    libtl.testing.assert_close(o, 2 * x, atol=0)
+    with pytest.raises(AssertionError):
+        libtl.testing.assert_close(o, 3 * x)
+
+    @libtl.testing.perf_report(libtl.testing.Benchmark(["n"], [1, 2], "line", ["a", "b"], ["A", "B"], "plot", {"k": 10}))
+    def bench(n, line, k):
+        return n * k + (line == "b")
+
+    bench.run(print_data=True, save_path=str(tmp_path))
+    assert "11" in capsys.readouterr().out
+    assert (tmp_path / "plot.csv").read_text() == "n,A,B\n1,10,11\n2,20,21\n"
+
+
+def test_devices():
+    assert libtl.get_device() == "cpu" and libtl.device_info()["kind"] == "cpu"
+    with libtl.device("sim:80"):
+        assert libtl.device_info()["target"] == "cuda:sm_80"
+    with pytest.raises(ValueError, match='device "gpu"|device \'gpu\''):
+        libtl.set_device("gpu")
+    x, o = arrays()
+    scale[(4,)](x, o, 1000, K=2, BLOCK=256, device="interp")
+    np.testing.assert_array_equal(o, 2 * x)
+
+    @libtl.jit(device="interp")
+    def kernel(o):
+        tl.store(o + tl.program_id(0), tl.program_id(0))
+
+    with pytest.raises(libtl.KernelError):
+        kernel[(5,)](np.zeros(4, "int32"))
+
+
+def test_sim_finds_races():
+    @libtl.jit
+    def kernel(o):
+        tl.store(o, tl.program_id(0))
+
+    with libtl.device("sim"), pytest.raises(libtl.RaceError):
+        kernel[(2,)](np.zeros(1, "int32"))
+
+
+def test_threads():
+    """Threads launch and compile the same kernels at once."""
+    errors = []
+
+    def work(k):
+        try:
+            for _ in range(20):
+                x, o = arrays()
+                scale[(4,)](x, o, 1000, K=k, BLOCK=256)
+                np.testing.assert_array_equal(o, k * x)
+        except Exception as e:
+            errors.append(e)
+
+    threads = [threading.Thread(target=work, args=(k % 3 + 2,)) for k in range(6)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not errors
+
+
+def child(queue):
+    x, o = arrays()
+    scale[(4,)](x, o, 1000, K=2, BLOCK=256)
+    queue.put(bool((o == 2 * x).all()))
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_processes(method):
+    """A child process launches kernels, as DataLoader's workers do, also after its parent did."""
+    x, o = arrays()
+    scale[(4,)](x, o, 1000, K=2, BLOCK=256)
+    context = multiprocessing.get_context(method)
+    queue = context.Queue()
+    p = context.Process(target=child, args=(queue,))
+    p.start()
+    assert queue.get(timeout=120)
+    p.join(60)
+    assert p.exitcode == 0
+
+
+def test_launches_do_not_leak():
+    """Memory does not grow with the number of launches."""
+    x, o = arrays()
+
+    def resident():
+        with open("/proc/self/statm", encoding="ascii") as f:
+            return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    for _ in range(2000):
+        scale[(0,)](x, o, 1000, K=2, BLOCK=256)
+    before = resident()
+    for _ in range(50000):
+        scale[(0,)](x, o, 1000, K=2, BLOCK=256)
+    assert resident() - before < 4 << 20
