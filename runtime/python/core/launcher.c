@@ -242,7 +242,8 @@ static bool has_changed(const struct launcher *l)
 	for (Py_ssize_t i = 0, n = PyList_Size(l->watched); i < n && !changed; i++) {
 		PyObject *w = PyList_GetItem(l->watched, i), *was = PyTuple_GetItem(w, 2);
 		PyObject *v = present_value(PyTuple_GetItem(w, 0), PyTuple_GetItem(w, 1));
-		changed = v != was && (!v || Py_TYPE(v) != Py_TYPE(was) || PyObject_RichCompareBool(v, was, Py_EQ) <= 0);
+		changed = v != was &&
+			  (!v || Py_TYPE(v) != Py_TYPE(was) || PyObject_RichCompareBool(v, was, Py_EQ) <= 0);
 		PyErr_Clear();
 		Py_XDECREF(v);
 	}

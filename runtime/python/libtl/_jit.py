@@ -4,6 +4,7 @@ import ast
 import functools
 import hashlib
 import inspect
+import os
 import threading
 import weakref
 
@@ -240,6 +241,20 @@ _functions = weakref.WeakSet()
 def _device_changed():
     for f in list(_functions):
         f._use_device()
+
+
+def _after_fork():
+    """A child process must not use the GPU with its parent's contexts, nor release them."""
+    for f in list(_functions):
+        if any(index >= 0 for index in f._kernels):
+            _of_parent.append(dict(f._kernels))
+            f._kernels.clear()
+            _of_parent.append(f._modules)
+            f._modules = {}
+
+
+_of_parent = []
+os.register_at_fork(after_in_child=_after_fork)
 
 
 class JITFunction(_core.Launcher, KernelInterface):
