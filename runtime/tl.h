@@ -565,6 +565,15 @@ typedef enum tl_specialization {
 } tl_specialization;
 
 /* The options of a launch. A member that is 0 has its default. */
+/* Contraction of a multiplication and an addition of a kernel to one fused multiply-add, which rounds once. Off, every
+ * device computes x * y + z with two roundings; tl.fma, dots and math functions do not change. Off is Triton's
+ * enable_fp_fusion=False. */
+typedef enum tl_fp_fusion {
+	TL_FP_FUSION_DEFAULT, /* as TL_FP_FUSION_ON */
+	TL_FP_FUSION_ON,
+	TL_FP_FUSION_OFF,
+} tl_fp_fusion;
+
 typedef struct tl_config {
 	uint32_t grid[3]; /* programs along each axis; see grid_dims */
 	int num_warps;    /* a power of two, 1 to 32; 0: 4 */
@@ -597,7 +606,9 @@ typedef struct tl_config {
 	/* The most registers of a thread, 1 to 256 (a GPU gives 24 to 255). Further values are spilled to memory, so
 	 * that more blocks fit a multiprocessor. 0: ptxas decides. */
 	int maxnreg;
-	uint64_t reserved[3];
+	uint64_t reserved[2];
+	tl_fp_fusion fp_fusion; /* contraction to fused multiply-adds */
+	int unused;             /* 0, as `reserved` */
 } tl_config;
 
 /* Launches the kernel, and compiles it first if there is no variant for these arguments. A grid of no programs runs
@@ -719,9 +730,9 @@ typedef struct tl_named_arg {
 	tl_arg value;     /* a compile-time value */
 } tl_named_arg;
 /* Adds a configuration: values for parameters that launches leave open, and the members num_warps, num_stages,
- * group_pids, max_ctas and maxnreg of `options` that are not 0. `options` may be NULL. The values are copied. Call it
- * before the first launch, and not from several threads at once. TL_ERR_ARGUMENT: a name is not a parameter, a value
- * does not fit it, or the tuner has been used. */
+ * group_pids, max_ctas, maxnreg and fp_fusion of `options` that are not 0. `options` may be NULL. The values are
+ * copied. Call it before the first launch, and not from several threads at once. TL_ERR_ARGUMENT: a name is not a
+ * parameter, a value does not fit it, or the tuner has been used. */
 TL_API tl_status tl_tuner_add(tl_tuner *t, const tl_config *options, const tl_named_arg *values, size_t n);
 
 /* Completes a configuration to a launch. *cfg has the options of the configuration. `args` has a value for each of the

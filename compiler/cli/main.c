@@ -249,6 +249,8 @@ static const char *option_of(const char *name)
 {
 	if (!strcmp(name, "num_warps"))
 		return "; the number of warps is --num-warps N";
+	if (!strcmp(name, "enable_fp_fusion"))
+		return "; contraction to fused multiply-adds is --fp-fusion on|off";
 	return strcmp(name, "num_stages") ? "" : "; the number of stages is --num-stages N";
 }
 

@@ -12,8 +12,8 @@ enum {
 	COMPARED = 1 << 16, /* tlc bench takes several values, separated by commas */
 };
 
-/* CHOICE: an option without value, which sets an enumeration to `lo` */
-enum value_kind { TEXT, FLAG, CHOICE, NUMBER, WARPS, DEFINE, FOLDER };
+/* CHOICE: an option without value, which sets an enumeration to `lo`. WORD: a word of codegen_numbers[lo] */
+enum value_kind { TEXT, FLAG, CHOICE, NUMBER, WARPS, WORD, DEFINE, FOLDER };
 
 static const struct option {
 	const char *name;
@@ -64,6 +64,11 @@ static const struct option {
 	 "--num-stages N", "stages of software pipelining; default 3", NULL},
 	{"--maxnreg", NUMBER, COMPILES | LAUNCH, AT(options.codegen.maxnreg), 1, MAX_MAXNREG,
 	 "--maxnreg N", "the most registers of a thread; more are spilled to memory; default: ptxas decides", NULL},
+	{"--fp-fusion", WORD, COMPILES | LAUNCH | COMPARED, AT(options.codegen.fp_fusion), CODEGEN_FP_FUSION, 0,
+	 "--fp-fusion on|off",
+	 "contracts x * y + z to a fused multiply-add, which rounds once; default on; off, all devices give\n"
+	 "the same bits (tl.fma, dots and math functions still fuse)",
+	 NULL},
 	{"--group-pids", NUMBER, COMPILES | LAUNCH | COMPARED, AT(options.codegen.group_pids), 0, MAX_GROUP_PIDS,
 	 "--group-pids N", "walks a two-dimensional grid in groups of N rows, for L2 reuse; 1: no groups;\n"
 	 "default: 16 with --persistent, for GEMMs whose rows and columns share loads", NULL},
@@ -130,7 +135,8 @@ static const struct option {
 	 "runs configurations in this process; a configuration that fails on a GPU ends it", "tlc tune has it"},
 	{"--against", TEXT, VERB_BENCH, AT(against), 0, 0, "--against FILE2",
 	 "another version of FILE, timed alternately with it; -k, -D, --num-warps, --num-stages,\n"
-	 "--group-pids, --max-ctas and --device take several values to compare, separated by commas",
+	 "--group-pids, --fp-fusion, --max-ctas and --device take several values to compare, separated by\n"
+	 "commas",
 	 "tlc bench has it"},
 	{"--plot", TEXT, VERB_BENCH, AT(plot), 0, 0, "--plot PATH",
 	 "plots the times of a range as .svg or .png, with gnuplot: GB/s with --bytes, else TFLOPS or ms",
@@ -314,6 +320,15 @@ static bool read_number(const struct option *o, const char *value, int *out)
 	return true;
 }
 
+static bool read_word(const struct option *o, const char *value, int *out)
+{
+	int v = codegen_number_of_word(o->lo, value);
+	if (v <= 0)
+		return refuse("%s: expected %s, not '%s'", o->name, strchr(o->shown, ' ') + 1, value);
+	*out = v;
+	return true;
+}
+
 static bool add_define(struct command *c, const char *text)
 {
 	const char *eq = strchr(text, '=');
@@ -337,6 +352,7 @@ static bool set_option(struct command *c, const struct option *o, const char *va
 		if (to == &c->target)
 			vec_push(&c->arena, &c->targets, value);
 		return true;
+	case WORD: return read_word(o, value, to);
 	case DEFINE: return add_define(c, value);
 	case FOLDER: vec_push(&c->arena, &c->folders, value); return true;
 	default: return read_number(o, value, to);

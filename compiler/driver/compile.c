@@ -544,6 +544,7 @@ static bool begin(struct run *r, struct kernel *k, struct compiled *out)
 		k->num_warps = out->num_warps;
 		k->cuda.cluster = 1;
 		k->cuda.maxnreg = o->codegen.maxnreg;
+		k->cuda.no_fp_fusion = o->codegen.fp_fusion == FP_FUSION_OFF;
 	}
 	r->s.num_warps = k->num_warps;
 	out->cluster = k->cuda.cluster;

@@ -11,6 +11,13 @@ enum aliasing {
 	ALIAS_ANY,   /* no guarantee: parameters may overlap */
 };
 
+/* Contraction of a multiplication and an addition of the source to one fused multiply-add, which rounds once. */
+enum fp_fusion {
+	FP_FUSION_DEFAULT, /* FP_FUSION_ON */
+	FP_FUSION_ON,
+	FP_FUSION_OFF, /* tl.fma, dots and the inline code of math functions still fuse */
+};
+
 /* Assumptions of compiled code about sizes. */
 enum launch_bounds {
 	BOUNDS_LIMITED, /* the launch bounds, and few elements after each pointer */
@@ -33,7 +40,7 @@ enum {
 	MAX_MAXNREG = 256,
 };
 
-enum { CODEGEN_NUMBERS = 4 };
+enum { CODEGEN_WARPS, CODEGEN_STAGES, CODEGEN_GROUP_PIDS, CODEGEN_MAXNREG, CODEGEN_FP_FUSION, CODEGEN_NUMBERS };
 struct codegen_options {
 	/* numbers chosen by the user, a decorator or the tuner; 0: the default */
 	union {
@@ -43,7 +50,8 @@ struct codegen_options {
 			/* number of rows of a group when a two-dimensional grid is remapped; 1: not remapped; 0: 16 for
 			 * GRID_ROWS if that is faster, else not remapped */
 			int group_pids;
-			int maxnreg; /* register limit of a thread; 0: ptxas decides */
+			int maxnreg;   /* register limit of a thread; 0: ptxas decides */
+			int fp_fusion; /* enum fp_fusion */
 		};
 		int numbers[CODEGEN_NUMBERS]; /* the same, as codegen_numbers describes them */
 	};
@@ -67,6 +75,9 @@ extern const struct codegen_number {
 	int usual; /* the default */
 	int least, most;
 	const char *rule; /* of its values, for messages: "it must …" */
+	/* The words for the values `least` to `most` in texts; NULL: texts have the number itself. The word for a value
+	 * of 0 is "default". */
+	const char *const *words;
 } codegen_numbers[CODEGEN_NUMBERS];
 
 /* Gives numbers that are 0 the values of `other`. */
@@ -77,12 +88,14 @@ static inline struct codegen_options codegen_options_or(struct codegen_options o
 	return o;
 }
 
-/* Replaces num_warps and num_stages of 0 by their defaults, and maxnreg=256 by 255, the most registers of a thread. */
+/* Replaces num_warps, num_stages and fp_fusion of 0 by their defaults, and maxnreg=256 by 255, the most registers of a
+ * thread. */
 static inline struct codegen_options codegen_options_complete(struct codegen_options o)
 {
 	o.num_warps = o.num_warps ? o.num_warps : DEFAULT_WARPS;
 	o.num_stages = o.num_stages ? o.num_stages : DEFAULT_STAGES;
 	o.maxnreg = o.maxnreg == MAX_MAXNREG ? MAX_REGISTERS : o.maxnreg;
+	o.fp_fusion = o.fp_fusion ? o.fp_fusion : FP_FUSION_ON;
 	return o;
 }
 
@@ -102,6 +115,10 @@ static inline bool codegen_options_same_choice(const struct codegen_options *x, 
 
 /* The index of the first number that violates its rule; -1: there is none. */
 int codegen_options_wrong(const struct codegen_options *o);
+/* The value of a number as texts have it: "8", or a word. */
+const char *codegen_number_text(struct arena *a, int number, int value);
+/* The value that `text` names, a word of the number; -1: it is none of them. */
+int codegen_number_of_word(int number, const char *text);
 /* Appends the numbers that differ from the numbers of `from`: "num_warps=8 num_stages=2". `separator` comes before each
  * item that is not the first of the text. */
 void codegen_options_print(struct strbuf *out, const struct codegen_options *o, const struct codegen_options *from,

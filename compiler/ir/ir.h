@@ -294,6 +294,7 @@ struct cuda_placement {
 	bool pairs;       /* two neighbouring CTAs share TMA tiles if they are launched as a cluster */
 	i32 more_warps;   /* warps of a CTA in addition to num_warps: its producer warps */
 	i32 maxnreg;      /* register limit per thread; 0: not set */
+	bool no_fp_fusion; /* products and sums are not contracted: FP_FUSION_OFF */
 	struct tensor_map_param maps[MAX_TENSOR_MAPS];
 	u32 nmaps;
 };

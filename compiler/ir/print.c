@@ -662,7 +662,8 @@ void kernel_print(const struct kernel *k, struct strbuf *out)
 	print_layouts(&p);
 	char maxnreg[40] = "", grids[40] = "";
 	const char *persistent = k->cuda.persistent ? ", tlc.persistent" : "",
-		   *pairs = k->cuda.pairs ? ", tlc.pairs" : "";
+		   *pairs = k->cuda.pairs ? ", tlc.pairs" : "",
+		   *fusion = k->cuda.no_fp_fusion ? ", tlc.no_fp_fusion" : "";
 	if (k->cuda.grids)
 		snprintf(grids, sizeof grids, ", tlc.grids = %u : i32", k->cuda.grids);
 	if (k->cuda.maxnreg)
@@ -671,9 +672,9 @@ void kernel_print(const struct kernel *k, struct strbuf *out)
 		sb_printf(out,
 			  "module attributes {%s\"ttg.num-ctas\" = %d : i32, \"ttg.num-warps\" "
 			  "= %d : i32, ttg.shared = %d : "
-			  "i32, ttg.target = \"%s\", \"ttg.threads-per-warp\" = 32 : i32%s%s%s} {\n",
+			  "i32, ttg.target = \"%s\", \"ttg.threads-per-warp\" = 32 : i32%s%s%s%s} {\n",
 			  maxnreg, k->cuda.cluster, k->num_warps / k->cuda.cluster, k->shared_bytes, k->target, grids,
-			  persistent, pairs);
+			  persistent, pairs, fusion);
 	else
 		sb_puts(out, "module {\n");
 	sb_puts(out, body.at);

@@ -1,5 +1,5 @@
 /* Contraction to fma: x * y + z becomes one instruction, rounded once, if the product has no other use. Triton leaves
- * this to ptxas, which contracts by default too. */
+ * this to LLVM and ptxas, which contract unless enable_fp_fusion is False. */
 #include "ir/pass.h"
 
 static bool has_fma(enum dtype d)
@@ -40,6 +40,8 @@ static void contract(struct op *o, void *arg)
 
 void pass_contract_fma(struct pass_state *s)
 {
+	if (s->options.fp_fusion == FP_FUSION_OFF)
+		return;
 	walk(s->k->body, contract, s->ctx);
 	remove_dead_code(s->k);
 }

@@ -163,6 +163,7 @@ static inline struct codegen_options options_of_config(const tl_config *c)
 					.num_stages = c->num_stages,
 					.group_pids = c->group_pids,
 					.maxnreg = c->maxnreg,
+					.fp_fusion = (int)c->fp_fusion,
 					.debug = c->debug};
 }
 static inline void set_options_of_config(tl_config *c, const struct codegen_options *o)
@@ -171,6 +172,7 @@ static inline void set_options_of_config(tl_config *c, const struct codegen_opti
 	c->num_stages = o->num_stages;
 	c->group_pids = o->group_pids;
 	c->maxnreg = o->maxnreg;
+	c->fp_fusion = (tl_fp_fusion)o->fp_fusion;
 	c->debug = o->debug;
 }
 /* The variant for these arguments, which is compiled if it is new. */

@@ -6,7 +6,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	       "images are little-endian, and written as they lie in memory");
 
-enum { IMAGE_VERSION = 15, MAX_IMPORTS = UINT16_MAX };
+enum { IMAGE_VERSION = 16, MAX_IMPORTS = UINT16_MAX };
 static const char magic[8] = "tlimage";
 
 struct header {
@@ -141,6 +141,7 @@ static void code_fields(struct coder *c, struct image *im)
 	CODE_RANGE(c, im->codegen.num_stages, 0, MAX_NUM_STAGES);
 	CODE_RANGE(c, im->codegen.group_pids, 0, INT32_MAX);
 	CODE_RANGE(c, im->codegen.maxnreg, 0, MAX_REGISTERS);
+	CODE_RANGE(c, im->codegen.fp_fusion, FP_FUSION_ON, FP_FUSION_OFF);
 	CODE_RANGE(c, im->codegen.debug, 0, 1);
 	CODE_RANGE(c, im->codegen.no_tma, 0, 1);
 	CODE_RANGE(c, im->codegen.sizes, BOUNDS_LIMITED, BOUNDS_WIDE);
@@ -290,6 +291,8 @@ void image_show(const struct image *im, struct strbuf *out)
 		sb_printf(out, ", group_pids %d", im->codegen.group_pids);
 	if (im->codegen.maxnreg)
 		sb_printf(out, ", maxnreg %d", im->codegen.maxnreg);
+	if (im->codegen.fp_fusion == FP_FUSION_OFF)
+		sb_puts(out, ", fp_fusion off");
 	bool cpu = !strncmp(im->target, "cpu", 3);
 	sb_printf(out, "\ncode         %u bytes of %s for %s\n", im->code_bytes, cpu ? "an object" : "PTX", im->target);
 	if (im->binary_bytes)

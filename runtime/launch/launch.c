@@ -54,7 +54,7 @@ static tl_status check_compiled(const tl_kernel *k, const tl_config *cfg)
 
 static inline bool is_reserved_used(const tl_config *cfg)
 {
-	return cfg->reserved[0] | cfg->reserved[1] | cfg->reserved[2];
+	return cfg->reserved[0] | cfg->reserved[1] | (u64)cfg->unused;
 }
 
 tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct options *out)
@@ -164,7 +164,8 @@ static tl_status take_launch(const char *call, tl_kernel *k, const tl_config *cf
 static inline bool same_options(const tl_kernel *k, const struct arg_guard *b, const tl_config *cfg, const u32 *grid)
 {
 	if (k->module->compiled)
-		return !(cfg->num_warps | cfg->num_stages | cfg->group_pids | cfg->maxnreg | cfg->debug);
+		return !(cfg->num_warps | cfg->num_stages | cfg->group_pids | cfg->maxnreg | cfg->debug |
+			 (int)cfg->fp_fusion);
 	const struct codegen_options o = codegen_options_complete(options_of_config(cfg));
 	return codegen_options_same_choice(&o, &b->options.codegen) &&
 	       b->options.general == (cfg->specialization == TL_SPECIALIZE_NONE) &&

@@ -58,6 +58,15 @@ static void print_number(struct strbuf *out, const char *key, int n, int usual)
 		sb_printf(out, ", \"%s\": %d", key, n);
 }
 
+static void print_codegen_number(struct strbuf *out, int number, int value)
+{
+	const struct codegen_number *n = &codegen_numbers[number];
+	if (!n->words)
+		print_number(out, n->name, value, n->usual);
+	else if (value != n->usual)
+		print_string(out, n->name, codegen_number_text(out->arena, number, value));
+}
+
 void manifest_print(struct strbuf *out, const struct manifest_entry *e)
 {
 	sb_puts(out, "{");
@@ -67,8 +76,7 @@ void manifest_print(struct strbuf *out, const struct manifest_entry *e)
 	print_string(out, "arguments", e->arguments);
 	print_string(out, "target", target_name(out->arena, &e->target));
 	for (u32 i = 0; i < CODEGEN_NUMBERS; i++)
-		print_number(out, codegen_numbers[i].name, e->options.codegen.numbers[i],
-			     codegen_numbers[i].usual);
+		print_codegen_number(out, (int)i, e->options.codegen.numbers[i]);
 	for (u32 i = 0; i < ARRAY_LEN(device_limits); i++)
 		print_number(out, device_limits[i].key, *(const i32 *)((const char *)e + device_limits[i].at), -1);
 	for (u32 i = 0; i < ARRAY_LEN(flags); i++)
@@ -148,7 +156,7 @@ const char *manifest_add(struct arena *a, const char *path, const char *line, si
 static bool take_number(struct manifest_entry *e, const char *key, long n)
 {
 	for (u32 i = 0; i < CODEGEN_NUMBERS; i++)
-		if (!strcmp(key, codegen_numbers[i].name)) {
+		if (!strcmp(key, codegen_numbers[i].name) && !codegen_numbers[i].words) {
 			e->options.codegen.numbers[i] = (int)n;
 			return n == (int)n && codegen_options_wrong(&e->options.codegen) < 0;
 		}
@@ -175,6 +183,11 @@ static bool take_string(struct manifest_entry *e, const char *key, const char *s
 		if (!strcmp(key, strings[i].key)) {
 			*strings[i].to = s;
 			return true;
+		}
+	for (int i = 0; i < CODEGEN_NUMBERS; i++)
+		if (!strcmp(key, codegen_numbers[i].name)) {
+			e->options.codegen.numbers[i] = codegen_number_of_word(i, s);
+			return e->options.codegen.numbers[i] >= 0;
 		}
 	for (u32 i = 0; i < ARRAY_LEN(choices); i++)
 		for (u32 k = 0; !strcmp(key, choices[i].key) && k < MOST_CHOICES; k++)

@@ -47,12 +47,14 @@ static void json_argument(struct strbuf *out, const tl_arg *a)
 	}
 }
 
-static void add_option(struct strbuf *text, struct strbuf *json, const char *name, int value)
+/* `word`: the value is a word. */
+static void add_option(struct strbuf *text, struct strbuf *json, const char *name, const char *value, bool word)
 {
-	if (!value)
+	const char *quote = word ? "\"" : "";
+	if (!strcmp(value, "0") || !strcmp(value, "default"))
 		return;
-	sb_printf(text, "%s%s=%d", text->len ? " " : "", name, value);
-	sb_printf(json, "%s\"%s\":%d", json->len > 1 ? "," : "", name, value);
+	sb_printf(text, "%s%s=%s", text->len ? " " : "", name, value);
+	sb_printf(json, "%s\"%s\":%s%s%s", json->len > 1 ? "," : "", name, quote, value, quote);
 }
 
 /* Makes the texts of a candidate whose values and options are set. */
@@ -70,8 +72,9 @@ static void describe_candidate(const tl_kernel *k, struct arena *a, struct candi
 		json_argument(&json, &c->values[i]);
 	}
 	for (u32 i = 0; i < CODEGEN_NUMBERS; i++)
-		add_option(&text, &json, codegen_numbers[i].name, c->options.numbers[i]);
-	add_option(&text, &json, "max_ctas", c->max_ctas);
+		add_option(&text, &json, codegen_numbers[i].name,
+			   codegen_number_text(a, (int)i, c->options.numbers[i]), codegen_numbers[i].words);
+	add_option(&text, &json, "max_ctas", arena_printf(a, "%d", c->max_ctas), false);
 	sb_puts(&json, "}");
 	c->text = text.len ? text.at : "the kernel as it is";
 	c->json = json.at;

@@ -123,6 +123,8 @@ void write_command(FILE *f, const char *path, const char *text, const char *kern
 		fprintf(f, " --persistent");
 	if (cfg->debug)
 		fprintf(f, " --debug");
+	if (cfg->fp_fusion == TL_FP_FUSION_OFF)
+		fprintf(f, " --fp-fusion off");
 	fprintf(f, "\n");
 }
 

@@ -29,6 +29,7 @@ int main(int argc, char **argv)
 		{"libdevice", theme_libdevice},
 		{"reference", theme_reference},
 		{"helpers", theme_helpers},
+		{"fusion", theme_fusion},
 	};
 	return run_themes(argc, argv, themes, COUNT(themes));
 }

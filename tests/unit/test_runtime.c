@@ -102,6 +102,8 @@ static void calls(void **state)
 		{{.group_pids = -1}, "group_pids is -1; it must be from 0 to 1048576"},
 		{{.maxnreg = -1}, "maxnreg is -1; it must be from 0 to 256"},
 		{{.maxnreg = 257}, "maxnreg is 257"},
+		{{.fp_fusion = 3}, "fp_fusion is 3; it must be 0 (default), 1 (on) or 2 (off)"},
+		{{.unused = 1}, "a reserved field of tl_config is not 0"},
 		{{.grid = {1u << 31}}, "2147483648 programs along axis 0; the limit is 2147483647"},
 		{{.grid = {1, 65536}}, "65536 programs along axis 1"},
 		{{.grid = {1, 1, 65536}}, "65536 programs along axis 2"},

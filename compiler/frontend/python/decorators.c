@@ -158,6 +158,15 @@ static int config_number(const struct val *config, int field)
 	return given && n->kind == V_INT && n->integer > 0 && n->integer < 1 << 10 ? (int)n->integer : 0;
 }
 
+/* True if the item of a configuration's dictionary is an option of the compiler, as Triton allows, and no parameter. */
+static bool read_option(const struct reading *r, const char *name, const struct val *v, struct codegen_options *o)
+{
+	if (strcmp(name, "enable_fp_fusion") != 0 || v->kind != V_BOOL || is_parameter(r->req->func, name))
+		return false;
+	o->fp_fusion = v->boolean ? FP_FUSION_ON : FP_FUSION_OFF;
+	return true;
+}
+
 static bool add_configuration(const struct reading *r, const struct expr *x, const struct val *v)
 {
 	struct eval *e = r->e;
@@ -171,7 +180,9 @@ static bool add_configuration(const struct reading *r, const struct expr *x, con
 				  .num_ctas = config_number(v, CONFIG_CTAS),
 				  .has_hook = v->items[CONFIG_HOOK].kind != V_NONE};
 	for (u32 i = 0; i + 1 < values->nitems; i += 2)
-		if (values->items[i].kind == V_STR && check_parameter(r, x->loc, "configs", values->items[i].text))
+		if (values->items[i].kind == V_STR &&
+		    !read_option(r, values->items[i].text, &values->items[i + 1], &c.options) &&
+		    check_parameter(r, x->loc, "configs", values->items[i].text))
 			c.values[c.nvalues++] = tuned(e, &values->items[i], &values->items[i + 1]);
 	vec_push(e->arena, &r->out->configurations, c);
 	return true;

@@ -120,7 +120,8 @@ static void combine_elements(struct lower *l, const struct op *o, LLVMValueRef *
 	enum { CHAINS = 4 }; /* as many as the cycles until a dependent addition is issued */
 	const struct op *first = o->blocks[0]->first;
 	const struct value *x = operand(o, 0);
-	bool contracts = first->code == IR_ADDF && def_if(x, IR_MULF) && value_has_one_use(x);
+	bool contracts = !l->k->cuda.no_fp_fusion && first->code == IR_ADDF && def_if(x, IR_MULF) &&
+			 value_has_one_use(x);
 	if (o->noperands > 1 || !is_commutative(o) || type_elem_bits(x->type) < 32) {
 		combine_tree(l, o, part, count);
 		return;

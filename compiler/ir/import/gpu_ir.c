@@ -213,6 +213,8 @@ void read_module_attributes(struct reader *r)
 			k->cuda.persistent = true;
 		else if (!strcmp(name, "tlc.pairs"))
 			k->cuda.pairs = true;
+		else if (!strcmp(name, "tlc.no_fp_fusion"))
+			k->cuda.no_fp_fusion = true;
 		else if (!*name)
 			rd_fail(r, "expected an attribute's name");
 		if (rd_accept(r, ":"))
