@@ -274,9 +274,17 @@ struct func *parse_host_function(struct arena *arena, struct interner *names, st
 /* Replaces Python's escapes, except \N{…}, in the len bytes at s. Unknown escapes are kept. */
 const char *unescape_string(struct arena *a, const char *s, u32 len, u32 *out_len);
 
+/* Finds the module that `from` imports under a dotted name. The name is relative if it begins with dots. NULL if there
+ * is no such module. */
+struct import_files {
+	const struct module *(*find)(void *arg, const struct module *from, const char *dotted);
+	void *arg;
+};
+
 /* True if f, or a jit function that f refers to, uses `name` of another module ("dot" of tl.dot). Also true if f calls
- * a parameter and a function of f's module uses the name. Visited functions are recorded in `a`. */
-bool func_calls(struct arena *a, const struct func *f, const char *name);
+ * a parameter and a function that f's module has or imports uses the name. Functions of the modules that `others` finds
+ * are searched; those of further modules are assumed to use the name. Visited functions are recorded in `a`. */
+bool func_calls(struct arena *a, const struct func *f, const char *name, const struct import_files *others);
 
 /* Prints the tree as indented s-expressions (`tlc --emit ast`). */
 void ast_print(const struct module *m, FILE *out);

@@ -347,17 +347,17 @@ static void take_targets(struct command *c)
 	}
 }
 
-/* Builds the kernel that the command selects, from the source `name`. */
-static int build_kernel(struct build_state *b, const char *name, const char *text, size_t len)
+/* Builds the kernel that the command selects, from n source texts. */
+static int build_kernel(struct build_state *b, const struct unit_source *sources, u32 n)
 {
 	struct command *c = b->c;
 	int r = EXIT_USER;
 	b->list = b->said = (struct strbuf){.arena = &c->arena};
 	b->types = NULL;
-	bool good = unit_open(&b->unit, name, text, len);
+	bool good = unit_open_sources(&b->unit, sources, n);
 	show_diagnostics(&b->unit);
 	if (good && !b->unit.module)
-		refuse("'%s' is IR text; tlc build takes kernels in their source", name);
+		refuse("'%s' is IR text; tlc build takes kernels in their source", sources->file);
 	const struct func *f = good && b->unit.module ? pick_kernel(&b->unit, c->kernel) : NULL;
 	const char *symbol = f ? new_symbol(b, f->name) : NULL;
 	good = symbol;
@@ -403,7 +403,7 @@ int build_sources(struct command *c, const char *text, size_t len)
 	take_targets(c);
 	if (strcmp(c->file, "-") != 0)
 		note_file(c, c->file);
-	int r = build_kernel(b, c->file, text, len);
+	int r = build_kernel(b, &(struct unit_source){.file = c->file, .first_line = 1, .text = text, .len = len}, 1);
 	return r ? r : write_sources(b);
 }
 
@@ -494,15 +494,20 @@ static void add_row(struct build_state *b, const struct group *g)
 	sb_printf(&b->table, "\", %s_load},\n", b->symbols.at[b->symbols.len - 2]);
 }
 
-const char *manifest_source(struct arena *a, const struct manifest_entry *e, size_t *len)
+const struct unit_source *manifest_sources(struct arena *a, const struct manifest_entry *e, u32 *n)
 {
-	const char *text = e->text;
-	*len = text ? strlen(text) : 0;
-	if (!text && !(text = read_file(a, e->source, len)))
-		return NULL;
-	const char *hash = arena_printf(a, "%016llx", (unsigned long long)hash_bytes(text, *len, 0));
+	struct unit_source file = {.file = e->source, .first_line = 1, .text = e->text};
+	const struct unit_source *sources = e->nsources ? e->sources : arena_dup(a, &file, sizeof file);
+	*n = MAX(e->nsources, 1u);
+	if (!e->nsources) {
+		struct unit_source *s = (struct unit_source *)(uintptr_t)sources;
+		s->len = s->text ? strlen(s->text) : 0;
+		if (!s->text && !(s->text = read_file(a, e->source, &s->len)))
+			return NULL;
+	}
+	const char *hash = arena_printf(a, "%016llx", (unsigned long long)hash_sources(sources, *n));
 	if (!strcmp(hash, e->hash))
-		return text;
+		return sources;
 	refuse("'%s' has changed since the manifest was written", e->source);
 	return NULL;
 }
@@ -510,11 +515,11 @@ const char *manifest_source(struct arena *a, const struct manifest_entry *e, siz
 static int build_group(struct build_state *b, const struct group *g)
 {
 	struct command *c = b->c;
-	size_t len;
-	const char *text = manifest_source(&c->arena, g->first, &len);
-	if (!text)
+	u32 n;
+	const struct unit_source *sources = manifest_sources(&c->arena, g->first, &n);
+	if (!sources)
 		return EXIT_USER;
-	if (!g->first->text)
+	if (!g->first->text && !g->first->nsources)
 		note_file(c, g->first->source);
 	c->kernel = g->first->kernel;
 	c->options.codegen = codegen_options_chosen(&g->first->options.codegen);
@@ -524,7 +529,7 @@ static int build_group(struct build_state *b, const struct group *g)
 		take_entry_targets(b, g->entries.at[i]);
 	}
 	qsort(c->signatures.at, c->signatures.len, sizeof *c->signatures.at, by_weight);
-	int r = build_kernel(b, g->first->source, text, len);
+	int r = build_kernel(b, sources, n);
 	if (!r)
 		add_row(b, g);
 	return r;

@@ -45,14 +45,18 @@ static tl_status build_variant(struct arena *a, tl_kernel *k, const struct manif
 
 static bool build_entry(struct arena *a, const struct manifest_entry *e)
 {
-	size_t len;
-	const char *text = manifest_source(a, e, &len);
+	u32 n;
+	const struct unit_source *from = manifest_sources(a, e, &n);
 	struct device *dev;
 	tl_context *ctx = NULL;
 	tl_module *m;
 	tl_kernel *k;
-	if (!text)
+	if (!from)
 		return false;
+	tl_source *sources = arena_array(a, tl_source, n);
+	for (u32 i = 0; i < n; i++)
+		sources[i] = (tl_source){.name = from[i].name, .file = from[i].file, .first_line = from[i].first_line,
+					 .indent = from[i].indent, .text = from[i].text, .len = from[i].len};
 	if (e->path)
 		setenv("PYTHONPATH", e->path, 1);
 	else
@@ -63,7 +67,7 @@ static bool build_entry(struct arena *a, const struct manifest_entry *e)
 	if (!s)
 		s = tl_context_diagnostics(ctx, show, NULL, false);
 	if (!s)
-		s = tl_module_load_source(ctx, e->source, text, len, &m);
+		s = tl_module_load_sources(ctx, sources, n, &m);
 	if (!s)
 		s = tl_module_kernel(m, e->kernel, &k);
 	if (!s)

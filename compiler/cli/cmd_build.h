@@ -6,7 +6,7 @@
 #include "cli/cli.h"
 
 /* The source text of the recorded entry. NULL after a message. */
-const char *manifest_source(struct arena *a, const struct manifest_entry *e, size_t *len);
+const struct unit_source *manifest_sources(struct arena *a, const struct manifest_entry *e, u32 *n);
 /* Write a header and a C source, for FILE or for the entries of a manifest. */
 int build_sources(struct command *c, const char *text, size_t len);
 int build_manifest_sources(struct command *c, const struct manifest_entry *entries, u32 n);

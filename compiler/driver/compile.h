@@ -57,6 +57,8 @@ struct unit {
 /* For struct import_files: imports a source text of the unit, or else a file in the folder of `from`, in the packages
  * around it, or in the folder of the unit's own file (imports.c). */
 const struct module *import_module(void *unit, const struct module *from, const char *dotted);
+/* The same, for the source texts of the unit only. */
+const struct module *import_given(void *unit, const struct module *from, const char *dotted);
 static inline bool is_ir_text(const char *file)
 {
 	return ends_in(file, ".ttir") || ends_in(file, ".ttgir");

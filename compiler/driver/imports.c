@@ -148,6 +148,12 @@ static const struct module *import_file(struct unit *u, const struct module *fro
 	return m ? m : module_on_path(u, dotted);
 }
 
+const struct module *import_given(void *unit, const struct module *from, const char *dotted)
+{
+	struct unit *u = unit;
+	return import_source(u, &u->given, from, dotted);
+}
+
 const struct module *import_module(void *unit, const struct module *from, const char *dotted)
 {
 	struct unit *u = unit;

@@ -35,13 +35,6 @@ static inline u32 descriptor_rank(const struct arg_spec *a) { return a->nitems /
 /* The core of the standard library, which every kernel can use without an import. */
 const struct module *library_core(struct arena *a, struct interner *names, struct diags *d);
 
-/* Finds the module that `from` imports under a dotted name. The name is relative if it begins with dots. NULL if there
- * is no such module. */
-struct import_files {
-	const struct module *(*find)(void *arg, const struct module *from, const char *dotted);
-	void *arg;
-};
-
 /* True if the compiler has an own module of this dotted name, so that imports of the name search no other one:
  * "triton.language", "math". */
 bool is_own_module(const char *dotted);

@@ -35,7 +35,7 @@ static const char *value_end(const char *s)
 			depth++;
 		} else if (depth && (*s == '}' || *s == ']')) {
 			depth--;
-		} else if (!depth && (*s == ',' || *s == '}')) {
+		} else if (!depth && strchr(",}]", *s)) {
 			return s;
 		}
 	}
@@ -60,6 +60,31 @@ bool json_read(struct arena *a, const char *text, size_t len, struct json_member
 		s = behind + more;
 	}
 	return (!more || !*n) && *s == '}' && !s[1];
+}
+
+const char *const *json_array(struct arena *a, const char *value, u32 most, u32 *n)
+{
+	VEC(const char *) items = {0};
+	const char *s = value;
+	*n = 0;
+	if (!s || *s++ != '[')
+		return NULL;
+	vec_push(a, &items, NULL);
+	items.len = 0;
+	while (*s && (*s != ']' || items.len)) {
+		const char *end = value_end(s);
+		if (!end || end == s || *end == '}' || items.len == most)
+			return NULL;
+		vec_push(a, &items, arena_str(a, s, (size_t)(end - s)));
+		if (*end == ']' && !end[1]) {
+			*n = items.len;
+			return items.at;
+		}
+		if (*end++ == ']')
+			return NULL;
+		s = end;
+	}
+	return *s == ']' && !s[1] ? items.at : NULL;
 }
 
 const char *json_value(const struct json_member *m, u32 n, const char *name)

@@ -11,6 +11,8 @@ struct json_member {
 /* Reads the members of the JSON object `text`, allocated in `a`. False if the text is not an object or has more than
  * `most` members. */
 bool json_read(struct arena *a, const char *text, size_t len, struct json_member *out, u32 most, u32 *n);
+/* Reads the elements of a JSON array. NULL if `value` is not an array, or has more than `most` elements. */
+const char *const *json_array(struct arena *a, const char *value, u32 most, u32 *n);
 /* The value of the first member of that name; NULL if none. */
 const char *json_value(const struct json_member *m, u32 n, const char *name);
 /* The string of a JSON string value. Characters outside ASCII must be in UTF-8. NULL if the value is not a string. */

@@ -148,6 +148,8 @@ struct unit *unit_new(void);
 void unit_delete(void *unit);
 /* The function of this name in the unit; NULL: there is none, or the unit is IR text. */
 const struct func *unit_function(const struct unit *u, const char *name);
+/* A hash of the texts and the names by which they are imported. */
+u64 hash_sources(const struct unit_source *sources, size_t n);
 /* unit_open_sources in the C locale. */
 bool open_unit(struct unit *u, const struct unit_source *sources, size_t n);
 

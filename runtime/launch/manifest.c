@@ -9,7 +9,7 @@
 #include "runtime/launch/composite.h"
 #include "runtime/image/cache_folder.h"
 
-enum { MAX_FILE_BYTES = 1 << 28, MOST_MEMBERS = 32 };
+enum { MAX_FILE_BYTES = 1 << 28, MOST_MEMBERS = 32, MOST_SOURCES = 4096 };
 
 /* --- writing ---------------------------------------------------------------------------------------------------- */
 
@@ -67,6 +67,22 @@ static void print_codegen_number(struct strbuf *out, int number, int value)
 		print_string(out, n->name, codegen_number_text(out->arena, number, value));
 }
 
+/* "sources": [{"name": "helpers", "file": "a.py", "first_line": 3, "indent": 0, "text": "…"}, …] */
+static void print_sources(struct strbuf *out, const struct unit_source *s, u32 n)
+{
+	sb_puts(out, ", \"sources\": [");
+	for (u32 i = 0; i < n; i++) {
+		sb_puts(out, i ? ", {" : "{");
+		if (s[i].name)
+			print_string(out, "name", s[i].name);
+		print_string(out, "file", s[i].file);
+		sb_printf(out, ", \"first_line\": %u, \"indent\": %u", s[i].first_line, s[i].indent);
+		print_string(out, "text", s[i].text);
+		sb_puts(out, "}");
+	}
+	sb_puts(out, "]");
+}
+
 void manifest_print(struct strbuf *out, const struct manifest_entry *e)
 {
 	sb_puts(out, "{");
@@ -90,7 +106,16 @@ void manifest_print(struct strbuf *out, const struct manifest_entry *e)
 		print_string(out, "PYTHONPATH", e->path);
 	if (e->text)
 		print_string(out, "text", e->text);
+	if (e->nsources)
+		print_sources(out, e->sources, e->nsources);
 	sb_puts(out, "}\n");
+}
+
+/* True if a file of that name may have the module's text. */
+static bool is_whole_file(const tl_module *m)
+{
+	const struct unit_source *s = m->sources;
+	return m->nsources == 1 && s->first_line == 1 && !s->indent && !s->name;
 }
 
 void manifest_describe(struct arena *a, const tl_kernel *k, const struct params *ps, const struct options *o,
@@ -99,7 +124,8 @@ void manifest_describe(struct arena *a, const tl_kernel *k, const struct params 
 	const tl_module *m = k->module;
 	struct device *dev = m->ctx->dev;
 	size_t len = 0;
-	const char *there = file_read(a, m->name, MAX_FILE_BYTES, &len);
+	bool whole = is_whole_file(m);
+	const char *there = whole ? file_read(a, m->name, MAX_FILE_BYTES, &len) : NULL;
 	struct strbuf text = sb_empty(a);
 	const struct arg_spec *specs = specialize_text(a, ps, args, nargs);
 	for (u32 i = 0; i < k->params.len; i++) {
@@ -109,13 +135,18 @@ void manifest_describe(struct arena *a, const tl_kernel *k, const struct params 
 		print_arg_spec(&text, &specs[i]);
 	}
 	*out = (struct manifest_entry){.source = m->name,
-				       .text = there && len == m->len && !memcmp(there, m->text, len) ? NULL : m->text,
 				       .path = getenv("PYTHONPATH"),
 				       .kernel = k->name,
 				       .arguments = text.at,
 				       .target = dev->ops->target(dev),
 				       .options = *o};
-	out->hash = arena_printf(a, "%016llx", (unsigned long long)hash_bytes(m->text, m->len, 0));
+	if (!whole) {
+		out->sources = m->sources;
+		out->nsources = m->nsources;
+	} else if (!there || len != m->len || memcmp(there, m->text, len) != 0) {
+		out->text = m->text;
+	}
+	out->hash = arena_printf(a, "%016llx", (unsigned long long)m->hash);
 }
 
 /* --- the file --------------------------------------------------------------------------------------------------- */
@@ -206,8 +237,41 @@ static bool take_string(struct manifest_entry *e, const char *key, const char *s
 	return true;
 }
 
+static bool read_u32(const char *value, u32 *out)
+{
+	char *end;
+	unsigned long n = value ? strtoul(value, &end, 10) : 0;
+	*out = (u32)n;
+	return value && *value >= '0' && *value <= '9' && !*end && n <= UINT32_MAX;
+}
+
+static bool take_sources(struct arena *a, struct manifest_entry *e, const char *value)
+{
+	const char *const *items = json_array(a, value, MOST_SOURCES, &e->nsources);
+	struct unit_source *s = arena_array(a, struct unit_source, e->nsources + 1);
+	for (u32 i = 0; items && i < e->nsources; i++) {
+		struct json_member m[MOST_MEMBERS];
+		u32 n;
+		if (!json_read(a, items[i], strlen(items[i]), m, MOST_MEMBERS, &n))
+			return false;
+		const char *name = json_value(m, n, "name");
+		s[i].name = json_text(a, name);
+		s[i].file = json_text(a, json_value(m, n, "file"));
+		s[i].text = json_text(a, json_value(m, n, "text"));
+		if ((name && !s[i].name) || !s[i].file || !s[i].text ||
+		    !read_u32(json_value(m, n, "first_line"), &s[i].first_line) ||
+		    !read_u32(json_value(m, n, "indent"), &s[i].indent))
+			return false;
+		s[i].len = strlen(s[i].text);
+	}
+	e->sources = s;
+	return e->nsources;
+}
+
 static bool take_member(struct arena *a, struct manifest_entry *e, const struct json_member *m)
 {
+	if (!strcmp(m->name, "sources"))
+		return take_sources(a, e, m->value);
 	const char *s = json_text(a, m->value);
 	char *end;
 	long n = s ? 0 : strtol(m->value, &end, 10);

@@ -10,7 +10,10 @@
 struct manifest_entry {
 	const char *source; /* the file's name */
 	const char *text;   /* of the source, if it is not in a file of that name; else NULL */
-	const char *hash;   /* of the source: hexadecimal digits */
+	/* of a module that is not one whole file: its sources; else none */
+	const struct unit_source *sources;
+	u32 nsources;
+	const char *hash;   /* of the sources: hexadecimal digits */
 	const char *path;   /* PYTHONPATH, or NULL */
 	const char *kernel, *arguments;
 	struct target target; /* with the device's limits */

@@ -73,6 +73,16 @@ static tl_status open_source(tl_module *m)
 	return good ? TL_OK : failed_compile(&m->unit.diags);
 }
 
+u64 hash_sources(const struct unit_source *sources, size_t n)
+{
+	u64 hash = 0;
+	for (const struct unit_source *s = sources; s < sources + n; s++) {
+		hash = hash_bytes(s->text, s->len, hash);
+		hash = s->name ? hash_bytes(s->name, strlen(s->name), hash) : hash;
+	}
+	return hash;
+}
+
 /* Copies the sources. */
 static void take_sources(tl_module *m, const tl_source *sources, size_t n)
 {
@@ -88,9 +98,8 @@ static void take_sources(tl_module *m, const tl_source *sources, size_t n)
 						     .indent = s->indent,
 						     .text = arena_str(a, s->text, s->len),
 						     .len = s->len};
-		m->hash = hash_bytes(s->text, s->len, m->hash);
-		m->hash = s->name ? hash_bytes(s->name, strlen(s->name), m->hash) : m->hash;
 	}
+	m->hash = hash_sources(m->sources, n);
 	m->name = m->sources->file;
 	m->text = m->sources->text;
 	m->len = m->sources->len;
@@ -314,7 +323,7 @@ static tl_status kernel_new_in(tl_module *m, const char *name, tl_kernel **out)
 	} else {
 		const struct func *f = unit_function(u, name);
 		params_of_func(&u->arena, f, &k->params);
-		k->has_dots = func_calls(&u->arena, f, "dot");
+		k->has_dots = func_calls(&u->arena, f, "dot", &(struct import_files){import_given, u});
 		k->decorated = f->ndecorators;
 	}
 	cleanup_drop(&c);

@@ -253,7 +253,7 @@ static void describe_use(void *use)
 	enter_c_locale(&c);
 	manifest_describe(&a, n->k, n->params, n->o, n->args, n->nargs, &e);
 	if (!n->manifest)
-		e.text = NULL; /* too long for a message */
+		e.text = NULL, e.nsources = 0; /* too long for a message */
 	manifest_print(&line, &e);
 	leave_c_locale(&c);
 	const char *why = n->manifest ? manifest_add(&a, n->manifest, line.at, line.len) : NULL;

@@ -100,8 +100,32 @@ static void refused(void **state)
 	arena_free(&a);
 }
 
+static void arrays(void **state)
+{
+	(void)state;
+	struct arena a = {0};
+	u32 n;
+	const char *const *x = json_array(&a, "[1,\"],[\",[2,[3]],{\"a\":[4]}]", 4, &n);
+	assert_non_null(x);
+	assert_int_equal(n, 4);
+	assert_string_equal(x[0], "1");
+	assert_string_equal(x[1], "\"],[\"");
+	assert_string_equal(x[2], "[2,[3]]");
+	assert_string_equal(x[3], "{\"a\":[4]}");
+	assert_non_null(json_array(&a, "[]", 0, &n));
+	assert_int_equal(n, 0);
+	static const char *const bad[] = {"",     "[",    "]",    "1",    "{}",    "[1",  "[1,",  "[1,]",       "[,1]",
+					  "[,]",  "[1]2", "[]]",  "[[1]", "[1]]",  "[1}", "[\"]", "[1,2,3,4,5]"};
+	for (u32 i = 0; i < ARRAY_LEN(bad); i++)
+		if (json_array(&a, bad[i], 4, &n))
+			fail_msg("%s", bad[i]);
+	assert_null(json_array(&a, NULL, 4, &n));
+	arena_free(&a);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(read_back), cmocka_unit_test(refused)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(read_back), cmocka_unit_test(arrays),
+					   cmocka_unit_test(refused)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,6 +30,11 @@ static struct manifest_entry random_entry(void)
 					   .grid = (enum grid_kind)(random_bits() % GRID_KINDS),
 					   .sizes = (enum launch_bounds)(random_bits() % (BOUNDS_WIDE + 1)),
 					   .alias = (enum aliasing)(random_bits() % (ALIAS_ANY + 1))}};
+	static const struct unit_source sources[] = {{NULL, "a.py", 1, 0, "def k():\n\tpass\n", 15},
+						     {"b.\u00e9", "\"b\".py", 0, 70000, "[{x: ']'}, \"\n", 13},
+						     {"c", "", UINT32_MAX, 4, "", 0}};
+	e.sources = sources;
+	e.nsources = random_bits() % 4;
 	assert_true(target_parse(targets[random_bits() % ARRAY_LEN(targets)], &e.target));
 	return e;
 }
@@ -56,6 +61,15 @@ static void what_is_printed_is_read(void **state)
 		same_text(e.arguments, read.arguments);
 		same_text(e.path, read.path);
 		same_text(e.text, read.text);
+		assert_int_equal(e.nsources, read.nsources);
+		for (u32 i = 0; i < e.nsources; i++) {
+			same_text(e.sources[i].name, read.sources[i].name);
+			same_text(e.sources[i].file, read.sources[i].file);
+			same_text(e.sources[i].text, read.sources[i].text);
+			assert_int_equal(e.sources[i].first_line, read.sources[i].first_line);
+			assert_int_equal(e.sources[i].indent, read.sources[i].indent);
+			assert_int_equal(e.sources[i].len, read.sources[i].len);
+		}
 		same_text(target_name(&a, &e.target), target_name(&a, &read.target));
 		const struct codegen_options *x = &e.options.codegen, *y = &read.options.codegen;
 		assert_true(codegen_options_same_choice(x, y) && x->no_tma == y->no_tma && x->grid == y->grid);
@@ -75,6 +89,14 @@ static void others_are_refused(void **state)
 		{"\"num_stages\": 0", "its value of \"num_stages\" is not valid"},
 		{"\"maxnreg\": 4294967296", "its value of \"maxnreg\" is not valid"},
 		{"\"no_boxes\": 2", "its value of \"no_boxes\" is not valid"},
+		{"\"sources\": []", "its value of \"sources\" is not valid"},
+		{"\"sources\": {}", "its value of \"sources\" is not valid"},
+		{"\"sources\": [{\"file\": \"a\", \"text\": \"\", \"indent\": 0}]",
+		 "its value of \"sources\" is not valid"},
+		{"\"sources\": [{\"file\": \"a\", \"text\": \"\", \"indent\": 0, \"first_line\": 4294967296}]",
+		 "its value of \"sources\" is not valid"},
+		{"\"sources\": [{\"file\": \"a\", \"text\": \"\", \"indent\": 0, \"first_line\": 1},]",
+		 "its value of \"sources\" is not valid"},
 		{"\"any\": 0", "its value of \"any\" is not valid"},
 	};
 	for (u32 i = 0; i < ARRAY_LEN(lines); i++) {

@@ -4,7 +4,7 @@
 
 #include "cache_folder.h"
 #include "fixture.h"
-#include "support/base.h"
+#include "runtime/api/objects.h"
 
 #define HEAD "import triton, triton.language as tl\n"
 #define SOURCE(n, f, line, in, t)                                                                                      \
@@ -13,7 +13,7 @@
 	}
 enum { N = 64 };
 
-static const char *const devices[] = {"interp", "cpu", "cpu:check", "sim"};
+static const char *const kinds[] = {"interp", "cpu", "cpu:check", "sim"};
 
 static tl_context *open_context(const char *device)
 {
@@ -82,8 +82,8 @@ static void imports(void **state)
 	const tl_source package[] = {SOURCE(NULL, "k.py", 1, 0, KERNEL(HEAD "from a import f\n", "f(v)")),
 				     SOURCE("a", "a/__init__.py", 1, 0, "from .b import f\n"),
 				     SOURCE("a.b", "a/b.py", 1, 0, HEAD "@triton.jit\ndef f(v):\n    return v * 5\n")};
-	for (u32 d = 0; d < ARRAY_LEN(devices); d++) {
-		tl_context *ctx = open_context(devices[d]);
+	for (u32 d = 0; d < ARRAY_LEN(kinds); d++) {
+		tl_context *ctx = open_context(kinds[d]);
 		assert_computes(kernel_in(ctx, all, ARRAY_LEN(all), "k"), tl_none(), 8 + 6, 1 + 3);
 		assert_computes(kernel_in(ctx, package, ARRAY_LEN(package), "k"), tl_none(), 5, 0);
 		tl_context_destroy(ctx);
@@ -97,8 +97,8 @@ static void functions(void **state)
 				 SOURCE("m3", "m3.py", 1, 0, HEAD "N = 3\n@triton.jit\ndef f(v):\n    return v * 8\n")};
 	const tl_source star[] = {SOURCE(NULL, "k.py", 1, 0, KERNEL(HEAD "from m3 import *\n", "F(v)")), all[1]};
 	_Alignas(16) float x[N] = {0}, y[N];
-	for (u32 d = 0; d < ARRAY_LEN(devices); d++) {
-		tl_context *ctx = open_context(devices[d]);
+	for (u32 d = 0; d < ARRAY_LEN(kinds); d++) {
+		tl_context *ctx = open_context(kinds[d]);
 		tl_kernel *k = kernel_in(ctx, all, ARRAY_LEN(all), "k");
 		assert_computes(k, tl_func("g"), 8, 0);
 		assert_computes(kernel_in(ctx, star, ARRAY_LEN(star), "k"), tl_func("f"), 8, 0);
@@ -124,6 +124,43 @@ static void no_files(void **state)
 	tl_context *ctx = open_context("cpu");
 	assert_computes(kernel_in(ctx, all, 2, "k"), tl_none(), 2, 0);
 	assert_computes(kernel_in(ctx, all, 1, "k"), tl_none(), 3, 0); /* there is no such source: the file */
+	tl_context_destroy(ctx);
+}
+
+/* Whether a kernel uses tl.dot is known from its text: kernels with dots have variants that others do not need. */
+static void dots(void **state)
+{
+	(void)state;
+	static const char plain[] = HEAD "@triton.jit\ndef f(v):\n    return v\n";
+	static const char dot[] = HEAD "@triton.jit\ndef g(v):\n    return tl.dot(v, v)\n"
+				       "@triton.jit\ndef f(v):\n    return g(v)\nALIAS = f\n";
+	static const char again[] = "from dot import f\nfrom plain import f as plain, f as dots\n";
+	static const struct {
+		const char *imports, *body;
+		bool has;
+	} cases[] = {
+		{"from plain import f\n", "f(x)", false},
+		{"from dot import f\n", "f(x)", true},
+		{"from dot import f as h\n", "h(x)", true},
+		{"from again import f\n", "f(x)", true},
+		{"from again import plain, dots\n", "plain(x) + dots(x)", false},
+		{"import plain as p\n", "p.f(x)", false},
+		{"import dot as d\n", "d.f(x)", true},
+		{"from dot import ALIAS\n", "ALIAS(x)", true},
+		{"from plain import f\n", "F(x)", false},
+		{"from dot import f\n", "F(x)", true},
+		{"from elsewhere import f\n", "f(x)", true}, /* not known */
+	};
+	tl_context *ctx = open_context("interp");
+	for (u32 i = 0; i < ARRAY_LEN(cases); i++) {
+		char text[500];
+		snprintf(text, sizeof text, HEAD "%s@triton.jit\ndef k(x, F: tl.constexpr):\n    %s\n",
+			 cases[i].imports, cases[i].body);
+		const tl_source all[] = {SOURCE(NULL, "k.py", 1, 0, text), SOURCE("plain", "p.py", 1, 0, plain),
+					 SOURCE("dot", "d.py", 1, 0, dot), SOURCE("again", "a.py", 1, 0, again)};
+		if (kernel_in(ctx, all, ARRAY_LEN(all), "k")->has_dots != cases[i].has)
+			fail_msg("%s%s", cases[i].imports, cases[i].body);
+	}
 	tl_context_destroy(ctx);
 }
 
@@ -169,8 +206,8 @@ static void compile_errors(void **state)
 					     "@triton.jit\ndef g(v):\n    return v.to(TYPE)\n";
 	static const char bad_syntax[] = "import triton\n@triton.jit\ndef h(v):\n    return v +\n";
 	_Alignas(16) float x[N] = {0}, y[N];
-	for (u32 d = 0; d < ARRAY_LEN(devices); d++) {
-		tl_context *ctx = open_context(devices[d]);
+	for (u32 d = 0; d < ARRAY_LEN(kinds); d++) {
+		tl_context *ctx = open_context(kinds[d]);
 		struct told told = {0};
 		ok(tl_context_diagnostics(ctx, note, &told, false));
 		const tl_source all[] = {SOURCE(NULL, "k.py", 1, 0, text), SOURCE("m3", "m3.py", 40, 4, bad)};
@@ -206,8 +243,8 @@ static void kernel_errors(void **state)
 	_Alignas(16) float x[N], y[N] = {0};
 	for (int i = 0; i < N; i++)
 		x[i] = 1;
-	for (u32 d = 0; d < ARRAY_LEN(devices); d++) {
-		tl_context *ctx = open_context(devices[d]);
+	for (u32 d = 0; d < ARRAY_LEN(kinds); d++) {
+		tl_context *ctx = open_context(kinds[d]);
 		const tl_source all[] = {SOURCE(NULL, "k.py", 1, 0, text), SOURCE("m3", "./m3.py", 100, 4, helpers)};
 		tl_kernel *k = kernel_in(ctx, all, 2, "k");
 		const tl_arg args[] = {tl_range(TL_F32, x, sizeof x), tl_range(TL_F32, y, sizeof y), tl_int(N),
@@ -216,7 +253,7 @@ static void kernel_errors(void **state)
 		assert_error(tl_launch(k, &c, args, ARRAY_LEN(args)), TL_ERR_KERNEL, "negative");
 		assert_string_equal(tl_error_details()->file, "./m3.py");
 		assert_int_equal(tl_error_details()->line, 103);
-		if (strcmp(devices[d], "sim")) {
+		if (strcmp(kinds[d], "sim")) {
 			assert_int_equal(tl_error_details()->column, 9);
 			assert_non_null(strstr(tl_error(NULL), "  103 |     tl.device_assert(v < 0, \"negative\")\n"));
 		}
@@ -347,6 +384,62 @@ static void keys(void **state)
 	}
 }
 
+/* IR texts of the same kernel name, parameters and file name. */
+static void keys_of_ir(void **state)
+{
+	(void)state;
+	tl_context *ctx = open_context("cpu");
+	for (int i = 1; i < 4; i++) {
+		char text[400];
+		float x[4] = {-1, -1, -1, -1};
+		snprintf(text, sizeof text, "tt.func @k(%%x: !tt.ptr<f32>) {\n  %%c = arith.constant %d.0 : f32\n"
+			 "  tt.store %%x, %%c : !tt.ptr<f32>\n  tt.return\n}\n", i);
+		const tl_source s = SOURCE(NULL, "k.ttir", 1, 0, text);
+		ok(tl_launch(kernel_in(ctx, &s, 1, "k"), &(tl_config){.grid = {1, 1, 1}},
+			     (tl_arg[]){tl_range(TL_F32, x, sizeof x)}, 1));
+		assert_true(x[0] == (float)i && x[1] == -1);
+	}
+	tl_context_destroy(ctx);
+}
+
+/* A manifest has the texts: another process compiles the kernels from it. */
+static void manifests(void **state)
+{
+	(void)state;
+	static const char of_k[] = KERNEL(HEAD "from m3 import f as g\n", "F(v) + g(v)");
+	static const char of_m3[] = HEAD "@triton.jit\ndef f(v):\n    return v * 2\n";
+	const tl_source all[] = {SOURCE("k", "no/such/file.py", 7, 4, of_k),
+				 SOURCE("m3", "no/such/file.py", 0, 0, of_m3)};
+	char command[1000], self[500], manifest[100], other[100];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+	assert_true(n > 0);
+	self[n] = 0;
+	*strrchr(self, '/') = 0; /* build/tests */
+	snprintf(manifest, sizeof manifest, "%s/manifest", folder);
+	snprintf(other, sizeof other, "%s/other", folder);
+	setenv("TL_MANIFEST", manifest, 1);
+	tl_context *ctx = open_context("cpu");
+	assert_computes(kernel_in(ctx, all, 2, "k"), tl_func("g"), 4, 0);
+	tl_context_destroy(ctx);
+	unsetenv("TL_MANIFEST");
+	snprintf(command, sizeof command, "TL_CACHE_DIR=%s %s/../tlc build %s 2>&1 | grep -q '1 of 1 variants'", other,
+		 self, manifest);
+	assert_int_equal(system(command), 0);
+	snprintf(command, sizeof command,
+		 "cd %s && %s/../tlc build manifest -o all 2>&1 && grep -q 'tl_status k(tl_compiled' all.h", folder,
+		 self);
+	setenv("TL_CACHE_DIR", other, 1);
+	setenv("TL_NO_JIT", "1", 1);
+	ctx = open_context("cpu");
+	assert_computes(kernel_in(ctx, all, 2, "k"), tl_func("g"), 4, 0);
+	_Alignas(16) float x[N], y[N];
+	assert_error(launch(kernel_in(ctx, all, 2, "k"), x, y, tl_none()), TL_ERR_NOT_BUILT, "the missing variant is");
+	tl_context_destroy(ctx);
+	unsetenv("TL_NO_JIT");
+	setenv("TL_CACHE_DIR", folder, 1);
+	assert_int_equal(system(command), 0);
+}
+
 /* --- refused ------------------------------------------------------------------------------------------------- */
 
 static void refused(void **state)
@@ -399,11 +492,14 @@ int main(void)
 		cmocka_unit_test(imports),
 		cmocka_unit_test(functions),
 		cmocka_unit_test_setup_teardown(no_files, new_folder, remove_folder),
+		cmocka_unit_test(dots),
 		cmocka_unit_test(compile_errors),
 		cmocka_unit_test(kernel_errors),
 		cmocka_unit_test(parts_of_a_file),
 		cmocka_unit_test(remarks),
 		cmocka_unit_test_setup_teardown(keys, new_folder, remove_folder),
+		cmocka_unit_test_setup_teardown(keys_of_ir, new_folder, remove_folder),
+		cmocka_unit_test_setup_teardown(manifests, new_folder, remove_folder),
 		cmocka_unit_test(refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
