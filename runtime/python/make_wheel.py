@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""make_wheel.py PACKAGE FOLDER VERSION LICENSE…: packs the folder PACKAGE as a wheel in FOLDER, and prints its path.
+"""make_wheel.py OUT VERSION FOLDER FILE… --licenses LICENSE…: packs these files of FOLDER as a wheel in OUT, and prints its
+path.
 
 The wheel is for Python 3.10 and later, by the stable ABI. The platform in its name comes from the ELF files of the package:
 their machine, and the newest version of glibc whose symbols they use. It is an error if that is later than GLIBC, or if a
@@ -8,6 +9,7 @@ file needs a library that is neither glibc's nor in the package.
 The bytes depend on the files alone. SOURCE_DATE_EPOCH gives the time of the files, 1980-01-01 if it is not set.
 """
 
+import argparse
 import base64
 import hashlib
 import os
@@ -23,6 +25,7 @@ MACHINES = {62: "x86_64", 183: "aarch64"}
 # libraries of glibc, and libgcc, on which glibc depends at run time
 SYSTEM = r"(libc|libm|libdl|libpthread|librt)\.so\.\d+|libgcc_s\.so\.1|ld-linux.*\.so\.\d+"
 PYTHON = "cp310-abi3"
+ELF = b"\x7fELF"
 
 
 class Elf:
@@ -100,17 +103,14 @@ def platform(elves):
     return f"manylinux_{newest[0]}_{newest[1]}_{machines.pop()}"
 
 
-def package_files(folder):
+def package_files(folder, paths):
     """The files of the package: a dict of path in the wheel to (contents, whether it is a program)."""
     files = {}
-    for at, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if name != "__pycache__"]
-        for name in names:
-            path = os.path.join(at, name)
-            with open(path, "rb") as file:
-                contents = file.read()
-            inside = os.path.relpath(path, os.path.dirname(folder)).replace(os.sep, "/")
-            files[inside] = contents, contents[:4] == b"\x7fELF" and ".so" not in name
+    for path in paths:
+        with open(path, "rb") as file:
+            contents = file.read()
+        inside = os.path.relpath(path, folder).replace(os.sep, "/")
+        files[inside] = contents, contents[:4] == ELF and ".so" not in os.path.basename(path)
     return files
 
 
@@ -136,11 +136,18 @@ def write(path, files):
 
 
 def main():
-    folder, out, version, *licenses = sys.argv[1:]
-    files = package_files(os.path.normpath(folder))
-    tag = f"{PYTHON}-{platform({n.split('/')[-1]: Elf(c) for n, (c, _) in files.items() if c[:4] == bytes([127]) + b'ELF'})}"
+    parser = argparse.ArgumentParser(description="packs a wheel of libtl")
+    for name in "out", "version", "folder":
+        parser.add_argument(name)
+    parser.add_argument("files", nargs="+")
+    parser.add_argument("--licenses", nargs="*", default=[])
+    given = parser.parse_args()
+    version = given.version
+    files = package_files(given.folder, given.files)
+    elves = {path.split("/")[-1]: Elf(contents) for path, (contents, _) in files.items() if contents[:4] == ELF}
+    tag = f"{PYTHON}-{platform(elves)}"
     info = f"libtl-{version}.dist-info"
-    for path in licenses:
+    for path in given.licenses:
         with open(path, "rb") as file:
             files[f"{info}/licenses/{os.path.basename(path)}"] = file.read(), False
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "METADATA"), encoding="utf-8") as file:
@@ -148,7 +155,7 @@ def main():
     wheel = f"Wheel-Version: 1.0\nGenerator: make_wheel.py ({version})\nRoot-Is-Purelib: false\nTag: {tag}\n"
     files[f"{info}/WHEEL"] = wheel.encode(), False
     files[f"{info}/RECORD"] = record(files, f"{info}/RECORD").encode(), False
-    path = os.path.join(out, f"libtl-{version}-{tag}.whl")
+    path = os.path.join(given.out, f"libtl-{version}-{tag}.whl")
     write(path, files)
     print(path)
 

@@ -56,13 +56,15 @@ WHEEL = $(BUILD)/wheel/made
 ifdef STATIC
 # what is inside libtl-python.so; tests/python/wheel.py compares this list with what was linked
 INSIDE = llvm-19-dev libclc-19 libxxhash-dev liblzma-dev zlib1g-dev libzstd-dev libstdc++-12-dev
-$(BUILD)/python/NOTICES: docs/install/notices.sh $(BUILD)/deps
+$(BUILD)/python/NOTICES: docs/install/notices.sh runtime/python/python.mk $(BUILD)/deps
 	@mkdir -p $(@D)
 	$(Q)STRICT=1 sh $< $(INSIDE) > $@
-$(WHEEL): $(PYTHON_FILES) runtime/python/make_wheel.py runtime/python/METADATA LICENSE $(BUILD)/python/NOTICES
+# the folders, too: a file that is no longer there
+$(WHEEL): $(PYTHON_FILES) $(sort $(dir $(PYTHON_SRC:%=runtime/python/libtl/%))) runtime/python/make_wheel.py runtime/python/METADATA \
+		LICENSE $(BUILD)/python/NOTICES
 	$(call say,PACK,$(@D))
 	@rm -rf $(@D) && mkdir -p $(@D)
-	$(Q)$(PYTHON) runtime/python/make_wheel.py $(PACKAGE) $(@D) $(VERSION) LICENSE $(BUILD)/python/NOTICES
+	$(Q)$(PYTHON) runtime/python/make_wheel.py $(@D) $(VERSION) $(BUILD)/python $(PYTHON_FILES) --licenses LICENSE $(BUILD)/python/NOTICES
 	@touch $@
 wheel: $(WHEEL)
 else

@@ -157,7 +157,8 @@ def pack(folder, out, **variables):
     """make_wheel.py for a package: the completed process."""
     os.makedirs(out, exist_ok=True)
     environment = {**os.environ, **variables}
-    command = sys.executable, MAKE_WHEEL, folder, out, "0.1", os.path.join(TOP, "LICENSE")
+    files = [os.path.join(at, name) for at, _, names in os.walk(folder) for name in names]
+    command = sys.executable, MAKE_WHEEL, out, "0.1", os.path.dirname(folder), *files, "--licenses", os.path.join(TOP, "LICENSE")
     return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
 
 
@@ -172,16 +173,13 @@ def package(archive, elves, tmp_path):
 
 
 def test_same_bytes(package, tmp_path):
-    """Times and the order of the files on disk do not matter; SOURCE_DATE_EPOCH is the time of all files."""
+    """Times and the order of the files do not matter; SOURCE_DATE_EPOCH is the time of all files."""
     made = pack(package, tmp_path / "1")
     assert made.returncode == 0, made.stderr
     again = tmp_path / "again" / "libtl"
     again.mkdir(parents=True)
     for name in sorted(os.listdir(package), reverse=True):
-        if name != "__pycache__":
-            (shutil.copytree if (package / name).is_dir() else shutil.copyfile)(package / name, again / name)
-    (again / "__pycache__").mkdir(exist_ok=True)
-    (again / "__pycache__" / "x.pyc").write_bytes(b"not to be packed")
+        (shutil.copytree if (package / name).is_dir() else shutil.copyfile)(package / name, again / name)
     remade = pack(again, tmp_path / "2")
     wheels = [path.strip() for path in (made.stdout, remade.stdout)]
     contents = [open(path, "rb").read() for path in wheels]
