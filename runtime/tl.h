@@ -564,7 +564,6 @@ typedef enum tl_specialization {
 	TL_SPECIALIZE_NONE,   /* by types and compile-time values only: one variant for all values and addresses */
 } tl_specialization;
 
-/* The options of a launch. A member that is 0 has its default. */
 /* Contraction of a multiplication and an addition of a kernel to one fused multiply-add, which rounds once. Off, every
  * device computes x * y + z with two roundings; tl.fma, dots and math functions do not change. Off is Triton's
  * enable_fp_fusion=False. */
@@ -574,6 +573,7 @@ typedef enum tl_fp_fusion {
 	TL_FP_FUSION_OFF,
 } tl_fp_fusion;
 
+/* The options of a launch. A member that is 0 has its default. */
 typedef struct tl_config {
 	uint32_t grid[3]; /* programs along each axis; see grid_dims */
 	int num_warps;    /* a power of two, 1 to 32; 0: 4 */

@@ -214,3 +214,20 @@ def test_launches_do_not_leak():
     for _ in range(50000):
         scale[(0,)](x, o, 1000, K=2, BLOCK=256)
     assert resident() - before < 4 << 20
+
+
+def test_fp_fusion():
+    """enable_fp_fusion=False rounds each product."""
+
+    @libtl.jit
+    def kernel(x, y, z, o):
+        i = tl.arange(0, 1024)
+        tl.store(o + i, tl.load(x + i) * tl.load(y + i) + tl.load(z + i))
+
+    x, y = arrays(1024)[0], arrays(1024)[0]
+    z, o = -x * y, np.full(1024, np.nan, "float32")
+    kernel[(1,)](x, y, z, o, enable_fp_fusion=False)
+    assert (o == 0).all()
+    kernel[(1,)](x, y, z, o)
+    np.testing.assert_array_equal(o, (x.astype("float64") * y + z).astype("float32"))
+    assert o.any()

@@ -41,7 +41,7 @@ struct call_object {
 static const struct option {
 	const char *name;
 	size_t at;
-	char kind; /* 'i': int, 'b': bool, 'p': pointer */
+	char kind; /* 'i': int, 'b': bool, 'p': pointer, 'f': fp_fusion */
 } options[] = {
 	{"num_warps", offsetof(tl_config, num_warps), 'i'},
 	{"num_stages", offsetof(tl_config, num_stages), 'i'},
@@ -52,6 +52,7 @@ static const struct option {
 	{"launch_cooperative_grid", offsetof(tl_config, launch_cooperative_grid), 'b'},
 	{"launch_pdl", offsetof(tl_config, launch_pdl), 'b'},
 	{"stream", offsetof(tl_config, stream), 'p'},
+	{"enable_fp_fusion", offsetof(tl_config, fp_fusion), 'f'},
 };
 enum { NUM_OPTIONS = sizeof options / sizeof *options };
 static PyObject *option_names[NUM_OPTIONS];
@@ -65,11 +66,13 @@ static int set_option(tl_config *c, PyObject *name, PyObject *value)
 		char *at = (char *)c + options[i].at;
 		if (value == Py_None)
 			return 1;
-		if (options[i].kind == 'b') {
-			int b = PyObject_IsTrue(value);
-			*(bool *)at = b > 0;
-			return b < 0 ? -1 : 1;
-		}
+		int truth = strchr("bf", options[i].kind) ? PyObject_IsTrue(value) : 0;
+		if (options[i].kind == 'b')
+			*(bool *)at = truth > 0;
+		if (options[i].kind == 'f')
+			*(tl_fp_fusion *)at = truth ? TL_FP_FUSION_ON : TL_FP_FUSION_OFF;
+		if (strchr("bf", options[i].kind))
+			return truth < 0 ? -1 : 1;
 		PyObject *n = PyNumber_Index(value);
 		if (!n)
 			return -1;
