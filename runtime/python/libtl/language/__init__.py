@@ -10,4 +10,9 @@ from . import extra, math, random, standard, target_info
 from .math import *  # noqa: F403
 from .core import base_type, base_value
 
+# triton.language.core has the functions, too
+for _name, _value in list(globals().items()):
+    if not _name.startswith("_"):
+        core.__dict__.setdefault(_name, _value)
+
 __all__ = [name for name in globals() if not name.startswith("_")]

@@ -270,6 +270,9 @@ def _operators():
 _operators()
 
 
+CONSTEXPR_0 = constexpr(0)
+
+
 class const:
     """An annotation: a pointer to memory that the kernel does not write."""
 
