@@ -556,6 +556,50 @@ static inline tl_arg tl_desc(const tl_descriptor *d)
 	return a;
 }
 
+/* --- bindings: arguments for other languages ---------------------------------------------------------------------- */
+
+/* The inline functions for arguments as functions of the library, for languages that cannot use a C header. Each
+ * function writes to *out what the inline function of that name returns: tl_arg_int writes the argument of tl_int. A
+ * tl_arg can be opaque then: an element of an array of arguments has tl_struct_size("tl_arg") bytes, and the alignment
+ * of a pointer. The pointers must not be NULL. */
+TL_API void tl_arg_ptr(tl_arg *out, tl_dtype t, const void *p);
+TL_API void tl_arg_range(tl_arg *out, tl_dtype t, const void *p, size_t bytes);
+TL_API void tl_arg_buf(tl_arg *out, tl_dtype t, const tl_buffer *b);
+TL_API void tl_arg_int(tl_arg *out, int64_t i);
+TL_API void tl_arg_int_typed(tl_arg *out, tl_dtype t, int64_t i);
+TL_API void tl_arg_uint(tl_arg *out, uint64_t u);
+TL_API void tl_arg_uint_typed(tl_arg *out, tl_dtype t, uint64_t u);
+TL_API void tl_arg_float(tl_arg *out, double f);
+TL_API void tl_arg_float_typed(tl_arg *out, tl_dtype t, double f);
+TL_API void tl_arg_bool(tl_arg *out, bool b);
+TL_API void tl_arg_none(tl_arg *out);
+TL_API void tl_arg_open(tl_arg *out);
+TL_API void tl_arg_str(tl_arg *out, const char *s);
+TL_API void tl_arg_type(tl_arg *out, tl_dtype t);
+TL_API void tl_arg_func(tl_arg *out, const char *name);
+TL_API void tl_arg_tuple(tl_arg *out, const tl_tuple *t);
+TL_API void tl_arg_desc(tl_arg *out, const tl_descriptor *d);
+/* Change *a as tl_constexpr and tl_unspecialized do. */
+TL_API void tl_arg_constexpr(tl_arg *a);
+TL_API void tl_arg_unspecialized(tl_arg *a);
+/* Writes to *out the descriptor that tl_describe returns. */
+TL_API void tl_arg_describe(tl_descriptor *out, tl_dtype t, const void *base, int rank, const int64_t *shape,
+			    const int32_t *block_shape);
+
+/* The members of an argument without bit-fields, for a tl_plan_fn that reads its arguments. */
+typedef struct tl_arg_members {
+	tl_arg_kind kind;
+	tl_dtype dtype;
+	int32_t typed, constant;
+	uint64_t bytes;
+	uint64_t value; /* the bits of the pointer, integer or double */
+} tl_arg_members;
+/* Reads the members of *a. */
+TL_API void tl_arg_read(const tl_arg *a, tl_arg_members *out);
+/* The bytes of the structure of this name, "tl_config", in this version of the library: a binding that lays out
+ * structures itself compares its sizes when it is loaded. 0: there is no such structure. */
+TL_API size_t tl_struct_size(const char *name);
+
 /* --- launch: launching and preparing kernels ---------------------------------------------------------------------- */
 
 /* The properties of arguments that a variant is compiled for. */

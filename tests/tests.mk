@@ -18,6 +18,10 @@ $(BUILD)/tests/nvtx-tool.so: tests/unit/nvtx_tool.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=c11 -O2 -g $(WARN) -shared -fPIC -o $@ $<
 $(BUILD)/tests/test_nvtx: $(BUILD)/tests/nvtx-tool.so
+# It finds the functions of the library by name.
+$(BUILD)/tests/test_foreign: $(BUILD)/libtl.so
+# It runs `tlc build`.
+$(BUILD)/tests/test_sources: $(BUILD)/tlc
 UNIT = $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(filter-out %_gpu.c,$(wildcard tests/unit/test_*.c)))
 
 # Planted faults: mutants of the PTX of real kernels, which the simulator must report.

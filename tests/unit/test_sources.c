@@ -344,6 +344,33 @@ static void remarks(void **state)
 	tl_context_destroy(ctx);
 }
 
+/* Debug information of the CPU: the functions with their files and lines. */
+static void debug_lines(void **state)
+{
+	(void)state;
+	static const char helper[] = "import triton\n@triton.jit\ndef f(v, y):\n    w = v * v\n    return w + v\n";
+	const tl_source all[] = {SOURCE(NULL, "k.py", 20, 0, KERNEL(HEAD "from m3 import f\n", "f(v, y)")),
+				 SOURCE("m3", "dir/m3.py", 50, 4, helper)};
+	setenv("TL_GDB", "1", 1);
+	tl_context *ctx = open_context("cpu");
+	unsetenv("TL_GDB");
+	const tl_arg args[] = {tl_ptr(TL_F32, NULL), tl_ptr(TL_F32, NULL), tl_int(N), tl_none()};
+	char *llir;
+	ok(tl_kernel_dump(kernel_in(ctx, all, 2, "k"), NULL, args, ARRAY_LEN(args), "llir", &llir));
+	static const char *const wanted[] = {"!DIFile(filename: \"m3.py\", directory: \"dir\")",
+					     "!DIFile(filename: \"k.py\"", "!DILocation(line: 53, ",
+					     "!DILocation(line: 54, ", "!DILocation(line: 26, "};
+	for (u32 i = 0; i < ARRAY_LEN(wanted); i++)
+		if (!strstr(llir, wanted[i]))
+			fail_msg("no %s in\n%s", wanted[i], strstr(llir, "!llvm"));
+	const char *f = strstr(llir, "!DISubprogram(name: \"f\"");
+	assert_non_null(f);
+	assert_non_null(strstr(f, "line: 52"));
+	assert_true(strcspn(f, "\n") > (size_t)(strstr(f, "line: 52") - f));
+	tl_free(llir);
+	tl_context_destroy(ctx);
+}
+
 /* --- keys ---------------------------------------------------------------------------------------------------- */
 
 /* The number of kernels on disk. */
@@ -497,6 +524,7 @@ int main(void)
 		cmocka_unit_test(kernel_errors),
 		cmocka_unit_test(parts_of_a_file),
 		cmocka_unit_test(remarks),
+		cmocka_unit_test(debug_lines),
 		cmocka_unit_test_setup_teardown(keys, new_folder, remove_folder),
 		cmocka_unit_test_setup_teardown(keys_of_ir, new_folder, remove_folder),
 		cmocka_unit_test_setup_teardown(manifests, new_folder, remove_folder),
