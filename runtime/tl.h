@@ -76,6 +76,20 @@ TL_API const char *tl_error(const tl_context *ctx);
 /* The name of a status: "invalid argument". The text is constant. For other numbers it is "unknown status". */
 TL_API const char *tl_status_name(tl_status s);
 
+/* The severity of a diagnostic. */
+typedef enum tl_severity { TL_SEVERITY_ERROR, TL_SEVERITY_WARNING, TL_SEVERITY_NOTE, TL_SEVERITY_REMARK } tl_severity;
+
+/* A message of an error, or of the compiler. It may grow at its end, so arrays have pointers to diagnostics. */
+typedef struct tl_diagnostic {
+	tl_severity severity; /* a note belongs to the message before it: it names a call, or an earlier definition */
+	const char *file;     /* the name of the source; NULL: the diagnostic has no place in a source */
+	uint32_t line, column; /* from 1, the column in bytes; 0 without a file, or if the column is not known */
+	const char *text;     /* the message, one line */
+	const char *hint;     /* a hint, one line for each if there are several; or NULL */
+	const char *shown;    /* the whole diagnostic as tlc prints it, with the source line and a caret */
+	uint32_t length;      /* bytes of the source that the message is about, from the column on; 0: not known */
+} tl_diagnostic;
+
 /* The last error as a structure, for programs. Unknown members are 0 or NULL. */
 typedef struct tl_error_info {
 	tl_status status;
@@ -88,6 +102,10 @@ typedef struct tl_error_info {
 	const char *file; /* of the first error in a source, or of the place where the kernel failed */
 	uint32_t line, column; /* from 1; column in bytes */
 	const char *text;      /* the text of tl_error */
+	/* The error in parts: for TL_ERR_COMPILE all errors and warnings of the call, each followed by its notes. Other
+	 * errors are one diagnostic, and perhaps notes. */
+	const tl_diagnostic *const *diagnostics;
+	size_t ndiagnostics;
 } tl_error_info;
 /* Describes the last error of this thread. The pointer is valid until the thread's next call that returns a tl_status;
  * it is never NULL. */
@@ -181,19 +199,7 @@ TL_API tl_status tl_context_log(tl_context *ctx, tl_log_fn *fn, void *user);
 
 /* --- diagnostics: diagnostics of the compiler --------------------------------------------------------------------- */
 
-/* The severity of a diagnostic. */
-typedef enum tl_severity { TL_SEVERITY_ERROR, TL_SEVERITY_WARNING, TL_SEVERITY_NOTE, TL_SEVERITY_REMARK } tl_severity;
-
-/* A diagnostic of the compiler about a kernel. The texts are valid during the callback only. */
-typedef struct tl_diagnostic {
-	tl_severity severity; /* a note belongs to the message before it */
-	const char *file;     /* the module's name; NULL: the diagnostic has no place in a source */
-	uint32_t line, column; /* from 1, the column in bytes; 0 without a file */
-	const char *text;     /* the message, one line */
-	const char *hint;     /* a hint; or NULL */
-	const char *shown;    /* the whole diagnostic as tlc prints it, with the source line and a caret */
-} tl_diagnostic;
-/* The callback for diagnostics. */
+/* The callback for diagnostics. The texts are valid during the callback only. */
 typedef void tl_diagnostic_fn(void *user, const tl_diagnostic *d);
 
 /* Sets the callback for diagnostics. It receives each error and warning about modules loaded and kernels compiled in

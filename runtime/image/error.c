@@ -4,6 +4,7 @@
  * overwrite each other's message, and tl_context_create can fail with a message although there is no context. Messages
  * that do not fit are truncated, and say so. Each call first empties the message, so a successful call leaves none. */
 #include "runtime/image/error.h"
+#include "runtime/image/diagnostic_list.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -30,6 +31,7 @@ static void append(size_t at, const char *format, va_list ap)
 static void begin_details(tl_status s)
 {
 	details.info = (tl_error_info){.status = s};
+	list_set(NULL);
 	details.kernel[0] = details.file[0] = details.call[0] = 0;
 }
 
@@ -63,6 +65,7 @@ tl_status failed_compile(const struct diags *d)
 {
 	const char *text = d->text.at;
 	failed_text(TL_ERR_COMPILE, text && *text ? text : "the kernel cannot be compiled");
+	list_set(list_of_messages(d));
 	for (u32 i = 0; i < d->messages.len; i++) {
 		struct loc at = d->messages.at[i].loc;
 		const struct source *s = at.file < d->sources.len ? d->sources.at[at.file] : NULL;
@@ -102,6 +105,7 @@ void failed_in(const char *kernel)
 
 struct kept_error {
 	struct details details;
+	struct diagnostic_list *list;
 	char text[];
 };
 
@@ -111,6 +115,7 @@ struct kept_error *error_keep(void)
 	struct kept_error *e = malloc(sizeof *e + len + 1);
 	if (e) {
 		e->details = details;
+		e->list = list_keep(list_get());
 		memcpy(e->text, error_text, len + 1);
 	}
 	return e;
@@ -120,7 +125,15 @@ tl_status error_again(const struct kept_error *e)
 {
 	tl_status s = failed_text(e->details.info.status, e->text);
 	details = e->details;
+	list_set(list_keep(e->list));
 	return s;
+}
+
+void error_drop(struct kept_error *e)
+{
+	if (e)
+		list_drop(e->list);
+	free(e);
 }
 
 /* --- faults -------------------------------------------------------------------------------------------------- */
@@ -180,6 +193,9 @@ const tl_error_info *tl_error_details(void)
 	details.info.file = details.file[0] ? details.file : NULL;
 	details.info.driver_call = details.call[0] ? details.call : NULL;
 	details.info.text = error_text;
+	if (!list_get())
+		list_set(list_of_error(&details.info));
+	details.info.diagnostics = list_diagnostics(list_get(), &details.info.ndiagnostics);
 	return &details.info;
 }
 

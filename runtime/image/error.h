@@ -22,17 +22,18 @@ tl_status error_of_fault(enum fault fault);
 tl_status failed(tl_status s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Like failed, with a text that is not a format; a final newline is dropped. */
 tl_status failed_text(tl_status s, const char *text);
-/* Sets the compiler's errors as the message, and the place of the first error. */
+/* Sets the compiler's messages as the error, and the place of the first of its errors. */
 tl_status failed_compile(const struct diags *d);
 /* Add details to the error just set, for tl_error_details: the place in a source; the driver call and its result; the
  * kernel, if no kernel has been set. */
 void failed_at(const struct source_place *place);
 void failed_driver(const char *call, int result);
 void failed_in(const char *kernel);
-/* error_keep copies the error just set, or returns NULL if memory runs out; free the copy with free(). error_again sets
+/* error_keep copies the error just set, or returns NULL if memory runs out; error_drop frees the copy. error_again sets
  * the same error again. */
 struct kept_error *error_keep(void);
 tl_status error_again(const struct kept_error *e);
+void error_drop(struct kept_error *e);
 /* Appends to the message just set. */
 void failed_more(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

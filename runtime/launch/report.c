@@ -27,7 +27,8 @@ static void keep(tl_module *m, const char *text, size_t len)
 static void tell(const struct diags *d, const struct message *m, const char *shown, tl_diagnostic_fn *fn, void *user)
 {
 	const struct source *s = m->loc.file < d->sources.len ? d->sources.at[m->loc.file] : NULL;
-	tl_diagnostic t = {.severity = (tl_severity)m->severity, .text = m->text, .hint = m->hint.at, .shown = shown};
+	tl_diagnostic t = {.severity = (tl_severity)m->severity, .text = m->text, .hint = m->hint.at, .shown = shown,
+			   .length = s ? m->loc.len : 0};
 	if (s) {
 		t.file = s->name;
 		t.line = m->loc.line;

@@ -599,7 +599,7 @@ static void table_settle(tl_kernel *k, struct variant *v, tl_status s)
 	pthread_mutex_lock(&k->lock);
 	v->state = s ? VARIANT_FAILED : VARIANT_READY;
 	v->status = s;
-	free(v->error);
+	error_drop(v->error);
 	v->error = s ? error_keep() : NULL;
 	if (s && !v->error)
 		v->status = TL_ERR_MEMORY; /* not final: it is compiled again */
@@ -667,7 +667,7 @@ static void variant_free(void *variant)
 	store_forget(ctx->store, &v->image);
 	image_free(&v->image);
 	arg_guard_free(v->binding);
-	free(v->error);
+	error_drop(v->error);
 	free(v);
 }
 
