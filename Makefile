@@ -14,7 +14,8 @@
 # make docs       the parameters in docs/reference/builtins.md
 # make deb        Debian packages: tlc, libtl0, libtl-dev
 # make install    into $(DESTDIR)$(PREFIX), with files for pkg-config and CMake; make uninstall removes all of it
-# make cross      the same programs and libraries for arm64, in build-arm64; make cross-deb: the packages, also make deb ARCH=arm64
+# make cross      the same programs and libraries for arm64, in build-arm64; make cross-deb: the packages, also make deb ARCH=arm64;
+#                 make cross GOAL=wheel: the Python package, GOAL=test-python: its tests, by qemu
 # V=1 shows the commands. SAN=1 adds the address and undefined-behaviour sanitizers, and gives variables that nothing
 # initialises a value that these find; SAN=thread adds the thread sanitizer; BUILD=dir builds elsewhere.
 
@@ -32,6 +33,7 @@ VERSION = $(shell sed -n 's/^.define TL_VERSION "\(.*\)"/\1/p' runtime/tl.h)
 SONAME = libtl.so.0
 LLVM_CONFIG ?= llvm-config-19
 CC = gcc
+CXX = g++
 OPT ?= -O2
 WARN = -Wall -Wextra -Werror -Wno-unknown-pragmas
 PATTERN = -ftrivial-auto-var-init=pattern
@@ -49,7 +51,7 @@ LLVM_SHARED = $(shell $(LLVM_CONFIG) --link-shared --ldflags --libs)
 # without libz3 and libxml2, which nothing here needs
 LLVM_STATIC = $(shell $(LLVM_CONFIG) --link-static --ldflags --libs $(LLVM_COMPONENTS)) -l:libz.a -l:libzstd.a
 ifdef STATIC
-LINK = g++ -static-libstdc++ -static-libgcc -Wl,--gc-sections -Wl,--exclude-libs,ALL -Wl,-s
+LINK = $(CXX) -static-libstdc++ -static-libgcc -Wl,--gc-sections -Wl,--exclude-libs,ALL -Wl,-s
 LINK_LLVM = $(LLVM_STATIC)
 LIBLZMA = -l:liblzma.a
 # not PIE: LLVM's tables would be 56,000 relocations at each start
@@ -307,9 +309,9 @@ endif
 
 # The tree built for arm64 on another machine; GOAL names what is made there. $(CROSS)/emulate PROGRAM… runs it by qemu.
 GOAL ?= all
-CROSS_MAKE = $(MAKE) BUILD=$(CROSS) CC=$(CROSS)/cc ARCH=arm64 TLC='$(CROSS)/emulate $(CROSS)/tlc'
+CROSS_MAKE = $(MAKE) BUILD=$(CROSS) CC=$(CROSS)/cc CXX=$(CROSS)/c++ ARCH=arm64 TLC='$(CROSS)/emulate $(CROSS)/tlc'
 cross: $(CROSS)/deps-cross
-	sh .ci/cross.sh $(CROSS)
+	sh .ci/cross.sh $(CROSS) $(if $(filter wheel test-python,$(GOAL)),python)
 	+$(Q)$(CROSS_MAKE) $(GOAL)
 cross-deb: GOAL = deb
 cross-deb: cross

@@ -1,7 +1,7 @@
 #!/bin/sh
-# install-deps.sh build|static|test|package|root|cross: installs from Debian 12 what building tlc needs, also with LLVM
-# linked statically, what the tests need, what making packages needs, what testing them in a clean root needs, or what
-# building for arm64 needs. It does nothing where all of it is there.
+# install-deps.sh build|static|test|python|python-test|package|root|cross: installs from Debian 12 what building tlc needs,
+# also with LLVM linked statically, what the tests need, what the Python package and its tests need, what making packages
+# needs, what testing them in a clean root needs, or what building for arm64 needs. It does nothing where all of it is there.
 set -e
 missing=
 need() { # need PACKAGE TEST…
@@ -61,6 +61,7 @@ root)
 	;;
 cross)
 	need gcc-aarch64-linux-gnu aarch64-linux-gnu-gcc --version
+	need g++-aarch64-linux-gnu aarch64-linux-gnu-g++ --version
 	need qemu-user qemu-aarch64 --version
 	;;
 esac

@@ -76,8 +76,9 @@ endif
 
 # --- its tests -------------------------------------------------------------------------------------------------
 
+# make cross GOAL=test-python: of the wheel for arm64
 test-python: $(if $(TREE),python,wheel) $(BUILD)/tlc
-	$(Q)PYTHON='$(PYTHON)' sh tests/python.sh $(BUILD) $(if $(TREE),tree)
+	$(Q)PYTHON='$(PYTHON)' sh tests/python.sh $(BUILD) $(if $(filter arm64,$(ARCH)),emulated,$(if $(TREE),tree))
 
 -include $(CORE_OBJ:.o=.d) $(BUILD)/obj/runtime/python/glibc/arc4random.d
 .PHONY: python wheel test-python
