@@ -88,6 +88,11 @@ static const char *entry_name(struct arena *a, struct cache_key key)
 /* A hash of the compiler's object files (Makefile), because another compiler may generate other code. */
 extern const char compiler_identity[];
 
+const char *tlc_identity(void)
+{
+	return compiler_identity;
+}
+
 u64 cache_build(void)
 {
 	return XXH3_64bits(compiler_identity, strlen(compiler_identity));

@@ -51,6 +51,8 @@ void cache_end(struct cache_use *u);
 const char *cache_refused(struct arena *a);
 /* A hash that identifies this build of the compiler; 0: unknown. */
 u64 cache_build(void);
+/* The text that it is made from: it differs between builds. The library of the Python package exports it. */
+TL_API const char *tlc_identity(void);
 /* For tlc cache. */
 /* Calls fn for each entry. An entry that cannot be used has a NULL image and the reason in `why`. */
 void cache_each(void (*fn)(void *arg, const char *path, i64 bytes, const struct image *im, const char *why), void *arg);

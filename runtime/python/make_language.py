@@ -10,7 +10,8 @@ import subprocess
 import sys
 
 GROUPS = {"tl": "_builtins", "libdevice": os.path.join("extra", "libdevice"),
-          "tl.extra.cuda": os.path.join("extra", "cuda", "_functions"), "tl.target_info": "target_info"}
+          "tl.extra.cuda": os.path.join("extra", "cuda", "_functions"), "tl.target_info": "target_info",
+          "triton_helpers": "_inductor"}
 # names that core.py has as classes
 CLASSES = {"dtype", "pointer_type", "block_type", "tuple_type", "constexpr_type", "tensor", "tensor_descriptor",
            "tensor_descriptor_base", "tuple", "get_int_dtype"}

@@ -78,5 +78,11 @@ struct arg_object {
 /* --- launcher.c: the launch path ---------------------------------------------------------------------------------- */
 
 int launcher_init(PyObject *module);
+/* Sets the options of a launch from a dict. Names that are not options are ignored. */
+int config_from_options(tl_config *c, PyObject *options);
+
+/* --- runner.c: launches with known types -------------------------------------------------------------------------- */
+
+int runner_init(PyObject *module);
 
 #endif

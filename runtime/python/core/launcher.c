@@ -86,6 +86,16 @@ static int set_option(tl_config *c, PyObject *name, PyObject *value)
 	return 0;
 }
 
+int config_from_options(tl_config *c, PyObject *options)
+{
+	Py_ssize_t at = 0;
+	PyObject *name, *value;
+	while (PyDict_Next(options, &at, &name, &value))
+		if (set_option(c, name, value) < 0)
+			return -1;
+	return 0;
+}
+
 static int axis(PyObject *o, uint32_t *out)
 {
 	PyObject *n = PyNumber_Index(o);
@@ -393,17 +403,16 @@ static void launcher_dealloc(PyObject *self)
 /* Launches a kernel with arguments that Python code has bound and converted: run(kernel, grid, values, options). */
 static PyObject *launcher_launch(PyObject *self, PyObject *args)
 {
-	PyObject *kernel, *grid, *values, *given, *name, *value, *r = NULL;
+	PyObject *kernel, *grid, *values, *given, *r = NULL;
 	if (!PyArg_ParseTuple(args, "O!OO!O!", kernel_type, &kernel, &grid, &PyTuple_Type, &values, &PyDict_Type,
 			      &given))
 		return NULL;
 	const struct launcher *l = (struct launcher *)self;
 	struct arguments a = {.len = 0};
 	tl_config c = {.grid = {0}};
-	Py_ssize_t at = 0, n = PyTuple_Size(values);
-	while (PyDict_Next(given, &at, &name, &value))
-		if (set_option(&c, name, value) < 0)
-			return NULL;
+	Py_ssize_t n = PyTuple_Size(values);
+	if (config_from_options(&c, given))
+		return NULL;
 	PyObject *bound[MAX_ARGS];
 	if (n != PyTuple_Size(l->parameters) || n > MAX_ARGS) {
 		PyErr_SetString(PyExc_TypeError, "there must be a value for each parameter");

@@ -1,11 +1,19 @@
 #include "core.h"
 
+#include "runtime/cache/cache.h"
+
 struct core_names names;
 
 static PyObject *version(PyObject *self, PyObject *args)
 {
 	(void)self, (void)args;
 	return PyUnicode_FromString(tl_version_text());
+}
+
+static PyObject *build_identity(PyObject *self, PyObject *args)
+{
+	(void)self, (void)args;
+	return PyUnicode_FromString(tlc_identity());
 }
 
 static PyObject *dtype_names(PyObject *self, PyObject *args)
@@ -23,6 +31,7 @@ static PyObject *dtype_names(PyObject *self, PyObject *args)
 
 static PyMethodDef functions[] = {
 	{"version", version, METH_NOARGS, "The version of the library, as text."},
+	{"build_identity", build_identity, METH_NOARGS, "A text that differs between builds of the compiler."},
 	{"dtype_names", dtype_names, METH_NOARGS, "The names of the element types, in the order of tl_dtype."},
 	{NULL, NULL, 0, NULL},
 };
@@ -57,7 +66,7 @@ PyMODINIT_FUNC PyInit__core(void)
 					 .m_size = -1,
 					 .m_methods = functions};
 	PyObject *m = PyModule_Create(&def);
-	if (m && (!intern_names() || objects_init(m) || arguments_init(m) || launcher_init(m)))
+	if (m && (!intern_names() || objects_init(m) || arguments_init(m) || launcher_init(m) || runner_init(m)))
 		Py_CLEAR(m);
 	return m;
 }

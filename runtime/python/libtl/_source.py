@@ -14,9 +14,13 @@ import math
 import textwrap
 import types
 
+from . import language
+
 __all__ = ["Sources", "Function", "NotWritten"]
 
 _LANGUAGES = ("triton.language", "libtl.language")
+# TorchInductor's functions for its kernels, which the compiler has, too
+_INDUCTOR = "torch._inductor.runtime.triton_helpers"
 
 
 class NotWritten(Exception):
@@ -117,6 +121,11 @@ def is_constexpr_function(v):
     return type(v).__name__ == "ConstexprFunction" and hasattr(v, "fn")
 
 
+def is_inductor(v):
+    """Is it one of TorchInductor's functions that the compiler has?"""
+    return getattr(v, "__module__", None) == _INDUCTOR and v.__name__ in language._inductor.__all__
+
+
 def is_named_tuple(c):
     return isinstance(c, type) and issubclass(c, tuple) and hasattr(c, "_fields")
 
@@ -197,6 +206,8 @@ class Sources:
             return None
 
     def definition(self, name, v, attributes):
+        if is_inductor(v):
+            return f"from {_INDUCTOR} import {v.__name__} as {name}"
         dotted = language_name(v)
         if dotted and isinstance(v, types.ModuleType):
             return f"import {dotted} as {name}"

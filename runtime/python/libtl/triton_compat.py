@@ -12,8 +12,7 @@ import hashlib
 import sys
 import types
 
-from . import _arguments, _device, _jit, language, testing
-from . import __version__ as _version
+from . import _arguments, _compiled, _device, _jit, language, testing
 from . import cdiv, next_power_of_2
 from ._jit import (CompiledKernel, ConstexprFunction, JITFunction, KernelInterface, KernelParam, MockTensor,
                    TensorWrapper, constexpr_function, jit, reinterpret)
@@ -129,11 +128,29 @@ class _Driver:
                 "warpSize": 32, "sm_clock_rate": 0, "mem_clock_rate": 0, "mem_bus_width": 0}
 
 
+class _CpuDriver(_Driver):
+    """The CPU, whether there is a GPU or not."""
+
+    _torch = None
+
+    def get_current_target(self):
+        return GPUTarget("cpu", 0, 0)
+
+
+class _CudaDriver(_Driver):
+    """The current GPU."""
+
+    @staticmethod
+    def is_active():
+        return _Driver()._torch is not None
+
+
 class _DriverConfig:
-    """triton.runtime.driver: the active driver."""
+    """triton.runtime.driver: the active driver. The name is that of a module, too, which has the object as `driver`."""
 
     def __init__(self):
-        self.default = self.active = _Driver()
+        self.driver = self
+        self.default = self.active = (_CudaDriver if _CudaDriver.is_active() else _CpuDriver)()
 
     def set_active(self, driver):
         self.active = driver
@@ -163,31 +180,45 @@ class ASTSource:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _argument(ty, attrs):
-    if isinstance(ty, (tuple, list)):
-        return tuple(_argument(t, ()) for t in ty)
-    return _jit._of_type(f"{ty}:16" if any(a[0] == "tt.divisibility" for a in attrs) else ty)
-
-
 def compile(src, target=None, options=None, _env_vars=None):
     """Compiles a jit function for types. target: a GPUTarget; None: the device that is present."""
     if not isinstance(src, ASTSource):
         raise NotImplementedError("triton.compile: libtl compiles an ASTSource; for IR text use `tlc FILE.ttir`")
-    arguments = {}
-    for p in src.fn.params:
-        ty = src.signature.get(p.name)
-        if p.name in src.constants:
-            arguments[p.name] = src.constants[p.name]
-        elif ty is not None and ty != "constexpr":
-            arguments[p.name] = _argument(ty, src.attrs.get(p.name, ()))
-    device = {} if target is None or target.backend == "cpu" else {"device": f"sim:{target.arch}"}
-    known = {n: v for n, v in (options or {}).items() if n in _jit._OPTIONS}
-    return src.fn.warmup(**arguments, **known, **device)
+    return _compiled.compile_types(src, _spec_of(target), options or {})
+
+
+def _spec_of(target):
+    """The device for a target: a GPU that is present, or for another GPU the simulator, which compiles the same PTX."""
+    if target is None:
+        target = _Driver().get_current_target()
+    if target.backend == "cpu":
+        return _device.get_device()
+    current = _Driver().get_current_target()
+    if current.backend == "cuda" and current.arch == int(target.arch):
+        return f"cuda:{_Driver().get_current_device()}"
+    return f"sim:{target.arch}"
+
+
+class BaseBackend:
+    """A backend of Triton, with what PyTorch asks of one."""
+
+    def __init__(self, target):
+        self.target = target
+
+    def hash(self):
+        return f"{_compiled.build()} {self.target.backend} {self.target.arch}"
+
+    def parse_options(self, options):
+        names = ("fp8e5", "fp8e4nv", "fp8e4b15")
+        known = dict(num_warps=4, num_stages=3, num_ctas=1, debug=False, maxnreg=None, sanitize_overflow=False,
+                     enable_fp_fusion=True, launch_cooperative_grid=False, launch_pdl=False, extern_libs=None,
+                     supported_fp8_dtypes=names, arch=self.target.arch, backend_name=self.target.backend)
+        return types.SimpleNamespace(**{n: (options or {}).get(n, v) for n, v in known.items()})
 
 
 def triton_key():
     """A text that changes with the compiler."""
-    return f"libtl {_version}"
+    return _compiled.build()
 
 
 def _base32(key):
@@ -307,7 +338,7 @@ def _modules():
     error_names = dict(CompilationError=CompilationError, CompileTimeAssertionFailure=CompileTimeAssertionFailure,
                        UnsupportedLanguageConstruct=UnsupportedLanguageConstruct)
     compiler = dict(ASTSource=ASTSource, compile=compile, CompiledKernel=CompiledKernel, triton_key=triton_key,
-                    get_cache_key=lambda src, *rest: src.hash(), make_backend=_not_here("make_backend"),
+                    get_cache_key=lambda src, *rest: src.hash(), make_backend=BaseBackend,
                     IRSource=_not_here("IRSource"), LazyDict=dict, **error_names)
     async_names = dict(AsyncCompileMode=AsyncCompileMode, FutureKernel=FutureKernel)
     allocation = dict(_allocator=_allocator, _profile_allocator=_profile_allocator, set_allocator=set_allocator,
@@ -338,13 +369,14 @@ def _modules():
         "compiler.errors": _module("triton.compiler.errors", **error_names),
         "compiler.code_generator": _module("triton.compiler.code_generator", ast_to_ttir=_not_here("ast_to_ttir")),
         "errors": _module("triton.errors", TritonError=TritonError),
-        "backends": _module("triton.backends", backends={}, BaseBackend=type("BaseBackend", (), {})),
+        "backends": _module("triton.backends", BaseBackend=BaseBackend, backends={
+            name: types.SimpleNamespace(driver=d, compiler=BaseBackend) for name, d in (("cpu", _CpuDriver),
+                                                                                      ("nvidia", _CudaDriver))}),
         "backends.compiler": _module("triton.backends.compiler", GPUTarget=GPUTarget,
-                                     AttrsDescriptor=type("AttrsDescriptor", (), {}),
-                                     BaseBackend=type("BaseBackend", (), {})),
+                                     BaseBackend=BaseBackend),
         "backends.driver": _module("triton.backends.driver", DriverBase=_Driver, GPUDriver=_Driver),
         "backends.nvidia": nvidia,
-        "backends.nvidia.driver": _module("triton.backends.nvidia.driver", CudaDriver=_Driver,
+        "backends.nvidia.driver": _module("triton.backends.nvidia.driver", CudaDriver=_CudaDriver,
                                           make_tensordesc_arg=_not_here("make_tensordesc_arg")),
         "backends.nvidia.compiler": _module("triton.backends.nvidia.compiler"),
         "tools": _module("triton.tools"),

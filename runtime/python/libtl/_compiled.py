@@ -1,0 +1,186 @@
+"""Kernels compiled for types, as Triton's compiler returns them: TorchInductor launches them without a jit function."""
+
+import functools
+import hashlib
+import types
+
+from . import _arguments, _core, _device, _jit
+from .errors import ArgumentError
+
+__all__ = ["Compiled", "compile_types"]
+
+# what a runner's byte says of a parameter (runner.c)
+_POINTER, _NUMBER, _CONSTANT, _UNSPECIALIZED = 32, 64, 96, 128
+
+
+def _element(ty):
+    """The dtype number of a type's text: "*fp32", "*kfp16", "i64"."""
+    return _arguments.dtype_number(ty.lstrip("*").removeprefix("k") if ty.startswith("*") else ty)
+
+
+class _Parameters:
+    """The parameters of a kernel compiled for types.
+
+    types: a byte for each parameter. values: the values of constants, else None. examples: arguments for which the
+    kernel is compiled.
+    """
+
+    def __init__(self, fn, signature, constants, attrs):
+        self.types, self.values, self.examples, self.functions = bytearray(), [], [], []
+        for i, p in enumerate(fn.params):
+            ty = signature.get(p.name, "constexpr")
+            # an index or its path is Triton's key; a name is that of older versions
+            attributes = next((attrs[k] for k in ((i,), i, p.name) if k in attrs), ())
+            divisible = any(a[0] == "tt.divisibility" and a[1] % 16 == 0 for a in attributes)
+            self.add(p, ty, constants, divisible)
+
+    def add(self, p, ty, constants, divisible):
+        constant = ty == "constexpr" or p.name in constants
+        value = constants.get(p.name, p.default if p.has_default else None) if constant else None
+        if constant:
+            value = _jit._converted(value, self.functions)
+            self.types.append(_CONSTANT)
+            example = value if p.is_constexpr or type(value) not in (int, float, bool) else _core.constant(value)
+            value = example
+        elif isinstance(ty, str) and ty.startswith("*"):
+            number = _element(ty)
+            self.types.append(_POINTER | number)
+            # memory of its own, or else it overlaps that of the other pointers
+            example = _core.pointer(number, (len(self.types) << 40) + (0 if divisible else 8), 1 << 20, -1, None)
+        elif isinstance(ty, str) and not ty.startswith(("tensordesc", "nvTmaDesc")):
+            number = _element(ty)
+            self.types.append(_NUMBER | number)
+            name = _core.dtype_names()[number]
+            example = 0.5 if name.startswith(("fp", "bf")) else 16 if divisible else 7
+            example = True if name == "i1" else _core.number(number, example)
+        else:
+            self.types.append(0)
+            example = self.other(ty)
+        if not constant and not divisible and self.types[-1]:
+            self.types[-1] |= _UNSPECIALIZED
+            example = _core.unspecialized(example)
+        self.values.append(value)
+        self.examples.append(example)
+
+    def other(self, ty):
+        """A tuple's or a descriptor's example."""
+        if isinstance(ty, (tuple, list)):
+            return tuple(_jit._of_type(t) for t in ty)
+        if ty.startswith("tensordesc<"):
+            element, _, shape = ty[len("tensordesc<"):].partition("[")
+            block = [int(s) for s in shape.partition("]")[0].split(",")]
+            base = _core.pointer(_element(element), 1 << 20, 0, -1, None)
+            strides = [1]
+            for _ in block[1:]:
+                strides.insert(0, strides[0] * 4096)
+            return _core.descriptor(base, [4096] * len(block), strides, block, False, False)
+        raise ArgumentError(f"parameters of type {ty} are not supported")
+
+    def named(self, names):
+        """Values and examples, where functions have their names in the module."""
+        return (tuple(_jit._named(v, names) for v in self.values), tuple(_jit._named(v, names) for v in self.examples))
+
+
+class Compiled:
+    """A kernel compiled for types.
+
+    hash: a text of hexadecimal digits. src: what it was compiled from. metadata: name, num_warps, num_stages, shared
+    and others under Triton's names. asm: the texts by stage. n_regs, n_spills: registers of a thread, and spilled
+    registers. run: launches the kernel, as Triton's launchers do.
+    """
+
+    function = module = packed_metadata = None
+
+    def __init__(self, src, key, call, run, options):
+        self.src, self.hash, self.call, self.run = src, key, call, run
+        resources = call.resources
+        self.n_regs, self.n_spills = resources["registers"], resources["local_bytes"] // 4
+        self.shared = resources["shared_bytes"]
+        self.n_max_threads = resources["threads"]
+        self.name = call.name
+        self.metadata = types.SimpleNamespace(
+            name=call.name, num_warps=call.num_warps, num_stages=call.num_stages, num_ctas=1, shared=self.shared, hash=key,
+            launch_pdl=options.get("launch_pdl", False), global_scratch_size=0, global_scratch_align=1,
+            launch_cooperative_grid=options.get("launch_cooperative_grid", False), profile_scratch_size=0,
+            profile_scratch_align=1, tensordesc_meta=[], tmem_size=0)
+
+    @property
+    def asm(self):
+        return self.call.asm
+
+    @property
+    def num_warps(self):
+        return self.metadata.num_warps
+
+    @property
+    def remarks(self):
+        """What the compiler chose for each load, store, dot and loop, with source lines."""
+        return self.call.remarks
+
+    @property
+    def resources(self):
+        """A dict: registers, local_bytes, threads, shared_bytes, blocks, resident."""
+        return self.call.resources
+
+    def dump(self, stage):
+        """The text of a stage: ttir, ttgir, llir, ptx, remarks, schedule."""
+        return self.call.dump(stage)
+
+    def _init_handles(self):
+        return None
+
+    def result(self):
+        return self
+
+    def launch_metadata(self, grid, stream, *args):
+        """The argument of launch hooks."""
+        return types.SimpleNamespace(get=lambda: {"name": self.name, "grid": grid, "stream": stream})
+
+    def __getitem__(self, grid):
+        grid = (*grid, 1, 1)[:3] if isinstance(grid, (tuple, list)) else (grid, 1, 1)
+
+        def launch(*args, stream=0):
+            self.run(*grid, stream, None, None, None, None, None, *args)
+
+        return launch
+
+
+@functools.cache
+def build():
+    """A text that differs between builds of the compiler."""
+    return f"libtl {_core.version()} {_core.build_identity()}"
+
+
+def _jit_function(fn):
+    """libtl's function for Triton's."""
+    if isinstance(fn, _jit.JITFunction):
+        return fn
+    own = fn.__dict__.get("__libtl__")
+    if own is None or own.fn is not fn.fn:
+        own = fn.__dict__["__libtl__"] = _jit.JITFunction(fn.fn, do_not_specialize=getattr(fn, "do_not_specialize", None))
+    return own
+
+
+def compile_types(src, spec, options):
+    """Compiles a kernel for the types of its parameters.
+
+    src: has fn, signature, constants and attrs, like Triton's ASTSource. spec: a device. options: those of a launch;
+    others are ignored.
+    """
+    fn = _jit_function(src.fn)
+    signature = {name if isinstance(name, str) else fn.arg_names[name]: ty for name, ty in src.signature.items()}
+    constants = {(k if isinstance(k, str) else fn.arg_names[k[0] if isinstance(k, tuple) else k]): v
+                 for k, v in src.constants.items()}
+    attrs = dict(src.attrs or {})
+    p = _Parameters(fn, signature, constants, attrs)
+    options = {n: v for n, v in options.items() if n in _jit._OPTIONS and v is not None}
+    kernel, names = fn._compiled_for(spec, tuple(p.functions))
+    values, examples = p.named(names)
+    call = fn._launch(kernel, None, examples, options)
+    call.prepare()
+    index = int(spec.partition(":")[2] or 0) if spec.startswith("cuda") else -1
+    run = _core.runner(kernel, bytes(p.types), values, options, index)
+    text = repr((build(), fn.cache_key, spec, _device.context(spec).info()["target"], sorted(signature.items()),
+                 sorted((n, repr(v)) for n, v in constants.items()), sorted(attrs.items(), key=str),
+                 sorted(options.items())))
+    return Compiled(src, hashlib.sha256(text.encode()).hexdigest(), call, run, options)
