@@ -707,6 +707,8 @@ TL_API tl_status tl_time_each(tl_kernel *k, const tl_config *cfg, const tl_arg *
  *                choice is not the fastest; on CUDA also the kernel's resources
  *   "schedule"   the steps of each pipelined loop, a table for each
  *   "calls"      the calls of built-in functions with the names of their arguments, a line for each
+ *   "accesses"   the memory that the kernel accesses, a line for each pointer among its parameters: "x: read",
+ *                "y: read written", "z:" for a pointer that it does not use
  *
  * interp has "ttir" and "calls" only. cfg may be NULL. Free the text with tl_free. */
 TL_API tl_status tl_kernel_dump(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, const char *stage,

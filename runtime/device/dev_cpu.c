@@ -550,7 +550,7 @@ static void check_read(struct device *device, const void *src, size_t size)
 const struct device_ops cpu_ops = {
 	.name = "cpu",
 	.option = "check",
-	.stages = " ttir llir asm calls ",
+	.stages = " ttir llir asm calls accesses ",
 	.queue = &host_queue,
 	.count = count,
 	.at = at,

@@ -102,7 +102,7 @@ static tl_status interp_launch(struct device *device, const struct device_launch
 
 const struct device_ops interp_ops = {
 	.name = "interp",
-	.stages = " ttir calls ",
+	.stages = " ttir calls accesses ",
 	.keeps_unit = true,
 	.queue = &host_queue,
 	.count = count,

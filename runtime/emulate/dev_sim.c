@@ -379,7 +379,7 @@ static tl_status sim_tensor_map(struct device *device, const struct tensor_map_s
 
 const struct device_ops sim_ops = {
 	.name = "sim",
-	.stages = " ttir ttgir llir ptx remarks calls schedule ",
+	.stages = " ttir ttgir llir ptx remarks calls accesses schedule ",
 	.numbered = true,
 	.target = target_of,
 	.queue = &host_queue,

@@ -11,7 +11,7 @@ bool device_compile(const struct target *target, const struct build *b, struct c
 	struct compile_options o = {
 		.target = *target,
 		.codegen = b->codegen,
-		.want_ttir = !strcmp(stage, "ttir"),
+		.want_ttir = !strcmp(stage, "ttir") || !strcmp(stage, "accesses"),
 		.remarks = b->remarks || !strcmp(stage, "remarks"),
 		.want_ttgir = !strcmp(stage, "ttgir") || !strcmp(stage, "remarks"),
 		.want_llir = !strcmp(stage, "llir"),

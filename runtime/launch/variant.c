@@ -488,6 +488,19 @@ static tl_status dump_image(const struct image *im, const char *stage, char **te
 	return *text ? TL_OK : failed(TL_ERR_MEMORY, "out of host memory");
 }
 
+/* A line for each pointer among the kernel's parameters: "x: read", "y: read written", "z:" if it is not used. */
+static const char *list_accesses(struct unit *u, const struct kernel *k)
+{
+	struct strbuf out = {.arena = &u->arena};
+	sb_puts(&out, "");
+	for (u32 i = 0; i < k->nparams; i++) {
+		const struct kernel_param *p = &k->params[i];
+		if (p->value->type->kind == TY_PTR)
+			sb_printf(&out, "%s:%s%s\n", p->name, p->reads ? " read" : "", p->writes ? " written" : "");
+	}
+	return out.at;
+}
+
 tl_status variant_dump(tl_kernel *k, const struct options *o, const struct variant *v, const tl_arg *args, size_t nargs,
 		       const char *stage, char **text)
 {
@@ -514,6 +527,7 @@ tl_status variant_dump(tl_kernel *k, const struct options *o, const struct varia
 				 : !strcmp(stage, "ptx")      ? out.code
 				 : !strcmp(stage, "asm")      ? out.assembly
 				 : !strcmp(stage, "calls")    ? u->calls.at
+				 : !strcmp(stage, "accesses") ? list_accesses(u, out.kernel)
 				 : !strcmp(stage, "schedule") ? u->schedules.at
 				 : u->diags.text.at           ? u->diags.text.at
 							      : "";

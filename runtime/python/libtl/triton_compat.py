@@ -205,6 +205,10 @@ class BaseBackend:
     def __init__(self, target):
         self.target = target
 
+    @staticmethod
+    def supports_target(target):
+        return target.backend == "cpu"
+
     def hash(self):
         return f"{_compiled.build()} {self.target.backend} {self.target.arch}"
 
