@@ -182,7 +182,7 @@ def test_tuples():
     x, y = (RNG.standard_normal(64).astype("float32") for _ in range(2))
     o = np.full(64, np.nan, "float32")
     sum_of_tuple[(1,)](o, (Pair(x, 2), Pair(y, 0.5)), BLOCK=64)
-    np.testing.assert_allclose(o, 2 * x + 0.5 * y, rtol=1e-6)
+    np.testing.assert_allclose(o, 2 * x + 0.5 * y, rtol=1e-6, atol=2e-6)
     scaled[(1,)](o, Typed(x), BLOCK=64)
     np.testing.assert_array_equal(o, 2 * x)
 

@@ -64,7 +64,7 @@ def test_module_names():
 
     x, o = run(kernel)
     v = x * 4 + 3 + 57
-    np.testing.assert_allclose(o, v + np.floor(v) + np.pi, rtol=1e-6)
+    np.testing.assert_allclose(o, v + np.floor(v) + np.pi, rtol=1e-6, atol=2e-6)
 
 
 def test_closures():
@@ -78,7 +78,7 @@ def test_closures():
 
     for k in 2, 5:
         x, o = run(made(k, helper))
-        np.testing.assert_allclose(o, x * k + 3, rtol=1e-6)
+        np.testing.assert_allclose(o, x * k + 3, rtol=1e-6, atol=2e-6)
 
 
 def test_changed_global():
