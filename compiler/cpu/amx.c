@@ -147,7 +147,7 @@ static void emit_block_of_tiles(struct cpu_codegen *h, const struct product *p, 
 	i64 bytes = unit->bits / 8, a_stride = p->a->stride[r - 2] * bytes,
 	    b_stride = p->b->panel * unit->group * bytes;
 	begin_sums(h, p, rows, columns);
-	struct cpu_loop l = cpu_loop(h, cpu_i64(h, 0), cpu_i64(h, p->k), unit->k, false);
+	struct cpu_loop l = cpu_loop(h, cpu_i64(h, 0), p->all_k, unit->k, false);
 	LLVMValueRef a_at = gep(h->b, a, p->a->elem, l.index),
 		     b_at = gep(h->b, b, p->b->elem, LLVMBuildNSWMul(h->b, l.index, cpu_i64(h, p->b->panel), ""));
 	for (u32 i = 0; i < rows; i++) {

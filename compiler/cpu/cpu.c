@@ -279,6 +279,39 @@ static void set_register(struct cpu_codegen *h, const struct value *v, LLVMValue
 	info_of(h, v)->in_register = r;
 }
 
+static void check_step(struct cpu_codegen *h, const struct op *o)
+{
+	i64 known;
+	LLVMValueRef step = cpu_scalar(h, for_step(o));
+	if (!value_const_int(for_step(o), &known) || known <= 0)
+		cpu_fail_if(h, LLVMBuildICmp(h->b, LLVMIntSLE, step, LLVMConstNull(LLVMTypeOf(step)), ""), o,
+			    "loop step is not positive");
+}
+
+/* At the start of an iteration: i1, whether this is the first one; with deferred dots, one before or at the first
+ * multiplication. next: the next index, which has overflowed if `over`. round: the number of the iteration if loop o
+ * has deferred dots; else NULL. */
+static LLVMValueRef begin_iteration(struct cpu_codegen *h, const struct op *o, LLVMValueRef next, LLVMValueRef over,
+				    LLVMValueRef round)
+{
+	if (!round)
+		return LLVMBuildICmp(h->b, LLVMIntEQ, cpu_scalar(h, for_index(o)), cpu_scalar(h, for_lower(o)), "");
+	LLVMValueRef last = LLVMBuildICmp(h->b, LLVMIntSGE, next, cpu_scalar(h, for_upper(o)), "");
+	cpu_deferred_begin(h, o, round, LLVMBuildOr(h->b, over, last, ""));
+	return LLVMBuildICmp(h->b, LLVMIntULT, round, cpu_i64(h, cpu_deferred(h, o)->slots), "");
+}
+
+/* After the loop: stores the tiles that it carried in registers, x[i] if to[i] is NULL. */
+static void store_carried(struct cpu_codegen *h, const struct op *o, struct buffer **to, LLVMValueRef *x,
+			  const struct at *at)
+{
+	for (u32 i = 0; i < o->nresults; i++) {
+		const struct value *r = &o->results[i];
+		if (!to[i] && is_tile(r))
+			buffer_store(h, info_of(h, r)->buffer, r->type, at, x[i]);
+	}
+}
+
 void cpu_emit_for(struct cpu_codegen *h, const struct op *o, const struct at *at)
 {
 	u32 n = o->nresults;
@@ -287,10 +320,7 @@ void cpu_emit_for(struct cpu_codegen *h, const struct op *o, const struct at *at
 		     *x = arena_array(&h->scratch, LLVMValueRef, n + 1u);
 	LLVMValueRef lower = cpu_scalar(h, for_lower(o)), upper = cpu_scalar(h, for_upper(o)),
 		     step = cpu_scalar(h, for_step(o));
-	i64 s;
-	if (!value_const_int(for_step(o), &s) || s <= 0)
-		cpu_fail_if(h, LLVMBuildICmp(h->b, LLVMIntSLE, step, LLVMConstNull(LLVMTypeOf(step)), ""), o,
-			     "loop step is not positive");
+	check_step(h, o);
 	if (at)
 		memset(to, 0, n * sizeof *to);
 	else
@@ -306,6 +336,11 @@ void cpu_emit_for(struct cpu_codegen *h, const struct op *o, const struct at *at
 	LLVMValueRef index = LLVMBuildPhi(h->b, t, "");
 	LLVMAddIncoming(index, &lower, &before, 1);
 	cpu_set_scalar(h, for_index(o), index);
+	LLVMValueRef zero = cpu_i64(h, 0), round = NULL;
+	if (!at && cpu_deferred(h, o)) {
+		round = LLVMBuildPhi(h->b, h->i64, "");
+		LLVMAddIncoming(round, &zero, &before, 1);
+	}
 	for (u32 i = 0; i < n; i++) {
 		if (to[i])
 			continue;
@@ -317,21 +352,24 @@ void cpu_emit_for(struct cpu_codegen *h, const struct op *o, const struct at *at
 	LLVMPositionBuilderAtEnd(h->b, inside);
 	cpu_forget(h);
 	LLVMMetadataRef here_in_source = cpu_debug_here(h);
+	/* the loop ends if index + step overflows */
+	LLVMValueRef sum = intrinsic_on(h->b, "llvm.sadd.with.overflow", (LLVMValueRef[]){index, step}, 2);
+	LLVMValueRef next = LLVMBuildExtractValue(h->b, sum, 0, ""), over = LLVMBuildExtractValue(h->b, sum, 1, "");
 	if (!at)
-		emit_carried(h, o, to, LLVMBuildICmp(h->b, LLVMIntEQ, index, lower, ""));
+		emit_carried(h, o, to, begin_iteration(h, o, next, over, round));
 	cpu_debug_back(h, here_in_source);
 	for (const struct op *p = o->blocks[0]->first; at && !op_has(p, END); p = p->next)
 		if (!is_tile(result(p)))
 			cpu_emit_scalar(h, p);
 	for (u32 i = 0; i < n; i++)
 		x[i] = to[i] ? NULL : in_register(h, for_yielded(o, i), at);
-	/* the loop ends if index + step overflows */
-	LLVMValueRef sum = intrinsic_on(h->b, "llvm.sadd.with.overflow", (LLVMValueRef[]){index, step}, 2);
-	LLVMValueRef next = LLVMBuildExtractValue(h->b, sum, 0, ""), over = LLVMBuildExtractValue(h->b, sum, 1, "");
+	LLVMValueRef more = round ? LLVMBuildAdd(h->b, round, cpu_i64(h, 1), "") : NULL;
 	LLVMBasicBlockRef here = LLVMGetInsertBlock(h->b);
 	LLVMBasicBlockRef out = new_block(h->b);
 	LLVMBuildCondBr(h->b, over, out, head);
 	LLVMAddIncoming(index, &next, &here, 1);
+	if (round)
+		LLVMAddIncoming(round, &more, &here, 1);
 	LLVMMoveBasicBlockAfter(out, here);
 	LLVMMoveBasicBlockAfter(exit, out);
 	LLVMPositionBuilderAtEnd(h->b, out);
@@ -352,11 +390,7 @@ void cpu_emit_for(struct cpu_codegen *h, const struct op *o, const struct at *at
 		if (!is_tile(&o->results[i]))
 			cpu_set_scalar(h, &o->results[i], x[i]);
 	}
-	for (u32 i = 0; i < n; i++) {
-		const struct value *r = &o->results[i];
-		if (!to[i] && is_tile(r))
-			buffer_store(h, info_of(h, r)->buffer, r->type, at, x[i]);
-	}
+	store_carried(h, o, to, x, at);
 }
 
 static void emit_if(struct cpu_codegen *h, const struct op *o)
@@ -626,7 +660,7 @@ static void add_record(struct cpu_codegen *h)
 u64 cpu_lower(struct pass_state *s, LLVMModuleRef mod)
 {
 	struct cpu_codegen h = {.s = s, .k = s->k, .mod = mod, .ctx = LLVMGetModuleContext(mod)};
-	h.info = h.memo = h.exact = (struct map){.arena = &h.scratch};
+	h.info = h.memo = h.exact = h.deferred = (struct map){.arena = &h.scratch};
 	h.i1 = LLVMInt1TypeInContext(h.ctx), h.i8 = LLVMInt8TypeInContext(h.ctx), h.i16 = LLVMInt16TypeInContext(h.ctx);
 	h.i32 = LLVMInt32TypeInContext(h.ctx), h.i64 = LLVMInt64TypeInContext(h.ctx);
 	h.f16 = LLVMHalfTypeInContext(h.ctx), h.f32 = LLVMFloatTypeInContext(h.ctx);

@@ -32,6 +32,10 @@ struct buffer {
 	/* for operand B of a dot, stored in panels of some columns (pack_operands.c): columns of a panel, and elements
 	 * from one panel to the next; else 0 */
 	i64 panel, panel_stride;
+	/* for a dot operand with several slots (deferred_dots.c): the memory of the first slot, and elements from one
+	 * slot to the next; `at` is the slot of the current iteration */
+	LLVMValueRef first_slot;
+	i64 slot_stride;
 	u64 bytes; /* size of the tile */
 };
 
@@ -108,6 +112,7 @@ struct cpu_codegen {
 	LLVMTypeRef i1, i8, i16, i32, i64, f16, f32, f64, v, ptr;
 	struct map info;         /* value → struct info */
 	struct map memo;         /* value → struct memo: what the current basic block has computed */
+	struct map deferred;     /* loop → struct deferred */
 	struct map exact;        /* LLVM value of a narrow float → the fp32 value that it was rounded from */
 	struct assumed *assumed; /* masks known to be true in the nest's body under construction (nest.c) */
 	/* that body is for the end of a row, after the elements for which the masks are known to be true */
@@ -362,6 +367,19 @@ void cpu_dot_turn(struct cpu_codegen *h, const struct op *o);
 /* Operand `which` of dot o in memory in the format of its dot_unit, computed now if necessary. */
 struct buffer *cpu_dot_operand(struct cpu_codegen *h, const struct op *o, u32 which);
 
+/* --- deferred_dots.c: dots that run once for several iterations of a loop -------------------------------------- */
+
+struct deferred {
+	i64 slots;           /* the number of iterations for which a dot runs once, a power of two */
+	LLVMValueRef filled; /* i64: slots that hold operands after this iteration */
+	LLVMValueRef due;    /* i1: the dots run in this iteration */
+};
+/* How the dots of `loop` are deferred; NULL if they run in each iteration. */
+struct deferred *cpu_deferred(struct cpu_codegen *h, const struct op *loop);
+/* At the start of an iteration of a loop with deferred dots. round: number of the iteration, from 0 (i64). last: this
+ * is the last iteration (i1). */
+void cpu_deferred_begin(struct cpu_codegen *h, const struct op *loop, LLVMValueRef round, LLVMValueRef last);
+
 /* --- dot.c, amx.c ---------------------------------------------------------------------------------------------- */
 
 /* A dot with its operands and C in memory. */
@@ -369,7 +387,8 @@ struct product {
 	const struct type *type; /* type of C */
 	struct buffer *a, *b, *c;
 	enum dtype sum, result;
-	i32 k; /* number of products of an accumulator */
+	i32 k; /* number of products of an accumulator that one slot of the operands holds */
+	LLVMValueRef all_k; /* the same for all slots that hold operands (i64) */
 	/* Block of C that stays in registers: its number of rows, vector registers of each row (from one or several
 	 * panels of B), and accumulators of a register. */
 	u32 registers, lanes, rows;

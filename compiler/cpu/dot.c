@@ -109,9 +109,10 @@ static void emit_block_of_c(struct cpu_codegen *h, const struct product *p)
 	struct at of_b = p->at;
 	of_b.i[r - 2] = cpu_i64(h, 0);
 	LLVMValueRef panel = cpu_row_address(h, p->b, r, &of_b);
-	i64 group = cpu_dot_units[unit].group, steps = p->k / group, unrolled = MIN(UNROLLED, steps);
+	i64 group = cpu_dot_units[unit].group, unrolled = MIN(UNROLLED, p->k / group);
+	LLVMValueRef steps = LLVMBuildUDiv(h->b, p->all_k, cpu_i64(h, group), "");
 	LLVMBasicBlockRef before = LLVMGetInsertBlock(h->b);
-	struct cpu_loop l = cpu_loop(h, cpu_i64(h, 0), cpu_i64(h, steps), unrolled, false);
+	struct cpu_loop l = cpu_loop(h, cpu_i64(h, 0), steps, unrolled, false);
 	for (u32 i = 0; i < all; i++)
 		for (u32 g = 0; g < p->registers; g++) {
 			acc[i][g] = LLVMBuildPhi(h->b, vt, "");
@@ -221,18 +222,24 @@ void cpu_dot(struct cpu_codegen *h, const struct op *o)
 {
 	const struct type *t = result(o)->type;
 	int r = t->rank;
+	const struct deferred *deferred = cpu_deferred(h, o->block->parent);
 	struct product p = {.type = t, .sum = cpu_sum_dtype(o), .result = type_dtype(t)};
-	p.a = cpu_dot_operand(h, o, 0);
-	p.b = cpu_dot_operand(h, o, 1);
+	struct buffer a = *cpu_dot_operand(h, o, 0), b = *cpu_dot_operand(h, o, 1);
+	a.at = a.first_slot;
+	b.at = b.first_slot;
+	p.a = &a;
+	p.b = &b;
 	p.zero = info_of(h, operand(o, 2))->zero;
 	p.c = sum_memory(h, o);
 	p.k = operand(o, 0)->type->shape[r - 1];
+	p.all_k = deferred ? LLVMBuildMul(h->b, deferred->filled, cpu_i64(h, p.k), "") : cpu_i64(h, p.k);
 	p.lanes = (u32)MIN(p.b->panel, h->s->target->vector_bytes / dtype_bytes(p.sum));
 	p.at = (struct at){.along = r - 1, .lanes = p.lanes};
 	LLVMValueRef rows = cpu_demanded(h, result(o), r - 2, o->block),
 		     columns = cpu_demanded(h, result(o), r - 1, o->block);
 	columns = columns ? columns : cpu_i64(h, t->shape[r - 1]);
 	struct cpu_loop batch = {0};
+	struct guarded due = begin_if(h->b, deferred ? deferred->due : NULL);
 	if (r == 3) {
 		batch = cpu_loop(h, cpu_i64(h, 0), cpu_i64(h, t->shape[0]), 1, false);
 		p.at.i[0] = batch.index;
@@ -243,6 +250,7 @@ void cpu_dot(struct cpu_codegen *h, const struct op *o)
 		emit_rows(h, &p, rows, columns);
 	if (r == 3)
 		cpu_loop_end(h, &batch);
+	end_if(h->b, &due);
 	info_of(h, result(o))->made = true;
 }
 

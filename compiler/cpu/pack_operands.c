@@ -113,16 +113,22 @@ struct buffer *cpu_dot_buffer(struct cpu_codegen *h, const struct op *o, u32 whi
 		b->elem = LLVMIntTypeInContext(h->ctx, (u32)cpu_dot_units[b->unit].bits);
 	b->tf32 = o->attr[ATTR_PRECISION] == PRECISION_TF32 && b->operand == DT_F32;
 	i64 n = 1, bytes = dtype_bytes(sum);
-	for (int d = t->rank - 1; d >= 0; n *= t->shape[d--])
+	const struct deferred *deferred = cpu_deferred(h, o->block->parent);
+	i64 slots = deferred ? deferred->slots : 1, k = slots * t->shape[which ? t->rank - 2 : t->rank - 1];
+	for (int d = t->rank - 1; d >= 0; d--) {
 		b->stride[d] = n;
+		n *= d == t->rank - 2 + !which ? k : t->shape[d];
+	}
+	b->slot_stride = t->shape[t->rank - 1];
 	if (which) {
 		i64 columns = t->shape[t->rank - 1];
 		b->panel = MIN(PANEL_REGISTERS * h->s->target->vector_bytes / bytes, columns);
-		b->panel_stride = b->panel * t->shape[t->rank - 2];
+		b->panel_stride = b->panel * k;
 		b->stride[t->rank - 2] = b->panel;
+		b->slot_stride = b->panel * t->shape[t->rank - 2];
 	}
 	b->bytes = (u64)(n * (cpu_dot_units[b->unit].bits ? cpu_dot_units[b->unit].bits / 8 : bytes));
-	b->at = cpu_scratch(h, b->bytes);
+	b->at = b->first_slot = cpu_scratch(h, b->bytes);
 	return b;
 }
 
