@@ -321,6 +321,27 @@ LLVMValueRef cpu_eval_load(struct cpu_codegen *h, const struct op *o, const stru
 void cpu_eval_store(struct cpu_codegen *h, const struct op *o, const struct at *at);
 LLVMValueRef cpu_eval_atomic(struct cpu_codegen *h, const struct op *o, const struct at *at);
 
+/* --- load_patterns.c: lanes with addresses of a known pattern ------------------------------------------------ */
+
+/* N if the addresses p along dimension d are N times the first one, N times the next one, and so on; 0 if they are not
+ * known to be. N is a power of two less than the size of d. */
+u32 cpu_repeats(struct cpu_codegen *h, const struct value *p, int d);
+/* Each element of x `times` times. */
+LLVMValueRef cpu_repeat(struct cpu_codegen *h, LLVMValueRef x, u32 times);
+/* Elements of a few vector registers at the address `base`, of which each lane loads element `index`. */
+struct table {
+	const struct value *base, *index;
+	LLVMTypeRef elem;     /* integer as wide as an element */
+	u32 lanes, registers; /* lanes: elements of a register */
+};
+/* Whether the lanes of a load at index `at` are elements of a table. */
+bool cpu_find_table(struct cpu_codegen *h, const struct op *load, const struct at *at, struct table *t);
+/* i1: all registers of the table at p can be read if one element of it can. */
+LLVMValueRef cpu_table_is_readable(struct cpu_codegen *h, const struct table *t, LLVMValueRef p);
+/* The elements of type `elem` of the table at p with these indices. */
+LLVMValueRef cpu_look_up(struct cpu_codegen *h, const struct table *t, LLVMValueRef p, LLVMValueRef index,
+			 LLVMTypeRef elem);
+
 /* --- streaming_stores.c: stores that bypass the caches ------------------------------------------------------- */
 
 /* cpu_stream_begin emits the test cpu_codegen.streams into the entry block. cpu_stream_end emits a store fence at the

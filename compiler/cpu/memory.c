@@ -182,10 +182,52 @@ static void check_access(struct cpu_codegen *h, const struct op *o, const struct
 	cpu_check_access(h, o, &c);
 }
 
+/* A load whose addresses have a pattern along the lanes (load_patterns.c), without a mask; NULL: it has none. */
+static LLVMValueRef load_by_pattern(struct cpu_codegen *h, const struct op *o, const struct at *at)
+{
+	const struct value *p = operand(o, 0), *mask = mask_of(o);
+	const struct at first = first_lane(at);
+	struct table table;
+	u32 times = at->along < 0 || h->s->target->checks ? 0 : cpu_repeats(h, p, at->along);
+	bool is_table = !times && cpu_find_table(h, o, at, &table);
+	if ((!is_table && (!times || times >= at->lanes)) || (mask && !is_true(cpu_eval(h, mask, at))))
+		return NULL;
+	LLVMTypeRef elem = memory_type(cpu_elem_type(h, result(o)->type));
+	if (times) {
+		LLVMTypeRef part = LLVMVectorType(elem, at->lanes / times);
+		LLVMValueRef x = LLVMBuildLoad2(h->b, part, cpu_eval(h, p, &first), "");
+		LLVMSetAlignment(x, type_bits(elem) / 8);
+		return cpu_repeat(h, x, times);
+	}
+	LLVMValueRef base = cpu_eval(h, table.base, &first), index = cpu_eval(h, table.index, at), x[2];
+	LLVMBasicBlockRef from[2], one = new_block(h->b), each = new_block(h->b), end = new_block(h->b);
+	LLVMBuildCondBr(h->b, cpu_table_is_readable(h, &table, base), one, each);
+	LLVMPositionBuilderAtEnd(h->b, one);
+	x[0] = cpu_look_up(h, &table, base, cpu_spread(h, index, at->lanes), elem);
+	from[0] = LLVMGetInsertBlock(h->b);
+	LLVMBuildBr(h->b, end);
+	LLVMPositionBuilderAtEnd(h->b, each);
+	struct map outside = h->memo;
+	cpu_forget(h);
+	struct element_access a = access_of(h, p, NULL, at);
+	x[1] = is_one_access(&a) ? cpu_spread(h, plain_load(h, &a, false), a.lanes)
+				 : load_pieces(h, &a, at, LLVMConstNull(cpu_vector_type(elem, a.lanes)));
+	h->memo = outside;
+	from[1] = LLVMGetInsertBlock(h->b);
+	LLVMBuildBr(h->b, end);
+	LLVMPositionBuilderAtEnd(h->b, end);
+	LLVMValueRef phi = LLVMBuildPhi(h->b, LLVMTypeOf(x[0]), "");
+	LLVMAddIncoming(phi, x, from, 2);
+	return phi;
+}
+
 LLVMValueRef cpu_eval_load(struct cpu_codegen *h, const struct op *o, const struct at *at)
 {
 	const struct value *p = operand(o, 0), *mask = mask_of(o);
 	LLVMTypeRef t = cpu_elem_type(h, result(o)->type);
+	LLVMValueRef by_pattern = load_by_pattern(h, o, at);
+	if (by_pattern)
+		return from_memory(h->b, by_pattern, t);
 	struct element_access a = access_of(h, p, mask, at);
 	bool one = is_one_access(&a);
 	if (h->s->target->checks)

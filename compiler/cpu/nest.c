@@ -16,7 +16,8 @@ void cpu_count_neighbours(struct cpu_codegen *h, const struct op *o, i32 *votes)
 	const struct value *p = operand(o, 0);
 	const struct axis_info *a = axis_of(h->s->axis, p);
 	for (int d = 0; d < p->type->rank; d++)
-		votes[d] += a->contiguity[d] > 1 && p->type->shape[d] > 1;
+		votes[d] += (a->contiguity[d] > 1 && p->type->shape[d] > 1) ||
+			    (o->code == IR_LOAD && cpu_repeats(h, p, d));
 }
 
 /* The dimension along which most of the n loads and stores have neighbours (successive addresses), or -1. */
