@@ -660,7 +660,7 @@ static void add_record(struct cpu_codegen *h)
 u64 cpu_lower(struct pass_state *s, LLVMModuleRef mod)
 {
 	struct cpu_codegen h = {.s = s, .k = s->k, .mod = mod, .ctx = LLVMGetModuleContext(mod)};
-	h.info = h.memo = h.exact = h.deferred = (struct map){.arena = &h.scratch};
+	h.info = h.memo = h.exact = h.deferred = h.ahead = (struct map){.arena = &h.scratch};
 	h.i1 = LLVMInt1TypeInContext(h.ctx), h.i8 = LLVMInt8TypeInContext(h.ctx), h.i16 = LLVMInt16TypeInContext(h.ctx);
 	h.i32 = LLVMInt32TypeInContext(h.ctx), h.i64 = LLVMInt64TypeInContext(h.ctx);
 	h.f16 = LLVMHalfTypeInContext(h.ctx), h.f32 = LLVMFloatTypeInContext(h.ctx);

@@ -112,6 +112,7 @@ struct cpu_codegen {
 	LLVMTypeRef i1, i8, i16, i32, i64, f16, f32, f64, v, ptr;
 	struct map info;         /* value → struct info */
 	struct map memo;         /* value → struct memo: what the current basic block has computed */
+	struct map ahead;        /* load → i64: bytes to what the next iteration loads (prefetch.c) */
 	struct map deferred;     /* loop → struct deferred */
 	struct map exact;        /* LLVM value of a narrow float → the fp32 value that it was rounded from */
 	struct assumed *assumed; /* masks known to be true in the nest's body under construction (nest.c) */
@@ -341,6 +342,13 @@ LLVMValueRef cpu_table_is_readable(struct cpu_codegen *h, const struct table *t,
 /* The elements of type `elem` of the table at p with these indices. */
 LLVMValueRef cpu_look_up(struct cpu_codegen *h, const struct table *t, LLVMValueRef p, LLVMValueRef index,
 			 LLVMTypeRef elem);
+
+/* --- prefetch.c: rows that several rows of a tile share -------------------------------------------------------- */
+
+/* At the start of a nest: computes the distances of the loads that prefetch. */
+void cpu_prefetch_begin(struct cpu_codegen *h, const struct cpu_nest *n);
+/* Where `load` loads `bytes` bytes from p for index `at`: prefetches a part of what the next iteration loads there. */
+void cpu_prefetch(struct cpu_codegen *h, const struct op *load, const struct at *at, LLVMValueRef p, u32 bytes);
 
 /* --- streaming_stores.c: stores that bypass the caches ------------------------------------------------------- */
 

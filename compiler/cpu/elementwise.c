@@ -109,10 +109,14 @@ static LLVMValueRef divide(struct cpu_codegen *h, const struct op *o, LLVMValueR
 }
 
 /* A shift by at least the width shifts all bits out; LLVM's result is undefined then. */
-static LLVMValueRef shift(struct cpu_codegen *h, enum opcode code, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef shift(struct cpu_codegen *h, const struct op *o, LLVMValueRef x, LLVMValueRef y)
 {
 	LLVMBuilderRef b = h->b;
+	enum opcode code = o->code;
 	u32 bits = type_bits(LLVMTypeOf(x));
+	const struct range *by = value_range(h->s->ranges, operand(o, 1));
+	if (bits > 1 && by->min >= 0 && by->max < bits)
+		return emit_operation(b, o, (LLVMValueRef[]){x, y});
 	if (bits == 1) /* y is 0 or 1, and a shift by 1 moves out the only bit */
 		return code == IR_SHRSI ? x : LLVMBuildAnd(b, x, LLVMBuildNot(b, y, ""), "");
 	LLVMValueRef fits = LLVMBuildICmp(b, LLVMIntULT, y, int_as(y, bits), "");
@@ -234,7 +238,7 @@ LLVMValueRef cpu_elementwise(struct cpu_codegen *h, const struct op *o, const LL
 	case IR_REMUI: return divide(h, o, in[0], in[1]);
 	case IR_SHLI:
 	case IR_SHRSI:
-	case IR_SHRUI: return shift(h, o->code, in[0], in[1]);
+	case IR_SHRUI: return shift(h, o, in[0], in[1]);
 	default: break;
 	}
 	LLVMValueRef v = cpu_convert(h, o, in[0]);

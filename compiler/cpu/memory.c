@@ -232,6 +232,8 @@ LLVMValueRef cpu_eval_load(struct cpu_codegen *h, const struct op *o, const stru
 	bool one = is_one_access(&a);
 	if (h->s->target->checks)
 		check_access(h, o, &a, at, NULL);
+	if (!a.mask && one && !a.uniform && a.lanes)
+		cpu_prefetch(h, o, at, a.p, a.lanes * a.bytes);
 	if (!a.mask && one)
 		return from_memory(h->b, plain_load(h, &a, o->attr[ATTR_VOLATILE]), t);
 	LLVMValueRef other = o->noperands > 2 ? cpu_eval(h, operand(o, 2), at) : NULL;

@@ -631,6 +631,7 @@ void cpu_emit_nest(struct cpu_codegen *h, struct cpu_nest *n)
 			transpose_operand(h, n, &n->roots.at[i]);
 	}
 	i64 together = rows_together(h, n);
+	cpu_prefetch_begin(h, n);
 	for (int d = 0; d < n->rank; d++) {
 		at.i[d] = cpu_i64(h, 0);
 		if (d == n->lane_dim || n->shape[d] == 1)
