@@ -78,7 +78,8 @@ static void add_packages(struct unit *u, const char *name)
 			continue;
 		struct module *m = arena_new(&u->arena, struct module);
 		const struct map empty = {.arena = &u->arena};
-		*m = (struct module){.file = TEXT_FILE, .by_name = empty, .definitions = empty};
+		u16 file = diags_add_source(&u->diags, package, "", 0);
+		*m = (struct module){file, .by_name = empty, .definitions = empty};
 		map_put(&u->packages, package, m);
 		map_put(&u->given_names, m, (void *)(uintptr_t)package);
 	}

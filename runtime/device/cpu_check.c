@@ -41,6 +41,7 @@ struct checker {
 	struct cpu_bytes *good; /* by parameter */
 	bool open;
 	struct kept_bytes *kept;
+	const struct source_list *sources;
 	pthread_mutex_t locks[LOCKS]; /* for stores, by page */
 };
 
@@ -152,13 +153,14 @@ const struct cpu_bytes *checker_good(const struct checker *c)
 }
 
 struct checker *checker_open(struct host_device *d, struct kept_bytes *kept, const struct device_launch *l,
-			     const struct image *im)
+			     const struct image *im, const struct source_list *sources)
 {
 	struct checker *c = calloc(1, sizeof *c);
 	if (!c)
 		return NULL;
 	u64 programs = (u64)l->grid[0] * l->grid[1] * l->grid[2];
 	c->kept = kept;
+	c->sources = sources;
 	c->nprograms = (u32)programs;
 	memcpy(c->grid, l->grid, sizeof c->grid);
 	c->ranges = host_ranges(d, &c->arena, &c->nranges, &c->written);
@@ -257,16 +259,33 @@ static bool take(struct checker *c, const struct writers *w, u64 element, u64 n,
 	return !others;
 }
 
+static const char *file_name(const struct checker *c, u16 file)
+{
+	return file < c->sources->len && c->sources->at[file] ? c->sources->at[file]->name : NULL;
+}
+
+/* The name of a file in a message about a place in the file `here`: "" for the same one, which may have several
+ * sources. */
+static const char *of_file(const struct checker *c, u16 file, u16 here)
+{
+	const char *name = file_name(c, file), *other = file_name(c, here);
+	if (file == here || (name && other && !strcmp(name, other)))
+		return "";
+	return name ? name : "another file";
+}
+
 static void tell_race(struct checked_access *a, const struct mem_range *r, u64 offset, u32 program, i32 site)
 {
 	const struct checker *c = a->checker;
 	const struct cpu_site *other = (const void *)((const char *)c->first_site + site);
 	struct loc at = cpu_place_loc(other->place), here = cpu_place_loc(a->site->place);
+	const char *file = of_file(c, at.file, here.file);
 	bool whole = offset % (u64)a->site->bytes == 0;
-	sb_printf(a->out, "store to %s %llu of '%s', where program (%u, %u, %u) has stored another value in line %u%s",
+	sb_printf(a->out,
+		  "store to %s %llu of '%s', where program (%u, %u, %u) has stored another value in line %u%s%s",
 		  whole ? "element" : "byte", (unsigned long long)(whole ? offset / (u64)a->site->bytes : offset),
 		  name_of(r), program % c->grid[0], program / c->grid[0] % c->grid[1],
-		  program / c->grid[0] / c->grid[1], at.line, at.file == here.file ? "" : " of another file");
+		  program / c->grid[0] / c->grid[1], at.line, *file ? " of " : "", file);
 	sb_puts(a->out, ", and the two stores are not ordered");
 }
 

@@ -38,9 +38,9 @@ struct kept_bytes {
 void kept_init(struct kept_bytes *k);
 void kept_free(struct kept_bytes *k);
 
-/* A checker for one launch; NULL: out of memory. */
+/* A checker for one launch; NULL: out of memory. `sources`: of the kernel's module, for messages. */
 struct checker *checker_open(struct host_device *d, struct kept_bytes *kept, const struct device_launch *l,
-			     const struct image *im);
+			     const struct image *im, const struct source_list *sources);
 /* See cpu_call.good. */
 const struct cpu_bytes *checker_good(const struct checker *c);
 void checker_close(struct checker *c);

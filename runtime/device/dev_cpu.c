@@ -513,7 +513,7 @@ static tl_status cpu_launch(struct device *device, const struct device_launch *l
 			.failed = NOT_FAILED,
 			.lock = PTHREAD_MUTEX_INITIALIZER,
 			.fault = FIRST_FAULT_NONE};
-	if (d->target.checks && !(r.checker = checker_open(&d->host, &d->kept, l, k->image)))
+	if (d->target.checks && !(r.checker = checker_open(&d->host, &d->kept, l, k->image, &k->sources)))
 		return failed(TL_ERR_MEMORY, "out of host memory");
 	r.call.check = on_check;
 	r.call.good = r.checker ? checker_good(r.checker) : NULL;

@@ -82,8 +82,13 @@ static void imports(void **state)
 	const tl_source package[] = {SOURCE(NULL, "k.py", 1, 0, KERNEL(HEAD "from a import f\n", "f(v)")),
 				     SOURCE("a", "a/__init__.py", 1, 0, "from .b import f\n"),
 				     SOURCE("a.b", "a/b.py", 1, 0, HEAD "@triton.jit\ndef f(v):\n    return v * 5\n")};
+	static const char of_missing[] = KERNEL(HEAD "import pkg.flat\n", "v * pkg.none");
+	const tl_source missing[] = {SOURCE(NULL, "k.py", 1, 0, of_missing), all[4]};
 	for (u32 d = 0; d < ARRAY_LEN(kinds); d++) {
+		_Alignas(16) float x[N] = {0}, y[N];
 		tl_context *ctx = open_context(kinds[d]);
+		assert_error(launch(kernel_in(ctx, missing, 2, "k"), x, y, tl_none()), TL_ERR_COMPILE,
+			     "k.py:8:25: error: pkg has no 'none'");
 		assert_computes(kernel_in(ctx, all, ARRAY_LEN(all), "k"), tl_none(), 8 + 6, 1 + 3);
 		assert_computes(kernel_in(ctx, package, ARRAY_LEN(package), "k"), tl_none(), 5, 0);
 		tl_context_destroy(ctx);
@@ -272,6 +277,29 @@ static void kernel_errors(void **state)
 		assert_string_equal(tl_error_details()->file, "m3.py");
 		assert_int_equal(tl_error_details()->line, 107);
 		assert_non_null(strstr(tl_error(NULL), "return tl.load(y + 1000000)"));
+		tl_context_destroy(ctx);
+	}
+}
+
+/* Two programs store different values in functions of two sources. */
+static void races(void **state)
+{
+	(void)state;
+	static const char text[] = HEAD "from m3 import put\n@triton.jit\ndef k(x):\n    p = tl.program_id(0)\n"
+				   "    if p == 0:\n        tl.store(x, p)\n    else:\n        put(x, p)\n";
+	static const char helper[] = HEAD "@triton.jit\ndef put(x, p):\n    tl.store(x, p)\n";
+	static const char *const files[] = {"m3.py", "k.py"}, *const wanted[] = {"in line 6 of k.py, ", "in line 6, "};
+	for (u32 i = 0; i < ARRAY_LEN(files); i++) {
+		tl_context *ctx = open_context("cpu:check");
+		tl_buffer *b;
+		const tl_source all[] = {SOURCE(NULL, "k.py", 0, 0, text), SOURCE("m3", files[i], 100, 0, helper)};
+		ok(tl_context_threads(ctx, 1));
+		ok(tl_buffer_create(ctx, 64, &b));
+		assert_error(tl_launch(kernel_in(ctx, all, 2, "k"), &(tl_config){.grid = {2, 1, 1}},
+				       (tl_arg[]){tl_buf(TL_I32, b)}, 1),
+			     TL_ERR_KERNEL, wanted[i]);
+		assert_string_equal(tl_error_details()->file, files[i]);
+		assert_int_equal(tl_error_details()->line, 103);
 		tl_context_destroy(ctx);
 	}
 }
@@ -523,6 +551,7 @@ int main(void)
 		cmocka_unit_test(compile_errors),
 		cmocka_unit_test(kernel_errors),
 		cmocka_unit_test(parts_of_a_file),
+		cmocka_unit_test(races),
 		cmocka_unit_test(remarks),
 		cmocka_unit_test(debug_lines),
 		cmocka_unit_test_setup_teardown(keys, new_folder, remove_folder),
