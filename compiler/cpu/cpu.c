@@ -34,6 +34,23 @@ LLVMValueRef cpu_scratch(struct cpu_codegen *h, u64 bytes)
 	return gep(h->entry, h->memory, h->i8, at);
 }
 
+/* Type-based alias information: the memory of each tile has a type of its own. */
+LLVMValueRef cpu_new_mark(struct cpu_codegen *h)
+{
+	const char *name = arena_printf(&h->scratch, "tile %u", h->nmarks++);
+	LLVMMetadataRef zero = LLVMValueAsMetadata(cpu_i64(h, 0));
+	LLVMMetadataRef root = LLVMMDStringInContext2(h->ctx, "tiles", strlen("tiles"));
+	root = LLVMMDNodeInContext2(h->ctx, &root, 1);
+	LLVMMetadataRef type[] = {LLVMMDStringInContext2(h->ctx, name, strlen(name)), root, zero};
+	LLVMMetadataRef node = LLVMMDNodeInContext2(h->ctx, type, ARRAY_LEN(type)), tag[] = {node, node, zero};
+	return LLVMMetadataAsValue(h->ctx, LLVMMDNodeInContext2(h->ctx, tag, ARRAY_LEN(tag)));
+}
+
+void cpu_mark(struct cpu_codegen *h, const struct buffer *b, LLVMValueRef access)
+{
+	LLVMSetMetadata(access, LLVMGetMDKindIDInContext(h->ctx, "tbaa", 4), b->mark);
+}
+
 struct buffer *buffer_new(struct cpu_codegen *h, const struct value *v)
 {
 	const struct type *t = v->type;
@@ -49,6 +66,7 @@ struct buffer *buffer_new(struct cpu_codegen *h, const struct value *v)
 		}
 	b->bytes = (u64)n * (u64)dtype_bytes(type_dtype(t));
 	b->at = cpu_scratch(h, b->bytes);
+	b->mark = cpu_new_mark(h);
 	return b;
 }
 

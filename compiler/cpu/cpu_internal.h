@@ -37,6 +37,8 @@ struct buffer {
 	LLVMValueRef first_slot;
 	i64 slot_stride;
 	u64 bytes; /* size of the tile */
+	/* metadata of loads and stores of this memory (cpu_mark): they are of no other tile's memory */
+	LLVMValueRef mark;
 };
 
 struct cpu_nest;
@@ -119,6 +121,7 @@ struct cpu_codegen {
 	/* that body is for the end of a row, after the elements for which the masks are known to be true */
 	bool in_rest;
 	u64 bytes;               /* size of scratch memory so far */
+	u32 nmarks;              /* number of cpu_new_mark so far */
 	u32 nstrings;            /* number of global constants so far, to name them */
 	bool tiles;               /* the program has configured the tile registers (amx.c) */
 	LLVMValueRef tile_memory; /* scratch memory to convert the contents of a tile register (amx.c), or NULL */
@@ -243,6 +246,9 @@ void cpu_emit_for(struct cpu_codegen *h, const struct op *o, const struct at *at
 LLVMValueRef cpu_scalar(struct cpu_codegen *h, const struct value *v);
 void cpu_set_scalar(struct cpu_codegen *h, const struct value *v, LLVMValueRef x);
 struct buffer *buffer_of(struct cpu_codegen *h, const struct value *v);
+/* Marks a load or store of b's memory, so that LLVM moves it past accesses of other tiles' memory. */
+void cpu_mark(struct cpu_codegen *h, const struct buffer *b, LLVMValueRef access);
+LLVMValueRef cpu_new_mark(struct cpu_codegen *h);
 /* New memory for v, contiguous along cpu_inner(v). */
 struct buffer *buffer_new(struct cpu_codegen *h, const struct value *v);
 LLVMValueRef cpu_scratch(struct cpu_codegen *h, u64 bytes);

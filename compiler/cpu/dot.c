@@ -127,10 +127,13 @@ static void emit_block_of_c(struct cpu_codegen *h, const struct product *p)
 			at = LLVMBuildNSWAdd(h->b, at, cpu_i64(h, skipped + column % p->b->panel), "");
 			b[g] = LLVMBuildLoad2(h->b, bt, gep(h->b, panel, step, at), "");
 			LLVMSetAlignment(b[g], (u32)dtype_bytes(p->sum) * MIN(p->lanes, 8));
+			cpu_mark(h, p->b, b[g]);
 		}
 		for (u32 i = 0; i < all; i++) {
 			LLVMValueRef a = i < p->rows ? LLVMBuildLoad2(h->b, step, gep(h->b, rows[i], step, k), "")
 						     : cpu_i32(h, 0x80808080);
+			if (i < p->rows)
+				cpu_mark(h, p->a, a);
 			for (u32 g = 0; g < p->registers; g++)
 				acc[i][g] = dot_step(h, unit, cpu_spread(h, a, p->lanes), b[g], acc[i][g]);
 		}

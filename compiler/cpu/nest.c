@@ -103,11 +103,13 @@ LLVMValueRef cpu_offset(struct cpu_codegen *h, const struct buffer *b, int rank,
 }
 
 /* Loads the lanes of a vector one by one, from addresses that differ by `stride` elements. */
-static LLVMValueRef load_strided(struct cpu_codegen *h, LLVMTypeRef elem, LLVMValueRef p, i64 stride, u32 lanes)
+static LLVMValueRef load_strided(struct cpu_codegen *h, const struct buffer *b, LLVMValueRef p, i64 stride, u32 lanes)
 {
+	LLVMTypeRef elem = b->elem;
 	LLVMValueRef x = LLVMGetPoison(LLVMVectorType(elem, lanes));
 	for (u32 k = 0; k < lanes; k++) {
 		LLVMValueRef one = LLVMBuildLoad2(h->b, elem, gep(h->b, p, elem, cpu_i64(h, k * stride)), "");
+		cpu_mark(h, b, one);
 		x = LLVMBuildInsertElement(h->b, x, one, cpu_i32(h, k), "");
 	}
 	return x;
@@ -124,10 +126,11 @@ LLVMValueRef buffer_load(struct cpu_codegen *h, const struct buffer *b, const st
 	u32 lanes = at->along < 0 ? 0 : at->lanes;
 	i64 stride = lanes ? b->stride[at->along] : 0;
 	if (lanes && stride != 1) {
-		x = load_strided(h, b->elem, p, stride, lanes);
+		x = load_strided(h, b, p, stride, lanes);
 	} else {
 		x = LLVMBuildLoad2(h->b, cpu_vector_type(b->elem, lanes), p, "");
 		set_alignment(x, b->elem);
+		cpu_mark(h, b, x);
 	}
 	return from_memory(h->b, x, cpu_elem_type(h, t));
 }
@@ -138,12 +141,14 @@ static void store_lanes(struct cpu_codegen *h, const struct buffer *b, const str
 	LLVMValueRef p = gep(h->b, b->at, b->elem, cpu_offset(h, b, t->rank, at));
 	u32 lanes = lanes_of(x);
 	if (!lanes || b->stride[at->along] == 1) {
-		set_alignment(LLVMBuildStore(h->b, x, p), b->elem);
+		LLVMValueRef store = LLVMBuildStore(h->b, x, p);
+		set_alignment(store, b->elem);
+		cpu_mark(h, b, store);
 		return;
 	}
 	for (u32 k = 0; k < lanes; k++) {
 		LLVMValueRef to = gep(h->b, p, b->elem, cpu_i64(h, k * b->stride[at->along]));
-		LLVMBuildStore(h->b, cpu_lane(h, x, k), to);
+		cpu_mark(h, b, LLVMBuildStore(h->b, cpu_lane(h, x, k), to));
 	}
 }
 

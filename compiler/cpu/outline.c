@@ -226,6 +226,7 @@ static void build_call(struct cpu_codegen *h, const struct region *r, LLVMValueR
 	LLVMBuildBr(h->b, r->end);
 }
 
+/* Equal regions access different tiles' memory: without the marks of cpu_mark, their functions are equal. */
 static void move_blocks(struct cpu_codegen *h, const struct region *r, LLVMValueRef f, const struct map *inside)
 {
 	LLVMPositionBuilderAtEnd(h->b, LLVMAppendBasicBlockInContext(h->ctx, f, ""));
@@ -239,12 +240,14 @@ static void move_blocks(struct cpu_codegen *h, const struct region *r, LLVMValue
 		LLVMBasicBlockRef b = r->blocks.at[i];
 		LLVMRemoveBasicBlockFromParent(b);
 		LLVMAppendExistingBasicBlock(f, b);
-		for (LLVMValueRef x = LLVMGetFirstInstruction(b); x; x = LLVMGetNextInstruction(x))
+		for (LLVMValueRef x = LLVMGetFirstInstruction(b); x; x = LLVMGetNextInstruction(x)) {
+			LLVMSetMetadata(x, LLVMGetMDKindIDInContext(h->ctx, "tbaa", 4), NULL);
 			for (u32 k = 0; k < (u32)LLVMGetNumOperands(x); k++) {
 				LLVMValueRef to = map_get(inside, LLVMGetOperand(x, k));
 				if (to)
 					LLVMSetOperand(x, k, to);
 			}
+		}
 	}
 }
 

@@ -129,6 +129,7 @@ struct buffer *cpu_dot_buffer(struct cpu_codegen *h, const struct op *o, u32 whi
 	}
 	b->bytes = (u64)(n * (cpu_dot_units[b->unit].bits ? cpu_dot_units[b->unit].bits / 8 : bytes));
 	b->at = b->first_slot = cpu_scratch(h, b->bytes);
+	b->mark = cpu_new_mark(h);
 	return b;
 }
 
@@ -179,8 +180,11 @@ void cpu_dot_interleave(struct cpu_codegen *h, const struct type *t, const struc
 	for (u32 i = 0; i < group; i++) {
 		x[i] = LLVMBuildLoad2(h->b, row, gep(h->b, to, b->elem, cpu_i64(h, i * b->panel)), "");
 		LLVMSetAlignment(x[i], (u32)bytes);
+		cpu_mark(h, b, x[i]);
 	}
-	LLVMSetAlignment(LLVMBuildStore(h->b, interleave_all(h, x, group), to), (u32)bytes);
+	LLVMValueRef store = LLVMBuildStore(h->b, interleave_all(h, x, group), to);
+	LLVMSetAlignment(store, (u32)bytes);
+	cpu_mark(h, b, store);
 	cpu_loop_end(h, &l);
 }
 
@@ -327,8 +331,9 @@ void cpu_dot_transpose(struct cpu_codegen *h, const struct type *t, const struct
 	for (u32 i = 0; i < square; i++) {
 		i64 apart = is_b ? to->panel * group : to->stride[r - 2];
 		LLVMValueRef p = LLVMBuildAdd(h->b, target, cpu_i64(h, i * apart), "");
-		LLVMSetAlignment(LLVMBuildStore(h->b, x[i], gep(h->b, to->at, to->elem, p)),
-				 LLVMGetIntTypeWidth(step) / 8);
+		LLVMValueRef store = LLVMBuildStore(h->b, x[i], gep(h->b, to->at, to->elem, p));
+		LLVMSetAlignment(store, LLVMGetIntTypeWidth(step) / 8);
+		cpu_mark(h, to, store);
 	}
 	cpu_loop_end(h, &inner);
 	cpu_loop_end(h, &outer);
