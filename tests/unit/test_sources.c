@@ -108,7 +108,8 @@ static void functions(void **state)
 		assert_computes(k, tl_func("g"), 8, 0);
 		assert_computes(kernel_in(ctx, star, ARRAY_LEN(star), "k"), tl_func("f"), 8, 0);
 		assert_error(launch(k, x, y, tl_func("f")), TL_ERR_ARGUMENT, "has no function 'f'");
-		assert_error(launch(k, x, y, tl_func("N")), TL_ERR_COMPILE, "must be a function, not ");
+		assert_error(launch(k, x, y, tl_func("N")), TL_ERR_COMPILE,
+			     "error: the argument of 'F' must be a function, not the constant 3");
 		tl_context_destroy(ctx);
 	}
 }
