@@ -162,7 +162,8 @@ $(BUILD)/libtl.a: $(LIB_OBJ)
 	$(archive) '' $^
 
 # What kernels compiled ahead of time need: no compiler, no LLVM.
-RT_SRC = $(wildcard compiler/support/*.c runtime/api/*.c runtime/image/*.c runtime/device/*.c runtime/aot/*.c)
+RT_SRC = $(filter-out compiler/support/diag.c,$(wildcard compiler/support/*.c runtime/api/*.c runtime/image/*.c \
+	runtime/device/*.c runtime/aot/*.c))
 $(BUILD)/libtlrt.a: $(RT_SRC:%.c=$(BUILD)/obj/%.o)
 	$(call say,AR,$@)
 	$(archive) '--strip-debug --wildcard -L lzma_*' $^ `$(CC) -print-file-name=liblzma.a`

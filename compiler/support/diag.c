@@ -39,26 +39,6 @@ u16 diags_add_source(struct diags *d, const char *name, const char *text, size_t
 	return diags_add_part(d, &(struct source){.name = name, .text = text, .len = len, .first_line = 1});
 }
 
-void source_show(const struct source *s, struct loc at, struct strbuf *out)
-{
-	const char *line = source_line(s, at.line);
-	if (!line)
-		return;
-	const char *end = s->text + s->line_start[at.line - s->first_line + 1];
-	while (end > line && (end[-1] == '\n' || end[-1] == '\r'))
-		end--;
-	u32 len = (u32)MIN(end - line, 400), col = source_column(s, at.col);
-	sb_printf(out, "%5u | %.*s\n      | ", at.line, (int)len, line);
-	for (u32 i = 0; i < col && i < len; i++)
-		if ((line[i] & 0xC0) != 0x80) /* one column per UTF-8 character */
-			sb_puts(out, line[i] == '\t' ? "\t" : " ");
-	sb_puts(out, "^");
-	for (u32 i = col + 1; i < col + at.len && i < len; i++)
-		if ((line[i] & 0xC0) != 0x80)
-			sb_puts(out, "~");
-	sb_puts(out, "\n");
-}
-
 static bool already_said(struct diags *d, enum diag_id id, struct loc at)
 {
 	if (table[id].severity == DIAG_ERROR)

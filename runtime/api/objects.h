@@ -205,6 +205,8 @@ tl_status kernel_variant(tl_kernel *k, const tl_config *cfg, const tl_arg *args,
 tl_status kernel_pointers(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs,
 			  void (*fn)(void *arg, const struct slot *s, const tl_arg *a), void *arg);
 
+/* Sets the compiler's messages as the error of the call, and the place of the first of its errors. */
+tl_status failed_compile(const struct diags *d);
 /* Passes a unit's diagnostics to the callback, and its errors and warnings to the module's text. */
 void report(tl_module *m, const struct unit *u);
 /* Passes on a warning without a place in a source. */

@@ -12,21 +12,6 @@ struct diagnostic_list {
 	const tl_diagnostic *at[];
 };
 
-/* A diagnostic whose texts are not terminated. `at` is NULL: there is no such text. */
-struct text {
-	const char *at;
-	size_t len;
-};
-struct part {
-	tl_diagnostic d; /* with its numbers */
-	struct text file, text, hint, shown;
-};
-
-static struct text whole(const char *s)
-{
-	return (struct text){s, s ? strlen(s) : 0};
-}
-
 static const char *copy(char **to, struct text t)
 {
 	if (!t.at)
@@ -37,7 +22,7 @@ static const char *copy(char **to, struct text t)
 	return s;
 }
 
-static struct diagnostic_list *list_new(const struct part *parts, size_t n)
+struct diagnostic_list *list_new(const struct diagnostic_parts *parts, size_t n)
 {
 	size_t bytes = sizeof(struct diagnostic_list) + n * (sizeof(tl_diagnostic *) + sizeof(tl_diagnostic));
 	for (size_t i = 0; i < n; i++)
@@ -57,36 +42,6 @@ static struct diagnostic_list *list_new(const struct part *parts, size_t n)
 		all[i].shown = copy(&to, parts[i].shown);
 		l->at[i] = &all[i];
 	}
-	return l;
-}
-
-struct diagnostic_list *list_of_messages(const struct diags *d)
-{
-	struct part *parts = calloc(d->messages.len + 1, sizeof *parts);
-	size_t n = 0;
-	bool is_remark = false;
-	for (u32 i = 0; parts && i < d->messages.len; i++) {
-		const struct message *m = &d->messages.at[i];
-		const struct source *s = m->loc.file < d->sources.len ? d->sources.at[m->loc.file] : NULL;
-		u32 to = i + 1 < d->messages.len ? m[1].at : d->text.len;
-		if (m->severity != DIAG_NOTE)
-			is_remark = m->severity == DIAG_REMARK;
-		if (is_remark)
-			continue;
-		struct part *p = &parts[n++];
-		p->d.severity = (tl_severity)m->severity;
-		if (s) {
-			p->d.line = m->loc.line;
-			p->d.column = m->loc.col;
-			p->d.length = m->loc.len;
-			p->file = whole(s->name);
-		}
-		p->text = whole(m->text);
-		p->hint = (struct text){m->hint.at, m->hint.len};
-		p->shown = (struct text){d->text.at + m->at, to - m->at};
-	}
-	struct diagnostic_list *l = list_new(parts, n);
-	free(parts);
 	return l;
 }
 
@@ -119,15 +74,15 @@ struct diagnostic_list *list_of_error(const tl_error_info *e)
 {
 	enum { MOST = 8 };
 	static const char note[] = "\n      = note: ";
-	struct part parts[MOST] = {{.d.severity = e->status ? TL_SEVERITY_ERROR : TL_SEVERITY_NOTE}};
+	struct diagnostic_parts parts[MOST] = {{.d.severity = e->status ? TL_SEVERITY_ERROR : TL_SEVERITY_NOTE}};
 	const char *text = without_place(e), *after;
 	size_t n = 1;
 	parts[0].d.line = e->line;
 	parts[0].d.column = e->column;
-	parts[0].file = whole(e->file);
+	parts[0].file = text_of(e->file);
 	parts[0].text = (struct text){text, strcspn(text, "\n")};
 	parts[0].hint = line_after(text, "\n      = hint: ", &after);
-	parts[0].shown = whole(e->text);
+	parts[0].shown = text_of(e->text);
 	for (struct text t; n < MOST && (t = line_after(text, note, &after)).at; text = after) {
 		parts[n].d.severity = TL_SEVERITY_NOTE;
 		parts[n].text = t;

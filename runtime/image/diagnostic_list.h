@@ -2,12 +2,24 @@
 #ifndef TL_IMAGE_DIAGNOSTIC_LIST_H
 #define TL_IMAGE_DIAGNOSTIC_LIST_H
 
-#include "support/diag.h"
+#include <string.h>
+
 #include "runtime/tl.h"
 
 struct diagnostic_list;
-/* The compiler's messages without its remarks. NULL: memory runs out, or there are none. */
-struct diagnostic_list *list_of_messages(const struct diags *d);
+/* A text that is not terminated. `at` is NULL: there is none. */
+struct text {
+	const char *at;
+	size_t len;
+};
+static inline struct text text_of(const char *s) { return (struct text){s, s ? strlen(s) : 0}; }
+/* A diagnostic: the numbers of `d`, and texts. */
+struct diagnostic_parts {
+	tl_diagnostic d;
+	struct text file, text, hint, shown;
+};
+/* Copies the texts. NULL: memory runs out, or n is 0. */
+struct diagnostic_list *list_new(const struct diagnostic_parts *parts, size_t n);
 /* The error with its hint, and its notes ("= note: …"), from its text and place. NULL: memory runs out. */
 struct diagnostic_list *list_of_error(const tl_error_info *e);
 /* list_keep adds a reference, and list_drop removes one. NULL is allowed. */

@@ -61,23 +61,6 @@ void failed_more(const char *format, ...)
 	va_end(ap);
 }
 
-tl_status failed_compile(const struct diags *d)
-{
-	const char *text = d->text.at;
-	failed_text(TL_ERR_COMPILE, text && *text ? text : "the kernel cannot be compiled");
-	list_set(list_of_messages(d));
-	for (u32 i = 0; i < d->messages.len; i++) {
-		struct loc at = d->messages.at[i].loc;
-		const struct source *s = at.file < d->sources.len ? d->sources.at[at.file] : NULL;
-		if (d->messages.at[i].severity != DIAG_ERROR)
-			continue;
-		if (s)
-			failed_at(&(struct source_place){s->name, at.line, at.col});
-		break;
-	}
-	return TL_ERR_COMPILE;
-}
-
 void failed_at(const struct source_place *place)
 {
 	if (!place->file)

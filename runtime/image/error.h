@@ -22,8 +22,6 @@ tl_status error_of_fault(enum fault fault);
 tl_status failed(tl_status s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Like failed, with a text that is not a format; a final newline is dropped. */
 tl_status failed_text(tl_status s, const char *text);
-/* Sets the compiler's messages as the error, and the place of the first of its errors. */
-tl_status failed_compile(const struct diags *d);
 /* Add details to the error just set, for tl_error_details: the place in a source; the driver call and its result; the
  * kernel, if no kernel has been set. */
 void failed_at(const struct source_place *place);
