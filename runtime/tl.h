@@ -623,6 +623,14 @@ typedef enum tl_fp_fusion {
 	TL_FP_FUSION_OFF,
 } tl_fp_fusion;
 
+/* The launcher that tl_kernel_dump writes code for. */
+typedef enum tl_abi {
+	TL_ABI_LIBTL,
+	/* Triton's launcher: parameters in its order, descriptors as tensor maps or in parts, any sizes, overlap and
+	 * grid. The stage "metadata" states what it must know. Only tl_kernel_dump takes it. */
+	TL_ABI_TRITON,
+} tl_abi;
+
 /* The options of a launch. A member that is 0 has its default. */
 typedef struct tl_config {
 	uint32_t grid[3]; /* programs along each axis; see grid_dims */
@@ -658,7 +666,7 @@ typedef struct tl_config {
 	int maxnreg;
 	uint64_t reserved[2];
 	tl_fp_fusion fp_fusion; /* contraction to fused multiply-adds */
-	int unused;             /* 0, as `reserved` */
+	tl_abi abi;             /* for tl_kernel_dump: the launcher of the dumped code */
 } tl_config;
 
 /* Launches the kernel, and compiles it first if there is no variant for these arguments. A grid of no programs runs
@@ -706,6 +714,8 @@ TL_API tl_status tl_time_each(tl_kernel *k, const tl_config *cfg, const tl_arg *
  *   "remarks"    the choices for each load, store, dot, reduction and loop, with source lines, and the reason where a
  *                choice is not the fastest; on CUDA also the kernel's resources
  *   "schedule"   the steps of each pipelined loop, a table for each
+ *   "metadata"   with TL_ABI_TRITON: a JSON object for Triton's launcher, with Triton's names: name, num_warps,
+ *                num_ctas, shared (bytes), tensordesc_meta, …
  *   "calls"      the calls of built-in functions with the names of their arguments, a line for each
  *   "accesses"   the memory that the kernel accesses, a line for each pointer among its parameters: "x: read",
  *                "y: read written", "z:" for a pointer that it does not use

@@ -1,3 +1,4 @@
+#include "ir/launch_abi.h"
 #include "analysis/axis.h"
 
 #include "ir/pass.h"
@@ -534,6 +535,8 @@ const struct axis_info *axis_proved(const struct axis_analysis *a, const struct 
 
 int axis_vector_width(const struct axis_analysis *a, const struct value *ptr, const struct value *mask, int d)
 {
+	if (mask && abi_needs_map(a->kernel, ptr)) /* TMA checks the bounds */
+		mask = NULL;
 	const struct axis_info *p = axis_of(a, ptr);
 	i32 bytes = pointee_bytes(ptr->type);
 	i32 width = MIN(p->contiguity[d], MAX(p->divisibility[d] / bytes, 1));

@@ -470,6 +470,7 @@ static const struct kind {
 	{"calls", WANTS(calls), true, true, false},
 	{"schedule", WANTS(schedules), true, false, false},
 	{"image", WANTS(code), true, true, true},
+	{"metadata", WANTS(metadata), true, false, false},
 #undef WANTS
 };
 
@@ -517,6 +518,11 @@ static int read_kinds(struct command *c, struct kinds *k)
 		if (!(cpu ? kind->cpu : kind->cuda))
 			return complain(EXIT_USER, "--emit %s: of %s there are only %s", kind->name,
 					target_name(&c->arena, target), kind_names(&c->arena, target));
+		if (c->options.codegen.abi == ABI_TRITON && !strcmp(kind->name, "image"))
+			return complain(EXIT_USER, "--emit image: an image is for libtl, not for --abi triton, whose "
+						   "launcher needs --emit ptx,metadata");
+		if (c->options.codegen.abi != ABI_TRITON && !strcmp(kind->name, "metadata"))
+			return complain(EXIT_USER, "--emit metadata: it is for Triton's launcher, with --abi triton");
 		if (k->n < ARRAY_LEN(k->at))
 			k->at[k->n++] = kind;
 		if (kind->wants)
@@ -588,6 +594,7 @@ static int emit(struct command *c, struct unit *u, const struct origin *from, co
 		       : !strcmp(kind, "calls")    ? u->calls.at
 		       : !strcmp(kind, "schedule") ? u->schedules.at
 		       : !strcmp(kind, "asm")      ? out->assembly
+		       : !strcmp(kind, "metadata") ? out->metadata
 						   : out->code;
 		if (!data)
 			return complain(EXIT_USER,
@@ -609,6 +616,8 @@ static int emit(struct command *c, struct unit *u, const struct origin *from, co
 
 bool check_request(const struct command *c, const struct unit *u)
 {
+	if (c->options.codegen.abi == ABI_TRITON && c->options.codegen.grid != GRID_FEW)
+		return refuse("--persistent: with --abi triton each program has a block of its own");
 	static const char *const options[] = {"print", "stop", "start"};
 	const char *names[] = {c->options.print_after, c->options.stop_after, c->options.start_after};
 	for (u32 i = 0; i < ARRAY_LEN(names); i++)

@@ -13,7 +13,7 @@ enum {
 };
 
 /* CHOICE: an option without value, which sets an enumeration to `lo`. WORD: a word of codegen_numbers[lo] */
-enum value_kind { TEXT, FLAG, CHOICE, NUMBER, WARPS, WORD, DEFINE, FOLDER };
+enum value_kind { TEXT, FLAG, CHOICE, NUMBER, WARPS, WORD, LAUNCHER, DEFINE, FOLDER };
 
 static const struct option {
 	const char *name;
@@ -48,7 +48,7 @@ static const struct option {
 	 "--device D selects the target"},
 	{"--emit", TEXT, VERB_COMPILE, AT(emit), 0, 0, "--emit KIND,...",
 	 "stages to write: ast ttir ttgir llir ptx cubin; asm and obj for cpu; image (for tlc show),\n"
-	 "calls of built-ins, schedule of loops; default ptx, for cpu asm",
+	 "calls of built-ins, schedule of loops, metadata for --abi triton; default ptx, for cpu asm",
 	 "tlc FILE --emit … writes the stages"},
 	{"-o", TEXT, COMPILES, AT(output), 0, 0, "-o PATH",
 	 "output file; - is standard output, the default for one text KIND; several KINDs are written\n"
@@ -81,6 +81,10 @@ static const struct option {
 	 "a launch checks its arguments"},
 	{"--any-size", CHOICE, VERB_COMPILE, AT(options.codegen.sizes), BOUNDS_WIDE, 0, "--any-size",
 	 "arguments may have any size: offsets of addresses are computed in 64 bits", "a launch checks its arguments"},
+	{"--abi", LAUNCHER, VERB_COMPILE, AT(options.codegen.abi), 0, 0, "--abi libtl|triton",
+	 "the launcher: libtl's by default, or Triton's, for any sizes, overlap and grid; --emit metadata\n"
+	 "writes what it must know",
+	 "tlc FILE --abi triton compiles for Triton's launcher"},
 	{"--max-ctas", NUMBER, LAUNCH | COMPARED, AT(config.max_ctas), -1, 1 << 20, "--max-ctas N",
 	 "the most blocks of a persistent kernel; -1: a block for each program; default: the number of\n"
 	 "the GPU's multiprocessors",
@@ -329,6 +333,15 @@ static bool read_word(const struct option *o, const char *value, int *out)
 	return true;
 }
 
+static bool read_launcher(const struct option *o, const char *value, enum abi *out)
+{
+	bool triton = !strcmp(value, "triton");
+	if (!triton && strcmp(value, "libtl") != 0)
+		return refuse("%s: expected libtl or triton, not '%s'", o->name, value);
+	*out = triton ? ABI_TRITON : ABI_LIBTL;
+	return true;
+}
+
 static bool add_define(struct command *c, const char *text)
 {
 	const char *eq = strchr(text, '=');
@@ -353,6 +366,7 @@ static bool set_option(struct command *c, const struct option *o, const char *va
 			vec_push(&c->arena, &c->targets, value);
 		return true;
 	case WORD: return read_word(o, value, to);
+	case LAUNCHER: return read_launcher(o, value, to);
 	case DEFINE: return add_define(c, value);
 	case FOLDER: vec_push(&c->arena, &c->folders, value); return true;
 	default: return read_number(o, value, to);

@@ -9,6 +9,8 @@
 #include "driver/suggest_config.h"
 #include "cpu/cpu.h"
 #include "gpu/codegen/nvptx.h"
+#include "ir/launch_abi.h"
+#include "driver/launch_metadata.h"
 #include "analysis/axis.h"
 #include "analysis/divisors.h"
 #include "ir/pass.h"
@@ -606,11 +608,18 @@ static bool compile_within(struct run *r, const struct func *func, const struct 
 		return false;
 	if (o->want_ttir)
 		out->ttir = print_kernel(u, k);
-	bool generates = o->want_llir || o->want_asm || o->want_code;
+	bool generates = o->want_llir || o->want_asm || o->want_code || o->want_metadata;
 	if (r->stopped || !(o->want_ttgir || o->want_schedules || generates))
 		return true;
 	if (gpu_passes(&o->target) && !run_gpu_passes(r, out))
 		return false;
+	if (is_foreign(k) && !r->stopped) {
+		collect_tensor_maps(k);
+		out->no_maps = abi_fill_maps(k);
+		out->metadata = launch_metadata(&u->arena, k, &o->codegen);
+		if (out->no_maps)
+			return true;
+	}
 	return r->stopped || !generates || generate(r, out);
 }
 
@@ -702,11 +711,53 @@ static bool compile_complete(struct unit *u, const struct func *func, const stru
 	return gpu_ir_report(&first.s, NULL, &u->diags, why.op, why.what) && good;
 }
 
+/* The kernel of IR text again, for descriptors that are passed in another form. */
+static bool read_again(struct unit *u, enum descriptor_form form)
+{
+	u->ir.abi = form;
+	if (u->parsed)
+		u->parsed = kernel_parse(&u->ir, TEXT_FILE, text_library_new(&u->ir, u->std));
+	return !u->parsed || !u->diags.nerrors;
+}
+
+/* Compiles for Triton's launcher: with tensor maps if they suffice for all descriptors, else without. */
+static bool compile_foreign(struct unit *u, const struct func *func, const struct arg_spec *args,
+			    struct compile_options *o, struct compiled *out)
+{
+	struct loc at = u->parsed ? u->parsed->loc : func->loc;
+	bool cuda = o->target.kind == TARGET_CUDA, laid_out = u->parsed && u->parsed->target;
+	if (!cuda || laid_out) {
+		diag(&u->diags, E_FOREIGN, at,
+		     cuda ? "this IR has been laid out for libtl's launches" : "it launches kernels on GPUs only");
+		return false;
+	}
+	struct diags before = diags_copy(&u->diags);
+	o->codegen = codegen_options_foreign(o->codegen);
+	bool maps = o->target.has_tensor_copy;
+	o->codegen.no_tma = !maps;
+	if (!read_again(u, maps ? DESCRIPTORS_MAPS : DESCRIPTORS_PARTS) || !compile_complete(u, func, args, o, out))
+		return false;
+	const char *why = out->no_maps;
+	if (why) {
+		diags_restore(&u->diags, &before);
+		o->codegen.no_tma = true;
+		if (!read_again(u, DESCRIPTORS_PARTS) || !compile_complete(u, func, args, o, out))
+			return false;
+	}
+	if (o->remarks)
+		diag(&u->diags, R_FOREIGN, at);
+	if (o->remarks && why)
+		diag(&u->diags, R_NO_MAPS, at, why);
+	return true;
+}
+
 bool compile(struct unit *u, const struct func *func, const struct arg_spec *args, const struct compile_options *o,
 	     struct compiled *out)
 {
 	struct compile_options complete = *o;
 	complete.codegen = codegen_options_complete(o->codegen);
+	if (complete.codegen.abi == ABI_TRITON)
+		return compile_foreign(u, func, args, &complete, out);
 	return compile_complete(u, func, args, &complete, out);
 }
 

@@ -25,6 +25,7 @@ struct compile_options {
 	/* the texts to return */
 	bool want_ttir, want_ttgir, want_llir, want_code, want_asm;
 	bool want_calls;     /* fills in the unit's `calls` */
+	bool want_metadata;  /* the JSON text for Triton's launcher (codegen.abi) */
 	bool want_schedules; /* fills in the unit's `schedules` */
 };
 
@@ -76,6 +77,7 @@ void unit_free(struct unit *u);
 struct compiled {
 	struct kernel *kernel;   /* the IR after the last pass that ran */
 	const char *ttir, *ttgir, *llir;
+	const char *metadata; /* of the launch by Triton's launcher */
 	const char *code; /* PTX, or an object file of a CPU */
 	size_t code_len;
 	const char *assembly; /* assembly of a CPU */
@@ -85,6 +87,7 @@ struct compiled {
 	bool waits;        /* a program may wait for memory that another program changes: see op_may_wait */
 	int num_warps;     /* warps of a block */
 	int cluster;       /* blocks of a program; a launch multiplies the grid's first dimension by it */
+	const char *no_maps; /* why Triton's launcher cannot pass the descriptors as tensor maps; NULL: it can */
 	void *for_load;    /* passed from a device's compile function to its load function */
 };
 

@@ -27,6 +27,7 @@ struct arg_spec {
 	i32 block_shape[MAX_DESCRIPTOR_RANK]; /* ARG_DESCRIPTOR: one entry per dimension */
 	bool pads_with_nan, rounds_to_tf32;
 	bool function; /* `constant` must be the name of a function */
+	bool padding_given; /* the text states these properties, so that a launcher need not pass them */
 };
 /* The number of leaves of the tree. */
 u32 arg_leaves(const struct arg_spec *a);

@@ -4,6 +4,7 @@
 #include <strings.h>
 
 #include "frontend/control_flow.h"
+#include "ir/launch_abi.h"
 
 struct binding_of {
 	struct eval *e;
@@ -71,6 +72,7 @@ static struct val add_param(struct binding_of *b, const char *name, const struct
 		return eval_error(b->e, E_FP8_FORMAT, b->param->loc, dtype_name(t->dtype));
 	struct value *v = block_add_arg(b->e->ctx, k->body, type_with_pointers(b->e, t->dtype, t->pointers));
 	v->name = name;
+	abi_add(k, ABI_PARAM, k->nparams, t->dtype);
 	k->params[k->nparams++] = (struct kernel_param){.name = name,
 							.value = v,
 							.divisibility = t->divisibility,
@@ -159,25 +161,53 @@ static struct val bind_leaf(struct binding_of *b, const struct arg_spec *a, cons
 
 static struct val bind(struct binding_of *b, const struct arg_spec *a, const char *name, const struct expr *annotation);
 
+/* Binds a part of a descriptor: a size or a stride. */
+static struct val bind_part(struct binding_of *b, const struct arg_spec *a, const char *name, enum dtype d)
+{
+	struct kernel *k = b->e->kernel;
+	u32 before = k->nparams;
+	struct val v = bind(b, a, name, NULL);
+	if (k->nparams == before)
+		abi_add(k, ABI_UNUSED, 0, d);
+	return v;
+}
+
+static struct val property(struct eval *e, i32 param, bool given)
+{
+	return param < 0 ? val_bool(given) : val_tensor(e->kernel->params[param].value, DT_I1, 0);
+}
+
 /* The value that tl.make_tensor_descriptor would return in a kernel. */
 static struct val bind_descriptor(struct binding_of *b, const struct arg_spec *a, const char *name)
 {
 	struct eval *e = b->e;
 	u32 rank = descriptor_rank(a);
+	i32 nan = -1, tf32 = -1;
 	struct val *sizes = arena_array(e->arena, struct val, 3 * rank), *strides = sizes + rank,
 		   *block = strides + rank;
 	struct val base = bind(b, &a->items[0], name, NULL);
+	if (base.kind == V_ERROR)
+		return base;
+	if (e->ctx->abi)
+		abi_add_descriptor(e->kernel, e->kernel->nparams - 1, rank, a->block_shape, !a->padding_given, &nan,
+				   &tf32);
 	for (u32 i = 0; i < rank; i++) {
-		sizes[i] = bind(b, &a->items[1 + i], arena_printf(e->arena, "%s.shape.%u", name, i), NULL);
+		sizes[i] = bind_part(b, &a->items[1 + i], arena_printf(e->arena, "%s.shape.%u", name, i), DT_I32);
 		block[i] = val_int(a->block_shape[i]);
 	}
 	for (u32 i = 0; i + 1 < rank; i++)
-		strides[i] = bind(b, &a->items[1 + rank + i], arena_printf(e->arena, "%s.strides.%u", name, i), NULL);
+		strides[i] = bind_part(b, &a->items[1 + rank + i], arena_printf(e->arena, "%s.strides.%u", name, i),
+				       DT_I64);
+	abi_add(e->kernel, ABI_UNUSED, 0, DT_I64);
 	strides[rank - 1] = val_int(1);
-	struct val args[] = {base, val_tuple(sizes, rank), val_tuple(strides, rank), val_tuple(block, rank),
-			     val_bool(a->pads_with_nan), val_bool(a->rounds_to_tf32)};
+	struct val args[] = {base,
+			     val_tuple(sizes, rank),
+			     val_tuple(strides, rank),
+			     val_tuple(block, rank),
+			     property(e, nan, a->pads_with_nan),
+			     property(e, tf32, a->rounds_to_tf32)};
 	e->b.loc = b->param->loc;
-	return base.kind == V_ERROR ? base : call_std(e, "_descriptor", args, ARRAY_LEN(args));
+	return call_std(e, "_descriptor", args, ARRAY_LEN(args));
 }
 
 static struct val bind_tuple(struct binding_of *b, const struct arg_spec *a, const char *name)
@@ -232,7 +262,8 @@ void bind_params(struct eval *e, const struct eval_request *req)
 		good[i] = read_spec(e, &f->params[i], &req->args[i], &specs[i]);
 		leaves += good[i] ? arg_leaves(&specs[i]) : 0;
 	}
-	e->kernel->params = arena_array(e->arena, struct kernel_param, leaves);
+	/* descriptors of at least two leaves may take two more parameters: see abi_add_descriptor */
+	e->kernel->params = arena_array(e->arena, struct kernel_param, 2 * leaves);
 	struct binding_of b = {.e = e};
 	for (u32 i = 0; i < f->nparams; i++) {
 		b.param = &f->params[i];

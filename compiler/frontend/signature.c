@@ -135,6 +135,7 @@ static bool read_descriptor(struct reader *r, struct arg_spec *out)
 			*option = true;
 		else if (!accept(r, "zero"))
 			return false;
+		out->padding_given = true;
 	}
 	if (out->rounds_to_tf32 && d != DT_F32)
 		return false;

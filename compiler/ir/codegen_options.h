@@ -11,6 +11,14 @@ enum aliasing {
 	ALIAS_ANY,   /* no guarantee: parameters may overlap */
 };
 
+/* The launcher that the code is for. */
+enum abi {
+	ABI_LIBTL,
+	/* Triton's launcher: parameters as in ir/launch_abi.h. It checks no condition of a launch, so that the code
+	 * assumes none: see codegen_options_foreign. */
+	ABI_TRITON,
+};
+
 /* Contraction of a multiplication and an addition of the source to one fused multiply-add, which rounds once. */
 enum fp_fusion {
 	FP_FUSION_DEFAULT, /* FP_FUSION_ON */
@@ -57,6 +65,7 @@ struct codegen_options {
 	};
 	/* device_assert is emitted also for the GPU, where it traps, and integer operations are checked for overflow */
 	bool debug;
+	enum abi abi;
 	/* The following options are determined by the arguments and the grid of a launch.
 	 *
 	 * Do not use TMA copies. The launch must give their kernels row strides from 0 to 2^40 bytes and additional
@@ -99,10 +108,21 @@ static inline struct codegen_options codegen_options_complete(struct codegen_opt
 	return o;
 }
 
+/* The options for a launcher that checks no conditions and chooses no variants: parameters of any size, which may
+ * overlap, and a grid whose blocks are the programs. */
+static inline struct codegen_options codegen_options_foreign(struct codegen_options o)
+{
+	o.no_tma = true;
+	o.sizes = BOUNDS_WIDE;
+	o.alias = ALIAS_ANY;
+	o.grid = GRID_FEW;
+	return o;
+}
+
 /* The options that do not depend on a launch. */
 static inline struct codegen_options codegen_options_chosen(const struct codegen_options *o)
 {
-	struct codegen_options out = {.debug = o->debug};
+	struct codegen_options out = {.debug = o->debug, .abi = o->abi};
 	memcpy(out.numbers, o->numbers, sizeof out.numbers);
 	return out;
 }
@@ -110,7 +130,8 @@ static inline struct codegen_options codegen_options_chosen(const struct codegen
 /* True if the options are equal, except for options that a launch determines. */
 static inline bool codegen_options_same_choice(const struct codegen_options *x, const struct codegen_options *y)
 {
-	return !memcmp(x->numbers, y->numbers, sizeof x->numbers) && x->debug == y->debug;
+	return !memcmp(x->numbers, y->numbers, sizeof x->numbers) && x->debug == y->debug &&
+	       x->abi == y->abi;
 }
 
 /* The index of the first number that violates its rule; -1: there is none. */

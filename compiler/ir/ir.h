@@ -35,8 +35,16 @@ struct type {
 
 enum { IR_MAX_NUMEL = 1 << 20 };
 
+/* How the launcher passes tensor descriptors: see ir/launch_abi.h. */
+enum descriptor_form {
+	DESCRIPTORS_LIBTL, /* base, sizes, and all strides but the last; kernels have no list of parameters, `abi` */
+	DESCRIPTORS_PARTS,
+	DESCRIPTORS_MAPS,
+};
+
 /* State of one compilation: memory, names, types, layouts. */
 struct ir_context {
+	enum descriptor_form abi;
 	struct arena *arena;
 	struct interner *names;
 	struct diags *diags;
@@ -299,6 +307,24 @@ struct cuda_placement {
 	u32 nmaps;
 };
 
+/* A parameter of the function of a kernel for Triton's launcher, in its order. */
+enum abi_kind {
+	ABI_PARAM,  /* the kernel's parameter `param` */
+	ABI_UNUSED, /* a number of type `dtype`, which the code does not read */
+	/* the tensor map of a descriptor. `param` is the descriptor's base, which the launcher does not pass */
+	ABI_MAP,
+};
+enum { MAX_ABI_RANK = 5 };
+struct abi_param {
+	enum abi_kind kind;
+	u32 param;
+	enum dtype dtype;
+	/* of a tensor map: the box of its copies and their swizzle in bytes. Before abi_fill_maps: the descriptor's
+	 * block */
+	u32 rank;
+	i32 block[MAX_ABI_RANK], swizzle;
+};
+
 struct kernel {
 	struct ir_context *ctx;
 	const char *name;
@@ -306,6 +332,7 @@ struct kernel {
 	struct kernel_param *params;
 	u32 nparams;
 	struct block *body;
+	VEC(struct abi_param) abi; /* parameters of the function for Triton's launcher; empty for libtl */
 	VEC(u32) ones; /* leaves of arguments that must be 1, for which there are no parameters */
 	VEC(struct param_pair) apart; /* see analysis/alias.h */
 	struct size_limits limits;
@@ -318,6 +345,8 @@ struct kernel {
 	const char *target; /* "cuda:90" in the ttgir dump; NULL before layout assignment */
 };
 
+/* True if the function's parameters are those of Triton's launcher. */
+static inline bool is_foreign(const struct kernel *k) { return k->ctx->abi != DESCRIPTORS_LIBTL; }
 /* The number of warps per CTA at launch. */
 static inline int warps_of_block(const struct kernel *k)
 {

@@ -243,6 +243,7 @@ static struct value *fold_identity(struct builder *b, const struct op *o)
 		return is_float(y, 1) ? x : is_float(x, 1) ? y : NULL;
 	case IR_DIVF: return is_float(y, 1) ? x : NULL;
 	case IR_ADDPTR: return is_zero(y) ? x : NULL;
+	case IR_BITCAST: return x->type == t && !o->hints ? x : NULL;
 	case IR_CMPI: return fold_compare(b, o);
 	case IR_SELECT: return fold_select(b, o);
 	case IR_TRUNCF:

@@ -166,7 +166,8 @@ static inline struct codegen_options options_of_config(const tl_config *c)
 					.group_pids = c->group_pids,
 					.maxnreg = c->maxnreg,
 					.fp_fusion = (int)c->fp_fusion,
-					.debug = c->debug};
+					.debug = c->debug,
+					.abi = (enum abi)c->abi};
 }
 static inline void set_options_of_config(tl_config *c, const struct codegen_options *o)
 {
@@ -176,6 +177,7 @@ static inline void set_options_of_config(tl_config *c, const struct codegen_opti
 	c->maxnreg = o->maxnreg;
 	c->fp_fusion = (tl_fp_fusion)o->fp_fusion;
 	c->debug = o->debug;
+	c->abi = (tl_abi)o->abi;
 }
 /* The variant for these arguments, which is compiled if it is new. */
 tl_status variant_get(tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs, struct variant **out);

@@ -572,7 +572,7 @@ static tl_status cuda_tensor_map(struct device *device, const struct tensor_map_
 
 const struct device_ops cuda_ops = {
 	.name = "cuda",
-	.stages = " ttir ttgir llir ptx remarks calls accesses schedule ",
+	.stages = " ttir ttgir llir ptx remarks calls accesses schedule metadata ",
 	.has_streams = true,
 	.target = cuda_target,
 	.numbered = true,

@@ -82,6 +82,8 @@ static u64 passed_bytes(const struct image *im, u32 i, enum ptx_type *float_type
 	*float_type = PT_NONE;
 	if (i < im->nslots) {
 		const struct slot *s = &im->slots[i];
+		if (s->dtype == DT_COUNT) /* a tensor map among the parameters, which the simulated driver took */
+			return TENSOR_MAP_BYTES;
 		if (!s->pointers)
 			*float_type = s->dtype == DT_F32 ? PT_F32 : s->dtype == DT_F64 ? PT_F64 : PT_NONE;
 		return s->pointers ? sizeof(void *) : (u64)dtype_bytes(s->dtype);
@@ -379,7 +381,7 @@ static tl_status sim_tensor_map(struct device *device, const struct tensor_map_s
 
 const struct device_ops sim_ops = {
 	.name = "sim",
-	.stages = " ttir ttgir llir ptx remarks calls accesses schedule ",
+	.stages = " ttir ttgir llir ptx remarks calls accesses schedule metadata ",
 	.numbered = true,
 	.target = target_of,
 	.queue = &host_queue,

@@ -17,6 +17,7 @@ bool device_compile(const struct target *target, const struct build *b, struct c
 		.want_llir = !strcmp(stage, "llir"),
 		.want_asm = !strcmp(stage, "asm"),
 		.want_code = !b->stage || !strcmp(stage, "ptx"),
+		.want_metadata = !strcmp(stage, "metadata"),
 		.want_calls = !strcmp(stage, "calls"),
 		.want_schedules = !strcmp(stage, "schedule"),
 	};

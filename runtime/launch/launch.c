@@ -54,7 +54,7 @@ static tl_status check_compiled(const tl_kernel *k, const tl_config *cfg)
 
 static inline bool is_reserved_used(const tl_config *cfg)
 {
-	return cfg->reserved[0] | cfg->reserved[1] | (u64)cfg->unused;
+	return cfg->reserved[0] | cfg->reserved[1];
 }
 
 tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct options *out)
@@ -86,6 +86,8 @@ tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct options
 	if (wrong >= 0)
 		return failed(TL_ERR_ARGUMENT, "%s: %s is %d; it must %s", k->name, codegen_numbers[wrong].name,
 			      out->codegen.numbers[wrong], codegen_numbers[wrong].rule);
+	if (out->codegen.abi > ABI_TRITON)
+		return failed(TL_ERR_ARGUMENT, "%s: abi is %d, which does not exist", k->name, (int)out->codegen.abi);
 	if (cfg && cfg->max_ctas < -1)
 		return failed(TL_ERR_ARGUMENT, "%s: max_ctas is %d; it must be at least -1", k->name,
 			      cfg->max_ctas);
@@ -120,6 +122,9 @@ tl_status choose_variant(tl_kernel *k, const tl_config *cfg, const tl_arg *args,
 	if (s)
 		return s;
 	out->options = out->asked;
+	if (out->asked.codegen.abi)
+		return failed(TL_ERR_ARGUMENT, "%s: code for Triton's launcher is for tl_kernel_dump: leave "
+			      "tl_config.abi 0", k->name);
 	if (cfg)
 		grid_of(cfg, grid);
 	for (;;) {
@@ -165,7 +170,7 @@ static inline bool same_options(const tl_kernel *k, const struct arg_guard *b, c
 {
 	if (k->module->compiled)
 		return !(cfg->num_warps | cfg->num_stages | cfg->group_pids | cfg->maxnreg | cfg->debug |
-			 (int)cfg->fp_fusion);
+			 (int)cfg->fp_fusion | (int)cfg->abi);
 	const struct codegen_options o = codegen_options_complete(options_of_config(cfg));
 	return codegen_options_same_choice(&o, &b->options.codegen) &&
 	       b->options.general == (cfg->specialization == TL_SPECIALIZE_NONE) &&
@@ -381,6 +386,10 @@ API_KERNEL_FUNCTION(tl_kernel_dump, k,
 	if (s || (s = check_options(k, cfg, &c.asked)))
 		return s;
 	/* a kernel that the device cannot take, or that fails to compile, still has the stages before the failure */
-	bool there = !choose_variant(k, cfg, args, nargs, bits, &c);
+	c.options = c.asked;
+	bool there = !c.asked.codegen.abi && !choose_variant(k, cfg, args, nargs, bits, &c);
+	if (!strcmp(stage, "metadata") && !c.asked.codegen.abi)
+		return failed(TL_ERR_ARGUMENT, "tl_kernel_dump: \"metadata\" is for Triton's launcher: set "
+			      "tl_config.abi to TL_ABI_TRITON");
 	return variant_dump(k, &c.options, there ? c.variant : NULL, args, nargs, stage, text);
 }

@@ -526,6 +526,7 @@ tl_status variant_dump(tl_kernel *k, const struct options *o, const struct varia
 				 : !strcmp(stage, "llir")     ? out.llir
 				 : !strcmp(stage, "ptx")      ? out.code
 				 : !strcmp(stage, "asm")      ? out.assembly
+				 : !strcmp(stage, "metadata") ? out.metadata
 				 : !strcmp(stage, "calls")    ? u->calls.at
 				 : !strcmp(stage, "accesses") ? list_accesses(u, out.kernel)
 				 : !strcmp(stage, "schedule") ? u->schedules.at

@@ -385,12 +385,10 @@ static void take_parameters(CUfunction f)
 	im->slots = arena_array(&f->arena, struct slot, f->ptx->nparams + 1);
 	for (u32 i = 0; i < f->ptx->nparams; i++) {
 		const struct ptx_var *p = &f->ptx->params[i];
-		if (p->size > 8)
-			im->nmaps++; /* behind all others */
-		else
-			im->slots[im->nslots++].dtype = p->type == PT_F32   ? DT_F32
-							: p->type == PT_F64 ? DT_F64
-									    : words[ilog2(p->size)];
+		im->slots[im->nslots++].dtype = p->size > 8         ? DT_COUNT
+						: p->type == PT_F32 ? DT_F32
+						: p->type == PT_F64 ? DT_F64
+								    : words[ilog2(p->size)];
 	}
 }
 

@@ -1,6 +1,7 @@
 /* The walk over the laid-out GPU IR: tiles, control flow, and the table of code generation functions by opcode. */
 #include "support/thresholds.h"
 #include "support/recover.h"
+#include "ir/launch_abi.h"
 #include "gpu/codegen/nvptx_internal.h"
 #include "analysis/register_pressure.h"
 #include "analysis/index_forms.h"
@@ -646,34 +647,66 @@ LLVMValueRef number_below(struct lower *l, const char *name, int end)
 	return v;
 }
 
+/* The type of a parameter for Triton's launcher. */
+static LLVMTypeRef foreign_type(struct lower *l, const struct abi_param *p)
+{
+	if (p->kind == ABI_PARAM)
+		return memory_type(llvm_type(l, l->k->params[p->param].value->type));
+	return p->kind == ABI_MAP ? LLVMPointerTypeInContext(l->ctx, 0)
+				  : LLVMIntTypeInContext(l->ctx, MAX(8u, (u32)dtype_bits(p->dtype)));
+}
+
+/* Adds the function. Its parameters are those of the kernel and then the tensor maps; or those of Triton's launcher,
+ * with two pointers of scratch memory at the end. */
+static void add_function(struct lower *l)
+{
+	const struct kernel *k = l->k;
+	u32 n = is_foreign(k) ? k->abi.len + ABI_SCRATCH_POINTERS : k->nparams + k->cuda.nmaps;
+	LLVMTypeRef *params = arena_array(&l->scratch, LLVMTypeRef, n);
+	l->number = arena_array(&l->scratch, u32, k->nparams);
+	for (u32 i = is_foreign(k) ? 0 : k->nparams; i < n; i++)
+		params[i] = i < k->abi.len ? foreign_type(l, &k->abi.at[i]) : LLVMPointerTypeInContext(l->ctx, 0);
+	for (u32 i = 0; i < k->abi.len; i++)
+		l->number[k->abi.at[i].param] = k->abi.at[i].kind == ABI_UNUSED ? l->number[k->abi.at[i].param] : i;
+	for (u32 i = 0; i < k->nparams && !is_foreign(k); i++) {
+		params[i] = memory_type(llvm_type(l, k->params[i].value->type));
+		l->number[i] = i;
+	}
+	l->fn = LLVMAddFunction(l->mod, k->name, LLVMFunctionType(l->v, params, n, false));
+	for (u32 i = k->nparams; i < n && !is_foreign(k); i++)
+		pass_by_value(l, i);
+	for (u32 i = 0; i < k->abi.len; i++)
+		if (k->abi.at[i].kind == ABI_MAP)
+			pass_by_value(l, i);
+}
+
+/* The kernel's parameter i. The base of a descriptor with a tensor map has no value. */
+static LLVMValueRef kernel_argument(struct lower *l, u32 i)
+{
+	const struct kernel *k = l->k;
+	LLVMTypeRef t = llvm_type(l, k->params[i].value->type);
+	if (is_foreign(k) && k->abi.at[l->number[i]].kind == ABI_MAP)
+		return LLVMGetPoison(t);
+	LLVMValueRef p = LLVMGetParam(l->fn, l->number[i]);
+	return t == l->i1 ? LLVMBuildTrunc(l->b, p, l->i1, "") : p;
+}
+
 static void begin_function(struct lower *l)
 {
 	const struct kernel *k = l->k;
-	u32 n = k->nparams + k->cuda.nmaps;
-	LLVMTypeRef *params = arena_array(&l->scratch, LLVMTypeRef, n);
-	for (u32 i = k->nparams; i < n; i++)
-		params[i] = LLVMPointerTypeInContext(l->ctx, 0);
-	for (u32 i = 0; i < k->nparams; i++)
-		params[i] = memory_type(llvm_type(l, k->params[i].value->type));
-	l->fn = LLVMAddFunction(l->mod, k->name, LLVMFunctionType(l->v, params, n, false));
+	add_function(l);
 	LLVMSetFunctionCallConv(l->fn, 71); /* ptx_kernel */
 	add_annotation(l, "kernel", c_i32(l, 1));
 	int threads = 32 * warps_of_block(k);
 	add_annotation(l, "reqntidx", c_i32(l, threads));
 	if (k->cuda.maxnreg)
 		add_annotation(l, "maxnreg", c_i32(l, k->cuda.maxnreg));
-	for (u32 i = k->nparams; i < n; i++)
-		pass_by_value(l, i);
 	debug_begin(l);
 	LLVMBasicBlockRef entry = LLVMAppendBasicBlockInContext(l->ctx, l->fn, "entry");
 	LLVMBasicBlockRef start = LLVMAppendBasicBlockInContext(l->ctx, l->fn, "start");
 	LLVMPositionBuilderAtEnd(l->b, entry);
-	for (u32 i = 0; i < k->nparams; i++) {
-		LLVMValueRef p = LLVMGetParam(l->fn, i);
-		if (llvm_type(l, k->params[i].value->type) == l->i1)
-			p = LLVMBuildTrunc(l->b, p, l->i1, "");
-		fill(l, k->params[i].value, p);
-	}
+	for (u32 i = 0; i < k->nparams; i++)
+		fill(l, k->params[i].value, kernel_argument(l, i));
 	l->thread = number_below(l, "llvm.nvvm.read.ptx.sreg.tid.x", threads);
 	if (k->cuda.cluster > 1) /* thread numbers continue from block to block of the cluster */
 		l->thread = LLVMBuildOr(

@@ -8,6 +8,8 @@
 
 /* Adds one kernel function to the empty module. Math functions are declared but not defined. Needs ANALYSIS_AXIS. */
 void lower_kernel(struct pass_state *s, LLVMModuleRef mod);
+/* tma.c: fills k->cuda.maps from the TMA copies of the kernel. */
+void collect_tensor_maps(struct kernel *k);
 /* Emits a warning if LLVM may take minutes to compile the kernel (instruction_count.c). */
 void warn_of_amount(struct pass_state *s);
 

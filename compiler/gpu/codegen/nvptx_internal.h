@@ -31,6 +31,7 @@ struct lower {
 	LLVMModuleRef mod;
 	LLVMBuilderRef b, entry; /* `entry` appends to the entry block, for values that the whole kernel uses */
 	LLVMValueRef fn;
+	u32 *number; /* for each parameter of the kernel, the number of the function's parameter with it */
 	LLVMTypeRef i1, i8, i16, i32, i64, f16, f32, f64, v, gptr;
 	struct map tiles;     /* value → struct tile */
 	struct map positions; /* layout → result of thread_position */
@@ -270,8 +271,6 @@ const struct pin *pin_down(struct lower *l, const struct value *v);
 /* Called when v has been computed into the registers h: sets pin_of(v), or copies v to LLVM values if no operation
  * continues with v in these registers. */
 void pass_pin(struct lower *l, const struct pin *h, const struct value *v);
-/* tma.c: fills k->cuda.maps from the TMA copies of the kernel. */
-void collect_tensor_maps(struct kernel *k);
 /* Prefetches the descriptors of all tensor maps, in the producer warp, before its first wait. */
 void prefetch_tensor_maps(struct lower *l);
 void debug_begin(struct lower *l);

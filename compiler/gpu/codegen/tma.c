@@ -80,6 +80,12 @@ void collect_tensor_maps(struct kernel *k)
 	walk(k->body, add_map, k);
 }
 
+static LLVMValueRef tensor_map(struct lower *l, u32 i)
+{
+	i32 tensor = l->k->cuda.maps[i].tensor;
+	return LLVMGetParam(l->fn, is_foreign(l->k) ? l->number[tensor] : l->k->nparams + i);
+}
+
 /* --- mbarriers ----------------------------------------------------------------------------------------------- */
 
 /* i1: true in one thread, of the producer warp or else of the block, chosen by elect.sync so that ptxas knows it is a
@@ -112,7 +118,7 @@ void prefetch_tensor_maps(struct lower *l)
 	struct guarded g =
 		begin_if(l->b, LLVMBuildICmp(l->b, LLVMIntEQ, l->thread, c_i32(l, 32 * l->k->num_warps), ""));
 	for (u32 i = 0; i < l->k->cuda.nmaps; i++) {
-		LLVMValueRef map = LLVMGetParam(l->fn, l->k->nparams + i);
+		LLVMValueRef map = tensor_map(l, i);
 		inline_asm(l, "prefetch.tensormap [$0];", "l", ASM_EFFECT, l->v, &map, 1);
 	}
 	end_if(l->b, &g);
@@ -208,7 +214,7 @@ void lower_tma_copy(struct lower *l, const struct op *o)
 	}
 	const struct tensor_map_param *m = &l->k->cuda.maps[o->mark];
 	LLVMValueRef x, page = page_of(l, address(l, operand(o, 0)), ilog2((u64)m->elem_bytes), &x);
-	LLVMValueRef to = elem(l, operand(o, 1), 0), map = LLVMGetParam(l->fn, l->k->nparams + o->mark);
+	LLVMValueRef to = elem(l, operand(o, 1), 0), map = tensor_map(l, o->mark);
 	LLVMValueRef args[] = {to, map, x, c_i32(l, 0), page, elem(l, operand(o, 2), 0)};
 	inline_asm(l,
 		   "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [$0], [$1, {$2, "
@@ -274,7 +280,7 @@ void lower_tma_tensor_copy(struct lower *l, const struct op *o)
 		if (same)
 			pair[0] = LLVMBuildAnd(l->b, same,
 					       LLVMBuildICmp(l->b, LLVMIntEQ, rank, c_i32(l, 2 * i >= pieces), ""), "");
-		copy_piece(l, at, LLVMGetParam(l->fn, l->k->nparams + o->mark), elem(l, operand(o, 2), 0), place,
+		copy_piece(l, at, tensor_map(l, o->mark), elem(l, operand(o, 2), 0), place,
 			   same ? pair : NULL);
 	}
 }

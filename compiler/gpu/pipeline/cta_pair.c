@@ -174,8 +174,8 @@ static bool may_pair(struct pair *q)
 		gain |= begins_in_sector(p, i);
 		any = any || may_share(q, i);
 	}
-	return gain && any && numbered && p->producer->path.at[0]->block == k->body && !p->next_chained &&
-	       run_in_step(q);
+	return gain && any && numbered && !is_foreign(k) && p->producer->path.at[0]->block == k->body &&
+	       !p->next_chained && run_in_step(q);
 }
 
 /* i1: both blocks of the pair run the same number of iterations of the loop q->tile_loop. Not so if a

@@ -144,6 +144,17 @@ static void expect_bytes(struct plan *p, struct builder *b, const struct buffer_
 		o->attr[ATTR_SIZE] += load_bytes(p->loads.at[part->loads.at[i]]);
 }
 
+/* An i64 coordinate as an i32. Within launch bounds it fits; without (Triton's launcher), larger numbers become the
+ * largest i32, which is outside every tensor too. */
+static struct value *to_coordinate(struct builder *b, struct value *v)
+{
+	if (b->ctx->abi) {
+		v = build2(b, IR_MINSI, v->type, v, build_int(b, v->type, INT32_MAX));
+		v = build2(b, IR_MAXSI, v->type, v, build_int(b, v->type, INT32_MIN));
+	}
+	return build1(b, IR_TRUNCI, type_scalar(b->ctx, DT_I32), v);
+}
+
 /* The coordinate along dimension d at which the TMA tile begins (i32), for the iteration with the values in `map`. */
 static struct value *tile_coordinate(struct builder *b, const struct tma_tile *box, int d, const struct map *map)
 {
@@ -151,7 +162,7 @@ static struct value *tile_coordinate(struct builder *b, const struct tma_tile *b
 	struct value *start = box->start[d] ? mapped(map, tma_tile_start(box->start[d])) : NULL,
 		     *moved = box->index[d] ? mapped(map, box->index[d]) : NULL;
 	if (start && type_elem_bits(start->type) == 64)
-		start = build1(b, IR_TRUNCI, t, start);
+		start = to_coordinate(b, start);
 	if (moved && box->times[d] != 1)
 		moved = build2(b, IR_MULI, t, moved, build_int(b, t, box->times[d]));
 	if (start && moved)

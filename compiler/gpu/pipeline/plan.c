@@ -27,6 +27,7 @@
  * been issued. An operand that the body computes from copied data, such as weights of few bits, needs no buffer: the
  * wgmma takes it from registers, where it is computed for a few steps of k at a time while other wgmmas run. */
 #include "support/thresholds.h"
+#include "ir/launch_abi.h"
 #include "analysis/register_pressure.h"
 #include "transform/program_order.h"
 #include "gpu/layout/memory_access.h"
@@ -55,6 +56,12 @@ struct op *next_loop(const struct op *loop)
 
 /* --- choosing ------------------------------------------------------------------------------------------------ */
 
+/* True if the launcher passes a tensor map for the tile. Triton's does for descriptors only. */
+static bool has_map(const struct kernel *k, const struct tma_tile *box)
+{
+	return !is_foreign(k) || (!box->begin && abi_needs_map(k, box->tensor));
+}
+
 /* Sets p->tma if all loads are TMA tiles and TMA is faster than cp.async. On an H100, attention gains up to 20 % where
  * warpgroups have work other than dots, since no warpgroup waits for the others. A single warpgroup gains with two
  * buffers, and loses with more. Where dots stay outstanding across iterations, the thread that issues TMA copies would
@@ -71,14 +78,16 @@ static void find_tma_tiles(struct plan *p)
 		const struct layout *ring = multibuffer_layout(p, load);
 		p->tma = !load->attr[ATTR_EVICT] &&
 			 ((p->register_a && is_contiguous_vector(p, load)) ||
-			  (load->noperands == 1 && find_tma_tile(s, operand(load, 0), ring, &box)) ||
-			  find_bounded_tile(s, load, ring, &box));
+			  (load->noperands == 1 && !is_foreign(s->k) &&
+			   find_tma_tile(s, operand(load, 0), ring, &box)) ||
+			  (find_bounded_tile(s, load, ring, &box) && has_map(s->k, &box)));
 		vec_push(&p->scratch, &p->tiles, box);
 	}
 	if (p->tma && !p->outstanding.len)
 		add_bulk_copies(p);
 	decide_producer(p);
-	p->tma &= !p->outstanding.len || p->producer;
+	/* Triton's launcher does not pass the base of a descriptor with a tensor map */
+	p->tma &= !p->outstanding.len || p->producer || is_foreign(s->k);
 }
 
 /* True if all loads are stored to shared memory before the first dot, so that one barrier between is enough. */

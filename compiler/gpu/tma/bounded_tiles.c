@@ -94,7 +94,8 @@ struct value *tma_tile_start(const struct value *splat)
 	return def_if(v, IR_EXTSI) ? operand(v->def, 0) : v;
 }
 
-/* True if all elements are the same number, which fits 32 bits in launches within the kernel's launch bounds. */
+/* True if all elements are the same number, which fits 32 bits in launches within the kernel's launch bounds. Kernels
+ * for Triton's launcher have no bounds: a larger number is clamped, and is outside the tensor. */
 static bool is_start(const struct finder *f, struct value *v, struct coordinates *out)
 {
 	v = peel((struct address_part){.v = v}).v;
@@ -107,7 +108,8 @@ static bool is_start(const struct finder *f, struct value *v, struct coordinates
 	out->by = tma_tile_start(v);
 	return out->by->type->kind == TY_SCALAR &&
 	       (type_elem_bits(out->by->type) == 32 ||
-		(type_elem_bits(out->by->type) == 64 && bounds_keep_within(f->s->k, f->s->ranges, out->by, INT32_MAX)));
+		(type_elem_bits(out->by->type) == 64 &&
+		 (is_foreign(f->s->k) || bounds_keep_within(f->s->k, f->s->ranges, out->by, INT32_MAX))));
 }
 
 static bool is_row(const struct finder *f, struct address_part p, struct coordinates *out)

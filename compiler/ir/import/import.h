@@ -151,8 +151,10 @@ void read_make_descriptor(struct reader *r, const char *name, struct loc loc);
 struct descriptor;
 const struct type *read_descriptor_param(struct reader *r, struct descriptor **out);
 /* Takes the parts of the descriptor from the parameters p[0], p[1], …. */
-void descriptor_of_params(struct reader *r, struct descriptor *d, const char *name, const struct kernel_param *p, u32 n,
+void descriptor_of_params(struct reader *r, struct descriptor *d, const char *name, struct kernel_param *p, u32 n,
 			  struct loc loc);
+/* For Triton's launcher: adds the parameters of the descriptor whose base is the kernel's parameter `base`. */
+void add_foreign_descriptor(struct kernel *k, u32 base, struct descriptor *d);
 
 /* composed_ops.c: operations that are built from several others. False if `name` is not such an operation. */
 bool read_composed_op(struct reader *r, struct builder *b, const char *name, struct op **out);

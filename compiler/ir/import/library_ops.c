@@ -1,12 +1,14 @@
 /* Reading operations that are calls of library functions: see library_calls.h. Tensor descriptors are not values of the
  * IR: the parts of a descriptor are stored under its name, and passed to each call. */
 #include "ir/import/import.h"
+#include "ir/launch_abi.h"
 
 struct descriptor {
 	struct value *base;
 	struct text_arg shape[MAX_RANK], strides[MAX_RANK], block[MAX_RANK];
+	struct text_arg pads_with_nan, rounds_to_tf32;
 	int rank;
-	bool is_unsigned, pads_with_nan;
+	bool is_unsigned;
 };
 
 struct descriptor_type {
@@ -57,6 +59,7 @@ static struct descriptor *new_descriptor(struct reader *r, const struct descript
 		d->block[i] = (struct text_arg){.kind = TEXT_INT, .integer = t->block[i]};
 	/* the rows of a descriptor are contiguous, independent of the operand */
 	d->strides[t->rank - 1] = (struct text_arg){.kind = TEXT_INT, .integer = 1};
+	d->pads_with_nan = d->rounds_to_tf32 = (struct text_arg){.kind = TEXT_BOOL};
 	return d;
 }
 
@@ -135,21 +138,38 @@ const struct type *read_descriptor_param(struct reader *r, struct descriptor **o
 	return type_ptr(r->ctx, t.elem);
 }
 
-void descriptor_of_params(struct reader *r, struct descriptor *d, const char *name, const struct kernel_param *p, u32 n,
+void descriptor_of_params(struct reader *r, struct descriptor *d, const char *name, struct kernel_param *p, u32 n,
 			  struct loc loc)
 {
+	/* the strides of a descriptor, but for the last, are multiples of 16 bytes */
+	i32 by = 16 / dtype_bytes(type_dtype(type_elem(p->value->type)->elem));
 	bool fits = n > 2 * (u32)d->rank;
 	for (int i = 0; fits && i < d->rank; i++) {
 		const struct type *size = p[1 + i].value->type, *stride = p[1 + d->rank + i].value->type;
 		fits = size == type_scalar(r->ctx, DT_I32) && stride == type_scalar(r->ctx, DT_I64);
 		d->shape[i] = text_of_value(p[1 + i].value, false);
-		if (i + 1 < d->rank)
-			d->strides[i] = text_of_value(p[1 + d->rank + i].value, false);
+		if (i + 1 >= d->rank)
+			break;
+		d->strides[i] = text_of_value(p[1 + d->rank + i].value, false);
+		p[1 + d->rank + i].divisibility = MAX(p[1 + d->rank + i].divisibility, by);
 	}
 	if (!fits)
 		rd_fail_at(r, loc, "a descriptor must be followed by its sizes (i32) and its strides (i64)");
 	d->base = p->value;
 	map_put(&r->descriptors, name, d);
+}
+
+void add_foreign_descriptor(struct kernel *k, u32 base, struct descriptor *d)
+{
+	i32 block[MAX_RANK], nan, tf32;
+	for (int i = 0; i < d->rank; i++)
+		block[i] = (i32)d->block[i].integer;
+	k->params[base].is_unsigned = d->is_unsigned;
+	abi_add_descriptor(k, base, (u32)d->rank, block, true, &nan, &tf32);
+	if (nan >= 0)
+		d->pads_with_nan = text_of_value(k->params[nan].value, true);
+	if (tf32 >= 0)
+		d->rounds_to_tf32 = text_of_value(k->params[tf32].value, true);
 }
 
 /* Reads a list such as [%a, %b]. */
@@ -189,7 +209,7 @@ void read_make_descriptor(struct reader *r, const char *name, struct loc loc)
 	}
 	struct descriptor *d = new_descriptor(r, &t);
 	d->base = base;
-	d->pads_with_nan = nan;
+	d->pads_with_nan.integer = nan;
 	for (int i = 0; i < t.rank; i++) {
 		d->shape[i] = text_of_value(sizes.at[i], false);
 		if (i + 1 < t.rank)
@@ -217,7 +237,7 @@ static const char *read_kind(struct reader *r)
 static struct op *read_access(struct reader *r, struct builder *b, const char *what)
 {
 	bool reads = !strcmp(what, "load") || !strcmp(what, "gather");
-	struct text_arg offsets[MAX_RANK] = {0}, args[8];
+	struct text_arg offsets[MAX_RANK] = {0}, args[9];
 	const struct type *t = NULL;
 	value_vec at = {0};
 	const char *kind = !strcmp(what, "reduce") ? read_kind(r) : "";
@@ -247,10 +267,11 @@ static struct op *read_access(struct reader *r, struct builder *b, const char *w
 	args[1] = text_of_list(d->shape, (u32)d->rank);
 	args[2] = text_of_list(d->strides, (u32)d->rank);
 	args[3] = text_of_list(d->block, (u32)d->rank);
-	args[4] = (struct text_arg){.kind = TEXT_STR, .text = d->pads_with_nan ? "nan" : "zero"};
-	args[5] = text_of_list(offsets, at.len);
-	args[6] = text_of_value(v, d->is_unsigned);
-	return call(r, b, arena_printf(r->ctx->arena, "_text_descriptor_%s%s", what, kind), args, reads ? 6 : 7, t);
+	args[4] = d->pads_with_nan;
+	args[5] = d->rounds_to_tf32;
+	args[6] = text_of_list(offsets, at.len);
+	args[7] = text_of_value(v, d->is_unsigned);
+	return call(r, b, arena_printf(r->ctx->arena, "_text_descriptor_%s%s", what, kind), args, reads ? 7 : 8, t);
 }
 
 /* --- other operations ------------------------------------------------------------------------------------------- */

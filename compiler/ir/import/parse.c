@@ -1,6 +1,7 @@
 /* The reader of IR text: Triton's TTIR of one inlined kernel, as printed by tlc or Triton. Locations (loc(…)) and
  * unknown attributes are skipped. Laid-out kernels (TTGIR) are read as printed by tlc: see gpu_ir.c. */
 #include "ir/import/import.h"
+#include "ir/launch_abi.h"
 
 static void read_block(struct reader *r, struct block *b);
 
@@ -535,6 +536,15 @@ static void read_params(struct reader *r, struct kernel *k)
 					     descriptors.at[i].loc);
 	k->params = params.at;
 	k->nparams = params.len;
+	if (!r->ctx->abi || r->failed)
+		return;
+	k->params = arena_array(r->ctx->arena, struct kernel_param, 3 * params.len);
+	memcpy(k->params, params.at, params.len * sizeof *params.at);
+	for (u32 i = 0; i < params.len; i++) {
+		abi_add(k, ABI_PARAM, i, DT_COUNT);
+		if (descriptors.at[i].d)
+			add_foreign_descriptor(k, i, descriptors.at[i].d);
+	}
 }
 
 static struct kernel *read_kernel(struct reader *r, struct text_function *f)
