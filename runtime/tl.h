@@ -623,6 +623,14 @@ typedef enum tl_fp_fusion {
 	TL_FP_FUSION_OFF,
 } tl_fp_fusion;
 
+/* Whether exp, exp2, sqrt, rsqrt and the fast_ functions of fp32 on a GPU take subnormal numbers as 0 and return 0 for
+ * them. Off is Triton's enable_reflect_ftz=False. Other operations and devices keep subnormal numbers. */
+typedef enum tl_ftz {
+	TL_FTZ_DEFAULT, /* as TL_FTZ_ON */
+	TL_FTZ_ON,
+	TL_FTZ_OFF,
+} tl_ftz;
+
 /* The launcher that tl_kernel_dump writes code for. */
 typedef enum tl_abi {
 	TL_ABI_LIBTL,
@@ -664,7 +672,9 @@ typedef struct tl_config {
 	/* The most registers of a thread, 1 to 256 (a GPU gives 24 to 255). Further values are spilled to memory, so
 	 * that more blocks fit a multiprocessor. 0: ptxas decides. */
 	int maxnreg;
-	uint64_t reserved[2];
+	uint64_t reserved[1];
+	tl_ftz ftz;             /* subnormal numbers of fp32 in math functions of a GPU */
+	int unused;             /* 0, as `reserved` */
 	tl_fp_fusion fp_fusion; /* contraction to fused multiply-adds */
 	tl_abi abi;             /* for tl_kernel_dump: the launcher of the dumped code */
 } tl_config;
@@ -792,7 +802,7 @@ typedef struct tl_named_arg {
 	tl_arg value;     /* a compile-time value */
 } tl_named_arg;
 /* Adds a configuration: values for parameters that launches leave open, and the members num_warps, num_stages,
- * group_pids, max_ctas, maxnreg and fp_fusion of `options` that are not 0. `options` may be NULL. The values are
+ * group_pids, max_ctas, maxnreg, fp_fusion and ftz of `options` that are not 0. `options` may be NULL. The values are
  * copied. Call it before the first launch, and not from several threads at once. TL_ERR_ARGUMENT: a name is not a
  * parameter, a value does not fit it, or the tuner has been used. */
 TL_API tl_status tl_tuner_add(tl_tuner *t, const tl_config *options, const tl_named_arg *values, size_t n);

@@ -251,6 +251,8 @@ static const char *option_of(const char *name)
 		return "; the number of warps is --num-warps N";
 	if (!strcmp(name, "enable_fp_fusion"))
 		return "; contraction to fused multiply-adds is --fp-fusion on|off";
+	if (!strcmp(name, "enable_reflect_ftz"))
+		return "; flushing of subnormal numbers is --ftz on|off";
 	return strcmp(name, "num_stages") ? "" : "; the number of stages is --num-stages N";
 }
 

@@ -69,6 +69,10 @@ static const struct option {
 	 "contracts x * y + z to a fused multiply-add, which rounds once; default on; off, all devices give\n"
 	 "the same bits (tl.fma, dots and math functions still fuse)",
 	 NULL},
+	{"--ftz", WORD, COMPILES | LAUNCH | COMPARED, AT(options.codegen.ftz), CODEGEN_FTZ, 0, "--ftz on|off",
+	 "exp, exp2, sqrt, rsqrt and the fast_ functions of fp32 on a GPU take subnormal numbers as 0 and\n"
+	 "return 0 for them; default on; off costs instructions",
+	 NULL},
 	{"--group-pids", NUMBER, COMPILES | LAUNCH | COMPARED, AT(options.codegen.group_pids), 0, MAX_GROUP_PIDS,
 	 "--group-pids N", "walks a two-dimensional grid in groups of N rows, for L2 reuse; 1: no groups;\n"
 	 "default: 16 with --persistent, for GEMMs whose rows and columns share loads", NULL},
@@ -139,8 +143,8 @@ static const struct option {
 	 "runs configurations in this process; a configuration that fails on a GPU ends it", "tlc tune has it"},
 	{"--against", TEXT, VERB_BENCH, AT(against), 0, 0, "--against FILE2",
 	 "another version of FILE, timed alternately with it; -k, -D, --num-warps, --num-stages,\n"
-	 "--group-pids, --fp-fusion, --max-ctas and --device take several values to compare, separated by\n"
-	 "commas",
+	 "--group-pids, --fp-fusion, --ftz, --max-ctas and --device take several values to compare,\n"
+	 "separated by commas",
 	 "tlc bench has it"},
 	{"--plot", TEXT, VERB_BENCH, AT(plot), 0, 0, "--plot PATH",
 	 "plots the times of a range as .svg or .png, with gnuplot: GB/s with --bytes, else TFLOPS or ms",

@@ -31,9 +31,10 @@ const char *launch_metadata(struct arena *a, const struct kernel *k, const struc
 	sb_json(&out, k->name);
 	sb_printf(&out,
 		  ", \"num_warps\": %d, \"num_ctas\": %d, \"cluster_dims\": [%d, 1, 1], \"shared\": %d, "
-		  "\"tmem_size\": 0, \"num_stages\": %d, \"enable_fp_fusion\": %s, \"maxnreg\": ",
+		  "\"tmem_size\": 0, \"num_stages\": %d, \"enable_fp_fusion\": %s, "
+		  "\"enable_reflect_ftz\": %s, \"maxnreg\": ",
 		  warps_of_block(k), k->cuda.cluster, k->cuda.cluster, k->shared_bytes, o->num_stages,
-		  o->fp_fusion == FP_FUSION_OFF ? "false" : "true");
+		  o->fp_fusion == FP_FUSION_OFF ? "false" : "true", o->ftz == FTZ_OFF ? "false" : "true");
 	sb_printf(&out, o->maxnreg ? "%d" : "null", o->maxnreg);
 	sb_printf(&out,
 		  ", \"target\": {\"backend\": \"cuda\", \"arch\": %s, \"warp_size\": 32}, \"tensordesc_meta\": [",

@@ -3,8 +3,8 @@
 _Static_assert(MAX_NUM_WARPS == 32 && MAX_NUM_STAGES == 64 && MAX_GROUP_PIDS == 1048576 && MAX_MAXNREG == 256,
 	       "texts of the rules");
 
-static const char *const fusion_words[] = {
-	[FP_FUSION_DEFAULT] = "default", [FP_FUSION_ON] = "on", [FP_FUSION_OFF] = "off"};
+/* of enum fp_fusion and enum flush_to_zero */
+static const char *const switch_words[] = {"default", "on", "off"};
 
 const struct codegen_number codegen_numbers[CODEGEN_NUMBERS] = {
 	[CODEGEN_WARPS] = {"num_warps", DEFAULT_WARPS, 1, MAX_NUM_WARPS, "be a power of two from 1 to 32", NULL},
@@ -12,7 +12,8 @@ const struct codegen_number codegen_numbers[CODEGEN_NUMBERS] = {
 	[CODEGEN_GROUP_PIDS] = {"group_pids", 0, 0, MAX_GROUP_PIDS, "be from 0 to 1048576", NULL},
 	[CODEGEN_MAXNREG] = {"maxnreg", 0, 0, MAX_MAXNREG, "be from 0 to 256", NULL},
 	[CODEGEN_FP_FUSION] = {"fp_fusion", FP_FUSION_ON, FP_FUSION_DEFAULT, FP_FUSION_OFF,
-			       "be 0 (default), 1 (on) or 2 (off)", fusion_words},
+			       "be 0 (default), 1 (on) or 2 (off)", switch_words},
+	[CODEGEN_FTZ] = {"ftz", FTZ_ON, FTZ_DEFAULT, FTZ_OFF, "be 0 (default), 1 (on) or 2 (off)", switch_words},
 };
 
 int codegen_options_wrong(const struct codegen_options *o)

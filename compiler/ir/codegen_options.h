@@ -26,6 +26,14 @@ enum fp_fusion {
 	FP_FUSION_OFF, /* tl.fma, dots and the inline code of math functions still fuse */
 };
 
+/* Whether the GPU's approximate instructions for exp, exp2, sqrt, rsqrt and the fast_ functions of fp32 take subnormal
+ * numbers as 0 and return 0 for them. All other operations keep subnormal numbers. */
+enum flush_to_zero {
+	FTZ_DEFAULT, /* FTZ_ON */
+	FTZ_ON,
+	FTZ_OFF,
+};
+
 /* Assumptions of compiled code about sizes. */
 enum launch_bounds {
 	BOUNDS_LIMITED, /* the launch bounds, and few elements after each pointer */
@@ -48,7 +56,15 @@ enum {
 	MAX_MAXNREG = 256,
 };
 
-enum { CODEGEN_WARPS, CODEGEN_STAGES, CODEGEN_GROUP_PIDS, CODEGEN_MAXNREG, CODEGEN_FP_FUSION, CODEGEN_NUMBERS };
+enum {
+	CODEGEN_WARPS,
+	CODEGEN_STAGES,
+	CODEGEN_GROUP_PIDS,
+	CODEGEN_MAXNREG,
+	CODEGEN_FP_FUSION,
+	CODEGEN_FTZ,
+	CODEGEN_NUMBERS
+};
 struct codegen_options {
 	/* numbers chosen by the user, a decorator or the tuner; 0: the default */
 	union {
@@ -60,6 +76,7 @@ struct codegen_options {
 			int group_pids;
 			int maxnreg;   /* register limit of a thread; 0: ptxas decides */
 			int fp_fusion; /* enum fp_fusion */
+			int ftz;       /* enum flush_to_zero */
 		};
 		int numbers[CODEGEN_NUMBERS]; /* the same, as codegen_numbers describes them */
 	};
@@ -97,14 +114,14 @@ static inline struct codegen_options codegen_options_or(struct codegen_options o
 	return o;
 }
 
-/* Replaces num_warps, num_stages and fp_fusion of 0 by their defaults, and maxnreg=256 by 255, the most registers of a
- * thread. */
+/* Replaces numbers of 0 that have another default by it, and maxnreg=256 by 255, the most registers of a thread. */
 static inline struct codegen_options codegen_options_complete(struct codegen_options o)
 {
 	o.num_warps = o.num_warps ? o.num_warps : DEFAULT_WARPS;
 	o.num_stages = o.num_stages ? o.num_stages : DEFAULT_STAGES;
 	o.maxnreg = o.maxnreg == MAX_MAXNREG ? MAX_REGISTERS : o.maxnreg;
 	o.fp_fusion = o.fp_fusion ? o.fp_fusion : FP_FUSION_ON;
+	o.ftz = o.ftz ? o.ftz : FTZ_ON;
 	return o;
 }
 

@@ -166,6 +166,7 @@ static inline struct codegen_options options_of_config(const tl_config *c)
 					.group_pids = c->group_pids,
 					.maxnreg = c->maxnreg,
 					.fp_fusion = (int)c->fp_fusion,
+					.ftz = (int)c->ftz,
 					.debug = c->debug,
 					.abi = (enum abi)c->abi};
 }
@@ -176,6 +177,7 @@ static inline void set_options_of_config(tl_config *c, const struct codegen_opti
 	c->group_pids = o->group_pids;
 	c->maxnreg = o->maxnreg;
 	c->fp_fusion = (tl_fp_fusion)o->fp_fusion;
+	c->ftz = (tl_ftz)o->ftz;
 	c->debug = o->debug;
 	c->abi = (tl_abi)o->abi;
 }

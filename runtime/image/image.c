@@ -6,7 +6,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	       "images are little-endian, and written as they lie in memory");
 
-enum { IMAGE_VERSION = 16, MAX_IMPORTS = UINT16_MAX };
+enum { IMAGE_VERSION = 17, MAX_IMPORTS = UINT16_MAX };
 static const char magic[8] = "tlimage";
 
 struct header {
@@ -142,6 +142,7 @@ static void code_fields(struct coder *c, struct image *im)
 	CODE_RANGE(c, im->codegen.group_pids, 0, INT32_MAX);
 	CODE_RANGE(c, im->codegen.maxnreg, 0, MAX_REGISTERS);
 	CODE_RANGE(c, im->codegen.fp_fusion, FP_FUSION_ON, FP_FUSION_OFF);
+	CODE_RANGE(c, im->codegen.ftz, FTZ_ON, FTZ_OFF);
 	CODE_RANGE(c, im->codegen.debug, 0, 1);
 	CODE_RANGE(c, im->codegen.no_tma, 0, 1);
 	CODE_RANGE(c, im->codegen.sizes, BOUNDS_LIMITED, BOUNDS_WIDE);
@@ -293,6 +294,8 @@ void image_show(const struct image *im, struct strbuf *out)
 		sb_printf(out, ", maxnreg %d", im->codegen.maxnreg);
 	if (im->codegen.fp_fusion == FP_FUSION_OFF)
 		sb_puts(out, ", fp_fusion off");
+	if (im->codegen.ftz == FTZ_OFF)
+		sb_puts(out, ", ftz off");
 	bool cpu = !strncmp(im->target, "cpu", 3);
 	sb_printf(out, "\ncode         %u bytes of %s for %s\n", im->code_bytes, cpu ? "an object" : "PTX", im->target);
 	if (im->binary_bytes)

@@ -54,7 +54,7 @@ static tl_status check_compiled(const tl_kernel *k, const tl_config *cfg)
 
 static inline bool is_reserved_used(const tl_config *cfg)
 {
-	return cfg->reserved[0] | cfg->reserved[1];
+	return cfg->reserved[0] | (u64)cfg->unused;
 }
 
 tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct options *out)
@@ -170,7 +170,7 @@ static inline bool same_options(const tl_kernel *k, const struct arg_guard *b, c
 {
 	if (k->module->compiled)
 		return !(cfg->num_warps | cfg->num_stages | cfg->group_pids | cfg->maxnreg | cfg->debug |
-			 (int)cfg->fp_fusion | (int)cfg->abi);
+			 (int)cfg->fp_fusion | (int)cfg->ftz | (int)cfg->abi);
 	const struct codegen_options o = codegen_options_complete(options_of_config(cfg));
 	return codegen_options_same_choice(&o, &b->options.codegen) &&
 	       b->options.general == (cfg->specialization == TL_SPECIALIZE_NONE) &&

@@ -22,7 +22,7 @@ class Config(ctypes.Structure):
                 ("group_pids", ctypes.c_int), ("debug", ctypes.c_bool), ("stream", ctypes.c_void_p),
                 ("max_ctas", ctypes.c_int), ("grid_dims", ctypes.c_int), ("launch_cooperative_grid", ctypes.c_bool),
                 ("launch_pdl", ctypes.c_bool), ("specialization", ctypes.c_int), ("maxnreg", ctypes.c_int),
-                ("reserved", ctypes.c_uint64 * 2), ("fp_fusion", ctypes.c_int), ("abi", ctypes.c_int)]
+                ("reserved", ctypes.c_uint64), ("ftz", ctypes.c_int), ("unused", ctypes.c_int), ("fp_fusion", ctypes.c_int), ("abi", ctypes.c_int)]
 
 
 class Tuning(ctypes.Structure):

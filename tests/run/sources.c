@@ -125,6 +125,8 @@ void write_command(FILE *f, const char *path, const char *text, const char *kern
 		fprintf(f, " --debug");
 	if (cfg->fp_fusion == TL_FP_FUSION_OFF)
 		fprintf(f, " --fp-fusion off");
+	if (cfg->ftz == TL_FTZ_OFF)
+		fprintf(f, " --ftz off");
 	fprintf(f, "\n");
 }
 

@@ -30,6 +30,7 @@ int main(int argc, char **argv)
 		{"reference", theme_reference},
 		{"helpers", theme_helpers},
 		{"fusion", theme_fusion},
+		{"subnormal", theme_subnormal},
 	};
 	return run_themes(argc, argv, themes, COUNT(themes));
 }

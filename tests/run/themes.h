@@ -30,6 +30,7 @@ void theme_libdevice(struct suite *s);
 void theme_reference(struct suite *s);
 void theme_helpers(struct suite *s);
 void theme_fusion(struct suite *s);
+void theme_subnormal(struct suite *s);
 
 /* test_elementwise.c: operators by name. `op` of apply_int must be defined for the operands. */
 double apply_float(const char *op, double x, double y);

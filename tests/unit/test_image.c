@@ -24,6 +24,7 @@ static struct image random_image(void)
 				       .group_pids = (int)(random_bits() % 9),
 				       .maxnreg = (int)(random_bits() % 256),
 				       .fp_fusion = (int)(1 + random_bits() % 2),
+				       .ftz = (int)(1 + random_bits() % 2),
 				       .debug = random_bits() & 1,
 				       .no_tma = random_bits() & 1,
 				       .sizes = (enum launch_bounds)(random_bits() % 3),

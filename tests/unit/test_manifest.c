@@ -25,6 +25,7 @@ static struct manifest_entry random_entry(void)
 					   .group_pids = (int)(random_bits() % 9),
 					   .maxnreg = (int)(random_bits() % 256),
 					   .fp_fusion = (int)(1 + random_bits() % 2),
+					   .ftz = (int)(1 + random_bits() % 2),
 					   .debug = random_bits() & 1,
 					   .no_tma = random_bits() & 1,
 					   .grid = (enum grid_kind)(random_bits() % GRID_KINDS),

@@ -161,9 +161,13 @@ static int config_number(const struct val *config, int field)
 /* True if the item of a configuration's dictionary is an option of the compiler, as Triton allows, and no parameter. */
 static bool read_option(const struct reading *r, const char *name, const struct val *v, struct codegen_options *o)
 {
-	if (strcmp(name, "enable_fp_fusion") != 0 || v->kind != V_BOOL || is_parameter(r->req->func, name))
+	bool fusion = !strcmp(name, "enable_fp_fusion"), ftz = !strcmp(name, "enable_reflect_ftz");
+	if ((!fusion && !ftz) || v->kind != V_BOOL || is_parameter(r->req->func, name))
 		return false;
-	o->fp_fusion = v->boolean ? FP_FUSION_ON : FP_FUSION_OFF;
+	if (fusion)
+		o->fp_fusion = v->boolean ? FP_FUSION_ON : FP_FUSION_OFF;
+	else
+		o->ftz = v->boolean ? FTZ_ON : FTZ_OFF;
 	return true;
 }
 

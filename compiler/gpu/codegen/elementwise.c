@@ -94,32 +94,37 @@ static LLVMValueRef min_max(struct lower *l, enum opcode code, LLVMValueRef x, L
 	return LLVMBuildSelect(l->b, nan, LLVMConstReal(LLVMTypeOf(x), NAN), r, "");
 }
 
-/* The functions called for a math operation. f32: the approximate hardware instruction, where Triton uses it. NULL:
- * tlc's function in math.c. */
+/* The functions called for a math operation. f32: the approximate hardware instruction, where Triton uses it, which
+ * flushes subnormal numbers to zero; kept: which does not (FTZ_OFF). NULL: tlc's function in math.c. */
 static const struct {
-	const char *f32, *f64;
+	const char *f32, *kept, *f64;
 } math[IR_OPCODES] = {
-	[IR_EXP2] = {"llvm.nvvm.ex2.approx.ftz.f", NULL},
-	[IR_SQRT] = {"llvm.nvvm.sqrt.approx.ftz.f", "llvm.sqrt.f64"},
-	[IR_PRECISE_SQRT] = {"llvm.nvvm.sqrt.rn.f", "llvm.sqrt.f64"},
-	[IR_RSQRT] = {"llvm.nvvm.rsqrt.approx.ftz.f", "llvm.nvvm.rsqrt.approx.d"},
-	[IR_LOG2_APPROX] = {"llvm.nvvm.lg2.approx.ftz.f", NULL},
-	[IR_SIN_APPROX] = {"llvm.nvvm.sin.approx.ftz.f", NULL},
-	[IR_COS_APPROX] = {"llvm.nvvm.cos.approx.ftz.f", NULL},
+	[IR_EXP2] = {"llvm.nvvm.ex2.approx.ftz.f", "llvm.nvvm.ex2.approx.f", NULL},
+	[IR_SQRT] = {"llvm.nvvm.sqrt.approx.ftz.f", "llvm.nvvm.sqrt.approx.f", "llvm.sqrt.f64"},
+	[IR_PRECISE_SQRT] = {"llvm.nvvm.sqrt.rn.f", "llvm.nvvm.sqrt.rn.f", "llvm.sqrt.f64"},
+	[IR_RSQRT] = {"llvm.nvvm.rsqrt.approx.ftz.f", "llvm.nvvm.rsqrt.approx.f", "llvm.nvvm.rsqrt.approx.d"},
+	[IR_LOG2_APPROX] = {"llvm.nvvm.lg2.approx.ftz.f", "llvm.nvvm.lg2.approx.f", NULL},
+	[IR_SIN_APPROX] = {"llvm.nvvm.sin.approx.ftz.f", "llvm.nvvm.sin.approx.f", NULL},
+	[IR_COS_APPROX] = {"llvm.nvvm.cos.approx.ftz.f", "llvm.nvvm.cos.approx.f", NULL},
 };
+
+static const char *function_of(const struct lower *l, enum opcode code, bool f32)
+{
+	return !f32 ? math[code].f64 : l->s->options.ftz == FTZ_OFF ? math[code].kept : math[code].f32;
+}
 
 static LLVMValueRef math_function(struct lower *l, enum opcode code, LLVMValueRef x)
 {
 	bool f = LLVMTypeOf(x) == l->f32;
 	code = f ? code : accurate_operation(code);
-	const char *name = f ? math[code].f32 : math[code].f64;
+	const char *name = function_of(l, code, f);
 	if (code == IR_SIN || code == IR_COS) {
 		sin_cos(l, code == IR_COS, &x, 1, &x);
 		return x;
 	}
 	if (code == IR_EXP && f) {
 		x = LLVMBuildFMul(l->b, x, LLVMConstReal(l->f32, 1.4426950408889634), "");
-		return call1(l, math[IR_EXP2].f32, x);
+		return call1(l, function_of(l, IR_EXP2, true), x);
 	}
 	if (code == IR_TANH_APPROX)
 		return inline_asm(l, "tanh.approx.f32 $0, $1;", "=f,f", ASM_PURE, l->f32, &x, 1);
