@@ -356,6 +356,12 @@ void cpu_prefetch_begin(struct cpu_codegen *h, const struct cpu_nest *n);
 /* Where `load` loads `bytes` bytes from p for index `at`: prefetches a part of what the next iteration loads there. */
 void cpu_prefetch(struct cpu_codegen *h, const struct op *load, const struct at *at, LLVMValueRef p, u32 bytes);
 
+/* --- wide_atomics.c: atomic additions to several neighbours at once ---------------------------------------------- */
+
+/* The number of neighbours of tile operation o that one addition takes; 0 if each element takes one. */
+u32 cpu_wide_atomic(struct cpu_codegen *h, const struct op *o);
+void cpu_emit_wide_atomic(struct cpu_codegen *h, const struct op *o, u32 lanes);
+
 /* --- streaming_stores.c: stores that bypass the caches ------------------------------------------------------- */
 
 /* cpu_stream_begin emits the test cpu_codegen.streams into the entry block. cpu_stream_end emits a store fence at the

@@ -238,7 +238,12 @@ static void emit_map(struct cpu_codegen *h, const struct op *o)
 static void emit_each(struct cpu_codegen *h, const struct op *o)
 {
 	const struct value *v = result(o);
+	u32 lanes = cpu_wide_atomic(h, o);
 	struct loops l;
+	if (lanes) {
+		cpu_emit_wide_atomic(h, o, lanes);
+		return;
+	}
 	struct at at = cpu_loops(h, v->type, 0, &l);
 	LLVMValueRef x = o->code == IR_LOAD ? cpu_eval_load(h, o, &at) : cpu_eval_atomic(h, o, &at);
 	buffer_store(h, buffer_of(h, v), v->type, &at, x);
