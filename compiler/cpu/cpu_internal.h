@@ -349,7 +349,7 @@ LLVMValueRef cpu_table_is_readable(struct cpu_codegen *h, const struct table *t,
 LLVMValueRef cpu_look_up(struct cpu_codegen *h, const struct table *t, LLVMValueRef p, LLVMValueRef index,
 			 LLVMTypeRef elem);
 
-/* --- prefetch.c: rows that several rows of a tile share -------------------------------------------------------- */
+/* --- prefetch.c: what the next iteration of a loop loads -------------------------------------------------------- */
 
 /* At the start of a nest: computes the distances of the loads that prefetch. */
 void cpu_prefetch_begin(struct cpu_codegen *h, const struct cpu_nest *n);
@@ -361,6 +361,17 @@ void cpu_prefetch(struct cpu_codegen *h, const struct op *load, const struct at 
 /* The number of neighbours of tile operation o that one addition takes; 0 if each element takes one. */
 u32 cpu_wide_atomic(struct cpu_codegen *h, const struct op *o);
 void cpu_emit_wide_atomic(struct cpu_codegen *h, const struct op *o, u32 lanes);
+
+/* Where the next iteration (or the next ones, for deferred dots) will load an operand of a dot: `total` cache lines,
+ * `lines` of them in each row, and rows `pitch` bytes apart. */
+struct next_tile {
+	LLVMValueRef first, pitch;
+	i64 lines, total;
+};
+/* False if operand `which` of the dot is not loaded in each iteration of a loop, by rows. */
+bool cpu_next_tile(struct cpu_codegen *h, const struct op *dot, u32 which, struct next_tile *t);
+/* Prefetches the lines of turn `turn` (i64) of `turns`, a power of two. */
+void cpu_fetch_next(struct cpu_codegen *h, const struct next_tile *t, LLVMValueRef turn, i64 turns);
 
 /* --- streaming_stores.c: stores that bypass the caches ------------------------------------------------------- */
 
@@ -429,6 +440,8 @@ struct product {
 	struct buffer *a, *b, *c;
 	enum dtype sum, result;
 	i32 k; /* number of products of an accumulator that one slot of the operands holds */
+	struct next_tile next[2]; /* operands of the next iterations, prefetched during the dot */
+	u32 nnext;
 	LLVMValueRef all_k; /* the same for all slots that hold operands (i64) */
 	/* Block of C that stays in registers: its number of rows, vector registers of each row (from one or several
 	 * panels of B), and accumulators of a register. */

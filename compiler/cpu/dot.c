@@ -86,6 +86,26 @@ static struct at block_at(struct cpu_codegen *h, const struct product *p, u32 ro
 	return at;
 }
 
+/* In the step from k = `index` on of a block of C, of `unrolled` steps: prefetches a share of the next operands. */
+static void fetch_next(struct cpu_codegen *h, const struct product *p, LLVMValueRef index, i64 unrolled)
+{
+	const struct type *t = p->type;
+	i64 down = t->shape[t->rank - 2] / p->rows, across = t->shape[t->rank - 1] / p->b->panel, turns = 1;
+	i64 steps = p->a->stride[t->rank - 2] / cpu_dot_units[p->a->unit].group / unrolled;
+	if (!p->nnext || p->rows == 1 || t->rank != 2 || !down)
+		return;
+	while (2 * turns <= down * across * steps)
+		turns *= 2;
+	LLVMValueRef i = LLVMBuildUDiv(h->b, p->at.i[0], cpu_i64(h, p->rows), "");
+	LLVMValueRef j = LLVMBuildUDiv(h->b, p->at.i[1], cpu_i64(h, p->b->panel), "");
+	LLVMValueRef turn = LLVMBuildAdd(h->b, LLVMBuildMul(h->b, j, cpu_i64(h, down), ""), i, "");
+	turn = LLVMBuildMul(h->b, turn, cpu_i64(h, steps), "");
+	turn = LLVMBuildAdd(h->b, turn, LLVMBuildUDiv(h->b, index, cpu_i64(h, unrolled), ""), "");
+	turn = LLVMBuildAnd(h->b, turn, cpu_i64(h, turns - 1), "");
+	for (u32 n = 0; n < p->nnext; n++)
+		cpu_fetch_next(h, &p->next[n], turn, turns);
+}
+
 static void emit_block_of_c(struct cpu_codegen *h, const struct product *p)
 {
 	enum dot_unit_kind unit = p->a->unit;
@@ -121,6 +141,8 @@ static void emit_block_of_c(struct cpu_codegen *h, const struct product *p)
 		}
 	for (i64 s = 0; s < unrolled; s++) {
 		LLVMValueRef k = LLVMBuildNSWAdd(h->b, l.index, cpu_i64(h, s), ""), b[MOST_REGISTERS];
+		if (!s)
+			fetch_next(h, p, l.index, unrolled);
 		for (u32 g = 0; g < p->registers; g++) {
 			i64 column = g * p->lanes, skipped = column / p->b->panel * p->b->panel_stride / group;
 			LLVMValueRef at = LLVMBuildNSWMul(h->b, k, cpu_i64(h, p->b->panel), "");
@@ -242,6 +264,8 @@ void cpu_dot(struct cpu_codegen *h, const struct op *o)
 		     columns = cpu_demanded(h, result(o), r - 1, o->block);
 	columns = columns ? columns : cpu_i64(h, t->shape[r - 1]);
 	struct cpu_loop batch = {0};
+	for (u32 which = 0; which < 2; which++)
+		p.nnext += cpu_next_tile(h, o, which, &p.next[p.nnext]);
 	struct guarded due = begin_if(h->b, deferred ? deferred->due : NULL);
 	if (r == 3) {
 		batch = cpu_loop(h, cpu_i64(h, 0), cpu_i64(h, t->shape[0]), 1, false);
