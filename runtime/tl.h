@@ -674,7 +674,7 @@ typedef struct tl_config {
 	int maxnreg;
 	uint64_t reserved[1];
 	tl_ftz ftz;             /* subnormal numbers of fp32 in math functions of a GPU */
-	int unused;             /* 0, as `reserved` */
+	int wraps;              /* not 0: with `debug`, integers may overflow nevertheless */
 	tl_fp_fusion fp_fusion; /* contraction to fused multiply-adds */
 	tl_abi abi;             /* for tl_kernel_dump: the launcher of the dumped code */
 } tl_config;

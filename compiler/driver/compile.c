@@ -193,7 +193,7 @@ struct kernel *compile_ir(struct unit *u, const struct func *func, const struct 
 				   .imports = {import_module, u},
 				   .calls = o->want_calls ? &u->calls : NULL,
 				   .remarks = o->remarks,
-				   .debug = o->codegen.debug,
+				   .debug = o->codegen.debug && !o->codegen.wraps,
 				   .lines = o->target.lines,
 				   .num_warps = num_warps,
 				   .capability = target_capability(&o->target)};

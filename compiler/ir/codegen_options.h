@@ -83,6 +83,7 @@ struct codegen_options {
 	/* device_assert is emitted also for the GPU, where it traps, and integer operations are checked for overflow */
 	bool debug;
 	enum abi abi;
+	bool wraps; /* with debug: integers may overflow */
 	/* The following options are determined by the arguments and the grid of a launch.
 	 *
 	 * Do not use TMA copies. The launch must give their kernels row strides from 0 to 2^40 bytes and additional
@@ -139,7 +140,7 @@ static inline struct codegen_options codegen_options_foreign(struct codegen_opti
 /* The options that do not depend on a launch. */
 static inline struct codegen_options codegen_options_chosen(const struct codegen_options *o)
 {
-	struct codegen_options out = {.debug = o->debug, .abi = o->abi};
+	struct codegen_options out = {.debug = o->debug, .wraps = o->wraps, .abi = o->abi};
 	memcpy(out.numbers, o->numbers, sizeof out.numbers);
 	return out;
 }
@@ -148,7 +149,7 @@ static inline struct codegen_options codegen_options_chosen(const struct codegen
 static inline bool codegen_options_same_choice(const struct codegen_options *x, const struct codegen_options *y)
 {
 	return !memcmp(x->numbers, y->numbers, sizeof x->numbers) && x->debug == y->debug &&
-	       x->abi == y->abi;
+	       x->wraps == y->wraps && x->abi == y->abi;
 }
 
 /* The index of the first number that violates its rule; -1: there is none. */

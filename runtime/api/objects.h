@@ -168,6 +168,7 @@ static inline struct codegen_options options_of_config(const tl_config *c)
 					.fp_fusion = (int)c->fp_fusion,
 					.ftz = (int)c->ftz,
 					.debug = c->debug,
+					.wraps = c->debug && c->wraps,
 					.abi = (enum abi)c->abi};
 }
 static inline void set_options_of_config(tl_config *c, const struct codegen_options *o)
@@ -180,6 +181,7 @@ static inline void set_options_of_config(tl_config *c, const struct codegen_opti
 	c->ftz = (tl_ftz)o->ftz;
 	c->debug = o->debug;
 	c->abi = (tl_abi)o->abi;
+	c->wraps = o->wraps;
 }
 /* The variant for these arguments, which is compiled if it is new. */
 tl_status variant_get(tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs, struct variant **out);

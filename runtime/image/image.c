@@ -6,7 +6,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	       "images are little-endian, and written as they lie in memory");
 
-enum { IMAGE_VERSION = 17, MAX_IMPORTS = UINT16_MAX };
+enum { IMAGE_VERSION = 18, MAX_IMPORTS = UINT16_MAX };
 static const char magic[8] = "tlimage";
 
 struct header {
@@ -144,6 +144,7 @@ static void code_fields(struct coder *c, struct image *im)
 	CODE_RANGE(c, im->codegen.fp_fusion, FP_FUSION_ON, FP_FUSION_OFF);
 	CODE_RANGE(c, im->codegen.ftz, FTZ_ON, FTZ_OFF);
 	CODE_RANGE(c, im->codegen.debug, 0, 1);
+	CODE_RANGE(c, im->codegen.wraps, 0, 1);
 	CODE_RANGE(c, im->codegen.no_tma, 0, 1);
 	CODE_RANGE(c, im->codegen.sizes, BOUNDS_LIMITED, BOUNDS_WIDE);
 	CODE_RANGE(c, im->codegen.alias, ALIAS_NONE, ALIAS_ANY);
@@ -286,7 +287,8 @@ void image_show(const struct image *im, struct strbuf *out)
 		sb_printf(out, "imports      %s, xxHash %016llx\n", im->imports[i].path,
 			  (unsigned long long)im->imports[i].hash);
 	sb_printf(out, "arguments    %s\n", *im->signature ? im->signature : "-");
-	sb_printf(out, "options      num_stages %d%s%s%s%s", im->codegen.num_stages, im->codegen.debug ? ", debug" : "",
+	sb_printf(out, "options      num_stages %d%s%s%s%s%s", im->codegen.num_stages,
+		  im->codegen.debug ? ", debug" : "", im->codegen.wraps ? ", wraps" : "",
 		  im->codegen.no_tma ? ", no TMA" : "", sizes[im->codegen.sizes], overlaps[im->codegen.alias]);
 	if (im->codegen.group_pids)
 		sb_printf(out, ", group_pids %d", im->codegen.group_pids);

@@ -54,7 +54,7 @@ static tl_status check_compiled(const tl_kernel *k, const tl_config *cfg)
 
 static inline bool is_reserved_used(const tl_config *cfg)
 {
-	return cfg->reserved[0] | (u64)cfg->unused;
+	return cfg->reserved[0];
 }
 
 tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct options *out)

@@ -33,6 +33,7 @@ static const struct member device_limits[] = { /* -1: not given */
 };
 static const struct member flags[] = {
 	{"debug", AT(debug)},
+	{"wraps", AT(wraps)},
 	{"no_boxes", AT(no_tma)},
 };
 /* Enumerated members. The first value is the default, and is omitted. */

@@ -27,8 +27,8 @@ static u64 key_of_options(const struct options *o)
 {
 	const struct codegen_options *c = &o->codegen;
 	return (u64)c->num_warps | (u64)c->num_stages << 8 | (u64)c->debug << 16 | (u64)c->no_tma << 17 |
-	       (u64)c->alias << 19 | (u64)c->sizes << 21 | (o->general ? GENERAL : 0) | (u64)c->maxnreg << 24 |
-	       (u64)c->group_pids << 32 | (u64)(c->fp_fusion == FP_FUSION_OFF) << 53 |
+	       (u64)c->wraps << 18 | (u64)c->alias << 19 | (u64)c->sizes << 21 | (o->general ? GENERAL : 0) |
+	       (u64)c->maxnreg << 24 | (u64)c->group_pids << 32 | (u64)(c->fp_fusion == FP_FUSION_OFF) << 53 |
 	       (u64)(c->ftz == FTZ_OFF) << 54 | (u64)c->grid << GRID_SHIFT;
 }
 

@@ -353,6 +353,7 @@ tl_status candidate_plan(const tl_tuner *t, const struct request *r, const struc
 	const struct codegen_options given = options_of_config(r->cfg);
 	struct codegen_options o = codegen_options_or(c->options, &given);
 	o.debug = given.debug;
+	o.wraps = given.wraps;
 	set_options_of_config(config, &o);
 	config->max_ctas = c->max_ctas ? c->max_ctas : config->max_ctas;
 	if (!r->plan)

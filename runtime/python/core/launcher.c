@@ -41,7 +41,7 @@ struct call_object {
 static const struct option {
 	const char *name;
 	size_t at;
-	char kind; /* 'i': int, 'b': bool, 'p': pointer, 'f': fp_fusion */
+	char kind; /* 'i': int, 'b': bool, 'n': int, not 0 for False; 'p': pointer, 'f': fp_fusion, 'z': ftz */
 } options[] = {
 	{"num_warps", offsetof(tl_config, num_warps), 'i'},
 	{"num_stages", offsetof(tl_config, num_stages), 'i'},
@@ -50,9 +50,11 @@ static const struct option {
 	{"max_ctas", offsetof(tl_config, max_ctas), 'i'},
 	{"debug", offsetof(tl_config, debug), 'b'},
 	{"launch_cooperative_grid", offsetof(tl_config, launch_cooperative_grid), 'b'},
+	{"sanitize_overflow", offsetof(tl_config, wraps), 'n'},
 	{"launch_pdl", offsetof(tl_config, launch_pdl), 'b'},
 	{"stream", offsetof(tl_config, stream), 'p'},
 	{"enable_fp_fusion", offsetof(tl_config, fp_fusion), 'f'},
+	{"enable_reflect_ftz", offsetof(tl_config, ftz), 'z'},
 };
 enum { NUM_OPTIONS = sizeof options / sizeof *options };
 static PyObject *option_names[NUM_OPTIONS];
@@ -66,12 +68,14 @@ static int set_option(tl_config *c, PyObject *name, PyObject *value)
 		char *at = (char *)c + options[i].at;
 		if (value == Py_None)
 			return 1;
-		int truth = strchr("bf", options[i].kind) ? PyObject_IsTrue(value) : 0;
-		if (options[i].kind == 'b')
-			*(bool *)at = truth > 0;
-		if (options[i].kind == 'f')
-			*(tl_fp_fusion *)at = truth ? TL_FP_FUSION_ON : TL_FP_FUSION_OFF;
-		if (strchr("bf", options[i].kind))
+		int truth = strchr("bfnz", options[i].kind) ? PyObject_IsTrue(value) : 0;
+		switch (options[i].kind) {
+		case 'b': *(bool *)at = truth > 0; break;
+		case 'n': *(int *)(void *)at = truth == 0; break;
+		case 'f': *(tl_fp_fusion *)(void *)at = truth ? TL_FP_FUSION_ON : TL_FP_FUSION_OFF; break;
+		case 'z': *(tl_ftz *)(void *)at = truth ? TL_FTZ_ON : TL_FTZ_OFF; break;
+		}
+		if (strchr("bfnz", options[i].kind))
 			return truth < 0 ? -1 : 1;
 		PyObject *n = PyNumber_Index(value);
 		if (!n)

@@ -16,14 +16,14 @@ __all__ = ["jit", "JITFunction", "KernelInterface", "KernelParam", "CompiledKern
            "ConstexprFunction", "MockTensor", "TensorWrapper", "reinterpret"]
 
 # Options of Triton's that choose what libtl has no choice of; the values are those that change nothing.
-_IGNORED = {"num_ctas": (1, None), "warp_size": (32, None), "sanitize_overflow": None,
+_IGNORED = {"num_ctas": (1, None), "warp_size": (32, None),
             "allow_fp8e4nv": None, "supported_fp8_dtypes": None, "deprecated_fp8_dot_operand_dtypes": None,
             "default_dot_input_precision": None, "allowed_dot_input_precisions": None,
             "max_num_imprecise_acc_default": None, "extern_libs": None, "backend_name": None, "arch": None,
             "cluster_dims": None, "ptx_version": None, "ptx_options": None, "ir_override": (None,), "waves_per_eu": None,
-            "matrix_instr_nonkdim": None, "kpack": None, "instrumentation_mode": None, "enable_reflect_ftz": None}
-_OPTIONS = {"num_warps", "num_stages", "maxnreg", "group_pids", "max_ctas", "debug", "launch_cooperative_grid",
-            "launch_pdl", "enable_fp_fusion", "stream"}
+            "matrix_instr_nonkdim": None, "kpack": None, "instrumentation_mode": None}
+_OPTIONS = {"num_warps", "num_stages", "maxnreg", "group_pids", "max_ctas", "debug", "sanitize_overflow",
+            "launch_cooperative_grid", "launch_pdl", "enable_fp_fusion", "enable_reflect_ftz", "stream"}
 
 
 _MOST_MODULES = 256  # of a kernel: devices and functions among its arguments
