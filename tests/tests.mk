@@ -147,6 +147,10 @@ PY = python3
 test-triton: $(BUILD)/tlc $(BUILD)/test-run
 	$(Q)sh tests/triton/run.sh $(BUILD) $(PY) $(N)
 
+# PY is a Python with PyTorch
+test-torch: python
+	+$(Q)set -e; for t in tests/python/test_torch_*.py; do PYTHONPATH=$(BUILD)/python $(PY) -W ignore $$t; done
+
 # What a launch costs, and a second process: tests/bench/launch.c and start.c say how they are called.
 BENCH_PROGRAMS = $(BUILD)/tests/launch $(BUILD)/tests/start
 $(BENCH_PROGRAMS): $(BUILD)/tests/%: $(BUILD)/obj/tests/bench/%.o $(BUILD)/obj/inside.a

@@ -26,6 +26,7 @@ static struct image random_image(void)
 				       .fp_fusion = (int)(1 + random_bits() % 2),
 				       .ftz = (int)(1 + random_bits() % 2),
 				       .debug = random_bits() & 1,
+				       .wraps = random_bits() & 1,
 				       .no_tma = random_bits() & 1,
 				       .sizes = (enum launch_bounds)(random_bits() % 3),
 				       .alias = (enum aliasing)(random_bits() % 3)},

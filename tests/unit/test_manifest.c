@@ -27,6 +27,7 @@ static struct manifest_entry random_entry(void)
 					   .fp_fusion = (int)(1 + random_bits() % 2),
 					   .ftz = (int)(1 + random_bits() % 2),
 					   .debug = random_bits() & 1,
+					   .wraps = random_bits() & 1,
 					   .no_tma = random_bits() & 1,
 					   .grid = (enum grid_kind)(random_bits() % GRID_KINDS),
 					   .sizes = (enum launch_bounds)(random_bits() % (BOUNDS_WIDE + 1)),
