@@ -2,10 +2,11 @@
 
 import functools
 import hashlib
+import re
 import types
 
-from . import _arguments, _core, _device, _jit
-from .errors import ArgumentError
+from . import _arguments, _core, _cubin, _device, _jit
+from .errors import ArgumentError, CompileError
 
 __all__ = ["Compiled", "compile_types"]
 
@@ -25,7 +26,9 @@ class _Parameters:
     kernel is compiled.
     """
 
-    def __init__(self, fn, signature, constants, attrs):
+    def __init__(self, fn, signature, constants, attrs, general):
+        """general: the code must be right for pointers that overlap, and for memory of any size."""
+        self.general = general
         self.types, self.values, self.examples, self.functions = bytearray(), [], [], []
         for i, p in enumerate(fn.params):
             ty = signature.get(p.name, "constexpr")
@@ -45,8 +48,10 @@ class _Parameters:
         elif isinstance(ty, str) and ty.startswith("*"):
             number = _element(ty)
             self.types.append(_POINTER | number)
-            # memory of its own, or else it overlaps that of the other pointers
-            example = _core.pointer(number, (len(self.types) << 40) + (0 if divisible else 8), 1 << 20, -1, None)
+            # each pointer has memory of its own, or memory that overlaps that of the others in part
+            i = len(self.types)
+            start, size = ((1 << 40) + (i << 12), 1 << 40) if self.general else (i << 40, 1 << 20)
+            example = _core.pointer(number, start + (0 if divisible else 8), size, -1, None)
         elif isinstance(ty, str) and not ty.startswith(("tensordesc", "nvTmaDesc")):
             number = _element(ty)
             self.types.append(_NUMBER | number)
@@ -81,17 +86,42 @@ class _Parameters:
         return (tuple(_jit._named(v, names) for v in self.values), tuple(_jit._named(v, names) for v in self.examples))
 
 
+class _Asm(_jit.Asm):
+    """The texts of a kernel by stage, and its machine code, "cubin"."""
+
+    def __init__(self, kernel):
+        super().__init__(kernel.call)
+        self._kernel = kernel
+
+    def __missing__(self, stage):
+        if stage != "cubin":
+            return super().__missing__(stage)
+        if not self._kernel.is_general:
+            raise CompileError(f"{self._kernel.name}: only libtl can launch this code, so there is no cubin")
+        ptx = self["ptx"]
+        self[stage] = code = _cubin.assemble(ptx, re.search(r"^\.target (\w+)", ptx, re.M)[1])
+        return code
+
+    def __contains__(self, stage):
+        return stage == "cubin" and self._kernel.is_general or super().__contains__(stage)
+
+    def keys(self):
+        return [*super().keys(), *(["cubin"] if self._kernel.is_general else [])]
+
+
 class Compiled:
     """A kernel compiled for types.
 
     hash: a text of hexadecimal digits. src: what it was compiled from. metadata: name, num_warps, num_stages, shared
     and others under Triton's names. asm: the texts by stage. n_regs, n_spills: registers of a thread, and spilled
-    registers. run: launches the kernel, as Triton's launchers do.
+    registers. run: launches the kernel, as Triton's launchers do. is_general: any launcher may launch asm["cubin"], with
+    the kernel's arguments alone.
     """
 
     function = module = packed_metadata = None
 
-    def __init__(self, src, key, call, run, options):
+    def __init__(self, src, key, call, run, options, general):
+        self.is_general = general
         self.src, self.hash, self.call, self.run = src, key, call, run
         resources = call.resources
         self.n_regs, self.n_spills = resources["registers"], resources["local_bytes"] // 4
@@ -106,7 +136,7 @@ class Compiled:
 
     @property
     def asm(self):
-        return self.call.asm
+        return _Asm(self)
 
     @property
     def num_warps(self):
@@ -161,8 +191,22 @@ def _jit_function(fn):
     return own
 
 
-def compile_types(src, spec, options):
+def _check_general(call, parameters):
+    """CompileError: another launcher than libtl's cannot launch the code."""
+    ptx, resources = call.dump("ptx"), call.resources
+    count = len(re.findall(r"\.param ", ptx.partition("{")[0]))
+    why = ("it runs on clusters of blocks" if resources["blocks"] > 1
+           else "it has parameters that libtl computes" if count != parameters
+           else "its launches are restricted" if "// for launches" in ptx
+           else None)
+    if why:
+        raise CompileError(f"error: {call.name} can be launched by libtl only: {why}")
+
+
+def compile_types(src, spec, options, general=False):
     """Compiles a kernel for the types of its parameters.
+
+    general: for a GPU, code that any launcher may launch, with the kernel's arguments alone. CompileError: there is none.
 
     src: has fn, signature, constants and attrs, like Triton's ASTSource. spec: a device. options: those of a launch;
     others are ignored.
@@ -172,15 +216,17 @@ def compile_types(src, spec, options):
     constants = {(k if isinstance(k, str) else fn.arg_names[k[0] if isinstance(k, tuple) else k]): v
                  for k, v in src.constants.items()}
     attrs = dict(src.attrs or {})
-    p = _Parameters(fn, signature, constants, attrs)
+    p = _Parameters(fn, signature, constants, attrs, general)
     options = {n: v for n, v in options.items() if n in _jit._OPTIONS and v is not None}
     kernel, names = fn._compiled_for(spec, tuple(p.functions))
     values, examples = p.named(names)
     call = fn._launch(kernel, None, examples, options)
     call.prepare()
+    if general:
+        _check_general(call, sum(t & _CONSTANT != _CONSTANT for t in p.types))
     index = int(spec.partition(":")[2] or 0) if spec.startswith("cuda") else -1
     run = _core.runner(kernel, bytes(p.types), values, options, index)
     text = repr((build(), fn.cache_key, spec, _device.context(spec).info()["target"], sorted(signature.items()),
                  sorted((n, repr(v)) for n, v in constants.items()), sorted(attrs.items(), key=str),
-                 sorted(options.items())))
-    return Compiled(src, hashlib.sha256(text.encode()).hexdigest(), call, run, options)
+                 sorted(options.items()), general))
+    return Compiled(src, hashlib.sha256(text.encode()).hexdigest(), call, run, options, general)

@@ -4,11 +4,12 @@ import dataclasses
 import hashlib
 import importlib.util
 import logging
+import os
 import sys
 import types
 
 from .. import _compiled, triton_compat
-from ..errors import OutOfResources
+from ..errors import CompileError, OutOfResources
 
 __all__ = ["enable", "disable", "is_enabled", "statistics"]
 
@@ -26,6 +27,7 @@ class Statistics:
 
 
 _statistics = Statistics()
+_settings = {"static_launcher": False}
 
 
 def statistics():
@@ -97,7 +99,35 @@ def _compile_here(src, target, options):
     if not options.get("enable_fp_fusion", True):
         log.warning("%s: products and sums are fused, although config.emulate_precision_casts asks for separate rounding",
                     getattr(src.fn, "__name__", src))
-    return _compiled.compile_types(src, triton_compat._spec_of(target), options)
+    spec = triton_compat._spec_of(target)
+    from torch._inductor import config
+    if target.backend == "cpu" or not (_settings["static_launcher"] or config.cpp_wrapper):
+        return _compiled.compile_types(src, spec, options)
+    try:
+        kernel = _compiled.compile_types(src, spec, options, general=True)
+    except CompileError as e:
+        if config.cpp_wrapper:  # the wrapper launches the kernel itself
+            raise
+        log.info("%s is launched by libtl: %s", getattr(src.fn, "__name__", src), e)
+        return _compiled.compile_types(src, spec, options)
+    if _settings["static_launcher"]:
+        _write_cubin(kernel)
+    return kernel
+
+
+def _write_cubin(kernel):
+    """The file from which PyTorch's static launcher loads a kernel, and which PyTorch's caches keep."""
+    import torch
+    from torch._inductor.runtime.runtime_utils import triton_cache_dir, triton_hash_to_path_key
+    device = torch.cuda.current_device() if torch.cuda.is_available() else 0
+    folder = os.path.join(triton_cache_dir(device), triton_hash_to_path_key(kernel.hash))
+    path = os.path.join(folder, f"{kernel.src.fn.__name__}.cubin")
+    if os.path.exists(path):
+        return
+    os.makedirs(folder, exist_ok=True)
+    with open(f"{path}.{os.getpid()}", "wb") as f:
+        f.write(kernel.asm["cubin"])
+    os.replace(f.name, path)  # another process may write the same file
 
 
 def _hash_with_backend(original):
@@ -153,18 +183,20 @@ class _InactiveDriver(triton_compat._CpuDriver):
         return False
 
 
-def enable(cpu=None):
+def enable(cpu=None, static_launcher=False):
     """Compiles TorchInductor's kernels with libtl from now on. Functions that are compiled already stay as they are.
 
     cpu: also kernels for the CPU, instead of TorchInductor's C++; None: where PyTorch has no GPU. Where Triton is
     installed and libtl cannot compile a kernel for a GPU, Triton does, and the log "libtl.torch" has the reason.
+    static_launcher: on GPUs PyTorch's static launcher launches the kernels, from cubins that PyTorch's caches keep, where
+    the code allows it; else libtl launches them. The code is then right for tensors that overlap and of any size.
     RuntimeError: TorchInductor was imported before, without Triton.
     """
     if is_enabled():
         return
     import torch
     triton = _provide_triton()
-    _undo.append(lambda: None)
+    _set_item(_settings, "static_launcher", static_launcher)
     try:
         _change(torch, triton, not torch.cuda.is_available() if cpu is None else cpu)
     except BaseException:
