@@ -1,5 +1,5 @@
-/* Integers that overflow: with `debug` an error, and with `wraps` allowed although assertions count. And the list of what
- * memory a kernel accesses. */
+/* Integers that overflow: with `debug` an error, and with `wraps` allowed although assertions count. And the list of
+ * what memory a kernel accesses. */
 #include "fixture.h"
 #include "support/base.h"
 
