@@ -93,6 +93,20 @@ class Kernels(unittest.TestCase):
         torch.testing.assert_close(total, before + x)
         self.assertGreater(libtl.torch.statistics().compiled - kernels, 1)
 
+    def test_checked(self):
+        """On a device that checks accesses, a kernel that leaves a tensor's memory is an error."""
+        def f(x, n):
+            y = torch.full_like(x, float("nan"))
+            scale_and_add[(triton.cdiv(n, 128),)](x, y, torch.zeros_like(x), n, 2.0, 128)
+            return y.sin()
+
+        x = torch.randn(1000)
+        with libtl.device("cpu:check"):
+            torch.testing.assert_close(torch.compile(f, fullgraph=True)(x, 1000), (x * 2).sin())
+            torch._dynamo.reset()
+            with self.assertRaises(libtl.KernelError):
+                torch.compile(f, fullgraph=True)(x, 100000)
+
     def test_autotuned(self):
         def f(x):
             y = torch.full_like(x, float("nan"))

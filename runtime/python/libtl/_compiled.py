@@ -191,6 +191,17 @@ def _jit_function(fn):
     return own
 
 
+def _announcing(run, spec):
+    """run, on a device that checks accesses, and so must know the memory of the tensors."""
+
+    def announced(*arguments):
+        buffers = _jit.JITFunction._announce(spec, arguments)
+        run(*arguments)
+        del buffers
+
+    return announced
+
+
 def _check_general(call, parameters):
     """CompileError: another launcher than libtl's cannot launch the code."""
     ptx, resources = call.dump("ptx"), call.resources
@@ -226,6 +237,7 @@ def compile_types(src, spec, options, general=False):
         _check_general(call, sum(t & _CONSTANT != _CONSTANT for t in p.types))
     index = int(spec.partition(":")[2] or 0) if spec.startswith("cuda") else -1
     run = _core.runner(kernel, bytes(p.types), values, options, index)
+    run = _announcing(run, spec) if _device.is_checked(spec) else run
     text = repr((build(), fn.cache_key, spec, _device.context(spec).info()["target"], sorted(signature.items()),
                  sorted((n, repr(v)) for n, v in constants.items()), sorted(attrs.items(), key=str),
                  sorted(options.items()), general))
