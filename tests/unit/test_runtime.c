@@ -104,7 +104,6 @@ static void calls(void **state)
 		{{.maxnreg = 257}, "maxnreg is 257"},
 		{{.fp_fusion = 3}, "fp_fusion is 3; it must be 0 (default), 1 (on) or 2 (off)"},
 		{{.ftz = (tl_ftz)3}, "ftz is 3; it must be 0 (default), 1 (on) or 2 (off)"},
-		{{.unused = 1}, "a reserved field of tl_config is not 0"},
 		{{.abi = (tl_abi)2}, "abi is 2, which does not exist"},
 		{{.abi = TL_ABI_TRITON}, "code for Triton's launcher is for tl_kernel_dump"},
 		{{.grid = {1u << 31}}, "2147483648 programs along axis 0; the limit is 2147483647"},
