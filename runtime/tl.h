@@ -479,7 +479,8 @@ static inline tl_arg tl_type(tl_dtype t)
 	tl_arg a = {TL_ARG_TYPE, t, 1, 0, 0, {0}};
 	return a;
 }
-/* A jit function of the same module by its name, for constexpr parameters. The name must be valid during the call. */
+/* A jit function of the same module by its name, for constexpr parameters; or another value to which the module binds a
+ * global name. The name must be valid during the call. */
 static inline tl_arg tl_func(const char *name)
 {
 	tl_arg a = {TL_ARG_FUNC, TL_I8, 1, 0, 0, {0}};

@@ -26,7 +26,6 @@ struct arg_spec {
 	const char *const *fields; /* of a named tuple; else NULL */
 	i32 block_shape[MAX_DESCRIPTOR_RANK]; /* ARG_DESCRIPTOR: one entry per dimension */
 	bool pads_with_nan, rounds_to_tf32;
-	bool function; /* `constant` must be the name of a function */
 	bool padding_given; /* the text states these properties, so that a launcher need not pass them */
 };
 /* The number of leaves of the tree. */

@@ -137,11 +137,8 @@ static struct val bind_leaf(struct binding_of *b, const struct arg_spec *a, cons
 		return eval_error(e, E_STAR_PARAM, p->loc, "*", p->name);
 	if (typed && !t.constant && constexpr && !a->constant)
 		return eval_error(e, E_SIGNATURE_CONSTEXPR, p->loc, p->name);
-	if (a->constant) {
-		struct val v = constant_argument(e, p->name, a->constant);
-		bool good = !a->function || v.kind == V_FUNC || v.kind == V_BUILTIN || v.kind == V_ERROR;
-		return good ? v : eval_error(e, E_NOT_FUNCTION, p->loc, p->name, describe(e, &v));
-	}
+	if (a->constant)
+		return constant_argument(e, p->name, a->constant);
 	if (!typed && !constexpr)
 		typed = annotation_type(e, annotation, &t) && !t.constant;
 	if (typed && t.one) { /* a compile-time 1, but an IR constant if the kernel also assigns to the parameter */

@@ -490,7 +490,7 @@ struct arg_spec leaf_spec(struct arena *a, const struct params *ps, const struct
 	struct spec s;
 	bool fits = resolve(ps, p, (*leaf)++, x, &s), constant = s.class == SPEC_CONSTANT || s.class == SPEC_NONE;
 	tl_assert(fits);
-	return constant ? (struct arg_spec){.constant = literal_text(a, x), .function = x->kind == TL_ARG_FUNC}
+	return constant ? (struct arg_spec){.constant = literal_text(a, x)}
 			: (struct arg_spec){.type = type_text(a, p, x, &s)};
 }
 

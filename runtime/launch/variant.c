@@ -80,18 +80,17 @@ bool open_unit(struct unit *u, const struct unit_source *sources, size_t n)
 	return good;
 }
 
-/* True if the module defines a function of this name, or may import one; the evaluator finds out what it imports. */
-static bool has_function(struct unit *u, const char *name)
+/* True if the module defines the name, or may import it; the evaluator finds out what it imports. */
+static bool has_name(struct unit *u, const char *name)
 {
 	if (!u->module)
 		return false;
 	const struct map *all = &u->module->definitions;
-	const struct definition *d = map_get(all, intern_str(&u->names, name));
-	return map_get(&u->module->by_name, intern_str(&u->names, name)) || (d && d->kind == DEF_FROM) ||
-	       (!d && map_get(all, intern_str(&u->names, "*")));
+	return map_get(&u->module->by_name, intern_str(&u->names, name)) ||
+	       map_get(all, intern_str(&u->names, name)) || map_get(all, intern_str(&u->names, "*"));
 }
 
-/* Functions are passed by name: the module must have them, and no parameter may shadow them. */
+/* Functions and other global values are passed by name: the module must have them, and no parameter may shadow them. */
 static tl_status check_functions(const tl_kernel *k, struct unit *u, const tl_arg *args, size_t nargs)
 {
 	tl_arg *leaves = arena_array(&u->arena, tl_arg, MAX_KERNEL_PARAMS);
@@ -102,7 +101,7 @@ static tl_status check_functions(const tl_kernel *k, struct unit *u, const tl_ar
 		u32 i = owner[l];
 		if (leaves[l].kind != TL_ARG_FUNC)
 			continue;
-		if (!has_function(u, leaves[l].s))
+		if (!has_name(u, leaves[l].s))
 			return failed(TL_ERR_ARGUMENT, "%s: argument %u, '%s': %s has no function '%.200s'", k->name,
 				      i + 1, k->params.at[i].name, k->module->name, leaves[l].s);
 		for (u32 p = 0; p < i; p++)

@@ -12,9 +12,9 @@ import sys
 GROUPS = {"tl": "_builtins", "libdevice": os.path.join("extra", "libdevice"),
           "tl.extra.cuda": os.path.join("extra", "cuda", "_functions"), "tl.target_info": "target_info",
           "triton_helpers": "_inductor"}
-# names that core.py has as classes
-CLASSES = {"dtype", "pointer_type", "block_type", "tuple_type", "constexpr_type", "tensor", "tensor_descriptor",
-           "tensor_descriptor_base", "tuple", "get_int_dtype"}
+# names that core.py has
+CLASSES = {"aggregate_replace", "dtype", "pointer_type", "block_type", "tuple_type", "constexpr_type", "tensor",
+           "tensor_descriptor", "tensor_descriptor_base", "tuple", "get_int_dtype"}
 HEAD = '''"""Functions of the language; written by make_language.py. They exist in kernels only."""
 
 from libtl.language import core as tl

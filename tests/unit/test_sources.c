@@ -101,6 +101,7 @@ static void functions(void **state)
 	const tl_source all[] = {SOURCE(NULL, "k.py", 1, 0, KERNEL(HEAD "from m3 import f as g, N\n", "F(v)")),
 				 SOURCE("m3", "m3.py", 1, 0, HEAD "N = 3\n@triton.jit\ndef f(v):\n    return v * 8\n")};
 	const tl_source star[] = {SOURCE(NULL, "k.py", 1, 0, KERNEL(HEAD "from m3 import *\n", "F(v)")), all[1]};
+	const tl_source value[] = {SOURCE(NULL, "k.py", 1, 0, KERNEL(HEAD "from m3 import N\n", "v * F")), all[1]};
 	_Alignas(16) float x[N] = {0}, y[N];
 	for (u32 d = 0; d < ARRAY_LEN(kinds); d++) {
 		tl_context *ctx = open_context(kinds[d]);
@@ -108,8 +109,8 @@ static void functions(void **state)
 		assert_computes(k, tl_func("g"), 8, 0);
 		assert_computes(kernel_in(ctx, star, ARRAY_LEN(star), "k"), tl_func("f"), 8, 0);
 		assert_error(launch(k, x, y, tl_func("f")), TL_ERR_ARGUMENT, "has no function 'f'");
-		assert_error(launch(k, x, y, tl_func("N")), TL_ERR_COMPILE,
-			     "error: the argument of 'F' must be a function, not the constant 3");
+		assert_error(launch(k, x, y, tl_func("N")), TL_ERR_COMPILE, "cannot be called");
+		assert_computes(kernel_in(ctx, value, ARRAY_LEN(value), "k"), tl_func("N"), 3, 0);
 		tl_context_destroy(ctx);
 	}
 }

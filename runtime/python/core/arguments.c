@@ -328,6 +328,16 @@ static int add_converted(struct arguments *a, PyObject *o, tl_arg *out)
 	return set_place(a, arg->place, arg->device, NULL);
 }
 
+static int add_text(struct arguments *a, PyObject *o, tl_arg *out)
+{
+	const char *text = PyUnicode_AsUTF8AndSize(o, NULL);
+	if (!text || a->nkept == MAX_ARGS)
+		return text ? 0 : -1;
+	a->kept[a->nkept++] = Py_NewRef(o);
+	*out = tl_str(text);
+	return 1;
+}
+
 /* 0: Python code cannot convert the object either, because the kernel's module must contain it. */
 static int add_by_python(struct arguments *a, PyObject *o, tl_arg *out)
 {
@@ -359,11 +369,8 @@ static int convert(struct arguments *a, PyObject *o, tl_arg *out)
 		*out = tl_float(PyFloat_AsDouble(o));
 		return 1;
 	}
-	if (type == &PyUnicode_Type) {
-		const char *text = PyUnicode_AsUTF8AndSize(o, NULL);
-		*out = tl_str(text);
-		return text ? 1 : -1;
-	}
+	if (type == &PyUnicode_Type)
+		return add_text(a, o, out);
 	if (type == arg_type)
 		return add_converted(a, o, out);
 	if (PyTuple_Check(o) || PyList_Check(o))
@@ -424,7 +431,7 @@ static int set_device(PyObject *arg, int device)
 {
 	struct arg_object *o = (struct arg_object *)arg;
 	if (o) {
-		o->place = device < 0 ? PLACE_HOST : PLACE_CUDA;
+		o->place = device < -1 ? PLACE_ANY : device < 0 ? PLACE_HOST : PLACE_CUDA;
 		o->device = device;
 	}
 	return 0;
@@ -587,15 +594,37 @@ static PyObject *arg_member(PyObject *self, void *which)
 	case 'p': return PyLong_FromVoidPtr(o->arg.ptr);
 	case 'b': return PyLong_FromUnsignedLongLong(o->arg.bytes);
 	case 'k': return Py_NewRef(o->keep ? o->keep : Py_None);
-	default: return PyLong_FromLong(o->place == PLACE_CUDA ? o->device : -1);
+	case 'i': return PyBool_FromLong(o->arg.kind == TL_ARG_PTR);
+	default: return PyLong_FromLong(o->place == PLACE_CUDA ? o->device : o->place == PLACE_HOST ? -1 : -2);
 	}
+}
+
+/* detached(): the argument without the object that owns its memory. */
+static PyObject *arg_detached(PyObject *self, PyObject *unused)
+{
+	(void)unused;
+	const struct arg_object *o = (const struct arg_object *)self;
+	if (o->arg.kind != TL_ARG_PTR && o->arg.kind != TL_ARG_DESCRIPTOR)
+		return Py_NewRef(self);
+	struct arg_object *r = (struct arg_object *)arg_new(o->arg, NULL);
+	if (!r)
+		return NULL;
+	r->place = o->place;
+	r->device = o->device;
+	r->descriptor = o->descriptor;
+	if (o->arg.kind == TL_ARG_DESCRIPTOR)
+		r->arg.descriptor = &r->descriptor;
+	return (PyObject *)r;
 }
 
 int arguments_init(PyObject *module)
 {
+	static PyMethodDef methods[] = {{"detached", arg_detached, METH_NOARGS,
+					 "The argument without the object that owns its memory."},
+					{NULL, NULL, 0, NULL}};
 	static PyMethodDef functions[] = {
 		{"pointer", pointer, METH_VARARGS,
-		 "pointer(dtype, address, bytes, device, keep); device -1 is the host."},
+		 "pointer(dtype, address, bytes, device, keep); device -1 is the host, -2 any device."},
 		{"number", number, METH_VARARGS, "number(dtype, value): a number of the type."},
 		{"type", type_value, METH_VARARGS, "type(dtype): the dtype as a compile-time value."},
 		{"function", function, METH_VARARGS, "function(name): a jit function of the kernel's module."},
@@ -611,9 +640,12 @@ int arguments_init(PyObject *module)
 					{"address", arg_member, NULL, "The address.", "p"},
 					{"bytes", arg_member, NULL, "The bytes from the address on.", "b"},
 					{"keep", arg_member, NULL, "The object that owns the memory.", "k"},
-					{"device", arg_member, NULL, "The index of the GPU; -1: the host.", "x"},
+					{"is_pointer", arg_member, NULL, "Is it a pointer?", "i"},
+					{"device", arg_member, NULL, "The index of the GPU; -1: the host; -2: any.",
+					 "x"},
 					{NULL, NULL, NULL, NULL, NULL}};
-	PyType_Slot slots[] = {{Py_tp_dealloc, arg_dealloc}, {Py_tp_getset, members}, {0, NULL}};
+	PyType_Slot slots[] = {{Py_tp_dealloc, arg_dealloc}, {Py_tp_getset, members}, {Py_tp_methods, methods},
+				{0, NULL}};
 	PyType_Spec spec = {"libtl._core.Arg", sizeof(struct arg_object), 0,
 			    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
 	arg_type = (PyTypeObject *)PyType_FromSpec(&spec);

@@ -75,6 +75,23 @@ struct arg_object {
 	PyObject *keep;
 };
 
+/* --- variant.c: the variants that a launcher has launched --------------------------------------------------------- */
+
+/* Of a parameter: a compile-time value; without specialisation; specialised for the value 1 only. */
+enum { PARAMETER_CONSTEXPR = 1, PARAMETER_UNSPECIALIZED = 2, PARAMETER_ANY_ALIGNMENT = 4 };
+
+/* A set of hashes. */
+struct variants {
+	uint64_t *slots; /* 0: empty */
+	size_t len, size;
+};
+
+/* The hash of a launch's variant; not 0. `flags` has a byte for each argument. */
+uint64_t variant_of(const struct arguments *a, const char *flags, const tl_config *c);
+bool variants_have(const struct variants *v, uint64_t h);
+void variants_add(struct variants *v, uint64_t h);
+void variants_clear(struct variants *v);
+
 /* --- launcher.c: the launch path ---------------------------------------------------------------------------------- */
 
 int launcher_init(PyObject *module);

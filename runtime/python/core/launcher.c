@@ -11,17 +11,18 @@
 
 PyTypeObject *launcher_type, *call_type;
 static PyTypeObject *grid_type;
-
-enum { IS_CONSTEXPR = 1, IS_UNSPECIALIZED = 2 };
+static bool hooked; /* every launch of every kernel goes through _run */
 
 struct launcher {
-	PyObject_HEAD PyObject *parameters; /* names, a tuple of interned strings */
-	PyObject *defaults;                 /* a dict: name → value */
-	PyObject *flags;                    /* bytes, one for each parameter */
-	PyObject *kernels;                  /* a dict: device → Kernel; -1 is the host */
-	PyObject *watched; /* a list of (dict, key, value): globals that the kernels were compiled with */
-	PyObject *config;  /* a bytes object: the tl_config of a launch without options */
-	char runs_python;  /* every launch goes through _run */
+	PyObject_HEAD
+	PyObject *parameters; /* names, a tuple of interned strings */
+	PyObject *defaults;   /* a dict: name → value */
+	PyObject *flags;      /* bytes, one for each parameter */
+	PyObject *kernels;    /* a dict: device → Kernel; -1 is the host */
+	PyObject *watched;    /* a list of (dict, key, value): globals that the kernels were compiled with */
+	PyObject *config;     /* a bytes object: the tl_config of a launch without options */
+	struct variants variants; /* whose launches do not go through _run */
+	char runs_python;         /* every launch goes through _run */
 };
 
 struct grid_object {
@@ -34,6 +35,8 @@ struct call_object {
 	PyObject_HEAD struct kernel_object *kernel;
 	tl_config config;
 	struct arguments *arguments;
+	PyObject *base; /* the call that owns the arguments; NULL: this one */
+	uint64_t variant;
 };
 
 /* --- options ----------------------------------------------------------------------------------------------------- */
@@ -139,7 +142,7 @@ static int set_grid(tl_config *c, PyObject *grid)
 
 /* --- launches ---------------------------------------------------------------------------------------------------- */
 
-static PyObject *call_new(struct kernel_object *k, const tl_config *c, struct arguments *a)
+static PyObject *call_new(struct kernel_object *k, const tl_config *c, struct arguments *a, uint64_t variant)
 {
 	struct call_object *o = (struct call_object *)PyType_GenericAlloc(call_type, 0);
 	struct arguments *copy = o ? malloc(sizeof *copy) : NULL;
@@ -156,17 +159,20 @@ static PyObject *call_new(struct kernel_object *k, const tl_config *c, struct ar
 	a->nblocks = a->nkept = 0; /* the call owns them */
 	o->kernel = (struct kernel_object *)Py_NewRef((PyObject *)k);
 	o->config = *c;
+	o->variant = variant;
 	o->arguments = copy;
 	return (PyObject *)o;
 }
 
-static PyObject *launch(struct kernel_object *k, tl_config *c, struct arguments *a)
+static PyObject *launch(struct kernel_object *k, tl_config *c, struct arguments *a, uint64_t variant)
 {
 	tl_status s;
 	if (!c->stream && a->place == PLACE_CUDA && a->stream_of && a->stream_of(2, a->device, &c->stream))
 		return NULL;
-	Py_BEGIN_ALLOW_THREADS s = tl_launch(k->kernel, c, a->at, (size_t)a->len);
-	Py_END_ALLOW_THREADS return s ? raise_status(s) : call_new(k, c, a);
+	Py_BEGIN_ALLOW_THREADS
+	s = tl_launch(k->kernel, c, a->at, (size_t)a->len);
+	Py_END_ALLOW_THREADS
+	return s ? raise_status(s) : call_new(k, c, a, variant);
 }
 
 /* The arguments by parameter: borrowed. 1: done. 0: Python code must bind them. */
@@ -236,42 +242,67 @@ static int take_arguments(const struct launcher *l, PyObject *const *bound, stru
 			return r;
 		tl_arg *arg = &a->at[i];
 		bool number = arg->kind == TL_ARG_INT || arg->kind == TL_ARG_UINT || arg->kind == TL_ARG_PTR;
-		if (flags[i] & IS_UNSPECIALIZED && number && !arg->constant)
+		if (flags[i] & PARAMETER_UNSPECIALIZED && number && !arg->constant)
 			arg->constant = 2;
 	}
 	return 1;
 }
 
-/* A new reference to the present value of a watched variable; NULL: it has none. */
-static PyObject *present_value(PyObject *scope, PyObject *name)
+/* Has a value changed, (holder, name, value)? The holder is a dict, or an object with the attribute. Lists and dicts,
+ * which can change in place, are compared by their contents, as other values of one type are. */
+static bool differs(PyObject *watched)
 {
-	PyObject *v = PyDict_Check(scope) ? PyDict_GetItemWithError(scope, name) : PyObject_GetAttr(scope, name);
-	if (v && PyDict_Check(scope))
-		Py_INCREF(v);
+	PyObject *holder = PyTuple_GetItem(watched, 0), *name = PyTuple_GetItem(watched, 1), *now;
+	PyObject *before = PyTuple_GetItem(watched, 2);
+	if (PyDict_CheckExact(holder)) {
+		now = PyDict_GetItemWithError(holder, name);
+		Py_XINCREF(now);
+	} else {
+		now = PyObject_GetAttr(holder, name);
+	}
+	bool same = now == before;
+	if (now && !same && Py_TYPE(now) == Py_TYPE(before))
+		same = PyObject_RichCompareBool(now, before, Py_EQ) == 1;
 	PyErr_Clear();
-	return v;
+	Py_XDECREF(now);
+	return !same;
 }
 
-/* Have the variables changed that the kernels were compiled with? */
+/* Have the values changed that the kernels were compiled with? */
 static bool has_changed(const struct launcher *l)
 {
-	bool changed = false;
-	for (Py_ssize_t i = 0, n = PyList_Size(l->watched); i < n && !changed; i++) {
-		PyObject *w = PyList_GetItem(l->watched, i), *was = PyTuple_GetItem(w, 2);
-		PyObject *v = present_value(PyTuple_GetItem(w, 0), PyTuple_GetItem(w, 1));
-		changed = v != was &&
-			  (!v || Py_TYPE(v) != Py_TYPE(was) || PyObject_RichCompareBool(v, was, Py_EQ) <= 0);
-		PyErr_Clear();
-		Py_XDECREF(v);
-	}
-	return changed;
+	for (Py_ssize_t i = 0, n = PyList_Size(l->watched); i < n; i++)
+		if (differs(PyList_GetItem(l->watched, i)))
+			return true;
+	return false;
+}
+
+static PyObject *launcher_changed(PyObject *self, PyObject *watched)
+{
+	(void)self;
+	for (Py_ssize_t i = 0, n = PyList_Size(watched); i < n; i++)
+		if (differs(PyList_GetItem(watched, i)))
+			Py_RETURN_TRUE;
+	return PyErr_Occurred() ? NULL : PyBool_FromLong(0);
+}
+
+/* The next launch of each variant goes through _run. */
+static void forget(struct launcher *l)
+{
+	PyDict_Clear(l->kernels);
+	variants_clear(&l->variants);
+}
+
+static PyObject *launcher_forget(PyObject *self, PyObject *unused)
+{
+	(void)unused;
+	forget((struct launcher *)self);
+	return Py_NewRef(Py_None);
 }
 
 /* The kernel for the device of the arguments: borrowed. */
 static struct kernel_object *kernel_for(struct launcher *l, const struct arguments *a)
 {
-	if (PyList_Size(l->watched) && has_changed(l))
-		PyDict_Clear(l->kernels);
 	PyObject *device = PyLong_FromLong(a->place == PLACE_CUDA ? a->device : -1);
 	PyObject *k = device ? PyDict_GetItemWithError(l->kernels, device) : NULL;
 	if (!k && device && !PyErr_Occurred()) {
@@ -311,17 +342,31 @@ static PyObject *launch_grid(PyObject *self, PyObject *const *args, Py_ssize_t n
 	a.stream_of = NULL;
 	tl_config c;
 	memcpy(&c, PyBytes_AsString(l->config), sizeof c);
-	int done = l->runs_python ? 0 : bind(l, args, nargs, kwnames, &c, bound);
+	int done = l->runs_python || hooked ? 0 : bind(l, args, nargs, kwnames, &c, bound);
 	if (done > 0)
 		done = take_arguments(l, bound, &a);
+	if (done > 0 && PyList_Size(l->watched) && has_changed(l))
+		forget(l);
+	uint64_t h = done > 0 ? variant_of(&a, PyBytes_AsString(l->flags), &c) : 0;
+	if (done > 0 && !variants_have(&l->variants, h))
+		done = 0;
 	if (!done) {
 		r = run_python(l, g->grid, args, nargs, kwnames);
 	} else if (done > 0 && !take_grid(l, g->grid, bound, &c)) {
 		struct kernel_object *k = kernel_for(l, &a);
-		r = k ? launch(k, &c, &a) : NULL;
+		r = k ? launch(k, &c, &a, h) : NULL;
 	}
 	arguments_free(&a);
 	return r;
+}
+
+/* Does a setting concern every launch? Then all go through _run. */
+static PyObject *set_hooked(PyObject *self, PyObject *value)
+{
+	(void)self;
+	int b = PyObject_IsTrue(value);
+	hooked = b > 0;
+	return b < 0 ? NULL : Py_NewRef(Py_None);
 }
 
 /* --- grids ------------------------------------------------------------------------------------------------------- */
@@ -392,6 +437,7 @@ static int launcher_clear(PyObject *self)
 	Py_CLEAR(l->kernels);
 	Py_CLEAR(l->watched);
 	Py_CLEAR(l->config);
+	variants_clear(&l->variants);
 	return 0;
 }
 
@@ -411,7 +457,7 @@ static PyObject *launcher_launch(PyObject *self, PyObject *args)
 	if (!PyArg_ParseTuple(args, "O!OO!O!", kernel_type, &kernel, &grid, &PyTuple_Type, &values, &PyDict_Type,
 			      &given))
 		return NULL;
-	const struct launcher *l = (struct launcher *)self;
+	struct launcher *l = (struct launcher *)self;
 	struct arguments a = {.len = 0};
 	tl_config c = {.grid = {0}};
 	Py_ssize_t n = PyTuple_Size(values);
@@ -428,10 +474,13 @@ static PyObject *launcher_launch(PyObject *self, PyObject *args)
 	if (!done)
 		PyErr_Format(PyExc_TypeError, "an argument of type %R cannot be passed to a kernel",
 			     (PyObject *)Py_TYPE(bound[a.len]));
+	uint64_t h = done > 0 ? variant_of(&a, PyBytes_AsString(l->flags), &c) : 0;
 	if (done > 0 && grid == Py_None)
-		r = call_new((struct kernel_object *)kernel, &c, &a);
+		r = call_new((struct kernel_object *)kernel, &c, &a, h);
 	else if (done > 0 && !set_grid(&c, grid))
-		r = launch((struct kernel_object *)kernel, &c, &a);
+		r = launch((struct kernel_object *)kernel, &c, &a, h);
+	if (r && grid != Py_None)
+		variants_add(&l->variants, h);
 	arguments_free(&a);
 	return r;
 }
@@ -460,9 +509,11 @@ static void call_dealloc(PyObject *self)
 {
 	struct call_object *o = (struct call_object *)self;
 	PyTypeObject *type = Py_TYPE(self);
-	if (o->arguments)
+	if (o->arguments && !o->base) {
 		arguments_free(o->arguments);
-	free(o->arguments);
+		free(o->arguments);
+	}
+	Py_XDECREF(o->base);
 	Py_XDECREF(o->kernel);
 	((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
 	Py_DECREF(type);
@@ -482,6 +533,26 @@ static PyObject *call_dump(PyObject *self, PyObject *args)
 	PyObject *r = PyUnicode_FromString(text);
 	tl_free(text);
 	return r;
+}
+
+/* on(kernel): the same call of the same kernel in another context. */
+static PyObject *call_on(PyObject *self, PyObject *kernel)
+{
+	const struct call_object *o = (const struct call_object *)self;
+	if (Py_TYPE(kernel) != kernel_type) {
+		PyErr_SetString(PyExc_TypeError, "not a kernel");
+		return NULL;
+	}
+	struct call_object *r = (struct call_object *)PyType_GenericAlloc(Py_TYPE(self), 0);
+	if (!r)
+		return NULL;
+	r->kernel = (struct kernel_object *)Py_NewRef(kernel);
+	r->config = o->config;
+	r->config.stream = NULL;
+	r->arguments = o->arguments;
+	r->base = Py_NewRef(self);
+	r->variant = o->variant;
+	return (PyObject *)r;
 }
 
 static PyObject *call_prepare(PyObject *self, PyObject *unused)
@@ -515,6 +586,7 @@ static PyObject *call_member(PyObject *self, void *which)
 	case 'n': return PyUnicode_FromString(tl_kernel_name(o->kernel->kernel));
 	case 'w': return PyLong_FromLong(o->config.num_warps ? o->config.num_warps : 4);
 	case 's': return PyLong_FromLong(o->config.num_stages ? o->config.num_stages : 3);
+	case 'v': return PyLong_FromUnsignedLongLong(o->variant);
 	default: return Py_NewRef((PyObject *)o->kernel);
 	}
 }
@@ -540,20 +612,25 @@ int launcher_init(PyObject *module)
 {
 	static PyMethodDef functions[] = {
 		{"set_call_type", set_call_type, METH_O, "Sets the type of results of launches."},
+		{"set_hooked", set_hooked, METH_O, "True: each launch of each kernel goes through _run."},
+		{"changed", launcher_changed, METH_O, "changed(list of (holder, name, value)): has a value changed?"},
 		{NULL, NULL, 0, NULL}};
 	static PyMethodDef call_methods[] = {
 		{"dump", call_dump, METH_VARARGS, "dump(stage): the text of a stage, as tl_kernel_dump."},
+		{"_on", call_on, METH_O, "_on(kernel): the same call of the same kernel in another context."},
 		{"prepare", call_prepare, METH_NOARGS, "Compiles the kernel for these arguments."},
 		{"_resources", call_resources, METH_NOARGS, "The members of tl_resources, as a dict."},
 		{NULL, NULL, 0, NULL}};
 	static PyGetSetDef call_members[] = {{"name", call_member, NULL, "The name of the kernel.", "n"},
 					     {"num_warps", call_member, NULL, "Warps of a program.", "w"},
 					     {"num_stages", call_member, NULL, "Stages of software pipelining.", "s"},
+					     {"_variant", call_member, NULL, "The hash of the variant.", "v"},
 					     {"_kernel", call_member, NULL, "The kernel.", "k"},
 					     {NULL, NULL, NULL, NULL, NULL}};
 	static PyMethodDef launcher_methods[] = {
 		{"_launch", launcher_launch, METH_VARARGS,
 		 "_launch(kernel, grid, values, options): launches; with None for the grid, only makes the result."},
+		{"_forget", launcher_forget, METH_NOARGS, "The next launch of each variant goes through _run."},
 		{NULL, NULL, 0, NULL}};
 	static PyGetSetDef launcher_members[] = {
 		{"_kernels", launcher_member, NULL, "The kernels by device.", "k"},

@@ -14,6 +14,8 @@ struct context_object {
 struct module_object {
 	PyObject_HEAD tl_module *module;
 	PyObject *context;
+	PyObject *sources;   /* a tuple */
+	PyObject *elsewhere; /* a dict: device → Module of the same sources; Python code fills it */
 };
 
 /* --- errors ------------------------------------------------------------------------------------------------------ */
@@ -168,9 +170,12 @@ static PyObject *module_new(PyTypeObject *type, PyObject *args, PyObject *kw)
 		good = !take_source(PyTuple_GetItem(sources, i), &all[i]);
 	if (good) {
 		tl_status s;
-		Py_BEGIN_ALLOW_THREADS s =
-			tl_module_load_sources(((struct context_object *)context)->context, all, (size_t)n, &m->module);
-		Py_END_ALLOW_THREADS m->context = Py_NewRef(context);
+		Py_BEGIN_ALLOW_THREADS
+		s = tl_module_load_sources(((struct context_object *)context)->context, all, (size_t)n, &m->module);
+		Py_END_ALLOW_THREADS
+		m->context = Py_NewRef(context);
+		m->sources = Py_NewRef(sources);
+		m->elsewhere = PyDict_New();
 		good = !s || raise_status(s);
 	}
 	free(all);
@@ -184,7 +189,15 @@ static void module_dealloc(PyObject *self)
 	struct module_object *m = (struct module_object *)self;
 	tl_module_destroy(m->module);
 	Py_XDECREF(m->context);
+	Py_XDECREF(m->sources);
+	Py_XDECREF(m->elsewhere);
 	release(self);
+}
+
+static PyObject *module_member(PyObject *self, void *which)
+{
+	const struct module_object *m = (const struct module_object *)self;
+	return Py_NewRef(*(const char *)which == 's' ? m->sources : m->elsewhere);
 }
 
 static PyObject *module_kernel(PyObject *self, PyObject *args)
@@ -203,6 +216,12 @@ static PyObject *module_kernel(PyObject *self, PyObject *args)
 	Py_DECREF(k);
 	return NULL;
 }
+
+static PyGetSetDef module_members[] = {
+	{"sources", module_member, NULL, "The sources.", "s"},
+	{"elsewhere", module_member, NULL, "A dict of modules of the same sources by device.", "e"},
+	{NULL, NULL, NULL, NULL, NULL},
+};
 
 static PyMethodDef module_methods[] = {
 	{"kernel", module_kernel, METH_VARARGS, "kernel(name): the jit function of this name."},
@@ -228,7 +247,14 @@ static PyObject *kernel_context(PyObject *self, void *unused)
 	return Py_NewRef(((struct module_object *)((struct kernel_object *)self)->module)->context);
 }
 
+static PyObject *kernel_module(PyObject *self, void *unused)
+{
+	(void)unused;
+	return Py_NewRef(((struct kernel_object *)self)->module);
+}
+
 static PyGetSetDef kernel_members[] = {
+	{"module", kernel_module, NULL, "The module of the kernel.", NULL},
 	{"context", kernel_context, NULL, "The context of the kernel.", NULL},
 	{NULL, NULL, NULL, NULL, NULL},
 };
@@ -241,9 +267,8 @@ int objects_init(PyObject *module)
 				       {Py_tp_doc, "Context(device): a context on a device; \"\" is the current "
 						   "CUcontext."},
 				       {0, NULL}};
-	PyType_Slot module_slots[] = {{Py_tp_new, module_new},
-				      {Py_tp_dealloc, module_dealloc},
-				      {Py_tp_methods, module_methods},
+	PyType_Slot module_slots[] = {{Py_tp_new, module_new}, {Py_tp_dealloc, module_dealloc},
+				      {Py_tp_methods, module_methods}, {Py_tp_getset, module_members},
 				      {Py_tp_doc, "Module(context, sources): sources are tuples (name, file, first "
 						  "line, indent, text)."},
 				      {0, NULL}};

@@ -48,6 +48,12 @@ def _new(spec):
     return _core.Context(spec)
 
 
+def default_gpu():
+    """The index of the GPU for which kernels without arguments in memory are compiled, PyTorch's current one; -1: the host."""
+    torch = sys.modules.get("torch")
+    return torch.cuda.current_device() if torch is not None and torch.cuda.is_available() else -1
+
+
 def get_device():
     """The device on which kernels with arguments in host memory run."""
     return _host

@@ -1,6 +1,7 @@
 """Jit functions: Python functions that run as kernels."""
 
 import ast
+import enum
 import functools
 import hashlib
 import inspect
@@ -8,15 +9,16 @@ import os
 import threading
 import weakref
 
-from . import _arguments, _core, _device
-from ._source import Function, NotWritten, Sources, is_jit
+from . import _arguments, _core, _device, _variants, knobs
+from ._source import Function, NotWritten, Sources, has_text, is_aggregate, is_jit, type_name
 from .errors import ArgumentError, CompileError
 
 __all__ = ["jit", "JITFunction", "KernelInterface", "KernelParam", "CompiledKernel", "constexpr_function",
            "ConstexprFunction", "MockTensor", "TensorWrapper", "reinterpret"]
 
-# Options of Triton's that choose what libtl has no choice of; the values are those that change nothing.
-_IGNORED = {"num_ctas": (1, None), "warp_size": (32, None),
+# Options of Triton's that choose what libtl has no choice of; the values are those that change nothing. The library itself
+# chooses the blocks of a program.
+_IGNORED = {"num_ctas": None, "warp_size": (32, None),
             "allow_fp8e4nv": None, "supported_fp8_dtypes": None, "deprecated_fp8_dot_operand_dtypes": None,
             "default_dot_input_precision": None, "allowed_dot_input_precisions": None,
             "max_num_imprecise_acc_default": None, "extern_libs": None, "backend_name": None, "arch": None,
@@ -54,14 +56,12 @@ class KernelParam:
     def name(self):
         return self._param.name
 
-    @property
+    @functools.cached_property
     def annotation(self):
         a = self._param.annotation
-        if a is inspect.Parameter.empty:
-            return ""
-        return a if isinstance(a, str) else getattr(a, "__name__", None) or repr(a)
+        return "" if a is inspect.Parameter.empty or not a else type_name(a)
 
-    @property
+    @functools.cached_property
     def annotation_type(self):
         a = self.annotation
         a = a[2:] if a.startswith("*k") else a[1:] if a.startswith("*") else a
@@ -74,7 +74,7 @@ class KernelParam:
 
     @property
     def is_const(self):
-        return "const" in self.annotation and not self.is_constexpr
+        return (self.annotation.startswith("*k") or "const" in self.annotation) and not self.is_constexpr
 
     @property
     def default(self):
@@ -90,7 +90,7 @@ class MockTensor:
 
     def __init__(self, dtype, shape=None):
         self.dtype, self.shape = dtype, shape or [1]
-        self.__tl_arg__ = _core.pointer(_arguments.dtype_number(dtype), 1 << 20, 0, -1, None)
+        self.__tl_arg__ = _core.pointer(_arguments.dtype_number(dtype), 1 << 20, 0, -2, None)
 
     @staticmethod
     def wrap_dtype(arg):
@@ -163,7 +163,8 @@ def reinterpret(tensor, dtype):
 
 
 class Asm(dict):
-    """The texts of a compiled kernel by stage: ttir, ttgir, llir, ptx, remarks, schedule, source."""
+    """The texts of a compiled kernel by stage: ttir, ttgir, llir, ptx, remarks, schedule, source. A kernel for a CPU has
+    those of a GPU too, of the same arguments."""
 
     _STAGES = ("ttir", "ttgir", "llir", "ptx")
 
@@ -172,7 +173,14 @@ class Asm(dict):
         self._call = call
 
     def __missing__(self, stage):
-        self[stage] = text = self._call.dump(stage)
+        if stage == "source":
+            text = self._call._kernel.module.sources[0][4]
+        elif stage in self or stage in ("remarks", "schedule", "calls", "asm"):
+            call = self._call._for_gpu() if stage in ("ttgir", "ptx", "schedule") else self._call
+            text = call.dump(stage)
+        else:
+            raise KeyError(f"{stage!r}; there are {', '.join(self._STAGES)}, remarks, schedule, calls and source")
+        self[stage] = text
         return text
 
     def __contains__(self, stage):
@@ -183,6 +191,20 @@ class Asm(dict):
 
     def get(self, stage, default=None):
         return self[stage] if stage in self else default
+
+
+class _Metadata:
+    """The properties of a compiled kernel; those that cost a compilation are found when they are asked for."""
+
+    num_ctas = 1
+
+    def __init__(self, call):
+        self._call = call
+        self.name, self.num_warps, self.num_stages, self.hash = call.name, call.num_warps, call.num_stages, call.hash
+
+    @property
+    def shared(self):
+        return self._call.shared
 
 
 class CompiledKernel(_core.Call):
@@ -205,26 +227,39 @@ class CompiledKernel(_core.Call):
         """A dict: registers, local_bytes, threads, shared_bytes, blocks, resident."""
         return self._resources()
 
+    def _for_gpu(self):
+        """This call; for a kernel of a CPU, the same call compiled for a GPU."""
+        module = self._kernel.module
+        if self._kernel.context.info()["kind"] in ("cuda", "sim"):
+            return self
+        if "sim" not in module.elsewhere:
+            module.elsewhere["sim"] = _core.Module(_device.context("sim"), module.sources)
+        return self._on(module.elsewhere["sim"].kernel(self.name))
+
     @property
     def n_regs(self):
-        """Registers of a thread."""
-        return self._resources()["registers"]
+        """Registers of a thread of a GPU; 0 where there is none."""
+        return self._for_gpu()._resources()["registers"]
 
     @property
     def n_spills(self):
-        """Spilled registers of a thread."""
-        return self._resources()["local_bytes"] // 4
+        """Spilled registers of a thread of a GPU."""
+        return self._for_gpu()._resources()["local_bytes"] // 4
 
     @property
     def shared(self):
-        """Bytes of shared memory."""
-        return self._resources()["shared_bytes"]
+        """Bytes of shared memory on a GPU."""
+        return self._for_gpu()._resources()["shared_bytes"]
+
+    @property
+    def hash(self):
+        """A hash of the kernel's sources and of the variant."""
+        texts = [s[:1] + s[2:3] + s[4:] for s in self._kernel.module.sources]
+        return hashlib.sha256(repr((texts, self._variant)).encode()).hexdigest()
 
     @property
     def metadata(self):
-        import types
-        return types.SimpleNamespace(name=self.name, num_warps=self.num_warps, num_stages=self.num_stages, num_ctas=1,
-                                     shared=self.shared)
+        return _Metadata(self)
 
     def result(self):
         return self
@@ -248,16 +283,67 @@ def _after_fork():
     for f in list(_functions):
         if any(index >= 0 for index in f._kernels):
             _of_parent.append(dict(f._kernels))
-            f._kernels.clear()
             _of_parent.append(f._modules)
             f._modules = {}
+            f._forget()
 
 
 _of_parent = []
 os.register_at_fork(after_in_child=_after_fork)
 
 
-class JITFunction(_core.Launcher, KernelInterface):
+class _HasText:
+    """A Python function whose text the compiler reads: `fn`."""
+
+    _changed_text = None
+    hash = None  # Triton's programs set it to None when they change a text
+
+    @property
+    def src(self):
+        """The text of the function from `def` on."""
+        return Function.of(self).text
+
+    @src.setter
+    def src(self, text):
+        raise AttributeError("src cannot be assigned to; call _unsafe_update_src(text)")
+
+    def _unsafe_update_src(self, text):
+        """Replaces the text of the function, from `def` on. All kernels are compiled anew."""
+        self._changed_text = text
+        for f in list(_functions):
+            f._forget_all()
+
+    @property
+    def raw_src(self):
+        return inspect.getsourcelines(self.fn)[0]
+
+    @property
+    def starting_line_number(self):
+        return inspect.getsourcelines(self.fn)[1]
+
+    def parse(self):
+        """The syntax tree of the function."""
+        return ast.Module([Function.of(self).tree], [])
+
+    @property
+    def cache_key(self):
+        """A hash of the function's text and of all that it refers to."""
+        texts = [(s[0], s[2], s[4]) for s in Sources(self).sources if s is not None]
+        return hashlib.sha256(repr(texts).encode()).hexdigest()
+
+    @property
+    def used_global_vals(self):
+        """The variables whose values the function has: (name, id of the dict) -> (value, dict)."""
+        return {(n, id(d)): (v, d) for d, n, v in Sources(self).watched if isinstance(d, dict) and not is_jit(v)
+                and not callable(v)}
+
+    @used_global_vals.setter
+    def used_global_vals(self, unused):
+        for f in list(_functions):
+            f._forget_all()
+
+
+class JITFunction(_HasText, _core.Launcher, KernelInterface):
     """A Python function that runs as a kernel. `kernel[grid](arguments…, num_warps=…)` launches it."""
 
     def __init__(self, fn, version=None, do_not_specialize=None, do_not_specialize_on_alignment=None, debug=None,
@@ -284,10 +370,13 @@ class JITFunction(_core.Launcher, KernelInterface):
         self._modules = {}
         _core.Launcher.__init__(
             self, tuple(self.arg_names),
-            bytes(p.is_constexpr | 2 * (p.do_not_specialize or p.do_not_specialize_on_alignment) for p in self.params),
+            bytes(p.is_constexpr | 2 * (p.do_not_specialize or p.do_not_specialize_on_alignment)
+                  | 4 * (p.do_not_specialize_on_alignment and not p.do_not_specialize) for p in self.params),
             {p.name: p.default for p in self.params if p.has_default})
+        self.device_caches = _variants.Caches(self)
         self._use_device()
         _functions.add(self)
+        _variants.functions[f"{fn.__module__}:{fn.__qualname__}"] = self
 
     __getitem__ = _core.Launcher.__getitem__
 
@@ -309,15 +398,34 @@ class JITFunction(_core.Launcher, KernelInterface):
     def warmup(self, *args, grid=None, **kwargs):
         """Compiles the kernel for these arguments; dtypes of PyTorch stand for tensors. The CompiledKernel."""
         args = [MockTensor.wrap_dtype(a) for a in args]
-        k = self._run(None, args, {n: MockTensor.wrap_dtype(a) for n, a in kwargs.items()})
-        k.prepare()
-        return k
+        return self._do(grid, args, {n: MockTensor.wrap_dtype(a) for n, a in kwargs.items()}, True)
+
+    def preload(self, specialization_data):
+        """Compiles the variant that a hook got as compile["specialization_data"]. The CompiledKernel."""
+        bound, options, key = _variants.decode(self, specialization_data)
+        known = {n: v for n, v in options.items() if n in _OPTIONS}
+        compiled = self._compile_only(bound, known)
+        self.device_caches[_variants.platform.key(self._spec(-1))][0][key] = compiled
+        return compiled
+
+    def _compile_only(self, bound, options):
+        """The kernel for these arguments, compiled; no hook is called."""
+        values, spec, kernel, options = self._converted(self._with_defaults(bound), dict(options))
+        compiled = self._launch(kernel, None, values, options)
+        compiled.prepare()
+        return compiled
+
+    def _with_defaults(self, bound):
+        missing = [p.name for p in self.params if p.name not in bound and not p.has_default]
+        if missing:
+            raise TypeError(f"{self.fn.__name__}: there are no values of {', '.join(missing)}")
+        return {p.name: bound.get(p.name, p.default) for p in self.params}
 
     def compile(self, *args, **kwargs):
         """Compiles the kernel. An argument may be a value, or a type: a dtype or a text ("*fp32", "i32", "fp32"). The
         CompiledKernel has the texts of all stages and the resources."""
-        return self.warmup(*[_of_type(a) for a in args], **{
-            n: _of_type(a) if n in self.arg_names and n not in self._constexpr_names() else a for n, a in kwargs.items()})
+        return self.warmup(*[of_type(a) for a in args], **{
+            n: of_type(a) if n in self.arg_names and n not in self._constexpr_names() else a for n, a in kwargs.items()})
 
     def _constexpr_names(self):
         return {p.name for p in self.params if p.is_constexpr}
@@ -344,25 +452,35 @@ class JITFunction(_core.Launcher, KernelInterface):
         """The kernel for a device without functions among its arguments. The extension calls it."""
         return self._compiled_for(self._spec(index), ())[0]
 
-    def _compiled_for(self, spec, functions):
-        """The kernel of a module that contains these functions, and their names."""
+    def _compiled_for(self, spec, values):
+        """The kernel of a module that contains these functions and values, and their names."""
         with self._lock:
-            key = spec, tuple(id(f) for f in functions)
+            key = spec, *map(_identity, values)
             found = self._modules.pop(key, None)
-            if found and not found[2].changed():
+            if found and not _core.changed(found[2].watched):
                 self._modules[key] = found  # the last one used
-                return found[:2]
+                return found[0], [found[1][id(v)] for v in found[3]]
+            both = [p.name for p in self.params if p.is_constexpr and p.do_not_specialize]
+            if both:
+                raise CompileError(f"error: {self.fn.__name__}: {both[0]} marked as constexpr and listed in "
+                                   "do_not_specialize")
             try:
-                sources = Sources(self, functions)
+                sources = Sources(self, values)
             except NotWritten as e:
                 raise CompileError(f"error: {e}") from None
             module = _core.Module(_device.context(spec), tuple(sources.sources))
-            # the functions are kept, so that no other object has their addresses
-            self._modules[key] = module.kernel(self.fn.__name__), sources.names, sources, functions
+            # the values are kept, so that no other object has their addresses
+            self._modules[key] = module.kernel(self.fn.__name__), sources.names, sources, values
             if len(self._modules) > _MOST_MODULES:
                 del self._modules[next(iter(self._modules))]
             self._watched[:] = sources.watched
-            return self._modules[key][:2]
+            return self._modules[key][0], [sources.names[id(v)] for v in values]
+
+    def _forget_all(self):
+        """The kernel is compiled anew at its next launch."""
+        with self._lock:
+            self._modules.clear()
+            self._forget()
 
     def _bind(self, args, kwargs):
         named = {n: v for n, v in kwargs.items() if n in self.arg_names}
@@ -381,26 +499,54 @@ class JITFunction(_core.Launcher, KernelInterface):
                                f"parameters {', '.join(self.arg_names)}, and a launch the options {', '.join(sorted(_OPTIONS))}")
             elif _IGNORED[name] is not None and v not in _IGNORED[name]:
                 raise ArgumentError(f"{name}={v!r} is not supported; it must be {_IGNORED[name][0]}")
-        if self.debug:
-            options.setdefault("debug", True)
+            else:
+                options[name] = v
+        if self.debug or knobs.runtime.debug:
+            options["debug"] = bool(options.get("debug", self.debug) or knobs.runtime.debug)
         return options
 
     def _run(self, grid, args, kwargs):
-        """A launch with all that Python code can do; without a grid the kernel is only named. The extension calls it."""
-        for hook in self.pre_run_hooks if grid is not None else ():
+        """A launch with all that Python code can do. The extension calls it."""
+        for hook in self.pre_run_hooks:
             hook(*args, **kwargs)
-        bound, options = self._bind(args, kwargs)
-        values = [bound[n] for n in self.arg_names]
+        return self._do(grid, args, kwargs, False)
+
+    def _converted(self, bound, options, is_warmup=True):
+        """The arguments as objects of the extension, the device, the kernel, and the options of the extension."""
+        options = {n: v for n, v in options.items() if n in _OPTIONS or n == "device"}
         functions = []
-        converted = [_converted(v, functions) for v in values]
-        spec = self._spec(max(_places(converted), default=-1), options.pop("device", None))
-        kernel, names = self._compiled_for(spec, tuple(functions))
-        final = tuple(_named(v, names) for v in converted)
+        converted = [_converted(bound[p.name], functions, p.is_constexpr) for p in self.params]
+        index, given = max(_places(converted), default=-2), options.pop("device", None)
+        if index == -2 and is_warmup and not (given or self.device):
+            index = _device.default_gpu()
+        spec = self._spec(index, given)
+        kernel, names = self._compiled_for(spec, tuple(f.value for f in functions))
+        for f, name in zip(functions, names):
+            f.name = name
+        return tuple(map(_named, converted)), spec, kernel, options
+
+    def _do(self, grid, args, kwargs, is_warmup):
+        """A launch or a warmup, with the hooks."""
+        bound, given = self._bind(args, kwargs)
+        values, spec, kernel, options = self._converted(bound, given, is_warmup)
+        variant = _variants.Variant(self, bound, given, spec)
+        compiled = variant.found
+        is_new = compiled is None
+        if is_new:
+            if variant.call(knobs.runtime.jit_cache_hook, is_warmup):
+                return None
+            compiled = self._launch(kernel, None, _without_memory(values), options)
+        if is_warmup:
+            return _warm(compiled, variant) if is_new else compiled
         if callable(grid):
             grid = grid(dict(bound))
-        kept = self._announce(spec, values) if grid is not None else None
-        result = self._launch(kernel, grid, final, options)
+        kept = self._announce(spec, bound.values())
+        with _variants.hooked(self, compiled.result(), grid, bound, options, is_new):
+            result = self._launch(kernel, grid, values, options)
         del kept
+        if is_new:
+            variant.keep(compiled)
+            variant.call(knobs.runtime.jit_post_compile_hook, False)
         return result
 
     @staticmethod
@@ -417,32 +563,9 @@ class JITFunction(_core.Launcher, KernelInterface):
 
     # --- what other code asks of Triton's JITFunction
 
-    def parse(self):
-        """The syntax tree of the function."""
-        return ast.Module([Function(self.fn).tree], [])
-
-    @functools.cached_property
-    def src(self):
-        """The text of the function from `def` on."""
-        return Function(self.fn).text
-
-    @property
-    def raw_src(self):
-        return inspect.getsourcelines(self.fn)[0]
-
-    @property
-    def starting_line_number(self):
-        return inspect.getsourcelines(self.fn)[1]
-
     @property
     def module(self):
         return self.fn.__module__
-
-    @property
-    def cache_key(self):
-        """A hash of the function's text and of all that it refers to."""
-        texts = [s for s in Sources(self).sources if s is not None]
-        return hashlib.sha256(repr([(s[0], s[4]) for s in texts]).encode()).hexdigest()
 
     def create_binder(self):
         return None
@@ -462,7 +585,7 @@ def _by_name(module, qualname):
     return v
 
 
-def _of_type(v):
+def of_type(v):
     """An argument of a type: "*fp32:16", "i32", a dtype."""
     if isinstance(v, str) and v.lstrip("*k").split(":")[0].replace("int", "i") and v[:1] in "*iufb":
         name, _, divisor = v.partition(":")
@@ -471,34 +594,52 @@ def _of_type(v):
         except TypeError:
             return v
         if v.startswith("*"):
-            return _core.pointer(number, (1 << 20) + (0 if not divisor or divisor == "16" else 8), 0, -1, None)
+            return _core.pointer(number, (1 << 20) + (0 if not divisor or divisor == "16" else 8), 0, -2, None)
         value = 16 if divisor == "16" else 1 if divisor == "1" else 7
         return _core.number(number, 0.5 if name[0] in "fb" and name != "bool" else value)
     return MockTensor.wrap_dtype(v)
 
 
-class _FunctionArgument:
+class _Named:
+    """An argument that the kernel's source gives a name: a function, or a compile-time value that only Python has."""
 
-    def __init__(self, fn):
-        self.fn = fn
+    def __init__(self, value):
+        self.value, self.name = value, None
 
 
-def _converted(v, functions):
-    """The argument as an object of the extension; jit functions are collected."""
+def _identity(v):
+    """Equal for values that have the same text in a source."""
+    if isinstance(v, (tuple, list)):
+        return type(v), *map(_identity, v)
+    if isinstance(v, dict):
+        return "dict", *((_identity(k), _identity(x)) for k, x in v.items())
+    if is_aggregate(type(v)):
+        return type(v), *(_identity(getattr(v, n)) for n in type(v).__aggregate_fields__)
+    if type(v).__name__ == "constexpr" and hasattr(v, "value"):
+        return "constexpr", _identity(v.value)
+    if isinstance(v, (bool, int, float, str, enum.Enum)):
+        return type(v), repr(v)
+    return id(v)
+
+
+def _converted(v, named, constexpr=False):
+    """The argument as an object of the extension; those that need a name are collected. Kernels can only tell one object
+    without a text from another: as a tl.constexpr it is a text."""
     if is_jit(v):
-        functions.append(v)
-        return _FunctionArgument(v)
+        named.append(_Named(v))
+        return named[-1]
     if type(v) in (int, float, bool, str, type(None), _core.Arg):
         return v
     if isinstance(v, (tuple, list)):
-        items = [_converted(x, functions) for x in v]
+        items = [_converted(x, named) for x in v]
         return type(v)(*items) if hasattr(v, "_fields") else tuple(items)
     c = _arguments.convert(v)
+    if c is NotImplemented and constexpr and not has_text(v):
+        return repr(v)
     if c is NotImplemented:
-        if isinstance(getattr(v, "value", None), (int, str)) and hasattr(v, "name"):
-            return c  # an enumerator
-        raise TypeError(f"an argument of type {type(v).__module__}.{type(v).__qualname__} cannot be passed to a kernel")
-    return _converted(c, functions) if isinstance(c, (tuple, list)) else c
+        named.append(_Named(v.value if type(v).__name__ == "constexpr" and hasattr(v, "value") else v))
+        return named[-1]
+    return _converted(c, named) if isinstance(c, (tuple, list)) else c
 
 
 def _places(values):
@@ -510,13 +651,37 @@ def _places(values):
             yield from _places(v)
 
 
-def _named(v, names):
-    if isinstance(v, _FunctionArgument):
-        return _core.function(names[id(v.fn)])
+def _mapped(f, v):
+    """The value with its elements replaced, those of tuples too."""
     if isinstance(v, (tuple, list)):
-        items = [_named(x, names) for x in v]
+        items = [_mapped(f, x) for x in v]
         return type(v)(*items) if hasattr(v, "_fields") else tuple(items)
-    return v
+    return f(v)
+
+
+def _named(v):
+    return _mapped(lambda x: _core.function(x.name) if isinstance(x, _Named) else x, v)
+
+
+def _without_memory(values):
+    """The arguments without the tensors that they keep, for a kernel that is kept without being launched."""
+    return _mapped(lambda x: x.detached() if isinstance(x, _core.Arg) else x, values)
+
+
+def _warm(compiled, variant):
+    """Compiles, at once or in the pool of an AsyncCompileMode."""
+    def finish(unused):
+        variant.keep(compiled)
+        variant.call(knobs.runtime.jit_post_compile_hook, True)
+
+    mode = _variants.active_mode.get()
+    if mode is not None:
+        future = mode.submit((variant.fn, variant.key), lambda: compiled.prepare() or compiled, finish)
+        variant.keep(future)
+        return future
+    compiled.prepare()
+    finish(compiled)
+    return compiled
 
 
 def _tensors(values):
@@ -533,7 +698,7 @@ def _tensors(values):
             yield v
 
 
-class ConstexprFunction:
+class ConstexprFunction(_HasText):
     """A Python function that runs while a kernel is compiled."""
 
     def __init__(self, fn):

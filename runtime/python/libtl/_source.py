@@ -8,9 +8,11 @@ the Python file. Names are looked up as Python does it; nothing else is evaluate
 
 import ast
 import builtins
+import copy
 import enum
 import inspect
 import math
+import sys
 import textwrap
 import types
 
@@ -27,6 +29,34 @@ class NotWritten(Exception):
     """A value that the language has no text for."""
 
 
+_TYPES = {"u1", "bf16", *(f"{s}{n}" for s in "iu" for n in (8, 16, 32, 64)), "fp16", "fp32", "fp64", "fp8e4nv", "fp8e5",
+          "fp8e4b15", "fp8e4b8", "fp8e5b16"}
+_SHORT = {"bool": "u1", "int1": "u1", "i1": "u1", "uint1": "u1", "half": "fp16", "float16": "fp16", "bfloat16": "bf16",
+          "float32": "fp32", "float64": "fp64", "double": "fp64", "float": "fp32", "float8e4nv": "fp8e4nv",
+          "float8e5": "fp8e5", "float8e4b15": "fp8e4b15", "float8e4b8": "fp8e4b8", "float8e5b16": "fp8e5b16",
+          **{f"{word}{n}": f"{word[:-2]}{n}" for word in ("int", "uint") for n in (8, 16, 32, 64)}}
+
+
+def type_name(annotation):
+    """The short name of the type that an annotation states: "i32", "*fp32", "constexpr"; or its text."""
+    if isinstance(annotation, str):
+        name = annotation.strip()
+        if name.startswith("const "):
+            return "*k" + type_name(name[6:])[1:]
+        if name.startswith("*"):
+            return "*" + type_name(name[1:])
+        if name.endswith("*"):
+            return "*" + type_name(name[:-1])
+        name = name.removeprefix("tl.")
+    elif hasattr(annotation, "element_ty"):
+        return "*" + type_name(annotation.element_ty)
+    elif type(annotation).__name__ == "dtype":
+        name = annotation.name
+    else:
+        name = getattr(annotation, "__name__", None) or str(annotation)
+    return _SHORT.get(name.removesuffix("_t"), name)
+
+
 class Function:
     """The text of a Python function.
 
@@ -34,7 +64,9 @@ class Function:
     syntax tree, an ast.FunctionDef.
     """
 
-    def __init__(self, fn):
+    def __init__(self, fn, changed=None):
+        """changed: the text from `def` on that replaces the function's own."""
+        self.fn = fn
         try:
             lines, start = inspect.getsourcelines(fn)
         except (OSError, TypeError) as e:
@@ -45,18 +77,38 @@ class Function:
         tree = ast.parse(text).body[0]
         self.indent, self.line = indent, start + tree.lineno - 1
         self.text = "".join(text.splitlines(True)[tree.lineno - 1:])
+        if changed is not None:
+            self.file, self.indent, self.text = f"<changed text of {fn.__qualname__}>", 0, changed
         self.tree = ast.parse(self.text).body[0]
-        self.fn = fn
+        self.annotate()
 
-    @property
-    def cells(self):
-        """The variables of enclosing functions, as cells by name."""
-        return dict(zip(self.fn.__code__.co_freevars, self.fn.__closure__ or ()))
+    def annotate(self):
+        """Writes annotations that the parameters have in Python, but not in the text: a decorator gave them."""
+        edits = []
+        for a in [*self.tree.args.posonlyargs, *self.tree.args.args, *self.tree.args.kwonlyargs]:
+            given = self.fn.__annotations__.get(a.arg)
+            if a.annotation is None and given is not None:
+                name = type_name(given)
+                word = "__triton.language.constexpr" if "constexpr" in name else repr(name) if name in _TYPES else None
+                if word:
+                    edits.append((a.end_lineno, a.end_col_offset, f": {word}"))
+        if not edits:
+            return
+        lines = [line.encode() for line in self.text.splitlines(True)]
+        for line, column, words in reversed(edits):
+            lines[line - 1] = lines[line - 1][:column] + words.encode() + lines[line - 1][column:]
+        self.text = b"".join(lines).decode()
+        self.tree = ast.parse(self.text).body[0]
+
+    @staticmethod
+    def of(jit):
+        """The text of a jit function or a constexpr function."""
+        return Function(jit.fn, getattr(jit, "_changed_text", None))
 
     def scope(self):
         """The names that the function sees: its module's, and those of enclosing functions in front of them."""
         scope = dict(self.fn.__globals__)
-        for name, cell in self.cells.items():
+        for name, cell in zip(self.fn.__code__.co_freevars, self.fn.__closure__ or ()):
             try:
                 scope[name] = cell.cell_contents
             except ValueError:  # it has no value yet
@@ -87,6 +139,11 @@ def free_names(tree):
     for part in [*tree.body, a, *([tree.returns] if tree.returns is not None else [])]:
         visit(part, [])
     return found
+
+
+def free_names_of(expression):
+    """The same of an expression, as pairs."""
+    return free_names(ast.parse(f"def f(): {ast.unparse(expression)}").body[0]).items()
 
 
 def language_name(v):
@@ -134,36 +191,43 @@ def is_aggregate(c):
     return isinstance(c, type) and getattr(c, "__triton_aggregate__", False)
 
 
+def has_text(v):
+    """Can a source have the value?"""
+    s = Sources.__new__(Sources)
+    s.sources, s.names, s.known, s.watched, s.imports = [None], {}, {}, [], []
+    try:
+        return bool(s.definition("v", v, {}))
+    except NotWritten:
+        return False
+
+
 class Sources:
     """The sources of a kernel: tuples (name, file, first line, indent, text), the kernel's first.
 
-    watched: (dict or object, name, value) of each variable that the texts depend on: globals, variables of enclosing
-    functions, attributes.
+    watched: (holder, name, value) of each variable that the texts depend on; the holder is a dict, or an object with the
+    attribute `name`.
     """
 
-    def __init__(self, jit, functions=()):
-        """jit: the kernel. functions: jit functions that are passed as arguments; `names` has their names."""
-        self.sources, self.names, self.known, self.watched, self.constants = [None], {}, {}, [], {}
-        main = Function(jit.fn)
+    def __init__(self, jit, values=()):
+        """jit: the kernel. values: functions and compile-time values that are passed as arguments; `names` has the names
+        that the kernel's source gives them. NotWritten: one of them has no text."""
+        self.sources, self.names, self.known, self.watched, self.imports = [None], {}, {}, [], []
+        main = Function.of(jit)
         bound = self.bind(main)
-        for f in functions:
-            if id(f) not in self.names:
-                self.names[id(f)] = name = f"__function_{len(self.names)}"
-                bound.append(self.binding(name, f, {}))
+        for v in values:
+            if id(v) not in self.names:
+                self.names[id(v)] = name = f"__argument_{len(self.names)}"
+                try:
+                    bound.append(self.definition(name, v, {}))
+                except NotWritten:
+                    raise TypeError(f"an argument of type {type(v).__module__}.{type(v).__qualname__} cannot be passed to "
+                                    "a kernel") from None
         self.sources[0] = self.source(None, main, bound, jit)
-
-    def changed(self):
-        """Has a variable changed since the texts were made?"""
-        for scope, name, v in self.watched:
-            now = scope.get(name) if isinstance(scope, dict) else getattr(scope, name, None)
-            if now is not v and (type(now) is not type(v) or not now == v):
-                return True
-        return False
 
     def function(self, jit):
         """The module and the name of a jit function or constexpr function."""
         if id(jit) not in self.known:
-            f = Function(jit.fn)
+            f = Function.of(jit)
             self.known[id(jit)] = module = f"__module_{len(self.sources)}"
             self.sources.append(None)
             at = len(self.sources) - 1
@@ -171,32 +235,45 @@ class Sources:
         return self.known[id(jit)], jit.fn.__name__
 
     def source(self, module, f, bound, jit):
-        head = "import triton as __triton; " + "; ".join(b for b in bound if b)
-        text = f"{head}\n{self.decorator(jit)}\n{f.text}"
-        return module, f.file, f.line - 2, f.indent, text
+        head = ["import triton as __triton; " + "; ".join(b for b in bound if b), *self.decorators(jit)]
+        return module, f.file, max(f.line - len(head), 0), f.indent, "\n".join([*head, f.text])
 
     @staticmethod
-    def decorator(jit):
+    def decorators(jit):
+        """The lines in front of the `def`."""
+        words = getattr(jit, "_must_use_result", False)
+        if words:
+            yield "@__triton.must_use_result" + (f"({words!r})" if isinstance(words, str) else "")
         if is_constexpr_function(jit):
-            return "@__triton.constexpr_function"
-        return "@__triton.jit" + ("(noinline=True)" if getattr(jit, "noinline", False) else "")
+            yield "@__triton.constexpr_function"
+        else:
+            yield "@__triton.jit" + ("(noinline=True)" if getattr(jit, "noinline", False) else "")
 
     # --- names
 
     def bind(self, f):
         """A definition of each name that the function takes from outside."""
         scope, bound = f.scope(), []
+        cells = dict(zip(f.fn.__code__.co_freevars, f.fn.__closure__ or ()))
         for name, attributes in free_names(f.tree).items():
             if name not in scope or getattr(builtins, name, None) is scope[name]:
                 continue
-            self.watch(f.cells.get(name, f.fn.__globals__), name, scope[name])
+            if name in cells:
+                self.watch(cells[name], "cell_contents", scope[name])
+            else:
+                self.watch(f.fn.__globals__, name, scope[name])
             bound.append(self.binding(name, scope[name], attributes))
         return bound
 
-    def watch(self, scope, name, v):
-        """Notes a variable whose change is a change of the kernel. scope: a dict, a cell or an object."""
-        if not isinstance(v, (types.ModuleType, types.FunctionType, type)):
-            self.watched.append((scope, "cell_contents" if isinstance(scope, types.CellType) else name, v))
+    def watch(self, holder, name, v):
+        """Notes a variable whose value the texts have."""
+        if isinstance(v, (types.ModuleType, types.FunctionType, type)):
+            return
+        if isinstance(v, (list, dict)):
+            v = copy.deepcopy(v)  # it can change in place
+        elif type(v).__name__ == "constexpr" and hasattr(v, "value"):
+            self.watch(v, "value", v.value)
+        self.watched.append((holder, name, v))
 
     def binding(self, name, v, attributes):
         """A statement that gives `name` the value v in a source; None: it has no text, and a use of it is an error."""
@@ -221,16 +298,23 @@ class Sources:
             return f"from {module} import {own} as {name}"
         if is_named_tuple(v) or is_aggregate(v):
             return f"from {self.class_(v)} import {v.__name__} as {name}"
-        if is_named_tuple(type(v)):
-            c = type(v)
-            values = ", ".join(self.literal(x) for x in v)
-            return f"from {self.class_(c)} import {c.__name__} as __{name}; {name} = __{name}({values})"
+        imports, self.imports = self.imports, []
         try:
-            return f"{name} = {self.literal(v)}"
+            return "; ".join([f"{name} = {self.literal(v)}", *self.imports][::-1])
         except NotWritten:
             if not attributes:
                 raise
             return f"import {self.namespace(v, attributes)} as {name}"
+        finally:
+            self.imports = imports
+
+    def imported(self, module, own):
+        """A name for a function or class of another source, in the expression that is being written."""
+        name = f"__{module.strip('_')}_{own}"
+        statement = f"from {module} import {own} as {name}"
+        if statement not in self.imports:
+            self.imports.append(statement)
+        return name
 
     def namespace(self, v, attributes):
         """A source with the attributes of an object that are used: a Python module, a class, an instance."""
@@ -238,9 +322,14 @@ class Sources:
         self.sources.append(None)
         at, bound = len(self.sources) - 1, []
         for name, inner in attributes.items():
-            if hasattr(v, name):
-                self.watch(v, name, getattr(v, name))
-                bound.append(self.binding(name, getattr(v, name), inner))
+            if not hasattr(v, name):
+                continue
+            value = getattr(v, name)
+            if isinstance(v, types.ModuleType):
+                self.watch(v.__dict__, name, value)
+            elif name in getattr(v, "__dict__", {}):
+                self.watch(v, name, value)
+            bound.append(self.binding(name, value, inner))
         text = "; ".join(b for b in bound if b) + "\n"
         self.sources[at] = module, getattr(v, "__file__", None) or "<namespace>", 0, 0, text
         return module
@@ -255,7 +344,7 @@ class Sources:
             return f"__triton.language.PropagateNan.{v.name}"
         if v is None or isinstance(v, (bool, str)) and not isinstance(v, enum.Enum):
             return repr(v)
-        if isinstance(v, int) and not isinstance(v, enum.Enum):
+        if isinstance(v, int):
             return repr(int(v))
         if isinstance(v, float) and not isinstance(v, enum.Enum):
             return repr(float(v)) if math.isfinite(v) else f'float("{float(v)}")'
@@ -265,29 +354,50 @@ class Sources:
             return f"__triton.language.pointer_type({self.literal(v.element_ty)})"
         if type(v).__name__ == "dtype" and language_name(type(v)):
             return f"__triton.language.{repr(v).rpartition('.')[2]}"
+        if is_jit(v) or is_constexpr_function(v):
+            dotted = language_name(v) if is_jit(v) else None
+            return dotted.replace("triton", "__triton", 1) if dotted else self.imported(*self.function(v))
+        if isinstance(v, types.FunctionType) and language_name(v):
+            return language_name(v).replace("triton", "__triton", 1)
+        if is_aggregate(type(v)):
+            return self.constructed(v)
+        if is_named_tuple(type(v)):
+            return f"{self.imported(self.class_(type(v)), type(v).__name__)}({', '.join(self.literal(x) for x in v)})"
         if isinstance(v, dict):
             return "{" + ", ".join(f"{self.literal(k)}: {self.literal(x)}" for k, x in v.items()) + "}"
-        if isinstance(v, (tuple, list)) and not is_named_tuple(type(v)):
+        if type(v).__name__ == "tuple" and is_named_tuple(getattr(v, "type", None)):
+            return self.literal(v.type(*v))
+        if isinstance(v, enum.Enum):
+            return f"{self.imported(self.class_(type(v)), type(v).__name__)}({v.name!r}, {self.literal(v.value)})"
+        if isinstance(v, (tuple, list)) or type(v).__name__ == "tuple" and hasattr(v, "values"):
             items = ", ".join(self.literal(x) for x in v)
             return f"[{items}]" if isinstance(v, list) else f"({items},)" if v else "()"
         raise NotWritten(f"a value of type {type(v).__module__}.{type(v).__qualname__}")
 
+    def constructed(self, v):
+        """The expression that makes an aggregate as Python code made it: constructors may compute."""
+        args, kwargs = v._made
+        parts = [*map(self.literal, args), *(f"{n}={self.literal(x)}" for n, x in kwargs.items())]
+        return f"{self.imported(self.class_(type(v)), type(v).__name__)}({', '.join(parts)})"
+
     # --- classes
 
     def class_(self, c):
-        """The module with a named tuple's or an aggregate's class."""
+        """The module with the class of a named tuple, an aggregate, or of enumerators, which are named tuples there."""
         if id(c) in self.known:
             return self.known[id(c)]
         self.known[id(c)] = module = f"__module_{len(self.sources)}"
         self.sources.append(None)
         at = len(self.sources) - 1
-        self.sources[at] = self.aggregate(module, c) if is_aggregate(c) else self.named_tuple(module, c)
+        self.sources[at] = (self.aggregate(module, c) if is_aggregate(c) else
+                            self.named_tuple(module, c, ("name", "value"), {}) if issubclass(c, enum.Enum) else
+                            self.named_tuple(module, c, c._fields, c._field_defaults))
         return module
 
-    def named_tuple(self, module, c):
+    def named_tuple(self, module, c, fields, defaults):
         lines = ["from typing import NamedTuple; import triton as __triton", f"class {c.__name__}(NamedTuple):"]
-        for f in c._fields:
-            default = f" = {self.literal(c._field_defaults[f])}" if f in c._field_defaults else ""
+        for f in fields:
+            default = f" = {self.literal(defaults[f])}" if f in defaults else ""
             lines.append(f"    {f}: object{default}")
         return module, "<named tuple>", 0, 0, "\n".join([*lines, "    pass", ""])
 
@@ -327,7 +437,12 @@ class Sources:
         for base in own.__bases__:
             if is_aggregate(base):
                 bound.append(self.binding(base.__name__, base, {}))
+        module = vars(sys.modules.get(own.__module__, own))
         for n in tree.body:
+            for name, attributes in free_names_of(n.value) if isinstance(n, ast.AnnAssign) and n.value else ():
+                if name in module and name not in done:
+                    done.add(name)
+                    bound.append(self.binding(name, module[name], attributes))
             if isinstance(n, ast.AnnAssign) and isinstance(n.annotation, ast.Name):
                 v = own.__annotations__.get(n.target.id) if isinstance(n.target, ast.Name) else None
                 if is_aggregate(v) and n.annotation.id not in done:

@@ -3,17 +3,21 @@
 import builtins
 import functools
 import inspect
-import os
 import time
 
-from ._jit import KernelInterface
+from . import knobs
+from ._jit import JITFunction, KernelInterface
 from .errors import ArgumentError, CompileError, Error, OutOfResources
 
-__all__ = ["Config", "autotune", "heuristics", "Autotuner", "Heuristics", "PTXASError"]
+__all__ = ["Config", "autotune", "heuristics", "Autotuner", "Heuristics", "PTXASError", "AutotunerError"]
 
 
 class PTXASError(Error):
     """The driver's assembler refused a kernel."""
+
+
+class AutotunerError(ArgumentError):
+    """No configuration is left."""
 
 
 class Config:
@@ -78,13 +82,14 @@ class Autotuner(KernelInterface):
 
     def _save(self, kwargs, reset_only=False):
         for name in self.reset_to_zero:
-            _zero(kwargs[name])
+            if kwargs[name] is not None:
+                _zero(kwargs[name])
         if not reset_only:
-            self._saved = {name: _copy(kwargs[name]) for name in self.restore_value}
+            self._saved = {name: _copy(kwargs[name]) for name in self.restore_value if kwargs[name] is not None}
 
     def _restore(self, kwargs, exception=None):
-        for name in self.restore_value:
-            _assign(kwargs[name], self._saved[name])
+        for name, value in self._saved.items():
+            _assign(kwargs[name], value)
         self._saved = {}
 
     def _bench(self, *args, config, **meta):
@@ -123,13 +128,17 @@ class Autotuner(KernelInterface):
             if key not in self.cache:
                 used_cached = False
                 self.cache[key] = self._choose(args, kwargs, everything)
+                if knobs.autotuning.listener is not None:
+                    knobs.autotuning.listener(
+                        fn=_jit_function_of(self.fn), key=key, best_config=self.cache[key],
+                        configs_timings=self.configs_timings, duration=self.bench_time, cache_hit=False)
             config = self.cache[key]
         else:
             config = self.configs[0]
         self.best_config = config
-        if os.environ.get("TRITON_PRINT_AUTOTUNING") == "1" and not used_cached:
-            print(f"Triton autotuning for function {self.base_fn.__name__},\nfinished after {self.bench_time:.2f}s,\n"
-                  f"best config selected: {self.best_config};")
+        if knobs.autotuning.print and not used_cached:
+            print(f"Triton autotuning for function {self.base_fn.__name__},\nwith key as {key},\n"
+                  f"finished after {self.bench_time:.2f}s,\nbest config selected: {self.best_config};")
         values = {**kwargs, **config.all_kwargs()}
         if config.pre_hook is not None:
             config.pre_hook({**self.nargs, **values})
@@ -154,7 +163,8 @@ class Autotuner(KernelInterface):
         if self.early_config_prune:
             configs = self.early_config_prune(configs, self.nargs, **kwargs)
             if not configs:
-                raise ArgumentError(f"early_config_prune leaves no configuration of {self.base_fn.__name__}")
+                raise AutotunerError("Autotuner error: No valid autotuner configs after pruning. `early_config_prune` "
+                                     "should return at least one config.")
         if self.perf_model:
             top = self.configs_top_k
             top = int(len(self.configs) * top) if isinstance(top, float) and top <= 1.0 else top
@@ -197,6 +207,13 @@ class Heuristics(KernelInterface):
 def _function_of(fn):
     """The Python function under the decorators."""
     while not inspect.isfunction(fn):
+        fn = fn.fn
+    return fn
+
+
+def _jit_function_of(fn):
+    """The kernel under the decorators."""
+    while not isinstance(fn, JITFunction):
         fn = fn.fn
     return fn
 

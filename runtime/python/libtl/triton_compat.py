@@ -5,18 +5,18 @@ belongs to Triton's own compiler raises NotImplementedError when it is used.
 """
 
 import base64
-import contextlib
 import contextvars
 import enum
 import hashlib
 import sys
 import types
 
-from . import _arguments, _compiled, _device, _jit, language, testing
+from . import _arguments, _cache, _compiled, _device, _jit, _variants, knobs, language, testing
 from . import cdiv, next_power_of_2
+from ._aggregate import aggregate
 from ._jit import (CompiledKernel, ConstexprFunction, JITFunction, KernelInterface, KernelParam, MockTensor,
                    TensorWrapper, constexpr_function, jit, reinterpret)
-from .autotuner import Autotuner, Config, Heuristics, PTXASError, autotune, heuristics
+from .autotuner import Autotuner, AutotunerError, Config, Heuristics, PTXASError, autotune, heuristics
 from .errors import CompileError as CompilationError
 from .errors import CompileTimeAssertionFailure, OutOfResources
 from .errors import Error as TritonError
@@ -37,17 +37,6 @@ def _not_here(name):
         raise NotImplementedError(f"{name} belongs to Triton's own compiler, which libtl does not have")
     f.__name__ = f.__qualname__ = name.rpartition(".")[2]
     return f
-
-
-# --- aggregates
-
-
-def aggregate(cls):
-    """Makes a class whose instances are values in kernels: fields with annotations, methods under @jit."""
-    fields = {n: a for base in reversed(cls.__mro__) for n, a in base.__dict__.get("__annotations__", {}).items()}
-    cls.__triton_aggregate__ = True
-    cls.__aggregate_fields__ = fields
-    return cls
 
 
 # --- the driver
@@ -163,13 +152,17 @@ class _DriverConfig:
 
 
 class ASTSource:
-    """A jit function with the types of its parameters: for triton.compile."""
+    """A jit function with the types of its parameters: for triton.compile.
+
+    signature: type by name: "*fp32", "i32", "constexpr", "tensordesc<fp16[64, 64]>", a tuple of types. constexprs, attrs: by
+    name, index, or path of indices in tuples.
+    """
 
     def __init__(self, fn, signature, constexprs=None, attrs=None):
         self.fn, self.signature, self.name, self.ext = fn, signature, fn.__name__, "ttir"
 
         def path(k):
-            return fn.arg_names[k] if isinstance(k, int) else fn.arg_names[k[0]] if isinstance(k, tuple) else k
+            return (fn.arg_names.index(k),) if isinstance(k, str) else (k,) if isinstance(k, int) else tuple(k)
 
         self.constants = self.constexprs = {path(k): v for k, v in (constexprs or {}).items()}
         self.attrs = {path(k): v for k, v in (attrs or {}).items()}
@@ -184,7 +177,13 @@ def compile(src, target=None, options=None, _env_vars=None):
     """Compiles a jit function for types. target: a GPUTarget; None: the device that is present."""
     if not isinstance(src, ASTSource):
         raise NotImplementedError("triton.compile: libtl compiles an ASTSource; for IR text use `tlc FILE.ttir`")
-    return _compiled.compile_types(src, _spec_of(target), options or {})
+    if target is not None and target.backend not in ("cuda", "cpu"):
+        raise NotImplementedError(f"triton.compile: libtl compiles for the targets cuda and cpu, not {target.backend}")
+    arguments = _variants.arguments_of(src.fn, src.signature, src.constants, src.attrs)
+    known = {n: v for n, v in (options or {}).items() if n in _jit._OPTIONS}
+    if target is not None and target.backend == "cuda":
+        known["device"] = "sim" if target.arch == 90 else f"sim:{target.arch}"
+    return src.fn._compile_only(arguments, known)
 
 
 def _spec_of(target):
@@ -252,66 +251,53 @@ def set_allocator(allocator):
     _allocator.set(allocator)
 
 
-# --- knobs
-
-
-class _Knobs(types.SimpleNamespace):
-    """Settings of Triton. Those of its compiler have no effect."""
-
-    @contextlib.contextmanager
-    def scope(self):
-        before = dict(self.__dict__)
-        try:
-            yield self
-        finally:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-
-    def reset(self):
-        return self
-
-
-def _knobs():
-    m = types.ModuleType("triton.knobs")
-    m.autotuning = _Knobs(cache=False, print=False, warmup=25, rep=100)
-    m.runtime = _Knobs(interpret=False, debug=False, launch_enter_hook=None, launch_exit_hook=None, jit_cache_hook=None,
-                       jit_post_compile_hook=None, kernel_load_start_hook=None, kernel_load_end_hook=None,
-                       add_stages_inspection_hook=None, override_arch=None)
-    m.compilation = _Knobs(override=False, dump_ir=False, always_compile=False, use_ir_loc=None, listener=None,
-                           instrumentation_mode="", enable_asan=False, disable_line_info=False)
-    m.cache = _Knobs(dir="", manager_class=None)
-    m.language = _Knobs(fp32_default=None, default_fp_fusion=True)
-    m.nvidia = _Knobs(libdevice_path=None, ptxas=types.SimpleNamespace(version="13.0", path=None), cuobjdump=None, nvdisasm=None, dump_nvptx=False)
-    m.build = _Knobs(cc=None, impl=None)
-    m.proton = _Knobs(disable=False)
-    m.redis = _Knobs(host="", port=0)
-    return m
-
-
 # --- the modules
 
 
-class AsyncCompileMode:
-    """Compilation on a thread pool: kernels of libtl are compiled at once."""
+class FutureKernel:
+    """A kernel that is being compiled. It has the members of the compiled kernel, and waits for it when they are asked for."""
 
-    def __init__(self, executor, ignore_errors=False):
-        self.executor = executor
+    def __init__(self, finalize_compile, future):
+        self.finalize_compile, self.future, self.kernel = finalize_compile, future, None
+
+    def result(self, ignore_errors=False):
+        """Waits. The kernel; None: it failed, and errors are ignored."""
+        if self.kernel is None:
+            try:
+                kernel = self.future.result()
+            except Exception:
+                if ignore_errors:
+                    return None
+                raise
+            self.kernel = kernel
+            self.finalize_compile(kernel)
+        return self.kernel
+
+    def __getattr__(self, name):
+        return getattr(self.result(), name)
+
+
+class AsyncCompileMode:
+    """with AsyncCompileMode(executor): warmups compile in the pool; at the end all are waited for."""
+
+    def __init__(self, executor, *, ignore_errors=False):
+        self.executor, self.ignore_errors, self.future_kernels = executor, ignore_errors, {}
+
+    def submit(self, key, compile_fn, finalize_fn):
+        if key not in self.future_kernels:
+            self.future_kernels[key] = FutureKernel(finalize_fn, self.executor.submit(compile_fn))
+        return self.future_kernels[key]
 
     def __enter__(self):
+        if _variants.active_mode.get() is not None:
+            raise RuntimeError("Another AsyncCompileMode is already active")
+        _variants.active_mode.set(self)
         return self
 
     def __exit__(self, *error):
-        return None
-
-
-class FutureKernel:
-    """A kernel that is being compiled."""
-
-    def __init__(self, kernel):
-        self.kernel = kernel
-
-    def result(self):
-        return self.kernel
+        _variants.active_mode.set(None)
+        for f in list(self.future_kernels.values()):
+            f.result(self.ignore_errors)
 
 
 class PROPAGATE_NAN(enum.IntEnum):
@@ -326,15 +312,27 @@ def _module(name, **members):
     return m
 
 
+_driver = _DriverConfig()
+
+
+def _device_key(spec=None):
+    """The key of the active driver's device in device_caches."""
+    return f"{_driver.active.get_current_target().backend}:{_driver.active.get_current_device()}"
+
+
+_variants.platform = types.SimpleNamespace(key=_device_key, target=lambda: _driver.active.get_current_target())
+
+
 def _modules():
     """The submodules of triton by name."""
-    driver = _DriverConfig()
+    driver = _driver
     short = {name: name.replace("uint", "u").replace("int", "i") for name in _arguments._NUMBERS}
     short |= {long: name for name, long in language.core._LONG.items()} | {"bool": "i1", "half": "fp16", "float": "fp32"}
     jit_names = dict(jit=jit, JITFunction=JITFunction, JITCallable=JITFunction, KernelInterface=KernelInterface,
                      KernelParam=KernelParam, TensorWrapper=TensorWrapper, MockTensor=MockTensor, reinterpret=reinterpret,
                      constexpr_function=constexpr_function, ConstexprFunction=ConstexprFunction,
-                     get_device_key=lambda: str(_Driver().get_current_target().arch),
+                     get_device_key=_device_key, mangle_type=lambda v, specialize=False: _variants.specialize(
+                         v, value=specialize)[0],
                      native_specialize_impl=_not_here("native_specialize_impl"),
                      specialize_impl=_not_here("specialize_impl"), type_canonicalisation_dict=short)
     tuner = dict(Autotuner=Autotuner, Heuristics=Heuristics, Config=Config, autotune=autotune, heuristics=heuristics,
@@ -343,11 +341,11 @@ def _modules():
                        UnsupportedLanguageConstruct=UnsupportedLanguageConstruct)
     compiler = dict(ASTSource=ASTSource, compile=compile, CompiledKernel=CompiledKernel, triton_key=triton_key,
                     get_cache_key=lambda src, *rest: src.hash(), make_backend=BaseBackend,
-                    IRSource=_not_here("IRSource"), LazyDict=dict, **error_names)
-    async_names = dict(AsyncCompileMode=AsyncCompileMode, FutureKernel=FutureKernel)
+                    IRSource=_not_here("IRSource"), LazyDict=_variants.LazyDict, **error_names)
+    async_names = dict(AsyncCompileMode=AsyncCompileMode, FutureKernel=FutureKernel,
+                       active_mode=_variants.active_mode)
     allocation = dict(_allocator=_allocator, _profile_allocator=_profile_allocator, set_allocator=set_allocator,
                       NullAllocator=NullAllocator)
-    knobs = _knobs()
     extra, nvidia = language.extra, _module("triton.backends.nvidia")
     found = {
         "language": language, "language.core": language.core, "language.math": language.math,
@@ -360,10 +358,10 @@ def _modules():
         "runtime.autotuner": _module("triton.runtime.autotuner", **tuner),
         "runtime.driver": driver,
         "runtime.errors": _module("triton.runtime.errors", OutOfResources=OutOfResources, PTXASError=PTXASError,
-                                  InterpreterError=InterpreterError, TritonError=TritonError),
-        "runtime.cache": _module("triton.runtime.cache", _base32=_base32, _base64=_base64,
-                                 get_cache_manager=_not_here("get_cache_manager"),
-                                 default_cache_dir=lambda: "", triton_key=triton_key),
+                                  InterpreterError=InterpreterError, TritonError=TritonError,
+                                  AutotunerError=AutotunerError),
+        "runtime.cache": _module("triton.runtime.cache", _base32=_base32, _base64=_base64, triton_key=triton_key,
+                                 **{n: getattr(_cache, n) for n in _cache.__all__}),
         "runtime.interpreter": _module("triton.runtime.interpreter", InterpretedFunction=type("InterpretedFunction", (), {}),
                                        InterpreterError=InterpreterError),
         "runtime._allocation": _module("triton.runtime._allocation", **allocation),

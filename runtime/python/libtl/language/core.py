@@ -7,7 +7,7 @@ from .. import _core
 
 __all__ = ["dtype", "pointer_type", "block_type", "tuple_type", "constexpr_type", "constexpr", "const", "tensor",
            "tensor_descriptor", "tensor_descriptor_base", "tuple", "slice", "PropagateNan", "TRITON_MAX_TENSOR_NUMEL",
-           "builtin", "must_use_result"]
+           "builtin", "must_use_result", "aggregate_replace", "str_to_ty"]
 
 TRITON_MAX_TENSOR_NUMEL = 1048576
 _NUMBERS = {{"i": "int", "u": "uint"}.get(name[0], name[0]) + name[1:]: number
@@ -49,7 +49,7 @@ class dtype(base_type):
         if name != "void" and name not in _NUMBERS:
             raise ValueError(f"there is no type {name!r}; there are {', '.join(_NUMBERS)}")
         self.name = name
-        digits = name[3:4] if name.startswith("fp8") else name.lstrip("uintfpb")
+        digits = name[2:3] if name.startswith("fp8") else name.lstrip("uintfpb")
         self.primitive_bitwidth = int(digits) if digits.isdigit() else 0
         self.int_bitwidth = self.primitive_bitwidth
         self.fp_mantissa_width, self.exponent_bias = _MANTISSA.get(name, (0, 0))
@@ -308,11 +308,28 @@ class tuple(base_value):
     def __getitem__(self, index):
         return self.values[_unwrap(index)]
 
+    def __getattr__(self, name):
+        fields = getattr(self.__dict__.get("type"), "_fields", None) or getattr(self.__dict__.get("type"), "fields", None)
+        if name in (fields or ()):
+            return self.values[list(fields).index(name)]
+        raise AttributeError(f"a tl.tuple has no field {name!r}")
+
     def __len__(self):
         return len(self.values)
 
     def __iter__(self):
         return iter(self.values)
+
+
+def aggregate_replace(instance, **changes):
+    """An aggregate that is constructed anew from the fields, with other values of those in `changes`."""
+    fields = getattr(type(instance), "__aggregate_fields__", None)
+    if fields is None:
+        raise TypeError(f"aggregate_replace() expects an aggregate instance, got {type(instance)}")
+    for name in changes:
+        if name not in fields:
+            raise TypeError(f"{type(instance).__name__} has no field '{name}'")
+    return type(instance)(**{name: changes.get(name, getattr(instance, name)) for name in fields})
 
 
 class PropagateNan(enum.IntFlag):
@@ -331,9 +348,14 @@ pi32_t = pointer_type(int32)  # noqa: F821
 __all__.append("pi32_t")
 
 
-def builtin(fn):
-    """Triton's decorator for functions of its compiler, which libtl does not have."""
-    raise NotImplementedError(f"{fn.__name__}: libtl has no functions under @builtin; use @libtl.jit")
+class builtin:
+    """Triton's decorator for functions of its compiler, which libtl does not have: a use of the function is an error."""
+
+    def __init__(self, fn):
+        self.fn, self.__name__, self.__doc__ = fn, fn.__name__, fn.__doc__
+
+    def __call__(self, *args, **kwargs):
+        raise NotImplementedError(f"{self.__name__}: libtl has no functions under @builtin; use @libtl.jit")
 
 
 def must_use_result(x, s=True):
@@ -342,6 +364,17 @@ def must_use_result(x, s=True):
         return lambda fn: must_use_result(fn, x)
     x._must_use_result = s
     return x
+
+
+def str_to_ty(name, c=None):
+    """The type that a signature names: "fp32", "i32", "*fp16", "*kfp16"."""
+    if name.startswith("*"):
+        const = name.startswith("*k")
+        return pointer_type(str_to_ty(name[1 + const:]), const=const)
+    return dtype({"u1": "int1", "i1": "int1"}.get(name) or _FULL.get(name, name))
+
+
+_FULL = {f"{letter}{bits}": f"{word}{bits}" for letter, word in (("i", "int"), ("u", "uint")) for bits in (8, 16, 32, 64)}
 
 
 def get_int_dtype(bitwidth, signed):
