@@ -326,4 +326,4 @@ clean:
 
 -include $(LIB_OBJ:.o=.d) $(RT_SRC:%.c=$(BUILD)/obj/%.d) $(TLC_OBJ:.o=.d) $(wildcard $(BUILD)/obj/tests/fuzz/*.d)
 # make fuzz: see tests/fuzz/fuzz.c
-.PHONY: all deps docs tidy fuzz install uninstall deb cross cross-deb clean demo test test-all test-share test-planted test-programs test-cross test-package test-threads test-gpu test-articles test-triton test-torch gpu-kit
+.PHONY: all deps docs tidy fuzz install uninstall deb cross cross-deb clean demo test test-all test-share test-planted test-programs test-cross test-package test-threads test-gpu test-articles test-triton test-triton-suite test-torch gpu-kit

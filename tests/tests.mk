@@ -151,6 +151,11 @@ test-triton: $(BUILD)/tlc $(BUILD)/test-run
 test-torch: python
 	+$(Q)set -e; for t in tests/python/test_torch_*.py; do PYTHONPATH=$(BUILD)/python $(PY) -W ignore $$t; done
 
+# Triton's own tests with the Python package; CHECKOUT is a checkout of Triton, PY a Python with torch and pytest-timeout
+test-triton-suite: python
+	$(Q)PYTHON=$(PY) BUILD=$(BUILD) sh tests/python/triton/run.sh $(CHECKOUT)
+	$(Q)$(PY) tests/python/triton/report.py $(BUILD)/triton-tests/log.jsonl
+
 # What a launch costs, and a second process: tests/bench/launch.c and start.c say how they are called.
 BENCH_PROGRAMS = $(BUILD)/tests/launch $(BUILD)/tests/start
 $(BENCH_PROGRAMS): $(BUILD)/tests/%: $(BUILD)/obj/tests/bench/%.o $(BUILD)/obj/inside.a

@@ -27,7 +27,7 @@ static uint64_t mix_integer(uint64_t h, const tl_arg *x, unsigned flags)
 	if (x->constant == 1 || flags & PARAMETER_CONSTEXPR)
 		return mix(mix(h, v), x->kind);
 	bool wide = x->kind == TL_ARG_UINT ? v > INT32_MAX : x->i < INT32_MIN || x->i > INT32_MAX;
-	unsigned type = wide ? x->kind == TL_ARG_UINT ? 2 : 1 : 0;
+	unsigned type = x->typed ? x->dtype : !wide ? TL_I32 : x->kind == TL_ARG_UINT ? TL_U64 : TL_I64;
 	unsigned properties = (v == 1) | (v % 16 == 0) << 1;
 	if (flags & PARAMETER_ANY_ALIGNMENT)
 		properties &= 1;
@@ -46,7 +46,8 @@ static uint64_t mix_descriptor(uint64_t h, const tl_descriptor *d)
 
 static uint64_t mix_arg(uint64_t h, const tl_arg *x, unsigned flags)
 {
-	h = mix(h, (unsigned)x->kind << 16 | (unsigned)x->dtype << 8 | x->typed << 4 | x->constant);
+	bool integer = x->kind == TL_ARG_INT || x->kind == TL_ARG_UINT;
+	h = mix(h, (unsigned)x->kind << 16 | (integer ? 0u : (unsigned)x->dtype << 8) | x->constant);
 	switch (x->kind) {
 	case TL_ARG_PTR: return mix(h, x->constant != 2 && (uintptr_t)x->ptr % 16 == 0);
 	case TL_ARG_INT:

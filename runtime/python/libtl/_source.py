@@ -29,12 +29,13 @@ class NotWritten(Exception):
     """A value that the language has no text for."""
 
 
-_TYPES = {"u1", "bf16", *(f"{s}{n}" for s in "iu" for n in (8, 16, 32, 64)), "fp16", "fp32", "fp64", "fp8e4nv", "fp8e5",
-          "fp8e4b15", "fp8e4b8", "fp8e5b16"}
-_SHORT = {"bool": "u1", "int1": "u1", "i1": "u1", "uint1": "u1", "half": "fp16", "float16": "fp16", "bfloat16": "bf16",
+# the short names of element types, and those of the longer names
+TYPES = {"u1", "bf16", *(f"{s}{n}" for s in "iu" for n in (8, 16, 32, 64)), "fp16", "fp32", "fp64", "fp8e4nv", "fp8e5",
+         "fp8e4b15", "fp8e4b8", "fp8e5b16"}
+SHORT = {"bool": "u1", "int1": "u1", "i1": "u1", "uint1": "u1", "half": "fp16", "float16": "fp16", "bfloat16": "bf16",
           "float32": "fp32", "float64": "fp64", "double": "fp64", "float": "fp32", "float8e4nv": "fp8e4nv",
           "float8e5": "fp8e5", "float8e4b15": "fp8e4b15", "float8e4b8": "fp8e4b8", "float8e5b16": "fp8e5b16",
-          **{f"{word}{n}": f"{word[:-2]}{n}" for word in ("int", "uint") for n in (8, 16, 32, 64)}}
+          **{f"{u}int{n}": f"{u or 'i'}{n}" for u in ("", "u") for n in (8, 16, 32, 64)}}
 
 
 def type_name(annotation):
@@ -54,7 +55,7 @@ def type_name(annotation):
         name = annotation.name
     else:
         name = getattr(annotation, "__name__", None) or str(annotation)
-    return _SHORT.get(name.removesuffix("_t"), name)
+    return SHORT.get(name.removesuffix("_t"), name)
 
 
 class Function:
@@ -89,7 +90,7 @@ class Function:
             given = self.fn.__annotations__.get(a.arg)
             if a.annotation is None and given is not None:
                 name = type_name(given)
-                word = "__triton.language.constexpr" if "constexpr" in name else repr(name) if name in _TYPES else None
+                word = "__triton.language.constexpr" if "constexpr" in name else repr(name) if name in TYPES else None
                 if word:
                     edits.append((a.end_lineno, a.end_col_offset, f": {word}"))
         if not edits:

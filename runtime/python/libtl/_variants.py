@@ -265,7 +265,8 @@ def _argument(ty, path, constants, attrs):
         return None
     if ty.startswith("tensordesc<"):
         return _descriptor(ty)
-    return of_type(f"{ty}:16" if any(a[0] == "tt.divisibility" for a in attrs.get(path, ())) else ty)
+    aligned = any(a[0] == "tt.divisibility" for a in attrs.get(path, ()))
+    return of_type(f"{ty}:16" if aligned else f"{ty}:8" if ty.startswith("*") else ty)
 
 
 def _descriptor(ty):

@@ -2,10 +2,15 @@
 
 import builtins
 import functools
+import hashlib
 import inspect
+import json
+import os
 import time
 
-from . import knobs
+from . import _device, knobs
+from ._cache import get_cache_manager
+from ._core import version
 from ._jit import JITFunction, KernelInterface
 from .errors import ArgumentError, CompileError, Error, OutOfResources
 
@@ -18,6 +23,31 @@ class PTXASError(Error):
 
 class AutotunerError(ArgumentError):
     """No configuration is left."""
+
+
+class _Store:
+    """The times of configurations on disk, for one key on one device."""
+
+    def __init__(self, fn, key, configs):
+        gpu = _device.default_gpu()
+        info = _device.device_info(f"cuda:{gpu}" if gpu >= 0 else None)
+        text = repr((version(), info["name"], info["target"], fn.cache_key, key, [str(c) for c in configs]))
+        self._files = get_cache_manager(hashlib.sha256(text.encode()).hexdigest())
+        self._name, self._len = f"{fn.__name__}.autotune.json", len(configs)
+
+    def read(self):
+        """A list of the times of each configuration; None: there is none, or it is damaged."""
+        path = self._files.get_file(self._name)
+        try:
+            with open(path or os.devnull, encoding="utf-8") as f:
+                times = json.load(f)
+        except (OSError, ValueError):
+            return None
+        good = isinstance(times, list) and len(times) == self._len and all(isinstance(t, list) for t in times)
+        return times if good else None
+
+    def write(self, times):
+        self._files.put(json.dumps(times), self._name)
 
 
 class Config:
@@ -64,7 +94,8 @@ class Autotuner(KernelInterface):
         self.configs = list(configs) or [Config({})]
         self.keys, self.arg_names, self.fn = list(key), arg_names, fn
         self.reset_to_zero, self.restore_value = list(reset_to_zero or ()), list(restore_value or ())
-        self.cache, self.cache_results, self.use_cuda_graph = {}, cache_results, use_cuda_graph
+        self.cache, self.use_cuda_graph = {}, use_cuda_graph
+        self.cache_results = cache_results or knobs.autotuning.cache
         self.num_warmups, self.num_reps, self.user_defined_do_bench = warmup, rep, do_bench is not None
         self._do_bench = do_bench
         for name in (*self.reset_to_zero, *self.restore_value, *self.keys):
@@ -127,11 +158,12 @@ class Autotuner(KernelInterface):
             key += tuple(str(v.dtype) for v in values.values() if hasattr(v, "dtype"))
             if key not in self.cache:
                 used_cached = False
-                self.cache[key] = self._choose(args, kwargs, everything)
+                self.cache[key], stored = self._choose(args, kwargs, everything, key)
                 if knobs.autotuning.listener is not None:
                     knobs.autotuning.listener(
                         fn=_jit_function_of(self.fn), key=key, best_config=self.cache[key],
-                        configs_timings=self.configs_timings, duration=self.bench_time, cache_hit=False)
+                        configs_timings=self.configs_timings, duration=None if stored else self.bench_time,
+                        cache_hit=stored)
             config = self.cache[key]
         else:
             config = self.configs[0]
@@ -146,17 +178,26 @@ class Autotuner(KernelInterface):
         self.nargs = None
         return result
 
-    def _choose(self, args, kwargs, everything):
+    def _choose(self, args, kwargs, everything, key):
+        """The fastest configuration, and whether its times were on disk."""
         configs = self.prune_configs(kwargs)
+        kept = self.cache_results and not any(c.pre_hook for c in configs)
+        store = _Store(_jit_function_of(self.fn), key, configs) if kept else None
+        times = store.read() if store else None
+        stored = times is not None
         start = time.perf_counter()
-        timings = {c: self._bench(*args, config=c, **kwargs) for c in configs} if len(configs) > 1 else {configs[0]: [0.0]}
+        if not stored:
+            times = [self._bench(*args, config=c, **kwargs) for c in configs] if len(configs) > 1 else [[0.0]]
         self.bench_time = time.perf_counter() - start
+        timings = dict(zip(configs, times))
         best = builtins.min(timings, key=timings.get)
         if timings[best][0] == float("inf"):
             raise self._refused
+        if store and not stored:
+            store.write(times)
         self.pre_hook(everything, reset_only=True)
         self.configs_timings = timings
-        return best
+        return best, stored
 
     def prune_configs(self, kwargs):
         configs = self.configs
@@ -253,7 +294,7 @@ def autotune(configs, key, prune_configs_by=None, reset_to_zero=None, restore_va
     reset_to_zero, restore_value: names of tensors that are set to 0, or restored, before each trial. prune_configs_by: a
     dict with early_config_prune(configs, arguments, **kwargs), or perf_model(**arguments) and top_k. pre_hook(arguments,
     reset_only), post_hook(arguments, exception): functions around each trial. warmup, rep: milliseconds. do_bench: a
-    function like libtl.testing.do_bench.
+    function like libtl.testing.do_bench. cache_results: times are kept in files, below knobs.cache.dir.
     """
 
     def decorate(fn):

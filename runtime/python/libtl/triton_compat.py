@@ -11,7 +11,7 @@ import hashlib
 import sys
 import types
 
-from . import _arguments, _cache, _compiled, _device, _jit, _variants, knobs, language, testing
+from . import _arguments, _cache, _compiled, _device, _jit, _source, _variants, knobs, language, testing
 from . import cdiv, next_power_of_2
 from ._aggregate import aggregate
 from ._jit import (CompiledKernel, ConstexprFunction, JITFunction, KernelInterface, KernelParam, MockTensor,
@@ -326,8 +326,7 @@ _variants.platform = types.SimpleNamespace(key=_device_key, target=lambda: _driv
 def _modules():
     """The submodules of triton by name."""
     driver = _driver
-    short = {name: name.replace("uint", "u").replace("int", "i") for name in _arguments._NUMBERS}
-    short |= {long: name for name, long in language.core._LONG.items()} | {"bool": "i1", "half": "fp16", "float": "fp32"}
+    short = {n: n for n in _source.TYPES} | _source.SHORT | {"float8_e4m3fn": "fp8e4nv", "float8_e5m2": "fp8e5"}
     jit_names = dict(jit=jit, JITFunction=JITFunction, JITCallable=JITFunction, KernelInterface=KernelInterface,
                      KernelParam=KernelParam, TensorWrapper=TensorWrapper, MockTensor=MockTensor, reinterpret=reinterpret,
                      constexpr_function=constexpr_function, ConstexprFunction=ConstexprFunction,

@@ -4,6 +4,7 @@
 # and compiling. Results: $OUT/log.jsonl, and pytest's output of each file. `python3 report.py LOG` counts and classifies.
 #   PYTHON  a Python with torch, numpy, scipy, pytest, pytest-timeout     BUILD   the folder with python/libtl (build)
 #   DEVICE  cpu, cpu:check, interp, sim (cpu)   SAMPLE  parameter sets of a test function (20)   SEED   LIMIT seconds a test
+#   TEXTS=any  tests find what they look for in texts of kernels, and go on to the values
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 checkout=$(cd "${1:?run.sh CHECKOUT [TEST FILE...]}" && pwd)
