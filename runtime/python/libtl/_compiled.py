@@ -41,7 +41,7 @@ class _Parameters:
         constant = ty == "constexpr" or p.name in constants
         value = constants.get(p.name, p.default if p.has_default else None) if constant else None
         if constant:
-            value = _jit._converted(value, self.functions)
+            value = _jit._converted(value, self.functions, p.is_constexpr)
             self.types.append(_CONSTANT)
             example = value if p.is_constexpr or type(value) not in (int, float, bool) else _core.constant(value)
             value = example
@@ -70,7 +70,7 @@ class _Parameters:
     def other(self, ty):
         """A tuple's or a descriptor's example."""
         if isinstance(ty, (tuple, list)):
-            return tuple(_jit._of_type(t) for t in ty)
+            return tuple(_jit.of_type(t) for t in ty)
         if ty.startswith("tensordesc<"):
             element, _, shape = ty[len("tensordesc<"):].partition("[")
             block = [int(s) for s in shape.partition("]")[0].split(",")]
@@ -83,7 +83,9 @@ class _Parameters:
 
     def named(self, names):
         """Values and examples, where functions have their names in the module."""
-        return (tuple(_jit._named(v, names) for v in self.values), tuple(_jit._named(v, names) for v in self.examples))
+        for f, name in zip(self.functions, names):
+            f.name = name
+        return tuple(map(_jit._named, self.values)), tuple(map(_jit._named, self.examples))
 
 
 class _Asm(_jit.Asm):
@@ -229,7 +231,7 @@ def compile_types(src, spec, options, general=False):
     attrs = dict(src.attrs or {})
     p = _Parameters(fn, signature, constants, attrs, general)
     options = {n: v for n, v in options.items() if n in _jit._OPTIONS and v is not None}
-    kernel, names = fn._compiled_for(spec, tuple(p.functions))
+    kernel, names = fn._compiled_for(spec, tuple(f.value for f in p.functions))
     values, examples = p.named(names)
     call = fn._launch(kernel, None, examples, options)
     call.prepare()
