@@ -744,6 +744,8 @@ static bool compile_foreign(struct unit *u, const struct func *func, const struc
 		if (!read_again(u, DESCRIPTORS_PARTS) || !compile_complete(u, func, args, o, out))
 			return false;
 	}
+	const struct kernel *k = out->kernel; /* conditions of a launch, which nobody would check */
+	tl_assert(!k->limits.n && !k->apart.len && !k->narrow_offsets && !k->cuda.persistent && !k->cuda.pairs);
 	if (o->remarks)
 		diag(&u->diags, R_FOREIGN, at);
 	if (o->remarks && why)
