@@ -264,7 +264,7 @@ void cpu_dot(struct cpu_codegen *h, const struct op *o)
 		     columns = cpu_demanded(h, result(o), r - 1, o->block);
 	columns = columns ? columns : cpu_i64(h, t->shape[r - 1]);
 	struct cpu_loop batch = {0};
-	for (u32 which = 0; which < 2; which++)
+	for (u32 which = 0; which < 2 && cpu_dot_units[p.a->unit].rows == 1; which++)
 		p.nnext += cpu_next_tile(h, o, which, &p.next[p.nnext]);
 	struct guarded due = begin_if(h->b, deferred ? deferred->due : NULL);
 	if (r == 3) {

@@ -1,9 +1,10 @@
 """Our kernels beside Triton's and PyTorch's: the same kernel text, the same tensors, the same stream, one process.
 
     python3 tests/bench/bench.py BUILD [FILTER[,FILTER]...] [--group bandwidth|dots|attention|workloads] [--json PATH] [--all] [--jobs N]
-    python3 tests/bench/bench.py BUILD [FILTER[,FILTER]...] --device cpu [--json PATH] [--all]
+    python3 tests/bench/bench.py BUILD [FILTER[,FILTER]...] --device cpu [--cpu-time] [--json PATH] [--all]
 
-The second form times the workloads, of smaller sizes, on the CPU beside PyTorch, without Triton.
+The second form times the workloads, of smaller sizes, on the CPU beside PyTorch, without Triton. --cpu-time: the time of the
+process on the CPU, for machines with other load; run it on one core (taskset -c 0), as it adds up the time of all threads.
 
 Prints a Markdown table of times with a cold L2 cache; see harness.py. A row runs if its name contains one of the filters,
 in which * and ? stand for any text and any character, or begins with what follows ^. Needs a GPU, torch and triton; BUILD
@@ -40,12 +41,13 @@ def main():
     parser.add_argument("--json")
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--jobs", type=int)
+    parser.add_argument("--cpu-time", action="store_true")
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     given = parser.parse_args()
     if given.device == "cpu":
         libtl.keep_blocks()
         harness.DEVICE = "cpu"
-        bench = harness.Host(given.build, given.filter, given.all)
+        bench = harness.Host(given.build, given.filter, given.all, given.cpu_time)
         workloads.rows(bench)
         if given.json:
             bench.save(given.json)

@@ -254,8 +254,9 @@ class Host(Bench):
 
     COLUMNS = ("kernel", "cpu ms", "PyTorch ms", "PyTorch/cpu", "speed", "first call ms", "best", "")
 
-    def __init__(self, build, wanted, all=False):
+    def __init__(self, build, wanted, all=False, cpu_time=False):
         self.all, self.saved, self.wanted = all, [], self.filters(wanted)
+        self.clock = time.process_time if cpu_time else time.perf_counter
         torch.manual_seed(0)
         torch.set_num_threads(len(os.sched_getaffinity(0)))
         self.tl = libtl.Context(libtl.load(build), "cpu")
@@ -269,12 +270,22 @@ class Host(Bench):
         """Of the fastest call."""
         best, end = float("inf"), time.perf_counter() + limit
         while True:
-            begin = time.perf_counter()
+            begin = self.clock()
             f()
-            now = time.perf_counter()
-            best = min(best, now - begin)
-            if now > end:
+            best = min(best, self.clock() - begin)
+            if time.perf_counter() > end:
                 return best
+
+    def in_turns(self, runs, limit):
+        """Seconds of the fastest call of each, three calls a turn: other load on the machine changes within milliseconds."""
+        best, end = [float("inf")] * len(runs), time.perf_counter() + limit
+        while time.perf_counter() < end:
+            for i, run in enumerate(runs):
+                for _ in range(3):
+                    begin = self.clock()
+                    run()
+                    best[i] = min(best[i], self.clock() - begin)
+        return best
 
     def row(self, what, kernel, grid, args, out, reference, configs, bytes=0, flops=0, tolerance=1e-2, adds=False, **_):
         notes, found, expected = [], [], reference().float()
@@ -296,8 +307,7 @@ class Host(Bench):
                 print(f"{what} {constexprs}: {found[-1][0] * 1e3:.3f} ms", file=sys.stderr)
         if found:
             _, constexprs, first, run = min(found, key=lambda f: f[0])
-            times = [(self.seconds(run, 0.2), self.seconds(reference, 0.2)) for _ in range(4)]
-            ours, theirs = (min(t) for t in zip(*times))
+            ours, theirs = self.in_turns((run, reference), 1.6)
             speed = f"{flops / ours / 1e9:.0f} GFLOPS" if flops else f"{bytes / ours / 1e9:.1f} GB/s"
             cells = [what, f"{ours * 1e3:.3f}", f"{theirs * 1e3:.3f}", f"{theirs / ours:.2f}", speed, f"{first * 1e3:.0f}",
                      ",".join(map(str, constexprs))]
