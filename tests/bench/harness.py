@@ -266,20 +266,10 @@ class Host(Bench):
     def triton(self, path, function):
         return None
 
-    def seconds(self, f, limit):
-        """Of the fastest call."""
-        best, end = float("inf"), time.perf_counter() + limit
-        while True:
-            begin = self.clock()
-            f()
-            best = min(best, self.clock() - begin)
-            if time.perf_counter() > end:
-                return best
-
     def in_turns(self, runs, limit):
         """Seconds of the fastest call of each, three calls a turn: other load on the machine changes within milliseconds."""
         best, end = [float("inf")] * len(runs), time.perf_counter() + limit
-        while time.perf_counter() < end:
+        while best[-1] == float("inf") or time.perf_counter() < end:
             for i, run in enumerate(runs):
                 for _ in range(3):
                     begin = self.clock()
@@ -302,11 +292,12 @@ class Host(Bench):
             if wrong:
                 notes.append(f"{constexprs} WRONG: {wrong}")
                 continue
-            found.append((self.seconds(run, 0.1), constexprs, first, run))
-            if self.all:
-                print(f"{what} {constexprs}: {found[-1][0] * 1e3:.3f} ms", file=sys.stderr)
+            found.append((constexprs, first, run))
         if found:
-            _, constexprs, first, run = min(found, key=lambda f: f[0])
+            best = self.in_turns([run for *_, run in found], 0.1 * len(found)) if len(found) > 1 else [0]
+            for seconds, (constexprs, *_) in zip(best, found if self.all else ()):
+                print(f"{what} {constexprs}: {seconds * 1e3:.3f} ms", file=sys.stderr)
+            constexprs, first, run = found[best.index(min(best))]
             ours, theirs = self.in_turns((run, reference), 1.6)
             speed = f"{flops / ours / 1e9:.0f} GFLOPS" if flops else f"{bytes / ours / 1e9:.1f} GB/s"
             cells = [what, f"{ours * 1e3:.3f}", f"{theirs * 1e3:.3f}", f"{theirs / ours:.2f}", speed, f"{first * 1e3:.0f}",
