@@ -310,7 +310,7 @@ endif
 
 # The tree built for arm64 on another machine; GOAL names what is made there. $(CROSS)/emulate PROGRAM… runs it by qemu.
 GOAL ?= all
-CROSS_MAKE = $(MAKE) BUILD=$(CROSS) CC=$(CROSS)/cc CXX=$(CROSS)/c++ ARCH=arm64 TLC='$(CROSS)/emulate $(CROSS)/tlc'
+CROSS_MAKE = $(MAKE) BUILD=$(CROSS) CC=$(CROSS)/cc CXX=$(CROSS)/c++ ARCH=arm64 EMULATE=$(CROSS)/emulate TLC='$(CROSS)/emulate $(CROSS)/tlc'
 cross: $(CROSS)/deps-cross
 	sh .ci/cross.sh $(CROSS) $(if $(filter wheel test-python,$(GOAL)),python)
 	+$(Q)$(CROSS_MAKE) $(GOAL)

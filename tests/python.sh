@@ -50,7 +50,8 @@ run() { # run TEST…: these files, with $python; adds what passed and failed
 }
 count() { tail -n 1 "$work/log" | grep -o "[0-9]* $1" | sed 's/ .*//' | grep . || echo 0; }
 
-export LIBTL_BUILD="$build" LIBTL_TLC="$build/tlc" LIBTL_WORK="$work" TL_CACHE_DIR="$work/cache" PYTHONDONTWRITEBYTECODE=1
+unset PYTHONDONTWRITEBYTECODE # the time of an import is that with bytecode on disk
+export LIBTL_BUILD="$build" LIBTL_TLC="$build/tlc" LIBTL_WORK="$work" TL_CACHE_DIR="$work/cache"
 [ "$mode" = tree ] || export LIBTL_WHEEL="$(ls "$build"/wheel/libtl-*.whl)"
 has_packages
 case $mode in
