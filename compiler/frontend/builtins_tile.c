@@ -160,6 +160,17 @@ struct val bi_where(struct eval *e, const struct args *a)
 	return x;
 }
 
+struct val bi_unlikely(struct eval *e, const struct args *a)
+{
+	struct val c;
+	if (!arg_tensor(e, a, 0, &c))
+		return c;
+	c = cast_to(e, c, DT_I1, ROUND_DEFAULT, a->loc[0]);
+	if (c.kind != V_ERROR)
+		c.ssa = build1(&e->b, IR_UNLIKELY, c.ssa->type, c.ssa);
+	return c;
+}
+
 /* --- dot ----------------------------------------------------------------------------------------------------- */
 
 static bool dot_precision(struct eval *e, const struct args *a, i64 *out)

@@ -55,6 +55,8 @@ LLVMValueRef call_asm(LLVMBuilderRef b, const char *text, const char *constraint
 
 /* A new basic block at the end of the builder's function. */
 LLVMBasicBlockRef new_block(LLVMBuilderRef b);
+/* Marks a selection whose condition is rarely true, for branch_around_unlikely in session.h. */
+void mark_unlikely(LLVMValueRef select);
 /* Code between begin_if and end_if is executed if `cond` (i1) is true. cond NULL: always, without a branch. */
 struct guarded {
 	LLVMBasicBlockRef from[2], end; /* the blocks that jump to `end`: before and in the branch */

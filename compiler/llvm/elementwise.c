@@ -43,6 +43,14 @@ static LLVMValueRef mulhi(LLVMBuilderRef b, LLVMValueRef x, LLVMValueRef y)
 	return LLVMBuildTrunc(b, lshr(b, p, bits), LLVMTypeOf(x), "");
 }
 
+static LLVMValueRef select_of(LLVMBuilderRef b, const struct op *o, const LLVMValueRef *in)
+{
+	LLVMValueRef r = LLVMBuildSelect(b, in[0], in[1], in[2], "");
+	if (def_if(operand(o, 0), IR_UNLIKELY))
+		mark_unlikely(r);
+	return r;
+}
+
 LLVMValueRef emit_operation(LLVMBuilderRef b, const struct op *o, const LLVMValueRef *in)
 {
 	static const LLVMOpcode binary[IR_OPCODES] = {
@@ -55,7 +63,8 @@ LLVMValueRef emit_operation(LLVMBuilderRef b, const struct op *o, const LLVMValu
 	switch (o->code) {
 	case IR_CMPI: return compare_ints(b, o, in);
 	case IR_CMPF: return compare_floats(b, o, in);
-	case IR_SELECT: return LLVMBuildSelect(b, in[0], in[1], in[2], "");
+	case IR_SELECT: return select_of(b, o, in);
+	case IR_UNLIKELY: return in[0];
 	case IR_MAXSI: return pick(b, LLVMIntSGT, in[0], in[1]);
 	case IR_MAXUI: return pick(b, LLVMIntUGT, in[0], in[1]);
 	case IR_MINSI: return pick(b, LLVMIntSLT, in[0], in[1]);

@@ -8,6 +8,7 @@ static const char passes[] = "mergefunc,function(sroa,early-cse<memssa>,loop-mss
 bool optimize_for_cpu(struct session *s, const struct target *target, const char **error)
 {
 	session_verify(s);
+	branch_around_unlikely(s->mod);
 	if (!session_machine(s, target, error) || (!target->lines && !session_passes(s, passes, error)))
 		return false;
 	expand_masked_accesses(s->mod, target);

@@ -224,6 +224,7 @@ const char *emit_ptx(struct session *s, const struct target *target, const struc
 	if (!session_machine(s, target, error))
 		return NULL;
 	session_verify(s);
+	branch_around_unlikely(s->mod);
 	separate_shared_operands(s->mod);
 	bool math = needs_math(s->mod);
 	if ((math && !link_math(s->mod, s->layout, a, error)) || !optimize(s, math, k->loops, error))

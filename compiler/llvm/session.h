@@ -68,6 +68,8 @@ const char *session_text(struct session *s);
 void protect_negations(LLVMModuleRef mod);
 /* Lets an elementwise kernel of `threads` threads a block keep more loads in flight (registers_for_loads.c). */
 void allow_registers_for_loads(const struct session *s, const struct target *target, int threads);
+/* Branches around operands of selections with an unlikely condition (unlikely_selects.c). */
+void branch_around_unlikely(LLVMModuleRef mod);
 /* Hides operands from LLVM if it would crash on simplifying them (min_max_operands.c). Runs before each LLVM pass that
  * simplifies. */
 void separate_shared_operands(LLVMModuleRef mod);

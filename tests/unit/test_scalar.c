@@ -204,6 +204,7 @@ static bool int_reference(enum opcode code, int bits, u64 a, u64 b, i128 *r)
 	case IR_MAXUI: *r = MAX(ua, ub); return true;
 	case IR_MINUI: *r = MIN(ua, ub); return true;
 	case IR_MULHIUI: *r = (i128)((u128)ua * (u128)ub >> bits); return true;
+	case IR_UNLIKELY: *r = (i128)a; return true;
 	case IR_ABSI: *r = sa < 0 ? -sa : sa; return true;
 	default: fail_msg("no reference for %s", op_info[code].name); return false;
 	}
