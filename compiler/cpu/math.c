@@ -103,15 +103,18 @@ static LLVMValueRef quotient(const struct functions *f, LLVMValueRef x, LLVMValu
 	return LLVMBuildFDiv(f->b, x, y, "");
 }
 
-/* sin or cos of fp32. Vectors with an argument above MOST_REDUCED, too large for reduce_angle, branch to the C
+/* sin, cos or tan of fp32. Vectors with an argument above MOST_REDUCED, too large for reduce_angle, branch to the C
  * library. */
-static LLVMValueRef sin_cos(struct cpu_codegen *h, const struct functions *f, bool cosine, LLVMValueRef x)
+static LLVMValueRef trigonometric(struct cpu_codegen *h, const struct functions *f, enum trigonometric which,
+				  LLVMValueRef x)
 {
 	LLVMValueRef size = intrinsic1(h->b, "llvm.fabs", x);
 	LLVMValueRef large = LLVMBuildFCmp(h->b, LLVMRealOGT, size, real_as(x, MOST_REDUCED), "");
-	LLVMValueRef usual = sin_cos_of_reduced(f, cosine, reduce_angle(f, x));
+	LLVMValueRef usual = trigonometric_of_reduced(f, which, reduce_angle(f, x));
 	struct guarded rare = begin_if(h->b, cpu_any_lane(h, large, false));
-	LLVMValueRef r = intrinsic1(h->b, cosine ? "llvm.cos" : "llvm.sin", x);
+	LLVMValueRef r = intrinsic1(h->b, which == COSINE ? "llvm.cos" : "llvm.sin", x);
+	if (which == TANGENT)
+		r = LLVMBuildFDiv(h->b, r, intrinsic1(h->b, "llvm.cos", x), "");
 	end_if(h->b, &rare);
 	return either(h->b, &rare, usual, r);
 }
@@ -226,8 +229,9 @@ static LLVMValueRef inline_function(struct cpu_codegen *h, enum opcode code, LLV
 	case IR_EXP2: return exp_or_exp2(h, &f, x, code == IR_EXP2);
 	case IR_LOG:
 	case IR_LOG2: return f32 ? log_f32(&f, x, code == IR_LOG2) : log_f64(&f, x, code == IR_LOG2);
-	case IR_SIN:
-	case IR_COS: return f32 && has_fma ? sin_cos(h, &f, code == IR_COS, x) : NULL;
+	case IR_SIN: return f32 && has_fma ? trigonometric(h, &f, SINE, x) : NULL;
+	case IR_COS: return f32 && has_fma ? trigonometric(h, &f, COSINE, x) : NULL;
+	case IR_TAN: return f32 && has_fma ? trigonometric(h, &f, TANGENT, x) : NULL;
 	case IR_ERF: return f32 ? erf_of_vector(h, &f, x) : erf_f64(&f, x);
 	case IR_TANH: return f32 ? tanh_f32(&f, x) : tanh_f64(&f, x);
 	default: tl_unreachable("math function");
@@ -247,6 +251,10 @@ LLVMValueRef cpu_math(struct cpu_codegen *h, enum opcode code, LLVMValueRef x)
 	default: break;
 	}
 	LLVMValueRef r = inline_function(h, code, x);
+	if (!r && code == IR_TAN) {
+		LLVMValueRef sine = cpu_math(h, IR_SIN, x);
+		return LLVMBuildFDiv(h->b, sine, cpu_math(h, IR_COS, x), "");
+	}
 	/* fp64: the errors of the C library's sin and cos are rarely above half an ulp, those of libmvec up to four
 	 * ulp */
 	if (!r && elem_of(LLVMTypeOf(x)) == h->f64)

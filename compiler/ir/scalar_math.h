@@ -133,6 +133,7 @@ SCALAR_MINMAX(double, f64, fp_bits_f64, fp_f64_bits)
 	static inline double name##_f64(double x) { return name(x); }
 SCALAR_LIBM1(sqrt)
 SCALAR_LIBM1(sin)
+SCALAR_LIBM1(tan)
 SCALAR_LIBM1(cos)
 SCALAR_LIBM1(erf)
 SCALAR_LIBM1(floor)

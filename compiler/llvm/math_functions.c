@@ -168,7 +168,7 @@ LLVMValueRef tanh_f64(const struct functions *f, LLVMValueRef x)
 	return near_or_far(f, x, size, 0.55, near, far);
 }
 
-/* --- sin, cos ------------------------------------------------------------------------------------------------ */
+/* --- sin, cos, tan ------------------------------------------------------------------------------------------- */
 
 /* Subtracts k π/2, with π/2 in three parts. The difference to the product with the first part is exact. */
 struct reduced reduce_angle(const struct functions *f, LLVMValueRef x)
@@ -187,7 +187,7 @@ struct reduced reduce_angle(const struct functions *f, LLVMValueRef x)
 }
 
 /* Error: fp32 1.55 ulp, fp64 1.29 ulp, also near zeros. */
-LLVMValueRef sin_cos_of_reduced(const struct functions *f, bool cosine, struct reduced x)
+static LLVMValueRef sin_cos_of_reduced(const struct functions *f, bool cosine, struct reduced x)
 {
 	LLVMBuilderRef b = f->b;
 	LLVMValueRef r = x.r, quadrant = x.quadrant, s = square(f, r), one = int_as(quadrant, 1), p, q;
@@ -210,4 +210,25 @@ LLVMValueRef sin_cos_of_reduced(const struct functions *f, bool cosine, struct r
 	sign = LLVMBuildAnd(b, sign, sign_bit(quadrant), "");
 	LLVMValueRef bits = to_bits(b, LLVMBuildSelect(b, turned, even, odd, ""));
 	return from_bits(b, LLVMBuildXor(b, bits, sign, ""), elem_of(LLVMTypeOf(r)));
+}
+
+/* tan(r), or -1 / tan(r) in every second quadrant, for the tangent falls from pole to pole as its negative reciprocal
+ * rises. */
+static LLVMValueRef tan_f32_of_reduced(const struct functions *f, struct reduced x)
+{
+	LLVMBuilderRef b = f->b;
+	LLVMValueRef r = x.r, s = square(f, r), one = int_as(x.quadrant, 1);
+	LLVMValueRef p = polynomial(f, s, 0x1.5554dep-2f, 0x1.112de8p-3f, 0x1.b58592p-5f, 0x1.906db4p-6f,
+				    0x1.96dfdcp-9f, 0x1.33d598p-7f);
+	r = multiply_add(f, p, LLVMBuildFMul(b, s, r, ""), r);
+	LLVMValueRef odd = LLVMBuildICmp(b, LLVMIntNE, LLVMBuildAnd(b, x.quadrant, one, ""), int_as(one, 0), "");
+	return LLVMBuildSelect(b, odd, f->inverse(f, LLVMBuildFNeg(b, r, "")), r, "");
+}
+
+LLVMValueRef trigonometric_of_reduced(const struct functions *f, enum trigonometric which, struct reduced x)
+{
+	if (which == TANGENT && is_f32(x.r))
+		return tan_f32_of_reduced(f, x);
+	LLVMValueRef r = sin_cos_of_reduced(f, which == COSINE, x);
+	return which == TANGENT ? LLVMBuildFDiv(f->b, r, sin_cos_of_reduced(f, true, x), "") : r;
 }

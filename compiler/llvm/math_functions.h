@@ -56,6 +56,7 @@ struct reduced {
 #define MOST_REDUCED 0x1p17
 #define MOST_REDUCED_F64 0x1p30
 struct reduced reduce_angle(const struct functions *f, LLVMValueRef x);
-LLVMValueRef sin_cos_of_reduced(const struct functions *f, bool cosine, struct reduced x);
+enum trigonometric { SINE, COSINE, TANGENT };
+LLVMValueRef trigonometric_of_reduced(const struct functions *f, enum trigonometric which, struct reduced x);
 
 #endif

@@ -82,6 +82,7 @@ static bool is_work(const struct op *o)
 	case IR_LOG2:
 	case IR_SIN:
 	case IR_COS:
+	case IR_TAN:
 	case IR_ERF:
 	case IR_TANH:
 	case IR_LOG2_APPROX:

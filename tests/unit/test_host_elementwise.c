@@ -107,7 +107,7 @@ static bool is_approximate(enum opcode code)
 {
 	code = accurate_operation(code);
 	return code == IR_EXP || code == IR_EXP2 || code == IR_LOG || code == IR_LOG2 || code == IR_SIN ||
-	       code == IR_COS || code == IR_ERF || code == IR_TANH;
+	       code == IR_COS || code == IR_TAN || code == IR_ERF || code == IR_TANH;
 }
 
 static i64 ordered(u64 bits, int width)

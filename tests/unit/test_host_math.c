@@ -20,6 +20,7 @@ static const struct function {
 	{IR_EXP, mpfr_exp, {2, 2}},   {IR_EXP2, mpfr_exp2, {2, 2}}, {IR_LOG, mpfr_log, {2, 2}},
 	{IR_LOG2, mpfr_log2, {2, 2}}, {IR_SIN, mpfr_sin, {4, 4}},   {IR_COS, mpfr_cos, {4, 4}},
 	{IR_ERF, mpfr_erf, {4, 2.5}}, {IR_TANH, mpfr_tanh, {4, 1.5}}, {IR_RSQRT, inverse_root, {2, 2}},
+	{IR_TAN, mpfr_tan, {4, 4}},
 };
 
 enum { N = 16384 };

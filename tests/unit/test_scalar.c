@@ -331,6 +331,7 @@ static long double function_reference(enum opcode code, const long double *x, do
 	case IR_LOG2: return log2l(x[0]);
 	case IR_SIN: return sinl(x[0]);
 	case IR_COS: return cosl(x[0]);
+	case IR_TAN: return tanl(x[0]);
 	case IR_ERF: return erfl(x[0]);
 	case IR_TANH: *ulp = 2; return tanhl(x[0]);
 	case IR_RSQRT: *ulp = 2; return 1 / sqrtl(x[0]);

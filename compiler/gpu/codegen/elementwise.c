@@ -113,13 +113,18 @@ static const char *function_of(const struct lower *l, enum opcode code, bool f32
 	return !f32 ? math[code].f64 : l->s->options.ftz == FTZ_OFF ? math[code].kept : math[code].f32;
 }
 
+static bool is_trigonometric(enum opcode code)
+{
+	return code == IR_SIN || code == IR_COS || code == IR_TAN;
+}
+
 static LLVMValueRef math_function(struct lower *l, enum opcode code, LLVMValueRef x)
 {
 	bool f = LLVMTypeOf(x) == l->f32;
 	code = f ? code : accurate_operation(code);
 	const char *name = function_of(l, code, f);
-	if (code == IR_SIN || code == IR_COS) {
-		sin_cos(l, code == IR_COS, &x, 1, &x);
+	if (is_trigonometric(code)) {
+		trigonometric(l, code, &x, 1, &x);
 		return x;
 	}
 	if (code == IR_EXP && f) {
@@ -423,13 +428,13 @@ static bool lower_bf16_pairs(struct lower *l, const struct op *o)
 	return true;
 }
 
-/* sin and cos. All elements share one branch for large arguments (math.c). False: o is another operation. */
-static bool lower_sin_cos(struct lower *l, const struct op *o)
+/* sin, cos and tan. All elements share one branch for large arguments (math.c). False: o is another operation. */
+static bool lower_trigonometric(struct lower *l, const struct op *o)
 {
 	const struct value *v = result(o), *x = operand(o, 0);
 	u32 n = num_elems(v), distinct = 1;
 	enum dtype d = type_dtype(x->type);
-	if ((o->code != IR_SIN && o->code != IR_COS) || (d != DT_F32 && d != DT_F64))
+	if (!is_trigonometric(o->code) || (d != DT_F32 && d != DT_F64))
 		return false;
 	LLVMValueRef *at = arena_array(&l->scratch, LLVMValueRef, n), *in = arena_array(&l->scratch, LLVMValueRef, n);
 	for (u32 r = 0; r < n; r++) {
@@ -437,7 +442,7 @@ static bool lower_sin_cos(struct lower *l, const struct op *o)
 		if (in[r] != in[0])
 			distinct = n;
 	}
-	sin_cos(l, o->code == IR_COS, in, distinct, at);
+	trigonometric(l, o->code, in, distinct, at);
 	for (u32 r = distinct; r < n; r++)
 		at[r] = at[0];
 	set_tile(l, v, at, n);
@@ -448,7 +453,7 @@ void lower_elementwise(struct lower *l, const struct op *o)
 {
 	const struct value *v = result(o);
 	if (lower_float_pairs(l, o) || lower_fp8_pairs(l, o) || lower_bit_fields(l, o) || lower_small_integers(l, o) ||
-	    lower_bf16_pairs(l, o) || lower_sin_cos(l, o))
+	    lower_bf16_pairs(l, o) || lower_trigonometric(l, o))
 		return;
 	u32 n = num_elems(v), constant = constant_bits(l, v);
 	LLVMValueRef *at = arena_array(&l->scratch, LLVMValueRef, n), in[3] = {0};

@@ -140,7 +140,7 @@ LLVMValueRef fmod_float(struct lower *l, LLVMValueRef x, LLVMValueRef y)
 	return either(b, &g, r, rare);
 }
 
-/* --- sin, cos ------------------------------------------------------------------------------------------------ */
+/* --- sin, cos, tan ------------------------------------------------------------------------------------------------ */
 
 enum { WORDS = 24 };
 
@@ -210,32 +210,36 @@ static LLVMValueRef is_large(struct lower *l, LLVMValueRef x)
 	return LLVMBuildFCmp(l->b, LLVMRealOGT, intrinsic1(l->b, "llvm.fabs", x), real_as(x, most), "");
 }
 
-/* sin or cos of a large x. libclc's functions of fp64 look up 2/π by the exponent, and the exponent of infinity is
+/* sin, cos or tan of a large x. libclc's functions of fp64 look up 2/π by the exponent, and the exponent of infinity is
  * beyond their table. */
-static LLVMValueRef sin_cos_of_large(struct lower *l, const struct functions *f, bool cosine, LLVMValueRef x)
+static LLVMValueRef trigonometric_of_large(struct lower *l, const struct functions *f, enum trigonometric which,
+					   LLVMValueRef x)
 {
 	LLVMValueRef nan = LLVMBuildFSub(l->b, x, x, ""), zero = real_as(x, 0), r;
 	LLVMValueRef finite = LLVMBuildFCmp(l->b, LLVMRealORD, nan, nan, "");
 	if (LLVMTypeOf(x) == l->f32)
-		r = sin_cos_of_reduced(f, cosine, reduce_large(l, x));
+		r = trigonometric_of_reduced(f, which, reduce_large(l, x));
 	else
-		r = call1(l, cosine ? "_Z3cosd" : "_Z3sind", LLVMBuildSelect(l->b, finite, x, zero, ""));
+		r = call1(l, which == COSINE ? "_Z3cosd" : "_Z3sind", LLVMBuildSelect(l->b, finite, x, zero, ""));
+	if (which == TANGENT && LLVMTypeOf(x) != l->f32)
+		r = LLVMBuildFDiv(l->b, r, call1(l, "_Z3cosd", LLVMBuildSelect(l->b, finite, x, zero, "")), "");
 	return LLVMBuildSelect(l->b, finite, r, nan, "");
 }
 
-void sin_cos(struct lower *l, bool cosine, const LLVMValueRef *x, u32 n, LLVMValueRef *out)
+void trigonometric(struct lower *l, enum opcode code, const LLVMValueRef *x, u32 n, LLVMValueRef *out)
 {
+	enum trigonometric which = code == IR_SIN ? SINE : code == IR_COS ? COSINE : TANGENT;
 	struct functions f = functions_of(l);
 	LLVMValueRef *large = arena_array(&l->scratch, LLVMValueRef, n), any = NULL;
 	for (u32 i = 0; i < n; i++) {
-		out[i] = sin_cos_of_reduced(&f, cosine, reduce_angle(&f, x[i]));
+		out[i] = trigonometric_of_reduced(&f, which, reduce_angle(&f, x[i]));
 		large[i] = is_large(l, x[i]);
 		any = any ? LLVMBuildOr(l->b, any, large[i], "") : large[i];
 	}
 	/* one branch for all elements: large arguments are rare */
 	struct guarded g = begin_if(l->b, any);
 	for (u32 i = 0; i < n; i++)
-		large[i] = LLVMBuildSelect(l->b, large[i], sin_cos_of_large(l, &f, cosine, x[i]), out[i], "");
+		large[i] = LLVMBuildSelect(l->b, large[i], trigonometric_of_large(l, &f, which, x[i]), out[i], "");
 	end_if(l->b, &g);
 	for (u32 i = 0; i < n; i++)
 		out[i] = either(l->b, &g, out[i], large[i]);

@@ -178,7 +178,8 @@ bool lower_small_integers(struct lower *l, const struct op *o);
 LLVMValueRef math_f32(struct lower *l, enum opcode code, LLVMValueRef x); /* math.c: log, log2, erf, tanh */
 LLVMValueRef math_f64(struct lower *l, enum opcode code, LLVMValueRef x); /* exp, exp2 and the operations of math_f32 */
 LLVMValueRef fmod_float(struct lower *l, LLVMValueRef x, LLVMValueRef y);
-void sin_cos(struct lower *l, bool cosine, const LLVMValueRef *x, u32 n, LLVMValueRef *out); /* n elements */
+/* sin, cos or tan of n elements. */
+void trigonometric(struct lower *l, enum opcode code, const LLVMValueRef *x, u32 n, LLVMValueRef *out);
 /* memory.c: computes t->words from t->runs. */
 void finish_runs(struct lower *l, struct tile *t);
 /* Unaligned vector loads as loop-carried values: the parts of r, their number in *n; runs made of such parts; and runs
