@@ -224,6 +224,11 @@ class Behaviour(Compiled):
 class Switch(unittest.TestCase):
     """enable() and disable()."""
 
+    @classmethod
+    def setUpClass(cls):
+        libtl.torch.enable()  # so that the package triton is there before TorchInductor is imported
+        libtl.torch.disable()
+
     def test_restores(self):
         from torch._higher_order_ops import triton_kernel_wrap
         from torch._inductor import config
@@ -234,8 +239,6 @@ class Switch(unittest.TestCase):
             return (config.cpu_backend, config.compile_threads, triton_heuristics.triton, triton_compat.triton_key,
                     torch.utils._triton.triton_hash_with_backend, triton_kernel_wrap.identify_accessed_tensors)
 
-        libtl.torch.enable()  # so that the package triton is there
-        libtl.torch.disable()
         before = state()
         for cpu in False, True:
             libtl.torch.enable(cpu=cpu)

@@ -101,9 +101,9 @@ class GpuCode(unittest.TestCase):
     @unittest.skipUnless(_cubin.find_ptxas(), "there is no ptxas")
     def test_static_launcher(self):
         """PyTorch's static launcher finds its file, and takes the kernel."""
+        libtl.torch.enable(static_launcher=True)
         from torch._inductor.runtime import triton_heuristics
         from torch._inductor.runtime.hints import HeuristicType
-        libtl.torch.enable(static_launcher=True)
         try:
             with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, TRITON_CACHE_DIR=folder):
                 src = source(shifted, SHIFTED, {"B": 128}, (0, 1))
