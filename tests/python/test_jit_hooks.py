@@ -159,6 +159,19 @@ def test_compilation_in_a_pool():
             kernel.warmup(mock, mock, 3, 0, 63, grid=(1,))
 
 
+def test_options_that_libtl_does_not_have():
+    kernel = make_kernel()
+    with pytest.raises(libtl.ArgumentError, match="enable_fp_fusion=False is not supported"):
+        check(kernel, enable_fp_fusion=False)
+    with knobs.language.scope():
+        knobs.language.default_fp_fusion = False
+        with pytest.raises(libtl.ArgumentError, match="TRITON_DEFAULT_FP_FUSION"):
+            check(kernel)
+    with pytest.raises(KeyError, match="no_option"):
+        check(kernel, no_option=1)
+    check(kernel, num_ctas=2)
+
+
 def test_debug():
     @libtl.jit
     def positive(x):

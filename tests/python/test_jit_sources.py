@@ -1,5 +1,6 @@
 """The texts of kernels: changed texts, variables that change, annotations from decorators, texts and resources for GPUs."""
 
+import pickle
 import types
 
 import libtl
@@ -81,8 +82,11 @@ def test_changed_global():
         tl.store(out, FACTOR)
 
     global FACTOR
+    key = triton.runtime.jit.get_device_key()
     for FACTOR in (2, 3, 2):
         assert result(kernel) == FACTOR
+        (compiled,) = kernel.device_caches[key][0].values()
+        assert f"%c{FACTOR}_i32" in compiled.asm["ttir"]
 
 
 def test_changed_closure():
@@ -265,3 +269,19 @@ def test_texts_live_as_long_as_the_kernel():
     out = np.full(1, -1, np.int32)
     compiled = [kernel[(1,)](out, "-".join(["ab", str(i)])) for i in range(40)]
     assert ["%c1_i32" in k.asm["ttir"] for k in compiled] == [i == 1 for i in range(40)]
+
+
+def test_out_of_shared_memory():
+    @libtl.jit
+    def product(a, b, c):
+        i = tl.arange(0, 128)
+        o = i[:, None] * 128 + i[None, :]
+        tl.store(c + o, tl.dot(tl.load(a + o), tl.load(b + o)))
+
+    types_ = ["*fp64:16"] * 3
+    with pytest.raises(libtl.OutOfResources, match="out of resource: shared memory, Required: 262144") as e:
+        product.compile(*types_, num_warps=8, device="sim:75")
+    assert (e.value.required, e.value.limit, e.value.name) == (262144, 65536, "shared memory")
+    assert isinstance(e.value, libtl.CompileError) and e.value.line > 0 and "a tile in shared memory" in str(e.value)
+    copied = pickle.loads(pickle.dumps(e.value))
+    assert str(copied) == str(e.value) and copied.limit == 65536 and copied.line == e.value.line

@@ -469,6 +469,8 @@ class JITFunction(_HasText, _core.Launcher, KernelInterface):
             except NotWritten as e:
                 raise CompileError(f"error: {e}") from None
             module = _core.Module(_device.context(spec), tuple(sources.sources))
+            if found:
+                self.device_caches.empty()
             # the values are kept, so that no other object has their addresses
             self._modules[key] = module.kernel(self.fn.__name__), sources.names, sources, values
             if len(self._modules) > _MOST_MODULES:
@@ -480,6 +482,7 @@ class JITFunction(_HasText, _core.Launcher, KernelInterface):
         """The kernel is compiled anew at its next launch."""
         with self._lock:
             self._modules.clear()
+            self.device_caches.empty()
             self._forget()
 
     def _bind(self, args, kwargs):
@@ -501,6 +504,9 @@ class JITFunction(_HasText, _core.Launcher, KernelInterface):
                 raise ArgumentError(f"{name}={v!r} is not supported; it must be {_IGNORED[name][0]}")
             else:
                 options[name] = v
+        if not knobs.language.default_fp_fusion and not given.get("enable_fp_fusion"):
+            raise ArgumentError("knobs.language.default_fp_fusion is False (TRITON_DEFAULT_FP_FUSION=0), and libtl always fuses "
+                                "multiplications and additions")
         if self.debug or knobs.runtime.debug:
             options["debug"] = bool(options.get("debug", self.debug) or knobs.runtime.debug)
         return options

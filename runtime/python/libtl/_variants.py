@@ -33,22 +33,21 @@ platform = _Platform
 
 
 class _Cache(dict):
-    """Compiled kernels by key. If one is removed, the kernel's next launch compiles again."""
+    """Compiled kernels by key. If one is removed, its next launch calls the hooks again; if all are, they are compiled anew."""
 
     def __init__(self, fn):
         self.fn = fn
 
     def clear(self):
-        super().clear()
         self.fn._forget_all()
 
     def pop(self, *args):
-        self.fn._forget_all()
+        self.fn._forget()
         return super().pop(*args)
 
     def __delitem__(self, key):
         super().__delitem__(key)
-        self.fn._forget_all()
+        self.fn._forget()
 
 
 class Caches(dict):
@@ -62,6 +61,11 @@ class Caches(dict):
             return self[platform.key(f"cuda:{device}")]
         self[device] = made = (_Cache(self.fn), {}, platform.target(), None, None)
         return made
+
+    def empty(self):
+        """Removes all kernels."""
+        for made in self.values():
+            dict.clear(made[0])
 
     def clear(self):
         super().clear()

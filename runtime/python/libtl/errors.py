@@ -1,5 +1,6 @@
 """Exceptions and warnings of libtl."""
 
+import re
 import warnings
 
 __all__ = ["Error", "CompileError", "CompileTimeAssertionFailure", "ArgumentError", "DeviceError", "OutOfMemoryError",
@@ -63,25 +64,27 @@ class InternalError(Error, RuntimeError):
     """A bug in libtl."""
 
 
-class OutOfResources(Error):
+class OutOfResources(CompileError):
     """A kernel needs more shared memory, threads or registers than the device has.
 
     required, limit: numbers of the resource `name`.
     """
 
-    def __init__(self, required, limit, name):
-        super().__init__(f"out of resource: {name}, required: {required}, hardware limit: {limit}; "
-                         "reduce block sizes or `num_stages`")
-        self.required, self.limit, self.name = required, limit, name
+    def __init__(self, required, limit, name, text="", *place):
+        super().__init__(f"out of resource: {name}, Required: {required}, Hardware limit: {limit}. Reducing block sizes or "
+                         f"`num_stages` may help.{text and chr(10)}{text}", *place)
+        self.required, self.limit, self.name, self._text = required, limit, name, text
 
     def __reduce__(self):
-        return type(self), (self.required, self.limit, self.name)
+        return type(self), (self.required, self.limit, self.name, self._text, self.status, self.kernel, self.file,
+                            self.line, self.column)
 
 
 class CompilerWarning(UserWarning):
     """A warning of the compiler about a kernel."""
 
 
+_SHARED = re.compile(r"needs (\d+) bytes of shared memory(?:,| per block,) and (?:a block may use|[\w ]+ has) (\d+)")
 # in the order of tl_status
 _CLASSES = (Error, CompileError, ArgumentError, DeviceError, DeviceError, OutOfMemoryError, DeviceError, KernelError,
             InternalError, RaceError, DeviceError)
@@ -92,6 +95,9 @@ def from_status(status, name, text, kernel, file, line, column):
     kind = _CLASSES[status] if status < len(_CLASSES) else Error
     if kind is CompileError and ": error: assertion failed" in text.partition("\n")[0]:
         kind = CompileTimeAssertionFailure
+    shared = _SHARED.search(text) if kind is CompileError else None
+    if shared:
+        return OutOfResources(int(shared[1]), int(shared[2]), "shared memory", text, name, kernel, file, line, column)
     return kind(text, name, kernel, file, line, column)
 
 

@@ -23,7 +23,9 @@ NAMES = [
      "a changed global is compiled anew, where Triton refuses it"),
     (r"test_(jit_debug|jit_noinline|module_load_unload|higher_order_kernel|invalid_constexpr_fn)", "x",
      "what Triton's compiler does when"),
-    (r"listener_disk_cache", "r", "results of tuning are not kept on disk"),
+    (r"launch_with_options\[options1", "r", "multiplications and additions that are not fused"),
+    (r"test_print\[static_print", "m", "how static_print shows a type"),
+    (r"test_return_in_while", "a", "a return in a loop"),
     (r"test_global_var_access|constexpr_annotated_global_var", "a", "globals that are not tl.constexpr (documented)"),
 ]
 TEXTS = [
@@ -35,7 +37,7 @@ TEXTS = [
     (r"test_call\[|assert '' != ''", "x", "text of TTIR, TTGIR or LLVM IR"),
     (r"belongs to Triton's own compiler|native_specialize_impl", "x", "functions of Triton's compiler"),
     (r"cooperative grid of more than one program", "x", "a cooperative grid on the CPU"),
-    (r"no NVIDIA driver|CUDA driver|AcceleratorError|No module named", "x", "CUDA itself, or a package that is missing"),
+    (r"no NVIDIA driver|do_bench_cudagraph needs|CUDA driver|AcceleratorError|No module named", "x", "CUDA itself, or a package that is missing"),
     (r"crashed while running|Timeout", "c", "crashed or ran too long"),
     (r"DID NOT RAISE", "a", "not refused"),
     (r"DID NOT WARN|any of the \d+ warnings", "m", "words of a warning"),
