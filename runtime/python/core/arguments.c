@@ -325,7 +325,7 @@ static int add_converted(struct arguments *a, PyObject *o, tl_arg *out)
 {
 	const struct arg_object *arg = (const struct arg_object *)o;
 	*out = arg->arg;
-	return set_place(a, arg->place, arg->device, NULL);
+	return set_place(a, arg->place, arg->device, arg->stream_of);
 }
 
 static int add_text(struct arguments *a, PyObject *o, tl_arg *out)
@@ -497,6 +497,7 @@ static PyObject *marked(PyObject *value, unsigned constant)
 		r = arg_new(a.at[0], value);
 		((struct arg_object *)r)->place = a.place;
 		((struct arg_object *)r)->device = a.device;
+		((struct arg_object *)r)->stream_of = a.stream_of;
 	} else if (done >= 0) {
 		PyErr_SetString(PyExc_TypeError, "the value is not a number, text or dtype");
 	}
@@ -562,6 +563,7 @@ static PyObject *descriptor(PyObject *self, PyObject *args)
 	o->arg = tl_desc(&o->descriptor);
 	o->place = b->place;
 	o->device = b->device;
+	o->stream_of = b->stream_of;
 	return (PyObject *)o;
 }
 
@@ -581,8 +583,10 @@ static PyObject *tensor(PyObject *self, PyObject *o)
 	const struct known_type k = type_of(o);
 	int done = k.api ? add_tensor(&a, o, &k, &arg) : k.is_array ? add_array(&a, o, &arg) : 0;
 	PyObject *r = done > 0 ? arg_new(arg, o) : done < 0 ? NULL : Py_NewRef(Py_None);
-	if (done > 0)
+	if (done > 0 && r) {
 		set_device(r, a.place == PLACE_CUDA ? a.device : -1);
+		((struct arg_object *)r)->stream_of = a.stream_of;
+	}
 	return r;
 }
 
@@ -611,6 +615,7 @@ static PyObject *arg_detached(PyObject *self, PyObject *unused)
 		return NULL;
 	r->place = o->place;
 	r->device = o->device;
+	r->stream_of = o->stream_of;
 	r->descriptor = o->descriptor;
 	if (o->arg.kind == TL_ARG_DESCRIPTOR)
 		r->arg.descriptor = &r->descriptor;

@@ -71,6 +71,7 @@ struct arg_object {
 	PyObject_HEAD tl_arg arg;
 	enum place place;
 	int device;
+	int (*stream_of)(int device_type, int32_t device, void **stream); /* as in struct arguments */
 	tl_descriptor descriptor;
 	PyObject *keep;
 };

@@ -11,7 +11,7 @@ import hashlib
 import sys
 import types
 
-from . import _arguments, _cache, _compiled, _device, _jit, _source, _variants, knobs, language, testing
+from . import _cache, _compiled, _device, _jit, _source, _variants, knobs, language, testing
 from . import cdiv, next_power_of_2
 from ._aggregate import aggregate
 from ._jit import (CompiledKernel, ConstexprFunction, JITFunction, KernelInterface, KernelParam, MockTensor,
