@@ -153,8 +153,8 @@ test-torch: python
 
 # Triton's own tests with the Python package; CHECKOUT is a checkout of Triton, PY a Python with torch and pytest-timeout
 test-triton-suite: python
-	$(Q)PYTHON=$(PY) BUILD=$(BUILD) sh tests/python/triton/run.sh $(CHECKOUT)
-	$(Q)$(PY) tests/python/triton/report.py $(BUILD)/triton-tests/log.jsonl
+	$(Q)PYTHON=$(PY) BUILD=$(BUILD) sh tests/python/triton-tests/run.sh $(CHECKOUT)
+	$(Q)$(PY) tests/python/triton-tests/report.py $(BUILD)/triton-tests/log.jsonl
 
 # What a launch costs, and a second process: tests/bench/launch.c and start.c say how they are called.
 BENCH_PROGRAMS = $(BUILD)/tests/launch $(BUILD)/tests/start

@@ -30,11 +30,19 @@ class _AnyText(str):
         return True
 
 
-def _any_texts():
-    """With $TEXTS=any tests find in the texts of kernels what they look for, so that they go on to the values."""
+def _gpu_texts():
+    """The texts of kernels are those for the GPU. With $TEXTS=any tests find in them what they look for, so that they go on
+    to the values."""
     asm = libtl._jit.Asm
     find = asm.__missing__
-    asm.__missing__ = lambda self, stage: _AnyText(find(self, "ptx" if stage == "sass" else stage))
+
+    def text(self, stage):
+        any_text = os.environ.get("TEXTS") == "any"
+        stage = "ptx" if stage == "sass" and any_text else stage
+        found = self._call._for_gpu().dump(stage) if stage in ("ttir", "llir") else find(self, stage)
+        return _AnyText(found) if any_text else found
+
+    asm.__missing__ = text
 
 
 class _Driver(type(triton.runtime.driver.active)):
@@ -110,5 +118,4 @@ _filecheck()
 _expecttest()
 for _name in ("_internal_testing", "tools.mxfp", "tools.ragged_tma"):
     _module("triton." + _name, os.path.join(TRITON, *_name.split(".")) + ".py")
-if os.environ.get("TEXTS") == "any":
-    _any_texts()
+_gpu_texts()
