@@ -399,7 +399,7 @@ static void details(void **state)
 		assert_string_equal(tl_error_details()->kernel, "k");
 		assert_null(tl_error_details()->file);
 		assert_int_equal(tl_error_details()->line, 0);
-		tl_config later = {.grid = {1}, .reserved = {0, 1}};
+		tl_config later = {.grid = {1}, .reserved = {1}};
 		assert_error(tl_launch(k, &later, &arg, 1), TL_ERR_ARGUMENT, "a reserved field of tl_config is not 0");
 		tl_context_destroy(ctx);
 	}
