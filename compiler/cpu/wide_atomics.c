@@ -29,7 +29,8 @@ static void add_at_once(struct cpu_codegen *h, LLVMValueRef p, LLVMValueRef x, e
 	LLVMPositionBuilderAtEnd(h->b, loop);
 	LLVMValueRef old = LLVMBuildPhi(h->b, all, ""), a = LLVMBuildBitCast(h->b, old, t, "");
 	LLVMAddIncoming(old, &first, &before, 1);
-	LLVMValueRef sum = LLVMBuildFAdd(h->b, cpu_widen(h, a, d), cpu_widen(h, x, d), "");
+	LLVMValueRef present = cpu_widen(h, a, d), added = cpu_widen(h, x, d);
+	LLVMValueRef sum = LLVMBuildFAdd(h->b, present, added, "");
 	LLVMValueRef next = LLVMBuildBitCast(h->b, cpu_narrow(h, sum, d), all, "");
 	LLVMValueRef swap = LLVMBuildAtomicCmpXchg(h->b, p, old, next, LLVMAtomicOrderingSequentiallyConsistent,
 						   LLVMAtomicOrderingSequentiallyConsistent, false);
