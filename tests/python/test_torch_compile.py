@@ -206,6 +206,15 @@ class Behaviour(Compiled):
         with self.assertRaisesRegex(libtl.KernelError, "index out of bounds"):
             f(x, wrong)
 
+    def test_separate_rounding(self):
+        """config.emulate_precision_casts rounds products before they are added."""
+        x, y = torch.randn(4096), torch.randn(4096)
+        z = -(x * y)
+        with torch._inductor.config.patch(emulate_precision_casts=True):
+            self.assertEqual(torch.compile(lambda x, y, z: x * y + z)(x, y, z).count_nonzero(), 0)
+        torch._dynamo.reset()
+        self.assertNotEqual(torch.compile(lambda x, y, z: x * y + z)(x, y, z).count_nonzero(), 0)
+
     def test_integers_wrap(self):
         """Assertions are on, and yet sums and products may overflow, as PyTorch's do."""
         x = torch.randint(-2**31, 2**31, (1000,)).int()

@@ -96,9 +96,6 @@ def _compile(triton, src, target, options, rest):
 
 
 def _compile_here(src, target, options):
-    if not options.get("enable_fp_fusion", True):
-        log.warning("%s: products and sums are fused, although config.emulate_precision_casts asks for separate rounding",
-                    getattr(src.fn, "__name__", src))
     spec = triton_compat._spec_of(target)
     from torch._inductor import config
     if target.backend == "cpu" or not (_settings["static_launcher"] or config.cpp_wrapper):
