@@ -673,11 +673,11 @@ typedef struct tl_config {
 	/* The most registers of a thread, 1 to 256 (a GPU gives 24 to 255). Further values are spilled to memory, so
 	 * that more blocks fit a multiprocessor. 0: ptxas decides. */
 	int maxnreg;
-	uint64_t reserved[1];
 	tl_ftz ftz;             /* subnormal numbers of fp32 in math functions of a GPU */
 	int wraps;              /* not 0: with `debug`, integers may overflow nevertheless */
 	tl_fp_fusion fp_fusion; /* contraction to fused multiply-adds */
 	tl_abi abi;             /* for tl_kernel_dump: the launcher of the dumped code */
+	uint64_t reserved[1];
 } tl_config;
 
 /* Launches the kernel, and compiles it first if there is no variant for these arguments. A grid of no programs runs

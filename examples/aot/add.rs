@@ -16,7 +16,11 @@ struct Config {
     launch_pdl: bool,
     specialization: c_int,
     maxnreg: c_int,
-    reserved: [u64; 3],
+    ftz: c_int,
+    wraps: c_int,
+    fp_fusion: c_int,
+    abi: c_int,
+    reserved: [u64; 1],
 }
 
 // tl_config of tl.h: the library reads all of it
@@ -80,7 +84,11 @@ unsafe fn run(ctx: *mut Context) -> Result<usize, String> {
         launch_pdl: false,
         specialization: 0,
         maxnreg: 0,
-        reserved: [0; 3],
+        ftz: 0,
+        wraps: 0,
+        fp_fusion: 0,
+        abi: 0,
+        reserved: [0; 1],
     };
     let at = |b| tl_buffer_ptr(b).cast();
     check(add_kernel(add, &cfg, at(x), at(y), at(out), N as i32))?;

@@ -71,6 +71,7 @@ static void images(void **state)
 		struct image im = {.source = "k.tl",
 				   .signature = "",
 				   .target = table[i].target,
+				   .codegen = {.fp_fusion = FP_FUSION_ON, .ftz = FTZ_ON},
 				   .name = "k",
 				   .code = ".version 8.0",
 				   .code_bytes = 12,
