@@ -60,11 +60,11 @@ $(BUILD)/python/NOTICES: docs/install/notices.sh runtime/python/python.mk $(BUIL
 	@mkdir -p $(@D)
 	$(Q)STRICT=1 sh $< $(INSIDE) > $@
 # the folders, too: a file that is no longer there
-$(WHEEL): $(PYTHON_FILES) $(BUILD)/python/language $(sort $(dir $(PYTHON_SRC:%=runtime/python/libtl/%))) runtime/python/make_wheel.py runtime/python/METADATA \
-		LICENSE $(BUILD)/python/NOTICES
+$(WHEEL): $(PYTHON_FILES) $(sort $(dir $(PYTHON_SRC:%=runtime/python/libtl/%))) runtime/python/make_wheel.py \
+		runtime/python/METADATA LICENSE $(BUILD)/python/NOTICES
 	$(call say,PACK,$(@D))
 	@rm -rf $(@D) && mkdir -p $(@D)
-	$(Q)$(PYTHON) runtime/python/make_wheel.py $(@D) $(VERSION) $(BUILD)/python $(PYTHON_FILES) `cat $(BUILD)/python/language` \
+	$(Q)$(PYTHON) runtime/python/make_wheel.py $(@D) $(VERSION) $(BUILD)/python $(PYTHON_FILES) \
 		--licenses LICENSE $(BUILD)/python/NOTICES
 	@touch $@
 wheel: $(WHEEL)
