@@ -2,8 +2,6 @@
 
 import inspect
 import sys
-import typing
-
 from .language import core
 
 __all__ = ["aggregate"]
@@ -18,6 +16,7 @@ def _hints(cls):
     own = cls.__dict__.get("__annotations__", {})
     try:
         scope = dict(vars(sys.modules[cls.__module__]))
+        import typing
         known = typing.get_type_hints(cls, scope, dict(vars(cls)))
     except (NameError, KeyError, TypeError, AttributeError):
         known = own

@@ -1,8 +1,6 @@
 """Triton's files on disk, for programs that keep files there: triton.runtime.cache. Kernels of libtl are not among them."""
 
-import json
 import os
-import tempfile
 
 from . import knobs
 
@@ -51,6 +49,7 @@ class FileCacheManager(CacheManager):
         return self._path(filename) if self.has_file(filename) else None
 
     def put(self, data, filename, binary=True):
+        import tempfile
         data = data if isinstance(data, bytes) else str(data).encode()
         fd, temporary = tempfile.mkstemp(prefix=".", dir=self.cache_dir)
         with os.fdopen(fd, "wb") as f:
@@ -59,6 +58,7 @@ class FileCacheManager(CacheManager):
         return self._path(filename)
 
     def get_group(self, filename):
+        import json
         try:
             with open(self._path("__grp__" + filename), encoding="utf-8") as f:
                 paths = json.load(f)["child_paths"]
@@ -67,6 +67,7 @@ class FileCacheManager(CacheManager):
         return paths if all(map(os.path.exists, paths.values())) else None
 
     def put_group(self, filename, group):
+        import json
         return self.put(json.dumps({"child_paths": group}), "__grp__" + filename)
 
 
@@ -103,6 +104,7 @@ class RemoteCacheManager(CacheManager):
         return filename
 
     def get_group(self, filename):
+        import json
         path = self.get_file("__grp__" + filename)
         if path is None:
             return None
@@ -112,6 +114,7 @@ class RemoteCacheManager(CacheManager):
         return paths if len(paths) == len(names) else None
 
     def put_group(self, filename, group):
+        import json
         return self.put(json.dumps(sorted(group)), "__grp__" + filename)
 
 

@@ -3,7 +3,6 @@
 import ast
 import enum
 import functools
-import hashlib
 import inspect
 import os
 import threading
@@ -254,6 +253,7 @@ class CompiledKernel(_core.Call):
     @property
     def hash(self):
         """A hash of the kernel's sources and of the variant."""
+        import hashlib
         texts = [s[:1] + s[2:3] + s[4:] for s in self._kernel.module.sources]
         return hashlib.sha256(repr((texts, self._variant)).encode()).hexdigest()
 
@@ -328,6 +328,7 @@ class _HasText:
     @property
     def cache_key(self):
         """A hash of the function's text and of all that it refers to."""
+        import hashlib
         texts = [(s[0], s[2], s[4]) for s in Sources(self).sources if s is not None]
         return hashlib.sha256(repr(texts).encode()).hexdigest()
 
@@ -504,9 +505,8 @@ class JITFunction(_HasText, _core.Launcher, KernelInterface):
                 raise ArgumentError(f"{name}={v!r} is not supported; it must be {_IGNORED[name][0]}")
             else:
                 options[name] = v
-        if not knobs.language.default_fp_fusion and not given.get("enable_fp_fusion"):
-            raise ArgumentError("knobs.language.default_fp_fusion is False (TRITON_DEFAULT_FP_FUSION=0), and libtl always fuses "
-                                "multiplications and additions")
+        if not knobs.language.default_fp_fusion:
+            options.setdefault("enable_fp_fusion", False)
         if self.debug or knobs.runtime.debug:
             options["debug"] = bool(options.get("debug", self.debug) or knobs.runtime.debug)
         return options

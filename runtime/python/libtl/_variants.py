@@ -6,7 +6,6 @@ specialisation of the arguments. The key of a variant is a text.
 
 import contextlib
 import contextvars
-import json
 import re
 import types
 
@@ -198,6 +197,7 @@ class Variant:
 
     def data(self):
         """The variant as JSON."""
+        import json
         names = [p.name for p in self.fn.params]
         return json.dumps({"name": _full_name(self.fn), "signature": dict(zip(names, self.types)), "key": self.key,
                            "constant_keys": [list(k) for k in self.constants],
@@ -241,6 +241,7 @@ def _decode(v):
 
 def decode(fn, text):
     """The arguments, options and key of a variant from its JSON. RuntimeError: it is of another kernel or target."""
+    import json
     data = json.loads(text)
     if data["name"] != _full_name(fn):
         raise RuntimeError(f"Specialization data is for {data['name']} but trying to preload for {_full_name(fn)}")

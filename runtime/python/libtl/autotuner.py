@@ -2,9 +2,7 @@
 
 import builtins
 import functools
-import hashlib
 import inspect
-import json
 import os
 import time
 
@@ -29,6 +27,7 @@ class _Store:
     """The times of configurations on disk, for one key on one device."""
 
     def __init__(self, fn, key, configs):
+        import hashlib
         gpu = _device.default_gpu()
         info = _device.device_info(f"cuda:{gpu}" if gpu >= 0 else None)
         text = repr((version(), info["name"], info["target"], fn.cache_key, key, [str(c) for c in configs]))
@@ -37,6 +36,7 @@ class _Store:
 
     def read(self):
         """A list of the times of each configuration; None: there is none, or it is damaged."""
+        import json
         path = self._files.get_file(self._name)
         try:
             with open(path or os.devnull, encoding="utf-8") as f:
@@ -47,6 +47,7 @@ class _Store:
         return times if good else None
 
     def write(self, times):
+        import json
         self._files.put(json.dumps(times), self._name)
 
 

@@ -1,7 +1,6 @@
 """Tensor descriptors as arguments."""
 
 from dataclasses import dataclass
-from typing import Any, List
 
 __all__ = ["TensorDescriptor"]
 
@@ -15,10 +14,10 @@ class TensorDescriptor:
     outside of the tensor. round_f32_to_tf32: loads round to tf32.
     """
 
-    base: Any
-    shape: List[int]
-    strides: List[int]
-    block_shape: List[int]
+    base: object
+    shape: list
+    strides: list
+    block_shape: list
     padding: str = "zero"
     round_f32_to_tf32: bool = False
 
