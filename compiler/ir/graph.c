@@ -75,30 +75,36 @@ u32 count_ops(const struct op *o, u32 most)
 	return n;
 }
 
-static bool hangs_on_dot(struct ir_context *ctx, const struct value *v, const struct block *b)
+/* Adds the values that block b stores in visited buffers. False if all of them have been visited. */
+static bool visit_stored(struct value_walk *w, const struct block *b)
 {
-	struct value_walk w = {.id = begin_walk(ctx)};
-	bool yes = false;
-	visit_later(&w, v);
-	while (!yes && (v = visit_next(&w))) {
-		yes = v->def && op_is_dot(v->def);
-		if (v->def && v->def->block == b)
-			visit_operands(&w, v->def);
-		/* the values stored in a buffer */
-		for (const struct use *u = v->def && v->def->code == IR_LOCAL_ALLOC ? v->uses : NULL; u; u = u->next)
-			if (u->user->code == IR_LOCAL_STORE)
-				visit_later(&w, operand(u->user, 0));
+	bool any = false;
+	for (const struct op *o = b->first; o; o = o->next) {
+		for (u32 i = 0; i < o->nblocks; i++)
+			any |= visit_stored(w, o->blocks[i]);
+		if (o->code != IR_LOCAL_STORE || operand(o, 1)->walk != w->id || operand(o, 0)->walk == w->id)
+			continue;
+		visit_later(w, operand(o, 0));
+		any = true;
 	}
-	return end_walk(&w, yes);
+	return any;
 }
 
 bool chains_dots(struct ir_context *ctx, const struct block *b)
 {
+	struct value_walk w = {.id = begin_walk(ctx)};
 	bool yes = false;
-	for (const struct op *o = b->first; o && !yes; o = o->next)
+	for (const struct op *o = b->first; o; o = o->next)
 		for (u32 i = 0; op_is_dot(o) && i < 2; i++)
-			yes |= hangs_on_dot(ctx, operand(o, i), b);
-	return yes;
+			visit_later(&w, operand(o, i));
+	do {
+		for (const struct value *v; !yes && (v = visit_next(&w));) {
+			yes = v->def && op_is_dot(v->def);
+			if (v->def && v->def->block == b)
+				visit_operands(&w, v->def);
+		}
+	} while (!yes && visit_stored(&w, b));
+	return end_walk(&w, yes);
 }
 
 bool same_operation(const struct op *a, const struct op *b)
