@@ -94,11 +94,12 @@ static int dtype_of(const struct dl_tensor *t)
 /* The bytes from the address on to the end of the elements. */
 static uint64_t extent(const struct dl_tensor *t, size_t size)
 {
-	uint64_t last = 0;
-	for (int i = 0; i < t->ndim; i++) {
+	uint64_t last = 0, row = 1; /* without strides the tensor is contiguous */
+	for (int i = t->ndim; i--;) {
 		if (t->shape[i] <= 0)
 			return 0;
-		last += (uint64_t)((t->shape[i] - 1) * (t->strides ? t->strides[i] : 0));
+		last += (uint64_t)(t->shape[i] - 1) * (t->strides ? (uint64_t)t->strides[i] : row);
+		row *= (uint64_t)t->shape[i];
 	}
 	return (last + 1) * size;
 }
@@ -149,8 +150,10 @@ static int set_place(struct arguments *a, enum place p, int device, int (*stream
 static int add_tensor(struct arguments *a, PyObject *o, const struct known_type *k, tl_arg *out)
 {
 	struct dl_tensor t;
-	if (k->api->view(o, &t))
-		return -1;
+	if (k->api->view(o, &t)) {
+		PyErr_Clear(); /* Python code states which tensors cannot be passed */
+		return 0;
+	}
 	int dtype = dtype_of(&t), type = t.device.type;
 	bool cuda = type == DL_CUDA || type == DL_CUDA_MANAGED;
 	if (dtype < 0 || !(cuda || type == DL_CPU || type == DL_CUDA_HOST))
@@ -179,7 +182,7 @@ struct array_interface {
 	char *data;
 	PyObject *descr;
 };
-enum { ARRAY_NATIVE = 0x200 };
+enum { ARRAY_NATIVE = 0x200, ARRAY_WRITEABLE = 0x400 };
 
 /* Copies what does not need the capsule; `end` receives the address after the last element. 1: done. */
 static int read_array(PyObject *o, struct array_interface *out, char **end)
@@ -250,7 +253,7 @@ static int add_array(struct arguments *a, PyObject *o, tl_arg *out)
 	if (read_array(o, &i, &end) < 0)
 		return -1;
 	int dtype = dtype_of_array(&i);
-	if (dtype < 0)
+	if (dtype < 0 || !(i.flags & ARRAY_WRITEABLE))
 		return 0;
 	if (end_of_owner(o, &end) < 0)
 		return -1;
@@ -279,8 +282,34 @@ static int add_integer(PyObject *o, tl_arg *out)
 
 static int convert(struct arguments *a, PyObject *o, tl_arg *out);
 
+/* Appends to an array of n pointers, whose size is a power of two. */
+static int append(void ***all, Py_ssize_t *n, void *p)
+{
+	if (!(*n & (*n - 1))) {
+		void **larger = realloc(*all, (*n ? 2 * (size_t)*n : 1) * sizeof *larger);
+		if (!larger) {
+			PyErr_NoMemory();
+			return -1;
+		}
+		*all = larger;
+	}
+	(*all)[(*n)++] = p;
+	return 0;
+}
+
+/* Takes over a reference to an object that an argument refers to. */
+static int keep(struct arguments *a, PyObject *o)
+{
+	void **all = (void **)(void *)a->kept;
+	int r = append(&all, &a->nkept, o);
+	a->kept = (PyObject **)(void *)all;
+	if (r)
+		Py_DECREF(o);
+	return r;
+}
+
 /* The field names of a named tuple at `out`. */
-static int add_fields(PyObject *o, Py_ssize_t n, const char **out)
+static int add_fields(struct arguments *a, PyObject *o, Py_ssize_t n, const char **out)
 {
 	PyObject *fields = PyObject_GetAttr((PyObject *)Py_TYPE(o), names.fields);
 	if (!fields) {
@@ -290,8 +319,7 @@ static int add_fields(PyObject *o, Py_ssize_t n, const char **out)
 	bool good = PyTuple_Check(fields) && PyTuple_Size(fields) == n;
 	for (Py_ssize_t i = 0; i < n && good; i++)
 		good = (out[i] = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(fields, i), NULL)) != NULL;
-	Py_DECREF(fields); /* the type keeps them */
-	return good ? 1 : -1;
+	return keep(a, fields) || !good ? -1 : 1;
 }
 
 static int add_tuple(struct arguments *a, PyObject *o, tl_arg *out)
@@ -301,12 +329,11 @@ static int add_tuple(struct arguments *a, PyObject *o, tl_arg *out)
 		tl_tuple tuple;
 		tl_arg items[];
 	} *block = calloc(1, sizeof *block + (size_t)(n + 1) * (sizeof(tl_arg) + sizeof(char *)));
-	if (!block || a->nblocks == MAX_ARGS) {
+	if (!block || append(&a->blocks, &a->nblocks, block)) {
 		free(block);
-		PyErr_SetString(PyExc_ValueError, "too many tuples in the arguments of a launch");
+		PyErr_NoMemory();
 		return -1;
 	}
-	a->blocks[a->nblocks++] = block;
 	const char **fields = (const char **)(void *)(block->items + n);
 	for (Py_ssize_t i = 0; i < n; i++) {
 		PyObject *item = PySequence_GetItem(o, i);
@@ -315,7 +342,7 @@ static int add_tuple(struct arguments *a, PyObject *o, tl_arg *out)
 		if (r <= 0)
 			return r;
 	}
-	int named = PyTuple_Check(o) ? add_fields(o, n, fields) : 0;
+	int named = PyTuple_Check(o) ? add_fields(a, o, n, fields) : 0;
 	block->tuple = (tl_tuple){(size_t)n, block->items, named > 0 ? fields : NULL};
 	*out = tl_tuple_arg(&block->tuple);
 	return named < 0 ? -1 : 1;
@@ -325,17 +352,18 @@ static int add_converted(struct arguments *a, PyObject *o, tl_arg *out)
 {
 	const struct arg_object *arg = (const struct arg_object *)o;
 	*out = arg->arg;
+	bool refers = out->kind == TL_ARG_DESCRIPTOR || out->kind == TL_ARG_FUNC || out->kind == TL_ARG_STR;
+	if (refers && keep(a, Py_NewRef(o)))
+		return -1;
+	a->is_read_only |= arg->is_read_only;
 	return set_place(a, arg->place, arg->device, arg->stream_of);
 }
 
 static int add_text(struct arguments *a, PyObject *o, tl_arg *out)
 {
 	const char *text = PyUnicode_AsUTF8AndSize(o, NULL);
-	if (!text || a->nkept == MAX_ARGS)
-		return text ? 0 : -1;
-	a->kept[a->nkept++] = Py_NewRef(o);
 	*out = tl_str(text);
-	return 1;
+	return text && !keep(a, Py_NewRef(o)) ? 1 : -1;
 }
 
 /* 0: Python code cannot convert the object either, because the kernel's module must contain it. */
@@ -344,12 +372,11 @@ static int add_by_python(struct arguments *a, PyObject *o, tl_arg *out)
 	PyObject *r = converter ? PyObject_CallFunctionObjArgs(converter, o, NULL) : NULL;
 	if (!r)
 		return -1;
-	if (r == Py_NotImplemented || a->nkept == MAX_ARGS) {
+	if (r == Py_NotImplemented) {
 		Py_DECREF(r);
 		return 0;
 	}
-	a->kept[a->nkept++] = r;
-	return convert(a, r, out);
+	return keep(a, r) ? -1 : convert(a, r, out);
 }
 
 static int convert(struct arguments *a, PyObject *o, tl_arg *out)
@@ -391,12 +418,25 @@ int arguments_add(struct arguments *a, PyObject *o)
 	return done;
 }
 
+void arguments_start(struct arguments *a)
+{
+	a->len = a->nblocks = a->nkept = 0;
+	a->blocks = NULL;
+	a->kept = NULL;
+	a->place = PLACE_ANY;
+	a->device = 0;
+	a->stream_of = NULL;
+	a->is_read_only = false;
+}
+
 void arguments_free(struct arguments *a)
 {
 	while (a->nblocks)
 		free(a->blocks[--a->nblocks]);
 	while (a->nkept)
 		Py_DECREF(a->kept[--a->nkept]);
+	free(a->blocks);
+	free(a->kept);
 }
 
 /* --- converted arguments ------------------------------------------------------------------------------------------ */
@@ -440,13 +480,16 @@ static int set_device(PyObject *arg, int device)
 static PyObject *pointer(PyObject *self, PyObject *args)
 {
 	(void)self;
-	int dtype, device;
+	int dtype, device, read_only = 0;
 	unsigned long long address, bytes;
 	PyObject *keep;
-	if (!PyArg_ParseTuple(args, "iKKiO", &dtype, &address, &bytes, &device, &keep) || !is_dtype(dtype))
+	if (!PyArg_ParseTuple(args, "iKKiO|p", &dtype, &address, &bytes, &device, &keep, &read_only) ||
+	    !is_dtype(dtype))
 		return NULL;
 	PyObject *arg = arg_new(tl_range((tl_dtype)dtype, (void *)(uintptr_t)address, (size_t)bytes), keep);
 	set_device(arg, device);
+	if (arg)
+		((struct arg_object *)arg)->is_read_only = read_only;
 	return arg;
 }
 
@@ -489,7 +532,8 @@ static PyObject *function(PyObject *self, PyObject *args)
 /* The number, text or dtype as a compile-time value, or a number without specialisation. */
 static PyObject *marked(PyObject *value, unsigned constant)
 {
-	struct arguments a = {.len = 0};
+	struct arguments a;
+	arguments_start(&a);
 	PyObject *r = NULL;
 	int done = arguments_add(&a, value);
 	if (done > 0 && !a.nblocks) {
@@ -578,7 +622,8 @@ static PyObject *set_converter(PyObject *self, PyObject *f)
 static PyObject *tensor(PyObject *self, PyObject *o)
 {
 	(void)self;
-	struct arguments a = {.len = 0};
+	struct arguments a;
+	arguments_start(&a);
 	tl_arg arg;
 	const struct known_type k = type_of(o);
 	int done = k.api ? add_tensor(&a, o, &k, &arg) : k.is_array ? add_array(&a, o, &arg) : 0;
@@ -597,6 +642,7 @@ static PyObject *arg_member(PyObject *self, void *which)
 	case 'd': return PyLong_FromLong(o->arg.dtype);
 	case 'p': return PyLong_FromVoidPtr(o->arg.ptr);
 	case 'b': return PyLong_FromUnsignedLongLong(o->arg.bytes);
+	case 'r': return PyBool_FromLong(o->is_read_only);
 	case 'k': return Py_NewRef(o->keep ? o->keep : Py_None);
 	case 'i': return PyBool_FromLong(o->arg.kind == TL_ARG_PTR);
 	default: return PyLong_FromLong(o->place == PLACE_CUDA ? o->device : o->place == PLACE_HOST ? -1 : -2);
@@ -629,7 +675,7 @@ int arguments_init(PyObject *module)
 					{NULL, NULL, 0, NULL}};
 	static PyMethodDef functions[] = {
 		{"pointer", pointer, METH_VARARGS,
-		 "pointer(dtype, address, bytes, device, keep); device -1 is the host, -2 any device."},
+		 "pointer(dtype, address, bytes, device, keep, read_only); device -1 is the host, -2 any device."},
 		{"number", number, METH_VARARGS, "number(dtype, value): a number of the type."},
 		{"type", type_value, METH_VARARGS, "type(dtype): the dtype as a compile-time value."},
 		{"function", function, METH_VARARGS, "function(name): a jit function of the kernel's module."},
@@ -644,6 +690,7 @@ int arguments_init(PyObject *module)
 	static PyGetSetDef members[] = {{"dtype", arg_member, NULL, "The element type, as tl_dtype.", "d"},
 					{"address", arg_member, NULL, "The address.", "p"},
 					{"bytes", arg_member, NULL, "The bytes from the address on.", "b"},
+					{"is_read_only", arg_member, NULL, "The memory must not be written.", "r"},
 					{"keep", arg_member, NULL, "The object that owns the memory.", "k"},
 					{"is_pointer", arg_member, NULL, "Is it a pointer?", "i"},
 					{"device", arg_member, NULL, "The index of the GPU; -1: the host; -2: any.",

@@ -51,18 +51,21 @@ enum place { PLACE_ANY, PLACE_HOST, PLACE_CUDA };
 struct arguments {
 	tl_arg at[MAX_ARGS];
 	Py_ssize_t len;
-	void *blocks[MAX_ARGS]; /* of tuples */
+	void **blocks; /* of tuples */
 	Py_ssize_t nblocks;
-	PyObject *kept[MAX_ARGS]; /* results of Python code that arguments refer to */
+	PyObject **kept; /* objects with texts and descriptors that arguments refer to */
 	Py_ssize_t nkept;
 	enum place place;                                                 /* of the first pointer */
 	int device;                                                       /* PLACE_CUDA: the index of the GPU */
 	int (*stream_of)(int device_type, int32_t device, void **stream); /* the library's current stream; or NULL */
+	bool is_read_only; /* memory of an argument must not be written: Python code compares that with the kernel */
 };
 
 /* Converts an object, and appends it to `a`. 1: done. 0: the type is one that Python code must convert. -1: an
  * exception is set. */
 int arguments_add(struct arguments *a, PyObject *o);
+/* No arguments. */
+void arguments_start(struct arguments *a);
 void arguments_free(struct arguments *a);
 int arguments_init(PyObject *module);
 
@@ -74,6 +77,7 @@ struct arg_object {
 	int (*stream_of)(int device_type, int32_t device, void **stream); /* as in struct arguments */
 	tl_descriptor descriptor;
 	PyObject *keep;
+	bool is_read_only; /* the memory must not be written */
 };
 
 /* --- variant.c: the variants that a launcher has launched --------------------------------------------------------- */
@@ -98,6 +102,8 @@ void variants_clear(struct variants *v);
 int launcher_init(PyObject *module);
 /* Sets the options of a launch from a dict. Names that are not options are ignored. */
 int config_from_options(tl_config *c, PyObject *options);
+/* The programs along axis `index` of a grid. */
+int take_axis(PyObject *o, int index, uint32_t *out);
 
 /* --- runner.c: launches with known types -------------------------------------------------------------------------- */
 

@@ -20,7 +20,6 @@ struct launcher {
 	PyObject *flags;      /* bytes, one for each parameter */
 	PyObject *kernels;    /* a dict: device → Kernel; -1 is the host */
 	PyObject *watched;    /* a list of (dict, key, value): globals that the kernels were compiled with */
-	PyObject *config;     /* a bytes object: the tl_config of a launch without options */
 	struct variants variants; /* whose launches do not go through _run */
 	char runs_python;         /* every launch goes through _run */
 };
@@ -62,6 +61,24 @@ static const struct option {
 enum { NUM_OPTIONS = sizeof options / sizeof *options };
 static PyObject *option_names[NUM_OPTIONS];
 
+static tl_config usual; /* of a launch without options */
+
+static int take_int(PyObject *o, const char *name, int *out)
+{
+	int overflow = 0;
+	PyObject *n = PyNumber_Index(o);
+	long long v = n ? PyLong_AsLongLongAndOverflow(n, &overflow) : 0;
+	Py_XDECREF(n);
+	if (PyErr_Occurred())
+		return -1;
+	if (overflow || v < INT32_MIN || v > INT32_MAX) {
+		PyErr_Format(PyExc_ValueError, "%s is %S, which does not fit 32 bits", name, o);
+		return -1;
+	}
+	*out = (int)v;
+	return 0;
+}
+
 /* 1: set. 0: not an option of tl_config. */
 static int set_option(tl_config *c, PyObject *name, PyObject *value)
 {
@@ -80,14 +97,12 @@ static int set_option(tl_config *c, PyObject *name, PyObject *value)
 		}
 		if (strchr("bfnz", options[i].kind))
 			return truth < 0 ? -1 : 1;
+		if (options[i].kind == 'i')
+			return take_int(value, options[i].name, (int *)(void *)at) ? -1 : 1;
 		PyObject *n = PyNumber_Index(value);
-		if (!n)
-			return -1;
-		if (options[i].kind == 'p')
-			*(void **)at = PyLong_AsVoidPtr(n);
-		else
-			*(int *)at = (int)PyLong_AsLong(n);
-		Py_DECREF(n);
+		if (n)
+			*(void **)(void *)at = PyLong_AsVoidPtr(n);
+		Py_XDECREF(n);
 		return PyErr_Occurred() ? -1 : 1;
 	}
 	return 0;
@@ -103,15 +118,19 @@ int config_from_options(tl_config *c, PyObject *options)
 	return 0;
 }
 
-static int axis(PyObject *o, uint32_t *out)
+int take_axis(PyObject *o, int index, uint32_t *out)
 {
+	int overflow = 0;
 	PyObject *n = PyNumber_Index(o);
-	unsigned long long v = n ? PyLong_AsUnsignedLongLong(n) : 0;
+	long long v = n ? PyLong_AsLongLongAndOverflow(n, &overflow) : 0;
 	Py_XDECREF(n);
-	if (PyErr_Occurred())
+	if (!n) {
+		PyErr_Format(PyExc_TypeError, "axis %d of the grid is %R; it must be an integer", index, o);
 		return -1;
-	if (v > UINT32_MAX) {
-		PyErr_SetString(PyExc_ValueError, "a grid has at most 2^32 - 1 programs along an axis");
+	}
+	if (overflow || v < 0 || v > UINT32_MAX) {
+		PyErr_Format(PyExc_ValueError, "axis %d of the grid has %S programs; it must have 0 to 2^32 - 1",
+			     index, o);
 		return -1;
 	}
 	*out = (uint32_t)v;
@@ -122,7 +141,7 @@ static int set_grid(tl_config *c, PyObject *grid)
 {
 	if (!PyTuple_Check(grid) && !PyList_Check(grid)) {
 		c->grid_dims = 1;
-		return axis(grid, &c->grid[0]);
+		return take_axis(grid, 0, &c->grid[0]);
 	}
 	Py_ssize_t n = PySequence_Size(grid);
 	if (n < 1 || n > 3) {
@@ -132,7 +151,7 @@ static int set_grid(tl_config *c, PyObject *grid)
 	c->grid_dims = (int)n;
 	for (int i = 0; i < n; i++) {
 		PyObject *item = PySequence_GetItem(grid, i);
-		int r = item ? axis(item, &c->grid[i]) : -1;
+		int r = item ? take_axis(item, i, &c->grid[i]) : -1;
 		Py_XDECREF(item);
 		if (r)
 			return -1;
@@ -151,12 +170,15 @@ static PyObject *call_new(struct kernel_object *k, const tl_config *c, struct ar
 		return PyErr_NoMemory();
 	}
 	memcpy(copy->at, a->at, (size_t)a->len * sizeof *a->at);
-	memcpy(copy->blocks, a->blocks, (size_t)a->nblocks * sizeof *a->blocks);
-	memcpy(copy->kept, a->kept, (size_t)a->nkept * sizeof *a->kept);
 	copy->len = a->len;
+	copy->blocks = a->blocks;
 	copy->nblocks = a->nblocks;
+	copy->kept = a->kept;
 	copy->nkept = a->nkept;
-	a->nblocks = a->nkept = 0; /* the call owns them */
+	copy->place = a->place;
+	copy->device = a->device;
+	copy->stream_of = a->stream_of;
+	arguments_start(a); /* the call owns them */
 	o->kernel = (struct kernel_object *)Py_NewRef((PyObject *)k);
 	o->config = *c;
 	o->variant = variant;
@@ -248,24 +270,37 @@ static int take_arguments(const struct launcher *l, PyObject *const *bound, stru
 	return 1;
 }
 
-/* Has a value changed, (holder, name, value)? The holder is a dict, or an object with the attribute. Lists and dicts,
- * which can change in place, are compared by their contents, as other values of one type are. */
+static PyObject *identity; /* libtl._source.identity */
+
+/* Has a value changed, (holder, name, value, identity, can change in place)? The holder is a dict, or an object with
+ * the attribute. A new reference keeps the tuple, because attributes may run Python code. */
 static bool differs(PyObject *watched)
 {
-	PyObject *holder = PyTuple_GetItem(watched, 0), *name = PyTuple_GetItem(watched, 1), *now;
-	PyObject *before = PyTuple_GetItem(watched, 2);
+	Py_INCREF(watched);
+	PyObject *holder = PyTuple_GetItem(watched, 0), *name = PyTuple_GetItem(watched, 1), *now, *is = NULL;
 	if (PyDict_CheckExact(holder)) {
 		now = PyDict_GetItemWithError(holder, name);
 		Py_XINCREF(now);
 	} else {
 		now = PyObject_GetAttr(holder, name);
 	}
-	bool same = now == before;
-	if (now && !same && Py_TYPE(now) == Py_TYPE(before))
-		same = PyObject_RichCompareBool(now, before, Py_EQ) == 1;
+	bool same = now && now == PyTuple_GetItem(watched, 2) && PyTuple_GetItem(watched, 4) == Py_False;
+	if (now && !same) {
+		is = PyObject_CallFunctionObjArgs(identity, now, NULL);
+		same = is && PyObject_RichCompareBool(is, PyTuple_GetItem(watched, 3), Py_EQ) == 1;
+	}
 	PyErr_Clear();
+	Py_XDECREF(is);
 	Py_XDECREF(now);
+	Py_DECREF(watched);
 	return !same;
+}
+
+static PyObject *set_identity(PyObject *self, PyObject *f)
+{
+	(void)self;
+	replace(identity, Py_NewRef(f));
+	return Py_NewRef(Py_None);
 }
 
 /* Have the values changed that the kernels were compiled with? */
@@ -300,7 +335,7 @@ static PyObject *launcher_forget(PyObject *self, PyObject *unused)
 	return Py_NewRef(Py_None);
 }
 
-/* The kernel for the device of the arguments: borrowed. */
+/* The kernel for the device of the arguments: a new reference, since another thread may forget the kernels. */
 static struct kernel_object *kernel_for(struct launcher *l, const struct arguments *a)
 {
 	PyObject *device = PyLong_FromLong(a->place == PLACE_CUDA ? a->device : -1);
@@ -309,7 +344,8 @@ static struct kernel_object *kernel_for(struct launcher *l, const struct argumen
 		k = PyObject_CallMethodObjArgs((PyObject *)l, names.kernel_method, device, NULL);
 		if (k && (Py_TYPE(k) != kernel_type || PyDict_SetItem(l->kernels, device, k)))
 			Py_CLEAR(k);
-		Py_XDECREF(k); /* the dict keeps it */
+	} else {
+		Py_XINCREF(k);
 	}
 	Py_XDECREF(device);
 	return (struct kernel_object *)k;
@@ -337,27 +373,35 @@ static PyObject *launch_grid(PyObject *self, PyObject *const *args, Py_ssize_t n
 	struct launcher *l = g->launcher;
 	PyObject *bound[MAX_ARGS], *r = NULL;
 	struct arguments a;
-	a.len = a.nblocks = a.nkept = 0;
-	a.place = PLACE_ANY;
-	a.stream_of = NULL;
-	tl_config c;
-	memcpy(&c, PyBytes_AsString(l->config), sizeof c);
+	arguments_start(&a);
+	tl_config c = usual;
 	int done = l->runs_python || hooked ? 0 : bind(l, args, nargs, kwnames, &c, bound);
 	if (done > 0)
 		done = take_arguments(l, bound, &a);
 	if (done > 0 && PyList_Size(l->watched) && has_changed(l))
 		forget(l);
 	uint64_t h = done > 0 ? variant_of(&a, PyBytes_AsString(l->flags), &c) : 0;
-	if (done > 0 && !variants_have(&l->variants, h))
+	if (done > 0 && (a.is_read_only || !variants_have(&l->variants, h)))
 		done = 0;
 	if (!done) {
 		r = run_python(l, g->grid, args, nargs, kwnames);
 	} else if (done > 0 && !take_grid(l, g->grid, bound, &c)) {
 		struct kernel_object *k = kernel_for(l, &a);
 		r = k ? launch(k, &c, &a, h) : NULL;
+		Py_XDECREF((PyObject *)k);
 	}
 	arguments_free(&a);
 	return r;
+}
+
+static PyObject *set_usual_options(PyObject *self, PyObject *given)
+{
+	(void)self;
+	tl_config c = {.grid = {0}};
+	if (!PyDict_Check(given) || config_from_options(&c, given))
+		return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "the options are not a dict");
+	usual = c;
+	return Py_NewRef(Py_None);
 }
 
 /* Does a setting concern every launch? Then all go through _run. */
@@ -408,14 +452,12 @@ static int launcher_setup(PyObject *self, PyObject *args, PyObject *kw)
 		PyErr_SetString(PyExc_ValueError, "there must be a flag for each parameter");
 		return -1;
 	}
-	const tl_config none = {.grid = {0}};
 	replace(l->parameters, Py_NewRef(parameters));
 	replace(l->flags, Py_NewRef(flags));
 	replace(l->defaults, Py_NewRef(defaults));
 	replace(l->kernels, PyDict_New());
 	replace(l->watched, PyList_New(0));
-	replace(l->config, PyBytes_FromStringAndSize((const char *)&none, sizeof none));
-	return l->kernels && l->watched && l->config ? 0 : -1;
+	return l->kernels && l->watched ? 0 : -1;
 }
 
 static int launcher_traverse(PyObject *self, visitproc visit, void *arg)
@@ -436,7 +478,6 @@ static int launcher_clear(PyObject *self)
 	Py_CLEAR(l->defaults);
 	Py_CLEAR(l->kernels);
 	Py_CLEAR(l->watched);
-	Py_CLEAR(l->config);
 	variants_clear(&l->variants);
 	return 0;
 }
@@ -450,7 +491,7 @@ static void launcher_dealloc(PyObject *self)
 	Py_DECREF(type);
 }
 
-/* Launches a kernel with arguments that Python code has bound and converted: run(kernel, grid, values, options). */
+/* Launches a kernel with arguments that Python code has bound and converted: _launch(kernel, grid, values, options). */
 static PyObject *launcher_launch(PyObject *self, PyObject *args)
 {
 	PyObject *kernel, *grid, *values, *given, *r = NULL;
@@ -458,8 +499,9 @@ static PyObject *launcher_launch(PyObject *self, PyObject *args)
 			      &given))
 		return NULL;
 	struct launcher *l = (struct launcher *)self;
-	struct arguments a = {.len = 0};
-	tl_config c = {.grid = {0}};
+	struct arguments a;
+	arguments_start(&a);
+	tl_config c = usual;
 	Py_ssize_t n = PyTuple_Size(values);
 	if (config_from_options(&c, given))
 		return NULL;
@@ -612,6 +654,8 @@ int launcher_init(PyObject *module)
 {
 	static PyMethodDef functions[] = {
 		{"set_call_type", set_call_type, METH_O, "Sets the type of results of launches."},
+		{"set_identity", set_identity, METH_O, "Sets the function that tells what a value is for a source."},
+		{"set_usual_options", set_usual_options, METH_O, "Sets the options of launches that do not give them."},
 		{"set_hooked", set_hooked, METH_O, "True: each launch of each kernel goes through _run."},
 		{"changed", launcher_changed, METH_O, "changed(list of (holder, name, value)): has a value changed?"},
 		{NULL, NULL, 0, NULL}};

@@ -96,16 +96,9 @@ static int add_arguments(const struct runner *r, struct arguments *a, PyObject *
 
 static int set_grid_and_stream(tl_config *c, PyObject *const *given)
 {
-	for (int i = 0; i < 3; i++) {
-		unsigned long long n = PyLong_AsUnsignedLongLong(given[i]);
-		if (PyErr_Occurred())
+	for (int i = 0; i < 3; i++)
+		if (take_axis(given[i], i, &c->grid[i]))
 			return -1;
-		if (n > UINT32_MAX) {
-			PyErr_SetString(PyExc_ValueError, "a grid has at most 2^32 - 1 programs along an axis");
-			return -1;
-		}
-		c->grid[i] = (uint32_t)n;
-	}
 	c->grid_dims = 3;
 	c->stream = given[3] == Py_None ? NULL : PyLong_AsVoidPtr(given[3]);
 	return PyErr_Occurred() ? -1 : 0;
@@ -124,9 +117,7 @@ static PyObject *run(PyObject *self, PyObject *const *given, Py_ssize_t n)
 {
 	const struct runner *r = (const struct runner *)self;
 	struct arguments a;
-	a.len = a.nblocks = a.nkept = 0;
-	a.place = PLACE_ANY;
-	a.stream_of = NULL;
+	arguments_start(&a);
 	tl_config c = r->config;
 	bool good = n >= LEADING;
 	if (!good)

@@ -84,6 +84,8 @@ uint64_t variant_of(const struct arguments *a, const char *flags, const tl_confi
 	h = mix(h, (uint64_t)(uint32_t)c->maxnreg << 32 | (uint32_t)c->group_pids);
 	h = mix(h, (uint64_t)(uint32_t)c->max_ctas);
 	h = mix(h, (unsigned)c->debug | (unsigned)c->launch_cooperative_grid << 1 | (unsigned)c->launch_pdl << 2);
+	h = mix(h, (unsigned)(c->wraps != 0) | (unsigned)(c->fp_fusion == TL_FP_FUSION_OFF) << 1 |
+			   (unsigned)(c->ftz == TL_FTZ_OFF) << 2);
 	for (Py_ssize_t i = 0; i < a->len; i++)
 		h = mix_arg(h, &a->at[i], (unsigned char)flags[i]);
 	return h ? h : 1; /* 0 is an empty slot */

@@ -53,7 +53,7 @@ def _by_interface(v, interface, device):
     before, after = _extent(shape, strides, size)
     if before:
         raise ValueError("an array with negative strides cannot be passed to a kernel; pass a copy")
-    return _core.pointer(_NUMBERS[name], interface["data"][0], after, device, v)
+    return _core.pointer(_NUMBERS[name], interface["data"][0], after, device, v, bool(interface["data"][1]))
 
 
 _DL_TYPES = {(0, 8): "int8", (0, 16): "int16", (0, 32): "int32", (0, 64): "int64", (1, 8): "uint8", (1, 16): "uint16",
@@ -137,9 +137,8 @@ def convert(v):
         return NotImplemented
     if hasattr(v, "__index__"):
         return v.__index__()
-    if hasattr(v, "base") and hasattr(v, "dtype"):  # a tensor with another element type
-        base = convert(v.base)
-        return _core.pointer(dtype_number(v.dtype), base.address, base.bytes, base.device, base)
+    if isinstance(v, float):
+        return float(v)
     if type(v).__name__ == "dtype" and hasattr(v, "name"):
         return _core.type(dtype_number(v))
     if hasattr(v, "__iter__") and hasattr(v, "__len__") and type(v).__name__ == "tuple":

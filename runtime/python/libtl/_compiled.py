@@ -5,8 +5,8 @@ import hashlib
 import re
 import types
 
-from . import _arguments, _core, _cubin, _device, _jit
-from .errors import ArgumentError, CompileError
+from . import _arguments, _core, _cubin, _device, _jit, _variants
+from .errors import CompileError
 
 __all__ = ["Compiled", "compile_types"]
 
@@ -27,19 +27,17 @@ class _Parameters:
     """
 
     def __init__(self, fn, signature, constants, attrs, general):
-        """general: the code must be right for pointers that overlap, and for memory of any size."""
-        self.general = general
+        """constants, attrs: by path, a tuple of indices. general: the code must be right for pointers that overlap, and for
+        memory of any size."""
+        self.general, self.constants, self.attrs = general, constants, attrs
         self.types, self.values, self.examples, self.functions = bytearray(), [], [], []
         for i, p in enumerate(fn.params):
-            ty = signature.get(p.name, "constexpr")
-            # an index or its path is Triton's key; a name is that of older versions
-            attributes = next((attrs[k] for k in ((i,), i, p.name) if k in attrs), ())
-            divisible = any(a[0] == "tt.divisibility" and a[1] % 16 == 0 for a in attributes)
-            self.add(p, ty, constants, divisible)
+            divisible = any(a[0] == "tt.divisibility" and a[1] % 16 == 0 for a in attrs.get((i,), ()))
+            self.add(p, signature.get(p.name, "constexpr"), (i,), divisible)
 
-    def add(self, p, ty, constants, divisible):
-        constant = ty == "constexpr" or p.name in constants
-        value = constants.get(p.name, p.default if p.has_default else None) if constant else None
+    def add(self, p, ty, path, divisible):
+        constant = ty == "constexpr" or path in self.constants
+        value = self.constants.get(path, p.default if p.has_default else None) if constant else None
         if constant:
             value = _jit._converted(value, self.functions, p.is_constexpr)
             self.types.append(_CONSTANT)
@@ -60,26 +58,12 @@ class _Parameters:
             example = True if name == "i1" else _core.number(number, example)
         else:
             self.types.append(0)
-            example = self.other(ty)
+            example = _jit._converted(_variants.argument_of(ty, path, self.constants, self.attrs), self.functions)
         if not constant and not divisible and self.types[-1]:
             self.types[-1] |= _UNSPECIALIZED
             example = _core.unspecialized(example)
         self.values.append(value)
         self.examples.append(example)
-
-    def other(self, ty):
-        """A tuple's or a descriptor's example."""
-        if isinstance(ty, (tuple, list)):
-            return tuple(_jit.of_type(t) for t in ty)
-        if ty.startswith("tensordesc<"):
-            element, _, shape = ty[len("tensordesc<"):].partition("[")
-            block = [int(s) for s in shape.partition("]")[0].split(",")]
-            base = _core.pointer(_element(element), 1 << 20, 0, -1, None)
-            strides = [1]
-            for _ in block[1:]:
-                strides.insert(0, strides[0] * 4096)
-            return _core.descriptor(base, [4096] * len(block), strides, block, False, False)
-        raise ArgumentError(f"parameters of type {ty} are not supported")
 
     def named(self, names):
         """Values and examples, where functions have their names in the module."""
@@ -216,6 +200,12 @@ def _check_general(call, parameters):
         raise CompileError(f"error: {call.name} can be launched by libtl only: {why}")
 
 
+def _by_path(fn, values):
+    """Values by path, a tuple of indices. The keys may also be names or indices of parameters."""
+    return {k if isinstance(k, tuple) else (fn.arg_names.index(k) if isinstance(k, str) else k,): v
+            for k, v in (values or {}).items()}
+
+
 def compile_types(src, spec, options, general=False):
     """Compiles a kernel for the types of its parameters.
 
@@ -226,9 +216,7 @@ def compile_types(src, spec, options, general=False):
     """
     fn = _jit_function(src.fn)
     signature = {name if isinstance(name, str) else fn.arg_names[name]: ty for name, ty in src.signature.items()}
-    constants = {(k if isinstance(k, str) else fn.arg_names[k[0] if isinstance(k, tuple) else k]): v
-                 for k, v in src.constants.items()}
-    attrs = dict(src.attrs or {})
+    constants, attrs = (_by_path(fn, values) for values in (src.constants, src.attrs))
     p = _Parameters(fn, signature, constants, attrs, general)
     options = {n: v for n, v in options.items() if n in _jit._OPTIONS and v is not None}
     kernel, names = fn._compiled_for(spec, tuple(f.value for f in p.functions))

@@ -9,7 +9,7 @@ import threading
 import weakref
 
 from . import _arguments, _core, _device, _variants, knobs
-from ._source import Function, NotWritten, Sources, has_text, is_aggregate, is_jit, type_name
+from ._source import Function, NotWritten, Sources, has_text, identity, is_jit, type_name
 from .errors import ArgumentError, CompileError
 
 __all__ = ["jit", "JITFunction", "KernelInterface", "KernelParam", "CompiledKernel", "constexpr_function",
@@ -27,6 +27,7 @@ _OPTIONS = {"num_warps", "num_stages", "maxnreg", "group_pids", "max_ctas", "deb
             "launch_cooperative_grid", "launch_pdl", "enable_fp_fusion", "enable_reflect_ftz", "stream"}
 
 
+_MOST_PARAMETERS = 256
 _MOST_MODULES = 256  # of a kernel: devices and functions among its arguments
 
 
@@ -119,6 +120,11 @@ class TensorWrapper:
 
     def data_ptr(self):
         return self.base.data_ptr()
+
+    @property
+    def __tl_arg__(self):
+        base = _arguments.convert(self.base)
+        return _core.pointer(_arguments.dtype_number(self.dtype), base.address, base.bytes, base.device, base)
 
     def stride(self, *args):
         return self.base.stride(*args)
@@ -335,7 +341,7 @@ class _HasText:
     @property
     def used_global_vals(self):
         """The variables whose values the function has: (name, id of the dict) -> (value, dict)."""
-        return {(n, id(d)): (v, d) for d, n, v in Sources(self).watched if isinstance(d, dict) and not is_jit(v)
+        return {(n, id(d)): (v, d) for d, n, v, *_ in Sources(self).watched if isinstance(d, dict) and not is_jit(v)
                 and not callable(v)}
 
     @used_global_vals.setter
@@ -349,11 +355,17 @@ class JITFunction(_HasText, _core.Launcher, KernelInterface):
 
     def __init__(self, fn, version=None, do_not_specialize=None, do_not_specialize_on_alignment=None, debug=None,
                  noinline=None, repr=None, launch_metadata=None, device=None):
-        self.fn, self.noinline, self.debug, self.device = fn, noinline, debug, device and _device._check(device)
+        self.fn, self.noinline, self.debug, self._device = fn, noinline, debug, device and _device._check(device)
         self.launch_metadata, self.version, self._repr = launch_metadata, version, repr
         self.do_not_specialize, self.do_not_specialize_on_alignment = do_not_specialize, do_not_specialize_on_alignment
         functools.update_wrapper(self, fn)
         self.signature = inspect.signature(fn)
+        names = set(self.signature.parameters) | set(range(len(self.signature.parameters)))
+        for option, given in (("do_not_specialize", do_not_specialize),
+                              ("do_not_specialize_on_alignment", do_not_specialize_on_alignment)):
+            if isinstance(given, str) or not set(given or ()) <= names:
+                raise ArgumentError(f"{option}={given!r}: it must be a list of parameters of {fn.__name__}, of "
+                                    f"{', '.join(self.signature.parameters)}")
         self.params = []
         for i, p in enumerate(self.signature.parameters.values()):
             any_value, any_alignment = (
@@ -363,9 +375,12 @@ class JITFunction(_HasText, _core.Launcher, KernelInterface):
         self.arg_names = [p.name for p in self.params]
         self.constexprs = [p.num for p in self.params if p.is_constexpr]
         kinds = {p.kind for p in self.signature.parameters.values()}
-        self._variadic = inspect.Parameter.VAR_POSITIONAL in kinds
+        # the extension binds parameters that have a position and a name
+        self._binds_in_python = bool(kinds - {inspect.Parameter.POSITIONAL_OR_KEYWORD})
         if inspect.Parameter.VAR_KEYWORD in kinds:
             raise TypeError(f"{fn.__name__}: a kernel cannot take **{self.arg_names[-1]}")
+        if len(self.params) > _MOST_PARAMETERS:
+            raise TypeError(f"{fn.__name__} has {len(self.params)} parameters; a kernel has at most {_MOST_PARAMETERS}")
         self.pre_run_hooks = []
         self._lock = threading.RLock()
         self._modules = {}
@@ -436,10 +451,20 @@ class JITFunction(_HasText, _core.Launcher, KernelInterface):
         self.pre_run_hooks.append(hook)
         self._use_device()
 
+    @property
+    def device(self):
+        """Where the kernel runs with arguments in host memory; None: on the device of libtl.set_device."""
+        return self._device
+
+    @device.setter
+    def device(self, spec):
+        self._device = spec and _device._check(spec)
+        self._use_device()
+
     def _use_device(self):
         spec = self.device or _device.get_device()
         self._kernels.pop(-1, None)
-        self._runs_python = bool(self.pre_run_hooks) or _device.is_checked(spec) or self._variadic or bool(self.debug)
+        self._runs_python = bool(self.pre_run_hooks or _device.is_checked(spec) or self._binds_in_python or self.debug)
 
     def _spec(self, index, given=None):
         """The device for memory on the host (-1) or on a GPU."""
@@ -456,7 +481,7 @@ class JITFunction(_HasText, _core.Launcher, KernelInterface):
     def _compiled_for(self, spec, values):
         """The kernel of a module that contains these functions and values, and their names."""
         with self._lock:
-            key = spec, *map(_identity, values)
+            key = spec, *map(identity, values)
             found = self._modules.pop(key, None)
             if found and not _core.changed(found[2].watched):
                 self._modules[key] = found  # the last one used
@@ -472,11 +497,15 @@ class JITFunction(_HasText, _core.Launcher, KernelInterface):
             module = _core.Module(_device.context(spec), tuple(sources.sources))
             if found:
                 self.device_caches.empty()
+            if not values:
+                # the kernels that launches find without Python code are those of this module
+                if _core.changed(self._watched):
+                    self._forget()
+                self._watched[:] = sources.watched
             # the values are kept, so that no other object has their addresses
             self._modules[key] = module.kernel(self.fn.__name__), sources.names, sources, values
             if len(self._modules) > _MOST_MODULES:
                 del self._modules[next(iter(self._modules))]
-            self._watched[:] = sources.watched
             return self._modules[key][0], [sources.names[id(v)] for v in values]
 
     def _forget_all(self):
@@ -505,8 +534,6 @@ class JITFunction(_HasText, _core.Launcher, KernelInterface):
                 raise ArgumentError(f"{name}={v!r} is not supported; it must be {_IGNORED[name][0]}")
             else:
                 options[name] = v
-        if not knobs.language.default_fp_fusion:
-            options.setdefault("enable_fp_fusion", False)
         if self.debug or knobs.runtime.debug:
             options["debug"] = bool(options.get("debug", self.debug) or knobs.runtime.debug)
         return options
@@ -544,8 +571,11 @@ class JITFunction(_HasText, _core.Launcher, KernelInterface):
             compiled = self._launch(kernel, None, _without_memory(values), options)
         if is_warmup:
             return _warm(compiled, variant) if is_new else compiled
+        self._check_read_only(compiled, values)
         if callable(grid):
             grid = grid(dict(bound))
+        if grid is None:
+            raise TypeError("axis 0 of the grid is None; it must be an integer")
         kept = self._announce(spec, bound.values())
         with _variants.hooked(self, compiled.result(), grid, bound, options, is_new):
             result = self._launch(kernel, grid, values, options)
@@ -554,6 +584,15 @@ class JITFunction(_HasText, _core.Launcher, KernelInterface):
             variant.keep(compiled)
             variant.call(knobs.runtime.jit_post_compile_hook, False)
         return result
+
+    def _check_read_only(self, compiled, values):
+        """Raises ArgumentError if the kernel writes memory that must not be written."""
+        read_only = [n for n, v in zip(self.arg_names, values) if isinstance(v, _core.Arg) and v.is_read_only]
+        for line in compiled.result().dump("accesses").splitlines() if read_only else ():
+            name, _, kinds = line.partition(":")
+            if name in read_only and "written" in kinds.split():
+                raise ArgumentError(f"{self.fn.__name__} writes {name!r}, which is a read-only array\n"
+                                    "      = hint: pass a copy, or an array with the flag WRITEABLE")
 
     @staticmethod
     def _announce(spec, values):
@@ -611,21 +650,6 @@ class _Named:
 
     def __init__(self, value):
         self.value, self.name = value, None
-
-
-def _identity(v):
-    """Equal for values that have the same text in a source."""
-    if isinstance(v, (tuple, list)):
-        return type(v), *map(_identity, v)
-    if isinstance(v, dict):
-        return "dict", *((_identity(k), _identity(x)) for k, x in v.items())
-    if is_aggregate(type(v)):
-        return type(v), *(_identity(getattr(v, n)) for n in type(v).__aggregate_fields__)
-    if type(v).__name__ == "constexpr" and hasattr(v, "value"):
-        return "constexpr", _identity(v.value)
-    if isinstance(v, (bool, int, float, str, enum.Enum)):
-        return type(v), repr(v)
-    return id(v)
 
 
 def _converted(v, named, constexpr=False):

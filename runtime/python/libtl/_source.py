@@ -8,7 +8,6 @@ the Python file. Names are looked up as Python does it; nothing else is evaluate
 
 import ast
 import builtins
-import copy
 import enum
 import inspect
 import math
@@ -16,7 +15,7 @@ import sys
 import textwrap
 import types
 
-from . import language
+from . import _core, language
 
 __all__ = ["Sources", "Function", "NotWritten"]
 
@@ -202,11 +201,58 @@ def has_text(v):
         return False
 
 
+def is_constexpr(v):
+    return type(v).__name__ == "constexpr" and hasattr(v, "value")
+
+
+class _Same:
+    """An object that is equal to itself only. It is kept, so that no other object has its address."""
+
+    def __init__(self, v):
+        self.v = v
+
+    def __eq__(self, other):
+        return isinstance(other, _Same) and self.v is other.v
+
+    def __hash__(self):
+        return id(self.v)
+
+    def __repr__(self):
+        return f"<{type(self.v).__qualname__} at {id(self.v):#x}>"
+
+
+def identity(v):
+    """Equal, and of the same repr, for values that have the same text in a source."""
+    if v is None or isinstance(v, (bool, int, float, str, enum.Enum)):
+        return type(v), repr(v)
+    if isinstance(v, (tuple, list)) or type(v).__name__ == "tuple" and hasattr(v, "values"):
+        return type(v), *map(identity, v)
+    if isinstance(v, dict):
+        return "dict", *((identity(k), identity(x)) for k, x in v.items())
+    if is_aggregate(type(v)):
+        return type(v), *(identity(getattr(v, n)) for n in type(v).__aggregate_fields__)
+    if is_constexpr(v):
+        return "constexpr", identity(v.value)
+    if type(v).__name__ in ("dtype", "pointer_type") and hasattr(v, "name"):
+        return type(v).__name__, str(v), getattr(v, "const", False)
+    return _Same(v)
+
+
+_core.set_identity(identity)
+
+
+def can_change(v):
+    """Can the value change in place, without an assignment to a variable?"""
+    if isinstance(v, tuple):
+        return any(is_constexpr(x) or can_change(x) for x in v)
+    return isinstance(v, (list, dict)) or is_aggregate(type(v)) or type(v).__name__ == "tuple"
+
+
 class Sources:
     """The sources of a kernel: tuples (name, file, first line, indent, text), the kernel's first.
 
-    watched: (holder, name, value) of each variable that the texts depend on; the holder is a dict, or an object with the
-    attribute `name`.
+    watched: (holder, name, value, identity, can change in place) of each variable that the texts depend on; the holder is
+    a dict, or an object with the attribute `name`.
     """
 
     def __init__(self, jit, values=()):
@@ -259,22 +305,24 @@ class Sources:
         for name, attributes in free_names(f.tree).items():
             if name not in scope or getattr(builtins, name, None) is scope[name]:
                 continue
-            if name in cells:
-                self.watch(cells[name], "cell_contents", scope[name])
-            else:
-                self.watch(f.fn.__globals__, name, scope[name])
+            self.watch_name(f.fn, cells, name, scope[name])
             bound.append(self.binding(name, scope[name], attributes))
         return bound
 
+    def watch_name(self, fn, cells, name, v):
+        """Notes a variable of an enclosing function, or of the module."""
+        if name in cells:
+            self.watch(cells[name], "cell_contents", v)
+        else:
+            self.watch(fn.__globals__, name, v)
+
     def watch(self, holder, name, v):
-        """Notes a variable whose value the texts have."""
+        """Notes a variable whose value the texts have. holder: a dict, or an object with the attribute."""
         if isinstance(v, (types.ModuleType, types.FunctionType, type)):
             return
-        if isinstance(v, (list, dict)):
-            v = copy.deepcopy(v)  # it can change in place
-        elif type(v).__name__ == "constexpr" and hasattr(v, "value"):
+        if is_constexpr(v):
             self.watch(v, "value", v.value)
-        self.watched.append((holder, name, v))
+        self.watched.append((holder, name, v, identity(v), can_change(v)))
 
     def binding(self, name, v, attributes):
         """A statement that gives `name` the value v in a source; None: it has no text, and a use of it is an error."""
@@ -326,10 +374,7 @@ class Sources:
             if not hasattr(v, name):
                 continue
             value = getattr(v, name)
-            if isinstance(v, types.ModuleType):
-                self.watch(v.__dict__, name, value)
-            elif name in getattr(v, "__dict__", {}):
-                self.watch(v, name, value)
+            self.watch(v.__dict__ if isinstance(v, types.ModuleType) else v, name, value)
             bound.append(self.binding(name, value, inner))
         text = "; ".join(b for b in bound if b) + "\n"
         self.sources[at] = module, getattr(v, "__file__", None) or "<namespace>", 0, 0, text
@@ -434,6 +479,7 @@ class Sources:
             for name, attributes in names.items():
                 if name not in done and name in scope and getattr(builtins, name, None) is not scope[name]:
                     done.add(name)
+                    self.watch_name(f, dict(zip(f.__code__.co_freevars, f.__closure__ or ())), name, scope[name])
                     bound.append(self.binding(name, scope[name], attributes))
         for base in own.__bases__:
             if is_aggregate(base):
@@ -443,6 +489,7 @@ class Sources:
             for name, attributes in free_names_of(n.value) if isinstance(n, ast.AnnAssign) and n.value else ():
                 if name in module and name not in done:
                     done.add(name)
+                    self.watch(module, name, module[name])
                     bound.append(self.binding(name, module[name], attributes))
             if isinstance(n, ast.AnnAssign) and isinstance(n.annotation, ast.Name):
                 v = own.__annotations__.get(n.target.id) if isinstance(n.target, ast.Name) else None

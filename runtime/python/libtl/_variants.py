@@ -10,8 +10,9 @@ import re
 import types
 
 from . import _arguments, _core, knobs
+from ._source import identity
 
-__all__ = ["Caches", "LazyDict", "Variant", "arguments_of", "active_mode", "platform", "hooked"]
+__all__ = ["Caches", "LazyDict", "Variant", "argument_of", "arguments_of", "active_mode", "platform", "hooked"]
 
 active_mode = contextvars.ContextVar("async_compile_active_mode", default=None)
 
@@ -35,7 +36,7 @@ class _Cache(dict):
     """Compiled kernels by key. If one is removed, its next launch calls the hooks again; if all are, they are compiled anew."""
 
     def __init__(self, fn):
-        self.fn = fn
+        self.fn, self.values_of = fn, {}
 
     def clear(self):
         self.fn._forget_all()
@@ -65,6 +66,7 @@ class Caches(dict):
         """Removes all kernels."""
         for made in self.values():
             dict.clear(made[0])
+            made[0].values_of.clear()
 
     def clear(self):
         super().clear()
@@ -163,12 +165,12 @@ class Variant:
         self.constants = {path: v for path, t, v in _leaves(self.types, values) if t == "constexpr"}
         keys = ["" if t == "constexpr" else k for t, k in specialized]
         self.attrs = {path: [["tt.divisibility", 16]] for path, _, k in _leaves(self.types, keys) if k == "D"}
-        self.options = {"num_warps": 4, "num_stages": 3, "num_ctas": 1, "enable_fp_fusion": True,
+        self.options = {"num_warps": 4, "num_stages": 3, "num_ctas": 1, "enable_fp_fusion": bool(knobs.language.default_fp_fusion),
                         "launch_cooperative_grid": False, "extern_libs": None, "debug": False}
         self.options |= {n: v for n, v in options.items() if v is not None and n != "stream"}
         extern = self.options["extern_libs"]
         self.options["extern_libs"] = tuple(extern.items()) if isinstance(extern, dict) else extern
-        self.key = f"{specialized}{sorted(self.options.items(), key=lambda o: o[0])}"
+        self.key = f"{[identity(s) for s in specialized]}{sorted(self.options.items(), key=lambda o: o[0])}"
         self.cache = fn.device_caches[platform.key(spec)][0]
 
     @property
@@ -178,6 +180,7 @@ class Variant:
 
     def keep(self, compiled):
         self.cache[self.key] = compiled
+        self.cache.values_of[self.key] = self.constants  # no other object has the addresses in the key
 
     def call(self, hook, is_warmup):
         """Calls a hook for the compilation. Its result; None if there is no hook."""
@@ -255,16 +258,17 @@ def decode(fn, text):
 
 def arguments_of(fn, signature, constants, attrs):
     """Arguments of these types, by name. constants, attrs: by path, a tuple of indices."""
-    return {p.name: _argument(signature.get(p.name), (i,), constants, attrs) for i, p in enumerate(fn.params)
+    return {p.name: argument_of(signature.get(p.name), (i,), constants, attrs) for i, p in enumerate(fn.params)
             if p.name in signature or (i,) in constants}
 
 
-def _argument(ty, path, constants, attrs):
+def argument_of(ty, path, constants, attrs):
+    """An argument of the type: a text, or a tuple of types. path: of the parameter, or of an element of its tuple."""
     from ._jit import of_type
     if path in constants:
         return constants[path]
     if isinstance(ty, (tuple, list)):
-        items = [_argument(t, path + (i,), constants, attrs) for i, t in enumerate(ty)]
+        items = [argument_of(t, path + (i,), constants, attrs) for i, t in enumerate(ty)]
         return type(ty)(*items) if hasattr(ty, "_fields") else tuple(items)
     if ty is None or ty == "constexpr":
         return None
@@ -289,10 +293,6 @@ def _descriptor(ty):
 
 # --- hooks of launches
 
-def _is_set(hook):
-    return bool(hook.calls) if isinstance(hook, knobs.HookChain) else hook is not None
-
-
 def _metadata(fn, compiled, grid, bound, options):
     """What the hooks of a launch receive."""
     data = LazyDict({"name": compiled.name, "function": None, "stream": options.get("stream") or 0})
@@ -305,8 +305,8 @@ def _metadata(fn, compiled, grid, bound, options):
 def hooked(fn, compiled, grid, bound, options, is_new):
     """Calls the hooks before and after the launch in the block."""
     r = knobs.runtime
-    load = [h if is_new and _is_set(h) else None for h in (r.kernel_load_start_hook, r.kernel_load_end_hook)]
-    launch = [h if _is_set(h) else None for h in (r.launch_enter_hook, r.launch_exit_hook)]
+    load = [h if is_new and knobs.is_set(h) else None for h in (r.kernel_load_start_hook, r.kernel_load_end_hook)]
+    launch = [h if knobs.is_set(h) else None for h in (r.launch_enter_hook, r.launch_exit_hook)]
     metadata = _metadata(fn, compiled, grid, bound, options) if any(launch) else None
     if load[0]:
         load[0](None, None, compiled.name, {}, compiled.hash)

@@ -110,7 +110,7 @@ class Autotuner(KernelInterface):
         self.perf_model, self.configs_top_k = prune.get("perf_model"), prune.get("top_k", 1.0)
         self.early_config_prune = prune.get("early_config_prune")
         self.base_fn = _function_of(fn)
-        self.best_config, self.nargs, self.bench_time = None, None, None
+        self.best_config, self.nargs, self.bench_time, self._saved = None, None, None, {}
 
     def _save(self, kwargs, reset_only=False):
         for name in self.reset_to_zero:

@@ -175,6 +175,10 @@ class language_knobs(base_knobs):
     fp32_default = env_base("TRITON_F32_DEFAULT")
     default_fp_fusion = env_base("TRITON_DEFAULT_FP_FUSION", True, bool)
 
+    def __setattr__(self, name, value):
+        super().__setattr__(name, value)
+        _look()
+
 
 class _Tool:
     """A program of NVIDIA's, which libtl does not need."""
@@ -218,15 +222,19 @@ language, nvidia, build = language_knobs(), nvidia_knobs(), build_knobs()
 redis, proton = redis_knobs(), proton_knobs()
 
 
-def _is_set(hook):
+def is_set(hook):
     return bool(hook.calls) if isinstance(hook, HookChain) else hook is not None
 
 
 def _look():
-    """Launches go through Python where a setting concerns each of them."""
-    _core.set_hooked(bool(runtime.debug) or _is_set(runtime.launch_enter_hook) or _is_set(runtime.launch_exit_hook))
+    """Tells the extension what concerns each launch: hooks, for which Python code runs, and options."""
+    _core.set_usual_options({"enable_fp_fusion": bool(language.default_fp_fusion)})
+    _core.set_hooked(bool(runtime.debug) or is_set(runtime.launch_enter_hook) or is_set(runtime.launch_exit_hook))
 
 
 def refresh_knobs():
     """Reads TRITON_DEBUG again."""
     runtime.debug = env_base("TRITON_DEBUG", False, bool).get()
+
+
+_look()

@@ -15,7 +15,8 @@ def accesses(fn, arguments):
     fn: a jit function. arguments: values by parameter, in which tensors and numbers may be examples.
     """
     own = _compiled._jit_function(fn)
-    call = own._run(None, [], {**arguments, "device": "cpu"})
+    values, _, kernel, options = own._converted(own._with_defaults(arguments), {"device": "cpu"})
+    call = own._launch(kernel, None, values, options)
     read, written = set(), set()
     for line in call.dump("accesses").splitlines():
         name, _, words = line.partition(":")
