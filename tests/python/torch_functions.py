@@ -4,9 +4,14 @@ FUNCTIONS has for each name a function and a function that makes its arguments f
 modules with their input; their gradients are compared too.
 """
 
+import os
+
 import torch
 import torch.nn.functional as F
 from torch import nn
+
+DEVICE = os.environ.get("TORCH_DEVICE", "cpu")  # of the arguments and of the models: cpu or cuda
+torch.set_default_device(DEVICE)
 
 FUNCTIONS, MODELS = {}, {}
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -14,11 +19,11 @@ INTEGERS = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8)
 
 
 def normal(*shape, dtype=torch.float32):
-    return lambda g: torch.randn(*shape, generator=g, dtype=torch.float64).to(dtype)
+    return lambda g: torch.randn(*shape, generator=g, dtype=torch.float64, device="cpu").to(DEVICE, dtype)
 
 
 def integers(low, high, *shape, dtype=torch.int64):
-    return lambda g: torch.randint(low, high, shape, generator=g).to(dtype)
+    return lambda g: torch.randint(low, high, shape, generator=g, device="cpu").to(DEVICE, dtype)
 
 
 def add(name, f, *arguments):
@@ -92,8 +97,8 @@ add("index_add_integers", lambda x, i, v: x.index_add(0, i, v), integers(0, 9, 6
 add("masked", lambda x: x.masked_fill(x > 0, 3.0), X)
 add("embedding", lambda i, w: F.embedding(i, w).sum(1), integers(0, 64, 10, 5), ROWS)
 add("one_hot", lambda i: F.one_hot(i, 64), INDEX)
-add("bucketize", lambda x: torch.bucketize(x, torch.linspace(-2, 2, 17)), X)
-add("searchsorted", lambda x: torch.searchsorted(torch.linspace(-2, 2, 65), x, right=True), X)
+add("bucketize", lambda x: torch.bucketize(x, torch.linspace(-2, 2, 17, device=x.device)), X)
+add("searchsorted", lambda x: torch.searchsorted(torch.linspace(-2, 2, 65, device=x.device), x, right=True), X)
 
 # --- neural networks
 add("softmax", lambda x: (x.softmax(1), x.log_softmax(0)), X)

@@ -39,13 +39,11 @@ def _example(value, number, torch, ir):
     return value
 
 
-def _identify(kernel, kwargs, tma_metadata):
-    """What torch's identify_accessed_tensors returns."""
+def _of_tensors(kernel, kwargs, tma_metadata):
+    """The tensors that a kernel reads, those that it writes, in the order of kwargs, and the number of its stores."""
     import torch
     import torch._inductor.ir as ir
     from torch._higher_order_ops import triton_kernel_wrap as wrap
-    from torch._inductor.dependencies import ReadWrites, StarDep
-    from torch.utils._ordered_set import OrderedSet
 
     values = dict(kwargs)
     while not hasattr(kernel, "arg_names") or hasattr(kernel, "configs") or hasattr(kernel, "values"):
@@ -63,23 +61,37 @@ def _identify(kernel, kwargs, tma_metadata):
             examples[name] = _core.descriptor(examples[name], [4096] * len(shape), strides, shape, False, False)
     read, written, stores = accesses(kernel, examples)
     tensors = [n for n, v in values.items() if isinstance(v, (torch.Tensor, ir.TensorBox))]
-    reads = OrderedSet(StarDep(n) for n in tensors if n in read)
-    writes = OrderedSet(StarDep(n) for n in tensors if n in written)
-    # an epilogue can be fused behind the only store of the only result
-    fuses = len(writes) == 1 and stores == 1 and not (read & written)
-    return wrap.TensorAccesses(ReadWrites(reads=reads, writes=writes, index_exprs=OrderedSet()), can_fuse_epilogue=fuses)
+    return [n for n in tensors if n in read], [n for n in tensors if n in written], stores
+
+
+def _accessed(reads, writes, stores):
+    """The result of identify_accessed_tensors."""
+    from torch._higher_order_ops import triton_kernel_wrap as wrap
+    from torch._inductor.dependencies import ReadWrites, StarDep
+    from torch.utils._ordered_set import OrderedSet
+    # an epilogue can be fused with the only store of the only result
+    fuses = len(writes) == 1 and stores == 1 and writes[0] not in reads
+    accessed = ReadWrites(reads=OrderedSet(map(StarDep, reads)), writes=OrderedSet(map(StarDep, writes)), index_exprs=OrderedSet())
+    return wrap.TensorAccesses(accessed, can_fuse_epilogue=fuses)
+
+
+def _mutated(reads, writes, stores):
+    """The result of identify_mutated_tensors, PyTorch's function until version 2.11."""
+    return writes
 
 
 def install(set_attribute):
     """Lets torch.compile ask libtl. set_attribute(owner, name, value) is undone later."""
     from torch._higher_order_ops import triton_kernel_wrap as wrap
-    original = wrap.identify_accessed_tensors
+    name, result = (("identify_accessed_tensors", _accessed) if hasattr(wrap, "identify_accessed_tensors") else
+                    ("identify_mutated_tensors", _mutated))
+    original = getattr(wrap, name)
 
-    def identify_accessed_tensors(kernel, kwargs, tma_descriptor_metadata):
+    def identify(kernel, kwargs, tma_descriptor_metadata):
         try:
-            return _identify(kernel, kwargs, tma_descriptor_metadata)
+            return result(*_of_tensors(kernel, kwargs, tma_descriptor_metadata))
         except Exception as e:
             log.warning("the accesses of %s are found by torch.compile itself: %s", getattr(kernel, "__name__", kernel), e)
             return original(kernel, kwargs, tma_descriptor_metadata)
 
-    set_attribute(wrap, "identify_accessed_tensors", identify_accessed_tensors)
+    set_attribute(wrap, name, identify)

@@ -60,8 +60,8 @@ def _clear_caches():
     """What PyTorch has found out about Triton, and keeps."""
     import torch.utils._triton as names
     from torch._inductor import async_compile, codecache, utils
-    for f in (*vars(names).values(), codecache.CacheBase.get_system, codecache.triton_key,
-              utils.get_triton_attrs_descriptor_version, utils._triton_supported_fp8_dtypes):
+    theirs = [f for f in (*vars(codecache).values(), *vars(utils).values()) if "triton" in getattr(f, "__name__", "")]
+    for f in (*vars(names).values(), codecache.CacheBase.get_system, *theirs):
         if hasattr(f, "cache_clear"):
             f.cache_clear()
     async_compile.CompiledTritonKernels.cache_clear()
