@@ -1,5 +1,9 @@
 """The texts of kernels: changed texts, variables that change, annotations from decorators, texts and resources for GPUs."""
 
+import ast
+import importlib.util
+import inspect
+import linecache
 import pickle
 import types
 
@@ -285,3 +289,70 @@ def test_out_of_shared_memory():
     assert isinstance(e.value, libtl.CompileError) and e.value.line > 0 and "a tile in shared memory" in str(e.value)
     copied = pickle.loads(pickle.dumps(e.value))
     assert str(copied) == str(e.value) and copied.limit == 65536 and copied.line == e.value.line
+
+
+ODD = '''
+def decorated(*args, **kwargs):
+    return lambda f: f
+
+@decorated(
+    1, text="""
+definitely not a definition
+    """,
+)
+@decorated()
+def first(
+    x, y=(1,
+2),
+):
+    """A text
+that is not indented."""
+    a = x + \\
+1
+# a comment that is not indented
+    return (a,
+y)
+
+class Outer:
+    @decorated()
+    def second(self):
+        if self:
+            return """
+x"""
+
+        # the end
+# a comment that is not indented
+
+        return 1
+    # a comment after it
+
+    def third(self): return 2
+if True:
+\tdef fifth(x):
+\t\treturn x
+
+async_ = 1
+def last(x): return [
+    x]'''
+
+
+def test_text_of_odd_functions(tmp_path):
+    """The text is that of inspect, from `def` to the last statement."""
+    path = tmp_path / "odd_functions.py"
+    path.write_text(ODD)
+    spec = importlib.util.spec_from_file_location("odd_functions", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for f in module.first, module.Outer.second, module.Outer.third, module.fifth, module.last:
+        lines, start = inspect.getsourcelines(f)
+        margin = lines[0][:len(lines[0]) - len(lines[0].lstrip())]
+        text = "".join(line.removeprefix(margin) for line in lines)
+        tree = ast.parse(text).body[0]
+        expected = "".join(text.splitlines(True)[tree.lineno - 1:tree.end_lineno])
+        got = _source.Function(f)
+        assert (got.text, got.line, got.file) == (expected, start + tree.lineno - 1, str(path))
+        assert ast.unparse(got.tree.body) == ast.unparse(tree.body)
+    path.write_text("# another line\n\n" + ODD)
+    linecache.checkcache(str(path))
+    with pytest.raises(_source.NotWritten, match="the file has changed since it was imported"):
+        _source.Function(module.Outer.second)

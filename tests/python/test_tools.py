@@ -61,6 +61,8 @@ def test_autotune():
         np.testing.assert_array_equal(o, x + 1)
     assert {64, 256} <= set(tried) and kernel.best_config.kwargs["BLOCK"] in (64, 256) and len(kernel.cache) == 2
     with pytest.raises(libtl.ArgumentError, match="'m' is not a parameter"):
+        libtl.autotune([libtl.Config({})], key=[], restore_value=["m"])(scale)
+    with pytest.warns(UserWarning, match="the key 'm' is not a parameter"):
         libtl.autotune([libtl.Config({})], key=["m"])(scale)
 
 

@@ -73,20 +73,16 @@ class _Parameters:
 
 
 class _Asm(_jit.Asm):
-    """The texts of a kernel by stage, and its machine code, "cubin"."""
+    """The texts of a kernel by stage, and its machine code for other launchers, "cubin"."""
 
     def __init__(self, kernel):
         super().__init__(kernel.call)
         self._kernel = kernel
 
-    def __missing__(self, stage):
-        if stage != "cubin":
-            return super().__missing__(stage)
+    def _machine_code(self):
         if not self._kernel.is_general:
             raise CompileError(f"{self._kernel.name}: only libtl can launch this code, so there is no cubin")
-        ptx = self["ptx"]
-        self[stage] = code = _cubin.assemble(ptx, re.search(r"^\.target (\w+)", ptx, re.M)[1])
-        return code
+        return super()._machine_code()
 
     def __contains__(self, stage):
         return stage == "cubin" and self._kernel.is_general or super().__contains__(stage)
@@ -228,7 +224,7 @@ def compile_types(src, spec, options, general=False):
     index = int(spec.partition(":")[2] or 0) if spec.startswith("cuda") else -1
     run = _core.runner(kernel, bytes(p.types), values, options, index)
     run = _announcing(run, spec) if _device.is_checked(spec) else run
-    text = repr((build(), fn.cache_key, spec, _device.context(spec).info()["target"], sorted(signature.items()),
+    text = repr((build(), _jit.hash_of(kernel.module.sources), spec, _device.context(spec).info()["target"], sorted(signature.items()),
                  sorted((n, repr(v)) for n, v in constants.items()), sorted(attrs.items(), key=str),
                  sorted(options.items()), general))
     return Compiled(src, hashlib.sha256(text.encode()).hexdigest(), call, run, options, general)

@@ -5,6 +5,7 @@ import enum
 import functools
 import inspect
 import os
+import re
 import threading
 import weakref
 
@@ -168,8 +169,9 @@ def reinterpret(tensor, dtype):
 
 
 class Asm(dict):
-    """The texts of a compiled kernel by stage: ttir, ttgir, llir, ptx, remarks, schedule, source. A kernel for a CPU has
-    those of a GPU too, of the same arguments."""
+    """The texts of a compiled kernel by stage: ttir, ttgir, llir, ptx, remarks, schedule, source; and its machine code,
+    cubin, for tools that read it: libtl launches other parameters than the kernel's. A kernel for a CPU has those of a GPU
+    too, of the same arguments."""
 
     _STAGES = ("ttir", "ttgir", "llir", "ptx")
 
@@ -180,13 +182,19 @@ class Asm(dict):
     def __missing__(self, stage):
         if stage == "source":
             text = self._call._kernel.module.sources[0][4]
-        elif stage in self or stage in ("remarks", "schedule", "calls", "asm"):
+        elif stage in self._STAGES or stage in ("remarks", "schedule", "calls", "asm"):
             call = self._call._for_gpu() if stage in ("ttgir", "ptx", "schedule") else self._call
             text = call.dump(stage)
+        elif stage == "cubin":
+            text = self._machine_code()
         else:
-            raise KeyError(f"{stage!r}; there are {', '.join(self._STAGES)}, remarks, schedule, calls and source")
+            raise KeyError(f"{stage!r}; there are {', '.join(self._STAGES)}, cubin, remarks, schedule, calls and source")
         self[stage] = text
         return text
+
+    def _machine_code(self):
+        from . import _cubin
+        return _cubin.assemble(self["ptx"], re.search(r"^\.target (\w+)", self["ptx"], re.M)[1])
 
     def __contains__(self, stage):
         return stage in self._STAGES
@@ -298,6 +306,12 @@ _of_parent = []
 os.register_at_fork(after_in_child=_after_fork)
 
 
+def hash_of(sources):
+    """A hash of the texts and lines of a kernel's sources, in hexadecimal digits."""
+    import hashlib
+    return hashlib.sha256(repr([(s[0], s[2], s[4]) for s in sources]).encode()).hexdigest()
+
+
 class _HasText:
     """A Python function whose text the compiler reads: `fn`."""
 
@@ -329,14 +343,12 @@ class _HasText:
 
     def parse(self):
         """The syntax tree of the function."""
-        return ast.Module([Function.of(self).tree], [])
+        return ast.parse(Function.of(self).text)
 
     @property
     def cache_key(self):
         """A hash of the function's text and of all that it refers to."""
-        import hashlib
-        texts = [(s[0], s[2], s[4]) for s in Sources(self).sources if s is not None]
-        return hashlib.sha256(repr(texts).encode()).hexdigest()
+        return hash_of(Sources(self).sources)
 
     @property
     def used_global_vals(self):

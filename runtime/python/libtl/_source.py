@@ -11,6 +11,7 @@ import builtins
 import enum
 import inspect
 import math
+import re
 import sys
 import textwrap
 import types
@@ -61,26 +62,45 @@ class Function:
     """The text of a Python function.
 
     text: from `def` on, without the indentation. file, line: of the `def`. indent: the bytes of indentation. tree: the
-    syntax tree, an ast.FunctionDef.
+    syntax tree, an ast.FunctionDef. free_names: see the function free_names.
     """
 
     def __init__(self, fn, changed=None):
         """changed: the text from `def` on that replaces the function's own."""
         self.fn = fn
         try:
-            lines, start = inspect.getsourcelines(fn)
+            lines, start = inspect.findsource(fn)
         except (OSError, TypeError) as e:
             raise NotWritten(f"the source of {fn.__qualname__} is not available: {e}") from None
         self.file = inspect.getsourcefile(fn) or fn.__code__.co_filename
-        indent = len(lines[0]) - len(lines[0].lstrip())
-        text = textwrap.dedent("".join(lines))
-        tree = ast.parse(text).body[0]
-        self.indent, self.line = indent, start + tree.lineno - 1
-        self.text = "".join(text.splitlines(True)[tree.lineno - 1:])
+        self.indent = len(lines[start]) - len(lines[start].lstrip())
+        while not re.match(r"\s*def\b", lines[start]) and start < len(lines) - 1:
+            start += 1
+        self.line = start + 1
+        self.text, self.tree = self.definition(lines, start)
         if changed is not None:
             self.file, self.indent, self.text = f"<changed text of {fn.__qualname__}>", 0, changed
-        self.tree = ast.parse(self.text).body[0]
+            self.tree = ast.parse(self.text).body[0]
         self.annotate()
+        self.free_names = free_names(self.tree)
+
+    def definition(self, lines, start):
+        """The text and the syntax tree of the definition that begins with lines[start]. It ends before a line that is not
+        indented more, and with which it is complete."""
+        margin = lines[start][:self.indent]
+        for end in range(start + 1, len(lines) + 1):
+            if end < len(lines) and re.match(rf"\s{{{self.indent + 1}}}|\s*(#|$)", lines[end]):
+                continue
+            text = "".join(line.removeprefix(margin) for line in lines[start:end])
+            try:
+                tree = ast.parse(text).body[0]
+            except SyntaxError:
+                continue
+            if isinstance(tree, ast.FunctionDef) and tree.name == self.fn.__code__.co_name:
+                return "".join(text.splitlines(True)[:tree.end_lineno]), tree
+            break
+        raise NotWritten(f"the source of {self.fn.__qualname__} is not at {self.file}:{start + 1}; the file has changed since "
+                         "it was imported, or the function is a lambda")
 
     def annotate(self):
         """Writes annotations that the parameters have in Python, but not in the text: a decorator gave them."""
@@ -102,8 +122,12 @@ class Function:
 
     @staticmethod
     def of(jit):
-        """The text of a jit function or a constexpr function."""
-        return Function(jit.fn, getattr(jit, "_changed_text", None))
+        """The text of a jit function or a constexpr function. It is read once: the code of a function does not change."""
+        key = jit.fn.__code__, getattr(jit, "_changed_text", None), tuple(jit.fn.__annotations__.items())
+        read = jit.__dict__.get("_text")
+        if read is None or read[0] != key:
+            read = jit.__dict__["_text"] = key, Function(jit.fn, key[1])
+        return read[1]
 
     def scope(self):
         """The names that the function sees: its module's, and those of enclosing functions in front of them."""
@@ -120,24 +144,27 @@ def free_names(tree):
     """The names that a function takes from outside, each with the attributes that are read of it: {"tl": {"load": {}}}."""
     a = tree.args
     local = {x.arg for x in [*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg] if x is not None}
-    local |= {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    found = {}
+    used = []
 
     def visit(n, path):
         if isinstance(n, ast.Attribute):
             visit(n.value, [n.attr, *path])
-            return
-        if isinstance(n, ast.Name):
-            if n.id not in local:
-                at = found.setdefault(n.id, {})
-                for part in path:
-                    at = at.setdefault(part, {})
-            return
-        for child in ast.iter_child_nodes(n):
-            visit(child, [])
+        elif not isinstance(n, ast.Name):
+            for child in ast.iter_child_nodes(n):
+                visit(child, [])
+        elif isinstance(n.ctx, ast.Store):
+            local.add(n.id)
+        else:
+            used.append((n.id, path))
 
     for part in [*tree.body, a, *([tree.returns] if tree.returns is not None else [])]:
         visit(part, [])
+    found = {}
+    for name, path in used:
+        if name not in local:
+            at = found.setdefault(name, {})
+            for part in path:
+                at = at.setdefault(part, {})
     return found
 
 
@@ -302,7 +329,7 @@ class Sources:
         """A definition of each name that the function takes from outside."""
         scope, bound = f.scope(), []
         cells = dict(zip(f.fn.__code__.co_freevars, f.fn.__closure__ or ()))
-        for name, attributes in free_names(f.tree).items():
+        for name, attributes in f.free_names.items():
             if name not in scope or getattr(builtins, name, None) is scope[name]:
                 continue
             self.watch_name(f.fn, cells, name, scope[name])

@@ -5,6 +5,7 @@ import functools
 import inspect
 import os
 import time
+import warnings
 
 from . import _device, knobs
 from ._cache import get_cache_manager
@@ -101,8 +102,10 @@ class Autotuner(KernelInterface):
         self._do_bench = do_bench
         for name in (*self.reset_to_zero, *self.restore_value, *self.keys):
             if name not in arg_names:
-                raise ArgumentError(f"{name!r} is not a parameter of {getattr(fn, '__name__', fn)}; "
-                                    f"there are {', '.join(arg_names)}")
+                text = f"{name!r} is not a parameter of {getattr(fn, '__name__', fn)}; there are {', '.join(arg_names)}"
+                if name not in self.keys:
+                    raise ArgumentError(text)
+                warnings.warn(f"autotune: the key {text}", stacklevel=3)  # Triton ignores it
         self.user_defined_pre_hook, self.user_defined_post_hook = pre_hook is not None, post_hook is not None
         self.pre_hook = pre_hook or self._save
         self.post_hook = post_hook or self._restore
