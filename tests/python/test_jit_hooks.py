@@ -267,3 +267,16 @@ def test_times_on_disk(tmp_path):
 def fill_kernel(out, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out + i, 5, mask=i < n)
+
+
+def test_cache_manager_of_the_environment(monkeypatch):
+    """$TRITON_CACHE_MANAGER names a class, whose instances keep files."""
+    monkeypatch.setenv("TRITON_CACHE_MANAGER", f"{CacheManagerOfTest.__module__}:{CacheManagerOfTest.__qualname__}")
+    assert type(triton.runtime.cache.get_cache_manager("ab12")).__name__ == "CacheManagerOfTest"
+    monkeypatch.setenv("TRITON_CACHE_MANAGER", "no_such_module:Manager")
+    with pytest.raises(RuntimeError, match="must be module:class"):
+        triton.runtime.cache.get_cache_manager("ab12")
+
+
+class CacheManagerOfTest(triton.runtime.cache.FileCacheManager):
+    pass

@@ -3,6 +3,8 @@
 import multiprocessing
 import os
 import threading
+import time
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -64,6 +66,23 @@ def test_autotune():
         libtl.autotune([libtl.Config({})], key=[], restore_value=["m"])(scale)
     with pytest.warns(UserWarning, match="the key 'm' is not a parameter"):
         libtl.autotune([libtl.Config({})], key=["m"])(scale)
+
+
+def test_autotuned_launches_need_no_python(monkeypatch):
+    """After its first launch, a configuration is launched by the extension, with all options that autotune passes."""
+    @libtl.autotune([libtl.Config({"BLOCK": b}, num_stages=s) for b in (64, 128) for s in (2, 3)], key=["n"], warmup=1, rep=1)
+    @libtl.jit
+    def kernel(x, o, n, BLOCK: tl.constexpr):
+        i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        tl.store(o + i, tl.load(x + i, mask=i < n) + 1, mask=i < n)
+
+    x, o = arrays(1000)
+    launches, do = [], libtl.JITFunction._do
+    monkeypatch.setattr(libtl.JITFunction, "_do", lambda *a: (launches.append(a), do(*a))[1])
+    for _ in range(5):
+        kernel[lambda meta: (libtl.cdiv(1000, meta["BLOCK"]),)](x, o, 1000)
+    np.testing.assert_array_equal(o, x + 1)
+    assert len(launches) == 4
 
 
 def test_autotune_restores():
@@ -132,6 +151,20 @@ def test_measuring(capsys, tmp_path):
     bench.run(print_data=True, save_path=str(tmp_path))
     assert "11" in capsys.readouterr().out
     assert (tmp_path / "plot.csv").read_text() == "n,A,B\n1,10,11\n2,20,21\n"
+
+
+def test_do_bench_takes_its_time():
+    """The time between two runs counts, too, so that a benchmark of a short function ends in time."""
+    def between(fn, runs, grad_to_none):
+        for _ in range(runs):
+            fn()
+            time.sleep(0.001)
+        return [1e-3] * runs
+
+    count = []
+    with mock.patch.object(libtl.testing, "_timed_host", between), mock.patch.object(libtl.testing, "_cuda", lambda: None):
+        libtl.testing.do_bench(lambda: count.append(0), warmup=20, rep=100)
+    assert 10 < len(count) < 140
 
 
 def test_devices():

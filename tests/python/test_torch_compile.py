@@ -8,7 +8,9 @@ $TORCH_SHARE: a share of the functions, for example 1/4; the default is all.
 import os
 import random
 import sys
+import threading
 import unittest
+import unittest.mock
 
 try:
     import torch
@@ -228,6 +230,31 @@ class Behaviour(Compiled):
         i = torch.randint(0, 1000, (1000,))
         got, _ = self.compiled(lambda x, i: x[i] * 1103515245 + 12345, x, i)
         self.close(got, x[i] * 1103515245 + 12345, "x")
+
+    def test_threads(self):
+        """Threads compile the kernels of a function, and an error of a thread is the function's."""
+        from libtl.torch import _backend
+        x, names = torch.randn(37, 53), set()
+
+        def f(x):
+            return x.sum(0).softmax(0), x.sum(1).cumsum(0), x.t().contiguous().sin()
+
+        def compiled(src, target, options, compile_here=_backend._compile_here):
+            names.add(threading.current_thread().name)
+            if failing:
+                raise libtl.CompileError("error: this kernel fails")
+            return compile_here(src, target, options)
+
+        with unittest.mock.patch.object(_backend, "_compile_here", compiled):
+            for failing in False, True:
+                torch._dynamo.reset()
+                if failing and ON_CPU:
+                    with self.assertRaisesRegex(Exception, "this kernel fails"):
+                        torch.compile(f, fullgraph=True)(x)
+                else:
+                    self.close(torch.compile(f, fullgraph=True)(x), f(x), "f")
+        one = os.environ.get("TORCHINDUCTOR_COMPILE_THREADS", str(os.cpu_count())) == "1"
+        self.assertTrue(one or all(n.startswith("libtl") for n in names), names)
 
     def test_large_index(self):
         """Numbers have the types that the code was compiled for."""

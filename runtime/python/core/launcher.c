@@ -43,7 +43,8 @@ struct call_object {
 static const struct option {
 	const char *name;
 	size_t at;
-	char kind; /* 'i': int, 'b': bool, 'n': int, not 0 for False; 'p': pointer, 'f': fp_fusion, 'z': ftz */
+	/* 'i': int, 'b': bool, 'n': int, not 0 for False; 'p': pointer, 'f': fp_fusion, 'z': ftz, '-': ignored */
+	char kind;
 } options[] = {
 	{"num_warps", offsetof(tl_config, num_warps), 'i'},
 	{"num_stages", offsetof(tl_config, num_stages), 'i'},
@@ -57,6 +58,7 @@ static const struct option {
 	{"stream", offsetof(tl_config, stream), 'p'},
 	{"enable_fp_fusion", offsetof(tl_config, fp_fusion), 'f'},
 	{"enable_reflect_ftz", offsetof(tl_config, ftz), 'z'},
+	{"num_ctas", 0, '-'},
 };
 enum { NUM_OPTIONS = sizeof options / sizeof *options };
 static PyObject *option_names[NUM_OPTIONS];
@@ -86,7 +88,7 @@ static int set_option(tl_config *c, PyObject *name, PyObject *value)
 		if (name != option_names[i] && PyUnicode_Compare(name, option_names[i]))
 			continue;
 		char *at = (char *)c + options[i].at;
-		if (value == Py_None)
+		if (value == Py_None || options[i].kind == '-')
 			return 1;
 		int truth = strchr("bfnz", options[i].kind) ? PyObject_IsTrue(value) : 0;
 		switch (options[i].kind) {

@@ -740,6 +740,12 @@ def _tensors(values):
             yield v
 
 
+@functools.cache
+def _unwrap():
+    from .language import core
+    return core._unwrap
+
+
 class ConstexprFunction(_HasText):
     """A Python function that runs while a kernel is compiled."""
 
@@ -752,8 +758,8 @@ class ConstexprFunction(_HasText):
         return self if instance is None else functools.partial(self, instance)
 
     def __call__(self, *args, **kwargs):
-        from .language.core import _unwrap
-        return self.fn(*map(_unwrap, args), **{n: _unwrap(v) for n, v in kwargs.items()})
+        unwrap = _unwrap()
+        return self.fn(*map(unwrap, args), **{n: unwrap(v) for n, v in kwargs.items()})
 
 
 def constexpr_function(fn):

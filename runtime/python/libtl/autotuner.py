@@ -172,7 +172,7 @@ class Autotuner(KernelInterface):
         else:
             config = self.configs[0]
         self.best_config = config
-        if knobs.autotuning.print and not used_cached:
+        if not used_cached and knobs.autotuning.print:
             print(f"Triton autotuning for function {self.base_fn.__name__},\nwith key as {key},\n"
                   f"finished after {self.bench_time:.2f}s,\nbest config selected: {self.best_config};")
         values = {**kwargs, **config.all_kwargs()}

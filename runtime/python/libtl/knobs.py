@@ -43,8 +43,18 @@ class HookChain:
             f(*args, **kwargs)
 
 
+def _class(text):
+    """The class of the text "module:name"."""
+    import importlib
+    module, _, name = text.partition(":")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as e:
+        raise RuntimeError(f"{text!r} must be module:class: {e}") from None
+
+
 class env_base:
-    """A setting with an environment variable. kind: str, bool or int."""
+    """A setting with an environment variable. kind: str, bool, int, or _class."""
 
     def __init__(self, key, default=None, kind=str):
         self.key, self.default, self.kind = key, default, kind
@@ -166,7 +176,8 @@ class cache_knobs(base_knobs):
     dir = env_base("TRITON_CACHE_DIR", lambda: os.path.join(cache.home_dir, ".triton", "cache"))
     dump_dir = env_base("TRITON_DUMP_DIR", lambda: os.path.join(cache.home_dir, ".triton", "dump"))
     override_dir = env_base("TRITON_OVERRIDE_DIR", lambda: os.path.join(cache.home_dir, ".triton", "override"))
-    manager_class = remote_manager_class = None
+    manager_class = env_base("TRITON_CACHE_MANAGER", None, _class)
+    remote_manager_class = env_base("TRITON_REMOTE_CACHE_BACKEND", None, _class)
 
 
 class language_knobs(base_knobs):

@@ -45,8 +45,11 @@ def do_bench(fn, warmup=25, rep=100, grad_to_none=None, quantiles=None, return_m
         raise ValueError(f"return_mode is {return_mode!r}; it must be min, max, mean, median or all")
     torch = _cuda()
     timer = functools.partial(_timed_gpu, torch) if torch else _timed_host
-    fn()
-    estimate = statistics.median(timer(fn, 3, None)) or 1e-4
+    timer(fn, 1, None)
+    start = time.perf_counter()
+    timer(fn, 5, None)
+    # of a run, with the flush and the host's part: a short function is not run a hundred thousand times
+    estimate = (time.perf_counter() - start) * 1e3 / 5
     runs = max(1, int(rep / estimate))
     for _ in range(max(1, int(warmup / estimate))):
         fn()

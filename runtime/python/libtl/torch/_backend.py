@@ -6,6 +6,7 @@ import importlib.util
 import logging
 import os
 import sys
+import threading
 import types
 
 from .. import _compiled, triton_compat
@@ -27,6 +28,7 @@ class Statistics:
 
 
 _statistics = Statistics()
+_lock = threading.Lock()  # of _statistics, and for Triton, which threads do not call at the same time
 _settings = {"static_launcher": False}
 
 
@@ -89,9 +91,11 @@ def _compile(triton, src, target, options, rest):
         if triton is triton_compat or target.backend == "cpu":
             raise
         log.warning("%s is compiled by Triton: %s", getattr(src.fn, "__name__", src), e)
-        _statistics.fallbacks += 1
-        return triton.compile(src, target=target, options=options, **rest)
-    _statistics.compiled += 1
+        with _lock:
+            _statistics.fallbacks += 1
+            return triton.compile(src, target=target, options=options, **rest)
+    with _lock:
+        _statistics.compiled += 1
     return kernel
 
 
@@ -206,7 +210,7 @@ def _change(torch, triton, cpu):
     from torch._inductor import config
     from torch._inductor.runtime import triton_compat as theirs
     from torch._inductor.runtime import triton_heuristics
-    from . import _accesses
+    from . import _accesses, _threads
 
     _set(triton_heuristics, "triton", _Triton(triton))
     if triton is not triton_compat:
@@ -214,8 +218,11 @@ def _change(torch, triton, cpu):
     original = torch.utils._triton.triton_hash_with_backend if torch.cuda.is_available() else None
     _set(torch.utils._triton, "triton_hash_with_backend", _hash_with_backend(original))
     _accesses.install(_set)
-    # a compilation takes less time than it takes to hand it to a worker process
+    # threads, and no worker processes, which would start when async_compile is imported
+    threads = config.compile_threads or config.decide_compile_threads()
     _set_config(config, "compile_threads", 1)
+    if threads > 1:
+        _threads.install(_set, threads)
     if cpu:
         _add_cpu(triton)
         _set_config(config, "cpu_backend", "triton")
