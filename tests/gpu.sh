@@ -83,6 +83,24 @@ if [ "$(nvidia-smi -L 2> /dev/null | wc -l)" -gt 1 ]; then
 	counted gpus $?
 fi
 
+# The Python package, where python3 has PyTorch and libtl
+python() { # python NAME TEST…
+	name=$1
+	shift
+	python3 -W ignore "$@" > "$log/$name" 2>&1
+	code=$?
+	ran=$(sed -n 's/^Ran \([0-9]*\) tests.*/\1/p' "$log/$name")
+	done_with "$name" $code "$((code == 0 ? ${ran:-0} : 0))" $((code != 0))
+}
+if python3 -c 'import torch, libtl' 2> /dev/null; then
+	python3 -m pytest -q -p no:cacheprovider "$top/tests/python/test_torch_cuda.py" > "$log/python" 2>&1
+	code=$?
+	done_with python $code "$(grep -o '[0-9]* passed' "$log/python" | sed 's/ .*//')" "$code"
+	TORCH_DEVICE=cuda python torch-compile "$top/tests/python/test_torch_compile.py"
+	TORCH_DEVICE=cuda TORCH_LAUNCHER=static python torch-static "$top/tests/python/test_torch_compile.py" Functions
+	TORCH_DEVICE=cuda python torch-kernels "$top/tests/python/test_torch_kernels.py"
+fi
+
 if [ -n "$articles" ]; then
 	"$build/articles-test" "$articles" > "$log/articles" 2>&1
 	counted articles $?
