@@ -138,3 +138,46 @@ def test_beside_torch(tmp_path):
     expected = subprocess.run([TLC, *arguments], capture_output=True, text=True, check=True).stdout
     assert made.returncode == 0, made.stderr
     assert made.stdout == expected
+
+
+def test_names_of_public_libraries():
+    """Each name that Liger, FLA, vLLM and SGLang use of triton is there after libtl.install()."""
+    code = """
+import importlib, sys
+import libtl
+libtl.install()
+text = "".join(line for line in open(sys.argv[1]) if not line.startswith("#")).replace("\\n    ", " ")
+count = 0
+for line in text.splitlines():
+    path, _, names = line.partition(": ")
+    o = importlib.import_module("triton")
+    for part in path.split(".")[1:]:
+        o = getattr(o, part)
+    for name in names.split():
+        count += 1
+        if not hasattr(o, name):
+            importlib.import_module(f"{path}.{name}")
+print(count)
+"""
+    names = os.path.join(TOP, "tests", "python", "triton_names.txt")
+    done = subprocess.run([PYTHON, "-c", code, names], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and int(done.stdout) > 200, done.stderr
+
+
+@not_emulated
+def test_sass(tmp_path):
+    """The SASS of a kernel, where there are ptxas and nvdisasm."""
+    from libtl import _cubin
+    from libtl.tools import disasm
+    if not _cubin.find_ptxas():
+        pytest.skip("there is no ptxas")
+    path = tmp_path / "scale.py"
+    path.write_text(SCALE)
+    ptx = command(str(path), "-s", "*fp32:16,i32", "--target", "sm_90a", "--emit", "ptx").stdout
+    try:
+        text = disasm.get_sass(_cubin.assemble(ptx, "sm_90a"), "scale")
+    except RuntimeError as e:
+        pytest.skip(str(e))
+    assert "STG" in text and "EXIT" in text
+    with pytest.raises(RuntimeError, match="no kernel 'other'"):
+        disasm.get_sass(_cubin.assemble(ptx, "sm_90a"), "other")

@@ -1,27 +1,33 @@
 """Machine code of a GPU as a file: PTX assembled by ptxas, or without ptxas by the driver's linker."""
 
 import ctypes
+import importlib.machinery
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 
 from .errors import CompileError, DeviceError
 
-__all__ = ["assemble", "find_ptxas"]
+__all__ = ["assemble", "find_program", "find_ptxas"]
 
 _PTX = 1  # CUjitInputType
 
 
-def find_ptxas():
-    """The path of ptxas: $TRITON_PTXAS_PATH, that of PATH, of $CUDA_HOME, of /usr/local/cuda, of Triton; or None."""
+def find_program(name):
+    """The path of a program of the CUDA toolkit: that of PATH, of $CUDA_HOME, of /usr/local/cuda, of Triton; or None."""
     roots = [os.environ.get("CUDA_HOME"), "/usr/local/cuda"]
-    triton = sys.modules.get("triton")
-    found = [os.environ.get("TRITON_PTXAS_PATH"), shutil.which("ptxas"),
-             *(os.path.join(r, "bin", "ptxas") for r in roots if r),
-             os.path.join(os.path.dirname(getattr(triton, "__file__", None) or ""), "backends", "nvidia", "bin", "ptxas")]
+    triton = importlib.machinery.PathFinder.find_spec("triton")  # also after libtl.install()
+    folders = [*(os.path.join(r, "bin") for r in roots if r),
+               os.path.join(os.path.dirname(getattr(triton, "origin", None) or ""), "backends", "nvidia", "bin")]
+    found = [shutil.which(name), *(os.path.join(f, name) for f in folders)]
     return next((f for f in found if f and os.access(f, os.X_OK)), None)
+
+
+def find_ptxas():
+    """The path of ptxas: $TRITON_PTXAS_PATH, or as find_program says; or None."""
+    path = os.environ.get("TRITON_PTXAS_PATH")
+    return path if path and os.access(path, os.X_OK) else find_program("ptxas")
 
 
 def assemble(ptx, target):

@@ -8,12 +8,15 @@ import base64
 import contextvars
 import enum
 import hashlib
+import re
+import subprocess
 import sys
 import types
 
 from . import _cache, _compiled, _device, _jit, _source, _variants, knobs, language, testing
 from . import cdiv, next_power_of_2
 from ._aggregate import aggregate
+from ._cubin import find_ptxas
 from ._jit import (CompiledKernel, ConstexprFunction, JITFunction, KernelInterface, KernelParam, MockTensor,
                    TensorWrapper, constexpr_function, jit, reinterpret)
 from .autotuner import Autotuner, AutotunerError, Config, Heuristics, PTXASError, autotune, heuristics
@@ -22,7 +25,7 @@ from .errors import CompileTimeAssertionFailure, OutOfResources
 from .errors import Error as TritonError
 from .errors import KernelError as InterpreterError
 from .language.core import must_use_result
-from .tools import tensor_descriptor
+from .tools import disasm, tensor_descriptor
 
 # the version of Triton whose language and package this is
 __version__ = "3.9.0"
@@ -312,6 +315,15 @@ def _module(name, **members):
     return m
 
 
+def _get_ptxas(arch=None):
+    """ptxas with its path and its version."""
+    path = find_ptxas()
+    if path is None:
+        raise RuntimeError("there is no ptxas")
+    text = subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout
+    return types.SimpleNamespace(path=path, version=re.search(r"release ([\d.]+)", text)[1])
+
+
 _driver = _DriverConfig()
 
 
@@ -379,8 +391,9 @@ def _modules():
         "backends.nvidia": nvidia,
         "backends.nvidia.driver": _module("triton.backends.nvidia.driver", CudaDriver=_CudaDriver,
                                           make_tensordesc_arg=_not_here("make_tensordesc_arg")),
-        "backends.nvidia.compiler": _module("triton.backends.nvidia.compiler"),
+        "backends.nvidia.compiler": _module("triton.backends.nvidia.compiler", get_ptxas=_get_ptxas),
         "tools": _module("triton.tools"),
+        "tools.disasm": disasm,
         "tools.tensor_descriptor": tensor_descriptor,
         "testing": testing,
         "knobs": knobs,
