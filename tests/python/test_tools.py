@@ -85,6 +85,32 @@ def test_autotuned_launches_need_no_python(monkeypatch):
     assert len(launches) == 4
 
 
+def test_autotune_in_threads():
+    """Threads that launch an autotuned kernel measure once for each key, and get right results."""
+    measured = []
+
+    @libtl.autotune([libtl.Config({"BLOCK": b}, pre_hook=lambda args: args["o"].fill(0)) for b in (64, 128)], key=["n"],
+                    do_bench=lambda f, quantiles: (measured.append(f()), [1.0] * 3)[1])
+    @libtl.jit
+    def kernel(x, o, n, BLOCK: tl.constexpr):
+        i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        tl.atomic_add(o + i, tl.load(x + i, mask=i < n), mask=i < n)
+
+    def run(results):
+        for n in 100, 500, 300, 100:
+            x, o = arrays(n)
+            kernel[lambda meta: (libtl.cdiv(n, meta["BLOCK"]),)](x, o, n)
+            results.append((o == x).all())
+
+    results = [[] for _ in range(8)]
+    threads = [threading.Thread(target=run, args=(r,)) for r in results]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert all(r == [True] * 4 for r in results) and len(measured) == 2 * 3
+
+
 def test_autotune_restores():
     @libtl.autotune([libtl.Config({"BLOCK": b}) for b in (64, 128)], key=[], restore_value=["x"], reset_to_zero=["count"],
                     warmup=1, rep=1)

@@ -4,6 +4,7 @@ import builtins
 import functools
 import inspect
 import os
+import threading
 import time
 import warnings
 
@@ -86,6 +87,9 @@ class Config:
         return isinstance(other, Config) and self._key() == other._key()
 
 
+_measuring = threading.RLock()
+
+
 class Autotuner(KernelInterface):
     """A kernel that is launched with the fastest of several configurations, chosen at the first launch for each key."""
 
@@ -153,34 +157,41 @@ class Autotuner(KernelInterface):
             return [float("inf")] * 3
 
     def run(self, *args, **kwargs):
-        self.nargs = dict(zip(self.arg_names, args))
-        used_cached = True
+        named = dict(zip(self.arg_names, args))
         if len(self.configs) > 1:
-            everything = {**self.nargs, **kwargs}
+            everything = {**named, **kwargs}
             values = {n: v for n, v in everything.items() if n in self.arg_names}
             key = tuple(_hashable(values[n]) for n in self.keys if n in values)
             key += tuple(str(v.dtype) for v in values.values() if hasattr(v, "dtype"))
             if key not in self.cache:
-                used_cached = False
-                self.cache[key], stored = self._choose(args, kwargs, everything, key)
-                if knobs.autotuning.listener is not None:
-                    knobs.autotuning.listener(
-                        fn=_jit_function_of(self.fn), key=key, best_config=self.cache[key],
-                        configs_timings=self.configs_timings, duration=None if stored else self.bench_time,
-                        cache_hit=stored)
+                self._tune(key, args, kwargs, everything)
             config = self.cache[key]
         else:
             config = self.configs[0]
         self.best_config = config
-        if not used_cached and knobs.autotuning.print:
-            print(f"Triton autotuning for function {self.base_fn.__name__},\nwith key as {key},\n"
-                  f"finished after {self.bench_time:.2f}s,\nbest config selected: {self.best_config};")
         values = {**kwargs, **config.all_kwargs()}
         if config.pre_hook is not None:
-            config.pre_hook({**self.nargs, **values})
-        result = self.fn.run(*args, **values)
-        self.nargs = None
-        return result
+            config.pre_hook({**named, **values})
+        return self.fn.run(*args, **values)
+
+    def _tune(self, key, args, kwargs, everything):
+        """Chooses the configuration for a key. One thread measures at a time."""
+        with _measuring:
+            if key in self.cache:  # another thread has chosen
+                return
+            self.nargs = dict(zip(self.arg_names, args))
+            try:
+                config, stored = self._choose(args, kwargs, everything, key)
+            finally:
+                self.nargs = None
+            self.cache[key] = config
+        if knobs.autotuning.listener is not None:
+            knobs.autotuning.listener(
+                fn=_jit_function_of(self.fn), key=key, best_config=config, configs_timings=self.configs_timings,
+                duration=None if stored else self.bench_time, cache_hit=stored)
+        if knobs.autotuning.print:
+            print(f"Triton autotuning for function {self.base_fn.__name__},\nwith key as {key},\n"
+                  f"finished after {self.bench_time:.2f}s,\nbest config selected: {config};")
 
     def _choose(self, args, kwargs, everything, key):
         """The fastest configuration, and whether its times were on disk."""
