@@ -69,7 +69,8 @@ $(WHEEL): $(PYTHON_FILES) $(sort $(dir $(PYTHON_SRC:%=runtime/python/libtl/%))) 
 	@touch $@
 wheel: $(WHEEL)
 else
-wheel:
+# $(TLC), which lists the builtins for it, is this build's own when it is emulated
+wheel: $(if $(EMULATE),$(BUILD)/tlc)
 	+$(Q)$(MAKE) STATIC=1 BUILD=$(BUILD)-static wheel
 	@rm -rf $(BUILD)/wheel && mkdir -p $(BUILD)/wheel
 	$(Q)cp $(BUILD)-static/wheel/*.whl $(BUILD)/wheel
