@@ -26,6 +26,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import launches
@@ -103,67 +104,62 @@ def compile_tlc(tlc, launch, out):
     return seconds, int(shared[1]) if shared else 0
 
 
-# Compiles a launch for sm_90a in a process of its own, in which PyTorch and Triton believe in an H200.
+# Compiles launches for sm_90a in a process of its own, in which PyTorch and Triton believe in an H200. Each line of its
+# input is a launch and the path for PTX.
 TRITON = """
-import json, sys, time
-from types import SimpleNamespace
-launch, out = json.loads(sys.argv[1]), sys.argv[2]
-sys.path.insert(0, sys.argv[3])
-import torch, triton, launches
-from triton.backends.compiler import GPUTarget
+import json, os, sys, time
+answers = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)
+sys.path.insert(0, sys.argv[1])
+import triton, launches, pretend
 from triton.compiler import ASTSource
 
-target = GPUTarget("cuda", 90, 32)
-h200 = dict(name="NVIDIA H200", major=9, minor=0, multi_processor_count=132, multiprocessor_count=132, warp_size=32,
-            max_shared_mem=232448, max_num_regs=65536, total_memory=150_000_000_000, warpSize=32,
-            max_threads_per_multi_processor=2048, regs_per_multiprocessor=65536, gcnArchName="")
-says = dict(get_device_capability=(9, 0), get_device_name=h200["name"], device_count=1, current_device=0,
-            is_available=True, get_device_properties=SimpleNamespace(**h200), get_arch_list=["sm_90"])
-for name, value in says.items():
-    setattr(torch.cuda, name, lambda *a, value=value, **k: value)
+target = pretend.h200()
 
-class Driver:
-    utils = SimpleNamespace(get_device_properties=lambda *a: h200)
-    get_current_target = lambda self: target
-    get_current_device = lambda self: 0
-    get_device_capability = lambda self: (9, 0)
-    get_active_torch_device = lambda self: torch.device("cpu")
-    def __getattr__(self, name):
-        return lambda *a, **k: None
+def compiled(launch, out):
+    f = launches.jit_function(launch)
+    signature, constants, attributes = {}, {}, {}
+    for i, (name, constexpr, kind, dtype, value, *_) in enumerate(launch["args"]):
+        specialized = kind == "int" and value == 1 and not f.params[i].do_not_specialize
+        if constexpr or kind in ("none", "str", "dtype") or specialized:
+            signature[name] = "constexpr"
+            constants[(i,)] = {"none": lambda: None, "bool": lambda: bool(value), "float": lambda: float(value),
+                               "dtype": lambda: getattr(triton.language, launches.triton_name(dtype))}.get(
+                                   kind, lambda: value)()
+            continue
+        if kind == "ptr":
+            signature[name] = "*" + dtype
+        elif kind == "int":
+            signature[name] = dtype or ("i32" if -2**31 <= value < 2**31 else "i64")
+        else:
+            signature[name] = "u1" if kind == "bool" else dtype
+        if kind in ("ptr", "int") and value % 16 == 0:
+            attributes[(i,)] = [["tt.divisibility", 16]]
+    start = time.time()
+    k = triton.compile(ASTSource(f, signature, constants, attributes), target=target,
+                       options={"num_warps": launch["warps"], "num_stages": launch["stages"]})
+    open(out, "w").write(k.asm["ptx"])
+    open(out + ".ttgir", "w").write(k.asm["ttgir"])
+    return time.time() - start, k.metadata.shared
 
-triton.runtime.driver.set_active(Driver())
-
-f = launches.jit_function(launch)
-signature, constants, attributes = {}, {}, {}
-for i, (name, constexpr, kind, dtype, value, *_) in enumerate(launch["args"]):
-    specialized = kind == "int" and value == 1 and not f.params[i].do_not_specialize
-    if constexpr or kind in ("none", "str", "dtype") or specialized:
-        signature[name] = "constexpr"
-        constants[(i,)] = {"none": lambda: None, "bool": lambda: bool(value), "float": lambda: float(value)}.get(
-            kind, lambda: value)()
-        continue
-    if kind == "ptr":
-        signature[name] = "*" + dtype
-    elif kind == "int":
-        signature[name] = dtype or ("i32" if -2**31 <= value < 2**31 else "i64")
-    else:
-        signature[name] = "u1" if kind == "bool" else dtype
-    if kind in ("ptr", "int") and value % 16 == 0:
-        attributes[(i,)] = [["tt.divisibility", 16]]
-start = time.time()
-k = triton.compile(ASTSource(f, signature, constants, attributes), target=target,
-                   options={"num_warps": launch["warps"], "num_stages": launch["stages"]})
-open(out, "w").write(k.asm["ptx"])
-open(out + ".ttgir", "w").write(k.asm["ttgir"])
-print(json.dumps([time.time() - start, k.metadata.shared]))
+for line in sys.stdin:
+    try:
+        answer = compiled(*json.loads(line))
+    except Exception as e:
+        answer = None, f"{type(e).__name__}: {e}"[-400:]
+    print(json.dumps(answer), file=answers, flush=True)
 """
+ours = threading.local()
 
 
 def compile_triton(launch, out):
-    """Seconds, and bytes of shared memory; or None, and an error."""
-    p = subprocess.run([sys.executable, "-c", TRITON, json.dumps(launch), out, HERE], capture_output=True, text=True,
-                       timeout=600)
-    return (None, p.stderr[-400:]) if p.returncode else json.loads(p.stdout.splitlines()[-1])
+    """Seconds, and bytes of shared memory; or None, and an error. Each thread has one process."""
+    if getattr(ours, "process", None) is None or ours.process.poll() is not None:
+        ours.process = subprocess.Popen([sys.executable, "-c", TRITON, HERE], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    print(json.dumps([launch, out]), file=ours.process.stdin, flush=True)
+    answer = ours.process.stdout.readline()
+    return json.loads(answer) if answer else (None, f"Triton's process ended with {ours.process.wait()}")
 
 
 # --- figures of the machine code --------------------------------------------------------------------------------------
@@ -231,7 +227,8 @@ def measured(compiled, ptx, launch, keep):
 
 def triton_figures(launch, base, args):
     """From the cache if the launch and the source are the same."""
-    text = json.dumps([launch[x] for x in ("args", "kernel", "warps", "stages")]) + open(launch["file"]).read()
+    code = [[x[:6] for x in launch["args"]], launch["kernel"], launch["warps"], launch["stages"]]
+    text = json.dumps(code) + open(launch["file"]).read()
     cached = os.path.join(args.cache, hashlib.sha256(text.encode()).hexdigest()[:20] + ".json")
     if os.path.exists(cached) and not args.keep:
         return json.load(open(cached))
