@@ -3,9 +3,11 @@
 A file of launches has one JSON object a line:
   kernel, file          the jit function and its source
   grid, warps, stages
-  args                  for each parameter [name, is constexpr, kind, dtype, value, bytes]; kinds are ptr, int, float,
-                        bool, str, dtype and none; the value of a pointer is its alignment, and its bytes are those up
-                        to the end of its allocation
+  args                  for each parameter [name, is constexpr, kind, dtype, value, bytes, integers]; kinds are ptr,
+                        int, float, bool, str, dtype and none; the value of a pointer is its alignment, and its bytes
+                        are those up to the end of its allocation; integers, if there are any, is the path, from the
+                        folder of LAUNCHES.jsonl, of a .npz with the memory's bytes before the launch
+  case                  of record.py
   tlc_us, triton_us     measured times, if there are any"""
 import argparse
 import importlib
@@ -45,6 +47,8 @@ def read(args):
             if args.names and not any(name in launch["kernel"] for name in args.names):
                 continue
             launch["root"] = os.path.dirname(launch["file"])
+            while os.path.exists(os.path.join(launch["root"], "__init__.py")):
+                launch["root"] = os.path.dirname(launch["root"])
             for recorded, here in args.folders:
                 if launch["file"].startswith(recorded):
                     launch["file"], launch["root"] = here + launch["file"][len(recorded):], here

@@ -16,7 +16,8 @@ NAME...          only kernels whose name contains one of these
 --jobs N         processes that compile Triton's kernels ahead
 --repeat N       timed launches of each; 0: launches each once, for a profiler
 
-Integers in memory are 0, so that they are valid as indices; floats are normally distributed."""
+Integers in memory are those of the recording, or 0, so that they are valid as indices; floats are normally
+distributed."""
 import ctypes
 import json
 import os
@@ -25,6 +26,7 @@ import subprocess
 import sys
 import time
 
+import numpy
 import torch
 import triton
 
@@ -58,6 +60,15 @@ def random_memory(dtype, alignment, size):
             part = buffer[begin:begin + (1 << 26)]
             part.copy_(torch.randn(len(part), device="cuda"))
     return buffer[shift:]
+
+
+def recorded_memory(folder, entry):
+    """A buffer for a pointer: with the recorded integers, if there are any."""
+    buffer, path = random_memory(*entry[3:6]), entry[6] if len(entry) > 6 else None
+    if path:
+        values = torch.from_numpy(numpy.load(os.path.join(folder, path))["arr_0"])
+        buffer.view(torch.uint8)[:len(values)].copy_(values)
+    return buffer
 
 
 def argument(entry, memory):
@@ -113,9 +124,9 @@ def launch_options(launch):
     return {name: value for name, value in options.items() if name not in (x[0] for x in launch["args"])}
 
 
-def replay(launch, contexts, repeat, cold):
+def replay(launch, folder, contexts, repeat, cold):
     torch.manual_seed(0)
-    memory = {x[0]: random_memory(x[3], x[4], x[5]) for x in launch["args"] if x[2] == "ptr"}
+    memory = {x[0]: recorded_memory(folder, x) for x in launch["args"] if x[2] == "ptr"}
     start = {name: buffer.clone() for name, buffer in memory.items()}
     tl_args, triton_args = zip(*(argument(x, memory) for x in launch["args"]))
     grid = (tuple(launch["grid"]) + (1, 1))[:3]
@@ -196,7 +207,7 @@ def main():
     with open(args.out, "w") as out:
         for number, launch in launches.read(args):
             try:
-                row = replay(launch, contexts, args.repeat, cold)
+                row = replay(launch, os.path.dirname(args.launches), contexts, args.repeat, cold)
             except Exception as e:
                 row = {"error": str(e)[:400]}
             keep = {key: launch[key] for key in ("kernel", "file", "grid", "warps", "stages", "args")}
