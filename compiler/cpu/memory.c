@@ -188,6 +188,8 @@ static LLVMValueRef load_by_pattern(struct cpu_codegen *h, const struct op *o, c
 	const struct value *p = operand(o, 0), *mask = mask_of(o);
 	const struct at first = first_lane(at);
 	struct table table;
+	if (o->attr[ATTR_VOLATILE])
+		return NULL;
 	u32 times = at->along < 0 || h->s->target->checks ? 0 : cpu_repeats(h, p, at->along);
 	bool is_table = !times && cpu_find_table(h, o, at, &table);
 	if ((!is_table && (!times || times >= at->lanes)) || (mask && !is_true(cpu_eval(h, mask, at))))
