@@ -167,6 +167,12 @@ void want_number(struct array *a, size_t i, double v)
 	a->wanted[i] = 2;
 }
 
+void want_signed(struct array *a, size_t i, double v)
+{
+	want(a, i, v);
+	a->wanted[i] = 3;
+}
+
 void want_int(struct array *a, size_t i, int64_t v)
 {
 	if (a->want_f)
@@ -194,10 +200,12 @@ tl_arg ptr(const struct array *a) { return tl_ptr(a->dtype, address(a)); }
 
 static bool close_enough(const struct array *a, size_t i, double got, double *allowed)
 {
-	double exact = a->want_f[i], rounded = a->wanted[i] == 2 ? exact : round_to(a->dtype, exact);
+	double exact = a->want_f[i], rounded = a->wanted[i] > 1 ? exact : round_to(a->dtype, exact);
 	*allowed = 0;
 	if (isnan(exact) && a->dtype == TL_F8E4B15) /* has none */
 		return fabs(got) == 1.75;
+	if (a->wanted[i] == 3 && got == 0 && exact == 0)
+		return signbit(got) == signbit(exact);
 	if (got == rounded || (isnan(got) && isnan(exact)))
 		return true;
 	if (!(a->absolute || a->relative || a->ulps) || !isfinite(got) || !isfinite(exact))

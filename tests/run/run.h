@@ -104,6 +104,7 @@ double value(const struct array *a, size_t i);    /* as uploaded; exact but for 
 int64_t value_int(const struct array *a, size_t i);
 void want(struct array *a, size_t i, double v);   /* floats: not yet rounded. Integers: must fit */
 void want_number(struct array *a, size_t i, double v); /* a number of the format: no saturation */
+void want_signed(struct array *a, size_t i, double v); /* the same; a zero has the sign of v */
 void want_int(struct array *a, size_t i, int64_t v);
 void tolerance(struct array *a, double absolute, double relative);
 void tolerance_ulps(struct array *a, double ulps); /* of the exact result, at most so many */

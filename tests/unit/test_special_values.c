@@ -405,9 +405,9 @@ static const double values[] = {
 	INFINITY,
 	NAN,
 };
-static const double second[] = {0,    0x1p-1074, 0x1p-1022, 0x1p-149, 1e-30,    0.3,  0.5,  1,
-				1.5,  2,         3,         100,      1023,     2200, 1e10, 0x1p24,
-				1e30, FLT_MAX,   1e300,     DBL_MAX,  INFINITY, NAN};
+static const double second[] = {0,    0x1p-1074, 0x1p-1022, 0x1p-149, 1e-30,   0.3,     0.5,      1,
+				1.5,  2,         3,         100,      1023,    2200,    1e10,     0x1p24,
+				1e30, 1.1e38,    FLT_MAX,   1e300,    1.1e307, DBL_MAX, INFINITY, NAN};
 enum { V = ARRAY_LEN(values), S = ARRAY_LEN(second), N = 16384 };
 _Static_assert(2 * V * 2 * S <= N, "all pairs");
 
