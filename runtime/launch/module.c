@@ -77,6 +77,8 @@ u64 hash_sources(const struct unit_source *sources, size_t n)
 {
 	u64 hash = 0;
 	for (const struct unit_source *s = sources; s < sources + n; s++) {
+		/* where a text ends matters too: a function may have moved from one to the start of the next */
+		hash = n > 1 ? hash_bytes(&s->len, sizeof s->len, hash) : hash;
 		hash = hash_bytes(s->text, s->len, hash);
 		hash = s->name ? hash_bytes(s->name, strlen(s->name), hash) : hash;
 	}

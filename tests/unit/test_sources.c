@@ -497,6 +497,16 @@ static void manifests(void **state)
 	assert_int_equal(system(command), 0);
 }
 
+static void hashes(void **state)
+{
+	(void)state;
+	/* the same texts in all, divided otherwise */
+	const struct unit_source first[] = {{.text = "ab", .len = 2}, {.name = "m", .text = "c", .len = 1}};
+	const struct unit_source second[] = {{.text = "a", .len = 1}, {.name = "m", .text = "bc", .len = 2}};
+	assert_true(hash_sources(first, 2) != hash_sources(second, 2));
+	assert_true(hash_sources(first, 2) == hash_sources(first, 2));
+}
+
 /* --- refused ------------------------------------------------------------------------------------------------- */
 
 static void refused(void **state)
@@ -559,6 +569,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(keys, new_folder, remove_folder),
 		cmocka_unit_test_setup_teardown(keys_of_ir, new_folder, remove_folder),
 		cmocka_unit_test_setup_teardown(manifests, new_folder, remove_folder),
+		cmocka_unit_test(hashes),
 		cmocka_unit_test(refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
