@@ -172,7 +172,6 @@ def main():
     p.add_argument("--dry", action="store_true")
     p.add_argument("--configs", type=int)
     args = p.parse_intermixed_args()
-    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", os.path.abspath(args.launches) + ".inductor")
     if args.dry:
         pretend.host_memory()
     recording = Recording(args.launches)
@@ -180,6 +179,7 @@ def main():
     hook_autotuner(recording, args.dry, args.configs or (1 if args.dry else 3))
     from cases import CASES
     if not args.dry:
+        os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", os.path.abspath(args.launches) + ".inductor")
         hook_inductor(recording)
         from cases_inductor import CASES as more
         CASES = {**CASES, **more}
