@@ -3,42 +3,53 @@
 It needs PyTorch, Triton, timm, transformers and libtl (PYTHONPATH=build/python, or the wheel), and one GPU. The models have
 random weights of type bfloat16; a step is a forward and a backward pass without dropout. Nothing is downloaded.
 
-    models.py [--models a,b] [--out FOLDER] [--seconds 230] [--jobs 10] [--seed 0] [--dry-run [--cpp]]
+    models.py [--models a,b] [--out FOLDER] [--seconds 230] [--jobs 10] [--seed 0] [--dry-run]
 
 Each model has a process of its own, which measures both compilers, in an order that the seed chooses; the next seed after
-an even one has the opposite order. Both are warmed up by
-a small function; then each compiles a copy of the model on one thread, without caches. The time of the first step ends when
-the GPU has finished. "compile s" is the part of it in which kernels are compiled and loaded: Triton's has ptxas in it,
-libtl's the driver's compilation of PTX. When all processes have finished this part, one after the other times the steps of
-both copies, in turns, on an otherwise idle GPU: as CUDA graphs where both can be captured, else behind a kernel that waits.
-Before that the configurations of kernels that TorchInductor chooses by measurement are measured again on the idle GPU.
+an even one has the opposite order. Both are warmed up by a small function; then each compiles a copy of the model on one
+thread, without caches. The time of the first step ends when the GPU has finished. "compile s" is the part of it in which
+kernels are compiled and loaded: Triton's has ptxas in it, libtl's the driver's compilation of PTX. When all processes have
+finished this part, one after the other times the steps of both copies as CUDA graphs, in turns, on an otherwise idle GPU.
+Before that the configurations of kernels that TorchInductor chooses by measurement are measured again on the idle GPU, as
+time allows.
 
 The gradients are compared with those of the model in float32 without a compiler. The error may be twice that of the model
 in bfloat16 without a compiler, and one hundredth more.
 
---dry-run needs no GPU: small models on the CPU, with libtl and the backend "aot_eager" (--cpp: TorchInductor's C++) in place
-of Triton. FOLDER gets <model>.jsonl with each result as soon as it is there, <model>.log, and table.md.
+--dry-run needs no GPU: small models on the CPU, with libtl and the backend "aot_eager" in place of Triton. FOLDER gets
+<model>.jsonl with each result as soon as it is there, <model>.log, and table.md.
 """
 
 import argparse
+import collections
 import contextlib
 import copy
-import faulthandler
-import fcntl
 import functools
 import gc
 import json
 import math
 import os
 import random
-import shutil
-import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-import types
+from unittest import mock
+
+import sympy.core.cache
+import torch
+import torch._functorch.config
+import torch._inductor.config
+from torch._dynamo import convert_frame
+from torch._dynamo.backends.registry import lookup_backend
+from torch._dynamo.utils import counters, orig_code_map
+from torch._inductor import utils
+from torch._inductor.compile_fx import compile_fx
+from torch._inductor.runtime import triton_heuristics
+from torch._subclasses import FakeTensorMode
+
+import libtl.torch
 
 COMPILERS = ("triton", "libtl")
 SPEED_SECONDS = 4.5  # of the time limit, for each model
@@ -50,7 +61,6 @@ ROUNDS, ROUND_MS = 7, 80
 def vision(name, batch, sized=False, small_options=None):
     def make(small):
         import timm
-        import torch
         size = 64 if small else 224
         options = {**({"img_size": size} if sized else {}), **(small_options or {} if small else {})}
         n = 2 if small else batch
@@ -62,7 +72,6 @@ def vision(name, batch, sized=False, small_options=None):
 def language(model, config, batch, length, layers, vocabulary="vocab_size", labels=None, **options):
     """layers: names of the numbers of layers in the configuration. labels: their length, if it is not that of the text."""
     def make(small):
-        import torch
         import transformers
         c = getattr(transformers, config)(**{**options, **(dict.fromkeys(layers, 2) if small else {})})
         c.use_cache = False
@@ -95,8 +104,6 @@ MODELS = {
 
 def with_loss(name, small):
     """A module whose result is the loss, in bfloat16, and its inputs."""
-    import torch
-
     class Loss(torch.nn.Module):
         def __init__(self, model):
             super().__init__()
@@ -114,80 +121,88 @@ def with_loss(name, small):
 # --- the process of one model
 
 class Clock:
-    """Time in TorchInductor's functions: seconds by name, without that of functions within; and calls by name."""
+    """Time in methods of classes: seconds by name, without that of methods within; and calls by name."""
 
     def __init__(self):
-        self.seconds, self.calls, self._stack = {}, {}, []
+        self.seconds, self.calls, self.inner = collections.Counter(), collections.Counter(), [0.0]
 
-    def wrap(self, owner, name):
-        """Measures a method of a class. A function that undoes it."""
+    def measure(self, owner, name):
         original = owner.__dict__[name]
 
         @functools.wraps(original)
         def measured(*args, **kwargs):
-            start, inner = time.perf_counter(), [0.0]
-            self._stack.append(inner)
+            start = time.perf_counter()
+            self.inner.append(0.0)
             try:
                 return original(*args, **kwargs)
             finally:
                 elapsed = time.perf_counter() - start
-                self._stack.pop()
-                if self._stack:
-                    self._stack[-1][0] += elapsed
-                self.seconds[name] = self.seconds.get(name, 0.0) + elapsed - inner[0]
-                self.calls[name] = self.calls.get(name, 0) + 1
+                self.seconds[name] += elapsed - self.inner.pop()
+                self.inner[-1] += elapsed
+                self.calls[name] += 1
 
-        setattr(owner, name, measured)
-        return lambda: setattr(owner, name, original)
+        return mock.patch.object(owner, name, measured)
+
+
+def gradients(module):
+    return {n: p.grad for n, p in module.named_parameters() if p.grad is not None}
+
+
+def own_function(module):
+    """A function that calls a module. Dynamo keeps what it compiles by code, so each has code of its own."""
+    return eval("lambda *inputs: module(*inputs)", {"module": module})
 
 
 class Process:
     """What the process of a model does."""
 
     def __init__(self, options):
-        self.options, self.name = options, options.child
-        self.file = open(os.path.join(options.out, self.name + ".jsonl"), "a")
-        self.cpu = options.dry_run
-        self.tuned = {c: [] for c in COMPILERS}  # autotuners with all of their launchers
-        self.steps = {}
+        self.options, self.name, self.cpu = options, options.child, options.dry_run
+        self.device, self.synchronize = ("cpu", lambda: None) if self.cpu else ("cuda", torch.cuda.synchronize)
+        self.tuned, self.steps = [], {}  # autotuners with the times of all of their launchers; modules and functions
 
     def write(self, **result):
-        self.file.write(json.dumps({"model": self.name, **result}) + "\n")
-        self.file.flush()
+        with open(os.path.join(self.options.out, self.name + ".jsonl"), "a") as f:
+            f.write(json.dumps({"model": self.name, **result}) + "\n")
 
     def run(self):
         try:
             self.compile_part()
         finally:
-            mark(self.options.state, self.name)
-        if self.wait() and len(self.steps) == 2:
-            self.speed_part()
+            with open(os.path.join(self.options.state, self.name), "w"):
+                pass  # the parent looks for this file
+        seconds = float(sys.stdin.readline() or "nan")  # when it is this model's turn
+        if len(self.steps) == 2:
+            self.attempt("both", self.speed_part, seconds)
 
-    def synchronize(self):
-        import torch
-        if not self.cpu:
-            torch.cuda.synchronize()
+    def attempt(self, compiler, f, *arguments):
+        """Calls a function. False: it failed, and the results say so."""
+        try:
+            f(*arguments)
+            return True
+        except Exception as e:
+            sys.excepthook(type(e), e, e.__traceback__)
+            self.write(what="failed", compiler=compiler, why=f"{type(e).__name__}: {e}"[:500])
+            return False
 
     # the time of compilation
 
     def compile_part(self):
         start = time.monotonic()
-        import torch
-        import torch._functorch.config
-        import torch._inductor.compile_fx  # noqa: F401
-        import torch._inductor.config as config
-        import libtl.torch  # noqa: F401
         torch.set_num_threads(1)
-        config.compile_threads = 1
-        config.fx_graph_cache = config.fx_graph_remote_cache = False
+        config = torch._inductor.config
+        config.compile_threads, config.fx_graph_cache, config.fx_graph_remote_cache = 1, False, False
         torch._functorch.config.enable_autograd_cache = False
-        self.device = "cpu" if self.cpu else "cuda"
         if not self.cpu:
             torch.cuda.set_stream(torch.cuda.Stream())
         torch.manual_seed(self.options.seed)
         module, inputs = with_loss(self.name, self.cpu)
         self.module, self.inputs = module.to(self.device), [x.to(self.device) for x in inputs]
-        self.reference()
+        self.loss, self.exact = self.without_compiler(torch.float32)
+        self.eager_loss, eager = self.without_compiler(torch.bfloat16)
+        self.eager_error = self.error(eager)[0]
+        del eager
+        torch.cuda.empty_cache()
         usable = [c for c in COMPILERS if self.attempt(c, self.warm_up, c)]
         self.synchronize()
         self.write(what="start", seconds=round(time.monotonic() - start, 2), batch=len(inputs[0]),
@@ -197,68 +212,34 @@ class Process:
             usable.reverse()
         for i, compiler in enumerate(usable):
             self.attempt(compiler, self.first_step, compiler, i)
-        del self.exact
-        self.module = None
+        del self.exact, self.module
         for module, _ in self.steps.values():
             module.zero_grad(set_to_none=True)
-        if not self.cpu:
-            torch.cuda.empty_cache()
+        torch.cuda.empty_cache()
 
-    def attempt(self, compiler, f, *arguments):
-        """Calls a function. False: it failed, and the results say so."""
-        try:
-            f(*arguments)
-            return True
-        except Exception as e:
-            import traceback
-            traceback.print_exc()
-            self.write(what="failed", compiler=compiler, why=f"{type(e).__name__}: {e}"[:500])
-            return False
+    def without_compiler(self, dtype):
+        """Loss and gradients."""
+        m = copy.deepcopy(self.module).to(dtype)
+        loss = m(*[x.to(dtype) if x.is_floating_point() else x for x in self.inputs])
+        loss.backward()
+        return loss.item(), gradients(m)
 
-    def gradients(self, module):
-        return {n: p.grad for n, p in module.named_parameters() if p.grad is not None}
+    def error(self, mine):
+        """The relative distance of gradients from those in float32, and their norm."""
+        def squares(values):
+            return sum(v.double().square().sum().item() for v in values)
 
-    def error(self, module):
-        """The relative distance of the gradients from those in float32, and their norm."""
-        mine, far, all_ = self.gradients(module), 0.0, 0.0
         if mine.keys() != self.exact.keys():
             return math.inf, 0.0
-        for n, g in self.exact.items():
-            far += (mine[n].double() - g.double()).square().sum().item()
-            all_ += mine[n].double().square().sum().item()
-        return math.sqrt(far / self.size), math.sqrt(all_)
-
-    def reference(self):
-        """Loss and gradients without a compiler, in float32 and bfloat16."""
-        import torch
-        m = copy.deepcopy(self.module).float()
-        inputs = [x.float() if x.is_floating_point() else x for x in self.inputs]
-        loss = m(*inputs)
-        loss.backward()
-        self.loss, self.exact = loss.item(), self.gradients(m)
-        self.size = sum(g.double().square().sum().item() for g in self.exact.values())
-        del m, loss
-        m = copy.deepcopy(self.module)
-        loss = m(*self.inputs)
-        loss.backward()
-        self.eager_error, self.eager_loss = self.error(m)[0], loss.item()
-        del m, loss
-        if not self.cpu:
-            torch.cuda.empty_cache()
+        far = squares(mine[n].double() - g.double() for n, g in self.exact.items())
+        return math.sqrt(far / squares(self.exact.values())), math.sqrt(squares(mine.values()))
 
     @contextlib.contextmanager
     def compiler(self, name):
         """Inductor with a compiler and without files of earlier compilations: a backend for torch.compile."""
-        import libtl.torch
-        from torch._dynamo.backends.registry import lookup_backend
-        from torch._inductor import utils
-        from torch._inductor.compile_fx import compile_fx
-
         # the two are different objects: Dynamo then keeps what it has compiled for the one apart from that for the other
         def backend(graph, examples, **rest):
-            if self.cpu and name == "triton" and not self.options.cpp:
-                return lookup_backend("aot_eager")(graph, examples)
-            return compile_fx(graph, examples)
+            return (lookup_backend("aot_eager") if self.cpu and name == "triton" else compile_fx)(graph, examples)
 
         with utils.fresh_cache(dir=self.options.state, delete=False):
             if name == "libtl":
@@ -271,314 +252,198 @@ class Process:
 
     def warm_up(self, compiler):
         """A small compilation: imports and what is made once in a process."""
-        import torch
-
         def small(x, w):
             y = torch.nn.functional.layer_norm(torch.nn.functional.gelu(x @ w), (256,))
             return (torch.softmax(y, 1) * y).sum()
 
-        dtype = torch.bfloat16
-        x, w = (torch.randn(n, 256, device=self.device, dtype=dtype, requires_grad=True) for n in (512, 256))
+        options = {"device": self.device, "dtype": torch.bfloat16, "requires_grad": True}
+        x, w = torch.randn(512, 256, **options), torch.randn(256, 256, **options)
         with self.compiler(compiler) as backend:
             torch.compile(small, backend=backend, dynamic=False)(x, w).backward()
             self.synchronize()
 
     def clear(self):
         """Forgets what an earlier compilation left in this process, but not the compiled code."""
-        import torch
-        import sympy.core.cache
-        from torch._dynamo import convert_frame
-        from torch._dynamo.utils import orig_code_map
-        from torch._subclasses import FakeTensorMode
-        # reset() takes the compiled code away from the functions that are known here
-        trackers = (convert_frame.input_codes, convert_frame.output_codes)
-        known = [[code for ref in t.seen if (code := ref()) is not None] for t in trackers]
-        values, refs = dict(orig_code_map.values), dict(orig_code_map.refs)
-        for t in trackers:
-            t.clear()
-        torch._dynamo.reset()
-        for t, codes in zip(trackers, known):
-            for code in codes:
-                t.add(code)
-        orig_code_map.values.update(values)
-        orig_code_map.refs.update(refs)
+        with contextlib.ExitStack() as stack:  # reset() takes the compiled code away from the functions that are known here
+            for codes in (convert_frame.input_codes, convert_frame.output_codes):
+                stack.enter_context(mock.patch.multiple(codes, seen=[], seen_ids=set()))
+            stack.enter_context(mock.patch.multiple(orig_code_map, values={}, refs={}))
+            torch._dynamo.reset()
         sympy.core.cache.clear_cache()
         FakeTensorMode.cache_clear()
         gc.collect()
         gc.freeze()
 
-    def instrument(self, compiler, clock):
-        """Measures the compilation of kernels, and notes what is chosen by measurement. A list of functions that undo."""
-        from torch._inductor.runtime import triton_heuristics as h
-        undo = [clock.wrap(h.CachingAutotuner, n) for n in ("_precompile_config", "bench", "run")]
-        undo += [clock.wrap(c, "make_launcher") for c in (h.TritonCompileResult, h.StaticTritonCompileResult)]
-        original = h.CachingAutotuner.benchmark_all_configs
+    def measured(self, clock):
+        """Context managers that measure the compilation of kernels, and note what is chosen by measurement."""
+        tuner, original = triton_heuristics.CachingAutotuner, triton_heuristics.CachingAutotuner.benchmark_all_configs
 
         def benchmark_all_configs(autotuner, *args, **kwargs):
             timings = original(autotuner, *args, **kwargs)
-            self.tuned[compiler].append((autotuner, dict(timings)))
+            self.tuned.append((autotuner, dict(timings)))
             return timings
 
-        h.CachingAutotuner.benchmark_all_configs = benchmark_all_configs
-        undo.append(lambda: setattr(h.CachingAutotuner, "benchmark_all_configs", original))
-        return undo
+        results = triton_heuristics.TritonCompileResult, triton_heuristics.StaticTritonCompileResult
+        return [mock.patch.object(tuner, "benchmark_all_configs", benchmark_all_configs),
+                *(clock.measure(tuner, n) for n in ("_precompile_config", "bench", "run")),
+                *(clock.measure(c, "make_launcher") for c in results)]
 
-    @staticmethod
-    def function(module, name):
-        """A function that calls a module. Dynamo keeps what it compiles by code, so each has code of its own."""
-        def loss(*inputs):
-            return module(*inputs)
-
-        code = loss.__code__.replace(co_name=f"loss_{name}")
-        return types.FunctionType(code, loss.__globals__, code.co_name, None, loss.__closure__)
-
-    def step(self, compiler):
+    def step(self, module, function):
         """A forward and a backward pass. The loss."""
-        module, function = self.steps[compiler]
         module.zero_grad(set_to_none=True)
         loss = function(*self.inputs)
         loss.backward()
         return loss.detach()
 
     def first_step(self, compiler, turn):
-        import libtl.torch
-        import torch
-        from torch._dynamo.utils import counters
         module = copy.deepcopy(self.module)
         self.clear()
         counters.clear()
-        clock, before = Clock(), libtl.torch.statistics()
-        undo = self.instrument(compiler, clock)
-        try:
-            with self.compiler(compiler) as backend:
-                self.steps[compiler] = module, torch.compile(self.function(module, compiler), backend=backend, dynamic=False)
-                self.synchronize()
-                start = time.perf_counter()
-                cpu = time.process_time()
-                loss = self.step(compiler)
-                self.synchronize()
-                seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
-        except BaseException:
-            self.steps.pop(compiler, None)
-            raise
-        finally:
-            for f in undo:
-                f()
-        after = libtl.torch.statistics()
-        error, norm = self.error(module)
-        loss = loss.item()
+        clock, before, tuned = Clock(), libtl.torch.statistics(), len(self.tuned)
+        with contextlib.ExitStack() as stack:
+            for manager in self.measured(clock):
+                stack.enter_context(manager)
+            backend = stack.enter_context(self.compiler(compiler))
+            function = torch.compile(own_function(module), backend=backend, dynamic=False)
+            self.synchronize()
+            start, cpu = time.perf_counter(), time.process_time()
+            loss = self.step(module, function)
+            self.synchronize()
+            seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
+        self.steps[compiler] = module, function
+        after, loss, (error, norm) = libtl.torch.statistics(), loss.item(), self.error(gradients(module))
         fits = (error <= 2 * self.eager_error + 0.01
                 and abs(loss - self.loss) <= 2 * abs(self.eager_loss - self.loss) + 0.01 * abs(self.loss))
-        s, n = clock.seconds, clock.calls
-        made = s.get("_precompile_config", 0.0) + s.get("make_launcher", 0.0)
+        s, kernels = clock.seconds, clock.calls["_precompile_config"]
         self.write(what="compile", compiler=compiler, turn=turn, first_step_s=round(seconds, 3), cpu_s=round(cpu, 3),
-                   compile_s=round(made, 4), load_s=round(s.get("make_launcher", 0.0), 4),
-                   bench_s=round(s.get("bench", 0.0), 3), launch_s=round(s.get("run", 0.0), 4),
-                   kernels=n.get("_precompile_config", 0), by_libtl=after.compiled - before.compiled,
-                   fallbacks=after.fallbacks - before.fallbacks, tuned=len(self.tuned[compiler]),
-                   graphs=counters["stats"]["unique_graphs"], breaks=sum(counters["graph_break"].values()),
-                   loss=loss, grad_norm=norm, grad_error=error,
+                   compile_s=round(s["_precompile_config"] + s["make_launcher"], 4), load_s=round(s["make_launcher"], 4),
+                   bench_s=round(s["bench"], 3), launch_s=round(s["run"], 4), kernels=kernels,
+                   by_libtl=after.compiled - before.compiled, fallbacks=after.fallbacks - before.fallbacks,
+                   tuned=len(self.tuned) - tuned, graphs=counters["stats"]["unique_graphs"],
+                   breaks=sum(counters["graph_break"].values()), loss=loss, grad_norm=norm, grad_error=error,
                    grads_ok=bool(fits))
 
     # the speed
 
-    def wait(self):
-        """Until no process compiles any more. Has it come to this?"""
-        folder, names = self.options.state, self.options.models
-        while time.time() < self.options.until:
-            if all(os.path.exists(os.path.join(folder, n + ".compiled")) for n in names):
-                return True
-            time.sleep(0.1)
-        self.write(what="failed", compiler="both", why="other processes did not finish in time")
-        return False
+    def speed_part(self, seconds):
+        start = time.time()
+        counters.clear()
+        retuned = self.retune(seconds - 2)
+        for c in COMPILERS:
+            for _ in range(3):
+                self.step(*self.steps[c])
+        self.synchronize()
+        again = counters["stats"]["unique_graphs"]
+        launches = {c: functools.partial(self.step, *self.steps[c]) if self.cpu else self.captured(c) for c in COMPILERS}
+        times = self.in_turns(launches)
+        ms = {c: statistics.median(times[c]) for c in COMPILERS}
+        self.write(what="speed", way="cpu" if self.cpu else "graph", triton_ms=round(ms["triton"], 4),
+                   libtl_ms=round(ms["libtl"], 4), ratio=round(ms["triton"] / ms["libtl"], 4), retuned=retuned,
+                   compiled_again=again, **{c + "_all": [round(t, 4) for t in times[c]] for c in COMPILERS},
+                   seconds=round(time.time() - start, 2))
 
-    def speed_part(self):
-        with open(os.path.join(self.options.state, "lock"), "w") as lock:
-            while True:
-                if time.time() > self.options.until - 3:
-                    self.write(what="failed", compiler="both", why="no time was left for the speed")
-                    return
-                with contextlib.suppress(BlockingIOError):
-                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                time.sleep(0.02)
-            start = time.time()
-            (self.speed_cpu if self.cpu else self.speed_gpu)(start)
-
-    def retune(self, start):
-        """Sets autotuners back, so that the next step measures again: those of the slowest kernels first, as time allows.
-
-        A text: how many were set back, of how many whose choice is in doubt.
-        """
-        waiting = sum(not os.path.exists(os.path.join(self.options.state, n + ".timed")) for n in self.options.models)
-        left = (self.options.until - start) / max(waiting, 1) - 2
-        doubtful = []
-        for autotuner, timings in (t for c in COMPILERS for t in self.tuned[c]):
-            best, second, *_ = sorted(timings.values())
-            if second < 2 * best:  # infinite where registers are spilled
-                doubtful.append((best, autotuner, list(timings)))
-        again = 0
-        for _, autotuner, launchers in sorted(doubtful, key=lambda d: -d[0]):
-            left -= 0.04 * len(launchers)
+    def retune(self, left):
+        """Lets the next step measure again, the slowest kernels first: how many, of how many whose choice is in doubt."""
+        again, doubtful = 0, [t for t in self.tuned if sorted(t[1].values())[1] < 2 * min(t[1].values())]
+        for autotuner, timings in sorted(doubtful, key=lambda t: -min(t[1].values())):
+            left -= 0.04 * len(timings)
             if left < 0:
                 break
-            autotuner.launchers = launchers
+            autotuner.launchers = list(timings)
             again += 1
         return f"{again} of {len(doubtful)}"
 
-    def speed_cpu(self, start):
-        from torch._dynamo.utils import counters
-        counters.clear()
-        retuned = self.retune(start)
-        times = {c: [] for c in COMPILERS}
-        for i in range(3):
-            for c in COMPILERS:
-                t = time.perf_counter()
-                self.step(c)
-                if i:
-                    times[c].append((time.perf_counter() - t) * 1e3)
-        self.report(times, "cpu", retuned, start, counters["stats"]["unique_graphs"])
-
-    def speed_gpu(self, start):
-        import torch
-        from torch._dynamo.utils import counters
-        counters.clear()
-        retuned = self.retune(start)
-        for c in COMPILERS:
-            for _ in range(3):
-                self.step(c)
-        torch.cuda.synchronize()
-        again, way = counters["stats"]["unique_graphs"], "graph"
-        try:
-            launches = {c: self.captured(c) for c in COMPILERS}
-        except Exception as e:
-            self.write(what="note", why=f"no CUDA graph: {type(e).__name__}: {e}"[:500])
-            launches, way = {c: functools.partial(self.step, c) for c in COMPILERS}, "queue"
-        self.report(self.in_turns(launches, way), way, retuned, start, again)
-
     def captured(self, compiler):
         """A function that launches a step as a CUDA graph."""
-        import torch
         self.steps[compiler][0].zero_grad(set_to_none=True)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, stream=torch.cuda.current_stream()):
-            loss = self.step(compiler)
+            loss = self.step(*self.steps[compiler])
         graph.replay()
         torch.cuda.synchronize()
         if not abs(loss.item() - self.loss) <= 2 * abs(self.eager_loss - self.loss) + 0.02 * abs(self.loss):
             self.write(what="note", why=f"{compiler}: the loss of the CUDA graph is {loss.item()}")
         return graph.replay
 
-    def in_turns(self, launches, way):
-        """Milliseconds of a step by compiler, one for each round."""
-        import torch
+    def timed(self, launch, steps):
+        """Milliseconds of a step."""
+        if self.cpu:
+            start = time.perf_counter()
+            launch()
+            return (time.perf_counter() - start) * 1e3
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        torch.cuda._sleep(10_000_000)  # about 5 ms for the launch of a graph
+        begin.record()
+        for _ in range(steps):
+            launch()
+        end.record()
+        torch.cuda.synchronize()
+        return begin.elapsed_time(end) / steps
+
+    def in_turns(self, launches):
+        """Milliseconds of a step by compiler, one for each round. The first round is not counted."""
         times, steps = {c: [] for c in COMPILERS}, 2
         for i in range(ROUNDS + 1):
             for c in COMPILERS if i % 2 else reversed(COMPILERS):
-                begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-                # about 5 ms for the launch of a graph; the launches of a step take longer
-                torch.cuda._sleep(10_000_000 if way == "graph" else 150_000_000)
-                begin.record()
-                for _ in range(steps if way == "graph" else 1):
-                    launches[c]()
-                end.record()
-                torch.cuda.synchronize()
-                ms = begin.elapsed_time(end) / (steps if way == "graph" else 1)
-                if i:
-                    times[c].append(ms)
-            if not i:  # the first round is not counted
-                steps = max(2, min(50, round(ROUND_MS / ms)))
+                times[c].append(self.timed(launches[c], steps))
+            if not i:
+                steps = max(2, min(50, round(ROUND_MS / times["triton"].pop())))
+                times["libtl"].clear()
         return times
-
-    def report(self, times, way, retuned, start, again):
-        ms = {c: statistics.median(times[c]) for c in COMPILERS}
-        self.write(what="speed", way=way, triton_ms=round(ms["triton"], 4), libtl_ms=round(ms["libtl"], 4),
-                   ratio=round(ms["triton"] / ms["libtl"], 4), retuned=retuned, compiled_again=again,
-                   triton_all=[round(t, 4) for t in times["triton"]], libtl_all=[round(t, 4) for t in times["libtl"]],
-                   seconds=round(time.time() - start, 2))
-        mark(self.options.state, self.name, "timed")
 
 
 # --- the parent
 
-def mark(folder, name, what="compiled"):
-    with open(os.path.join(folder, f"{name}.{what}"), "w"):
-        pass
-
-
-def command(options, name, until):
-    flags = ["--dry-run"] * options.dry_run + ["--cpp"] * options.cpp
-    return [sys.executable, os.path.abspath(__file__), "--child", name, "--models", ",".join(options.models),
-            "--out", options.out, "--state", options.state, "--seed", str(options.seed), "--until", str(until), *flags]
-
-
-def stop(process):
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+def start(options, name):
+    """The process of a model."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1",
+                   "CUDA_CACHE_DISABLE": "1", "TL_CACHE": "0", "TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1",
+                   "PYTHONUNBUFFERED": "1", "TMPDIR": options.state,
+                   "TORCHINDUCTOR_CACHE_DIR": os.path.join(options.state, "caches-" + name),
+                   "TRITON_CACHE_DIR": os.path.join(options.state, "caches-" + name, "triton")}
+    for n in ("TRITON_INTERPRET", "TORCHINDUCTOR_FORCE_DISABLE_CACHES", "TRITON_ALWAYS_COMPILE"):
+        environment.pop(n, None)
+    with open(os.path.join(options.out, name + ".log"), "w") as log:
+        return subprocess.Popen([sys.executable, *sys.argv, "--child", name, "--state", options.state], env=environment,
+                                stdin=subprocess.PIPE, stdout=log, stderr=log, text=True)
 
 
 def run_all(options):
     """Runs the processes. Returns why each of those without a result has none."""
-    begin, until = time.time(), time.time() + options.seconds
-    compiled_by = until - 5 - SPEED_SECONDS * len(options.models) if options.compile_seconds is None else (
-        begin + options.compile_seconds)
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1",
-                   "CUDA_CACHE_DISABLE": "1", "TL_CACHE": "0", "TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1",
-                   "PYTHONUNBUFFERED": "1"}
-    for n in ("TRITON_INTERPRET", "TORCHINDUCTOR_FORCE_DISABLE_CACHES", "TRITON_ALWAYS_COMPILE"):
-        environment.pop(n, None)
-    queue, running, why = list(options.models), {}, {}
-
-    def compiled(name):
-        return os.path.exists(os.path.join(options.state, name + ".compiled"))
-
+    begin, waiting, compiling, ready, why = time.time(), list(options.models), {}, {}, {}
+    compile_seconds = options.compile_seconds or options.seconds - 5 - SPEED_SECONDS * len(options.models)
     try:
-        while queue or running:
-            now = time.time()
-            if now > until:
-                why.update(dict.fromkeys([*queue, *running], "time limit"))
-                break
-            if now > compiled_by:  # the GPU must be idle for the others
-                for name in [*queue, *(n for n in running if not compiled(n))]:
-                    why[name] = "not compiled in time"
-                    if name in running:
-                        stop(running.pop(name))
-                    mark(options.state, name)
-                queue = []
-            while queue and sum(not compiled(n) for n in running) < options.jobs:
-                name = queue.pop(0)
-                folder = os.path.join(options.state, "caches-" + name)
-                os.makedirs(folder)
-                own = {"TORCHINDUCTOR_CACHE_DIR": folder, "TRITON_CACHE_DIR": os.path.join(folder, "triton"),
-                       "TMPDIR": options.state}
-                with open(os.path.join(options.out, name + ".log"), "w") as log:
-                    running[name] = subprocess.Popen(command(options, name, until), env=environment | own, stdout=log,
-                                                     stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
-            for name, process in list(running.items()):
-                if process.poll() is not None:
-                    del running[name]
-                    mark(options.state, name)
-                    mark(options.state, name, "timed")
-                    print(f"{time.time() - begin:5.0f} s: {name}: exit {process.returncode}", flush=True)
-                    if process.returncode:
-                        why[name] = f"exit {process.returncode}"
+        while (waiting or compiling) and time.time() - begin < compile_seconds:
+            while waiting and len(compiling) < options.jobs:
+                name = waiting.pop(0)
+                compiling[name] = start(options, name)
+            for name, process in list(compiling.items()):
+                if process.poll() is not None or os.path.exists(os.path.join(options.state, name)):
+                    ready[name] = compiling.pop(name)
             time.sleep(0.1)
+        why.update(dict.fromkeys([*waiting, *compiling], "not compiled in time"))
+        for process in compiling.values():  # the GPU must be idle for the others
+            process.kill()
+        for i, (name, process) in enumerate(ready.items()):
+            left = max(begin + options.seconds - time.time(), 0.1)
+            try:
+                process.communicate(f"{left / (len(ready) - i)}\n", timeout=left)
+                if process.returncode:
+                    why[name] = f"exit {process.returncode}"
+            except subprocess.TimeoutExpired:
+                process.kill()
+                why[name] = "time limit"
+            print(f"{time.time() - begin:5.0f} s: {name}: exit {process.returncode}", flush=True)
     finally:
-        for process in running.values():
-            stop(process)
+        for process in (*compiling.values(), *ready.values()):
+            process.kill()
     return why
 
 
 def results(options, name):
-    path = os.path.join(options.out, name + ".jsonl")
-    found = []
-    if os.path.exists(path):
-        with open(path) as f:
-            for line in f:
-                with contextlib.suppress(ValueError):  # the process was killed while it wrote
-                    found.append(json.loads(line))
-    return found
+    with contextlib.suppress(FileNotFoundError), open(os.path.join(options.out, name + ".jsonl")) as f:
+        return [json.loads(line) for line in f if line.endswith("\n")]
+    return []
 
 
 def table(options, why):
@@ -587,14 +452,12 @@ def table(options, why):
              "| Triton − its compile time + 10 % | step ms Triton | libtl | Triton/libtl |", "|---|" + "---|" * 11]
     notes, ratios = [], {"first step": [], "compile": [], "step": []}
 
-    def ratio(kind, a, b):
-        if not a or not b:
-            return "–"
-        ratios[kind].append(a / b)
-        return f"{a / b:.2f}"
-
     def shown(value, form="{:.2f}"):
         return "–" if value is None else form.format(value)
+
+    def three(kind, a, b, form="{:.2f}"):
+        ratios[kind] += [a / b] if a and b else []
+        return [shown(a, form), shown(b, form), shown(a / b if a and b else None)]
 
     for name in options.models:
         all_ = results(options, name)
@@ -603,34 +466,27 @@ def table(options, why):
         speed = next((r for r in all_ if r["what"] == "speed"), {})
         first, ours = t.get("first_step_s"), b.get("first_step_s")
         limit = None if first is None else (first - t["compile_s"]) * 1.1
-        kernels = shown(t.get("kernels"), "{}") if t.get("kernels") == b.get("kernels") else (
-            f"{shown(t.get('kernels'), '{}')}, {shown(b.get('kernels'), '{}')}")
         met = "" if limit is None or ours is None else " (met)" if ours <= limit else " (missed)"
+        kernels = dict.fromkeys(shown(r.get("kernels"), "{}") for r in (t, b))
         lines.append("| " + " | ".join([
-            name, shown(first), shown(ours), ratio("first step", first, ours), kernels, shown(t.get("compile_s")),
-            shown(b.get("compile_s")), ratio("compile", t.get("compile_s"), b.get("compile_s")), shown(limit) + met,
-            shown(speed.get("triton_ms"), "{:.3f}"), shown(speed.get("libtl_ms"), "{:.3f}"),
-            ratio("step", speed.get("triton_ms"), speed.get("libtl_ms"))]) + " |")
-        if name in why:
-            notes.append(f"{name}: {why[name]}")
-        notes += [f"{name}: {r.get('compiler', '')} {r['why']}" for r in all_ if r["what"] in ("failed", "note")]
+            name, *three("first step", first, ours), ", ".join(kernels),
+            *three("compile", t.get("compile_s"), b.get("compile_s")), shown(limit) + met,
+            *three("step", speed.get("triton_ms"), speed.get("libtl_ms"), "{:.3f}")]) + " |")
+        found = [why[name]] if name in why else []
+        found += [f"{r.get('compiler', '')} {r['why']}" for r in all_ if r["what"] in ("failed", "note")]
         for c, r in by.items():
-            if r["fallbacks"]:
-                notes.append(f"{name}: Triton compiled {r['fallbacks']} kernels for libtl")
-            if not r["grads_ok"]:
-                notes.append(f"{name}: {c}: gradients' error {r['grad_error']:.3g}, loss {r['loss']:.5g}")
-            if r["breaks"]:
-                notes.append(f"{name}: {c}: {r['graphs']} graphs, {r['breaks']} graph breaks")
-        if b and not options.dry_run and b["by_libtl"] + b["fallbacks"] != b["kernels"]:
-            notes.append(f"{name}: libtl compiled {b['by_libtl']} of {b['kernels']} kernels")
+            found += [f"{c}: gradients' error {r['grad_error']:.3g}, loss {r['loss']:.5g}"] * (not r["grads_ok"])
+            found += [f"{c}: {r['graphs']} graphs, {r['breaks']} graph breaks"] * bool(r["breaks"])
+        if b and (b["fallbacks"] or not options.dry_run and b["by_libtl"] != b["kernels"]):
+            found.append(f"libtl compiled {b['by_libtl']} of {b['kernels']} kernels, Triton {b['fallbacks']}")
         if speed:
-            notes += [f"{name}: timed as {speed['way']}"] * (speed["way"] == "queue")
             again, _, doubtful = speed["retuned"].split()
-            notes += [f"{name}: {again} of {doubtful} kernels tuned again on the idle GPU"] * (again != doubtful)
-            notes += [f"{name}: compiled again"] * bool(speed["compiled_again"])
+            found += [f"{speed['retuned']} kernels tuned again on the idle GPU"] * (again != doubtful)
+            found += ["compiled again"] * bool(speed["compiled_again"])
+        notes += [f"- {name}: {n}" for n in found]
     means = ", ".join(f"{kind} {math.exp(statistics.fmean(map(math.log, r))):.3f} ({len(r)} models)"
                       for kind, r in ratios.items() if r)
-    return "\n".join([*lines, "", f"Geometric means of Triton/libtl: {means or 'none'}", "", *(f"- {n}" for n in notes)])
+    return "\n".join([*lines, "", f"Geometric means of Triton/libtl: {means or 'none'}", "", *notes])
 
 
 def main():
@@ -642,28 +498,21 @@ def main():
     p.add_argument("--jobs", type=int, default=10, help="processes that compile at the same time")
     p.add_argument("--seed", type=int, default=0)
     p.add_argument("--dry-run", action="store_true", help="small models on the CPU")
-    p.add_argument("--cpp", action="store_true", help="with --dry-run: TorchInductor's C++ in place of Triton")
     p.add_argument("--child", help=argparse.SUPPRESS)
     p.add_argument("--state", help=argparse.SUPPRESS)
-    p.add_argument("--until", type=float, help=argparse.SUPPRESS)
     options = p.parse_args()
     options.models = [m for m in options.models.split(",") if m]
     if unknown := [m for m in options.models if m not in MODELS]:
         p.error(f"unknown: {', '.join(unknown)}; there are {', '.join(MODELS)}")
-    options.out = os.path.abspath(options.out)
     if options.child:
-        faulthandler.dump_traceback_later(max(options.until - time.time(), 1) + 2, exit=True)
         Process(options).run()
         return
     os.makedirs(options.out, exist_ok=True)
     for name in options.models:
         with contextlib.suppress(FileNotFoundError):
             os.remove(os.path.join(options.out, name + ".jsonl"))
-    options.state = tempfile.mkdtemp(prefix="models-")
-    try:
+    with tempfile.TemporaryDirectory(prefix="models-", ignore_cleanup_errors=True) as options.state:
         text = table(options, run_all(options))
-    finally:
-        shutil.rmtree(options.state, ignore_errors=True)
     with open(os.path.join(options.out, "table.md"), "w") as f:
         f.write(text + "\n")
     print(text)
