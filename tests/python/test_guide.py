@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+PYTHON = os.environ.get("LIBTL_PYTHON", sys.executable)  # under qemu, a script that starts it
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 GUIDE = os.path.join(TOP, "docs", "guide")
 PAGES = [p for p in sorted(os.listdir(GUIDE)) if "\n```py\n" in open(os.path.join(GUIDE, p), encoding="utf-8").read()]
@@ -29,5 +30,5 @@ def test_page(page, tmp_path):
         pytest.importorskip("torch")
     path = tmp_path / page.replace(".md", ".py")
     path.write_text(text, encoding="utf-8")
-    r = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False)
+    r = subprocess.run([PYTHON, str(path)], capture_output=True, text=True, check=False)
     assert r.returncode == 0, r.stdout + r.stderr

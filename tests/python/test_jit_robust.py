@@ -11,6 +11,7 @@ import libtl
 import libtl.language as tl
 from libtl import knobs, triton_compat
 
+PYTHON = os.environ.get("LIBTL_PYTHON", sys.executable)  # under qemu, a script that starts it
 RNG = np.random.default_rng()
 N = tl.constexpr(1)
 ZERO = 0.0
@@ -144,7 +145,7 @@ def by_descriptor(d, o, M: tl.constexpr):
 def test_descriptors_outlive_their_launch():
     """In a process whose allocator overwrites what is freed."""
     if os.environ.get("PYTHONMALLOC") != "debug":
-        r = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k",
+        r = subprocess.run([PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k",
                             "outlive"], env={**os.environ, "PYTHONMALLOC": "debug"}, capture_output=True, text=True,
                            check=False)
         assert r.returncode == 0 and "1 passed" in r.stdout, r.stdout + r.stderr
@@ -183,7 +184,7 @@ print("done")
     path = os.path.join(os.environ.get("LIBTL_WORK", "/tmp"), "threads_and_changes.py")
     with open(path, "w", encoding="utf-8") as f:
         f.write(code)
-    r = subprocess.run([sys.executable, path], capture_output=True, text=True, check=False)
+    r = subprocess.run([PYTHON, path], capture_output=True, text=True, check=False)
     assert r.returncode == 0 and "done" in r.stdout, r.stdout + r.stderr
 
 
