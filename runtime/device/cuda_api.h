@@ -91,6 +91,7 @@ enum { CU_JIT_INPUT_PTX = 1 };
 enum { /* CUjit_option */
 	CU_JIT_ERROR_LOG_BUFFER = 5,
 	CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
+	CU_JIT_OPTIMIZATION_LEVEL = 7,
 };
 
 /* X(name in the table, symbol, parameters), the most frequently called functions first */

@@ -28,6 +28,7 @@ enum {
 
 struct CUmod_st {
 	char *text;
+	int level; /* of optimization */
 	struct CUfunc_st *functions;
 };
 
@@ -36,6 +37,7 @@ struct CUfunc_st {
 	struct arena arena; /* of its parameters' sizes */
 	const struct ptx_kernel *ptx;
 	struct image image;
+	int level;    /* of optimization */
 	void *kernel; /* the simulator's */
 };
 
@@ -351,16 +353,69 @@ CALL cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr p)
 
 /* --- kernels ----------------------------------------------------------------------------------------------------- */
 
+#define LINKED "// linked, level "
+
+static int level_of(unsigned n, const int *options, void **values)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (options[i] == CU_JIT_OPTIMIZATION_LEVEL)
+			return (int)(uintptr_t)values[i];
+	return 4;
+}
+
 CALL cuModuleLoadDataEx(CUmodule *m, const void *image, unsigned n, const int *options, void **values)
 {
-	(void)n;
-	(void)options;
-	(void)values;
 	*m = calloc(1, sizeof **m);
 	char *text = strdup(image);
 	if (!*m || !text)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	(*m)->text = text;
+	(*m)->level = strncmp(text, LINKED, strlen(LINKED)) ? level_of(n, options, values) : text[strlen(LINKED)] - '0';
+	return CUDA_SUCCESS;
+}
+
+/* The linker's machine code is the PTX behind a line with the level. */
+struct CUlink_st {
+	int level;
+	struct arena arena;
+	struct strbuf code;
+};
+
+CALL cuLinkCreate_v2(unsigned n, const int *options, void **values, struct CUlink_st **state)
+{
+	struct CUlink_st *s = calloc(1, sizeof *s);
+	if (!s)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	s->code.arena = &s->arena;
+	sb_printf(&s->code, LINKED "%d\n", level_of(n, options, values));
+	*state = s;
+	return CUDA_SUCCESS;
+}
+
+CALL cuLinkAddData_v2(struct CUlink_st *s, int type, const void *data, size_t bytes, const char *name, unsigned n,
+		      const int *options, void **values)
+{
+	(void)type;
+	(void)bytes;
+	(void)name;
+	(void)n;
+	(void)options;
+	(void)values;
+	sb_printf(&s->code, "%s", (const char *)data);
+	return CUDA_SUCCESS;
+}
+
+CALL cuLinkComplete(struct CUlink_st *s, void **binary, size_t *bytes)
+{
+	*binary = s->code.at;
+	*bytes = s->code.len + 1;
+	return CUDA_SUCCESS;
+}
+
+CALL cuLinkDestroy(struct CUlink_st *s)
+{
+	arena_free(&s->arena);
+	free(s);
 	return CUDA_SUCCESS;
 }
 
@@ -412,6 +467,7 @@ CALL cuModuleGetFunction(CUfunction *out, CUmodule m, const char *name)
 		free(f);
 		return ptx ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_IMAGE;
 	}
+	f->level = m->level;
 	f->next = m->functions;
 	*out = m->functions = f;
 	return CUDA_SUCCESS;
@@ -427,8 +483,12 @@ CALL cuFuncSetAttribute(CUfunction f, int attribute, int value)
 
 CALL cuFuncGetAttribute(int *value, int attribute, CUfunction f)
 {
-	(void)f;
-	*value = attribute == CU_FUNC_MAX_THREADS_PER_BLOCK ? 1024 : attribute == CU_FUNC_NUM_REGS ? 32 : 0;
+	/* $SIMCUDA_GIVES_UP: the assembler cannot allocate registers above level 1 */
+	bool tried = getenv("SIMCUDA_GIVES_UP"), given_up = tried && f->level > 1;
+	*value = attribute == CU_FUNC_MAX_THREADS_PER_BLOCK ? 1024
+		 : attribute == CU_FUNC_NUM_REGS            ? (tried && !given_up ? 255 : 32)
+		 : attribute == CU_FUNC_LOCAL_SIZE_BYTES    ? (given_up ? 10000 : 0)
+							    : 0;
 	return CUDA_SUCCESS;
 }
 
