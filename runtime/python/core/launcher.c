@@ -43,8 +43,7 @@ struct call_object {
 static const struct option {
 	const char *name;
 	size_t at;
-	/* 'i': int, 'b': bool, 'n': int, not 0 for False; 'p': pointer, 'f': fp_fusion, 'z': ftz, '-': ignored */
-	char kind;
+	char kind; /* 'i': int, 'b': bool, 'n': int, not 0 for False; 'p': pointer, 'f': fp_fusion, 'z': ftz */
 } options[] = {
 	{"num_warps", offsetof(tl_config, num_warps), 'i'},
 	{"num_stages", offsetof(tl_config, num_stages), 'i'},
@@ -58,10 +57,10 @@ static const struct option {
 	{"stream", offsetof(tl_config, stream), 'p'},
 	{"enable_fp_fusion", offsetof(tl_config, fp_fusion), 'f'},
 	{"enable_reflect_ftz", offsetof(tl_config, ftz), 'z'},
-	{"num_ctas", 0, '-'},
 };
 enum { NUM_OPTIONS = sizeof options / sizeof *options };
 static PyObject *option_names[NUM_OPTIONS];
+static PyObject *ignored; /* a set of the names of Triton's options that change nothing here */
 
 static tl_config usual; /* of a launch without options */
 
@@ -88,7 +87,7 @@ static int set_option(tl_config *c, PyObject *name, PyObject *value)
 		if (name != option_names[i] && PyUnicode_Compare(name, option_names[i]))
 			continue;
 		char *at = (char *)c + options[i].at;
-		if (value == Py_None || options[i].kind == '-')
+		if (value == Py_None)
 			return 1;
 		int truth = strchr("bfnz", options[i].kind) ? PyObject_IsTrue(value) : 0;
 		switch (options[i].kind) {
@@ -107,7 +106,14 @@ static int set_option(tl_config *c, PyObject *name, PyObject *value)
 		Py_XDECREF(n);
 		return PyErr_Occurred() ? -1 : 1;
 	}
-	return 0;
+	return ignored ? PySet_Contains(ignored, name) : 0;
+}
+
+static PyObject *set_ignored(PyObject *self, PyObject *names)
+{
+	(void)self;
+	replace(ignored, Py_NewRef(names));
+	return Py_NewRef(Py_None);
 }
 
 int config_from_options(tl_config *c, PyObject *options)
@@ -658,6 +664,7 @@ int launcher_init(PyObject *module)
 		{"set_call_type", set_call_type, METH_O, "Sets the type of results of launches."},
 		{"set_identity", set_identity, METH_O, "Sets the function that tells what a value is for a source."},
 		{"set_usual_options", set_usual_options, METH_O, "Sets the options of launches that do not give them."},
+		{"set_ignored", set_ignored, METH_O, "Options with these names, a set, change nothing."},
 		{"set_hooked", set_hooked, METH_O, "True: each launch of each kernel goes through _run."},
 		{"changed", launcher_changed, METH_O, "changed(list of (holder, name, value)): has a value changed?"},
 		{NULL, NULL, 0, NULL}};

@@ -5,7 +5,7 @@ import hashlib
 import re
 import types
 
-from . import _arguments, _core, _cubin, _device, _jit, _variants
+from . import _arguments, _core, _device, _jit, _variants
 from .errors import CompileError
 
 __all__ = ["Compiled", "compile_types"]
@@ -224,7 +224,7 @@ def compile_types(src, spec, options, general=False):
     index = int(spec.partition(":")[2] or 0) if spec.startswith("cuda") else -1
     run = _core.runner(kernel, bytes(p.types), values, options, index)
     run = _announcing(run, spec) if _device.is_checked(spec) else run
-    text = repr((build(), _jit.hash_of(kernel.module.sources), spec, _device.context(spec).info()["target"], sorted(signature.items()),
-                 sorted((n, repr(v)) for n, v in constants.items()), sorted(attrs.items(), key=str),
+    text = repr((build(), _jit.hash_of(kernel.module.sources), spec, _device.context(spec).info()["target"],
+                 sorted(signature.items()), sorted((n, repr(v)) for n, v in constants.items()), sorted(attrs.items(), key=str),
                  sorted(options.items()), general))
     return Compiled(src, hashlib.sha256(text.encode()).hexdigest(), call, run, options, general)

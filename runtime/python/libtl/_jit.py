@@ -1,7 +1,6 @@
 """Jit functions: Python functions that run as kernels."""
 
 import ast
-import enum
 import functools
 import inspect
 import os
@@ -24,6 +23,7 @@ _IGNORED = {"num_ctas": None, "warp_size": (32, None),
             "max_num_imprecise_acc_default": None, "extern_libs": None, "backend_name": None, "arch": None,
             "cluster_dims": None, "ptx_version": None, "ptx_options": None, "ir_override": (None,), "waves_per_eu": None,
             "matrix_instr_nonkdim": None, "kpack": None, "instrumentation_mode": None}
+_core.set_ignored(frozenset(n for n, values in _IGNORED.items() if values is None))
 _OPTIONS = {"num_warps", "num_stages", "maxnreg", "group_pids", "max_ctas", "debug", "sanitize_overflow",
             "launch_cooperative_grid", "launch_pdl", "enable_fp_fusion", "enable_reflect_ftz", "stream"}
 
