@@ -95,7 +95,8 @@ python() { # python NAME TEST…
 if python3 -c 'import torch, libtl' 2> /dev/null; then
 	python3 -m pytest -q -p no:cacheprovider "$top/tests/python/test_torch_cuda.py" > "$log/python" 2>&1
 	code=$?
-	done_with python $code "$(grep -o '[0-9]* passed' "$log/python" | sed 's/ .*//')" "$code"
+	passed=$(sed -n 's/.*\b\([0-9][0-9]*\) passed.*/\1/p' "$log/python")
+	done_with python $code "${passed:-0}" $((code != 0))
 	TORCH_DEVICE=cuda python torch-compile "$top/tests/python/test_torch_compile.py"
 	TORCH_DEVICE=cuda TORCH_LAUNCHER=static python torch-static "$top/tests/python/test_torch_compile.py" Functions
 	TORCH_DEVICE=cuda python torch-kernels "$top/tests/python/test_torch_kernels.py"

@@ -10,7 +10,7 @@ RESULTS receives a line of JSON for each test: library, with, id, result (pass, 
 text. Tests in it do not run again. RESULTS.cache has the compilers' caches, RESULTS.log-N what worker N printed.
 
 JOBS processes run tests, one test at a time (workers.py). A crash, a test of more than LIMIT seconds, or a GPU in an error
-state ends such a process, and a new one goes on. All of them are killed after SECONDS. The order of the tests depends on SEED alone:
+state ends such a process, and a new one takes its place. All are killed after SECONDS. SEED decides the order of the tests:
 a first round has one test of each test function, the next round has another one, and so on. The functions are in a random
 order, the tests of a function begin with the smallest parameters.
 

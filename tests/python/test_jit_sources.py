@@ -12,7 +12,7 @@ import libtl.language as tl
 import libtl.triton_compat as triton
 import numpy as np
 import pytest
-from libtl import _source
+from libtl import _cubin, _source
 
 FACTOR = 2
 TABLE = [1, 2]
@@ -356,3 +356,18 @@ def test_text_of_odd_functions(tmp_path):
     linecache.checkcache(str(path))
     with pytest.raises(_source.NotWritten, match="the file has changed since it was imported"):
         _source.Function(module.Outer.second)
+
+
+def test_machine_code():
+    """The cubin of a kernel that libtl launches, for tools that read it."""
+    if not _cubin.find_ptxas():
+        pytest.skip("there is no ptxas")
+
+    @libtl.jit
+    def double(x):
+        tl.store(x + tl.arange(0, 64), 2 * tl.load(x + tl.arange(0, 64)))
+
+    k = double.compile("*fp32:16", device="sim")
+    assert k.asm["cubin"][:4] == b"\x7fELF"
+    with pytest.raises(KeyError, match="there are ttir, ttgir, llir, ptx, cubin"):
+        k.asm["sass"]

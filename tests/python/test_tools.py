@@ -71,7 +71,8 @@ def test_autotune():
 
 def test_autotuned_launches_need_no_python(monkeypatch):
     """After its first launch, a configuration is launched by the extension, with all options that autotune passes."""
-    @libtl.autotune([libtl.Config({"BLOCK": b}, num_stages=s) for b in (64, 128) for s in (2, 3)], key=["n"], warmup=1, rep=1)
+    @libtl.autotune([libtl.Config({"BLOCK": b}, num_stages=s) for b in (64, 128) for s in (2, 3)], key=["n"],
+                    warmup=1, rep=1)
     @libtl.jit
     def kernel(x, o, n, BLOCK: tl.constexpr):
         i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)

@@ -5,7 +5,6 @@ $TORCH_DEVICE: cpu, the default, or cuda.
 """
 
 import os
-import sys
 import unittest
 
 try:

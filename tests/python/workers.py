@@ -47,7 +47,7 @@ class Pipes:
         self.answers.flush()
 
     def serve(self, names, run, limit, after=lambda: None):
-        """Runs the tests that the parent names. run(name): result, text, and a dict of more; after: not in the test's time."""
+        """Runs the tests that the parent names. run(name): result, text, and a dict. after(): not in the test's time."""
         import torch
         self.send(names=names)
         known = set(names)

@@ -18,7 +18,6 @@ NAME...          only kernels whose name contains one of these
 
 Integers in memory are those of the recording, or 0, so that they are valid as indices; floats are normally
 distributed."""
-import ctypes
 import json
 import os
 import statistics
