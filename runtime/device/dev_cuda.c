@@ -482,7 +482,7 @@ static tl_status load_module(struct cuda *d, const struct image *im, struct cuda
 	CUmodule least;
 	CUresult r = load_code(d, im, FULL_OPTIMIZATION, log, &k->module);
 	if (!r && is_given_up(d, im, k->module) && !load_code(d, im, LEAST_OPTIMIZATION, log, &least)) {
-		d->api.module_unload(k->module);
+		d->api.module_unload(k->module); /* if it gives up again, the code is no worse */
 		k->module = least;
 	}
 	if (!r)

@@ -12,7 +12,7 @@
 
 enum { MAX_ARGS = 256 };
 
-/* Stores a new reference, and releases the former one. */
+/* Stores a new reference, and releases the old reference. */
 #define replace(at, new_reference)                                                                                     \
 	do {                                                                                                           \
 		PyObject *former = (at);                                                                               \
@@ -61,7 +61,7 @@ struct arguments {
 	bool is_read_only; /* memory of an argument must not be written: Python code compares that with the kernel */
 };
 
-/* Converts an object, and appends it to `a`. 1: done. 0: the type is one that Python code must convert. -1: an
+/* Converts an object, and appends it to `a`. 1: done. 0: Python code must convert this type. -1: an
  * exception is set. */
 int arguments_add(struct arguments *a, PyObject *o);
 /* No arguments. */

@@ -12,7 +12,7 @@ static PyTypeObject *runner_type;
 
 enum { LEADING = 9 }; /* arguments before the kernel's own */
 
-/* What the byte of a parameter says. Its kind is any value, a pointer or a number of the dtype in the low bits, or a
+/* The byte of a parameter. Its kind is any value, a pointer or a number of the dtype in the low bits, or a
  * constant. The code does not depend on the value or the address of an unspecialized parameter. */
 enum {
 	PARAM_DTYPE = 31,

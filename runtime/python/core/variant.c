@@ -1,7 +1,7 @@
 /* The properties of a launch that tell variants of a kernel apart: a hash of the types, the compile-time values and the
  * specialisation of its arguments, and of its options. A launcher remembers the hashes of its launches. The first
- * launch of each variant goes through Python code, which knows the hooks; the library itself decides what is
- * compiled. */
+ * launch of each variant goes through Python code, which knows the hooks; the library itself decides which
+ * code is compiled. */
 #include "core.h"
 
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static uint64_t mix_text(uint64_t h, const char *s)
 	return mix(h, 256);
 }
 
-/* An integer: its value, if it is a compile-time value; else its type, and what it is specialised for. */
+/* An integer: its value, if it is a compile-time value; else its type, and the facts that specialise the code. */
 static uint64_t mix_integer(uint64_t h, const tl_arg *x, unsigned flags)
 {
 	uint64_t v = (uint64_t)x->i;

@@ -99,8 +99,9 @@ class Function:
             if isinstance(tree, ast.FunctionDef) and tree.name == self.fn.__code__.co_name:
                 return "".join(text.splitlines(True)[:tree.end_lineno]), tree
             break
-        raise NotWritten(f"the source of {self.fn.__qualname__} is not at {self.file}:{start + 1}; the file has changed since "
-                         "it was imported, or the function is a lambda")
+        raise NotWritten(f"the source of {self.fn.__qualname__} is not at {self.file}:{start + 1}; the file has changed "
+                         "since it was imported, or the function is a lambda\n"
+                         "      = hint: import the module again, or give the kernel a name with def")
 
     def annotate(self):
         """Writes annotations that the parameters have in Python, but not in the text: a decorator gave them."""

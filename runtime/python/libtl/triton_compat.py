@@ -319,7 +319,7 @@ def _get_ptxas(arch=None):
     """ptxas with its path and its version."""
     path = find_ptxas()
     if path is None:
-        raise RuntimeError("there is no ptxas")
+        raise RuntimeError("there is no ptxas in $PATH, $CUDA_HOME, /usr/local/cuda or Triton's package; set TRITON_PTXAS_PATH")
     text = subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout
     return types.SimpleNamespace(path=path, version=re.search(r"release ([\d.]+)", text)[1])
 

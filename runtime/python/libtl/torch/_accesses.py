@@ -71,7 +71,8 @@ def _accessed(reads, writes, stores):
     from torch.utils._ordered_set import OrderedSet
     # an epilogue can be fused with the only store of the only result
     fuses = len(writes) == 1 and stores == 1 and writes[0] not in reads
-    accessed = ReadWrites(reads=OrderedSet(map(StarDep, reads)), writes=OrderedSet(map(StarDep, writes)), index_exprs=OrderedSet())
+    accessed = ReadWrites(reads=OrderedSet(map(StarDep, reads)), writes=OrderedSet(map(StarDep, writes)),
+                          index_exprs=OrderedSet())
     return wrap.TensorAccesses(accessed, can_fuse_epilogue=fuses)
 
 

@@ -28,7 +28,8 @@ class Statistics:
 
 
 _statistics = Statistics()
-_lock = threading.Lock()  # of _statistics, and for Triton, which threads do not call at the same time
+_lock = threading.Lock()  # of _statistics
+_triton = threading.Lock()  # threads do not call Triton's compiler at the same time
 _settings = {"static_launcher": False}
 
 
@@ -93,6 +94,7 @@ def _compile(triton, src, target, options, rest):
         log.warning("%s is compiled by Triton: %s", getattr(src.fn, "__name__", src), e)
         with _lock:
             _statistics.fallbacks += 1
+        with _triton:
             return triton.compile(src, target=target, options=options, **rest)
     with _lock:
         _statistics.compiled += 1

@@ -1,4 +1,4 @@
-"""Threads that compile TorchInductor's kernels: the compiler runs without Python's lock, so no worker processes are needed."""
+"""Threads that compile TorchInductor's kernels, instead of worker processes: the compiler runs without Python's lock."""
 
 import concurrent.futures
 import contextlib
