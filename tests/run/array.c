@@ -1,4 +1,4 @@
-/* Arrays: what a kernel reads and writes, and what it should have written. */
+/* Arrays: the memory that a kernel reads and writes, with the expected results. */
 #include "suite.h"
 
 enum { GUARD = 256 }; /* bytes on each side of an output: as much as keeps the alignment */
@@ -241,7 +241,7 @@ static void show(const struct array *a, uint64_t bits, size_t i, char *got, char
 	}
 }
 
-/* Bytes that nobody wants must be as uploaded. */
+/* Bytes without an expected value must be as uploaded. */
 static void check_rest(struct suite *s, const struct array *a, const unsigned char *raw)
 {
 	size_t size = tl_dtype_size(a->dtype), bad = 0, first = 0;

@@ -1,4 +1,4 @@
-/* The harness of tests/run: cases that launch kernels and compare what they wrote with a plain C reference.
+/* The harness of tests/run: cases that launch kernels and compare their results with a plain C reference.
  *
  *   void theme_example(struct suite *s)
  *   {
@@ -12,7 +12,7 @@
  *   }
  *
  * case_end reads every array back. An element with a `want` must equal it, exactly or within the array's tolerance;
- * every other byte, of inputs, of elements that nobody wants and of the guard zones around outputs, must be what was
+ * every other byte, of inputs, of elements without an expected value and of the guard zones around outputs, must be as
  * uploaded. Outputs start as random bytes, so an element that is not written does not pass by chance.
  *
  * Numbers are double for floating-point arrays and int64_t for integers (uint64 as its bit pattern); conversions to

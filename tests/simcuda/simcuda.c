@@ -1,9 +1,9 @@
 /* A libcuda.so.1 without a GPU, for tests: the driver's calls that libtl makes, on the simulator.
  *
  * There is one device, an sm_90a, or what $SIMCUDA names: 75, 80 …; 0: there is none. Device memory is checked, and
- * launches are over when they return. A kernel that fails says why on standard error, and the calls behind it fail as
- * on a GPU, with CUDA_ERROR_LAUNCH_FAILED; one that does not end ($TL_SIM_MAX_STEPS) is waited for without end. The
- * library's users are those of runtime/device/cuda_api.h. */
+ * launches are over when they return. A kernel that fails says why on standard error, and later calls fail as on a GPU,
+ * with CUDA_ERROR_LAUNCH_FAILED. A kernel that does not end ($TL_SIM_MAX_STEPS) is waited for without end. The
+ * functions are the driver's in runtime/device/cuda_api.h. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static CUresult result_of(tl_status s)
 				    : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* What comes behind all kernels. */
+/* Waits for all kernels. */
 static CUresult wait_for_all(void)
 {
 	while (endless)
@@ -374,9 +374,8 @@ CALL cuModuleLoadDataEx(CUmodule *m, const void *image, unsigned n, const int *o
 	return CUDA_SUCCESS;
 }
 
-/* The linker's machine code is the PTX behind a line with the level. */
+/* The linker's machine code is a line with the level, and the PTX. */
 struct CUlink_st {
-	int level;
 	struct arena arena;
 	struct strbuf code;
 };
