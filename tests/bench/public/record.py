@@ -5,7 +5,8 @@ Records the launches of Triton kernels that callers of public libraries make (ca
 of launches.py: the first for each kernel, constants, types and options. Integers in memory, up to 16 MiB of a tensor,
 are recorded too. The libraries are imported from PYTHONPATH.
 
-CASE...       only cases whose name contains one of these: liger., fla.gla
+CASE...       only the cases of these names, or whose name contains one of these: liger., fla.gla
+--list        prints the names of the cases
 --dry         without a GPU: kernels do not run, and large floats are not computed. Libraries believe in an H200. With
               libtl on PYTHONPATH its jit functions are recorded, otherwise Triton's. Not for TorchInductor
 --configs N   of an autotuned kernel that many configurations, from all of its list: with --dry all are recorded,
@@ -13,6 +14,7 @@ CASE...       only cases whose name contains one of these: liger., fla.gla
 import argparse
 import contextlib
 import hashlib
+import inspect
 import json
 import math
 import os
@@ -151,7 +153,7 @@ def hook_inductor(recording):
         if before is None:
             return result
         config, constants = self.launchers[0].config, dict(self.triton_meta.get("constants", {}))
-        given, written = dict(zip(self.launchers[0].def_args, before)), []
+        given, written = dict(zip(inspect.signature(self.launchers[0]).parameters, before)), []
         with recording.reporting(self.fn.__name__):
             for i, (name, dtype) in enumerate(self.triton_meta["signature"].items()):
                 value = config.kwargs.get(name, constants.get(name, constants.get((i,), given.get(name))))
@@ -169,6 +171,7 @@ def main():
     p = argparse.ArgumentParser(usage=__doc__)
     p.add_argument("launches")
     p.add_argument("names", nargs="*")
+    p.add_argument("--list", action="store_true")
     p.add_argument("--dry", action="store_true")
     p.add_argument("--configs", type=int)
     args = p.parse_intermixed_args()
@@ -185,7 +188,10 @@ def main():
         CASES = {**CASES, **more}
     with pretend.LargeFloatsUnset() if args.dry else contextlib.nullcontext():
         for name, run in CASES.items():
-            if args.names and not any(x in name for x in args.names):
+            if args.names and not any(x == name if x in CASES else x in name for x in args.names):
+                continue
+            if args.list:
+                print(name)
                 continue
             recording.case, start, before, error = name, time.time(), len(recording.seen), ""
             torch.manual_seed(0)

@@ -2,19 +2,20 @@
 """replay.py LAUNCHES.jsonl [NAME...] [--out PATH] [--build FOLDER] [--before FOLDER] [--from FOLDER=FOLDER...]
 [--below RATIO] [--jobs N] [--repeat N]
 
-Launches recorded kernels (launches.py) by Triton and by tlc on a GPU, on equal random data. All memory is compared
-after the first launch of each; then they are timed in turns, each with a cold L2 cache and after work that hides the
-host.
+Launches recorded kernels (launches.py) by Triton and by tlc on a GPU, on equal random data. First several processes launch
+each kernel once, and all memory is compared; then one process times them in turns, each with a cold L2 cache and after
+work that hides the host.
 
 NAME...          only kernels whose name contains one of these
---out PATH       replay.jsonl by default; a line for each launch: the launch, the medians triton_us and tlc_us, the
-                 milliseconds of tlc's first launch, and the largest relative difference of an argument's memory
+--out PATH       replay.jsonl by default; a line for each launch: the launch, the medians triton_us, tlc_us and
+                 control_us (Triton again), the milliseconds of tlc's first launch, and the largest relative
+                 difference of an argument's memory
 --build FOLDER   of libtl.so; default: build
 --before FOLDER  of another libtl.so, which is timed too: before_us
 --from A=B       sources recorded below folder A lie below folder B here; packages are imported from B
 --below RATIO    only launches whose triton_us / tlc_us is less
---jobs N         processes that compile Triton's kernels ahead
---repeat N       timed launches of each; 0: launches each once, for a profiler
+--jobs N         processes of the first part
+--repeat N       timed launches of each; 0: only the first part
 
 Integers in memory are those of the recording, or 0, so that they are valid as indices; floats are normally
 distributed."""
@@ -123,62 +124,96 @@ def launch_options(launch):
     return {name: value for name, value in options.items() if name not in (x[0] for x in launch["args"])}
 
 
-def replay(launch, folder, contexts, repeat, cold):
-    torch.manual_seed(0)
-    memory = {x[0]: recorded_memory(folder, x) for x in launch["args"] if x[2] == "ptr"}
-    start = {name: buffer.clone() for name, buffer in memory.items()}
-    tl_args, triton_args = zip(*(argument(x, memory) for x in launch["args"]))
-    grid = (tuple(launch["grid"]) + (1, 1))[:3]
-    kernel, options = launches.jit_function(launch)[grid], launch_options(launch)
-    runs = {"triton": lambda: kernel(*triton_args, **options)}
-    runs["triton"]()
-    expected = {name: buffer.clone() for name, buffer in memory.items()}
+class Runs:
+    """A launch on random memory, by Triton and by each libtl."""
+
+    def __init__(self, launch, folder, contexts):
+        torch.manual_seed(0)
+        self.memory = {x[0]: recorded_memory(folder, x) for x in launch["args"] if x[2] == "ptr"}
+        tl_args, triton_args = zip(*(argument(x, self.memory) for x in launch["args"]))
+        grid = (tuple(launch["grid"]) + (1, 1))[:3]
+        kernel, options = launches.jit_function(launch)[grid], launch_options(launch)
+        self.of = {"triton": lambda: kernel(*triton_args, **options)}
+        for name, context in contexts.items():
+            self.of[name] = context.launcher(context.kernel(launch["file"], launch["kernel"]), grid, tl_args,
+                                             launch["warps"], launch["stages"], torch.cuda.current_stream().cuda_stream)
+
+
+def check(launch, folder, contexts):
+    """Launches each once: the milliseconds of libtl's first launches, and how the memory differs from Triton's."""
+    runs = Runs(launch, folder, contexts)
+    start = {name: buffer.clone() for name, buffer in runs.memory.items()}
+    runs.of["triton"]()
+    expected = {name: buffer.clone() for name, buffer in runs.memory.items()}
     row = {"difference": {}}
-    for name, context in contexts.items():
-        for key, buffer in memory.items():
+    for name in contexts:
+        for key, buffer in runs.memory.items():
             buffer.copy_(start[key])
         torch.cuda.synchronize()
         begin = time.perf_counter()
-        runs[name] = context.launcher(context.kernel(launch["file"], launch["kernel"]), grid, tl_args, launch["warps"],
-                                      launch["stages"], torch.cuda.current_stream().cuda_stream)
-        runs[name]()
+        runs.of[name]()
         torch.cuda.synchronize()
         row[name + "_first_ms"] = (time.perf_counter() - begin) * 1e3
-        row["difference"][name] = max((difference(expected[key], buffer) for key, buffer in memory.items()), default=0)
-    del start, expected
-    if repeat:
-        row.update((name + "_us", us) for name, us in in_turns(runs, repeat, cold).items())
+        row["difference"][name] = max((difference(expected[k], b) for k, b in runs.memory.items()), default=0)
     return row
+
+
+def timed(launch, folder, contexts, repeat, cold):
+    """The median microseconds of each; the control is Triton again."""
+    runs = Runs(launch, folder, contexts).of
+    for run in runs.values():
+        run()
+    return {name + "_us": us for name, us in in_turns({**runs, "control": runs["triton"]}, repeat, cold).items()}
 
 
 # --- all launches -----------------------------------------------------------------------------------------------------
 
 
-def compile_ahead(args, part):
-    """Fills Triton's cache with every jobs-th kernel."""
-    for number, launch in launches.read(args):
-        if number % args.jobs != part:
-            continue
-        values = []
-        for x in launch["args"]:
-            dtype = torch.bool if x[3] == "i1" else DTYPES.get(x[3], (0, None))[1]
-            values.append(dtype if x[2] == "ptr" else argument(x, {})[1])
-        try:
-            launches.jit_function(launch).warmup(*values, grid=(1,), **launch_options(launch))
-        except Exception as e:  # the launch itself reports it
-            print(number, launch["kernel"], repr(e)[:200], file=sys.stderr)
+def check_part(args, contexts):
+    """Checks every jobs-th launch, in a process. A fault in the GPU ends a process; another goes on after the launch."""
+    with open(f"{args.out}.{args.part}", "w" if args.after < 0 else "a") as out:
+        for number, launch in launches.read(args):
+            if number % args.jobs != args.part or number <= args.after:
+                continue
+            row = {"number": number}
+            try:
+                row.update(check(launch, os.path.dirname(args.launches), contexts))
+            except Exception as e:
+                row["error"] = str(e)[:400]
+            print(json.dumps(row), file=out, flush=True)
+            try:
+                torch.cuda.empty_cache()
+                torch.cuda.synchronize()
+            except Exception:
+                os.execv(sys.executable, [sys.executable, *sys.argv, "--after", str(number)])
+
+
+def checked(args):
+    """The rows of all parts, by number."""
+    workers = [subprocess.Popen([sys.executable, *sys.argv, "--part", str(i)]) for i in range(args.jobs)]
+    for w in workers:
+        w.wait()
+    rows = {}
+    for part in range(args.jobs):
+        with open(f"{args.out}.{part}") as f:
+            rows.update((row["number"], row) for row in map(json.loads, f))
+        os.remove(f"{args.out}.{part}")
+    return rows
 
 
 def report(rows):
-    for name in ("triton", "before"):
-        both = [x for x in rows if name + "_us" in x and "tlc_us" in x]
-        if not both:
-            continue
-        ratios = sorted(x[name + "_us"] / x["tlc_us"] for x in both)
-        at = lambda share: ratios[min(int(len(ratios) * share), len(ratios) - 1)]
-        total = sum(x[name + "_us"] for x in both) / sum(x["tlc_us"] for x in both)
-        print(f"{name}/tlc of {len(both)} launches: min {ratios[0]:.2f}, p10 {at(.1):.2f}, median {at(.5):.2f}, "
-              f"p90 {at(.9):.2f}; total {total:.2f}; below 0.95: {sum(r < .95 for r in ratios)}")
+    timed = [x for x in rows if "tlc_us" in x]
+    small, large = ([x for x in timed if (x["triton_us"] < 10) == is_small] for is_small in (True, False))
+    for what, above, below, group in (
+            ("Triton/tlc", "triton", "tlc", timed), ("  from 10 us on", "triton", "tlc", large),
+            ("  below 10 us", "triton", "tlc", small), ("Triton/Triton below 10 us", "triton", "control", small),
+            ("before/tlc", "before", "tlc", [x for x in timed if "before_us" in x])):
+        if group:
+            ratios = sorted(x[above + "_us"] / x[below + "_us"] for x in group)
+            at = lambda share: ratios[min(int(len(ratios) * share), len(ratios) - 1)]
+            total = sum(x[above + "_us"] for x in group) / sum(x[below + "_us"] for x in group)
+            print(f"{what}, {len(group)} launches: min {ratios[0]:.2f}, p10 {at(.1):.2f}, median {at(.5):.2f}, "
+                  f"p90 {at(.9):.2f}; total {total:.2f}; below 0.95: {sum(r < .95 for r in ratios)}")
     first = sorted(x["tlc_first_ms"] for x in rows if "tlc_first_ms" in x)
     if first:
         print(f"first launch, ms: median {first[len(first) // 2]:.0f}, p90 {first[len(first) * 9 // 10]:.0f}, "
@@ -193,30 +228,31 @@ def main():
     p.add_argument("--jobs", type=int, default=os.cpu_count())
     p.add_argument("--repeat", type=int, default=20)
     p.add_argument("--part", type=int)
+    p.add_argument("--after", type=int, default=-1)
     args = p.parse_intermixed_args()
-    if args.part is not None:
-        return compile_ahead(args, args.part)
-    workers = [subprocess.Popen([sys.executable, *sys.argv, "--part", str(i)]) for i in range(args.jobs)]
-    for w in workers:
-        w.wait()
+    os.environ["TL_CACHE_DIR"] = os.path.abspath(args.out) + ".cache"
+    os.environ["TL_CACHE"] = "1"
+    rows = checked(args) if args.part is None else {}
     folders = {"tlc": args.build, **({"before": args.before} if args.before else {})}
     torch.zeros(1, device="cuda")
     contexts = {name: libtl.Context(libtl.load(folder)) for name, folder in folders.items()}
-    cold, rows = torch.empty(COLD_BYTES, dtype=torch.uint8, device="cuda"), []
+    if args.part is not None:
+        return check_part(args, contexts)
+    cold = torch.empty(COLD_BYTES, dtype=torch.uint8, device="cuda")
     with open(args.out, "w") as out:
         for number, launch in launches.read(args):
-            try:
-                row = replay(launch, os.path.dirname(args.launches), contexts, args.repeat, cold)
-            except Exception as e:
-                row = {"error": str(e)[:400]}
-            keep = {key: launch[key] for key in ("kernel", "file", "grid", "warps", "stages", "args")}
-            rows.append(row)
-            print(json.dumps({**keep, **row, "number": number}), file=out, flush=True)
-            timed = [n for n in contexts if n + "_us" in row]
-            show = [f"{row['triton_us'] / row[n + '_us']:5.2f} {row[n + '_us']:9.1f}" for n in timed]
+            row = rows.setdefault(number, {"number": number, "error": "its process ended"})
+            if "error" not in row and args.repeat:
+                try:
+                    row.update(timed(launch, os.path.dirname(args.launches), contexts, args.repeat, cold))
+                except Exception as e:
+                    row["error"] = str(e)[:400]
+            keep = {key: launch[key] for key in ("case", "kernel", "file", "grid", "warps", "stages", "args") if key in launch}
+            print(json.dumps({**keep, **row}), file=out, flush=True)
+            show = [f"{row['triton_us'] / row[n + '_us']:5.2f} {row[n + '_us']:9.1f}" for n in contexts if n + "_us" in row]
             print(f"{number:3}", *show, launch["kernel"][:60], row.get("difference", ""), row.get("error", "")[:150],
                   flush=True)
-    report(rows)
+    report(list(rows.values()))
 
 
 main()
