@@ -160,7 +160,8 @@ def hook_inductor(recording):
                 constexpr = dtype == "constexpr"
                 written.append([name, False, "ptr", dtype.lstrip("*"), *value[4:]] if isinstance(value, list) else
                                recording.argument(name, constexpr, value, None if constexpr else dtype))
-            recording.write(self.fn.__name__, self.filename, self._interpret_args_grid(args, config)[1],
+            jit = self.fn if self.fn.fn else self._reload_kernel().fn  # a copy from another process has no function
+            recording.write(jit.__name__, jit.fn.__code__.co_filename, self._interpret_args_grid(args, config)[1],
                             config.num_warps, config.num_stages, written)
         return result
 
