@@ -56,6 +56,18 @@ enum tuning {
 
 	/* GPU layouts and pipelining. Registers are 32-bit registers of a thread. */
 
+	/* Registers of a thread that hold no data of tiles: addresses, predicates, intermediate results. */
+	REGISTERS_BESIDE_DATA = 40,
+	/* An operand of mma.sync with at least so many registers waits in shared memory for its dot. Conversions of
+	 * smaller operands are better done early: on an H200, the loop of the backward pass of a delta rule takes 17 %
+	 * longer if a dot loads its 16 registers right before. */
+	BUFFERED_OPERAND_REGISTERS = 64,
+	/* Loads move up until so many registers hold data, if the kernel needs fewer elsewhere, and to at most
+	 * MOST_EARLY_LOAD_REGISTERS if it needs more. On an H200, with no upper limit the kernels of
+	 * flash-linear-attention spill more, and the slowest loses 20 %. */
+	EARLY_LOAD_REGISTERS = 64,
+	MOST_EARLY_LOAD_REGISTERS = 128,
+
 	/* Registers other than the tile that a block of a cluster holds: addresses, predicates, intermediate
 	 * results. */
 	REGISTERS_BESIDE_ROW = 24,

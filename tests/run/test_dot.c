@@ -285,6 +285,31 @@ static void many_batches(struct suite *s, const struct kind *t, int rank, int m,
 /* --- one after another --------------------------------------------------------------------------------------- */
 
 /* Small numbers, so that the product in between is exact in the operands' type. */
+static void several(struct suite *s, tl_dtype t, int m, int n, int k, int warps, int stages)
+{
+	enum { TILES = 3 };
+	if (!case_begin(s, file, "several %s %dx%dx%d warps=%d stages=%d", tl_dtype_name(t), m, k, n, warps, stages))
+		return;
+	struct array *a = in(s, "a", t, (size_t)(TILES * m * k)), *b = in(s, "b", t, (size_t)(TILES * k * n)),
+		     *c = in(s, "c", t, (size_t)(TILES * k * n)), *o = out(s, "o", TL_F32, (size_t)(TILES * m * n));
+	shaped(o, 3, (int[]){TILES, m, n});
+	fill_whole(a, 1), fill_whole(b, 1), fill_whole(c, 1);
+	for (int tile = 0; tile < TILES; tile++)
+		for (int i = 0; i < m; i++)
+			for (int j = 0; j < n; j++) {
+				double x = 0, y = 0;
+				for (int z = 0; z < k; z++) {
+					double of_a = value(a, (size_t)((tile * m + i) * k + z));
+					x += of_a * value(b, (size_t)((tile * k + z) * n + j));
+					y += of_a * value(c, (size_t)((tile * k + z) * n + j));
+				}
+				want(o, (size_t)((tile * m + i) * n + j), (tile % 2 ? 2 * x + y : x) * y);
+			}
+	LAUNCH(s, "several", CONFIG(.grid = {1}, .num_warps = warps, .num_stages = stages), ptr(a), ptr(b), ptr(c),
+	       ptr(o), tl_int(TILES), tl_int(m), tl_int(n), tl_int(k));
+	case_end(s);
+}
+
 static void chain(struct suite *s, tl_dtype t, const char *form, int m, int n, int k, int l, int warps)
 {
 	if (!case_begin(s, file, "chain %s %s %dx%dx%dx%d warps=%d", form, tl_dtype_name(t), m, k, n, l, warps))
@@ -750,6 +775,12 @@ void theme_dot(struct suite *s)
 		for (int t = 0; t < COUNT(kinds); t++)
 			many_batches(s, &kinds[t], rank, rank > 6 ? 8 : 8 << t % 3, 32 >> rank % 3, 8 << (t + rank) % 2,
 				     (t + rank) % 2, 1 << (t + rank) % 4);
+	static const int products[][4] = {
+		{64, 64, 64, 1}, {64, 64, 64, 2}, {32, 32, 128, 1}, {16, 128, 64, 4}, {128, 64, 32, 2}};
+	for (int i = 0; i < COUNT(products); i++)
+		for (int f = 0; f < 4; f++)
+			several(s, half[f / 2], products[i][0], products[i][1], products[i][2], products[i][3],
+				f % 2 ? 3 : 1);
 	for (int i = 0; i < COUNT(chains); i++)
 		for (int f = 0; f < 9; f++)
 			chain(s, half[f / 3], forms[f % 3], chains[i][0], chains[i][1], chains[i][2], chains[i][3],

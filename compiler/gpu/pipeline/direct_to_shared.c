@@ -3,8 +3,8 @@
  * rarely executed remainder would otherwise determine how many blocks fit on a multiprocessor.
  *
  * The wait for the copies stands before the first operation that reads a buffer, or that may write memory that the
- * copies still read. It waits for all cp.async copies, so where others are in progress for later iterations, these
- * loads remain loads into registers. */
+ * copies still read. It waits for all cp.async copies, so while others are in progress for later iterations, loads
+ * remain loads into registers. */
 #include "gpu/layout/memory_access.h"
 #include "gpu/pipeline/expand.h"
 
@@ -16,16 +16,33 @@ static bool is_stored(const struct op *o)
 	const struct op *to = load_consumer(o), *between = o->next;
 	while (between->code == IR_LOCAL_ALLOC)
 		between = between->next;
-	return between == to && to->code == IR_LOCAL_STORE && to->next->code == IR_FENCE_ASYNC;
+	return between == to && to->code == IR_LOCAL_STORE;
 }
 
-/* True if cp.async can copy all loads of the block for which is_stored holds (otherwise copies would wait for the loads
- * into registers), and the block has no other commit groups. */
+static bool is_commit(const struct op *o) { return o->code == IR_ASYNC_COMMIT; }
+
+/* True if other copies are issued between the load and the first operation that reads its buffer. */
+static bool others_follow(const struct op *load)
+{
+	const struct value *buffer = operand(load_consumer(load), 1);
+	bool found = false, read = false;
+	for (const struct op *o = load_consumer(load)->next; o && !found && !read; o = o->next) {
+		for (u32 i = 0; i < o->noperands; i++)
+			read |= operand(o, i) == buffer;
+		found = is_commit(o);
+		for (u32 i = 0; i < o->nblocks && !read; i++)
+			found |= block_has(o->blocks[i], is_commit);
+	}
+	return found;
+}
+
+/* True if cp.async can copy all loads of the block for which is_stored holds. Otherwise copies would wait for the loads
+ * into registers. */
 static bool all_can_be_copied(const struct plan *p, const struct block *b)
 {
 	bool yes = true;
 	for (const struct op *o = b->first; o && yes; o = o->next)
-		yes = o->code != IR_ASYNC_COMMIT && (!is_stored(o) || can_copy_async(p, o));
+		yes = !is_stored(o) || can_copy_async(p, o);
 	return yes;
 }
 
@@ -37,7 +54,8 @@ static void copy(struct plan *p, struct op *load)
 	struct value *ops[] = {operand(load, 0), result(alloc), mask_of(load)};
 	b.loc = load->loc;
 	build(&b, IR_ASYNC_COPY, ops, ops[2] ? 3 : 2, NULL, 0, 0)->attr[ATTR_EVICT] = load->attr[ATTR_EVICT];
-	op_erase(store->next);
+	if (store->next->code == IR_FENCE_ASYNC)
+		op_erase(store->next);
 	op_erase(store);
 	op_erase(load);
 }
@@ -60,13 +78,16 @@ static bool may_precede_wait(const struct op *o)
 	}
 }
 
-static void visit(struct plan *p, struct block *b)
+/* others: copies of other groups are in progress where the block begins. Returns whether they are at its end. */
+static bool visit(struct plan *p, struct block *b, bool others)
 {
 	bool pending = false, direct = all_can_be_copied(p, b);
 	for (struct op *o = b->first, *next; o; o = next) {
 		next = o->next;
-		if (direct && is_stored(o)) {
-			next = load_consumer(o)->next->next;
+		if (direct && !others && is_stored(o) && !others_follow(o)) {
+			next = load_consumer(o)->next;
+			if (next->code == IR_FENCE_ASYNC)
+				next = next->next;
 			copy(p, o);
 			pending = true;
 			continue;
@@ -77,13 +98,18 @@ static void visit(struct plan *p, struct block *b)
 			wait_copies(&at);
 			pending = false;
 		}
+		if (o->code == IR_ASYNC_COMMIT)
+			others = true;
+		if (o->code == IR_ASYNC_WAIT && !o->attr[ATTR_PENDING])
+			others = false;
 		for (u32 i = 0; i < o->nblocks; i++)
-			visit(p, o->blocks[i]);
+			others |= visit(p, o->blocks[i], others || block_has(o->blocks[i], is_commit));
 	}
+	return others;
 }
 
 void copy_directly(struct pass_state *s)
 {
 	struct plan p = {.s = s, .ctx = s->ctx};
-	visit(&p, s->k->body);
+	visit(&p, s->k->body, false);
 }

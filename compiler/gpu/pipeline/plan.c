@@ -402,6 +402,7 @@ void pass_pipeline(struct pass_state *s)
 		pipeline_block(s, s->k->body);
 		if (s->cuda.programs)
 			remove_program_loop(s);
+		store_operands(s);
 		copy_directly(s);
 	}
 	walk(s->k->body, report_unused_attributes, s);

@@ -187,7 +187,7 @@ struct op *next_loop(const struct op *loop);
  * before either loop is rewritten. */
 void chain_loops(struct plan *p, struct plan *q);
 
-/* --- hoist_sink.c, direct_to_shared.c ------------------------------------------------------------------------ */
+/* --- hoist_sink.c, operand_buffers.c, direct_to_shared.c ----------------------------------------------------- */
 
 /* Moves the loads that precede the loop, and the operations that wait for them, to after the first copies (the
  * operations from `last` to the loop). */
@@ -195,6 +195,8 @@ void sink_past_first_copies(struct plan *p, struct op *last);
 /* Sinks operations past loops with dots, in the block and in nested blocks, if only later operations use them: their
  * results hold no registers during the loop, and are computed while the last dots run. */
 void sink_past_dot_loops(struct block *b);
+/* Stores large operands of mma.sync in shared memory, instead of converting them well before their dots. */
+void store_operands(struct pass_state *s);
 /* Replaces loads that no loop issues ahead and that are only stored for a dot with cp.async, which takes no
  * registers. */
 void copy_directly(struct pass_state *s);

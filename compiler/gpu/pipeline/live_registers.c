@@ -1,0 +1,50 @@
+#include "gpu/pipeline/live_registers.h"
+
+#include "analysis/register_pressure.h"
+#include "gpu/gpu_passes.h"
+#include "support/thresholds.h"
+
+i64 data_registers(const struct pass_state *s, const struct value *v)
+{
+	const struct op *o = v->def;
+	enum opcode code = o ? o->code : IR_OPCODES;
+	bool copy = code == IR_CONSTANT || code == IR_SPLAT || code == IR_BROADCAST || code == IR_EXPAND_DIMS;
+	bool data = code == IR_LOAD || (dtype_is_float(type_dtype(v->type)) && !copy);
+	i64 n = type_is_tensor(v->type) && data ? registers_of(s, v) : 0;
+	return code == IR_LOCAL_LOAD ? MIN(n, BUFFERED_OPERAND_REGISTERS) : n; /* ptxas loads it in parts */
+}
+
+static void add_lifetime(const struct pass_state *s, i64 *change, const struct value *v, const struct block *home,
+			 u32 begin)
+{
+	i64 n = data_registers(s, v);
+	if (n) {
+		change[begin + 1] += n;
+		change[last_use(v, home, begin) + 1] -= n;
+	}
+}
+
+static void add_lifetimes(const struct pass_state *s, i64 *change, const struct block *b, u32 begin)
+{
+	for (u32 i = 0; i < b->nargs; i++)
+		add_lifetime(s, change, b->args[i], b, begin);
+	for (const struct op *o = b->first; o; o = o->next) {
+		for (u32 i = 0; i < o->nblocks && !op_runs_on_elements(o); i++)
+			add_lifetimes(s, change, o->blocks[i], o->mark);
+		for (u32 i = 0; i < o->nresults; i++)
+			add_lifetime(s, change, &o->results[i], b, last_mark(o));
+	}
+}
+
+struct live_registers count_live_registers(const struct pass_state *s, struct arena *a)
+{
+	struct live_registers live = {.n = number_ops(s->k->body, 0)};
+	live.at = arena_array(a, i64, live.n + 2);
+	add_lifetimes(s, live.at, s->k->body, 0);
+	i64 sum = 0;
+	for (u32 i = 0; i <= live.n; i++) {
+		live.at[i] = sum += live.at[i];
+		live.most = MAX(live.most, sum);
+	}
+	return live;
+}
