@@ -4,6 +4,7 @@
  *   cluster               several blocks for a program whose tiles do not fit the registers of one block
  *   layouts               a layout for every tile, and conversions between layouts (gpu/layout/assign_layouts.h)
  *   pipeline              loads of loops issued ahead, into shared memory or registers; persistent kernels
+ *   early-loads           loads issued before threads wait for one another
  *   multiply-adds         operands in shared memory for dots without tensor cores
  *   vectorize             how many elements a load, store or copy takes at once
  *   allocate              offsets in shared memory

@@ -5,5 +5,6 @@
 #include "ir/pass.h"
 
 void pass_pipeline(struct pass_state *s);
+void pass_early_loads(struct pass_state *s);
 
 #endif

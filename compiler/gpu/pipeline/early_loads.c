@@ -1,0 +1,117 @@
+/* Early loads: loads from global memory are issued before the operations in which threads wait for one another.
+ *
+ * Threads exchange a tile through shared memory with barriers around the exchange, and neither ptxas nor the processor
+ * moves a load across a barrier. In
+ *
+ *     b = load; b' = convert b; a = load; a' = convert a; dot a', b'
+ *
+ * the second load would be issued only when the first has arrived, and each load would add the latency of memory. The
+ * pass moves each load, with the index arithmetic that it needs, before the first such operation since the last
+ * write. The pipeliner does this across the iterations of a loop; this pass does it within a block.
+ *
+ * Two loads of tiles of one tensor, of the same shape, often read the same lines: the shifted rows of a convolution, or
+ * one tile twice. The second then takes them from the L1 cache, if it is issued after the first has arrived. It stays.
+ *
+ * A load that moves up occupies its registers for longer. It moves only as far as the registers suffice: those that the
+ * kernel takes elsewhere anyway, within the limits EARLY_LOAD_REGISTERS and MOST_EARLY_LOAD_REGISTERS. */
+#include "gpu/pipeline/live_registers.h"
+#include "gpu/pipeline/pipeline.h"
+#include "ir/graph.h"
+#include "support/thresholds.h"
+
+struct early_loads {
+	struct pass_state *s;
+	struct arena scratch;
+	struct live_registers live;
+	i64 most; /* the registers that may hold data */
+};
+
+/* True if threads wait in o, for one another or for the data that they store to shared memory. No thread waits where a
+ * wgmma is issued; nothing may stand between it and the load of its A operand from a buffer. */
+static bool threads_wait(const struct op *o)
+{
+	return (op_has(o, SYNC) && o->code != IR_WARP_GROUP_DOT) || o->code == IR_LOCAL_STORE;
+}
+
+/* True if no load moves across o. */
+static bool is_end(const struct op *o)
+{
+	switch (o->code) {
+	case IR_LOAD: return o->attr[ATTR_VOLATILE];
+	case IR_LOCAL_ALLOC:
+	case IR_LOCAL_STORE:
+	case IR_FENCE_ASYNC:
+	case IR_WARP_GROUP_DOT:
+	case IR_WARP_GROUP_WAIT: return false;
+	default: return !op_has(o, PURE) || (o->nblocks && !op_runs_on_elements(o));
+	}
+}
+
+/* True if n more registers can hold data from `first` to `last`. */
+static bool has_room(const struct early_loads *e, i64 n, const struct op *first, const struct op *last)
+{
+	bool room = true;
+	for (u32 i = first->mark; i <= last->mark && room; i++)
+		room = e->live.at[i] + n <= e->most;
+	return room;
+}
+
+/* True if the loads may read the same lines of memory: of tiles of the same tensor. */
+static bool may_share_lines(const struct op *a, const struct op *b)
+{
+	return a->code == IR_LOAD && b->code == IR_LOAD && result(a)->type == result(b)->type &&
+	       pointer_base(operand(a, 0)) == pointer_base(operand(b, 0));
+}
+
+static void move_up(struct early_loads *e, struct op *load)
+{
+	enum { MAX_DISTANCE = 512 }; /* bounds the compile time */
+	struct value_set needed = {.scratch = {0}};
+	struct op *first = load;
+	bool share = false;
+	for (u32 i = 0; i < load->noperands; i++)
+		set_add(&needed, operand(load, i));
+	for (u32 i = 0; i < MAX_DISTANCE && first->prev && !share; i++) {
+		if (is_end(first->prev) || !take_along(&needed, first->prev))
+			break;
+		first = first->prev;
+		share = may_share_lines(first, load);
+	}
+	i64 n = data_registers(e->s, result(load));
+	while (first != load && (share || !threads_wait(first) || !has_room(e, n, first, load)))
+		first = first->next;
+	if (first != load) {
+		u32 at = first->mark;
+		const struct op *end = load->next;
+		for (u32 i = at; i <= load->mark; i++)
+			e->live.at[i] += n;
+		for (struct op *o = first, *next; o != end; o = next) {
+			next = o->next;
+			if (o == load || set_has_result(&needed, o)) {
+				op_insert_before(o, first);
+				o->mark = at;
+			}
+		}
+	}
+	arena_free(&needed.scratch);
+}
+
+static void visit(struct early_loads *e, struct block *b)
+{
+	for (struct op *o = b->first, *next; o; o = next) {
+		next = o->next;
+		if (o->code == IR_LOAD && !o->attr[ATTR_VOLATILE])
+			move_up(e, o);
+		for (u32 i = 0; i < o->nblocks && !op_runs_on_elements(o); i++)
+			visit(e, o->blocks[i]);
+	}
+}
+
+void pass_early_loads(struct pass_state *s)
+{
+	struct early_loads e = {.s = s};
+	e.live = count_live_registers(s, &e.scratch);
+	e.most = MAX(MIN(e.live.most, MOST_EARLY_LOAD_REGISTERS), EARLY_LOAD_REGISTERS);
+	visit(&e, s->k->body);
+	arena_free(&e.scratch);
+}
