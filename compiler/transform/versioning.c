@@ -4,8 +4,9 @@
  * arbitrary n, adjacent elements of such a tile may be far apart in memory, or masked, so a load along them accesses
  * one element at a time. But for all programs except those at the edge, x % n == x, and the mask is true. So the rest
  * of the block gets two versions. For 0 <= start and start + length <= n, the remainder is replaced by its operand and
- * the mask by true. Otherwise the original code runs. This is done only if elements of a dot operand that are smaller
- * than a word are contiguous along the tile. Wider elements gain nothing. */
+ * the mask by true. Otherwise the original code runs. This is done only for elements smaller than a word. Wider ones
+ * gain nothing. The elements are those of a dot operand that are contiguous along the tile, or those that a load or
+ * store with a mask accesses, if the rest of the kernel has no dots and no loops, so that its copy costs little. */
 #include "support/thresholds.h"
 #include "ir/graph.h"
 #include "analysis/axis.h"
@@ -18,6 +19,7 @@ struct versioning {
 	struct value_set rows;     /* index tiles in which adjacent elements address adjacent small elements of a dot
 				    * operand */
 	struct value_set masks;    /* masks, or parts of them, that split contiguous runs of such an operand */
+	struct value_set of_others; /* the same of accesses other than to dot operands */
 };
 
 static bool is_elementwise(const struct op *o)
@@ -59,34 +61,66 @@ static bool is_wider_shape(const struct op *o)
 	return o->code == IR_EXPAND_DIMS || o->code == IR_BROADCAST;
 }
 
-/* Adds the operands of the conjunction that is the load's mask, if their constancy is less than the load's contiguous
- * runs. */
-static void add_masks(struct versioning *g, const struct op *load)
+/* Adds the operands of the conjunction `mask` of an access, if their constancy is less than the contiguous runs of
+ * `ptr`. */
+static void add_masks(struct versioning *g, struct value_set *masks, const struct value *ptr, const struct value *mask)
 {
 	struct value_walk w = {.id = begin_walk(g->s->ctx)};
-	const struct value *ptr = operand(load, 0), *v;
+	const struct value *v;
 	int unit;
-	visit_later(&w, operand(load, 1));
+	visit_later(&w, mask);
 	while ((v = visit_next(&w))) {
 		bool splits = false;
 		for (int d = 0; d < ptr->type->rank; d++)
-			splits |= axis_run_length(g->s->axis, ptr, NULL, d, &unit) >
+			splits |= MAX(axis_run_length(g->s->axis, ptr, NULL, d, &unit),
+				      masks == &g->masks ? 0 : axis_vector_width(g->s->axis, ptr, NULL, d)) >
 				  axis_of(g->s->axis, v)->constancy[d];
 		if (splits)
-			add_sources(&g->masks, v, is_wider_shape);
+			add_sources(masks, v, is_wider_shape);
 		if (def_if(v, IR_ANDI))
 			visit_operands(&w, v->def);
 	}
 }
 
-static void note_load(struct op *o, void *arg)
+static void note_access(struct op *o, void *arg)
 {
 	struct versioning *g = arg;
-	if (o->code != IR_LOAD || type_elem_bits(result(o)->type) >= 32 || !set_has(&g->operands, result(o)))
+	u32 mask = o->code == IR_STORE ? 2 : 1;
+	const struct value *ptr;
+	if ((o->code != IR_LOAD && o->code != IR_STORE) || (ptr = operand(o, 0), !type_is_tensor(ptr->type)))
 		return;
-	add_rows(&g->rows, operand(o, 0));
-	if (o->noperands > 1)
-		add_masks(g, o);
+	const struct type *accessed = o->code == IR_LOAD ? result(o)->type : operand(o, 1)->type;
+	bool of_dot = o->code == IR_LOAD && set_has(&g->operands, result(o));
+	if (type_elem_bits(accessed) >= 32)
+		return;
+	if (of_dot)
+		add_rows(&g->rows, ptr);
+	if (o->noperands > mask)
+		add_masks(g, of_dot ? &g->masks : &g->of_others, ptr, operand(o, mask));
+}
+
+/* row_of, also for a row in 64 bits. */
+static bool wide_row_of(const struct value *v, struct row *r)
+{
+	const struct op *add = def_if(v, IR_ADDI), *wide = NULL;
+	for (u32 i = 0; add && i < 2; i++)
+		if (def_if(operand(add, i), IR_EXTSI) && def_if(operand(add, !i), IR_SPLAT))
+			wide = operand(add, i)->def;
+	if (!wide)
+		return row_of(v, r);
+	const struct op *splat = operand(add, operand(add, 0)->def == wide)->def;
+	bool range = row_of(operand(wide, 0), r) && !r->start;
+	r->start = operand(splat, 0);
+	return range;
+}
+
+/* True if the rest of the kernel from o on has no dots, loops or branches. */
+static bool is_straight_line(const struct versioning *g, const struct op *o)
+{
+	bool straight = o->block == g->s->k->body;
+	for (; o && straight; o = o->next)
+		straight = !op_is_dot(o) && (!o->nblocks || op_runs_on_elements(o));
+	return straight;
 }
 
 static bool versioning_pays(const struct versioning *g, const struct op *o)
@@ -94,7 +128,11 @@ static bool versioning_pays(const struct versioning *g, const struct op *o)
 	struct row r;
 	bool compares = o->code == IR_CMPI && o->attr[ATTR_PREDICATE] == CMPI_SLT;
 	if ((o->code != IR_REMSI && !compares) || !type_is_tensor(result(o)->type) ||
-	    type_elem_bits(operand(o, 0)->type) != 32 || !row_of(operand(o, 0), &r) || !def_if(operand(o, 1), IR_SPLAT))
+	    !def_if(operand(o, 1), IR_SPLAT) || !wide_row_of(operand(o, 0), &r))
+		return false;
+	if (compares && set_has(&g->of_others, result(o)) && r.start && is_straight_line(g, o))
+		return true;
+	if (type_elem_bits(operand(o, 0)->type) != 32)
 		return false;
 	if (compares)
 		return set_has(&g->masks, result(o));
@@ -103,18 +141,25 @@ static bool versioning_pays(const struct versioning *g, const struct op *o)
 }
 
 /* The condition that all elements are inside: row < n, and for remainders 0 <= row. Computed in 64 bits, where it
- * cannot wrap. */
+ * cannot wrap: no element is inside for a negative n. */
 static struct value *inside_condition(struct builder *b, const struct op *o)
 {
 	const struct type *t = type_scalar(b->ctx, DT_I64);
 	struct row r;
-	row_of(operand(o, 0), &r);
-	struct value *start = r.start ? build1(b, IR_EXTSI, t, r.start) : build_int(b, t, 0);
-	struct value *n = build1(b, IR_EXTSI, t, operand(operand(o, 1)->def, 0));
-	struct value *high = build_cmpi(b, CMPI_SLT, build2(b, IR_ADDI, t, start, build_int(b, t, r.last)), n);
+	wide_row_of(operand(o, 0), &r);
+	struct value *start = r.start ? r.start : build_int(b, t, 0), *n = operand(operand(o, 1)->def, 0);
+	struct value *zero = build_int(b, t, 0), *high;
+	if (n->type == t) {
+		high = build_cmpi(b, CMPI_SLT, start, build2(b, IR_SUBI, t, n, build_int(b, t, r.last)));
+		high = build2(b, IR_ANDI, high->type, high, build_cmpi(b, CMPI_SGE, n, zero));
+	} else {
+		start = r.start ? build1(b, IR_EXTSI, t, start) : start;
+		n = build1(b, IR_EXTSI, t, n);
+		high = build_cmpi(b, CMPI_SLT, build2(b, IR_ADDI, t, start, build_int(b, t, r.last)), n);
+	}
 	if (o->code == IR_CMPI)
 		return high;
-	struct value *zero = build_int(b, t, 0), *first = build2(b, IR_ADDI, t, start, build_int(b, t, r.first));
+	struct value *first = build2(b, IR_ADDI, t, start, build_int(b, t, r.first));
 	struct value *low = build_cmpi(b, CMPI_SGE, first, zero);
 	return build2(b, IR_ANDI, low->type, low, high);
 }
@@ -176,7 +221,7 @@ static void version_block(const struct versioning *g, struct block *b)
 		}
 		/* the bounds must be defined before the `if` */
 		struct row r;
-		if (!versioning_pays(g, o) || !row_of(operand(o, 0), &r) ||
+		if (!versioning_pays(g, o) || !wide_row_of(operand(o, 0), &r) ||
 		    (r.start && !is_defined_before(r.start, first)) ||
 		    !is_defined_before(operand(operand(o, 1)->def, 0), first))
 			continue;
@@ -196,10 +241,11 @@ void pass_versioning(struct pass_state *s)
 {
 	struct versioning g = {.s = s};
 	walk(s->k->body, note_dot, &g.operands);
-	walk(s->k->body, note_load, &g);
+	walk(s->k->body, note_access, &g);
 	version_block(&g, s->k->body);
 	arena_free(&g.operands.scratch);
 	arena_free(&g.rows.scratch);
 	arena_free(&g.masks.scratch);
+	arena_free(&g.of_others.scratch);
 	pass_canonicalize(s);
 }
