@@ -639,6 +639,8 @@ static bool limit_more(const struct run *failed, struct gpu_limits *l)
 		return l->pipelining++ < PIPELINE_NONE;
 	if (!c->too_large || failed->o->no_advice)
 		return false;
+	if (c->operand_buffers && !l->no_operand_buffers)
+		return l->no_operand_buffers = true;
 	if (c->stages == 2 && !l->few_buffers)
 		l->few_buffers = true;
 	else if (c->stages <= 2 && !l->few_operands && failed->o->target.has_wgmma)
@@ -683,7 +685,7 @@ static void remark_limits(const struct run *r, const struct unproved *why, i32 b
 static bool compile_complete(struct unit *u, const struct func *func, const struct arg_spec *args,
 			     const struct compile_options *o, struct compiled *out)
 {
-	struct gpu_limits limits = {PIPELINE_ALL, INT_MAX, false, false, false};
+	struct gpu_limits limits = {PIPELINE_ALL, INT_MAX, false, false, false, false};
 	struct diags before = diags_copy(&u->diags);
 	bool again = is_pipelined_here(u, o);
 	struct run first = {.u = u, .o = o, .limits = limits}, now;

@@ -30,6 +30,8 @@ void pass_remarks(struct pass_state *s);
 /* Bytes of scratch in shared memory that o needs while it runs. Before pass_allocate, a layout conversion counts as
  * done in the smallest pieces. */
 i32 scratch_bytes(const struct pass_state *s, const struct op *o);
+/* Bytes in shared memory of the buffer that o allocates, or of its scratch. */
+i32 own_bytes(const struct pass_state *s, const struct op *o);
 /* Chooses how o converts a layout, with at most `most` bytes of shared memory at once if it can be done in pieces. */
 void choose_conversion(const struct pass_state *s, struct op *o, i32 most);
 

@@ -6,7 +6,8 @@
  * of the block gets two versions. For 0 <= start and start + length <= n, the remainder is replaced by its operand and
  * the mask by true. Otherwise the original code runs. This is done only for elements smaller than a word. Wider ones
  * gain nothing. The elements are those of a dot operand that are contiguous along the tile, or those that a load or
- * store with a mask accesses, if the rest of the kernel has no dots and no loops, so that its copy costs little. */
+ * store with a mask accesses, if the mask is in the kernel's body and the rest has no dots, loops or branches, so that
+ * its copy costs little. */
 #include "support/thresholds.h"
 #include "ir/graph.h"
 #include "analysis/axis.h"
@@ -19,7 +20,8 @@ struct versioning {
 	struct value_set rows;     /* index tiles in which adjacent elements address adjacent small elements of a dot
 				    * operand */
 	struct value_set masks;    /* masks, or parts of them, that split contiguous runs of such an operand */
-	struct value_set of_others; /* the same of accesses other than to dot operands */
+	struct value_set of_others; /* masks, or parts of them, that split vectors of loads and stores of small
+				     * elements, other than of dot operands */
 };
 
 static bool is_elementwise(const struct op *o)
@@ -62,9 +64,10 @@ static bool is_wider_shape(const struct op *o)
 }
 
 /* Adds the operands of the conjunction `mask` of an access, if their constancy is less than the contiguous runs of
- * `ptr`. */
-static void add_masks(struct versioning *g, struct value_set *masks, const struct value *ptr, const struct value *mask)
+ * `ptr`. of_dot: only runs that need unaligned vectors count, since a loop copies aligned rows to shared memory. */
+static void add_masks(struct versioning *g, bool of_dot, const struct value *ptr, const struct value *mask)
 {
+	struct value_set *masks = of_dot ? &g->masks : &g->of_others;
 	struct value_walk w = {.id = begin_walk(g->s->ctx)};
 	const struct value *v;
 	int unit;
@@ -73,7 +76,7 @@ static void add_masks(struct versioning *g, struct value_set *masks, const struc
 		bool splits = false;
 		for (int d = 0; d < ptr->type->rank; d++)
 			splits |= MAX(axis_run_length(g->s->axis, ptr, NULL, d, &unit),
-				      masks == &g->masks ? 0 : axis_vector_width(g->s->axis, ptr, NULL, d)) >
+				      of_dot ? 0 : axis_vector_width(g->s->axis, ptr, NULL, d)) >
 				  axis_of(g->s->axis, v)->constancy[d];
 		if (splits)
 			add_sources(masks, v, is_wider_shape);
@@ -96,7 +99,7 @@ static void note_access(struct op *o, void *arg)
 	if (of_dot)
 		add_rows(&g->rows, ptr);
 	if (o->noperands > mask)
-		add_masks(g, of_dot ? &g->masks : &g->of_others, ptr, operand(o, mask));
+		add_masks(g, of_dot, ptr, operand(o, mask));
 }
 
 /* row_of, also for a row in 64 bits. */
@@ -123,14 +126,15 @@ static bool is_straight_line(const struct versioning *g, const struct op *o)
 	return straight;
 }
 
-static bool versioning_pays(const struct versioning *g, const struct op *o)
+/* first: the first operation of the versions, NULL if there is none before o. */
+static bool versioning_pays(const struct versioning *g, const struct op *o, const struct op *first)
 {
 	struct row r;
 	bool compares = o->code == IR_CMPI && o->attr[ATTR_PREDICATE] == CMPI_SLT;
 	if ((o->code != IR_REMSI && !compares) || !type_is_tensor(result(o)->type) ||
 	    !def_if(operand(o, 1), IR_SPLAT) || !wide_row_of(operand(o, 0), &r))
 		return false;
-	if (compares && set_has(&g->of_others, result(o)) && r.start && is_straight_line(g, o))
+	if (compares && set_has(&g->of_others, result(o)) && r.start && is_straight_line(g, first ? first : o))
 		return true;
 	if (type_elem_bits(operand(o, 0)->type) != 32)
 		return false;
@@ -141,7 +145,7 @@ static bool versioning_pays(const struct versioning *g, const struct op *o)
 }
 
 /* The condition that all elements are inside: row < n, and for remainders 0 <= row. Computed in 64 bits, where it
- * cannot wrap: no element is inside for a negative n. */
+ * cannot wrap if n is not negative. With a negative n of 64 bits the original code runs. */
 static struct value *inside_condition(struct builder *b, const struct op *o)
 {
 	const struct type *t = type_scalar(b->ctx, DT_I64);
@@ -212,7 +216,7 @@ static void version_block(const struct versioning *g, struct block *b)
 	struct value *inside = NULL;
 	struct map picked = {.arena = s->ctx->arena};
 	for (struct op *o = b->first; o; o = o->next) {
-		if (!first && versioning_pays(g, o) && count_ops(o, MAX_DUPLICATED_OPS) <= MAX_DUPLICATED_OPS)
+		if (!first && versioning_pays(g, o, NULL) && count_ops(o, MAX_DUPLICATED_OPS) <= MAX_DUPLICATED_OPS)
 			first = o;
 		if (!first) {
 			for (u32 i = 0; i < o->nblocks; i++)
@@ -221,7 +225,7 @@ static void version_block(const struct versioning *g, struct block *b)
 		}
 		/* the bounds must be defined before the `if` */
 		struct row r;
-		if (!versioning_pays(g, o) || !wide_row_of(operand(o, 0), &r) ||
+		if (!versioning_pays(g, o, first) || !wide_row_of(operand(o, 0), &r) ||
 		    (r.start && !is_defined_before(r.start, first)) ||
 		    !is_defined_before(operand(operand(o, 1)->def, 0), first))
 			continue;

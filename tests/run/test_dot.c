@@ -284,7 +284,7 @@ static void many_batches(struct suite *s, const struct kind *t, int rank, int m,
 
 /* --- one after another --------------------------------------------------------------------------------------- */
 
-/* Small numbers, so that the product in between is exact in the operands' type. */
+/* Small numbers, so that the products are exact. */
 static void several(struct suite *s, tl_dtype t, int m, int n, int k, int warps, int stages)
 {
 	enum { TILES = 3 };
@@ -310,6 +310,7 @@ static void several(struct suite *s, tl_dtype t, int m, int n, int k, int warps,
 	case_end(s);
 }
 
+/* Small numbers, so that the product in between is exact in the operands' type. */
 static void chain(struct suite *s, tl_dtype t, const char *form, int m, int n, int k, int l, int warps)
 {
 	if (!case_begin(s, file, "chain %s %s %dx%dx%dx%d warps=%d", form, tl_dtype_name(t), m, k, n, l, warps))

@@ -27,7 +27,7 @@ static bool others_follow(const struct op *load)
 	const struct value *buffer = operand(load_consumer(load), 1);
 	bool found = false, read = false;
 	for (const struct op *o = load_consumer(load)->next; o && !found && !read; o = o->next) {
-		for (u32 i = 0; i < o->noperands; i++)
+		for (u32 i = 0; i < o->noperands && o->code != IR_MEMDESC_TRANS; i++)
 			read |= operand(o, i) == buffer;
 		found = is_commit(o);
 		for (u32 i = 0; i < o->nblocks && !read; i++)
@@ -46,18 +46,30 @@ static bool all_can_be_copied(const struct plan *p, const struct block *b)
 	return yes;
 }
 
-/* Replaces the load and its store with a copy. */
-static void copy(struct plan *p, struct op *load)
+/* True if mma.sync reads the buffer. Its store has no fence. */
+static bool is_loaded_to_registers(const struct op *alloc)
 {
-	struct op *store = load_consumer(load), *alloc = operand(store, 1)->def;
+	const struct use *u = result(alloc)->uses;
+	while (u && u->user->code != IR_LOCAL_LOAD)
+		u = u->next;
+	return u;
+}
+
+/* Replaces the load, its store, and the fence of a store for wgmma with a copy. Returns the operation after them. */
+static struct op *copy(struct plan *p, struct op *load)
+{
+	struct op *store = load_consumer(load), *alloc = operand(store, 1)->def, *next = store->next;
 	struct builder b = builder_before(p->ctx, store);
 	struct value *ops[] = {operand(load, 0), result(alloc), mask_of(load)};
 	b.loc = load->loc;
 	build(&b, IR_ASYNC_COPY, ops, ops[2] ? 3 : 2, NULL, 0, 0)->attr[ATTR_EVICT] = load->attr[ATTR_EVICT];
-	if (store->next->code == IR_FENCE_ASYNC)
-		op_erase(store->next);
+	if (next->code == IR_FENCE_ASYNC && !is_loaded_to_registers(alloc)) {
+		next = next->next;
+		op_erase(next->prev);
+	}
 	op_erase(store);
 	op_erase(load);
+	return next;
 }
 
 /* True if o may stand before the wait for the copies: it does not write memory, and reads no buffer. */
@@ -85,10 +97,7 @@ static bool visit(struct plan *p, struct block *b, bool others)
 	for (struct op *o = b->first, *next; o; o = next) {
 		next = o->next;
 		if (direct && !others && is_stored(o) && !others_follow(o)) {
-			next = load_consumer(o)->next;
-			if (next->code == IR_FENCE_ASYNC)
-				next = next->next;
-			copy(p, o);
+			next = copy(p, o);
 			pending = true;
 			continue;
 		}
@@ -100,7 +109,7 @@ static bool visit(struct plan *p, struct block *b, bool others)
 		}
 		if (o->code == IR_ASYNC_COMMIT)
 			others = true;
-		if (o->code == IR_ASYNC_WAIT && !o->attr[ATTR_PENDING])
+		if (o->code == IR_ASYNC_WAIT && !o->noperands) /* for all groups */
 			others = false;
 		for (u32 i = 0; i < o->nblocks; i++)
 			others |= visit(p, o->blocks[i], others || block_has(o->blocks[i], is_commit));

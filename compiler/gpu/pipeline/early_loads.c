@@ -6,8 +6,8 @@
  *     b = load; b' = convert b; a = load; a' = convert a; dot a', b'
  *
  * the second load would be issued only when the first has arrived, and each load would add the latency of memory. The
- * pass moves each load, with the index arithmetic that it needs, before the first such operation since the last
- * write. The pipeliner does this across the iterations of a loop; this pass does it within a block.
+ * pass moves each load, with the index arithmetic that it needs, before the first such operation of its block, but not
+ * across writes to global memory, barriers, waits, loops and branches. The pipeliner issues loads across iterations.
  *
  * Two loads of tiles of one tensor, of the same shape, often read the same lines: the shifted rows of a convolution, or
  * one tile twice. The second then takes them from the L1 cache, if it is issued after the first has arrived. It stays.
@@ -43,7 +43,7 @@ static bool is_end(const struct op *o)
 	case IR_FENCE_ASYNC:
 	case IR_WARP_GROUP_DOT:
 	case IR_WARP_GROUP_WAIT: return false;
-	default: return !op_has(o, PURE) || (o->nblocks && !op_runs_on_elements(o));
+	default: return !op_has(o, PURE) || op_reports_inside(o) || (o->nblocks && !op_runs_on_elements(o));
 	}
 }
 
@@ -56,11 +56,11 @@ static bool has_room(const struct early_loads *e, i64 n, const struct op *first,
 	return room;
 }
 
-/* True if the loads may read the same lines of memory: of tiles of the same tensor. */
-static bool may_share_lines(const struct op *a, const struct op *b)
+/* True if o may read lines of memory that the load reads: a load of a tile of the same tensor, whose pointers are
+ * computed from `base`. */
+static bool may_share_lines(const struct op *o, const struct op *load, const struct value *base)
 {
-	return a->code == IR_LOAD && b->code == IR_LOAD && result(a)->type == result(b)->type &&
-	       pointer_base(operand(a, 0)) == pointer_base(operand(b, 0));
+	return o->code == IR_LOAD && result(o)->type == result(load)->type && pointer_base(operand(o, 0)) == base;
 }
 
 static void move_up(struct early_loads *e, struct op *load)
@@ -68,6 +68,7 @@ static void move_up(struct early_loads *e, struct op *load)
 	enum { MAX_DISTANCE = 512 }; /* bounds the compile time */
 	struct value_set needed = {.scratch = {0}};
 	struct op *first = load;
+	const struct value *base = pointer_base(operand(load, 0));
 	bool share = false;
 	for (u32 i = 0; i < load->noperands; i++)
 		set_add(&needed, operand(load, i));
@@ -75,7 +76,7 @@ static void move_up(struct early_loads *e, struct op *load)
 		if (is_end(first->prev) || !take_along(&needed, first->prev))
 			break;
 		first = first->prev;
-		share = may_share_lines(first, load);
+		share = may_share_lines(first, load, base);
 	}
 	i64 n = data_registers(e->s, result(load));
 	while (first != load && (share || !threads_wait(first) || !has_room(e, n, first, load)))

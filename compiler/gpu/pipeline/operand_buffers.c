@@ -41,7 +41,8 @@ static struct op *first_user_dot(const struct op *convert)
 	return first;
 }
 
-static bool threads_wait_between(const struct op *from, const struct op *to)
+/* True if an operation of all threads of a block, such as another conversion, stands in between. */
+static bool threads_meet_between(const struct op *from, const struct op *to)
 {
 	const struct op *o = from->next;
 	while (o != to && !op_has(o, SYNC))
@@ -66,28 +67,24 @@ static i64 most_used(const struct operand_buffers *b, u32 first, u32 last)
 static void count_used_memory(struct operand_buffers *b, const struct block *in)
 {
 	for (const struct op *o = in->first; o; o = o->next) {
-		if (o->code == IR_LOCAL_ALLOC) {
-			const struct type *t = result(o)->type;
-			i64 bytes = type_numel(t) * MAX(type_elem_bits(t), 8) / 8 * MAX(t->nbuf, 1);
-			use_memory(b, o->mark, last_use(result(o), in, o->mark), bytes);
-		} else {
-			use_memory(b, o->mark, o->mark, scratch_bytes(b->s, o));
-		}
+		u32 last = o->code == IR_LOCAL_ALLOC ? last_use(result(o), in, o->mark) : o->mark;
+		use_memory(b, o->mark, last, own_bytes(b->s, o));
 		for (u32 i = 0; i < o->nblocks; i++)
 			count_used_memory(b, o->blocks[i]);
 	}
 }
 
 /* True if the operand of `dot` that the conversion makes can wait in a buffer of so many bytes. A conversion right
- * before the dot needs as many bytes of scratch memory at the same time. */
+ * before the dot needs as many bytes of scratch memory at the same time, unless it is done in pieces. */
 static bool can_wait(const struct operand_buffers *b, const struct op *convert, const struct op *dot, u32 last,
 		     i64 bytes)
 {
 	const struct value *v = operand(convert, 0);
-	i64 most = threads_wait_between(convert, dot) ? b->of_block : b->s->target->shared_bytes;
-	return registers_of(b->s, result(convert)) >= BUFFERED_OPERAND_REGISTERS &&
-	       plan_conversion(v->type->layout, result(convert)->type->layout).kind == CONVERSION_MEMORY &&
-	       most_used(b, convert->mark, last) + bytes <= most;
+	if (registers_of(b->s, result(convert)) < BUFFERED_OPERAND_REGISTERS ||
+	    plan_conversion(v->type->layout, result(convert)->type->layout).kind != CONVERSION_MEMORY)
+		return false;
+	bool waits = bytes > MOST_SCRATCH || threads_meet_between(convert, dot);
+	return most_used(b, convert->mark, last) + bytes <= (waits ? b->of_block : b->s->target->shared_bytes);
 }
 
 static void store_operand(struct operand_buffers *b, struct op *convert)
@@ -122,19 +119,23 @@ static void visit(struct operand_buffers *b, struct block *in)
 		if (can_wait(b, o, dot, last, bytes)) {
 			use_memory(b, o->mark, last, bytes);
 			store_operand(b, o);
+			b->s->cuda.operand_buffers = true;
 		}
 	}
 }
 
 void store_operands(struct pass_state *s)
 {
-	if (s->k->cuda.cluster > 1 || s->k->cuda.more_warps)
+	/* A cluster's conversions exchange data between blocks. With a producer warp, barriers are for the other warps
+	 * alone. */
+	if (s->k->cuda.cluster > 1 || s->k->cuda.more_warps || s->cuda.limits.no_operand_buffers)
 		return;
 	struct operand_buffers b = {.s = s};
-	i64 registers = count_live_registers(s, &b.scratch).most + REGISTERS_BESIDE_DATA;
+	struct live_registers live = count_live_registers(s, &b.scratch);
+	i64 registers = live.most + REGISTERS_BESIDE_DATA;
 	i64 blocks = s->target->registers / (32 * s->num_warps * MIN(registers, s->target->thread_registers));
 	b.of_block = s->target->shared_bytes / MAX(blocks, 1);
-	b.used = arena_array(&b.scratch, i64, number_ops(s->k->body, 0) + 1);
+	b.used = arena_array(&b.scratch, i64, live.n + 1);
 	count_used_memory(&b, s->k->body);
 	visit(&b, s->k->body);
 	arena_free(&b.scratch);

@@ -136,8 +136,7 @@ u32 last_use(const struct value *v, const struct block *home, u32 begin)
 	return end;
 }
 
-/* Bytes of a buffer, or of an operation's scratch. */
-static i32 own_bytes(const struct pass_state *s, const struct op *o)
+i32 own_bytes(const struct pass_state *s, const struct op *o)
 {
 	if (o->code != IR_LOCAL_ALLOC)
 		return scratch_bytes(s, o);
