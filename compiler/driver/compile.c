@@ -665,6 +665,8 @@ static void remark_limits(const struct run *r, const struct unproved *why, i32 b
 	if (o->remarks && l->pipelining)
 		diag(d, R_UNPROVED, gpu_ir_loc(why->op), op_info[why->op->code].name, why->what,
 		     without[l->pipelining]);
+	if (o->remarks && l->no_operand_buffers)
+		diag(d, R_NO_OPERAND_BUFFERS, r->s.k->loc, bytes, o->target.shared_bytes);
 	if (o->remarks && l->few_buffers && l->most_stages > 1)
 		diag(d, R_FEW_BUFFERS, r->s.k->loc, bytes, o->target.shared_bytes);
 	if (o->remarks && l->no_warpgroups)
