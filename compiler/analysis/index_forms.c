@@ -12,6 +12,8 @@ bool row_of(const struct value *x, struct row *r)
 			return false;
 		r->start = operand(splat, 0);
 	}
+	if (range && range->code == IR_EXTSI) /* of a row in 64 bits */
+		range = operand(range, 0)->def;
 	if (!range || range->code != IR_MAKE_RANGE)
 		return false;
 	r->first = range->attr[ATTR_START];

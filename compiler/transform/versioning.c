@@ -19,9 +19,9 @@ struct versioning {
 	struct value_set operands; /* operands of dots, and their elementwise sources */
 	struct value_set rows;     /* index tiles in which adjacent elements address adjacent small elements of a dot
 				    * operand */
-	struct value_set masks;    /* masks, or parts of them, that split contiguous runs of such an operand */
-	struct value_set of_others; /* masks, or parts of them, that split vectors of loads and stores of small
-				     * elements, other than of dot operands */
+	/* masks, or parts of them, that split contiguous runs of such an operand; vectors of other loads and stores of
+	 * small elements */
+	struct value_set dot_masks, access_masks;
 };
 
 static bool is_elementwise(const struct op *o)
@@ -67,7 +67,7 @@ static bool is_wider_shape(const struct op *o)
  * `ptr`. of_dot: only runs that need unaligned vectors count, since a loop copies aligned rows to shared memory. */
 static void add_masks(struct versioning *g, bool of_dot, const struct value *ptr, const struct value *mask)
 {
-	struct value_set *masks = of_dot ? &g->masks : &g->of_others;
+	struct value_set *masks = of_dot ? &g->dot_masks : &g->access_masks;
 	struct value_walk w = {.id = begin_walk(g->s->ctx)};
 	const struct value *v;
 	int unit;
@@ -102,21 +102,6 @@ static void note_access(struct op *o, void *arg)
 		add_masks(g, of_dot, ptr, operand(o, mask));
 }
 
-/* row_of, also for a row in 64 bits. */
-static bool wide_row_of(const struct value *v, struct row *r)
-{
-	const struct op *add = def_if(v, IR_ADDI), *wide = NULL;
-	for (u32 i = 0; add && i < 2; i++)
-		if (def_if(operand(add, i), IR_EXTSI) && def_if(operand(add, !i), IR_SPLAT))
-			wide = operand(add, i)->def;
-	if (!wide)
-		return row_of(v, r);
-	const struct op *splat = operand(add, operand(add, 0)->def == wide)->def;
-	bool range = row_of(operand(wide, 0), r) && !r->start;
-	r->start = operand(splat, 0);
-	return range;
-}
-
 /* True if the rest of the kernel from o on has no dots, loops or branches. */
 static bool is_straight_line(const struct versioning *g, const struct op *o)
 {
@@ -132,14 +117,14 @@ static bool versioning_pays(const struct versioning *g, const struct op *o, cons
 	struct row r;
 	bool compares = o->code == IR_CMPI && o->attr[ATTR_PREDICATE] == CMPI_SLT;
 	if ((o->code != IR_REMSI && !compares) || !type_is_tensor(result(o)->type) ||
-	    !def_if(operand(o, 1), IR_SPLAT) || !wide_row_of(operand(o, 0), &r))
+	    !def_if(operand(o, 1), IR_SPLAT) || !row_of(operand(o, 0), &r))
 		return false;
-	if (compares && set_has(&g->of_others, result(o)) && r.start && is_straight_line(g, first ? first : o))
+	if (compares && set_has(&g->access_masks, result(o)) && r.start && is_straight_line(g, first ? first : o))
 		return true;
 	if (type_elem_bits(operand(o, 0)->type) != 32)
 		return false;
 	if (compares)
-		return set_has(&g->masks, result(o));
+		return set_has(&g->dot_masks, result(o));
 	return axis_of(g->s->axis, result(o))->contiguity[0] < 8 && r.last - r.first >= 8 &&
 	       set_has(&g->rows, result(o));
 }
@@ -150,7 +135,7 @@ static struct value *inside_condition(struct builder *b, const struct op *o)
 {
 	const struct type *t = type_scalar(b->ctx, DT_I64);
 	struct row r;
-	wide_row_of(operand(o, 0), &r);
+	row_of(operand(o, 0), &r);
 	struct value *start = r.start ? r.start : build_int(b, t, 0), *n = operand(operand(o, 1)->def, 0);
 	struct value *zero = build_int(b, t, 0), *high;
 	if (n->type == t) {
@@ -225,7 +210,7 @@ static void version_block(const struct versioning *g, struct block *b)
 		}
 		/* the bounds must be defined before the `if` */
 		struct row r;
-		if (!versioning_pays(g, o, first) || !wide_row_of(operand(o, 0), &r) ||
+		if (!versioning_pays(g, o, first) || !row_of(operand(o, 0), &r) ||
 		    (r.start && !is_defined_before(r.start, first)) ||
 		    !is_defined_before(operand(operand(o, 1)->def, 0), first))
 			continue;
@@ -249,7 +234,7 @@ void pass_versioning(struct pass_state *s)
 	version_block(&g, s->k->body);
 	arena_free(&g.operands.scratch);
 	arena_free(&g.rows.scratch);
-	arena_free(&g.masks.scratch);
-	arena_free(&g.of_others.scratch);
+	arena_free(&g.dot_masks.scratch);
+	arena_free(&g.access_masks.scratch);
 	pass_canonicalize(s);
 }

@@ -4,12 +4,6 @@
 #include "analysis/register_pressure.h"
 #include "gpu/pipeline/plan.h"
 
-static i64 buffer_bytes(const struct op *alloc)
-{
-	const struct type *t = result(alloc)->type;
-	return type_numel(t) * dtype_bytes(type_dtype(t)) * MAX(t->nbuf, 1);
-}
-
 i64 multibuffer_bytes(const struct plan *p, int stages)
 {
 	i64 total = 0;
@@ -40,7 +34,7 @@ static void add_needs(struct op *o, void *arg)
 	struct needs *n = arg;
 	bool ours = is_replaced(n->p, o) || is_replaced(n->p->prev_chained, o) || is_replaced(n->p->next_chained, o);
 	if (o->code == IR_LOCAL_ALLOC)
-		n->buffers += ours ? 0 : buffer_bytes(o);
+		n->buffers += ours ? 0 : own_bytes(n->p->s, o);
 	else if (!ours)
 		n->scratch = MAX(n->scratch, scratch_bytes(n->p->s, o));
 }
