@@ -36,6 +36,9 @@ void theme_subnormal(struct suite *s);
 double apply_float(const char *op, double x, double y);
 int64_t apply_int(const char *op, tl_dtype t, int64_t x, int64_t y);
 
+/* test_dot_attention.c: the part of theme_dot that has softmax between two products. */
+void dot_attention(struct suite *s);
+
 static inline int cdiv(int a, int b) { return (a + b - 1) / b; }
 
 /* test_reduce.c: o is the softmax of the n elements of x from `at` on, `stride` apart. */
