@@ -164,9 +164,11 @@ void host_mark_written(struct device *device, const char *p, size_t size)
 	if (!d->tracks_writes)
 		return;
 	pthread_mutex_lock(&d->lock);
-	u32 at = range_above(d->ranges, d->nranges, p) - 1;
-	u8 *bits = d->written[at];
-	for (size_t i = (size_t)(p - d->ranges[at].base), end = i + size; i < end;)
+	u32 above = range_above(d->ranges, d->nranges, p);
+	u8 *bits = above ? d->written[above - 1] : NULL;
+	size_t i = bits ? (size_t)(p - d->ranges[above - 1].base) : 0,
+	       end = bits ? MIN(i + size, d->ranges[above - 1].size) : 0; /* p may be in memory of the caller's own */
+	while (i < end)
 		if (i % 8 == 0 && end - i >= 8) {
 			bits[i / 8] = 0xFF;
 			i += 8;

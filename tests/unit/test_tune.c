@@ -447,6 +447,37 @@ static void threads_share_choices(void **state)
 	close_rig(&r);
 }
 
+/* Arguments in memory of the caller, below and above all buffers: tuned on, restored, and updated once. */
+static void memory_of_the_caller(void **state)
+{
+	(void)state;
+	enum { BYTES = N * sizeof(int32_t) };
+	for (size_t d = 0; d < COUNT(devices); d++) {
+		struct rig r;
+		tl_tuner *t;
+		static int32_t low[N];
+		int32_t high[N], was[N], five = 5;
+		open_rig(&r, devices[d], "update");
+		const tl_tuning options = {.keys = by_n, .nkeys = 1};
+		ok(tl_tuner_create(r.kernel, &options, &t));
+		add_block(t, 16, 1);
+		add_block(t, 32, 1);
+		for (int i = 0; i < N; i++) {
+			low[i] = was[i] = (int32_t)(random_bits() % 1000);
+			high[i] = -i;
+		}
+		const tl_arg args[] = {tl_range(TL_I32, low, BYTES), tl_range(TL_I32, high, BYTES),
+				       tl_range(TL_I32, &five, sizeof five), tl_int(N), tl_int(3)};
+		ok(tl_tuner_launch(t, &(tl_config){0}, plan_blocks, NULL, args, COUNT(args)));
+		for (int i = 0; i < N; i++) {
+			assert_int_equal(low[i], was[i] * 3 + i);
+			assert_int_equal(high[i], low[i] + 2);
+		}
+		tl_tuner_destroy(t);
+		close_rig(&r);
+	}
+}
+
 /* --- on disk --------------------------------------------------------------------------------------------------- */
 
 static bool choice_is_stored(int n)
@@ -561,6 +592,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(descriptors, new_folder, remove_folder),
 		cmocka_unit_test_setup_teardown(prepared_heuristics, new_folder, remove_folder),
 		cmocka_unit_test_setup_teardown(wrong_calls, new_folder, remove_folder),
+		cmocka_unit_test_setup_teardown(memory_of_the_caller, new_folder, remove_folder),
 		cmocka_unit_test_setup_teardown(threads_share_choices, new_folder, remove_folder),
 		cmocka_unit_test_setup_teardown(files_are_joined_and_damaged, new_folder, remove_folder),
 	};
