@@ -46,15 +46,19 @@ def measure(f):
     return triton.testing.do_bench(f, warmup=10, rep=60, return_mode="median")
 
 
-def in_turns(runs):
+def in_turns(runs, rounds=None, hidden_cycles=0):
     """Milliseconds of each with a cold L2 cache, launched in turns: clock and heat, as those before left them, are the same for all.
-    The mean of the middle half of the launches: times of short kernels fall on steps 0.8 µs apart, of long ones on several clocks."""
+    The mean of the middle half of the launches: times of short kernels fall on steps 0.8 µs apart, of long ones on several clocks.
+    rounds: the launches of each, or None. hidden_cycles: the GPU waits so long before each launch, for the host to get ahead."""
     cache = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
     event = lambda: torch.cuda.Event(enable_timing=True)
-    rounds, spans = min(300, max(30, int(60 / min(map(measure, runs.values()))))), {name: [] for name in runs}
+    rounds = rounds or min(300, max(30, int(60 / min(map(measure, runs.values())))))
+    spans = {name: [] for name in runs}
     for i in range(rounds):
         for name in list(runs)[:: 1 if i % 2 else -1]:
             spans[name].append((event(), event()))
+            if hidden_cycles:
+                torch.cuda._sleep(hidden_cycles)
             cache.zero_()
             spans[name][-1][0].record()
             runs[name]()

@@ -7,7 +7,6 @@ row's tuning time is that of the first launch, compiling included; what Triton o
 ones. The chosen kernels are then timed in turns with a cold L2 cache, beside torch. Needs a GPU, torch and triton; BUILD
 holds libtl.so. About 3 minutes for the ten shapes of docs/notes/measurements.md, nearly all of it Triton's tuning.
 """
-import ctypes
 import os
 import statistics
 import sys
@@ -21,52 +20,14 @@ import triton
 import libtl
 from harness import EXAMPLES, differs, first, in_turns, to_arg
 from load import load_python
+from tuner import CONFIGS, NAMES, Tuner
 
 SHAPES = [(512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192, 8192), (16, 8192, 8192),
           (8192, 8192, 512), (4096, 11008, 4096), (1000, 1000, 1000), (4095, 4097, 4093)]
-NAMES = ["BLOCK_M", "BLOCK_N", "BLOCK_K", "GROUP_M"]
-CONFIGS = [((128, 256, 64, 8), 8, 3), ((64, 256, 32, 8), 4, 4), ((128, 128, 32, 8), 4, 4), ((128, 64, 32, 8), 4, 4),
-           ((64, 128, 32, 8), 4, 4), ((128, 32, 32, 8), 4, 4), ((64, 32, 32, 8), 2, 5), ((32, 64, 32, 8), 2, 5),
-           ((128, 128, 64, 8), 8, 3), ((256, 128, 64, 8), 8, 3), ((64, 64, 64, 8), 4, 4), ((16, 64, 128, 8), 4, 4)]
 
 
 def tiles(m, n, block_m, block_n):
     return triton.cdiv(m, block_m) * triton.cdiv(n, block_n)
-
-
-class Tuner:
-    """Ours, of one kernel: see tl_tuner in tl.h."""
-
-    def __init__(self, tl, kernel):
-        self.tl, self.kernel, self.tuner = tl, kernel, ctypes.c_void_p()
-        keys = (ctypes.c_char_p * 3)(b"M", b"N", b"K")
-        options = libtl.Tuning(keys, 3)
-        tl.must(tl.lib.tl_tuner_create(kernel, ctypes.byref(options), ctypes.byref(self.tuner)))
-        for values, warps, stages in CONFIGS:
-            named = (libtl.NamedArg * len(NAMES))(*[libtl.NamedArg(n.encode(), libtl.scalar(v)) for n, v in zip(NAMES, values)])
-            config = libtl.Config((ctypes.c_uint32 * 3)(), warps, stages)
-            tl.must(tl.lib.tl_tuner_add(self.tuner, ctypes.byref(config), named, ctypes.c_size_t(len(NAMES))))
-
-        def plan(user, config, args, nargs):
-            value = [args[i].value.i for i in range(nargs)]
-            config.contents.grid[0] = tiles(value[3], value[4], value[12], value[13])
-            return 0
-        self.plan = libtl.PLAN(plan)
-
-    def launch(self, args):
-        array, config = (libtl.Arg * len(args))(*args), libtl.Config(stream=torch.cuda.current_stream().cuda_stream)
-        self.tl.must(self.tl.lib.tl_tuner_launch(self.tuner, ctypes.byref(config), self.plan, None, array, ctypes.c_size_t(len(args))))
-
-    def choice(self, args):
-        """Its text, and what launches it."""
-        array, config, out = (libtl.Arg * len(args))(*args), libtl.Config(), libtl.Choice()
-        self.tl.must(self.tl.lib.tl_tuner_choose(self.tuner, ctypes.byref(config), self.plan, None, array, ctypes.c_size_t(len(args)),
-                                                 ctypes.byref(out)))
-        text = out.text.decode()
-        given = dict(pair.split("=") for pair in text.split())
-        values = [libtl.scalar(int(given[name])) for name in NAMES]
-        return text, self.tl.launcher(self.kernel, list(out.config.grid), args + values, out.config.num_warps, out.config.num_stages,
-                                      torch.cuda.current_stream().cuda_stream)
 
 
 def main():
@@ -74,28 +35,30 @@ def main():
     path = os.path.join(EXAMPLES, "matmul.tl")
     torch.zeros(1, device="cuda")  # makes the context that libtl joins
     tl = libtl.Context(libtl.load(sys.argv[1]))
-    ours = Tuner(tl, tl.kernel(path, "matmul_kernel"))
+    stream = torch.cuda.Stream()
+    ours = Tuner(tl, tl.kernel(path, "matmul_kernel"), NAMES, CONFIGS, ("M", "N", "K"), stream.cuda_stream)
     theirs = triton.autotune([triton.Config(dict(zip(NAMES, v)), num_warps=w, num_stages=s) for v, w, s in CONFIGS],
                              key=["M", "N", "K"])(load_python(path).matmul_kernel)
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, triton {triton.__version__}\n")
     print("| M, N, K | tuning: tlc s | Triton s | Triton/tlc | tlc TFLOPS | Triton | torch | tlc/Triton | tlc's | Triton's |")
     print("|" + "---|" * 10, flush=True)
     totals, ratios = [0, 0], []
-    with torch.cuda.stream(torch.cuda.Stream()):
+    with torch.cuda.stream(stream):
         for m, n, k in shapes:
             a, b = torch.randn(m, k, device="cuda").half(), torch.randn(k, n, device="cuda").half()
             c = torch.empty(m, n, device="cuda", dtype=torch.float16)
             values = [a, b, c, m, n, k, *a.stride(), *b.stride(), *c.stride()]
             args = list(map(to_arg, values))
+            grid = lambda block_m, block_n, *_: (tiles(m, n, block_m, block_n), 1, 1)
             run_theirs = lambda: theirs[lambda meta: (tiles(m, n, meta["BLOCK_M"], meta["BLOCK_N"]),)](*values)
             expected = (a @ b).float()
             seconds, notes = [], []
-            for who, run in (("tlc", lambda: ours.launch(args)), ("Triton", run_theirs)):
+            for who, run in (("tlc", lambda: ours.launch(args, grid)), ("Triton", run_theirs)):
                 c.fill_(float("nan"))
                 seconds.append(first(run) / 1e3)
                 wrong = differs(c, expected, 1.0)
                 notes += [f"{who} WRONG: {wrong}"] if wrong else []
-            text, run_ours = ours.choice(args)
+            choice, _, run_ours = ours.choice(args, grid)
             best = theirs.best_config
             where = (tiles(m, n, best.kwargs["BLOCK_M"], best.kwargs["BLOCK_N"]),)
             chosen = lambda: theirs.fn[where](*values, **best.kwargs, num_warps=best.num_warps, num_stages=best.num_stages)
@@ -104,7 +67,7 @@ def main():
             totals = [t + s for t, s in zip(totals, seconds)]
             ratios.append(rate["tlc"] / rate["Triton"])
             print(f"| {m}, {n}, {k} | {seconds[0]:.2f} | {seconds[1]:.2f} | {seconds[1] / seconds[0]:.1f} | {rate['tlc']:.0f} | "
-                  f"{rate['Triton']:.0f} | {rate['torch']:.0f} | {ratios[-1]:.2f} | {text} | {best} | {'; '.join(notes)}", flush=True)
+                  f"{rate['Triton']:.0f} | {rate['torch']:.0f} | {ratios[-1]:.2f} | {choice.text.decode()} | {best} | {'; '.join(notes)}", flush=True)
     print(f"\ntuning in all: tlc {totals[0]:.1f} s, Triton {totals[1]:.1f} s, {totals[1] / totals[0]:.1f} times as long; "
           f"speed tlc/Triton: geometric mean {statistics.geometric_mean(ratios):.2f}, least {min(ratios):.2f}")
 
