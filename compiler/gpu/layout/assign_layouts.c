@@ -3,7 +3,9 @@
  * Anchors determine their layouts themselves: accesses to memory (access_layouts.c) and dots (dot_layouts.c). From
  * there, layouts spread forward. An elementwise operation takes the layout of its operands, the strongest one
  * first. The result of a reduction takes a slice of the operand's layout. A loop-carried value takes the layout of its
- * initial or its next value. Shape operations are computed in the layout that each user needs. Index arithmetic is
+ * initial or its next value. Into a loop without dots, layouts of dots spread last: a tile that it takes from a dot is
+ * converted once, before the loop, rather than each tile that it loads. Shape operations are computed in the layout
+ * that each user needs. Index arithmetic is
  * rematerializable: it is recomputed in each layout needed (insert_conversions.c), so that conversions remain only
  * where data really moves. */
 #include "gpu/layout/assign_layouts.h"
@@ -365,13 +367,52 @@ static const struct layout *join_layout(struct placer *p, const struct op *o, co
 	return derived(p, l, layout_intern(p->pool, &wide));
 }
 
-/* The layout of o's operands, the strongest one first. */
-static const struct layout *strongest(struct placer *p, const struct op *o)
+static bool has_dot(const struct op *loop)
+{
+	bool found = false;
+	for (u32 k = 0; k < loop->nblocks && !found; k++)
+		for (const struct op *o = loop->blocks[k]->first; o && !found; o = o->next)
+			found = o->code == IR_DOT || (op_is_control(o) && has_dot(o));
+	return found;
+}
+
+static void find_loops_without_dots(struct placer *p, const struct block *b)
+{
+	for (struct op *o = b->first; o; o = o->next) {
+		if (op_is_loop(o) && !has_dot(o))
+			map_put(&p->dotless, o, o);
+		for (u32 k = 0; op_is_control(o) && k < o->nblocks; k++)
+			find_loops_without_dots(p, o->blocks[k]);
+	}
+}
+
+/* True if a loop without dots is around o. */
+static bool in_loop_without_dots(const struct placer *p, const struct op *o)
+{
+	for (const struct op *around = o->block->parent; around; around = around->block->parent)
+		if (map_get(&p->dotless, around))
+			return true;
+	return false;
+}
+
+/* True if o, an elementwise operation, takes layout l rather than `best` (NULL: none): the stronger one, but in a loop
+ * without dots, the layout of a dot only if there is no other. */
+static bool is_better(const struct placer *p, const struct layout *l, const struct layout *best, bool without_dots)
+{
+	enum layout_strength strength = strength_of(p, l);
+	if (without_dots && !p->enter && strength > OF_NO_DOT)
+		return false;
+	return !best || (without_dots ? strength < strength_of(p, best) : strength > strength_of(p, best));
+}
+
+/* The best layout of o's operands. */
+static const struct layout *best_of_operands(struct placer *p, const struct op *o)
 {
 	const struct layout *best = NULL;
+	bool without_dots = in_loop_without_dots(p, o);
 	for (u32 i = 0; i < o->noperands; i++) {
 		const struct layout *l = type_is_tensor(operand(o, i)->type) ? assigned_layout(p, operand(o, i)) : NULL;
-		if (l && (!best || strength_of(p, l) > strength_of(p, best)))
+		if (l && is_better(p, l, best, without_dots))
 			best = l;
 	}
 	return best;
@@ -389,7 +430,7 @@ static bool takes_layout_of_use(struct placer *p, const struct value *v)
  * none yet, its use determines the layout. */
 static void infer_elementwise(struct placer *p, struct op *o)
 {
-	const struct layout *best = strongest(p, o);
+	const struct layout *best = best_of_operands(p, o);
 	if (!best)
 		best = assigned_layout(p, &o->results[0]);
 	set_homes(p, o, best);
@@ -402,8 +443,12 @@ static void infer_elementwise(struct placer *p, struct op *o)
 static void infer_passed(struct placer *p, const struct op *o, u32 i)
 {
 	struct value *to = value_passed_to(o, i);
-	if (to && (op_has(o, END) || !is_free(p, operand(o, i))))
-		assign_layout(p, to, assigned_layout(p, operand(o, i)));
+	const struct layout *l = assigned_layout(p, operand(o, i));
+	if (!to || (!op_has(o, END) && is_free(p, operand(o, i))))
+		return;
+	if (map_get(&p->dotless, o) && l && !is_better(p, l, assigned_layout(p, to), true))
+		return;
+	assign_layout(p, to, l);
 }
 
 static void infer_op(struct placer *p, struct op *o)
@@ -423,7 +468,7 @@ static void infer_op(struct placer *p, struct op *o)
 		l = input_layout(p, o);
 		set_homes(p, o, l ? output_layout(p, o, l) : NULL);
 		return;
-	case IR_MAP: set_homes(p, o, strongest(p, o)); return;
+	case IR_MAP: set_homes(p, o, best_of_operands(p, o)); return;
 	case IR_GATHER: assign_layout(p, result(o), assigned_layout(p, operand(o, 1))); return;
 	case IR_JOIN:
 		l = assigned_layout(p, operand(o, 0)) ? assigned_layout(p, operand(o, 0))
@@ -476,14 +521,18 @@ void pass_layouts(struct pass_state *s)
 {
 	struct placer p = {.s = s, .ctx = s->ctx, .pool = &s->ctx->layouts};
 	struct map *maps[] = {&p.assigned, &p.memory, &p.copies,    &p.dots,   &p.free,
-			      &p.strong,   &p.made,   &p.originals, &p.copied, &p.of_load};
+			      &p.strong,   &p.made,   &p.originals, &p.copied, &p.of_load, &p.dotless};
 	for (u32 i = 0; i < ARRAY_LEN(maps); i++)
 		maps[i]->arena = &p.scratch;
 	warn_of_spills(s);
 	place_accesses(&p);
 	place_dots(&p);
 	place_results(&p);
+	find_loops_without_dots(&p, s->k->body);
 	make_parts(&p);
+	infer(&p);
+	p.enter = true;
+	queue_all(&p);
 	infer(&p);
 	assign_fallback_block(&p, s->k->body);
 	place_strided_loads(&p);

@@ -49,6 +49,8 @@ struct placer {
 	/* value computed from loads to buffers in another layout than the assigned one → that layout */
 	struct map of_load;
 	struct map strong; /* layout → enum layout_strength */
+	struct map dotless; /* loop → itself, if it contains no dot */
+	bool enter; /* layouts of dots may spread into loops without dots */
 	struct map made;   /* value → its versions in other layouts */
 	struct map originals; /* version → the value of which it is one */
 	struct map copied; /* loads of few elements that cp.async is to execute → themselves */
