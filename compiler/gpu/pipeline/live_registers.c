@@ -48,3 +48,36 @@ struct live_registers count_live_registers(const struct pass_state *s, struct ar
 	}
 	return live;
 }
+
+void use_memory(struct used_memory *m, u32 first, u32 last, i64 bytes)
+{
+	for (u32 i = first; i <= last; i++)
+		m->at[i] += bytes;
+}
+
+i64 most_used(const struct used_memory *m, u32 first, u32 last)
+{
+	i64 most = 0;
+	for (u32 i = first; i <= last; i++)
+		most = MAX(most, m->at[i]);
+	return most;
+}
+
+static void add_used_memory(struct used_memory *m, const struct pass_state *s, const struct block *b)
+{
+	for (const struct op *o = b->first; o; o = o->next) {
+		u32 last = o->code == IR_LOCAL_ALLOC ? last_use(result(o), b, o->mark) : o->mark;
+		use_memory(m, o->mark, last, own_bytes(s, o));
+		for (u32 i = 0; i < o->nblocks; i++)
+			add_used_memory(m, s, o->blocks[i]);
+	}
+}
+
+struct used_memory count_used_memory(const struct pass_state *s, const struct live_registers *live, struct arena *a)
+{
+	i64 registers = live->most + REGISTERS_BESIDE_DATA;
+	i64 blocks = s->target->registers / (32 * s->num_warps * MIN(registers, s->target->thread_registers));
+	struct used_memory m = {arena_array(a, i64, live->n + 1), s->target->shared_bytes / MAX(blocks, 1)};
+	add_used_memory(&m, s, s->k->body);
+	return m;
+}

@@ -16,4 +16,15 @@ struct live_registers {
 /* Numbers the operations (number_ops). */
 struct live_registers count_live_registers(const struct pass_state *s, struct arena *a);
 
+/* Shared memory of a block: buffers, and the scratch memory of operations. */
+struct used_memory {
+	i64 *at;      /* bytes used during each operation, by its number (number_ops) */
+	i64 of_block; /* bytes for each of the blocks that the registers allow */
+};
+
+struct used_memory count_used_memory(const struct pass_state *s, const struct live_registers *live, struct arena *a);
+/* Adds bytes to those used during the operations from number `first` to `last`. */
+void use_memory(struct used_memory *m, u32 first, u32 last, i64 bytes);
+i64 most_used(const struct used_memory *m, u32 first, u32 last);
+
 #endif

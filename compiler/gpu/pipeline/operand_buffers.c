@@ -18,8 +18,7 @@
 struct operand_buffers {
 	struct pass_state *s;
 	struct arena scratch;
-	i64 *used; /* bytes of shared memory used during each operation, by its number (number_ops) */
-	i64 of_block; /* bytes for each of the blocks that the registers allow */
+	struct used_memory memory;
 };
 
 static bool is_mma_operand(const struct use *u)
@@ -28,17 +27,34 @@ static bool is_mma_operand(const struct use *u)
 	return o->code == IR_DOT && o->attr[ATTR_INSTR] && u - o->operands < 2;
 }
 
-/* The first dot that takes the result of the conversion, if dots in its block are all that do. */
-static struct op *first_user_dot(const struct op *convert)
+/* The dots that take a converted tile. */
+struct dots {
+	const struct op *first;
+	u32 last; /* number of the last */
+};
+
+/* True if the use takes a tile to dots of its block: it is a dot's operand, or a transposition for dots. */
+static bool leads_to_dots(const struct use *u, struct dots *d)
 {
-	struct op *first = NULL;
-	for (const struct use *u = result(convert)->uses; u; u = u->next) {
-		if (!is_mma_operand(u) || u->user->block != convert->block)
-			return NULL;
-		if (!first || u->user->mark < first->mark)
-			first = u->user;
+	const struct op *o = u->user;
+	bool yes = is_mma_operand(u) || (o->code == IR_TRANS && !value_unused(result(o)));
+	if (is_mma_operand(u)) {
+		d->first = d->first && d->first->mark < o->mark ? d->first : o;
+		d->last = MAX(d->last, o->mark);
 	}
-	return first;
+	for (u = o->code == IR_TRANS ? result(o)->uses : NULL; u && yes; u = u->next)
+		yes = is_mma_operand(u) && u->user->block == o->block && leads_to_dots(u, d);
+	return yes;
+}
+
+/* The dots that take the result of the conversion, perhaps transposed, if dots in its block are all that do. */
+static struct dots dots_of(const struct op *convert)
+{
+	struct dots d = {0};
+	bool only = true;
+	for (const struct use *u = result(convert)->uses; u && only; u = u->next)
+		only = u->user->block == convert->block && leads_to_dots(u, &d);
+	return only ? d : (struct dots){0};
 }
 
 /* True if an operation of all threads of a block, such as another conversion, stands in between. */
@@ -50,41 +66,51 @@ static bool threads_meet_between(const struct op *from, const struct op *to)
 	return o != to;
 }
 
-static void use_memory(struct operand_buffers *b, u32 first, u32 last, i64 bytes)
-{
-	for (u32 i = first; i <= last; i++)
-		b->used[i] += bytes;
-}
-
-static i64 most_used(const struct operand_buffers *b, u32 first, u32 last)
-{
-	i64 most = 0;
-	for (u32 i = first; i <= last; i++)
-		most = MAX(most, b->used[i]);
-	return most;
-}
-
-static void count_used_memory(struct operand_buffers *b, const struct block *in)
-{
-	for (const struct op *o = in->first; o; o = o->next) {
-		u32 last = o->code == IR_LOCAL_ALLOC ? last_use(result(o), in, o->mark) : o->mark;
-		use_memory(b, o->mark, last, own_bytes(b->s, o));
-		for (u32 i = 0; i < o->nblocks; i++)
-			count_used_memory(b, o->blocks[i]);
-	}
-}
-
-/* True if the operand of `dot` that the conversion makes can wait in a buffer of so many bytes. A conversion right
- * before the dot needs as many bytes of scratch memory at the same time, unless it is done in pieces. */
-static bool can_wait(const struct operand_buffers *b, const struct op *convert, const struct op *dot, u32 last,
+/* True if the operand that the conversion makes can wait in a buffer of so many bytes. A conversion right
+ * before the first dot needs as many bytes of scratch memory at the same time, unless it is done in pieces. */
+static bool can_wait(const struct operand_buffers *b, const struct op *convert, const struct dots *dots,
 		     i64 bytes)
 {
 	const struct value *v = operand(convert, 0);
 	if (registers_of(b->s, result(convert)) < BUFFERED_OPERAND_REGISTERS ||
 	    plan_conversion(v->type->layout, result(convert)->type->layout).kind != CONVERSION_MEMORY)
 		return false;
-	bool waits = bytes > MOST_SCRATCH || threads_meet_between(convert, dot);
-	return most_used(b, convert->mark, last) + bytes <= (waits ? b->of_block : b->s->target->shared_bytes);
+	bool waits = bytes > MOST_SCRATCH || threads_meet_between(convert, dots->first);
+	i64 room = waits ? b->memory.of_block : b->s->target->shared_bytes;
+	return most_used(&b->memory, convert->mark, dots->last) + bytes <= room;
+}
+
+/* Replaces the use: the tile is loaded from the buffer before the dot, or before each dot that reads it transposed. */
+static void load_before(struct ir_context *ctx, struct use *u, struct value *buffer, const struct type *t)
+{
+	struct op *o = u->user;
+	struct builder at = builder_before(ctx, o);
+	if (o->code != IR_TRANS) {
+		op_set_operand(o, (u32)(u - o->operands), build1(&at, IR_LOCAL_LOAD, t, buffer));
+		return;
+	}
+	for (struct use *dot; (dot = result(o)->uses);) {
+		at = builder_before(ctx, dot->user);
+		struct value *v = build1(&at, IR_LOCAL_LOAD, t, buffer);
+		v = build1(&at, IR_TRANS, result(o)->type, v);
+		v->def->attr[ATTR_ORDER] = o->attr[ATTR_ORDER];
+		op_set_operand(dot->user, (u32)(dot - dot->user->operands), v);
+	}
+	op_erase(o);
+}
+
+/* A buffer in which v is stored in layout `mem` before `o`, in the same block; NULL: there is none. */
+static struct value *buffer_with(const struct value *v, const struct layout *mem, const struct op *o)
+{
+	struct value *found = NULL;
+	for (const struct use *u = v->uses; u && !found; u = u->next) {
+		const struct op *store = u->user;
+		const struct op *alloc = store->code == IR_LOCAL_STORE ? operand(store, 1)->def : NULL;
+		if (alloc && alloc->code == IR_LOCAL_ALLOC && alloc->block == o->block && store->block == o->block &&
+		    result(alloc)->type->layout == mem && comes_behind(o, store))
+			found = operand(store, 1);
+	}
+	return found;
 }
 
 static void store_operand(struct operand_buffers *b, struct op *convert)
@@ -95,14 +121,43 @@ static void store_operand(struct operand_buffers *b, struct op *convert)
 	const struct layout *from = v->type->layout, *to = result(convert)->type->layout;
 	int bits = MAX(type_elem_bits(v->type), 8);
 	struct builder at = builder_before(ctx, convert);
-	struct value *buffer =
-		store_shared(&at, v, plan_shared(&ctx->layouts, from, to, bits, target->has_stmatrix).mem);
-	for (struct use *u; (u = result(convert)->uses);) {
-		at = builder_before(ctx, u->user);
-		op_set_operand(u->user, (u32)(u - u->user->operands),
-			       build1(&at, IR_LOCAL_LOAD, result(convert)->type, buffer));
-	}
+	const struct layout *mem = plan_shared(&ctx->layouts, from, to, bits, target->has_stmatrix).mem;
+	struct value *buffer = buffer_with(v, mem, convert);
+	buffer = buffer ? buffer : store_shared(&at, v, mem);
+	for (struct use *u; (u = result(convert)->uses);)
+		load_before(ctx, u, buffer, result(convert)->type);
 	op_erase(convert);
+}
+
+/* True if the load of a buffer cannot move down across o, which may write the buffer or release it. */
+static bool keeps_load(const struct op *load, const struct op *o)
+{
+	switch (o->code) {
+	case IR_LOCAL_STORE: return operand(o, 1) == operand(load, 0);
+	case IR_LOCAL_ALLOC:
+	case IR_LOCAL_LOAD:
+	case IR_LOAD:
+	case IR_STORE: return false;
+	default: return !op_has(o, PURE) || (o->nblocks && !op_runs_on_elements(o));
+	}
+}
+
+/* Moves a load of dots' operands down to the first of them, if threads meet in between: no load moves across a barrier
+ * in the generated code, and the operand would occupy registers. */
+static void load_late(struct op *load)
+{
+	struct dots dots = dots_of(load);
+	const struct op *o = load->next;
+	if (!dots.first || !threads_meet_between(load, dots.first))
+		return;
+	while (o != dots.first && !keeps_load(load, o))
+		o = o->next;
+	if (o != dots.first)
+		return;
+	op_insert_before(load, (struct op *)dots.first);
+	for (struct use *u = result(load)->uses; u; u = u->next)
+		if (u->user->code == IR_TRANS)
+			op_insert_before(u->user, (struct op *)dots.first);
 }
 
 static void visit(struct operand_buffers *b, struct block *in)
@@ -111,16 +166,22 @@ static void visit(struct operand_buffers *b, struct block *in)
 		next = o->next;
 		for (u32 i = 0; i < o->nblocks; i++)
 			visit(b, o->blocks[i]);
-		const struct op *dot = o->code == IR_CONVERT_LAYOUT ? first_user_dot(o) : NULL;
-		if (!dot)
+		struct dots dots = o->code == IR_CONVERT_LAYOUT ? dots_of(o) : (struct dots){0};
+		if (!dots.first)
 			continue;
-		u32 last = last_use(result(o), in, o->mark);
+		while (next->code == IR_TRANS && operand(next, 0) == result(o)) /* store_operand may erase it */
+			next = next->next;
 		i64 bytes = type_numel(result(o)->type) * MAX(type_elem_bits(result(o)->type), 8) / 8;
-		if (can_wait(b, o, dot, last, bytes)) {
-			use_memory(b, o->mark, last, bytes);
+		if (can_wait(b, o, &dots, bytes)) {
+			use_memory(&b->memory, o->mark, dots.last, bytes);
 			store_operand(b, o);
 			b->s->cuda.operand_buffers = true;
 		}
+	}
+	for (struct op *o = in->first, *next; o; o = next) {
+		next = o->next;
+		if (o->code == IR_LOCAL_LOAD)
+			load_late(o);
 	}
 }
 
@@ -132,11 +193,7 @@ void store_operands(struct pass_state *s)
 		return;
 	struct operand_buffers b = {.s = s};
 	struct live_registers live = count_live_registers(s, &b.scratch);
-	i64 registers = live.most + REGISTERS_BESIDE_DATA;
-	i64 blocks = s->target->registers / (32 * s->num_warps * MIN(registers, s->target->thread_registers));
-	b.of_block = s->target->shared_bytes / MAX(blocks, 1);
-	b.used = arena_array(&b.scratch, i64, live.n + 1);
-	count_used_memory(&b, s->k->body);
+	b.memory = count_used_memory(s, &live, &b.scratch);
 	visit(&b, s->k->body);
 	arena_free(&b.scratch);
 }
