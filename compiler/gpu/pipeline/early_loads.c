@@ -12,8 +12,13 @@
  * Two loads of tiles of one tensor, of the same shape, often read the same lines: the shifted rows of a convolution, or
  * one tile twice. The second then takes them from the L1 cache, if it is issued after the first has arrived. It stays.
  *
+ * A copy by cp.async to a buffer that is allocated for it (direct_to_shared.c) takes no registers. It moves up with the
+ * allocation, as far as it can, but not between a dot and the loads of its operands, and not if the buffers then took
+ * shared memory of other blocks.
+ *
  * A load that moves up occupies its registers for longer. It moves only as far as the registers suffice: those that the
  * kernel takes elsewhere anyway, within the limits EARLY_LOAD_REGISTERS and MOST_EARLY_LOAD_REGISTERS. */
+#include "gpu/gpu_passes.h"
 #include "gpu/pipeline/live_registers.h"
 #include "gpu/pipeline/pipeline.h"
 #include "ir/graph.h"
@@ -23,6 +28,8 @@ struct early_loads {
 	struct pass_state *s;
 	struct arena scratch;
 	struct live_registers live;
+	struct used_memory memory;
+	i64 most_memory; /* the bytes of shared memory that buffers may take: no block less becomes resident */
 	i64 most; /* the registers that may hold data */
 };
 
@@ -33,6 +40,24 @@ static bool threads_wait(const struct op *o)
 	return (op_has(o, SYNC) && o->code != IR_WARP_GROUP_DOT) || o->code == IR_LOCAL_STORE;
 }
 
+/* True if operands that are loaded from shared memory before o are used by o, or after it. They occupy many
+ * registers. */
+static bool takes_fragments(const struct op *o)
+{
+	bool yes = false;
+	for (const struct op *load = o->prev; load && !yes && (load->code == IR_LOCAL_LOAD || load->code == IR_TRANS);
+	     load = load->prev)
+		yes = !value_unused(result(load)) && comes_behind(result(load)->uses->user, o);
+	return yes;
+}
+
+/* The allocation, in the same block, of the buffer that the copy fills; NULL: it fills a part of a multi-buffer. */
+static const struct op *buffer_of_copy(const struct op *copy)
+{
+	const struct op *alloc = def_if(operand(copy, 1), IR_LOCAL_ALLOC);
+	return alloc && alloc->block == copy->block ? alloc : NULL;
+}
+
 /* True if no load moves across o. */
 static bool is_end(const struct op *o)
 {
@@ -40,6 +65,7 @@ static bool is_end(const struct op *o)
 	case IR_LOAD: return o->attr[ATTR_VOLATILE];
 	case IR_LOCAL_ALLOC:
 	case IR_LOCAL_STORE:
+	case IR_ASYNC_COPY:
 	case IR_FENCE_ASYNC:
 	case IR_WARP_GROUP_DOT:
 	case IR_WARP_GROUP_WAIT: return false;
@@ -56,14 +82,37 @@ static bool has_room(const struct early_loads *e, i64 n, const struct op *first,
 	return room;
 }
 
+/* True if shared memory has room for the buffer from `first` to its allocation. */
+static bool has_memory(const struct early_loads *e, const struct op *alloc, const struct op *first)
+{
+	return first->mark >= alloc->mark ||
+	       most_used(&e->memory, first->mark, alloc->mark - 1) + own_bytes(e->s, alloc) <= e->most_memory;
+}
+
 /* True if o may read lines of memory that the load reads: a load of a tile of the same tensor, whose pointers are
  * computed from `base`. */
 static bool may_share_lines(const struct op *o, const struct op *load, const struct value *base)
 {
-	return o->code == IR_LOAD && result(o)->type == result(load)->type && pointer_base(operand(o, 0)) == base;
+	return o->code == IR_LOAD && load->code == IR_LOAD && result(o)->type == result(load)->type &&
+	       pointer_base(operand(o, 0)) == base;
 }
 
-static void move_up(struct early_loads *e, struct op *load)
+/* The place of a copy that may move up to `top`, with the operations that compute `needed`; the copy itself if it gains
+ * nothing. */
+static struct op *place_of_copy(const struct early_loads *e, struct op *top, struct op *copy, const struct op *alloc,
+				const struct value_set *needed)
+{
+	struct op *first = top;
+	bool meet = false;
+	while (first != copy && (set_has_result(needed, first) || takes_fragments(first)))
+		first = first->next;
+	for (const struct op *o = first; o != copy && !meet; o = o->next)
+		meet = op_has(o, SYNC);
+	return meet && has_memory(e, alloc, first) ? first : copy;
+}
+
+/* Moves a load, or a copy into the buffer that `alloc` allocates. */
+static void move_up(struct early_loads *e, struct op *load, const struct op *alloc)
 {
 	enum { MAX_DISTANCE = 512 }; /* bounds the compile time */
 	struct value_set needed = {.scratch = {0}};
@@ -73,19 +122,23 @@ static void move_up(struct early_loads *e, struct op *load)
 	for (u32 i = 0; i < load->noperands; i++)
 		set_add(&needed, operand(load, i));
 	for (u32 i = 0; i < MAX_DISTANCE && first->prev && !share; i++) {
-		if (is_end(first->prev) || !take_along(&needed, first->prev))
+		if (is_end(first->prev) || (first->prev != alloc && !take_along(&needed, first->prev)))
 			break;
 		first = first->prev;
 		share = may_share_lines(first, load, base);
 	}
-	i64 n = data_registers(e->s, result(load));
-	while (first != load && (share || !threads_wait(first) || !has_room(e, n, first, load)))
+	i64 n = alloc ? 0 : data_registers(e->s, result(load));
+	if (alloc)
+		first = place_of_copy(e, first, load, alloc, &needed);
+	while (!alloc && first != load && (share || !threads_wait(first) || !has_room(e, n, first, load)))
 		first = first->next;
 	if (first != load) {
 		u32 at = first->mark;
 		const struct op *end = load->next;
 		for (u32 i = at; i <= load->mark; i++)
 			e->live.at[i] += n;
+		if (alloc && at < alloc->mark)
+			use_memory(&e->memory, at, alloc->mark - 1, own_bytes(e->s, alloc));
 		for (struct op *o = first, *next; o != end; o = next) {
 			next = o->next;
 			if (o == load || set_has_result(&needed, o)) {
@@ -102,7 +155,9 @@ static void visit(struct early_loads *e, struct block *b)
 	for (struct op *o = b->first, *next; o; o = next) {
 		next = o->next;
 		if (o->code == IR_LOAD && !o->attr[ATTR_VOLATILE])
-			move_up(e, o);
+			move_up(e, o, NULL);
+		if (o->code == IR_ASYNC_COPY && buffer_of_copy(o))
+			move_up(e, o, buffer_of_copy(o));
 		for (u32 i = 0; i < o->nblocks && !op_runs_on_elements(o); i++)
 			visit(e, o->blocks[i]);
 	}
@@ -110,8 +165,12 @@ static void visit(struct early_loads *e, struct block *b)
 
 void pass_early_loads(struct pass_state *s)
 {
+	enum { MOST_WARPS = 64 }; /* that a multiprocessor holds */
 	struct early_loads e = {.s = s};
 	e.live = count_live_registers(s, &e.scratch);
+	e.memory = count_used_memory(s, &e.live, &e.scratch);
+	i64 of_full = s->target->shared_bytes * s->num_warps / MOST_WARPS;
+	e.most_memory = MAX(most_used(&e.memory, 0, e.live.n), of_full);
 	e.most = MAX(MIN(e.live.most, MOST_EARLY_LOAD_REGISTERS), EARLY_LOAD_REGISTERS);
 	visit(&e, s->k->body);
 	arena_free(&e.scratch);
