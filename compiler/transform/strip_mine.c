@@ -596,6 +596,7 @@ static bool strip_mine_any(struct pass_state *s, struct op *seed)
 	return false;
 }
 
+/* The operations must be numbered (number_ops), and are when it returns. */
 static bool strip_mine_block(struct pass_state *s, struct block *b, struct map *tried)
 {
 	bool changed = false;
@@ -607,8 +608,8 @@ static bool strip_mine_block(struct pass_state *s, struct block *b, struct map *
 		if (!is_seed || elements_of(s, o) < 2 * MIN_STRIP_ELEMENTS || map_get(tried, o))
 			continue;
 		map_put(tried, o, o);
-		number_ops(s->k->body, 0);
 		if (strip_mine_any(s, o)) {
+			number_ops(s->k->body, 0);
 			changed = true;
 			next = b->first;
 		}
@@ -620,6 +621,7 @@ void pass_strip_mine(struct pass_state *s)
 {
 	struct arena scratch = {0};
 	struct map tried = {.arena = &scratch};
+	number_ops(s->k->body, 0);
 	if (strip_mine_block(s, s->k->body, &tried)) {
 		pass_canonicalize(s);
 		pass_cse(s);

@@ -5,9 +5,8 @@
  * first. The result of a reduction takes a slice of the operand's layout. A loop-carried value takes the layout of its
  * initial or its next value. Into a loop without dots, layouts of dots spread last: a tile that it takes from a dot is
  * converted once, before the loop, rather than each tile that it loads. Shape operations are computed in the layout
- * that each user needs. Index arithmetic is
- * rematerializable: it is recomputed in each layout needed (insert_conversions.c), so that conversions remain only
- * where data really moves. */
+ * that each user needs. Index arithmetic is rematerializable: it is recomputed in each layout needed
+ * (insert_conversions.c), so that conversions remain only where data really moves. */
 #include "gpu/layout/assign_layouts.h"
 
 #include "support/thresholds.h"
@@ -395,8 +394,8 @@ static bool in_loop_without_dots(const struct placer *p, const struct op *o)
 	return false;
 }
 
-/* True if o, an elementwise operation, takes layout l rather than `best` (NULL: none): the stronger one, but in a loop
- * without dots, the layout of a dot only if there is no other. */
+/* True if layout l is to be taken rather than `best` (NULL: none): the stronger one. In a loop without dots it is the
+ * weaker one, and layouts of dots come last, in a second inference (p->enter). */
 static bool is_better(const struct placer *p, const struct layout *l, const struct layout *best, bool without_dots)
 {
 	enum layout_strength strength = strength_of(p, l);
@@ -426,8 +425,8 @@ static bool takes_layout_of_use(struct placer *p, const struct value *v)
 	return load ? !map_get(&p->memory, load) : is_long_computation(p, v);
 }
 
-/* An elementwise operation, or inline assembly, takes the layout of its operands, the strongest one first. If they have
- * none yet, its use determines the layout. */
+/* An elementwise operation, or inline assembly, takes the best layout of its operands (is_better). If they have none
+ * yet, its use determines the layout. */
 static void infer_elementwise(struct placer *p, struct op *o)
 {
 	const struct layout *best = best_of_operands(p, o);

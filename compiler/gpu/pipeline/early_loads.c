@@ -13,14 +13,15 @@
  * one tile twice. The second then takes them from the L1 cache, if it is issued after the first has arrived. It stays.
  *
  * A copy by cp.async to a buffer that is allocated for it (direct_to_shared.c) takes no registers. It moves up with the
- * allocation, as far as it can, but not between a dot and the loads of its operands, and not if the buffers then took
- * shared memory of other blocks.
+ * allocation, as far as it can, but not between a dot and the loads of its operands, and not if the block then needs so
+ * much shared memory that fewer blocks are resident.
  *
  * A load that moves up occupies its registers for longer. It moves only as far as the registers suffice: those that the
  * kernel takes elsewhere anyway, within the limits EARLY_LOAD_REGISTERS and MOST_EARLY_LOAD_REGISTERS. */
 #include "gpu/gpu_passes.h"
 #include "gpu/pipeline/live_registers.h"
 #include "gpu/pipeline/pipeline.h"
+#include "gpu/pipeline/plan.h"
 #include "ir/graph.h"
 #include "support/thresholds.h"
 
@@ -29,7 +30,7 @@ struct early_loads {
 	struct arena scratch;
 	struct live_registers live;
 	struct used_memory memory;
-	i64 most_memory; /* the bytes of shared memory that buffers may take: no block less becomes resident */
+	i64 most_memory; /* bytes of shared memory that a block may use: as many blocks stay resident */
 	i64 most; /* the registers that may hold data */
 };
 
@@ -40,22 +41,39 @@ static bool threads_wait(const struct op *o)
 	return (op_has(o, SYNC) && o->code != IR_WARP_GROUP_DOT) || o->code == IR_LOCAL_STORE;
 }
 
-/* True if operands that are loaded from shared memory before o are used by o, or after it. They occupy many
- * registers. */
+/* True if operands that the loads directly before o take from shared memory are used by o, or after it: they occupy
+ * many registers. Also if o stands between a load and the wgmma that takes the tile, computed in registers: nothing
+ * may. */
 static bool takes_fragments(const struct op *o)
 {
-	bool yes = false;
-	for (const struct op *load = o->prev; load && !yes && (load->code == IR_LOCAL_LOAD || load->code == IR_TRANS);
-	     load = load->prev)
-		yes = !value_unused(result(load)) && comes_behind(result(load)->uses->user, o);
+	enum { MOST_COMPUTED = 64 }; /* operations from a load to its wgmma */
+	bool yes = false, direct = true;
+	struct op *p = o->prev;
+	for (u32 i = 0; i < MOST_COMPUTED && p && !yes && (p->code == IR_LOCAL_LOAD || op_has(p, PURE)); i++) {
+		bool load = p->code == IR_LOCAL_LOAD;
+		const struct op *dot = load ? dot_of_local_load(p) : NULL;
+		direct &= load || p->code == IR_TRANS;
+		yes = (direct && !value_unused(result(p)) && comes_behind(result(p)->uses->user, o)) ||
+		      (dot && comes_behind(dot, o));
+		p = p->prev;
+	}
 	return yes;
 }
 
-/* The allocation, in the same block, of the buffer that the copy fills; NULL: it fills a part of a multi-buffer. */
+static bool is_stored_to(const struct value *buffer)
+{
+	const struct use *u = buffer->uses;
+	while (u && u->user->code != IR_LOCAL_STORE)
+		u = u->next;
+	return u;
+}
+
+/* The allocation, in the same block, of the buffer that the copy alone fills; NULL: it fills a part of a
+ * multi-buffer. */
 static const struct op *buffer_of_copy(const struct op *copy)
 {
 	const struct op *alloc = def_if(operand(copy, 1), IR_LOCAL_ALLOC);
-	return alloc && alloc->block == copy->block ? alloc : NULL;
+	return alloc && alloc->block == copy->block && !is_stored_to(result(alloc)) ? alloc : NULL;
 }
 
 /* True if no load moves across o. */
@@ -82,9 +100,21 @@ static bool has_room(const struct early_loads *e, i64 n, const struct op *first,
 	return room;
 }
 
-/* True if shared memory has room for the buffer from `first` to its allocation. */
-static bool has_memory(const struct early_loads *e, const struct op *alloc, const struct op *first)
+/* Most kernels have no copy that may move: the use of memory is counted for the first. */
+static void find_memory(struct early_loads *e)
 {
+	enum { MOST_WARPS = 64 }; /* that a multiprocessor holds */
+	if (e->memory.at)
+		return;
+	e->memory = count_used_memory(e->s, &e->live, &e->scratch);
+	i64 of_full = e->s->target->shared_bytes * e->s->num_warps / MOST_WARPS;
+	e->most_memory = MAX(most_used(&e->memory, 0, e->live.n), of_full);
+}
+
+/* True if shared memory has room for the buffer from `first` to its allocation. */
+static bool has_memory(struct early_loads *e, const struct op *alloc, const struct op *first)
+{
+	find_memory(e);
 	return first->mark >= alloc->mark ||
 	       most_used(&e->memory, first->mark, alloc->mark - 1) + own_bytes(e->s, alloc) <= e->most_memory;
 }
@@ -99,7 +129,7 @@ static bool may_share_lines(const struct op *o, const struct op *load, const str
 
 /* The place of a copy that may move up to `top`, with the operations that compute `needed`; the copy itself if it gains
  * nothing. */
-static struct op *place_of_copy(const struct early_loads *e, struct op *top, struct op *copy, const struct op *alloc,
+static struct op *place_of_copy(struct early_loads *e, struct op *top, struct op *copy, const struct op *alloc,
 				const struct value_set *needed)
 {
 	struct op *first = top;
@@ -165,12 +195,8 @@ static void visit(struct early_loads *e, struct block *b)
 
 void pass_early_loads(struct pass_state *s)
 {
-	enum { MOST_WARPS = 64 }; /* that a multiprocessor holds */
 	struct early_loads e = {.s = s};
 	e.live = count_live_registers(s, &e.scratch);
-	e.memory = count_used_memory(s, &e.live, &e.scratch);
-	i64 of_full = s->target->shared_bytes * s->num_warps / MOST_WARPS;
-	e.most_memory = MAX(most_used(&e.memory, 0, e.live.n), of_full);
 	e.most = MAX(MIN(e.live.most, MOST_EARLY_LOAD_REGISTERS), EARLY_LOAD_REGISTERS);
 	visit(&e, s->k->body);
 	arena_free(&e.scratch);

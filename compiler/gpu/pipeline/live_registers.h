@@ -19,7 +19,7 @@ struct live_registers count_live_registers(const struct pass_state *s, struct ar
 /* Shared memory of a block: buffers, and the scratch memory of operations. */
 struct used_memory {
 	i64 *at;      /* bytes used during each operation, by its number (number_ops) */
-	i64 of_block; /* bytes for each of the blocks that the registers allow */
+	i64 of_block; /* bytes of each block, if as many are resident as the registers allow */
 };
 
 struct used_memory count_used_memory(const struct pass_state *s, const struct live_registers *live, struct arena *a);

@@ -144,7 +144,7 @@ static bool keeps_load(const struct op *load, const struct op *o)
 
 /* Moves a load of dots' operands down to the first of them, if threads meet in between: no load moves across a barrier
  * in the generated code, and the operand would occupy registers. */
-static void load_late(struct op *load)
+static void load_late(struct operand_buffers *b, struct op *load)
 {
 	struct dots dots = dots_of(load);
 	const struct op *o = load->next;
@@ -154,6 +154,7 @@ static void load_late(struct op *load)
 		o = o->next;
 	if (o != dots.first)
 		return;
+	b->s->cuda.operand_buffers = true; /* buffers live longer, and may not fit */
 	op_insert_before(load, (struct op *)dots.first);
 	for (struct use *u = result(load)->uses; u; u = u->next)
 		if (u->user->code == IR_TRANS)
@@ -181,7 +182,7 @@ static void visit(struct operand_buffers *b, struct block *in)
 	for (struct op *o = in->first, *next; o; o = next) {
 		next = o->next;
 		if (o->code == IR_LOCAL_LOAD)
-			load_late(o);
+			load_late(b, o);
 	}
 }
 
