@@ -17,7 +17,6 @@ typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
 typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
-typedef struct CUlinkState_st *CUlinkState;
 
 enum {
 	CUDA_SUCCESS = 0,
@@ -86,8 +85,6 @@ struct cu_launch_config {
 _Static_assert(sizeof(struct cu_launch_attribute) == 72 && sizeof(struct cu_launch_config) == 56,
 	       "as CUlaunchAttribute and CUlaunchConfig are");
 
-enum { CU_JIT_INPUT_PTX = 1 };
-
 enum { /* CUjit_option */
 	CU_JIT_ERROR_LOG_BUFFER = 5,
 	CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
@@ -153,12 +150,6 @@ enum { /* CUjit_option */
 	X(launch_ex, "cuLaunchKernelEx",                                                                               \
 	  (const struct cu_launch_config *config, CUfunction f, void **params, void **extra))                          \
 	X(stream_capturing, "cuStreamIsCapturing", (CUstream s, int *status))                                          \
-	X(link_create, "cuLinkCreate_v2", (unsigned n, const int *options, void **values, CUlinkState *state))         \
-	X(link_add, "cuLinkAddData_v2",                                                                                \
-	  (CUlinkState state, int type, const void *data, size_t bytes, const char *name, unsigned n,                  \
-	   const int *options, void **values))                                                                         \
-	X(link_complete, "cuLinkComplete", (CUlinkState state, void **binary, size_t *bytes))                          \
-	X(link_destroy, "cuLinkDestroy", (CUlinkState state))                                                          \
 	X(capture_mode, "cuThreadExchangeStreamCaptureMode", (int *mode))                                              \
 	X(address_range, "cuMemGetAddressRange_v2", (CUdeviceptr * base, size_t *size, CUdeviceptr p))                 \
 	X(tensor_map, "cuTensorMapEncodeTiled",                                                                        \

@@ -13,7 +13,7 @@
 #include "runtime/device/dev_cuda.h"
 #include "runtime/image/error.h"
 
-enum { JIT_LOG = 8192, STATIC_SHARED_LIMIT = 48 * 1024 };
+enum { STATIC_SHARED_LIMIT = 48 * 1024 };
 
 #define LEGACY_STREAM ((CUstream)CU_STREAM_LEGACY)
 
@@ -38,7 +38,7 @@ static tl_status status_of(CUresult r)
 	}
 }
 
-static tl_status driver_error(const struct cuda_api *api, const char *call, CUresult r)
+tl_status driver_error(const struct cuda_api *api, const char *call, CUresult r)
 {
 	const char *text = NULL, *name = NULL;
 	if (api->error_string(r, &text) || !text)
@@ -187,7 +187,6 @@ tl_status cuda_device_new(const struct cuda_api *api, int ordinal, CUcontext ado
 	}
 	d->device.num_sms = (u32)d->target.multiprocessors;
 	d->l2_bytes = attribute(d, CU_DEVICE_L2_CACHE_SIZE);
-	d->api.driver_version(&d->driver);
 	d->nvtx = nvtx_tool();
 	*out = &d->device;
 	return TL_OK;
@@ -398,109 +397,6 @@ static struct target cuda_target(const struct device *device)
 	return ((const struct cuda *)device)->target;
 }
 
-static bool has_binary(const struct cuda *d, const struct image *im)
-{
-	return im->binary_bytes && im->driver == d->driver;
-}
-
-/* The driver's assembler gives up the allocation of registers in some large functions: a thread has 32 registers,
- * and all else is in local memory. At level 1 of optimization it allocates 255, and spills about a fifth of that. */
-enum {
-	FULL_OPTIMIZATION = 4,
-	LEAST_OPTIMIZATION = 1,
-	GIVEN_UP_CODE = 64 << 10, /* bytes of PTX, at least */
-	GIVEN_UP_REGISTERS = 32,  /* at most */
-	GIVEN_UP_LOCAL = 4096     /* bytes of a thread, at least */
-};
-
-static bool is_given_up(const struct cuda *d, const struct image *im, CUmodule m)
-{
-	CUfunction f;
-	int registers = 0, local = 0;
-	return im->code_bytes >= GIVEN_UP_CODE && !d->api.module_function(&f, m, im->name) &&
-	       !d->api.func_get_attribute(&registers, CU_FUNC_NUM_REGS, f) && registers <= GIVEN_UP_REGISTERS &&
-	       !d->api.func_get_attribute(&local, CU_FUNC_LOCAL_SIZE_BYTES, f) && local >= GIVEN_UP_LOCAL;
-}
-
-/* Has the assembler given up the image's machine code? */
-static bool is_binary_given_up(const struct cuda *d, const struct image *im)
-{
-	CUmodule m;
-	if (im->code_bytes < GIVEN_UP_CODE || d->api.module_load(&m, im->binary, 0, NULL, NULL))
-		return false;
-	bool is = is_given_up(d, im, m);
-	d->api.module_unload(m);
-	return is;
-}
-
-/* The caller has made the context current. */
-static bool link_code(struct cuda *d, struct image *im, int level)
-{
-	CUlinkState state;
-	void *binary; /* owned by the linker */
-	size_t bytes;
-	const int option = CU_JIT_OPTIMIZATION_LEVEL;
-	void *value = (void *)(uintptr_t)level;
-	if (d->api.link_create(1, &option, &value, &state))
-		return false;
-	bool good = !d->api.link_add(state, CU_JIT_INPUT_PTX, im->code, im->code_bytes + 1, im->name, 0, NULL, NULL) &&
-		    !d->api.link_complete(state, &binary, &bytes) && bytes <= INT32_MAX;
-	if (good) {
-		im->binary = arena_str(&im->arena, binary, bytes);
-		im->binary_bytes = (u32)bytes;
-		im->driver = d->driver;
-	}
-	d->api.link_destroy(state);
-	return good;
-}
-
-static bool cuda_link(struct device *device, struct image *im)
-{
-	struct cuda *d = (struct cuda *)device;
-	bool pushed, able = d->api.link_create && d->api.link_add && d->api.link_complete && d->api.link_destroy;
-	if (!able || has_binary(d, im) || cuda_enter(d, &pushed))
-		return false;
-	bool linked = link_code(d, im, FULL_OPTIMIZATION);
-	if (linked && is_binary_given_up(d, im))
-		link_code(d, im, LEAST_OPTIMIZATION);
-	cuda_leave(d, pushed);
-	return linked;
-}
-
-static CUresult load_code(struct cuda *d, const struct image *im, int level, char log[JIT_LOG], CUmodule *out)
-{
-	const int options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_OPTIMIZATION_LEVEL};
-	void *values[] = {log, (void *)(uintptr_t)JIT_LOG, (void *)(uintptr_t)level};
-	return d->api.module_load(out, im->code, ARRAY_LEN(options), options, values);
-}
-
-static tl_status load_module(struct cuda *d, const struct image *im, struct cuda_kernel *k)
-{
-	if (has_binary(d, im) && !d->api.module_load(&k->module, im->binary, 0, NULL, NULL))
-		return TL_OK;
-	char log[JIT_LOG] = "";
-	CUmodule least;
-	CUresult r = load_code(d, im, FULL_OPTIMIZATION, log, &k->module);
-	if (!r && is_given_up(d, im, k->module) && !load_code(d, im, LEAST_OPTIMIZATION, log, &least)) {
-		d->api.module_unload(k->module); /* if it gives up again, the code is no worse */
-		k->module = least;
-	}
-	if (!r)
-		return TL_OK;
-	tl_status s = driver_error(&d->api, "cuModuleLoadDataEx", r);
-	log[JIT_LOG - 1] = 0;
-	if (*log)
-		failed_more("\n%s", log);
-	if (r == CUDA_ERROR_UNSUPPORTED_PTX_VERSION) {
-		int version = 0;
-		d->api.driver_version(&version);
-		failed_more("\n      = hint: this driver supports CUDA %d.%d and does not know the generated PTX "
-			    "version; update it",
-			    version / 1000, version % 1000 / 10);
-	}
-	return s;
-}
-
 /* Sets the kernel's shared memory limit, and checks that a block fits the GPU. */
 static tl_status configure(struct cuda *d, const struct image *im, struct cuda_kernel *k)
 {
@@ -552,7 +448,7 @@ static tl_status cuda_load(struct device *device, const struct device_load *l, v
 	if (d->api.capture_mode)
 		TRY("cuThreadExchangeStreamCaptureMode", d->api.capture_mode(&mode));
 	if (!s)
-		s = load_module(d, im, k);
+		s = cuda_assemble(d, l, &k->module);
 	TRY("cuModuleGetFunction", d->api.module_function(&k->function, k->module, im->name));
 	if (!s)
 		s = configure(d, im, k);
@@ -629,7 +525,6 @@ const struct device_ops cuda_ops = {
 	.info = cuda_info,
 	.alloc = cuda_alloc,
 	.free = cuda_free,
-	.link = cuda_link,
 	.load = cuda_load,
 	.unload = cuda_unload,
 	.resources = cuda_resources,

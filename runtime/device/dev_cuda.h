@@ -31,12 +31,13 @@ struct cuda {
 	bool own_context;
 	int ordinal;               /* -1: unknown */
 	struct target target; /* with this GPU's limits */
-	int l2_bytes, driver;      /* driver: its CUDA version */
+	int l2_bytes;
 	pthread_mutex_t lock; /* of the scratch memory for timing */
 	CUdeviceptr scratch;
 	size_t scratch_bytes;
 };
 
+tl_status driver_error(const struct cuda_api *api, const char *call, CUresult r);
 /* The status of a failed driver call. If a kernel failed, the error names the kernel. */
 tl_status cuda_error(struct cuda *d, const char *call, CUresult r);
 
@@ -65,6 +66,10 @@ void cuda_leave(struct cuda *d, bool pushed);
 	TRY(call, __VA_ARGS__);                                                                                        \
 	cuda_leave(d, pushed);                                                                                         \
 	return s
+
+/* Loads the image's PTX, which the driver assembles (cuda_assemble.c). May add directives to it. The caller has made
+ * the context current. */
+tl_status cuda_assemble(struct cuda *d, const struct device_load *l, CUmodule *out);
 
 /* As in struct device_ops. */
 tl_status cuda_launch(struct device *device, const struct device_launch *l);

@@ -31,7 +31,7 @@ struct build {
 };
 
 struct device_load {
-	const struct image *image;
+	struct image *image;
 	struct source_list sources;  /* of the kernel's module, which outlives the loaded kernel; none for an image */
 	/* The compilation, for devices with keeps_unit; else NULL. */
 	struct unit *unit;
@@ -116,9 +116,7 @@ struct device_ops {
 	/* Compiles as far as this device needs. False: an error, which is in b->unit->diags. NULL: device_compile for
 	 * the target. */
 	bool (*compile)(struct device *d, const struct build *b, struct compiled *out);
-	/* Adds the driver's machine code to the image, to be kept on disk. False: the image has it, or it cannot be
-	 * made. NULL: the device has none. */
-	bool (*link)(struct device *d, struct image *im);
+	/* May add directives to the image's code. */
 	tl_status (*load)(struct device *d, const struct device_load *l, void **out);
 	void (*unload)(struct device *d, void *kernel); /* NULL: the unit owns the code, or there is none */
 	tl_status (*resources)(struct device *d, void *kernel, tl_resources *out); /* NULL: unknown */

@@ -6,7 +6,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	       "images are little-endian, and written as they lie in memory");
 
-enum { IMAGE_VERSION = 18, MAX_IMPORTS = UINT16_MAX };
+enum { IMAGE_VERSION = 19, MAX_IMPORTS = UINT16_MAX };
 static const char magic[8] = "tlimage";
 
 struct header {
@@ -150,8 +150,6 @@ static void code_fields(struct coder *c, struct image *im)
 	CODE_RANGE(c, im->codegen.alias, ALIAS_NONE, ALIAS_ANY);
 	code_text(c, &im->name);
 	code_block(c, &im->code, &im->code_bytes);
-	code_block(c, &im->binary, &im->binary_bytes);
-	CODE_RANGE(c, im->driver, 0, INT32_MAX);
 	CODE_RANGE(c, im->num_warps, 1, MAX_NUM_WARPS + MAX_PARTITION_WARPS);
 	CODE_RANGE(c, im->shared_bytes, 0, 1 << 20);
 	CODE_RANGE(c, im->scratch_bytes, 0, (i64)1 << 40);
@@ -300,9 +298,6 @@ void image_show(const struct image *im, struct strbuf *out)
 		sb_puts(out, ", ftz off");
 	bool cpu = !strncmp(im->target, "cpu", 3);
 	sb_printf(out, "\ncode         %u bytes of %s for %s\n", im->code_bytes, cpu ? "an object" : "PTX", im->target);
-	if (im->binary_bytes)
-		sb_printf(out, "binary       %u bytes, by a driver of CUDA %d.%d\n", im->binary_bytes,
-			  im->driver / 1000, im->driver % 1000 / 10);
 	if (cpu)
 		sb_printf(out, "scratch      %llu bytes per thread\n", (unsigned long long)im->scratch_bytes);
 	else

@@ -46,11 +46,6 @@ struct image {
 	/* PTX, or an ELF object for a CPU, NUL-terminated; "" for devices that keep the compilation */
 	const char *code;
 	u32 code_bytes;
-	/* The machine code that the GPU's driver made of the PTX, so that other processes with the same driver need not
-	 * assemble it again. 0 bytes: not made yet. */
-	const char *binary;
-	u32 binary_bytes;
-	i32 driver; /* the CUDA version of that driver, from cuDriverGetVersion */
 	/* the block, and the mapping of programs to blocks */
 	i32 num_warps, shared_bytes, cluster;
 	u64 scratch_bytes; /* of each CPU thread */

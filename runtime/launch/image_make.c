@@ -82,7 +82,6 @@ void image_make(struct image *im, const struct unit *u, const struct func *f, co
 	im->target = c->code ? target_name(&im->arena, &c->target) : "";
 	im->code_bytes = c->code ? (u32)c->code_len : 0;
 	im->code = arena_str(&im->arena, c->code ? c->code : "", im->code_bytes);
-	im->binary = "";
 	take_imports(im, u);
 	make_slots(im, k);
 	im->ones = arena_array(&im->arena, u32, k->ones.len + 1);

@@ -220,12 +220,6 @@ static tl_status load_image(const tl_kernel *k, struct unit *u, const struct com
 	return loaded_open(dev, &l, &v->loaded);
 }
 
-static bool link_image(const tl_kernel *k, struct variant *v)
-{
-	struct device *dev = k->module->ctx->dev;
-	return dev->ops->link && dev->ops->link(dev, &v->image);
-}
-
 /* --- manifests --------------------------------------------------------------------------------------------------- */
 
 static const char *set_variable(const char *name)
@@ -288,7 +282,7 @@ static bool may_compile(const tl_kernel *k)
 
 /* Compiles, and loads the result. */
 static tl_status compile_variant(const tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs,
-				 bool on_disk, struct variant *v)
+				 struct variant *v)
 {
 	if (!may_compile(k)) {
 		describe_use(&(struct used){k, v->params, o, args, nargs, NULL});
@@ -308,8 +302,6 @@ static tl_status compile_variant(const tl_kernel *k, const struct options *o, co
 	v->keeps = (!u->diags.messages.len || k->module->ctx->dev->ops->offline) && !u->ir.reads_environment;
 	if (!s) {
 		take_image(k, o, u, args, nargs, &out, v);
-		if (on_disk && v->keeps)
-			link_image(k, v);
 		s = load_image(k, u, &out, v); /* last: nothing after it fails */
 	}
 	cleanup_drop(&unit);
@@ -369,16 +361,12 @@ static bool takes_arguments(const struct params *ps, const struct image *im, con
 
 /* Loads v->image, an entry of the disk cache, into the device. False: the image cannot run with these arguments or on
  * this device, and a warning says so. */
-static bool load_entry(const tl_kernel *k, const tl_arg *args, size_t nargs, struct cache_key key, struct variant *v)
+static bool load_entry(const tl_kernel *k, const tl_arg *args, size_t nargs, struct variant *v)
 {
 	struct image *im = &v->image;
 	bool good = !strcmp(im->name, k->name) && takes_arguments(v->params, im, args, nargs);
-	bool linked = good && link_image(k, v);
-	if (good && !load_image(k, NULL, NULL, v)) {
-		if (linked)
-			keep_on_disk(key, im);
+	if (good && !load_image(k, NULL, NULL, v))
 		return true;
-	}
 	report_warning(k->module, arena_printf(&im->arena, "the entry of %s in the disk cache cannot be run", k->name),
 		       "it is compiled again");
 	image_free(im);
@@ -416,8 +404,8 @@ static tl_status build_image(const tl_kernel *k, const struct options *o, const 
 	v->keeps = true;
 	cleanup_push(&c, give_claim, &claim);
 	on_disk = on_disk && cache_trusted(k->module);
-	bool found = on_disk && find_entry(k, key, &v->image, &claim) && load_entry(k, args, nargs, key, v);
-	tl_status s = found ? TL_OK : compile_variant(k, o, args, nargs, on_disk, v);
+	bool found = on_disk && find_entry(k, key, &v->image, &claim) && load_entry(k, args, nargs, v);
+	tl_status s = found ? TL_OK : compile_variant(k, o, args, nargs, v);
 	if (!s && on_disk && v->keeps && !found)
 		keep_on_disk(key, &v->image);
 	cleanup_run(&c);
@@ -467,7 +455,7 @@ static tl_status variant_build(const tl_kernel *k, const struct options *o, cons
 	if (k->module->compiled)
 		return variant_of_image(k, v);
 	return image_key(k, v, &key, &on_disk) ? build_shared(k, o, args, nargs, key, on_disk, v)
-					       : compile_variant(k, o, args, nargs, false, v);
+					       : compile_variant(k, o, args, nargs, v);
 }
 
 /* Adds the driver's resource numbers, for remarks that end with them. */

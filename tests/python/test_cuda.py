@@ -159,8 +159,8 @@ print(k.n_regs, k.n_spills)
 @pytest.mark.skipif(CUDA is not None, reason="the simulated driver alone can give up")
 @pytest.mark.parametrize("cache", ["0", "1", "1"])
 def test_given_up_allocation(cache, tmp_path_factory):
-    """Where the driver's assembler gives up the allocation of registers, its least optimization is used: with the code in
-    memory, with linked code, and with linked code of the disk cache."""
+    """Where the driver's assembler gives up the allocation of registers, its least optimization is used: for a compiled
+    kernel, without and with the disk cache, and for one from the disk cache."""
     if not os.path.exists(os.path.join(SIMULATED, "libcuda.so.1")):
         pytest.skip("build/simcuda/libcuda.so.1 is not built: make test-programs")
     folder = tmp_path_factory.getbasetemp() / "given_up"

@@ -28,7 +28,7 @@ static struct driver {
 	CUresult error;
 	CUresult lost; /* what every call in the context answers, until nobody has it any more */
 	size_t free_bytes;
-	int streams, modules, allocations, events, retained, pinned, linkers;
+	int streams, modules, allocations, events, retained, pinned;
 	CUstream copied_on, waits; /* waits: for an event */
 	struct {
 		CUdeviceptr dst, src;
@@ -50,8 +50,14 @@ static struct driver {
 	unsigned cluster[3];
 	CUstream captured; /* into a graph */
 	int capture_mode;
-	int version, links, binaries; /* binaries: loaded from what has been linked */
+	int version;
 	bool never_ends; /* what is launched */
+	/* the assembler: registers of a thread (0: 255), and bytes that it spills for the sake of more blocks */
+	int registers, spilled;
+	struct {
+		int blocks; /* the least resident blocks that the code asks for */
+	} functions[33];
+	int loads; /* of PTX */
 } driver;
 
 static CUcontext const primary = (CUcontext)&driver, other_context = (CUcontext)&driver.capability,
@@ -266,33 +272,31 @@ static CUresult f_stream_wait(CUstream s, CUevent e, unsigned flags)
 }
 static CUresult f_module_load(CUmodule *m, const void *image, unsigned n, const int *options, void **values)
 {
-	bool binary = !strncmp(image, "binary", 6);
-	CUresult r = called(binary ? "load binary" : "load", true);
+	CUresult r = called("load", true);
+	const char *blocks = strstr(image, "\n.minnctapersm ");
 	assert_true(!driver.captured || driver.capture_mode == CU_STREAM_CAPTURE_MODE_RELAXED);
-	assert_true(binary || strstr(image, ".version"));
-	if (binary && !r) {
-		assert_int_equal(((const char *)image)[6], driver.version % 100);
-		driver.binaries++;
-	}
+	assert_non_null(strstr(image, ".version"));
+	int least = blocks ? atoi(blocks + 15) : 0;
+	driver.loads++;
 	for (unsigned i = 0; i < n && r; i++)
 		if (options[i] == CU_JIT_ERROR_LOG_BUFFER)
 			strcpy(values[i], "ptxas application ptx input, line 7; fatal: nonsense");
 	if (!r) {
 		driver.modules++;
-		*m = (CUmodule)&driver.modules;
+		driver.functions[least].blocks = least;
+		*m = (CUmodule)&driver.functions[least];
 	}
 	return r;
 }
 static CUresult f_module_unload(CUmodule m)
 {
-	assert_ptr_equal(m, &driver.modules);
+	assert_in_range((uintptr_t)m, (uintptr_t)driver.functions, (uintptr_t)(driver.functions + 32));
 	driver.modules--;
 	return called("unload", true);
 }
 static CUresult f_module_function(CUfunction *f, CUmodule m, const char *name)
 {
-	(void)m;
-	*f = (CUfunction)&driver.launch;
+	*f = (CUfunction)m;
 	driver.loaded_in = driver.depth ? driver.stack[driver.depth - 1] : NULL;
 	assert_string_equal(name, "k");
 	return called("function", true);
@@ -306,10 +310,12 @@ static CUresult f_func_set_attribute(CUfunction f, int attribute, int value)
 }
 static CUresult f_func_get_attribute(int *value, int attribute, CUfunction f)
 {
-	(void)f;
+	int blocks = *(const int *)f, registers = driver.registers ? driver.registers : 255;
+	if (blocks) /* all that blocks of 4 warps leave, in units of 8 */
+		registers = 65536 / 128 / blocks > 255 ? 255 : 65536 / 128 / blocks / 8 * 8;
 	*value = attribute == CU_FUNC_MAX_THREADS_PER_BLOCK ? driver.most_threads
-		 : attribute == CU_FUNC_LOCAL_SIZE_BYTES    ? 48
-							    : 255;
+		 : attribute == CU_FUNC_LOCAL_SIZE_BYTES    ? 48 + (registers < driver.registers ? driver.spilled : 0)
+							    : registers;
 	return called("func_get", true);
 }
 static CUresult f_occupancy(int *blocks, CUfunction f, int threads, size_t shared)
@@ -321,7 +327,7 @@ static CUresult f_occupancy(int *blocks, CUfunction f, int threads, size_t share
 static CUresult f_launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
 			 unsigned shared, CUstream s, void **params, void **extra)
 {
-	assert_ptr_equal(f, &driver.launch);
+	assert_ptr_equal(f, &driver.functions[0]);
 	if (driver.depth && driver.stack[driver.depth - 1] != driver.loaded_in)
 		return called("launch elsewhere", false) ? driver.error : CUDA_ERROR_INVALID_HANDLE;
 	assert_true(by == 1 && bz == 1 && !extra);
@@ -417,42 +423,6 @@ static CUresult f_capture_mode(int *mode)
 	return 0;
 }
 
-static inline CUresult f_link_create(unsigned n, const int *options, void **values, CUlinkState *state)
-{
-	(void)n, (void)options, (void)values;
-	CUresult r = called("link", true);
-	driver.linkers += !r;
-	*state = r ? NULL : (CUlinkState)&driver.links;
-	return r;
-}
-static inline CUresult f_link_add(CUlinkState state, int type, const void *data, size_t bytes, const char *name,
-				  unsigned n, const int *options, void **values)
-{
-	(void)n, (void)options, (void)values;
-	assert_ptr_equal(state, &driver.links);
-	assert_int_equal(type, CU_JIT_INPUT_PTX);
-	assert_int_equal(bytes, strlen(data) + 1);
-	assert_string_equal(name, "k");
-	return called("link add", true);
-}
-/* It holds zeros, as machine code does. */
-static inline CUresult f_link_complete(CUlinkState state, void **binary, size_t *bytes)
-{
-	static char code[64] = "binary";
-	(void)state;
-	code[6] = (char)(driver.version % 100);
-	code[60] = 1;
-	*binary = code;
-	*bytes = sizeof code;
-	driver.links++;
-	return called("link complete", true);
-}
-static inline CUresult f_link_destroy(CUlinkState state)
-{
-	assert_ptr_equal(state, &driver.links);
-	driver.linkers--;
-	return called("link destroy", true);
-}
 static inline CUresult f_tensor_map(void *map, int type, unsigned rank, void *base, const u64 *sizes,
 				    const u64 *strides, const unsigned *box, const unsigned *steps, int interleave,
 				    int swizzle, int promotion, int fill)
@@ -472,17 +442,6 @@ static const struct cuda_api api = {
 	.stream_capturing = f_stream_capturing,
 	.capture_mode = f_capture_mode,
 };
-
-/* The same with a linker. */
-static inline struct cuda_api linking_api(void)
-{
-	struct cuda_api linking = api;
-	linking.link_create = f_link_create;
-	linking.link_add = f_link_add;
-	linking.link_complete = f_link_complete;
-	linking.link_destroy = f_link_destroy;
-	return linking;
-}
 
 /* --- helpers ------------------------------------------------------------------------------------------------- */
 
@@ -514,7 +473,6 @@ static inline void assert_clean(int depth)
 	assert_int_equal(driver.modules, 0);
 	assert_int_equal(driver.allocations, 0);
 	assert_int_equal(driver.pinned, 0);
-	assert_int_equal(driver.linkers, 0);
 	assert_int_equal(driver.events, 0);
 	assert_int_equal(driver.retained, 0);
 	assert_int_equal(driver.depth, depth);

@@ -47,7 +47,6 @@ static struct image random_image(void)
 	for (u32 i = 0; i < im.code_bytes; i++) /* NULs too: it is binary */
 		code[i] = (char)random_bits();
 	im.code = code;
-	im.binary = "";
 	im.slots = arena_array(&im.arena, struct slot, im.nslots);
 	for (u32 i = 0; i < im.nslots; i++) {
 		enum dtype d = (enum dtype)(random_bits() % DT_COUNT);

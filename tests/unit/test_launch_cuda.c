@@ -75,7 +75,6 @@ static void images(void **state)
 				   .name = "k",
 				   .code = ".version 8.0",
 				   .code_bytes = 12,
-				   .binary = "",
 				   .num_warps = 8,
 				   .shared_bytes = 1024,
 				   .cluster = 1,
@@ -218,8 +217,8 @@ static void copies_between(void **state)
 	assert_clean(1);
 }
 
-/* Another process launches with a driver: one binary is loaded, so many have been linked, from PTX so many modules. */
-static void launch_cached(const struct cuda_api *with, int compiles, int links, int binaries)
+/* Another process launches. */
+static void launch_cached(int compiles)
 {
 	struct device_ops ops = cuda_ops;
 	struct device *d;
@@ -227,8 +226,8 @@ static void launch_cached(const struct cuda_api *with, int compiles, int links, 
 	tl_module *m;
 	tl_kernel *k;
 	ops.compile = counting_compile;
-	compilations = driver.links = driver.binaries = 0;
-	assert_int_equal(cuda_device_new(with, 0, NULL, &d), TL_OK);
+	compilations = driver.loads = 0;
+	assert_int_equal(cuda_device_new(&api, 0, NULL, &d), TL_OK);
 	d->ops = &ops;
 	assert_int_equal(context_new(d, &ctx), TL_OK);
 	assert_int_equal(tl_module_load_source(ctx, "k.tl", add_one, sizeof add_one - 1, &m), TL_OK);
@@ -238,43 +237,24 @@ static void launch_cached(const struct cuda_api *with, int compiles, int links, 
 	assert_int_equal(tl_launch(k, &(tl_config){.grid = {1}}, args, 2), TL_OK);
 	assert_int_equal(driver.modules, 1);
 	assert_int_equal(compilations, compiles);
-	assert_int_equal(driver.links, links);
-	assert_int_equal(driver.binaries, binaries);
+	assert_int_equal(driver.loads, 1);
 	tl_context_destroy(ctx);
 	assert_clean(0);
 }
 
-/* What the driver makes of a kernel is kept with it, for processes with the same driver. */
-static void binaries(void **state)
+static void disk_cache(void **state)
 {
 	(void)state;
 	char folder[] = "/tmp/tlc-cuda-XXXXXX", command[64];
-	const struct cuda_api linking = linking_api();
 	assert_non_null(mkdtemp(folder));
 	setenv("TL_CACHE_DIR", folder, true);
 	unsetenv("TL_CACHE");
-	launch_cached(&api, 1, 0, 0); /* a driver without a linker */
-	launch_cached(&api, 0, 0, 0);
-	launch_cached(&linking, 0, 1, 1);
-	launch_cached(&linking, 0, 0, 1);
-	driver.version++; /* another driver */
-	launch_cached(&linking, 0, 1, 1);
-	launch_cached(&linking, 0, 0, 1);
-	driver.fail = "load binary"; /* it cannot be used after all */
-	driver.error = 200;
-	launch_cached(&linking, 0, 0, 0);
-	driver.version++;
-	for (const char *const *call = (const char *const[]){"link", "link add", "link complete", NULL}; *call;
-	     call++) {
-		driver.fail = *call;
-		launch_cached(&linking, 0, !strcmp(*call, "link complete"), 0);
-	}
-	driver.fail = NULL;
-	launch_cached(&linking, 0, 1, 1);
+	launch_cached(1);
+	launch_cached(0);
 	snprintf(command, sizeof command, "rm -r %s", folder);
 	assert_int_equal(system(command), 0);
 	setenv("TL_CACHE", "0", true);
-	launch_cached(&linking, 1, 0, 0); /* nothing is kept */
+	launch_cached(1); /* nothing is kept */
 }
 
 /* While a stream is captured into a graph its launches are no more than launches: what is not there is refused. */
@@ -329,7 +309,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(attributes, reset),   cmocka_unit_test_setup(images, reset),
 		cmocka_unit_test_setup(several_gpus, reset), cmocka_unit_test_setup(copies_between, reset),
-		cmocka_unit_test_setup(binaries, reset),     cmocka_unit_test_setup(capturing, reset),
+		cmocka_unit_test_setup(disk_cache, reset),   cmocka_unit_test_setup(capturing, reset),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

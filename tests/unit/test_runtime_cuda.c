@@ -6,12 +6,12 @@
 static tl_status load_clusters(struct device *d, int num_warps, i32 shared, i32 cluster, void **out)
 {
 	static const char ptx[] = ".version 8.0";
-	const struct image im = {.name = "k",
-				 .code = ptx,
-				 .code_bytes = sizeof ptx - 1,
-				 .shared_bytes = shared,
-				 .num_warps = num_warps,
-				 .cluster = cluster};
+	struct image im = {.name = "k",
+			   .code = ptx,
+			   .code_bytes = sizeof ptx - 1,
+			   .shared_bytes = shared,
+			   .num_warps = num_warps,
+			   .cluster = cluster};
 	return d->ops->load(d, &(struct device_load){.image = &im}, out);
 }
 
@@ -597,11 +597,11 @@ static void each_call_fails(void **state)
 			"        l = at + tl.arange(0, 64)\n"
 			"        acc = tl.dot(tl.load(a + i * r + l[None, :]), tl.load(b + l[:, None] * r + j), acc)\n"
 			"    tl.store(c + i * 256 + j, acc)\n";
-	struct cuda_api whole = linking_api();
+	struct cuda_api whole = api;
 	whole.tensor_map = f_tensor_map;
 	int n = 0, made = 0;
 	do {
-		remove_folder(state); /* each time the driver is asked to link */
+		remove_folder(state);
 		new_driver_and_folder(state);
 		driver.error = 3;
 		driver.fail_at = ++n;
@@ -673,10 +673,7 @@ static void each_call_fails(void **state)
 			assert_clean(0);
 	} while (n <= driver.calls);
 	assert_true(n > 150);
-	static const char *const among[] = {" link ",         " link add ",    " link complete ",
-					    " link destroy ", " load binary ", " tensor map "};
-	for (u32 i = 0; i < ARRAY_LEN(among); i++)
-		assert_non_null(strstr(driver.log, among[i]));
+	assert_non_null(strstr(driver.log, " tensor map "));
 }
 
 int main(void)

@@ -566,15 +566,15 @@ static void run_on_device(struct device *d, struct trial *t)
 		args[2 + k] = t->params.at[k];
 	}
 	args[2 + RANK] = (u64)(uintptr_t)t->params.map;
-	const struct image im = {.name = "k",
-				 .slots = slots,
-				 .nslots = 2 + RANK,
-				 .nmaps = 1,
-				 .code = t->text.at,
-				 .code_bytes = (u32)t->text.len,
-				 .shared_bytes = MAX_BYTES,
-				 .num_warps = 1,
-				 .cluster = 1};
+	struct image im = {.name = "k",
+			   .slots = slots,
+			   .nslots = 2 + RANK,
+			   .nmaps = 1,
+			   .code = t->text.at,
+			   .code_bytes = (u32)t->text.len,
+			   .shared_bytes = MAX_BYTES,
+			   .num_warps = 1,
+			   .cluster = 1};
 	tl_status s = d->ops->load(d, &(struct device_load){.image = &im}, &kernel);
 	struct device_launch l = {.kernel = kernel, .grid = {1, 1, 1}, .args = args, .nargs = 3 + RANK};
 	if (s || d->ops->launch(d, &l))

@@ -1,0 +1,166 @@
+/* Machine code of a kernel: the driver assembles the PTX of an image as it loads it. The driver keeps machine code in a
+ * cache of its own, so that only the first process waits for its assembler. (The output of its linker could be kept
+ * here, but the linker assembles PTX as a part of a program: kernels then take up to 1.7 times the registers.)
+ *
+ * The assembler decides how many registers a thread has, and with them how many blocks are resident on a
+ * multiprocessor. Where its decision is a bad one, the PTX is assembled once more:
+ *
+ * - It gives up the allocation of registers in some large functions: a thread has 32 registers, and all else is in
+ *   local memory. At level 1 of optimization it allocates 255, and spills about a fifth of that.
+ * - It takes a few registers more than another resident block would leave; or it leaves registers unused, and moves
+ *   loads to their uses, where each waits for memory. Few resident warps do not hide that latency. So the directive
+ *   .minnctapersm asks for more blocks, or else for as many as there are: then the assembler uses all registers. This
+ *   code is kept if it hardly spills more. The directive is kept with the image, so that later processes assemble it
+ *   once. Few programs gain nothing from more blocks: this is done for kernels that are compiled for many programs,
+ *   which are kernels with dots (kind_of_grid).
+ *
+ * Warps that exchange registers (setmaxnreg) need those that the first code has. */
+#include "runtime/device/dev_cuda.h"
+#include "runtime/image/error.h"
+
+enum { JIT_LOG = 8192, FULL_OPTIMIZATION = 4, LEAST_OPTIMIZATION = 1 };
+
+/* What the assembler has allocated for a thread. */
+struct allocation {
+	int registers, local; /* local: bytes of local memory */
+};
+
+static bool find_allocation(const struct cuda *d, const struct image *im, CUmodule m, struct allocation *out)
+{
+	CUfunction f;
+	return !d->api.module_function(&f, m, im->name) &&
+	       !d->api.func_get_attribute(&out->registers, CU_FUNC_NUM_REGS, f) &&
+	       !d->api.func_get_attribute(&out->local, CU_FUNC_LOCAL_SIZE_BYTES, f);
+}
+
+static CUresult load_code(struct cuda *d, const char *ptx, int level, char log[JIT_LOG], CUmodule *out)
+{
+	const int options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_OPTIMIZATION_LEVEL};
+	void *values[] = {log, (void *)(uintptr_t)JIT_LOG, (void *)(uintptr_t)level};
+	return d->api.module_load(out, ptx, ARRAY_LEN(options), options, values);
+}
+
+static void replace_module(struct cuda *d, CUmodule *m, CUmodule by)
+{
+	d->api.module_unload(*m);
+	*m = by;
+}
+
+/* --- registers that are not allocated ------------------------------------------------------------------------ */
+
+enum { GIVEN_UP_CODE = 64 << 10 }; /* bytes of PTX, at least */
+
+static bool is_given_up(const struct image *im, const struct allocation *a)
+{
+	enum {
+		REGISTERS = 32, /* at most */
+		LOCAL = 4096    /* bytes of a thread, at least */
+	};
+	return im->code_bytes >= GIVEN_UP_CODE && a->registers <= REGISTERS && a->local >= LOCAL;
+}
+
+/* --- resident blocks ------------------------------------------------------------------------------------------ */
+
+enum { MOST_ATTEMPTS = 3 }; /* to assemble an image's code once more */
+
+/* Registers of a thread if so many blocks are resident. */
+static int registers_for(const struct cuda *d, const struct image *im, int blocks)
+{
+	enum { UNIT = 8 }; /* in which registers are allocated */
+	int n = d->target.registers / (32 * im->num_warps * blocks);
+	return MIN(n - n % UNIT, d->target.thread_registers);
+}
+
+/* The numbers of resident blocks to assemble the PTX for, the first preferred; returns how many there are. */
+static int wanted_blocks(const struct cuda *d, const struct image *im, int registers, int out[MOST_ATTEMPTS])
+{
+	enum { RESERVED = 1024, MOST_BLOCKS = 32, STEP = 2, FEW_WARPS = 16 };
+	enum { MOST_CODE = 192 << 10 }; /* bytes: bounds the time of the attempts */
+	int most = (d->target.shared_bytes + RESERVED) / (im->shared_bytes + RESERVED), now = 0, n = 0;
+	most = MIN(most, MOST_BLOCKS);
+	while (now < most && registers_for(d, im, now + 1) >= registers)
+		now++;
+	if (!now || now * im->num_warps > FEW_WARPS || im->cluster > 1 || im->persistent ||
+	    im->code_bytes > MOST_CODE || strstr(im->code, "\n.minnctapersm") || strstr(im->code, "\n.maxnreg") ||
+	    strstr(im->code, "setmaxnreg"))
+		return 0;
+	/* with less than three quarters of its registers, code spills */
+	for (int more = MIN(now + STEP, most); more > now; more--)
+		if (4 * registers_for(d, im, more) >= 3 * registers)
+			out[n++] = more;
+	int left = registers_for(d, im, now);
+	if (100 * registers < 85 * left && left < d->target.thread_registers) /* many registers are unused */
+		out[n++] = now;
+	return n;
+}
+
+/* PTX that asks for so many resident blocks; NULL: it has no line for the block's size. */
+static const char *with_blocks(struct arena *a, const struct image *im, int blocks)
+{
+	const char *line = strstr(im->code, "\n.reqntid"), *end = line ? strchr(line + 1, '\n') : NULL;
+	return end ? arena_printf(a, "%.*s\n.minnctapersm %d%s", (int)(end - im->code), im->code, blocks, end) : NULL;
+}
+
+/* Replaces *m, which has the allocation *first, by better machine code, if it can be made. */
+static void improve(struct cuda *d, struct image *im, const struct allocation *first, CUmodule *m)
+{
+	enum { SPILLED = 16 }; /* further bytes of a thread that may be spilled: more resident warps gain more */
+	int blocks[MOST_ATTEMPTS], n = wanted_blocks(d, im, first->registers, blocks);
+	bool done = false;
+	for (int i = 0; i < n && !done; i++) {
+		struct arena scratch = {0};
+		struct allocation other;
+		CUmodule better;
+		char log[JIT_LOG];
+		const char *ptx = with_blocks(&scratch, im, blocks[i]);
+		if (ptx && !load_code(d, ptx, FULL_OPTIMIZATION, log, &better)) {
+			done = find_allocation(d, im, better, &other) && other.local <= first->local + SPILLED;
+			if (done) {
+				replace_module(d, m, better);
+				im->code_bytes = (u32)strlen(ptx);
+				im->code = arena_str(&im->arena, ptx, im->code_bytes);
+			} else {
+				d->api.module_unload(better);
+			}
+		}
+		arena_free(&scratch);
+	}
+}
+
+/* --- loading --------------------------------------------------------------------------------------------------- */
+
+static tl_status load_failed(struct cuda *d, CUresult r, char log[JIT_LOG])
+{
+	tl_status s = driver_error(&d->api, "cuModuleLoadDataEx", r);
+	log[JIT_LOG - 1] = 0;
+	if (*log)
+		failed_more("\n%s", log);
+	if (r == CUDA_ERROR_UNSUPPORTED_PTX_VERSION) {
+		int version = 0;
+		d->api.driver_version(&version);
+		failed_more("\n      = hint: this driver supports CUDA %d.%d and does not know the generated PTX "
+			    "version; update it",
+			    version / 1000, version % 1000 / 10);
+	}
+	return s;
+}
+
+tl_status cuda_assemble(struct cuda *d, const struct device_load *l, CUmodule *out)
+{
+	struct image *im = l->image;
+	char log[JIT_LOG] = "";
+	CUmodule least;
+	struct allocation a;
+	/* an image from a file has its directives, unless it was compiled without a GPU */
+	bool many = l->compiled && im->codegen.grid != GRID_FEW;
+	CUresult r = load_code(d, im->code, FULL_OPTIMIZATION, log, out);
+	if (r)
+		return load_failed(d, r, log);
+	if ((!many && im->code_bytes < GIVEN_UP_CODE) || !find_allocation(d, im, *out, &a))
+		return TL_OK;
+	if (!is_given_up(im, &a) && many)
+		improve(d, im, &a, out);
+	else if (is_given_up(im, &a) && !load_code(d, im->code, LEAST_OPTIMIZATION, log, &least))
+		replace_module(d, out, least); /* if it gives up again, the code is no worse */
+	return TL_OK;
+}
