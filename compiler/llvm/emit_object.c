@@ -5,6 +5,9 @@
  * would be no faster. */
 static const char passes[] = "mergefunc,function(sroa,early-cse<memssa>,loop-mssa(licm),early-cse,simplifycfg)";
 
+/* Terms of a sum before some are frozen: more than addresses usually have. */
+enum { MOST_TERMS = 8, MOST_INVARIANT = 4 };
+
 bool optimize_for_cpu(struct session *s, const struct target *target, const char **error)
 {
 	session_verify(s);
@@ -12,7 +15,7 @@ bool optimize_for_cpu(struct session *s, const struct target *target, const char
 	if (!session_machine(s, target, error) || (!target->lines && !session_passes(s, passes, error)))
 		return false;
 	expand_masked_accesses(s->mod, target);
-	freeze_long_sums(s->mod);
+	freeze_long_sums(s->mod, MOST_TERMS, MOST_INVARIANT);
 	session_verify(s);
 	return session_bound_time(s, target, error);
 }

@@ -11,7 +11,5 @@ bool optimize_for_cpu(struct session *s, const struct target *target, const char
 const char *emit_for_cpu(struct session *s, LLVMCodeGenFileType type, size_t *len, const char **error);
 /* Replaces masked loads and stores that the CPU has no instruction for by calls of a loop (masked_access.c). */
 void expand_masked_accesses(LLVMModuleRef mod, const struct target *target);
-/* Freezes parts of long sums, since the time of an LLVM pass grows with the cube of their terms (long_sums.c). */
-void freeze_long_sums(LLVMModuleRef mod);
 
 #endif

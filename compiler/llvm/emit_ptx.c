@@ -217,6 +217,8 @@ static const char *emit(struct session *s, size_t *len, const char **error)
 	return text;
 }
 
+enum { MOST_TERMS = 16 }; /* of an integer sum before some are frozen: more than any address has */
+
 const char *emit_ptx(struct session *s, const struct target *target, const struct ptx_kernel *k, const char **llir,
 		     size_t *len, const char **error)
 {
@@ -231,6 +233,7 @@ const char *emit_ptx(struct session *s, const struct target *target, const struc
 		return NULL;
 	separate_shared_operands(s->mod);
 	keep_recurrences(s->mod);
+	freeze_long_sums(s->mod, MOST_TERMS, MOST_TERMS);
 	protect_negations(s->mod);
 	if (k->may_hold_loads)
 		allow_registers_for_loads(s, target, k->threads);

@@ -1,11 +1,10 @@
-/* Freezes parts of long integer sums. LLVM's loop strength reduction searches the ways to split the sum of each
- * address of a loop for the cheapest one. Its time grows with the cube of the number of terms (96 terms: 42 seconds).
- * A frozen value counts as a single term, so this file freezes parts of sums with more terms than addresses usually
- * have. Of the two operands of a sum, it prefers a loop-invariant one. A freeze costs no instruction. */
+/* Freezes parts of long integer sums, since the time of two LLVM passes grows with the cube of the number of terms. Loop
+ * strength reduction searches the ways to split the sum of each address of a loop for the cheapest one (96 terms: 42
+ * seconds). Reassociation in the NVPTX back end compares each part of a sum with all its terms (2,048 terms of a
+ * reduction in a thread: minutes). A frozen value counts as a single term. Of the two operands of a sum, this file
+ * prefers a loop-invariant one. A freeze costs no instruction. */
 #include "support/map.h"
-#include "llvm/emit_object.h"
-
-enum { MOST_TERMS = 8, MOST_FIXED = 4 /* for loop-invariant sums */ };
+#include "llvm/session.h"
 
 struct sum {
 	u32 terms;
@@ -16,6 +15,7 @@ struct sums {
 	struct arena scratch;
 	struct map known;  /* value → struct sum */
 	struct map frozen; /* value → frozen value */
+	u32 most, most_invariant;
 	LLVMBuilderRef b;
 };
 
@@ -87,15 +87,15 @@ static void visit(struct sums *s, LLVMValueRef i)
 	x->varies = LLVMGetInstructionOpcode(i) == LLVMPHI;
 	for (int k = 0; !x->varies && k < LLVMGetNumOperands(i); k++)
 		x->varies = sum_of(s, LLVMGetOperand(i, (unsigned)k)).varies;
-	u32 most = x->varies ? MOST_TERMS : MOST_FIXED;
+	u32 most = x->varies ? s->most : s->most_invariant;
 	while ((x->terms = terms_of(s, i)) > most && freeze_operand(s, i))
 		;
 	map_put(&s->known, i, x);
 }
 
-void freeze_long_sums(LLVMModuleRef mod)
+void freeze_long_sums(LLVMModuleRef mod, u32 most, u32 most_invariant)
 {
-	struct sums s = {.b = LLVMCreateBuilderInContext(LLVMGetModuleContext(mod))};
+	struct sums s = {.most = most, .most_invariant = most_invariant, .b = LLVMCreateBuilderInContext(LLVMGetModuleContext(mod))};
 	s.known.arena = s.frozen.arena = &s.scratch;
 	for (LLVMValueRef f = LLVMGetFirstFunction(mod); f; f = LLVMGetNextFunction(f))
 		for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b))

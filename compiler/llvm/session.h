@@ -68,6 +68,9 @@ const char *session_text(struct session *s);
 void protect_negations(LLVMModuleRef mod);
 /* Lets an elementwise kernel of `threads` threads a block keep more loads in flight (registers_for_loads.c). */
 void allow_registers_for_loads(const struct session *s, const struct target *target, int threads);
+/* Freezes parts of integer sums that have more terms than `most`, or `most_invariant` outside of recurrences
+ * (long_sums.c). */
+void freeze_long_sums(LLVMModuleRef mod, u32 most, u32 most_invariant);
 /* Branches around operands of selections with an unlikely condition (unlikely_selects.c). */
 void branch_around_unlikely(LLVMModuleRef mod);
 /* Hides operands from LLVM if it would crash on simplifying them (min_max_operands.c). Runs before each LLVM pass that
