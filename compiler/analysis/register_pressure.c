@@ -18,8 +18,3 @@ i64 carried_registers(const struct pass_state *s, const struct op *loop)
 		sum += registers_of(s, &loop->results[i]);
 	return sum;
 }
-
-int most_registers(const struct pass_state *s, int num_warps, int blocks)
-{
-	return MIN(s->target->registers / (32 * num_warps * blocks), s->target->thread_registers);
-}

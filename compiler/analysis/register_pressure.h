@@ -10,7 +10,5 @@
 i64 registers_of(const struct pass_state *s, const struct value *v);
 /* Registers of each thread for the values that the loop carries from one iteration to the next. */
 i64 carried_registers(const struct pass_state *s, const struct op *loop);
-/* The registers available to a thread if `blocks` blocks of `num_warps` warps share a multiprocessor. */
-int most_registers(const struct pass_state *s, int num_warps, int blocks);
 
 #endif

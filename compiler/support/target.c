@@ -261,3 +261,14 @@ int target_capability(const struct target *d)
 {
 	return d->kind == TARGET_CUDA ? d->sm : 90;
 }
+
+int registers_for_blocks(const struct target *t, int warps, int blocks)
+{
+	return MIN(t->registers / (32 * warps * blocks), t->thread_registers);
+}
+
+int blocks_for_memory(const struct target *t, i64 bytes)
+{
+	enum { RESERVED = 1024 }; /* by the hardware, for each block */
+	return (int)((t->shared_bytes + RESERVED) / (bytes + RESERVED));
+}

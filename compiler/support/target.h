@@ -57,6 +57,11 @@ struct target {
 	bool checks;       /* the code reports each memory access to the runtime (cpu/cpu_abi.h) */
 };
 
+/* The registers available to a thread if `blocks` blocks of `warps` warps share a multiprocessor. */
+int registers_for_blocks(const struct target *t, int warps, int blocks);
+/* The number of blocks that the shared memory of a multiprocessor suffices for, with `bytes` bytes each. */
+int blocks_for_memory(const struct target *t, i64 bytes);
+
 /* A GPU of compute capability 7.5, 8.0, 8.6, 8.7, 8.9 or 9.0 according to NVIDIA's documentation. sm is ten times the
  * compute capability. */
 struct target cuda_description(int sm, bool arch_specific);

@@ -1,28 +1,31 @@
-/* Machine code of a kernel: the driver assembles the PTX of an image as it loads it. The driver keeps machine code in a
- * cache of its own, so that only the first process waits for its assembler. (The output of its linker could be kept
- * here, but the linker assembles PTX as a part of a program: kernels then take up to 1.7 times the registers.)
+/* Machine code of a kernel. The driver assembles the PTX of an image when it loads it, and keeps the machine code in
+ * its disk cache: only the first process waits for the assembler. The driver's linker could produce machine code for
+ * libtl's disk cache, but it assembles PTX as a relocatable part of a program, and kernels then take up to 1.7 times
+ * the registers.
  *
- * The assembler decides how many registers a thread has, and with them how many blocks are resident on a
- * multiprocessor. Where its decision is a bad one, the PTX is assembled once more:
+ * The assembler chooses the registers of a thread, and thereby the number of blocks that are resident on a
+ * multiprocessor. The PTX is assembled again in two cases.
  *
- * - It gives up the allocation of registers in some large functions: a thread has 32 registers, and all else is in
- *   local memory. At level 1 of optimization it allocates 255, and spills about a fifth of that.
- * - It takes a few registers more than another resident block would leave; or it leaves registers unused, and moves
- *   loads to their uses, where each waits for memory. Few resident warps do not hide that latency. So the directive
- *   .minnctapersm asks for more blocks, or else for as many as there are: then the assembler uses all registers. This
- *   code is kept if it hardly spills more. The directive is kept with the image, so that later processes assemble it
- *   once. Few programs gain nothing from more blocks: this is done for kernels that are compiled for many programs,
- *   which are kernels with dots (kind_of_grid).
+ * - The assembler has given up the allocation of registers, which happens in some large functions: a thread has 32
+ *   registers, and all other values are in local memory. At level 1 of optimization, the assembler allocates 255
+ *   registers, and spills about a fifth of the bytes.
+ * - Few warps are resident, so that they do not hide the latency of memory, and a few registers less would leave room
+ *   for another block; or registers are unused, although loads then wait for each other. The directive .minnctapersm
+ *   sets the least number of resident blocks, and the assembler uses all registers that these blocks leave. The new
+ *   code is kept if it spills at most a few bytes more. The image keeps the directive, so that later processes
+ *   assemble it once.
  *
- * Warps that exchange registers (setmaxnreg) need those that the first code has. */
+ * More resident blocks need many programs. So the second case is limited to images that are compiled for many programs,
+ * which only kernels with dots have (kind_of_grid). Kernels in which warps exchange registers (setmaxnreg) are
+ * excluded: with fewer registers for the block, a consumer warp would wait for registers without end. */
 #include "runtime/device/dev_cuda.h"
 #include "runtime/image/error.h"
 
 enum { JIT_LOG = 8192, FULL_OPTIMIZATION = 4, LEAST_OPTIMIZATION = 1 };
 
-/* What the assembler has allocated for a thread. */
+/* The registers and the local memory of a thread. */
 struct allocation {
-	int registers, local; /* local: bytes of local memory */
+	int registers, local; /* local: in bytes */
 };
 
 static bool find_allocation(const struct cuda *d, const struct image *im, CUmodule m, struct allocation *out)
@@ -61,23 +64,22 @@ static bool is_given_up(const struct image *im, const struct allocation *a)
 
 /* --- resident blocks ------------------------------------------------------------------------------------------ */
 
-enum { MOST_ATTEMPTS = 3 }; /* to assemble an image's code once more */
+enum { MOST_ATTEMPTS = 3 }; /* to assemble an image for other numbers of resident blocks */
 
-/* Registers of a thread if so many blocks are resident. */
+/* The registers that the assembler gives a thread if `blocks` blocks are resident. */
 static int registers_for(const struct cuda *d, const struct image *im, int blocks)
 {
-	enum { UNIT = 8 }; /* in which registers are allocated */
-	int n = d->target.registers / (32 * im->num_warps * blocks);
-	return MIN(n - n % UNIT, d->target.thread_registers);
+	enum { UNIT = 8 }; /* of the hardware's allocation */
+	int n = registers_for_blocks(&d->target, im->num_warps, blocks);
+	return n < d->target.thread_registers ? n - n % UNIT : n;
 }
 
 /* The numbers of resident blocks to assemble the PTX for, the first preferred; returns how many there are. */
 static int wanted_blocks(const struct cuda *d, const struct image *im, int registers, int out[MOST_ATTEMPTS])
 {
-	enum { RESERVED = 1024, MOST_BLOCKS = 32, STEP = 2, FEW_WARPS = 16 };
+	enum { MOST_BLOCKS = 32, STEP = 2, FEW_WARPS = 16 };
 	enum { MOST_CODE = 192 << 10 }; /* bytes: bounds the time of the attempts */
-	int most = (d->target.shared_bytes + RESERVED) / (im->shared_bytes + RESERVED), now = 0, n = 0;
-	most = MIN(most, MOST_BLOCKS);
+	int most = MIN(blocks_for_memory(&d->target, im->shared_bytes), MOST_BLOCKS), now = 0, n = 0;
 	while (now < most && registers_for(d, im, now + 1) >= registers)
 		now++;
 	if (!now || now * im->num_warps > FEW_WARPS || im->cluster > 1 || im->persistent ||
@@ -94,7 +96,7 @@ static int wanted_blocks(const struct cuda *d, const struct image *im, int regis
 	return n;
 }
 
-/* PTX that asks for so many resident blocks; NULL: it has no line for the block's size. */
+/* The PTX with a directive for at least `blocks` resident blocks; NULL: it has no line for the block's size. */
 static const char *with_blocks(struct arena *a, const struct image *im, int blocks)
 {
 	const char *line = strstr(im->code, "\n.reqntid"), *end = line ? strchr(line + 1, '\n') : NULL;
@@ -104,7 +106,7 @@ static const char *with_blocks(struct arena *a, const struct image *im, int bloc
 /* Replaces *m, which has the allocation *first, by better machine code, if it can be made. */
 static void improve(struct cuda *d, struct image *im, const struct allocation *first, CUmodule *m)
 {
-	enum { SPILLED = 16 }; /* further bytes of a thread that may be spilled: more resident warps gain more */
+	enum { SPILLED = 16 }; /* further bytes that a thread may spill: more resident warps outweigh them */
 	int blocks[MOST_ATTEMPTS], n = wanted_blocks(d, im, first->registers, blocks);
 	bool done = false;
 	for (int i = 0; i < n && !done; i++) {
@@ -151,7 +153,7 @@ tl_status cuda_assemble(struct cuda *d, const struct device_load *l, CUmodule *o
 	char log[JIT_LOG] = "";
 	CUmodule least;
 	struct allocation a;
-	/* an image from a file has its directives, unless it was compiled without a GPU */
+	/* images from files were assembled when they were compiled, except for images compiled without a GPU */
 	bool many = l->compiled && im->codegen.grid != GRID_FEW;
 	CUresult r = load_code(d, im->code, FULL_OPTIMIZATION, log, out);
 	if (r)

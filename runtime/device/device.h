@@ -116,7 +116,7 @@ struct device_ops {
 	/* Compiles as far as this device needs. False: an error, which is in b->unit->diags. NULL: device_compile for
 	 * the target. */
 	bool (*compile)(struct device *d, const struct build *b, struct compiled *out);
-	/* May add directives to the image's code. */
+	/* Loads the code into the device. May add assembler directives to the image's code. */
 	tl_status (*load)(struct device *d, const struct device_load *l, void **out);
 	void (*unload)(struct device *d, void *kernel); /* NULL: the unit owns the code, or there is none */
 	tl_status (*resources)(struct device *d, void *kernel, tl_resources *out); /* NULL: unknown */

@@ -1,4 +1,4 @@
-/* A CUDA driver that is not there: a table of functions that keep a record of what is asked of it. */
+/* A fake CUDA driver: a table of functions that record the calls. */
 #ifndef FAKE_CUDA_H
 #define FAKE_CUDA_H
 
@@ -26,7 +26,7 @@ static struct driver {
 	const char *fail; /* the call that fails */
 	int calls, fail_at; /* or the one of this number */
 	CUresult error;
-	CUresult lost; /* what every call in the context answers, until nobody has it any more */
+	CUresult lost; /* the result of every call in the context, until the context is released */
 	size_t free_bytes;
 	int streams, modules, allocations, events, retained, pinned;
 	CUstream copied_on, waits; /* waits: for an event */
@@ -51,11 +51,11 @@ static struct driver {
 	CUstream captured; /* into a graph */
 	int capture_mode;
 	int version;
-	bool never_ends; /* what is launched */
+	bool never_ends; /* the launched kernel */
 	/* the assembler: registers of a thread (0: 255), and bytes that it spills for the sake of more blocks */
 	int registers, spilled;
 	struct {
-		int blocks; /* the least resident blocks that the code asks for */
+		int blocks; /* the directive .minnctapersm of the code, or 0 */
 	} functions[33];
 	int loads; /* of PTX */
 } driver;

@@ -22,7 +22,7 @@ static int registers(tl_kernel *k, unsigned programs)
 	return r.registers;
 }
 
-/* The registers of a thread in the code for so many programs. */
+/* Compares the registers of a thread in the code for a number of programs. */
 static void assert_registers(unsigned programs, int expected)
 {
 	struct device *d;
@@ -68,10 +68,56 @@ static void resident_blocks(void **state)
 	}
 }
 
+/* Images of which the PTX must not be assembled for other numbers of resident blocks, and an image for comparison. */
+static void excluded_images(void **state)
+{
+	static char large[200 << 10];
+	(void)state;
+	snprintf(large, sizeof large, ".version 8.0\n.reqntid 128\n%*s", (int)sizeof large - 100, "");
+	const struct {
+		const char *code;
+		bool compiled, persistent;
+		int cluster, grid, loads;
+	} cases[] = {
+		{".version 8.0\n.reqntid 128\n", true, false, 1, GRID_MANY, 2},
+		{".version 8.0\n.reqntid 128\n", true, false, 1, GRID_FEW, 1},
+		{".version 8.0\n.reqntid 128\n", false, false, 1, GRID_MANY, 1}, /* from a file */
+		{".version 8.0\n.reqntid 128\n", true, true, 1, GRID_MANY, 1},
+		{".version 8.0\n.reqntid 128\n", true, false, 2, GRID_MANY, 1},
+		{".version 8.0\n.reqntid 128\n.minnctapersm 1\n", true, false, 1, GRID_MANY, 1},
+		{".version 8.0\n.reqntid 128\n.maxnreg 104\n", true, false, 1, GRID_MANY, 1},
+		{".version 8.0\n.reqntid 128\nsetmaxnreg.inc.sync.aligned.u32 232;\n", true, false, 1, GRID_MANY, 1},
+		{large, true, false, 1, GRID_MANY, 1},
+	};
+	struct device *d = open_device(NULL);
+	driver.registers = 100;
+	for (u32 i = 0; i < ARRAY_LEN(cases); i++) {
+		struct image im = {.name = "k",
+				   .code = cases[i].code,
+				   .code_bytes = (u32)strlen(cases[i].code),
+				   .codegen.grid = cases[i].grid,
+				   .persistent = cases[i].persistent,
+				   .num_warps = 4,
+				   .cluster = cases[i].cluster};
+		void *k;
+		driver.loads = 0;
+		const struct compiled compiled = {0};
+		const struct device_load l = {.image = &im, .compiled = cases[i].compiled ? &compiled : NULL};
+		assert_int_equal(d->ops->load(d, &l, &k), TL_OK);
+		assert_int_equal(driver.loads, cases[i].loads);
+		assert_int_equal(im.code != cases[i].code, cases[i].loads > 1);
+		d->ops->unload(d, k);
+		arena_free(&im.arena);
+	}
+	d->ops->close(d);
+	assert_clean(0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(resident_blocks, new_driver_and_folder, remove_folder),
+		cmocka_unit_test_setup(excluded_images, reset),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Launches through the public calls on a CUDA driver that is not there: attributes, images, graphs, several GPUs, and
- * what is asked for the disk cache. */
+/* Launches through the public calls on a fake CUDA driver: attributes, images, graphs, several GPUs, and the disk
+ * cache. */
 #include "fake_cuda.h"
 
 /* A kernel of the public calls. */

@@ -242,7 +242,7 @@ static struct carried first_carried(struct lower *l, const struct op *loop, u32 
  * them. */
 static void choose_carried(struct lower *l, const struct op *loop)
 {
-	i64 most = most_registers(l->s, l->s->num_warps, 1) - REGISTERS_BESIDE_CARRIED, total = 0;
+	i64 most = registers_for_blocks(l->s->target, l->s->num_warps, 1) - REGISTERS_BESIDE_CARRIED, total = 0;
 	for (u32 i = 0; i < loop->nresults; i++) {
 		const struct value *v = for_init(loop, i);
 		u32 bits = (u32)type_bits(llvm_type(l, v->type));

@@ -148,7 +148,7 @@ static i64 tile_bytes(struct pass_state *s, bool across)
 /* True if `bytes` of tiles fit the registers of `blocks` blocks, with `together` blocks on a multiprocessor at once. */
 static bool fits(const struct pass_state *s, i64 bytes, int num_warps, int blocks, int together)
 {
-	i64 most = most_registers(s, num_warps, together) - REGISTERS_BESIDE_ROW;
+	i64 most = registers_for_blocks(s->target, num_warps, together) - REGISTERS_BESIDE_ROW;
 	return bytes <= 32 * num_warps * blocks * most * 4;
 }
 

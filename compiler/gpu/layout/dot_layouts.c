@@ -359,15 +359,15 @@ static void check_accumulator(struct placer *p, const struct op *dot, const stru
 	enum { MAX_WARPS = 32 };
 	int warps = p->s->num_warps, more = 2 * warps,
 	    regs = layout_num_regs(acc) * MAX(type_elem_bits(result(dot)->type) / 32, 1);
-	if (regs < most_registers(p->s, warps, 1))
+	if (regs < registers_for_blocks(p->s->target, warps, 1))
 		return;
 	bool refused = regs > MAX_SUMS && result(dot)->type->rank == 2;
 	p->s->failed |= refused;
 	if (refused)
-		diag(p->s->diags, E_ACCUMULATOR, dot->loc, regs, most_registers(p->s, warps, 1), warps);
+		diag(p->s->diags, E_ACCUMULATOR, dot->loc, regs, registers_for_blocks(p->s->target, warps, 1), warps);
 	else
-		diag(p->s->diags, W_ACCUMULATOR, dot->loc, regs, most_registers(p->s, warps, 1), warps);
-	while (more <= MAX_WARPS && regs * warps / more >= most_registers(p->s, more, 1))
+		diag(p->s->diags, W_ACCUMULATOR, dot->loc, regs, registers_for_blocks(p->s->target, warps, 1), warps);
+	while (more <= MAX_WARPS && regs * warps / more >= registers_for_blocks(p->s->target, more, 1))
 		more *= 2;
 	if (more <= MAX_WARPS)
 		diag_hint(p->s->diags, "use num_warps=%d, or smaller tiles", more);

@@ -182,7 +182,7 @@ void find_deferred_dot(struct plan *p)
 		stays &= u->user != first && comes_behind(u->user, first);
 	stays = stays && is_dead_after(p, arg, last);
 	i64 held = registers_of(p->s, sum) + registers_of(p->s, a) + registers_of(p->s, result(first));
-	if (stays && held + REGISTERS_BESIDE_LATE <= most_registers(p->s, p->s->num_warps, 1))
+	if (stays && held + REGISTERS_BESIDE_LATE <= registers_for_blocks(p->s->target, p->s->num_warps, 1))
 		p->deferred = last;
 }
 
