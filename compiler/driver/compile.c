@@ -639,8 +639,8 @@ static bool limit_more(const struct run *failed, struct gpu_limits *l)
 		return l->pipelining++ < PIPELINE_NONE;
 	if (!c->too_large || failed->o->no_advice)
 		return false;
-	if (c->operand_buffers && !l->no_operand_buffers)
-		return l->no_operand_buffers = true;
+	if (c->operands_moved && !l->operands_in_place)
+		return l->operands_in_place = true;
 	if (c->stages == 2 && !l->few_buffers)
 		l->few_buffers = true;
 	else if (c->stages <= 2 && !l->few_operands && failed->o->target.has_wgmma)
@@ -665,8 +665,8 @@ static void remark_limits(const struct run *r, const struct unproved *why, i32 b
 	if (o->remarks && l->pipelining)
 		diag(d, R_UNPROVED, gpu_ir_loc(why->op), op_info[why->op->code].name, why->what,
 		     without[l->pipelining]);
-	if (o->remarks && l->no_operand_buffers)
-		diag(d, R_NO_OPERAND_BUFFERS, r->s.k->loc, bytes, o->target.shared_bytes);
+	if (o->remarks && l->operands_in_place)
+		diag(d, R_OPERANDS_IN_PLACE, r->s.k->loc, bytes, o->target.shared_bytes);
 	if (o->remarks && l->few_buffers && l->most_stages > 1)
 		diag(d, R_FEW_BUFFERS, r->s.k->loc, bytes, o->target.shared_bytes);
 	if (o->remarks && l->no_warpgroups)

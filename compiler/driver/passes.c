@@ -60,7 +60,7 @@ const struct pass passes[] = {
 	PASS("pipeline", TTGIR, pass_pipeline,
 	     "pipeline loops: issue their loads iterations ahead", .needs = ANALYSIS_AXIS),
 	PASS("early-loads", TTGIR, pass_early_loads,
-	     "issue loads before operations in which threads wait for one another", .keeps_analyses = true),
+	     "issue loads and copies before operations in which threads wait for one another", .keeps_analyses = true),
 	PASS("multiply-adds", TTGIR, pass_multiply_adds,
 	     "move operands of dots without tensor cores to shared memory",
 	     .keeps_analyses = true, .stage = GPU_FMA_OPERANDS),

@@ -24,7 +24,7 @@ struct gpu_limits {
 	int most_stages;    /* for every loop, overrides the loop's attribute */
 	bool few_buffers;   /* multi-buffer only loads that dots use directly */
 	bool few_operands;  /* wgmma takes A from registers, unless a loop loads A into buffers */
-	bool no_operand_buffers; /* operands of mma.sync do not wait in shared memory */
+	bool operands_in_place; /* the program determines where operands of dots are converted, copied and loaded */
 	bool no_warpgroups; /* dots use mma.sync, which takes all operands from registers */
 };
 
@@ -39,7 +39,7 @@ struct cuda_state {
 	struct gpu_limits limits;
 	struct unproved unproved;  /* found by prove-buffers */
 	int stages;                /* largest number of buffers of a multi-buffered load so far */
-	bool operand_buffers;      /* operands of mma.sync wait in shared memory */
+	bool operands_moved;       /* operands of dots are stored, copied or loaded elsewhere: buffers live longer */
 	bool too_large;            /* the kernel failed because it exceeds the shared memory of the target */
 	struct programs *programs; /* the persistent loop over programs while it is tried, or NULL */
 	struct strbuf *schedules;  /* receives the schedules of pipelined loops as text; NULL: off */

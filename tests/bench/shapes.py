@@ -1,4 +1,4 @@
-"""Products and attention of random shapes beside PyTorch's: what a shape costs that nobody looked at.
+"""Matmul and attention of random shapes, compared with PyTorch.
 
     python3 tests/bench/shapes.py BUILD [matmul|attention] [--jobs N] [--seed S] [--out FILE.jsonl] [--limit SECONDS]
 

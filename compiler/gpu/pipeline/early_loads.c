@@ -16,10 +16,10 @@
  * allocation, as far as it can, but not between a dot and the loads of its operands, and not if the block then needs so
  * much shared memory that fewer blocks are resident.
  *
- * A load that moves up occupies its registers for longer. It moves only as far as the registers suffice: those that the
- * kernel takes elsewhere anyway, within the limits EARLY_LOAD_REGISTERS and MOST_EARLY_LOAD_REGISTERS. */
+ * A load that moves up occupies its registers for longer. It moves only as far as the kernel's data then takes no more
+ * registers than elsewhere in the kernel, within the limits EARLY_LOAD_REGISTERS and MOST_EARLY_LOAD_REGISTERS. */
 #include "gpu/gpu_passes.h"
-#include "gpu/pipeline/live_registers.h"
+#include "gpu/pipeline/resource_use.h"
 #include "gpu/pipeline/pipeline.h"
 #include "gpu/pipeline/plan.h"
 #include "ir/graph.h"
@@ -30,7 +30,7 @@ struct early_loads {
 	struct arena scratch;
 	struct live_registers live;
 	struct used_memory memory;
-	i64 most_memory; /* bytes of shared memory that a block may use: as many blocks stay resident */
+	i64 most_memory; /* bytes that a block may use of shared memory, without fewer resident blocks */
 	i64 most; /* the registers that may hold data */
 };
 
@@ -41,9 +41,9 @@ static bool threads_wait(const struct op *o)
 	return (op_has(o, SYNC) && o->code != IR_WARP_GROUP_DOT) || o->code == IR_LOCAL_STORE;
 }
 
-/* True if operands that the loads directly before o take from shared memory are used by o, or after it: they occupy
- * many registers. Also if o stands between a load and the wgmma that takes the tile, computed in registers: nothing
- * may. */
+/* True if a copy must not be placed before o, because an operand of a dot is in registers there: a load from shared
+ * memory directly before o is used by o or after it, or o stands between such a load and the wgmma for which the tile
+ * is computed in registers. */
 static bool takes_fragments(const struct op *o)
 {
 	enum { MOST_COMPUTED = 64 }; /* operations from a load to its wgmma */
@@ -100,7 +100,7 @@ static bool has_room(const struct early_loads *e, i64 n, const struct op *first,
 	return room;
 }
 
-/* Most kernels have no copy that may move: the use of memory is counted for the first. */
+/* Counts the memory in use, for the first copy that may move: most kernels have none. */
 static void find_memory(struct early_loads *e)
 {
 	enum { MOST_WARPS = 64 }; /* that a multiprocessor holds */
@@ -169,6 +169,7 @@ static void move_up(struct early_loads *e, struct op *load, const struct op *all
 			e->live.at[i] += n;
 		if (alloc && at < alloc->mark)
 			use_memory(&e->memory, at, alloc->mark - 1, own_bytes(e->s, alloc));
+		e->s->cuda.operands_moved |= alloc != NULL;
 		for (struct op *o = first, *next; o != end; o = next) {
 			next = o->next;
 			if (o == load || set_has_result(&needed, o)) {
@@ -186,7 +187,7 @@ static void visit(struct early_loads *e, struct block *b)
 		next = o->next;
 		if (o->code == IR_LOAD && !o->attr[ATTR_VOLATILE])
 			move_up(e, o, NULL);
-		if (o->code == IR_ASYNC_COPY && buffer_of_copy(o))
+		if (o->code == IR_ASYNC_COPY && !e->s->cuda.limits.operands_in_place && buffer_of_copy(o))
 			move_up(e, o, buffer_of_copy(o));
 		for (u32 i = 0; i < o->nblocks && !op_runs_on_elements(o); i++)
 			visit(e, o->blocks[i]);

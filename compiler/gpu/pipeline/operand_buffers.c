@@ -7,10 +7,12 @@
  * shared memory where it was converted, and loaded from the buffer right before each dot. If the tile comes from global
  * memory, cp.async then copies it to the buffer (direct_to_shared.c), without registers.
  *
+ * The loads of all operands from buffers, including the multi-buffers of loops, move down to their dots (load_late).
+ *
  * The buffers must leave shared memory for the blocks that the registers allow. */
 #include "analysis/register_pressure.h"
 #include "gpu/gpu_passes.h"
-#include "gpu/pipeline/live_registers.h"
+#include "gpu/pipeline/resource_use.h"
 #include "gpu/pipeline/plan.h"
 #include "layout/conversion.h"
 #include "support/thresholds.h"
@@ -66,10 +68,9 @@ static bool threads_meet_between(const struct op *from, const struct op *to)
 	return o != to;
 }
 
-/* True if the operand that the conversion makes can wait in a buffer of so many bytes. A conversion right
- * before the first dot needs as many bytes of scratch memory at the same time, unless it is done in pieces. */
-static bool can_wait(const struct operand_buffers *b, const struct op *convert, const struct dots *dots,
-		     i64 bytes)
+/* True if the operand that the conversion makes can wait in a buffer of `bytes` bytes. A conversion right before the
+ * first dot needs scratch memory of the same size at the same time, unless it is done in pieces. */
+static bool can_wait(const struct operand_buffers *b, const struct op *convert, const struct dots *dots, i64 bytes)
 {
 	const struct value *v = operand(convert, 0);
 	if (registers_of(b->s, result(convert)) < BUFFERED_OPERAND_REGISTERS ||
@@ -154,7 +155,7 @@ static void load_late(struct operand_buffers *b, struct op *load)
 		o = o->next;
 	if (o != dots.first)
 		return;
-	b->s->cuda.operand_buffers = true; /* buffers live longer, and may not fit */
+	b->s->cuda.operands_moved = true;
 	op_insert_before(load, (struct op *)dots.first);
 	for (struct use *u = result(load)->uses; u; u = u->next)
 		if (u->user->code == IR_TRANS)
@@ -176,7 +177,7 @@ static void visit(struct operand_buffers *b, struct block *in)
 		if (can_wait(b, o, &dots, bytes)) {
 			use_memory(&b->memory, o->mark, dots.last, bytes);
 			store_operand(b, o);
-			b->s->cuda.operand_buffers = true;
+			b->s->cuda.operands_moved = true;
 		}
 	}
 	for (struct op *o = in->first, *next; o; o = next) {
@@ -190,7 +191,7 @@ void store_operands(struct pass_state *s)
 {
 	/* A cluster's conversions exchange data between blocks. With a producer warp, barriers are for the other warps
 	 * alone. */
-	if (s->k->cuda.cluster > 1 || s->k->cuda.more_warps || s->cuda.limits.no_operand_buffers)
+	if (s->k->cuda.cluster > 1 || s->k->cuda.more_warps || s->cuda.limits.operands_in_place)
 		return;
 	struct operand_buffers b = {.s = s};
 	struct live_registers live = count_live_registers(s, &b.scratch);

@@ -113,25 +113,23 @@ static i64 memory_needed(const struct plan *p, int stages)
 bool one_block_per_multiprocessor(const struct plan *p)
 {
 	return 2 * memory_needed(p, p->stages) > p->s->target->shared_bytes ||
-	       registers_held(p) >= most_registers(p->s, p->s->num_warps, 2);
+	       registers_held(p) >= registers_for_blocks(p->s->target, p->s->num_warps, 2);
 }
 
-/* The blocks that a multiprocessor holds at the same time: each takes shared memory, of which the hardware reserves
- * some, and registers. */
-static i64 resident_blocks(const struct plan *p, int stages)
+/* The blocks that a multiprocessor holds at the same time: each takes shared memory and registers. */
+static int resident_blocks(const struct plan *p, int stages)
 {
-	enum { RESERVED = 1024 };
 	const struct pass_state *s = p->s;
-	i64 registers = registers_held(p) + WORKING_REGISTERS,
-	    blocks = (s->target->shared_bytes + RESERVED) / (memory_needed(p, stages) + RESERVED);
-	while (blocks > 1 && most_registers(s, s->num_warps, (int)blocks) < registers)
+	i64 registers = registers_held(p) + WORKING_REGISTERS;
+	int blocks = blocks_for_memory(s->target, memory_needed(p, stages));
+	while (blocks > 1 && registers_for_blocks(s->target, s->num_warps, blocks) < registers)
 		blocks--;
 	return blocks;
 }
 
 bool is_short_of_memory(const struct plan *p)
 {
-	i64 now = resident_blocks(p, p->stages);
+	int now = resident_blocks(p, p->stages);
 	return now * p->s->num_warps < ENOUGH_WARPS && resident_blocks(p, p->stages - 1) > now;
 }
 

@@ -1,4 +1,4 @@
-#include "gpu/pipeline/live_registers.h"
+#include "gpu/pipeline/resource_use.h"
 
 #include "analysis/register_pressure.h"
 #include "gpu/gpu_passes.h"

@@ -1,6 +1,7 @@
-/* An estimate of the registers of a thread that hold data of tiles, in a kernel with layouts. */
-#ifndef TLC_GPU_PIPELINE_LIVE_REGISTERS_H
-#define TLC_GPU_PIPELINE_LIVE_REGISTERS_H
+/* Estimates for a kernel with layouts: the registers of a thread that hold data of tiles, and the shared memory of a
+ * block in use, during each operation. */
+#ifndef TLC_GPU_PIPELINE_RESOURCE_USE_H
+#define TLC_GPU_PIPELINE_RESOURCE_USE_H
 
 #include "ir/pass.h"
 
@@ -19,7 +20,7 @@ struct live_registers count_live_registers(const struct pass_state *s, struct ar
 /* Shared memory of a block: buffers, and the scratch memory of operations. */
 struct used_memory {
 	i64 *at;      /* bytes used during each operation, by its number (number_ops) */
-	i64 of_block; /* bytes of each block, if as many are resident as the registers allow */
+	i64 of_block; /* bytes for each block, if the registers alone limit the number of resident blocks */
 };
 
 struct used_memory count_used_memory(const struct pass_state *s, const struct live_registers *live, struct arena *a);
