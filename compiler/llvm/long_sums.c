@@ -1,6 +1,6 @@
-/* Freezes parts of long integer sums, since the time of two LLVM passes grows with the cube of the number of terms. Loop
- * strength reduction searches the ways to split the sum of each address of a loop for the cheapest one (96 terms: 42
- * seconds). Reassociation in the NVPTX back end compares each part of a sum with all its terms (2,048 terms of a
+/* Freezes parts of long integer sums, since the time of two LLVM passes grows with the cube of the number of terms.
+ * Loop strength reduction searches the ways to split the sum of each address of a loop for the cheapest one (96 terms:
+ * 42 seconds). Reassociation in the NVPTX back end compares each part of a sum with all its terms (2,048 terms of a
  * reduction in a thread: minutes). A frozen value counts as a single term. Of the two operands of a sum, this file
  * prefers a loop-invariant one. A freeze costs no instruction. */
 #include "support/map.h"
@@ -95,7 +95,8 @@ static void visit(struct sums *s, LLVMValueRef i)
 
 void freeze_long_sums(LLVMModuleRef mod, u32 most, u32 most_invariant)
 {
-	struct sums s = {.most = most, .most_invariant = most_invariant, .b = LLVMCreateBuilderInContext(LLVMGetModuleContext(mod))};
+	struct sums s = {.most = most, .most_invariant = most_invariant};
+	s.b = LLVMCreateBuilderInContext(LLVMGetModuleContext(mod));
 	s.known.arena = s.frozen.arena = &s.scratch;
 	for (LLVMValueRef f = LLVMGetFirstFunction(mod); f; f = LLVMGetNextFunction(f))
 		for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b))
