@@ -21,9 +21,26 @@ static bool may_talk(const struct op *o)
 	       (o->code == IR_LOAD && o->attr[ATTR_VOLATILE]);
 }
 
+static bool talks_inside(const struct op *o)
+{
+	bool talks = may_talk(o);
+	for (u32 i = 0; i < o->nblocks && !talks; i++)
+		talks = block_has(o->blocks[i], may_talk);
+	return talks;
+}
+
 bool kernel_talks(const struct kernel *k)
 {
 	return block_has(k->body, may_talk);
+}
+
+bool talks_until(const struct op *last)
+{
+	bool talks = talks_inside(last);
+	for (; last && !talks; last = last->block->parent)
+		for (const struct op *o = last->block->first; o != last && !talks; o = o->next)
+			talks = talks_inside(o);
+	return talks;
 }
 
 u32 axes_behind(struct ir_context *ctx, const struct value *v, u32 memory)

@@ -6,6 +6,8 @@
 
 /* True if programs, or the threads of a program, may communicate: by atomics, volatile loads, barriers. */
 bool kernel_talks(const struct kernel *k);
+/* True if they may communicate before `last`, which is in no loop, or inside it. */
+bool talks_until(const struct op *last);
 /* The axes of the grid (bit i for axis i) that v depends on through program ids. For a loaded value, the axes of its
  * address, and `memory` in addition. */
 u32 axes_behind(struct ir_context *ctx, const struct value *v, u32 memory);

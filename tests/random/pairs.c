@@ -1,6 +1,7 @@
 /* test-random --kind pairs: products whose neighbouring programs read the same boxes of one operand, or of none, for
- * any order of programs, rows that begin anywhere a box may, blocks of one program and of several, and numbers of
- * programs of which the last one has no neighbour.
+ * any order of programs, rows that begin anywhere a box may, loops that leave out the first slices, blocks of one
+ * program and of several, numbers of programs of which the last one has no neighbour, and programs that count
+ * themselves at their end.
  *
  * All numbers are small integers; sums are exact in every order. */
 #include "random.h"
@@ -22,6 +23,7 @@ enum walk {
 	WALKS
 };
 enum end { E_ARGUMENT, E_LOADED, E_ROW /* the row of tiles tells how far the loop goes */ };
+enum begin { B_FIRST, B_LITERAL /* at some slice */, B_ROW /* at the slice with the number of the row of tiles */ };
 enum { MOST_TILES = 5, MOST_BATCHES = 3, ROW_STEP = 100 };
 
 struct pairs {
@@ -29,6 +31,7 @@ struct pairs {
 	enum walk walk;
 	enum operands operands;
 	enum end end;
+	enum begin begin;
 	tl_dtype type;
 	int bm, bn, bk, m, n, k, group, batches, warps, stages, blocks, programs;
 	int sa, sb;              /* from row to row of a and b */
@@ -36,7 +39,10 @@ struct pairs {
 	bool second;             /* two products share a */
 	bool asked, flatten;
 	bool turned; /* the result is stored transposed, too */
-	struct array *a, *b, *c, *end_at;
+	bool rest;   /* masks compare with the rest of K */
+	bool back;   /* carried pointers begin at the first slice, wherever the loop begins */
+	bool counts; /* each tile takes a number when it is done */
+	struct array *a, *b, *c, *end_at, *counter, *taken;
 };
 
 /* Up to so many tiles, of which the last one may be a part; mostly a multiple of 16, which rows of boxes are. */
@@ -82,6 +88,16 @@ static void make_pairs(struct pairs *t)
 	t->end = chance(60) ? E_ARGUMENT : chance(25) ? E_LOADED : E_ROW;
 	t->turned = chance(20);
 	t->programs = t->walk == W_ONE ? cdiv(t->m, t->bm) * cdiv(t->n, t->bn) : (int)random_int(1, 8);
+	t->begin = chance(50) ? B_FIRST : chance(50) ? B_LITERAL : B_ROW;
+	t->rest = chance(30);
+	t->counts = chance(40);
+	t->back = t->operands == P_CARRIED && chance(50);
+}
+
+/* The slice at which the loop of this row of tiles begins. */
+static int first_slice(const struct pairs *t, int row)
+{
+	return t->begin == B_FIRST ? 0 : t->begin == B_LITERAL ? 2 : row;
 }
 
 /* --- text ---------------------------------------------------------------------------------------------------- */
@@ -106,7 +122,7 @@ static void print_place(FILE *f, const struct pairs *t, int depth)
 static void print_handle(FILE *f, const struct pairs *t, int depth, char c)
 {
 	bool a = c == 'a', turned = a ? t->a_turned : t->b_turned;
-	const char *starts = a ? "x * %d, 0" : "0, y * %d", *sizes = a ? "M, K" : "K, N";
+	const char *starts = a ? "x * %d, begin" : "begin, y * %d", *sizes = a ? "M, K" : "K, N";
 	char start[40], block[40];
 	snprintf(start, sizeof start, starts, a ? t->bm : t->bn);
 	snprintf(block, sizeof block, "%d, %d", a ? t->bm : t->bk, a ? t->bk : t->bn);
@@ -126,19 +142,20 @@ static void print_handle(FILE *f, const struct pairs *t, int depth, char c)
 		put_line(f, depth, "%c_in = tl.make_tensor_descriptor(%c_at, [%s], [s%c, 1], [%s])", c, c, sizes, c,
 			 block);
 	else if (t->operands == P_CARRIED && a)
-		put_line(f, depth, "a_in = a_at + i[:, None] * %s + d[None, :] * %s", turned ? "1" : "sa",
-			 turned ? "sa" : "1");
+		put_line(f, depth, "a_in = a_at + i[:, None] * %s + (%sd)[None, :] * %s", turned ? "1" : "sa",
+			 t->back ? "" : "begin + ", turned ? "sa" : "1");
 	else if (t->operands == P_CARRIED)
-		put_line(f, depth, "b_in = b_at + d[:, None] * %s + j[None, :] * %s", turned ? "1" : "sb",
-			 turned ? "sb" : "1");
+		put_line(f, depth, "b_in = b_at + (%sd)[:, None] * %s + j[None, :] * %s", t->back ? "" : "begin + ",
+			 turned ? "1" : "sb", turned ? "sb" : "1");
 }
 
 static void print_load(FILE *f, const struct pairs *t, int depth, char c)
 {
 	bool a = c == 'a', turned = a ? t->a_turned : t->b_turned;
-	const char *mask = a ? "mask=(i < M)[:, None] & (start + d < K)[None, :], other=0.0"
-			     : "mask=(start + d < K)[:, None] & (j < N)[None, :], other=0.0";
-	char first[24];
+	char first[24], mask[80];
+	snprintf(mask, sizeof mask, a ? "mask=(i < M)[:, None] & (%s)[None, :], other=0.0"
+				      : "mask=(%s)[:, None] & (j < N)[None, :], other=0.0",
+		 t->rest ? "d < K - start" : "start + d < K");
 	snprintf(first, sizeof first, a ? "x * %d" : "y * %d", a ? t->bm : t->bn);
 	if (t->operands == P_BLOCKS)
 		put_line(f, depth, "%c = tl.load(%c_in, boundary_check=(0, 1), padding_option=\"zero\")", c, c);
@@ -171,6 +188,10 @@ static void print_tile(FILE *f, const struct pairs *t, int depth)
 	print_place(f, t, depth);
 	put_line(f, depth, "i = x * %d + tl.arange(0, %d)\n%*sj = y * %d + tl.arange(0, %d)", t->bm, t->bm, 4 * depth,
 		 "", t->bn, t->bn);
+	if (t->begin == B_ROW)
+		put_line(f, depth, "begin = x * %d", t->bk);
+	else
+		put_line(f, depth, "begin = %d", first_slice(t, 0) * t->bk);
 	print_handle(f, t, depth, 'a');
 	print_handle(f, t, depth, 'b');
 	put_line(f, depth, "acc = tl.zeros((%d, %d), tl.float32)", t->bm, t->bn);
@@ -178,7 +199,7 @@ static void print_tile(FILE *f, const struct pairs *t, int depth)
 		put_line(f, depth, "more = tl.zeros((%d, %d), tl.float32)", t->bm, t->bn);
 	if (t->end == E_ROW)
 		put_line(f, depth, "end = tl.minimum(K, (x + 1) * %d)", ROW_STEP);
-	put_line(f, depth, "for start in tl.range(0, end, %d%s):", t->bk, t->asked ? ", warp_specialize=True" : "");
+	put_line(f, depth, "for start in tl.range(begin, end, %d%s):", t->bk, t->asked ? ", warp_specialize=True" : "");
 	print_load(f, t, depth + 1, 'a');
 	print_load(f, t, depth + 1, 'b');
 	put_line(f, depth + 1, "acc = tl.dot(a, b, acc)");
@@ -193,6 +214,9 @@ static void print_tile(FILE *f, const struct pairs *t, int depth)
 		put_line(f, depth,
 			 "tl.store(c_at + size + j[:, None] * M + i[None, :], acc.T + 1, mask=(j < N)[:, None] & (i < "
 			 "M)[None, :])");
+	if (t->counts)
+		put_line(f, depth, "number = tl.atomic_add(counter_ptr, 1)\n%*stl.store(taken_ptr + number, 1)",
+			 4 * depth, "");
 }
 
 static char *pairs_text(const struct pairs *t)
@@ -201,7 +225,8 @@ static char *pairs_text(const struct pairs *t)
 	size_t len;
 	FILE *f = open_memstream(&text, &len);
 	fprintf(f, "import triton\nimport triton.language as tl\n\n@triton.jit\n"
-		   "def kernel(a_ptr, b_ptr, c_ptr, end_ptr, M, N, K, sa, sb, a_size, b_size, size):\n");
+		   "def kernel(a_ptr, b_ptr, c_ptr, end_ptr, counter_ptr, taken_ptr, M, N, K, sa, sb, a_size, b_size, "
+		   "size):\n");
 	put_line(f, 1, "tile = tl.program_id(0)\n    batch = tl.program_id(2)");
 	put_line(f, 1, "rows = tl.cdiv(M, %d)\n    columns = tl.cdiv(N, %d)", t->bm, t->bn);
 	put_line(f, 1, "end = %s", t->end == E_LOADED ? "tl.load(end_ptr)" : "K");
@@ -239,7 +264,9 @@ static void evaluate_pairs(const struct pairs *t, size_t a_size, size_t b_size)
 		for (int i = 0; i < t->m; i++)
 			for (int j = 0; j < t->n; j++) {
 				double sum = 0;
-				for (int d = 0; d < sums(t, i / t->bm); d++)
+				int begin = first_slice(t, i / t->bm) * t->bk, end = sums(t, i / t->bm),
+				    back = t->back ? begin : 0;
+				for (int d = begin - back; d < end - back; d++)
 					sum += value(t->a, (size_t)z * a_size + (size_t)(t->a_turned ? d * t->sa + i
 												     : i * t->sa + d)) *
 					       value(t->b, (size_t)z * b_size + (size_t)(t->b_turned ? j * t->sb + d
@@ -269,11 +296,20 @@ static void pairs_case(struct suite *s, int64_t seed, const char *left_out)
 	t->end_at = in(s, "end", TL_I32, 1);
 	set_int(t->end_at, 0, t->k);
 	evaluate_pairs(t, a_size, b_size);
+	uint32_t rows = (uint32_t)cdiv(t->m, t->bm), columns = (uint32_t)cdiv(t->n, t->bn), tiles = rows * columns;
+	t->counter = inout(s, "counter", TL_I32, 1);
+	t->taken = out(s, "taken", TL_I32, tiles * (size_t)t->batches);
+	set_int(t->counter, 0, 0);
+	want_int(t->counter, 0, t->counts ? (int64_t)t->taken->len : 0);
+	for (size_t i = 0; t->counts && i < t->taken->len; i++)
+		want_int(t->taken, i, 1);
 	char *text = pairs_text(t);
 	tl_arg args[] = {ptr(t->a),
 			 ptr(t->b),
 			 ptr(t->c),
 			 ptr(t->end_at),
+			 ptr(t->counter),
+			 ptr(t->taken),
 			 tl_int(t->m),
 			 tl_int(t->n),
 			 tl_int(t->k),
@@ -282,7 +318,6 @@ static void pairs_case(struct suite *s, int64_t seed, const char *left_out)
 			 tl_int((int64_t)a_size),
 			 tl_int((int64_t)b_size),
 			 tl_int((int64_t)size)};
-	uint32_t rows = (uint32_t)cdiv(t->m, t->bm), columns = (uint32_t)cdiv(t->n, t->bn);
 	tl_config config = {.grid = {(uint32_t)t->programs, 1, (uint32_t)t->batches},
 			    .grid_dims = 3,
 			    .num_warps = t->warps,

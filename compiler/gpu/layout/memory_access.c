@@ -69,17 +69,20 @@ static bool acquires(const struct op *o)
 	return (sem == SEM_ACQUIRE || sem == SEM_ACQ_REL) && !value_unused(result(o));
 }
 
+bool op_may_write(struct pass_state *s, const struct op *o, const struct value *base)
+{
+	bool yes = acquires(o) || op_is_opaque(o) || o->code == IR_GRID_WAIT ||
+		   (writes_memory(o) && may_overlap(s, base, pointer_base(operand(o, 0)), false));
+	for (u32 i = 0; i < o->nblocks && !yes; i++)
+		yes = may_be_written(s, o->blocks[i], base);
+	return yes;
+}
+
 bool may_be_written(struct pass_state *s, const struct block *b, const struct value *base)
 {
-	for (const struct op *o = b->first; o; o = o->next) {
-		if (acquires(o) || op_is_opaque(o) || o->code == IR_GRID_WAIT)
+	for (const struct op *o = b->first; o; o = o->next)
+		if (op_may_write(s, o, base))
 			return true;
-		if (writes_memory(o) && may_overlap(s, base, pointer_base(operand(o, 0)), false))
-			return true;
-		for (u32 i = 0; i < o->nblocks; i++)
-			if (may_be_written(s, o->blocks[i], base))
-				return true;
-	}
 	return false;
 }
 

@@ -45,8 +45,10 @@ u32 source_position(const struct op *o, u32 position);
  * 0. The other dimensions of both layouts are equally long. */
 u32 beside_axis(const struct layout *from, const struct layout *to, int axis, u32 position);
 
-/* True if an operation in the block may write memory at addresses of this base, or may observe that another program
+/* True if o, or an operation inside it, may write memory at addresses of this base, or may observe that another program
  * has. */
+bool op_may_write(struct pass_state *s, const struct op *o, const struct value *base);
+/* The same for the operations of a block. */
 bool may_be_written(struct pass_state *s, const struct block *b, const struct value *base);
 
 /* True if o, in the block or in a block around it, may be executed at another time, and by other threads, too: it has

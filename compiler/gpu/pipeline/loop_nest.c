@@ -52,6 +52,18 @@ static bool find_path(struct plan *p, struct loop_nest *n, struct op *loop)
 	return ok;
 }
 
+/* True if memory at addresses of this base may change while copies run ahead. They run ahead of the operations of `top`
+ * up to the end of the outermost loop. If `top` is the body of a loop, they run ahead of all its operations, since the
+ * next iteration's copies follow. */
+static bool may_change(struct plan *p, const struct loop_nest *n, const struct value *base)
+{
+	const struct op *end = n->top->parent && op_is_loop(n->top->parent) ? NULL : n->path.at[0]->next;
+	bool yes = false;
+	for (const struct op *o = n->top->first; o != end && !yes; o = o->next)
+		yes = op_may_write(p->s, o, base);
+	return yes;
+}
+
 bool find_loop_nest(struct plan *p, struct loop_nest *n, const struct block *top, u32 load_operands)
 {
 	*n = (struct loop_nest){.top = top, .needed.arena = &p->scratch};
@@ -67,7 +79,7 @@ bool find_loop_nest(struct plan *p, struct loop_nest *n, const struct block *top
 	}
 	for (u32 i = 0; ok && i < p->loads.len; i++) {
 		const struct op *o = p->loads.at[i];
-		ok = !may_be_written(p->s, top, pointer_base(operand(o, 0))) && need_operands(p, n, o, load_operands);
+		ok = !may_change(p, n, pointer_base(operand(o, 0))) && need_operands(p, n, o, load_operands);
 	}
 	return ok;
 }

@@ -55,7 +55,7 @@ static const char *why_not(struct plan *p)
 	around = p->producer->path.at[0];
 	if (p->s->k->cuda.more_warps || around->block != top)
 		return "the loop is not the kernel's only GEMM, or is under a condition";
-	if (kernel_talks(p->s->k) || !apart)
+	if (talks_until(around) || !apart)
 		return "the copies may depend on results of this program or of other programs";
 	if (around != p->loop && !multibuffers_fit(p, around))
 		return "the buffers do not fit in shared memory together with the outer loop's other buffers";

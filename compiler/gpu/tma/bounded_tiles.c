@@ -10,8 +10,9 @@
  *
  * without comparisons that always hold. A loop that advances pointers loads the block at (0, j) plus an offset that it
  * carries, which grows from 0 in equal steps, and compares with the rest of the tensor: columns < n - index. That is
- * the block at (index, j), or at a multiple of the index. The rows in addresses and in the mask may be different
- * values, since each has a separate layout: they are the same rows if they begin at the same scalar. */
+ * the block at (index, j), or at a multiple of the index. If the loop begins at another number than 0, its pointers
+ * must begin at the block of that number. The rows in addresses and in the mask may be different values, since each has
+ * a separate layout: they are the same rows if they begin at the same scalar. */
 #include "analysis/index_forms.h"
 #include "analysis/launch_bounds.h"
 #include "gpu/tma/tma_tile.h"
@@ -34,9 +35,9 @@ struct coordinates {
 	bool at_least_0, bounded; /* the mask excludes coordinates below 0; from the tensor's size on */
 };
 
-/* An offset that a loop carries: index * stride. */
+/* An offset that a loop carries: (index - from) * stride. */
 struct advance {
-	struct value *index;
+	struct value *index, *from; /* from: the loop's lower bound; NULL: 0 */
 	struct launch_product stride;
 };
 
@@ -170,10 +171,10 @@ static bool add_advance(struct finder *f, struct value *v)
 	const struct op *loop = by ? v->block->parent : NULL;
 	i64 step;
 	if (!loop || type_elem_bits(for_index(loop)->type) != 32 || type_elem_bits(v->type) != 64 ||
-	    !value_is_int(for_init(loop, for_arg_number(v)), 0) || !value_is_int(for_lower(loop), 0) ||
-	    !value_const_int(for_step(loop), &step) || step <= 0)
+	    !value_is_int(for_init(loop, for_arg_number(v)), 0) || !value_const_int(for_step(loop), &step) || step <= 0)
 		return false;
-	struct advance a = {.index = for_index(loop)};
+	struct value *from = for_lower(loop);
+	struct advance a = {.index = for_index(loop), .from = value_is_int(from, 0) ? NULL : from};
 	if (!is_scaled(f, by, &a.stride) || a.stride.times % step)
 		return false;
 	a.stride.times /= step;
@@ -190,7 +191,8 @@ static bool is_multiple_of(struct launch_product x, const struct launch_product 
 }
 
 /* Adds each carried offset to the row of coordinates whose stride divides the offset's step: the quotient, times the
- * loop's index, is added to the row's start. */
+ * loop's index, is added to the row's start. Where the loop begins at another number than 0, the row must begin there
+ * too and advance as the index does: its start is then the index. */
 static bool settle_advances(struct finder *f)
 {
 	for (u32 i = 0; i < f->advances.len; i++) {
@@ -199,7 +201,10 @@ static bool settle_advances(struct finder *f)
 		for (int d = 0; d < 2 && !found; d++) {
 			struct coordinates *row = &f->rows[d];
 			i64 times;
-			found = is_multiple_of(a->stride, &row->stride, &times) && !row->index && !row->c;
+			found = is_multiple_of(a->stride, &row->stride, &times) && !row->index && !row->c &&
+				(!a->from || (times == 1 && row->by == a->from));
+			if (found && a->from)
+				row->by = row->splat = NULL;
 			if (found) {
 				row->index = a->index;
 				row->times = times;
@@ -437,7 +442,10 @@ static bool settle_bounds(struct finder *f)
 		const struct coordinates *p = &f->rows[d];
 		if (f->out->narrow || p->index)
 			bound_without_mask(f, d);
-		if (!p->at_least_0 && !(p->by ? is_not_negative(f, p->by) : p->c >= 0))
+		const struct value *start = p->by;
+		if (!start && p->index)
+			start = for_lower(loop_of_index(p->index));
+		if (!p->at_least_0 && !(start ? is_not_negative(f, start) : p->c >= 0))
 			return false;
 		if (!p->bounded)
 			f->out->size[d].times = (i64)1 << 31; /* larger than all coordinates */
