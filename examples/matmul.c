@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* A matrix in memory with contiguous rows or columns, each followed by `padding` unused elements. */
 struct matrix {
@@ -79,13 +80,13 @@ static void allow(struct result *r, const struct problem *p)
 		r->absolute = size * 0x1p-7;
 }
 
-struct kernels {
-	tl_kernel *tiles, *persistent;
-};
+enum way { TILES, PERSISTENT, SPLIT_K, WAYS };
 
-static void test(struct demo *d, const struct kernels *kernels, bool persistent, struct problem p)
+static const char *const names[WAYS] = {"matmul", "matmul_persistent", "matmul_split_k"};
+
+static void test(struct demo *d, tl_kernel *const kernels[WAYS], enum way way, struct problem p)
 {
-	struct result r = {.kernel = persistent ? "matmul_persistent" : "matmul"};
+	struct result r = {.kernel = names[way]};
 	allow(&r, &p);
 	const char *gap = p.activation ? " " : "", *activation = p.activation ? p.activation : "";
 	snprintf(r.what, sizeof r.what, "%zux%zux%zu %s%s%s%s%s%s", p.m, p.n, p.k, tl_dtype_name(p.in),
@@ -94,24 +95,31 @@ static void test(struct demo *d, const struct kernels *kernels, bool persistent,
 	struct matrix b = new_matrix(d, p.in, p.k, p.n, p.b_transposed, p.padding, false);
 	struct matrix c = new_matrix(d, p.out, p.m, p.n, false, p.padding, true);
 
-	enum { BLOCK_M = 128, BLOCK_N = 128, GROUP_M = 8 };
+	enum { BLOCK_M = 128, BLOCK_N = 128, GROUP_M = 8, PARTS = 4 };
 	size_t block_k = 64 / tl_dtype_size(p.in);
 	size_t tiles = (p.m + BLOCK_M - 1) / BLOCK_M * ((p.n + BLOCK_N - 1) / BLOCK_N);
-	size_t sms = (size_t)d->device.num_sms, programs = persistent && tiles > sms ? sms : tiles;
-	tl_config config = {.grid = {(uint32_t)programs}, .num_warps = 8, .num_stages = 3};
+	size_t sms = (size_t)d->device.num_sms, programs = way == PERSISTENT && tiles > sms ? sms : tiles;
+	tl_config config = {.grid = {(uint32_t)programs, way == SPLIT_K ? PARTS : 1}, .num_warps = 8, .num_stages = 3};
+	/* sums of the parts, and counters, which are 0 */
+	size_t in_parts = way == SPLIT_K ? tiles * PARTS * BLOCK_M * BLOCK_N : 1;
+	struct tensor parts = tensor_output(d, p.in == TL_I8 ? TL_I32 : TL_F32, in_parts);
+	struct tensor arrived = tensor_random(d, TL_I32, tiles, 0, 0);
 	tl_arg args[] = {
-		tensor_arg(&a.data), tensor_arg(&b.data), tensor_arg(&c.data),
+		tensor_arg(&a.data), tensor_arg(&b.data), tensor_arg(&c.data), tensor_arg(&parts), tensor_arg(&arrived),
 		tl_int((int64_t)p.m), tl_int((int64_t)p.n), tl_int((int64_t)p.k),
 		tl_int((int64_t)a.stride[0]), tl_int((int64_t)a.stride[1]),
 		tl_int((int64_t)b.stride[0]), tl_int((int64_t)b.stride[1]),
 		tl_int((int64_t)c.stride[0]), tl_int((int64_t)c.stride[1]),
 		tl_int(BLOCK_M), tl_int(BLOCK_N), tl_int((int64_t)block_k), tl_int(GROUP_M),
-		p.activation ? tl_func(p.activation) : tl_none(),
+		way == SPLIT_K ? tl_int(PARTS) : p.activation ? tl_func(p.activation) : tl_none(),
 	};
-	tl_kernel *kernel = persistent ? kernels->persistent : kernels->tiles;
-	size_t nargs = COUNT(args) - persistent; /* the persistent kernel has no activation */
-	check(&r, tl_launch(kernel, &config, args, nargs));
-	check(&r, tl_time(kernel, &config, args, nargs, d->warmup, d->repeats, &r.ms));
+	size_t nargs = COUNT(args);
+	if (way != SPLIT_K) { /* the others have no parts, and the persistent kernel has no activation */
+		nargs -= 2 + (way == PERSISTENT);
+		memmove(args + 3, args + 5, (COUNT(args) - 5) * sizeof *args);
+	}
+	check(&r, tl_launch(kernels[way], &config, args, nargs));
+	check(&r, tl_time(kernels[way], &config, args, nargs, d->warmup, d->repeats, &r.ms));
 
 	read_back(&r, &c.data);
 	compare_matmul(&r, &p, &a, &b, &c);
@@ -119,48 +127,57 @@ static void test(struct demo *d, const struct kernels *kernels, bool persistent,
 	tensor_free(&a.data);
 	tensor_free(&b.data);
 	tensor_free(&c.data);
+	tensor_free(&parts);
+	tensor_free(&arrived);
 }
 
 int main(int argc, char **argv)
 {
 	struct demo d;
 	demo_open(&d, argc, argv);
-	struct kernels k = {
+	tl_kernel *k[WAYS] = {
 		load_kernel(&d, "matmul.tl", "matmul_kernel"),
 		load_kernel(&d, "matmul_persistent.tl", "matmul_persistent_kernel"),
+		load_kernel(&d, "matmul_split_k.tl", "matmul_split_k_kernel"),
 	};
 	for (tl_dtype t = TL_F16; t <= TL_F32; t++) {
-		test(&d, &k, false, (struct problem){t, t, .m = 512, .n = 512, .k = 512});
-		test(&d, &k, false, (struct problem){t, t, .m = 250, .n = 190, .k = 77, .activation = "leaky_relu"});
+		test(&d, k, TILES, (struct problem){t, t, .m = 512, .n = 512, .k = 512});
+		test(&d, k, TILES, (struct problem){t, t, .m = 250, .n = 190, .k = 77, .activation = "leaky_relu"});
 	}
-	test(&d, &k, false, (struct problem){TL_F16, TL_F32, .m = 1, .n = 1, .k = 1});
-	test(&d, &k, false, (struct problem){TL_F16, TL_F16, .m = 1000, .n = 1000, .k = 1000, .activation = "relu"});
-	test(&d, &k, false, (struct problem){TL_F16, TL_F16, .m = 320, .n = 256, .k = 192, .a_transposed = true});
-	test(&d, &k, false, (struct problem){TL_F16, TL_F16, .m = 320, .n = 256, .k = 192, .b_transposed = true});
-	test(&d, &k, false, (struct problem){TL_F16, TL_F16, .m = 300, .n = 200, .k = 100, .padding = 12,
-						 .activation = "leaky_relu"});
-	test(&d, &k, false, (struct problem){TL_BF16, TL_F32, .m = 299, .n = 131, .k = 65, .a_transposed = true,
-						  .b_transposed = true});
-	test(&d, &k, false,
+	test(&d, k, TILES, (struct problem){TL_F16, TL_F32, .m = 1, .n = 1, .k = 1});
+	test(&d, k, TILES, (struct problem){TL_F16, TL_F16, .m = 1000, .n = 1000, .k = 1000, .activation = "relu"});
+	test(&d, k, TILES, (struct problem){TL_F16, TL_F16, .m = 320, .n = 256, .k = 192, .a_transposed = true});
+	test(&d, k, TILES, (struct problem){TL_F16, TL_F16, .m = 320, .n = 256, .k = 192, .b_transposed = true});
+	test(&d, k, TILES,
+	     (struct problem){TL_F16, TL_F16, .m = 300, .n = 200, .k = 100, .padding = 12, .activation = "leaky_relu"});
+	test(&d, k, TILES,
+	     (struct problem){TL_BF16, TL_F32, .m = 299, .n = 131, .k = 65, .a_transposed = true,
+			      .b_transposed = true});
+	test(&d, k, TILES,
 	     (struct problem){TL_F32, TL_F32, .m = 300, .n = 200, .k = 100, .b_transposed = true, .padding = 4});
-	test(&d, &k, false, (struct problem){TL_I8, TL_I32, .m = 384, .n = 256, .k = 320, .b_transposed = true});
-	test(&d, &k, false, (struct problem){TL_I8, TL_I32, .m = 130, .n = 100, .k = 75, .a_transposed = true});
-	test(&d, &k, true, (struct problem){TL_F16, TL_F16, .m = 1000, .n = 700, .k = 200});
-	test(&d, &k, true, (struct problem){TL_BF16, TL_F32, .m = 299, .n = 131, .k = 65, .a_transposed = true});
-	test(&d, &k, true, (struct problem){TL_F32, TL_F32, .m = 300, .n = 200, .k = 100});
+	test(&d, k, TILES, (struct problem){TL_I8, TL_I32, .m = 384, .n = 256, .k = 320, .b_transposed = true});
+	test(&d, k, TILES, (struct problem){TL_I8, TL_I32, .m = 130, .n = 100, .k = 75, .a_transposed = true});
+	test(&d, k, PERSISTENT, (struct problem){TL_F16, TL_F16, .m = 1000, .n = 700, .k = 200});
+	test(&d, k, PERSISTENT, (struct problem){TL_BF16, TL_F32, .m = 299, .n = 131, .k = 65, .a_transposed = true});
+	test(&d, k, PERSISTENT, (struct problem){TL_F32, TL_F32, .m = 300, .n = 200, .k = 100});
+	test(&d, k, SPLIT_K, (struct problem){TL_F16, TL_F16, .m = 200, .n = 136, .k = 1000});
+	test(&d, k, SPLIT_K, (struct problem){TL_BF16, TL_F32, .m = 99, .n = 131, .k = 65, .a_transposed = true});
+	test(&d, k, SPLIT_K, (struct problem){TL_F32, TL_F32, .m = 300, .n = 200, .k = 100});
+	test(&d, k, SPLIT_K, (struct problem){TL_I8, TL_I32, .m = 64, .n = 80, .k = 1024, .b_transposed = true});
 	if (d.large) {
-		test(&d, &k, true, (struct problem){TL_F16, TL_F16, .m = 4096, .n = 4096, .k = 4096});
-		test(&d, &k, true, (struct problem){TL_F16, TL_F16, .m = 8192, .n = 8192, .k = 512});
-		test(&d, &k, false, (struct problem){TL_F16, TL_F16, .m = 4096, .n = 4096, .k = 4096});
-		test(&d, &k, false,
+		test(&d, k, SPLIT_K, (struct problem){TL_F16, TL_F16, .m = 256, .n = 256, .k = 16384});
+		test(&d, k, PERSISTENT, (struct problem){TL_F16, TL_F16, .m = 4096, .n = 4096, .k = 4096});
+		test(&d, k, PERSISTENT, (struct problem){TL_F16, TL_F16, .m = 8192, .n = 8192, .k = 512});
+		test(&d, k, TILES, (struct problem){TL_F16, TL_F16, .m = 4096, .n = 4096, .k = 4096});
+		test(&d, k, TILES,
 		     (struct problem){TL_F16, TL_F16, .m = 4096, .n = 4096, .k = 4096, .b_transposed = true});
-		test(&d, &k, false, (struct problem){TL_F16, TL_F16, .m = 4095, .n = 4097, .k = 4093});
-		test(&d, &k, false, (struct problem){TL_F16, TL_F16, .m = 8192, .n = 8192, .k = 8192});
-		test(&d, &k, false,
+		test(&d, k, TILES, (struct problem){TL_F16, TL_F16, .m = 4095, .n = 4097, .k = 4093});
+		test(&d, k, TILES, (struct problem){TL_F16, TL_F16, .m = 8192, .n = 8192, .k = 8192});
+		test(&d, k, TILES,
 		     (struct problem){TL_BF16, TL_BF16, .m = 4096, .n = 4096, .k = 4096, .activation = "leaky_relu"});
-		test(&d, &k, false, (struct problem){TL_BF16, TL_BF16, .m = 16, .n = 8192, .k = 8192, .padding = 64});
-		test(&d, &k, false, (struct problem){TL_F32, TL_F32, .m = 4096, .n = 4096, .k = 4096});
-		test(&d, &k, false,
+		test(&d, k, TILES, (struct problem){TL_BF16, TL_BF16, .m = 16, .n = 8192, .k = 8192, .padding = 64});
+		test(&d, k, TILES, (struct problem){TL_F32, TL_F32, .m = 4096, .n = 4096, .k = 4096});
+		test(&d, k, TILES,
 		     (struct problem){TL_I8, TL_I32, .m = 4096, .n = 4096, .k = 4096, .b_transposed = true});
 	}
 	return demo_close(&d);

@@ -154,21 +154,42 @@ struct tile {
 	int m, n, k, warps, stages;
 };
 
-/* Four tiles: by a program each, by such programs on fewer blocks if that is faster, or by fewer programs. */
-enum share { EACH, BLOCKS, PROGRAMS };
+/* Four tiles: by a program each, by such programs on fewer blocks if that is faster, by fewer programs, or by several
+ * programs each, which sum parts of K. */
+enum share { EACH, BLOCKS, PROGRAMS, PARTS };
+enum { MOST_PARTS = 3 };
+
+/* The sums of the parts, as the kernel's programs leave them: of each tile, of each part, in rows. x: rows of A; y:
+ * columns of B. */
+static void want_parts(struct array *parts, const struct tile *tile, int m, int n, int k, const double *x,
+		       const double *y)
+{
+	int group = cdiv(m, tile->m), steps = cdiv(cdiv(k, tile->k), MOST_PARTS);
+	for (int i = 0; i < m * n; i++) /* all tiles are in the first group of rows, column by column */
+		for (int part = 0; part < MOST_PARTS; part++) {
+			int row = i / n, col = i % n, pid = col / tile->n * group + row / tile->m;
+			double sum = 0;
+			for (int j = part * steps * tile->k; j < (part + 1) * steps * tile->k && j < k; j++)
+				sum += x[row * k + j] * y[col * k + j];
+			int line = (pid * MOST_PARTS + part) * tile->m + row % tile->m;
+			want(parts, (size_t)(line * tile->n + col % tile->n), sum);
+		}
+}
 
 /* Whole numbers up to `most`, so that sums are exact. a and b: does the operand lie along its first dimension? `whole`:
  * sizes are multiples of 256, else they end within tiles. */
 static void matmul(struct suite *s, tl_dtype t, tl_dtype to, int most, const struct tile *tile, bool a_turned,
 		   bool b_turned, enum share share, bool whole)
 {
-	static const char *const names[] = {"", "few blocks ", "persistent "};
-	bool persistent = share == PROGRAMS;
-	if (!case_begin(s, persistent ? "../../examples/matmul_persistent.tl" : "../../examples/matmul.tl",
-			"%smatmul %s%s%s%s by %dx%dx%d warps=%d stages=%d",
-			names[share], tl_dtype_name(t), a_turned ? ", A transposed" : "",
-				b_turned ? ", B transposed" : "", whole ? ", whole tiles" : "", tile->m, tile->n,
-			tile->k, tile->warps, tile->stages))
+	static const struct {
+		const char *text, *file, *kernel;
+	} ways[] = {{"", "../../examples/matmul.tl", "matmul_kernel"},
+		    {"few blocks ", "../../examples/matmul.tl", "matmul_kernel"},
+		    {"persistent ", "../../examples/matmul_persistent.tl", "matmul_persistent_kernel"},
+		    {"split ", "../../examples/matmul_split_k.tl", "matmul_split_k_kernel"}};
+	if (!case_begin(s, ways[share].file, "%smatmul %s%s%s%s by %dx%dx%d warps=%d stages=%d", ways[share].text,
+			tl_dtype_name(t), a_turned ? ", A transposed" : "", b_turned ? ", B transposed" : "",
+			whole ? ", whole tiles" : "", tile->m, tile->n, tile->k, tile->warps, tile->stages))
 		return;
 	int m = whole ? tile->m <= 128 ? 256 : 512 : tile->m + 16,
 	    n = whole ? tile->n <= 128 ? 256 : 512 : tile->n + 16, k = whole ? 256 : 2 * tile->k + 16;
@@ -191,14 +212,26 @@ static void matmul(struct suite *s, tl_dtype t, tl_dtype to, int most, const str
 			sum += x[i / n * k + j] * y[i % n * k + j];
 		want(c, (size_t)i, sum);
 	}
+	int tiles = cdiv(m, tile->m) * cdiv(n, tile->n), nparts = share == PARTS ? MOST_PARTS : 0;
+	size_t in_parts = (size_t)(tiles * nparts * tile->m * tile->n);
+	struct array *parts = out(s, "parts", t == TL_I8 ? TL_I32 : TL_F32, in_parts),
+		     *arrived = inout(s, "arrived", TL_I32, (size_t)tiles);
+	for (int i = 0; i < tiles; i++) {
+		set_int(arrived, (size_t)i, 0);
+		want_int(arrived, (size_t)i, 0);
+	}
+	if (nparts)
+		want_parts(parts, tile, m, n, k, x, y);
 	free(x);
 	free(y);
-	tl_config *config =
-		CONFIG(.grid = {persistent ? 3 : (uint32_t)(cdiv(m, tile->m) * cdiv(n, tile->n))},
-		       .num_warps = tile->warps, .num_stages = tile->stages, .max_ctas = share == BLOCKS ? 3 : -1);
+	tl_config *config = CONFIG(.grid = {share == PROGRAMS ? 3 : (uint32_t)tiles, share == PARTS ? MOST_PARTS : 1},
+				   .num_warps = tile->warps, .num_stages = tile->stages,
+				   .max_ctas = share == BLOCKS ? 3 : -1);
 	tl_arg args[] = {ptr(a),
 			 ptr(b),
 			 ptr(c),
+			 ptr(parts),
+			 ptr(arrived),
 			 tl_int(m),
 			 tl_int(n),
 			 tl_int(k),
@@ -212,9 +245,13 @@ static void matmul(struct suite *s, tl_dtype t, tl_dtype to, int most, const str
 			 tl_int(tile->n),
 			 tl_int(tile->k),
 			 tl_int(8),
-			 tl_none()};
-	launch(s, persistent ? "matmul_persistent_kernel" : "matmul_kernel", config, args,
-	       (size_t)(COUNT(args) - persistent));
+			 share == PARTS ? tl_int(MOST_PARTS) : tl_none()};
+	size_t nargs = COUNT(args);
+	if (share != PARTS) { /* neither parts nor counters; the persistent kernel has no activation */
+		nargs -= 2 + (share == PROGRAMS);
+		memmove(args + 3, args + 5, (COUNT(args) - 5) * sizeof *args);
+	}
+	launch(s, ways[share].kernel, config, args, nargs);
 	case_end(s);
 }
 
@@ -308,6 +345,7 @@ static void products(struct suite *s)
 			continue;
 		matmul(s, t, t, t == TL_F16 ? 2 : 9, &tiles[i], false, false, BLOCKS, false);
 		matmul(s, TL_F16, TL_F16, 2, &tiles[i], false, false, PROGRAMS, false);
+		matmul(s, TL_F16, TL_F16, 2, &tiles[i], false, i % 2, PARTS, i > 2);
 	}
 	for (int i = 0; i < COUNT(wide); i++) {
 		matmul(s, TL_F8E4M3, TL_F16, 3, &wide[i], false, true, i % 2 ? PROGRAMS : EACH, false);
