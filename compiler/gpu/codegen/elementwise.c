@@ -169,11 +169,37 @@ static bool native_f16(enum opcode code)
 	       code == IR_FMA;
 }
 
+static bool is_bf16_multiply_add(const struct lower *l, const struct op *o)
+{
+	return (o->code == IR_ADDF || o->code == IR_SUBF || o->code == IR_MULF) &&
+	       type_dtype(result(o)->type) == DT_BF16 && l->s->target->has_pair_conversions;
+}
+
+/* A sum, difference or product of bf16, or of two in a word each, by the multiply-add of bf16. The result equals an
+ * fp32 result rounded to bf16. A product of two 8-bit significands is exact in fp32, or less than half of the least
+ * bf16. Rounding a sum to 24 bits and then to 8 gives the same as rounding once, because 24 >= 2 * 8 + 2 (S. A.
+ * Figueroa, "When is double rounding innocuous?", 1995). The addend of a product is -0, which keeps the sign of a zero
+ * product. */
+static LLVMValueRef bf16_multiply_add(struct lower *l, enum opcode code, LLVMValueRef x, LLVMValueRef y)
+{
+	enum { ONE = 0x3F80, MINUS_ONE = 0xBF80, MINUS_ZERO = 0x8000 };
+	LLVMTypeRef t = LLVMTypeOf(x);
+	bool pair = t == l->i32;
+	u64 c = code == IR_MULF ? MINUS_ZERO : code == IR_ADDF ? ONE : MINUS_ONE;
+	LLVMValueRef k = LLVMConstInt(t, pair ? c << 16 | c : c, false), product[] = {x, y, k}, sum[] = {x, k, y},
+		     difference[] = {y, k, x};
+	LLVMValueRef *args = code == IR_MULF ? product : code == IR_ADDF ? sum : difference;
+	return pair ? inline_asm(l, "fma.rn.bf16x2 $0, $1, $2, $3;", "=r,r,r,r", ASM_PURE, t, args, 3)
+		    : inline_asm(l, "fma.rn.bf16 $0, $1, $2, $3;", "=h,h,h,h", ASM_PURE, t, args, 3);
+}
+
 static LLVMValueRef any_float_op(struct lower *l, const struct op *o, LLVMValueRef *in, enum dtype d)
 {
 	LLVMValueRef wide[3];
 	if (d == DT_F32 || d == DT_F64 || (d == DT_F16 && native_f16(o->code)))
 		return float_op(l, o, in);
+	if (is_bf16_multiply_add(l, o))
+		return bf16_multiply_add(l, o->code, in[0], in[1]);
 	for (u32 i = 0; i < o->noperands; i++)
 		wide[i] = small_to_f32(l, in[i], d);
 	return f32_to_small(l, float_op(l, o, wide), d, ROUND_DEFAULT);
@@ -403,26 +429,17 @@ static bool lower_fp8_pairs(struct lower *l, const struct op *o)
 	return true;
 }
 
-/* Sums, differences and products of bf16 by the bf16x2 multiply-add. False: o is no such operation. The result equals
- * an fp32 result rounded to bf16. A product of two 8-bit significands is exact in fp32, or less than half of the least
- * bf16. Rounding a sum to 24 bits and then to 8 gives the same as rounding once, because 24 >= 2 * 8 + 2 (S. A.
- * Figueroa, "When is double rounding innocuous?", 1995). The addend of a product is -0, which keeps the sign of a zero
- * product. */
+/* Sums, differences and products of bf16, two elements at a time. False: o is no such operation. */
 static bool lower_bf16_pairs(struct lower *l, const struct op *o)
 {
-	enum { ONE = 0x3F803F80, MINUS_ONE = (i32)0xBF80BF80, MINUS_ZERO = (i32)0x80008000 };
 	const struct value *v = result(o);
 	u32 n = num_elems(v);
-	bool known = o->code == IR_ADDF || o->code == IR_SUBF || o->code == IR_MULF;
-	if (!known || type_dtype(v->type) != DT_BF16 || !l->s->target->has_pair_conversions || n % 2)
+	if (!is_bf16_multiply_add(l, o) || n % 2)
 		return false;
 	LLVMValueRef *words = arena_array(&l->scratch, LLVMValueRef, n / 2);
 	for (u32 i = 0; i < n / 2; i++) {
 		LLVMValueRef x = word_of(l, operand(o, 0), i), y = word_of(l, operand(o, 1), i);
-		LLVMValueRef product[] = {x, y, c_i32(l, MINUS_ZERO)}, sum[] = {x, c_i32(l, ONE), y},
-			     difference[] = {y, c_i32(l, MINUS_ONE), x};
-		LLVMValueRef *args = o->code == IR_MULF ? product : o->code == IR_ADDF ? sum : difference;
-		words[i] = inline_asm(l, "fma.rn.bf16x2 $0, $1, $2, $3;", "=r,r,r,r", ASM_PURE, l->i32, args, 3);
+		words[i] = bf16_multiply_add(l, o->code, x, y);
 	}
 	set_words(l, v, words, n / 2);
 	return true;
