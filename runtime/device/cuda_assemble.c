@@ -15,9 +15,10 @@
  *   code is kept if it spills at most a few bytes more. The image keeps the directive, so that later processes
  *   assemble it once.
  *
- * More resident blocks need many programs. So the second case is limited to images that are compiled for many programs,
- * which only kernels with dots have (kind_of_grid). Kernels in which warps exchange registers (setmaxnreg) are
- * excluded: with fewer registers for the block, a consumer warp would wait for registers without end. */
+ * More resident blocks need many programs, so that only images for many programs get them, which only kernels with dots
+ * have (kind_of_grid). Other images get the registers that their resident blocks leave unused. Kernels in which warps
+ * exchange registers (setmaxnreg) are excluded: with fewer registers for the block, a consumer warp would wait for
+ * registers without end. */
 #include "runtime/device/dev_cuda.h"
 #include "runtime/image/error.h"
 
@@ -74,8 +75,10 @@ static int registers_for(const struct cuda *d, const struct image *im, int block
 	return n < d->target.thread_registers ? n - n % UNIT : n;
 }
 
-/* The numbers of resident blocks to assemble the PTX for, the first preferred; returns how many there are. */
-static int wanted_blocks(const struct cuda *d, const struct image *im, int registers, int out[MOST_ATTEMPTS])
+/* The numbers of resident blocks to assemble the PTX for, the first preferred; returns how many there are. `many`: the
+ * image is for many programs. */
+static int wanted_blocks(const struct cuda *d, const struct image *im, int registers, bool many,
+			 int out[MOST_ATTEMPTS])
 {
 	enum { MOST_BLOCKS = 32, STEP = 2, FEW_WARPS = 16 };
 	enum { MOST_CODE = 192 << 10 }; /* bytes: bounds the time of the attempts */
@@ -87,7 +90,7 @@ static int wanted_blocks(const struct cuda *d, const struct image *im, int regis
 	    strstr(im->code, "setmaxnreg"))
 		return 0;
 	/* with less than three quarters of its registers, code spills */
-	for (int more = MIN(now + STEP, most); more > now; more--)
+	for (int more = MIN(now + STEP, most); many && more > now; more--)
 		if (4 * registers_for(d, im, more) >= 3 * registers)
 			out[n++] = more;
 	int left = registers_for(d, im, now);
@@ -104,10 +107,10 @@ static const char *with_blocks(struct arena *a, const struct image *im, int bloc
 }
 
 /* Replaces *m, which has the allocation *first, by better machine code, if it can be made. */
-static void improve(struct cuda *d, struct image *im, const struct allocation *first, CUmodule *m)
+static void improve(struct cuda *d, struct image *im, const struct allocation *first, bool many, CUmodule *m)
 {
 	enum { SPILLED = 16 }; /* further bytes that a thread may spill: more resident warps outweigh them */
-	int blocks[MOST_ATTEMPTS], n = wanted_blocks(d, im, first->registers, blocks);
+	int blocks[MOST_ATTEMPTS], n = wanted_blocks(d, im, first->registers, many, blocks);
 	bool done = false;
 	for (int i = 0; i < n && !done; i++) {
 		struct arena scratch = {0};
@@ -153,15 +156,14 @@ tl_status cuda_assemble(struct cuda *d, const struct device_load *l, CUmodule *o
 	char log[JIT_LOG] = "";
 	CUmodule least;
 	struct allocation a;
-	/* images from files were assembled when they were compiled, except for images compiled without a GPU */
-	bool many = l->compiled && im->codegen.grid != GRID_FEW;
 	CUresult r = load_code(d, im->code, FULL_OPTIMIZATION, log, out);
 	if (r)
 		return load_failed(d, r, log);
-	if ((!many && im->code_bytes < GIVEN_UP_CODE) || !find_allocation(d, im, *out, &a))
+	/* images from files were assembled when they were compiled, except for images compiled without a GPU */
+	if ((!l->compiled && im->code_bytes < GIVEN_UP_CODE) || !find_allocation(d, im, *out, &a))
 		return TL_OK;
-	if (!is_given_up(im, &a) && many)
-		improve(d, im, &a, out);
+	if (!is_given_up(im, &a) && l->compiled)
+		improve(d, im, &a, im->codegen.grid != GRID_FEW, out);
 	else if (is_given_up(im, &a) && !load_code(d, im->code, LEAST_OPTIMIZATION, log, &least))
 		replace_module(d, out, least); /* if it gives up again, the code is no worse */
 	return TL_OK;
