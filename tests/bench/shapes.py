@@ -2,8 +2,8 @@
 
     python3 tests/bench/shapes.py BUILD [matmul|attention] [--jobs N] [--seed S] [--out FILE.jsonl] [--limit SECONDS]
 
-matmul: 60 by examples/matmul.tl and matmul_split_k.tl beside torch.matmul. M, N, K: log-uniform from 16 to 16384, multiples of 8, 16 or 64,
-at most 4e12 operations; fp16 or bf16; B row-major or column-major. attention: 40 by examples/attention.tl, fp16, beside
+matmul: 60 by examples/matmul.tl and matmul_split_k.tl beside torch.matmul. M, N, K: log-uniform from 16 to 16384,
+multiples of 8, 16 or 64, at most 4e12 operations; fp16 or bf16; B row-major or column-major. attention: 40 by examples/attention.tl, fp16, beside
 the faster of cuDNN and Flash through PyTorch. 64, 128 or 256 dimensions; 512 to 16384 keys, log-uniform, multiples of
 64; full or causal; 5e10 to 1e12 operations if all keys count. In half of them 4 heads of queries share one of keys. The
 kernel has one number of heads: a head of keys is then an entry of its batch, in which keys have stride 0.
@@ -165,7 +165,7 @@ class Bench:
         self.functions = {k.function: self.tl.kernel(k.path, k.function) for k in sum(KERNELS.values(), [])}
 
     def choose(self, shape, tensors, most):
-        """Among so many kernels and configurations of each. Its text, and what launches it."""
+        """Of up to `most` kernels with up to `most` configurations each: the fastest one's text, and what launches it."""
         found = []
         for kernel in KERNELS[type(shape)][:most]:
             values, grid = kernel.arguments(shape, *tensors)
