@@ -1,7 +1,7 @@
-/* test-random --kind pairs: products whose neighbouring programs read the same boxes of one operand, or of none, for
- * any order of programs, rows that begin anywhere a box may, loops that leave out the first slices, blocks of one
- * program and of several, numbers of programs of which the last one has no neighbour, and programs that count
- * themselves at their end.
+/* test-random --kind pairs: products in which neighbouring programs read the same TMA tiles of one operand, or of
+ * neither. The order of programs, the distance of rows, the first slice of the loop, the number of programs in a block
+ * and the number of programs are random. The last program may have no neighbour. Programs may count tiles by an atomic
+ * addition after the loop.
  *
  * All numbers are small integers; sums are exact in every order. */
 #include "random.h"
@@ -45,7 +45,7 @@ struct pairs {
 	struct array *a, *b, *c, *end_at, *counter, *taken;
 };
 
-/* Up to so many tiles, of which the last one may be a part; mostly a multiple of 16, which rows of boxes are. */
+/* At most `most` tiles; the last tile may be partial. Mostly a multiple of 16, as rows of TMA tiles are. */
 static int make_size(int block, int most)
 {
 	int size = block * (int)random_int(1, most);
