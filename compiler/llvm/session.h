@@ -68,7 +68,7 @@ const char *session_text(struct session *s);
 void protect_negations(LLVMModuleRef mod);
 /* Lets an elementwise kernel of `threads` threads a block keep more loads in flight (registers_for_loads.c). */
 void allow_registers_for_loads(const struct session *s, const struct target *target, int threads);
-/* Freezes parts of integer sums that have more terms than `most`, or `most_invariant` outside of recurrences
+/* Freezes parts of integer sums that have more than `most` terms, or `most_invariant` terms if they depend on no phi
  * (long_sums.c). */
 void freeze_long_sums(LLVMModuleRef mod, u32 most, u32 most_invariant);
 /* Branches around operands of selections with an unlikely condition (unlikely_selects.c). */

@@ -309,6 +309,30 @@ static void random_program(struct suite *s, int number, int k)
 	case_end(s);
 }
 
+/* A product, stored after its loop over rows of the first operand, `to` elements from its beginning. The loop's copies
+ * have read all of it before. */
+static void product(struct suite *s, int to, int warps, int stages, int seed)
+{
+	enum { B = 128, N = 256, K = 64 };
+	if (!case_begin(s, file, "product to %d warps=%d stages=%d seed %d", to, warps, stages, seed))
+		return;
+	struct array *a = inout(s, "a", TL_F16, (size_t)(B * N + to)), *b = in(s, "b", TL_F16, (size_t)(N * B));
+	fill_whole(a, 2), fill_whole(b, 1);
+	for (size_t i = 0; i < a->len; i++)
+		want(a, i, value(a, i));
+	for (int i = 0; i < B; i++)
+		for (int j = 0; j < B; j++) {
+			double sum = 0;
+			for (int k = 0; k < N; k++)
+				sum += value(a, (size_t)(i * N + k)) * value(b, (size_t)(k * B + j));
+			want(a, (size_t)(to + i * N + j), sum);
+		}
+	tl_arg c = tl_ptr(TL_F16, (const int16_t *)address(a) + to);
+	LAUNCH(s, "product", CONFIG(.grid = {1}, .num_warps = warps, .num_stages = stages), ptr(a), ptr(b), c,
+	       tl_int(N), tl_int(B), tl_int(K));
+	case_end(s);
+}
+
 void theme_alias(struct suite *s)
 {
 	for (int n = 0; n < 150; n++) {
@@ -331,5 +355,6 @@ void theme_alias(struct suite *s)
 		early(s, 0, 256, 256, 256, k), early(s, 0, 0, 0, 256, k), early(s, 0, 256, 260, 256, k),
 			early(s, 0, 512, 256, 256, k);
 		counted(s, 0, 0, 256, k), counted(s, 0, 4, 256, k), counted(s, 0, 512, 256, k);
+		product(s, 0, 8, 4, k), product(s, 64, 8, 4, k), product(s, 128, 4, 3, k);
 	}
 }

@@ -358,7 +358,7 @@ static void products(struct suite *s)
 		matmul(s, TL_F32, TL_F32, 60, &words[i], false, false, BLOCKS, false);
 		matmul(s, TL_F32, TL_F32, 60, &words[i], i % 2, !(i % 2), i % 4 ? BLOCKS : EACH, false);
 	}
-	for (int i = 0; i < 6; i++) { /* with a warp that asks for boxes */
+	for (int i = 0; i < 6; i++) { /* with a producer warp */
 		enum share share = i % 3 == 0   ? EACH
 				   : i % 3 == 1 ? BLOCKS
 						: PROGRAMS,
@@ -383,7 +383,7 @@ static void products(struct suite *s)
 		}
 	attention(s, 512, 64, true, 64, 128, 4, 2, 0); /* on the diagonal a tile may be wider than high */
 	attention(s, 384, 128, true, 64, 128, 8, 3, 0);
-	for (int i = 0; i < 2; i++) { /* a producer with two buffers, or three, asks for the boxes of one loop or two */
+	for (int i = 0; i < 2; i++) { /* a producer warp for one loop or two */
 		attention(s, 256, 256, i, 128, 64, 8, 2, 0);
 		attention(s, 256, 128, i, 128, 128, 8, 3, 0);
 		/* from program to program: queries come while the one before ends */

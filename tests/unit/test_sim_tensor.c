@@ -279,7 +279,7 @@ static void test_loads(void **state)
 	assert_true(outside > 10000);
 }
 
-/* A block of a cluster loads the box for some of them; each writes an image of its own. */
+/* A block of a cluster loads a TMA tile for several blocks. Each block writes a separate image. */
 static void test_multicasts(void **state)
 {
 	(void)state;
