@@ -6,7 +6,7 @@ import glob, os, re, sys
 
 ORDER = """compiler/support compiler/layout lang compiler/ir compiler/frontend compiler/analysis compiler/transform
     compiler/llvm compiler/gpu compiler/gpu/layout compiler/gpu/tma compiler/gpu/smem compiler/gpu/pipeline
-    compiler/gpu/codegen compiler/cpu compiler/interp compiler/driver runtime runtime/image runtime/device runtime/api
+    compiler/gpu/estimate compiler/gpu/codegen compiler/cpu compiler/interp compiler/driver runtime runtime/image runtime/device runtime/api
     runtime/cache runtime/launch runtime/tune runtime/sim runtime/emulate runtime/aot runtime/python/glibc runtime/python/core compiler/cli""".split()
 rank = {folder: i for i, folder in enumerate(ORDER)}
 for part in "compiler/frontend/python", "compiler/ir/import":

@@ -751,6 +751,28 @@ typedef struct tl_resources {
 TL_API tl_status tl_kernel_resources(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs,
 				     tl_resources *out);
 
+/* An estimate of a launch on a GPU, made from the kernel's IR and the values of its integer arguments, without code
+ * generation and without the GPU. It serves to compare configurations of a kernel; the times themselves are rough. The
+ * demands are those of an average block on the units of a multiprocessor, in cycles. */
+typedef struct tl_estimate {
+	double us;      /* of the launch */
+	double blocks;  /* of the launch */
+	int resident;   /* blocks that a multiprocessor holds at once */
+	int unused;
+	double tensor;  /* tensor cores */
+	double shared;  /* shared memory and L1 */
+	double issue;   /* issue of instructions */
+	double special; /* special functions, such as exp2 */
+	double l2;      /* transfers between the multiprocessor and L2 */
+	double bytes;   /* of these transfers */
+	double alone;   /* the duration of a block that shares its multiprocessor with no other block */
+	uint64_t reserved[4];
+} tl_estimate;
+/* Estimates a launch. TL_ERR_ARGUMENT: the device is neither cuda nor sim, or the kernel is compiled already. After an
+ * error *out is 0. */
+TL_API tl_status tl_kernel_estimate(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs,
+				    tl_estimate *out);
+
 /* --- tuning: the choice of a configuration ------------------------------------------------------------------------ */
 
 /* A tuner launches a kernel with its fastest configuration. At the first launch for each key it runs all configurations
@@ -784,7 +806,11 @@ typedef struct tl_tuning {
 	 * configurations. NULL: configurations run in this context, which such a configuration makes unusable. The
 	 * process does not have the memory that pointers in memory point to. */
 	const char *const *helper;
-	uint64_t reserved[7];
+	/* Compile and run only so many configurations: those that a model of the GPU expects to be the fastest. With 1
+	 * nothing runs. 0: all. */
+	int most;
+	int unused; /* 0 */
+	uint64_t reserved[6];
 } tl_tuning;
 
 /* Creates a tuner with options `t`, whose texts are copied; NULL: the defaults. The caller owns the tuner, and must
@@ -836,7 +862,8 @@ TL_API tl_status tl_tuner_choose(tl_tuner *t, const tl_config *cfg, tl_plan_fn *
 				 size_t nargs, tl_choice *out);
 /* The result of each configuration, as JSON: an array with an object for each key that was tuned, in the order of
  * tuning. "equal_within": the configuration's time cannot be distinguished from the best time. The two differ by at
- * most this fraction; null if there are too few measurements. Free the text with tl_free. */
+ * most this fraction; null if there are too few measurements. If tl_tuning.most is set: "rank", 1 for the configuration
+ * that is expected to be the fastest, and "estimate", the members of tl_estimate. Free the text with tl_free. */
 TL_API tl_status tl_tuner_report(tl_tuner *t, char **json);
 
 /* --- aot: kernels compiled ahead of time -------------------------------------------------------------------------- */

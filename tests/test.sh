@@ -16,7 +16,7 @@ work=$build/test-logs
 PATH=$PATH:/usr/local/cuda/bin # ptxas may be there
 export OMP_WAIT_POLICY=passive # a thread without work leaves its processor to other jobs
 export TL_CACHE=0 # each kernel is compiled
-export TL_COMPILE_CHECK=buffers # a failed proof of buffers is an error
+export TL_COMPILE_CHECK=buffers,time # a failed proof of buffers is an error, and so is a long compilation
 rm -rf "$work"
 mkdir -p "$work/counts"
 
@@ -219,8 +219,8 @@ for kind in $kinds; do
 	core "$kind every pass" "$random" --every-pass $new --kind $kind --count 25
 	all "$kind every pass" "$random" --every-pass --kind $kind --count 100
 done
-# divisors that do not matter change no instruction
-divisors="env TL_DEVICE=sim TL_COMPILE_CHECK=buffers,divisors"
+# divisors that do not matter change no instruction, and launches have estimates
+divisors="env TL_DEVICE=sim TL_COMPILE_CHECK=buffers,divisors,estimates"
 core "divisors" $divisors "$run" --shard $((seed % 4))/4 table
 all "divisors" $divisors "$run" table
 for kind in random tree loops $kinds; do

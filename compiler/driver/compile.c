@@ -586,6 +586,10 @@ static bool run_gpu_passes(struct run *r, struct compiled *out)
 	out->num_warps = warps_of_block(k);
 	if (o->want_ttgir)
 		out->ttgir = print_kernel(u, k);
+	if (o->launch && !r->stopped) {
+		analyze(r, ANALYSIS_AXIS);
+		out->estimate = estimate_launch(&r->s, o->launch);
+	}
 	return true;
 }
 
@@ -609,7 +613,7 @@ static bool compile_within(struct run *r, const struct func *func, const struct 
 	if (o->want_ttir)
 		out->ttir = print_kernel(u, k);
 	bool generates = o->want_llir || o->want_asm || o->want_code || o->want_metadata;
-	if (r->stopped || !(o->want_ttgir || o->want_schedules || generates))
+	if (r->stopped || !(o->want_ttgir || o->want_schedules || o->launch || generates))
 		return true;
 	if (gpu_passes(&o->target) && !run_gpu_passes(r, out))
 		return false;

@@ -5,6 +5,7 @@
 
 #include "support/target.h"
 #include "frontend/frontend.h"
+#include "gpu/estimate/estimate.h"
 
 struct compile_options {
 	struct target target;
@@ -27,6 +28,8 @@ struct compile_options {
 	bool want_calls;     /* fills in the unit's `calls` */
 	bool want_metadata;  /* the JSON text for Triton's launcher (codegen.abi) */
 	bool want_schedules; /* fills in the unit's `schedules` */
+	/* For GPUs: fills in the estimate of this launch. NULL: none. */
+	const struct launch_shape *launch;
 };
 
 /* A source text of a unit. The caller keeps the texts until unit_free. */
@@ -78,6 +81,7 @@ struct compiled {
 	struct kernel *kernel;   /* the IR after the last pass that ran */
 	const char *ttir, *ttgir, *llir;
 	const char *metadata; /* of the launch by Triton's launcher */
+	struct launch_estimate estimate;
 	const char *code; /* PTX, or an object file of a CPU */
 	size_t code_len;
 	const char *assembly; /* assembly of a CPU */

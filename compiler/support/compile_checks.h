@@ -4,6 +4,8 @@
  *   unproved         makes that proof fail, except in the second compilation, which pipelines less
  *   unproved-copies  makes it fail in the second compilation too, if that still issues copies ahead
  *   quick            LLVM's back end runs without optimisations, as for very large kernels (driver/backend_level.c)
+ *   time             a compilation that takes more than 10 seconds on one core is an internal error
+ *   estimates        estimates launches of each kernel (runtime/emulate/build_checks.h)
  *   divisors         compares code with and without divisors of arguments (runtime/emulate/divisor_check.h) */
 #ifndef TLC_SUPPORT_COMPILE_CHECKS_H
 #define TLC_SUPPORT_COMPILE_CHECKS_H

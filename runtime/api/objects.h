@@ -207,6 +207,9 @@ enum { MAX_REPEATS = 1000000 };
  * there are at most MAX_KERNEL_PARAMS. */
 tl_status kernel_variant(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs,
 			 const struct image **image, void **code, u64 *bits);
+/* The compiler's estimate of a launch: see tl_kernel_estimate. */
+tl_status kernel_estimate(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs,
+			  struct launch_estimate *out);
 /* Calls fn for each pointer argument of the kernel, including the leaves of tuples and descriptors. */
 tl_status kernel_pointers(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs,
 			  void (*fn)(void *arg, const struct slot *s, const tl_arg *a), void *arg);

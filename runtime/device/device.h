@@ -27,7 +27,9 @@ struct build {
 	const struct arg_spec *args;
 	struct codegen_options codegen;
 	bool remarks; /* collect remarks, whatever the stage */
-	const char *stage; /* the stage whose text is wanted, or "remarks"; NULL: compile to code */
+	/* the stage whose text is wanted, or "remarks"; NULL: compile to code */
+	const char *stage;
+	const struct launch_shape *launch; /* only estimate this launch; NULL: none */
 };
 
 struct device_load {

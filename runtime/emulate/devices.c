@@ -1,5 +1,6 @@
 /* The devices of libtl, and the compilation for them. */
 #include "runtime/device/device.h"
+#include "runtime/emulate/build_checks.h"
 #include "runtime/emulate/divisor_check.h"
 
 const struct device_ops *const devices[] = {&cuda_ops, &cpu_ops, &interp_ops, &sim_ops};
@@ -16,10 +17,11 @@ bool device_compile(const struct target *target, const struct build *b, struct c
 		.want_ttgir = !strcmp(stage, "ttgir") || !strcmp(stage, "remarks"),
 		.want_llir = !strcmp(stage, "llir"),
 		.want_asm = !strcmp(stage, "asm"),
-		.want_code = !b->stage || !strcmp(stage, "ptx"),
+		.want_code = (!b->stage && !b->launch) || !strcmp(stage, "ptx"),
 		.want_metadata = !strcmp(stage, "metadata"),
 		.want_calls = !strcmp(stage, "calls"),
 		.want_schedules = !strcmp(stage, "schedule"),
+		.launch = b->launch,
 	};
 	return compile(b->unit, b->func, b->args, &o, out);
 }
@@ -30,7 +32,11 @@ bool device_build(struct device *d, const struct build *b, struct compiled *out)
 		return d->ops->compile(d, b, out);
 	const struct target target = d->ops->target(d);
 	check_divisors(&target, b);
-	return device_compile(&target, b, out);
+	check_estimates(&target, b);
+	double begin = seconds_of_thread();
+	bool good = device_compile(&target, b, out);
+	check_time(begin);
+	return good;
 }
 
 const char *device_default_target(struct arena *a)

@@ -12,7 +12,7 @@
 #include "runtime/launch/composite.h"
 #include "runtime/tune/tunings.h"
 
-enum { WARMUP_MS = 5, REP_MS = 10, LIMIT_MS = 10000 };
+enum { WARMUP_MS = 5, REP_MS = 10, LIMIT_MS = 10000, PROPOSED_RUNS = 5 };
 
 /* --- texts ----------------------------------------------------------------------------------------------------- */
 
@@ -191,7 +191,7 @@ API_FUNCTION(tl_tuner_create, k ? k->module->ctx : NULL, (tl_kernel *k, const tl
 		return failed(TL_ERR_ARGUMENT, "tl_tuner_create: %s is NULL", k ? "out" : "the kernel");
 	*out = NULL;
 	for (u32 i = 0; options && i < ARRAY_LEN(options->reserved); i++)
-		if (options->reserved[i])
+		if (options->reserved[i] || options->unused)
 			return failed(TL_ERR_ARGUMENT,
 				      "tl_tuner_create: a reserved field of tl_tuning is not 0: this is libtl %s",
 				      TL_VERSION);
@@ -297,6 +297,29 @@ static tl_status take_configuration(const tl_tuner *t, struct unit *u, const str
 	return TL_OK;
 }
 
+/* For a kernel without configurations: numbers of warps and stages, of which the model chooses some. */
+static void propose_candidates(const tl_tuner *t, const struct request *r, struct tuned_choice *ch)
+{
+	static const int warps[] = {4, 8, 2, 1, 16}, stages[] = {3, 2, 4};
+	const struct device *dev = t->kernel->module->ctx->dev;
+	if (!dev->ops->target || dev->ops->target(dev).kind != TARGET_CUDA)
+		return;
+	ch->at = arena_array(&ch->arena, struct candidate, ARRAY_LEN(warps) * ARRAY_LEN(stages));
+	for (u32 i = 0; i < ARRAY_LEN(warps) * ARRAY_LEN(stages); i++) {
+		struct candidate c = {.params = arena_array(&ch->arena, u32, 1),
+				      .values = arena_array(&ch->arena, tl_arg, 1),
+				      .options = {.num_warps = warps[i / ARRAY_LEN(stages)],
+						  .num_stages = stages[i % ARRAY_LEN(stages)]}};
+		if ((r->cfg->num_warps && i / ARRAY_LEN(stages)) || (r->cfg->num_stages && i % ARRAY_LEN(stages)))
+			continue; /* the launch has this number */
+		c.options.num_warps = r->cfg->num_warps ? 0 : c.options.num_warps;
+		c.options.num_stages = r->cfg->num_stages ? 0 : c.options.num_stages;
+		describe_candidate(t->kernel, &ch->arena, &c);
+		ch->at[ch->n++] = c;
+	}
+	ch->most = ch->most ? ch->most : PROPOSED_RUNS;
+}
+
 /* The configurations of the decorators for these arguments, and the added configurations. */
 static tl_status list_candidates(const tl_tuner *t, const struct request *r, struct tuned_choice *ch)
 {
@@ -314,6 +337,9 @@ static tl_status list_candidates(const tl_tuner *t, const struct request *r, str
 		decorators_free(&d);
 	for (u32 i = 0; i < t->added.len; i++)
 		ch->at[ch->n++] = t->added.at[i];
+	ch->most = (u32)t->options.most;
+	if (!s && !ch->n)
+		propose_candidates(t, r, ch);
 	if (!s && !ch->n)
 		s = failed(TL_ERR_ARGUMENT,
 			   "%s has no configurations\n      = hint: add some with @triton.autotune or tl_tuner_add",
@@ -428,6 +454,8 @@ static void disk_key(const tl_tuner *t, struct tuned_choice *ch, struct tuning_k
 	tl_device_info info = {.name = ""};
 	m->ctx->dev->ops->info(m->ctx->dev, &info);
 	struct strbuf all = sb_empty(&ch->arena);
+	if (ch->most)
+		sb_printf(&all, "the first %u\n", ch->most);
 	for (u32 i = 0; i < ch->n; i++)
 		sb_printf(&all, "%s%s\n", ch->at[i].json, ch->at[i].outcome == OUTCOME_PRUNED ? " pruned" : "");
 	*out = (struct tuning_key){
@@ -468,8 +496,10 @@ static bool read_stored(const tl_tuner *t, struct tuned_choice *ch, const struct
 		tunings_read(&ch->arena, key, take_stored, ch);
 	ch->stored = ch->best && !t->options.again;
 	for (u32 i = 0; i < ch->n && !ch->stored; i++) /* a choice that is not a candidate is ignored */
-		if (ch->at[i].outcome == OUTCOME_TIMED)
+		if (ch->at[i].outcome == OUTCOME_TIMED) {
 			ch->at[i].outcome = OUTCOME_OPEN;
+			ch->at[i].cost = 0;
+		}
 	if (!ch->stored)
 		ch->best = NULL;
 	return ch->stored;
@@ -662,6 +692,18 @@ API_FUNCTION(tl_tuner_launch, t ? t->kernel->module->ctx : NULL,
 
 /* --- reports --------------------------------------------------------------------------------------------------- */
 
+static void report_estimate(struct strbuf *out, const struct launch_estimate *e)
+{
+	const struct bill *b = &e->bill;
+	if (e->us > 0)
+		sb_printf(out,
+			  ", \"estimate\": {\"us\": %.6g, \"blocks\": %.6g, \"resident\": %d, \"registers\": %d, "
+			  "\"tensor\": %.6g, \"shared\": %.6g, \"issue\": %.6g, \"special\": %.6g, \"l2\": %.6g, "
+			  "\"bytes\": %.6g, \"alone\": %.6g}",
+			  e->us, e->blocks, e->resident, e->registers, b->tensor, b->shared, b->issue, b->special,
+			  b->l2, b->bytes, b->alone);
+}
+
 static void report_candidate(struct strbuf *out, const struct tuned_choice *ch, const struct candidate *c)
 {
 	static const char *const outcomes[] = {"open", "pruned", "failed", "stopped", "timed"};
@@ -676,6 +718,9 @@ static void report_candidate(struct strbuf *out, const struct tuned_choice *ch, 
 		sb_printf(out, ", \"registers\": %d, \"local_bytes\": %zu, \"shared_bytes\": %zu, \"threads\": %d",
 			  c->resources.registers, c->resources.local_bytes, c->resources.shared_bytes,
 			  c->resources.threads);
+	if (c->rank)
+		sb_printf(out, ", \"rank\": %u", c->rank);
+	report_estimate(out, &c->estimate);
 	if (c->why) {
 		sb_puts(out, ", \"why\": ");
 		sb_json(out, c->why);

@@ -26,6 +26,10 @@ struct candidate {
 	bool equal;   /* its time cannot be distinguished from the best time */
 	double apart; /* if equal: the times differ by at most this fraction; < 0: unknown */
 	tl_resources resources;
+	/* of the model, if it chooses the candidates that are tried: us is 0 without an estimate; rank 1 is expected to
+	 * be the fastest, 0: not ranked */
+	struct launch_estimate estimate;
+	u32 rank;
 	/* for the current launch */
 	tl_config config;
 	tl_arg *args; /* of all parameters */
@@ -40,6 +44,7 @@ struct tuned_choice {
 	const char *key; /* in JSON */
 	struct candidate *at, *best;
 	u32 n, tried, failed;
+	u32 most; /* candidates that are tried, by the model; 0: all */
 	const char *unit; /* of costs */
 	bool stored;
 };
@@ -68,6 +73,12 @@ struct request {
 /* Makes the config and the arguments of a launch of the candidate. */
 tl_status candidate_plan(const tl_tuner *t, const struct request *r, const struct candidate *c, tl_config *config,
 			 tl_arg *args);
+static inline bool candidate_open(const struct candidate *c) { return c->outcome == OUTCOME_OPEN; }
+/* The first line of the text is the reason. */
+void candidate_failed(struct candidate *c, struct arena *a, const char *text);
+/* Compiles the open candidates. If ch->most is set, the model leaves so many open before; if none of these compiles, it
+ * opens the next ones. */
+void candidates_prepare(tl_tuner *t, struct tuned_choice *ch);
 /* Compiles the open candidates and runs them. ch->best is the fastest. If the device becomes unusable, it is the
  * candidate that caused this. */
 tl_status choice_try(tl_tuner *t, struct tuned_choice *ch);

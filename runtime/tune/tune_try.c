@@ -1,4 +1,4 @@
-/* Running configurations: they are compiled at the same time, and run one after the other.
+/* Running configurations, which have been compiled, one after the other.
  *
  * An error of a configuration ends this configuration only, and is its reason. The device may become unusable, because
  * the driver has destroyed its context or a kernel does not end. If configurations run in a helper process, the others
@@ -10,7 +10,7 @@
 #include "runtime/tune/ranking.h"
 #include "runtime/tune/tune.h"
 
-enum { MOST_REPEATS = 200, MOST_WARMUPS = 100, FIRST_REPEATS = 3, MOST_THREADS = 64 };
+enum { MOST_REPEATS = 200, MOST_WARMUPS = 100, FIRST_REPEATS = 3 };
 /* In a round of the final ranking, each contender runs 1 / PARTS of the repeats with which a configuration is timed.
  * All rounds together take at most BUDGET * rep_ms for each contender, but there are at least LEAST_ROUNDS rounds. */
 enum { PARTS = 3, BUDGET = 30, LEAST_ROUNDS = 3 };
@@ -18,68 +18,6 @@ enum { START_MS = 60000 }; /* time for the helper process to start and open its 
 /* A configuration is not timed further if its first time is more than `hopeless` times the best time. Configurations
  * within `close_by` times the best, and the second best, take part in the final ranking. */
 static const double hopeless = 2, close_by = 1.5;
-
-static bool is_open(const struct candidate *c)
-{
-	return c->outcome == OUTCOME_OPEN;
-}
-
-/* The first line of a message. */
-static const char *short_text(struct arena *a, const char *text)
-{
-	return arena_str(a, text, strcspn(text, "\n"));
-}
-
-static void fail(struct candidate *c, struct arena *a, const char *text)
-{
-	c->outcome = OUTCOME_FAILED;
-	c->why = short_text(a, text);
-}
-
-/* --- compiling ------------------------------------------------------------------------------------------------- */
-
-struct compiling {
-	tl_tuner *tuner;
-	struct tuned_choice *choice;
-	atomic_uint next;
-};
-
-static void *compile_some(void *arg)
-{
-	struct compiling *all = arg;
-	tl_kernel *k = all->tuner->kernel;
-	for (u32 i; (i = atomic_fetch_add(&all->next, 1)) < all->choice->n;) {
-		struct candidate *c = &all->choice->at[i];
-		if (!is_open(c))
-			continue;
-		c->status = tl_prepare(k, &c->config, c->args, k->params.len, NULL);
-		if (!c->status)
-			c->status = tl_kernel_resources(k, &c->config, c->args, k->params.len, &c->resources);
-		if (c->status)
-			c->error = strdup(tl_error(NULL));
-	}
-	return NULL;
-}
-
-static void compile_all(tl_tuner *t, struct tuned_choice *ch)
-{
-	struct compiling all = {.tuner = t, .choice = ch};
-	pthread_t threads[MOST_THREADS];
-	long processors = t->options.threads > 0 ? t->options.threads : sysconf(_SC_NPROCESSORS_ONLN);
-	u32 n = 0, most = (u32)MIN(MAX(processors, 1), MOST_THREADS), open = 0;
-	for (u32 i = 0; i < ch->n; i++)
-		open += is_open(&ch->at[i]);
-	while (n + 1 < MIN(most, open) && !pthread_create(&threads[n], NULL, compile_some, &all))
-		n++;
-	compile_some(&all);
-	while (n)
-		pthread_join(threads[--n], NULL);
-	for (u32 i = 0; i < ch->n; i++) {
-		struct candidate *c = &ch->at[i];
-		if (is_open(c) && c->status)
-			fail(c, &ch->arena, c->error ? c->error : "out of host memory");
-	}
-}
 
 /* --- memory ---------------------------------------------------------------------------------------------------- */
 
@@ -117,7 +55,7 @@ static tl_status add_memory(const tl_tuner *t, const struct tuned_choice *ch, st
 	struct adding add = {t, m, TL_OK};
 	for (u32 i = 0; i < ch->n && !add.status; i++) {
 		const struct candidate *c = &ch->at[i];
-		tl_status s = is_open(c) ? kernel_pointers(t->kernel, &c->config, c->args, t->kernel->params.len,
+		tl_status s = candidate_open(c) ? kernel_pointers(t->kernel, &c->config, c->args, t->kernel->params.len,
 							   add_pointer, &add)
 					 : TL_OK;
 		add.status = add.status ? add.status : s;
@@ -232,7 +170,7 @@ static void run_one(void *arg)
 static tl_status drop(struct tuning_run *r, tl_status why)
 {
 	struct candidate *c = r->candidate;
-	fail(c, &r->choice->arena, tl_error(NULL));
+	candidate_failed(c, &r->choice->arena, tl_error(NULL));
 	c->status = why;
 	if (r->helper || !trials_broken(r->trials))
 		return TL_OK;
@@ -250,7 +188,7 @@ static tl_status run_all(struct tuning_run *r)
 	tl_status s = TL_OK;
 	for (u32 i = 0; i < ch->n && !s; i++) {
 		struct candidate *c = r->candidate = &ch->at[i];
-		if (!is_open(c))
+		if (!candidate_open(c))
 			continue;
 		if ((s = revive(r)))
 			break;
@@ -363,7 +301,7 @@ static struct candidate *only_one(const struct tuned_choice *ch)
 	struct candidate *only = NULL;
 	u32 n = 0;
 	for (u32 i = 0; i < ch->n; i++)
-		if (is_open(&ch->at[i])) {
+		if (candidate_open(&ch->at[i])) {
 			only = &ch->at[i];
 			n++;
 		}
@@ -424,7 +362,7 @@ static tl_status try_all(tl_tuner *t, struct tuned_choice *ch)
 	tl_status s = open_helper(t, ch, &helper);
 	cleanup_push(&c, close_helper, helper);
 	if (!s)
-		compile_all(t, ch);
+		candidates_prepare(t, ch);
 	for (u32 i = 0; i < ch->n; i++)
 		ch->failed += ch->at[i].outcome == OUTCOME_FAILED;
 	ch->best = s ? NULL : only_one(ch); /* a single candidate needs no measurement */

@@ -36,6 +36,7 @@ static void objects(void **state)
 	tl_library *library;
 	tl_device_info info;
 	tl_resources resources;
+	tl_estimate estimate;
 	double ms;
 	char *text;
 	REFUSED(tl_context_share(NULL, NULL));
@@ -71,6 +72,7 @@ static void objects(void **state)
 	REFUSED(tl_time(NULL, NULL, NULL, 0, 1, 1, &ms));
 	REFUSED(tl_kernel_dump(NULL, NULL, NULL, 0, "ttir", &text));
 	REFUSED(tl_kernel_resources(NULL, NULL, NULL, 0, &resources));
+	REFUSED(tl_kernel_estimate(NULL, NULL, NULL, 0, &estimate));
 	REFUSED(tl_tuner_create(NULL, NULL, &t));
 	REFUSED(tl_tuner_add(NULL, NULL, NULL, 0));
 	REFUSED(tl_tuner_launch(NULL, NULL, NULL, NULL, NULL, 0));
@@ -150,6 +152,8 @@ static void results(void **state)
 	REFUSED(tl_kernel_dump(k, NULL, &x, 1, NULL, NULL));
 	REFUSED(tl_kernel_dump(k, NULL, &x, 1, "ttir", NULL));
 	REFUSED(tl_kernel_resources(k, NULL, &x, 1, NULL));
+	REFUSED(tl_kernel_estimate(k, &one, &x, 1, NULL));
+	REFUSED(tl_kernel_estimate(k, NULL, &x, 1, &(tl_estimate){.us = 0}));
 	REFUSED(tl_tuner_create(k, NULL, NULL));
 	REFUSED(tl_tuner_add(t, NULL, NULL, 1));
 	REFUSED(tl_tuner_launch(t, NULL, NULL, NULL, &x, 1));
