@@ -52,7 +52,7 @@ struct command {
 	text_list signatures, targets; /* of each -s and --target */
 	bool json, builtins, in_process;
 	const char *check; /* the tolerance, as text */
-	int rep_ms, warmup_ms;
+	int rep_ms, warmup_ms, most;
 	char *input; /* the contents of standard input, if it has been read */
 	size_t input_len;
 	VEC(struct compared) compared;

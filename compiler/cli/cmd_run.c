@@ -291,6 +291,7 @@ static int tune(struct session *s)
 			     .again = c->verb == VERB_TUNE,
 			     .warmup_ms = c->warmup_ms,
 			     .rep_ms = c->rep_ms,
+			     .most = c->most,
 			     .check = c->check};
 	if (!read_tolerance(c, &options.tolerance))
 		return EXIT_USER;

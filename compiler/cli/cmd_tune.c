@@ -17,6 +17,8 @@ static int by_cost(const void *x, const void *y)
 		return has_cost(a) ? -1 : 1;
 	if (has_cost(a) && a->cost != b->cost)
 		return a->cost < b->cost ? -1 : 1;
+	if (a->rank != b->rank) /* 0 is last */
+		return a->rank - 1 < b->rank - 1 ? -1 : 1;
 	return (a > b) - (a < b);
 }
 
@@ -36,6 +38,10 @@ static void show_row(const struct tuned_choice *ch, const struct candidate *c)
 		printf("%10.4g %8.2f", c->cost, c->cost / ch->best->cost);
 	else
 		printf("%10s %8s", "-", "-");
+	if (ch->most && c->estimate.us > 0)
+		printf("%10.4g", c->estimate.us);
+	else if (ch->most)
+		printf("%10s", "-");
 	cell(10, (size_t)c->resources.registers);
 	cell(8, c->resources.local_bytes);
 	cell(8, c->resources.shared_bytes);
@@ -62,7 +68,8 @@ void show_tuning(struct arena *a, const char *kernel, const char *device, const 
 		rows[i] = &ch->at[i];
 	qsort(rows, ch->n, sizeof *rows, by_cost);
 	printf("%s on %s, %s\n", kernel, device, ch->key);
-	printf("%10s %8s%10s%8s%8s  configuration\n", ch->unit, "of best", "registers", "local", "shared");
+	printf("%10s %8s%s%10s%8s%8s  configuration\n", ch->unit, "of best", ch->most ? "  model us" : "", "registers",
+	       "local", "shared");
 	for (u32 i = 0; i < ch->n; i++)
 		show_row(ch, rows[i]);
 }

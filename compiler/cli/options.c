@@ -139,6 +139,10 @@ static const struct option {
 	 "compares the results of all configurations, or of all kernels of tlc bench, with those of the\n"
 	 "first; a difference of TOLERANCE * (1 + |x|) is allowed",
 	 "tlc tune has it"},
+	{"--most", NUMBER, LAUNCH, AT(most), 1, 1 << 20, "--most N",
+	 "tries only the N configurations that a model of the GPU expects to be the fastest; with 1\n"
+	 "none runs; default: all",
+	 "tlc tune has it"},
 	{"--in-process", FLAG, LAUNCH, AT(in_process), 0, 0, "--in-process",
 	 "runs configurations in this process; a configuration that fails on a GPU ends it", "tlc tune has it"},
 	{"--against", TEXT, VERB_BENCH, AT(against), 0, 0, "--against FILE2",
