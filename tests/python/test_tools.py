@@ -113,6 +113,49 @@ def test_autotune_in_threads():
     assert all(r == [True] * 4 for r in results) and len(measured) == 2 * 3
 
 
+def test_estimates():
+    """The expected cost of a launch: bytes as they are counted by hand; more of everything takes longer."""
+    x, o = arrays(4096)
+    expected = scale.estimate(x, o, 3000, K=2, BLOCK=1024, grid=lambda meta: (libtl.cdiv(3000, meta["BLOCK"]),))
+    assert expected["blocks"] == 3 and expected["bytes"] * 3 == 2 * 4 * 3000 and expected["device"] == "cpu"
+    times = [scale.estimate(x, o, n, 2, BLOCK=1024, grid=(n // 1024,))["us"] for n in (1 << 20, 1 << 24, 1 << 28)]
+    assert 0 < times[0] < times[1] < times[2] and np.isnan(o).all()
+    with pytest.raises(libtl.CompileError):
+        scale.estimate(x, o, 3000, K=2, BLOCK=100, grid=(1,))
+    with pytest.raises(libtl.ArgumentError, match="without programs"):
+        scale.estimate(x, o, 3000, K=2, BLOCK=128, grid=(0,))
+
+
+@pytest.mark.parametrize("most", (None, 1, 2, 3))
+def test_autotune_the_most_promising(most, monkeypatch):
+    """On a GPU only some configurations are tried, the fastest ones by the model; on a CPU all."""
+    tried = []
+
+    def bench(call, quantiles):
+        call()
+        tried.append(None)
+        return [float(len(tried))] * 3
+
+    configs = [libtl.Config({"BLOCK": 128 << i}, num_warps=w) for i in range(3) for w in (1, 8)]
+    tuned = lambda **kw: libtl.autotune(configs, key=["n"], do_bench=bench, **kw)(
+        libtl.heuristics({"K": lambda args: 3})(scale))
+    for by_option in True, False:
+        if not by_option and most:
+            monkeypatch.setenv("LIBTL_AUTOTUNE_MOST", str(most))
+        kernel = tuned(most=most) if by_option else tuned()
+        for device in "sim", "cpu":
+            x, o = arrays(700)
+            tried.clear()
+            with libtl.device(device):
+                kernel.cache.clear()
+                kernel[lambda meta: (libtl.cdiv(700, meta["BLOCK"]),)](x, o, 700)
+            np.testing.assert_array_equal(o, x * 3)
+            number = most if most and device == "sim" else len(configs)
+            assert len(tried) == (number if number > 1 else 0) and len(kernel.configs_timings) == number
+    times = {kernel.estimate(x, o, 700, grid=(3,), **c.all_kwargs())["us"] for c in configs}
+    assert len(times) == len(configs)
+
+
 def test_autotune_restores():
     @libtl.autotune([libtl.Config({"BLOCK": b}) for b in (64, 128)], key=[], restore_value=["x"], reset_to_zero=["count"],
                     warmup=1, rep=1)

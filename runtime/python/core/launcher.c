@@ -629,6 +629,23 @@ static PyObject *call_resources(PyObject *self, PyObject *unused)
 			     (Py_ssize_t)r.shared_bytes, "blocks", r.blocks, "resident", r.resident);
 }
 
+/* _estimate(grid): the members of tl_estimate for a launch with this grid. */
+static PyObject *call_estimate(PyObject *self, PyObject *grid)
+{
+	struct call_object *o = (struct call_object *)self;
+	tl_config c = o->config;
+	tl_estimate e;
+	tl_status s;
+	if (set_grid(&c, grid))
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS s =
+		tl_kernel_estimate(o->kernel->kernel, &c, o->arguments->at, (size_t)o->arguments->len, &e);
+	Py_END_ALLOW_THREADS if (s) return raise_status(s);
+	return Py_BuildValue("{s:d,s:d,s:i,s:d,s:d,s:d,s:d,s:d,s:d,s:d}", "us", e.us, "blocks", e.blocks, "resident",
+			     e.resident, "tensor", e.tensor, "shared", e.shared, "issue", e.issue, "special", e.special,
+			     "l2", e.l2, "bytes", e.bytes, "alone", e.alone);
+}
+
 static PyObject *call_member(PyObject *self, void *which)
 {
 	const struct call_object *o = (const struct call_object *)self;
@@ -673,6 +690,7 @@ int launcher_init(PyObject *module)
 		{"_on", call_on, METH_O, "_on(kernel): the same call of the same kernel in another context."},
 		{"prepare", call_prepare, METH_NOARGS, "Compiles the kernel for these arguments."},
 		{"_resources", call_resources, METH_NOARGS, "The members of tl_resources, as a dict."},
+		{"_estimate", call_estimate, METH_O, "The members of tl_estimate for a grid, as a dict."},
 		{NULL, NULL, 0, NULL}};
 	static PyGetSetDef call_members[] = {{"name", call_member, NULL, "The name of the kernel.", "n"},
 					     {"num_warps", call_member, NULL, "Warps of a program.", "w"},

@@ -455,6 +455,16 @@ class JITFunction(_HasText, _core.Launcher, KernelInterface):
         return self.warmup(*[of_type(a) for a in args], **{
             n: of_type(a) if n in self.arg_names and n not in self._constexpr_names() else a for n, a in kwargs.items()})
 
+    def estimate(self, *args, grid, **kwargs):
+        """The expected cost of a launch on a GPU, as a dict: `us` in microseconds, for comparisons of configurations, the
+        demands of a block (tl_estimate in tl.h), and `device`, the kind of device that the launch would run on. No machine
+        code is generated. For arguments in host memory the GPU is an H100."""
+        bound, given = self._bind(args, kwargs)
+        values, _, kernel, options = self._converted(bound, given, False)
+        call = self._launch(kernel, None, values, options)
+        expected = call._for_gpu()._estimate(grid(dict(bound)) if callable(grid) else grid)
+        return {**expected, "device": call._kernel.context.info()["kind"]}
+
     def _constexpr_names(self):
         return {p.name for p in self.params if p.is_constexpr}
 

@@ -95,9 +95,9 @@ class Autotuner(KernelInterface):
 
     def __init__(self, fn, arg_names, configs, key, reset_to_zero=None, restore_value=None, pre_hook=None,
                  post_hook=None, prune_configs_by=None, warmup=None, rep=None, use_cuda_graph=False, do_bench=None,
-                 cache_results=False):
+                 cache_results=False, most=None):
         functools.update_wrapper(self, _function_of(fn))
-        self.configs = list(configs) or [Config({})]
+        self.configs, self.most = list(configs) or [Config({})], most
         self.keys, self.arg_names, self.fn = list(key), arg_names, fn
         self.reset_to_zero, self.restore_value = list(reset_to_zero or ()), list(restore_value or ())
         self.cache, self.use_cuda_graph = {}, use_cuda_graph
@@ -195,7 +195,7 @@ class Autotuner(KernelInterface):
 
     def _choose(self, args, kwargs, everything, key):
         """The fastest configuration, and whether its times were on disk."""
-        configs = self.prune_configs(kwargs)
+        configs = self._most_promising(self.prune_configs(kwargs), args, kwargs)
         kept = self.cache_results and not any(c.pre_hook for c in configs)
         store = _Store(_jit_function_of(self.fn), key, configs) if kept else None
         times = store.read() if store else None
@@ -213,6 +213,27 @@ class Autotuner(KernelInterface):
         self.pre_hook(everything, reset_only=True)
         self.configs_timings = timings
         return best, stored
+
+    def _most_promising(self, configs, args, kwargs):
+        """The configurations that libtl's model of the GPU expects to be the fastest, if the number of trials is limited.
+        All of them for a kernel that runs on a CPU."""
+        most = self.most or knobs.autotuning.most
+        if not most or len(configs) <= most:
+            return configs
+        kwargs = {n: v for n, v in kwargs.items() if n != "warmup"}
+        costs = {}
+        for c in configs:
+            try:
+                expected = self.fn.estimate(*args, **{**kwargs, **c.all_kwargs()})
+            except (CompileError, ArgumentError):  # a trial would fail, too
+                expected = {"us": float("inf"), "device": None}
+            if expected["device"] in ("cpu", "interp"):
+                return configs
+            costs[c] = expected["us"]
+        return sorted(configs, key=costs.get)[:most]
+
+    def estimate(self, *args, **kwargs):
+        return self.fn.estimate(*args, **kwargs)
 
     def prune_configs(self, kwargs):
         configs = self.configs
@@ -259,6 +280,9 @@ class Heuristics(KernelInterface):
     def warmup(self, *args, **kwargs):
         return self.fn.warmup(*args, **self._with_values(args, kwargs))
 
+    def estimate(self, *args, **kwargs):
+        return self.fn.estimate(*args, **self._with_values(args, kwargs))
+
 
 def _function_of(fn):
     """The Python function under the decorators."""
@@ -303,18 +327,20 @@ def _default_bench(warmup, rep):
 
 
 def autotune(configs, key, prune_configs_by=None, reset_to_zero=None, restore_value=None, pre_hook=None, post_hook=None,
-             warmup=None, rep=None, use_cuda_graph=False, do_bench=None, cache_results=False):
+             warmup=None, rep=None, use_cuda_graph=False, do_bench=None, cache_results=False, most=None):
     """Launches a jit function with the fastest of `configs`, chosen anew where a parameter named in `key` changes.
 
     reset_to_zero, restore_value: names of tensors that are set to 0, or restored, before each trial. prune_configs_by: a
     dict with early_config_prune(configs, arguments, **kwargs), or perf_model(**arguments) and top_k. pre_hook(arguments,
     reset_only), post_hook(arguments, exception): functions around each trial. warmup, rep: milliseconds. do_bench: a
-    function like libtl.testing.do_bench. cache_results: times are kept in files, below knobs.cache.dir.
+    function like libtl.testing.do_bench. cache_results: times are kept in files, below knobs.cache.dir. most: only so many
+    configurations are tried on a GPU, the fastest ones by libtl's model; with 1 none is timed. None: all, or the number in
+    knobs.autotuning.most (LIBTL_AUTOTUNE_MOST).
     """
 
     def decorate(fn):
         return Autotuner(fn, fn.arg_names, configs, key, reset_to_zero, restore_value, pre_hook, post_hook,
-                         prune_configs_by, warmup, rep, use_cuda_graph, do_bench, cache_results)
+                         prune_configs_by, warmup, rep, use_cuda_graph, do_bench, cache_results, most)
 
     return decorate
 

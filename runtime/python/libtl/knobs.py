@@ -166,6 +166,7 @@ class autotuning_knobs(base_knobs):
 
     cache = env_base("TRITON_CACHE_AUTOTUNING", False, bool)
     print = env_base("TRITON_PRINT_AUTOTUNING", False, bool)
+    most = env_base("LIBTL_AUTOTUNE_MOST", None, int)  # configurations to try; see libtl.autotune
     listener = None
 
 
