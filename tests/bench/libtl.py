@@ -31,7 +31,8 @@ class Tuning(ctypes.Structure):
                 ("restore", ctypes.POINTER(ctypes.c_char_p)), ("nrestore", ctypes.c_size_t), ("warmup_ms", ctypes.c_int),
                 ("rep_ms", ctypes.c_int), ("limit_ms", ctypes.c_int), ("threads", ctypes.c_int), ("again", ctypes.c_bool),
                 ("check", ctypes.c_bool), ("tolerance", ctypes.c_double),
-                ("helper", ctypes.POINTER(ctypes.c_char_p)), ("reserved", ctypes.c_uint64 * 7)]
+                ("helper", ctypes.POINTER(ctypes.c_char_p)), ("most", ctypes.c_int), ("unused", ctypes.c_int),
+                ("reserved", ctypes.c_uint64 * 6)]
 
 
 class NamedArg(ctypes.Structure):

@@ -8,8 +8,8 @@ the faster of cuDNN and Flash through PyTorch. 64, 128 or 256 dimensions; 512 to
 64; full or causal; 5e10 to 1e12 operations if all keys count. In half of them 4 heads of queries share one of keys. The
 kernel has one number of heads: a head of keys is then an entry of its batch, in which keys have stride 0.
 
-Ratios are the library's time divided by ours. `first` is the configuration chosen without measuring: that of
-examples/matmul.c or attention.c, since libtl has no model that ranks configurations. `tuned` is its tuner's choice.
+Ratios are the library's time divided by ours. `first` is the configuration that libtl's model expects to be the fastest,
+without a measurement. `tuned` is its tuner's choice of all.
 Results are compared with PyTorch's, those of products in fp32.
 
 N processes compile all configurations first, into an empty disk cache. Then each shape is tuned and timed, in turns
@@ -74,8 +74,8 @@ class Matmul(collections.namedtuple("Matmul", "M N K type layout")):
         return make(self.M, self.K), b, make(self.M, self.N)
 
     def configs(self):
-        """(values, warps, stages); the first one is chosen without measuring."""
-        return [((128, 128, 32, 8), 8, 3)] + CONFIGS + LARGER
+        """(values, warps, stages)"""
+        return CONFIGS + LARGER
 
     def arguments(self, a, b, c):
         """Those before the values of a configuration, and the grid as a function of these values."""
@@ -142,7 +142,7 @@ class Attention(collections.namedtuple("Attention", "batch heads shared keys dim
 
 KINDS = {"matmul": Matmul, "attention": Attention}
 Kernel = collections.namedtuple("Kernel", "path function names configs arguments")  # names: what a configuration sets
-KERNELS = {  # `first` is of the first kernel of a kind, `tuned` of the fastest one
+KERNELS = {
     Matmul: [Kernel(f"{EXAMPLES}/matmul.tl", "matmul_kernel", NAMES, Matmul.configs, Matmul.arguments),
              Kernel(f"{EXAMPLES}/matmul_split_k.tl", "matmul_split_k_kernel", [*NAMES, "SPLIT_K"], Matmul.split_configs,
                     Matmul.split_arguments)],
@@ -165,26 +165,28 @@ class Bench:
         self.functions = {k.function: self.tl.kernel(k.path, k.function) for k in sum(KERNELS.values(), [])}
 
     def choose(self, shape, tensors, most):
-        """Of up to `most` kernels with up to `most` configurations each: the fastest one's text, and what launches it."""
-        found = []
-        for kernel in KERNELS[type(shape)][:most]:
+        """Of all kernels and configurations, or of `most` for each kernel by the model (1: without a measurement): the
+        fastest one's text, and what launches it."""
+        found, expected = [], {}
+        for kernel in KERNELS[type(shape)]:
             values, grid = kernel.arguments(shape, *tensors)
-            function, configs = self.functions[kernel.function], list(kernel.configs(shape))[:most]
+            function, configs = self.functions[kernel.function], list(kernel.configs(shape))
             if not configs:
                 continue
-            tuner = Tuner(self.tl, function, kernel.names, configs, stream=self.stream, **TUNING)
+            tuner = Tuner(self.tl, function, kernel.names, configs, stream=self.stream, most=most, **TUNING)
             out, chosen, run = tuner.choice(list(map(to_arg, values)), grid)
             text = f"{kernel.function} {','.join(map(str, chosen))} w{out.config.num_warps} s{out.config.num_stages}"
             found.append((text, run))
+            expected[text] = min((c["estimate"]["us"] for c in tuner.report() if c.get("rank") == 1), default=0)
             tuner.close()
-        times = in_turns(dict(found), REPEATS, HIDDEN_CYCLES) if len(found) > 1 else {}
+        times = expected if most == 1 else in_turns(dict(found), REPEATS, HIDDEN_CYCLES) if len(found) > 1 else {}
         return min(found, key=lambda f: times.get(f[0], 0))
 
     def row(self, shape, device="cuda"):
         """What --out has of a shape."""
         tensors, runs, notes, config, seconds = shape.tensors(device), {}, [], {}, {}
         expected, tolerance = shape.expected(*tensors)
-        choices = {who: lambda most=most: self.choose(shape, tensors, most) for who, most in zip(OURS, (1, None))}
+        choices = {who: lambda most=most: self.choose(shape, tensors, most) for who, most in zip(OURS, (1, 0))}
         choices |= {who: lambda run=run: ("", run) for who, run in shape.by_libraries(*tensors).items()}
         for who, choose in choices.items():
             tensors[-1].fill_(float("nan"))

@@ -4,6 +4,7 @@ For tuned.py and shapes.py. Needs neither torch nor triton."""
 import ast
 import concurrent.futures
 import ctypes
+import json
 import multiprocessing
 import sys
 import time
@@ -55,6 +56,12 @@ class Tuner:
         values = [ast.literal_eval(given[name]) for name in self.names]
         return out, values, self.tl.launcher(self.kernel, list(out.config.grid), args + list(map(libtl.scalar, values)),
                                              out.config.num_warps, out.config.num_stages, self.stream)
+
+    def report(self):
+        """Of the key that was tuned last: an object for each configuration, as in tl_tuner_report."""
+        text = ctypes.c_char_p()
+        self.tl.must(self.tl.lib.tl_tuner_report(self.tuner, ctypes.byref(text)))
+        return json.loads(text.value.decode())[-1]["configurations"]
 
     def close(self):
         self.tl.lib.tl_tuner_destroy(self.tuner)
