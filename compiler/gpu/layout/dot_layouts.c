@@ -157,11 +157,74 @@ static bool is_made_for(const struct placer *p, const struct op *dot, u32 i)
 	return alone && v->def && v->def->block == dot->block && wgmma_turns(operand(dot, i)->type, i, p->s->num_warps);
 }
 
+/* The layout of a tile that is stored with dimension k contiguous, and computed from tiles whose elements are adjacent
+ * along the other dimension. A thread reads 4 bytes of a row of the computed tile's source, and stores 16 bytes of a
+ * column. The 8 lanes that store together write to different banks of the swizzled buffer. */
+static const struct layout *along_k_layout(struct placer *p, const struct type *t, int k, int source_bits)
+{
+	int d = 1 - k, spt[2], lanes[2], warps[2], covered[2], order[] = {k, d};
+	spt[k] = MIN(4, t->shape[k]);
+	spt[d] = MIN(MAX(32 / source_bits, 1), MAX(elements_per_thread(p, t) / spt[k], 1));
+	lanes[k] = spt[d];
+	lanes[d] = 32 / lanes[k];
+	covered[k] = spt[k] * lanes[k], covered[d] = spt[d] * lanes[d];
+	divide_among(t, (int[]){d, k}, 2, p->s->num_warps, covered, warps);
+	return layout_blocked(p->pool, 2, t->shape, spt, lanes, warps, order);
+}
+
+/* The element size of the largest tile from which v is computed elementwise, if pipelined loops load such tiles into
+ * buffers, from which they can be read in any layout; otherwise 0. */
+static int buffered_source_bits(struct placer *p, const struct value *v)
+{
+	i64 most = 0;
+	int bits = 0;
+	if (p->s->cuda.limits.few_buffers)
+		return 0;
+	struct value_walk w = {.id = begin_walk(p->ctx)};
+	visit_later(&w, v);
+	while ((v = visit_next(&w))) {
+		const struct op *load = load_of(v), *o = v->def;
+		if (is_free(p, v) || (o && op_is_shape(o) && o->code != IR_TRANS))
+			continue;
+		if (load && may_be_copied(p, load, 2) && type_numel(v->type) >= most) {
+			most = type_numel(v->type);
+			bits = type_elem_bits(v->type);
+		} else if (!load && o && op_has(o, ELEM) && op_has(o, PURE)) {
+			visit_operands(&w, o);
+		} else {
+			end_walk(&w, true);
+			return 0;
+		}
+	}
+	return bits;
+}
+
+/* Assigns layouts to v, which is stored along dimension k, and to the values from which it is computed elementwise. */
+static void place_along_k(struct placer *p, const struct value *v, int k)
+{
+	for (; def_if(v, IR_TRANS); k = 1 - k)
+		v = operand(v->def, 0);
+	int bits = buffered_source_bits(p, v);
+	if (!bits)
+		return;
+	const struct layout *l = along_k_layout(p, v->type, k, bits);
+	struct value_walk w = {.id = begin_walk(p->ctx)};
+	set_strength(p, l, OF_TENSOR_CORES);
+	visit_later(&w, v);
+	while ((v = visit_next(&w))) {
+		if (is_free(p, v) || !op_has(v->def, ELEM) || !op_has(v->def, PURE))
+			continue;
+		assign_layout(p, v, l);
+		visit_operands(&w, v->def);
+	}
+}
+
 /* If wgmma needs K-major operands in shared memory, one operand may be MN-major, because it can be loaded into
  * registers as the instruction's A: this can also be B, with exchanged operands. Chained dots do not exchange operands,
  * because values that pass from dot to dot stay in the rows of their warps. The other operand, if MN-major, is
  * transposed in place in shared memory or, if it is loaded, on its way there. With 4-byte elements, only A can be
- * transposed on its way. */
+ * transposed on its way. A computed operand with 4-byte elements is stored K-major if it comes from buffers, or if it
+ * cannot be transposed in place. */
 static bool choose_wgmma(struct placer *p, const struct op *dot, bool chained, struct dot_plan *plan)
 {
 	const struct wgmma *w = wgmma_for_dot(p->s, dot);
@@ -170,11 +233,15 @@ static bool choose_wgmma(struct placer *p, const struct op *dot, bool chained, s
 	if (!w)
 		return false;
 	const struct layout *transposed[2];
-	bool good[2], in_place[2], exchanged = few_rows(dot);
+	bool good[2], in_place[2], stored[2], exchanged = few_rows(dot);
 	for (u32 i = 0; i < 2; i++) {
 		const struct op *load = load_of(operand(dot, i));
-		good[i] = w->any_major || loaded_along(p, operand(dot, i), 1 - (int)i);
-		in_place[i] = !good[i] && !(i == 0 ? chained : exchanged) && is_made_for(p, dot, i);
+		bool along = w->any_major || loaded_along(p, operand(dot, i), 1 - (int)i),
+		     computed = !along && !load && dtype_bytes(w->a) == 4;
+		in_place[i] = !along && !(i == 0 ? chained : exchanged) && is_made_for(p, dot, i) &&
+			      !(computed && buffered_source_bits(p, operand(dot, i)));
+		stored[i] = computed && !in_place[i];
+		good[i] = along || stored[i];
 		bool may_turn = !good[i] && !in_place[i] && load && (dtype_bytes(w->a) == 1 || i == 0);
 		transposed[i] = may_turn ? transposed_load(p, load) : NULL;
 	}
@@ -206,6 +273,9 @@ static bool choose_wgmma(struct placer *p, const struct op *dot, bool chained, s
 		     plan->transposed ? "" : "registers on its way to ");
 	if (why && p->s->remarks && wgmma_split(p->s->num_warps, t, 0, &other))
 		diag(p->s->diags, R_DOT_NOT_ALONG_K, dot->loc, dtype_name(w->a), why);
+	for (u32 i = 0; i < 2 && !why; i++)
+		if (stored[i])
+			place_along_k(p, operand(dot, i), 1 - (int)i);
 	if (!why && plan->fetched)
 		plan->a = wgmma_operand(p->pool, operand(dot, exchanged)->type, &plan->split, plan->bytes);
 	plan->wgmma = why ? NULL : w;
