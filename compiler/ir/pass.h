@@ -39,6 +39,7 @@ struct cuda_state {
 	struct gpu_limits limits;
 	struct unproved unproved;  /* found by prove-buffers */
 	int stages;                /* largest number of buffers of a multi-buffered load so far */
+	u32 grids;                 /* the kinds of grids (enum grid_kind) for which the code so far is the same */
 	bool operands_moved;       /* operands of dots are stored, copied or loaded elsewhere: buffers live longer */
 	bool too_large;            /* the kernel failed because it exceeds the shared memory of the target */
 	struct programs *programs; /* the persistent loop over programs while it is tried, or NULL */

@@ -241,11 +241,11 @@ static tl_status check_pointers(const struct image *im, const uint64_t *args)
 
 /* True if the image can run with these arguments. Writes the bits of its slots to l. `leaves` caches the pointer
  * arguments, the only arguments that conditions use. */
-static bool allows(struct device *dev, const struct loaded *k, const uint64_t *args, const u32 *grid, bool many,
-		   struct launch *l, tl_arg *leaves)
+static bool allows(struct device *dev, const struct loaded *k, const uint64_t *args, const u32 *grid,
+		   enum grid_kind kind, struct launch *l, tl_arg *leaves)
 {
 	const struct image *im = k->image;
-	if (!many && !serves_grid(im, GRID_FEW))
+	if (!serves_grid(im, kind))
 		return false;
 	for (u32 i = 0; i < im->nones; i++)
 		if (args[im->ones[i]] != 1)
@@ -286,9 +286,9 @@ API_FUNCTION(tl_compiled_launch, c ? c->ctx : NULL,
 	grid_of(cfg, grid);
 	tl_arg leaves[MAX_KERNEL_PARAMS];
 	memset(leaves, 0, c->nargs * sizeof *leaves);
-	u32 most = most_blocks(dev, cfg), i = 0;
-	bool many = most && count_programs(grid) > most;
-	while (i < c->len && !allows(dev, &c->at[i].loaded, args, grid, many, &l, leaves))
+	enum grid_kind kind = kind_of_programs(most_blocks(dev, cfg), grid);
+	u32 i = 0;
+	while (i < c->len && !allows(dev, &c->at[i].loaded, args, grid, kind, &l, leaves))
 		i++;
 	if (i == c->len)
 		return failed(TL_ERR_ARGUMENT, "%s: none of its %u variants allows these arguments", name, c->len);

@@ -6,7 +6,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	       "images are little-endian, and written as they lie in memory");
 
-enum { IMAGE_VERSION = 19, MAX_IMPORTS = UINT16_MAX };
+enum { IMAGE_VERSION = 20, MAX_IMPORTS = UINT16_MAX };
 static const char magic[8] = "tlimage";
 
 struct header {
@@ -157,7 +157,7 @@ static void code_fields(struct coder *c, struct image *im)
 	CODE_RANGE(c, im->cluster, 1, 16);
 	CODE_RANGE(c, im->pairs, 0, 1);
 	CODE_RANGE(c, im->persistent, 0, 1);
-	CODE_RANGE(c, im->grids, 1, (1 << GRID_KINDS) - 1);
+	CODE_RANGE(c, im->grids, 1, ALL_GRIDS);
 	CODE_RANGE(c, im->narrow_offsets, 0, 1);
 	CODE_ARRAY(c, im->slots, im->nslots, MAX_KERNEL_PARAMS);
 	for (u32 i = 0; i < im->nslots; i++)

@@ -72,7 +72,7 @@ void image_make(struct image *im, const struct unit *u, const struct func *f, co
 			     .pairs = k->cuda.pairs,
 			     .persistent = k->cuda.persistent,
 			     .narrow_offsets = k->narrow_offsets,
-			     .grids = k->cuda.grids ? k->cuda.grids : (1 << GRID_KINDS) - 1,
+			     .grids = k->cuda.grids ? k->cuda.grids : ALL_GRIDS,
 			     .nmaps = k->cuda.nmaps,
 			     .napart = k->apart.len,
 			     .nlimits = k->limits.n};

@@ -30,13 +30,7 @@ tl_status check_call(const char *call, const tl_kernel *k, const tl_arg *args, s
 
 enum grid_kind kind_of_grid(const tl_kernel *k, const tl_config *cfg, const u32 *grid)
 {
-	u32 most = most_blocks(k->module->ctx->dev, cfg), programs = k->has_dots && most ? count_programs(grid) : 0;
-	/* Grids of more rows than MOST_ROWS_AT_ONCE, and more programs than MOST_WAVES_AT_ONCE times the
-	 * multiprocessors, read more data at once than L2 may hold. For smaller grids computing the program numbers
-	 * costs 1 to 6 % (H100: 2-bit weights, experts of 20 rows, a convolution). */
-	enum { MOST_ROWS_AT_ONCE = 32, MOST_WAVES_AT_ONCE = 4 };
-	bool rows = grid[0] > MOST_ROWS_AT_ONCE && grid[1] > 1 && programs > MOST_WAVES_AT_ONCE * most;
-	return programs <= most ? GRID_FEW : rows ? GRID_ROWS : GRID_MANY;
+	return k->has_dots ? kind_of_programs(most_blocks(k->module->ctx->dev, cfg), grid) : GRID_FEW;
 }
 
 /* An image fixes the options of its kernel, so the config must not set them. */

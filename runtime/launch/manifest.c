@@ -37,7 +37,7 @@ static const struct member flags[] = {
 	{"no_boxes", AT(no_tma)},
 };
 /* Enumerated members. The first value is the default, and is omitted. */
-enum { MOST_CHOICES = 3 };
+enum { MOST_CHOICES = 4 };
 static const struct choices {
 	const char *key;
 	size_t at; /* of an enum */
@@ -45,7 +45,9 @@ static const struct choices {
 } choices[] = {
 	{"overlap", AT(alias), {[ALIAS_NONE] = "none", [ALIAS_EQUAL] = "equal", [ALIAS_ANY] = "any"}},
 	{"sizes", AT(sizes), {[BOUNDS_LIMITED] = "limited", [BOUNDS_ANY] = "any", [BOUNDS_WIDE] = "wide"}},
-	{"programs", AT(grid), {[GRID_FEW] = "few", [GRID_MANY] = "many", [GRID_ROWS] = "rows"}},
+	{"programs",
+	 AT(grid),
+	 {[GRID_FEW] = "few", [GRID_MANY] = "many", [GRID_WAVES] = "waves", [GRID_ROWS] = "rows"}},
 };
 _Static_assert(sizeof(enum aliasing) == sizeof(u32) && sizeof(enum launch_bounds) == sizeof(u32) &&
 		       sizeof(enum grid_kind) == sizeof(u32),
@@ -222,7 +224,7 @@ static bool take_string(struct manifest_entry *e, const char *key, const char *s
 			return e->options.codegen.numbers[i] >= 0;
 		}
 	for (u32 i = 0; i < ARRAY_LEN(choices); i++)
-		for (u32 k = 0; !strcmp(key, choices[i].key) && k < MOST_CHOICES; k++)
+		for (u32 k = 0; !strcmp(key, choices[i].key) && k < MOST_CHOICES && choices[i].names[k]; k++)
 			if (!strcmp(s, choices[i].names[k])) {
 				*(u32 *)((char *)e + choices[i].at) = k;
 				return true;

@@ -78,7 +78,7 @@ static void images(void **state)
 				   .num_warps = 8,
 				   .shared_bytes = 1024,
 				   .cluster = 1,
-				   .grids = (1 << GRID_KINDS) - 1,
+				   .grids = ALL_GRIDS,
 				   .slots = slots,
 				   .nslots = 2};
 		tl_context *ctx;

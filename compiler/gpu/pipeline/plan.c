@@ -306,14 +306,15 @@ static void rewrite(struct plan *p)
 /* Lowers the number of stages to that of iterations where cp.async copies stay within one run of the loop: the loop
  * over programs, across which they might have run ahead, has been removed. Saves one more buffer of each load if more
  * blocks are then resident: copies refill the buffer of the running iteration after its last read, as far ahead as
- * before. The price is a barrier. Dots that are not waited for at once read the buffers until later. */
+ * before. The price is a barrier; and with one buffer a block waits for its copies. Dots that are not waited for at
+ * once read the buffers until later. */
 static void lower_stages(struct plan *p)
 {
 	if (!p->async || p->tma || p->flattened || p->next_chained || p->prev_chained || p->s->cuda.programs)
 		return;
 	p->stages = useful_stages(p->loop, p->stages);
 	p->ahead = p->stages - 1;
-	if (!p->outstanding.len && !p->overlapped.len && !p->deferred && p->stages > 2 && is_short_of_memory(p))
+	if (!p->outstanding.len && !p->overlapped.len && !p->deferred && p->stages > 1 && is_short_of_memory(p))
 		p->stages--;
 }
 
@@ -381,13 +382,14 @@ static void report_unused_attributes(struct op *o, void *arg)
 }
 
 /* Sets the kinds of grid (enum grid_kind) for which the compiled code is the same, so that launches can share it. It
- * differs if there are persistent blocks for large grids (persist), or programs in groups of rows (grouped). */
+ * differs if there are persistent blocks for large grids (persist), programs in groups of rows (grouped), or another
+ * number of buffers (s->cuda.grids). */
 static void set_grids(struct pass_state *s, bool persist, bool grouped)
 {
-	enum { ALL = (1 << GRID_KINDS) - 1, FEW = 1 << GRID_FEW, ROWS = 1 << GRID_ROWS };
-	u32 same = ALL & ~(persist ? s->options.grid == GRID_FEW ? ALL - FEW : FEW : 0) &
-		   ~(grouped ? s->options.grid == GRID_ROWS ? ALL - ROWS : ROWS : 0);
-	s->k->cuda.grids = same == ALL ? 0 : same;
+	enum { FEW = 1 << GRID_FEW, ROWS = 1 << GRID_ROWS };
+	u32 same = s->cuda.grids & ~(persist ? s->options.grid == GRID_FEW ? ALL_GRIDS - FEW : FEW : 0) &
+		   ~(grouped ? s->options.grid == GRID_ROWS ? ALL_GRIDS - ROWS : ROWS : 0);
+	s->k->cuda.grids = same == ALL_GRIDS ? 0 : same;
 }
 
 void pass_pipeline(struct pass_state *s)
@@ -398,6 +400,7 @@ void pass_pipeline(struct pass_state *s)
 	bool many = s->options.grid != GRID_FEW, in_groups = many && persist && add_program_loop(s, group);
 	if (block_has(s->k->body, has_flatten))
 		pass_licm(s); /* loop-invariant values of the loop over tiles need no iter args */
+	s->cuda.grids = ALL_GRIDS;
 	if (s->cuda.limits.pipelining < PIPELINE_NONE) {
 		pipeline_block(s, s->k->body);
 		if (s->cuda.programs)

@@ -189,7 +189,7 @@ static void read_module_attribute(struct reader *r, const char *name)
 	else if (!strcmp(name, "ttg.maxnreg"))
 		k->cuda.maxnreg = read_positive(r, 255);
 	else if (!strcmp(name, "tlc.grids"))
-		k->cuda.grids = (u32)read_positive(r, (1 << GRID_KINDS) - 1);
+		k->cuda.grids = (u32)read_positive(r, ALL_GRIDS);
 	else if (!strcmp(name, "ttg.shared"))
 		k->shared_bytes = read_positive(r, 1 << 24);
 	else if (!strcmp(name, "ttg.target"))
