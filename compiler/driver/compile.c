@@ -19,6 +19,7 @@
 #include "transform/wide_offsets.h"
 #include "gpu/gpu_passes.h"
 #include "gpu/pipeline/pipeline.h"
+#include "gpu/pipeline/resource_use.h"
 #include "gpu/smem/model_checker.h"
 #include "llvm/emit_object.h"
 #include "llvm/emit_ptx.h"
@@ -409,7 +410,11 @@ static bool emit_cuda(struct run *r, struct session *session, struct compiled *o
 	struct ptx_kernel facts = {.loops = block_has(k->body, op_is_loop),
 				   .in_flight = block_has(k->body, is_wgmma),
 				   .threads = 32 * warps_of_block(k),
-				   .may_hold_loads = !k->cuda.maxnreg && !block_has(k->body, combines_elements)};
+				   .elementwise = !block_has(k->body, combines_elements)};
+	if (k->cuda.maxnreg)
+		facts.elementwise = false;
+	else
+		facts.loads_ahead = (int)registers_for_loads_ahead(&r->s);
 	const char *ptx = emit_ptx(session, &o->target, &facts, o->want_llir ? &out->llir : NULL,
 				   o->want_code ? &out->code_len : NULL, error);
 	if (ptx && o->want_code && (k->cuda.cluster > 1 || k->cuda.persistent || k->cuda.nmaps || k->limits.n))

@@ -235,8 +235,7 @@ const char *emit_ptx(struct session *s, const struct target *target, const struc
 	keep_recurrences(s->mod);
 	freeze_long_sums(s->mod, MOST_TERMS, MOST_TERMS);
 	protect_negations(s->mod);
-	if (k->may_hold_loads)
-		allow_registers_for_loads(s, target, k->threads);
+	allow_registers_for_loads(s, target, k);
 	if (llir)
 		*llir = session_text(s);
 	if (len && !k->in_flight && !session_bound_time(s, target, error))

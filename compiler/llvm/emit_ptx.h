@@ -8,8 +8,11 @@
 struct ptx_kernel {
 	bool loops;
 	bool in_flight; /* asynchronous dots: the back end must not copy accumulators, so it always optimizes */
-	bool may_hold_loads; /* elementwise, and no limit of registers is set */
-	int threads;         /* of a block */
+	int threads;    /* of a block */
+	/* if no limit of registers is set: the kernel is elementwise; the registers of a thread for the data of loops
+	 * that load an iteration ahead, or 0 */
+	bool elementwise;
+	int loads_ahead;
 };
 /* Optimizes the session's module in place for the GPU and returns its PTX, NUL-terminated, in the session's arena.
  * NULL after an error, with the message in *error (in the same arena). *llir, unless NULL, receives the optimized LLVM

@@ -66,8 +66,9 @@ const char *session_text(struct session *s);
 
 /* Replaces negations and absolute values that ptxas miscompiles (ptxas_negation.c). */
 void protect_negations(LLVMModuleRef mod);
-/* Lets an elementwise kernel of `threads` threads a block keep more loads in flight (registers_for_loads.c). */
-void allow_registers_for_loads(const struct session *s, const struct target *target, int threads);
+struct ptx_kernel;
+/* Lets a kernel keep more loads in flight (registers_for_loads.c). */
+void allow_registers_for_loads(const struct session *s, const struct target *target, const struct ptx_kernel *k);
 /* Freezes parts of integer sums that have more than `most` terms, or `most_invariant` terms if they depend on no phi
  * (long_sums.c). */
 void freeze_long_sums(LLVMModuleRef mod, u32 most, u32 most_invariant);

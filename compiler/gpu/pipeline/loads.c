@@ -321,9 +321,9 @@ void collect_slice(struct plan *p)
 			vec_push(&p->scratch, &p->slice, o);
 }
 
-/* In such a loop an iteration cannot begin before the preceding one has ended. Its loads should be complete by then, so
- * they are worth prefetching. */
-bool is_recurrence(struct ir_context *ctx, const struct block *body)
+/* True if an iteration reduces a tile that it computes from a loop-carried tile. Then it cannot begin before the
+ * preceding one has ended. */
+static bool is_recurrence(struct ir_context *ctx, const struct block *body)
 {
 	struct value_walk w = {.id = begin_walk(ctx)};
 	for (const struct op *o = body->first; o; o = o->next)
@@ -336,6 +336,17 @@ bool is_recurrence(struct ir_context *ctx, const struct block *body)
 			visit_operands(&w, v->def);
 	}
 	return false;
+}
+
+static bool is_reduction(const struct op *o)
+{
+	return o->code == IR_REDUCE;
+}
+
+bool loads_are_awaited(const struct plan *p)
+{
+	const struct block *body = p->loop->blocks[0];
+	return p->s->num_warps > 1 ? block_has(body, is_reduction) : is_recurrence(p->ctx, body);
 }
 
 bool is_contiguous_vector(const struct plan *p, const struct op *load)
@@ -410,7 +421,7 @@ bool restrict_to_operands(struct plan *p)
 void find_loads(struct plan *p, bool asked, bool plain, bool far)
 {
 	struct block *b = p->loop->blocks[0];
-	bool numbers = plain && is_recurrence(p->ctx, b); /* loads of scalars are issued ahead too */
+	bool numbers = plain && loads_are_awaited(p); /* loads of scalars are issued ahead too */
 	int want_async = !plain;
 	for (const struct op *o = b->first; o; o = o->next)
 		if (o->code == IR_LOAD && type_is_tensor(result(o)->type) && needs_registers(p, o))

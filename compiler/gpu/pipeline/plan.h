@@ -103,8 +103,9 @@ void insert_load_consumers(struct plan *p, bool all);
 bool needs_registers(const struct plan *p, const struct op *load);
 /* True if the block may write memory at addresses of this base, or synchronise with another writer. */
 bool may_conflict(struct pass_state *s, const struct block *b, const struct value *base);
-/* True if each iteration reduces (tt.reduce) a tile computed from a loop-carried tile. */
-bool is_recurrence(struct ir_context *ctx, const struct block *body);
+/* True if an iteration cannot begin before all loads of the preceding one have arrived. It reduces tiles (tt.reduce),
+ * for which warps wait for one another, or in one warp a tile that it computes from a loop-carried tile. */
+bool loads_are_awaited(const struct plan *p);
 /* The only user of the load, if it is a layout conversion or a store into a buffer, in the same block; or NULL. */
 struct op *load_consumer(const struct op *load);
 /* True if o is the load_consumer of one of p->loads. */

@@ -49,6 +49,37 @@ struct live_registers count_live_registers(const struct pass_state *s, struct ar
 	return live;
 }
 
+struct loads_ahead {
+	const struct pass_state *s;
+	i64 most; /* registers that hold, from one iteration of a loop to the next, what the loop loads */
+};
+
+static void add_loads_ahead(struct op *loop, void *arg)
+{
+	struct loads_ahead *l = arg;
+	i64 n = 0;
+	if (loop->code != IR_FOR)
+		return;
+	const struct op *yield = terminator(loop->blocks[0]);
+	for (u32 i = 0; i < yield->noperands; i++) {
+		const struct op *load = def_if(operand(yield, i), IR_LOAD);
+		n += load && load->block == yield->block ? registers_of(l->s, result(load)) : 0;
+	}
+	l->most = MAX(l->most, n);
+}
+
+i64 registers_for_loads_ahead(const struct pass_state *s)
+{
+	struct loads_ahead l = {.s = s};
+	struct arena scratch = {0};
+	walk(s->k->body, add_loads_ahead, &l);
+	if (l.most < MIN_LOADED_AHEAD || block_has(s->k->body, op_is_dot))
+		return 0;
+	i64 live = count_live_registers(s, &scratch).most;
+	arena_free(&scratch);
+	return live + l.most;
+}
+
 void use_memory(struct used_memory *m, u32 first, u32 last, i64 bytes)
 {
 	for (u32 i = first; i <= last; i++)

@@ -17,6 +17,11 @@ struct live_registers {
 /* Numbers the operations (number_ops). */
 struct live_registers count_live_registers(const struct pass_state *s, struct arena *a);
 
+/* The registers of a thread for data in a kernel without dots whose loops load into registers one iteration ahead: the
+ * largest number that live tiles take, and the loads of an iteration. 0: no loop loads at least MIN_LOADED_AHEAD
+ * registers ahead. */
+i64 registers_for_loads_ahead(const struct pass_state *s);
+
 /* Shared memory of a block: buffers, and the scratch memory of operations. */
 struct used_memory {
 	i64 *at;      /* bytes used during each operation, by its number (number_ops) */
