@@ -7,7 +7,8 @@ archive=$1 options=$2 object=${OBJ:?}/$(basename "$1" .a)
 shift 2
 tool() { ${CC:-cc} -print-prog-name="$1"; }
 $(tool ld) -r -o "$object.o" "$@"
-$(tool objcopy) --localize-hidden $options "$object.o"
+# tlc_* are visible for the library of the Python package
+$(tool objcopy) --localize-hidden --wildcard --localize-symbol='tlc_*' $options "$object.o"
 if [ -z "${EXPORT_TL:-}" ]; then
 	# the linker gives a symbol the strictest visibility among its definition and its references
 	{
