@@ -78,26 +78,25 @@ static bool compile_image(struct build_state *b, const struct arg_spec *args, co
 	return good;
 }
 
-/* Adds the images of a variant. If the kernel for grids of many programs is another one, it is added too, for all grids
- * that the kernel for few programs does not serve. */
+/* Adds the images of a variant. If the kernel for grids of many programs differs, it is added first, for all grids that
+ * the kernel for few programs does not serve. The latter serves them if the former refuses the arguments. */
 static bool add_variant(struct build_state *b, const struct arg_spec *args, struct compile_options o)
 {
 	struct image few, many;
 	if (!compile_image(b, args, &o, &few))
 		return false;
-	bool good = true, more = false;
+	bool good = true;
 	o.codegen.grid = GRID_ROWS;
 	if (!serves_grid(&few, GRID_ROWS) && few.codegen.sizes == BOUNDS_LIMITED) {
 		good = compile_image(b, args, &o, &many);
-		more = good && !serves_grid(&many, GRID_FEW);
-		many.grids = ALL_GRIDS & ~few.grids;
-		if (more)
+		if (good && !serves_grid(&many, GRID_FEW)) {
+			many.grids = ALL_GRIDS & ~few.grids;
 			add_image(b, &many);
+		}
 		if (good)
 			image_free(&many);
 	}
-	if (!more)
-		few.grids = ALL_GRIDS;
+	few.grids = ALL_GRIDS;
 	if (good)
 		add_image(b, &few);
 	if (few.codegen.sizes == BOUNDS_WIDE) {

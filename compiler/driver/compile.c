@@ -410,11 +410,8 @@ static bool emit_cuda(struct run *r, struct session *session, struct compiled *o
 	struct ptx_kernel facts = {.loops = block_has(k->body, op_is_loop),
 				   .in_flight = block_has(k->body, is_wgmma),
 				   .threads = 32 * warps_of_block(k),
-				   .elementwise = !block_has(k->body, combines_elements)};
-	if (k->cuda.maxnreg)
-		facts.elementwise = false;
-	else
-		facts.loads_ahead = (int)registers_for_loads_ahead(&r->s);
+				   .elementwise = !k->cuda.maxnreg && !block_has(k->body, combines_elements),
+				   .loads_ahead = k->cuda.maxnreg ? 0 : (int)registers_for_loads_ahead(&r->s)};
 	const char *ptx = emit_ptx(session, &o->target, &facts, o->want_llir ? &out->llir : NULL,
 				   o->want_code ? &out->code_len : NULL, error);
 	if (ptx && o->want_code && (k->cuda.cluster > 1 || k->cuda.persistent || k->cuda.nmaps || k->limits.n))

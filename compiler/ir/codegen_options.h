@@ -94,7 +94,7 @@ struct codegen_options {
 	enum launch_bounds sizes; /* bounds of launches that the kernel supports: see analysis/launch_bounds.h */
 	/* aliasing of pointer parameters; accesses keep their order where parameters may overlap */
 	enum aliasing alias;
-	enum grid_kind grid; /* GRID_MANY and GRID_ROWS allow a persistent kernel if that is faster */
+	enum grid_kind grid; /* all but GRID_FEW allow a persistent kernel if that is faster */
 };
 
 /* The numbers among the options. They have the same names in tl_config, triton.Config, manifests and texts of the

@@ -9,9 +9,10 @@ struct ptx_kernel {
 	bool loops;
 	bool in_flight; /* asynchronous dots: the back end must not copy accumulators, so it always optimizes */
 	int threads;    /* of a block */
-	/* if no limit of registers is set: the kernel is elementwise; the registers of a thread for the data of loops
-	 * that load an iteration ahead, or 0 */
+	/* The kernel is elementwise. False if maxnreg is set. */
 	bool elementwise;
+	/* Registers of a thread for the data of loops that load an iteration ahead (registers_for_loads_ahead). 0 if
+	 * there is no such loop, or maxnreg is set. */
 	int loads_ahead;
 };
 /* Optimizes the session's module in place for the GPU and returns its PTX, NUL-terminated, in the session's arena.

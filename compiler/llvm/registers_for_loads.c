@@ -4,8 +4,8 @@
  * batch norm, it takes 62 registers instead of 40, and waits once instead of four times.
  *
  * Two kinds of kernels get the directive: elementwise code without branches, which needs few registers apart from the
- * loaded values; and loops that load an iteration ahead, for which the registers of all tiles that are live at once
- * have been counted. Neither spills. */
+ * loaded values; and loops that load an iteration ahead, for which the registers of the tiles that are live at once
+ * have been counted (registers_for_loads_ahead). Such code hardly spills. */
 #include <string.h>
 
 #include <llvm-c/Target.h>
@@ -20,9 +20,9 @@ enum {
 	REGISTERS_BESIDE_LOADS = 16,
 	/* Resident warps, three eighths of all. With fewer, fewer bytes may be in flight. */
 	LEAST_WARPS = 24,
-	/* Registers for addresses and intermediate results in loops that load ahead, and the resident warps for which
-	 * they are reduced or omitted. On an H200, 48 launches of such loops take 0.97 times as long in the median,
-	 * 0.75 to 1.08 times. */
+	/* Registers for addresses and intermediate results in loops that load ahead. If fewer than WARPS_AHEAD warps
+	 * are then resident, none are reserved; with fewer than LEAST_WARPS_AHEAD, there is no directive. On an H200,
+	 * 48 launches of such loops take 0.97 times as long in the median, 0.7 to 1.3 times. */
 	REGISTERS_BESIDE_LOADS_AHEAD = 24,
 	WARPS_AHEAD = 16,
 	LEAST_WARPS_AHEAD = 12,

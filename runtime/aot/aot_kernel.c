@@ -286,7 +286,7 @@ API_FUNCTION(tl_compiled_launch, c ? c->ctx : NULL,
 	grid_of(cfg, grid);
 	tl_arg leaves[MAX_KERNEL_PARAMS];
 	memset(leaves, 0, c->nargs * sizeof *leaves);
-	enum grid_kind kind = kind_of_programs(most_blocks(dev, cfg), grid);
+	enum grid_kind kind = kind_of_programs(dev->num_sms, most_blocks(dev, cfg), grid);
 	u32 i = 0;
 	while (i < c->len && !allows(dev, &c->at[i].loaded, args, grid, kind, &l, leaves))
 		i++;

@@ -39,12 +39,14 @@ static inline u32 most_blocks(const struct device *dev, const tl_config *cfg)
 /* The kind of a grid for a kernel of at most `most` blocks (most_blocks). Grids of more rows than MOST_ROWS_AT_ONCE,
  * and many waves of programs, read more data at once than L2 may hold. For smaller grids computing the program numbers
  * costs 1 to 6 % (H100: 2-bit weights, experts of 20 rows, a convolution). */
-static inline enum grid_kind kind_of_programs(u32 most, const u32 *grid)
+static inline enum grid_kind kind_of_programs(u32 multiprocessors, u32 most, const u32 *grid)
 {
 	enum { MOST_ROWS_AT_ONCE = 32 };
 	u32 programs = most ? count_programs(grid) : 0;
-	if (programs <= (u64)MANY_WAVES * most)
-		return programs <= most ? GRID_FEW : GRID_MANY;
+	if (programs <= most)
+		return GRID_FEW;
+	if (programs <= (u64)MANY_WAVES * multiprocessors)
+		return GRID_MANY;
 	return grid[0] > MOST_ROWS_AT_ONCE && grid[1] > 1 ? GRID_ROWS : GRID_WAVES;
 }
 

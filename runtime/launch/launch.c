@@ -30,7 +30,8 @@ tl_status check_call(const char *call, const tl_kernel *k, const tl_arg *args, s
 
 enum grid_kind kind_of_grid(const tl_kernel *k, const tl_config *cfg, const u32 *grid)
 {
-	return k->has_dots ? kind_of_programs(most_blocks(k->module->ctx->dev, cfg), grid) : GRID_FEW;
+	const struct device *dev = k->module->ctx->dev;
+	return k->has_dots ? kind_of_programs(dev->num_sms, most_blocks(dev, cfg), grid) : GRID_FEW;
 }
 
 /* An image fixes the options of its kernel, so the config must not set them. */

@@ -2,6 +2,8 @@
  * cache. */
 #include "fake_cuda.h"
 
+#include "runtime/device/grid.h"
+
 /* A kernel of the public calls. */
 static const char add_one[] = "import triton\nimport triton.language as tl\n\n@triton.jit\n"
 			      "def k(x, n):\n    i = tl.arange(0, 256)\n"
@@ -304,9 +306,36 @@ static void capturing(void **state)
 	assert_clean(0);
 }
 
+/* The kind of a grid, at each of its bounds. */
+static void kinds_of_grids(void **state)
+{
+	enum { MULTIPROCESSORS = 132, MANY = MANY_WAVES * MULTIPROCESSORS };
+	static const struct {
+		u32 most, grid[3];
+		enum grid_kind kind;
+	} cases[] = {
+		{MULTIPROCESSORS, {MULTIPROCESSORS, 1, 1}, GRID_FEW},
+		{MULTIPROCESSORS, {MULTIPROCESSORS + 1, 1, 1}, GRID_MANY},
+		{MULTIPROCESSORS, {4, MULTIPROCESSORS / 4 + 1, 1}, GRID_MANY},
+		{MULTIPROCESSORS, {MANY, 1, 1}, GRID_MANY},
+		{MULTIPROCESSORS, {MANY + 1, 1, 1}, GRID_WAVES},
+		{MULTIPROCESSORS, {32, MULTIPROCESSORS, 1}, GRID_WAVES},
+		{MULTIPROCESSORS, {33, MULTIPROCESSORS, 1}, GRID_ROWS},
+		{MULTIPROCESSORS, {33, 1, MULTIPROCESSORS}, GRID_WAVES},
+		{8, {8, 1, 1}, GRID_FEW}, /* max_ctas */
+		{8, {64, 1, 1}, GRID_MANY},
+		{8, {MANY + 1, 1, 1}, GRID_WAVES},
+		{0, {MANY + 1, 2, 1}, GRID_FEW},
+	};
+	(void)state;
+	for (u32 i = 0; i < ARRAY_LEN(cases); i++)
+		assert_int_equal(kind_of_programs(MULTIPROCESSORS, cases[i].most, cases[i].grid), cases[i].kind);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(kinds_of_grids),
 		cmocka_unit_test_setup(attributes, reset),   cmocka_unit_test_setup(images, reset),
 		cmocka_unit_test_setup(several_gpus, reset), cmocka_unit_test_setup(copies_between, reset),
 		cmocka_unit_test_setup(disk_cache, reset),   cmocka_unit_test_setup(capturing, reset),

@@ -224,7 +224,7 @@ static void place_along_k(struct placer *p, const struct value *v, int k)
  * because values that pass from dot to dot stay in the rows of their warps. The other operand, if MN-major, is
  * transposed in place in shared memory or, if it is loaded, on its way there. With 4-byte elements, only A can be
  * transposed on its way. A computed operand with 4-byte elements is stored K-major if it comes from buffers, or if it
- * cannot be transposed in place. */
+ * cannot be transposed in place; A from buffers is computed in registers instead (comes_in_registers). */
 static bool choose_wgmma(struct placer *p, const struct op *dot, bool chained, struct dot_plan *plan)
 {
 	const struct wgmma *w = wgmma_for_dot(p->s, dot);

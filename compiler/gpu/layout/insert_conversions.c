@@ -362,8 +362,9 @@ static bool is_buffered(const struct placer *p, const struct value *v)
 	return def_if(v, IR_LOAD) && is_in_pipelined_loop(p, v->def);
 }
 
-/* True if wgmma takes A from registers: A is the result of a wgmma, and its conversion exchanges no data between warps.
- * If shared memory is short (few_operands), also if no loop loads A into buffers. */
+/* True if wgmma takes A from registers: A has the layout of a dot's result, and its conversion exchanges no data
+ * between warps; or it has 4-byte elements and is computed from buffers, which are read in any layout. If shared memory
+ * is short (few_operands), also if no loop loads A into buffers. */
 static bool comes_in_registers(struct placer *p, const struct op *dot, const struct dot_plan *plan)
 {
 	int row_dim = plan->split.row_dim;

@@ -9,8 +9,8 @@
  *
  * Register prefetch also serves small loads in a loop with copies, such as page numbers on which the copies' addresses
  * depend. Without a num_stages attribute it serves loops that only sum loaded tiles, where each register is reloaded as
- * soon as its element has been added, and loops with reductions, in which warps wait for one another, so that
- * iterations cannot overlap.
+ * soon as its element has been added, and loops whose iterations do not overlap: warps wait for one another for a
+ * reduction, or each iteration needs the result of the preceding one.
  *
  * Where all loads of a loop on sm_90 are TMA tiles, one thread issues TMA copies, and no thread computes addresses.
  * Each buffer then has two mbarriers: "full" completes when the bytes have arrived, "empty" when all warps have read
@@ -140,7 +140,7 @@ static bool make_plan(struct plan *p)
 	bool asked = loop->attr[ATTR_STAGES] > 0;
 	int stages = useful_stages(loop, stages_of(s, loop));
 	bool plain = !asked && !block_has(loop->blocks[0], op_is_dot);
-	bool sums = plain && only_sums(loop), waits = plain && !sums && loads_are_awaited(p);
+	bool sums = plain && only_sums(loop), waits = plain && loads_are_awaited(p);
 	i64 least = waits ? 1 : MIN_SUM_REGISTERS, most = waits ? MAX_AWAITED_REGISTERS : MAX_SUM_REGISTERS;
 	if (plain ? !sums && !waits : stages < 2)
 		return false;

@@ -103,8 +103,8 @@ void insert_load_consumers(struct plan *p, bool all);
 bool needs_registers(const struct plan *p, const struct op *load);
 /* True if the block may write memory at addresses of this base, or synchronise with another writer. */
 bool may_conflict(struct pass_state *s, const struct block *b, const struct value *base);
-/* True if an iteration cannot begin before all loads of the preceding one have arrived. It reduces tiles (tt.reduce),
- * for which warps wait for one another, or in one warp a tile that it computes from a loop-carried tile. */
+/* True if iterations probably do not overlap, so that each waits for its loads: it reduces a tile (tt.reduce), for
+ * which several warps wait for one another; or in one warp a tile that it computes from a loop-carried tile. */
 bool loads_are_awaited(const struct plan *p);
 /* The only user of the load, if it is a layout conversion or a store into a buffer, in the same block; or NULL. */
 struct op *load_consumer(const struct op *load);
@@ -163,7 +163,7 @@ i64 multibuffer_bytes(const struct plan *p, int stages);
 int stages_that_fit(struct plan *p, int stages);
 /* True if one buffer less for each load lets more blocks be resident on a multiprocessor, and they have few warps. If
  * it leaves one buffer, the grid must also have more programs than are resident with two buffers. Excludes the kinds of
- * grids from s->cuda.grids for which the answer is another one. */
+ * grids from s->cuda.grids for which the answer differs. */
 bool is_short_of_memory(const struct plan *p);
 /* True if the multi-buffers fit together with the other shared memory of `around`, a loop around p's. */
 bool multibuffers_fit(const struct plan *p, const struct op *around);
