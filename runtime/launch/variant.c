@@ -22,6 +22,7 @@
  * left out of the keys of the disk cache, because it does not change the code. */
 enum { GRID_SHIFT = 62 };
 static const u64 GENERAL = 1 << 23, GRID = (u64)3 << GRID_SHIFT;
+_Static_assert(GRID_KINDS <= 4, "GRID has two bits");
 
 static u64 key_of_options(const struct options *o)
 {
