@@ -20,6 +20,7 @@ static const u8 most_pending[QUEUES] = {MAX_PENDING_DOTS, MOST_COPIES};
 struct running {
 	u8 groups[QUEUES]; /* upper bound */
 	u8 *ages;          /* of each numbered value; DONE: its group is complete */
+	u32 begin, end;    /* all values outside this range are DONE */
 };
 
 struct completion {
@@ -88,14 +89,19 @@ static u8 age_of(const struct completion *c, const struct running *r, const stru
 
 static void set_age(const struct completion *c, struct running *r, const struct value *v, u8 age)
 {
-	uintptr_t n = (uintptr_t)map_get(&c->numbers, v);
-	if (n)
-		r->ages[n - 1] = age;
+	u32 n = (u32)(uintptr_t)map_get(&c->numbers, v);
+	if (!n)
+		return;
+	r->ages[n - 1] = age;
+	if (age != DONE) {
+		r->begin = r->begin < r->end ? MIN(r->begin, n - 1) : n - 1;
+		r->end = MAX(r->end, n);
+	}
 }
 
 static void issue(const struct completion *c, struct running *r, enum queue q, int groups)
 {
-	for (u32 i = 0; i < c->queues.len; i++)
+	for (u32 i = r->begin; i < r->end; i++)
 		if (c->queues.at[i] == q && r->ages[i] != DONE)
 			r->ages[i] = (u8)MIN(r->ages[i] + groups, most_pending[q]);
 	r->groups[q] = (u8)MIN(r->groups[q] + groups, most_pending[q]);
@@ -104,9 +110,13 @@ static void issue(const struct completion *c, struct running *r, enum queue q, i
 /* All but the last `but` groups are complete. */
 static void complete(const struct completion *c, struct running *r, enum queue q, i64 but)
 {
-	for (u32 i = 0; i < c->queues.len; i++)
+	for (u32 i = r->begin; i < r->end; i++)
 		if (c->queues.at[i] == q && r->ages[i] >= but)
 			r->ages[i] = DONE;
+	while (r->begin < r->end && r->ages[r->begin] == DONE)
+		r->begin++;
+	while (r->begin < r->end && r->ages[r->end - 1] == DONE)
+		r->end--;
 	r->groups[q] = (u8)MIN(r->groups[q], but);
 }
 
@@ -133,12 +143,16 @@ static struct running copy(struct completion *c, const struct running *r)
 }
 
 /* Merges the states of two paths. True if more groups may be running than `to` had before. */
-static bool merge(struct completion *c, struct running *to, const struct running *from)
+static bool merge(struct running *to, const struct running *from)
 {
 	bool more = false;
-	for (u32 i = 0; i < c->queues.len; i++) {
+	for (u32 i = from->begin; i < from->end; i++) {
 		more |= from->ages[i] < to->ages[i];
 		to->ages[i] = MIN(to->ages[i], from->ages[i]);
+	}
+	if (from->begin < from->end) {
+		to->begin = to->begin < to->end ? MIN(to->begin, from->begin) : from->begin;
+		to->end = MAX(to->end, from->end);
 	}
 	for (int q = 0; q < QUEUES; q++) {
 		more |= from->groups[q] > to->groups[q];
@@ -168,7 +182,7 @@ static void visit_for(struct completion *c, struct running *r, const struct op *
 		struct running end = copy(c, r);
 		visit_block(c, &end, b);
 		pass_on(c, &end, b->args + 1, b->last->operands, o->nresults);
-		more = merge(c, r, &end);
+		more = merge(r, &end);
 	}
 	for (u32 i = 0; i < o->nresults; i++)
 		set_age(c, r, &o->results[i], age_of(c, r, for_arg(o, i)));
@@ -188,7 +202,7 @@ static void visit_if(struct completion *c, struct running *r, const struct op *o
 		for (u32 i = 0; i < o->nresults; i++)
 			set_age(c, &way, &o->results[i], age_of(c, &way, operand(last, i)));
 		if (any)
-			merge(c, r, &way);
+			merge(r, &way);
 		else
 			*r = way;
 		any = true;
@@ -202,7 +216,7 @@ static void visit_while(struct completion *c, struct running *r, const struct op
 		struct running end = copy(c, r);
 		for (u32 k = 0; k < o->nblocks; k++)
 			visit_block(c, &end, o->blocks[k]);
-		more = merge(c, r, &end);
+		more = merge(r, &end);
 	}
 }
 
