@@ -79,7 +79,7 @@ static bool compile_image(struct build_state *b, const struct arg_spec *args, co
 }
 
 /* Adds the images of a variant. If the kernel for grids of many programs differs, it is added first, for all grids that
- * the kernel for few programs does not serve. The latter serves them if the former refuses the arguments. */
+ * the kernel for few programs does not serve. If it refuses the arguments, the kernel for few programs runs. */
 static bool add_variant(struct build_state *b, const struct arg_spec *args, struct compile_options o)
 {
 	struct image few, many;

@@ -42,8 +42,8 @@ enum launch_bounds {
 };
 
 /* Kinds of grids for which code may differ: at most as many programs as multiprocessors; more programs; more than
- * MANY_WAVES programs for each multiprocessor; and as many in many rows, so that L2 may not hold the data that the rows
- * read. */
+ * MANY_WAVES programs for each multiprocessor; and more than MANY_WAVES in many rows, so that L2 may not hold the data
+ * that the rows read. */
 enum grid_kind { GRID_FEW, GRID_MANY, GRID_WAVES, GRID_ROWS, GRID_KINDS };
 enum { ALL_GRIDS = (1 << GRID_KINDS) - 1, MANY_WAVES = 4 };
 

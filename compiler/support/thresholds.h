@@ -104,8 +104,8 @@ enum tuning {
 	/* Resident warps of a multiprocessor that hide each other's latency: four for each scheduler. More of them are
 	 * not worth a barrier in each iteration. */
 	ENOUGH_WARPS = 16,
-	/* Resident blocks that hide each other's copies if each has one buffer. On an H200, of 19 launches with so many
-	 * three gain 18 to 36 %, four 2 to 9 %, and none loses more than 4 %. */
+	/* Resident blocks that hide each other's copies if each block has one buffer. On an H200, three launches gain
+	 * 18 to 36 %, four gain 2 to 9 %, and four lose 1 to 6 %. */
 	ENOUGH_BLOCKS = 4,
 	/* MAX_TILE_REGISTERS: registers of the loads of the next tile that are issued before the current tile ends,
 	 * while its accumulators are live. MAX_CARRIED_OVER_TILES: registers that a loop of dependent dots carries in a

@@ -104,12 +104,19 @@ static bool loaded_along(struct placer *p, const struct value *v, int d)
 	return !l || !l->bits[LL_REG] || l->basis[LL_REG][0] & layout_dim_mask(l, d);
 }
 
+/* The value before the transpositions that give v. *dim: a dimension of v, replaced by the same dimension of it. */
+static const struct value *before_transpositions(const struct value *v, int *dim)
+{
+	for (; def_if(v, IR_TRANS); *dim = 1 - *dim)
+		v = operand(v->def, 0);
+	return v;
+}
+
 /* The load with result v, or with v as its transposed result; or NULL. */
 static const struct op *load_of(const struct value *v)
 {
-	while (def_if(v, IR_TRANS))
-		v = operand(v->def, 0);
-	return def_if(v, IR_LOAD);
+	int dim = 0;
+	return def_if(before_transpositions(v, &dim), IR_LOAD);
 }
 
 /* The layout of a load for which wgmma needs the other dimension to be contiguous: each thread has a few rows, which it
@@ -172,23 +179,24 @@ static const struct layout *along_k_layout(struct placer *p, const struct type *
 	return layout_blocked(p->pool, 2, t->shape, spt, lanes, warps, order);
 }
 
-/* The element size of the largest tile from which v is computed elementwise, if pipelined loops load such tiles into
+/* The element size of the largest tile from which v is computed elementwise, if the loop around v loads such tiles into
  * buffers, from which they can be read in any layout; otherwise 0. */
 static int buffered_source_bits(struct placer *p, const struct value *v)
 {
 	i64 most = 0;
 	int bits = 0;
-	if (p->s->cuda.limits.few_buffers)
+	if (p->s->cuda.limits.few_buffers || !v->def)
 		return 0;
+	const struct block *body = v->def->block;
 	struct value_walk w = {.id = begin_walk(p->ctx)};
 	visit_later(&w, v);
 	while ((v = visit_next(&w))) {
 		const struct op *load = load_of(v), *o = v->def;
 		if (is_free(p, v) || (o && op_is_shape(o) && o->code != IR_TRANS))
 			continue;
-		if (load && may_be_copied(p, load, 2) && type_numel(v->type) >= most) {
-			most = type_numel(v->type);
-			bits = type_elem_bits(v->type);
+		if (load && load->block == body && may_be_copied(p, load, 2)) {
+			bits = type_numel(v->type) >= most ? type_elem_bits(v->type) : bits;
+			most = MAX(most, type_numel(v->type));
 		} else if (!load && o && op_has(o, ELEM) && op_has(o, PURE)) {
 			visit_operands(&w, o);
 		} else {
@@ -202,8 +210,7 @@ static int buffered_source_bits(struct placer *p, const struct value *v)
 /* Assigns layouts to v, which is stored along dimension k, and to the values from which it is computed elementwise. */
 static void place_along_k(struct placer *p, const struct value *v, int k)
 {
-	for (; def_if(v, IR_TRANS); k = 1 - k)
-		v = operand(v->def, 0);
+	v = before_transpositions(v, &k);
 	int bits = buffered_source_bits(p, v);
 	if (!bits)
 		return;
@@ -235,11 +242,13 @@ static bool choose_wgmma(struct placer *p, const struct op *dot, bool chained, s
 	const struct layout *transposed[2];
 	bool good[2], in_place[2], stored[2], exchanged = few_rows(dot);
 	for (u32 i = 0; i < 2; i++) {
-		const struct op *load = load_of(operand(dot, i));
+		int k = 1 - (int)i;
+		const struct value *source = before_transpositions(operand(dot, i), &k);
+		const struct op *load = def_if(source, IR_LOAD);
 		bool along = w->any_major || loaded_along(p, operand(dot, i), 1 - (int)i),
 		     computed = !along && !load && dtype_bytes(w->a) == 4;
 		in_place[i] = !along && !(i == 0 ? chained : exchanged) && is_made_for(p, dot, i) &&
-			      !(computed && buffered_source_bits(p, operand(dot, i)));
+			      !(computed && buffered_source_bits(p, source));
 		stored[i] = computed && !in_place[i];
 		good[i] = along || stored[i];
 		bool may_turn = !good[i] && !in_place[i] && load && (dtype_bytes(w->a) == 1 || i == 0);
@@ -380,8 +389,7 @@ static int run_along(struct placer *p, const struct value *v, int d)
 {
 	struct value_walk w = {.id = begin_walk(p->ctx)};
 	int run = 0, n;
-	for (; def_if(v, IR_TRANS); d = 1 - d)
-		v = operand(v->def, 0);
+	v = before_transpositions(v, &d);
 	if (v->type->rank != 2 || def_if(v, IR_LOAD))
 		return 0;
 	visit_later(&w, v);

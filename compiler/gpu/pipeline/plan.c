@@ -304,18 +304,32 @@ static void rewrite(struct plan *p)
 		diag(s->diags, R_PINGPONG, loc);
 }
 
+/* True if the loop gets one buffer for each load instead of two. If so, the kinds of grids without many programs need
+ * other code, and otherwise the kinds with many programs: they are removed from s->cuda.grids. */
+static bool has_one_buffer(struct plan *p)
+{
+	enum { MANY = 1 << GRID_WAVES | 1 << GRID_ROWS };
+	if (!one_buffer_lets_blocks_overlap(p))
+		return false;
+	bool many = 1 << p->s->options.grid & MANY;
+	p->s->cuda.grids &= many ? MANY : ~MANY;
+	return many;
+}
+
 /* Lowers the number of stages to that of iterations where cp.async copies stay within one run of the loop: the loop
  * over programs, across which they might have run ahead, has been removed. Saves one more buffer of each load if more
  * blocks are then resident: copies refill the buffer of the running iteration after its last read, as far ahead as
- * before. The price is a barrier; and with one buffer a block waits for its copies. Dots that are not waited for at
- * once read the buffers until later. */
+ * before. The price is a barrier; with one buffer, also a wait for copies in each iteration. Dots that are not waited
+ * for at once read the buffers until later. */
 static void lower_stages(struct plan *p)
 {
 	if (!p->async || p->tma || p->flattened || p->next_chained || p->prev_chained || p->s->cuda.programs)
 		return;
 	p->stages = useful_stages(p->loop, p->stages);
 	p->ahead = p->stages - 1;
-	if (!p->outstanding.len && !p->overlapped.len && !p->deferred && p->stages > 1 && is_short_of_memory(p))
+	if (p->outstanding.len || p->overlapped.len || p->deferred || p->stages < 2 || !is_short_of_memory(p))
+		return;
+	if (p->stages > 2 || has_one_buffer(p))
 		p->stages--;
 }
 

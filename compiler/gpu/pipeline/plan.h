@@ -161,10 +161,11 @@ i64 multibuffer_bytes(const struct plan *p, int stages);
 /* The largest number of stages, at most `stages`, that fits together with the buffers that the loop reads and with the
  * scratch memory that it and the operations before it use for layout conversions; at least 1. */
 int stages_that_fit(struct plan *p, int stages);
-/* True if one buffer less for each load lets more blocks be resident on a multiprocessor, and they have few warps. If
- * it leaves one buffer, the grid must also have more programs than are resident with two buffers. Excludes the kinds of
- * grids from s->cuda.grids for which the answer differs. */
+/* True if one buffer less for each load lets more blocks be resident on a multiprocessor, and they have few warps. */
 bool is_short_of_memory(const struct plan *p);
+/* True if with one buffer for each load enough blocks are resident for some to compute while others wait for copies,
+ * and grids of GRID_WAVES and GRID_ROWS have enough programs for them. */
+bool one_buffer_lets_blocks_overlap(const struct plan *p);
 /* True if the multi-buffers fit together with the other shared memory of `around`, a loop around p's. */
 bool multibuffers_fit(const struct plan *p, const struct op *around);
 /* True if shared memory or registers allow one block per multiprocessor only. */

@@ -51,7 +51,7 @@ struct live_registers count_live_registers(const struct pass_state *s, struct ar
 
 struct loads_ahead {
 	const struct pass_state *s;
-	i64 most; /* registers that hold, from one iteration of a loop to the next, what the loop loads */
+	i64 most; /* registers that hold loaded tiles from one iteration of a loop to the next */
 };
 
 static void add_loads_ahead(struct op *loop, void *arg)

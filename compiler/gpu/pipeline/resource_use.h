@@ -17,9 +17,9 @@ struct live_registers {
 /* Numbers the operations (number_ops). */
 struct live_registers count_live_registers(const struct pass_state *s, struct arena *a);
 
-/* The registers of a thread for the data of a kernel whose loops load into registers one iteration ahead: the largest
- * number that live tiles take, and as many again as the loads of an iteration, as a margin. Tiles of integers are not
- * counted. 0: the kernel has dots, or no loop loads at least MIN_LOADED_AHEAD registers ahead. */
+/* The registers of a thread for the data of a kernel with loops that load into registers one iteration ahead: the
+ * largest number that live tiles take, and the loads of an iteration as a margin. Tiles of integers are not counted.
+ * 0: the kernel has dots, or no loop loads at least MIN_LOADED_AHEAD registers ahead. */
 i64 registers_for_loads_ahead(const struct pass_state *s);
 
 /* Shared memory of a block: buffers, and the scratch memory of operations. */

@@ -129,14 +129,15 @@ static int resident_blocks(const struct plan *p, int stages)
 
 bool is_short_of_memory(const struct plan *p)
 {
-	enum { WAVES = 1 << GRID_WAVES | 1 << GRID_ROWS };
-	int now = resident_blocks(p, p->stages), then = resident_blocks(p, p->stages - 1);
-	bool more = now * p->s->num_warps < ENOUGH_WARPS && then > now, last = p->stages == 2;
-	if (!more || !last || now >= MANY_WAVES || then < ENOUGH_BLOCKS)
-		return more && !last;
-	bool waves = 1 << p->s->options.grid & WAVES;
-	p->s->cuda.grids &= waves ? WAVES : ~WAVES;
-	return waves;
+	int now = resident_blocks(p, p->stages);
+	return now * p->s->num_warps < ENOUGH_WARPS && resident_blocks(p, p->stages - 1) > now;
+}
+
+bool one_buffer_lets_blocks_overlap(const struct plan *p)
+{
+	/* the grids that are known to have more programs than are resident have more than MANY_WAVES for each
+	 * multiprocessor */
+	return resident_blocks(p, p->stages) < MANY_WAVES && resident_blocks(p, 1) >= ENOUGH_BLOCKS;
 }
 
 int stages_that_fit(struct plan *p, int stages)
