@@ -332,10 +332,58 @@ static void kinds_of_grids(void **state)
 		assert_int_equal(kind_of_programs(MULTIPROCESSORS, cases[i].most, cases[i].grid), cases[i].kind);
 }
 
+/* An AOT bundle with a kernel for many programs, and a kernel for few that also serves other grids if the first one
+ * refuses the arguments. */
+static void bundles_for_grids(void **state)
+{
+	enum { MANY_BYTES = 1024, FEW_BYTES = 2048 };
+	static struct slot slots[] = {{.name = "n", .leaf = 0, .dtype = DT_I32, .divisibility = 16}}, any[1];
+	struct arena a = {0};
+	tl_blob blobs[2];
+	tl_context *ctx;
+	tl_compiled *c;
+	(void)state;
+	any[0] = slots[0];
+	any[0].divisibility = 1;
+	for (int i = 0; i < 2; i++) {
+		struct image im = {.source = "k.tl",
+				   .signature = "",
+				   .target = "cuda:sm_90",
+				   .codegen = {.fp_fusion = FP_FUSION_ON, .ftz = FTZ_ON},
+				   .name = "k",
+				   .code = ".version 8.0",
+				   .code_bytes = 12,
+				   .num_warps = 4,
+				   .shared_bytes = i ? FEW_BYTES : MANY_BYTES,
+				   .cluster = 1,
+				   .grids = i ? ALL_GRIDS : 1 << GRID_WAVES | 1 << GRID_ROWS,
+				   .slots = i ? any : slots,
+				   .nslots = 1};
+		blobs[i].bytes = image_write(&im, &a, &blobs[i].size);
+	}
+	driver.capability = 90;
+	assert_int_equal(context_new(open_device(NULL), &ctx), TL_OK);
+	assert_int_equal(tl_compiled_load(ctx, blobs, 2, &c), TL_OK);
+	tl_device_info info;
+	assert_int_equal(tl_device(ctx, &info), TL_OK);
+	driver.launch.nparams = 1;
+	for (int more = -1; more <= 1; more++)
+		for (u64 n = 16; n <= 17; n++) {
+			const u32 programs = (u32)(MANY_WAVES * info.num_sms + more);
+			assert_int_equal(tl_compiled_launch(c, &(tl_config){.grid = {programs}}, &n, 1), TL_OK);
+			assert_int_equal(driver.launch.shared, more > 0 && n == 16 ? MANY_BYTES : FEW_BYTES);
+			assert_int_equal(driver.launch.grid[0], programs);
+		}
+	tl_compiled_destroy(c);
+	tl_context_destroy(ctx);
+	arena_free(&a);
+	assert_clean(0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(kinds_of_grids),
+		cmocka_unit_test(kinds_of_grids),	     cmocka_unit_test_setup(bundles_for_grids, reset),
 		cmocka_unit_test_setup(attributes, reset),   cmocka_unit_test_setup(images, reset),
 		cmocka_unit_test_setup(several_gpus, reset), cmocka_unit_test_setup(copies_between, reset),
 		cmocka_unit_test_setup(disk_cache, reset),   cmocka_unit_test_setup(capturing, reset),
